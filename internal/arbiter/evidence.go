@@ -36,7 +36,7 @@ type evidence struct {
 }
 
 // evidenceOf is the one place that answers whether a node uses a volume.
-func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) evidence {
+func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) evidence {
 	n, e := s.Node(p.Node), evidence{rule: force(s, v, p, now)}
 	switch {
 	case e.rule.over():
@@ -46,7 +46,7 @@ func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now t
 	case !n.Reporting: //mutant:node-new
 		e.usage = usageUnknown
 	case Doubted(s, v, p): //mutant:node-same-boot
-		e.usage = usageUnknown
+		e.usage = a.usageInDoubt(s, v, p, now)
 	case p.InUse: //mutant:in-use
 		e.usage = usageInUse
 	case staged(s, v, p, now):
@@ -55,6 +55,26 @@ func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now t
 		e.usage = usageNone
 	}
 	return e
+}
+
+// usageInDoubt is what is known of the use of a volume of which the kubelet's list does not tell.
+// Where moorage-node speaks of the very boot in which the volume may be mounted, nothing stands in the
+// way of asking it: usageNone then lets a detach begin, which goes on only when it has
+// looked twice and has found nothing (emptied). Nobody asks about what has no VolumeAttachment
+// to delete, nor in Cooperative mode.
+func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) usage {
+	n := s.Node(p.Node)
+	machine, boot := doubtedAt(n, v, p)
+	here := machine != "" && boot != "" && machine == n.SystemUUID && boot == n.BootID
+	switch {
+	case a.Cooperative || !here || v.ID.NoAttach() || !p.HasOwn() || p.Left || saysNothing(n, v.ID, now):
+		return usageUnknown
+	case n.Lists(v.ID, p):
+		return usageInUse
+	case n.SaysHas(v.ID) || n.MayBeUnstaged(v.ID):
+		return usageStaged
+	}
+	return usageNone
 }
 
 // ofAnotherMachine says whether the volume may be mounted at another machine than the one

@@ -26,6 +26,12 @@ const (
 	longestAskPause = 5 * time.Minute
 )
 
+// vacantFor is for how long nothing of a volume in doubt is to be there before the node looks a second
+// time. A kubelet that has unstaged a volume holds it for attached until its next look at its volumes,
+// every 0.1 s, and may mount it until then without a look at volumesAttached; one that is to use
+// it lists it in volumesInUse within 10 s.
+const vacantFor = 15 * time.Second
+
 // unsaid is why the word of the kubelet is not enough where the policy asks for another.
 const unsaid = "moorage-node has not said there that nothing of it is staged or mounted, and its AttachPolicy has requireNodeWord"
 
@@ -110,22 +116,47 @@ func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolum
 // itself that the volume came and went; nor where nobody answers there, and the last word
 // does not have the volume as forgotten (SafeToDetach refuses where it does). One that can't read
 // everything is asked as well: the volume may be among what it can read. Where the policy
-// requires the word, nothing spares the question.
+// requires the word, nothing spares the question; nor where the kubelet's list does not tell whether
+// the volume is in use, and then the node has to look twice.
 func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
-	required := requiresWord(p.snapshot, p.volume)
+	doubted := Doubted(p.snapshot, p.volume, place)
+	required := doubted || requiresWord(p.snapshot, p.volume)
 	switch {
 	case p.volume.ID.NoAttach() || node == nil || node.Word == nil:
 		return false // where the word is required, SafeToDetach has refused
 	case !required && (place.Proof.Unstaged || unresponsive(node, p.now) || sawNothing(node, p.volume.ID, place)):
 		return false
 	case saidGone(p.snapshot, p.volume, place):
-		return false
+		return doubted && p.asksAgain(node, place, va)
 	case place.Proof.Look == 0 || node.Word.Look < int64(place.Proof.Look): // who was asked is not there any more
 		p.ask(node, place, va)
 	case !unresponsive(node, p.now) && !node.AskedAt.IsZero():
 		p.recheck(LookPatience - p.now.Sub(node.AskedAt))
 	}
 	return true
+}
+
+// asksAgain says whether a node that has found nothing of a volume in doubt has to look a second
+// time, and plans that it is asked when it is time.
+func (p *planner) asksAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+	since := p.snapshot.Vacant(place)
+	left := vacantFor - p.now.Sub(since)
+	switch {
+	case place.Proof.Again:
+		return false
+	case !since.IsZero() && left > 0 && !p.Hurried:
+		p.recheck(left)
+	default:
+		p.ask(node, place, va)
+	}
+	return true
+}
+
+// emptied says whether a node has looked twice for a volume of which the kubelet's list did not tell, since
+// the volume has left volumesAttached, and has found nothing: that doubt is over, as the hold is to say
+// before the detach goes on.
+func (p *planner) emptied(place *ledger.NodeVolume) bool {
+	return place.Proof.Stage >= ledger.ProofUnreported && place.Proof.Again && !place.Proof.Forced && saidGone(p.snapshot, p.volume, place)
 }
 
 // ask plans that a node is asked, or looks again when the pause after a refused question is

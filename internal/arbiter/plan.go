@@ -102,6 +102,10 @@ type Step struct {
 	// Beside, of a CreateAttachment, is the node that a live migration comes from.
 	Beside ledger.NodeName
 
+	// Doubted, of an Unreport, says that the kubelet's list does not tell whether the volume is in
+	// use: that it does not name it ends no doubt.
+	Doubted bool
+
 	// Word, of an AskNode, OrderUnstage and WithdrawUnstage, is what the node says so far,
 	// and Number is higher than all that were asked and ordered with before.
 	Word   ledger.NodeWord
@@ -341,6 +345,6 @@ func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	if !place.InUse && !place.Held || !unused(p.snapshot, place) {
 		return false
 	}
-	usage := evidenceOf(p.snapshot, p.volume, place, p.now).usage
+	usage := p.evidenceOf(p.snapshot, p.volume, place, p.now).usage
 	return usage != usageFenced && usage != usageNone
 }

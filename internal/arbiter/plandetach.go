@@ -38,7 +38,10 @@ func (p *planner) release(place *ledger.NodeVolume) {
 		p.putBack(node, place, va)
 		return
 	}
-	if p.fenceWritten(place, va, rule) {
+	switch doubted := rule == "" && Doubted(p.snapshot, p.volume, place); {
+	case doubted && p.emptied(place):
+		// First the hold says that the doubt is over: the next leader need not look again.
+	case doubted || p.fenceWritten(place, va, rule):
 		p.detach(node, place, va, rule)
 	}
 }
@@ -108,7 +111,7 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	case va != nil && va.Deleting && !place.Reported:
 		return // the attacher's turn
 	case place.Reported || va == nil || proof == ledger.ProofNone: //mutant:delete-before-cleared
-		step.Do = Unreport
+		step.Do, step.Doubted = Unreport, rule == "" && Doubted(p.snapshot, p.volume, place)
 	case rule == "" && p.asksNode(node, place, va): //mutant:no-fresh-look
 		return
 	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required ||

@@ -245,7 +245,7 @@ func TestEvidence(t *testing.T) {
 		"silent, and was not using it": {ledger.Hold{}, []ledger.Event{madeAt("well"), nodeAs("well", silent)}, usageNone},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", test.hold, test.facts...)
-		if got := evidenceOf(p.snapshot, p.volume, p.at("well"), auditTime).usage; got != test.want {
+		if got := p.evidenceOf(p.snapshot, p.volume, p.at("well"), auditTime).usage; got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}

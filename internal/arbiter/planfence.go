@@ -70,6 +70,9 @@ func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
 // fence is what the hold is to say of one node.
 func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	f, needed := p.fenceNow(was, place)
+	if f.Rule == "" && p.emptied(place) {
+		return ledger.Fence{}, false
+	}
 	if old, found := was.Fence(place.Node); found && !needed {
 		return p.mountOfBefore(old, place)
 	}

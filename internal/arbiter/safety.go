@@ -36,7 +36,7 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 		reason.Code, reason.Detail = VolumeReplaced, va.Name
 		return refuse([]Reason{reason}), ""
 	}
-	e := evidenceOf(s, v, p, now)
+	e := a.evidenceOf(s, v, p, now)
 	switch {
 	case e.usage == usageFenced:
 		return allow(), e.rule.Rule

@@ -59,7 +59,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	l.recount(now, t, rec)
 	defer l.beginBulk(s.Name, reported, inUse)()
 	l.doubtAfter(now, t, &was, &s)
-	l.hear(s.Name, inUse)
+	l.hear(now, t, s.Name, inUse)
 	// First what is there, then what is not: a place that stays is never lost
 	// in between, and its clock runs on.
 	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })
@@ -400,7 +400,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
 		p.Proof.Forced = e.Forced
 		p.Reported = false
-		p.InUse = p.InUse && e.Forced && exists // nobody would take back what a node that is gone has said
+		p.InUse = p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // nobody would take back what a node that is gone has said
 		unknown = p.InUse && p.MayBeMounted()
 	})
 	if unknown {

@@ -20,7 +20,10 @@ import (
 //   - the attachment is gone: what it let mount can't be written to any more. Not so
 //     where the attacher may have left the volume attached (NodeVolume.Left). Of a
 //     volume that needs none: the hold has given it to another node. When the volume
-//     comes back to that boot of the machine, the doubt comes back (doubtAgain).
+//     comes back to that boot of the machine, the doubt comes back (doubtAgain);
+//   - moorage-node, which sees what is mounted whatever the kubelet remembers, has looked twice in that
+//     boot since the volume has left volumesAttached, and has found nothing of it
+//     (docs/decisions/0063).
 //
 // That such a kubelet lists the volume later proves nothing: it lists what a pod is to
 // use, and drops it with that pod's end, before it unmounts it. What it has once found
@@ -52,6 +55,13 @@ func (n *Node) DoubtedAt(v VolumeID) (machine, boot string) {
 		}
 	}
 	return "", ""
+}
+
+// DoubtedHere says whether a volume in doubt would be mounted at the machine, and in the boot,
+// that the Node names now.
+func (n *Node) DoubtedHere(v VolumeID) bool {
+	machine, boot := n.DoubtedAt(v)
+	return machine != "" && boot != "" && machine == n.SystemUUID && boot == n.BootID
 }
 
 // Lists says whether the node's last list names a volume in use that has this NodeVolume,
@@ -210,15 +220,23 @@ func (n *Node) withDoubted(inUse []VolumeID) []VolumeID {
 	return all
 }
 
-// hear takes in which of the volumes in doubt a new sorted list of the node's names.
-func (l *Ledger) hear(n NodeName, inUse []VolumeID) {
+// hear takes in which of the volumes in doubt a new sorted list of the node's names. What was
+// proved of those by the kubelet's word before is void.
+func (l *Ledger) hear(now time.Time, t *Touched, n NodeName, inUse []VolumeID) {
 	rec := l.node(n)
 	if len(rec.doubts) == 0 {
 		return
 	}
 	rec.doubts = slices.Clone(rec.doubts)
 	for i := range rec.doubts {
-		_, rec.doubts[i].listed = slices.BinarySearchFunc(inUse, rec.doubts[i].volume, VolumeID.Compare)
+		d := &rec.doubts[i]
+		was := d.listed
+		if _, d.listed = slices.BinarySearchFunc(inUse, d.volume, VolumeID.Compare); d.listed != was {
+			t.volume(d.volume)
+		}
+		if p := l.facts.volumes.get(d.volume).NodeVolume(n); d.listed && p != nil && !p.Proof.Forced && p.Proof != (Proof{}) {
+			l.changeNodeVolume(now, t, d.volume, n, func(p *NodeVolume) { p.Proof = Proof{} })
+		}
 	}
 }
 

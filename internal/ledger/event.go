@@ -117,6 +117,8 @@ type Unreported struct {
 	UID, Version string // of the VolumeAttachment as known before the write; empty without one
 	// Forced: by a rule of force, whatever the node says of use.
 	Forced bool
+	// Doubted: what the node says of use was in doubt, and stays so.
+	Doubted bool
 }
 
 // Unwanted is the proof that a consistent list of the node's pods, made after

@@ -179,6 +179,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 		case was.has(v) && rec.SpeaksOf(v):
 			l.unstaged(now, t, v, w.Node)
 		}
+		l.looked(now, t, v, rec)
 	}
 	l.touchSpoken(t, rec, was, answered != rec.Answers() || spoke != rec.Speaks() || owed && rec.AskedAt.IsZero())
 }
@@ -282,6 +283,27 @@ func (l *Ledger) named(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	}
 }
 
+// looked notes what a node that was asked to look for a volume has found. A second look in
+// a row that has found nothing ends the doubt about the kubelet's list (doubt).
+func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
+	p := l.facts.volumes.get(v).NodeVolume(n.Name)
+	if p == nil || p.Proof.Look == 0 {
+		return
+	}
+	proof, looked := p.Proof, n.Looked(p.Proof.Look)
+	switch {
+	case !n.SpeaksOf(v) || n.SaysHas(v) || !looked && !proof.Again: // or who was asked is not there any more
+		proof.Again, proof.vacant = false, 0
+	case looked && proof.vacant == 0:
+		proof.vacant = now.Sub(l.facts.epoch) + 1
+	case looked && proof.Again && n.DoubtedHere(v):
+		l.trust(now, t, n.Name, v)
+	}
+	if proof != p.Proof {
+		l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.Proof = proof })
+	}
+}
+
 // unstaged notes that the node has said that it has a volume no more. A word may be written
 // long after the look behind it. One that does not come after a word that names the volume,
 // and that after the last one who came, may be about the mount before. And while a pod lives
@@ -331,5 +353,7 @@ func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
 	if p == nil || !p.provable(e.UID, e.Version) || p.Proof.Stage == ProofNone || e.Look > MaxNumber {
 		return
 	}
-	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof.Look = int32(e.Look) })
+	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
+		p.Proof.Look, p.Proof.Again = int32(e.Look), p.Proof.vacant != 0
+	})
 }

@@ -201,9 +201,15 @@ type Proof struct {
 	// it has it no more, and that this process has seen nobody come since it had said the
 	// first who may mount it. Named says that it has said the first.
 	Named, Unstaged bool
-	// Look is the number of the fresh look that this process has asked the node for since
+	// Look is the number of the fresh look that this process has asked the node for last since
 	// the write behind ProofUnreported; 0: not yet.
 	Look int32
+	// Again says that this process has asked for that look after an earlier one had found
+	// nothing; see Snapshot.Vacant.
+	Again bool
+	// vacant is one more than the time from the ledger's epoch until this process heard of a
+	// look that had found nothing, with none after it that has found something; 0: of none.
+	vacant time.Duration
 }
 
 // ProofStage is a step of the safe detach (docs/internals/invariants.md, I3).

@@ -543,7 +543,7 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	p.proof, p.forced = ProofUnreported, e.Forced
 	n := w.node(e.Node)
 	delete(n.reported, e.Volume)
-	if !e.Forced || !n.exists {
+	if _, doubted := n.doubts[e.Volume]; !e.Forced && !(e.Doubted && doubted) || !n.exists {
 		delete(n.inUse, e.Volume)
 	}
 	if _, doubted := n.doubts[e.Volume]; !n.inUse[e.Volume] || !hasOwn(p) && !p.left && !p.held {

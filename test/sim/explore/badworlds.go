@@ -34,6 +34,10 @@ func Bad() []World {
 		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
 		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},
+		{"a Node made again, moorage-node", remade(func(*Config) {})},
+		{"a Node made again, a stuck unmount, moorage-node", remade(func(c *Config) { c.Stuck = 1 })},
+		{"a Node made again, two leaders, moorage-node", remade(func(c *Config) { c.Leaders = 2 })},
+		{"a Node made again, moorage-node that ends", remade(func(c *Config) { c.Mute = 1 })},
 		{"a vanished PersistentVolume", vanishing(1)},
 		{"a vanished PersistentVolume, two leaders", vanishing(2)},
 		{"a dead node, fenced by a condition", fences(1, func(*Config) {})},
@@ -94,6 +98,15 @@ func spoken(change func(*Config)) Config {
 func rebooted(change func(*Config)) Config {
 	return spoken(func(c *Config) {
 		c.Restarts, c.Reboots = 0, 1
+		change(c)
+	})
+}
+
+// remade is a handover in which a Node is deleted, and made again by the same boot, with
+// moorage-node on each machine.
+func remade(change func(*Config)) Config {
+	return bad(func(c *Config) {
+		c.Remade, c.Agents = 1, true
 		change(c)
 	})
 }

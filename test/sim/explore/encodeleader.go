@@ -170,7 +170,7 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 		_, idle := snapshot.Idle(p)
 		e.text(string(p.Node))
 		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, idle)
-		e.bool(p.Proof.Forced, p.Proof.Named, p.Proof.Unstaged)
+		e.bool(p.Proof.Forced, p.Proof.Named, p.Proof.Unstaged, p.Proof.Again, snapshot.Vacant(p).IsZero())
 		e.look(p.Node, int64(p.Proof.Look))
 		e.byte(byte(p.Proof.Stage), byte(len(p.Users)))
 		e.users(p.Users)
@@ -252,6 +252,7 @@ func (e *encoder) step(s arbiter.Step) {
 	e.text(s.Volume.Handle)
 	e.text(string(s.Node))
 	e.text(s.Rule)
+	e.bool(s.Doubted)
 	e.text(s.PV)
 	e.transitions(podIndex(s.Volume.Handle), s.Transitions)
 	e.text(s.UID[:min(2, len(s.UID))]) // a pod's, else a UID's beginning, which is always the same

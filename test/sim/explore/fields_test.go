@@ -247,7 +247,7 @@ func flowFields() map[string]fields {
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people, "Brake": people,
 		}},
-		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number", map[string]string{"Former": "a node has one machine", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Doubted", map[string]string{"Former": "a node has one machine", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 
@@ -312,7 +312,7 @@ func ledgerFields() map[string]fields {
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
 		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held first idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
-		"ledger.Proof":      {"Stage Forced Named Unstaged Look", nil},
+		"ledger.Proof":      {"Stage Forced Named Unstaged Look Again vacant", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{
 			"gen": internal, "own": "it follows from the name", "inline": never,
 			"byName": "of a PersistentVolume that was never seen, and never comes back",

@@ -71,7 +71,7 @@ func (s *state) unsettled() string {
 }
 
 // doubted says whether the leader does not believe a node about a volume, which stays
-// there until the machine boots anew. Any node: the empty name.
+// there until the machine boots anew, or moorage-node has looked. Any node: the empty name.
 func (s *state) doubted(id ledger.VolumeID, n ledger.NodeName) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
@@ -91,12 +91,12 @@ func (s *state) unexplained(id ledger.VolumeID) bool {
 	})
 }
 
-// waits says whether a bound pod waits for nobody.
+// waits says whether a bound pod waits for nobody. It waits for no boot where moorage-node answers.
 func (s *state) waits(p ledger.Pod, claims []int) string {
 	m := s.machine(nodeIndex(p.Node))
 	for _, claim := range claims {
 		v := volume(claim)
-		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.stuckAt(v) && !s.doubted(v, "") && !s.unheard() && s.complete(p) {
+		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.stuckAt(v) && (!s.doubted(v, "") || s.config.Agents) && !s.unheard() && s.complete(p) {
 			return p.UID + " waits for " + v.Handle + ", and nobody is in its way"
 		}
 	}
