@@ -64,10 +64,8 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 // to delete, nor in Cooperative mode.
 func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) usage {
 	n := s.Node(p.Node)
-	machine, boot := doubtedAt(n, v, p)
-	here := machine != "" && boot != "" && machine == n.SystemUUID && boot == n.BootID
 	switch {
-	case a.Cooperative || !here || v.ID.NoAttach() || !p.HasOwn() || p.Left || saysNothing(n, v.ID, now):
+	case a.Cooperative || !doubtedHere(n, v, p) || v.ID.NoAttach() || !p.HasOwn() || p.Left || saysNothing(n, v.ID, now):
 		return usageUnknown
 	case n.Lists(v.ID, p):
 		return usageInUse
@@ -92,6 +90,13 @@ func doubtedAt(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) (machine,
 		return h.SystemUUID, h.BootID
 	}
 	return machine, boot
+}
+
+// doubtedHere says whether a volume in doubt would be mounted at the machine, and in the boot, that
+// its Node names now.
+func doubtedHere(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	machine, boot := doubtedAt(n, v, p)
+	return machine != "" && boot != "" && machine == n.SystemUUID && boot == n.BootID
 }
 
 // Doubted says whether the node's list does not tell if the volume is in use: as this

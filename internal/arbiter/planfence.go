@@ -70,13 +70,17 @@ func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
 // fence is what the hold is to say of one node.
 func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	f, needed := p.fenceNow(was, place)
-	if f.Rule == "" && p.emptied(place) {
-		return ledger.Fence{}, false
-	}
-	if old, found := was.Fence(place.Node); found && !needed {
+	if old, found := was.Fence(place.Node); found && !needed && !p.disproved(old, place) {
 		return p.mountOfBefore(old, place)
 	}
 	return f, needed
+}
+
+// disproved says whether the doubt of which the hold tells is over, though the attachment that it
+// is about is there, and the boot lasts: moorage-node has looked.
+func (p *planner) disproved(old ledger.Fence, place *ledger.NodeVolume) bool {
+	n, va := p.snapshot.Node(place.Node), place.Own()
+	return !p.Cooperative && old.Rule == "" && va != nil && va.UID == old.Attachment && n != nil && n.Exists && !n.Doubts(p.volume.ID)
 }
 
 // mountOfBefore is what the hold goes on to say of a node, after the volume was taken

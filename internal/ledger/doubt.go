@@ -136,7 +136,8 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	rec.doubts = slices.DeleteFunc(slices.Clone(rec.doubts), func(d doubt) bool {
 		return over && (d.machine == "" || d.machine == rec.machine) || l.facts.bootOver(rec, d.machine, d.boot)
 	})
-	if over || rec.boot != "" && is.BootID != "" && rec.boot != is.BootID {
+	madeLately := was.UID != is.UID && !l.facts.complete.IsZero()
+	if over || madeLately || rec.boot != "" && is.BootID != "" && rec.boot != is.BootID {
 		l.wakeTaken(t, is.Name)
 	}
 	if !over && (another || was.UID != "" && was.UID != is.UID) {
@@ -333,7 +334,7 @@ func (l *Ledger) doubtAgain(now time.Time, t *Touched, v VolumeID, n NodeName) {
 }
 
 // wakeTaken has the volumes looked at of which their holds say that they were taken from
-// a node by force: that may be over.
+// a node by force: that may be over, or matter again.
 func (l *Ledger) wakeTaken(t *Touched, n NodeName) {
 	for v := range l.facts.volumes.all() {
 		if _, found := v.Hold.Fence(n); found {
