@@ -109,6 +109,13 @@ type VolumeHoldStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Transitions int64 `json:"transitions,omitempty"`
 
+	// grants counts the writes of this object that came before the grant of a ticket. Each makes
+	// another version of it, also where it says what the grant needs already, so that no
+	// write which was decided on before can change it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Grants int64 `json:"grants,omitempty"`
+
 	// conditions are Attached, DetachPending and SafeToDetach, each present only
 	// while there is something to say: Attached is False with the reason
 	// AttachFailed while the driver refuses to attach the volume, DetachPending

@@ -94,7 +94,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 // assignment is the hold as it should be, but for what is taken by force, and though
 // all that is new may be that the last user has left lately.
 func (p *planner) assignment(was ledger.Hold) ledger.Hold {
-	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.names()}
+	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
 		h.Transitions = p.transitions(was) + 1 //mutant:same-transitions

@@ -48,7 +48,7 @@ func (p *planner) note(was ledger.Hold) ledger.Hold {
 }
 
 func (p *planner) emptyNote(was ledger.Hold) ledger.Hold {
-	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.names()}
+	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 }
 
 // unattached is what the driver said of an attach of a shared volume that it

@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -76,6 +77,26 @@ func TestGrantOfWhoIsInDoubt(t *testing.T) {
 	unseen := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "unseen"}, Type: ledger.TypeManual, Node: "nowhere", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	if v, _ := (Arbiter{}).Grant(p.snapshot, &unseen, auditTime); v.First().Code != NodeMissing || v.First().Node != "nowhere" {
 		t.Errorf("at a node that nobody knows: %+v", v)
+	}
+}
+
+// A grant makes another version of the hold, also where that says already what the grant needs:
+// what was decided on before, such as that nobody has the volume, can't be written after it.
+func TestGrantMakesAnotherVersionOfTheHold(t *testing.T) {
+	written := ledger.Hold{}
+	for range 3 {
+		s, v, _ := concerned(t, "", "well", written, func(l *ledger.Ledger) {
+			l.Apply(auditTime, alive)
+			l.Apply(auditTime, asksAt("first", ledger.TypeManual, "well"))
+		})
+		verdict, steps := (Arbiter{}).Grant(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "first"}), auditTime)
+		if !verdict.Allowed() || len(steps) != 1 || steps[0].Hold.Node != "well" {
+			t.Fatalf("%+v, %+v", verdict, steps)
+		}
+		if reflect.DeepEqual(steps[0].Hold, *v.Hold) {
+			t.Errorf("the write before a grant changes nothing: %+v", *v.Hold)
+		}
+		written = steps[0].Hold
 	}
 }
 

@@ -314,6 +314,7 @@ type Hold struct {
 	Requesters  []Requester // for whom the node has it, sorted
 	Next        Promise
 	Transitions int64
+	Grants      int64    // how often it was written before a grant
 	PVs         []string // names of the PersistentVolumes, sorted
 	State       HoldState
 	Reason      Code   // why State is AttachFailed, DetachPending or Unknown

@@ -37,6 +37,7 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 	fact := ledger.Hold{
 		Version:     h.ResourceVersion,
 		Transitions: status.Transitions,
+		Grants:      status.Grants,
 		PVs:         slices.Clone(status.PersistentVolumes),
 		Waiting:     requesters(status.Waiting),
 	}
@@ -192,6 +193,7 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 		Status: v1alpha1.VolumeHoldStatus{
 			PersistentVolumes: bounded(h.PVs),
 			Transitions:       h.Transitions,
+			Grants:            h.Grants,
 			Waiting:           references(h.Waiting),
 			Summary:           summary(c, h),
 		},

@@ -51,6 +51,7 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 		h := ledger.Hold{
 			Version:     rapid.StringMatching(`[1-9][0-9]{0,5}`).Draw(t, "version"),
 			Transitions: rapid.Int64Range(1, 99).Draw(t, "transitions"),
+			Grants:      rapid.Int64Range(0, 99).Draw(t, "grants"),
 			State:       ledger.HoldFree,
 		}
 		if pv := name.Draw(t, "pv"); rapid.Bool().Draw(t, "has a PersistentVolume") {

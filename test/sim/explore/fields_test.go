@@ -269,7 +269,7 @@ func objectFields() map[string]fields {
 		}},
 		"ledger.CallError": {"Code", map[string]string{"Message": people}},
 		"ledger.HoldSeen":  {"Hold", map[string]string{"Volume": position}},
-		"ledger.Hold":      {"Version Node NodeUID BootID Requesters Next Transitions PVs State Reason Message Stays Waiting Force Fences", map[string]string{"SystemUUID": "a node has one machine"}},
+		"ledger.Hold":      {"Version Node NodeUID BootID Requesters Next Transitions PVs State Reason Message Stays Waiting Force Fences", map[string]string{"SystemUUID": "a node has one machine", "Grants": "each of its numbers makes another version"}},
 		"ledger.Promise":   {"Node To", nil},
 		"ledger.Requester": {"UID", map[string]string{"Ticket": "it follows from the UID", "Namespace": "it follows from the UID", "Name": "it follows from the UID"}},
 		"ledger.Force":     {"Rule Node Elapsed NodeUID Since Renewed", nil},
