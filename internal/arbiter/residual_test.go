@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -104,4 +105,50 @@ func TestResidualRiskOfADriverThatNeedsAttachments(t *testing.T) {
 	if a, exists := s.Attachment(name); exists && !a.Deleting {
 		t.Error("its VolumeAttachment stays: the risk is none any more")
 	}
+}
+
+// A kubelet that does not count a volume, and has unstaged it, holds it for attached until its
+// volume manager looks next. One whose volume manager stands still for longer than moorage-node
+// waits between two looks (decision 63), and goes on after the last list of pods, mounts it without
+// a look at volumesAttached. Whoever ends this risk finds this test failing.
+func TestResidualRiskOfAStillVolumeManager(t *testing.T) {
+	s := newScript()
+	played(t, s, "node worker-1 driver=disk limit=4", "node worker-2 driver=disk limit=4", "agent worker-1",
+		"pv pv-1 claim=data", "pod db claim=data", "bind pod=db node=worker-1", "run",
+		// Its Node is made again, and it has restarted meanwhile: it finds the volume, and does not
+		// count it.
+		"delete pod=db force", "delete node=worker-1", "node worker-1 new alive")
+	v, m := ledger.VolumeID{Driver: "disk", Handle: "h-pv-1"}, s.machine("worker-1")
+	k := s.Kubelet(m.ID)
+	k.Attached, k.Uncounted = []ledger.VolumeID{v}, []ledger.VolumeID{v}
+	if !m.Unpublish(v, m.Mounts[v][0]) || !m.Unstage(v) {
+		t.Fatal("it is still staged")
+	}
+	k.Up = false // it stands still
+	played(t, s, "node worker-1 reporting=true", "report worker-1 inUse=", "pod next claim=data", "bind pod=next node=worker-2")
+	steps := s.nextSteps(v)
+	for range 20 {
+		if len(steps) == 1 && steps[0].Do == arbiter.DeleteAttachment {
+			break
+		}
+		played(t, s, "do volume=pv-1", "advance 15s")
+		s.speak(m)
+		steps = s.nextSteps(v)
+	}
+	// It is about to be deleted when a pod is bound past all rules, and the volume manager goes on.
+	played(t, s, "pod job claim=data", "bind pod=job node=worker-1")
+	k.Up = true
+	k.SeePods()
+	s.mount(k)
+	if !m.Uses(v) || len(steps) != 1 {
+		t.Fatalf("it is not mounted, or nothing is to be deleted: %+v", steps)
+	}
+	if err := s.do(steps[0]); err != nil || len(s.Judge.Faults) == 0 {
+		t.Errorf("%v, and the judge finds no rule broken: the risk is none any more", err)
+	}
+}
+
+// nextSteps are the next steps about a volume.
+func (s *script) nextSteps(v ledger.VolumeID) []arbiter.Step {
+	return s.arb.Plan(s.snapshot(), v, s.Now).Steps
 }
