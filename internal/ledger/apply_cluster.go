@@ -5,6 +5,7 @@ package ledger
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -258,6 +259,12 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	hold := e.Hold
 	rec := l.volume(e.Volume)
+	if rec.Hold.saysTheSame(&hold) {
+		// A grant has made another version of it. Nobody is woken by that: where the API server
+		// refuses the ticket, the grant is tried again after a pause.
+		rec.Hold = &hold
+		return
+	}
 	if rec.Hold == nil {
 		rec.earlier = nil
 		if hold.Force != nil {
@@ -274,6 +281,17 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	l.noteHold(now, t, e.Volume, was.node(), hold.Node)
 	l.listPods(now, t, e.Volume, was, &hold)
+}
+
+// saysTheSame says whether two states of a hold that the API server has differ in nothing but
+// their versions and how often they were written before a grant.
+func (h *Hold) saysTheSame(is *Hold) bool {
+	if h == nil || h.Version == "" {
+		return false
+	}
+	was, now := *h, *is
+	was.Version, was.Grants = now.Version, now.Grants
+	return reflect.DeepEqual(was, now)
 }
 
 func (e HoldBoots) apply(l *Ledger, _ time.Time, t *Touched) {

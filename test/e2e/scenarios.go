@@ -31,6 +31,7 @@ func Scenarios() []sandbox.Scenario {
 		podGroups(),
 		kubeletRestart(),
 		kubeletHole(),
+		nodeMadeAgain(),
 		kubeletHoleRepaired(),
 		kubeletHoleStopped(),
 		KubeletKills(76),

@@ -115,6 +115,12 @@ func (c *Cluster) identify(ctx context.Context, agent component) error {
 	return WriteKubeconfig(c.site.kubeconfig(agent.name), "https://"+c.site.links[agent.name].Addr(), c.site.authority.PEM, token.Status.Token)
 }
 
+// Identify gives a node's moorage-node a token for the Node that there is now, as its DaemonSet's
+// next pod has it. It is read when moorage-node starts.
+func (c *Cluster) Identify(ctx context.Context, node string) error {
+	return c.identify(ctx, agentComponent(c.site, node))
+}
+
 // bootID is that of this machine, on which all nodes are.
 func bootID() (string, error) {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
