@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -26,6 +27,7 @@ func nameReused() sandbox.Scenario {
 		Takes:   55 * time.Second,
 		Timeout: 6 * time.Minute,
 		Run: tell(func(s *story) {
+			s.policy("patient", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: &metav1.Duration{Duration: time.Hour}}})
 			old := s.evictable()
 			from, handle := old.Spec.NodeName, s.handle("data")
 			second := sandbox.SecondMachine(from)
@@ -44,13 +46,11 @@ func nameReused() sandbox.Scenario {
 			s.podAt(from, "twin", "data")
 			s.newLeader()
 			s.bystanderNamed("later", to)
+			s.movesNowhere(handle, from, second, to)
 			s.until("the waiting pod is told that nobody could detach the volume from the first machine", func() error {
 				return told(s.View.Pod(s.Namespace, replacement.Name), "NodeReplaced", from, diskapi.NodeID(from))
 			})
 			s.sayTold(replacement.Name)
-			s.never(diskapi.ControllerUnpublish, handle, from)
-			s.never(diskapi.ControllerPublish, handle, second)
-			s.never(diskapi.ControllerPublish, handle, to)
 			s.expect(slices.Contains(s.stagedAt(handle), diskapi.NodeID(from)), "the first machine has the volume mounted", "it is staged at %v", s.stagedAt(handle))
 			s.say("a pod runs on the machine that has the name %s now, and one that came later elsewhere: neither got the volume", from)
 
@@ -63,14 +63,24 @@ func nameReused() sandbox.Scenario {
 			s.must(s.Cluster.PowerOff(s.ctx, from))
 			s.must(s.Cluster.Restore(from))
 			s.nodeGone(from)
-			s.never(diskapi.ControllerUnpublish, handle, from)
+			s.movesNowhere(handle, from, second, to)
 			s.must(s.Cluster.PowerOn(s.ctx, from))
 			s.runs(replacement.Name)
 			s.goesOn(handle, from, to)
 			s.nodeIs(from, true)
 			s.say("the second machine is off, and the first one has booted: %s runs on %s", replacement.Name, to)
+			s.noPolicy("patient")
 		}),
 	}
+}
+
+// movesNowhere fails if anybody has asked to detach a volume from a machine, by either of two
+// machines' names, or to attach it to another one.
+func (s *story) movesNowhere(handle, from, second, to string) {
+	s.never(diskapi.ControllerUnpublish, handle, from)
+	s.never(diskapi.ControllerUnpublish, handle, second)
+	s.never(diskapi.ControllerPublish, handle, second)
+	s.never(diskapi.ControllerPublish, handle, to)
 }
 
 // nodeGone waits until there is no Node of a name.

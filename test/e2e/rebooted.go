@@ -21,7 +21,7 @@ func rebootInGrace() sandbox.Scenario {
 		Doc: "A machine is switched off, and on again before its node is called not ready; the leader is killed meanwhile. Its StatefulSet's pod goes on with its volume. " +
 			"Of a pod that was deleted by force meanwhile nothing moves before the machine has booted; then its successor runs elsewhere. Nothing is left in the books.",
 		Modes:   []sandbox.Mode{sandbox.Standalone},
-		Shape:   func(shape *sandbox.Shape) { threeByFour(shape); shape.NamedMachines = true },
+		Shape:   unhurriedNodes,
 		Takes:   40 * time.Second,
 		Timeout: 5 * time.Minute,
 		Run: tell(func(s *story) {
@@ -72,6 +72,13 @@ func rebootInGrace() sandbox.Scenario {
 			s.say("db-0 is deleted, and runs on %s", next)
 		}),
 	}
+}
+
+// unhurriedNodes is a cluster whose nodes are called not ready late, so that a slow machine does
+// not tell another story.
+func unhurriedNodes(shape *sandbox.Shape) {
+	threeByFour(shape)
+	shape.NamedMachines, shape.NodeMonitorGracePeriod = true, 5*time.Minute
 }
 
 // begins waits until pods of a node have begun so often to write to a volume.

@@ -287,7 +287,7 @@ func failing() []guard {
 				Old:  "if va := p.Own(); replaced(n, va) {",
 				New:  "if va := p.Own(); false {",
 			}},
-			Expect: []string{"unpublish-while-staged", "two-nodes", "ControllerUnpublish", "ControllerPublish"},
+			Expect: []string{"ControllerUnpublishVolume of the volume for", "ControllerPublishVolume of the volume for"},
 		},
 		{
 			Scenario: "reboot-in-grace",
