@@ -19,7 +19,7 @@ func nodeMadeAgain() sandbox.Scenario {
 		Doc: "A kubelet is killed, its pod is deleted by force, its Node is deleted, and the kubelet makes it anew in the same boot: it does not count what it finds mounted. " +
 			"moorage-node is refused at first, since its token is for the first Node. Its next pod finds the volume staged, as the unstage hangs, and nothing is detached. When that is done, it looks twice, and the pod that waits runs without a reboot.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
-		Shape: withNodes,
+		Shape: func(shape *sandbox.Shape) { withNodes(shape); shape.NamedMachines = true },
 		Takes: 70 * time.Second,
 		Run: tell(func(s *story) {
 			const node, other = "worker-1", "worker-2"

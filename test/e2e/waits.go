@@ -55,10 +55,22 @@ func (s *story) successor(what, app string, check func(*corev1.Pod) error, befor
 
 // bystander runs a pod with a volume of its own, so that whoever attaches is
 // seen to have been through its work since.
-func (s *story) bystander(node string) {
-	s.claim("other")
-	s.podAt(node, "bystander", "other")
-	s.runs("bystander")
+func (s *story) bystander(node string) { s.bystanderNamed("bystander", node) }
+
+// bystanderNamed runs one more such pod, of another name.
+func (s *story) bystanderNamed(name, node string) {
+	claim := "data-of-" + name
+	s.claim(claim)
+	s.podAt(node, name, claim)
+	s.runs(name)
+}
+
+// bystanders runs two such pods, one after the other; the second one is another
+// leader's work.
+func (s *story) bystanders(node string) {
+	s.bystander(node)
+	s.newLeader()
+	s.bystanderNamed("later", node)
 }
 
 // condition returns a pod's condition, or nil.

@@ -266,6 +266,54 @@ func failing() []guard {
 			Expect: []string{"the detach from"},
 		},
 		{
+			Scenario: "driver-down",
+			Rule:     "I1: a volume counts where it may still be until its detach is over, also where its machine is known to be dead",
+			Edits: []edit{{
+				File: "internal/arbiter/plan.go",
+				Old:  "if place.HasAttachments() || place.Reported { //mutant:free-too-early\n\t\treturn true",
+				New:  "if place.HasAttachments() || place.Reported {\n\t\treturn false",
+			}},
+			Expect: []string{"two-nodes", "ControllerPublishVolume of the volume for"},
+		},
+		{
+			Scenario: "name-reused",
+			Rule:     "I3: another machine that has a node's name proves nothing of the first one",
+			Edits: []edit{{
+				File: "internal/ledger/boot.go",
+				Old:  "return machine == \"\" || n.SystemUUID == machine && w.onlyOne(n)",
+				New:  "return true",
+			}, {
+				File: "internal/arbiter/safety.go",
+				Old:  "if va := p.Own(); replaced(n, va) {",
+				New:  "if va := p.Own(); false {",
+			}},
+			Expect: []string{"ControllerUnpublishVolume of the volume for", "ControllerPublishVolume of the volume for"},
+		},
+		{
+			Scenario: "reboot-in-grace",
+			Rule:     "I3: no detach while the kubelet's last report has the volume in use, though the machine is off and its pod is deleted",
+			Edits: []edit{{
+				File: "internal/arbiter/evidence.go",
+				Old:  "case p.InUse: //mutant:in-use",
+				New:  "case false:",
+			}, {
+				File: "internal/flow/node.go",
+				Old:  "return !slices.Contains(node.InUse, c.Volume)",
+				New:  "return true",
+			}},
+			Expect: []string{"ControllerUnpublishVolume of the volume for"},
+		},
+		{
+			Scenario: "flapping",
+			Rule:     "I3: the time of afterUnreachable begins anew when the node has been Ready",
+			Edits: []edit{{
+				File: "internal/ledger/apply_cluster.go",
+				Old:  "rec.NotReady, rec.SawFail = time.Time{}, false\n\t\trec.forgetLease()",
+				New:  "rec.SawFail = false\n\t\trec.forgetLease()",
+			}},
+			Expect: []string{"unpublish-while-staged", "VolumeAttachment of db is there", "ControllerUnpublishVolume of the volume for", "write-lost"},
+		},
+		{
 			Scenario: "fenced-condition",
 			Rule:     "I3: a condition of the Node that the policy names, set after the last sign of the node, frees what it has",
 			Edits: []edit{{

@@ -37,6 +37,7 @@ type Cluster struct {
 	mu      sync.Mutex
 	touched bool            // a component was killed, paused or cut off
 	off     map[string]bool // nodes that are switched off
+	second  map[string]bool // machines that have registered by the name of another one
 	keep    bool            // the folder is to be kept for reading
 	stopped bool
 }

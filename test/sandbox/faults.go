@@ -231,6 +231,8 @@ func (c *Cluster) Heal(ctx context.Context) error {
 	c.RestoreBinds()
 	for _, s := range c.procs.Status() {
 		switch {
+		case c.isSecond(s.Name):
+			errs = append(errs, c.procs.Kill(ctx, s.Name))
 		case s.State == supervise.Paused:
 			errs = append(errs, c.Resume(s.Name))
 		case s.State == supervise.Running:

@@ -61,6 +61,9 @@ type Shape struct {
 	// lets Moorage's controller make NetworkFences. A Node names its machine then, as it
 	// does elsewhere: a machine that has booted is let in by that.
 	NetworkFences bool `json:"networkFences,omitempty"`
+	// NamedMachines has each Node name its machine by a systemUUID without NetworkFences,
+	// too, so that another machine of its name can be told from it (Cluster.Replace).
+	NamedMachines bool `json:"namedMachines,omitempty"`
 	// BindAtOnce has moorage-scheduler ask Moorage's controller to bind pods without
 	// VolumeTickets.
 	BindAtOnce bool `json:"bindAtOnce,omitempty"`

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -196,25 +197,31 @@ func (s *site) issueTokens() error {
 	if err := WriteKubeconfig(s.adminKubeconfig(), s.apiURL(), s.authority.PEM, token); err != nil {
 		return err
 	}
-	ids := identities(s.components())
+	ids, issued := identities(s.components()), map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
 		token, err := t.issue(ids[name])
 		if err != nil {
 			return err
 		}
-		l, err := link.Open("127.0.0.1:0", s.apiAddr)
-		if err != nil {
+		if err := s.linkAs(name, token); err != nil {
 			return err
 		}
-		s.links[name] = l
-		if err := WriteKubeconfig(s.kubeconfig(name), "https://"+l.Addr(), s.authority.PEM, token); err != nil {
-			return err
-		}
+		issued[name] = token
 	}
-	if err := s.linkAgents(); err != nil {
+	if err := errors.Join(s.linkSeconds(issued), s.linkAgents()); err != nil {
 		return err
 	}
 	return t.write(s.tokenFile)
+}
+
+// linkAs opens a component's connection to the API server, where a token says who it is.
+func (s *site) linkAs(name, token string) error {
+	l, err := link.Open("127.0.0.1:0", s.apiAddr)
+	if err != nil {
+		return err
+	}
+	s.links[name] = l
+	return WriteKubeconfig(s.kubeconfig(name), "https://"+l.Addr(), s.authority.PEM, token)
 }
 
 // components lists every process of the cluster, in the order of their start.

@@ -167,7 +167,7 @@ func nodeComponent(s *site, name string) component {
 	} else {
 		args = append(args, "--boot-id-file="+s.bootFile(name))
 	}
-	if s.options.NetworkFences {
+	if s.options.NetworkFences || s.options.NamedMachines {
 		args = append(args, "--system-uuid=machine-of-"+name)
 	}
 	if name == StaticPodNode() {

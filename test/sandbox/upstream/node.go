@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ type nodeOptions struct {
 	bootID         string
 	bootFile       string
 	systemUUID     string
+	machine        string
 }
 
 // newNodeCommand runs one node: a kubelet without containers and the CSI node
@@ -83,6 +85,7 @@ func newNodeCommand() *cobra.Command {
 	flags.StringVar(&o.bootID, "boot-id", "", "the machine's boot, as the Node's status has it; none if empty")
 	flags.StringVar(&o.systemUUID, "system-uuid", "", "what names the machine in the Node's status; nothing if empty")
 	flags.StringVar(&o.bootFile, "boot-id-file", "", "file that has it instead; it is made if there is none, by a boot of its own")
+	flags.StringVar(&o.machine, "machine", "", "name of the machine at the disk service; the node's if empty")
 	flags.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
 	return cmd
 }
@@ -104,7 +107,7 @@ func (o nodeOptions) run(ctx context.Context) error {
 	}
 	failed := make(chan error, 1)
 	plugin, err := csinode.New(csinode.Config{
-		Driver: o.driver, NodeName: o.name, MaxVolumes: o.slots,
+		Driver: o.driver, NodeName: cmp.Or(o.machine, o.name), MaxVolumes: o.slots,
 		KubeletRoot: o.rootDir, ServiceURL: o.diskURL,
 	})
 	if err != nil {

@@ -24,8 +24,8 @@ const MountTable = "mountinfo"
 type Config struct {
 	// Driver is the CSI driver's name.
 	Driver string
-	// NodeName is the Kubernetes node's name. The node's CSI ID is
-	// diskapi.NodeID of it.
+	// NodeName is the Kubernetes node's name, or the machine's where another one had that
+	// name before. The node's CSI ID is diskapi.NodeID of it.
 	NodeName string
 	// MaxVolumes is how many volumes the node can attach, told to the service
 	// when the node announces itself for the first time; 0 leaves it to the
