@@ -256,6 +256,16 @@ func failing() []guard {
 			Expect: []string{"unpublish-while-staged", "the waiting pod is told", "ControllerUnpublish"},
 		},
 		{
+			Scenario: "node-made-again",
+			Rule:     "I3: what moorage-node has found at a Node made again by the same boot is staged there",
+			Edits: []edit{{
+				File: "internal/arbiter/evidence.go",
+				Old:  "case n.SaysHas(v.ID) || n.MayBeUnstaged(v.ID):\n\t\treturn usageStaged\n",
+				New:  "case n.MayBeUnstaged(v.ID):\n\t\treturn usageStaged\n",
+			}},
+			Expect: []string{"is told that its volume is staged"},
+		},
+		{
 			Scenario: "dead-together",
 			Rule:     "I8: the out-of-service taint counts that was set while nobody led",
 			Edits: []edit{{
