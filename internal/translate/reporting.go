@@ -81,7 +81,7 @@ func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 		}
 	}
 	for c, name := range kubeletConditions {
-		if written[c] && !added[c] && hasCondition(n, name) {
+		if written[c] && !added[c] && conditionOf(n, name) != nil {
 			return name
 		}
 	}
@@ -154,19 +154,16 @@ func kubeletCondition(t corev1.NodeConditionType) bool {
 // known says whether a condition is True or False. The node lifecycle controller writes
 // Unknown alone (pkg/controller/nodelifecycle, tryUpdateNodeHealth).
 func known(n *corev1.Node, t corev1.NodeConditionType) bool {
-	for i := range n.Status.Conditions {
-		if c := &n.Status.Conditions[i]; c.Type == t {
-			return c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse
-		}
-	}
-	return false
+	c := conditionOf(n, t)
+	return c != nil && (c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse)
 }
 
-func hasCondition(n *corev1.Node, name corev1.NodeConditionType) bool {
+// conditionOf is a condition of a Node, or nil.
+func conditionOf(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == name {
-			return true
+		if c := &n.Status.Conditions[i]; c.Type == t {
+			return c
 		}
 	}
-	return false
+	return nil
 }

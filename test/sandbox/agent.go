@@ -98,21 +98,30 @@ func (c *Cluster) startAgents(ctx context.Context) error {
 	})
 }
 
-// identify writes a moorage-node's kubeconfig. Its token is one of its service account for
-// the Node, as the API server makes it for a pod there, so that policies see whose it is.
+// identify writes a moorage-node's kubeconfig.
 func (c *Cluster) identify(ctx context.Context, agent component) error {
-	node := c.view.Node(agent.node)
+	token, err := c.NodeToken(ctx, agent.node)
+	if err != nil {
+		return err
+	}
+	return WriteKubeconfig(c.site.kubeconfig(agent.name), "https://"+c.site.links[agent.name].Addr(), c.site.authority.PEM, token)
+}
+
+// NodeToken makes a token of moorage-node's service account for a Node, as the API server makes it
+// for a pod there, so that policies see whose it is.
+func (c *Cluster) NodeToken(ctx context.Context, name string) (string, error) {
+	node := c.view.Node(name)
 	if node == nil {
-		return fmt.Errorf("there is no node %s", agent.node)
+		return "", fmt.Errorf("there is no node %s", name)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Node", APIVersion: "v1", Name: node.Name, UID: node.UID},
 	}}
 	token, err := c.client.CoreV1().ServiceAccounts(MoorageNamespace).CreateToken(ctx, moorageNode, request, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("token of %s: %w", agent.name, err)
+		return "", fmt.Errorf("token of moorage-node at %s: %w", name, err)
 	}
-	return WriteKubeconfig(c.site.kubeconfig(agent.name), "https://"+c.site.links[agent.name].Addr(), c.site.authority.PEM, token.Status.Token)
+	return token.Status.Token, nil
 }
 
 // Identify gives a node's moorage-node a token for the Node that there is now, as its DaemonSet's

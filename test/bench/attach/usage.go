@@ -4,9 +4,6 @@ package attach
 
 import (
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 
 	"github.com/moorage-dev/moorage/test/bench"
 	"github.com/moorage-dev/moorage/test/sandbox"
@@ -31,13 +28,11 @@ func readUsage(c *sandbox.Cluster) (usage, error) {
 		if u.cpuSeconds[name], err = bench.ProcessSeconds(pids[name]); err != nil {
 			return u, fmt.Errorf("%s: %w", name, err)
 		}
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pids[name]))
+		memory, err := bench.ProcessMemory(pids[name], "VmHWM")
 		if err != nil {
-			return u, fmt.Errorf("memory of %s: %w", name, err)
+			return u, fmt.Errorf("%s: %w", name, err)
 		}
-		if u.peakMiB[name], err = peak(string(status)); err != nil {
-			return u, fmt.Errorf("memory of %s: %w", name, err)
-		}
+		u.peakMiB[name] = memory["VmHWM"]
 	}
 	return u, nil
 }
@@ -49,18 +44,4 @@ func (u usage) since(before usage) map[string]float64 {
 		out[name] = s - before.cpuSeconds[name]
 	}
 	return out
-}
-
-// peak reads VmHWM of /proc/PID/status, in MiB.
-func peak(status string) (float64, error) {
-	for line := range strings.Lines(status) {
-		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 64)
-			if err != nil {
-				return 0, fmt.Errorf("peak memory: %w", err)
-			}
-			return kib / 1024, nil
-		}
-	}
-	return 0, fmt.Errorf("no VmHWM in the status of a process")
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -234,23 +233,15 @@ func count(events []audit.Event, from time.Time) (r result.Requests) {
 // writeKubeconfig writes that of a node's moorage-node: with a token for the Node, as the
 // API server makes it for a pod there.
 func writeKubeconfig(ctx context.Context, e *sandbox.Env, node, path string) error {
-	known := e.View.Node(node)
-	if known == nil {
-		return fmt.Errorf("there is no node %s", node)
-	}
-	token, err := e.Client.CoreV1().ServiceAccounts(sandbox.MoorageNamespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{
-			BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Node", APIVersion: "v1", Name: node, UID: known.UID},
-		},
-	}, metav1.CreateOptions{})
+	token, err := e.Cluster.NodeToken(ctx, node)
 	if err != nil {
-		return fmt.Errorf("token of moorage-node: %w", err)
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("kubeconfig of moorage-node: %w", err)
 	}
 	config := e.Cluster.RESTConfig()
-	return sandbox.WriteKubeconfig(path, config.Host, config.CAData, token.Status.Token)
+	return sandbox.WriteKubeconfig(path, config.Host, config.CAData, token)
 }
 
 // told follows what a node says. It is for serial use.

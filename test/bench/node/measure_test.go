@@ -33,20 +33,6 @@ func TestCount(t *testing.T) {
 	}
 }
 
-func TestMemory(t *testing.T) {
-	const status = "Name:\tmoorage-node\nVmHWM:\t    4096 kB\nVmRSS:\t    3072 kB\nRssAnon:\t    1024 kB\nRssFile:\t    2048 kB\n"
-	got, err := memoryOf(status)
-	if want := (result.Memory{AnonMiB: 1, FileMiB: 2, ResidentMiB: 3, PeakMiB: 4}); err != nil || got != want {
-		t.Errorf("%+v, %v, want %+v", got, err, want)
-	}
-	if _, err := memoryOf("VmRSS:\t3072 kB\n"); err == nil || !strings.Contains(err.Error(), "RssAnon") {
-		t.Errorf("a status without RssAnon: %v", err)
-	}
-	if _, err := memoryOf(strings.Replace(status, "1024", "much", 1)); err == nil {
-		t.Error("a number that is none is read")
-	}
-}
-
 // A word counts once it names all volumes in all pods, and nothing amiss.
 func TestWhole(t *testing.T) {
 	good := func() v1alpha1.NodeVolumesStatus {
