@@ -160,12 +160,17 @@ func (t *task) cordoned(w *facts.World) time.Time {
 func (c *choice) refused(node, changed string) error {
 	var missing []string
 	for _, l := range c.lacks {
-		missing = append(missing, fmt.Sprintf("%s: %s (%s)", l.what, names(l.pods), l.flag))
+		missing = append(missing, fmt.Sprintf("%s: %s (%s)", sentenceOf(l.what), names(l.pods), l.flag))
 	}
 	if len(missing) == 0 {
 		return nil
 	}
 	return fmt.Errorf("node %s is not drained%s. %s", node, changed, strings.Join(missing, ". "))
+}
+
+// sentenceOf is a text that begins a sentence.
+func sentenceOf(text string) string {
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // stay says how many pods stay on purpose, and why; empty when none does.

@@ -576,7 +576,7 @@ func TestDaemonSetGone(t *testing.T) {
 	c.expect(m, "b", "while there is a DaemonSet")
 	t1.orphans = map[types.UID]bool{"d-uid": true}
 	choice := t1.choose(c.world())
-	if err := choice.refused("worker-1", ""); err == nil || !strings.Contains(err.Error(), "no controller would make these pods again: shop/a (--force") {
+	if err := choice.refused("worker-1", ""); err == nil || !strings.Contains(err.Error(), ". No controller would make these pods again: shop/a (--force") {
 		t.Errorf("it says %v", err)
 	}
 	t1.may.force = true
