@@ -233,6 +233,24 @@ func TestBundleWithoutRights(t *testing.T) {
 	}
 }
 
+// A file whose ending says that it is something else is refused, with the endings that there are.
+func TestBundleEndings(t *testing.T) {
+	server, now := load(t, "testdata/zoo")
+	for _, args := range [][]string{{"bundle", "--logs=false", "-f"}, {"web", "--open=false", "--record"}} {
+		file := filepath.Join(t.TempDir(), "b.zip")
+		_, stderr, code := run(t.Context(), server, now, append(args, file)...)
+		if _, err := os.Stat(file); code != 1 || !strings.Contains(stderr, "b.zip: ") || !strings.Contains(stderr, ".tar.gz or .tgz") || !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v b.zip: exit code %d, errors %q, file: %v", args, code, stderr, err)
+		}
+	}
+	for _, name := range []string{"b.tgz", "b.tar.gz", "report"} {
+		file := filepath.Join(t.TempDir(), name)
+		if _, stderr, code := run(t.Context(), server, now, "bundle", "--logs=false", "-f", file); code != 0 {
+			t.Errorf("%s: exit code %d, errors %q", name, code, stderr)
+		}
+	}
+}
+
 // A bundle changes nothing, and says so.
 func TestBundleRefusesWrites(t *testing.T) {
 	server, now := load(t, "testdata/zoo")

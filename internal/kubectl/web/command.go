@@ -97,6 +97,9 @@ func (o *options) run(ctx context.Context) error {
 	case o.record != "" && o.replay != "":
 		return errors.New("--record and --replay: choose one. --record keeps what happens in a cluster, --replay shows what was kept")
 	}
+	if err := bundle.Named("--record", o.record); err != nil {
+		return err
+	}
 	if o.replay != "" {
 		return o.again(ctx)
 	}
