@@ -4,6 +4,7 @@ package screen
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,8 +239,8 @@ func TestLinked(t *testing.T) {
 		{live, "kubectl get pv, kubectl -n x get pods", "kubectl --context prod get pv, kubectl --context prod -n x get pods"},
 		{live, "kubectl moorage says so", "kubectl moorage says so"},
 		{file, "kubectl moorage ticket explain x", named + "ticket explain x"},
-		{file, "kubectl moorage ticket renew x", "kubectl moorage ticket renew x " + LiveNote},
-		{file, "kubectl taint node x", "kubectl taint node x " + LiveNote},
+		{file, "kubectl moorage ticket renew x", "kubectl moorage ticket renew x\n" + LiveNote},
+		{file, "kubectl taint node x", "kubectl taint node x\n" + LiveNote},
 		{Style{}, "kubectl taint node x", "kubectl taint node x"},
 	} {
 		if got := c.style.Linked(c.text); got != c.want {
@@ -248,5 +249,10 @@ func TestLinked(t *testing.T) {
 		if once := c.style.Linked(c.text); c.style.Linked(once) != once {
 			t.Errorf("twice: %s", c.style.Linked(once))
 		}
+	}
+	lines := strings.Split(file.Wrap("First see that it is off. Only then: kubectl taint node x", 4), "\n")
+	note := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "    (This file") })
+	if note < 1 || strings.Join(strings.Fields(strings.Join(lines[note:], " ")), " ") != LiveNote {
+		t.Errorf("the note has no lines of its own:\n%s", strings.Join(lines, "\n"))
 	}
 }
