@@ -36,6 +36,9 @@ func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Ob
 		w.Evidence.Asked = map[types.UID]bool{}
 	}
 	for _, o := range objects[:min(len(objects), maxSubjects)] {
+		if w.Evidence.Asked[o.UID] {
+			continue
+		}
 		w.Evidence.Asked[o.UID] = true
 		wait.Go(func() {
 			options := metav1.ListOptions{Limit: maxEvents, FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(o.UID)).String()}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -55,6 +56,9 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	if out.Cause == nil {
 		out.Cause = w.deletingCause(c, out.Pods)
 	}
+	if out.Cause == nil {
+		out.Cause = w.consumerCause(c, out.Pods)
+	}
 	w.storageCause(&out)
 	out.Answer = answerStorage(&out)
 	return out
@@ -90,6 +94,51 @@ func (w *World) explainLink(out *Storage, key ledger.ClaimKey) {
 			out.Volume = &v
 		}
 	}
+}
+
+// UsersOf lists the pods that name a claim.
+func (w *World) UsersOf(c *corev1.PersistentVolumeClaim) []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, uid := range w.Snapshot.ClaimPods(ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}) {
+		if p := w.pods[uid]; p != nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// consumerCause is for a claim whose volume is made once a pod that uses it has a node, and none
+// has: why the first of them has none. Nil for any other claim, and where a node has been chosen.
+func (w *World) consumerCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *Cause {
+	if c.Spec.VolumeName != "" || c.Status.Phase == corev1.ClaimLost || w.partUnseen("pods") || !w.bindsLate(c) {
+		return nil
+	}
+	out := &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: c.CreationTimestamp.Time,
+		Message: "it is bound once a pod that uses it has a node (WaitForFirstConsumer)"}
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p PodNeed) bool { return p.State == PodFinished })
+	switch first := slices.IndexFunc(pods, func(p PodNeed) bool { return p.Cause != nil }); {
+	case len(pods) == 0:
+		out.Message += ", and no pod uses it"
+		out.Do = "Nothing for the claim's sake: make the pod that is to use it"
+	case slices.ContainsFunc(pods, func(p PodNeed) bool { return p.Node != "" }):
+		return nil
+	case first < 0:
+		out.Message += fmt.Sprintf(", and %s has none yet", pods[0].Who)
+		out.Do = fmt.Sprintf("See what its scheduler says: kubectl moorage explain pod %s -n %s", pods[0].Who.Name, pods[0].Who.Namespace)
+	default:
+		of := *pods[first].Cause
+		of.Of, of.Message = OfClaim, fmt.Sprintf("%s, and %s has none: %s", out.Message, pods[first].Who, of.Message)
+		return &of
+	}
+	return out
+}
+
+// bindsLate says whether a claim's volume is made where its first pod is placed, and no node has
+// been chosen for it yet.
+func (w *World) bindsLate(c *corev1.PersistentVolumeClaim) bool {
+	class := w.class(c)
+	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer &&
+		c.Annotations[storagevolume.AnnSelectedNode] == ""
 }
 
 func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
