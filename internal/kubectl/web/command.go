@@ -233,7 +233,7 @@ const idle = 1
 
 // follow makes a view of the cluster at every change.
 func follow(ctx context.Context, c *cluster.Cluster, s screen.Style, h *hub) error {
-	return c.Follow(ctx, func(w *facts.World) error {
+	return c.FollowStarting(ctx, func(w *facts.World) error {
 		began := time.Now()
 		h.set(w, viewOf(w, s))
 		select {
@@ -268,6 +268,7 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
+	c.ReadStarting(ctx, w)
 	s := Static{Source: o.source(c), Taken: w.Now, View: viewOf(w, o.base.Plain()), Details: map[string]Detail{}}
 	d := &details{cluster: c, world: w, style: o.base.Plain()}
 	all := s.View.Refs()
