@@ -3,7 +3,9 @@
 package screen
 
 import (
+	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +24,12 @@ func nodesWord(nodes []string) string {
 // planOfNow says what the nodes are that a plan names.
 const planOfNow = "This is a plan made now: no room is reserved. Each pod is tried beside those above it, as if they had moved."
 
-// DrainPlan prints what a drain would do.
-func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
+// mostPods is how many pods of a drain plan are printed one by one.
+const mostPods = 3
+
+// DrainPlan prints what a drain would do. Of many pods those of one workload of which the same is
+// said are printed together, unless wide.
+func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now}
 	answer := green
 	if !x.Clear() {
@@ -36,32 +42,13 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 	for _, c := range x.Down {
 		p.do(2, c.Do)
 	}
-	for _, pod := range x.Pods {
-		sign := s.paint(green, "would go to "+pod.To)
-		switch {
-		case pod.Ends && x.Dead:
-			sign = s.paint(yellow, "is not made again elsewhere")
-		case pod.Ends:
-			sign = s.paint(yellow, "would end")
-		case pod.NotVisible:
-			sign = s.paint(yellow, "? can't be told")
-		case pod.To == "":
-			sign = s.paint(red, "✗ would wait")
-		case len(x.NotVisible) > 0:
-			sign = s.paint(yellow, "would go to "+pod.To+", by what can be seen")
-		}
-		p.printf("\n%s  %s\n", s.paint(bold, "pod "+pod.Namespace+"/"+pod.Name), sign)
-		p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
-		p.line(2, "note", pod.Note)
-		for _, n := range pod.Nodes {
-			p.line(2, nodesWord(n.Nodes), shorten(n.Nodes))
-			if n.Barred != "" {
-				p.line(2, "barred", n.Barred)
-			}
-			for _, r := range n.Reasons {
-				p.line(2, "why", r.Code+": "+r.Message)
-			}
-		}
+	groups := drainGroups(&x, wide)
+	for _, pods := range groups {
+		p.drainGroup(&x, pods)
+	}
+	if len(groups) < len(x.Pods) {
+		p.printf("\n")
+		p.more("each pod by itself")
 	}
 	if slices.ContainsFunc(x.Pods, func(pod facts.DrainPod) bool { return pod.To != "" }) {
 		p.printf("\n%s\n", s.Wrap(planOfNow, 0))
@@ -72,4 +59,98 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 	}
 	p.unseen(x.Unseen)
 	return p.err
+}
+
+// drainGroups are the pods of a plan that are printed together, in the order of their first ones.
+func drainGroups(x *facts.DrainPlan, wide bool) [][]facts.DrainPod {
+	var groups [][]facts.DrainPod
+	places := map[string]int{}
+	for i := range x.Pods {
+		pod := &x.Pods[i]
+		key := drainKey(pod)
+		at, known := places[key]
+		if !known || wide || len(x.Pods) <= mostPods {
+			places[key] = len(groups)
+			groups = append(groups, []facts.DrainPod{*pod})
+			continue
+		}
+		groups[at] = append(groups[at], *pod)
+	}
+	return groups
+}
+
+// drainKey is the same for pods of one workload of which the same is said, wherever they would go.
+func drainKey(pod *facts.DrainPod) string {
+	parts := []string{pod.Namespace, pod.Workload, pod.Note, fmt.Sprint(pod.Ends, pod.NotVisible, pod.To != "")}
+	for _, n := range pod.Nodes {
+		parts = append(parts, strings.Join(n.Nodes, " "), n.Barred)
+		for _, r := range n.Reasons {
+			parts = append(parts, r.Code)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// drainSign is what becomes of pods: of one, or of several that may go to different nodes.
+func (p *page) drainSign(x *facts.DrainPlan, pods []facts.DrainPod) string {
+	pod := &pods[0]
+	to := "would go to " + destinations(pods)
+	switch {
+	case pod.Ends && x.Dead:
+		return p.s.paint(yellow, "is not made again elsewhere")
+	case pod.Ends:
+		return p.s.paint(yellow, "would end")
+	case pod.NotVisible:
+		return p.s.paint(yellow, "? can't be told")
+	case pod.To == "":
+		return p.s.paint(red, "✗ would wait")
+	case len(x.NotVisible) > 0:
+		return p.s.paint(yellow, to+", by what can be seen")
+	}
+	return p.s.paint(green, to)
+}
+
+// destinations are the nodes to which pods would go; of several pods each with how many of them.
+func destinations(pods []facts.DrainPod) string {
+	if len(pods) == 1 {
+		return pods[0].To
+	}
+	count := map[string]int{}
+	for i := range pods {
+		count[pods[i].To]++
+	}
+	var nodes []string
+	for _, node := range slices.Sorted(maps.Keys(count)) {
+		nodes = append(nodes, fmt.Sprintf("%s (%d)", node, count[node]))
+	}
+	return shorten(nodes)
+}
+
+func (p *page) drainGroup(x *facts.DrainPlan, pods []facts.DrainPod) {
+	pod, sign := &pods[0], p.drainSign(x, pods)
+	if len(pods) == 1 {
+		p.printf("\n%s  %s\n", p.s.paint(bold, "pod "+pod.Namespace+"/"+pod.Name), sign)
+		p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
+	} else {
+		title := fmt.Sprintf("%d pods of namespace %s", len(pods), pod.Namespace)
+		if pod.Workload != "" {
+			title = fmt.Sprintf("%d pods of %s in namespace %s", len(pods), pod.Workload, pod.Namespace)
+		}
+		var names []string
+		for i := range pods {
+			names = append(names, pods[i].Name)
+		}
+		p.printf("\n%s  %s\n", p.s.paint(bold, title), sign)
+		p.line(2, "pods", shorten(names))
+	}
+	p.line(2, "note", pod.Note)
+	for _, n := range pod.Nodes {
+		p.line(2, nodesWord(n.Nodes), shorten(n.Nodes))
+		if n.Barred != "" {
+			p.line(2, "barred", n.Barred)
+		}
+		for _, r := range n.Reasons {
+			p.line(2, "why", r.Code+": "+r.Message)
+		}
+	}
 }
