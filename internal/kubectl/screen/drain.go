@@ -3,6 +3,7 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -24,7 +25,7 @@ func nodesWord(nodes []string) string {
 // planOfNow says what the nodes are that a plan names.
 const planOfNow = "This is a plan made now: no room is reserved. Each pod is tried beside those above it, as if they had moved."
 
-// mostPods is how many pods of a drain plan are printed one by one.
+// mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
 const mostPods = 3
 
 // DrainPlan prints what a drain would do. Of many pods those of one workload of which the same is
@@ -46,16 +47,16 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 	for _, pods := range groups {
 		p.drainGroup(&x, pods)
 	}
-	if len(groups) < len(x.Pods) {
-		p.printf("\n")
-		p.more("each pod by itself")
-	}
 	if slices.ContainsFunc(x.Pods, func(pod facts.DrainPod) bool { return pod.To != "" }) {
 		p.printf("\n%s\n", s.Wrap(planOfNow, 0))
 	}
-	for _, v := range x.Stuck {
-		p.printf("\n%s  %s\n", s.paint(bold, "volume "+v.PersistentVolume), v.State)
-		p.reasons(2, []facts.Reason{*v.Reason})
+	stuck := stuckGroups(&x, wide)
+	for _, volumes := range stuck {
+		p.stuckGroup(volumes)
+	}
+	if len(groups) < len(x.Pods) || len(stuck) < len(x.Stuck) {
+		p.printf("\n")
+		p.more("each pod and volume by itself")
 	}
 	p.unseen(x.Unseen)
 	return p.err
@@ -77,6 +78,40 @@ func drainGroups(x *facts.DrainPlan, wide bool) [][]facts.DrainPod {
 		groups[at] = append(groups[at], *pod)
 	}
 	return groups
+}
+
+// stuckGroups are the volumes that can't leave and are printed together: those that the same keeps.
+func stuckGroups(x *facts.DrainPlan, wide bool) [][]facts.Volume {
+	var groups [][]facts.Volume
+	for i := range x.Stuck {
+		v := &x.Stuck[i]
+		same := func(group []facts.Volume) bool {
+			return group[0].State == v.State && group[0].Reason.Code == v.Reason.Code
+		}
+		at := slices.IndexFunc(groups, same)
+		if at < 0 || wide || len(x.Stuck) <= mostPods {
+			groups = append(groups, []facts.Volume{*v})
+			continue
+		}
+		groups[at] = append(groups[at], *v)
+	}
+	return groups
+}
+
+func (p *page) stuckGroup(volumes []facts.Volume) {
+	v := &volumes[0]
+	if len(volumes) == 1 {
+		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+v.PersistentVolume), v.State)
+		p.reasons(2, []facts.Reason{*v.Reason})
+		return
+	}
+	p.printf("\n%s  %s\n", p.s.paint(bold, fmt.Sprintf("%d volumes", len(volumes))), v.State)
+	var names []string
+	for i := range volumes {
+		names = append(names, cmp.Or(volumes[i].Claim, volumes[i].PersistentVolume))
+	}
+	p.line(2, "volumes", shorten(names))
+	p.reasons(2, []facts.Reason{*v.Reason})
 }
 
 // drainKey is the same for pods of one workload of which the same is said, wherever they would go.

@@ -274,6 +274,15 @@ func TestDrainPlanGroups(t *testing.T) {
 		}
 		plan.Pods = append(plan.Pods, pod)
 	}
+	for i := range 5 {
+		code := "NodeUnreachable"
+		if i == 4 {
+			code = "DetachFailed"
+		}
+		plan.Stuck = append(plan.Stuck, facts.Volume{PersistentVolume: fmt.Sprintf("pv-%d", i), Claim: fmt.Sprintf("shop/data-%d", i), State: "DetachPending",
+			Reason: &facts.Reason{Code: code, Message: fmt.Sprintf("why %d", i)}})
+	}
+	stuck := plan.Stuck
 	printed := func(wide bool) string {
 		var text strings.Builder
 		if err := DrainPlan(&text, Style{}, plan, time.Now(), wide); err != nil {
@@ -282,16 +291,19 @@ func TestDrainPlanGroups(t *testing.T) {
 		return text.String()
 	}
 	all := plan.Pods
-	plan.Pods = all[:mostPods]
+	plan.Pods, plan.Stuck = all[:mostPods], nil
 	if text := printed(false); strings.Count(text, "\npod shop/") != mostPods || strings.Contains(text, "-o wide") {
 		t.Errorf("few pods do not stand by themselves:\n%s", text)
 	}
+	plan.Stuck = stuck
 	plan.Pods = append(all, facts.DrainPod{Namespace: "shop", Name: "other", Workload: "statefulset/other", Volumes: []string{"x"}, To: "worker-2"})
 	text := printed(false)
 	for _, want := range []string{
 		"\n3 pods of statefulset/db in namespace shop  would go to worker-2 (2), worker-3 (1)\n  pods     db-0, db-1, db-2\n",
 		"\n5 pods of statefulset/db in namespace shop  ✗ would wait\n  pods     db-3, db-4, db-5, db-6, db-7\n  nodes    worker-2, worker-3\n  why      NoFreeSlot: no free slot\n",
-		"\npod shop/other  would go to worker-2\n  volumes  x\n", "\n  -o wide shows each pod by itself\n",
+		"\npod shop/other  would go to worker-2\n  volumes  x\n", "\n  -o wide shows each pod and volume by itself\n",
+		"\n4 volumes  DetachPending\n  volumes  shop/data-0, shop/data-1, shop/data-2, shop/data-3\n  ✗ NodeUnreachable\n    why      why 0\n",
+		"\nvolume pv-4  DetachPending\n  ✗ DetachFailed\n    why      why 4\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q:\n%s", want, text)
