@@ -185,6 +185,9 @@ func TestAdviceKeepsTheCluster(t *testing.T) {
 		if strings.Contains(got, "kubectl taint") && !strings.Contains(got, screen.LiveNote) {
 			t.Errorf("%v: nothing says that the command acts on a cluster:\n%s", args, got)
 		}
+		if n := strings.Count(got, screen.LiveNote); n > 1 {
+			t.Errorf("%v: it is said %d times that a command acts on a cluster:\n%s", args, n, got)
+		}
 	}
 	if got := words([]string{"--bundle", bundle}, "explain", "node", "worker-1"); !strings.Contains(got, screen.LiveNote) {
 		t.Errorf("the bundle does not say that the taint is a cluster's:\n%s", got)

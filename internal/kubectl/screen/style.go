@@ -31,6 +31,8 @@ type Style struct {
 	Flags string
 	// UnseenSaid: what could not be read has been said already, above.
 	UnseenSaid bool
+	// LiveSaid: LiveNote stands above already.
+	LiveSaid bool
 }
 
 // Widths of text: of a pipe's, and the most that is pleasant to read.
@@ -138,7 +140,7 @@ func (s Style) Linked(text string) string {
 // can't answer one of them, LiveNote follows on a line of its own.
 func (s Style) Asking(text string) string {
 	note := ""
-	if s.Bundle != "" && acts.MatchString(text) && !strings.HasSuffix(text, LiveNote) {
+	if s.Bundle != "" && !s.LiveSaid && acts.MatchString(text) && !strings.HasSuffix(text, LiveNote) {
 		note = "\n" + LiveNote
 	}
 	ask := s.Flags
