@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -44,6 +45,8 @@ type PodNeed struct {
 	Reasons []Reason `json:"reasons,omitempty"`
 	Cause   *Cause   `json:"cause,omitempty"`
 	Answer  string   `json:"answer"`
+	// Since is since when the pod waits because of Cause, which may be older than the pod.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // ExplainClaim says where a claim's volume is and who waits for it.
@@ -151,6 +154,9 @@ func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
 		need := PodNeed{
 			Who: Requester{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
 			State: explained.State, Cause: explained.Cause, Answer: explained.Answer,
+		}
+		if explained.Cause != nil {
+			need.Since = becauseSince(explained.Cause, pod)
 		}
 		for _, v := range explained.Volumes {
 			if v.Name == claim.Name {

@@ -74,7 +74,7 @@ func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
 		return PodWait{}, false
 	}
 	if x.Cause != nil {
-		wait.Code, wait.Since = x.Cause.Code, cmp.Or(x.Cause.Since, wait.Since)
+		wait.Code, wait.Since = x.Cause.Code, becauseSince(x.Cause, p)
 	}
 	return wait, true
 }
@@ -96,6 +96,16 @@ func (w *World) Starting() []*corev1.Pod {
 	}
 	slices.SortStableFunc(list, olderFirst)
 	return list
+}
+
+// becauseSince is since when a pod waits because of a cause: what keeps it may be older than its
+// wait, such as a node that has been down for long.
+func becauseSince(c *Cause, p *corev1.Pod) time.Time {
+	since := c.Since
+	if waits := waitsSince(p); since.IsZero() || c.Of != OfNode && waits.After(since) {
+		since = waits
+	}
+	return since
 }
 
 // atDeadNode says whether a pod is bound to a node that is gone, or that is not ready and has
