@@ -54,6 +54,8 @@ func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.Wo
 	}
 	world, pause, leases := first, settle, first.Leases
 	pods.read(ctx, c, world)
+	holds := &facts.HoldsSeen{}
+	holds.See(first.Holds, first.Now)
 	again := time.NewTicker(LeasesAgain)
 	defer again.Stop()
 	for {
@@ -77,7 +79,7 @@ func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.Wo
 			}
 		}
 		began := time.Now()
-		world = c.world(feeds, first, leases)
+		world = c.world(feeds, first, leases, holds)
 		pods.read(ctx, c, world)
 		pause = max(settle, idle*time.Since(began))
 	}
@@ -146,7 +148,7 @@ func scope(k kind, unseen []facts.Unseen) (string, bool) {
 	return metav1.NamespaceAll, true
 }
 
-func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases facts.Leases) *facts.World {
+func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases facts.Leases, holds *facts.HoldsSeen) *facts.World {
 	objects := facts.Objects{Home: first.Home, Leases: leases}
 	for _, feed := range feeds {
 		for _, object := range feed.GetStore().List() {
@@ -157,7 +159,9 @@ func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases
 			}
 		}
 	}
-	w := facts.NewWorld(objects, c.Clock())
+	now := c.Clock()
+	objects.HoldsSeen = holds.See(objects.Holds, now)
+	w := facts.NewWorld(objects, now)
 	w.Unseen, w.WordsUnseen = first.Unseen, first.WordsUnseen
 	return w
 }
