@@ -40,17 +40,18 @@ func (b Brake) String() string {
 	return fmt.Sprintf("more than %d, or %d%%, of the nodes %s", b.Over.Nodes, b.Over.Percent, where)
 }
 
-// unreachableAt makes a reason of a node that is not ready, with what is known of the rule of
-// force that will be over first.
-func unreachableAt(reason Reason, f forcing) Reason {
+// unreachableAt makes a reason of a node that is not ready or was deleted, with what is known of
+// the rule of force that will be over first.
+func unreachableAt(reason Reason, n *ledger.Node, f forcing) Reason {
 	reason.Code, reason.Seconds, reason.Brake = NodeUnreachable, secondsLeft(f), f.Brake
+	reason.NodeDeleted = n == nil || !n.Exists
 	return reason
 }
 
 // sayBrake says in the hold why no time runs for its place, where it says nothing else.
 func (p *planner) sayBrake(h *ledger.Hold, place *ledger.NodeVolume, f forcing) {
 	if f.Rule == "" && !f.Brake.IsZero() && h.Reason == "" {
-		reason := unreachableAt(Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}, f)
+		reason := unreachableAt(Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}, p.snapshot.Node(place.Node), f)
 		h.Reason, h.Message = reason.Code, reason.Message()
 	}
 }

@@ -108,10 +108,13 @@ func TestBrakeAndOtherRules(t *testing.T) {
 		reason Reason
 		want   string
 	}{
-		{unreachableAt(Reason{Node: "n"}, held), "does not run while more than 55% of the nodes in zone a can't be reached"},
-		{unreachableAt(Reason{Node: "n"}, held.sooner(gone)), "It is detached by force in 1m0s; at once when"},
-		{unreachableAt(Reason{Node: "n"}, held.sooner(gone)), "out-of-service. Meanwhile the time of afterUnreachable does not run, since more than 55% of the nodes in zone a can't be reached"},
-		{unreachableAt(Reason{Node: "n"}, forcing{}), "It is not detached by force while a pod"},
+		{unreachableAt(Reason{Node: "n"}, &ledger.Node{Exists: true}, held), "does not run while more than 55% of the nodes in zone a can't be reached"},
+		{unreachableAt(Reason{Node: "n"}, &ledger.Node{Exists: true}, held.sooner(gone)), "It is detached by force in 1m0s; at once when"},
+		{unreachableAt(Reason{Node: "n"}, &ledger.Node{Exists: true}, held.sooner(gone)), "out-of-service. Meanwhile the time of afterUnreachable does not run, since more than 55% of the nodes in zone a can't be reached"},
+		{unreachableAt(Reason{Node: "n"}, &ledger.Node{Exists: true}, forcing{}), "It is not detached by force while a pod"},
+		{unreachableAt(Reason{Node: "n"}, &ledger.Node{Exists: true}, gone), "in use at n, which is not ready. It is detached"},
+		{unreachableAt(Reason{Node: "n"}, nil, gone), "in use at n, whose Node was deleted. It is detached by force in 1m0s; at once when the machine's kubelet makes the Node again"},
+		{unreachableAt(Reason{Node: "n"}, &ledger.Node{}, gone), "in use at n, whose Node was deleted. It is"},
 	} {
 		if got := test.reason.Message(); !strings.Contains(got, test.want) {
 			t.Errorf("%q does not say %q", got, test.want)

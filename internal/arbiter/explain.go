@@ -122,7 +122,7 @@ func (p *planner) notBegun(place *ledger.NodeVolume, reason Reason) Reason {
 	case h.Node != place.Node && !p.migratesTo(place):
 		reason.Code = NotGranted
 	case h.Node == place.Node && h.State == ledger.HoldDetachPending && h.Reason == NodeUnreachable && !ready(p.snapshot.Node(place.Node)):
-		reason = unreachableAt(reason, force(p.snapshot, p.volume, place, p.now))
+		reason = unreachableAt(reason, p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now))
 	}
 	return reason
 }

@@ -392,7 +392,7 @@ func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, no
 	}
 	reason.Code = InUse
 	if !ready(s.Node(place.Node)) {
-		reason = unreachableAt(reason, force(s, v, place, now))
+		reason = unreachableAt(reason, s.Node(place.Node), force(s, v, place, now))
 	}
 	return reason
 }

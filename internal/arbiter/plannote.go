@@ -93,5 +93,5 @@ func (p *planner) unanswered(place *ledger.NodeVolume) Reason {
 		return stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)
 	}
 	reason := Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}
-	return unreachableAt(reason, force(p.snapshot, p.volume, place, p.now))
+	return unreachableAt(reason, p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now))
 }

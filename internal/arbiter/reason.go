@@ -70,7 +70,15 @@ func (r Reason) Message() string {
 // over by time alone.
 const noTimeForces = -1
 
-// waysOut names what ends the wait for a node that is not ready.
+// howUnreachable says in what way nothing is heard of a node.
+func (r Reason) howUnreachable() string {
+	if r.NodeDeleted {
+		return "whose Node was deleted"
+	}
+	return "which is not ready"
+}
+
+// waysOut names what ends the wait for a node that is not ready or was deleted.
 func (r Reason) waysOut() string {
 	var b strings.Builder
 	when := "; at once when"
@@ -86,7 +94,11 @@ func (r Reason) waysOut() string {
 	default:
 		b.WriteString("It is not detached by force while a pod at that node uses it")
 	}
-	b.WriteString(when + " the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
+	if r.NodeDeleted { // there is nothing that could be tainted
+		b.WriteString(when + " the machine's kubelet makes the Node again")
+	} else {
+		b.WriteString(when + " the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
+	}
 	if r.Seconds > 0 && !r.Brake.IsZero() {
 		fmt.Fprintf(&b, ". Meanwhile the time of afterUnreachable does not run, since %s can't be reached", r.Brake)
 	}

@@ -180,7 +180,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%s may be in use at %s: its kubelet has not reported since the node object was made", r.volume(), r.Node)
 	}},
 	{NodeUnreachable, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s may be in use at %s, which is not ready. %s", r.volume(), r.Node, r.waysOut())
+		return fmt.Sprintf("%s may be in use at %s, %s. %s", r.volume(), r.Node, r.howUnreachable(), r.waysOut())
 	}},
 	{DetachDelayed, waits, passes, noEviction, ofMore, CallDetach, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is kept at %s until %s, in case its pod comes back (detachDelay)", r.volume(), r.Node, time.Unix(r.Until, 0).UTC().Format(time.RFC3339))

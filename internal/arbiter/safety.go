@@ -43,7 +43,7 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 	case e.usage == usageNone && !a.unsaid(s, v, p, now):
 		return allow(), ""
 	case !ready(n):
-		reason = unreachableAt(reason, e.rule)
+		reason = unreachableAt(reason, n, e.rule)
 		reason.Seconds = untilForced(s, v, p, e.rule)
 	case e.usage == usageInUse && Unexplained(s, p) && untilUnexplained(v, p, now) <= 0:
 		reason.Code = InUseUnexplained

@@ -127,4 +127,6 @@ type Reason struct {
 	Since   int64            // seconds since 1970, by the API server's clock; 0 when not known
 	Until   int64            // seconds since 1970, by the controller's clock
 	Brake   Brake            // why a time of force does not run
+	// NodeDeleted says that Node has no Node object any more, whatever its machine does.
+	NodeDeleted bool
 }

@@ -185,6 +185,9 @@ func TestAdviceKeepsTheCluster(t *testing.T) {
 		if strings.Contains(got, "kubectl taint") && !strings.Contains(got, screen.LiveNote) {
 			t.Errorf("%v: nothing says that the command acts on a cluster:\n%s", args, got)
 		}
+		if n := strings.Count(got, screen.LiveNote); n > 1 {
+			t.Errorf("%v: it is said %d times that a command acts on a cluster:\n%s", args, n, got)
+		}
 	}
 	if got := words([]string{"--bundle", bundle}, "explain", "node", "worker-1"); !strings.Contains(got, screen.LiveNote) {
 		t.Errorf("the bundle does not say that the taint is a cluster's:\n%s", got)
@@ -230,6 +233,24 @@ func TestBundleWithoutRights(t *testing.T) {
 	_, stderr, code := run(t.Context(), server, now, "bundle", "--out", file)
 	if _, err := os.Stat(file); code != 1 || !strings.Contains(stderr, "nothing could be read") || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without any right: exit code %d, errors %q, file: %v", code, stderr, err)
+	}
+}
+
+// A file whose ending says that it is something else is refused, with the endings that there are.
+func TestBundleEndings(t *testing.T) {
+	server, now := load(t, "testdata/zoo")
+	for _, args := range [][]string{{"bundle", "--logs=false", "-f"}, {"web", "--open=false", "--record"}} {
+		file := filepath.Join(t.TempDir(), "b.zip")
+		_, stderr, code := run(t.Context(), server, now, append(args, file)...)
+		if _, err := os.Stat(file); code != 1 || !strings.Contains(stderr, "b.zip: ") || !strings.Contains(stderr, ".tar.gz or .tgz") || !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v b.zip: exit code %d, errors %q, file: %v", args, code, stderr, err)
+		}
+	}
+	for _, name := range []string{"b.tgz", "b.tar.gz", "report"} {
+		file := filepath.Join(t.TempDir(), name)
+		if _, stderr, code := run(t.Context(), server, now, "bundle", "--logs=false", "-f", file); code != 0 {
+			t.Errorf("%s: exit code %d, errors %q", name, code, stderr)
+		}
 	}
 }
 

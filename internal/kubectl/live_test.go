@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -150,6 +151,33 @@ func TestTop(t *testing.T) {
 	}
 	if text := out.String(); !strings.HasPrefix(text, "\x1b[?1049h") || !strings.HasSuffix(text, "\x1b[?1049l") {
 		t.Errorf("the terminal is not left as it was: %q … %q", text[:20], text[len(text)-20:])
+	}
+}
+
+// While top is open it names what keeps a bound pod from starting, also one that comes later; and
+// so does the page.
+func TestPodsThatDontStartAreFollowed(t *testing.T) {
+	server, now := load(t, "testdata/kubelet-silent")
+	var lacking corev1.Pod
+	if !server.Get("pods", "shop", "lacking", &lacking) {
+		t.Fatal("there is no pod lacking")
+	}
+	server.Remove("pods", "shop", "lacking")
+	setting := kubectl.Setting{Now: func() time.Time { return now }, Style: &screen.Style{Terminal: true, Width: 100, Height: 60}}
+	out, _ := start(t.Context(), server, setting, "top")
+	out.await(t, "KubeletSilent")
+	server.Put("pods", &lacking)
+	out.await(t, "ConfigMapMissing")
+	page := filepath.Join(t.TempDir(), "page.html")
+	if _, stderr, code := run(t.Context(), server, now, "web", "--out", page); code != 0 {
+		t.Fatalf("exit code %d, errors %q", code, stderr)
+	}
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(raw), `"from":"pod/shop/lacking","how":"waits for","code":"ConfigMapMissing"`) {
+		t.Error("the page does not say what the pod lacks")
 	}
 }
 

@@ -11,6 +11,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,15 +53,34 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), b) },
 	}
-	cmd.Flags().StringVarP(&o.out, "out", "f", "", "File to write, - for the output stream (default moorage-bundle-TIME.tar.gz)")
+	cmd.Flags().StringVarP(&o.out, "out", "f", "", "File to write, .tar.gz or .tgz; - for the output stream (default moorage-bundle-TIME.tar.gz)")
 	cmd.Flags().BoolVar(&o.logs, "logs", true, "Include logs and metrics of Moorage's pods")
 	cmd.Flags().DurationVar(&o.since, "since", time.Hour, "How far back logs go")
 	return cmd
 }
 
+// endings are those of the files that bundle and web --record write.
+func endings() []string { return []string{".tar.gz", ".tgz"} }
+
+// Named is the error for a file to write, named by a flag, whose ending says that it is something
+// else; nil for a name without an ending, and for one of a device or pipe.
+func Named(flag, file string) error {
+	ending := filepath.Ext(file)
+	if ending == "" || slices.ContainsFunc(endings(), func(e string) bool { return strings.HasSuffix(file, e) }) {
+		return nil
+	}
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	return fmt.Errorf("%s %s: what is written is a compressed tar archive: name it with the ending %s, or with none", flag, file, strings.Join(endings(), " or "))
+}
+
 func (o options) run(ctx context.Context, b *command.Base) error {
 	if o.since <= 0 {
 		return fmt.Errorf("--since %s: a positive duration, such as 1h", o.since)
+	}
+	if err := Named("--out", o.out); err != nil {
+		return err
 	}
 	c, err := b.Connect()
 	if err != nil {

@@ -4,7 +4,10 @@ package cluster
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +39,9 @@ func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Ob
 		w.Evidence.Asked = map[types.UID]bool{}
 	}
 	for _, o := range objects[:min(len(objects), maxSubjects)] {
+		if w.Evidence.Asked[o.UID] {
+			continue
+		}
 		w.Evidence.Asked[o.UID] = true
 		wait.Go(func() {
 			options := metav1.ListOptions{Limit: maxEvents, FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(o.UID)).String()}
@@ -51,6 +57,41 @@ func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Ob
 	}
 	wait.Wait()
 }
+
+// ReadStarting reads the events of pods whose volumes may be mounted and that have not started.
+func (c *Cluster) ReadStarting(ctx context.Context, w *facts.World) {
+	var objects []Object
+	for _, p := range w.Starting() {
+		objects = append(objects, Object{p.Namespace, p.UID})
+	}
+	if len(objects) > 0 {
+		c.ReadEvidence(ctx, w, objects)
+	}
+}
+
+// starting has the worlds of a cluster that is followed say what ReadStarting reads. What is known
+// of a pod is read again after LeasesAgain. Nil reads nothing.
+type starting struct {
+	evidence facts.Evidence
+	since    time.Time
+}
+
+// read reads what is not known yet of a world that nobody else has so far.
+func (s *starting) read(ctx context.Context, c *Cluster, w *facts.World) {
+	if s == nil {
+		return
+	}
+	if now := time.Now(); now.Sub(s.since) >= LeasesAgain {
+		s.evidence, s.since = facts.Evidence{}, now
+	}
+	w.Evidence = s.evidence
+	w.Evidence.Asked, w.Evidence.Events = maps.Clone(s.evidence.Asked), slices.Clone(s.evidence.Events)
+	c.ReadStarting(ctx, w)
+	s.evidence = w.Evidence
+}
+
+// changes says whether what was read may say something else later, though nothing else changes.
+func (s *starting) changes() bool { return s != nil && len(s.evidence.Asked) > 0 }
 
 // PodAndClaims are a pod and its claims, whose events say why it does not start.
 func PodAndClaims(w *facts.World, p *corev1.Pod) []Object {

@@ -32,6 +32,15 @@ const LeasesAgain = 15 * time.Second
 // most five times a second, until ctx ends or see returns an error. What may
 // not be listed is left out, as Read leaves it out.
 func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) error {
+	return c.follow(ctx, nil, see)
+}
+
+// FollowStarting is Follow with what ReadStarting reads, which may lag by LeasesAgain.
+func (c *Cluster) FollowStarting(ctx context.Context, see func(*facts.World) error) error {
+	return c.follow(ctx, &starting{}, see)
+}
+
+func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.World) error) error {
 	first, err := c.Read(ctx)
 	if err != nil {
 		return err
@@ -44,6 +53,9 @@ func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) erro
 		return err
 	}
 	world, pause, leases := first, settle, first.Leases
+	pods.read(ctx, c, world)
+	holds := &facts.HoldsSeen{}
+	holds.See(first.Holds, first.Now)
 	again := time.NewTicker(LeasesAgain)
 	defer again.Stop()
 	for {
@@ -62,12 +74,13 @@ func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) erro
 		case <-again.C:
 			before := leases.Tell(c.Clock())
 			leases = c.readLeases(ctx, world.Nodes)
-			if slices.Equal(leases.Tell(c.Clock()), before) {
+			if slices.Equal(leases.Tell(c.Clock()), before) && !pods.changes() {
 				continue
 			}
 		}
 		began := time.Now()
-		world = c.world(feeds, first, leases)
+		world = c.world(feeds, first, leases, holds)
+		pods.read(ctx, c, world)
 		pause = max(settle, idle*time.Since(began))
 	}
 }
@@ -135,7 +148,7 @@ func scope(k kind, unseen []facts.Unseen) (string, bool) {
 	return metav1.NamespaceAll, true
 }
 
-func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases facts.Leases) *facts.World {
+func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases facts.Leases, holds *facts.HoldsSeen) *facts.World {
 	objects := facts.Objects{Home: first.Home, Leases: leases}
 	for _, feed := range feeds {
 		for _, object := range feed.GetStore().List() {
@@ -146,7 +159,9 @@ func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases
 			}
 		}
 	}
-	w := facts.NewWorld(objects, c.Clock())
+	now := c.Clock()
+	objects.HoldsSeen = holds.See(objects.Holds, now)
+	w := facts.NewWorld(objects, now)
 	w.Unseen, w.WordsUnseen = first.Unseen, first.WordsUnseen
 	return w
 }

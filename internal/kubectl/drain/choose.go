@@ -28,6 +28,7 @@ type task struct {
 	uid      types.UID // of the Node
 	atOnce   int
 	may      permissions
+	wide     bool // every pod is named, however many there are
 	selector labels.Selector
 	began    time.Time // by the API server's clock
 	// orphans are DaemonSets that pods name and that are gone.
@@ -53,6 +54,7 @@ type choice struct {
 	leave []*corev1.Pod
 	keep  map[types.UID]kept
 	lacks []lack
+	wide  bool // as of the task
 }
 
 // lack is a permission that was not given, and the pods that need it.
@@ -67,7 +69,7 @@ const afterCordon = 10 * time.Second
 
 // choose decides what is to become of each pod of the node, as the cluster is.
 func (t *task) choose(w *facts.World) choice {
-	c := choice{keep: map[types.UID]kept{}}
+	c := choice{keep: map[types.UID]kept{}, wide: t.wide}
 	var daemons, data, alone, tied []*corev1.Pod
 	cordoned := t.cordoned(w)
 	for _, pod := range w.Pods {
@@ -160,12 +162,17 @@ func (t *task) cordoned(w *facts.World) time.Time {
 func (c *choice) refused(node, changed string) error {
 	var missing []string
 	for _, l := range c.lacks {
-		missing = append(missing, fmt.Sprintf("%s: %s (%s)", l.what, names(l.pods), l.flag))
+		missing = append(missing, fmt.Sprintf("%s: %s (%s)", sentenceOf(l.what), namedPods(names(l.pods), c.wide), l.flag))
 	}
 	if len(missing) == 0 {
 		return nil
 	}
 	return fmt.Errorf("node %s is not drained%s. %s", node, changed, strings.Join(missing, ". "))
+}
+
+// sentenceOf is a text that begins a sentence.
+func sentenceOf(text string) string {
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // stay says how many pods stay on purpose, and why; empty when none does.
@@ -193,10 +200,21 @@ func hasEmptyDir(p *corev1.Pod) bool {
 
 func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-func names(pods []*corev1.Pod) string {
+func names(pods []*corev1.Pod) []string {
 	var list []string
 	for _, p := range pods {
 		list = append(list, nameOf(p))
 	}
-	return strings.Join(list, ", ")
+	return list
+}
+
+// mostPods is how many pods are named of those of which the same is said.
+const mostPods = 8
+
+// namedPods names pods of which the same is said: all of them with wide, else the first ones.
+func namedPods(names []string, wide bool) string {
+	if wide || len(names) <= mostPods {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more (-o wide names them)", strings.Join(names[:mostPods], ", "), len(names)-mostPods)
 }

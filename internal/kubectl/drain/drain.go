@@ -45,7 +45,11 @@ type drainer struct {
 	may     permissions
 	grace   int64  // seconds; negative: what each pod asks for
 	only    string // selector of pods
+	output  string // empty or wide
 }
+
+// wide says whether each pod is to be told of by itself, however many there are.
+func (d *drainer) wide() bool { return d.output == "wide" }
 
 // NewCommand makes kubectl moorage drain.
 func NewCommand(b *command.Base) *cobra.Command {
@@ -74,6 +78,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	f.BoolVar(&d.may.force, "force", false, "Evict pods that no controller makes again, too")
 	f.Int64Var(&d.grace, "grace-period", -1, "Seconds that pods get to end; -1: what each asks for")
 	f.StringVar(&d.only, "pod-selector", "", "Evict only pods with these labels")
+	f.StringVarP(&d.output, "output", "o", "", "wide: name every pod, however many there are")
 	return cmd
 }
 
@@ -90,6 +95,9 @@ func (d *drainer) run(ctx context.Context) error {
 	}
 	if !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, d.dryRun) {
 		return fmt.Errorf("--dry-run %s: must be none, client or server", d.dryRun)
+	}
+	if d.output != "" && !d.wide() {
+		return fmt.Errorf("--output %s: must be wide, or be left out", d.output)
 	}
 	if d.timeout < 0 {
 		return fmt.Errorf("--timeout %s: must not be negative; 0 is without end", d.timeout)
@@ -109,7 +117,7 @@ func (d *drainer) run(ctx context.Context) error {
 	if n == nil {
 		return noNode(w, d.node)
 	}
-	t := task{node: d.node, uid: n.UID, atOnce: d.atOnce, may: d.may, selector: selector, began: c.Clock(), orphans: orphans(ctx, c, w.Pods, d.node)}
+	t := task{node: d.node, uid: n.UID, atOnce: d.atOnce, may: d.may, wide: d.wide(), selector: selector, began: c.Clock(), orphans: orphans(ctx, c, w.Pods, d.node)}
 	plan := w.DrainPlanOf(d.node, func(p *corev1.Pod) bool {
 		return selector.Matches(labels.Set(p.Labels)) && (!d.may.force || !facts.MadeAgain(p) || !w.OnlyHere(p, d.node))
 	})
@@ -161,7 +169,7 @@ func (d *drainer) tellWhoIsLeft(c *choice, leave int) {
 
 // show says what a drain would do; of a node that is not ready it would do nothing.
 func (d *drainer) show(plan facts.DrainPlan, now time.Time, pods string) error {
-	if err := screen.DrainPlan(d.base.Streams.Out, d.base.Style(), plan, now); err != nil {
+	if err := screen.DrainPlan(d.base.Streams.Out, d.base.Style(), plan, now, d.wide()); err != nil {
 		return err
 	}
 	if plan.Dead {

@@ -576,7 +576,7 @@ func TestDaemonSetGone(t *testing.T) {
 	c.expect(m, "b", "while there is a DaemonSet")
 	t1.orphans = map[types.UID]bool{"d-uid": true}
 	choice := t1.choose(c.world())
-	if err := choice.refused("worker-1", ""); err == nil || !strings.Contains(err.Error(), "no controller would make these pods again: shop/a (--force") {
+	if err := choice.refused("worker-1", ""); err == nil || !strings.Contains(err.Error(), ". No controller would make these pods again: shop/a (--force") {
 		t.Errorf("it says %v", err)
 	}
 	t1.may.force = true
@@ -741,7 +741,7 @@ func TestBrokenOff(t *testing.T) {
 	m, _ := c.begin(10)
 	c.expect(m, "a b", "at first")
 	ended := (*command.ExitError)(nil)
-	if err := m.brokenOff(); !errors.As(err, &ended) || ended.Code != 130 || !strings.Contains(ended.Message, "worker-1 stays cordoned") || !strings.Contains(ended.Message, "shop/a: it is being evicted") {
+	if err := m.brokenOff(); !errors.As(err, &ended) || ended.Code != 130 || !strings.Contains(ended.Message, "worker-1 stays cordoned") || !strings.Contains(ended.Message, "shop/a, shop/b: it is being evicted") {
 		t.Errorf("it says %v", err)
 	}
 }
@@ -758,5 +758,21 @@ func TestNodeThatIsGone(t *testing.T) {
 	})
 	if err := noNode(c.world(), "worker-1"); err == nil || strings.Contains(err.Error(), "Did you mean") || !strings.Contains(err.Error(), "its machine may still have 2 volumes") {
 		t.Errorf("it says %v", err)
+	}
+}
+
+// Pods of which the same is said are named together, the first ones only where there are many.
+func TestManyPodsAreNamedTogether(t *testing.T) {
+	m := newMoves(task{}, func(string, ...any) {})
+	for i := range mostPods + 2 {
+		uid := types.UID(fmt.Sprintf("uid-%d", i))
+		m.pods[uid] = &departure{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("db-%d", i), UID: uid}}, stays: "no room"}
+	}
+	if got := m.remaining(); got != "Still at the node: shop/db-0, shop/db-1, shop/db-2, shop/db-3, shop/db-4, shop/db-5, shop/db-6, shop/db-7 and 2 more (-o wide names them): no room" {
+		t.Error(got)
+	}
+	m.wide = true
+	if got := m.remaining(); !strings.HasSuffix(got, "shop/db-7, shop/db-8, shop/db-9: no room") {
+		t.Error(got)
 	}
 }

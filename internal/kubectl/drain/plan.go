@@ -70,7 +70,7 @@ func (p *planner) plan(w *facts.World, out io.Writer) error {
 	if p.output.Structured() {
 		err = p.output.Print(out, p.base.Style(), "DrainPlan", plan)
 	} else {
-		err = screen.DrainPlan(out, p.base.Style(), plan, w.Now)
+		err = screen.DrainPlan(out, p.base.Style(), plan, w.Now, p.output.Wide())
 	}
 	if err == nil && !plan.Clear() {
 		err = &command.ExitError{Code: command.ExitFindings}

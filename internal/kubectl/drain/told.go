@@ -41,7 +41,7 @@ func (m *moves) tellWhoStays(now time.Time) {
 		if len(pods[why]) > 1 {
 			verb = "stay"
 		}
-		m.say("%s %s %s for now: %s", m.count(), strings.Join(pods[why], ", "), verb, why)
+		m.say("%s %s %s for now: %s", m.count(), namedPods(pods[why], m.wide), verb, why)
 	}
 }
 
@@ -108,9 +108,10 @@ func (m *moves) summary() string {
 	return text
 }
 
-// still are the pods that have not left, each with why.
+// still are the pods that have not left, those of each reason together.
 func (m *moves) still() []string {
-	var list []string
+	var reasons, list []string
+	pods := map[string][]string{}
 	for _, d := range m.sorted() {
 		if !d.gone.IsZero() {
 			continue
@@ -122,7 +123,13 @@ func (m *moves) still() []string {
 		case d.asking && d.refusal.why == "", !d.agreed.IsZero():
 			why = "it is being evicted"
 		}
-		list = append(list, strings.TrimSuffix(d.name()+": "+why, "."))
+		if why = strings.TrimSuffix(why, "."); pods[why] == nil {
+			reasons = append(reasons, why)
+		}
+		pods[why] = append(pods[why], d.name())
+	}
+	for _, why := range reasons {
+		list = append(list, namedPods(pods[why], m.wide)+": "+why)
 	}
 	return list
 }

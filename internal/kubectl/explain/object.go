@@ -34,7 +34,13 @@ func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name 
 	if claim == nil {
 		return answer{}, command.Missing(w.Unseen, "persistentvolumeclaims", c.Namespace, name, command.ObjectNames(within(w.Claims, c.Namespace)))
 	}
-	c.ReadEvidence(ctx, w, []cluster.Object{{Namespace: claim.Namespace, UID: claim.UID}})
+	objects := []cluster.Object{{Namespace: claim.Namespace, UID: claim.UID}}
+	for _, pod := range w.UsersOf(claim) {
+		if claim.Spec.VolumeName == "" && pod.Spec.NodeName == "" {
+			objects = append(objects, cluster.PodAndClaims(w, pod)...)
+		}
+	}
+	c.ReadEvidence(ctx, w, objects)
 	return ofStorage(w, "pvc", "ClaimExplanation", w.ExplainClaim(claim)), nil
 }
 

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -121,8 +120,7 @@ func (w *World) byHandCause(claim *corev1.PersistentVolumeClaim) *Cause {
 // unchosenCause is for a claim whose volume is made where its first pod is placed, and whose
 // pod was made with its node: no scheduler looks at that pod. Nil for any other.
 func (w *World) unchosenCause(claim *corev1.PersistentVolumeClaim) *Cause {
-	class := w.class(claim)
-	if class == nil || class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer || claim.Annotations[storagevolume.AnnSelectedNode] != "" {
+	if !w.bindsLate(claim) {
 		return nil
 	}
 	return &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: claim.CreationTimestamp.Time,

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -43,6 +45,8 @@ type PodNeed struct {
 	Reasons []Reason `json:"reasons,omitempty"`
 	Cause   *Cause   `json:"cause,omitempty"`
 	Answer  string   `json:"answer"`
+	// Since is since when the pod waits because of Cause, which may be older than the pod.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // ExplainClaim says where a claim's volume is and who waits for it.
@@ -54,6 +58,9 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	out.Cause = w.claimCause(c, len(out.Pods) > 0 && out.Pods[0].Node != "")
 	if out.Cause == nil {
 		out.Cause = w.deletingCause(c, out.Pods)
+	}
+	if out.Cause == nil {
+		out.Cause = w.consumerCause(c, out.Pods)
 	}
 	w.storageCause(&out)
 	out.Answer = answerStorage(&out)
@@ -92,6 +99,51 @@ func (w *World) explainLink(out *Storage, key ledger.ClaimKey) {
 	}
 }
 
+// UsersOf lists the pods that name a claim.
+func (w *World) UsersOf(c *corev1.PersistentVolumeClaim) []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, uid := range w.Snapshot.ClaimPods(ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}) {
+		if p := w.pods[uid]; p != nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// consumerCause is for a claim whose volume is made once a pod that uses it has a node, and none
+// has: why the first of them has none. Nil for any other claim, and where a node has been chosen.
+func (w *World) consumerCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *Cause {
+	if c.Spec.VolumeName != "" || c.Status.Phase == corev1.ClaimLost || w.partUnseen("pods") || !w.bindsLate(c) {
+		return nil
+	}
+	out := &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: c.CreationTimestamp.Time,
+		Message: "it is bound once a pod that uses it has a node (WaitForFirstConsumer)"}
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p PodNeed) bool { return p.State == PodFinished })
+	switch first := slices.IndexFunc(pods, func(p PodNeed) bool { return p.Cause != nil }); {
+	case len(pods) == 0:
+		out.Message += ", and no pod uses it"
+		out.Do = "Nothing for the claim's sake: make the pod that is to use it"
+	case slices.ContainsFunc(pods, func(p PodNeed) bool { return p.Node != "" }):
+		return nil
+	case first < 0:
+		out.Message += fmt.Sprintf(", and %s has none yet", pods[0].Who)
+		out.Do = fmt.Sprintf("See what its scheduler says: kubectl moorage explain pod %s -n %s", pods[0].Who.Name, pods[0].Who.Namespace)
+	default:
+		of := *pods[first].Cause
+		of.Of, of.Message = OfClaim, fmt.Sprintf("%s, and %s has none: %s", out.Message, pods[first].Who, of.Message)
+		return &of
+	}
+	return out
+}
+
+// bindsLate says whether a claim's volume is made where its first pod is placed, and no node has
+// been chosen for it yet.
+func (w *World) bindsLate(c *corev1.PersistentVolumeClaim) bool {
+	class := w.class(c)
+	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer &&
+		c.Annotations[storagevolume.AnnSelectedNode] == ""
+}
+
 func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
 	for _, uid := range w.Snapshot.ClaimPods(claim) {
 		pod := w.pods[uid]
@@ -102,6 +154,9 @@ func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
 		need := PodNeed{
 			Who: Requester{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
 			State: explained.State, Cause: explained.Cause, Answer: explained.Answer,
+		}
+		if explained.Cause != nil {
+			need.Since = becauseSince(explained.Cause, pod)
 		}
 		for _, v := range explained.Volumes {
 			if v.Name == claim.Name {

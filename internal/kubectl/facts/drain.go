@@ -51,9 +51,11 @@ func (p *DrainPlan) Clear() bool {
 
 // DrainPod is one pod of the node.
 type DrainPod struct {
-	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"`
-	Volumes   []string `json:"volumes"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Workload is what makes the pod again, such as statefulset/db; empty where nobody does.
+	Workload string   `json:"workload,omitempty"`
+	Volumes  []string `json:"volumes"`
 	// To is the node that would suit its volumes best; empty when it would wait, and when it
 	// would end.
 	To string `json:"to,omitempty"`
@@ -99,7 +101,7 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 	for _, pod := range moved {
 		snapshot := after.Snapshot.With(&tried)
 		request := arbiter.PodRequest(snapshot, after.PodFact(pod))
-		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Note: w.noteOf(w.pods[string(originalUID(pod))])}
+		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Workload: workloadOf(pod), Note: w.noteOf(w.pods[string(originalUID(pod))])}
 		plan.Volumes = w.roomFor(pod, request)
 		plan.Nodes = after.fits(snapshot, request, pod)
 		if why := w.doubted(pod, node); why != "" {
@@ -135,7 +137,7 @@ func (w *World) ending(leaves func(*corev1.Pod) bool) []DrainPod {
 	var list []DrainPod
 	for _, p := range pods {
 		request := arbiter.PodRequest(w.Snapshot, w.PodFact(p))
-		list = append(list, DrainPod{Namespace: p.Namespace, Name: p.Name, Note: w.noteOf(p), Ends: true, Volumes: w.roomFor(p, request)})
+		list = append(list, DrainPod{Namespace: p.Namespace, Name: p.Name, Workload: workloadOf(p), Note: w.noteOf(p), Ends: true, Volumes: w.roomFor(p, request)})
 	}
 	return list
 }
@@ -155,6 +157,15 @@ func (w *World) roomFor(p *corev1.Pod, request arbiter.Request) []string {
 	return list
 }
 
+// workloadOf is the controller of a pod as commands name it; empty without one.
+func workloadOf(p *corev1.Pod) string {
+	if owner := metav1.GetControllerOf(p); owner != nil {
+		return strings.ToLower(owner.Kind) + "/" + owner.Name
+	}
+	return ""
+}
+
+// olderFirst compares pods by their age, then by name.
 func olderFirst(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

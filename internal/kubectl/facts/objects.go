@@ -3,9 +3,12 @@
 package facts
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
@@ -29,6 +32,9 @@ type Objects struct {
 	// Home is the namespace in which Moorage is installed; see Home. Empty means
 	// DefaultHome.
 	Home string
+	// HoldsSeen is since when each of Holds says what it says, by UID, as far as that is known;
+	// see HoldsSeen.
+	HoldsSeen map[types.UID]time.Time
 }
 
 // Add puts an object into the list of its kind; false for a kind that nothing

@@ -265,12 +265,18 @@ func (w *World) sinceOfHold(id ledger.VolumeID, code ledger.Code) time.Time {
 	return time.Time{}
 }
 
-// written is when the status of a volume's hold was last written; now where nothing shows it.
+// written is when the status of a volume's hold was last written, or was first seen to say what it
+// says; now where neither is known.
 func (w *World) written(id ledger.VolumeID) time.Time {
-	if hold := w.holds[id]; hold != nil {
-		if last, _ := lastStatusWrite(hold); !last.at.IsZero() && last.at.Before(w.Now) {
-			return last.at
-		}
+	hold := w.holds[id]
+	if hold == nil {
+		return w.Now
+	}
+	if last, _ := lastStatusWrite(hold); !last.at.IsZero() && last.at.Before(w.Now) {
+		return last.at
+	}
+	if seen := w.HoldsSeen[hold.UID]; !seen.IsZero() && seen.Before(w.Now) {
+		return seen
 	}
 	return w.Now
 }

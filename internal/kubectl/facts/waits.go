@@ -12,12 +12,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// PodWait is a pod with volumes that waits: for them, for a node that can take them, or for
-// its own node, which is dead.
+// PodWait is a pod with volumes that waits: for them, for a node that can take them, for its own
+// node, which is dead, or for something else that keeps it from starting there.
 type PodWait struct {
 	Who  Requester `json:"who"`
 	Node string    `json:"node,omitempty"`
-	// State is that of the Pod, or AtDeadNode.
+	// State is that of the Pod, or AtDeadNode or NotStarting.
 	State  string    `json:"state"`
 	Code   string    `json:"code,omitempty"` // the cause's, else the first reason's
 	Answer string    `json:"answer"`
@@ -29,6 +29,10 @@ type PodWait struct {
 // PodAtDeadNode is the state of a PodWait at a node that is gone, or not ready and without a
 // live kubelet: nobody starts the pod, ends it, or takes its volumes down there.
 const PodAtDeadNode = "AtDeadNode"
+
+// PodNotStarting is the state of a PodWait whose volumes may be mounted, and that something else
+// keeps from starting, such as a missing ConfigMap.
+const PodNotStarting = "NotStarting"
 
 // ListWaits lists the pods with volumes that wait, the longest first. A pod at a dead node
 // waits whatever its phase is: its volumes go nowhere, and a StatefulSet makes no other pod
@@ -64,13 +68,44 @@ func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
 	switch {
 	case dead && x.Cause != nil && x.Cause.Of == OfNode:
 		wait.State = PodAtDeadNode
+	case x.State == PodReady && x.Cause != nil:
+		wait.State = PodNotStarting
 	case x.State != PodWaitsForVolumes && x.State != PodWaitsForNode && x.State != PodWaitsForGrant:
 		return PodWait{}, false
 	}
 	if x.Cause != nil {
-		wait.Code, wait.Since = x.Cause.Code, cmp.Or(x.Cause.Since, wait.Since)
+		wait.Code, wait.Since = x.Cause.Code, becauseSince(x.Cause, p)
 	}
 	return wait, true
+}
+
+// startPatience is for how long a bound pod may take before its events are asked for.
+const startPatience = 10 * time.Second
+
+// Starting lists the pods with volumes that could have started by now as far as these are
+// concerned, and have not: their events may say why. The oldest come first.
+func (w *World) Starting() []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, p := range w.Pods {
+		if p.Spec.NodeName == "" || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil || w.Now.Sub(waitsSince(p)) < startPatience {
+			continue
+		}
+		if w.NeedsAttachment(p) && w.imagesBegun(p).IsZero() && w.ExplainPod(p).State == PodReady {
+			list = append(list, p)
+		}
+	}
+	slices.SortStableFunc(list, olderFirst)
+	return list
+}
+
+// becauseSince is since when a pod waits because of a cause: what keeps it may be older than its
+// wait, such as a node that has been down for long.
+func becauseSince(c *Cause, p *corev1.Pod) time.Time {
+	since := c.Since
+	if waits := waitsSince(p); since.IsZero() || c.Of != OfNode && waits.After(since) {
+		since = waits
+	}
+	return since
 }
 
 // atDeadNode says whether a pod is bound to a node that is gone, or that is not ready and has

@@ -148,9 +148,9 @@ func (w *World) notMade(o Owner, missing int) *Cause {
 
 func answerWorkload(x *Workload) string {
 	missing := max(0, int(x.Wants)-x.Pods)
-	all := Count(max(x.Pods, int(x.Wants)), "pod")
-	if x.Wants > 0 && x.Pods > int(x.Wants) {
-		all += fmt.Sprintf(" (%d wanted)", x.Wants)
+	all, finally := Count(max(x.Pods, int(x.Wants)), "pod"), ""
+	if x.Wants > 0 && x.Pods > int(x.Wants) { // as in a rollout
+		finally = fmt.Sprintf(" (it is to have %d in the end)", x.Wants)
 	}
 	notMade := x.Cause != nil && (len(x.Groups) == 0 || x.Cause != &x.Groups[0].Cause)
 	switch {
@@ -163,23 +163,32 @@ func answerWorkload(x *Workload) string {
 	case x.Waits == 0 && x.Runs == x.Pods && x.Pods == 1:
 		return "its pod runs."
 	case x.Waits == 0 && x.Runs == x.Pods:
-		return fmt.Sprintf("all its %s run.", all)
+		return fmt.Sprintf("all its %s run%s.", all, finally)
 	case x.Waits == 0 && x.Pods == 1:
 		return "its pod does not run yet, and nothing is seen to keep it."
 	case x.Waits == 0:
-		return fmt.Sprintf("%d of %s run, and nothing is seen to keep the others.", x.Runs, all)
+		return fmt.Sprintf("%d of %s run%s, and nothing is seen to keep the others.", x.Runs, all, finally)
 	}
 	waits := fmt.Sprintf("%d of %s wait", x.Waits, all)
 	if x.Waits == 1 {
 		waits += "s"
 	}
+	waits += finally
 	if missing > 0 {
 		waits += fmt.Sprintf(", and %d %s not made yet", missing, areOrIs(missing))
 	}
 	if len(x.Groups) > 1 {
-		waits += fmt.Sprintf(", %d of them for this", len(x.Groups[0].Pods))
+		waits += fmt.Sprintf(", for %d reasons. Why %s", len(x.Groups), whoWait(x.Groups[0].Pods))
 	}
 	return waits + ": " + sentence(x.Cause.Message)
+}
+
+// whoWait says which pods of a group wait: the one, or how many and the first.
+func whoWait(pods []string) string {
+	if len(pods) == 1 {
+		return pods[0] + " waits"
+	}
+	return fmt.Sprintf("%d of them wait, such as %s", len(pods), pods[0])
 }
 
 func areOrIs(n int) string {

@@ -3,7 +3,10 @@
 package screen
 
 import (
+	"cmp"
+	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +25,12 @@ func nodesWord(nodes []string) string {
 // planOfNow says what the nodes are that a plan names.
 const planOfNow = "This is a plan made now: no room is reserved. Each pod is tried beside those above it, as if they had moved."
 
-// DrainPlan prints what a drain would do.
-func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
+// mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
+const mostPods = 3
+
+// DrainPlan prints what a drain would do. Of many pods those of one workload of which the same is
+// said are printed together, unless wide.
+func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now}
 	answer := green
 	if !x.Clear() {
@@ -36,40 +43,149 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 	for _, c := range x.Down {
 		p.do(2, c.Do)
 	}
-	for _, pod := range x.Pods {
-		sign := s.paint(green, "would go to "+pod.To)
-		switch {
-		case pod.Ends && x.Dead:
-			sign = s.paint(yellow, "is not made again elsewhere")
-		case pod.Ends:
-			sign = s.paint(yellow, "would end")
-		case pod.NotVisible:
-			sign = s.paint(yellow, "? can't be told")
-		case pod.To == "":
-			sign = s.paint(red, "✗ would wait")
-		case len(x.NotVisible) > 0:
-			sign = s.paint(yellow, "would go to "+pod.To+", by what can be seen")
-		}
-		p.printf("\n%s  %s\n", s.paint(bold, "pod "+pod.Namespace+"/"+pod.Name), sign)
-		p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
-		p.line(2, "note", pod.Note)
-		for _, n := range pod.Nodes {
-			p.line(2, nodesWord(n.Nodes), shorten(n.Nodes))
-			if n.Barred != "" {
-				p.line(2, "barred", n.Barred)
-			}
-			for _, r := range n.Reasons {
-				p.line(2, "why", r.Code+": "+r.Message)
-			}
-		}
+	groups := drainGroups(&x, wide)
+	for _, pods := range groups {
+		p.drainGroup(&x, pods)
 	}
 	if slices.ContainsFunc(x.Pods, func(pod facts.DrainPod) bool { return pod.To != "" }) {
 		p.printf("\n%s\n", s.Wrap(planOfNow, 0))
 	}
-	for _, v := range x.Stuck {
-		p.printf("\n%s  %s\n", s.paint(bold, "volume "+v.PersistentVolume), v.State)
-		p.reasons(2, []facts.Reason{*v.Reason})
+	stuck := stuckGroups(&x, wide)
+	for _, volumes := range stuck {
+		p.stuckGroup(volumes)
+	}
+	if len(groups) < len(x.Pods) || len(stuck) < len(x.Stuck) {
+		p.printf("\n")
+		p.more("each pod and volume by itself")
 	}
 	p.unseen(x.Unseen)
 	return p.err
+}
+
+// drainGroups are the pods of a plan that are printed together, in the order of their first ones.
+func drainGroups(x *facts.DrainPlan, wide bool) [][]facts.DrainPod {
+	var groups [][]facts.DrainPod
+	places := map[string]int{}
+	for i := range x.Pods {
+		pod := &x.Pods[i]
+		key := drainKey(pod)
+		at, known := places[key]
+		if !known || wide || len(x.Pods) <= mostPods {
+			places[key] = len(groups)
+			groups = append(groups, []facts.DrainPod{*pod})
+			continue
+		}
+		groups[at] = append(groups[at], *pod)
+	}
+	return groups
+}
+
+// stuckGroups are the volumes that can't leave and are printed together: those that the same keeps.
+func stuckGroups(x *facts.DrainPlan, wide bool) [][]facts.Volume {
+	var groups [][]facts.Volume
+	for i := range x.Stuck {
+		v := &x.Stuck[i]
+		same := func(group []facts.Volume) bool {
+			return group[0].State == v.State && group[0].Reason.Code == v.Reason.Code
+		}
+		at := slices.IndexFunc(groups, same)
+		if at < 0 || wide || len(x.Stuck) <= mostPods {
+			groups = append(groups, []facts.Volume{*v})
+			continue
+		}
+		groups[at] = append(groups[at], *v)
+	}
+	return groups
+}
+
+func (p *page) stuckGroup(volumes []facts.Volume) {
+	v := &volumes[0]
+	if len(volumes) == 1 {
+		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+v.PersistentVolume), v.State)
+		p.reasons(2, []facts.Reason{*v.Reason})
+		return
+	}
+	p.printf("\n%s  %s\n", p.s.paint(bold, fmt.Sprintf("%d volumes", len(volumes))), v.State)
+	var names []string
+	for i := range volumes {
+		names = append(names, cmp.Or(volumes[i].Claim, volumes[i].PersistentVolume))
+	}
+	p.line(2, "volumes", shorten(names))
+	p.reasons(2, []facts.Reason{*v.Reason})
+}
+
+// drainKey is the same for pods of one workload of which the same is said, wherever they would go.
+func drainKey(pod *facts.DrainPod) string {
+	parts := []string{pod.Namespace, pod.Workload, pod.Note, fmt.Sprint(pod.Ends, pod.NotVisible, pod.To != "")}
+	for _, n := range pod.Nodes {
+		parts = append(parts, strings.Join(n.Nodes, " "), n.Barred)
+		for _, r := range n.Reasons {
+			parts = append(parts, r.Code)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// drainSign is what becomes of pods: of one, or of several that may go to different nodes.
+func (p *page) drainSign(x *facts.DrainPlan, pods []facts.DrainPod) string {
+	pod := &pods[0]
+	to := "would go to " + destinations(pods)
+	switch {
+	case pod.Ends && x.Dead:
+		return p.s.paint(yellow, "is not made again elsewhere")
+	case pod.Ends:
+		return p.s.paint(yellow, "would end")
+	case pod.NotVisible:
+		return p.s.paint(yellow, "? can't be told")
+	case pod.To == "":
+		return p.s.paint(red, "✗ would wait")
+	case len(x.NotVisible) > 0:
+		return p.s.paint(yellow, to+", by what can be seen")
+	}
+	return p.s.paint(green, to)
+}
+
+// destinations are the nodes to which pods would go; of several pods each with how many of them.
+func destinations(pods []facts.DrainPod) string {
+	if len(pods) == 1 {
+		return pods[0].To
+	}
+	count := map[string]int{}
+	for i := range pods {
+		count[pods[i].To]++
+	}
+	var nodes []string
+	for _, node := range slices.Sorted(maps.Keys(count)) {
+		nodes = append(nodes, fmt.Sprintf("%s (%d)", node, count[node]))
+	}
+	return shorten(nodes)
+}
+
+func (p *page) drainGroup(x *facts.DrainPlan, pods []facts.DrainPod) {
+	pod, sign := &pods[0], p.drainSign(x, pods)
+	if len(pods) == 1 {
+		p.printf("\n%s  %s\n", p.s.paint(bold, "pod "+pod.Namespace+"/"+pod.Name), sign)
+		p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
+	} else {
+		title := fmt.Sprintf("%d pods of namespace %s", len(pods), pod.Namespace)
+		if pod.Workload != "" {
+			title = fmt.Sprintf("%d pods of %s in namespace %s", len(pods), pod.Workload, pod.Namespace)
+		}
+		var names []string
+		for i := range pods {
+			names = append(names, pods[i].Name)
+		}
+		p.printf("\n%s  %s\n", p.s.paint(bold, title), sign)
+		p.line(2, "pods", shorten(names))
+	}
+	p.line(2, "note", pod.Note)
+	for _, n := range pod.Nodes {
+		p.line(2, nodesWord(n.Nodes), shorten(n.Nodes))
+		if n.Barred != "" {
+			p.line(2, "barred", n.Barred)
+		}
+		for _, r := range n.Reasons {
+			p.line(2, "why", r.Code+": "+r.Message)
+		}
+	}
 }

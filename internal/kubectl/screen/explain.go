@@ -52,7 +52,9 @@ func (p *page) line(indent int, label, text string) {
 	}
 	const labels = 9
 	at := indent + labels
-	p.printf("%s%s %s\n", strings.Repeat(" ", indent), p.s.paint(faint, fmt.Sprintf("%-*s", labels-1, label)), p.s.Wrap(text, at))
+	wrapped := p.s.Wrap(text, at)
+	p.printf("%s%s %s\n", strings.Repeat(" ", indent), p.s.paint(faint, fmt.Sprintf("%-*s", labels-1, label)), wrapped)
+	p.s.LiveSaid = p.s.LiveSaid || strings.HasSuffix(p.s.Linked(text), "\n"+LiveNote)
 }
 
 // headline prints the answer, and what to do about its cause: all that most

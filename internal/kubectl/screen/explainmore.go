@@ -62,7 +62,7 @@ func (p *page) podLine(pod facts.PodNeed) string {
 		if pod.Node != "" {
 			where = " at " + pod.Node
 		}
-		return fmt.Sprintf("%s%s waits for that%s", pod.Who, where, p.since(pod.Cause.Since))
+		return fmt.Sprintf("%s%s waits for that%s", pod.Who, where, p.since(pod.Since))
 	}
 	return fmt.Sprintf("%s %s (%s%s)", pod.Who, pod.Answer, pod.Cause.Code, p.since(pod.Cause.Since))
 }

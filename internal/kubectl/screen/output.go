@@ -120,7 +120,7 @@ func (s Style) ask(value any) {
 	case map[string]any:
 		for name, field := range value {
 			if text, ok := field.(string); ok && slices.Contains(told, name) {
-				value[name] = s.Asking(text)
+				value[name] = strings.ReplaceAll(s.Asking(text), "\n"+LiveNote, " "+LiveNote)
 			} else {
 				s.ask(field)
 			}

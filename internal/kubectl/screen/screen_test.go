@@ -4,6 +4,8 @@ package screen
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,8 +240,8 @@ func TestLinked(t *testing.T) {
 		{live, "kubectl get pv, kubectl -n x get pods", "kubectl --context prod get pv, kubectl --context prod -n x get pods"},
 		{live, "kubectl moorage says so", "kubectl moorage says so"},
 		{file, "kubectl moorage ticket explain x", named + "ticket explain x"},
-		{file, "kubectl moorage ticket renew x", "kubectl moorage ticket renew x " + LiveNote},
-		{file, "kubectl taint node x", "kubectl taint node x " + LiveNote},
+		{file, "kubectl moorage ticket renew x", "kubectl moorage ticket renew x\n" + LiveNote},
+		{file, "kubectl taint node x", "kubectl taint node x\n" + LiveNote},
 		{Style{}, "kubectl taint node x", "kubectl taint node x"},
 	} {
 		if got := c.style.Linked(c.text); got != c.want {
@@ -248,5 +250,66 @@ func TestLinked(t *testing.T) {
 		if once := c.style.Linked(c.text); c.style.Linked(once) != once {
 			t.Errorf("twice: %s", c.style.Linked(once))
 		}
+	}
+	lines := strings.Split(file.Wrap("First see that it is off. Only then: kubectl taint node x", 4), "\n")
+	note := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "    (This file") })
+	if note < 1 || strings.Join(strings.Fields(strings.Join(lines[note:], " ")), " ") != LiveNote {
+		t.Errorf("the note has no lines of its own:\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+// Of many pods in a drain plan those of one workload of which the same is said stand together;
+// wide, and of few, each stands by itself.
+func TestDrainPlanGroups(t *testing.T) {
+	plan := facts.DrainPlan{Node: "worker-1", Waits: 5}
+	for i := range 8 {
+		pod := facts.DrainPod{Namespace: "shop", Name: fmt.Sprintf("db-%d", i), Workload: "statefulset/db", Volumes: []string{fmt.Sprintf("data-db-%d", i)}}
+		switch {
+		case i < 2:
+			pod.To = "worker-2"
+		case i == 2:
+			pod.To = "worker-3"
+		default:
+			pod.Nodes = []facts.NodesVerdict{{Nodes: []string{"worker-2", "worker-3"}, Reasons: []facts.Reason{{Code: "NoFreeSlot", Message: "no free slot"}}}}
+		}
+		plan.Pods = append(plan.Pods, pod)
+	}
+	for i := range 5 {
+		code := "NodeUnreachable"
+		if i == 4 {
+			code = "DetachFailed"
+		}
+		plan.Stuck = append(plan.Stuck, facts.Volume{PersistentVolume: fmt.Sprintf("pv-%d", i), Claim: fmt.Sprintf("shop/data-%d", i), State: "DetachPending",
+			Reason: &facts.Reason{Code: code, Message: fmt.Sprintf("why %d", i)}})
+	}
+	stuck := plan.Stuck
+	printed := func(wide bool) string {
+		var text strings.Builder
+		if err := DrainPlan(&text, Style{}, plan, time.Now(), wide); err != nil {
+			t.Fatal(err)
+		}
+		return text.String()
+	}
+	all := plan.Pods
+	plan.Pods, plan.Stuck = all[:mostPods], nil
+	if text := printed(false); strings.Count(text, "\npod shop/") != mostPods || strings.Contains(text, "-o wide") {
+		t.Errorf("few pods do not stand by themselves:\n%s", text)
+	}
+	plan.Stuck = stuck
+	plan.Pods = append(all, facts.DrainPod{Namespace: "shop", Name: "other", Workload: "statefulset/other", Volumes: []string{"x"}, To: "worker-2"})
+	text := printed(false)
+	for _, want := range []string{
+		"\n3 pods of statefulset/db in namespace shop  would go to worker-2 (2), worker-3 (1)\n  pods     db-0, db-1, db-2\n",
+		"\n5 pods of statefulset/db in namespace shop  ✗ would wait\n  pods     db-3, db-4, db-5, db-6, db-7\n  nodes    worker-2, worker-3\n  why      NoFreeSlot: no free slot\n",
+		"\npod shop/other  would go to worker-2\n  volumes  x\n", "\n  -o wide shows each pod and volume by itself\n",
+		"\n4 volumes  DetachPending\n  volumes  shop/data-0, shop/data-1, shop/data-2, shop/data-3\n  ✗ NodeUnreachable\n    why      why 0\n",
+		"\nvolume pv-4  DetachPending\n  ✗ DetachFailed\n    why      why 4\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q:\n%s", want, text)
+		}
+	}
+	if text := printed(true); strings.Count(text, "\npod shop/") != 9 || strings.Contains(text, "-o wide") {
+		t.Errorf("wide does not name each pod:\n%s", text)
 	}
 }

@@ -31,6 +31,8 @@ type Style struct {
 	Flags string
 	// UnseenSaid: what could not be read has been said already, above.
 	UnseenSaid bool
+	// LiveSaid: LiveNote stands above already.
+	LiveSaid bool
 }
 
 // Widths of text: of a pipe's, and the most that is pleasant to read.
@@ -83,7 +85,15 @@ func (s Style) Columns() int {
 // Wrap breaks text between words so that each line, with the indent before it,
 // fits. The first line has no indent: a label stands there.
 func (s Style) Wrap(text string, indent int) string {
-	text = s.Linked(text)
+	text, live := strings.CutSuffix(s.Linked(text), "\n"+LiveNote)
+	lines := s.wrapped(text, indent)
+	if live {
+		lines += "\n" + strings.Repeat(" ", indent) + s.wrapped(LiveNote, indent)
+	}
+	return lines
+}
+
+func (s Style) wrapped(text string, indent int) string {
 	room := max(s.Columns()-indent, leastWidth/2)
 	var b strings.Builder
 	column := 0
@@ -126,11 +136,12 @@ func (s Style) Linked(text string) string {
 	return s.Asking(pageName.ReplaceAllString(text, "${1}"+pages+"${2}"))
 }
 
-// Asking is a text whose commands to run next ask what was asked.
+// Asking is a text whose commands to run next ask what was asked. Where a file was asked that
+// can't answer one of them, LiveNote follows on a line of its own.
 func (s Style) Asking(text string) string {
 	note := ""
-	if s.Bundle != "" && acts.MatchString(text) && !strings.HasSuffix(text, LiveNote) {
-		note = " " + LiveNote
+	if s.Bundle != "" && !s.LiveSaid && acts.MatchString(text) && !strings.HasSuffix(text, LiveNote) {
+		note = "\n" + LiveNote
 	}
 	ask := s.Flags
 	if s.Bundle != "" {

@@ -3,7 +3,7 @@
 // Package top is kubectl moorage top: slots, waiting pods and volumes on their
 // way, as they change.
 //
-// Reads: everything the ledger is made of, with watches. Decides: nothing.
+// Reads: everything the ledger is made of, with watches; events of pods that don't start. Decides: nothing.
 // Writes: nothing.
 package top
 
@@ -38,7 +38,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "top", Short: "Watch slots, waiting pods and volumes on their way; Ctrl-C ends it",
 		Long: "Watch slots, waiting pods and volumes on their way; Ctrl-C ends it.\n\n" +
-			"Pods are those that have a volume that needs an attachment, and that wait or are at a dead node; of any other, explain says why it does not run. " +
+			"Pods are those that have a volume that needs an attachment, and that wait, can't start or are at a dead node; of any other, explain says why it does not run. " +
 			"With -n, pods and volumes are those of that namespace; slots are always those of the whole nodes.",
 		Example: "  # Watch the whole cluster\n  kubectl moorage top\n\n  # Watch the pods and volumes of one namespace\n  kubectl moorage top -n shop",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
@@ -66,6 +66,7 @@ func show(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	if err := screen.Unseen(b.Streams.ErrOut, screen.StyleOf(b.Streams.ErrOut), w.Unseen); err != nil {
 		return err
 	}
+	c.ReadStarting(ctx, w)
 	return screen.TopOf(w, b.Flags.Chosen(), c.Clock()).Print(b.Streams.Out, b.Style())
 }
 
@@ -76,7 +77,7 @@ func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	defer stop()
 	worlds, ended := make(chan *facts.World, 1), make(chan error, 1)
 	go func() {
-		ended <- c.Follow(ctx, func(w *facts.World) error {
+		ended <- c.FollowStarting(ctx, func(w *facts.World) error {
 			select {
 			case worlds <- w:
 			case <-ctx.Done():

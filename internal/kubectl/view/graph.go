@@ -60,6 +60,11 @@ func (g *graph) pod(p *facts.PodWait) {
 	if named {
 		return
 	}
+	if p.State == facts.PodNotStarting {
+		c := p.Explained.Cause
+		g.link(Link{From: from, How: WaitsFor, Code: c.Code, Message: c.Message, Since: c.Since, Do: c.Do})
+		return
+	}
 	added := 0
 	for _, n := range p.Explained.Nodes {
 		if n.Barred != "" || len(n.Reasons) == 0 || added == mostNodeReasons {

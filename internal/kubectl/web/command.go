@@ -97,6 +97,9 @@ func (o *options) run(ctx context.Context) error {
 	case o.record != "" && o.replay != "":
 		return errors.New("--record and --replay: choose one. --record keeps what happens in a cluster, --replay shows what was kept")
 	}
+	if err := bundle.Named("--record", o.record); err != nil {
+		return err
+	}
 	if o.replay != "" {
 		return o.again(ctx)
 	}
@@ -230,7 +233,7 @@ const idle = 1
 
 // follow makes a view of the cluster at every change.
 func follow(ctx context.Context, c *cluster.Cluster, s screen.Style, h *hub) error {
-	return c.Follow(ctx, func(w *facts.World) error {
+	return c.FollowStarting(ctx, func(w *facts.World) error {
 		began := time.Now()
 		h.set(w, viewOf(w, s))
 		select {
@@ -265,6 +268,7 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
+	c.ReadStarting(ctx, w)
 	s := Static{Source: o.source(c), Taken: w.Now, View: viewOf(w, o.base.Plain()), Details: map[string]Detail{}}
 	d := &details{cluster: c, world: w, style: o.base.Plain()}
 	all := s.View.Refs()

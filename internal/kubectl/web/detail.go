@@ -228,7 +228,7 @@ func (d *details) node(ctx context.Context, name string) (Detail, error) {
 	}
 	plan := d.world.DrainPlan(name)
 	var text bytes.Buffer
-	if err := screen.DrainPlan(&text, d.style, plan, d.world.Now); err != nil {
+	if err := screen.DrainPlan(&text, d.style, plan, d.world.Now, true); err != nil {
 		return out, err
 	}
 	out.Plan = &Plan{Answer: plan.Answer, Waits: !plan.Clear(), Text: text.String()}

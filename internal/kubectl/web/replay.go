@@ -89,6 +89,7 @@ func (r *replay) make(ctx context.Context, i int) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
+	c.ReadStarting(ctx, w)
 	// Not as the frame's: each would differ from the one before in every command.
 	return made{i, w, viewOf(w, r.style)}, nil
 }
