@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,12 @@ func nodeMadeAgain() sandbox.Scenario {
 			s.must(s.Cluster.Kill(s.ctx, node))
 			s.must(s.forceDelete(s.ctx, "first"))
 			s.must(s.Client.CoreV1().Nodes().Delete(s.ctx, node, metav1.DeleteOptions{}))
+			s.until("the Node is gone", func() error {
+				if s.View.Node(node) != nil {
+					return errors.New("the Node is there")
+				}
+				return nil
+			})
 			stop := s.stopAt(node, diskapi.NodeUnstage, diskapi.Hang)
 			s.must(s.Cluster.StartAgain(node))
 			s.nodeIs(node, true)
