@@ -5,7 +5,6 @@ package ledger
 import (
 	"cmp"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 )
@@ -286,12 +285,17 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 // saysTheSame says whether two states of a hold that the API server has differ in nothing but
 // their versions and how often they were written before a grant.
 func (h *Hold) saysTheSame(is *Hold) bool {
-	if h == nil || h.Version == "" {
+	switch {
+	case h == nil || h.Version == "":
+		return false
+	case h.Node != is.Node || h.NodeUID != is.NodeUID || h.BootID != is.BootID || h.SystemUUID != is.SystemUUID,
+		h.Next != is.Next || h.Transitions != is.Transitions || h.State != is.State || h.Stays != is.Stays,
+		h.Reason != is.Reason || h.Message != is.Message:
+		return false
+	case (h.Force == nil) != (is.Force == nil) || h.Force != nil && *h.Force != *is.Force:
 		return false
 	}
-	was, now := *h, *is
-	was.Version, was.Grants = now.Version, now.Grants
-	return reflect.DeepEqual(was, now)
+	return slices.Equal(h.Requesters, is.Requesters) && slices.Equal(h.Waiting, is.Waiting) && slices.Equal(h.PVs, is.PVs) && slices.Equal(h.Fences, is.Fences)
 }
 
 func (e HoldBoots) apply(l *Ledger, _ time.Time, t *Touched) {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// The doubt about a volume ends with the second look in a row that has found nothing of it, since
+// it was taken out of volumesAttached in doubt; and with nothing less.
+func TestTwoLooksEndADoubt(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	node := func(version, uid, boot string, lists, inUse []VolumeID) NodeState {
+		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: "m", BootID: boot, Ready: ReadyTrue, Reporting: true, Reported: lists, InUse: inUse}
+	}
+	word := func(version string, look int64, has ...VolumeID) NodeWord {
+		w := wordOf(version, look, look, has...)
+		w.NodeUID = "u2"
+		return w
+	}
+	asked := func(look int64) Event {
+		return LookAsked{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Look: look}
+	}
+	out := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Doubted: true}
+	unread := func(version string, look int64) Event { w := word(version, look); w.Whole = false; return w }
+	remade := func(version string, look int64) Event { w := word(version, look); w.UID = "w2"; return w }
+	for name, test := range map[string]struct {
+		events       []Event
+		doubts, seen bool // it is doubted; and since when nothing is there is known
+	}{
+		"two looks":                        {[]Event{out, asked(1), word("1", 1), asked(2), word("2", 2)}, false, true},
+		"the word before was asked for":    {[]Event{word("1", 1), out, asked(2), word("2", 2)}, true, true},
+		"one look":                         {[]Event{out, asked(1), word("1", 1), asked(2)}, true, true},
+		"none since it was asked":          {[]Event{out, asked(2), word("1", 1)}, true, false},
+		"one look, said twice":             {[]Event{out, asked(1), word("1", 1), word("2", 1)}, true, true},
+		"the first finds it":               {[]Event{out, asked(1), word("1", 1, v), asked(2), word("2", 2)}, true, true},
+		"the second finds it":              {[]Event{out, asked(1), word("1", 1), asked(2), word("2", 2, v)}, true, false},
+		"the second can't read all":        {[]Event{out, asked(1), word("1", 1), asked(2), unread("2", 2)}, true, false},
+		"found in between, and gone again": {[]Event{out, asked(1), word("1", 1), word("2", 1, v), word("3", 1), asked(2), word("4", 2)}, false, true},
+		"the kubelet lists it":             {[]Event{out, asked(1), word("1", 1), node("4", "u2", "b", nil, []VolumeID{v}), node("5", "u2", "b", nil, nil), asked(2), word("2", 2)}, true, false},
+		"a pod comes and goes":             {[]Event{out, asked(1), word("1", 1), dataPod(v, "n"), PodGone{UID: "p"}, asked(2), word("2", 2)}, true, false},
+		"its NodeVolumes is made again":    {[]Event{out, asked(1), word("1", 1), remade("2", 0), asked(2), remade("3", 2)}, true, true},
+		"it was not taken out in doubt":    {[]Event{asked(1), word("1", 1), asked(2), word("2", 2)}, true, false},
+		"another process has taken over":   {[]Event{out, asked(1), word("1", 1), out, asked(2), word("2", 2)}, false, true},
+	} {
+		l := New()
+		facts := []Event{
+			proofAttachment(v, "n", "a", "1"), node("1", "u", "b", []VolumeID{v}, nil), NodeGone{Name: "n"},
+			node("3", "u2", "b", nil, nil),
+		}
+		for i, e := range append(facts, test.events...) {
+			l.Apply(time.Unix(1000+int64(i), 0), e)
+		}
+		s := l.Snapshot()
+		p := s.Volume(v).NodeVolume("n")
+		if got := s.Node("n").Doubts(v); got != test.doubts || p.InUse != test.doubts {
+			t.Errorf("%s: doubted: %t, in use: %t, want %t", name, got, p.InUse, test.doubts)
+		}
+		if got := !s.Vacant(p).IsZero(); got != test.seen {
+			t.Errorf("%s: nothing is there: %t, want %t", name, got, test.seen)
+		}
+	}
+}
+
+// dataPod is a pod that uses a volume at a node.
+func dataPod(v VolumeID, n NodeName) Event {
+	return Pod{UID: "p", Version: "1", Namespace: "shop", Name: "p", Node: n, Phase: PodLive, Volumes: []PodVolume{{Name: "v", Inline: v}}}
+}
+
+// Only a hold that says the same wakes nobody: one that differs in any other field than its
+// version and the number of its grants does.
+func TestHoldThatSaysTheSame(t *testing.T) {
+	full := func() Hold {
+		who := Requester{Namespace: "shop", Name: "db", UID: "p"}
+		return Hold{Version: "1", Requesters: []Requester{who}, Waiting: []Requester{who}, PVs: []string{"pv"}, Force: &Force{}, Fences: []Fence{{Node: "n"}}}
+	}
+	same := full()
+	kind := reflect.TypeFor[Hold]()
+	for i := range kind.NumField() {
+		is := full()
+		field := reflect.ValueOf(&is).Elem().Field(i)
+		switch field.Kind() {
+		case reflect.String:
+			field.SetString("9")
+		case reflect.Int64, reflect.Int32:
+			field.SetInt(9)
+		case reflect.Uint8:
+			field.SetUint(1)
+		case reflect.Bool:
+			field.SetBool(true)
+		case reflect.Struct: // Next
+			is.Next.Node = "n"
+		default:
+			field.SetZero()
+		}
+		name := kind.Field(i).Name
+		if got, want := same.saysTheSame(&is), name == "Version" || name == "Grants"; got != want {
+			t.Errorf("another %s: the same: %t", name, got)
+		}
+	}
+	v := VolumeID{"d", "h"}
+	l := New()
+	first, second := full(), full()
+	second.Version, second.Grants = "2", 1
+	l.Apply(time.Unix(1000, 0), HoldSeen{v, first})
+	if touched := l.Apply(time.Unix(1000, 0), HoldSeen{v, second}); len(touched.Volumes) > 0 || l.Snapshot().Volume(v).Hold.Version != "2" {
+		t.Errorf("a grant's version wakes %v, and the version is %s", touched.Volumes, l.Snapshot().Volume(v).Hold.Version)
+	}
+	if (*Hold)(nil).saysTheSame(&same) || (&Hold{}).saysTheSame(&Hold{}) {
+		t.Error("a hold that was not there says the same as one that is")
+	}
+}
