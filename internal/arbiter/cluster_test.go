@@ -23,6 +23,7 @@ type cluster struct {
 	arb  arbiter.Arbiter
 
 	hangs   bool // drivers do not answer to moorage-node
+	prompt  bool // moorage-node looks and writes before the answer to a question is read
 	untimed bool // see ledger.NoForceOnTimeout
 	csi     driver
 	refuses map[string]bool // writes that the API server refuses: an action, or an action and a node

@@ -100,6 +100,9 @@ func (c *cluster) send(t flow.Task, r flow.Request, looked int64) (flow.Answer, 
 	}
 	sent.Since = looked
 	a := c.Serve(sent)
+	if c.prompt && r.Do == flow.AskNode {
+		c.speak(c.machine(r.Node))
+	}
 	c.saw(a.Facts)
 	c.sync()
 	if a.Code == world.OK && r.Do == flow.DropTicket {

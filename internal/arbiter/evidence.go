@@ -65,7 +65,7 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) usage {
 	n := s.Node(p.Node)
 	switch {
-	case a.Cooperative || !doubtedHere(n, v, p) || v.ID.NoAttach() || !p.HasOwn() || p.Left || saysNothing(n, v.ID, now):
+	case a.Cooperative || !ready(n) || !doubtedHere(n, v, p) || v.ID.NoAttach() || !p.HasOwn() || p.Left || saysNothing(n, v.ID, now):
 		return usageUnknown
 	case n.Lists(v.ID, p):
 		return usageInUse
@@ -93,10 +93,18 @@ func doubtedAt(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) (machine,
 }
 
 // doubtedHere says whether a volume in doubt would be mounted at the machine, and in the boot, that
-// its Node names now.
+// its Node names now, and nowhere else: not by what this process has seen, nor by what the hold says
+// of its holder, or of a machine from which the volume was taken.
 func doubtedHere(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
-	machine, boot := doubtedAt(n, v, p)
-	return machine != "" && boot != "" && machine == n.SystemUUID && boot == n.BootID
+	here := func(machine, boot string) bool {
+		return machine != "" && boot != "" && machine == n.SystemUUID && boot == n.BootID
+	}
+	if machine, boot := doubtedAt(n, v, p); n == nil || !here(machine, boot) {
+		return false
+	}
+	h := hold(v)
+	f, fenced := v.Hold.Fence(p.Node)
+	return (h.Node != p.Node || h.NodeUID == n.UID || here(h.SystemUUID, h.BootID)) && (!fenced || here(f.SystemUUID, f.BootID))
 }
 
 // Doubted says whether the node's list does not tell if the volume is in use: as this

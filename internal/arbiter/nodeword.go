@@ -129,7 +129,7 @@ func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 	case saidGone(p.snapshot, p.volume, place):
 		return doubted && p.asksAgain(node, place, va)
 	case place.Proof.Look == 0 || node.Word.Look < int64(place.Proof.Look): // who was asked is not there any more
-		p.ask(node, place, va)
+		p.ask(node, place, va, time.Time{})
 	case !unresponsive(node, p.now) && !node.AskedAt.IsZero():
 		p.recheck(LookPatience - p.now.Sub(node.AskedAt))
 	}
@@ -144,10 +144,11 @@ func (p *planner) asksAgain(node *ledger.Node, place *ledger.NodeVolume, va *led
 	switch {
 	case place.Proof.Again:
 		return false
-	case !since.IsZero() && left > 0 && !p.Hurried:
+	case since.IsZero(): // what it found is not taken in yet
+	case left > 0 && !p.Hurried:
 		p.recheck(left)
 	default:
-		p.ask(node, place, va)
+		p.ask(node, place, va, since)
 	}
 	return true
 }
@@ -160,8 +161,8 @@ func (p *planner) emptied(place *ledger.NodeVolume) bool {
 }
 
 // ask plans that a node is asked, or looks again when the pause after a refused question is
-// over, or the patience with it.
-func (p *planner) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+// over, or the patience with it. vacant, of a second look, is since when nothing is there.
+func (p *planner) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, vacant time.Time) {
 	if left := askPause(node, p.now); left > 0 {
 		p.recheck(left)
 		if patience := LookPatience - p.now.Sub(node.RefusedSince); patience > 0 {
@@ -170,14 +171,15 @@ func (p *planner) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger.At
 		return
 	}
 	step := p.leaving(node, place, va, "")
-	step.Do, step.Word, step.Number = AskNode, *node.Word, node.NextNumber()
+	step.Do, step.Word, step.Number, step.Vacant = AskNode, *node.Word, node.NextNumber(), vacant
 	p.add(step)
 }
 
 // askAgain plans the next question to a node that may not be asked, where a volume may not
 // leave it without the answer.
 func (p *planner) askAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
-	if node.Answers() && !node.RefusedSince.IsZero() && !place.InUse && !p.volume.ID.NoAttach() {
-		p.ask(node, place, va)
+	used := place.InUse && (!Doubted(p.snapshot, p.volume, place) || node.Lists(p.volume.ID, place))
+	if node.Answers() && !node.RefusedSince.IsZero() && !used && !p.volume.ID.NoAttach() {
+		p.ask(node, place, va, time.Time{})
 	}
 }

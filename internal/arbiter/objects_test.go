@@ -513,12 +513,17 @@ func (s *script) forgets(m *world.Machine, v ledger.VolumeID) {
 // agent starts the moorage-node of a node, which "repairs"; "stopped" ends it. One that is
 // "remade" finds its NodeVolumes deleted by somebody, and makes another. "hangs" has its
 // driver not answer, and the agent give its call up; "takes" has those calls take effect.
+// "prompt" has moorage-node answer before it is known that it was asked, "slow" ends that.
 // "unread=" are the PersistentVolumes of which it finds a pod's record half written, "torn=" the
 // volumes of whose staging it does.
 func (s *script) agent(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
-	if a.flag("hangs") || a.flag("takes") {
+	switch {
+	case a.flag("hangs"), a.flag("takes"):
 		s.hangs = a.flag("hangs")
+		return
+	case a.flag("prompt"), a.flag("slow"):
+		s.prompt = a.flag("prompt")
 		return
 	}
 	m.StopAgent()

@@ -110,6 +110,9 @@ type Step struct {
 	// and Number is higher than all that were asked and ordered with before.
 	Word   ledger.NodeWord
 	Number int64
+	// Vacant, of an AskNode for the second look that ends a doubt, is since when nothing of the
+	// volume is known to be there.
+	Vacant time.Time
 
 	// Within, if set, has DeleteAttachment list the node's pods once more, and
 	// end within this time of it.

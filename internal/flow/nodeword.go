@@ -21,7 +21,7 @@ func askNode(step arbiter.Step) Request {
 func askAnswered(t Task, a Answer) (Task, Move) {
 	switch {
 	case a.Result == Done && t.Sent.Do == AskNode:
-		asked := ledger.LookAsked{Volume: t.Step.Volume, Node: t.Step.Node, UID: t.Step.UID, Version: t.Step.Version, Look: t.Sent.Look}
+		asked := ledger.LookAsked{Volume: t.Step.Volume, Node: t.Step.Node, UID: t.Step.UID, Version: t.Step.Version, Look: t.Sent.Look, Vacant: t.Step.Vacant}
 		return t.end(Finished, "", asked)
 	case a.Result == Conflict && t.Sent.Do == AskNode:
 		return t.send(read(NodeWords, string(t.Step.Node)))

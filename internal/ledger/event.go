@@ -136,6 +136,8 @@ type LookAsked struct {
 	Node         NodeName
 	UID, Version string // of the VolumeAttachment
 	Look         int64
+	// Vacant, of the second look that ends a doubt, is Snapshot.Vacant by which it was asked for.
+	Vacant time.Time
 }
 
 // LookRefused says that the API server does not let a node's moorage-node be asked, be it for

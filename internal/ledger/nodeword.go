@@ -353,7 +353,7 @@ func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
 	if p == nil || !p.provable(e.UID, e.Version) || p.Proof.Stage == ProofNone || e.Look > MaxNumber {
 		return
 	}
-	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
-		p.Proof.Look, p.Proof.Again = int32(e.Look), p.Proof.vacant != 0
-	})
+	again := !e.Vacant.IsZero() && l.facts.vacant(p).Equal(e.Vacant)
+	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof.Look, p.Proof.Again = int32(e.Look), again })
+	l.looked(now, t, e.Volume, l.facts.nodes.get(e.Node)) // its answer may have been heard before
 }

@@ -20,8 +20,12 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 		w.NodeUID = "u2"
 		return w
 	}
-	asked := func(look int64) Event {
-		return LookAsked{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Look: look}
+	asked := func(look int64, vacant ...int64) Event { // and since when nothing was there, for the second one
+		e := LookAsked{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Look: look}
+		for _, at := range vacant {
+			e.Vacant = time.Unix(1000+at, 0)
+		}
+		return e
 	}
 	out := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Doubted: true}
 	unread := func(version string, look int64) Event { w := word(version, look); w.Whole = false; return w }
@@ -30,20 +34,23 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 		events       []Event
 		doubts, seen bool // it is doubted; and since when nothing is there is known
 	}{
-		"two looks":                        {[]Event{out, asked(1), word("1", 1), asked(2), word("2", 2)}, false, true},
-		"the word before was asked for":    {[]Event{word("1", 1), out, asked(2), word("2", 2)}, true, true},
-		"one look":                         {[]Event{out, asked(1), word("1", 1), asked(2)}, true, true},
-		"none since it was asked":          {[]Event{out, asked(2), word("1", 1)}, true, false},
-		"one look, said twice":             {[]Event{out, asked(1), word("1", 1), word("2", 1)}, true, true},
-		"the first finds it":               {[]Event{out, asked(1), word("1", 1, v), asked(2), word("2", 2)}, true, true},
-		"the second finds it":              {[]Event{out, asked(1), word("1", 1), asked(2), word("2", 2, v)}, true, false},
-		"the second can't read all":        {[]Event{out, asked(1), word("1", 1), asked(2), unread("2", 2)}, true, false},
-		"found in between, and gone again": {[]Event{out, asked(1), word("1", 1), word("2", 1, v), word("3", 1), asked(2), word("4", 2)}, false, true},
-		"the kubelet lists it":             {[]Event{out, asked(1), word("1", 1), node("4", "u2", "b", nil, []VolumeID{v}), node("5", "u2", "b", nil, nil), asked(2), word("2", 2)}, true, false},
-		"a pod comes and goes":             {[]Event{out, asked(1), word("1", 1), dataPod(v, "n"), PodGone{UID: "p"}, asked(2), word("2", 2)}, true, false},
-		"its NodeVolumes is made again":    {[]Event{out, asked(1), word("1", 1), remade("2", 0), asked(2), remade("3", 2)}, true, true},
-		"it was not taken out in doubt":    {[]Event{asked(1), word("1", 1), asked(2), word("2", 2)}, true, false},
-		"another process has taken over":   {[]Event{out, asked(1), word("1", 1), out, asked(2), word("2", 2)}, false, true},
+		"two looks":                         {[]Event{out, asked(1), word("1", 1), asked(2, 6), word("2", 2)}, false, true},
+		"both are heard before the answers": {[]Event{out, word("1", 1), asked(1), word("2", 2), asked(2, 6)}, false, true},
+		"the word before was asked for":     {[]Event{word("1", 1), out, asked(2), word("2", 2)}, true, true},
+		"one look":                          {[]Event{out, asked(1), word("1", 1), asked(2, 6)}, true, true},
+		"none since it was asked":           {[]Event{out, asked(2), word("1", 1)}, true, false},
+		"one look, said twice":              {[]Event{out, asked(1), word("1", 1), word("2", 1)}, true, true},
+		"one look, asked for twice":         {[]Event{out, asked(1), word("1", 1), asked(1)}, true, true},
+		"two looks, asked for at once":      {[]Event{out, asked(1), asked(2), word("2", 2)}, true, true},
+		"the first finds it":                {[]Event{out, asked(1), word("1", 1, v), asked(2), word("2", 2)}, true, true},
+		"the second finds it":               {[]Event{out, asked(1), word("1", 1), asked(2, 6), word("2", 2, v)}, true, false},
+		"the second can't read all":         {[]Event{out, asked(1), word("1", 1), asked(2, 6), unread("2", 2)}, true, false},
+		"found while it is asked":           {[]Event{out, asked(1), word("1", 1), word("2", 1, v), word("3", 1), asked(2, 6), word("4", 2)}, true, true},
+		"found in between, and gone again":  {[]Event{out, asked(1), word("1", 1), word("2", 1, v), word("3", 1), asked(2, 8), word("4", 2)}, false, true},
+		"the kubelet lists it":              {[]Event{out, asked(1), word("1", 1), node("4", "u2", "b", nil, []VolumeID{v}), node("5", "u2", "b", nil, nil), asked(2, 6), word("2", 2)}, true, false},
+		"a pod comes and goes":              {[]Event{out, asked(1), word("1", 1), dataPod(v, "n"), PodGone{UID: "p"}, asked(2, 6), word("2", 2)}, true, false},
+		"its NodeVolumes is made again":     {[]Event{out, asked(1), word("1", 1), remade("2", 0), asked(2, 6), remade("3", 2)}, true, true},
+		"it was not taken out in doubt":     {[]Event{asked(1), word("1", 1), asked(2, 5), word("2", 2)}, true, false},
 	} {
 		l := New()
 		facts := []Event{
