@@ -116,11 +116,11 @@ func (s Snapshot) Idle(p *NodeVolume) (time.Time, bool) {
 // it was asked to, and has found nothing, then and in every look since; zero: it has not.
 func (s Snapshot) Vacant(p *NodeVolume) time.Time { return s.facts.vacant(p) }
 
-func (f *facts) vacant(p *NodeVolume) time.Time {
+func (w *facts) vacant(p *NodeVolume) time.Time {
 	if p.Proof.vacant == 0 {
 		return time.Time{}
 	}
-	return f.epoch.Add(p.Proof.vacant - 1)
+	return w.epoch.Add(p.Proof.vacant - 1)
 }
 
 // Interrupted returns since when this process has known a ticket with as many
