@@ -103,7 +103,7 @@ func (w *world) connect(out io.Reader) {
 // node starts a node plugin and announces the node.
 func (w *world) node(name string, slots int) *nodeUnderTest {
 	w.t.Helper()
-	n := &nodeUnderTest{w: w, name: name, slots: slots, root: filepath.Join(w.dir, name), ticks: make(chan time.Time)}
+	n := &nodeUnderTest{w: w, name: name, slots: slots, root: filepath.Join(w.dir, name), ticks: make(chan func())}
 	n.start()
 	w.t.Cleanup(func() { n.stop() })
 	return n
@@ -117,7 +117,7 @@ type nodeUnderTest struct {
 	block bool
 	root  string
 	// ticks has the pods of the node write; without, they do when a volume is mounted.
-	ticks chan time.Time
+	ticks chan func()
 	csi.NodeClient
 	stop func()
 }

@@ -5,7 +5,6 @@ package disk_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
@@ -15,9 +14,9 @@ import (
 
 // tick has the node's pods write once, and returns when that is done.
 func (n *nodeUnderTest) tick() {
-	for range 2 { // the second is taken when the first is done
-		n.ticks <- time.Time{}
-	}
+	written := make(chan struct{})
+	n.ticks <- func() { close(written) }
+	<-written
 }
 
 // use attaches, stages and mounts a volume at a node, and waits for the pod's first write.
@@ -176,6 +175,7 @@ func TestWriterThatSlept(t *testing.T) {
 	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
 	vol := w.create("v")
 	w.use(vol, a)
+	a.tick() // a write that is under way would be refused
 	w.must(w.cutOff(a))
 	w.must(w.unpublish(vol, a))
 	w.use(vol, b)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"time"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/client"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
@@ -39,8 +38,8 @@ type Config struct {
 	// why they are refused otherwise.
 	Block bool
 	// WriteTicks says when pods write to their volumes, besides at once when one is
-	// published; every second if nil.
-	WriteTicks <-chan time.Time
+	// published; every second if nil. What is received is called once the writes are made.
+	WriteTicks <-chan func()
 	// Logger takes what the kubelet can't be told; slog.Default() if nil.
 	Logger *slog.Logger
 }

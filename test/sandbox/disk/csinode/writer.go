@@ -45,23 +45,28 @@ func newWriters(p *Plugin) *writers {
 	return &writers{plugin: p, wake: make(chan struct{}, 1), open: map[string]*writer{}}
 }
 
-// run writes at every tick, and when it is woken, until ctx ends.
-func (w *writers) run(ctx context.Context, ticks <-chan time.Time) {
+// run writes at every tick, and when it is woken, until ctx ends. Without ticks it writes every
+// second.
+func (w *writers) run(ctx context.Context, ticks <-chan func()) {
+	var second <-chan time.Time
 	if ticks == nil {
 		t := time.NewTicker(writeEvery)
 		defer t.Stop()
-		ticks = t.C
+		second = t.C
 	}
 	for {
+		written := func() {}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticks:
+		case written = <-ticks:
+		case <-second:
 		case <-w.wake:
 		}
 		if w.write(ctx) {
 			w.write(ctx) // so that of every pod something is on the disk
 		}
+		written()
 	}
 }
 
