@@ -118,9 +118,5 @@ func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	if n.Doubts(v.ID) {
 		return true
 	}
-	if n == nil || !n.Exists || h == nil || h.Node != p.Node || h.NodeUID == "" || h.NodeUID == n.UID {
-		return false
-	}
-	mayLast := h.BootID != "" && !s.BootOver(n, h.SystemUUID, h.BootID)
-	return mayLast && p.MayBeMounted()
+	return n != nil && n.Exists && h != nil && h.Node == p.Node && p.MayBeMounted() && s.GrantedBefore(h)
 }
