@@ -65,7 +65,7 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) usage {
 	n := s.Node(p.Node)
 	switch {
-	case a.Cooperative || !ready(n) || !doubtedHere(n, v, p) || v.ID.NoAttach() || !p.HasOwn() || p.Left || saysNothing(n, v.ID, now):
+	case !a.couldLook(s, v, p) || saysNothing(n, v.ID, now):
 		return usageUnknown
 	case n.Lists(v.ID, p):
 		return usageInUse
@@ -73,6 +73,13 @@ func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 		return usageStaged
 	}
 	return usageNone
+}
+
+// couldLook says whether moorage-node at a node, if it answers, can tell whether a volume in
+// doubt is mounted there.
+func (a Arbiter) couldLook(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	n := s.Node(p.Node)
+	return !a.Cooperative && ready(n) && doubtedHere(n, v, p) && !v.ID.NoAttach() && p.HasOwn() && !p.Left
 }
 
 // ofAnotherMachine says whether the volume may be mounted at another machine than the one

@@ -212,13 +212,16 @@ var reasonTable = [...]reasonRow{
 // their hold, which says where they are, is written again.
 func (r Reason) waysToKnow() string {
 	const boot, taint = "the machine is rebooted", "is known to be powered off and has the taint node.kubernetes.io/out-of-service"
-	if r.Detail == unsaid {
+	ways := boot + ", " + taint
+	switch {
+	case r.Detail == unsaid:
 		return "moorage-node there has looked, or the machine " + taint
-	}
-	if r.Volume.NoAttach() || r.Detail == forgetfulLeft {
+	case r.Volume.NoAttach() || r.Detail == forgetfulLeft:
 		return boot + ", or " + taint
+	case r.Detail == forgetfulUnseen:
+		ways = "moorage-node there has looked twice, " + ways
 	}
-	return boot + ", " + taint + ", or somebody who has looked there deletes its VolumeAttachment"
+	return ways + ", or somebody who has looked there deletes its VolumeAttachment"
 }
 
 func (r Reason) stagedAtNode() string {
