@@ -125,7 +125,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("claim %s is not bound yet", r.Claim)
 	}},
 	{HeldElsewhere, waitsForOthers, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
-		return fmt.Sprintf("can't take %s: %s holds it%s", r.volume(), r.Node, r.forWhom())
+		return fmt.Sprintf("can't take %s: %s holds it%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
 	}},
 	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", r.volume(), r.forWhom())
