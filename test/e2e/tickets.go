@@ -49,7 +49,6 @@ func tickets() sandbox.Scenario {
 			s.until("db2 is told until when", func() error {
 				return told(s.View.Pod(s.Namespace, "db2"), "HeldElsewhere", here, "asked to let go of it by")
 			})
-			s.bystander(there)
 			detached := last(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, here))
 			s.say("a snapshot's ticket is asked to let go for db2, and nothing is detached from it")
 			s.letGo("backup", asked)
