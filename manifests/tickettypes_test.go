@@ -50,8 +50,15 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 			if !may(kind) {
 				want = user + " may not use tickets of type " + string(kind)
 			}
+			made := ticketOf(kind, v1alpha1.SchedulerName)
 			r := request{user: user, namespace: "shop", resource: tickets,
-				kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: ticketOf(kind, v1alpha1.SchedulerName)}
+				kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: made}
+			if want == "" && kind.Timed() {
+				check(t, policy.judge(t, r), "nothing interrupts a ticket of this type")
+			}
+			if kind.Timed() {
+				made.Spec.TTLSeconds = new(int64(60))
+			}
 			check(t, policy.judge(t, r), want)
 		}
 	}

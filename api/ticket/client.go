@@ -4,6 +4,7 @@ package ticket
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,6 +28,8 @@ var (
 	ErrDifferent = errors.New("the ticket that exists asks for something else")
 	// ErrReleased is the cause with which a handle's context ends after Release.
 	ErrReleased = errors.New("the ticket was released")
+	// ErrLetGo is the cause with which a handle's context ends after LetGo.
+	ErrLetGo = errors.New("the ticket has let go of its volumes")
 	// ErrLeft is the cause with which a handle's context ends after Leave.
 	ErrLeft = errors.New("the ticket was left for the next process")
 )
@@ -146,6 +149,19 @@ func (c *Client) apply(ctx context.Context, r Request, uid types.UID) (*v1alpha1
 		}
 	}
 	return t, nil
+}
+
+// letGo says of the ticket with that UID that nobody uses its volumes, as it was asked at a time.
+func (c *Client) letGo(ctx context.Context, r Request, uid types.UID, asked string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, "annotations": map[string]string{v1alpha1.AnnotationLetsGo: asked}}})
+	if err != nil {
+		return err
+	}
+	_, err = c.api.VolumeTickets(r.Namespace).Patch(ctx, r.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: c.holder})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("say that the ticket %s/%s lets go: %w", r.Namespace, r.Name, err)
+	}
+	return nil
 }
 
 // Release ends a ticket of this integrator without having acquired it, such as one that asks

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,6 +58,7 @@ type Handle struct {
 	mu              sync.Mutex
 	known           *v1alpha1.VolumeTicket
 	reason, message string // told to OnWait last
+	asked           string // told to OnYield last
 }
 
 func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle {
@@ -90,6 +92,18 @@ func (h *Handle) Renew(ctx context.Context) error {
 func (h *Handle) Release(ctx context.Context) error {
 	h.end(ErrReleased)
 	return h.client.delete(ctx, h.request.Namespace, h.request.Name, h.uid)
+}
+
+// LetGo ends the handle and not the ticket, which was asked to let go of its volumes
+// (Request.OnYield): they go to who wants them at once, and the ticket asks on. Another Acquire
+// of the same request waits until they are back. Call it when nothing uses the volumes any more;
+// it may be called again after an error. Of a ticket that is not asked to it is Leave.
+func (h *Handle) LetGo(ctx context.Context) error {
+	h.end(ErrLetGo)
+	if asked := yielding(h.Ticket()); asked != nil {
+		return h.client.letGo(ctx, h.request, h.uid, since(asked))
+	}
+	return nil
 }
 
 // Leave ends the handle and not the ticket: the process ends, or no longer leads, and the next
@@ -167,18 +181,21 @@ func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
 	h.mu.Lock()
 	h.known = t
 	h.mu.Unlock()
-	is := meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied)
+	is := meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied) && !letsGo(t)
 	select {
 	case <-h.satisfied:
 		if !is {
 			reason, message := why(t)
 			h.end(&LostError{h.name(), reason, message})
+			return false
 		}
-		return is
+		h.tellYielding(t)
+		return true
 	default:
 	}
 	if is {
 		close(h.satisfied)
+		h.tellYielding(t)
 		return true
 	}
 	h.tell(t)
@@ -199,6 +216,42 @@ func (h *Handle) tell(t *v1alpha1.VolumeTicket) {
 		h.request.OnWait(reason, message)
 	}
 }
+
+// tellYielding calls OnYield where there is something new.
+func (h *Handle) tellYielding(t *v1alpha1.VolumeTicket) {
+	message := ""
+	if asked := yielding(t); asked != nil {
+		message = asked.Message
+	}
+	h.mu.Lock()
+	news := message != h.asked
+	h.asked = message
+	h.mu.Unlock()
+	if news && h.request.OnYield != nil {
+		h.request.OnYield(message)
+	}
+}
+
+// yielding is the condition by which a ticket is asked to let go of its volumes; nil: it is not.
+func yielding(t *v1alpha1.VolumeTicket) *metav1.Condition {
+	if t == nil {
+		return nil
+	}
+	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketYielding); c != nil && c.Status == metav1.ConditionTrue {
+		return c
+	}
+	return nil
+}
+
+// letsGo says whether a ticket has said that it lets go, as it is asked to now: its volumes are
+// about to be taken.
+func letsGo(t *v1alpha1.VolumeTicket) bool {
+	asked := yielding(t)
+	return asked != nil && t.Annotations[v1alpha1.AnnotationLetsGo] == since(asked)
+}
+
+// since is what the annotation moorage.dev/lets-go answers.
+func since(c *metav1.Condition) string { return c.LastTransitionTime.UTC().Format(time.RFC3339) }
 
 // why is what a ticket that is not satisfied waits for: its grant, or once it is granted its
 // volumes.

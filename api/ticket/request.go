@@ -39,6 +39,11 @@ type Request struct {
 	// OnWait is called with the reason and message of a ticket that is not satisfied, each
 	// time that they change, until Acquire returns. It may be nil, and must not block.
 	OnWait func(reason, message string)
+	// OnYield is called when the ticket is asked to let go of its volumes, with until when and
+	// for whom: bring the work to an end, and call LetGo or Release. Whoever does neither loses
+	// the volumes when that time is over. An empty message says that it is asked no longer. It
+	// may be nil, and must not block.
+	OnYield func(message string)
 }
 
 func (r Request) validate() error {

@@ -5,6 +5,7 @@ package ticket_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -428,4 +429,59 @@ func TestWhatCannotBeAskedFor(t *testing.T) {
 func isEnded(err error) bool {
 	var why *ticket.LostError
 	return errors.As(err, &why) && why.Reason == ticket.ReasonEnded
+}
+
+// A ticket that is asked to let go of its volumes tells its holder, who works on until it has let
+// go; and the same ticket is acquired again only when it has its volumes anew.
+func TestLettingGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		r, told := nightly(), []string{}
+		r.OnYield = func(message string) { told = append(told, message) }
+		h := acquired(t, c, r)
+		if err := h.LetGo(t.Context()); err != nil || !errors.Is(lost(h), ticket.ErrLetGo) || c.Ticket("shop", "nightly").Annotations[v1alpha1.AnnotationLetsGo] != "" {
+			t.Fatalf("nobody has asked it to: %v, %v", err, lost(h))
+		}
+
+		h = acquired(t, c, r)
+		at := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
+		c.Yield("shop", "nightly", "let go by tomorrow", at)
+		c.Yield("shop", "nightly", "", at)
+		c.Yield("shop", "nightly", "let go by noon", at)
+		if err := lost(h); err != nil {
+			t.Fatalf("who is asked has its volumes: %v", err)
+		}
+		if want := []string{"let go by tomorrow", "", "let go by noon"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		if err := h.LetGo(t.Context()); err != nil || !errors.Is(lost(h), ticket.ErrLetGo) {
+			t.Fatalf("%v, %v", err, lost(h))
+		}
+		if got := c.Ticket("shop", "nightly").Annotations[v1alpha1.AnnotationLetsGo]; got != "2026-01-01T00:00:01Z" {
+			t.Errorf("it says that it lets go by %q", got)
+		}
+
+		again := make(chan *ticket.Handle)
+		go func() {
+			h, err := clientOf(t, c, integrator).Acquire(t.Context(), r)
+			if err != nil {
+				t.Error(err)
+			}
+			again <- h
+		}()
+		synctest.Wait()
+		select {
+		case <-again:
+			t.Error("it has what it has let go of")
+		default:
+		}
+		c.Wait("shop", "nightly", "Outranked", "a pod has it")
+		c.Yield("shop", "nightly", "", at)
+		c.Satisfy("shop", "nightly")
+		h = <-again
+		if err := lost(h); err != nil {
+			t.Error(err)
+		}
+		h.Leave()
+	})
 }

@@ -170,6 +170,17 @@ type AttachPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) > duration('0s') && duration(self) < duration('15m'))",message="grantTimeout is above 0s and below 15m, where the scheduling framework itself gives up"
 	GrantTimeout *metav1.Duration `json:"grantTimeout,omitempty"`
 
+	// yieldNotice is how long a ticket of a type that yields has to let go of a volume that
+	// it has, once somebody who ranks before wants it: see the condition Yielding of
+	// VolumeTickets. Of a ticket with several volumes the longest one counts. 0s: none.
+	// Default 30s.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) <= duration('1h')",message="yieldNotice is 1h at most: a pod waits for that long"
+	YieldNotice *metav1.Duration `json:"yieldNotice,omitempty"`
+
 	// onControllerDown says what becomes of pods that wait for a grant while no
 	// controller leads. Default Wait.
 	// +optional

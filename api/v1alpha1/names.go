@@ -60,6 +60,10 @@ const (
 	// whoever needs the ticket for longer: the controller counts the time anew from when
 	// it sees that. The first 64 characters count, whatever they say; a time is usual.
 	AnnotationRenewed = "moorage.dev/renewed"
+	// AnnotationLetsGo on a VolumeTicket that is asked to yield says that whoever uses its
+	// volumes has let go of them: its value is the lastTransitionTime of the condition Yielding.
+	// The volumes go to who wants them then, and the ticket asks on.
+	AnnotationLetsGo = "moorage.dev/lets-go"
 
 	// AnnotationRelease on the ValidatingAdmissionPolicyBinding by which only
 	// Moorage writes volumesAttached names the namespace of the release whose
@@ -98,6 +102,10 @@ const (
 	// TicketSatisfied is a VolumeTicket's condition: each of its volumes is
 	// attached at its node.
 	TicketSatisfied = "Satisfied"
+
+	// TicketYielding is a VolumeTicket's condition, there only while it is True: somebody who
+	// ranks before wants its volumes. It has the time that the message names to let go of them.
+	TicketYielding = "Yielding"
 
 	// PolicyRefused is an AttachPolicy's condition, there only while it is True: the
 	// controller can't do as the policy says, and no pod that it applies to is

@@ -138,11 +138,12 @@ type ClaimReference struct {
 //
 // +structType=atomic
 type VolumeTicketStatus struct {
-	// conditions are Granted and Satisfied. The reason of one that is not True is the
-	// arbiter's code, its message says what would change it. Satisfied is True only
+	// conditions are Granted, Satisfied and Yielding. The reason of one that is not True is
+	// the arbiter's code, its message says what would change it. Satisfied is True only
 	// while the ticket is granted and its volumes are attached at its node. Granted is
 	// False of a pod's ticket that is refused for good; any other one asks for as long
-	// as it exists, and is Unknown while it waits.
+	// as it exists, and is Unknown while it waits. Yielding is there while it is True: the
+	// ticket is to let go of its volumes, for whom and within which time its message says.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -104,6 +104,11 @@ func (in *AttachPolicySpec) DeepCopyInto(out *AttachPolicySpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.YieldNotice != nil {
+		in, out := &in.YieldNotice, &out.YieldNotice
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.LiveMigration != nil {
 		in, out := &in.LiveMigration, &out.LiveMigration
 		*out = new(bool)

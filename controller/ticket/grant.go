@@ -87,10 +87,11 @@ func (c *Controller) granted(t *ledger.Ticket) execute.Status {
 			return nil, fmt.Errorf("%w: ticket %s has another version", execute.ErrStale, t.ID)
 		}
 		granted := condition(v1alpha1.TicketGranted, statusOf(r.Phase), r.Verdict, v1alpha1.ReasonGranted, object, c.config.Now())
-		if says(object, granted) && object.Status.Interruptions == r.Interruptions {
+		if says(object, granted) && object.Status.Interruptions == r.Interruptions && t.YieldingSince == r.YieldingSince {
 			return nil, nil
 		}
 		next := object.DeepCopy()
+		yielding(next, r)
 		meta.SetStatusCondition(&next.Status.Conditions, granted)
 		next.Status.Epoch, next.Status.Interruptions = max(next.Status.Epoch, r.Epoch), r.Interruptions
 		if r.Phase != ledger.TicketGranted && meta.IsStatusConditionTrue(next.Status.Conditions, v1alpha1.TicketSatisfied) {
@@ -99,6 +100,18 @@ func (c *Controller) granted(t *ledger.Ticket) execute.Status {
 		next.Status.Volumes = volumes(c.config.Cache.Snapshot(), t)
 		return next, nil
 	}
+}
+
+// yielding puts down whether a ticket is asked to let go of its volumes, until when, and for whom.
+func yielding(t *v1alpha1.VolumeTicket, r flow.Request) {
+	meta.RemoveStatusCondition(&t.Status.Conditions, v1alpha1.TicketYielding)
+	if r.YieldingSince == 0 {
+		return
+	}
+	since := time.Unix(r.YieldingSince, 0)
+	asked := condition(v1alpha1.TicketYielding, metav1.ConditionTrue, r.Verdict, string(r.Verdict.First().Code), t, since)
+	asked.Message = "let go by " + since.Add(r.Notice).UTC().Format(time.RFC3339) + ": " + message(r.Verdict)
+	meta.SetStatusCondition(&t.Status.Conditions, asked)
 }
 
 // statusOf is condition Granted's status in a phase.

@@ -63,7 +63,7 @@ func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot
 	if err := c.due(ctx, s, t); err != nil {
 		return left, err
 	}
-	return left, c.satisfied(ctx, s, t)
+	return flow.Sooner(left, arbiter.NoticeLeft(s, t, c.config.Now())), c.satisfied(ctx, s, t)
 }
 
 // satisfied keeps condition Satisfied of a granted ticket. It is written together with

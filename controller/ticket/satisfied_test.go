@@ -15,6 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // kept is a writer that keeps one ticket as it is written.
@@ -67,5 +68,61 @@ func TestSatisfiedEndsWithTheGrant(t *testing.T) {
 		if granted.Status != metav1.ConditionUnknown || granted.Reason != string(arbiter.Outranked) || satisfied.Reason != granted.Reason || w.object.Status.Interruptions != 2 {
 			t.Errorf("Granted is %s (%s), Satisfied %s, %d interruptions", granted.Status, granted.Reason, satisfied.Reason, w.object.Status.Interruptions)
 		}
+	}
+}
+
+// A ticket that is asked to let go of its volumes says until when and for whom, keeps its grant,
+// and is looked at again when its time is over; it says so no more when it is asked no longer, or
+// has lost them.
+func TestYieldingIsWritten(t *testing.T) {
+	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
+	backup.Phase = ledger.TicketGranted
+	object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}
+	for _, name := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
+		meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: name})
+	}
+	w := &kept{&writer{ledger: facts(backup)}, object}
+	c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outranked := arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{{Code: arbiter.Outranked, Claim: "a", Node: "n2"}}}
+	write := func(task flow.Task) *metav1.Condition {
+		t.Helper()
+		known := translate.Ticket(w.object)
+		task.Ticket = &known
+		if err := c.write(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		return meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketYielding)
+	}
+	asking := flow.Task{Commit: flow.Request{Do: flow.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted, Verdict: outranked, YieldingSince: now.Unix(), Notice: 30 * time.Second}}
+	said := write(asking)
+	if want := "let go by " + now.Add(30*time.Second).UTC().Format(time.RFC3339) + ": volume a goes to n2, which comes before"; said == nil || said.Message != want || said.Reason != string(arbiter.Outranked) {
+		t.Fatalf("it says %+v, want %q", said, want)
+	}
+	if !meta.IsStatusConditionTrue(w.object.Status.Conditions, v1alpha1.TicketGranted) || !meta.IsStatusConditionTrue(w.object.Status.Conditions, v1alpha1.TicketSatisfied) {
+		t.Errorf("it has lost its volumes: %+v", w.object.Status.Conditions)
+	}
+	if got := translate.Ticket(w.object); got.YieldingSince != now.Unix() || got.LetsGo {
+		t.Errorf("it is read as %+v", got)
+	}
+	w.object.Annotations = map[string]string{v1alpha1.AnnotationLetsGo: now.UTC().Format(time.RFC3339)}
+	if !translate.Ticket(w.object).LetsGo {
+		t.Error("it does not let go")
+	}
+	later := asking
+	later.Commit.YieldingSince += 5
+	if write(later); translate.Ticket(w.object).LetsGo || translate.Ticket(w.object).YieldingSince != now.Unix()+5 {
+		t.Error("it was asked anew, and the answer was to the first question")
+	}
+	if said := write(flow.Task{Commit: flow.Request{Do: flow.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted}}); said != nil {
+		t.Errorf("it is asked no longer, and says %+v", said)
+	}
+	write(asking)
+	lost := asking
+	lost.Commit.Phase, lost.Commit.YieldingSince = ledger.TicketPending, 0
+	if said := write(lost); said != nil {
+		t.Errorf("it has lost its volumes, and says %+v", said)
 	}
 }

@@ -109,7 +109,11 @@ func (c *cluster) send(t flow.Task, r flow.Request, looked int64) (flow.Answer, 
 		c.trace("ticket %s: ended", ticketName(*t.Ticket))
 	}
 	if a.Code == world.OK && r.Do == flow.DecideTicket && !r.EpochOnly {
-		c.trace("ticket %s at %s: %s%s", ticketName(*t.Ticket), t.Ticket.Node, r.Phase, because(r.Verdict))
+		asked := ""
+		if r.YieldingSince != 0 {
+			asked = fmt.Sprintf(", and asked to let go within %s", r.Notice)
+		}
+		c.trace("ticket %s at %s: %s%s%s", ticketName(*t.Ticket), t.Ticket.Node, r.Phase, asked, because(r.Verdict))
 	}
 	answer := flow.Answer{Result: a.Code.Result(), Facts: a.Facts}
 	if !sent.Looks() {

@@ -196,8 +196,9 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// Who keeps a volume where it is not to be: a pod at a node that counts, and a ticket that
-// is about to be granted there and that nobody else is to get the volume before.
+// Who keeps a volume where it is not to be: a pod, or a granted ticket that is not a pod's, at a
+// node that counts, and a ticket that is about to be granted there and that nobody else is to get
+// the volume before.
 func TestWhoKeepsAVolumeBack(t *testing.T) {
 	waitsFor := func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) }
 	for name, test := range map[string]struct {
@@ -210,7 +211,9 @@ func TestWhoKeepsAVolumeBack(t *testing.T) {
 		"a pod that leaves":       {[]ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, "", true, false},
 		"a pod, the node fenced":  {[]ledger.Event{dataAt("q", "well", ledger.PodLive), nodeAs("well", outOfOrder)}, "", false, false},
 		"a pod, not attached for": {[]ledger.Event{dataAt("q", "well", ledger.PodLive), noAttach}, "", false, false},
-		"a granted ticket":        {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow)}, "", false, false},
+		"a granted ticket":        {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow)}, "", true, false},
+		"one, the node fenced":    {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow), nodeAs("well", outOfOrder)}, "", false, false},
+		"a pod's granted ticket":  {[]ledger.Event{asksAt("m", ledger.TypePod, "well", grantedNow)}, "", false, false},
 		"a ticket":                {[]ledger.Event{asksAt("m", ledger.TypeManual, "well")}, "", false, true},
 		"one that waits":          {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", waitsFor)}, "", false, false},
 		"another is next":         {[]ledger.Event{asksAt("m", ledger.TypeManual, "well")}, "dead", false, false},
@@ -223,7 +226,7 @@ func TestWhoKeepsAVolumeBack(t *testing.T) {
 		p.hold.Next.Node = test.next
 		place := p.at("well")
 		if got := p.inhabited(place); got != test.inhabited {
-			t.Errorf("%s: a pod keeps it: %t", name, got)
+			t.Errorf("%s: somebody keeps it: %t", name, got)
 		}
 		if got := p.awaited(p.snapshot.Node("well"), place); got != test.awaited {
 			t.Errorf("%s: a ticket keeps it: %t", name, got)

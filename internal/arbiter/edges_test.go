@@ -239,7 +239,7 @@ func TestGrantees(t *testing.T) {
 	}
 }
 
-// A pod that is terminating still keeps the volume where it is; a ticket does not.
+// A pod that is terminating still keeps the volume where it is.
 func TestInhabited(t *testing.T) {
 	for phase, want := range map[ledger.PodPhase]bool{ledger.PodLive: true, ledger.PodTerminating: true, ledger.PodFinished: false} {
 		s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
@@ -249,12 +249,6 @@ func TestInhabited(t *testing.T) {
 		if got := (Arbiter{}).planner(s, v, auditTime).inhabited(place); got != want {
 			t.Errorf("phase %d: %t", phase, got)
 		}
-	}
-	s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
-		l.Apply(auditTime, ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}}})
-	})
-	if (Arbiter{}).planner(s, v, auditTime).inhabited(v.NodeVolume("well")) {
-		t.Error("a ticket inhabits")
 	}
 }
 

@@ -65,7 +65,7 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) usage {
 	n := s.Node(p.Node)
 	switch {
-	case a.Cooperative || !ready(n) || !doubtedHere(n, v, p) || v.ID.NoAttach() || !p.HasOwn() || p.Left || saysNothing(n, v.ID, now):
+	case !a.couldLook(s, v, p) || saysNothing(n, v.ID, now):
 		return usageUnknown
 	case n.Lists(v.ID, p):
 		return usageInUse
@@ -73,6 +73,13 @@ func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 		return usageStaged
 	}
 	return usageNone
+}
+
+// couldLook says whether moorage-node at a node, if it answers, can tell whether a volume in
+// doubt is mounted there.
+func (a Arbiter) couldLook(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	n := s.Node(p.Node)
+	return !a.Cooperative && ready(n) && doubtedHere(n, v, p) && !v.ID.NoAttach() && p.HasOwn() && !p.Left
 }
 
 // ofAnotherMachine says whether the volume may be mounted at another machine than the one
@@ -118,9 +125,5 @@ func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	if n.Doubts(v.ID) {
 		return true
 	}
-	if n == nil || !n.Exists || h == nil || h.Node != p.Node || h.NodeUID == "" || h.NodeUID == n.UID {
-		return false
-	}
-	mayLast := h.BootID != "" && !s.BootOver(n, h.SystemUUID, h.BootID)
-	return mayLast && p.MayBeMounted()
+	return n != nil && n.Exists && h != nil && h.Node == p.Node && p.MayBeMounted() && s.GrantedBefore(h)
 }

@@ -366,6 +366,24 @@ func (s *script) ticket(a args) {
 	s.put(t)
 }
 
+// holder has who uses a ticket's volumes know that they are there, or let go of them as it was
+// asked to: NAME satisfied|lets-go.
+func (s *script) holder(a args) {
+	known, ok := s.ticketNamed(a.word(1))
+	if !ok {
+		s.trace("no such ticket")
+		return
+	}
+	t := *known
+	switch {
+	case a.flag("satisfied"):
+		t.SatisfiedSince = s.Now.Unix()
+	case a.flag("lets-go"):
+		t.LetsGo = true
+	}
+	s.put(t)
+}
+
 // forgeHold writes a hold as somebody else would: PV node=…, or nobody's. The judge
 // judges Moorage.
 func (s *script) forgeHold(a args) {

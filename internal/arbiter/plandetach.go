@@ -58,14 +58,20 @@ func (p *planner) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 	}
 }
 
-// inhabited says whether a pod at a node may be about to use the volume,
-// though the volume is not to be there: a pod bound past all rules. The safe
-// detach would find it, and put the volume back.
+// inhabited says whether somebody at a node may use the volume, or be about to, though it is not
+// to be there: a pod bound past all rules, which the safe detach would find, to put the volume
+// back; or a granted ticket that is not a pod's, until it has been told that it has lost the volume:
+// no kubelet knows what it does with that.
 func (p *planner) inhabited(place *ledger.NodeVolume) bool {
 	if !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 		return false
 	}
-	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" && standingOf(p.snapshot, u) >= leaving })
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		if t := p.snapshot.Ticket(u.Ticket); u.Pod == "" {
+			return t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted
+		}
+		return standingOf(p.snapshot, u) >= leaving
+	})
 }
 
 // awaited says whether a ticket that is not decided, and does not wait, asks for the

@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Kubernetes' own times, which apply where no policy says otherwise.
+// The times that apply where no policy says otherwise; the first is Kubernetes' own.
 const (
 	// DefaultAfterPodGone is how long after the last pod object of a node
 	// that is not ready its volumes are detached by force
@@ -16,6 +16,8 @@ const (
 	DefaultAfterPodGone = 6 * time.Minute
 	// DefaultGrantTimeout is how long a scheduler waits in Permit.
 	DefaultGrantTimeout = 30 * time.Second
+	// DefaultYieldNotice is how long a ticket that yields has to let go of its volumes.
+	DefaultYieldNotice = 30 * time.Second
 	// never stands for a rule that is switched off.
 	never = time.Duration(-1)
 )
@@ -73,6 +75,9 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	}
 	if p.MaxUnreachable == nil {
 		p.MaxUnreachable = all.MaxUnreachable
+	}
+	if p.YieldNotice == nil {
+		p.YieldNotice = all.YieldNotice
 	}
 	if p.GrantTimeout == 0 {
 		p.GrantTimeout = all.GrantTimeout
@@ -132,6 +137,8 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	most := maxUnreachable(a).Stricter(maxUnreachable(b))
 	a.AfterPodGone, a.AfterUnreachable, a.MaxUnreachable = &gone, &unreachable, &most
 	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
+	notice := max(yieldNotice(a), yieldNotice(b))
+	a.YieldNotice = &notice
 	a.LiveMigration = a.LiveMigration && b.LiveMigration
 	a.UnpublishFences = a.UnpublishFences && b.UnpublishFences
 	if a.FencedCondition != b.FencedCondition {
@@ -221,6 +228,13 @@ func afterPodGone(s ledger.Snapshot, p ledger.Policy) time.Duration {
 		return never
 	}
 	return DefaultAfterPodGone
+}
+
+func yieldNotice(p ledger.Policy) time.Duration {
+	if p.YieldNotice == nil {
+		return DefaultYieldNotice
+	}
+	return *p.YieldNotice
 }
 
 func afterUnreachable(p ledger.Policy) time.Duration {

@@ -135,6 +135,14 @@ func (r Reason) forWhom() string {
 	return " for " + r.Who.String()
 }
 
+// asked is until when who holds a volume has been asked to let go of it.
+func (r Reason) asked() string {
+	if r.Until == 0 {
+		return ""
+	}
+	return ", which has been asked to let go of it by " + time.Unix(r.Until, 0).UTC().Format(time.RFC3339)
+}
+
 // codeNames are gRPC's names of its codes.
 func codeNames() []string {
 	return []string{

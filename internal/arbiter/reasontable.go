@@ -125,7 +125,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("claim %s is not bound yet", r.Claim)
 	}},
 	{HeldElsewhere, waitsForOthers, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
-		return fmt.Sprintf("can't take %s: %s holds it%s", r.volume(), r.Node, r.forWhom())
+		return fmt.Sprintf("can't take %s: %s holds it%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
 	}},
 	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", r.volume(), r.forWhom())
@@ -212,13 +212,16 @@ var reasonTable = [...]reasonRow{
 // their hold, which says where they are, is written again.
 func (r Reason) waysToKnow() string {
 	const boot, taint = "the machine is rebooted", "is known to be powered off and has the taint node.kubernetes.io/out-of-service"
-	if r.Detail == unsaid {
+	ways := boot + ", " + taint
+	switch {
+	case r.Detail == unsaid:
 		return "moorage-node there has looked, or the machine " + taint
-	}
-	if r.Volume.NoAttach() || r.Detail == forgetfulLeft {
+	case r.Volume.NoAttach() || r.Detail == forgetfulLeft:
 		return boot + ", or " + taint
+	case r.Detail == forgetfulUnseen:
+		ways = "moorage-node there has looked twice, " + ways
 	}
-	return boot + ", " + taint + ", or somebody who has looked there deletes its VolumeAttachment"
+	return ways + ", or somebody who has looked there deletes its VolumeAttachment"
 }
 
 func (r Reason) stagedAtNode() string {

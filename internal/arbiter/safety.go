@@ -62,6 +62,8 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 				reason.Detail = forgetfulLeft
 			case ofAnotherMachine(n, v, p):
 				reason = namesakes(v, p, e.rule, reason)
+			case a.couldLook(s, v, p):
+				reason.Detail = forgetfulUnseen
 			}
 		}
 	}
@@ -90,6 +92,9 @@ func untilUnexplained(v *ledger.Volume, p *ledger.NodeVolume, now time.Time) tim
 
 // forgetful is why the word of a kubelet that reports is not believed.
 const forgetful = "its kubelet may have forgotten that it is mounted, since for a while the node did not name it as attached"
+
+// forgetfulUnseen is the same where moorage-node could tell, and does not.
+const forgetfulUnseen = forgetful + ", and moorage-node does not say whether it is"
 
 // namesake is why it is not, where another machine had the node's name.
 const namesake = "another machine had its name before, and may have it mounted"

@@ -47,7 +47,7 @@ func TestEveryTypeAgainstEveryOther(t *testing.T) {
 	first := []ledger.TicketType{ledger.TypeRestore, ledger.TypeExpansion}
 	second := []ledger.TicketType{ledger.TypeManual, ledger.TypePod, ledger.TypeSalvage, ledger.TypeShareManager, ledger.TypeUpgrade}
 	last := []ledger.TicketType{ledger.TypeSnapshot, ledger.TypeBackup, ledger.TypeClone, ledger.TypeRebuild, ledger.TypeEviction, ledger.TypeLiveMigration}
-	giveWay := last[:4]
+	giveWay := last[:2]
 	all := slices.Concat(first, second, last)
 	if !slices.Equal(all, ledger.TicketTypes()) {
 		t.Fatalf("the types are %v", ledger.TicketTypes())

@@ -30,6 +30,48 @@ func PauseLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration
 	return max(0, min(pause, lastPause)-now.Sub(s.Interrupted(t)))
 }
 
+// YieldNotice is for how long a granted ticket is asked to let go of its volumes before they are
+// taken for somebody who ranks before: the longest time of their policies; 0 where nobody can
+// use them yet, or it has let go.
+func YieldNotice(s ledger.Snapshot, t *ledger.Ticket) time.Duration {
+	if t.Phase != ledger.TicketGranted || !t.Type.Yields() || t.SatisfiedSince == 0 || t.LetsGo {
+		return 0
+	}
+	notice := time.Duration(0)
+	for _, id := range s.TicketAt(t.ID) {
+		if v := s.Volume(id); v != nil {
+			notice = max(notice, yieldNotice(policyOf(s, v)))
+		}
+	}
+	return notice
+}
+
+// NoticeLeft is how much of its time to let go is left to a ticket that was asked to; 0: nothing,
+// or it is not asked. It is more than YieldNotice where a controller with another clock has
+// asked it.
+func NoticeLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration {
+	if t.YieldingSince == 0 {
+		return 0
+	}
+	return max(0, YieldNotice(s, t)-now.Sub(time.Unix(t.YieldingSince, 0)))
+}
+
+// OnNotice says whether a granted ticket has been asked to let go of its volumes, and has time for
+// that: nothing is taken from it before.
+func OnNotice(s ledger.Snapshot, t *ledger.Ticket, now time.Time) bool {
+	left := NoticeLeft(s, t, now)
+	return left > 0 && left <= YieldNotice(s, t)+time.Second // a condition's time has whole seconds
+}
+
+// yieldsBy is until when a ticket has been asked to let go of its volumes, in seconds since 1970;
+// 0: it is not asked to.
+func yieldsBy(s ledger.Snapshot, t *ledger.Ticket) int64 {
+	if t == nil || t.YieldingSince == 0 {
+		return 0
+	}
+	return time.Unix(t.YieldingSince, 0).Add(YieldNotice(s, t)).Unix()
+}
+
 // contends says whether a ticket that is not granted keeps others from its volumes: until it
 // is told why it waits. A pod's is never told that; any other one may ask for months. So this
 // depends on nothing but the ticket's own status. It costs nothing to know, whatever else the

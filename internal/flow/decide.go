@@ -129,9 +129,41 @@ func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 		v = exhausted(s, t)
 	}
 	if t.Type != ledger.TypePod {
-		return Interruption(t, v, Missing(s, t), now), !v.Allowed()
+		return interrupt(s, t, v, now)
 	}
 	return Refusal(t, v, Missing(s, t)), !v.Allowed()
+}
+
+// interrupt is what is due about a granted ticket that is not a pod's. One that has to give its
+// volumes to somebody who ranks before is asked first to let go of them (condition Yielding), and
+// loses its grant when it has, or its time is over. Who wants them is promised them meanwhile,
+// and nothing is detached: a ticket that has its grant is in use. It is asked no longer when
+// nobody wants them any more.
+func interrupt(s ledger.Snapshot, t *ledger.Ticket, v arbiter.Verdict, now time.Time) (Task, bool) {
+	if v.Allowed() {
+		return ask(t, v, 0, time.Time{}), t.YieldingSince != 0
+	}
+	if slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code != arbiter.Outranked }) {
+		return Interruption(t, v, Missing(s, t), now), true
+	}
+	notice := arbiter.YieldNotice(s, t)
+	switch {
+	case arbiter.OnNotice(s, t, now):
+		return Task{}, false
+	case notice > 0 && (t.YieldingSince == 0 || arbiter.NoticeLeft(s, t, now) > 0):
+		return ask(t, v, notice, now), true
+	}
+	return Interruption(t, v, Missing(s, t), now), true
+}
+
+// ask is the task that asks a granted ticket to let go of its volumes within a time; without one
+// it is asked no longer.
+func ask(t *ledger.Ticket, v arbiter.Verdict, notice time.Duration, now time.Time) Task {
+	task := Task{Ticket: t, Commit: decide(t, ledger.TicketGranted, v)}
+	if notice > 0 {
+		task.Commit.YieldingSince, task.Commit.Notice = now.Unix(), notice
+	}
+	return task
 }
 
 // exhausted says whether a granted reservation leads nowhere: the driver has

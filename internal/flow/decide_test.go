@@ -194,6 +194,7 @@ func TestDueInterrupts(t *testing.T) {
 		k, list := backup, []ledger.Event{hold}
 		if test.satisfied > 0 {
 			k.SatisfiedSince = now.Add(-test.satisfied).Unix()
+			k.YieldingSince = now.Add(-arbiter.DefaultYieldNotice).Unix()
 		}
 		switch test.reason {
 		case arbiter.ClaimMissing:
@@ -211,6 +212,64 @@ func TestDueInterrupts(t *testing.T) {
 		}
 		if test.reason == arbiter.ClaimMissing && len(task.Proofs) != 1 {
 			t.Errorf("%s: it is not read whether it is", name)
+		}
+	}
+}
+
+// A ticket whose volumes are there is asked to let go of them before it loses them: once, until it
+// has, its time is over, or nobody wants them any more.
+func TestDueAsks(t *testing.T) {
+	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
+	backup.Phase, backup.SatisfiedSince = ledger.TicketGranted, now.Unix()
+	hold := ledger.HoldSeen{Volume: ledger.VolumeID{Driver: driver, Handle: "a"}, Hold: ledger.Hold{
+		Version: "1", Node: "n1", Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}},
+		Next: ledger.Promise{Node: "n2", To: ledger.Requester{Namespace: "s", Name: "p", UID: "uid-p"}},
+	}}
+	policy := func(notice time.Duration) ledger.Policy {
+		return ledger.Policy{Name: "p", Version: "1", Driver: driver, YieldNotice: &notice}
+	}
+	asked := func(ago time.Duration) func(*ledger.Ticket) {
+		return func(k *ledger.Ticket) { k.YieldingSince = now.Add(-ago).Unix() }
+	}
+	const nothing, asks, takesBack, asksNoMore = "nothing", "it is asked", "its grant is taken back", "it is asked no longer"
+	for name, test := range map[string]struct {
+		change func(*ledger.Ticket)
+		facts  []ledger.Event
+		want   string
+		notice time.Duration
+	}{
+		"somebody wants it":         {nil, []ledger.Event{pod("p", "n2", "a")}, asks, 30 * time.Second},
+		"by its policy":             {nil, []ledger.Event{pod("p", "n2", "a"), policy(time.Minute)}, asks, time.Minute},
+		"without a time":            {nil, []ledger.Event{pod("p", "n2", "a"), policy(0)}, takesBack, 0},
+		"asked":                     {asked(29 * time.Second), []ledger.Event{pod("p", "n2", "a")}, nothing, 0},
+		"its time is over":          {asked(30 * time.Second), []ledger.Event{pod("p", "n2", "a")}, takesBack, 0},
+		"its time is longer now":    {asked(30 * time.Second), []ledger.Event{pod("p", "n2", "a"), policy(time.Minute)}, nothing, 0},
+		"by a clock that is ahead":  {asked(-time.Second), []ledger.Event{pod("p", "n2", "a")}, nothing, 0},
+		"by one that is far ahead":  {asked(-time.Hour), []ledger.Event{pod("p", "n2", "a")}, asks, 30 * time.Second},
+		"it lets go":                {func(k *ledger.Ticket) { asked(0)(k); k.LetsGo = true }, []ledger.Event{pod("p", "n2", "a")}, takesBack, 0},
+		"its volumes are not there": {func(k *ledger.Ticket) { asked(0)(k); k.SatisfiedSince = 0 }, []ledger.Event{pod("p", "n2", "a")}, takesBack, 0},
+		"nobody wants it":           {nil, nil, nothing, 0},
+		"nobody wants it any more":  {asked(0), nil, asksNoMore, 0},
+		"its claim is gone": {func(k *ledger.Ticket) { k.Volumes = []ledger.TicketVolume{{Claim: "nothing"}} },
+			[]ledger.Event{pod("p", "n2", "a")}, takesBack, 0},
+	} {
+		k := backup
+		if test.change != nil {
+			test.change(&k)
+		}
+		s := facts(append(test.facts, hold, k)...).Snapshot()
+		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), now)
+		c, got := task.Commit, nothing
+		switch {
+		case due && c.Phase == ledger.TicketPending:
+			got = takesBack
+		case due && c.YieldingSince == now.Unix() && c.Verdict.First().Code == arbiter.Outranked:
+			got = asks
+		case due && c.Phase == ledger.TicketGranted && c.YieldingSince == 0 && c.Verdict.Allowed():
+			got = asksNoMore
+		}
+		if got != test.want || c.Notice != test.notice {
+			t.Errorf("%s: %s within %s, want %s within %s", name, got, c.Notice, test.want, test.notice)
 		}
 	}
 }

@@ -112,6 +112,10 @@ type Request struct {
 	Epoch        int64
 	// Interruptions is what DecideTicket writes of how often the ticket was interrupted.
 	Interruptions int64
+	// YieldingSince is what DecideTicket writes of since when the ticket is asked to let go of
+	// its volumes, in seconds since 1970, and Notice how long it has; 0: it is not asked to.
+	YieldingSince int64
+	Notice        time.Duration
 	// Look is what AskNode and OrderUnstage write.
 	Look int64
 	// Orders are all that are to stand after an OrderUnstage or a WithdrawUnstage.

@@ -15,7 +15,7 @@ import (
 // more, and the first list of every kind is taken in. The tickets, the
 // VolumeAttachments, the VolumeHolds and the PersistentVolumes are listed again first:
 // caches may be behind. What was granted or attached last is in the way of what this leader
-// would grant, and what was taken by force last is doubted (ledger.FencesInDoubt). A
+// would grant, and what was taken by force last is doubted (ledger.HoldsInDoubt). A
 // PersistentVolume that the leader before has seen may say that a disk is for one node,
 // where an older one says that many share it. Then every pending
 // ticket is in doubt: a grant of an older leader may still be in flight. It has its
@@ -53,7 +53,7 @@ func (m *Memory) fences(s ledger.Snapshot) []Task {
 // earlier leaders took from nodes by force.
 func (m *Memory) doubt(t Task, s ledger.Snapshot) (Task, Move) {
 	m.doubted = true
-	tell := []ledger.Event{ledger.FencesInDoubt{}}
+	tell := []ledger.Event{ledger.HoldsInDoubt{}}
 	for ticket := range s.Tickets() {
 		if ticket.Phase == ledger.TicketPending && !ticket.Ghost {
 			tell = append(tell, ledger.TicketInDoubt{ID: ticket.ID, UID: ticket.UID})

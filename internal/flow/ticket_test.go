@@ -208,7 +208,7 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("%d tasks are left", left)
 	}
 	check(t, got, "list tickets", "failed", "list attachments", "finished", "list holds", "finished", "list pvs", "finished", "list tickets", "finished",
-		"tell FencesInDoubt", "tell TicketInDoubt", "tell TicketInDoubt", "finished")
+		"tell HoldsInDoubt", "tell TicketInDoubt", "tell TicketInDoubt", "finished")
 	taken := first
 	taken.Version, taken.Epoch = "2", 10
 	check(t, p.play(t, Renew(p.ledger.Snapshot().Ticket(first.ID)), replies(Done, taken)),

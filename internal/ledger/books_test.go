@@ -28,7 +28,7 @@ func TestBooks(t *testing.T) {
 			case 0:
 				e = Complete{}
 			case 1:
-				e = FencesInDoubt{}
+				e = HoldsInDoubt{}
 			}
 			t.Logf("%T%+v", e, e)
 			l.Apply(now, e)

@@ -163,9 +163,12 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	var list []doubt
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
-		l.doubtBoth(n, v, p.Reported || left.has(v) || n.Lists(v, p))
+		here := doubt{volume: v, machine: n.machine, boot: n.boot}
+		if p.Reported || left.has(v) || n.Lists(v, p) {
+			l.doubtBoth(n, v, here)
+		}
 		if p.Reported || left.has(v) || p.InUse && (p.HasAttachments() || p.Left || p.Held) && !n.rebooted {
-			list = append(list, doubt{volume: v, machine: n.machine, boot: n.boot})
+			list = append(list, here)
 			if !p.InUse {
 				l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.Proof = Proof{} })
 			}
@@ -174,12 +177,11 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	l.doubtAll(now, t, n.Name, list)
 }
 
-// doubtBoth has a volume that is doubted because of another boot doubted because of the one
-// that was at the node last, too, if that may have it mounted: no boot ends both doubts, and
-// no time runs for a machine of which nobody knows which it is.
-func (l *Ledger) doubtBoth(n *Node, v VolumeID, may bool) {
+// doubtBoth has a volume that is doubted because of a boot doubted because of another one, too:
+// no boot ends both doubts, and no time runs for a machine of which nobody knows which it is.
+func (l *Ledger) doubtBoth(n *Node, v VolumeID, other doubt) {
 	i, found := n.findDoubt(v)
-	if !found || !may || n.doubts[i].machine == n.machine && n.doubts[i].boot == n.boot {
+	if !found || n.doubts[i].machine == other.machine && n.doubts[i].boot == other.boot {
 		return
 	}
 	rec := l.node(n.Name)
@@ -203,8 +205,11 @@ func (l *Ledger) doubtTakenOut(now time.Time, t *Touched, n NodeName, reported, 
 			continue
 		}
 		_, listed := slices.BinarySearchFunc(inUse, v, VolumeID.Compare)
-		l.doubtBoth(rec, v, listed || rec.Lists(v, p))
-		list = append(list, doubt{volume: v, machine: rec.machine, boot: rec.boot, listed: listed})
+		here := doubt{volume: v, machine: rec.machine, boot: rec.boot, listed: listed}
+		if listed || rec.Lists(v, p) {
+			l.doubtBoth(rec, v, here)
+		}
+		list = append(list, here)
 	}
 	l.doubtAll(now, t, n, list)
 }
@@ -241,12 +246,13 @@ func (l *Ledger) hear(now time.Time, t *Touched, n NodeName, inUse []VolumeID) {
 	}
 }
 
-func (FencesInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
+func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	type at struct {
 		volume VolumeID
 		node   NodeName
 	}
-	var list []at
+	var fenced []at
+	var granted []VolumeID
 	for v := range l.facts.volumes.all() {
 		if v.Hold == nil {
 			continue
@@ -256,13 +262,46 @@ func (FencesInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 			// as long as the node reports it, it was not taken out yet. But where another
 			// machine reports, the rule is about the one before.
 			if p := v.NodeVolume(f.Node); p != nil && (f.Rule == "" || !p.Reported || anotherMachine(l.facts.nodes.get(f.Node), f)) {
-				list = append(list, at{v.ID, f.Node})
+				fenced = append(fenced, at{v.ID, f.Node})
 			}
 		}
+		if p := v.NodeVolume(v.Hold.Node); p != nil && p.MayBeMounted() && l.facts.grantedBefore(v.Hold) {
+			granted = append(granted, v.ID)
+		}
 	}
-	for _, a := range list {
+	for _, a := range fenced {
 		l.doubtFenced(now, t, a.volume, a.node)
 	}
+	for _, v := range granted {
+		l.doubtGranted(now, t, v)
+	}
+}
+
+// GrantedBefore says whether a volume was granted for a Node that is gone, as its hold has it, in
+// a boot that may last: the kubelet of that boot may have the volume mounted, and not list it.
+// A Node of the name that was made by another machine says nothing of the first one.
+func (s Snapshot) GrantedBefore(h *Hold) bool { return s.facts.grantedBefore(h) }
+
+func (w *facts) grantedBefore(h *Hold) bool {
+	if h == nil || h.Node == "" || h.NodeUID == "" || h.BootID == "" {
+		return false
+	}
+	n := w.nodes.get(h.Node)
+	return (n == nil || !n.Exists || n.UID != h.NodeUID) && !w.bootOver(n, h.SystemUUID, h.BootID)
+}
+
+// doubtGranted begins to doubt what the holder's node says of a volume that was granted for a
+// Node before it. Where the hold says of that node that the volume was taken from it by force, too,
+// and in another boot, no boot ends both doubts.
+func (l *Ledger) doubtGranted(now time.Time, t *Touched, v VolumeID) {
+	volume := l.facts.volumes.get(v)
+	h := volume.Hold
+	n, p := l.facts.nodes.get(h.Node), volume.NodeVolume(h.Node)
+	if n.Doubts(v) {
+		l.doubtBoth(n, v, doubt{machine: h.SystemUUID, boot: h.BootID})
+		return
+	}
+	l.doubt(now, t, h.Node, doubt{volume: v, machine: h.SystemUUID, boot: h.BootID, listed: p.InUse || n == nil || !n.Reporting})
 }
 
 // doubtFenced begins to doubt what a node says of a volume, if its hold says that the

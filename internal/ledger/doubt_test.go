@@ -49,7 +49,7 @@ func TestTicketInDoubt(t *testing.T) {
 // a process that begins to lead, and by one that sees the volume leave
 // volumesAttached: of the attachment and the boot that are meant, and if the volume may
 // have been in use.
-func TestFencesInDoubt(t *testing.T) {
+func TestHoldsInDoubt(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	fence := Fence{Node: "n", NodeUID: "u", BootID: "b", Attachment: "a", Rule: "AfterPodGone", InUse: true}
 	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
@@ -84,7 +84,7 @@ func TestFencesInDoubt(t *testing.T) {
 		if l.Snapshot().Node("n").Doubts(v) {
 			t.Errorf("%s: it is doubted by a process that may have written that itself", name)
 		}
-		l.Apply(now, FencesInDoubt{})
+		l.Apply(now, HoldsInDoubt{})
 		if s := l.Snapshot(); s.Node("n").Doubts(v) != test.leads || s.Volume(v).NodeVolume("n").InUse != test.leads {
 			t.Errorf("%s: doubted by a new leader: %t", name, !test.leads)
 		}
@@ -172,7 +172,7 @@ func TestFenceOfAnEarlierBoot(t *testing.T) {
 		Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true},
 		PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v},
 		HoldSeen{Volume: v, Hold: Hold{Version: "1", Fences: []Fence{{Node: "n", BootID: "b", Attachment: "a", InUse: true}}}},
-		FencesInDoubt{},
+		HoldsInDoubt{},
 	} {
 		l.Apply(now, e)
 	}
@@ -196,7 +196,7 @@ func TestDoubtOfVolumeLeft(t *testing.T) {
 		hold.Stays = stays
 		l := New()
 		for _, e := range []Event{
-			node, va, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}, HoldSeen{Volume: v, Hold: hold}, FencesInDoubt{},
+			node, va, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}, HoldSeen{Volume: v, Hold: hold}, HoldsInDoubt{},
 			AttachmentGone{Name: va.Name},
 		} {
 			l.Apply(now, e)
@@ -205,7 +205,7 @@ func TestDoubtOfVolumeLeft(t *testing.T) {
 			t.Errorf("%s: doubted by who saw the attachment go: %t", name, got)
 		}
 		l = New()
-		for _, e := range []Event{node, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}, HoldSeen{Volume: v, Hold: hold}, FencesInDoubt{}} {
+		for _, e := range []Event{node, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}, HoldSeen{Volume: v, Hold: hold}, HoldsInDoubt{}} {
 			l.Apply(now, e)
 		}
 		if got := l.Snapshot().Node("n").Doubts(v); got != stays {

@@ -85,10 +85,11 @@ type TicketInDoubt struct {
 // answered.
 type BindLost struct{ ID TicketID }
 
-// FencesInDoubt says that this process begins to lead: of what the leaders before it
-// took from nodes by force, it does not know whether the kubelets have forgotten it
-// meanwhile. What the holds say (Hold.Fences) is doubted from here on.
-type FencesInDoubt struct{}
+// HoldsInDoubt says that this process begins to lead. It does not know whether kubelets have
+// forgotten volumes that the leaders before it took from nodes by force (Hold.Fences), or that
+// were granted for a Node which was made again since (Hold.NodeUID). These are in doubt from
+// here on, whatever becomes of the holds.
+type HoldsInDoubt struct{}
 
 // HoldBoots says whether the API server drops the bootID from VolumeHolds that are
 // written with one, since its definition of them is older than this process. What

@@ -169,6 +169,12 @@ type Ticket struct {
 	// SatisfiedSince is since when condition Satisfied is True, in seconds since 1970, by
 	// the clock of the controller that wrote it; 0 while it is not.
 	SatisfiedSince int64
+	// YieldingSince is since when condition Yielding is True, so that a granted ticket is asked
+	// to let go of its volumes, in seconds since 1970, by the clock of the controller that wrote
+	// it; 0 while it is not.
+	YieldingSince int64
+	// LetsGo says that who uses the volumes has let go of them, as the ticket was asked to.
+	LetsGo bool
 	// Finalizers says that the object has some: its deletion is pending, and it counts, until
 	// they are gone.
 	Finalizers bool
@@ -453,8 +459,9 @@ type Policy struct {
 	NetworkFence      NetworkFence    // zero: none
 	Workers           int
 	GrantTimeout      time.Duration
-	BindUngranted     bool         // onControllerDown
-	Says              PolicyFields // what it sets, be it to the value zero
+	YieldNotice       *time.Duration // nil: arbiter.DefaultYieldNotice
+	BindUngranted     bool           // onControllerDown
+	Says              PolicyFields   // what it sets, be it to the value zero
 }
 
 // NetworkFence is how the storage of a policy's driver cuts nodes off.

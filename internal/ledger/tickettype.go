@@ -30,6 +30,7 @@ type typeRow struct {
 	priority int    // the higher one is granted first
 	gives    gives  // whether it gives its volume up
 	beside   beside // whether it has its volume at a second node
+	ends     ends   // what has to end it
 	scope    scope  // where its use has to be permitted
 }
 
@@ -38,7 +39,7 @@ type gives uint8
 
 const (
 	keeps  gives = iota + 1
-	yields       // as soon as one of a pod's priority or above wants it
+	yields       // when one of a pod's priority or above wants it, and it has had time to let go
 )
 
 // beside says at how many nodes a ticket may have an exclusive volume.
@@ -47,6 +48,14 @@ type beside uint8
 const (
 	alone  beside = iota + 1
 	second        // at a second one, where the policy permits live migration
+)
+
+// ends says what a ticket needs that ends it, so that it does not hold its slots for ever.
+type ends uint8
+
+const (
+	anyhow ends = iota + 1 // an owner, or a time
+	byTime                 // a time: whoever is in its way can do nothing but wait
 )
 
 // scope says where the use of a type has to be permitted: the verb use on the
@@ -64,21 +73,22 @@ const (
 
 // typeTable has a row for each type, by falling priority. The priorities are those
 // of Longhorn's enhancement 20221024 on attachment tickets, except that of Manual:
-// with Longhorn's 1000, a tenant's ticket would outrank the pods of others.
+// with Longhorn's 1000, a tenant's ticket would outrank the pods of others. What must not be
+// interrupted, as a copy that would begin anew, keeps its volume, and has to have an end.
 var typeTable = [...]typeRow{
-	{TypeRestore, 2000, keeps, alone, everywhere},
-	{TypeExpansion, 2000, keeps, alone, everywhere},
-	{TypeManual, 900, keeps, alone, inNamespace},
-	{TypePod, 900, keeps, alone, everywhere},
-	{TypeSalvage, 900, keeps, alone, everywhere},
-	{TypeShareManager, 900, keeps, alone, everywhere},
-	{TypeUpgrade, 900, keeps, alone, everywhere},
-	{TypeSnapshot, 800, yields, alone, inNamespace},
-	{TypeBackup, 800, yields, alone, inNamespace},
-	{TypeClone, 800, yields, alone, everywhere},
-	{TypeRebuild, 800, yields, alone, everywhere},
-	{TypeEviction, 800, keeps, alone, everywhere},
-	{TypeLiveMigration, 800, keeps, second, everywhere},
+	{TypeRestore, 2000, keeps, alone, byTime, everywhere},
+	{TypeExpansion, 2000, keeps, alone, byTime, everywhere},
+	{TypeManual, 900, keeps, alone, anyhow, inNamespace},
+	{TypePod, 900, keeps, alone, anyhow, everywhere},
+	{TypeSalvage, 900, keeps, alone, anyhow, everywhere},
+	{TypeShareManager, 900, keeps, alone, anyhow, everywhere},
+	{TypeUpgrade, 900, keeps, alone, anyhow, everywhere},
+	{TypeSnapshot, 800, yields, alone, anyhow, inNamespace},
+	{TypeBackup, 800, yields, alone, anyhow, inNamespace},
+	{TypeClone, 800, keeps, alone, byTime, everywhere},
+	{TypeRebuild, 800, keeps, alone, byTime, everywhere},
+	{TypeEviction, 800, keeps, alone, anyhow, everywhere},
+	{TypeLiveMigration, 800, keeps, second, anyhow, everywhere},
 }
 
 // row is the row of a type. One that isn't known comes after all others.
@@ -88,7 +98,7 @@ func (t TicketType) row() typeRow {
 			return typeTable[i]
 		}
 	}
-	return typeRow{t, 0, keeps, alone, everywhere}
+	return typeRow{t, 0, keeps, alone, anyhow, everywhere}
 }
 
 // TicketTypes lists every type, by falling priority.
@@ -103,13 +113,17 @@ func TicketTypes() []TicketType {
 // Priority orders tickets: higher first. A type that isn't known has priority 0.
 func (t TicketType) Priority() int { return t.row().priority }
 
-// Yields says whether a ticket of this type gives its volume up as soon as one of a
-// pod's priority or above wants it. From any other type a volume is never taken.
+// Yields says whether a ticket of this type gives its volume up when one of a pod's priority or
+// above wants it. From any other type a volume is never taken.
 func (t TicketType) Yields() bool { return t.row().gives == yields }
 
 // SharesVolume says whether a ticket of this type may have an exclusive volume at a
 // second node beside the first.
 func (t TicketType) SharesVolume() bool { return t.row().beside == second }
+
+// Timed says whether a ticket of this type has to have a time after which it ends
+// (spec.ttlSeconds), whatever else ends it.
+func (t TicketType) Timed() bool { return t.row().ends == byTime }
 
 // Namespaced says whether a role in its namespace is enough to use a ticket of this
 // type. Any other type has to be permitted for the whole cluster.

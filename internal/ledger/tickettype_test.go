@@ -31,17 +31,17 @@ func TestTicketTypesAreDocumented(t *testing.T) {
 			continue
 		}
 		for kind := range strings.SplitSeq(strings.TrimPrefix(cells[0], "| "), ", ") {
-			documented = append(documented, fmt.Sprintf("%s %s yields=%t namespaced=%t beside=%t", strings.Trim(kind, "`"), cells[1],
-				cells[2] == "yes", cells[3] == "in the namespace", strings.Contains(cells[4], "at a second node")))
+			documented = append(documented, fmt.Sprintf("%s %s yields=%t namespaced=%t beside=%t timed=%t", strings.Trim(kind, "`"), cells[1],
+				cells[2] == "yes", cells[3] == "in the namespace", strings.Contains(cells[4], "at a second node"), strings.Contains(cells[4], "`ttlSeconds`")))
 		}
 	}
 	for _, kind := range ledger.TicketTypes() {
-		have = append(have, fmt.Sprintf("%s %d yields=%t namespaced=%t beside=%t", kind, kind.Priority(), kind.Yields(), kind.Namespaced(), kind.SharesVolume()))
+		have = append(have, fmt.Sprintf("%s %d yields=%t namespaced=%t beside=%t timed=%t", kind, kind.Priority(), kind.Yields(), kind.Namespaced(), kind.SharesVolume(), kind.Timed()))
 	}
 	if !slices.Equal(documented, have) {
 		t.Errorf("the page says\n%s\nthe code\n%s", strings.Join(documented, "\n"), strings.Join(have, "\n"))
 	}
-	if unknown := ledger.TicketType("Urgent"); unknown.Priority() != 0 || unknown.Yields() || unknown.Namespaced() || unknown.SharesVolume() {
+	if unknown := ledger.TicketType("Urgent"); unknown.Priority() != 0 || unknown.Yields() || unknown.Namespaced() || unknown.SharesVolume() || unknown.Timed() {
 		t.Error("a type that is not known has a rank")
 	}
 }

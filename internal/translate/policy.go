@@ -57,6 +57,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	if spec.Workers != nil {
 		fact.Workers = int(*spec.Workers)
 	}
+	fact.YieldNotice = optional(spec.YieldNotice)
 	fact.Says = policyFields(spec)
 	return fact
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
@@ -44,7 +45,15 @@ func tickets() sandbox.Scenario {
 			s.attachedAt("data", here)
 			s.satisfied("backup")
 			s.podAt(there, "db2", "data")
+			asked := s.yields("backup")
+			s.until("db2 is told until when", func() error {
+				return told(s.View.Pod(s.Namespace, "db2"), "HeldElsewhere", here, "asked to let go of it by")
+			})
+			detached := last(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, here))
+			s.say("a snapshot's ticket is asked to let go for db2, and nothing is detached from it")
+			s.letGo("backup", asked)
 			s.runs("db2")
+			s.expect(last(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, here)).Seq > detached.Seq, "the volume was detached once the ticket had let go", "the last detach was entry %d", detached.Seq)
 			s.until("the snapshot's ticket is told", func() error { return s.ticketTells("backup", "Outranked") })
 			s.say("a snapshot's ticket gave way to db2")
 			s.removeTicket("backup")
@@ -66,6 +75,30 @@ func tickets() sandbox.Scenario {
 			s.noPolicy("delay")
 		}),
 	}
+}
+
+// yields waits until a ticket is asked to let go of its volumes, and returns since when.
+func (s *story) yields(name string) (asked metav1.Time) {
+	s.until("ticket "+name+" is asked to let go", func() error {
+		t, err := s.seenTicket(name)
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketYielding)
+		if c == nil || c.Status != metav1.ConditionTrue || !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied) {
+			return fmt.Errorf("it says %+v", t.Status.Conditions)
+		}
+		asked = c.LastTransitionTime
+		return nil
+	})
+	return asked
+}
+
+// letGo says of a ticket that nobody uses its volumes, as it was asked at a time.
+func (s *story) letGo(name string, asked metav1.Time) {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationLetsGo, asked.UTC().Format(time.RFC3339))
+	_, err := s.own().VolumeTickets(s.Namespace).Patch(s.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	s.must(err)
 }
 
 // ticketOfType asks for a claim's volume as an integrator does.

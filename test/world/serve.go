@@ -197,7 +197,10 @@ func (w *World) serveTicket(r Request) Answer {
 	if r.Phase == ledger.TicketRefused && r.Reason == string(arbiter.ClaimMissing) {
 		w.Judge.refuses(w, t)
 	}
-	t.Phase, t.Reason, t.Epoch, t.Interruptions = r.Phase, r.Reason, max(t.Epoch, r.Epoch), r.Interruptions
+	t.Phase, t.Epoch, t.Interruptions, t.YieldingSince = r.Phase, max(t.Epoch, r.Epoch), r.Interruptions, r.YieldingSince
+	if t.Reason = r.Reason; r.Phase == ledger.TicketGranted {
+		t.Reason = "" // who wants its volumes is said by another condition
+	}
 	return answer(w.Put(t))
 }
 

@@ -82,6 +82,21 @@ func (c *Cluster) Wait(namespace, name, reason, message string) {
 	})
 }
 
+// Yield has a ticket that is satisfied be asked to let go of its volumes, at a time; an empty
+// message asks it no longer.
+func (c *Cluster) Yield(namespace, name, message string, at time.Time) {
+	c.change(namespace, name, func(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
+		out := t.DeepCopy()
+		meta.RemoveStatusCondition(&out.Status.Conditions, v1alpha1.TicketYielding)
+		if message != "" {
+			meta.SetStatusCondition(&out.Status.Conditions, metav1.Condition{
+				Type: v1alpha1.TicketYielding, Status: metav1.ConditionTrue, Reason: "Outranked", Message: message, LastTransitionTime: metav1.NewTime(at),
+			})
+		}
+		return out
+	})
+}
+
 // End deletes a ticket, as the controller does when its time is over.
 func (c *Cluster) End(namespace, name string) {
 	c.mu.Lock()

@@ -200,6 +200,14 @@ types, and a test holds the two together.
 {{- end }}
 
 {{/*
+CEL: the types of tickets that nothing interrupts, so that a time has to end them. A test
+holds this and the table of types in internal/ledger together.
+*/}}
+{{- define "moorage.timedTicketTypes" -}}
+['Restore', 'Expansion', 'Clone', 'Rebuild']
+{{- end }}
+
+{{/*
 CEL: whether whoever asks may reserve for pods, as schedulers do: the right to use
 the ticket type Pod everywhere.
 */}}

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -19,6 +22,9 @@ type TicketExplanation struct {
 	Cause *Cause `json:"cause,omitempty"`
 	// Yields says that the ticket gives its volumes up to pods.
 	Yields bool `json:"yields,omitempty"`
+	// Yielding is what the ticket is asked: until when to let go of its volumes, and for whom.
+	// Empty: it is not asked to.
+	Yielding string `json:"yielding,omitempty"`
 	// Interruptions is how often in a row it has lost its volumes.
 	Interruptions int64 `json:"interruptions,omitempty"`
 	// Left is about how much of its time is left, in seconds; 0: it is over, or has none of its
@@ -50,6 +56,9 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 
 func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
 	x.Interruptions = t.Status.Interruptions
+	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketYielding); c != nil && c.Status == metav1.ConditionTrue {
+		x.Yielding = c.Message
+	}
 	if t.Spec.TTLSeconds != nil {
 		begun, elapsed := t.CreationTimestamp.Time, t.Status.TTLElapsedSeconds
 		if renewed := t.Annotations[v1alpha1.AnnotationRenewed]; renewed != "" {
@@ -74,6 +83,9 @@ func (x *TicketExplanation) answer() string {
 	}
 	switch x.State {
 	case TicketSatisfied:
+		if x.Yielding != "" {
+			return fmt.Sprintf("has its volumes at %s, and is asked to %s", x.Node, x.Yielding)
+		}
 		return "has its volumes at " + x.Node
 	case TicketGranted:
 		return fmt.Sprintf("is granted, and its volumes are not all at %s yet: %s", x.Node, message)

@@ -87,7 +87,7 @@ func NewWorld(o Objects, now time.Time) *World {
 	w.takeNodes(l)
 	w.takeUsers(l)
 	if w.holdsKept { // of what was taken by force no more is known here than a new leader knows
-		l.Apply(now, ledger.FencesInDoubt{})
+		l.Apply(now, ledger.HoldsInDoubt{})
 	}
 	w.Snapshot = l.Snapshot()
 	w.takeWords()

@@ -37,7 +37,7 @@ func (b *Book) WaitForGrant(ctx context.Context, r *Reservation, limit time.Dura
 	case <-ctx.Done():
 		return Outcome{}, true
 	case <-late.C:
-		return Outcome{Message: fmt.Sprintf("the reservation could not be written within %s, and will be tried again", limit), Unwritten: true}, false
+		return Outcome{Message: fmt.Sprintf("the reservation could not be written within %s, and will be tried again", inWords(limit)), Unwritten: true}, false
 	case <-r.attempt.done:
 	}
 	if err := r.attempt.err; err != nil {
@@ -86,9 +86,17 @@ func (b *Book) written(r *Reservation) ledger.Ticket {
 // controller has said so.
 func (b *Book) unanswered(t *ledger.Ticket, limit time.Duration) string {
 	if message := b.answer(t); message != "" {
-		return fmt.Sprintf("not granted within %s, and will be tried again: %s", limit, message)
+		return fmt.Sprintf("not granted within %s, and will be tried again: %s", inWords(limit), message)
 	}
-	return fmt.Sprintf("moorage-controller did not answer within %s; does it run, and lead? It will be tried again", limit)
+	return fmt.Sprintf("moorage-controller did not answer within %s; does it run, and lead? It will be tried again", inWords(limit))
+}
+
+// inWords is a time as a message names it: of what is left of three seconds, three.
+func inWords(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
 }
 
 // answer is the controller's own message on a ticket, or at least its code;
