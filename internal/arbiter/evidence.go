@@ -89,6 +89,14 @@ func ofAnotherMachine(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bo
 	return machine != "" && n != nil && n.SystemUUID != "" && machine != n.SystemUUID
 }
 
+// mayBeOfAnotherMachine says the same of a Node that names no machine yet, and of one whose boot
+// is another one though the boot before is not over: several machines have that systemUUID.
+func mayBeOfAnotherMachine(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	machine, boot := doubtedAt(n, v, p)
+	clone := n != nil && boot != "" && n.BootID != "" && boot != n.BootID
+	return machine != "" && n != nil && (n.SystemUUID != machine || clone)
+}
+
 // doubtedAt is the machine at which the volume may be mounted, and its boot, as this process
 // has seen or, where it has not, as the hold says; empty: not known.
 func doubtedAt(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) (machine, boot string) {

@@ -96,30 +96,33 @@ func TestFenceOfANode(t *testing.T) {
 	}
 }
 
-// What a hold says of a kubelet that may have forgotten a volume: by which Node and boot it
-// may be mounted, as the hold said before of this attachment, or else by the Node's own
-// word; nothing where the hold itself names another Node.
+// What a hold says of a kubelet that may have forgotten a volume: by which Node and in which boot
+// it may be mounted, whatever the hold said before; nothing where the hold's holder says the same.
 func TestFenceOfADoubt(t *testing.T) {
 	for name, test := range map[string]struct {
 		old             ledger.Fence
 		heldAt          ledger.NodeName
 		nodeUID         string // that the hold names
+		boot            string // that the hold names
 		trusted         bool
 		want            bool
 		wantUID, wantID string
 	}{
-		"held elsewhere":                   {ledger.Fence{}, "well", "x", false, true, "y", "b"},
-		"by another Node than the hold's":  {ledger.Fence{}, "dead", "x", false, false, "", ""},
-		"by the hold's own":                {ledger.Fence{}, "dead", "y", false, true, "y", "b"},
-		"the hold names none":              {ledger.Fence{}, "dead", "", false, true, "y", "b"},
-		"said before":                      {ledger.Fence{Node: "dead", Attachment: "a", NodeUID: "x", BootID: "old"}, "dead", "x", false, true, "x", "old"},
-		"said before, by a rule":           {ledger.Fence{Node: "dead", Attachment: "a", NodeUID: "x", BootID: "old", Rule: OutOfService}, "dead", "x", false, true, "x", "old"},
-		"said of another attachment":       {ledger.Fence{Node: "dead", Attachment: "z", NodeUID: "x", BootID: "old"}, "well", "", false, true, "y", "b"},
-		"said of another, and by the hold": {ledger.Fence{Node: "dead", Attachment: "z", NodeUID: "x", BootID: "old"}, "dead", "x", false, false, "", ""},
-		"not doubted":                      {ledger.Fence{Node: "dead", Attachment: "a", NodeUID: "x", BootID: "old"}, "well", "x", true, false, "", ""},
+		"held elsewhere":                   {ledger.Fence{}, "well", "x", "b", false, true, "y", "b"},
+		"by another Node than the hold's":  {ledger.Fence{}, "dead", "x", "b", false, false, "", ""},
+		"by the hold's own":                {ledger.Fence{}, "dead", "y", "b", false, true, "y", "b"},
+		"the hold names none":              {ledger.Fence{}, "dead", "", "b", false, true, "y", "b"},
+		"the hold names no boot":           {ledger.Fence{}, "dead", "x", "", false, true, "y", "b"},
+		"the hold names another boot":      {ledger.Fence{}, "dead", "x", "old", false, true, "y", "b"},
+		"said before":                      {ledger.Fence{Node: "dead", Attachment: "a", NodeUID: "x", BootID: "b"}, "dead", "x", "b", false, true, "x", "b"},
+		"said before, of another boot":     {ledger.Fence{Node: "dead", Attachment: "a", NodeUID: "x", BootID: "old"}, "dead", "x", "b", false, true, "y", "b"},
+		"said before, by a rule":           {ledger.Fence{Node: "dead", Attachment: "a", NodeUID: "x", BootID: "b", Rule: OutOfService}, "dead", "x", "b", false, true, "x", "b"},
+		"said of another attachment":       {ledger.Fence{Node: "dead", Attachment: "z", NodeUID: "x", BootID: "old"}, "well", "", "", false, true, "y", "b"},
+		"said of another, and by the hold": {ledger.Fence{Node: "dead", Attachment: "z", NodeUID: "x", BootID: "old"}, "dead", "x", "b", false, false, "", ""},
+		"not doubted":                      {ledger.Fence{Node: "dead", Attachment: "a", NodeUID: "x", BootID: "old"}, "well", "x", "b", true, false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hold := ledger.Hold{State: ledger.HoldHeld, Transitions: 1, NodeUID: test.nodeUID}
+			hold := ledger.Hold{State: ledger.HoldHeld, Transitions: 1, NodeUID: test.nodeUID, BootID: test.boot}
 			if test.old != (ledger.Fence{}) {
 				hold.Fences = []ledger.Fence{test.old}
 			}
@@ -135,7 +138,9 @@ func TestFenceOfADoubt(t *testing.T) {
 			}
 			v := s.Volume(fencedVolume)
 			place := v.NodeVolume("dead")
-			f, needed := Arbiter{}.planner(s, v, auditTime).doubtedFence(test.old, s.Node("dead"), place, place.Own())
+			p := Arbiter{}.planner(s, v, auditTime)
+			p.hold = *v.Hold
+			f, needed := p.doubtedFence(test.old, s.Node("dead"), place, place.Own())
 			want := ledger.Fence{Node: "dead", NodeUID: test.wantUID, BootID: test.wantID, Attachment: "a", InUse: true}
 			if needed != test.want || needed && f != want {
 				t.Errorf("needed: %t, %+v\nwant %t, %+v", needed, f, test.want, want)

@@ -54,7 +54,7 @@ func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.
 // machine that had the node's name before may have it mounted, and the one that is there would
 // be the second to write to it.
 func bars(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
-	return !p.Reported && Doubted(s, v, p) && ofAnotherMachine(s.Node(p.Node), v, p) && exclusive(access(s, v, v.Access))
+	return !p.Reported && Doubted(s, v, p) && mayBeOfAnotherMachine(s.Node(p.Node), v, p) && exclusive(access(s, v, v.Access))
 }
 
 // takeBack plans the detach of a volume from the machine that had a node's name before, for

@@ -128,11 +128,12 @@ func (p *planner) forgetsDoubt(place *ledger.NodeVolume) bool {
 	if p.snapshot.DropsHoldBoots() {
 		return false // an older definition may drop that, too
 	}
-	if _, says := h.Fence(place.Node); says || len(h.Fences) >= maxFences || !p.snapshot.Node(place.Node).Doubts(p.volume.ID) {
+	f, says := h.Fence(place.Node)
+	if !says && len(h.Fences) >= maxFences || !p.snapshot.Node(place.Node).Doubts(p.volume.ID) {
 		return false
 	}
-	_, needed := p.fence(h, place)
-	return needed
+	is, needed := p.fence(h, place)
+	return needed && (!says || f.SystemUUID != is.SystemUUID || f.BootID != is.BootID)
 }
 
 // namesNode says whether a hold names the holder's Node and its boot, as far as the
@@ -163,9 +164,13 @@ func (p *planner) saysRule(place *ledger.NodeVolume) bool {
 }
 
 // namesFormer says whether the hold, as the API has it, and is to be written again, names
-// another machine than the node does now: what is attached before that counts as that one's.
+// another machine than the node does now, or a Node before it: what is attached before that
+// counts as that one's.
 func (p *planner) namesFormer(node *ledger.Node) bool {
 	h := hold(p.volume)
+	if node != nil && h.Node == node.Name && p.hold.NodeUID == node.UID && p.snapshot.GrantedBefore(&h) {
+		return true
+	}
 	return node != nil && h.Node == node.Name && h.SystemUUID != "" && node.SystemUUID != "" && h.SystemUUID != node.SystemUUID &&
 		p.hold.SystemUUID == node.SystemUUID
 }

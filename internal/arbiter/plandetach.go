@@ -53,7 +53,7 @@ func (p *planner) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 	if va == nil || !va.Attached || va.Deleting || place.Reported {
 		return
 	}
-	if ready(node) && p.mayReport(node) && Doubted(p.snapshot, p.volume, place) && !ofAnotherMachine(node, p.volume, place) {
+	if ready(node) && p.mayReport(node) && Doubted(p.snapshot, p.volume, place) && !mayBeOfAnotherMachine(node, p.volume, place) {
 		p.report(node, place, va)
 	}
 }

@@ -106,8 +106,12 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 	old, found := was.Fence(place.Node)
 	n, va := p.snapshot.Node(place.Node), place.Own()
 	if p.Cooperative { //mutant:no-fence
-		// Volumes are another controller's to take. What was taken before stays taken.
-		return p.fenceKept(old, found, n, place)
+		// Volumes are another controller's to take. What was taken before stays taken, and what
+		// was doubted is doubted by the next leader, too.
+		if f, kept := p.fenceKept(old, found, n, place); kept || !p.snapshot.GrantedBefore(p.volume.Hold) || p.volume.Hold.Node != place.Node {
+			return f, kept
+		}
+		return p.doubtedFence(old, n, place, va)
 	}
 	switch rule := p.forced(place, va); {
 	case rule != "" && found && old.Rule == rule && old.Attachment == uidOf(va) && !outageOver(outageOf(old), n):
@@ -139,25 +143,47 @@ func (p *planner) withLease(old ledger.Fence, n *ledger.Node, place *ledger.Node
 }
 
 // doubtedFence is what the hold is to say of an attachment that no rule of force takes
-// now: that the kubelet may have forgotten it.
+// now: that the kubelet may have forgotten it, in which boot of which machine. It need not where
+// the hold's holder says the same.
 func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) (ledger.Fence, bool) {
-	h := hold(p.volume)
-	known := h.Node == place.Node && h.NodeUID != "" && n != nil && h.NodeUID != n.UID // by the Node that the hold names
 	meant := old.Node == place.Node && (old.Attachment == uidOf(va) || place.Left)
 	machine, boot := n.DoubtedAt(p.volume.ID)
-	several := machine != "" && boot == "" // one of several machines may have it mounted
 	switch {
 	case meant && old.Rule != "" && (va == nil || va.Deleting) && force(p.snapshot, p.volume, place, p.now).over():
 		return old, true // the attacher's turn
-	case !n.Doubts(p.volume.ID) || known && !meant && !several:
+	case !n.Doubts(p.volume.ID):
+		return ledger.Fence{}, false
+	case p.hold.Node == place.Node && p.hold.SystemUUID == machine && p.hold.BootID == boot && !meant && p.snapshot.GrantedBefore(&p.hold):
 		return ledger.Fence{}, false
 	}
 	f := p.newFence(n, place, va, "")
-	if meant && !several {
-		f.NodeUID, f.BootID, f.SystemUUID, f.Attachment = old.NodeUID, old.BootID, old.SystemUUID, cmp.Or(f.Attachment, old.Attachment)
+	if meant {
+		f.Attachment = cmp.Or(f.Attachment, old.Attachment)
 	}
 	f.Since, f.Renewed = 0, 0
+	switch {
+	case machine != "" || boot != "":
+		f.SystemUUID, f.BootID = machine, boot
+		f.NodeUID = p.nodeOf(old, n, machine, boot)
+	case meant:
+		f.NodeUID, f.BootID, f.SystemUUID = old.NodeUID, old.BootID, old.SystemUUID
+	}
 	return f, true
+}
+
+// nodeOf is the UID of the Node by which a machine was known in a boot, as far as what the hold says
+// of it already, the Node that there is, or the hold's holder tells; empty: not known.
+func (p *planner) nodeOf(old ledger.Fence, n *ledger.Node, machine, boot string) string {
+	h := hold(p.volume)
+	switch {
+	case old.Node == n.Name && old.SystemUUID == machine && old.BootID == boot:
+		return old.NodeUID
+	case n.UID != "" && n.SystemUUID == machine && n.BootID == boot:
+		return n.UID
+	case h.Node == n.Name && h.SystemUUID == machine && h.BootID == boot:
+		return h.NodeUID
+	}
+	return ""
 }
 
 func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) ledger.Fence {
@@ -172,20 +198,11 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 			f.Since, f.Renewed = n.ReadySince, n.Renewed
 		}
 	}
-	if ofAnotherMachine(n, p.volume, place) && (rule == "" || ready(n)) {
-		return p.fenceOfAnother(f, n, place)
-	}
-	return f
-}
-
-// fenceOfAnother is what the hold is to say of a machine whose node's name another one has.
-// What that one's Node says of its outages is not about the first one.
-func (p *planner) fenceOfAnother(f ledger.Fence, n *ledger.Node, place *ledger.NodeVolume) ledger.Fence {
-	h := hold(p.volume)
-	f.NodeUID, f.Since, f.Renewed, f.InUse = "", 0, 0, true
-	f.SystemUUID, f.BootID = doubtedAt(n, p.volume, place)
-	if h.Node == place.Node && h.SystemUUID == f.SystemUUID && h.BootID == f.BootID {
-		f.NodeUID = h.NodeUID
+	if rule != "" && ready(n) && ofAnotherMachine(n, p.volume, place) {
+		// What that one's Node says of its outages is not about the first one.
+		f.Since, f.Renewed, f.InUse = 0, 0, true
+		f.SystemUUID, f.BootID = doubtedAt(n, p.volume, place)
+		f.NodeUID = p.nodeOf(ledger.Fence{}, n, f.SystemUUID, f.BootID)
 	}
 	return f
 }

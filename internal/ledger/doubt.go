@@ -181,12 +181,17 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 // no boot ends both doubts, and no time runs for a machine of which nobody knows which it is.
 func (l *Ledger) doubtBoth(n *Node, v VolumeID, other doubt) {
 	i, found := n.findDoubt(v)
-	if !found || n.doubts[i].machine == other.machine && n.doubts[i].boot == other.boot {
+	if !found {
 		return
 	}
 	rec := l.node(n.Name)
 	rec.doubts = slices.Clone(rec.doubts)
-	rec.doubts[i].machine, rec.doubts[i].boot = OtherMachine, ""
+	switch d := &rec.doubts[i]; {
+	case d.boot != other.boot || d.machine != other.machine && d.machine != "" && other.machine != "":
+		d.machine, d.boot = OtherMachine, ""
+	case d.machine == "":
+		d.machine = other.machine // one of them was written before machines were
+	}
 }
 
 // doubtTakenOut begins to doubt what a new state of a Node does not name as attached any
@@ -277,9 +282,10 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// GrantedBefore says whether a volume was granted for a Node that is gone, as its hold has it, in
-// a boot that may last: the kubelet of that boot may have the volume mounted, and not list it.
-// A Node of the name that was made by another machine says nothing of the first one.
+// GrantedBefore says whether a volume was granted for a Node that is gone, or for another machine
+// than its Node names now, as its hold has it, in a boot that may last: the kubelet of that boot
+// may have the volume mounted, and not list it. What another machine's kubelet says is not about
+// the first one.
 func (s Snapshot) GrantedBefore(h *Hold) bool { return s.facts.grantedBefore(h) }
 
 func (w *facts) grantedBefore(h *Hold) bool {
@@ -287,7 +293,8 @@ func (w *facts) grantedBefore(h *Hold) bool {
 		return false
 	}
 	n := w.nodes.get(h.Node)
-	return (n == nil || !n.Exists || n.UID != h.NodeUID) && !w.bootOver(n, h.SystemUUID, h.BootID)
+	another := n == nil || !n.Exists || n.UID != h.NodeUID || n.SystemUUID != "" && h.SystemUUID != "" && n.SystemUUID != h.SystemUUID
+	return another && !w.bootOver(n, h.SystemUUID, h.BootID)
 }
 
 // doubtGranted begins to doubt what the holder's node says of a volume that was granted for a
