@@ -46,6 +46,8 @@ type cluster struct {
 	binds *binds
 	// clean: the leader before has handed its lease over.
 	clean bool
+	// tells: the leader writes events.
+	tells bool
 	// lost is closed when the leader's lease is lost; nil: never.
 	lost chan struct{}
 }
@@ -191,11 +193,15 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 	config.Workers = 8
 	change(&config)
 	leading := make(chan struct{})
+	var events *report.Events
+	if c.tells {
+		events = report.NewEvents(ctx, c.Kube)
+	}
 	go func() {
 		ended <- serveTerm(ctx, termConfig{
 			Config: config, leading: func() { close(leading) },
 			clients:  &connect.Clients{Write: c.Kube, WriteMoorage: c.Moorage},
-			observer: observer, tracer: c.tracer, metrics: c.metrics, binds: c.binds,
+			observer: observer, tracer: c.tracer, metrics: c.metrics, events: events, binds: c.binds,
 			term: lead.Term{Epoch: epoch, Clean: c.clean, Until: func() time.Time { return time.Time{} }, Lost: c.lost},
 		})
 	}()

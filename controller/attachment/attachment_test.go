@@ -283,6 +283,97 @@ moorage_forced_detaches_total{rule="OutOfService"} 1
 	}
 }
 
+// A detach by force whose answer was lost is told when the VolumeAttachment is seen to go, and
+// counted; one that was not carried out is not, nor one that the hold does not ask for any more.
+func TestForcedDetachWithoutAnAnswer(t *testing.T) {
+	now := time.Unix(1000, 0)
+	step := arbiter.Step{Do: arbiter.DeleteAttachment, Volume: volume("a"), Node: "n1", UID: "a", Rule: arbiter.AfterPodGone}
+	fence := ledger.Fence{Node: "n1", Attachment: "a", Rule: arbiter.AfterPodGone}
+	holds := func(l *ledger.Ledger, version string, fences ...ledger.Fence) {
+		l.Apply(now, ledger.HoldSeen{Volume: volume("a"), Hold: ledger.Hold{Version: version, State: ledger.HoldFree, Fences: fences}})
+	}
+	for name, test := range map[string]struct {
+		then func(*ledger.Ledger)
+		told int
+	}{
+		"it goes": {func(l *ledger.Ledger) {
+			a := attachmentOf("a", "2", true)
+			a.Deleting = true
+			l.Apply(now, a)
+		}, 1},
+		"it is gone": {func(l *ledger.Ledger) { l.Apply(now, ledger.AttachmentGone{Name: attachmentOf("a", "", true).Name}) }, 1},
+		"it stays":   {func(*ledger.Ledger) {}, 0},
+		"it is not asked for": {func(l *ledger.Ledger) {
+			holds(l, "2")
+			l.Apply(now, ledger.AttachmentGone{Name: attachmentOf("a", "", true).Name})
+		}, 1},
+		"it stays, not asked for": {func(l *ledger.Ledger) { holds(l, "2") }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, recorder := facts(now, "a"), record.NewFakeRecorder(10)
+			l.Apply(now, attachmentOf("a", "1", true))
+			holds(l, "1", fence)
+			c, err := New(Config{
+				Snapshot: l.Snapshot, Do: &doer{do: func(arbiter.Step) error { return errors.New("no answer") }}, Now: func() time.Time { return now },
+				Events: report.NewEventsWith(recorder),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(t.Context(), step); err == nil {
+				t.Fatal("the step succeeds")
+			}
+			test.then(l)
+			for range 2 {
+				c.tellForced(t.Context(), volume("a"), l.Snapshot())
+			}
+			if len(recorder.Events) != test.told {
+				t.Errorf("%d events, want %d", len(recorder.Events), test.told)
+			}
+			left := 0
+			if name == "it stays" {
+				left = 1
+			}
+			if len(c.untold.fences) != left {
+				t.Errorf("%d are remembered, want %d", len(c.untold.fences), left)
+			}
+		})
+	}
+}
+
+// What a term begins with is told of each volume once; of volumes without an attachment, too.
+func TestForcedDetachesOfLeadersBefore(t *testing.T) {
+	now, lun := time.Unix(1000, 0), ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "portal:iqn:0"}
+	l, recorder := facts(now, "there", "gone"), record.NewFakeRecorder(10)
+	l.Apply(now, attachmentOf("there", "1", true))
+	for id, f := range map[ledger.VolumeID]ledger.Fence{
+		volume("there"):  {Node: "n1", Attachment: "there", Rule: arbiter.OutOfService},
+		volume("gone"):   {Node: "n1", Attachment: "gone", Rule: arbiter.OutOfService},
+		volume("doubt"):  {Node: "n1", Attachment: "doubt"},
+		volume("listed"): {Node: "n1", Rule: arbiter.OutOfService},
+		lun:              {Node: "n1", Rule: arbiter.AfterPodGone},
+	} {
+		l.Apply(now, ledger.HoldSeen{Volume: id, Hold: ledger.Hold{Version: "1", Node: "n1", State: ledger.HoldHeld, Fences: []ledger.Fence{f}}})
+	}
+	c, err := New(Config{Snapshot: l.Snapshot, Do: &doer{}, Now: func() time.Time { return now }, Events: report.NewEventsWith(recorder)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.untold.begin(l.Snapshot())
+	for v := range l.Snapshot().Volumes() {
+		c.tellForced(t.Context(), v.ID, l.Snapshot())
+	}
+	close(recorder.Events)
+	var told []string
+	for e := range recorder.Events {
+		told = append(told, e)
+	}
+	all := strings.Join(told, "\n")
+	if len(told) != 2 || !strings.Contains(all, "volume d^gone was") || !strings.Contains(all, "iqn:0") {
+		t.Errorf("told:\n%s", all)
+	}
+}
+
 func TestConfig(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
 		t.Error("an empty Config is taken")

@@ -49,6 +49,7 @@ type Controller struct {
 	driver *limits
 	pauses *pauses
 	watch  *stopwatch
+	untold untold
 
 	flights *flights
 	flying  sync.WaitGroup // the steps behind flights
@@ -93,6 +94,7 @@ func (c *Controller) Waits(v ledger.VolumeID) bool { return c.Depth() > crowd ||
 // Run works until ctx is done, and returns when the last write is answered or
 // cancelled.
 func (c *Controller) Run(ctx context.Context, workers int) {
+	c.untold.begin(c.config.Snapshot())
 	c.flights.add(workers)
 	c.queue.Run(ctx, workers)
 	c.flying.Wait()
@@ -106,6 +108,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	c.pauses.decide(id)
 	now := c.config.Now()
 	s := c.config.Snapshot()
+	c.tellForced(ctx, id, s)
 	c.watch.look(s.Volume(id), id, busy, now)
 	again := c.driver.look(s, id, busy, now)
 	plan := c.config.Arbiter.Plan(s, id, now)
@@ -254,16 +257,20 @@ func inParallel(steps []arbiter.Step, do func(i int, step arbiter.Step)) {
 
 func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
 	began := c.config.Now()
+	var taken ledger.Fence
+	if step.Forces() {
+		taken = fenceOf(c.config.Snapshot(), step)
+	}
 	err := c.config.Do.Do(ctx, step)
 	c.config.Metrics.Step(step, err)
+	if step.Forces() {
+		c.forced(ctx, step.Volume, taken, err)
+	}
 	if err != nil {
 		return fmt.Errorf("at node %s: %w", step.Node, err)
 	}
 	if c.watch.done(step, began, c.config.Now()) {
 		c.tellAttached(step)
-	}
-	if step.Forces() {
-		c.config.Events.ForcedDetach(step.Node, step.Volume, step.Rule)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -38,6 +39,7 @@ const (
 // are safe for parallel use, and do nothing on nil.
 type Events struct {
 	recorder record.EventRecorder
+	writes   typedcorev1.EventInterface // of Nodes; nil: all go to the recorder
 	log      klog.Logger
 }
 
@@ -46,7 +48,9 @@ type Events struct {
 func NewEvents(ctx context.Context, kube kubernetes.Interface) *Events {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
-	return NewEventsIn(ctx, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ControllerName}))
+	e := NewEventsIn(ctx, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ControllerName}))
+	e.writes = kube.CoreV1().Events(metav1.NamespaceDefault)
+	return e
 }
 
 // NewEventsWith returns events that go to a recorder.
@@ -56,7 +60,7 @@ func NewEventsWith(recorder record.EventRecorder) *Events {
 
 // NewEventsIn returns events that go to a recorder, and to the context's logger.
 func NewEventsIn(ctx context.Context, recorder record.EventRecorder) *Events {
-	return &Events{recorder, klog.FromContext(ctx)}
+	return &Events{recorder: recorder, log: klog.FromContext(ctx)}
 }
 
 // Waits tells a pod why one of its volumes is not there, when the reason lasts,
@@ -111,21 +115,6 @@ func (e *Events) Refused(t *ledger.Ticket, reason arbiter.Reason) {
 		pod := &ledger.Pod{Namespace: t.ID.Namespace, Name: t.PodName, UID: t.Pod}
 		e.warn(OfPod(pod), eventTicketRefused, fmt.Sprintf("node %s: %s", t.Node, reason.Message()))
 	}
-}
-
-// ForcedDetach tells the node that a volume left it without its kubelet's
-// word.
-func (e *Events) ForcedDetach(node ledger.NodeName, v ledger.VolumeID, rule string) {
-	if e == nil {
-		return
-	}
-	e.log.Info("A volume is detached by force", "reason", eventForcedDetach, "volume", v.String(), "node", node, "rule", rule)
-	proves := "a time, which does not prove that the machine writes to it no more"
-	if arbiter.Proves(rule) {
-		proves = "proof that the machine writes to it no more"
-	}
-	e.warn(OfNode(node), eventForcedDetach,
-		fmt.Sprintf("volume %s was detached without the kubelet's report that it is unused, by rule %s: %s", v, rule, proves))
 }
 
 // NetworkFence tells a node what becomes of it at the storage of a driver.

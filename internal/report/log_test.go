@@ -25,7 +25,7 @@ func TestEventsAreLogged(t *testing.T) {
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
 	e.Waits(&ledger.Pod{Namespace: "shop", Name: "db"}, nil, arbiter.Reason{Code: arbiter.AttachFailed, Volume: volume, Node: "n1", Detail: "password=x"})
 	e.Refused(&ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, Type: ledger.TypePod, Node: "n2"}, arbiter.Reason{Code: arbiter.NoFreeSlot, Node: "n2"})
-	e.ForcedDetach("n3", volume, arbiter.OutOfService)
+	e.ForcedDetach(t.Context(), volume, ledger.Fence{Node: "n3", Rule: arbiter.OutOfService})
 	e.Difference(report.OfNode("n4"), "BooksDiffer", "password=y")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	for i, want := range [][]string{
@@ -46,5 +46,5 @@ func TestEventsAreLogged(t *testing.T) {
 	var none *report.Events
 	none.Waits(&ledger.Pod{}, nil, arbiter.Reason{}) // no recorder is no reason to fail
 	none.Refused(&ledger.Ticket{}, arbiter.Reason{})
-	none.ForcedDetach("", volume, "")
+	none.ForcedDetach(t.Context(), volume, ledger.Fence{})
 }

@@ -117,8 +117,16 @@ func (m *Metrics) Step(step arbiter.Step, err error) {
 	}
 	m.steps.WithLabelValues(step.Do.String(), result).Inc()
 	if err == nil && step.Forces() {
-		m.forced.WithLabelValues(step.Rule).Inc()
-		m.upstream.force(step.Rule)
+		m.Forced(step.Rule)
+	}
+}
+
+// Forced tells that a volume was detached by a rule of force, where no step that was
+// executed shows it: its answer was lost, or the leader that has sent it.
+func (m *Metrics) Forced(rule string) {
+	if m != nil {
+		m.forced.WithLabelValues(rule).Inc()
+		m.upstream.force(rule)
 	}
 }
 

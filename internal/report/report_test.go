@@ -99,6 +99,7 @@ moorage_tickets_oldest_pending_timestamp_seconds{reason="HeldElsewhere",type="Ma
 	}
 	var nothing *report.Metrics
 	nothing.Step(arbiter.Step{}, nil)
+	nothing.Forced(arbiter.OutOfService)
 	nothing.Attached("d", 0)
 	nothing.Violations(nil)
 	nothing.Leads(nil, nil)()
@@ -113,8 +114,8 @@ func TestEvents(t *testing.T) {
 	e.Waits(pod, nil, arbiter.Reason{Code: arbiter.AttachFailed, Volume: v, Node: "n1", Detail: "no such disk"})
 	e.Refused(&ledger.Ticket{Type: ledger.TypePod, PodName: "db", Node: "n1"}, arbiter.Reason{Code: arbiter.NoFreeSlot, Driver: "d", Used: 4, Limit: 4})
 	e.Refused(&ledger.Ticket{Type: ledger.TypeManual, Node: "n1"}, arbiter.Reason{Code: arbiter.NoFreeSlot}) // nobody's pod
-	e.ForcedDetach("n1", v, arbiter.OutOfService)
-	e.ForcedDetach("n1", v, arbiter.AfterPodGone)
+	e.ForcedDetach(t.Context(), v, ledger.Fence{Node: "n1", Rule: arbiter.OutOfService})
+	e.ForcedDetach(t.Context(), v, ledger.Fence{Node: "n1", Rule: arbiter.AfterPodGone})
 	for _, want := range [][]string{
 		{"VolumeWait", "NodeUnreachable", "out-of-service"},
 		{"FailedAttachVolume", "no such disk"},
@@ -134,7 +135,7 @@ func TestEvents(t *testing.T) {
 	}
 	var none *report.Events
 	none.Waits(pod, nil, arbiter.Reason{})
-	none.ForcedDetach("n1", v, "")
+	none.ForcedDetach(t.Context(), v, ledger.Fence{})
 }
 
 // A wait that may be for ever is never taken for one that passes.

@@ -32,7 +32,7 @@ const verdict = "    -> "
 //	fence node, unfence node, finish, info node slots=N, address node ADDRESS
 //	cut-off CIDR, let-in CIDR    the storage refuses clients, or lets them in
 //	write volume node N F        write N is made, F was the last that is flushed; it is
-//	                             the first one of its writer if there is none
+//	                             the first one of its writer if there is none, or with new=1
 //	refuse-write volume node     a write is refused
 //
 // with mode=, ctx=, path= and flush= where they matter; a publish answers the
@@ -154,6 +154,7 @@ func (s *script) write(verb string, words []string, o options) {
 	}
 	place := e.Volume + "@" + e.Node
 	session, going := s.writers[place]
+	going = going && o["new"] == ""
 	e.Call, e.Write = diskapi.Wrote, &diskapi.WriteMark{Session: session}
 	if !going {
 		e.Call, e.AccessMode = diskapi.WriteBegan, modes[o["mode"]]

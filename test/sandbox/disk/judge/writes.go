@@ -105,7 +105,8 @@ func (j *Judge) writeBegan(e diskapi.Entry) {
 }
 
 // wrote checks a write of a writer that began before: nobody has written to the volume since
-// its machine has read it. One who was reported when he began is not reported again.
+// its machine has read it; its own beginning is its session. One who was reported when he
+// began is not reported again.
 func (j *Judge) wrote(e diskapi.Entry) {
 	w := j.writer(e)
 	if w == nil {
@@ -114,7 +115,7 @@ func (j *Judge) wrote(e diskapi.Entry) {
 	c := j.contents[e.Volume]
 	for _, other := range slices.Sorted(maps.Keys(c.began)) {
 		began := c.began[other]
-		if other != e.Node && (began.exclusive || w.exclusive) && began.entry > w.Session && began.entry > w.told {
+		if (began.exclusive || w.exclusive) && began.entry > w.Session && began.entry > w.told {
 			j.report(e, diskapi.WrittenByTwo, "node %s writes to volume %s, to which node %s has written since %s has it mounted", e.Node, e.Volume, other, e.Node)
 			w.told = began.entry
 		}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// untold are detaches by force that nobody may have been told of: those that were carried
+// out, as the holds say, when the term began, since the leader before may have ended
+// in between; and those of which a request failed that may have been carried out. All methods
+// are safe for parallel use.
+type untold struct {
+	mu     sync.Mutex
+	fences map[ledger.VolumeID][]ledger.Fence
+}
+
+// begin takes what the holds say before this term writes them.
+func (u *untold) begin(s ledger.Snapshot) {
+	for v := range s.Volumes() {
+		if v.Hold == nil {
+			continue
+		}
+		for _, f := range v.Hold.Fences {
+			if arbiter.Taken(v, f) {
+				u.add(v.ID, f)
+			}
+		}
+	}
+}
+
+func (u *untold) add(v ledger.VolumeID, f ledger.Fence) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.fences == nil {
+		u.fences = map[ledger.VolumeID][]ledger.Fence{}
+	}
+	if !slices.ContainsFunc(u.fences[v], func(is ledger.Fence) bool { return sameDetach(is, f) }) {
+		u.fences[v] = append(u.fences[v], f)
+	}
+}
+
+// take returns those of a volume that were carried out, and forgets them, and those that are
+// not asked for any more.
+func (u *untold) take(id ledger.VolumeID, s ledger.Snapshot) (taken []ledger.Fence) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.fences[id]) == 0 {
+		return nil
+	}
+	v := s.Volume(id)
+	u.keep(id, slices.DeleteFunc(u.fences[id], func(f ledger.Fence) bool {
+		if v == nil || arbiter.Taken(v, f) {
+			taken = append(taken, f)
+			return true
+		}
+		now, says := v.Hold.Fence(f.Node)
+		return !says || !sameDetach(now, f)
+	}))
+	return taken
+}
+
+func (u *untold) forget(v ledger.VolumeID, f ledger.Fence) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.keep(v, slices.DeleteFunc(u.fences[v], func(is ledger.Fence) bool { return sameDetach(is, f) }))
+}
+
+// keep sets what is left of a volume. The caller holds mu.
+func (u *untold) keep(v ledger.VolumeID, left []ledger.Fence) {
+	if len(left) == 0 {
+		delete(u.fences, v)
+		return
+	}
+	u.fences[v] = left
+}
+
+func sameDetach(a, b ledger.Fence) bool {
+	return a.Node == b.Node && a.Attachment == b.Attachment && a.Rule == b.Rule
+}
+
+// fenceOf is what the hold says of a step that takes a volume by force.
+func fenceOf(s ledger.Snapshot, step arbiter.Step) ledger.Fence {
+	is := ledger.Fence{Node: step.Node, NodeUID: step.NodeUID, Attachment: step.UID, Rule: step.Rule}
+	if v := s.Volume(step.Volume); v != nil {
+		if f, says := v.Hold.Fence(step.Node); says && sameDetach(f, is) {
+			return f
+		}
+	}
+	return is
+}
+
+// tellForced tells of a volume's detaches that nobody may have been told of.
+func (c *Controller) tellForced(ctx context.Context, id ledger.VolumeID, s ledger.Snapshot) {
+	for _, f := range c.untold.take(id, s) {
+		if c.config.Events.ForcedDetach(ctx, id, f) {
+			c.config.Metrics.Forced(f.Rule)
+		}
+	}
+}
+
+// forced tells what came of a step that takes a volume by force.
+func (c *Controller) forced(ctx context.Context, id ledger.VolumeID, f ledger.Fence, err error) {
+	if err != nil {
+		c.untold.add(id, f)
+		return
+	}
+	c.untold.forget(id, f)
+	c.config.Events.ForcedDetach(ctx, id, f)
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// forcedTimeout bounds how long a volume waits for its event to be written.
+const forcedTimeout = 2 * time.Second
+
+// ForcedDetach tells a node that a volume was taken from it without its kubelet's word,
+// as a hold says (ledger.Fence). It returns when the API server has the event, so that
+// nothing is written after it that forgets the detach. The event's name follows from
+// what is told: the result is false where the API server has that event already, from
+// whichever leader. An event that the API server does not take in time is written in
+// the background, as all others are.
+func (e *Events) ForcedDetach(ctx context.Context, v ledger.VolumeID, f ledger.Fence) (news bool) {
+	if e == nil {
+		return false
+	}
+	proves := "a time, which does not prove that the machine writes to it no more"
+	if arbiter.Proves(f.Rule) {
+		proves = "proof that the machine writes to it no more"
+	}
+	message := fmt.Sprintf("volume %s was detached without the kubelet's report that it is unused, by rule %s: %s", v, f.Rule, proves)
+	err := e.writeForced(ctx, v, f, message)
+	if apierrors.IsAlreadyExists(err) {
+		return false
+	}
+	if err != nil {
+		e.warn(OfNode(f.Node), eventForcedDetach, message)
+	}
+	e.log.Info("A volume is detached by force", "reason", eventForcedDetach, "volume", v.String(), "node", f.Node, "rule", f.Rule)
+	return true
+}
+
+// errNoWriter is why an event goes to the recorder.
+var errNoWriter = errors.New("there is only a recorder")
+
+func (e *Events) writeForced(ctx context.Context, v ledger.VolumeID, f ledger.Fence, message string) error {
+	if e.writes == nil {
+		return errNoWriter
+	}
+	ctx, cancel := context.WithTimeout(ctx, forcedTimeout)
+	defer cancel()
+	now := metav1.Now()
+	_, err := e.writes.Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: forcedName(v, f), Namespace: metav1.NamespaceDefault},
+		InvolvedObject: *OfNode(f.Node).reference(),
+		Type:           corev1.EventTypeWarning, Reason: eventForcedDetach, Message: message,
+		Source: corev1.EventSource{Component: v1alpha1.ControllerName}, ReportingController: v1alpha1.ControllerName,
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// forcedName is the name of the event of one detach: of a VolumeAttachment, or, without
+// one, of the outage in which the volume was taken.
+func forcedName(v ledger.VolumeID, f ledger.Fence) string {
+	of := fmt.Sprintf("%q %q %q", v, f.Node, f.Attachment)
+	if f.Attachment == "" {
+		of += fmt.Sprintf(" %q %d", f.NodeUID, f.Since)
+	}
+	return fmt.Sprintf("moorage-forced-%x", sha256.Sum256([]byte(of)))
+}
