@@ -246,6 +246,18 @@ func TestBundleEndings(t *testing.T) {
 			t.Errorf("%v b.zip: exit code %d, errors %q, file: %v", args, code, stderr, err)
 		}
 	}
+	for _, name := range []string{"page.pdf", "web.tar.gz"} {
+		file := filepath.Join(t.TempDir(), name)
+		_, stderr, code := run(t.Context(), server, now, "web", "--out", file)
+		if _, err := os.Stat(file); code != 1 || !strings.Contains(stderr, name+": ") || !strings.Contains(stderr, ".html or .htm") || !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("web --out %s: exit code %d, errors %q, file: %v", name, code, stderr, err)
+		}
+	}
+	for _, name := range []string{"b.htm", "incident"} {
+		if _, stderr, code := run(t.Context(), server, now, "web", "--out", filepath.Join(t.TempDir(), name)); code != 0 {
+			t.Errorf("web --out %s: exit code %d, errors %q", name, code, stderr)
+		}
+	}
 	for _, name := range []string{"b.tgz", "b.tar.gz", "report"} {
 		file := filepath.Join(t.TempDir(), name)
 		if _, stderr, code := run(t.Context(), server, now, "bundle", "--logs=false", "-f", file); code != 0 {

@@ -11,10 +11,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,20 +55,10 @@ func NewCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// endings are those of the files that bundle and web --record write.
-func endings() []string { return []string{".tar.gz", ".tgz"} }
-
 // Named is the error for a file to write, named by a flag, whose ending says that it is something
-// else; nil for a name without an ending, and for one of a device or pipe.
+// else than the compressed tar archive that bundle and web --record write.
 func Named(flag, file string) error {
-	ending := filepath.Ext(file)
-	if ending == "" || slices.ContainsFunc(endings(), func(e string) bool { return strings.HasSuffix(file, e) }) {
-		return nil
-	}
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return nil
-	}
-	return fmt.Errorf("%s %s: what is written is a compressed tar archive: name it with the ending %s, or with none", flag, file, strings.Join(endings(), " or "))
+	return command.Ending(flag, file, "a compressed tar archive", ".tar.gz", ".tgz")
 }
 
 func (o options) run(ctx context.Context, b *command.Base) error {

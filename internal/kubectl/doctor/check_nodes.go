@@ -133,7 +133,7 @@ func (e *Evidence) measured() Finding {
 		why = e.Kubelets.Err.Error()
 	}
 	if len(waits) == 0 {
-		return found(Unknown, why, lowerTick, "the kubelets' status interval is not known; by default it is 10 s, and half of that is added to every mount and detach")
+		return found(Unknown, why, "Look at a kubelet's own configuration, or run doctor with the right to get nodes/proxy. To shorten the interval: i"+lowerTick[1:], "the kubelets' status interval is not known; by default it is 10 s, and half of that is added to every mount and detach")
 	}
 	slices.Sort(waits)
 	median := waits[len(waits)/2]

@@ -3,7 +3,9 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -28,19 +30,11 @@ func checkAttachments(e *Evidence) []Finding {
 }
 
 // checkWaits lists volumes that should have left a node or been attached to one,
-// and tickets that wait, for long.
+// and tickets that wait, for long. Volumes of one node that wait for the same are one finding.
 func checkWaits(e *Evidence) []Finding {
 	var list []Finding
-	for _, v := range e.World.ListVolumes("") {
-		if v.Reason == nil || v.Reason.Since.IsZero() || e.now().Sub(v.Reason.Since) < facts.LongWait {
-			continue
-		}
-		name := v.Claim
-		if name == "" {
-			name = v.PersistentVolume
-		}
-		list = append(list, found(Warning, "VolumeHold of "+v.Driver+"^"+v.Handle, v.Reason.Do,
-			"%s: %s for %s: %s", name, v.Reason.Code, e.now().Sub(v.Reason.Since).Round(time.Second), v.Reason.Message))
+	for _, g := range waitingVolumes(e) {
+		list = append(list, g.finding(e.now()))
 	}
 	for _, t := range e.World.ListTickets("", false) {
 		if t.State != facts.TicketPending || e.now().Sub(t.Created) < facts.LongWait || len(t.Reasons) == 0 {
@@ -53,6 +47,47 @@ func checkWaits(e *Evidence) []Finding {
 		list = append(list, ok("no volume and no ticket has waited for longer than %s", facts.LongWait))
 	}
 	return list
+}
+
+// waiting are volumes of one node that wait for the same; of reasons that name no node, one.
+type waiting struct {
+	first facts.Reason
+	since time.Time // the earliest
+	// names are claims, or PersistentVolumes without one; holds are driver^handle.
+	names, holds []string
+}
+
+func waitingVolumes(e *Evidence) []*waiting {
+	var list []*waiting
+	for _, v := range e.World.ListVolumes("") {
+		if v.Reason == nil || v.Reason.Since.IsZero() || e.now().Sub(v.Reason.Since) < facts.LongWait {
+			continue
+		}
+		same := func(g *waiting) bool {
+			return v.Reason.Node != "" && g.first.Node == v.Reason.Node && g.first.Code == v.Reason.Code
+		}
+		i := slices.IndexFunc(list, same)
+		if i < 0 {
+			i, list = len(list), append(list, &waiting{first: *v.Reason, since: v.Reason.Since})
+		}
+		g := list[i]
+		if v.Reason.Since.Before(g.since) {
+			g.since = v.Reason.Since
+		}
+		g.names = append(g.names, cmp.Or(v.Claim, v.PersistentVolume))
+		g.holds = append(g.holds, v.Driver+"^"+v.Handle)
+	}
+	return list
+}
+
+func (g *waiting) finding(now time.Time) Finding {
+	since := now.Sub(g.since).Round(time.Second)
+	if len(g.names) == 1 {
+		return found(Warning, "VolumeHold of "+g.holds[0], g.first.Do, "%s: %s for %s: %s", g.names[0], g.first.Code, since, g.first.Message)
+	}
+	first := g.names[0]
+	return found(Warning, "VolumeHolds of "+some(g.holds), g.first.Do, "%d volumes at %s: %s for up to %s: %s. Of %s: %s",
+		len(g.names), g.first.Node, g.first.Code, since, some(g.names), first, g.first.Message)
 }
 
 // checkInvariants asks the core whether anything is as it must never be.

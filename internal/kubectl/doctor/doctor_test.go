@@ -464,6 +464,17 @@ func TestFindings(t *testing.T) {
 				o.Holds = []*v1alpha1.VolumeHold{stuck("pv-a", now().Add(-10*time.Minute))}
 			})
 		}},
+		{"volumes of one node wait", "waits", Warning,
+			"6 volumes at worker-1: InUse for up to 15m0s: pv-a, pv-b, pv-c, pv-d, pv-e and 1 more. Of pv-a: volume pv-a is in use", func(e *Evidence) {
+				world(e, func(o *facts.Objects) {
+					for i, name := range []string{"pv-a", "pv-b", "pv-c", "pv-d", "pv-e", "pv-f"} {
+						hold := stuck(name, now().Add(-time.Duration(10+i)*time.Minute))
+						hold.UID, hold.Status.Conditions[0].Message = types.UID(name), "volume "+name+" is in use"
+						o.PersistentVolumes = append(o.PersistentVolumes, volume(name))
+						o.Holds = append(o.Holds, hold)
+					}
+				})
+			}},
 		{"an attach is refused", "waits", Warning, "AttachFailed for 10m0s: no such disk", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				hold := stuck("pv-a", now().Add(-10*time.Minute))

@@ -3,8 +3,13 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Severity is how bad a finding is.
@@ -58,5 +63,31 @@ func found(s Severity, evidence, fix, format string, args ...any) Finding {
 
 // unchecked says that something could not be read.
 func unchecked(what string, err error) []Finding {
-	return []Finding{found(Unknown, err.Error(), "Run doctor with the right to read "+what+", or check it by hand.", "%s could not be read", what)}
+	evidence, fix := err.Error(), "Run doctor with the right to read "+what+", or check it by hand."
+	if text := unexpected("The request for "+what, err); text != "" {
+		evidence = text
+		fix = "Run doctor again. If it stays, see what the log of the API server says of that request, or of what stands before it, such as a proxy, and check it by hand."
+	}
+	return []Finding{found(Unknown, evidence, fix, "%s could not be read", what)}
+}
+
+// unexpected words an answer that is none of the Kubernetes API's, such as a proxy's, which
+// client-go calls unknown: to which request, with which HTTP status, and what it says. Empty
+// for other errors.
+func unexpected(request string, err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type != metav1.CauseTypeUnexpectedServerResponse {
+			continue
+		}
+		text := fmt.Sprintf("%s was answered with HTTP status %d", request, status.Status().Code)
+		if said, _, _ := strings.Cut(strings.TrimSpace(cause.Message), "\n"); said != "" && said != "unknown" {
+			text += ": " + said
+		}
+		return text
+	}
+	return ""
 }

@@ -5,6 +5,7 @@ package doctor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,11 +33,17 @@ func readKubelets(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 		k, err := askKubelet(ctx, c, node.Name)
 		if err != nil {
 			e.Kubelets.Err = fmt.Errorf("configz of node %s: %w", node.Name, err)
+			if text := unexpected("GET "+configzOf(node.Name), err); text != "" {
+				e.Kubelets.Err = errors.New(text)
+			}
 			return // the others answer no better
 		}
 		e.Kubelets.Items = append(e.Kubelets.Items, k)
 	}
 }
+
+// configzOf is the path of the request that the API server passes on to a kubelet.
+func configzOf(node string) string { return "/api/v1/nodes/" + node + "/proxy/configz" }
 
 func askKubelet(ctx context.Context, c *cluster.Cluster, node string) (Kubelet, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletsPatience)

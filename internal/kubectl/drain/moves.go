@@ -146,7 +146,7 @@ func (m *moves) ask(w *facts.World) facts.DrainAsk {
 }
 
 // notMade is what is said of a pod whose next one is not there yet.
-const notMade = "it is not made again yet"
+const notMade = "not made again yet"
 
 // due says whether the pod's eviction may be asked for.
 func (d *departure) due(now time.Time) bool {
@@ -233,7 +233,7 @@ func (m *moves) seeGone(d *departure, w *facts.World, now time.Time) {
 	case next.Status.Phase != corev1.PodRunning:
 		d.waits = facts.WaitsFor(next)
 	case next.Spec.NodeName == m.node:
-		d.waits = "it runs at " + m.node + " again"
+		d.waits = "back at " + m.node
 	default:
 		d.back, d.runs, d.away = true, true, now.Sub(since)
 		m.say("%s %s runs at %s, %s after it was evicted", m.count(), nameOf(next), next.Spec.NodeName, seconds(d.away))

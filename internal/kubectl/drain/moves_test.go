@@ -309,7 +309,7 @@ func TestEnd(t *testing.T) {
 	c.remove("a", "b")
 	c.expectOn(m, "though its kubelet has volumes in use")
 	m.tellWhatIsOpen()
-	expectSaid(t, said, "Not unmounted yet, as far as is known: pv-a (its kubelet has it in use), pv-b")
+	expectSaid(t, said, "Not unmounted yet, as far as is known: pv-a, pv-b (")
 	again, _ := c.begin(10)
 	c.expectOn(again, "begun again, though its kubelet has volumes in use")
 	c.unmounted()
@@ -607,8 +607,13 @@ func TestWhoDoesNotRunYet(t *testing.T) {
 	c.run("a2", "data-a", "", corev1.PodPending)
 	c.run("b2", "data-b", "worker-3", corev1.PodPending)
 	c.expectEnd(m, "")
-	if text := m.summary(); text != "node worker-1 is drained: 2 pods left it; 2 pods are not running yet: shop/a (it has no node yet), shop/b (it starts at worker-3)" {
+	if text := m.summary(); text != "node worker-1 is drained: 2 pods left it; 2 pods are not running yet: shop/a (no node yet), shop/b (starting at worker-3)" {
 		t.Errorf("it says %s", text)
+	}
+	change(c, "b2", func(p *corev1.Pod) { p.Spec.NodeName = "" })
+	c.expectEnd(m, "")
+	if text := m.summary(); !strings.HasSuffix(text, "; 2 pods are not running yet: shop/a, shop/b (no node yet)") {
+		t.Errorf("two that wait for the same: it says %s", text)
 	}
 }
 

@@ -20,8 +20,7 @@ const tellAgain = 10 * time.Second
 
 // tellWhoStays says why pods stay for now: the pods of each reason together.
 func (m *moves) tellWhoStays(now time.Time) {
-	var reasons []string
-	pods := map[string][]string{}
+	var stay byReason
 	for _, d := range m.sorted() {
 		why := cmp.Or(d.stays, d.refusal.why)
 		if !d.leaving.IsZero() || why == d.told || !d.toldAt.IsZero() && now.Sub(d.toldAt) < tellAgain {
@@ -31,17 +30,14 @@ func (m *moves) tellWhoStays(now time.Time) {
 			continue
 		}
 		d.toldAt = now
-		if pods[why] == nil {
-			reasons = append(reasons, why)
-		}
-		pods[why] = append(pods[why], d.name())
+		stay.add(why, d.name())
 	}
-	for _, why := range reasons {
+	for _, why := range stay.reasons {
 		verb := "stays"
-		if len(pods[why]) > 1 {
+		if len(stay.names[why]) > 1 {
 			verb = "stay"
 		}
-		m.say("%s %s %s for now: %s", m.count(), namedPods(pods[why], m.wide), verb, why)
+		m.say("%s %s %s for now: %s", m.count(), namedPods(stay.names[why], m.wide), verb, why)
 	}
 }
 
@@ -64,34 +60,36 @@ func (m *moves) empty() bool {
 }
 
 func (m *moves) openText() string {
-	var list []string
+	var volumes byReason
 	for _, v := range m.open() {
-		list = append(list, fmt.Sprintf("%s (%s)", v.Volume, v.Why))
+		volumes.add(v.Why, v.Volume)
 	}
-	if len(list) == 0 {
+	if len(volumes.reasons) == 0 {
 		return ""
 	}
-	return "Not unmounted yet, as far as is known: " + strings.Join(list, ", ")
+	return "Not unmounted yet, as far as is known: " + strings.Join(volumes.texts(m.wide), ", ")
 }
 
 // summary is what the drain has done, in a sentence.
 func (m *moves) summary() string {
 	var away []time.Duration
-	var open []string
+	var open byReason
+	waiting := 0
 	for _, d := range m.sorted() {
 		switch {
 		case d.runs:
 			away = append(away, d.away)
 		case !d.back:
-			open = append(open, fmt.Sprintf("%s (%s)", d.name(), d.waits))
+			waiting++
+			open.add(d.waits, d.name())
 		}
 	}
 	text := fmt.Sprintf("node %s is drained: %s left it", m.node, facts.Count(len(m.pods), "pod"))
 	if len(away) > 0 {
 		text += fmt.Sprintf("; %d run elsewhere, each away for at most %s", len(away), seconds(slices.Max(away)))
 	}
-	if len(open) > 0 {
-		text += fmt.Sprintf("; %s not running yet: %s", facts.CountVerb(len(open), "pod"), strings.Join(open, ", "))
+	if waiting > 0 {
+		text += fmt.Sprintf("; %s not running yet: %s", facts.CountVerb(waiting, "pod"), strings.Join(open.texts(m.wide), ", "))
 	}
 	if stay := m.choice.stay(); stay != "" {
 		text += "; left where they are: " + stay
@@ -103,15 +101,40 @@ func (m *moves) summary() string {
 		}
 	}
 	if len(used) > 0 {
-		text += ". Don't switch it off: pods that stay there use " + strings.Join(used, ", ")
+		text += ". Don't switch it off: pods that stay there use " + namedPods(used, m.wide)
 	}
 	return text
 }
 
+// byReason are names of pods or volumes by what is said of them, in the order in which that came.
+type byReason struct {
+	reasons []string
+	names   map[string][]string
+}
+
+func (b *byReason) add(reason, name string) {
+	if b.names == nil {
+		b.names = map[string][]string{}
+	}
+	if b.names[reason] == nil {
+		b.reasons = append(b.reasons, reason)
+	}
+	b.names[reason] = append(b.names[reason], name)
+}
+
+// texts are the names of each reason, with it in brackets.
+func (b *byReason) texts(wide bool) []string {
+	var list []string
+	for _, reason := range b.reasons {
+		list = append(list, fmt.Sprintf("%s (%s)", namedPods(b.names[reason], wide), reason))
+	}
+	return list
+}
+
 // still are the pods that have not left, those of each reason together.
 func (m *moves) still() []string {
-	var reasons, list []string
-	pods := map[string][]string{}
+	var list []string
+	var pods byReason
 	for _, d := range m.sorted() {
 		if !d.gone.IsZero() {
 			continue
@@ -123,13 +146,10 @@ func (m *moves) still() []string {
 		case d.asking && d.refusal.why == "", !d.agreed.IsZero():
 			why = "it is being evicted"
 		}
-		if why = strings.TrimSuffix(why, "."); pods[why] == nil {
-			reasons = append(reasons, why)
-		}
-		pods[why] = append(pods[why], d.name())
+		pods.add(strings.TrimSuffix(why, "."), d.name())
 	}
-	for _, why := range reasons {
-		list = append(list, namedPods(pods[why], m.wide)+": "+why)
+	for _, why := range pods.reasons {
+		list = append(list, namedPods(pods.names[why], m.wide)+": "+why)
 	}
 	return list
 }

@@ -105,6 +105,9 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	case !w.blocksAnything(p):
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: no kubelet ends it. Nothing waits for it: it has no volume to be taken away, and its controller does not wait for its end", p.Name, name)
 		c.Do = "Nothing for the pod's sake. See why the node is not ready: kubectl describe node " + name
+	case !ofStatefulSet(p) && w.onlyPodHolds(p):
+		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: no kubelet ends it. The kubelet had none of its volumes in use: they may leave the node as soon as the pod is deleted", p.Name, name)
+		c.Do = fmt.Sprintf("The node needs no taint for that. See that its machine is off, or that it does no harm if the containers of %s run on there unseen, and delete the pod: kubectl delete pod -n %s %s --grace-period=0 --force", p.Name, p.Namespace, p.Name)
 	default:
 		meanwhile := "no kubelet ends it, and its volumes count as in use"
 		if ofStatefulSet(p) {
@@ -115,6 +118,26 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 		c.Do = w.safeAdvice(arbiter.NodeUnreachable, name)
 	}
 	return c
+}
+
+// onlyPodHolds says whether nothing but a pod itself keeps its volumes at its node, such as one
+// that no container mounts: once it is deleted they are detached, as its kubelet has reported
+// none of them in use.
+func (w *World) onlyPodHolds(p *corev1.Pod) bool {
+	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
+		v := w.Snapshot.Volume(need.Volume)
+		if v == nil {
+			continue
+		}
+		at := v.NodeVolume(ledger.NodeName(p.Spec.NodeName))
+		if at == nil {
+			continue
+		}
+		if verdict, rule := w.Arbiter.SafeToDetach(w.Snapshot, v, at, w.Now); !verdict.Allowed() || rule != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // terminatingSince is since when a pod's deletion hangs at a node that is not ready.

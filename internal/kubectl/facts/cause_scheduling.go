@@ -235,7 +235,7 @@ func (w *World) bringBack(otherwise string) string {
 	if otherwise == "" {
 		return do
 	}
-	return do + ". For the others: " + otherwise
+	return do + ". For the others: " + strings.ToLower(otherwise[:1]) + otherwise[1:]
 }
 
 // countedParts are the parts of a scheduler's message with their numbers.

@@ -241,11 +241,11 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 func (w *World) whyThere(p *ledger.NodeVolume) string {
 	switch {
 	case p.InUse:
-		return "its kubelet has it in use"
+		return "in use by the kubelet"
 	case p.Left:
-		return "it may have been left there without an attachment"
+		return "perhaps left there without an attachment"
 	case p.Held && len(p.Users) > 0:
-		return "it needs no attachment, and is granted there"
+		return "granted there, and needs no attachment"
 	}
 	for _, u := range p.Users {
 		if t := w.Snapshot.Ticket(u.Ticket); u.Pod == "" && t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted {
@@ -296,12 +296,12 @@ func WaitsFor(p *corev1.Pod) string {
 	said := podCondition(p, corev1.PodScheduled)
 	switch {
 	case p.Spec.NodeName != "":
-		return "it starts at " + p.Spec.NodeName
+		return "starting at " + p.Spec.NodeName
 	case said != nil && said.Status == corev1.ConditionFalse && said.Message != "":
 		message, _, _ := strings.Cut(said.Message, " preemption:")
-		return "it has no node: " + strings.TrimSuffix(message, ".")
+		return "no node: " + strings.TrimSuffix(message, ".")
 	}
-	return "it has no node yet"
+	return "no node yet"
 }
 
 // NextOf is the pod that took a pod's place since a time: the one that runs, if there are

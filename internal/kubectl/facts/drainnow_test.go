@@ -40,7 +40,7 @@ func nodeHas(v v1alpha1.NodeVolume) *v1alpha1.NodeVolumes {
 
 // A volume may be at a node that no pod has, whoever says so; a drain waits for it.
 func TestVolumesThere(t *testing.T) {
-	const leftThere = "it may have been left there"
+	const leftThere = "perhaps left there without"
 	for name, test := range map[string]struct {
 		change func(*Objects)
 		want   string
@@ -48,7 +48,7 @@ func TestVolumesThere(t *testing.T) {
 		"nothing": {func(*Objects) {}, ""},
 		"in use": {func(o *Objects) {
 			o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/" + driver + "^h"}
-		}, "its kubelet has it in use"},
+		}, "in use by the kubelet"},
 		"left attached": {func(o *Objects) {
 			o.Holds = append(o.Holds, holdAt("n", metav1.Condition{Type: v1alpha1.HoldAttached, Status: metav1.ConditionUnknown, Reason: "LeftAttached"}))
 		}, leftThere},
@@ -59,7 +59,7 @@ func TestVolumesThere(t *testing.T) {
 			hold.Spec = v1alpha1.VolumeHoldSpec{Driver: "kubernetes.io/iscsi", Handle: "p:q:0"}
 			hold.Name = v1alpha1.VolumeHoldName(hold.Spec.Driver, hold.Spec.Handle)
 			o.Holds, o.Pods = append(o.Holds, hold), append(o.Pods, podWith("h", "n"))
-		}, "it needs no attachment"},
+		}, "granted there, and needs no attachment"},
 		"kept by a ticket":                 {func(o *Objects) { o.Tickets = append(o.Tickets, manual(metav1.ConditionTrue)) }, "VolumeTicket shop/by-hand keeps it there"},
 		"asked for by a ticket that waits": {func(o *Objects) { o.Tickets = append(o.Tickets, manual(metav1.ConditionFalse)) }, ""},
 		"staged, and forgotten": {func(o *Objects) {
@@ -73,7 +73,7 @@ func TestVolumesThere(t *testing.T) {
 			o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/" + driver + "^h"}
 			o.NodeVolumes = append(o.NodeVolumes, nodeHas(v1alpha1.NodeVolume{Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes,
 				Published: []v1alpha1.PublishedPod{{PodUID: "gone", Mounted: v1alpha1.NodeYes}}}))
-		}, "its kubelet has it in use"},
+		}, "in use by the kubelet"},
 	} {
 		o := left()
 		test.change(&o)

@@ -55,6 +55,8 @@ type NodeView struct {
 	// Word is what moorage-node says there; nil where Moorage is not installed.
 	Word   *NodeWord `json:"word,omitempty"`
 	Unseen []Unseen  `json:"unseen,omitempty"`
+	// holds is why the first pod with volumes that is Terminating there does not end.
+	holds *Cause
 }
 
 // ExplainNode says how a node serves its volumes, and who waits for it.
@@ -161,6 +163,8 @@ func (x *NodeView) add(w *World, p *corev1.Pod) {
 		x.Terminating++
 		if ofStatefulSet(p) {
 			x.Blocking++
+		} else if x.holds == nil && w.NeedsAttachment(p) {
+			x.holds = w.terminatingCause(p)
 		}
 	}
 }
@@ -204,6 +208,8 @@ func (w *World) notReadyCause(n *corev1.Node, x *NodeView) *Cause {
 		c.Do = x.Kept[failing].Reason.Do
 	case len(x.Kept) > 0 || x.Blocking > 0 || x.Held > 0 || outOfService(n):
 		c.Do = w.adviceOnDead(n)
+	case x.holds != nil:
+		c.Do = x.holds.Do
 	case x.PodsNotVisible:
 		c.Do = "See why: kubectl describe node " + n.Name
 	default:

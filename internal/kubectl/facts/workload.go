@@ -131,7 +131,7 @@ func (w *World) notMade(o Owner, missing int) *Cause {
 			name, _, _ := strings.Cut(strings.TrimLeft(after, `"`), `"`)
 			c.Code, c.Of = "WebhookDown", OfComponent
 			c.Message = fmt.Sprintf("pods can't be created, because the webhook %s does not answer", name)
-			c.Do = "See why its pods don't run, or what keeps the API server from them: kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
+			c.Do = "See why the pods behind the webhook don't run, or what keeps the API server from them: kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
 		case strings.Contains(e.Message, "exceeded quota"):
 			c.Code = "QuotaExceeded"
 			c.Message = "pods can't be created: " + shortened(e.Message[strings.Index(e.Message, "exceeded quota"):], "")

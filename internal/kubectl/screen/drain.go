@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
@@ -37,7 +39,7 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 		answer = yellow
 	}
 	subject := "node " + x.Node
-	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+x.Answer, 0), subject)
+	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+afterColon(x.Answer), 0), subject)
 	p.printf("%s%s\n", s.paint(bold, subject), s.paint(answer, rest))
 	p.do(2, x.Do)
 	for _, c := range x.Down {
@@ -60,6 +62,15 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 	}
 	p.unseen(x.Unseen)
 	return p.err
+}
+
+// afterColon is a text that begins a sentence as it goes on after a colon.
+func afterColon(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if next, _ := utf8.DecodeRuneInString(text[size:]); unicode.IsUpper(next) {
+		return text // an abbreviation
+	}
+	return string(unicode.ToLower(first)) + text[size:]
 }
 
 // drainGroups are the pods of a plan that are printed together, in the order of their first ones.

@@ -155,13 +155,11 @@ func (p *page) volume(v facts.Volume, safe bool) {
 	}
 	p.line(2, "state", state)
 	if v.Holder != nil && !held(v) {
-		text := v.Holder.Node + p.since(v.Holder.Since) + ", for "
+		who := "no pod uses it"
 		if len(v.Holder.For) > 0 {
-			text += all(v.Holder.For)
-		} else {
-			text += "nobody any more"
+			who = "for " + all(v.Holder.For)
 		}
-		p.line(2, "holder", text)
+		p.line(2, "holder", v.Holder.Node+p.since(v.Holder.Since)+", "+who)
 	}
 	for _, nv := range v.Nodes {
 		p.nodeVolume(v, nv)

@@ -84,8 +84,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "Port to serve the page on; 0 for one that is free")
 	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1", "Address to serve the page on. Others than this machine's own let others in who know the page's address")
 	cmd.Flags().BoolVar(&o.open, "open", true, "Open the page in the browser; only on a terminal, unless it is set")
-	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now, or all of a recording, into this file, and end")
-	cmd.Flags().StringVar(&o.record, "record", "", "Write the cluster and what changes into this file, for --replay and --bundle")
+	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now, or all of a recording, into this file, .html or .htm, and end")
+	cmd.Flags().StringVar(&o.record, "record", "", "Write the cluster and what changes into this file, .tar.gz or .tgz, for --replay and --bundle")
 	cmd.Flags().StringVar(&o.replay, "replay", "", "Show a file of --record or kubectl moorage bundle, with a slider for the time, in place of a cluster")
 	return cmd
 }
@@ -98,6 +98,9 @@ func (o *options) run(ctx context.Context) error {
 		return errors.New("--record and --replay: choose one. --record keeps what happens in a cluster, --replay shows what was kept")
 	}
 	if err := bundle.Named("--record", o.record); err != nil {
+		return err
+	}
+	if err := command.Ending("--out", o.out, "a page for the browser", ".html", ".htm"); err != nil {
 		return err
 	}
 	if o.replay != "" {
