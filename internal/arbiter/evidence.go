@@ -79,7 +79,7 @@ func (a Arbiter) usageInDoubt(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 // doubt is mounted there.
 func (a Arbiter) couldLook(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n := s.Node(p.Node)
-	return !a.Cooperative && ready(n) && doubtedHere(n, v, p) && !v.ID.NoAttach() && p.HasOwn() && !p.Left
+	return !a.Cooperative && ready(n) && doubtedHere(s, v, p) && !v.ID.NoAttach() && p.HasOwn() && !p.Left
 }
 
 // ofAnotherMachine says whether the volume may be mounted at another machine than the one
@@ -110,7 +110,8 @@ func doubtedAt(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) (machine,
 // doubtedHere says whether a volume in doubt would be mounted at the machine, and in the boot, that
 // its Node names now, and nowhere else: not by what this process has seen, nor by what the hold says
 // of its holder, or of a machine from which the volume was taken.
-func doubtedHere(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
+func doubtedHere(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	n := s.Node(p.Node)
 	here := func(machine, boot string) bool {
 		return machine != "" && boot != "" && machine == n.SystemUUID && boot == n.BootID
 	}
@@ -119,7 +120,7 @@ func doubtedHere(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	}
 	h := hold(v)
 	f, fenced := v.Hold.Fence(p.Node)
-	return (h.Node != p.Node || h.NodeUID == n.UID || here(h.SystemUUID, h.BootID)) && (!fenced || here(f.SystemUUID, f.BootID))
+	return (h.Node != p.Node || !s.GrantedBefore(&h) || here(h.SystemUUID, h.BootID)) && (!fenced || here(f.SystemUUID, f.BootID))
 }
 
 // Doubted says whether the node's list does not tell if the volume is in use: as this

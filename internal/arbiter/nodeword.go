@@ -157,7 +157,7 @@ func (p *planner) asksAgain(node *ledger.Node, place *ledger.NodeVolume, va *led
 // the volume has left volumesAttached, and has found nothing: that doubt is over, as the hold is to say
 // before the detach goes on.
 func (p *planner) emptied(place *ledger.NodeVolume) bool {
-	return place.Proof.Again && doubtedHere(p.snapshot.Node(place.Node), p.volume, place) && saidGone(p.snapshot, p.volume, place)
+	return place.Proof.Again && doubtedHere(p.snapshot, p.volume, place) && saidGone(p.snapshot, p.volume, place)
 }
 
 // ask plans that a node is asked, or looks again when the pause after a refused question is
