@@ -133,9 +133,17 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	over := l.facts.bootOver(rec, rec.machine, rec.boot)
 	another := rec.machine != "" && is.SystemUUID != "" && rec.machine != is.SystemUUID
 	rec.rebooted = !is.Reporting && (rec.rebooted && !another || over)
+	var ended []doubt
 	rec.doubts = slices.DeleteFunc(slices.Clone(rec.doubts), func(d doubt) bool {
-		return over && (d.machine == "" || d.machine == rec.machine) || l.facts.bootOver(rec, d.machine, d.boot)
+		ends := over && (d.machine == "" || d.machine == rec.machine) || l.facts.bootOver(rec, d.machine, d.boot)
+		if ends {
+			ended = append(ended, d)
+		}
+		return ends
 	})
+	for _, d := range ended { // what the machine that had the name last has in use, its list alone says
+		l.changeNodeVolume(now, t, d.volume, is.Name, func(p *NodeVolume) { p.InUse = d.listed })
+	}
 	madeLately := was.UID != is.UID && !l.facts.complete.IsZero()
 	if over || madeLately || rec.boot != "" && is.BootID != "" && rec.boot != is.BootID {
 		l.wakeTaken(t, is.Name)

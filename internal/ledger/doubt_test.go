@@ -99,6 +99,39 @@ func TestHoldsInDoubt(t *testing.T) {
 	}
 }
 
+// What a hold says of the machine that had a node's name before is doubted until that machine has
+// booted anew. Then nothing is doubted of the one that had the name in between, which never had
+// the volume in use; one that did is doubted for its own sake.
+func TestDoubtOfTheMachineBeforeEndsWithItsBoot(t *testing.T) {
+	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
+	node := func(uid, version, machine, boot string, inUse ...VolumeID) Event {
+		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, Ready: ReadyTrue, Reporting: true, InUse: inUse}
+	}
+	for name, test := range map[string]struct {
+		inUse []VolumeID // at the machine in between
+		want  bool
+	}{
+		"it never had it": {nil, false},
+		"it lists it":     {[]VolumeID{v}, true},
+	} {
+		l := New()
+		for _, e := range []Event{
+			proofAttachment(v, "n", "a", "1"),
+			HoldSeen{Volume: v, Hold: Hold{Version: "1", Node: "n", NodeUID: "first", SystemUUID: "m1", BootID: "b1"}},
+			node("second", "1", "m2", "b2", test.inUse...), Complete{}, HoldsInDoubt{},
+		} {
+			l.Apply(now, e)
+		}
+		if machine, boot := l.Snapshot().Node("n").DoubtedAt(v); machine != "m1" || boot != "b1" {
+			t.Fatalf("%s: doubted at %q in %q", name, machine, boot)
+		}
+		l.Apply(now, node("third", "2", "m1", "b3"))
+		if s := l.Snapshot(); s.Node("n").Doubts(v) != test.want || s.Volume(v).NodeVolume("n").InUse != test.want {
+			t.Errorf("%s: doubted when the first machine is back: %t", name, !test.want)
+		}
+	}
+}
+
 // As long as volumesAttached names a volume that is taken by force, its kubelet has not
 // forgotten it: that volumesInUse names it no more is not doubted.
 func TestNotInUseWhileItIsReported(t *testing.T) {
