@@ -20,6 +20,8 @@ const (
 	// forceDetach.afterUnreachable waits: that of kube-controller-manager's
 	// --unhealthy-zone-threshold.
 	DefaultMaxUnreachable = "55%"
+	// DefaultYieldNotice is how long a ticket that yields has to let go of its volumes.
+	DefaultYieldNotice = 30 * time.Second
 	// MaxGrantTimeout is the scheduling framework's own limit, never reached
 	// (kubernetes pkg/scheduler/framework/runtime, 15 minutes).
 	MaxGrantTimeout = 15 * time.Minute
@@ -42,6 +44,7 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.UnpublishFences, new(bool))
 	setDefault(&out.DetachDelay, &metav1.Duration{})
 	setDefault(&out.GrantTimeout, &metav1.Duration{Duration: DefaultGrantTimeout})
+	setDefault(&out.YieldNotice, &metav1.Duration{Duration: DefaultYieldNotice})
 	setDefault(&out.Slots, &SlotPolicy{})
 	setDefault(&out.Slots.Headroom, new(int32))
 	setDefault(&out.ForceDetach, &ForceDetachPolicy{})

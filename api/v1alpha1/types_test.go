@@ -133,6 +133,7 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}, MaxUnreachable: &intstr.IntOrString{Type: intstr.String, StrVal: "55%"},
 			},
 			GrantTimeout:     &metav1.Duration{Duration: 30 * time.Second},
+			YieldNotice:      &metav1.Duration{Duration: 30 * time.Second},
 			OnControllerDown: v1alpha1.ControllerDownWait,
 			MissingDriver:    v1alpha1.MissingDriverWait,
 			EmptyAccessModes: v1alpha1.EmptyAccessModesShared,
