@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -100,10 +99,11 @@ func (h *Handle) Release(ctx context.Context) error {
 // it may be called again after an error. Of a ticket that is not asked to it is Leave.
 func (h *Handle) LetGo(ctx context.Context) error {
 	h.end(ErrLetGo)
-	if asked := yielding(h.Ticket()); asked != nil {
-		return h.client.letGo(ctx, h.request, h.uid, since(asked))
+	t := h.Ticket()
+	if t == nil || t.Yielding() == nil {
+		return nil
 	}
-	return nil
+	return h.client.letGo(ctx, h.request, h.uid, v1alpha1.LetsGoValue(t.Yielding()))
 }
 
 // Leave ends the handle and not the ticket: the process ends, or no longer leads, and the next
@@ -181,7 +181,7 @@ func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
 	h.mu.Lock()
 	h.known = t
 	h.mu.Unlock()
-	is := meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied) && !letsGo(t)
+	is := meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied) && !t.LetsGo() // its volumes are about to be taken
 	select {
 	case <-h.satisfied:
 		if !is {
@@ -220,7 +220,7 @@ func (h *Handle) tell(t *v1alpha1.VolumeTicket) {
 // tellYielding calls OnYield where there is something new.
 func (h *Handle) tellYielding(t *v1alpha1.VolumeTicket) {
 	message := ""
-	if asked := yielding(t); asked != nil {
+	if asked := t.Yielding(); asked != nil {
 		message = asked.Message
 	}
 	h.mu.Lock()
@@ -231,27 +231,6 @@ func (h *Handle) tellYielding(t *v1alpha1.VolumeTicket) {
 		h.request.OnYield(message)
 	}
 }
-
-// yielding is the condition by which a ticket is asked to let go of its volumes; nil: it is not.
-func yielding(t *v1alpha1.VolumeTicket) *metav1.Condition {
-	if t == nil {
-		return nil
-	}
-	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketYielding); c != nil && c.Status == metav1.ConditionTrue {
-		return c
-	}
-	return nil
-}
-
-// letsGo says whether a ticket has said that it lets go, as it is asked to now: its volumes are
-// about to be taken.
-func letsGo(t *v1alpha1.VolumeTicket) bool {
-	asked := yielding(t)
-	return asked != nil && t.Annotations[v1alpha1.AnnotationLetsGo] == since(asked)
-}
-
-// since is what the annotation moorage.dev/lets-go answers.
-func since(c *metav1.Condition) string { return c.LastTransitionTime.UTC().Format(time.RFC3339) }
 
 // why is what a ticket that is not satisfied waits for: its grant, or once it is granted its
 // volumes.

@@ -3,8 +3,6 @@
 package translate
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -57,9 +55,8 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied); c != nil && c.Status == metav1.ConditionTrue {
 		fact.SatisfiedSince = c.LastTransitionTime.Unix()
 	}
-	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketYielding); c != nil && c.Status == metav1.ConditionTrue {
-		fact.YieldingSince = c.LastTransitionTime.Unix()
-		fact.LetsGo = t.Annotations[v1alpha1.AnnotationLetsGo] == c.LastTransitionTime.UTC().Format(time.RFC3339)
+	if asked := t.Yielding(); asked != nil {
+		fact.YieldingSince, fact.LetsGo = asked.LastTransitionTime.Unix(), t.LetsGo()
 	}
 	return fact
 }

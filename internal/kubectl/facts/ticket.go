@@ -7,9 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -56,8 +53,8 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 
 func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
 	x.Interruptions = t.Status.Interruptions
-	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketYielding); c != nil && c.Status == metav1.ConditionTrue {
-		x.Yielding = c.Message
+	if asked := t.Yielding(); asked != nil {
+		x.Yielding = asked.Message
 	}
 	if t.Spec.TTLSeconds != nil {
 		begun, elapsed := t.CreationTimestamp.Time, t.Status.TTLElapsedSeconds
