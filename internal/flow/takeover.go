@@ -17,7 +17,8 @@ import (
 // caches may be behind. What was granted or attached last is in the way of what this leader
 // would grant, and what was taken by force last is doubted (ledger.HoldsInDoubt). A
 // PersistentVolume that the leader before has seen may say that a disk is for one node,
-// where an older one says that many share it. Then every pending
+// where an older one says that many share it. A Node that a VolumeHold seems to name no
+// more is read, too: the cache may be behind the Node that the hold means. Then every pending
 // ticket is in doubt: a grant of an older leader may still be in flight. It has its
 // slots, and is not decided on, until Renew has written the term's epoch into it.
 // Nothing else waits for that.
@@ -29,10 +30,27 @@ func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 		}
 	}
 	if len(tasks) == 0 && !m.doubted {
+		tasks = m.nodesBefore(s)
+	}
+	if len(tasks) == 0 && !m.doubted {
 		tasks = append(tasks, Task{Doubts: true})
 	}
 	if len(tasks) == 0 && m.Binds { //mutant:no-bind-fences
 		tasks = m.fences(s)
+	}
+	return tasks
+}
+
+// nodesBefore are the tasks that read the Nodes whose machine or boot is another one than the
+// VolumeHold of a volume that was granted for them names, as far as this process knows.
+func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
+	var tasks []Task
+	var asked set[ledger.NodeName]
+	for v := range s.Volumes() {
+		if s.GrantedBefore(v.Hold) && !m.current[v.Hold.Node] && !asked[v.Hold.Node] {
+			asked.add(v.Hold.Node)
+			tasks = append(tasks, Task{Commit: read(Nodes, string(v.Hold.Node))})
+		}
 	}
 	return tasks
 }
@@ -68,6 +86,15 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 		return t.fail(a)
 	}
 	m.listed.add(t.Sent.Kind)
+	return t.end(Finished, "")
+}
+
+// nodeAnswered follows the read of a Node in a take-over, which the driver has taken in.
+func (m *Memory) nodeAnswered(t Task, a Answer) (Task, Move) {
+	if a.Result != Done && a.Result != NotFound {
+		return t.fail(a)
+	}
+	m.current.add(ledger.NodeName(t.Sent.Key))
 	return t.end(Finished, "")
 }
 

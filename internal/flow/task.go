@@ -16,7 +16,7 @@ import (
 // encodes or prints them only.
 type Task struct {
 	// Step is the step of a plan; its Do is 0 where the task is about Ticket, or
-	// about a list of a take-over.
+	// about a read of a take-over.
 	Step arbiter.Step
 	// Ticket is the ticket as it was decided on. Read only.
 	Ticket *ledger.Ticket
@@ -97,7 +97,8 @@ type Memory struct {
 	// last wrote to, and has sent no DELETE for since. A DELETE of an older process
 	// that is still in flight names an older version of them, and fails.
 	confirmed set[string]
-	listed    set[Kind] // by the take-over
+	listed    set[Kind]            // by the take-over
+	current   set[ledger.NodeName] // Nodes that the take-over has read
 	doubted   bool
 	fenced    set[string] // pods that no older process can bind any more, by UID
 	// heard are the nodes whose NodeVolumes this process has read, with the orders in it
@@ -109,6 +110,7 @@ type Memory struct {
 func (m *Memory) Clone() *Memory {
 	c := *m
 	c.confirmed, c.listed, c.fenced, c.heard = m.confirmed.clone(), m.listed.clone(), m.fenced.clone(), m.heard.clone()
+	c.current = m.current.clone()
 	return &c
 }
 

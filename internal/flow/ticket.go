@@ -132,6 +132,9 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 		if t.Sent.Kind == Tickets || t.Sent.Kind == Holds {
 			return t.reread(a)
 		}
+		if t.Commit.Do == GetObject {
+			return m.nodeAnswered(t, a)
+		}
 		return m.missingAnswered(t, a, s)
 	case ListObjects:
 		return m.listAnswered(t, a)

@@ -223,6 +223,49 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
+// A cache may be behind the Node that a VolumeHold means: before what the hold says is
+// doubted, the Node is read. One that is gone was read, too.
+func TestTakeOverReadsNodesThatHoldsName(t *testing.T) {
+	held := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{
+		Version: "1", State: ledger.HoldHeld, Node: "n1", NodeUID: "again", SystemUUID: "m", BootID: "b",
+	}}
+	again := node("2", names("m"), func(n *ledger.NodeState) { n.UID, n.BootID = "again", "b" })
+	for name, test := range map[string]struct {
+		answers []reply
+		lines   []string
+		doubted bool
+	}{
+		"made again":   {[]reply{replies(Done, again)}, []string{"get nodes n1", "finished"}, false},
+		"as it is":     {[]reply{replies(Done)}, []string{"get nodes n1", "finished"}, true},
+		"gone":         {[]reply{replies(NotFound, ledger.NodeGone{Name: "n1"})}, []string{"get nodes n1", "finished"}, true},
+		"not answered": {[]reply{replies(Unknown), replies(Done, again)}, []string{"get nodes n1", "failed", "get nodes n1", "finished"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(node("1", names("m"), func(n *ledger.NodeState) { n.BootID = "b" }), attachment("5"), held)
+			for range 4 { // the lists of the take-over
+				p.play(t, p.memory.TakeOver(p.ledger.Snapshot())[0], replies(Done))
+			}
+			var got []string
+			for _, r := range test.answers {
+				tasks := p.memory.TakeOver(p.ledger.Snapshot())
+				if len(tasks) != 1 {
+					t.Fatalf("%d tasks", len(tasks))
+				}
+				got = append(got, p.play(t, tasks[0], r)...)
+			}
+			check(t, got, test.lines...)
+			tasks := p.memory.TakeOver(p.ledger.Snapshot())
+			if len(tasks) != 1 || !tasks[0].Doubts {
+				t.Fatalf("it is not done with reading: %+v", tasks)
+			}
+			p.play(t, tasks[0])
+			if got := p.ledger.Snapshot().Volume(disk).NodeVolume("n1").InUse; got != test.doubted {
+				t.Errorf("taken for used: %t", got)
+			}
+		})
+	}
+}
+
 // A ghost ends with a read that shows its pod unbound, or gone; a bound pod counts by
 // itself.
 func TestReleased(t *testing.T) {

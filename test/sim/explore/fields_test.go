@@ -237,7 +237,7 @@ func flowFields() map[string]fields {
 		}},
 		"flow.Change": {"Volume Add Rule", map[string]string{"NodeUID": "it is the patch's", "Version": "it is the patch's"}},
 		"flow.Memory": {"confirmed heard", map[string]string{
-			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all",
+			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
 			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "Binds": same,
 		}},
 		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted", map[string]string{"Until": cooperative}},
