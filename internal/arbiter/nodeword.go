@@ -88,12 +88,19 @@ func stagedByOldWord(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume, no
 const oldWord = "moorage-node does not answer since then, so that this may be old: see that its pod runs there. " +
 	"If it is gone for good, see at the node that nothing of the volume is mounted, and delete the NodeVolumes"
 
+// lastWord is what a StagedAtNode says of a volume in doubt about which the node has not been asked:
+// as long as it names the volume nobody asks it, so that nobody sees whether it answers.
+const lastWord = "moorage-node has not been asked since, so that this may be old if its pod does not run there"
+
 // stagedDetail says, for people, how old the word is by which a volume counts as staged, or
 // what moorage-node does about the volume; empty: the word is new, and it does nothing.
 func stagedDetail(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) string {
 	n := s.Node(p.Node)
 	if stagedByOldWord(n, v.ID, p, now) && !n.MayBeUnstaged(v.ID) {
 		return oldWord
+	}
+	if Doubted(s, v, p) && !n.Looked(p.Proof.Look) && !n.MayBeUnstaged(v.ID) {
+		return lastWord
 	}
 	return unstagedAt(s, v, n)
 }
