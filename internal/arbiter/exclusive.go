@@ -85,6 +85,13 @@ func migrationNamed(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	return namedInHold(s, v, u)
 }
 
+// mayFollowMigration says whether who asks may have a volume at the node to which it migrates,
+// beside the one that it comes from: pods and migrations. Any other ticket would lose it when
+// the migration ends.
+func mayFollowMigration(kind ledger.TicketType) bool {
+	return kind == ledger.TypePod || kind.SharesVolume()
+}
+
 // underMigration says whether a live migration may have a volume at a second
 // node, which node is for Fit to say.
 func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
@@ -101,7 +108,7 @@ func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
 // or one that is granted there. At another node one that the hold names counts
 // as granted.
 func (w view) target(v *ledger.Volume) bool {
-	if !migratable(w.snapshot, v) {
+	if !migratable(w.snapshot, v) || !mayFollowMigration(w.request.Type) {
 		return false
 	}
 	here, elsewhere := w.request.Type.SharesVolume(), false

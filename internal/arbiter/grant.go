@@ -83,7 +83,8 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 // next one gives the volume to the ticket.
 func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 	h := p.volume.Hold
-	lost := h.Node != "" && h.Node != t.Node && h.Next.Node != t.Node && !p.migratesTo(p.volume.NodeVolume(t.Node))
+	follows := mayFollowMigration(t.Type) && p.migratesTo(p.volume.NodeVolume(t.Node))
+	lost := h.Node != "" && h.Node != t.Node && h.Next.Node != t.Node && !follows
 	if lost {
 		next := p.nextHold(*h)
 		lost = next.Node != t.Node && next.Next.Node != t.Node
@@ -186,6 +187,10 @@ func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) V
 			reasons = append(reasons, Reason{Code: NotGranted, Volume: need.Volume, Claim: need.Name})
 			continue
 		}
+		if away := a.heldAway(s, t, need.Volume, now); len(away) > 0 {
+			reasons = append(reasons, away...)
+			continue
+		}
 		v := a.Explain(s, need, t.Node, now)
 		if a.Cooperative && v.First().Code == NotReported {
 			continue // the attach/detach controller reports for bound pods only
@@ -195,6 +200,20 @@ func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) V
 		}
 	}
 	return refuse(reasons).SeenFrom(t.ID.Namespace)
+}
+
+// heldAway says why a granted ticket does not have an exclusive volume yet that its hold still gives to
+// another node, though a live migration may have brought it to the ticket's node: it would leave
+// that with the migration.
+func (a Arbiter) heldAway(s ledger.Snapshot, t *ledger.Ticket, id ledger.VolumeID, now time.Time) []Reason {
+	v := s.Volume(id)
+	if mayFollowMigration(t.Type) || v == nil || v.Hold == nil || v.Hold.Node == t.Node {
+		return nil
+	}
+	if p, holder := a.planner(s, v, now), v.NodeVolume(v.Hold.Node); p.exclusive && p.required && holder != nil {
+		return []Reason{stuckAt(a, s, v, holder, now)}
+	}
+	return nil
 }
 
 // Reserve makes the ticket that reserves a node for a pod: what the scheduler

@@ -292,6 +292,23 @@ func TestSatisfiedByWhat(t *testing.T) {
 	}
 }
 
+// What a live migration has brought to a node is there for pods and migrations alone: any other
+// ticket has it when its hold says so.
+func TestSatisfiedBesideAMigration(t *testing.T) {
+	second := func(k *ledger.Ticket) { k.Phase, k.Created = ledger.TicketGranted, 1 }
+	for kind, want := range map[ledger.TicketType][]ledger.Code{
+		ledger.TypeManual: {HeldElsewhere}, ledger.TypeBackup: {HeldElsewhere}, ledger.TypeLiveMigration: nil, ledger.TypePod: nil,
+	} {
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{NodeUID: "x"}, nodeAs("dead", using, reporting), dataAt("q", "dead", ledger.PodLive), madeAt("dead"),
+			madeAt("well"), nodeAs("well", reporting), ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true},
+			asksAt("move", ledger.TypeLiveMigration, "well", grantedNow), asksAt("m", kind, "well", second))
+		v := (Arbiter{}).Satisfied(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime)
+		if got := codes(v.Reasons); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", kind, got, want)
+		}
+	}
+}
+
 // Fit asks what else keeps an exclusive volume back; who grants does that by itself, nor
 // is there anything to ask of what is no volume yet.
 func TestHeldBack(t *testing.T) {
