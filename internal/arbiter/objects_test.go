@@ -21,7 +21,8 @@ import (
 // csinode; zone=… labels it. ready=unknown takes its network from the machine,
 // ready=false breaks its runtime, ready=true ends both. boot=unsaid has the Node name no
 // bootID, boot=said that of the machine's present boot, boot=never none for good, and
-// uuid=never no systemUUID. by=MACHINE has it name another machine, whose kubelet writes it.
+// uuid=never no systemUUID. "another" makes a machine whose kubelet registers under the Node that
+// is there. by=MACHINE has it name another machine, whose kubelet writes it.
 // fenced=NAME sets the condition of that name now, fenced= takes it away (fence).
 func (s *script) node(a args) {
 	name := ledger.NodeName(a.word(1))
@@ -31,12 +32,12 @@ func (s *script) node(a args) {
 		n = ledger.NodeState{Name: name, UID: s.uid(string(name)), Ready: ledger.ReadyTrue, Managed: true, Reporting: !a.flag("new")}
 	}
 	m := s.machine(name)
-	if m == nil || a.flag("new") && !a.flag("alive") {
+	if m == nil || a.flag("another") || a.flag("new") && !a.flag("alive") {
 		m = s.addMachine(a.get("id", s.machineID(name)), name)
 		s.register(m)
 	}
 	m.NoUUID = m.NoUUID || a.get("uuid", "") == "never"
-	if fresh {
+	if fresh || a.flag("another") {
 		n.SystemUUID, n.BootID = m.SystemUUID(), m.BootID()
 	}
 	switch a.get("ready", "") {
