@@ -258,6 +258,9 @@ func TestBundleEndings(t *testing.T) {
 			t.Errorf("web --out %s: exit code %d, errors %q", name, code, stderr)
 		}
 	}
+	if page, stderr, code := run(t.Context(), server, now, "web", "--out", "-"); code != 0 || !strings.HasPrefix(page, "<!DOCTYPE html>") || !strings.HasSuffix(strings.TrimSpace(page), "</html>") {
+		t.Errorf("web --out -: exit code %d, errors %q, page %.60q", code, stderr, page)
+	}
 	for _, name := range []string{"b.tgz", "b.tar.gz", "report"} {
 		file := filepath.Join(t.TempDir(), name)
 		if _, stderr, code := run(t.Context(), server, now, "bundle", "--logs=false", "-f", file); code != 0 {

@@ -238,7 +238,11 @@ func (w *World) keepAtDeadNode(out *DrainPlan) {
 		if pod.To == "" || out.KubeletLives || !w.holdsExclusive(pod, out.Node) {
 			continue
 		}
-		pod.To, pod.Note = "", strings.TrimPrefix(pod.Note+"; its volume may be in use at "+out.Node+" until the machine is known to be off", "; ")
+		note := "its volume may be in use at " + out.Node + " until the machine is known to be off"
+		if p := w.Pod(pod.Namespace, pod.Name); p != nil && w.onlyPodHolds(p) {
+			note = "no kubelet ends it: it keeps its volume at " + out.Node + " until it is deleted by force"
+		}
+		pod.To, pod.Note = "", strings.TrimPrefix(pod.Note+"; "+note, "; ")
 		out.Waits++
 	}
 }

@@ -84,7 +84,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "Port to serve the page on; 0 for one that is free")
 	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1", "Address to serve the page on. Others than this machine's own let others in who know the page's address")
 	cmd.Flags().BoolVar(&o.open, "open", true, "Open the page in the browser; only on a terminal, unless it is set")
-	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now, or all of a recording, into this file, .html or .htm, and end")
+	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now, or all of a recording, into this file, .html or .htm, and end; - for the output stream")
 	cmd.Flags().StringVar(&o.record, "record", "", "Write the cluster and what changes into this file, .tar.gz or .tgz, for --replay and --bundle")
 	cmd.Flags().StringVar(&o.replay, "replay", "", "Show a file of --record or kubectl moorage bundle, with a slider for the time, in place of a cluster")
 	return cmd
@@ -292,8 +292,7 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 	if err := screen.Unseen(o.base.Streams.ErrOut, o.base.Style(), w.Unseen); err != nil {
 		return err
 	}
-	return o.base.Say(o.base.Streams.Out, "%s shows the cluster at %s, %s. Open it in a browser.",
-		o.out, w.Now.UTC().Format(time.RFC3339), extent(len(s.Details), len(all), w.Unseen))
+	return o.tell("shows the cluster at %s, %s. Open it in a browser.", w.Now.UTC().Format(time.RFC3339), extent(len(s.Details), len(all), w.Unseen))
 }
 
 // extent says of how many objects a page has the details.
@@ -324,12 +323,25 @@ func (o *options) writeRecording(ctx context.Context, r *replay) error {
 	if err := o.store(recorded.static()); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.base.Streams.Out, "%s shows what happened from %s to %s. Open it in a browser.\n",
-		o.out, r.frames[0].At.UTC().Format(time.RFC3339), r.frames[len(r.frames)-1].At.UTC().Format(time.RFC3339))
-	return nil
+	return o.tell("shows what happened from %s to %s. Open it in a browser.",
+		r.frames[0].At.UTC().Format(time.RFC3339), r.frames[len(r.frames)-1].At.UTC().Format(time.RFC3339))
+}
+
+// stream is the --out that stands for the output stream.
+const stream = "-"
+
+// tell says what the page that was written shows; nothing where it went to the output stream.
+func (o *options) tell(format string, args ...any) error {
+	if o.out == stream {
+		return nil
+	}
+	return o.base.Say(o.base.Streams.Out, "%s "+format, append([]any{o.out}, args...)...)
 }
 
 // store writes a page of one file.
 func (o *options) store(s Static) error {
+	if o.out == stream {
+		return WriteStatic(o.base.Streams.Out, s)
+	}
 	return command.WriteWhole(o.out, func(w io.Writer) error { return WriteStatic(w, s) })
 }

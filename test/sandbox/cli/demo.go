@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -41,13 +42,16 @@ func newDemoCommand(s *Session) *cobra.Command {
 	fs := cmd.Flags()
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the scenes' random choices (default: a random one)")
 	fs.BoolVar(&o.web, "web", false, "show the clusters on a page, Moorage and upstream side by side, while the demo runs")
-	fs.StringVar(&o.out, "out", "", "write that page into this file when the demo is over")
+	fs.StringVar(&o.out, "out", "", "write that page into this file, .html or .htm, when the demo is over")
 	o.cluster.addCommon(fs)
 	return cmd
 }
 
 // demo plays the scenes; ErrReported if an expectation did not hold in one.
 func (s *Session) demo(ctx context.Context, o *demoOptions, out io.Writer) error {
+	if err := command.Ending("--out", o.out, "a page for the browser", ".html", ".htm"); err != nil {
+		return err
+	}
 	options, err := s.options(&o.cluster)
 	if err != nil {
 		return err

@@ -31,6 +31,15 @@ func TestDemoOnAPage(t *testing.T) {
 	}
 }
 
+// What can't be written as it is named is said before the demo begins.
+func TestDemoRefusesOtherEndings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "demo.pdf")
+	out, err := execute(t, "demo", "--out", file)
+	if err == nil || !strings.Contains(err.Error(), ".html or .htm") || strings.Contains(out, "All is well") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // Where both sides are looked at, a scene begins at both together; where not, upstream's goes
 // ahead.
 func TestSidesOfAPageBeginTogether(t *testing.T) {
