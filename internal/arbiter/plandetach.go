@@ -68,7 +68,7 @@ func (p *planner) inhabited(place *ledger.NodeVolume) bool {
 	}
 	return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		if t := p.snapshot.Ticket(u.Ticket); u.Pod == "" {
-			return t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted
+			return t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted //mutant:detach-under-a-ticket
 		}
 		return standingOf(p.snapshot, u) >= leaving
 	})

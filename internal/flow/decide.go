@@ -150,7 +150,7 @@ func interrupt(s ledger.Snapshot, t *ledger.Ticket, v arbiter.Verdict, now time.
 	switch {
 	case arbiter.OnNotice(s, t, now):
 		return Task{}, false
-	case notice > 0 && (t.YieldingSince == 0 || arbiter.NoticeLeft(s, t, now) > 0):
+	case notice > 0 && (t.YieldingSince == 0 || arbiter.NoticeLeft(s, t, now) > 0): //mutant:take-unasked
 		return ask(t, v, notice, now), true
 	}
 	return Interruption(t, v, Missing(s, t), now), true

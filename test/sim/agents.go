@@ -69,7 +69,8 @@ func (a *agents) offerRepair(m *menu, k *kubelet) {
 // use.
 func (k *kubelet) forgotten(v ledger.VolumeID) bool {
 	p := k.process()
-	return k.working() && p.Synced && p.SeenPods && len(k.machine.Mounts[v]) == 0 && !slices.Contains(p.Attached, v) &&
+	runs := slices.ContainsFunc(k.machine.Mounts[v], func(pod string) bool { return k.machine.Containers[pod] })
+	return k.working() && p.Synced && p.SeenPods && !runs && !slices.Contains(p.Attached, v) &&
 		!slices.Contains(p.Desired(), v) && !slices.Contains(k.machine.Stuck, v)
 }
 
@@ -100,6 +101,9 @@ func (a *agents) act(what, arg string) bool {
 		a.s.w.Drop(world.NodeWords, name)
 		return true
 	case what == "unmount" && k.forgotten(volumeOf(volume)):
+		for _, pod := range slices.Clone(k.machine.Mounts[volumeOf(volume)]) {
+			k.machine.Unpublish(volumeOf(volume), pod)
+		}
 		return k.machine.Unstage(volumeOf(volume))
 	}
 	return false

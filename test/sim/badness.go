@@ -22,6 +22,7 @@ type Badness struct {
 	Leases    bool `json:",omitempty"` // the judge counts the times of rules of force from Leases, too
 	Forgetful bool `json:",omitempty"` // kubelets that start don't find all that is staged: no fact in the API shows it
 	Repairs   bool `json:",omitempty"` // and unstages what kubelets have forgotten, where its policy has repairStaged
+	Asked     bool `json:",omitempty"` // users write tickets, which are told that they have their volumes, and asked before they lose them
 	Spoken    bool `json:",omitempty"` // moorage-node runs on each machine, comes and goes, and a policy requires its word
 }
 
@@ -42,6 +43,7 @@ var badness = []struct {
 	{"forgetful", false, func(b *Badness) { b.Forgetful = true }},
 	{"spoken", false, func(b *Badness) { b.Forgetful, b.Spoken = true, true }}, // one run in sixteen has it
 	{"repairs", false, func(b *Badness) { b.Forgetful, b.Spoken, b.Repairs = true, true, true }},
+	{"asked", true, func(b *Badness) { b.Asked = true }},
 }
 
 // Worse is a run with kinds of badness besides: their names, with commas between.
@@ -66,11 +68,11 @@ func (c Config) Worse(names string) (Config, error) {
 	return c, nil
 }
 
-// worsen draws of what is on. Refusals for good are not drawn beside vanishing volumes:
-// docs/internals/simulation.md has the seed that fails then.
+// worsen draws of what is on. Refusals for good and tickets that are asked are not drawn beside
+// vanishing volumes: docs/internals/simulation.md has the seeds that fail then.
 func (c *Config) worsen(often func() bool) {
 	for _, b := range badness {
-		if draws := often(); b.on && draws && !c.Cooperative && (b.name != "for-good" || !c.Vanishing) {
+		if draws := often(); b.on && draws && !c.Cooperative && (b.name != "for-good" && b.name != "asked" || !c.Vanishing) {
 			b.set(&c.Badness)
 		}
 	}

@@ -106,9 +106,16 @@ func (f *faults) offerKill(m *menu, c *caller) {
 	switch {
 	case !c.up:
 		m.addTo(cure, 3, "fault", "start", c.name)
-	case f.s.config.Kills:
+	case f.s.config.Kills && !f.vouched(c.name):
 		m.addTo(harm, 1, "fault", "kill", c.name)
 	}
+}
+
+// vouched says whether a process is the kubelet of a machine that is back, and whose Node still has
+// the taint: that vouches for it (the residual risk of a stale taint).
+func (f *faults) vouched(name string) bool {
+	n, exists := f.s.w.Node(ledger.NodeName(name))
+	return exists && n.OutOfService
 }
 
 func (f *faults) offerProcess(m *menu, c *caller) {

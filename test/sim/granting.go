@@ -5,6 +5,7 @@ package sim
 import (
 	"time"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -92,13 +93,36 @@ func (c *controller) tend(id ledger.TicketID) bool {
 		c.do(flow.Ending(t, false), func(end flow.End) { c.tickets.done(id, 0, end) })
 		return true
 	}
+	left = flow.Sooner(left, arbiter.NoticeLeft(s, t, c.s.Now()))
 	task, due := flow.Due(c.arbiter, s, t, c.s.Now())
+	if !due {
+		task, due = c.satisfied(s, t)
+	}
 	if !due {
 		c.tickets.done(id, left, flow.Finished)
 		return true
 	}
 	c.do(task, func(end flow.End) { c.tickets.done(id, left, end) })
 	return true
+}
+
+// satisfied is the write of condition Satisfied of a ticket that is not a pod's, as
+// controller/ticket makes it, if the condition is to change.
+func (c *controller) satisfied(s ledger.Snapshot, t *ledger.Ticket) (flow.Task, bool) {
+	if !c.s.config.Asked || t.Type == ledger.TypePod || t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
+		return flow.Task{}, false
+	}
+	is := c.arbiter.Satisfied(s, t, c.s.Now()).Allowed()
+	if is == (t.SatisfiedSince != 0) {
+		return flow.Task{}, false
+	}
+	status := ledger.Ticket{}
+	if is {
+		status.SatisfiedSince = c.s.Now().Unix()
+	}
+	task := flow.Write(t)
+	task.Commit.Fact = status
+	return task, true
 }
 
 // left is how long a ticket has left to live; 0 when it has no end.

@@ -299,6 +299,8 @@ func (o *observer) confirmPod(uid string, then func(*ledger.Pod, error)) {
 		switch {
 		case err != nil:
 			then(nil, err)
+		case o.at[world.Pods] < 0: // nothing would take its end from the list that is to come
+			then(nil, fmt.Errorf("pod %s is read before the pods are listed", uid))
 		case a.Code == world.NotFound:
 			o.apply(ledger.PodGone{UID: uid})
 			then(nil, nil)

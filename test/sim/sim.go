@@ -72,7 +72,7 @@ func New(config Config) *Sim {
 		scheduler: map[string]string{}, strays: map[string]bool{},
 	}
 	s.w.Stamps, s.w.Judge.Cooperative = config.Stamps, config.Cooperative
-	s.w.Forgetful, s.w.Judge.Leases = config.Forgetful, config.Leases
+	s.w.Forgetful, s.w.Judge.Leases, s.w.Judge.Foreign = config.Forgetful, config.Leases, config.Foreign
 	s.net, s.disks = &network{s: s}, &diskService{s: s}
 	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s, cutIn: map[ledger.NodeName]int{}}
 	s.furnish()

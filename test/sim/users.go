@@ -57,7 +57,7 @@ func (u *users) offerEnd(m *menu, key string) {
 }
 
 func (u *users) offerTickets(m *menu) {
-	if u.s.config.Manual && u.tickets < 6 {
+	if (u.s.config.Manual || u.s.config.Asked) && u.tickets < 6 {
 		claims := u.s.claims()
 		node := u.s.nodeNames()[u.s.rng.IntN(len(u.s.kubelets))]
 		m.addTo(churn, 2, "user", "ticket", fmt.Sprintf("t%d %s %s %s %d", u.tickets+1, u.drawType(), node, u.drawClaims(claims), u.drawLife()))
@@ -65,6 +65,9 @@ func (u *users) offerTickets(m *menu) {
 	for _, key := range u.s.w.Keys(world.Tickets) {
 		if t, _ := u.s.w.Get(world.Tickets, key).(ledger.Ticket); u.s.config.Meddling || t.Type != ledger.TypePod {
 			m.addTo(churn, 1, "user", "drop-ticket", key)
+			if t.YieldingSince != 0 && !t.LetsGo {
+				m.addTo(churn, 2, "user", "lets-go", key)
+			}
 		}
 	}
 }
@@ -140,6 +143,8 @@ func (u *users) act(what, arg string) bool {
 		u.s.w.Drop(world.Pods, arg)
 	case what == "drop-ticket" && u.s.w.Get(world.Tickets, arg) != nil:
 		u.s.w.Drop(world.Tickets, arg)
+	case what == "lets-go":
+		return u.letsGo(arg)
 	default:
 		return false
 	}
@@ -185,6 +190,17 @@ func (u *users) ticket(fields []string) bool {
 	for _, claim := range strings.Split(fields[3], ",") {
 		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: claim, ClaimUID: claim})
 	}
+	u.s.w.Put(t)
+	return true
+}
+
+// letsGo has the holder of a ticket say that it no longer uses the volumes that it is asked for.
+func (u *users) letsGo(key string) bool {
+	t, exists := u.s.w.Get(world.Tickets, key).(ledger.Ticket)
+	if !exists || t.YieldingSince == 0 || t.LetsGo {
+		return false
+	}
+	t.LetsGo = true
 	u.s.w.Put(t)
 	return true
 }

@@ -48,6 +48,9 @@ type ended struct {
 // prove notes that a rule holds for a volume that leaves volumesAttached.
 func (j *Judge) prove(w *World, at At) bool {
 	ground := j.rule(w, at)
+	if ground == byWord && w.cutOff(at) {
+		ground = byStorage // the word is true, and the machine lives
+	}
 	if ground != noGround {
 		a, _ := w.Attachment(ledger.AttachmentName(at.Volume, at.Node))
 		j.proofs = with(j.proofs, at, proof{a.UID, ground, w.version})

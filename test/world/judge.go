@@ -36,6 +36,8 @@ type Judge struct {
 	// of the last user's end, the node's not being Ready, and the last renewal of
 	// its Lease.
 	Leases bool
+	// Foreign says that pods may be bound past Moorage at any time.
+	Foreign bool
 
 	left     map[At]time.Time              // when the last unfinished pod with the volume left the node
 	notReady map[ledger.NodeName]time.Time // since when the node has not been Ready
@@ -361,6 +363,7 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 	if a.Name != ledger.AttachmentName(v, a.Node) || j.Cooperative && !a.Ours {
 		j.fault("VolumeAttachment %s at %s is deleted, which is somebody else's", a.Name, a.Node)
 	}
+	j.deletesUnder(w, At{v, a.Node}, a.UID, since)
 	// What kube-controller-manager reports for no pod nobody mounts: the kubelet looks for
 	// the VolumeAttachment first.
 	n, exists := w.Node(a.Node)

@@ -28,9 +28,9 @@ func (j *Judge) TakenPast(at At) (taken, been bool) { return j.taken[at], j.been
 
 // Unanswered takes in that a creation got no answer: whoever sent it counts the volume as
 // at the node, until it knows better. Where binds past Moorage have filled the node, a
-// grant for that volume needs no other slot.
+// grant for that volume needs no other slot, also where they come later (Foreign).
 func (j *Judge) Unanswered(w *World, a ledger.Attachment) {
-	if v, ok := w.Source(a); ok && len(j.past) > 0 {
+	if v, ok := w.Source(a); ok && (len(j.past) > 0 || j.Foreign) {
 		j.been = with(j.been, At{v, a.Node}, true)
 	}
 }
@@ -71,15 +71,20 @@ func (j *Judge) attachedPast(w *World, at At) {
 }
 
 // leftOver: a volume, or the ticket that was granted it, leaves a node that binds past
-// Moorage have taken to its limit. Whoever grants may not know yet that it has left, and
-// needs no other slot for it there.
+// Moorage have taken to its limit, or may still take to it by what was sent for them. Whoever
+// grants may not know yet that it has left, and needs no other slot for it there.
 func (j *Judge) leftOver(w *World, at At) {
 	if len(j.past) == 0 || at.Volume.IsZero() {
 		return
 	}
-	rest := int32(0)
-	for v := range w.bound(at.Node) {
+	rest, bound := int32(0), w.bound(at.Node)
+	for v := range bound {
 		if v.Driver == at.Volume.Driver && v != at.Volume {
+			rest++
+		}
+	}
+	for other := range j.been {
+		if other.Node == at.Node && other.Volume.Driver == at.Volume.Driver && other.Volume != at.Volume && !bound[other.Volume] {
 			rest++
 		}
 	}

@@ -191,15 +191,23 @@ func (w *World) serveTicket(r Request) Answer {
 		t.Epoch = max(t.Epoch, r.Epoch)
 		return answer(w.Put(t))
 	}
+	if made, is := r.Fact.(ledger.Ticket); is { // the status as who writes it has made it (flow.Write)
+		t.Epoch, t.SatisfiedSince = max(t.Epoch, r.Epoch), made.SatisfiedSince
+		return answer(w.Put(t))
+	}
+	w.Judge.interrupts(w, t, r)
 	if r.Phase == ledger.TicketGranted && t.Phase != ledger.TicketGranted {
 		w.Judge.grants(w, t)
 	}
 	if r.Phase == ledger.TicketRefused && r.Reason == string(arbiter.ClaimMissing) {
 		w.Judge.refuses(w, t)
 	}
+	t.LetsGo = t.LetsGo && r.YieldingSince == t.YieldingSince // it answers one question, and no later one
 	t.Phase, t.Epoch, t.Interruptions, t.YieldingSince = r.Phase, max(t.Epoch, r.Epoch), r.Interruptions, r.YieldingSince
 	if t.Reason = r.Reason; r.Phase == ledger.TicketGranted {
 		t.Reason = "" // who wants its volumes is said by another condition
+	} else {
+		t.SatisfiedSince = 0
 	}
 	return answer(w.Put(t))
 }

@@ -92,6 +92,9 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
 			j.fault("%s is granted to ticket %s at %s while ticket %s at %s has it", v, t.ID.Name, t.Node, other.ID.Name, other.Node)
 		}
 	}
+	if !w.onePod(v) && j.been[At{v, t.Node}] {
+		return // such a pod has or had it there, and who was bound elsewhere since waits for that
+	}
 	for _, p := range w.boundAtOnce() { // as long as they would have tickets
 		if _, covered := w.Attachment(ledger.AttachmentName(v, p.Node)); covered || j.shaken[p.UID] || p.UID == t.Pod || p.Phase != ledger.PodLive || !slices.Contains(j.UsedBy(w, p), v) || j.mayTakeFrom(w, At{v, p.Node}) {
 			continue

@@ -216,7 +216,7 @@ func worldFields() map[string]fields {
 		"world.Judge": {"left proofs ended doomed numbers known past taken been atOnce shaken", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
-			"over": never, "Cooperative": never, "theirs": never, "Exact": same,
+			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "Foreign": never,
 		}},
 		"world.At":    {"Volume Node", nil},
 		"world.given": {"node transitions", nil},

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// keeping are the types of tickets that keep what they have been granted until they end:
+// what they do would have to begin anew.
+var keeping = []ledger.TicketType{ledger.TypeRestore, ledger.TypeExpansion, ledger.TypeClone, ledger.TypeRebuild}
+
+// yieldNotice is for how long a ticket is asked to let go of a volume where its policy has no time.
+const yieldNotice = 30 * time.Second
+
+// interrupts: a ticket that is not a pod's, and has been told that it has its volumes, loses its
+// grant to somebody who ranks before only if its type yields, after it was asked to let go of
+// them, and has, or has had its time.
+func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
+	if t.Type == ledger.TypePod || t.Phase != ledger.TicketGranted || r.Phase == ledger.TicketGranted || r.Reason != string(arbiter.Outranked) {
+		return
+	}
+	switch {
+	case t.SatisfiedSince == 0: // nobody may use them
+		return
+	case slices.Contains(keeping, t.Type):
+		j.fault("ticket %s of type %s loses its volumes to somebody who ranks before", t.ID.Name, t.Type)
+	case t.LetsGo:
+		return
+	}
+	notice := time.Duration(0)
+	for _, v := range w.TicketVolumes(t) {
+		if own := w.policy(v).YieldNotice; own != nil {
+			notice = max(notice, *own)
+		} else {
+			notice = max(notice, yieldNotice)
+		}
+	}
+	if notice > 0 && (t.YieldingSince == 0 || w.Now.Sub(time.Unix(t.YieldingSince, 0)) < notice) {
+		j.fault("ticket %s loses its volumes without having had its time to let go of them (satisfied for %s, asked for %s)", t.ID.Name, since(w, t.SatisfiedSince), since(w, t.YieldingSince))
+	}
+}
+
+// deletesUnder: a volume leaves no node where a ticket that is not a pod's has been told that it
+// has it, and not since that it has lost it, unless a rule of force holds: what that ticket's
+// holder does with it, nobody else says. Where the rule held when the deletion was sent, and
+// the node is Ready again since, it is listed, as in overtaken: no precondition excludes that.
+func (j *Judge) deletesUnder(w *World, at At, uid string, since int64) {
+	p, noted := j.ended[at]
+	overtaken := noted && p.attachment == uid && since > p.made && since < p.at
+	for _, key := range w.Keys(Tickets) {
+		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
+		has := t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted && t.SatisfiedSince != 0 && t.Node == at.Node
+		switch {
+		case !has || !slices.Contains(w.TicketVolumes(t), at.Volume) || j.ground(w, at) != noGround:
+		case overtaken:
+			j.Overtaken = append(slices.Clip(j.Overtaken), fmt.Sprintf("%s at %s", at.Volume, at.Node))
+		default:
+			j.fault("the VolumeAttachment of %s at %s is deleted while ticket %s has it", at.Volume, at.Node, t.ID.Name)
+		}
+	}
+}
+
+// since is how long something has lasted that began at a time in seconds since 1970, for people.
+func since(w *World, began int64) string {
+	if began == 0 {
+		return "no time"
+	}
+	return w.Now.Sub(time.Unix(began, 0)).String()
+}
