@@ -51,6 +51,8 @@ func (f *finder) visit(n ast.Node) bool {
 	case *ast.ForStmt:
 		f.head(n.Init)
 		f.head(n.Post)
+	case *ast.CommClause:
+		f.head(n.Comm)
 	case *ast.TypeSwitchStmt:
 		f.head(n.Init)
 		f.head(n.Assign)

@@ -31,6 +31,10 @@ func (t *thing) decide(a, b int) kind {
 	case a == b:
 		return second
 	}
+	select {
+	case t.last = <-t.heard:
+	case t.said <- a:
+	}
 	return first
 }
 `
