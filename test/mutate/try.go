@@ -70,6 +70,9 @@ func stages(seeds int) []*stage {
 		{"controller/attacher", "TestLine", ""},
 		{"controller/attacher", "TestScenarios", ""},
 		{"controller/attacher", ".", "TestLine|TestScenarios|OverTheWire"},
+		{"test/sandbox/disk/judge", ".", ""},
+		{"test/sandbox/disk/writes", ".", ""},
+		{"test/sandbox/disk", ".", ""},
 	} {
 		list = append(list, &stage{folder: s.folder, name: s.folder + " " + s.run, args: []string{"-test.failfast", "-test.short", "-test.run=" + s.run, "-test.skip=" + s.skip}})
 	}
@@ -83,10 +86,15 @@ func stages(seeds int) []*stage {
 }
 
 // concerns says whether a stage may notice a mutant of a file. The attacher is a
-// process of its own, and plays no part in what the controller decides.
+// process of its own, and plays no part in what the controller decides; so is the sandbox's disk
+// service.
 func (s *stage) concerns(file string) bool {
-	const attacher = "controller/attacher"
-	return strings.HasPrefix(s.folder, attacher) == strings.HasPrefix(file, attacher)
+	for _, apart := range []string{"controller/attacher", "test/sandbox/disk"} {
+		if strings.HasPrefix(s.folder, apart) != strings.HasPrefix(file, apart) {
+			return false
+		}
+	}
+	return true
 }
 
 // pure says whether a stage's tests depend on no clock.

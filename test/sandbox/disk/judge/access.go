@@ -15,7 +15,7 @@ import (
 func (j *Judge) isCut(node string) bool { return contains(j.cut, j.node(node).address) }
 
 func contains(cidrs []netip.Prefix, a netip.Addr) bool {
-	return a.IsValid() && slices.ContainsFunc(cidrs, func(p netip.Prefix) bool { return p.Contains(a) })
+	return slices.ContainsFunc(cidrs, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // without is what a list has besides some CIDRs.

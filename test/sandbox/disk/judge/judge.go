@@ -77,9 +77,7 @@ func (j *Judge) Observe(e diskapi.Entry) {
 		j.noted(e)
 	}
 	j.observeWrites(e)
-	if e.Volume != "" && e.Node != "" {
-		j.reindex(e.Volume, e.Node)
-	}
+	j.reindex(e.Volume, e.Node)
 }
 
 func (j *Judge) node(id string) *node {
@@ -105,7 +103,7 @@ func (j *Judge) place(volume, node string) *place {
 	return p
 }
 
-// reindex keeps node.volumes in step with the place, and drops places about
+// reindex keeps node.volumes in step with the place, if there is one, and drops places about
 // which there is nothing left to say.
 func (j *Judge) reindex(volume, id string) {
 	p, ok := j.places[volume][id]

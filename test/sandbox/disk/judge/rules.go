@@ -54,8 +54,6 @@ func (j *Judge) arrivedAtNode(e diskapi.Entry) {
 			j.checkNodePublish(e, p)
 		}
 		p.target(e.Path).open++
-	case diskapi.NodeUnpublish:
-		p.target(e.Path).giveBack()
 	}
 }
 

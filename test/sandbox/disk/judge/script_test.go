@@ -93,6 +93,9 @@ func play(t *testing.T, text string) string {
 			s.step(line)
 			for i, v := range s.judge.Violations() {
 				if i >= len(before) || before[i] != v {
+					if v.Node == "" && v.Rule != diskapi.DeleteWhileAttached || v.Volume == "" || !strings.Contains(v.Message, "node "+v.Node) || strings.Contains(v.Message, "volume ") && !strings.Contains(v.Message, "volume "+v.Volume) {
+						t.Errorf("it is about volume %s and node %s, and says: %s", v.Volume, v.Node, v.Message)
+					}
 					fmt.Fprintf(&out, "%s%s (%s): %s\n", verdict, v.Rule, v.Attempt, v.Message)
 				}
 			}

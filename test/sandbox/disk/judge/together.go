@@ -66,7 +66,7 @@ func (t *together) mount(e diskapi.Entry) {
 	}
 	if len(t.mounts[e.Volume][e.Node]) == 0 {
 		if diskapi.Exclusive(e.AccessMode) {
-			t.note(e, true, func(node string) bool { return t.attached[e.Volume][node] && len(t.mounts[e.Volume][node]) > 0 })
+			t.note(e, true, func(node string) bool { return len(t.mounts[e.Volume][node]) > 0 })
 		}
 		t.mounts[e.Volume][e.Node] = map[string]bool{}
 	}

@@ -17,7 +17,7 @@ func effects(mode string, steps ...[2]string) []diskapi.Entry {
 			Seq: uint64(i + 1), Phase: diskapi.Applied, Call: diskapi.Call(s[0]), Volume: "v", Node: s[1],
 			Args: diskapi.Args{AccessMode: mode, Path: "/staging"},
 		}
-		if e.Call == diskapi.FenceNode {
+		if e.Call == diskapi.FenceNode || e.Call == diskapi.UnfenceNode {
 			e.Phase, e.Volume = diskapi.Noted, ""
 		}
 		log = append(log, e)
@@ -29,6 +29,7 @@ func TestFindTogether(t *testing.T) {
 	const (
 		attach, detach  = string(diskapi.ControllerPublish), string(diskapi.ControllerUnpublish)
 		mount, unmount  = string(diskapi.NodeStage), string(diskapi.NodeUnstage)
+		give, take      = string(diskapi.NodePublish), string(diskapi.NodeUnpublish)
 		exclusive, many = "SINGLE_NODE_WRITER", "MULTI_NODE_MULTI_WRITER"
 	)
 	for name, c := range map[string]struct {
@@ -45,7 +46,12 @@ func TestFindTogether(t *testing.T) {
 			[][2]string{{attach, "a"}, {mount, "a"}, {detach, "a"}, {attach, "b"}, {mount, "b"}}, nil},
 		"a machine that was switched off": {exclusive,
 			[][2]string{{attach, "a"}, {mount, "a"}, {string(diskapi.FenceNode), "a"}, {attach, "b"}, {mount, "b"}}, []uint64{4}},
-		"a shared volume": {many, [][2]string{{attach, "a"}, {mount, "a"}, {attach, "b"}, {mount, "b"}}, nil},
+		"attached again where it was":            {exclusive, [][2]string{{attach, "a"}, {attach, "a"}}, nil},
+		"given to pods":                          {exclusive, [][2]string{{attach, "a"}, {give, "a"}, {attach, "b"}, {give, "b"}}, []uint64{3, 104}},
+		"taken from a pod":                       {exclusive, [][2]string{{attach, "a"}, {give, "a"}, {take, "a"}, {attach, "b"}, {mount, "b"}}, []uint64{4}},
+		"unmounted":                              {exclusive, [][2]string{{attach, "a"}, {mount, "a"}, {unmount, "a"}, {attach, "b"}, {mount, "b"}}, []uint64{4}},
+		"a machine that is taken for alive anew": {exclusive, [][2]string{{attach, "a"}, {mount, "a"}, {string(diskapi.UnfenceNode), "a"}, {attach, "b"}, {mount, "b"}}, []uint64{4, 105}},
+		"a shared volume":                        {many, [][2]string{{attach, "a"}, {mount, "a"}, {attach, "b"}, {mount, "b"}}, nil},
 	} {
 		var got []uint64
 		for _, f := range FindTogether(effects(c.mode, c.steps...)) {
