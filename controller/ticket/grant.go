@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -108,10 +109,16 @@ func yielding(t *v1alpha1.VolumeTicket, r flow.Request) {
 	if r.YieldingSince == 0 {
 		return
 	}
-	since := time.Unix(r.YieldingSince, 0)
-	asked := condition(v1alpha1.TicketYielding, metav1.ConditionTrue, r.Verdict, string(r.Verdict.First().Code), t, since)
-	asked.Message = "let go by " + since.Add(r.Notice).UTC().Format(time.RFC3339) + ": " + message(r.Verdict)
-	meta.SetStatusCondition(&t.Status.Conditions, asked)
+	meta.SetStatusCondition(&t.Status.Conditions, askedFor(t, r.YieldingSince, r.Notice, r.Verdict))
+}
+
+// askedFor is the condition by which a ticket is asked, since a time in seconds since 1970, to let
+// go of its volumes within a notice.
+func askedFor(t *v1alpha1.VolumeTicket, began int64, notice time.Duration, v arbiter.Verdict) metav1.Condition {
+	since := time.Unix(began, 0)
+	c := condition(v1alpha1.TicketYielding, metav1.ConditionTrue, v, string(v.First().Code), t, since)
+	c.Message = "let go by " + since.Add(notice).UTC().Format(time.RFC3339) + ": " + message(v)
+	return c
 }
 
 // statusOf is condition Granted's status in a phase.

@@ -63,7 +63,28 @@ func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot
 	if err := c.due(ctx, s, t); err != nil {
 		return left, err
 	}
-	return flow.Sooner(left, arbiter.NoticeLeft(s, t, c.config.Now())), c.satisfied(ctx, s, t)
+	left = flow.Sooner(left, arbiter.NoticeLeft(s, t, c.config.Now()))
+	if err := c.stillAsked(ctx, s, t); err != nil {
+		return left, err
+	}
+	return left, c.satisfied(ctx, s, t)
+}
+
+// stillAsked keeps what condition Yielding says: the policy's time may be another one since, and
+// somebody else may want the volumes. Since when it is True stays.
+func (c *Controller) stillAsked(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
+	object, ok := c.config.Cache.Ticket(t.ID)
+	if !ok || object.ResourceVersion != t.Version || !arbiter.OnNotice(s, t, c.config.Now()) {
+		return nil
+	}
+	verdict := c.config.Arbiter.Keeps(s, t, c.config.Now())
+	now := askedFor(object, t.YieldingSince, arbiter.YieldNotice(s, t), verdict)
+	if verdict.Allowed() || says(object, now) {
+		return nil
+	}
+	next := object.DeepCopy()
+	meta.SetStatusCondition(&next.Status.Conditions, now)
+	return c.config.Write.Carry(ctx, flow.Write(t), as(next))
 }
 
 // satisfied keeps condition Satisfied of a granted ticket. It is written together with

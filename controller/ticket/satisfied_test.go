@@ -126,3 +126,42 @@ func TestYieldingIsWritten(t *testing.T) {
 		t.Errorf("it has lost its volumes, and says %+v", said)
 	}
 }
+
+// What the condition says follows the policy and who wants the volumes; since when it is True stays.
+func TestYieldingSaysWhatIsSo(t *testing.T) {
+	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
+	backup.Phase, backup.SatisfiedSince, backup.YieldingSince = ledger.TicketGranted, now.Unix(), now.Unix()
+	notice := 20 * time.Second
+	hold := ledger.HoldSeen{Volume: ledger.VolumeID{Driver: driver, Handle: "a"}, Hold: ledger.Hold{
+		Version: "1", Node: "n1", Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}},
+		Next: ledger.Promise{Node: "n3", To: ledger.Requester{Namespace: "s", Name: "two", UID: "uid-two"}},
+	}}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  string
+	}{
+		"somebody else, and less time": {[]ledger.Event{pod("two", "n3", "a"), ledger.Policy{Name: "p", Version: "1", Driver: driver, YieldNotice: &notice}},
+			"let go by " + now.Add(notice).UTC().Format(time.RFC3339) + ": volume a goes to n3 for pod s/two, which comes before"},
+		"nobody": {[]ledger.Event{ledger.HoldSeen{Volume: hold.Volume, Hold: ledger.Hold{Version: "2", Node: "n1"}}}, "as it was"},
+	} {
+		object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}
+		for _, condition := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied, v1alpha1.TicketYielding} {
+			meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{
+				Type: condition, Status: metav1.ConditionTrue, Reason: condition, Message: "as it was", LastTransitionTime: metav1.NewTime(now),
+			})
+		}
+		w := &kept{&writer{ledger: facts(append([]ledger.Event{hold, backup}, test.facts...)...)}, object}
+		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now.Add(time.Second) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := w.Snapshot()
+		if err := c.stillAsked(t.Context(), s, s.Ticket(backup.ID)); err != nil {
+			t.Fatal(err)
+		}
+		said := w.object.Yielding()
+		if said == nil || said.Message != test.want || !said.LastTransitionTime.Time.Equal(now) {
+			t.Errorf("%s: it says %+v, want %q", name, said, test.want)
+		}
+	}
+}

@@ -32,9 +32,9 @@ func PauseLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration
 
 // YieldNotice is for how long a granted ticket is asked to let go of its volumes before they are
 // taken for somebody who ranks before: the longest time of their policies; 0 where nobody can
-// use them yet, or it has let go.
+// use them yet.
 func YieldNotice(s ledger.Snapshot, t *ledger.Ticket) time.Duration {
-	if t.Phase != ledger.TicketGranted || !t.Type.Yields() || t.SatisfiedSince == 0 || t.LetsGo {
+	if t.Phase != ledger.TicketGranted || !t.Type.Yields() || t.SatisfiedSince == 0 {
 		return 0
 	}
 	notice := time.Duration(0)
@@ -56,11 +56,17 @@ func NoticeLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duratio
 	return max(0, YieldNotice(s, t)-now.Sub(time.Unix(t.YieldingSince, 0)))
 }
 
-// OnNotice says whether a granted ticket has been asked to let go of its volumes, and has time for
-// that: nothing is taken from it before.
-func OnNotice(s ledger.Snapshot, t *ledger.Ticket, now time.Time) bool {
+// Asked says whether a granted ticket has been asked to let go of its volumes, and the time for
+// that is not over.
+func Asked(s ledger.Snapshot, t *ledger.Ticket, now time.Time) bool {
 	left := NoticeLeft(s, t, now)
 	return left > 0 && left <= YieldNotice(s, t)+time.Second // a condition's time has whole seconds
+}
+
+// OnNotice says whether a granted ticket has been asked to let go of its volumes, has time for
+// that, and has not said that it has: nothing is taken from it before.
+func OnNotice(s ledger.Snapshot, t *ledger.Ticket, now time.Time) bool {
+	return !t.LetsGo && Asked(s, t, now)
 }
 
 // yieldsBy is until when a ticket has been asked to let go of its volumes, in seconds since 1970;

@@ -137,11 +137,12 @@ func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 // interrupt is what is due about a granted ticket that is not a pod's. One that has to give its
 // volumes to somebody who ranks before is asked first to let go of them (condition Yielding), and
 // loses its grant when it has, or its time is over. Who wants them is promised them meanwhile,
-// and nothing is detached: a ticket that has its grant is in use. It is asked no longer when
-// nobody wants them any more.
+// and nothing is detached: a ticket that has its grant is in use. Where nobody wants them any
+// more, it is asked until its time is over, and then no longer: a pod that is tried again and
+// again does not begin that time anew.
 func interrupt(s ledger.Snapshot, t *ledger.Ticket, v arbiter.Verdict, now time.Time) (Task, bool) {
 	if v.Allowed() {
-		return ask(t, v, 0, time.Time{}), t.YieldingSince != 0
+		return ask(t, v, 0, time.Time{}), t.YieldingSince != 0 && !arbiter.Asked(s, t, now)
 	}
 	if slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code != arbiter.Outranked }) {
 		return Interruption(t, v, Missing(s, t), now), true
@@ -150,18 +151,19 @@ func interrupt(s ledger.Snapshot, t *ledger.Ticket, v arbiter.Verdict, now time.
 	switch {
 	case arbiter.OnNotice(s, t, now):
 		return Task{}, false
-	case notice > 0 && (t.YieldingSince == 0 || arbiter.NoticeLeft(s, t, now) > 0): //mutant:take-unasked
+	case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || arbiter.NoticeLeft(s, t, now) > 0): //mutant:take-unasked
 		return ask(t, v, notice, now), true
 	}
 	return Interruption(t, v, Missing(s, t), now), true
 }
 
 // ask is the task that asks a granted ticket to let go of its volumes within a time; without one
-// it is asked no longer.
+// it is asked no longer. The time begins with the next whole second, as a condition has no others:
+// so it is not shorter than it says, and no two questions begin in the same second.
 func ask(t *ledger.Ticket, v arbiter.Verdict, notice time.Duration, now time.Time) Task {
 	task := Task{Ticket: t, Commit: decide(t, ledger.TicketGranted, v)}
 	if notice > 0 {
-		task.Commit.YieldingSince, task.Commit.Notice = now.Unix(), notice
+		task.Commit.YieldingSince, task.Commit.Notice = now.Add(time.Second-1).Unix(), notice
 	}
 	return task
 }

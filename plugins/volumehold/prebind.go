@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
 
@@ -25,14 +26,16 @@ func (p *VolumeHold) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *
 // PreBind waits until the volumes that unbound claims have become are granted,
 // too, since the grant was for their slots; and until volumes are attached whose
 // policy says bindAfter: Attached; when that fails, the pod goes elsewhere. It
-// waits as long as Permit did, and ends early when the pod is deleted, which the
-// framework would notice only at Bind.
+// waits as long as Permit did, and as long as tickets have that are asked to let go of its
+// volumes first; and ends early when the pod is deleted, which the framework would notice
+// only at Bind.
 func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	r := p.core.book.Of(string(pod.UID))
 	if r == nil || !r.Follow || p.core.book.Ungranted(r) {
 		return nil
 	}
-	limit := p.terms(pod).limit
+	fact, s := factOf(pod), p.core.facts.Snapshot()
+	limit := p.terms(pod).limit + reservation.NoticeFor(s, arbiter.PodRequest(s, &fact), r.Ticket.Node)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("still so after %s", limit))
 	defer cancel()
 	for {

@@ -95,6 +95,37 @@ func TestPreBindIsBounded(t *testing.T) {
 	}
 }
 
+// A ticket that is asked to let go of the pod's volume first has its time for that, whatever the
+// scheduler's own limit is: else the pod would give up each time before it gets the volume.
+func TestPreBindWaitsForATicketThatYields(t *testing.T) {
+	notice := 10 * time.Minute
+	policy := ledger.Policy{Name: "p", Driver: driver, BindAfterAttached: true, YieldNotice: &notice}
+	backup := ledger.Ticket{ID: ledger.TicketID{Namespace: "default", Name: "nightly"}, UID: "nightly", Version: "1", Type: ledger.TypeBackup, Node: "n2",
+		Phase: ledger.TicketGranted, SatisfiedSince: 1, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
+	r := newRig(t, all(disk("data", ledger.AccessNode), one(policy, ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
+	pod := podWith("p", "data")
+	backup.ID.Namespace = pod.Namespace
+	r.apply(backup)
+	r.known(pod)
+	c := r.reserve(pod, "n1").permit()
+	r.written(pod, "n1")
+	r.decide(pod, metav1.ConditionTrue, "")
+	if status := c.verdict(); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
+	policy.Version, policy.GrantTimeout = "2", time.Nanosecond
+	r.apply(policy)
+	done := make(chan *fwk.Status, 1)
+	go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
+	r.apply(ledger.Attachment{
+		Name: ledger.AttachmentName(volume("data"), "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "pv-data", Ours: true, Attached: true,
+	}, ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{volume("data")}})
+	if status := <-done; !status.IsSuccess() {
+		t.Errorf("PreBind says %v", status)
+	}
+}
+
 // bindAfter: Attached.
 func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
 	attachment := ledger.Attachment{

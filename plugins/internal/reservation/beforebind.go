@@ -63,6 +63,26 @@ func policyOf(s ledger.Snapshot, need arbiter.Need) ledger.Policy {
 	return arbiter.PolicyFor(s, need.Volume.Driver, class)
 }
 
+// NoticeFor is for how long tickets at other nodes may be asked to let go of volumes of a
+// request before it gets them at a node: the longest of their times; 0: there are none.
+func NoticeFor(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) time.Duration {
+	notice := time.Duration(0)
+	for _, need := range r.Needs {
+		v := s.Volume(need.Volume)
+		if v == nil {
+			continue
+		}
+		for i := range v.NodeVolumes {
+			for _, u := range v.NodeVolumes[i].Users {
+				if t := s.Ticket(u.Ticket); t != nil && u.Pod == "" && v.NodeVolumes[i].Node != n {
+					notice = max(notice, arbiter.YieldNotice(s, t))
+				}
+			}
+		}
+	}
+	return notice
+}
+
 // PendingBeforeBind says what a granted reservation's pod still waits for before the bind;
 // empty for nothing. Unbound claims have become volumes, which the controller
 // grants, too; and a policy may want volumes attached first. An error ends the
