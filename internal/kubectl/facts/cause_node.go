@@ -296,10 +296,13 @@ func (w *World) podsAt(node string) string {
 	return fmt.Sprintf(". It ends every pod there (%s now)", Count(n, "pod"))
 }
 
-// codeOf is a reason's code; empty without one.
+// codeOf is the code by which a reason is treated; empty without one.
 func codeOf(r *Reason) ledger.Code {
-	if r == nil {
+	switch {
+	case r == nil:
 		return ""
+	case r.Code == detachNotBegun:
+		return arbiter.Detaching
 	}
 	return ledger.Code(r.Code)
 }

@@ -114,7 +114,7 @@ const LongWait = 5 * time.Minute
 func (w *World) keptAt(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
-		if v.Reason != nil && v.Reason.Node == node && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach && !w.passes(v.Reason) {
+		if v.Reason != nil && v.Reason.Node == node && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach && !w.passes(&v) {
 			list = append(list, v)
 		}
 	}
@@ -147,9 +147,14 @@ func (w *World) LeftBehind(node string) []Volume {
 	return list
 }
 
-// passes says whether a reason ends by itself, and has not lasted for long.
-func (w *World) passes(r *Reason) bool {
-	return arbiter.Transient(codeOf(r)) && w.Now.Sub(r.Since) < LongWait
+// passes says whether what keeps a volume ends by itself, and has not lasted for long: where no
+// object tells since when, not longer than who waits for it.
+func (w *World) passes(v *Volume) bool {
+	since := v.Reason.Since
+	if since.IsZero() && v.Next != nil {
+		since = v.Next.Since
+	}
+	return arbiter.Transient(codeOf(v.Reason)) && w.Now.Sub(since) < LongWait
 }
 
 // add counts a pod of the node.
