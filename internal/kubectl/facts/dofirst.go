@@ -13,7 +13,14 @@ import (
 // doFirst has a reason with several ways out say what to do first, as its message has the case;
 // More has them all.
 func doFirst(r Reason) Reason {
-	if codeOf(&r) != arbiter.InUseUnknown {
+	switch codeOf(&r) {
+	case arbiter.InUseUnknown:
+	case arbiter.HeldElsewhere:
+		if strings.Contains(r.Message, "has been asked to let go of it by") {
+			r.Do = "Nothing: the ticket gives the volume up by then, by itself. To delete it before would end its work before its time is over"
+		}
+		return r
+	default:
 		return r
 	}
 	node := cmp.Or(r.Node, "NODE")

@@ -25,6 +25,10 @@ func TestInUseUnknownSaysWhatToDoFirst(t *testing.T) {
 			t.Errorf("%q: first %q, in all %q", r.Message, r.Do, r.More)
 		}
 	}
+	told := doFirst(Reason{Code: string(arbiter.HeldElsewhere), Message: "can't take volume a: n2 holds it for ticket s/t, which has been asked to let go of it by 2026-03-01T12:00:20Z", Do: "Delete the holder"})
+	if !strings.HasPrefix(told.Do, "Nothing: the ticket gives the volume up by then") {
+		t.Errorf("what to do about a ticket that is asked to let go, as the controller has told the pod: %q", told.Do)
+	}
 	if r := w.reason(arbiter.Reason{Code: arbiter.InUse}, nil); r.More != "" || r.Do == "" {
 		t.Errorf("InUse has one way out, not %q and %q", r.Do, r.More)
 	}

@@ -161,7 +161,7 @@ func (w *World) adviseByHand(t *Ticket) {
 		switch {
 		case codeOf(r) == arbiter.ClaimMissing:
 			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: kubectl get pvc -n %s", t.Namespace)
-		case codeOf(r) == arbiter.HeldElsewhere && r.Node != t.Node && w.Node(r.Node) != nil:
+		case codeOf(r) == arbiter.HeldElsewhere && r.Until.IsZero() && r.Node != t.Node && w.Node(r.Node) != nil:
 			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", r.Node, t.Name, t.Namespace)
 		}
 	}

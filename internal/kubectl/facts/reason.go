@@ -168,8 +168,11 @@ func (w *World) nobodyGrants() *Cause {
 }
 
 // adviceOnHolder is what to do about who holds a volume: whoever is at a node that is not ready
-// does not end there by being deleted.
+// does not end there by being deleted, and a ticket has a time of its own.
 func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
+	if who.Ticket {
+		return fmt.Sprintf("See when that ticket ends, and wait for it: kubectl moorage ticket explain %s -n %s. Where its work is not wanted any more, end it: kubectl moorage ticket end %s -n %s", who.Name, who.Namespace, who.Name, who.Namespace)
+	}
 	p := w.pods[who.UID]
 	if p == nil || w.Node(p.Spec.NodeName) == nil || w.isReady(ledger.NodeName(p.Spec.NodeName)) {
 		return do
