@@ -16,7 +16,7 @@ func doFirst(r Reason) Reason {
 	switch codeOf(&r) {
 	case arbiter.InUseUnknown:
 	case arbiter.HeldElsewhere:
-		if strings.Contains(r.Message, "has been asked to let go of it by") {
+		if givesWay(&r) {
 			r.Do = "Nothing: the ticket gives the volume up by then, by itself. To delete it before would end its work before its time is over"
 		}
 		return r
@@ -35,4 +35,10 @@ func doFirst(r Reason) Reason {
 	}
 	r.Do, r.More = first, r.Do
 	return r
+}
+
+// givesWay says whether who holds a volume is a ticket that gives it up by itself: as its message
+// says, since the controller's words are all that some people may read.
+func givesWay(r *Reason) bool {
+	return strings.Contains(r.Message, "has been asked to let go of it by")
 }
