@@ -3,11 +3,13 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
@@ -116,4 +118,14 @@ func (c *clock) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return answer, err
+}
+
+// Refused is what an API server's refusal says. client-go does not decode the answer to a request
+// for which it has no type, and calls it unknown: of a right that is missing, its status is left.
+func Refused(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsForbidden(err) || status.Status().Message != "unknown" {
+		return err.Error()
+	}
+	return "the right to read it is missing (HTTP status 403)"
 }
