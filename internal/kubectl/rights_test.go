@@ -146,3 +146,25 @@ func TestPageWithoutRights(t *testing.T) {
 		t.Errorf("exit code %d, errors %q", code, errors)
 	}
 }
+
+// Who may read only their namespace is told what the controller has written on the ticket.
+func TestTicketsWithRightsInOneNamespace(t *testing.T) {
+	server, now := load(t, "testdata/ticket-told")
+	forbid(server, "volumetickets shop", "persistentvolumeclaims shop")
+	for name, want := range map[string]string{
+		"there":  "ticket shop/there has its volumes at worker-2 ",
+		"comes":  "ticket shop/comes is granted, and its volumes are not all at worker-2 yet: volume data is being attached to worker-2 (Attaching for 30m)",
+		"waits":  "ticket shop/waits waits: can't take volume full: worker-1 holds it for pod shop/db (HeldElsewhere for 30m) do Make the ticket at the node that is named",
+		"silent": "ticket shop/silent is granted, and where its volume is can't be told: you may not list",
+	} {
+		out, errors, code := run(t.Context(), server, now, "ticket", "explain", name, "-n", "shop")
+		if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, want) {
+			t.Errorf("it does not say %q: exit code %d, output %q, errors %q", want, code, out, errors)
+		}
+	}
+	out, errors, code := run(t.Context(), server, now, "ticket", "make", "there", "-n", "shop", "--type", "Backup", "--node", "worker-2", "--claim", "data", "--ttl", "1h")
+	if text := strings.Join(strings.Fields(errors), " "); code != 0 || !strings.Contains(out, "there has its volumes at worker-2, for 1h0m0s") ||
+		!strings.Contains(text, "If there is no such node, the ticket waits for it.") || strings.Contains(text, "until there is such a node") {
+		t.Errorf("ticket make: exit code %d, output %q, errors %q", code, out, errors)
+	}
+}

@@ -39,7 +39,8 @@ func TestSessionsFitATerminal(t *testing.T) {
 				asked = line
 			case strings.HasPrefix(line, "#"), strings.Contains(asked, " -o "), strings.HasPrefix(line, "error: "),
 				strings.HasPrefix(strings.TrimSpace(line), "https://"),                   // an address is not broken
-				strings.HasPrefix(strings.TrimSpace(line), "plugins/kubernetes.io/csi/"): // nor is a path
+				strings.HasPrefix(strings.TrimSpace(line), "plugins/kubernetes.io/csi/"), // nor is a path
+				strings.HasPrefix(strings.TrimSpace(line), "csi-"):                       // nor the name of a VolumeAttachment
 			default:
 				lines++
 				if n := columns(line); n > widest {

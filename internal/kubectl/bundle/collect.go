@@ -186,6 +186,9 @@ func (x *collector) unread(from string, err error) {
 	var refused apierrors.APIStatus
 	if errors.As(err, &refused) {
 		status = refused.Status()
+		if apierrors.IsForbidden(err) {
+			status.Message = cluster.Refused(err)
+		}
 	}
 	x.about.Unread = append(x.about.Unread, archive.Unread{Path: from, Status: status})
 	if status.Reason != metav1.StatusReasonNotFound {

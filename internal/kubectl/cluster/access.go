@@ -3,13 +3,16 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -116,4 +119,20 @@ func (c *clock) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return answer, err
+}
+
+var _ utilnet.RoundTripperWrapper = (*clock)(nil)
+
+// WrappedRoundTripper is who passes requests on: client-go looks for it to cancel them, and logs a
+// warning for each where it can't.
+func (c *clock) WrappedRoundTripper() http.RoundTripper { return c.next }
+
+// Refused is what an API server's refusal says. client-go does not decode the answer to a request
+// for which it has no type, and calls it unknown: of a right that is missing, its status is left.
+func Refused(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsForbidden(err) || status.Status().Message != "unknown" {
+		return err.Error()
+	}
+	return "the right to read it is missing (HTTP status 403)"
 }

@@ -10,6 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 )
 
 // Severity is how bad a finding is.
@@ -64,7 +66,9 @@ func found(s Severity, evidence, fix, format string, args ...any) Finding {
 // unchecked says that something could not be read.
 func unchecked(what string, err error) []Finding {
 	evidence, fix := err.Error(), "Run doctor with the right to read "+what+", or check it by hand."
-	if text := unexpected("The request for "+what, err); text != "" {
+	if apierrors.IsForbidden(err) {
+		evidence = cluster.Refused(err)
+	} else if text := unexpected("The request for "+what, err); text != "" {
 		evidence = text
 		fix = "Run doctor again. If it stays, see what the log of the API server says of that request, or of what stands before it, such as a proxy, and check it by hand."
 	}

@@ -16,6 +16,29 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
+// A right that is missing is told as that, also where client-go does not decode what the API server
+// says of it.
+func TestForbiddenIsAMissingRight(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`))
+	}))
+	defer server.Close()
+	c, err := cluster.New(&rest.Config{Host: server.URL}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").AbsPath("/apis/x").DoRaw(t.Context())
+	if !strings.Contains(err.Error(), "unknown") {
+		t.Fatalf("it is decoded by now: %v", err)
+	}
+	f := unchecked("customresourcedefinitions", err)[0]
+	if f.Evidence != "the right to read it is missing (HTTP status 403)" || f.Fix != "Run doctor with the right to read customresourcedefinitions, or check it by hand." {
+		t.Errorf("%+v", f)
+	}
+}
+
 // An answer that is none of the API's is told with the request, its status and its words, and the
 // advice does not take it for a missing right.
 func TestUnexpectedAnswersAreTold(t *testing.T) {

@@ -3,6 +3,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,9 +151,8 @@ func (d *drainer) run(ctx context.Context) error {
 // other one's name is offered.
 func noNode(w *facts.World, name string) error {
 	err := command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(w.Nodes))
-	left := len(w.LeftBehind(name))
-	if gone := (*command.NotFoundError)(nil); left > 0 && errors.As(err, &gone) {
-		gone.Message = fmt.Sprintf("nodes %q not found: the Node is gone, and its machine may still have %s: kubectl moorage explain node %s", name, facts.Count(left, "volume"), name)
+	if gone := (*command.NotFoundError)(nil); errors.As(err, &gone) {
+		gone.Message = cmp.Or(w.NodeGone(name), gone.Message)
 	}
 	return err
 }

@@ -60,9 +60,8 @@ func ofStorage(w *facts.World, word, kind string, x facts.Storage) answer {
 
 func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	node := w.Node(name)
-	if left := len(w.LeftBehind(name)); node == nil && left > 0 {
-		return answer{}, &command.NotFoundError{Message: fmt.Sprintf("nodes %q not found: the Node is gone, and its machine may still have %s. See which, and why they wait: kubectl moorage volumes -A -o wide",
-			name, facts.Count(left, "volume"))}
+	if gone := w.NodeGone(name); node == nil && gone != "" {
+		return answer{}, &command.NotFoundError{Message: gone}
 	} else if node == nil {
 		return answer{}, command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(within(w.Nodes, "")))
 	}

@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,6 +159,29 @@ func ofStatefulSet(p *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "StatefulSet"
 }
 
+// adviceOnGone is what to do about a Node that is gone, and at whose machine volumes may be.
+const adviceOnGone = "If its machine runs, restart its kubelet there: it makes the Node again. Otherwise see at its console, or in the cloud, that it is powered off, and then docs/operate/dead-nodes.md#a-node-that-was-deleted"
+
+// NodeGone says of a Node that does not exist which volumes may be at its machine, and what to do;
+// empty where there are none, or nodes may not be listed.
+func (w *World) NodeGone(name string) string {
+	if w.unseen("nodes") {
+		return ""
+	}
+	var names []string
+	for _, v := range w.LeftBehind(name) {
+		names = append(names, cmp.Or(v.Claim, v.Key()))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	list := strings.Join(names[:min(len(names), 3)], ", ")
+	if more := len(names) - 3; more > 0 {
+		list += fmt.Sprintf(" and %d more (kubectl moorage volumes -A -o wide)", more)
+	}
+	return fmt.Sprintf("nodes %q not found: the Node is gone, and its machine may still have %s: %s. %s", name, Count(len(names), "volume"), list, adviceOnGone)
+}
+
 // safeAdvice is what to do about a reason. A command that ends pods is given only
 // for the node of the reason, only where that node is seen to be not ready, and with
 // the check that its machine is off.
@@ -172,7 +196,7 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 	case object == nil && w.unseen("nodes"):
 		return askFor("nodes")
 	case object == nil:
-		return fmt.Sprintf("The Node %s is gone from the API. If its machine runs, restart its kubelet there: it makes the Node again. Otherwise see at its console, or in the cloud, that it is powered off, and then docs/operate/dead-nodes.md#a-node-that-was-deleted", node)
+		return fmt.Sprintf("The Node %s is gone from the API. %s", node, adviceOnGone)
 	case w.isReady(ledger.NodeName(node)):
 		if outOfService(object) {
 			return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, then remove the taint: %s", node, untaint(node))
@@ -296,10 +320,13 @@ func (w *World) podsAt(node string) string {
 	return fmt.Sprintf(". It ends every pod there (%s now)", Count(n, "pod"))
 }
 
-// codeOf is a reason's code; empty without one.
+// codeOf is the code by which a reason is treated; empty without one.
 func codeOf(r *Reason) ledger.Code {
-	if r == nil {
+	switch {
+	case r == nil:
 		return ""
+	case r.Code == detachNotBegun:
+		return arbiter.Detaching
 	}
 	return ledger.Code(r.Code)
 }

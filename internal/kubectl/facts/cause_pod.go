@@ -385,4 +385,4 @@ func barredNodes(x *Pod) int {
 	return n
 }
 
-func transient(r Reason) bool { return arbiter.Transient(ledger.Code(r.Code)) }
+func transient(r Reason) bool { return arbiter.Transient(codeOf(&r)) }

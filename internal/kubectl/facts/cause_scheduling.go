@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -192,13 +193,35 @@ func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 		c.Message = "no node can take it: " + strings.Join(parts, ", ")
 	}
 	if dead > 0 && strings.Contains(message, "untolerated taint") {
-		c.Message += fmt.Sprintf("; %d of %s not ready", dead, CountVerb(len(w.Nodes), "node"))
+		if only := w.allowedAndDown(p); c.Code == "NodeAffinity" && len(only) > 0 {
+			c.Message += fmt.Sprintf("; of the nodes that its node selector and affinity allow none is ready: %s", strings.Join(only, ", "))
+			c.Do = ""
+		} else {
+			c.Message += fmt.Sprintf("; %d of %s not ready", dead, CountVerb(len(w.Nodes), "node"))
+		}
 		c.Do = w.bringBack(c.Do)
 	}
 	if strings.Contains(message, cordonedNodes) && c.Code == "TopologySpread" {
 		c.Do += "; or have pods go to the cordoned ones again, when the work is done: kubectl uncordon NODE"
 	}
 	return c
+}
+
+// allowedAndDown are the nodes that a pod's node selector and affinity allow, where none of them is
+// ready: then these are right, and a node is what is missing.
+func (w *World) allowedAndDown(p *corev1.Pod) []string {
+	var down []string
+	own := nodeaffinity.GetRequiredNodeAffinity(p)
+	for _, n := range w.Nodes {
+		match, err := own.Match(n)
+		switch {
+		case err != nil || match && hasReady(n, corev1.ConditionTrue):
+			return nil
+		case match:
+			down = append(down, n.Name)
+		}
+	}
+	return down
 }
 
 func (w *World) nodesNotReady() (count int) {

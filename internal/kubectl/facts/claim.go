@@ -330,6 +330,7 @@ func answerStorage(s *Storage) string {
 		return "needs no attachment: any node may mount it."
 	}
 	var b strings.Builder
+	more := len(v.Waiting)
 	if s.Cause != nil && s.Cause.Code == volumeElsewhere {
 		b.WriteString("is at no node")
 	} else {
@@ -349,12 +350,15 @@ func answerStorage(s *Storage) string {
 		}
 	default:
 		fmt.Fprintf(&b, ". A pod waits for it: %s", strings.TrimSuffix(s.Cause.Message, "."))
+		if v.Next == nil {
+			more-- // which is among those that wait
+		}
 	}
 	if v.Next != nil {
 		fmt.Fprintf(&b, ". Next: %s at %s", v.Next.Who, v.Next.Node)
 	}
-	if n := len(v.Waiting); n > 0 {
-		fmt.Fprintf(&b, ". %s", waitVerb(n))
+	if more > 0 {
+		fmt.Fprintf(&b, ". %s", waitVerb(more))
 	}
 	return sentence(b.String())
 }

@@ -213,7 +213,7 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 	}
 	for _, id := range at.At() {
 		v := w.Snapshot.Volume(id)
-		why := w.whyThere(v.NodeVolume(name))
+		why := w.whyThere(v, v.NodeVolume(name))
 		if why == "" {
 			continue
 		}
@@ -238,8 +238,14 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 }
 
 // whyThere says why a volume may be mounted at a node; empty when it is not.
-func (w *World) whyThere(p *ledger.NodeVolume) string {
+func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 	switch {
+	case p.InUse && !w.Snapshot.Node(p.Node).Lists(v.ID, p): // in doubt, which counts as in use
+		why := "perhaps mounted there, though its kubelet does not report it in use"
+		if verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now); verdict.First().Code == arbiter.InUseUnknown && verdict.First().Detail != "" {
+			why += ": " + verdict.First().Detail
+		}
+		return why
 	case p.InUse:
 		return "in use by the kubelet"
 	case p.Left:

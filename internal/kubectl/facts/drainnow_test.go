@@ -49,6 +49,17 @@ func TestVolumesThere(t *testing.T) {
 		"in use": {func(o *Objects) {
 			o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/" + driver + "^h"}
 		}, "in use by the kubelet"},
+		"made again in the same boot, and not reported in use": {func(o *Objects) {
+			node, other := o.Nodes[0], Objects{}
+			node.Status.NodeInfo.BootID = "boot"
+			node.Annotations = map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
+			node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(noon()) // its kubelet has reported
+			one(&other, node, "h")
+			node.Status.VolumesInUse, o.Attachments = nil, other.Attachments
+			hold := holdAt("n")
+			hold.Status.Holder.NodeUID, hold.Status.Holder.BootID = "before", "boot"
+			o.Holds = append(o.Holds, hold)
+		}, "perhaps mounted there, though its kubelet does not report it in use: its kubelet may have forgotten that it is mounted"},
 		"left attached": {func(o *Objects) {
 			o.Holds = append(o.Holds, holdAt("n", metav1.Condition{Type: v1alpha1.HoldAttached, Status: metav1.ConditionUnknown, Reason: "LeftAttached"}))
 		}, leftThere},

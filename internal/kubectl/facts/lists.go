@@ -111,8 +111,11 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 	switch fact.Phase {
 	case ledger.TicketGranted:
 		out.State = TicketGranted
-		if v := w.Arbiter.Satisfied(w.Snapshot, &fact, w.Now); v.Allowed() {
+		told, isTold := w.toldSatisfied(t)
+		if v := w.Arbiter.Satisfied(w.Snapshot, &fact, w.Now); isTold && len(told) == 0 || !isTold && v.Allowed() {
 			out.State = TicketSatisfied
+		} else if isTold {
+			out.Reasons = told
 		} else {
 			out.Reasons = w.reasonsIn(t.Namespace, v, w.pods[fact.Pod])
 		}
@@ -120,8 +123,8 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 		out.State = TicketRefused
 		out.Reasons = w.refusal(t)
 	default:
-		if arbiter.PauseLeft(w.Snapshot, &fact, w.Now) > 0 {
-			out.Reasons = w.refusal(t) // for how long is the controller's to know
+		if told := w.refusal(t); arbiter.PauseLeft(w.Snapshot, &fact, w.Now) > 0 || w.blind() && len(told) > 0 {
+			out.Reasons = told // for how long, and what this user may not see, is the controller's to know
 			break
 		}
 		if queues[fact.Node] == nil {
@@ -161,17 +164,31 @@ func (w *World) adviseByHand(t *Ticket) {
 		switch {
 		case codeOf(r) == arbiter.ClaimMissing:
 			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: kubectl get pvc -n %s", t.Namespace)
-		case codeOf(r) == arbiter.HeldElsewhere && r.Node != t.Node && w.Node(r.Node) != nil:
-			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", r.Node, t.Name, t.Namespace)
+		case codeOf(r) == arbiter.HeldElsewhere && !givesWay(r) && r.Node != t.Node && (r.Node == "" || w.Node(r.Node) != nil):
+			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", cmp.Or(r.Node, "the node that is named"), t.Name, t.Namespace)
 		}
 	}
+}
+
+// toldSatisfied is what the controller has written of whether a granted ticket has its volumes, with
+// no reason where it has: all that somebody can know who may read nothing but their own namespace.
+// False where nothing is written, or more is seen.
+func (w *World) toldSatisfied(t *v1alpha1.VolumeTicket) ([]Reason, bool) {
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
+	told := w.toldIn(t, c)
+	return told, w.blind() && c != nil && (len(told) > 0 || c.Status == metav1.ConditionTrue)
 }
 
 // refusal is the reason that the controller gave when it refused or interrupted a ticket: the
 // facts may have changed since.
 func (w *World) refusal(t *v1alpha1.VolumeTicket) []Reason {
-	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
-	if c == nil || c.Status == metav1.ConditionTrue {
+	return w.toldIn(t, meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted))
+}
+
+// toldIn is the reason in a ticket's condition; none where that is true, or not there, or says that
+// the controller has not looked yet.
+func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
+	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonPending {
 		return nil
 	}
 	advice := w.adviceOn(ledger.Code(c.Reason))
@@ -179,7 +196,7 @@ func (w *World) refusal(t *v1alpha1.VolumeTicket) []Reason {
 	if len(t.Spec.Volumes) == 1 && t.Spec.Volumes[0].Claim != nil {
 		do = describing(do, t.Namespace, t.Spec.Volumes[0].Claim.Name)
 	}
-	return []Reason{{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do}}
+	return []Reason{doFirst(Reason{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do})}
 }
 
 // derived is the ticket that a bound pod is; false when it has no volume that

@@ -114,7 +114,7 @@ const LongWait = 5 * time.Minute
 func (w *World) keptAt(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
-		if v.Reason != nil && v.Reason.Node == node && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach && !w.passes(v.Reason) {
+		if v.Reason != nil && v.Reason.Node == node && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach && !w.passes(&v) {
 			list = append(list, v)
 		}
 	}
@@ -147,9 +147,14 @@ func (w *World) LeftBehind(node string) []Volume {
 	return list
 }
 
-// passes says whether a reason ends by itself, and has not lasted for long.
-func (w *World) passes(r *Reason) bool {
-	return arbiter.Transient(codeOf(r)) && w.Now.Sub(r.Since) < LongWait
+// passes says whether what keeps a volume ends by itself, and has not lasted for long: where no
+// object tells since when, not longer than who waits for it.
+func (w *World) passes(v *Volume) bool {
+	since := v.Reason.Since
+	if since.IsZero() && v.Next != nil {
+		since = v.Next.Since
+	}
+	return arbiter.Transient(codeOf(v.Reason)) && w.Now.Sub(since) < LongWait
 }
 
 // add counts a pod of the node.
@@ -250,7 +255,9 @@ func answerNode(x *NodeView) string {
 // answerNotReady is for a node that is not ready.
 func answerNotReady(x *NodeView) string {
 	var parts []string
-	if x.Blocking > 0 && !x.KubeletLives {
+	if x.Blocking > 0 && x.Blocking < x.Terminating && !x.KubeletLives {
+		parts = append(parts, fmt.Sprintf("%s Terminating there, and a StatefulSet can't replace %d of them", CountVerb(x.Terminating, "pod"), x.Blocking))
+	} else if x.Blocking > 0 && !x.KubeletLives {
 		parts = append(parts, CountVerb(x.Blocking, "pod")+" Terminating there, and a StatefulSet can't replace such a pod")
 	} else if x.Terminating > 0 && !x.KubeletLives {
 		parts = append(parts, CountVerb(x.Terminating, "pod")+" Terminating there")
@@ -260,7 +267,11 @@ func answerNotReady(x *NodeView) string {
 	if len(x.Kept) > 0 && x.KubeletLives {
 		parts = append(parts, Count(len(x.Kept), "volume")+" can't leave it")
 	} else if len(x.Kept) > 0 {
-		parts = append(parts, Count(x.Staying, "volume")+" can't leave it")
+		text := Count(x.Staying, "volume") + " can't leave it"
+		if used := x.Staying - len(x.Kept); used > 0 { // those are not listed: nobody waits for them
+			text += fmt.Sprintf(", of which pods there use %d", used)
+		}
+		parts = append(parts, text)
 	} else if x.Held > 0 && !x.KubeletLives {
 		parts = append(parts, "the volumes of "+Count(x.Held, "pod")+" there can't leave it")
 	}

@@ -338,7 +338,7 @@ type ByHand struct {
 // kubelet has forgotten, and which one that is. Where that can't be told it says why.
 func (w *World) withSteps(r Reason, id ledger.VolumeID) Reason {
 	if r.Code != string(arbiter.StagedAtNode) {
-		return doFirst(r)
+		return w.lookFirst(doFirst(r), id)
 	}
 	if w.WordsUnseen != nil {
 		r.Steps = []ByHand{{Say: "At which path it is staged can't be told: " + w.WordsUnseen.why()}}

@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -115,7 +116,30 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 		reason.Holder = &who
 		reason.Do = w.adviceOnHolder(reason.Do, r.Who)
 	}
-	return w.withSteps(reason, r.Volume)
+	return w.withSteps(w.notBegun(reason, r), r.Volume)
+}
+
+// detachNotBegun is the code of a volume that nothing keeps at a node that it is to leave, and that
+// nobody has begun to detach: its VolumeAttachment is not being deleted. The arbiter knows no
+// difference, which is that of who to ask.
+const detachNotBegun = "DetachNotBegun"
+
+// notBegun is a reason, or, where it says that a volume is being detached and nobody has begun,
+// that. No object tells since when.
+func (w *World) notBegun(reason Reason, r arbiter.Reason) Reason {
+	if va := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node).Canonical(); r.Code != arbiter.Detaching || va == nil || va.Deleting {
+		return reason
+	}
+	who, see := "kube-controller-manager", "kubectl get pods -n kube-system -l component=kube-controller-manager. Where the control plane is managed, ask its provider"
+	if w.moorageDetaches() {
+		who, see = "moorage-controller", "kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"
+	}
+	name := "volume " + cmp.Or(r.Claim, r.Volume.String())
+	reason.Code, reason.Since = detachNotBegun, time.Time{}
+	reason.Message = fmt.Sprintf("%s is to be detached from %s, and %s has not begun", name, r.Node, who)
+	reason.Changes = who + " deletes the VolumeAttachment"
+	reason.Do = fmt.Sprintf("If it lasts, see whether %s runs: %s", who, see)
+	return reason
 }
 
 // undecided says that moorage-controller is down, for a reason that names somebody who has only
@@ -144,8 +168,11 @@ func (w *World) nobodyGrants() *Cause {
 }
 
 // adviceOnHolder is what to do about who holds a volume: whoever is at a node that is not ready
-// does not end there by being deleted.
+// does not end there by being deleted, and a ticket has a time of its own.
 func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
+	if who.Ticket {
+		return fmt.Sprintf("See when that ticket ends, and wait for it: kubectl moorage ticket explain %s -n %s. Where its work is not wanted any more, end it: kubectl moorage ticket end %s -n %s", who.Name, who.Namespace, who.Name, who.Namespace)
+	}
 	p := w.pods[who.UID]
 	if p == nil || w.Node(p.Spec.NodeName) == nil || w.isReady(ledger.NodeName(p.Spec.NodeName)) {
 		return do

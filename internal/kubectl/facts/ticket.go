@@ -85,6 +85,9 @@ func (x *TicketExplanation) answer() string {
 		}
 		return "has its volumes at " + x.Node
 	case TicketGranted:
+		if x.Cause != nil && x.Cause.Code == NotVisible {
+			return "is granted, and " + message
+		}
 		return fmt.Sprintf("is granted, and its volumes are not all at %s yet: %s", x.Node, message)
 	case TicketRefused:
 		return "is refused: " + message

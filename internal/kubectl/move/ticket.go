@@ -132,7 +132,11 @@ func (o *makeOptions) warnOfNode(w *facts.World) error {
 	if !strings.HasSuffix(said, "?") {
 		said += "."
 	}
-	return o.base.Say(o.base.Streams.ErrOut, "Warning: %s The ticket waits until there is such a node.", said)
+	then := "The ticket waits until there is such a node."
+	if gone := (*command.NotFoundError)(nil); !errors.As(missing, &gone) {
+		then = "If there is no such node, the ticket waits for it."
+	}
+	return o.base.Say(o.base.Streams.ErrOut, "Warning: %s %s", said, then)
 }
 
 func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {

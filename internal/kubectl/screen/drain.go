@@ -24,8 +24,8 @@ func nodesWord(nodes []string) string {
 	return "nodes"
 }
 
-// planOfNow says what the nodes are that a plan names.
-const planOfNow = "This is a plan made now: no room is reserved. Each pod is tried beside those above it, as if they had moved."
+// planOfNow says what the nodes are that a plan of a node names, and what it leaves out.
+const planOfNow = "This is a plan made now: no room is reserved. It asks no disruption budget; kubectl moorage drain %s --dry-run=server does. Each pod is tried beside those above it, as if they had moved."
 
 // mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
 const mostPods = 3
@@ -50,7 +50,7 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 		p.drainGroup(&x, pods)
 	}
 	if slices.ContainsFunc(x.Pods, func(pod facts.DrainPod) bool { return pod.To != "" }) {
-		p.printf("\n%s\n", s.Wrap(planOfNow, 0))
+		p.printf("\n%s\n", s.Wrap(fmt.Sprintf(planOfNow, x.Node), 0))
 	}
 	stuck := stuckGroups(&x, wide)
 	for _, volumes := range stuck {

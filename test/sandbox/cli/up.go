@@ -115,10 +115,14 @@ Try, in another terminal:
 
 // program is how this program is called again for the same cluster.
 func (s *Session) program() string {
-	if s.name == "" {
-		return os.Args[0]
+	program := os.Args[0]
+	if s.dir != "" {
+		program += " --dir " + s.dir
 	}
-	return os.Args[0] + " --name " + s.name
+	if s.name != "" {
+		program += " --name " + s.name
+	}
+	return program
 }
 
 func newDownCommand(s *Session) *cobra.Command {
