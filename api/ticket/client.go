@@ -151,9 +151,21 @@ func (c *Client) apply(ctx context.Context, r Request, uid types.UID) (*v1alpha1
 	return t, nil
 }
 
-// letGo says of the ticket with that UID that nobody uses its volumes, as it was asked at a time.
-func (c *Client) letGo(ctx context.Context, r Request, uid types.UID, asked string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, "annotations": map[string]string{v1alpha1.AnnotationLetsGo: asked}}})
+// letGo says of the ticket with that UID that nobody uses its volumes, if it is asked to let go of
+// them: what it is asked now, since a watch may be behind.
+func (c *Client) letGo(ctx context.Context, r Request, uid types.UID) error {
+	t, err := c.api.VolumeTickets(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read what the ticket %s/%s is asked: %w", r.Namespace, r.Name, err)
+	case t.UID != uid || t.Yielding() == nil:
+		return nil
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": uid, "annotations": map[string]string{v1alpha1.AnnotationLetsGo: v1alpha1.LetsGoValue(t.Yielding())},
+	}})
 	if err != nil {
 		return err
 	}

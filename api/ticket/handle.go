@@ -99,11 +99,7 @@ func (h *Handle) Release(ctx context.Context) error {
 // it may be called again after an error. Of a ticket that is not asked to it is Leave.
 func (h *Handle) LetGo(ctx context.Context) error {
 	h.end(ErrLetGo)
-	t := h.Ticket()
-	if t == nil || t.Yielding() == nil {
-		return nil
-	}
-	return h.client.letGo(ctx, h.request, h.uid, v1alpha1.LetsGoValue(t.Yielding()))
+	return h.client.letGo(ctx, h.request, h.uid)
 }
 
 // Leave ends the handle and not the ticket: the process ends, or no longer leads, and the next

@@ -42,7 +42,7 @@ type Request struct {
 	// OnYield is called when the ticket is asked to let go of its volumes, with until when and
 	// for whom: bring the work to an end, and call LetGo or Release. Whoever does neither loses
 	// the volumes when that time is over. An empty message says that it is asked no longer. It
-	// may be nil, and must not block.
+	// may be nil, may be called before Acquire has returned, and must not block.
 	OnYield func(message string)
 }
 

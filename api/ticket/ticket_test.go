@@ -461,6 +461,12 @@ func TestLettingGo(t *testing.T) {
 			t.Errorf("it says that it lets go by %q", got)
 		}
 
+		c.Yield("shop", "nightly", "", at)
+		c.Yield("shop", "nightly", "let go by midnight", at.Add(time.Minute)) // the handle is over, and sees it no more
+		if err := h.LetGo(t.Context()); err != nil || c.Ticket("shop", "nightly").Annotations[v1alpha1.AnnotationLetsGo] != "2026-01-01T00:01:01Z" {
+			t.Errorf("asked anew, it answers the first question: %v", err)
+		}
+
 		again := make(chan *ticket.Handle)
 		go func() {
 			h, err := clientOf(t, c, integrator).Acquire(t.Context(), r)
