@@ -140,7 +140,9 @@ func (w *World) staying(node string, kept []Volume) int {
 func (w *World) LeftBehind(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
-		if slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool { return at.Node == node }) {
+		if slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool {
+			return at.Node == node && at.State != stateReserved && at.State != stateAsked
+		}) {
 			list = append(list, v)
 		}
 	}

@@ -74,7 +74,7 @@ func notesOf(x facts.Slots) []string {
 	}
 	switch {
 	case x.Missing:
-		return append(append(notes, "Node deleted"), notesOfWord(x)...) // which has no CSINode either
+		return append(append(notes, "no such Node"), notesOfWord(x)...) // which has no CSINode either
 	case !x.Ready && x.OutOfService:
 		notes = append(notes, "not ready, tainted")
 	case !x.Ready:
