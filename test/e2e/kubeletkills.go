@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
@@ -159,7 +160,8 @@ func (k *kubeletKills) count() {
 type kubeletKill struct {
 	*kubeletKills
 	instant  killInstant
-	from, to string // nodes
+	from, to string                   // nodes
+	first    [killedVolumes]types.UID // the pods that are there when the kubelet is killed
 	round    int
 	random   *rand.Rand
 }
@@ -189,15 +191,16 @@ func (k *kubeletKill) pod(v int) string       { return fmt.Sprintf("first-%d-%d"
 func (k *kubeletKill) successor(v int) string { return fmt.Sprintf("next-%d-%d", k.round, v) }
 
 // place makes the pods of a node.
-func (k *kubeletKill) place(node string, name func(int) string) {
+func (k *kubeletKill) place(node string, name func(int) string) (pods [killedVolumes]types.UID) {
 	for v := range killedVolumes {
-		k.podAt(node, name(v), k.claimName(v))
+		pods[v] = k.podAt(node, name(v), k.claimName(v))
 	}
+	return pods
 }
 
 // whileUnmounting kills the kubelet while its pods end.
 func (k *kubeletKill) whileUnmounting() {
-	k.place(k.from, k.pod)
+	k.first = k.place(k.from, k.pod)
 	for v := range killedVolumes {
 		k.runs(k.pod(v))
 	}
@@ -214,7 +217,7 @@ func (k *kubeletKill) whileUnmounting() {
 // whileMounting kills the kubelet while its pods begin. They are deleted by force before it
 // is back, so that it never hears of them again.
 func (k *kubeletKill) whileMounting() {
-	k.kill(func() { k.place(k.from, k.pod) }, func() {
+	k.kill(func() { k.first = k.place(k.from, k.pod) }, func() {
 		for v := range killedVolumes {
 			k.must(k.forceDelete(k.ctx, k.pod(v)))
 		}
@@ -289,9 +292,7 @@ func (k *kubeletKill) files(handle string) volumeFiles {
 		if its, err := k.Handle(k.claimName(v)); err != nil || its != handle {
 			continue
 		}
-		pod, err := k.Client.CoreV1().Pods(k.Namespace).Get(k.ctx, k.pod(v), metav1.GetOptions{})
-		k.must(err)
-		return filesOf(k.Cluster, k.from, handle, claim.Spec.VolumeName, string(pod.UID))
+		return filesOf(k.Cluster, k.from, handle, claim.Spec.VolumeName, string(k.first[v]))
 	}
 	k.must(fmt.Errorf("volume %s is none of kill %d", handle, k.round))
 	return volumeFiles{}

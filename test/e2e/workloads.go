@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/moorage-dev/moorage/test/sandbox"
@@ -33,11 +34,12 @@ func (s *story) claim(name string) {
 // pod creates a pod with one claim.
 func (s *story) pod(name, claim string) { s.must(s.CreatePod(s.ctx, sandbox.Pod(name, claim))) }
 
-// podAt creates a pod with one claim that may go to one node only.
-func (s *story) podAt(node, name, claim string) {
+// podAt creates a pod with one claim that may go to one node only, and returns its UID.
+func (s *story) podAt(node, name, claim string) types.UID {
 	pod := sandbox.Pod(name, claim)
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 	s.must(s.CreatePod(s.ctx, pod))
+	return pod.UID
 }
 
 // forceDelete deletes a pod's object at once, whatever still runs.

@@ -83,11 +83,13 @@ func (e *Env) CreateClaim(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return nil
 }
 
-// CreatePod creates a pod in the scenario's namespace.
+// CreatePod creates a pod in the scenario's namespace, and fills in its UID.
 func (e *Env) CreatePod(ctx context.Context, pod *corev1.Pod) error {
-	if _, err := e.Client.CoreV1().Pods(e.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+	made, err := e.Client.CoreV1().Pods(e.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	if err != nil {
 		return fmt.Errorf("create pod %s: %w", pod.Name, err)
 	}
+	pod.UID = made.UID
 	return nil
 }
 
