@@ -104,7 +104,8 @@ const (
 	TicketSatisfied = "Satisfied"
 
 	// TicketYielding is a VolumeTicket's condition, there only while it is True: somebody who
-	// ranks before wants its volumes. It has the time that the message names to let go of them.
+	// ranks before has wanted its volumes. It has the time that the message names to let go of
+	// them. The condition stays until that time is over, also where nobody wants them any more.
 	TicketYielding = "Yielding"
 
 	// PolicyRefused is an AttachPolicy's condition, there only while it is True: the

@@ -43,19 +43,13 @@ func (r *rig) binds() *binds {
 	return b
 }
 
-// granted is a pod at n1 whose reservation is granted.
-func (r *rig) granted() *cycle {
+// grantedVersion is a pod at n1 whose reservation is granted, and that was seen at version 41.
+func (r *rig) grantedVersion() *cycle {
 	r.t.Helper()
 	pod := podWith("p", "data")
 	pod.ResourceVersion = "41"
 	r.known(pod)
-	c := r.reserve(pod, "n1").permit()
-	r.written(pod, "n1")
-	r.decide(pod, "True", "")
-	if status := c.verdict(); !status.IsSuccess() {
-		r.t.Fatal(status)
-	}
-	return c
+	return r.granted(pod, "n1")
 }
 
 // changes has the API server's pod be at another version, with these annotations.
@@ -71,7 +65,7 @@ func (r *rig) changes(pod *corev1.Pod, version string, annotations map[string]st
 func TestBindCarriesTheVersion(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	b := r.binds()
-	c := r.granted()
+	c := r.grantedVersion()
 	if status := r.RunBindPlugins(t.Context(), c.state, c.pod, "n1"); !status.IsSuccess() {
 		t.Fatal(status)
 	}
@@ -100,7 +94,7 @@ func TestBindAfterAChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, disk("data", ledger.AccessNode)...)
 			b := r.binds()
-			c := r.granted()
+			c := r.grantedVersion()
 			b.answer = func(binding corev1.Binding) error {
 				if binding.ResourceVersion != "42" {
 					return conflict

@@ -497,6 +497,18 @@ func (c *cycle) permit() *cycle {
 	return c
 }
 
+// granted brings a pod through Permit: its ticket is written, and the controller grants it.
+func (r *rig) granted(pod *corev1.Pod, node string) *cycle {
+	r.t.Helper()
+	c := r.reserve(pod, node).permit()
+	r.written(pod, node)
+	r.decide(pod, metav1.ConditionTrue, "")
+	if status := c.verdict(); !status.IsSuccess() {
+		r.t.Fatalf("pod %s is granted %s, and gets %v", pod.Name, node, status)
+	}
+	return c
+}
+
 // verdict waits for what becomes of the pod.
 func (c *cycle) verdict() *fwk.Status {
 	return c.rig.WaitOnPermit(c.rig.t.Context(), c.pod)

@@ -61,12 +61,7 @@ func TestTicketEndsBeforeThePodIsSeenBound(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	pod := podWith("p", "data")
 	r.known(pod)
-	c := r.reserve(pod, "n1").permit()
-	r.written(pod, "n1")
-	r.decide(pod, metav1.ConditionTrue, "")
-	if status := c.verdict(); !status.IsSuccess() {
-		t.Fatal(status)
-	}
+	c := r.granted(pod, "n1")
 	r.RunPostBindPlugins(t.Context(), c.state, pod, "n1")
 	r.apply(ledger.TicketGone{ID: ticketID(pod)})
 	eventually(t, "the end to be looked at", func() bool { return r.plugin.core.book.Pending() == 0 })

@@ -24,12 +24,7 @@ func waitingInPreBind(t *testing.T, timeout time.Duration) (*rig, *corev1.Pod, <
 	r := newRig(t, pending("data")...)
 	pod := podWith("p", "data")
 	r.known(pod)
-	c := r.reserve(pod, "n1").permit()
-	r.written(pod, "n1")
-	r.decide(pod, metav1.ConditionTrue, "")
-	if status := c.verdict(); !status.IsSuccess() {
-		t.Fatal(status)
-	}
+	c := r.granted(pod, "n1")
 	if status := r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1"); !status.IsSuccess() || c.state.GetParallelPreBindPlugins().Has(Name) {
 		t.Fatalf("PreBind is skipped, or runs beside VolumeBinding's: %v", status)
 	}
@@ -107,12 +102,7 @@ func TestPreBindWaitsForATicketThatYields(t *testing.T) {
 	backup.ID.Namespace = pod.Namespace
 	r.apply(backup)
 	r.known(pod)
-	c := r.reserve(pod, "n1").permit()
-	r.written(pod, "n1")
-	r.decide(pod, metav1.ConditionTrue, "")
-	if status := c.verdict(); !status.IsSuccess() {
-		t.Fatal(status)
-	}
+	c := r.granted(pod, "n1")
 	r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
 	policy.Version, policy.GrantTimeout = "2", time.Nanosecond
 	r.apply(policy)
@@ -150,12 +140,7 @@ func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
 				ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
 			pod := podWith("p", "data")
 			r.known(pod)
-			c := r.reserve(pod, "n1").permit()
-			r.written(pod, "n1")
-			r.decide(pod, metav1.ConditionTrue, "")
-			if status := c.verdict(); !status.IsSuccess() {
-				t.Fatal(status)
-			}
+			c := r.granted(pod, "n1")
 			r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
 			done := make(chan *fwk.Status, 1)
 			go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
@@ -177,12 +162,7 @@ func TestGrantedButNotBound(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	pod := podWith("p", "data")
 	r.known(pod)
-	c := r.reserve(pod, "n1").permit()
-	r.written(pod, "n1")
-	r.decide(pod, metav1.ConditionTrue, "")
-	if status := c.verdict(); !status.IsSuccess() {
-		t.Fatal(status)
-	}
+	c := r.granted(pod, "n1")
 	c.unreserve()
 	eventually(t, "the ticket to be withdrawn", func() bool { return slices.Equal(r.writes(), []string{"create n1", "delete n1"}) })
 	if got := r.queue.names(); len(got) != 0 {

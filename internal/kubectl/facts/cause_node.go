@@ -162,6 +162,11 @@ func ofStatefulSet(p *corev1.Pod) bool {
 // adviceOnGone is what to do about a Node that is gone, and at whose machine volumes may be.
 const adviceOnGone = "If its machine runs, restart its kubelet there: it makes the Node again. Otherwise see at its console, or in the cloud, that it is powered off, and then docs/operate/dead-nodes.md#a-node-that-was-deleted"
 
+// adviceOnGoneNode says so of a Node that is gone, and what to do.
+func adviceOnGoneNode(node string) string {
+	return fmt.Sprintf("The Node %s is gone from the API. %s", node, adviceOnGone)
+}
+
 // NodeGone says of a Node that does not exist which volumes may be at its machine, and what to do;
 // empty where there are none, or nodes may not be listed.
 func (w *World) NodeGone(name string) string {
@@ -196,7 +201,7 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 	case object == nil && w.unseen("nodes"):
 		return askFor("nodes")
 	case object == nil:
-		return fmt.Sprintf("The Node %s is gone from the API. %s", node, adviceOnGone)
+		return adviceOnGoneNode(node)
 	case w.isReady(ledger.NodeName(node)):
 		if outOfService(object) {
 			return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, then remove the taint: %s", node, untaint(node))

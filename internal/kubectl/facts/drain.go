@@ -259,7 +259,7 @@ func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
 			continue
 		}
 		for _, at := range v.Nodes {
-			if at.Node == node && at.State != stateReserved && at.State != stateAsked {
+			if at.Node == node && at.maybeThere() {
 				return true
 			}
 		}

@@ -65,8 +65,8 @@ func (w *World) isAt(id ledger.VolumeID, name ledger.NodeName) bool {
 	if p == nil {
 		return false
 	}
-	state := w.nodeVolume(v, p).State
-	return state != stateReserved && state != stateAsked
+	at := w.nodeVolume(v, p)
+	return at.maybeThere()
 }
 
 // Words say what it is, and what it proves.

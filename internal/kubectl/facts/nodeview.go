@@ -127,7 +127,7 @@ func (w *World) staying(node string, kept []Volume) int {
 	for _, v := range w.ListVolumes("") {
 		for _, at := range v.Places() {
 			isKept := slices.ContainsFunc(kept, func(k Volume) bool { return k.Key() == v.Key() })
-			if at.Node == node && !isKept && at.State != stateReserved && at.State != stateAsked && slices.ContainsFunc(at.Users, func(u User) bool { return u.State == "Bound" }) {
+			if at.Node == node && !isKept && at.maybeThere() && slices.ContainsFunc(at.Users, func(u User) bool { return u.State == "Bound" }) {
 				n++
 			}
 		}
@@ -140,9 +140,7 @@ func (w *World) staying(node string, kept []Volume) int {
 func (w *World) LeftBehind(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
-		if slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool {
-			return at.Node == node && at.State != stateReserved && at.State != stateAsked
-		}) {
+		if slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool { return at.Node == node && at.maybeThere() }) {
 			list = append(list, v)
 		}
 	}

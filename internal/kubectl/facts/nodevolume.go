@@ -26,6 +26,10 @@ const (
 	stateUnknown        = "Unknown"
 )
 
+// maybeThere says whether the volume is, or may be, at the node, beyond what somebody asks for
+// there.
+func (n *NodeVolume) maybeThere() bool { return n.State != stateReserved && n.State != stateAsked }
+
 func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
 	out := NodeVolume{Node: string(p.Node), Reported: p.Reported, InUse: p.InUse}
 	out.Users = w.users(p)

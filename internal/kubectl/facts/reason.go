@@ -181,7 +181,7 @@ func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
 	}
 	switch node := w.Node(p.Spec.NodeName); {
 	case node == nil && w.hasVolumesAt(p, ledger.NodeName(p.Spec.NodeName)):
-		return fmt.Sprintf("The Node %s is gone from the API. %s", p.Spec.NodeName, adviceOnGone)
+		return adviceOnGoneNode(p.Spec.NodeName)
 	case node == nil:
 		return fmt.Sprintf("There is no node %s, and nothing of the volume is there: Kubernetes' pod garbage collector deletes %s within a minute or two. If it stays, delete it", p.Spec.NodeName, requester(who))
 	case w.isReady(ledger.NodeName(p.Spec.NodeName)):

@@ -108,7 +108,7 @@ func (v *Volume) Key() string {
 func (v *Volume) Places() []NodeVolume {
 	var list []NodeVolume
 	for i := range v.Nodes {
-		if state := v.Nodes[i].State; state != stateReserved && state != stateAsked {
+		if v.Nodes[i].maybeThere() {
 			list = append(list, v.Nodes[i])
 		}
 	}
