@@ -124,17 +124,27 @@ func renewedAt(l *coordinationv1.Lease) time.Time {
 	return l.Spec.RenewTime.Time
 }
 
-// bearableLate is how far the clock of a Lease's holder may be behind the API server's
-// before its Lease is taken to be over: it is read once, and compared with another clock.
-const bearableLate = 30 * time.Second
+// How late a renewal of a component's Lease may be, beyond the Lease's time, before it is taken to
+// be over. It is read once, and compared with the API server's clock.
+const (
+	// lateByOneClock counts where the API server has noted when it took the renewal in: API
+	// servers of one cluster may differ a little, and it is noted to the second.
+	lateByOneClock = 5 * time.Second
+	// lateByTwoClocks counts where only the holder says when it renewed: its clock may be behind.
+	lateByTwoClocks = 30 * time.Second
+)
 
-// Lapsed says for how long a Lease has been over; zero while somebody leads.
+// Lapsed says for how long a component's Lease has been over; zero while somebody leads.
 func Lapsed(l *coordinationv1.Lease, now time.Time) time.Duration {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
 		return 1
 	}
-	late := now.Sub(l.Spec.RenewTime.Time) - time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second
-	if late <= bearableLate {
+	renewed, bearable := l.Spec.RenewTime.Time, lateByTwoClocks
+	if at, seen := RenewalSeen(l); seen {
+		renewed, bearable = at, lateByOneClock
+	}
+	late := now.Sub(renewed) - time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second
+	if late <= bearable {
 		return 0
 	}
 	return late

@@ -51,6 +51,34 @@ func TestKubeletLivesByItsLease(t *testing.T) {
 	}
 }
 
+// A component's Lease is over some seconds after its time by the API server's clock; by the
+// holder's, which may be behind, half a minute after.
+func TestLapsed(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		renewed, seen time.Duration // ago; seen 0: the API server has not noted it
+		want          time.Duration
+	}{
+		{"renewed just now", 0, 0, 0},
+		{"within its time", 39 * time.Second, 39 * time.Second, 0},
+		{"over, and noted to the second", 45 * time.Second, 45 * time.Second, 0},
+		{"over for longer", 46 * time.Second, 46 * time.Second, 6 * time.Second},
+		{"its clock is behind", time.Hour, time.Second, 0},
+		{"its clock is ahead", -time.Hour, 46 * time.Second, 6 * time.Second},
+		{"nobody has noted it", 46 * time.Second, 0, 0},
+		{"nor for long", 71 * time.Second, 0, 31 * time.Second},
+	} {
+		seen := time.Time{}
+		if c.seen > 0 {
+			seen = noon().Add(-c.seen)
+		}
+		l := leaseOf("moorage-controller", noon().Add(-c.renewed), seen)
+		if got := Lapsed(&l, noon()); got != c.want {
+			t.Errorf("%s: over for %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // What Leases tell stays the same while the same live, and changes when one stops.
 func TestLeasesTellWhoLives(t *testing.T) {
 	at := func(ago time.Duration) Leases {
