@@ -98,7 +98,7 @@ func TestYieldingIsWritten(t *testing.T) {
 	}
 	asking := flow.Task{Commit: flow.Request{Do: flow.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted, Verdict: outranked, YieldingSince: now.Unix(), Notice: 30 * time.Second}}
 	said := write(asking)
-	if want := "let go by " + now.Add(30*time.Second).UTC().Format(time.RFC3339) + ": volume a goes to n2, which comes before"; said == nil || said.Message != want || said.Reason != string(arbiter.Outranked) {
+	if want := "let go by " + now.Add(30*time.Second).UTC().Format(time.RFC3339) + ": volume a goes to n2 first"; said == nil || said.Message != want || said.Reason != string(arbiter.Outranked) {
 		t.Fatalf("it says %+v, want %q", said, want)
 	}
 	if !meta.IsStatusConditionTrue(w.object.Status.Conditions, v1alpha1.TicketGranted) || !meta.IsStatusConditionTrue(w.object.Status.Conditions, v1alpha1.TicketSatisfied) {
@@ -134,14 +134,14 @@ func TestYieldingSaysWhatIsSo(t *testing.T) {
 	notice := 20 * time.Second
 	hold := ledger.HoldSeen{Volume: ledger.VolumeID{Driver: driver, Handle: "a"}, Hold: ledger.Hold{
 		Version: "1", Node: "n1", Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}},
-		Next: ledger.Promise{Node: "n3", To: ledger.Requester{Namespace: "s", Name: "two", UID: "uid-two"}},
+		Next: ledger.Promise{Node: "n2", To: ledger.Requester{Namespace: "s", Name: "two", UID: "uid-two"}},
 	}}
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		want  string
 	}{
-		"somebody else, and less time": {[]ledger.Event{pod("two", "n3", "a"), ledger.Policy{Name: "p", Version: "1", Driver: driver, YieldNotice: &notice}},
-			"let go by " + now.Add(notice).UTC().Format(time.RFC3339) + ": volume a goes to n3 for pod s/two, which comes before"},
+		"somebody else, and less time": {[]ledger.Event{pod("two", "n2", "a"), ledger.Policy{Name: "p", Version: "1", Driver: driver, YieldNotice: &notice}},
+			"let go by " + now.Add(notice).UTC().Format(time.RFC3339) + ": volume a goes to n2 for pod s/two first"},
 		"nobody": {[]ledger.Event{ledger.HoldSeen{Volume: hold.Volume, Hold: ledger.Hold{Version: "2", Node: "n1"}}}, "as it was"},
 	} {
 		object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}

@@ -192,17 +192,17 @@ func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 // seen the CSINode first.
 func TestNodeThatIsNotSeenYet(t *testing.T) {
 	for _, there := range []bool{true, false} {
-		asks := ticket("p", "n2", ledger.TypePod, "a")
-		w := &writer{unseen: map[string]bool{"n2": there}, ledger: facts(
-			ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}}, pod("p", "", "a"), asks)}
+		asks := ticket("p", "n9", ledger.TypePod, "a")
+		w := &writer{unseen: map[string]bool{"n9": there}, ledger: facts(
+			ledger.NodeDrivers{Node: "n9", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}}, pod("p", "", "a"), asks)}
 		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.grantAt(t.Context(), "n2"); errors.Is(err, execute.ErrStale) != there {
+		if _, err := c.grantAt(t.Context(), "n9"); errors.Is(err, execute.ErrStale) != there {
 			t.Fatalf("there: %t: %v", there, err)
 		}
-		if _, err := c.grantAt(t.Context(), "n2"); err != nil {
+		if _, err := c.grantAt(t.Context(), "n9"); err != nil {
 			t.Fatal(err)
 		}
 		want := map[bool]ledger.TicketPhase{true: ledger.TicketGranted, false: ledger.TicketRefused}[there]

@@ -69,6 +69,7 @@ func TestUnplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGate(t, true)
+			g.apply(ledger.NodeState{Name: "worker-2", UID: "worker-2", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
 			if test.event != nil {
 				g.apply(test.event)
 			}

@@ -66,10 +66,13 @@ func TestUntilForced(t *testing.T) {
 }
 
 // What does not count any more: a pod that has finished, a ticket that is refused or
-// gone, and in a dry run what it takes away. Who is leaving still uses the volume.
+// gone, and in a dry run what it takes away. Who is leaving still uses the volume; a pod at a
+// Node that does not exist may.
 func TestStandings(t *testing.T) {
 	l := ledger.New()
 	see := func(e ledger.Event) { l.Apply(auditTime, e) }
+	see(ledger.NodeState{Name: "n", UID: "n", Version: "1"})
+	see(ledger.Pod{UID: "nowhere", Version: "1", Namespace: "s", Node: "never", Phase: ledger.PodLive})
 	see(ledger.Pod{UID: "live", Version: "1", Namespace: "s", Node: "n", Phase: ledger.PodLive})
 	see(ledger.Pod{UID: "finished", Version: "1", Namespace: "s", Node: "n", Phase: ledger.PodFinished})
 	see(ledger.Pod{UID: "leaving", Version: "1", Namespace: "s", Node: "n", Phase: ledger.PodTerminating})
@@ -80,7 +83,7 @@ func TestStandings(t *testing.T) {
 	see(ledger.Ticket{ID: id("ghost"), UID: "ghost", Version: "1", Type: ledger.TypePod, Pod: "pod-ghost", Node: "n"})
 	see(ledger.TicketGone{ID: id("ghost")})
 	s := l.Snapshot()
-	for name, want := range map[string]standing{"live": living, "finished": gone, "leaving": leaving, "nobody": gone} {
+	for name, want := range map[string]standing{"live": living, "finished": gone, "leaving": leaving, "nowhere": leaving, "nobody": gone} {
 		if got := standingOf(s, ledger.User{Pod: name}); got != want {
 			t.Errorf("pod %s: %d, want %d", name, got, want)
 		}

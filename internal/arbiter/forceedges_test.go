@@ -288,8 +288,8 @@ func TestAccessOfANeed(t *testing.T) {
 // an outage only while it is there.
 func TestNodesComeAndGo(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
-	more := plannerOf(t, Arbiter{}, "", ledger.Hold{}, nodeAs("third"))
-	if !Eased(p.snapshot, more.snapshot, Request{}, "third") || !Eased(more.snapshot, p.snapshot, Request{}, "third") || Eased(p.snapshot, p.snapshot, Request{}, "third") {
+	more := plannerOf(t, Arbiter{}, "", ledger.Hold{}, nodeAs("fourth"))
+	if !Eased(p.snapshot, more.snapshot, Request{}, "fourth") || !Eased(more.snapshot, p.snapshot, Request{}, "fourth") || Eased(p.snapshot, p.snapshot, Request{}, "fourth") {
 		t.Error("a node that comes or goes eases nothing, or nothing does")
 	}
 	for name, test := range map[string]struct {

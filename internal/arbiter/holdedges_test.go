@@ -40,7 +40,7 @@ func madeAt(n ledger.NodeName, changes ...func(*ledger.Attachment)) ledger.Event
 
 // nodeAs is a node as it is written next: Ready, managed and reporting.
 func nodeAs(name ledger.NodeName, changes ...func(*ledger.NodeState)) ledger.Event {
-	uid := map[ledger.NodeName]string{"well": "w", "dead": "x"}[name]
+	uid := map[ledger.NodeName]string{"well": "w", "dead": "x", "third": "z"}[name]
 	n := ledger.NodeState{Name: name, UID: uid, Version: "5", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
 	for _, change := range changes {
 		n.Version = "6"
@@ -77,6 +77,7 @@ func plannerOf(t *testing.T, a Arbiter, heldAt ledger.NodeName, written ledger.H
 		written.State = ledger.HoldHeld
 	}
 	s, _, _ := concerned(t, "", heldAt, written, func(l *ledger.Ledger) {
+		l.Apply(auditTime, nodeAs("third"))
 		for _, e := range facts {
 			l.Apply(auditTime, e)
 		}

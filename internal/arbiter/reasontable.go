@@ -103,7 +103,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("the PersistentVolume of %s is being deleted", r.volume())
 	}},
 	{Outranked, denies, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
-		return fmt.Sprintf("%s goes to %s%s, which comes before", r.volume(), r.Node, r.forWhom())
+		return fmt.Sprintf("%s goes to %s%s first", r.volume(), r.Node, r.forWhom())
 	}},
 	{NodeExcluded, denies, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
 		return fmt.Sprintf("can't use %s: the node affinity of its PersistentVolume excludes the node", r.volume())

@@ -3,6 +3,8 @@
 package arbiter
 
 import (
+	"slices"
+
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -12,7 +14,7 @@ type standing uint8
 const (
 	gone     standing = iota // not there any more, or taken away by a dry run
 	asking                   // a ticket that isn't granted
-	leaving                  // a pod that is terminating: it still uses, but claims nothing
+	leaving                  // a pod that is terminating, or runs nowhere: it may still use, but claims nothing
 	orphaned                 // the ghost of a ticket that was never granted: others keep away, and it gets nothing
 	living                   // a pod that runs or will, a granted ticket or its ghost
 )
@@ -48,10 +50,26 @@ func standingOfPod(s ledger.Snapshot, uid string) standing {
 	switch {
 	case p == nil || p.Phase == ledger.PodFinished:
 		return gone
-	case p.Phase == ledger.PodTerminating:
+	case p.Phase == ledger.PodTerminating, runsNowhere(s, p):
 		return leaving
 	}
 	return living
+}
+
+// runsNowhere says whether a pod is bound to a Node that does not exist, where no volume is, or
+// may be. Kubernetes' pod garbage collector deletes such a pod.
+func runsNowhere(s ledger.Snapshot, p *ledger.Pod) bool {
+	if p.Node == "" {
+		return false
+	}
+	n := s.Node(p.Node)
+	if n == nil || n.Exists {
+		return n == nil
+	}
+	return !slices.ContainsFunc(n.At(), func(v ledger.VolumeID) bool {
+		at := s.Volume(v).NodeVolume(p.Node)
+		return at.OccupiesSlot() || at.Held
+	})
 }
 
 // requestOf makes the request behind a user, for its rank and its name: without what it

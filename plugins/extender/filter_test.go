@@ -287,6 +287,7 @@ func TestAskedAboutAPartOfTheCluster(t *testing.T) {
 		for _, name := range append(names, holder) {
 			r.Put("csinodes", csiNode(name, 2))
 		}
+		r.Put("nodes", node(holder))
 		for _, p := range []*corev1.Pod{pod, lost, boundTo(podWith("user", "data"), holder)} {
 			r.Put("pods", p)
 		}

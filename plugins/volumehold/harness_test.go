@@ -398,8 +398,9 @@ func newRigOf(t testing.TB, other *beside, pods []*corev1.Pod, events ...ledger.
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	for _, node := range nodes {
-		r.apply(slotsAt(node.Name, 2))
+		r.apply(readyNode(node.Name), slotsAt(node.Name, 2))
 	}
+	r.apply(readyNode("n9")) // which the cycle's view of the cluster does not have
 	r.apply(events...)
 	return r
 }

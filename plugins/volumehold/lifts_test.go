@@ -50,10 +50,10 @@ func lifts() []lift {
 		{arbiter.NoFreeSlot, all(disk("data", rwo), full), one(detached("b", "n2"))},
 		{arbiter.NodeExhausted, all(disk("data", rwo), disk("a", ledger.AccessMany), only, one(exhausted("n1"))), one(slotsAt("n1", 3))},
 		{arbiter.AccessModesConflict, disk("data", ledger.AccessConflict), one(pv(func(v *ledger.PersistentVolume) { v.Version = "2" }), claim(func(c *ledger.Claim) { c.Version = "2" }))},
-		{arbiter.NodeExcluded, all(disk("data", rwo), one(readyNode("n1"), readyNode("n2"), readyNode("n3"), pv(func(v *ledger.PersistentVolume) {
+		{arbiter.NodeExcluded, all(disk("data", rwo), one(pv(func(v *ledger.PersistentVolume) {
 			v.Version, v.Affinity = "2", ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})
 		}))), one(ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Labels: map[string]string{"zone": "a"}})},
-		{arbiter.NodeFenced, all(disk("data", rwo), one(readyNode("n1"), readyNode("n2"), readyNode("n3"), cut("n1", "2", driver), cut("n2", "2", driver), cut("n3", "2", driver),
+		{arbiter.NodeFenced, all(disk("data", rwo), one(cut("n1", "2", driver), cut("n2", "2", driver), cut("n3", "2", driver),
 			ledger.Policy{Name: "p", Version: "1", Driver: driver, NetworkFence: ledger.NetworkFence{Class: "c"}})), one(cut("n2", "3"))},
 		{arbiter.ClaimMissing, nil, disk("data", rwo)},
 		{arbiter.ClaimLost, one(claim(func(c *ledger.Claim) { c.Bound, c.Lost = false, true })), disk("data", rwo)},
@@ -202,7 +202,7 @@ func TestPodIsWokenWhenATicketIsToldToWait(t *testing.T) {
 		Volumes: []ledger.TicketVolume{{Claim: "w"}}}
 	asks := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "n2",
 		Volumes: []ledger.TicketVolume{{Claim: "v"}, {Claim: "w"}}}
-	r := newStillRig(t, all(disk("v", ledger.AccessNode), disk("w", ledger.AccessNode), one(readyNode("n1"), readyNode("n2"), readyNode("n3"), first, asks))...)
+	r := newStillRig(t, all(disk("v", ledger.AccessNode), disk("w", ledger.AccessNode), one(first, asks))...)
 	close(r.synced)
 	pod := podWith("p", "v")
 	r.known(pod)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sample makes the few facts that tests of tickets are about: a node of two
-// slots, and three disks with their claims.
+// slots, another one, and three disks with their claims.
 package sample
 
 import (
@@ -16,11 +16,12 @@ const Driver = "d"
 // Now is when all of it is so.
 var Now = time.Unix(1000, 0)
 
-// Ledger is a ledger with a Ready node of two slots and disks a, b and c.
+// Ledger is a ledger with Ready nodes n1, of two slots, and n2, and disks a, b and c.
 func Ledger(events ...ledger.Event) *ledger.Ledger {
 	l := ledger.New()
 	all := []ledger.Event{
 		ledger.NodeState{Name: "n1", UID: "n", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
+		ledger.NodeState{Name: "n2", UID: "n2", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
 		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: Driver, Limit: 2}}},
 	}
 	for _, h := range []string{"a", "b", "c"} {

@@ -38,8 +38,14 @@ type Row struct {
 	Message string
 }
 
-// Nodes are the CSINodes of n1, n2 and n3, with two slots of driver each.
-func Nodes() []ledger.Event { return only(slots("n1", 2), slots("n2", 2), slots("n3", 2)) }
+// Nodes are n1, n2 and n3, with two slots of driver each.
+func Nodes() []ledger.Event {
+	var list []ledger.Event
+	for _, name := range []ledger.NodeName{"n1", "n2", "n3"} {
+		list = append(list, ledger.NodeState{Name: name, UID: string(name), Ready: ledger.ReadyTrue, Managed: true, Reporting: true}, slots(name, 2))
+	}
+	return list
+}
 
 // Table returns all rows.
 func Table() []Row { return slices.Concat(held(), onePod(), limits(), claims()) }

@@ -5,7 +5,6 @@ package facts
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -169,8 +168,7 @@ func (w *World) nobodyGrants() *Cause {
 }
 
 // adviceOnHolder is what to do about who holds a volume: whoever is at a node that is not ready
-// does not end there by being deleted, a pod that names a node which does not exist runs nowhere,
-// and a ticket has a time of its own.
+// does not end there by being deleted, and a ticket has a time of its own.
 func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
 	if who.Ticket {
 		return fmt.Sprintf("See when that ticket ends, and wait for it: kubectl moorage ticket explain %s -n %s. Where its work is not wanted any more, end it: kubectl moorage ticket end %s -n %s", who.Name, who.Namespace, who.Name, who.Namespace)
@@ -180,21 +178,12 @@ func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
 		return do
 	}
 	switch node := w.Node(p.Spec.NodeName); {
-	case node == nil && w.hasVolumesAt(p, ledger.NodeName(p.Spec.NodeName)):
-		return adviceOnGoneNode(p.Spec.NodeName)
 	case node == nil:
-		return fmt.Sprintf("There is no node %s, and nothing of the volume is there: Kubernetes' pod garbage collector deletes %s within a minute or two. If it stays, delete it", p.Spec.NodeName, requester(who))
+		return adviceOnGoneNode(p.Spec.NodeName)
 	case w.isReady(ledger.NodeName(p.Spec.NodeName)):
 		return do
 	}
 	return fmt.Sprintf("%s, where %s is, is not ready: a pod that is deleted does not end there. See what helps: kubectl moorage explain node %s", p.Spec.NodeName, requester(who), p.Spec.NodeName)
-}
-
-// hasVolumesAt says whether a volume of a pod is, or may be, at a node.
-func (w *World) hasVolumesAt(p *corev1.Pod, node ledger.NodeName) bool {
-	return slices.ContainsFunc(arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs, func(need arbiter.Need) bool {
-		return w.Snapshot.Volume(need.Volume) != nil && w.isAt(need.Volume, node)
-	})
 }
 
 // describing names the claim in what to do about it.
