@@ -211,6 +211,9 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	if early := append(tooEarly(s, r, a.refuses), a.forPodsOnly(s, t)...); len(early) > 0 {
 		return decision{verdict: refuse(early)}
 	}
+	if before := q.outranked(t, r); len(before) > 0 {
+		return decision{verdict: refuse(before)} // Keeps would take the grant back at once
+	}
 	verdict, steps := q.holds(r, t)
 	d := decision{verdict: verdict, steps: steps, gets: verdict.Allowed()}
 	if d.gets && gaveWay(t) && len(r.Needs) > 0 {
@@ -219,6 +222,25 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 		d.verdict, d.steps = refuse([]Reason{{Code: NotGranted, Volume: r.Needs[0].Volume, Claim: r.Needs[0].Name}}), nil
 	}
 	return d
+}
+
+// outranked says to whom a ticket that yields would lose a volume as soon as it is granted: the
+// volume is at its node for others, who have the time of their notice, and then goes elsewhere.
+func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
+	if !t.Type.Yields() {
+		return nil
+	}
+	for _, need := range r.Needs {
+		v := q.snapshot.Volume(need.Volume)
+		if v == nil || v.Hold == nil {
+			continue
+		}
+		p := q.arbiter.planner(q.snapshot, v, q.now)
+		if at, who := p.firstOutranker(ledger.User{Ticket: t.ID}, t.Node); at != "" && p.required {
+			return []Reason{{Code: Outranked, Volume: v.ID, Claim: need.Name, Node: at, Who: who}}
+		}
+	}
+	return nil
 }
 
 // holds makes the holds that are written before a grant, unless one of the volumes is
