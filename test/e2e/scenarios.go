@@ -27,6 +27,7 @@ func Scenarios() []sandbox.Scenario {
 		volumeKinds(),
 		kubectlMoorage(),
 		tickets(),
+		yieldBeforeBind(),
 		volumeWait(),
 		podGroups(),
 		kubeletRestart(),

@@ -189,6 +189,20 @@ func asking() []guard {
 			}},
 			Expect: []string{"kept for the pod that comes back"},
 		},
+		{
+			Scenario: "yield-before-bind",
+			Rule:     "decision 65: a question stands until its time is over, and whoever asked waits for that",
+			Edits: []edit{{
+				File: "plugins/volumehold/prebind.go",
+				Old:  "limit := p.terms(pod).limit + reservation.NoticeFor(s, arbiter.PodRequest(s, &fact), r.Ticket.Node)",
+				New:  "limit := p.terms(pod).limit + 0*reservation.NoticeFor(s, arbiter.PodRequest(s, &fact), r.Ticket.Node)",
+			}, {
+				File: "internal/flow/decide.go",
+				Old:  "t.YieldingSince != 0 && !arbiter.Asked(s, t, now)",
+				New:  "t.YieldingSince != 0",
+			}},
+			Expect: []string{"db runs"},
+		},
 	}
 }
 
