@@ -16,8 +16,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
 
-// maxCalls is how many volumes are unstaged at a time: one that hangs delays no other.
-const maxCalls = 8
+// How many calls to unstage volumes are under way at a time, and how many may be unanswered.
+const (
+	// maxCalls is for each driver: one that hangs delays no volume of another driver.
+	maxCalls = 8
+	// maxAgain is how many of a driver's may be for volumes that have an unanswered call: the
+	// others are for volumes that nobody knows to hang.
+	maxAgain = maxCalls / 2
+	// maxUnanswered is for how many volumes of the node calls may be unanswered. Each has to be
+	// told of in the status until it is answered, and some room is left there for the answers.
+	maxUnanswered = v1alpha1.MaxUnstaged * 3 / 4
+)
 
 // orders is what this process knows of orders to unstage volumes, and of what came of them.
 // It is safe for parallel use.
@@ -35,7 +44,7 @@ type orders struct {
 	// number that was found there first: nobody here knows for how long it had been there.
 	object string
 	before int64
-	first  map[int64]firstRead
+	first  map[int64]*firstRead
 	known  map[volumeKey]*answer
 }
 
@@ -45,6 +54,7 @@ type orders struct {
 type firstRead struct {
 	at     time.Time
 	unread map[string]bool // by path
+	waits  bool            // other volumes of the driver were unstaged when it could have begun
 }
 
 type volumeKey struct{ driver, handle string }
@@ -55,12 +65,12 @@ type answer struct {
 	// open: a call was made, by this process or one before, that the driver has not yet
 	// answered with success.
 	open bool
-	// running: this process is about to call, or calls.
-	running bool
+	// running: this process is about to call, or calls; again: though an earlier call is open.
+	running, again bool
 }
 
 func newOrders(repair bool, c clock.PassiveClock) *orders {
-	return &orders{repair: repair, clock: c, first: map[int64]firstRead{}, known: map[volumeKey]*answer{}}
+	return &orders{repair: repair, clock: c, first: map[int64]*firstRead{}, known: map[volumeKey]*answer{}}
 }
 
 func keyOf(o *v1alpha1.NodeUnstage) volumeKey { return volumeKey{o.Driver, o.Handle} }
@@ -91,7 +101,7 @@ func (o *orders) noted(object *v1alpha1.NodeVolumes) {
 // note is noted. The caller has the lock.
 func (o *orders) note(object *v1alpha1.NodeVolumes) {
 	if uid := string(object.UID); uid != o.object {
-		o.object, o.before, o.first = uid, 0, map[int64]firstRead{}
+		o.object, o.before, o.first = uid, 0, map[int64]*firstRead{}
 		for i := range object.Spec.Unstage {
 			o.before = max(o.before, object.Spec.Unstage[i].Number)
 		}
@@ -101,10 +111,10 @@ func (o *orders) note(object *v1alpha1.NodeVolumes) {
 		number := object.Spec.Unstage[i].Number
 		stands[number] = true
 		if _, read := o.first[number]; !read {
-			o.first[number] = firstRead{now, unreadRecords(object)}
+			o.first[number] = &firstRead{at: now, unread: unreadRecords(object)}
 		}
 	}
-	maps.DeleteFunc(o.first, func(number int64, _ firstRead) bool { return !stands[number] })
+	maps.DeleteFunc(o.first, func(number int64, _ *firstRead) bool { return !stands[number] })
 }
 
 // begin answers the orders of an object that can't be carried out, and returns those of which
@@ -112,12 +122,6 @@ func (o *orders) note(object *v1alpha1.NodeVolumes) {
 func (o *orders) begin(object *v1alpha1.NodeVolumes, s sight) []v1alpha1.NodeUnstage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	running := 0
-	for _, a := range o.known {
-		if a.running {
-			running++
-		}
-	}
 	var begun []v1alpha1.NodeUnstage
 	for i := range object.Spec.Unstage {
 		order := object.Spec.Unstage[i]
@@ -129,18 +133,42 @@ func (o *orders) begin(object *v1alpha1.NodeVolumes, s sight) []v1alpha1.NodeUns
 			o.say(&order, v1alpha1.UnstageRefused, why)
 			continue
 		}
-		if running == maxCalls {
+		again := a != nil && a.open
+		unanswered, running, repeated := o.calling(order.Driver)
+		switch {
+		case !again && unanswered >= maxUnanswered:
+			o.say(&order, v1alpha1.UnstageRefused, fmt.Sprintf("%d volumes of the node have calls that their drivers have not answered with success: see their logs", unanswered))
+			continue
+		case running >= maxCalls, again && repeated >= maxAgain:
+			o.first[order.Number].waits = true
 			continue // it has its turn, or is over by then
 		}
-		running++
 		if a == nil {
 			a = &answer{}
 			o.known[keyOf(&order)] = a
 		}
-		a.running = true
+		a.running, a.again = true, again
 		begun = append(begun, order)
 	}
 	return begun
+}
+
+// calling counts the volumes of the node whose calls are not answered, or are under way; of a
+// driver those of which one is under way; and of these those that had an open call before. The
+// caller has the lock.
+func (o *orders) calling(driver string) (unanswered, running, again int) {
+	for key, a := range o.known {
+		if a.open || a.running {
+			unanswered++
+		}
+		if a.running && key.driver == driver {
+			running++
+			if a.again {
+				again++
+			}
+		}
+	}
+	return unanswered, running, again
 }
 
 // refuses says why an order is not carried out, as far as a look shows; empty: it is. The
@@ -158,6 +186,9 @@ func (o *orders) refuses(order *v1alpha1.NodeUnstage, s sight) string {
 	case s.machine.KubeletStarted.IsZero() || !order.KubeletStarted.Time.Equal(started):
 		return "the order is of another start of the kubelet"
 	case o.clock.Since(first.at) >= time.Duration(order.Seconds)*time.Second:
+		if first.waits {
+			return fmt.Sprintf("it was not begun within %d s, as other volumes of driver %s are being unstaged", order.Seconds, order.Driver)
+		}
 		return fmt.Sprintf("it was not begun within %d s", order.Seconds)
 	}
 	return forbids(s, order.Driver, order.Handle, first.unread)

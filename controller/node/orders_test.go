@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/nodevolumes"
+)
+
+// ordering is what a process knows of orders, at a node where nothing is staged any more, so
+// that each order may be carried out.
+type ordering struct {
+	*orders
+	clock  *testclock.FakeClock
+	sight  sight
+	object *v1alpha1.NodeVolumes
+}
+
+func newOrdering() *ordering {
+	c := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
+	x := &ordering{orders: newOrders(true, c), clock: c, object: &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{UID: "object"}}}
+	x.sight.machine = nodevolumes.Machine{BootID: "boot", KubeletStarted: time.Unix(1_699_000_000, 0)}
+	x.read(x.object, "boot")
+	return x
+}
+
+// order gives an order for each volume and returns those that are begun.
+func (x *ordering) order(volumes ...volumeKey) (begun []v1alpha1.NodeUnstage) {
+	for _, v := range volumes {
+		x.object.Spec.Unstage = append(x.object.Spec.Unstage, v1alpha1.NodeUnstage{
+			Driver: v.driver, Handle: v.handle, Number: int64(len(x.object.Spec.Unstage) + 1),
+			BootID: "boot", KubeletStarted: metav1.NewTime(x.sight.machine.KubeletStarted), Seconds: 30,
+		})
+	}
+	return x.again()
+}
+
+// again looks at the orders that there are.
+func (x *ordering) again() []v1alpha1.NodeUnstage {
+	x.noted(x.object)
+	return x.begin(x.object, x.sight)
+}
+
+// fail has the driver answer with an error.
+func (x *ordering) fail(begun []v1alpha1.NodeUnstage) {
+	x.written(begun)
+	for i := range begun {
+		x.calls(&begun[i])
+		x.ended(&begun[i], v1alpha1.UnstageFailed, "the storage does not answer")
+	}
+}
+
+// said returns what is said of a volume.
+func (x *ordering) of(v volumeKey) (v1alpha1.NodeUnstaged, bool) {
+	for _, a := range x.said(nil) {
+		if a.Driver == v.driver && a.Handle == v.handle {
+			return a, true
+		}
+	}
+	return v1alpha1.NodeUnstaged{}, false
+}
+
+func volumes(driver string, count int) (list []volumeKey) {
+	for i := range count {
+		list = append(list, volumeKey{driver, fmt.Sprintf("vol-%03d", i)})
+	}
+	return list
+}
+
+// Each call that is not answered is told of until it is: no call begins for which there would
+// be no room.
+func TestUnansweredCallsAreAllTold(t *testing.T) {
+	x := newOrdering()
+	list := volumes(testDriver, 2*v1alpha1.MaxUnstaged)
+	called := map[string]bool{}
+	for begun := x.order(list...); len(begun) > 0; begun = x.again() {
+		for _, order := range begun {
+			called[order.Handle] = true
+		}
+		x.fail(begun)
+	}
+	if len(called) != maxUnanswered {
+		t.Errorf("the driver was called for %d volumes", len(called))
+	}
+	for _, v := range list {
+		if said, _ := x.of(v); called[v.handle] != said.Unanswered {
+			t.Errorf("volume %s was called for: %t; it is told: %+v", v.handle, called[v.handle], said)
+		}
+	}
+	// What hangs may be called again, and ends.
+	x.object.Spec.Unstage = nil
+	x.noted(x.object)
+	order := v1alpha1.NodeUnstage{Driver: testDriver, Handle: list[0].handle, Number: 1000, BootID: "boot", KubeletStarted: metav1.NewTime(x.sight.machine.KubeletStarted), Seconds: 30}
+	next := v1alpha1.NodeUnstage{Driver: testDriver, Handle: list[len(list)-1].handle, Number: 1001, BootID: "boot", KubeletStarted: order.KubeletStarted, Seconds: 30}
+	x.object.Spec.Unstage = []v1alpha1.NodeUnstage{next, order}
+	if begun := x.again(); len(begun) != 1 || begun[0].Handle != order.Handle {
+		t.Fatalf("of one that hangs and a new one, %+v are begun", begun)
+	}
+	if said, _ := x.of(list[len(list)-1]); said.Result != v1alpha1.UnstageRefused || !strings.Contains(said.Message, "48 volumes of the node have calls that their drivers have not answered") {
+		t.Errorf("the new one is told %+v", said)
+	}
+	x.written([]v1alpha1.NodeUnstage{order})
+	x.calls(&order)
+	x.ended(&order, v1alpha1.UnstageDone, "")
+	next.Number = 1002
+	x.object.Spec.Unstage = []v1alpha1.NodeUnstage{next}
+	if begun := x.again(); len(begun) != 1 {
+		t.Errorf("one call is answered, and no new one begins: %+v", begun)
+	}
+}
+
+// A driver that hangs takes the turns of its own volumes only, and the volumes that are known
+// to hang take no more than half of them.
+func TestTurnsOfDrivers(t *testing.T) {
+	x := newOrdering()
+	hang := volumes("hangs.example.com", 20)
+	begun := x.order(hang...)
+	if len(begun) != maxCalls {
+		t.Fatalf("%d calls are under way", len(begun))
+	}
+	well := volumeKey{testDriver, "vol-1"}
+	if begun := x.order(well); len(begun) != 1 || keyOf(&begun[0]) != well {
+		t.Errorf("beside a driver that hangs %+v are begun", begun)
+	}
+	x.fail(begun)
+	x.object.Spec.Unstage = nil
+	x.noted(x.object)
+	for i, v := range hang {
+		x.object.Spec.Unstage = append(x.object.Spec.Unstage, v1alpha1.NodeUnstage{
+			Driver: v.driver, Handle: v.handle, Number: int64(100 + i), BootID: "boot", KubeletStarted: metav1.NewTime(x.sight.machine.KubeletStarted), Seconds: 30})
+	}
+	again := 0
+	for _, order := range x.again() {
+		if order.Handle < hang[maxCalls].handle {
+			again++
+		}
+	}
+	if again != maxAgain {
+		t.Errorf("of the volumes that are known to hang %d are called again beside new ones", again)
+	}
+	x.clock.Step(31 * time.Second)
+	x.again()
+	if said, _ := x.of(hang[19]); said.Result != v1alpha1.UnstageRefused || !strings.Contains(said.Message, "other volumes of driver hangs.example.com are being unstaged") {
+		t.Errorf("one that had no turn is told %+v", said)
+	}
+}
