@@ -64,9 +64,19 @@ type unreadKey struct{ persistentVolume, pod string }
 
 func (u *Unread) key() unreadKey { return unreadKey{u.PersistentVolume, u.Pod} }
 
-// is says whether a record is of a volume, by the digest of its handle.
-func (u *Unread) is(v VolumeID) bool {
-	return u.Digest != "" && u.Driver == v.Driver && u.Digest == HandleDigest(v.Handle)
+// digested says whether a record that could not be read, and of which counts is true, is of a
+// volume by the digest of its handle. That is worked out once, however many records there are.
+func (w *NodeWord) digested(v VolumeID, counts func(*Unread) bool) bool {
+	digest := ""
+	return slices.ContainsFunc(w.Unread, func(u Unread) bool {
+		if u.Digest == "" || u.Driver != v.Driver || !counts(&u) {
+			return false
+		}
+		if digest == "" {
+			digest = HandleDigest(v.Handle)
+		}
+		return u.Digest == digest
+	})
 }
 
 // HandleDigest is what kubelets since 1.24 call the folder in which they stage a volume with a
@@ -84,8 +94,9 @@ func (w *NodeWord) Forgot(v VolumeID) bool {
 	if _, forgot := slices.BinarySearchFunc(w.Forgotten, v, VolumeID.Compare); forgot {
 		return true
 	}
-	return slices.ContainsFunc(w.Unread, func(u Unread) bool {
-		return u.There && u.Forgotten && (u.is(v) || u.Digest == "" && slices.Contains(w.unreadOf[u.key()], v))
+	forgotten := func(u *Unread) bool { return u.There && u.Forgotten }
+	return w.digested(v, forgotten) || slices.ContainsFunc(w.Unread, func(u Unread) bool {
+		return forgotten(&u) && u.Digest == "" && slices.Contains(w.unreadOf[u.key()], v)
 	})
 }
 
@@ -109,7 +120,7 @@ func (w *NodeWord) has(v VolumeID) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(w.Unread, func(u Unread) bool { return u.There && u.is(v) })
+	return w.digested(v, func(u *Unread) bool { return u.There })
 }
 
 // doubtsOf says whether the word can't say whether a volume is there, since a record that
@@ -121,13 +132,13 @@ func (w *NodeWord) doubtsOf(v VolumeID) bool {
 	if _, doubts := slices.BinarySearchFunc(w.doubts, v, VolumeID.Compare); doubts {
 		return true
 	}
-	return slices.ContainsFunc(w.Unread, func(u Unread) bool { return !u.There && u.is(v) })
+	return w.digested(v, func(u *Unread) bool { return !u.There })
 }
 
 // Answers says whether the node's word is about the Node and the boot that there are now:
 // what it names is there, and it can be asked.
 func (n *Node) Answers() bool {
-	return n != nil && n.Exists && n.Word != nil && n.Word.NodeUID == n.UID && n.Word.BootID == n.BootID
+	return n != nil && n.Exists && n.Word != nil && n.Word.NodeUID == n.UID && n.BootID != "" && n.Word.BootID == n.BootID
 }
 
 // Speaks says whether the node answers and could read everything, but for records of which it

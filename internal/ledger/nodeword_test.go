@@ -4,8 +4,12 @@ package ledger
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
 // spoken is a ledger with a volume attached at a node of boot "b", and what moorage-node
@@ -44,6 +48,12 @@ func TestNodeSpeaks(t *testing.T) {
 		if n.Answers() != test.answers || n.Speaks() != test.speaks || n.SaysHas(v) != test.has {
 			t.Errorf("%s: it answers: %t, it speaks: %t, it has the volume: %t", name, n.Answers(), n.Speaks(), n.SaysHas(v))
 		}
+	}
+	silent := NodeState{Name: "n", UID: "u", Version: "2", Ready: ReadyTrue, Reporting: true}
+	bootless := wordOf("1", 0, 0)
+	bootless.BootID = ""
+	if n := spoken(v, silent, bootless).Snapshot().Node("n"); n.Answers() || n.Speaks() {
+		t.Error("neither the kubelet nor it says which boot it is, and its word counts")
 	}
 	if n := spoken(v).Snapshot().Node("n"); n.Answers() || n.Speaks() || n.SaysHas(v) || n.Looked(1) {
 		t.Error("nobody has spoken")
@@ -140,6 +150,27 @@ func TestUnreadDigest(t *testing.T) {
 		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Unstaged; got != test.has {
 			t.Errorf("%s: it has come and gone: %t", name, got)
 		}
+	}
+}
+
+// What it costs to ask about a volume does not grow with how many records could not be read:
+// its handle is digested once.
+func TestUnreadDigestsAreCheap(t *testing.T) {
+	v := VolumeID{"d", strings.Repeat("h", 4000)}
+	cost := func(records int) uint64 {
+		word := wordOf("1", 0, 0)
+		for i := range records {
+			word.Unread = append(word.Unread, Unread{Driver: "d", Digest: HandleDigest(strconv.Itoa(i)), There: i%2 == 0})
+		}
+		n := spoken(v, word).Snapshot().Node("n")
+		return alloctest.Bytes(func() {
+			if n.SaysHas(v) || !n.SpeaksOf(v) || n.Word.Forgot(v) {
+				t.Error("records of other volumes are taken for it")
+			}
+		})
+	}
+	if few, many := cost(8), cost(512); many > 2*few+4096 {
+		t.Errorf("of 8 records it takes %d bytes, of 512 %d", few, many)
 	}
 }
 
