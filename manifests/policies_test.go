@@ -361,6 +361,7 @@ func TestNodesSpeakForThemselves(t *testing.T) {
 		return out
 	}
 	says := func(n *v1alpha1.NodeVolumes) { n.Status.BootID = "b" }
+	speaks := func(n *v1alpha1.NodeVolumes) { n.Status.NodeUID, n.Status.BootID = "u1", "b" }
 	asks := func(n *v1alpha1.NodeVolumes) { n.Spec.Look = 1 }
 	looks := func(look, looked int64, orders ...int64) func(*v1alpha1.NodeVolumes) {
 		return func(n *v1alpha1.NodeVolumes) {
@@ -383,6 +384,12 @@ func TestNodesSpeakForThemselves(t *testing.T) {
 		{"with a token of no node", own, "status", nil, of("worker-1", says), of("worker-1", nil), "and no other"},
 		{"with a token of no node and no name", own, "status", nil, of("", says), of("", nil), "and no other"},
 		{"made for another Node of that name", own, "", token("worker-1", "u2"), of("worker-1", nil), nil, "that its Node owns"},
+		{"made without an owner", own, "", token("worker-1", "u1"), of("worker-1", func(n *v1alpha1.NodeVolumes) { n.OwnerReferences = nil }), nil, "that its Node owns"},
+		{"made for a Node of another API", own, "", token("worker-1", "u1"), of("worker-1", func(n *v1alpha1.NodeVolumes) { n.OwnerReferences[0].APIVersion = "x/v1" }), nil, "that its Node owns"},
+		{"made with a finalizer", own, "", token("worker-1", "u1"), of("worker-1", func(n *v1alpha1.NodeVolumes) { n.Finalizers = []string{"example.com/keep"} }), nil, "no finalizer"},
+		{"it speaks for its Node", own, "status", token("worker-1", "u1"), of("worker-1", speaks), of("worker-1", nil), ""},
+		{"for a Node that was made since", own, "status", token("worker-1", "u0"), of("worker-1", speaks), of("worker-1", nil), "none that had its name"},
+		{"with a token that names no UID", own, "status", token("worker-1", ""), of("worker-1", speaks), of("worker-1", nil), "none that had its name"},
 		{"made with a question", own, "", token("worker-1", "u1"), of("worker-1", asks), nil, "asks for nothing"},
 		{"it answers a question of its own", own, "", token("worker-1", "u1"), of("worker-1", asks), of("worker-1", nil), "asks for nothing"},
 		{"somebody asks", tenant, "", nil, of("worker-1", asks), of("worker-1", nil), ""},
