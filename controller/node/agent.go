@@ -279,6 +279,27 @@ func (a *agent) told(object *v1alpha1.NodeVolumes) {
 	}
 }
 
+// listed takes the object as a list has it. Where that is older than what is known, the API server
+// answers from a cache that is behind, or its data was restored from a backup: the object is read
+// again.
+func (a *agent) listed(object *v1alpha1.NodeVolumes) {
+	a.mu.Lock()
+	older := a.last != nil && a.last.UID == object.UID && object.Name == a.node
+	if older {
+		order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, a.last.ResourceVersion)
+		older = err == nil && order < 0
+	}
+	if older {
+		a.last = nil
+	}
+	a.mu.Unlock()
+	if older {
+		signal(a.asked)
+		return
+	}
+	a.told(object)
+}
+
 // gone takes that the object was deleted.
 func (a *agent) gone(object *v1alpha1.NodeVolumes) {
 	if object.Name == a.node {

@@ -61,7 +61,7 @@ func (d drivers) socket(ctx context.Context, driver string) (string, error) {
 	}
 	var failed []error
 	for _, entry := range entries {
-		if entry.Type()&os.ModeSocket == 0 {
+		if entry.Type()&os.ModeSocket == 0 || strings.HasPrefix(entry.Name(), ".") { // as kubelets
 			continue
 		}
 		info, err := ask(ctx, filepath.Join(registry, entry.Name()))

@@ -86,6 +86,10 @@ func TestDrivers(t *testing.T) {
 			test.change(p)
 			p.serve(t, filepath.Join(root, "plugins/d/csi.sock"))
 			p.serve(t, filepath.Join(root, "plugins_registry/d-reg.sock"))
+			hidden := &plugin{stages: true}
+			hidden.info.Type, hidden.info.Name, hidden.info.Endpoint = registerapi.CSIPlugin, testDriver, filepath.Join(root, "plugins/hidden/csi.sock")
+			hidden.serve(t, filepath.Join(root, "plugins/hidden/csi.sock"))
+			hidden.serve(t, filepath.Join(root, "plugins_registry/.d-reg.sock"))
 			if err := os.WriteFile(filepath.Join(root, "plugins_registry/file"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -52,8 +52,8 @@ func (w watched) Replace(list []any, _ string) error {
 		w.agent.unlisted()
 	}
 	for _, object := range list {
-		if err := w.Update(object); err != nil {
-			return err
+		if own, ok := object.(*v1alpha1.NodeVolumes); ok {
+			w.agent.listed(own)
 		}
 	}
 	return nil

@@ -140,6 +140,12 @@ func TestWatched(t *testing.T) {
 		asked("gone while nobody watched", true, "")
 		outage()
 		asked("still gone", false, "")
+		a.learn(next)
+		w.object = &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}, Spec: v1alpha1.NodeVolumesSpec{Look: 1}}
+		outage()
+		asked("restored from a backup", true, "")
+		outage()
+		asked("as it was read", true, "5")
 		cancel()
 		<-ended
 	})
