@@ -282,6 +282,7 @@ func TestChartRefusesBadValues(t *testing.T) {
 		"{tracing: {endpoint: 'http://c:4317'}, controller: {extraArgs: [--tracing-file=f]}}": "exclude each other",
 		"tracing: {endpoint: 'collector:4317'}":                                               "endpoint",
 		"tracing: {endpoint: 'http://collector'}":                                             "endpoint",
+		"{mode: Standalone, node: {extraArgs: [--repair]}}":                                   "use node.repair",
 		"controller: {extraArgs: [--mode=Standalone]}":                                        "use mode",
 		"controller: {strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}}":              "controller.strategy",
 		"webhook: {matchConditions: [{name: not-a-mirror-pod, expression: 'true'}]}":          "webhook.matchConditions",

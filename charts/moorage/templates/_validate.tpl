@@ -42,7 +42,7 @@ The schema refuses what is wrong by itself; this, what is wrong together.
   "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "scheduler.port")
   "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "webhook.certificateSecret" "--tls-private-key-file" "webhook.certificateSecret")
   "extender" (dict "--namespace" "the release's namespace" "--listen" "extender.port" "--health-listen" "extender.healthPort" "--client-names" "extender.clientNames" "--grant-deadline" "extender.grantDeadline")
-  "node" (dict "--kubelet-root" "node.kubeletRoot" "--listen" "node.port") -}}
+  "node" (dict "--kubelet-root" "node.kubeletRoot" "--listen" "node.port" "--repair" "node.repair") -}}
 {{- range $component, $flags := $taken -}}
 {{- range (get $.Values $component).extraArgs -}}
 {{- $flag := first (splitList "=" .) -}}
