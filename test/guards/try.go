@@ -42,7 +42,7 @@ func (g guard) try(ctx context.Context, t tools) (string, error) {
 		return "", err
 	}
 	binary := filepath.Join(t.temp, "moorage-sandbox")
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", binary, "./cmd/moorage-sandbox")
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-ldflags", "-s -w", "-o", binary, "./cmd/moorage-sandbox")
 	build.Dir = t.root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build without the rule: %w\n%s", err, out)
