@@ -107,7 +107,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.SetOut(b.Streams.Out)
 	cmd.SetErr(b.Streams.ErrOut)
 	tickets := list.NewTicketsCommand(b)
-	tickets.AddCommand(move.NewMakeCommand(b), explain.NewTicketCommand(b), move.NewRenewCommand(b), move.NewEndCommand(b))
+	tickets.AddCommand(move.NewMakeCommand(b), explain.NewTicketCommand(b), move.NewRenewCommand(b), move.NewLetGoCommand(b), move.NewEndCommand(b))
 	cmd.AddCommand(
 		explain.NewCommand(b),
 		list.NewVolumesCommand(b),

@@ -185,18 +185,57 @@ func (o *options) renew(ctx context.Context, name string) error {
 	if t.Spec.TTLSeconds == nil {
 		return o.refusal("volumeticket.moorage.dev/%s has no time that could end: it ends with its owner, or when it is deleted", name)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": t.UID, "annotations": map[string]string{v1alpha1.AnnotationRenewed: c.Clock().UTC().Format(time.RFC3339Nano)},
-	}})
+	if err := o.mark(ctx, c, t, "renew the ticket", v1alpha1.AnnotationRenewed, c.Clock().UTC().Format(time.RFC3339Nano)); err != nil {
+		return err
+	}
+	return o.say("volumeticket.moorage.dev/%s renewed for %s%s", name, time.Duration(*t.Spec.TTLSeconds)*time.Second, o.suffix())
+}
+
+// mark writes an annotation of a ticket's holder; what says, in an error, what that would do.
+func (o *options) mark(ctx context.Context, c *cluster.Cluster, t *v1alpha1.VolumeTicket, what, annotation, value string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.UID, "annotations": map[string]string{annotation: value}}})
+	if err != nil || o.dryRun == dryRunClient {
+		return err
+	}
+	if _, err := c.Moorage.VolumeTickets(t.Namespace).Patch(ctx, t.Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: o.serverDryRun()}); err != nil {
+		return fmt.Errorf("%s (kubectl auth can-i patch volumetickets.moorage.dev -n %s): %w", what, t.Namespace, err)
+	}
+	return nil
+}
+
+// NewLetGoCommand makes kubectl moorage ticket let-go.
+func NewLetGoCommand(b *command.Base) *cobra.Command {
+	o := &options{base: b}
+	cmd := &cobra.Command{
+		Use: "let-go NAME", Short: "Say that nobody uses the volumes of a ticket that is asked to yield",
+		Example: "  # The backup has stopped, and its volume may go now\n  kubectl moorage ticket let-go nightly -n shop",
+		Long: "Say that nobody uses the volumes of a ticket that is asked to let go of them (condition Yielding): they go to whoever wants them, and not only when the ticket's time is over. " +
+			"Whoever uses the volumes by the ticket has to have stopped before.\n\n" +
+			"The ticket stays, and gets its volumes again once nobody who ranks before wants them. To end it, use kubectl moorage ticket end.",
+		Args: command.One("ticket", "kubectl moorage ticket let-go NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.letGo(cmd.Context(), args[0]) },
+	}
+	o.addDryRun(cmd)
+	return cmd
+}
+
+// letGo answers what a ticket is asked now.
+func (o *options) letGo(ctx context.Context, name string) error {
+	c, t, err := o.find(ctx, name)
 	if err != nil {
 		return err
 	}
-	if o.dryRun != dryRunClient {
-		if _, err := c.Moorage.VolumeTickets(c.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: o.serverDryRun()}); err != nil {
-			return fmt.Errorf("renew the ticket (kubectl auth can-i patch volumetickets.moorage.dev -n %s): %w", c.Namespace, err)
-		}
+	asked := t.Yielding()
+	switch {
+	case asked == nil:
+		return o.refusal("volumeticket.moorage.dev/%s is not asked to let go of its volumes: kubectl moorage ticket explain %s -n %s says what it has. To give them up all the same, end it", name, name, t.Namespace)
+	case t.LetsGo():
+		return o.say("volumeticket.moorage.dev/%s has let go of its volumes already%s", name, o.suffix())
 	}
-	return o.say("volumeticket.moorage.dev/%s renewed for %s%s", name, time.Duration(*t.Spec.TTLSeconds)*time.Second, o.suffix())
+	if err := o.mark(ctx, c, t, "say that the ticket lets go", v1alpha1.AnnotationLetsGo, v1alpha1.LetsGoValue(asked)); err != nil {
+		return err
+	}
+	return o.say("volumeticket.moorage.dev/%s lets go of its volumes%s", name, o.suffix())
 }
 
 // NewEndCommand makes kubectl moorage ticket end.
