@@ -340,7 +340,7 @@ func (s *state) run(p, n int) {
 		w.Publish(v, machineID(node(n)))
 		w.Put(place)
 		w.Put(ledger.HoldSeen{Volume: v, Hold: ledger.Hold{
-			Node: node(n), NodeUID: place.UID, BootID: place.BootID, Transitions: 1, PVs: []string{a.PersistentVolume}, State: ledger.HoldHeld,
+			Node: node(n), NodeUID: place.UID, BootID: place.BootID, SystemUUID: place.SystemUUID, Transitions: 1, PVs: []string{a.PersistentVolume}, State: ledger.HoldHeld,
 			Requesters: []ledger.Requester{{Namespace: namespace, Name: pod(p + 1), UID: pod(p + 1)}},
 		}})
 		w.Mount(s.machine(n), v, pod(p+1))
