@@ -38,8 +38,8 @@ func look(c Config, pod types.UID) sight {
 	}
 	defer table.Close()
 	return sight{
-		facts:   nodevolumes.Read(root.FS(), nodevolumes.ReadMounts(table, c.KubeletRoot)),
-		machine: nodevolumes.ReadMachine(root.FS(), os.DirFS("/proc"), os.DirFS("/sys")),
+		facts:   nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(table, c.KubeletRoot)),
+		machine: nodevolumes.ReadMachine(nodevolumes.Tree(root), os.DirFS("/proc"), os.DirFS("/sys")),
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *scan) names(folder string) []string {
 	s.stagedUnread = s.stagedUnread || !complete
 	var names []string
 	for _, entry := range entries {
-		names = append(names, entry.Name())
+		names = append(names, entry.name)
 	}
 	return names
 }

@@ -23,6 +23,7 @@ const (
 type Mounts struct {
 	points  []string // below the folder, sorted
 	unknown string   // why what is not listed may be mounted nevertheless; empty: it is not
+	partial bool     // points lacks some of the table's
 }
 
 // ReadMounts reads the text of mountinfo (proc(5)) and keeps what is mounted below
@@ -39,6 +40,7 @@ func ReadMounts(table io.Reader, root string) Mounts {
 		point, optional, err := parseMount(lines.Text())
 		if err != nil {
 			m.unknown = fmt.Sprintf("line %d of the mount table: %v", n, err)
+			m.partial = true
 			continue
 		}
 		if below(root, point) && len(point) >= len(holder) {
@@ -49,10 +51,12 @@ func ReadMounts(table io.Reader, root string) Mounts {
 		}
 		if len(m.points) == maxMounts {
 			m.unknown = fmt.Sprintf("more than %d mounts", maxMounts)
+			m.partial = true
 			break
 		}
 		m.points = append(m.points, strings.TrimPrefix(strings.TrimPrefix(point, root), "/"))
 	}
+	m.partial = m.partial || lines.Err() != nil
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
 		m.unknown = fmt.Sprintf("the mount table has a line of more than %d bytes", maxMountLine)
@@ -81,6 +85,27 @@ func (m Mounts) At(p string) Answer {
 		return Unknown
 	}
 	return No
+}
+
+// names says whether the table names a path itself as a mount.
+func (m Mounts) names(p string) bool {
+	_, found := slices.BinarySearch(m.points, p)
+	return found
+}
+
+// onTheWay are the folders below the kubelet's on the way to what is read. Hosts may have
+// them on disks of their own.
+var onTheWay = []string{podsFolder, path.Dir(path.Dir(csiFolder)), path.Dir(csiFolder), csiFolder}
+
+// over is the highest mount that a folder is in, below those that are on the way; empty:
+// there is none.
+func (m Mounts) over(folder string) (over string) {
+	for p := folder; p != "." && p != "/" && !slices.Contains(onTheWay, p); p = path.Dir(p) {
+		if m.names(p) {
+			over = p
+		}
+	}
+	return over
 }
 
 // parseMount returns the mount point of a line, and its optional fields.

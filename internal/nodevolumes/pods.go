@@ -26,7 +26,7 @@ func (s *scan) readPods() {
 		devices, complete := s.list(path.Join(folder, "volumeDevices", inPods))
 		s.podsUnread = s.podsUnread || !complete
 		for _, device := range devices {
-			if v := s.device(device.Name()); v != nil {
+			if v := s.device(device.name); v != nil {
 				s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: No})
 			}
 		}
@@ -51,6 +51,9 @@ func (s *scan) readPodVolume(pod, folder string) {
 	r, err := s.readRecord(folder, entries)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if !complete {
+			return // what could not be read was said
+		}
 		if mounted == Yes || mounted == Unknown && find(entries, "mount") != nil {
 			s.podsUnread = true
 			s.note(fmt.Sprintf("%q may have a volume mounted, and there is no %s", folder, recordName))

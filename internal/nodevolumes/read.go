@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -50,8 +49,8 @@ type identity struct {
 func (v *Volume) identity() identity { return identity{v.Driver, v.Handle, v.Mode} }
 
 // Read returns what the kubelet's folder and the mount table say. The folder is one that
-// links can't lead out of, such as that of an os.Root. It is for serial use, and takes
-// one system call or a few for each folder.
+// links can't lead out of: the Tree of an os.Root. It is for serial use, and takes one
+// system call or a few for each folder.
 func Read(kubelet fs.FS, mounts Mounts) Facts {
 	s := &scan{kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{}}
 	if mounts.unknown != "" {
@@ -97,7 +96,15 @@ func (s *scan) facts() Facts {
 
 // list returns the entries of a folder. One that is not there has none. What goes wrong
 // is noted, and the entries are then not all there are.
-func (s *scan) list(folder string) (entries []fs.DirEntry, complete bool) {
+//
+// A mount that is not on the way to what is read is not looked into, nor is what is below it:
+// it may not answer.
+func (s *scan) list(folder string) (entries []entry, complete bool) {
+	if over := s.mounts.over(folder); over != "" {
+		s.paths[over] = true
+		s.note(fmt.Sprintf("%q is a mount of its own, and is not looked into", over))
+		return nil, false
+	}
 	entries, err := readDir(s.kubelet, folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -118,38 +125,26 @@ func (s *scan) list(folder string) (entries []fs.DirEntry, complete bool) {
 func (s *scan) folders(folder string) (names []string, complete bool) {
 	entries, complete := s.list(folder)
 	for _, entry := range entries {
+		kind, err := s.kindOf(folder, entry)
 		switch {
-		case entry.IsDir():
-			names = append(names, entry.Name())
-		case entry.Type()&fs.ModeSymlink != 0:
+		case err != nil:
 			complete = false
-			s.note(fmt.Sprintf("%q is a link", path.Join(folder, entry.Name())))
+			s.note(fmt.Sprintf("%q: %v", path.Join(folder, entry.name), err))
+		case kind.IsDir():
+			names = append(names, entry.name)
+		case kind&fs.ModeSymlink != 0:
+			complete = false
+			s.note(fmt.Sprintf("%q is a link", path.Join(folder, entry.name)))
 		}
 	}
 	return names, complete
 }
 
-// readDir reads at most one entry more than are kept.
-func readDir(tree fs.FS, folder string) ([]fs.DirEntry, error) {
-	file, err := tree.Open(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	dir, ok := file.(fs.ReadDirFile)
-	if !ok {
-		return nil, errors.New("not a folder")
-	}
-	entries, err := dir.ReadDir(maxEntries + 1)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	return entries, err
-}
-
 // note keeps why something could not be read.
 func (s *scan) note(reason string) {
+	if slices.Contains(s.unknown, short(reason)) {
+		return
+	}
 	if len(s.unknown) == maxUnknown {
 		s.more++
 		return
@@ -217,7 +212,7 @@ func (s *scan) publish(v *Volume, p Publication) {
 // there tells.
 func (s *scan) readMounts() {
 	for _, point := range s.mounts.points {
-		if !below(point, csiFolder) || s.accounted(point) {
+		if !below(point, csiFolder) || slices.Contains(onTheWay, point) || s.accounted(point) {
 			continue
 		}
 		s.note(fmt.Sprintf("%q is mounted, and there is no record of it", point))

@@ -317,7 +317,7 @@ func TestHostileFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	f := nodevolumes.Read(root.FS(), nodevolumes.ReadMounts(strings.NewReader((&node{}).table()), "/var/lib/kubelet"))
+	f := nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader((&node{}).table()), "/var/lib/kubelet"))
 	got := words(f)
 	for _, want := range []string{`linked.example.com" is a link`, "is not a file", "has more than 65536 bytes", "it is not UTF-8", `bad\xff`} {
 		if !strings.Contains(got, want) {
