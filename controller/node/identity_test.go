@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -143,4 +144,38 @@ func TestHealth(t *testing.T) {
 		}
 		clock.Step(refusedFor)
 	}
+}
+
+// A look that does not end is seen by health, and the process ends all the same: one of a
+// round, and one just before a driver is called.
+func TestHungLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, release := &fake{start: time.Now()}, make(chan struct{})
+		a := newAgent(DefaultConfig(), f, "n1", "uid-n1", func() sight { <-release; return sight{} })
+		a.nodes = &oneNode{node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-n1"}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended, result := make(chan error, 1), v1alpha1.UnstageResult("")
+		go func() { ended <- a.run(ctx) }()
+		a.calls.Go(func() { result, _ = a.unstage(ctx, &v1alpha1.NodeUnstage{}) })
+		time.Sleep(lookFor - time.Second)
+		if err := a.health(); err != nil {
+			t.Errorf("soon after the look began: %v", err)
+		}
+		time.Sleep(time.Second)
+		if err := a.health(); err == nil {
+			t.Error("it calls itself healthy, and looks")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+		if a.calls.Wait(); result != v1alpha1.UnstageRefused || len(f.tries) > 0 {
+			t.Errorf("it wrote %d times, and answers an order with %q", len(f.tries), result)
+		}
+		close(release)
+		synctest.Wait()
+		if err := a.health(); err != nil {
+			t.Errorf("after the look: %v", err)
+		}
+	})
 }
