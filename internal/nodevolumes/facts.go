@@ -77,7 +77,8 @@ type Volume struct {
 	// Unknown says what could not be read of this volume, and why; empty: nothing.
 	Unknown string
 
-	named bool // by a pod's folder
+	named    bool // by a pod's folder
+	recorded bool // by the record of a block volume
 }
 
 // Publication is one pod that has a volume.

@@ -170,6 +170,12 @@ func TestRead(t *testing.T) {
 		"a block volume whose driver's path is left": {func(n *node) {
 			n.mount(devices + "publish/pv-b/uid-a")
 		}, "  pv=pv-b Block staged=No mounted=No pod=uid-a/false/Yes forgotten unknown: there is no vol_data.json\n"},
+		// NodePublishVolume may be under way, and what the driver makes there is not there yet.
+		"a block volume of a driver that does not stage, before it is published": {func(n *node) {
+			n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
+			n.dir(devices + "pv-b/dev")
+			n.dir(devices + "publish/pv-b")
+		}, "disk.example.com b pv=pv-b Block staged=Unknown mounted=No unknown: there is a record of it, and nothing else shows whether the driver has it\n"},
 		"a mount that nothing tells of": {func(n *node) { n.mounts = append(n.mounts, csi+driver+"/abc/elsewhere") },
 			`unknown: "plugins/kubernetes.io/csi/disk.example.com/abc/elsewhere" is mounted, and there is no record of it` + "\n"},
 		// The folder's name says of which volume it was to be: what is known of others stays so.
@@ -211,6 +217,37 @@ func TestRead(t *testing.T) {
 				t.Errorf("got\n%swant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// A kubelet that takes a block volume from its pod removes the record last, and until then the
+// volume is not called absent, whether the driver stages or not. After that nothing stays open.
+func TestBlockVolumeGoes(t *testing.T) {
+	for _, stages := range []bool{false, true} {
+		n := newNode()
+		n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
+		n.dir(devices + "pv-b/dev")
+		n.mount(devices + "pv-b/dev/uid-a")
+		n.dir(devices + "publish/pv-b")
+		n.files[devices+"publish/pv-b/uid-a"] = &fstest.MapFile{}
+		n.files["pods/uid-a/volumeDevices/kubernetes.io~csi/pv-b"] = &fstest.MapFile{Mode: fs.ModeSymlink}
+		if stages {
+			n.dir(devices + "staging/pv-b")
+		}
+		// util.UnmapBlockVolume, NodeUnpublishVolume, NodeUnstageVolume and cleanupOrphanDeviceFiles
+		for _, gone := range []string{devices + "pv-b/dev/uid-a", "pods/uid-a/volumeDevices/kubernetes.io~csi/pv-b", devices + "publish/pv-b/uid-a", devices + "publish/pv-b", devices + "staging/pv-b", devices + "pv-b/dev"} {
+			n.mounts = nil
+			delete(n.files, gone)
+			f := n.read()
+			if len(f.Volumes) != 1 || f.Volumes[0].Handle != "b" || f.Volumes[0].Staged == nodevolumes.No && len(f.Volumes[0].Published) == 0 {
+				t.Errorf("stages %t, without %s: it says\n%s", stages, gone, words(f))
+			}
+		}
+		delete(n.files, devices+"pv-b/data/vol_data.json")
+		n.dir(devices + "pv-b/data")
+		if got := words(n.read()); got != "" {
+			t.Errorf("stages %t, without the record it says\n%s", stages, got)
+		}
 	}
 }
 
