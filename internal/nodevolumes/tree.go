@@ -12,17 +12,23 @@ import (
 	"slices"
 )
 
-// Tree is a kubelet's folder as Read takes it: links can't lead out of it.
+// Tree is a kubelet's folder as Read takes it: links can't lead out of it, and a pipe in
+// the place of a file or a folder holds nobody up.
 func Tree(root *os.Root) fs.FS { return tree{root} }
 
 type tree struct{ root *os.Root }
 
-// Open implements fs.FS.
-func (t tree) Open(name string) (fs.File, error) {
+// Open opens a file, or what is in its place.
+func (t tree) Open(name string) (fs.File, error) { return t.open(name, 0) }
+
+// OpenFolder opens a folder, and nothing that is in its place.
+func (t tree) OpenFolder(name string) (fs.File, error) { return t.open(name, onlyFolders) }
+
+func (t tree) open(name string, flags int) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
-	file, err := t.root.Open(name)
+	file, err := t.root.OpenFile(name, os.O_RDONLY|atOnce|flags, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +56,13 @@ const unsaid = fs.ModeIrregular
 
 // readDir reads at most one entry more than are kept.
 func readDir(kubelet fs.FS, folder string) ([]entry, error) {
-	file, err := kubelet.Open(folder)
+	open := kubelet.Open
+	if t, ok := kubelet.(interface {
+		OpenFolder(name string) (fs.File, error)
+	}); ok {
+		open = t.OpenFolder
+	}
+	file, err := open(folder)
 	if err != nil {
 		return nil, err
 	}

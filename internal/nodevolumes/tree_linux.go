@@ -10,6 +10,13 @@ import (
 	"syscall"
 )
 
+// How a folder and a file are opened: a pipe without a writer is no folder, and is not
+// waited for.
+const (
+	onlyFolders = syscall.O_DIRECTORY
+	atOnce      = syscall.O_NONBLOCK
+)
+
 // entriesOf reads at most n entries of an open folder, as getdents64(2) has them, and asks
 // nothing of what they name: package os does for folders of an os.Root.
 func entriesOf(folder *os.File, n int) (entries []entry, err error) {

@@ -47,6 +47,42 @@ func TestListsWithoutAsking(t *testing.T) {
 	}
 }
 
+// A pipe in the place of a folder or a file is told, and not waited for, also where it takes the
+// file's place once its folder was listed.
+func TestPipes(t *testing.T) {
+	for _, at := range []string{
+		"pods", "pods/uid-a/volumes/kubernetes.io~csi", "pods/uid-a/volumeDevices/kubernetes.io~csi", "plugins/kubernetes.io", "plugins/kubernetes.io/csi",
+		devices + "staging", devices + "publish", devices + "pv-1/data", devices + "pv-1/dev", stagingFolder("v") + "/vol_data.json", podFolder("uid-a", "pv") + "/vol_data.json",
+	} {
+		t.Run(at, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(at)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Mkfifo(filepath.Join(dir, at), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			root, err := os.OpenRoot(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer root.Close()
+			tree := nodevolumes.Tree(root)
+			facts := nodevolumes.Read(tree, nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"))
+			if got := words(facts); !strings.Contains(got, at) {
+				t.Errorf("it does not tell of the pipe:\n%s", got)
+			}
+			file, err := tree.Open(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := file.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // asNobody does something as a user whom permissions bind, on a thread of its own that ends
 // with the goroutine: root may look up everything.
 func asNobody(do func()) {

@@ -9,6 +9,8 @@ import (
 	"os"
 )
 
+const onlyFolders, atOnce = 0, 0
+
 // entriesOf needs Linux, as a kubelet with CSI volumes of this layout does.
 func entriesOf(*os.File, int) ([]entry, error) {
 	return nil, errors.New("moorage-node runs on Linux only")
