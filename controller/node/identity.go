@@ -145,7 +145,7 @@ func (a *agent) makes() {
 func (a *agent) wrote(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errCollected); {
+	switch refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errCollected); {
 	case err == nil && a.made.short >= manyShort && a.clock.Since(a.made.at) < standsFor:
 		// Whether this one stays is not known yet.
 	case !refused:
@@ -156,9 +156,9 @@ func (a *agent) wrote(err error) {
 }
 
 // health is an error when the API server has refused all writes for minutes, as it does where
-// the token was made for a Node that is no more, and when a look has been under way for minutes:
-// then the process should start anew, and people should see that it does. An API server that does
-// not answer is no reason to. It is safe for parallel use.
+// the token was made for a Node that is no more, or what is written is not valid, and when a
+// look has been under way for minutes: then the process should start anew, and people should see
+// that it does. An API server that does not answer is no reason to. It is safe for parallel use.
 func (a *agent) health() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

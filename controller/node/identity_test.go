@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,12 +132,14 @@ func TestHealth(t *testing.T) {
 	a := newAgent(DefaultConfig(), nil, "n1", "uid-n1", nil)
 	a.clock = clock
 	refused := apierrors.NewForbidden(kind, "n1", errors.New("no"))
+	invalid := fmt.Errorf("write: %w", apierrors.NewInvalid(schema.GroupKind{Group: "moorage.dev", Kind: "NodeVolumes"}, "n1", nil))
 	for _, test := range []struct {
 		err     error
 		healthy bool
 	}{
 		{refused, true}, {refused, false}, {nil, true}, {errors.New("no answer"), true}, {errors.New("no answer"), true},
 		{refused, true}, {errors.New("no answer"), true}, {errCollected, true}, {errCollected, false},
+		{nil, true}, {invalid, true}, {invalid, false},
 	} {
 		a.wrote(test.err)
 		if err := a.health(); (err == nil) != test.healthy {

@@ -46,7 +46,7 @@ func look(c Config, pod types.UID) sight {
 func blind(err error) sight {
 	const nowhere = os.DevNull // no folder
 	return sight{
-		facts:   nodevolumes.Facts{Unknown: []string{fmt.Sprintf("nothing can be read: %v", err)}},
+		facts:   nodevolumes.Facts{Unknown: []string{cut(fmt.Sprintf("nothing can be read: %v", err))}},
 		machine: nodevolumes.ReadMachine(os.DirFS(nowhere), os.DirFS("/proc"), os.DirFS("/sys")),
 	}
 }

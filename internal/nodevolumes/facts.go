@@ -32,7 +32,7 @@ const (
 	maxRecord    = 64 << 10 // bytes of one vol_data.json
 	maxDriver    = 253      // characters, as of a CSIDriver's name
 	maxHandle    = 4096     // characters, as in a VolumeHold
-	maxName      = 253      // characters of a PersistentVolume's name
+	maxName      = 253      // characters of a PersistentVolume's name, and of a pod's folder's
 	maxLine      = 128      // bytes of a machine's names
 	maxReason    = 512      // characters of one reason
 )

@@ -110,18 +110,27 @@ func (s *scan) list(folder string) (entries []entry, complete bool) {
 		return nil, false
 	}
 	entries, err := readDir(s.kubelet, folder)
+	complete = true
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, true
 	case err != nil:
+		complete = false
 		s.note(fmt.Sprintf("%q: %v", folder, err))
-		return entries, false
 	case len(entries) > maxEntries:
-		s.truncated = true
+		complete, s.truncated = false, true
 		s.note(fmt.Sprintf("%q has more than %d entries", folder, maxEntries))
-		return entries[:maxEntries], false
+		entries = entries[:maxEntries]
 	}
-	return entries, true
+	// Nothing by such a name is listed: the API would refuse all that is said beside it.
+	odd := func(e entry) bool { return len(e.name) > maxName || !utf8.ValidString(e.name) }
+	for _, e := range entries {
+		if odd(e) {
+			complete = false
+			s.note(fmt.Sprintf("a name that is not UTF-8, or longer than Kubernetes has them: %q", path.Join(folder, e.name)))
+		}
+	}
+	return slices.DeleteFunc(entries, odd), complete
 }
 
 // folders are the folders among a folder's entries. A link is none, and where it leads

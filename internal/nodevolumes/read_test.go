@@ -371,6 +371,51 @@ func TestHostileFolder(t *testing.T) {
 	}
 }
 
+// A name that no object of Kubernetes can have is told, and is none of what is listed: the API
+// would refuse all that the node says for one of them.
+func TestOddNames(t *testing.T) {
+	long := strings.Repeat("x", 254)
+	torn := &fstest.MapFile{Data: []byte("{")}
+	for name, change := range map[string]func(*node){
+		"a driver":                func(n *node) { n.files[csi+long+"/a/vol_data.json"] = torn },
+		"a staging folder":        func(n *node) { n.files[csi+driver+"/"+long+"/vol_data.json"] = torn },
+		"a pod's volume":          func(n *node) { n.files[podFolder("uid-a", long)+"/vol_data.json"] = torn },
+		"a pod":                   func(n *node) { n.publish(long, "pv", "v") },
+		"a block volume":          func(n *node) { n.files[devices+long+"/data/vol_data.json"] = torn },
+		"a staged block volume":   func(n *node) { n.dir(devices + "staging/" + long) },
+		"a published one":         func(n *node) { n.dir(devices + "publish/" + long + "/uid-a") },
+		"a pod of a block volume": func(n *node) { n.dir(devices + "publish/pv/" + long) },
+		"a pod's block volume":    func(n *node) { n.dir("pods/uid-a/volumeDevices/kubernetes.io~csi/" + long) },
+		"not UTF-8": func(n *node) {
+			n.dir(devices + "staging/x\xff")
+			n.dir(devices + "staging/x\xfe")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode()
+			n.dir(csi + "other.example.com/abc/globalmount")
+			n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
+			change(n)
+			f := n.read()
+			if len(f.Unknown) == 0 || !strings.Contains(f.Unknown[0], "a name that") {
+				t.Errorf("it says\n%s", words(f))
+			}
+			paths := map[string]bool{}
+			for _, v := range f.Volumes {
+				if paths[v.Path] || max(len(v.Driver), len(v.PersistentVolume), len(path.Base(path.Dir(v.Path)))) > 253 {
+					t.Errorf("it lists %+v", v)
+				}
+				paths[v.Path] = true
+				for _, p := range v.Published {
+					if len(p.PodUID) > 253 {
+						t.Errorf("it lists %+v", p)
+					}
+				}
+			}
+		})
+	}
+}
+
 // wide is a kubelet's folder with very many pods, and very many broken records.
 type wide struct{}
 
