@@ -28,12 +28,13 @@ type Mounts struct {
 
 // ReadMounts reads the text of mountinfo (proc(5)) and keeps what is mounted below
 // root, an absolute path. A table that can't be read to its end, and one in which the
-// mounts of others do not appear since root is in a private mount, answers Unknown where
-// it would answer No.
+// mounts of others do not appear, since root is in a private mount or has one on the way to
+// what is read, answers Unknown where it would answer No.
 func ReadMounts(table io.Reader, root string) Mounts {
 	root = path.Clean(root)
 	var m Mounts
 	holder, follows := "", false // the mount that root is in, and whether it gets others' mounts
+	private := map[string]bool{} // mounts on the way to what is read, that do not
 	lines := bufio.NewScanner(table)
 	lines.Buffer(nil, maxMountLine)
 	for n := 1; lines.Scan(); n++ {
@@ -48,6 +49,9 @@ func ReadMounts(table io.Reader, root string) Mounts {
 		}
 		if point == root || !below(point, root) {
 			continue
+		}
+		if p := strings.TrimPrefix(strings.TrimPrefix(point, root), "/"); slices.Contains(onTheWay, p) {
+			private[p] = !propagated(optional) // the last one covers those before
 		}
 		if len(m.points) == maxMounts {
 			m.unknown = fmt.Sprintf("more than %d mounts", maxMounts)
@@ -66,6 +70,12 @@ func ReadMounts(table io.Reader, root string) Mounts {
 		m.unknown = "the mount table does not say what " + root + " is in"
 	case m.unknown == "" && !follows:
 		m.unknown = "the mount " + holder + " is private, and the host's mounts do not appear in it: mountPropagation must be HostToContainer, and the host's mount shared"
+	}
+	for _, p := range onTheWay {
+		if m.unknown == "" && private[p] {
+			point := path.Join(root, p)
+			m.unknown = fmt.Sprintf("the mount %s is private, and what the host mounts below it later does not appear: make it shared at the host (mount --make-rshared %s, and so at each boot), and start this pod anew", point, point)
+		}
 	}
 	slices.Sort(m.points)
 	m.points = slices.Compact(m.points)

@@ -117,6 +117,36 @@ func TestMountsOnTheWay(t *testing.T) {
 	}
 }
 
+// A mount on the way to what is read that does not get what others mount hides that: what is
+// not listed below it may be mounted, and it is said which mount it is and what to do. The one
+// that was mounted last over a folder counts.
+func TestPrivateMountOnTheWay(t *testing.T) {
+	const line = "9 2 8:9 / /var/lib/kubelet/%s rw %s- ext4 /dev/sdc rw\n"
+	for _, own := range []string{"plugins", "plugins/kubernetes.io", strings.TrimSuffix(csi, "/"), "pods"} {
+		for more, want := range map[string]nodevolumes.Answer{
+			fmt.Sprintf(line, own, ""):                                       nodevolumes.Unknown,
+			fmt.Sprintf(line, own, "unbindable "):                            nodevolumes.Unknown,
+			fmt.Sprintf(line, own, "master:3 "):                              nodevolumes.No,
+			fmt.Sprintf(line, own, "shared:3 "):                              nodevolumes.No,
+			fmt.Sprintf(line, own, "") + fmt.Sprintf(line, own, "master:3 "): nodevolumes.No,
+			fmt.Sprintf(line, own, "master:3 ") + fmt.Sprintf(line, own, ""): nodevolumes.Unknown,
+			fmt.Sprintf(line, own+"-2", ""):                                  nodevolumes.No,
+			fmt.Sprintf(line, "other", ""):                                   nodevolumes.No,
+		} {
+			n := newNode()
+			n.stage("v")
+			m := nodevolumes.ReadMounts(strings.NewReader(n.table()+more), "/var/lib/kubelet")
+			if got := m.At(podFolder("uid-a", "pv") + "/mount"); got != want {
+				t.Errorf("%s: %s, want %s", more, got, want)
+			}
+			said := words(nodevolumes.Read(n.files, m))
+			if tells := strings.Contains(said, "/var/lib/kubelet/"+own+" is private") && strings.Contains(said, "make-rshared"); tells != (want == nodevolumes.Unknown) {
+				t.Errorf("%s: it says\n%s", more, said)
+			}
+		}
+	}
+}
+
 // Where folders don't say what their entries are, and the mount table has lines that can't be
 // read, nothing is asked what it is: that is not known, and not unused.
 func TestUnsaidWithoutMounts(t *testing.T) {
