@@ -16,6 +16,8 @@
 //	    csi_attacher.go:598 makeDeviceMountPath; before 1.24 csi/pv/<PersistentVolume>/
 //	pods/<pod UID>/volumes/kubernetes.io~csi/<PersistentVolume>/vol_data.json, mount
 //	    csi_mounter.go:85 GetPath, csi_mounter.go:279 SetUpAt
+//	pods/<pod UID>/volume-subpaths/<PersistentVolume>/<container>/<number>
+//	    subpath_linux.go:185 getSubpathBindTarget, of pkg/volume/util/subpath
 //	plugins/kubernetes.io/csi/volumeDevices/<PersistentVolume>/data/vol_data.json, dev/<pod UID>
 //	    csi_util.go:111 to 129
 //	plugins/kubernetes.io/csi/volumeDevices/staging/<PersistentVolume>

@@ -21,9 +21,10 @@ const (
 
 // Mounts are the mount points below a folder.
 type Mounts struct {
-	points  []string // below the folder, sorted
-	unknown string   // why what is not listed may be mounted nevertheless; empty: it is not
-	partial bool     // points lacks some of the table's
+	points  []string          // below the folder, sorted
+	devices map[string]string // of the mounts among the CSI plugin's folders and of subpaths
+	unknown string            // why what is not listed may be mounted nevertheless; empty: it is not
+	partial bool              // points lacks some of the table's
 }
 
 // ReadMounts reads the text of mountinfo (proc(5)) and keeps what is mounted below
@@ -32,13 +33,13 @@ type Mounts struct {
 // what is read, answers Unknown where it would answer No.
 func ReadMounts(table io.Reader, root string) Mounts {
 	root = path.Clean(root)
-	var m Mounts
+	m := Mounts{devices: map[string]string{}}
 	holder, follows := "", false // the mount that root is in, and whether it gets others' mounts
 	private := map[string]bool{} // mounts on the way to what is read, that do not
 	lines := bufio.NewScanner(table)
 	lines.Buffer(nil, maxMountLine)
 	for n := 1; lines.Scan(); n++ {
-		point, optional, err := parseMount(lines.Text())
+		point, device, optional, err := parseMount(lines.Text())
 		if err != nil {
 			m.unknown = fmt.Sprintf("line %d of the mount table: %v", n, err)
 			m.partial = true
@@ -50,15 +51,19 @@ func ReadMounts(table io.Reader, root string) Mounts {
 		if point == root || !below(point, root) {
 			continue
 		}
-		if p := strings.TrimPrefix(strings.TrimPrefix(point, root), "/"); slices.Contains(onTheWay, p) {
+		p := strings.TrimPrefix(strings.TrimPrefix(point, root), "/")
+		if slices.Contains(onTheWay, p) {
 			private[p] = !propagated(optional) // the last one covers those before
+		}
+		if below(p, csiFolder) || strings.Contains(p, "/"+subpathsFolder+"/") {
+			m.devices[p] = device
 		}
 		if len(m.points) == maxMounts {
 			m.unknown = fmt.Sprintf("more than %d mounts", maxMounts)
 			m.partial = true
 			break
 		}
-		m.points = append(m.points, strings.TrimPrefix(strings.TrimPrefix(point, root), "/"))
+		m.points = append(m.points, p)
 	}
 	m.partial = m.partial || lines.Err() != nil
 	switch err := lines.Err(); {
@@ -118,21 +123,40 @@ func (m Mounts) over(folder string) (over string) {
 	return over
 }
 
-// parseMount returns the mount point of a line, and its optional fields.
-func parseMount(line string) (point string, optional []string, err error) {
+// share says whether what is mounted at or below two paths is of one file system.
+func (m Mounts) share(a, b string) bool {
+	return slices.ContainsFunc(m.below(a), func(at string) bool {
+		return m.devices[at] != "" && slices.ContainsFunc(m.below(b), func(bt string) bool { return m.devices[at] == m.devices[bt] })
+	})
+}
+
+// below are the mounts at a path and below it.
+func (m Mounts) below(p string) (points []string) {
+	if m.names(p) {
+		points = append(points, p)
+	}
+	for i, _ := slices.BinarySearch(m.points, p+"/"); i < len(m.points) && strings.HasPrefix(m.points[i], p+"/"); i++ {
+		points = append(points, m.points[i])
+	}
+	return points
+}
+
+// parseMount returns the mount point of a line, the number of its device, and its optional
+// fields.
+func parseMount(line string) (point, device string, optional []string, err error) {
 	fields := strings.Split(line, " ")
 	end := slices.Index(fields, "-")
 	if end < 6 || len(fields) < end+3 {
-		return "", nil, errors.New("not as proc(5) has it")
+		return "", "", nil, errors.New("not as proc(5) has it")
 	}
 	point, err = unescape(fields[4])
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	if !path.IsAbs(point) {
-		return "", nil, fmt.Errorf("the mount point %q is not absolute", point)
+		return "", "", nil, fmt.Errorf("the mount point %q is not absolute", point)
 	}
-	return point, fields[6:end], nil
+	return point, fields[2], fields[6:end], nil
 }
 
 // unescape reads the octal escapes that the kernel writes for space, tab, newline and

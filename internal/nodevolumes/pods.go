@@ -67,6 +67,7 @@ func (s *scan) readPodVolume(pod, folder string) {
 		s.note(err.Error())
 		return
 	case r.Lifecycle == ephemeral:
+		s.inPods[folder] = nil
 		return
 	}
 	// Where it is staged by an older kubelet's layout, that is the path.
@@ -82,6 +83,7 @@ func (s *scan) readPodVolume(pod, folder string) {
 		s.identify(v, staged, r)
 	}
 	v.called(r.PersistentVolume)
+	s.inPods[folder] = v
 	s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: mounted})
 }
 

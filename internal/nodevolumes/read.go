@@ -32,8 +32,11 @@ type scan struct {
 	volumes map[string]*Volume  // by Path
 	handles map[identity]string // their paths
 	paths   map[string]bool     // whose mounts are accounted for
-	unknown []string
-	more    int // of unknown, not kept
+	inPods  map[string]*Volume  // by the folder of a pod that names it; nil: it is the pod's own
+	// subpaths are the names of volumes of which subpaths are mounted that no pod's folder names.
+	subpaths []string
+	unknown  []string
+	more     int // of unknown, not kept
 	// A pod's folder could not be read: it may name any volume.
 	podsUnread bool
 	// A folder of what is staged could not be read: any volume may be staged.
@@ -52,13 +55,14 @@ func (v *Volume) identity() identity { return identity{v.Driver, v.Handle, v.Mod
 // links can't lead out of: the Tree of an os.Root. It is for serial use, and takes one
 // system call or a few for each folder.
 func Read(kubelet fs.FS, mounts Mounts) Facts {
-	s := &scan{kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{}}
+	s := &scan{kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{}, inPods: map[string]*Volume{}}
 	if mounts.unknown != "" {
 		s.note(mounts.unknown)
 	}
 	s.readStaged()
 	s.readDevices()
 	s.readPods()
+	s.readSubpaths()
 	s.readMounts()
 	return s.facts()
 }
@@ -92,6 +96,9 @@ func (s *scan) facts() Facts {
 			v.explain("a pod's folder could not be read, and may name it")
 		default:
 			v.Forgotten = true
+			if why := s.mayHaveSubpath(&v); why != "" {
+				v.explain(why)
+			}
 		}
 		f.Volumes = append(f.Volumes, v)
 	}
@@ -123,14 +130,24 @@ func (s *scan) list(folder string) (entries []entry, complete bool) {
 		entries = entries[:maxEntries]
 	}
 	// Nothing by such a name is listed: the API would refuse all that is said beside it.
-	odd := func(e entry) bool { return len(e.name) > maxName || !utf8.ValidString(e.name) }
+	kept := entries[:0]
 	for _, e := range entries {
-		if odd(e) {
+		if s.isOdd(path.Join(folder, e.name), e.name) {
 			complete = false
-			s.note(fmt.Sprintf("a name that is not UTF-8, or longer than Kubernetes has them: %q", path.Join(folder, e.name)))
+		} else {
+			kept = append(kept, e)
 		}
 	}
-	return slices.DeleteFunc(entries, odd), complete
+	return kept, complete
+}
+
+// isOdd says whether a name in a path is one that no object of Kubernetes can have, and notes it.
+func (s *scan) isOdd(p, name string) bool {
+	if len(name) <= maxName && utf8.ValidString(name) {
+		return false
+	}
+	s.note(fmt.Sprintf("a name that is not UTF-8, or longer than Kubernetes has them: %q", p))
+	return true
 }
 
 // folders are the folders among a folder's entries. A link is none, and where it leads

@@ -3,6 +3,7 @@
 package nodevolumes_test
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -30,6 +31,8 @@ const (
 type node struct {
 	files  fstest.MapFS
 	mounts []string
+	// devices are the numbers of those that are not of a device of their own.
+	devices map[string]string
 }
 
 func newNode() *node {
@@ -73,7 +76,8 @@ func (n *node) table() string {
 		"2 1 8:1 /var/lib/kubelet /var/lib/kubelet ro,relatime master:7 - ext4 /dev/sda1 rw",
 	}
 	for i, m := range n.mounts {
-		lines = append(lines, fmt.Sprintf("%d 2 8:%d / /var/lib/kubelet/%s rw,relatime master:%d - ext4 /dev/sdb rw", 10+i, 16+i, strings.ReplaceAll(m, " ", `\040`), 20+i))
+		device := cmp.Or(n.devices[m], fmt.Sprintf("8:%d", 16+i))
+		lines = append(lines, fmt.Sprintf("%d 2 %s / /var/lib/kubelet/%s rw,relatime master:%d - ext4 /dev/sdb rw", 10+i, device, strings.ReplaceAll(m, " ", `\040`), 20+i))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -176,6 +180,52 @@ func TestRead(t *testing.T) {
 			n.dir(devices + "pv-b/dev")
 			n.dir(devices + "publish/pv-b")
 		}, "disk.example.com b pv=pv-b Block staged=Unknown mounted=No unknown: there is a record of it, and nothing else shows whether the driver has it\n"},
+		// Its path has the name of the PersistentVolume.
+		"a subpath's mount that is left": {func(n *node) {
+			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
+			n.mount("pods/uid-a/volume-subpaths/pv/app/1")
+			n.mount("pods/uid-b/volume-subpaths/pv/app/0")
+		}, "  pv=pv Filesystem staged=No mounted=Yes pod=uid-a/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n" +
+			"  pv=pv Filesystem staged=No mounted=Yes pod=uid-b/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n"},
+		// It may be of that volume, which is not to be unstaged then.
+		"a subpath's mount that is left of a forgotten volume": {func(n *node) {
+			n.stage("v")
+			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
+		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes forgotten unknown: it may be the volume of \"pv\", of which a subpath is mounted\n" +
+			"  pv=pv Filesystem staged=No mounted=Yes pod=uid-a/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n"},
+		"a subpath's mount of a pod that has the volume": {func(n *node) {
+			n.record(podFolder("uid-a", "pv"), map[string]string{"driverName": driver, "volumeHandle": "v", "specVolID": "pv"})
+			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
+		}, "disk.example.com v pv=pv Filesystem staged=No mounted=No pod=uid-a/true/Yes\n"},
+		// Its device is the volume's, or another pod has the volume by that name.
+		"a subpath's mount that is left in a pod that lives": {func(n *node) {
+			n.stage("v")
+			n.stage("w")
+			n.stage("x")
+			n.publish("uid-b", "pv-x", "x")
+			n.dir("pods/uid-a/volumes")
+			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
+			n.mount("pods/uid-a/volume-subpaths/pv-x/app/0")
+			n.devices = map[string]string{stagingFolder("v") + "/globalmount": "8:99", "pods/uid-a/volume-subpaths/pv/app/0": "8:99"}
+		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes pod=uid-a/false/Yes forgotten\n" +
+			"disk.example.com w pv= Filesystem staged=Yes mounted=Yes forgotten\n" +
+			"disk.example.com x pv=pv-x Filesystem staged=Yes mounted=Yes pod=uid-a/false/Yes pod=uid-b/true/Yes\n"},
+		// It has no folder among the pod's volumes.
+		"a subpath's mount of a host's path": {func(n *node) {
+			n.dir("pods/uid-a/volumes")
+			n.mount("pods/uid-a/volume-subpaths/host/app/0")
+		}, ""},
+		"subpaths' mounts of other volumes": {func(n *node) {
+			n.record(podFolder("uid-a", "inline"), map[string]string{"driverName": driver, "volumeHandle": "csi-1", "specVolID": "inline", "volumeLifecycleMode": "Ephemeral"})
+			n.dir("pods/uid-a/volumes/kubernetes.io~configmap/settings")
+			n.mount("pods/uid-a/volumes/kubernetes.io~nfs/share")
+			for _, name := range []string{"inline", "settings", "share"} {
+				n.mount("pods/uid-a/volume-subpaths/" + name + "/app/0")
+			}
+		}, ""},
+		"a mount beside subpaths": {func(n *node) { n.mount("pods/uid-a/volume-subpaths") }, ""},
+		"a subpath's mount of no name of Kubernetes": {func(n *node) { n.mounts = append(n.mounts, "pods/uid-a/volume-subpaths/x\xff/app/0") },
+			`unknown: a name that is not UTF-8, or longer than Kubernetes has them: "pods/uid-a/volume-subpaths/x\xff"` + "\n"},
 		"a mount that nothing tells of": {func(n *node) { n.mounts = append(n.mounts, csi+driver+"/abc/elsewhere") },
 			`unknown: "plugins/kubernetes.io/csi/disk.example.com/abc/elsewhere" is mounted, and there is no record of it` + "\n"},
 		// The folder's name says of which volume it was to be: what is known of others stays so.
