@@ -22,7 +22,8 @@ const (
 // Mounts are the mount points below a folder.
 type Mounts struct {
 	points  []string          // below the folder, sorted
-	devices map[string]string // of the mounts among the CSI plugin's folders and of subpaths
+	devices map[string]string // of the mounts among the CSI plugin's folders and the pods', by point
+	stacked map[string]bool   // mounts of pods' volumes that are not of one file system
 	unknown string            // why what is not listed may be mounted nevertheless; empty: it is not
 	partial bool              // points lacks some of the table's
 }
@@ -33,7 +34,7 @@ type Mounts struct {
 // what is read, answers Unknown where it would answer No.
 func ReadMounts(table io.Reader, root string) Mounts {
 	root = path.Clean(root)
-	m := Mounts{devices: map[string]string{}}
+	m := Mounts{devices: map[string]string{}, stacked: map[string]bool{}}
 	holder, follows := "", false // the mount that root is in, and whether it gets others' mounts
 	private := map[string]bool{} // mounts on the way to what is read, that do not
 	lines := bufio.NewScanner(table)
@@ -55,7 +56,10 @@ func ReadMounts(table io.Reader, root string) Mounts {
 		if slices.Contains(onTheWay, p) {
 			private[p] = !propagated(optional) // the last one covers those before
 		}
-		if below(p, csiFolder) || strings.Contains(p, "/"+subpathsFolder+"/") {
+		if strings.Contains(p, "/"+inPods+"/") && m.devices[p] != "" && m.devices[p] != device {
+			m.stacked[p] = true
+		}
+		if below(p, csiFolder) || below(p, podsFolder) {
 			m.devices[p] = device
 		}
 		if len(m.points) == maxMounts {

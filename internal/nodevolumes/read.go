@@ -35,8 +35,10 @@ type scan struct {
 	inPods  map[string]*Volume  // by the folder of a pod that names it; nil: it is the pod's own
 	// subpaths are the names of volumes of which subpaths are mounted that no pod's folder names.
 	subpaths []string
-	unknown  []string
-	more     int // of unknown, not kept
+	// ephemeral are the folders of pods' own volumes at which something is mounted.
+	ephemeral []string
+	unknown   []string
+	more      int // of unknown, not kept
 	// A pod's folder could not be read: it may name any volume.
 	podsUnread bool
 	// A folder of what is staged could not be read: any volume may be staged.
@@ -62,6 +64,7 @@ func Read(kubelet fs.FS, mounts Mounts) Facts {
 	s.readStaged()
 	s.readDevices()
 	s.readPods()
+	s.readEphemeral()
 	s.readSubpaths()
 	s.readMounts()
 	return s.facts()

@@ -68,6 +68,12 @@ func (n *node) publish(pod, pv, handle string) {
 	n.mount(podFolder(pod, pv) + "/mount")
 }
 
+// ephemeral gives a pod a volume of its own.
+func (n *node) ephemeral(pod, name string) {
+	n.record(podFolder(pod, name), map[string]string{"driverName": driver, "volumeHandle": "csi-1", "specVolID": name, "volumeLifecycleMode": "Ephemeral"})
+	n.mount(podFolder(pod, name) + "/mount")
+}
+
 // table is the mount table of a container that has the kubelet's folder with
 // HostToContainer.
 func (n *node) table() string {
@@ -147,10 +153,29 @@ func TestRead(t *testing.T) {
 			n.stage("v")
 			n.record(podFolder("uid-a", "pv"), map[string]string{"driverName": driver, "volumeHandle": "v", "specVolID": "pv"})
 		}, "disk.example.com v pv=pv Filesystem staged=Yes mounted=Yes pod=uid-a/true/No\n"},
-		"an ephemeral volume": {func(n *node) {
-			n.record(podFolder("uid-a", "inline"), map[string]string{"driverName": driver, "volumeHandle": "csi-1", "specVolID": "inline", "volumeLifecycleMode": "Ephemeral"})
-			n.mount(podFolder("uid-a", "inline") + "/mount")
+		"an ephemeral volume": {func(n *node) { n.ephemeral("uid-a", "inline") }, ""},
+		// Kubelets have one folder for both, and one record: what else is mounted there, or known by
+		// the name, may be the PersistentVolume's.
+		"an ephemeral volume, and another one mounted with it": {func(n *node) {
+			n.ephemeral("uid-a", "pvc-1")
+			n.mount(podFolder("uid-a", "pvc-1") + "/mount")
+		}, "  pv=pvc-1 Filesystem staged=No mounted=Yes pod=uid-a/true/Yes unknown: the record is of a volume of the pod's own, and the PersistentVolume of its name may be mounted with it\n"},
+		"an ephemeral volume that the table has twice": {func(n *node) {
+			n.ephemeral("uid-a", "pvc-1")
+			n.mount(podFolder("uid-a", "pvc-1") + "/mount")
+			n.devices = map[string]string{podFolder("uid-a", "pvc-1") + "/mount": "0:44"}
 		}, ""},
+		"an ephemeral volume of the name of a known PersistentVolume": {func(n *node) {
+			n.ephemeral("uid-a", "pv-b")
+			n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
+			n.dir(devices + "staging/pv-b")
+		}, "disk.example.com b pv=pv-b Block staged=Yes mounted=No forgotten\n" +
+			"  pv=pv-b Filesystem staged=No mounted=Yes pod=uid-a/true/Yes unknown: the record is of a volume of the pod's own, and the PersistentVolume of its name may be mounted with it\n"},
+		"an ephemeral volume of that name, not mounted": {func(n *node) {
+			n.ephemeral("uid-a", "pv-b")
+			n.mounts = nil
+			n.publish("uid-b", "pv-b", "b")
+		}, "disk.example.com b pv=pv-b Filesystem staged=No mounted=No pod=uid-b/true/Yes\n"},
 		"staged by Kubernetes 1.23": {func(n *node) {
 			n.record(csi+"pv/pv-1", map[string]string{"driverName": driver, "volumeHandle": "v"})
 			n.mount(csi + "pv/pv-1/globalmount")
