@@ -160,6 +160,7 @@ func (s *scan) folders(folder string) (names []string, complete bool) {
 	for _, entry := range entries {
 		kind, err := s.kindOf(folder, entry)
 		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has gone meanwhile
 		case err != nil:
 			complete = false
 			s.note(fmt.Sprintf("%q: %v", path.Join(folder, entry.name), err))

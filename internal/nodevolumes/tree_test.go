@@ -21,6 +21,7 @@ import (
 type touched struct {
 	fstest.MapFS
 	unsaid bool
+	gone   string // is listed, and not there
 	names  []string
 }
 
@@ -40,6 +41,9 @@ func (f *touched) Stat(name string) (fs.FileInfo, error) {
 
 func (f *touched) Lstat(name string) (fs.FileInfo, error) {
 	f.names = append(f.names, name)
+	if name == f.gone {
+		return nil, &fs.PathError{Op: "lstat", Path: name, Err: fs.ErrNotExist}
+	}
 	return f.MapFS.Lstat(name)
 }
 
@@ -144,6 +148,18 @@ func TestPrivateMountOnTheWay(t *testing.T) {
 				t.Errorf("%s: it says\n%s", more, said)
 			}
 		}
+	}
+}
+
+// What goes between the listing of its folder and the question what it is was not there.
+func TestUnsaidAndGone(t *testing.T) {
+	n := newNode()
+	n.stage("v")
+	n.dir("pods/uid-a/volumes")
+	f := &touched{MapFS: n.files, unsaid: true, gone: "pods/uid-a"}
+	facts := nodevolumes.Read(f, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"))
+	if len(facts.Unknown) > 0 || len(facts.Volumes) != 1 || !facts.Volumes[0].Forgotten {
+		t.Errorf("it says\n%s", words(facts))
 	}
 }
 
