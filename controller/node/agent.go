@@ -62,6 +62,8 @@ type agent struct {
 	// refused is since when the API server has refused all that it was asked to write; zero: it
 	// does not.
 	refused time.Time
+	// looking is since when each look that is under way is.
+	looking map[*time.Time]bool
 }
 
 func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.UID, look func() sight) *agent {
@@ -69,6 +71,7 @@ func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.
 		config: c, client: own, node: node, uid: uid, look: look, clock: clock.RealClock{}, metrics: newMeasures(node),
 		orders: newOrders(c.Repair, clock.RealClock{}), drivers: drivers{c.KubeletRoot},
 		changed: make(chan struct{}, 1), asked: make(chan struct{}, 1), ended: make(chan struct{}, 1), spread: rand.N[time.Duration],
+		looking: map[*time.Time]bool{},
 	}
 }
 
@@ -154,7 +157,9 @@ func (p *pace) mayHurry(now time.Time) bool {
 func (a *agent) round(ctx context.Context) error {
 	object, err := a.current(ctx)
 	if err != nil {
-		a.metrics.looked(a.look().facts, a.clock.Now()) // metrics need no API server
+		if seen, err := a.see(ctx); err == nil {
+			a.metrics.looked(seen.facts, a.clock.Now()) // metrics need no API server
+		}
 		a.metrics.wrote("error")
 		return fmt.Errorf("read NodeVolumes %s: %w", a.node, err)
 	}
@@ -163,7 +168,10 @@ func (a *agent) round(ctx context.Context) error {
 	if object != nil {
 		looked, a.made.known = object.Spec.Look, true
 	}
-	seen := a.look()
+	seen, err := a.see(ctx)
+	if err != nil {
+		return err
+	}
 	now := a.clock.Now()
 	a.metrics.looked(seen.facts, now)
 	var begun []v1alpha1.NodeUnstage
@@ -186,6 +194,30 @@ func (a *agent) round(ctx context.Context) error {
 	a.orders.written(begun)
 	a.carryOut(ctx, begun)
 	return nil
+}
+
+// see looks at the node, and leaves the look alone once ctx is done: a file of a folder, or
+// the folder, may never answer, and the process has to end. Health knows how long it takes. It
+// is safe for parallel use.
+func (a *agent) see(ctx context.Context) (sight, error) {
+	began := a.clock.Now()
+	a.mu.Lock()
+	a.looking[&began] = true
+	a.mu.Unlock()
+	seen := make(chan sight, 1)
+	go func() {
+		s := a.look()
+		a.mu.Lock()
+		delete(a.looking, &began)
+		a.mu.Unlock()
+		seen <- s
+	}()
+	select {
+	case s := <-seen:
+		return s, nil
+	case <-ctx.Done():
+		return sight{}, fmt.Errorf("the look was not waited for: %w", ctx.Err())
+	}
 }
 
 // current returns the object, from memory where it is there; nil: there is none.

@@ -37,6 +37,10 @@ const manyShort = 3
 // longer calls itself healthy.
 const refusedFor = 5 * time.Minute
 
+// lookFor is for how long a look may be under way before the process no longer calls itself
+// healthy. One takes some milliseconds.
+const lookFor = 2 * time.Minute
+
 // self is whom the API server takes this process for.
 type self struct {
 	node string
@@ -141,7 +145,7 @@ func (a *agent) makes() {
 func (a *agent) wrote(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errCollected); {
+	switch refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errCollected); {
 	case err == nil && a.made.short >= manyShort && a.clock.Since(a.made.at) < standsFor:
 		// Whether this one stays is not known yet.
 	case !refused:
@@ -152,11 +156,17 @@ func (a *agent) wrote(err error) {
 }
 
 // health is an error when the API server has refused all writes for minutes, as it does where
-// the token was made for a Node that is no more: then the process should start anew. An API
-// server that does not answer is no reason to. It is safe for parallel use.
+// the token was made for a Node that is no more, or what is written is not valid, and when a
+// look has been under way for minutes: then the process should start anew, and people should see
+// that it does. An API server that does not answer is no reason to. It is safe for parallel use.
 func (a *agent) health() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for began := range a.looking {
+		if a.clock.Since(*began) >= lookFor {
+			return fmt.Errorf("the node has been looked at since %s, and the look has not ended: something below the kubelet's folder does not answer", began.UTC().Format(time.RFC3339))
+		}
+	}
 	if a.refused.IsZero() || a.clock.Since(a.refused) < refusedFor {
 		return nil
 	}

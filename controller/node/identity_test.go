@@ -5,7 +5,9 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,12 +132,14 @@ func TestHealth(t *testing.T) {
 	a := newAgent(DefaultConfig(), nil, "n1", "uid-n1", nil)
 	a.clock = clock
 	refused := apierrors.NewForbidden(kind, "n1", errors.New("no"))
+	invalid := fmt.Errorf("write: %w", apierrors.NewInvalid(schema.GroupKind{Group: "moorage.dev", Kind: "NodeVolumes"}, "n1", nil))
 	for _, test := range []struct {
 		err     error
 		healthy bool
 	}{
 		{refused, true}, {refused, false}, {nil, true}, {errors.New("no answer"), true}, {errors.New("no answer"), true},
 		{refused, true}, {errors.New("no answer"), true}, {errCollected, true}, {errCollected, false},
+		{nil, true}, {invalid, true}, {invalid, false},
 	} {
 		a.wrote(test.err)
 		if err := a.health(); (err == nil) != test.healthy {
@@ -143,4 +147,38 @@ func TestHealth(t *testing.T) {
 		}
 		clock.Step(refusedFor)
 	}
+}
+
+// A look that does not end is seen by health, and the process ends all the same: one of a
+// round, and one just before a driver is called.
+func TestHungLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, release := &fake{start: time.Now()}, make(chan struct{})
+		a := newAgent(DefaultConfig(), f, "n1", "uid-n1", func() sight { <-release; return sight{} })
+		a.nodes = &oneNode{node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-n1"}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended, result := make(chan error, 1), v1alpha1.UnstageResult("")
+		go func() { ended <- a.run(ctx) }()
+		a.calls.Go(func() { result, _ = a.unstage(ctx, &v1alpha1.NodeUnstage{}) })
+		time.Sleep(lookFor - time.Second)
+		if err := a.health(); err != nil {
+			t.Errorf("soon after the look began: %v", err)
+		}
+		time.Sleep(time.Second)
+		if err := a.health(); err == nil {
+			t.Error("it calls itself healthy, and looks")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+		if a.calls.Wait(); result != v1alpha1.UnstageRefused || len(f.tries) > 0 {
+			t.Errorf("it wrote %d times, and answers an order with %q", len(f.tries), result)
+		}
+		close(release)
+		synctest.Wait()
+		if err := a.health(); err != nil {
+			t.Errorf("after the look: %v", err)
+		}
+	})
 }

@@ -38,15 +38,15 @@ func look(c Config, pod types.UID) sight {
 	}
 	defer table.Close()
 	return sight{
-		facts:   nodevolumes.Read(root.FS(), nodevolumes.ReadMounts(table, c.KubeletRoot)),
-		machine: nodevolumes.ReadMachine(root.FS(), os.DirFS("/proc"), os.DirFS("/sys")),
+		facts:   nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(table, c.KubeletRoot)),
+		machine: nodevolumes.ReadMachine(nodevolumes.Tree(root), os.DirFS("/proc"), os.DirFS("/sys")),
 	}
 }
 
 func blind(err error) sight {
 	const nowhere = os.DevNull // no folder
 	return sight{
-		facts:   nodevolumes.Facts{Unknown: []string{fmt.Sprintf("nothing can be read: %v", err)}},
+		facts:   nodevolumes.Facts{Unknown: []string{cut(fmt.Sprintf("nothing can be read: %v", err))}},
 		machine: nodevolumes.ReadMachine(os.DirFS(nowhere), os.DirFS("/proc"), os.DirFS("/sys")),
 	}
 }

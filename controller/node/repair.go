@@ -54,7 +54,11 @@ func (a *agent) unstage(ctx context.Context, order *v1alpha1.NodeUnstage) (resul
 	if why := a.named(ctx, order); why != "" {
 		return v1alpha1.UnstageRefused, why
 	}
-	if why := a.orders.allowed(order, a.look()); why != "" {
+	seen, err := a.see(ctx)
+	if err != nil {
+		return v1alpha1.UnstageRefused, err.Error()
+	}
+	if why := a.orders.allowed(order, seen); why != "" {
 		return v1alpha1.UnstageRefused, why
 	}
 	a.orders.calls(order)

@@ -4,6 +4,7 @@ package node
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
 
-// maxBytes is about how large the volumes of a status may become: an object has to stay
+// maxBytes is how large the volumes of a status may become, as JSON: an object has to stay
 // well below the 1.5 MiB that etcd takes.
 const maxBytes = 512 << 10
 
@@ -51,10 +52,7 @@ func listed(volumes []nodevolumes.Volume) (list []v1alpha1.NodeVolume, cut bool)
 	size := 0
 	for _, v := range ranked {
 		made := volumeOf(v)
-		size += 256 + len(made.Path) + len(made.Driver) + len(made.Handle) + len(made.PersistentVolume) + len(made.Unknown)
-		for _, p := range made.Published {
-			size += 64 + len(p.PodUID)
-		}
+		size += jsonBytes(made)
 		if len(list) == v1alpha1.MaxNodeVolumes || size > maxBytes {
 			cut = true
 			break
@@ -63,6 +61,16 @@ func listed(volumes []nodevolumes.Volume) (list []v1alpha1.NodeVolume, cut bool)
 	}
 	slices.SortFunc(list, func(a, b v1alpha1.NodeVolume) int { return cmp.Compare(a.Path, b.Path) })
 	return list, cut
+}
+
+// jsonBytes is how large a volume is in an object as it is sent and kept. Some characters take
+// several times as many bytes there as they are.
+func jsonBytes(v v1alpha1.NodeVolume) int {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return maxBytes // not with these fields
+	}
+	return len(text) + len(",")
 }
 
 // rank is lower for what somebody should look at.

@@ -30,7 +30,10 @@ func (s *scan) readDevices() {
 	}
 }
 
-// readDevice reads the folder of one block volume.
+// readDevice reads the folder of one block volume. The kubelet writes its record before it
+// calls the driver (csi_plugin.go:785) and removes it when the driver has answered that nothing
+// is left (csi_block.go:480, cleanupOrphanDeviceFiles). Where the driver does not stage, the
+// record alone tells that NodePublishVolume may be under way (see facts).
 func (s *scan) readDevice(name string) {
 	folder := path.Join(devicesFolder, name)
 	data := path.Join(folder, "data")
@@ -48,7 +51,7 @@ func (s *scan) readDevice(name string) {
 	if err != nil {
 		v.explain(err.Error())
 	} else {
-		v.Unknown = ""
+		v.Unknown, v.recorded = "", true
 		s.identify(v, path.Join(stagingFolder, name), r)
 	}
 	for _, pod := range pods {
@@ -83,7 +86,7 @@ func (s *scan) names(folder string) []string {
 	s.stagedUnread = s.stagedUnread || !complete
 	var names []string
 	for _, entry := range entries {
-		names = append(names, entry.Name())
+		names = append(names, entry.name)
 	}
 	return names
 }

@@ -4,9 +4,11 @@
 // wrote down below its folder (usually /var/lib/kubelet), and what is mounted there.
 //
 // It reads folders, vol_data.json and the text of mountinfo, writes nothing, calls no
-// driver (RemoveStaged alone removes the records of one volume), and never opens or looks into a mounted volume, which may not answer. What
-// can't be read is Unknown, with the reason, and never taken for unused. What it keeps
-// is bounded, whatever the folders hold.
+// driver (RemoveStaged alone removes the records of one volume). It never opens a mounted
+// volume, nor asks what it is: it may not answer. So folders are listed by what they say
+// themselves, and what the mount table names is touched only where it is on the way to what
+// is read, such as a disk of its own for pods. What can't be read is Unknown, with the
+// reason, and never taken for unused. What it keeps is bounded, whatever the folders hold.
 //
 // The layout is that of Kubernetes 1.37.1, pkg/volume/csi:
 //
@@ -14,6 +16,8 @@
 //	    csi_attacher.go:598 makeDeviceMountPath; before 1.24 csi/pv/<PersistentVolume>/
 //	pods/<pod UID>/volumes/kubernetes.io~csi/<PersistentVolume>/vol_data.json, mount
 //	    csi_mounter.go:85 GetPath, csi_mounter.go:279 SetUpAt
+//	pods/<pod UID>/volume-subpaths/<PersistentVolume>/<container>/<number>
+//	    subpath_linux.go:185 getSubpathBindTarget, of pkg/volume/util/subpath
 //	plugins/kubernetes.io/csi/volumeDevices/<PersistentVolume>/data/vol_data.json, dev/<pod UID>
 //	    csi_util.go:111 to 129
 //	plugins/kubernetes.io/csi/volumeDevices/staging/<PersistentVolume>

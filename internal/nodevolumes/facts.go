@@ -32,7 +32,7 @@ const (
 	maxRecord    = 64 << 10 // bytes of one vol_data.json
 	maxDriver    = 253      // characters, as of a CSIDriver's name
 	maxHandle    = 4096     // characters, as in a VolumeHold
-	maxName      = 253      // characters of a PersistentVolume's name
+	maxName      = 253      // characters of a PersistentVolume's name, and of a pod's folder's
 	maxLine      = 128      // bytes of a machine's names
 	maxReason    = 512      // characters of one reason
 )
@@ -77,7 +77,8 @@ type Volume struct {
 	// Unknown says what could not be read of this volume, and why; empty: nothing.
 	Unknown string
 
-	named bool // by a pod's folder
+	named    bool // by a pod's folder
+	recorded bool // by the record of a block volume
 }
 
 // Publication is one pod that has a volume.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 )
 
 // readPods reads the folders of pods, of which a kubelet always has the parent.
@@ -26,7 +27,7 @@ func (s *scan) readPods() {
 		devices, complete := s.list(path.Join(folder, "volumeDevices", inPods))
 		s.podsUnread = s.podsUnread || !complete
 		for _, device := range devices {
-			if v := s.device(device.Name()); v != nil {
+			if v := s.device(device.name); v != nil {
 				s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: No})
 			}
 		}
@@ -51,6 +52,9 @@ func (s *scan) readPodVolume(pod, folder string) {
 	r, err := s.readRecord(folder, entries)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if !complete {
+			return // what could not be read was said
+		}
 		if mounted == Yes || mounted == Unknown && find(entries, "mount") != nil {
 			s.podsUnread = true
 			s.note(fmt.Sprintf("%q may have a volume mounted, and there is no %s", folder, recordName))
@@ -64,6 +68,10 @@ func (s *scan) readPodVolume(pod, folder string) {
 		s.note(err.Error())
 		return
 	case r.Lifecycle == ephemeral:
+		s.inPods[folder] = nil
+		if mounted == Yes {
+			s.ephemeral = append(s.ephemeral, folder)
+		}
 		return
 	}
 	// Where it is staged by an older kubelet's layout, that is the path.
@@ -79,6 +87,7 @@ func (s *scan) readPodVolume(pod, folder string) {
 		s.identify(v, staged, r)
 	}
 	v.called(r.PersistentVolume)
+	s.inPods[folder] = v
 	s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: mounted})
 }
 
@@ -95,4 +104,31 @@ func (s *scan) malformed(pod, folder string, err error) {
 	v.called(path.Base(folder))
 	v.explain(err.Error())
 	s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: No})
+}
+
+// readEphemeral takes the pods' own volumes that may hide others. A pod may have a volume of its
+// own by the name of a PersistentVolume that it also has: kubelets use one folder for both
+// (csi_mounter.go:92), and the later record replaces the other. Where something else is mounted
+// there, too, or the name is known as a PersistentVolume's, that one is not known to be absent.
+func (s *scan) readEphemeral() {
+	known := map[string]bool{}
+	for _, v := range s.volumes {
+		if v.Handle != "" || v.Mode == Block { // else it may be another pod's own, too
+			known[v.PersistentVolume] = true
+		}
+	}
+	for _, folder := range s.ephemeral {
+		name := path.Base(folder)
+		if !known[name] && !s.mounts.stacked[path.Join(folder, "mount")] {
+			continue
+		}
+		v := s.volume(folder, Filesystem)
+		if v == nil {
+			return
+		}
+		v.Staged = No
+		v.called(name)
+		v.explain("the record is of a volume of the pod's own, and the PersistentVolume of its name may be mounted with it")
+		s.publish(v, Publication{PodUID: strings.Split(folder, "/")[1], PodFolder: true, Mounted: Yes})
+	}
 }

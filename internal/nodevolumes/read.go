@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -33,8 +32,13 @@ type scan struct {
 	volumes map[string]*Volume  // by Path
 	handles map[identity]string // their paths
 	paths   map[string]bool     // whose mounts are accounted for
-	unknown []string
-	more    int // of unknown, not kept
+	inPods  map[string]*Volume  // by the folder of a pod that names it; nil: it is the pod's own
+	// subpaths are the names of volumes of which subpaths are mounted that no pod's folder names.
+	subpaths []string
+	// ephemeral are the folders of pods' own volumes at which something is mounted.
+	ephemeral []string
+	unknown   []string
+	more      int // of unknown, not kept
 	// A pod's folder could not be read: it may name any volume.
 	podsUnread bool
 	// A folder of what is staged could not be read: any volume may be staged.
@@ -50,16 +54,18 @@ type identity struct {
 func (v *Volume) identity() identity { return identity{v.Driver, v.Handle, v.Mode} }
 
 // Read returns what the kubelet's folder and the mount table say. The folder is one that
-// links can't lead out of, such as that of an os.Root. It is for serial use, and takes
-// one system call or a few for each folder.
+// links can't lead out of: the Tree of an os.Root. It is for serial use, and takes one
+// system call or a few for each folder.
 func Read(kubelet fs.FS, mounts Mounts) Facts {
-	s := &scan{kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{}}
+	s := &scan{kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{}, inPods: map[string]*Volume{}}
 	if mounts.unknown != "" {
 		s.note(mounts.unknown)
 	}
 	s.readStaged()
 	s.readDevices()
 	s.readPods()
+	s.readEphemeral()
+	s.readSubpaths()
 	s.readMounts()
 	return s.facts()
 }
@@ -79,6 +85,10 @@ func (s *scan) facts() Facts {
 	for _, p := range slices.Sorted(maps.Keys(s.volumes)) {
 		v := *s.volumes[p]
 		slices.SortFunc(v.Published, func(a, b Publication) int { return cmp.Compare(a.PodUID, b.PodUID) })
+		if v.recorded && v.Staged == No && len(v.Published) == 0 {
+			v.Staged = Unknown
+			v.explain("there is a record of it, and nothing else shows whether the driver has it")
+		}
 		if s.stagedUnread && v.Staged == No {
 			v.Staged = Unknown
 		}
@@ -89,6 +99,9 @@ func (s *scan) facts() Facts {
 			v.explain("a pod's folder could not be read, and may name it")
 		default:
 			v.Forgotten = true
+			if why := s.mayHaveSubpath(&v); why != "" {
+				v.explain(why)
+			}
 		}
 		f.Volumes = append(f.Volumes, v)
 	}
@@ -97,20 +110,47 @@ func (s *scan) facts() Facts {
 
 // list returns the entries of a folder. One that is not there has none. What goes wrong
 // is noted, and the entries are then not all there are.
-func (s *scan) list(folder string) (entries []fs.DirEntry, complete bool) {
+//
+// A mount that is not on the way to what is read is not looked into, nor is what is below it:
+// it may not answer.
+func (s *scan) list(folder string) (entries []entry, complete bool) {
+	if over := s.mounts.over(folder); over != "" {
+		s.paths[over] = true
+		s.note(fmt.Sprintf("%q is a mount of its own, and is not looked into", over))
+		return nil, false
+	}
 	entries, err := readDir(s.kubelet, folder)
+	complete = true
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, true
 	case err != nil:
+		complete = false
 		s.note(fmt.Sprintf("%q: %v", folder, err))
-		return entries, false
 	case len(entries) > maxEntries:
-		s.truncated = true
+		complete, s.truncated = false, true
 		s.note(fmt.Sprintf("%q has more than %d entries", folder, maxEntries))
-		return entries[:maxEntries], false
+		entries = entries[:maxEntries]
 	}
-	return entries, true
+	// Nothing by such a name is listed: the API would refuse all that is said beside it.
+	kept := entries[:0]
+	for _, e := range entries {
+		if s.isOdd(path.Join(folder, e.name), e.name) {
+			complete = false
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	return kept, complete
+}
+
+// isOdd says whether a name in a path is one that no object of Kubernetes can have, and notes it.
+func (s *scan) isOdd(p, name string) bool {
+	if len(name) <= maxName && utf8.ValidString(name) {
+		return false
+	}
+	s.note(fmt.Sprintf("a name that is not UTF-8, or longer than Kubernetes has them: %q", p))
+	return true
 }
 
 // folders are the folders among a folder's entries. A link is none, and where it leads
@@ -118,38 +158,27 @@ func (s *scan) list(folder string) (entries []fs.DirEntry, complete bool) {
 func (s *scan) folders(folder string) (names []string, complete bool) {
 	entries, complete := s.list(folder)
 	for _, entry := range entries {
+		kind, err := s.kindOf(folder, entry)
 		switch {
-		case entry.IsDir():
-			names = append(names, entry.Name())
-		case entry.Type()&fs.ModeSymlink != 0:
+		case errors.Is(err, fs.ErrNotExist): // it has gone meanwhile
+		case err != nil:
 			complete = false
-			s.note(fmt.Sprintf("%q is a link", path.Join(folder, entry.Name())))
+			s.note(fmt.Sprintf("%q: %v", path.Join(folder, entry.name), err))
+		case kind.IsDir():
+			names = append(names, entry.name)
+		case kind&fs.ModeSymlink != 0:
+			complete = false
+			s.note(fmt.Sprintf("%q is a link", path.Join(folder, entry.name)))
 		}
 	}
 	return names, complete
 }
 
-// readDir reads at most one entry more than are kept.
-func readDir(tree fs.FS, folder string) ([]fs.DirEntry, error) {
-	file, err := tree.Open(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	dir, ok := file.(fs.ReadDirFile)
-	if !ok {
-		return nil, errors.New("not a folder")
-	}
-	entries, err := dir.ReadDir(maxEntries + 1)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	return entries, err
-}
-
 // note keeps why something could not be read.
 func (s *scan) note(reason string) {
+	if slices.Contains(s.unknown, short(reason)) {
+		return
+	}
 	if len(s.unknown) == maxUnknown {
 		s.more++
 		return
@@ -217,7 +246,7 @@ func (s *scan) publish(v *Volume, p Publication) {
 // there tells.
 func (s *scan) readMounts() {
 	for _, point := range s.mounts.points {
-		if !below(point, csiFolder) || s.accounted(point) {
+		if !below(point, csiFolder) || slices.Contains(onTheWay, point) || s.accounted(point) {
 			continue
 		}
 		s.note(fmt.Sprintf("%q is mounted, and there is no record of it", point))

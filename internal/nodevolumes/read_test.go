@@ -3,6 +3,7 @@
 package nodevolumes_test
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -30,6 +31,8 @@ const (
 type node struct {
 	files  fstest.MapFS
 	mounts []string
+	// devices are the numbers of those that are not of a device of their own.
+	devices map[string]string
 }
 
 func newNode() *node {
@@ -65,6 +68,12 @@ func (n *node) publish(pod, pv, handle string) {
 	n.mount(podFolder(pod, pv) + "/mount")
 }
 
+// ephemeral gives a pod a volume of its own.
+func (n *node) ephemeral(pod, name string) {
+	n.record(podFolder(pod, name), map[string]string{"driverName": driver, "volumeHandle": "csi-1", "specVolID": name, "volumeLifecycleMode": "Ephemeral"})
+	n.mount(podFolder(pod, name) + "/mount")
+}
+
 // table is the mount table of a container that has the kubelet's folder with
 // HostToContainer.
 func (n *node) table() string {
@@ -73,7 +82,8 @@ func (n *node) table() string {
 		"2 1 8:1 /var/lib/kubelet /var/lib/kubelet ro,relatime master:7 - ext4 /dev/sda1 rw",
 	}
 	for i, m := range n.mounts {
-		lines = append(lines, fmt.Sprintf("%d 2 8:%d / /var/lib/kubelet/%s rw,relatime master:%d - ext4 /dev/sdb rw", 10+i, 16+i, strings.ReplaceAll(m, " ", `\040`), 20+i))
+		device := cmp.Or(n.devices[m], fmt.Sprintf("8:%d", 16+i))
+		lines = append(lines, fmt.Sprintf("%d 2 %s / /var/lib/kubelet/%s rw,relatime master:%d - ext4 /dev/sdb rw", 10+i, device, strings.ReplaceAll(m, " ", `\040`), 20+i))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -143,10 +153,29 @@ func TestRead(t *testing.T) {
 			n.stage("v")
 			n.record(podFolder("uid-a", "pv"), map[string]string{"driverName": driver, "volumeHandle": "v", "specVolID": "pv"})
 		}, "disk.example.com v pv=pv Filesystem staged=Yes mounted=Yes pod=uid-a/true/No\n"},
-		"an ephemeral volume": {func(n *node) {
-			n.record(podFolder("uid-a", "inline"), map[string]string{"driverName": driver, "volumeHandle": "csi-1", "specVolID": "inline", "volumeLifecycleMode": "Ephemeral"})
-			n.mount(podFolder("uid-a", "inline") + "/mount")
+		"an ephemeral volume": {func(n *node) { n.ephemeral("uid-a", "inline") }, ""},
+		// Kubelets have one folder for both, and one record: what else is mounted there, or known by
+		// the name, may be the PersistentVolume's.
+		"an ephemeral volume, and another one mounted with it": {func(n *node) {
+			n.ephemeral("uid-a", "pvc-1")
+			n.mount(podFolder("uid-a", "pvc-1") + "/mount")
+		}, "  pv=pvc-1 Filesystem staged=No mounted=Yes pod=uid-a/true/Yes unknown: the record is of a volume of the pod's own, and the PersistentVolume of its name may be mounted with it\n"},
+		"an ephemeral volume that the table has twice": {func(n *node) {
+			n.ephemeral("uid-a", "pvc-1")
+			n.mount(podFolder("uid-a", "pvc-1") + "/mount")
+			n.devices = map[string]string{podFolder("uid-a", "pvc-1") + "/mount": "0:44"}
 		}, ""},
+		"an ephemeral volume of the name of a known PersistentVolume": {func(n *node) {
+			n.ephemeral("uid-a", "pv-b")
+			n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
+			n.dir(devices + "staging/pv-b")
+		}, "disk.example.com b pv=pv-b Block staged=Yes mounted=No forgotten\n" +
+			"  pv=pv-b Filesystem staged=No mounted=Yes pod=uid-a/true/Yes unknown: the record is of a volume of the pod's own, and the PersistentVolume of its name may be mounted with it\n"},
+		"an ephemeral volume of that name, not mounted": {func(n *node) {
+			n.ephemeral("uid-a", "pv-b")
+			n.mounts = nil
+			n.publish("uid-b", "pv-b", "b")
+		}, "disk.example.com b pv=pv-b Filesystem staged=No mounted=No pod=uid-b/true/Yes\n"},
 		"staged by Kubernetes 1.23": {func(n *node) {
 			n.record(csi+"pv/pv-1", map[string]string{"driverName": driver, "volumeHandle": "v"})
 			n.mount(csi + "pv/pv-1/globalmount")
@@ -170,6 +199,58 @@ func TestRead(t *testing.T) {
 		"a block volume whose driver's path is left": {func(n *node) {
 			n.mount(devices + "publish/pv-b/uid-a")
 		}, "  pv=pv-b Block staged=No mounted=No pod=uid-a/false/Yes forgotten unknown: there is no vol_data.json\n"},
+		// NodePublishVolume may be under way, and what the driver makes there is not there yet.
+		"a block volume of a driver that does not stage, before it is published": {func(n *node) {
+			n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
+			n.dir(devices + "pv-b/dev")
+			n.dir(devices + "publish/pv-b")
+		}, "disk.example.com b pv=pv-b Block staged=Unknown mounted=No unknown: there is a record of it, and nothing else shows whether the driver has it\n"},
+		// Its path has the name of the PersistentVolume.
+		"a subpath's mount that is left": {func(n *node) {
+			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
+			n.mount("pods/uid-a/volume-subpaths/pv/app/1")
+			n.mount("pods/uid-b/volume-subpaths/pv/app/0")
+		}, "  pv=pv Filesystem staged=No mounted=Yes pod=uid-a/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n" +
+			"  pv=pv Filesystem staged=No mounted=Yes pod=uid-b/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n"},
+		// It may be of that volume, which is not to be unstaged then.
+		"a subpath's mount that is left of a forgotten volume": {func(n *node) {
+			n.stage("v")
+			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
+		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes forgotten unknown: it may be the volume of \"pv\", of which a subpath is mounted\n" +
+			"  pv=pv Filesystem staged=No mounted=Yes pod=uid-a/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n"},
+		"a subpath's mount of a pod that has the volume": {func(n *node) {
+			n.record(podFolder("uid-a", "pv"), map[string]string{"driverName": driver, "volumeHandle": "v", "specVolID": "pv"})
+			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
+		}, "disk.example.com v pv=pv Filesystem staged=No mounted=No pod=uid-a/true/Yes\n"},
+		// Its device is the volume's, or another pod has the volume by that name.
+		"a subpath's mount that is left in a pod that lives": {func(n *node) {
+			n.stage("v")
+			n.stage("w")
+			n.stage("x")
+			n.publish("uid-b", "pv-x", "x")
+			n.dir("pods/uid-a/volumes")
+			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
+			n.mount("pods/uid-a/volume-subpaths/pv-x/app/0")
+			n.devices = map[string]string{stagingFolder("v") + "/globalmount": "8:99", "pods/uid-a/volume-subpaths/pv/app/0": "8:99"}
+		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes pod=uid-a/false/Yes forgotten\n" +
+			"disk.example.com w pv= Filesystem staged=Yes mounted=Yes forgotten\n" +
+			"disk.example.com x pv=pv-x Filesystem staged=Yes mounted=Yes pod=uid-a/false/Yes pod=uid-b/true/Yes\n"},
+		// It has no folder among the pod's volumes.
+		"a subpath's mount of a host's path": {func(n *node) {
+			n.dir("pods/uid-a/volumes")
+			n.mount("pods/uid-a/volume-subpaths/host/app/0")
+		}, ""},
+		"subpaths' mounts of other volumes": {func(n *node) {
+			n.record(podFolder("uid-a", "inline"), map[string]string{"driverName": driver, "volumeHandle": "csi-1", "specVolID": "inline", "volumeLifecycleMode": "Ephemeral"})
+			n.dir("pods/uid-a/volumes/kubernetes.io~configmap/settings")
+			n.mount("pods/uid-a/volumes/kubernetes.io~nfs/share")
+			for _, name := range []string{"inline", "settings", "share"} {
+				n.mount("pods/uid-a/volume-subpaths/" + name + "/app/0")
+			}
+		}, ""},
+		"a mount beside subpaths": {func(n *node) { n.mount("pods/uid-a/volume-subpaths") }, ""},
+		"a subpath's mount of no name of Kubernetes": {func(n *node) { n.mounts = append(n.mounts, "pods/uid-a/volume-subpaths/x\xff/app/0") },
+			`unknown: a name that is not UTF-8, or longer than Kubernetes has them: "pods/uid-a/volume-subpaths/x\xff"` + "\n"},
 		"a mount that nothing tells of": {func(n *node) { n.mounts = append(n.mounts, csi+driver+"/abc/elsewhere") },
 			`unknown: "plugins/kubernetes.io/csi/disk.example.com/abc/elsewhere" is mounted, and there is no record of it` + "\n"},
 		// The folder's name says of which volume it was to be: what is known of others stays so.
@@ -211,6 +292,37 @@ func TestRead(t *testing.T) {
 				t.Errorf("got\n%swant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// A kubelet that takes a block volume from its pod removes the record last, and until then the
+// volume is not called absent, whether the driver stages or not. After that nothing stays open.
+func TestBlockVolumeGoes(t *testing.T) {
+	for _, stages := range []bool{false, true} {
+		n := newNode()
+		n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
+		n.dir(devices + "pv-b/dev")
+		n.mount(devices + "pv-b/dev/uid-a")
+		n.dir(devices + "publish/pv-b")
+		n.files[devices+"publish/pv-b/uid-a"] = &fstest.MapFile{}
+		n.files["pods/uid-a/volumeDevices/kubernetes.io~csi/pv-b"] = &fstest.MapFile{Mode: fs.ModeSymlink}
+		if stages {
+			n.dir(devices + "staging/pv-b")
+		}
+		// util.UnmapBlockVolume, NodeUnpublishVolume, NodeUnstageVolume and cleanupOrphanDeviceFiles
+		for _, gone := range []string{devices + "pv-b/dev/uid-a", "pods/uid-a/volumeDevices/kubernetes.io~csi/pv-b", devices + "publish/pv-b/uid-a", devices + "publish/pv-b", devices + "staging/pv-b", devices + "pv-b/dev"} {
+			n.mounts = nil
+			delete(n.files, gone)
+			f := n.read()
+			if len(f.Volumes) != 1 || f.Volumes[0].Handle != "b" || f.Volumes[0].Staged == nodevolumes.No && len(f.Volumes[0].Published) == 0 {
+				t.Errorf("stages %t, without %s: it says\n%s", stages, gone, words(f))
+			}
+		}
+		delete(n.files, devices+"pv-b/data/vol_data.json")
+		n.dir(devices + "pv-b/data")
+		if got := words(n.read()); got != "" {
+			t.Errorf("stages %t, without the record it says\n%s", stages, got)
+		}
 	}
 }
 
@@ -317,7 +429,7 @@ func TestHostileFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	f := nodevolumes.Read(root.FS(), nodevolumes.ReadMounts(strings.NewReader((&node{}).table()), "/var/lib/kubelet"))
+	f := nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader((&node{}).table()), "/var/lib/kubelet"))
 	got := words(f)
 	for _, want := range []string{`linked.example.com" is a link`, "is not a file", "has more than 65536 bytes", "it is not UTF-8", `bad\xff`} {
 		if !strings.Contains(got, want) {
@@ -331,6 +443,51 @@ func TestHostileFolder(t *testing.T) {
 		if v.Staged == nodevolumes.No {
 			t.Errorf("taken for unused: %+v", v)
 		}
+	}
+}
+
+// A name that no object of Kubernetes can have is told, and is none of what is listed: the API
+// would refuse all that the node says for one of them.
+func TestOddNames(t *testing.T) {
+	long := strings.Repeat("x", 254)
+	torn := &fstest.MapFile{Data: []byte("{")}
+	for name, change := range map[string]func(*node){
+		"a driver":                func(n *node) { n.files[csi+long+"/a/vol_data.json"] = torn },
+		"a staging folder":        func(n *node) { n.files[csi+driver+"/"+long+"/vol_data.json"] = torn },
+		"a pod's volume":          func(n *node) { n.files[podFolder("uid-a", long)+"/vol_data.json"] = torn },
+		"a pod":                   func(n *node) { n.publish(long, "pv", "v") },
+		"a block volume":          func(n *node) { n.files[devices+long+"/data/vol_data.json"] = torn },
+		"a staged block volume":   func(n *node) { n.dir(devices + "staging/" + long) },
+		"a published one":         func(n *node) { n.dir(devices + "publish/" + long + "/uid-a") },
+		"a pod of a block volume": func(n *node) { n.dir(devices + "publish/pv/" + long) },
+		"a pod's block volume":    func(n *node) { n.dir("pods/uid-a/volumeDevices/kubernetes.io~csi/" + long) },
+		"not UTF-8": func(n *node) {
+			n.dir(devices + "staging/x\xff")
+			n.dir(devices + "staging/x\xfe")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode()
+			n.dir(csi + "other.example.com/abc/globalmount")
+			n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
+			change(n)
+			f := n.read()
+			if len(f.Unknown) == 0 || !strings.Contains(f.Unknown[0], "a name that") {
+				t.Errorf("it says\n%s", words(f))
+			}
+			paths := map[string]bool{}
+			for _, v := range f.Volumes {
+				if paths[v.Path] || max(len(v.Driver), len(v.PersistentVolume), len(path.Base(path.Dir(v.Path)))) > 253 {
+					t.Errorf("it lists %+v", v)
+				}
+				paths[v.Path] = true
+				for _, p := range v.Published {
+					if len(p.PodUID) > 253 {
+						t.Errorf("it lists %+v", p)
+					}
+				}
+			}
+		})
 	}
 }
 

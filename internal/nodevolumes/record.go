@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"time"
 	"unicode/utf8"
 )
 
@@ -22,6 +23,8 @@ const ephemeral = "Ephemeral"
 // record is what is read of a vol_data.json (csi_mounter.go:44, csi_util.go:62).
 type record struct {
 	Driver, Handle, PersistentVolume, Lifecycle string
+
+	written time.Time
 }
 
 // malformedError says that a record can be read, and is none: a kubelet that was killed while
@@ -37,7 +40,7 @@ func parseRecord(text []byte) (record, error) {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return record{}, err
 	}
-	r := record{fields["driverName"], fields["volumeHandle"], fields["specVolID"], fields["volumeLifecycleMode"]}
+	r := record{Driver: fields["driverName"], Handle: fields["volumeHandle"], PersistentVolume: fields["specVolID"], Lifecycle: fields["volumeLifecycleMode"]}
 	switch {
 	case r.Driver == "":
 		return record{}, errors.New("it has no driverName")
@@ -51,14 +54,16 @@ func parseRecord(text []byte) (record, error) {
 
 // readRecord reads the vol_data.json of a folder, of which these are the entries. It
 // is fs.ErrNotExist where there is none.
-func (s *scan) readRecord(folder string, entries []fs.DirEntry) (record, error) {
+func (s *scan) readRecord(folder string, entries []entry) (record, error) {
 	name := path.Join(folder, recordName)
 	entry := find(entries, recordName)
 	if entry == nil {
 		return record{}, fs.ErrNotExist
 	}
 	// A pipe would never answer, and a link leads who knows where.
-	if !entry.Type().IsRegular() {
+	if kind, err := s.kindOf(folder, *entry); err != nil {
+		return record{}, fmt.Errorf("%q: %w", name, err)
+	} else if !kind.IsRegular() || s.mounts.names(name) {
 		return record{}, fmt.Errorf("%q is not a file", name)
 	}
 	file, err := s.kubelet.Open(name)
@@ -66,6 +71,13 @@ func (s *scan) readRecord(folder string, entries []fs.DirEntry) (record, error) 
 		return record{}, err
 	}
 	defer file.Close()
+	info, err := file.Stat() // of what was opened: nothing is looked up by its name
+	if err != nil {
+		return record{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return record{}, fmt.Errorf("%q is not a file", name)
+	}
 	text, err := io.ReadAll(io.LimitReader(file, maxRecord+1))
 	switch {
 	case err != nil:
@@ -77,13 +89,14 @@ func (s *scan) readRecord(folder string, entries []fs.DirEntry) (record, error) 
 	if err != nil {
 		return record{}, malformedError{fmt.Errorf("%q: %w", name, err)}
 	}
+	r.written = info.ModTime()
 	return r, nil
 }
 
-func find(entries []fs.DirEntry, name string) fs.DirEntry {
-	for _, entry := range entries {
-		if entry.Name() == name {
-			return entry
+func find(entries []entry, name string) *entry {
+	for i := range entries {
+		if entries[i].name == name {
+			return &entries[i]
 		}
 	}
 	return nil

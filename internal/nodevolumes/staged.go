@@ -59,6 +59,9 @@ func (s *scan) readStagedFolder(driver, folder string) {
 		return
 	}
 	switch {
+	case none && !complete:
+		v.Staged = either(v.Staged, Unknown)
+		v.explain("its folder could not be read")
 	case none && v.Mounted != Yes:
 		v.Staged = Unknown
 		v.explain("there is no " + recordName + ", and the mount table can't be read")
@@ -69,9 +72,7 @@ func (s *scan) readStagedFolder(driver, folder string) {
 		v.explain(err.Error())
 	default:
 		v.Staged = Yes
-		if info, err := find(entries, recordName).Info(); err == nil {
-			v.Recorded = info.ModTime()
-		}
+		v.Recorded = r.written
 		s.identify(v, p, r)
 		if driver != beforeDrivers && p != StagingPath(r.Driver, r.Handle) {
 			v.explain("the record is of another volume than the folder")

@@ -66,6 +66,10 @@ func UnreadOf(v *v1alpha1.NodeVolume) (ledger.Unread, bool) {
 	case v.Handle != "":
 	case digest != "" && v.Driver == driver:
 		return ledger.Unread{Driver: driver, Digest: digest, There: v.Mounted != v1alpha1.NodeNo, Forgotten: v.Forgotten}, true
+	case isSubpath(v):
+		return ledger.Unread{PersistentVolume: v.PersistentVolume, Pod: strings.Split(v.Path, "/")[1], There: true, Forgotten: v.Forgotten}, true
+	case isOwnVolume(v):
+		return ledger.Unread{PersistentVolume: v.PersistentVolume, Pod: strings.Split(v.Path, "/")[1]}, true
 	case isUnread(v):
 		unread := ledger.Unread{PersistentVolume: v.PersistentVolume}
 		if len(v.Published) > 0 {
@@ -90,6 +94,27 @@ func stagedFolder(v *v1alpha1.NodeVolume) (driver, digest string) {
 		return "", ""
 	}
 	return parts[3], parts[4]
+}
+
+// isSubpath says whether an entry is about a mount of a subpath that no pod's folder names: its
+// path has the name of the PersistentVolume.
+func isSubpath(v *v1alpha1.NodeVolume) bool {
+	parts := strings.Split(v.Path, "/")
+	return isNameless(v) && len(parts) == 4 && parts[0] == "pods" && parts[2] == "volume-subpaths" && parts[3] == v.PersistentVolume
+}
+
+// isOwnVolume says whether an entry is about a pod's folder whose record is of a volume of the
+// pod's own, and where that of the PersistentVolume of its name may be mounted, too.
+func isOwnVolume(v *v1alpha1.NodeVolume) bool {
+	parts := strings.Split(v.Path, "/")
+	return isNameless(v) && v.Mounted == v1alpha1.NodeYes && len(parts) == 5 &&
+		parts[0] == "pods" && parts[2] == "volumes" && parts[3] == "kubernetes.io~csi" && parts[4] == v.PersistentVolume
+}
+
+// isNameless says whether an entry of a file system has nothing but the name of a
+// PersistentVolume to say of which volume it is.
+func isNameless(v *v1alpha1.NodeVolume) bool {
+	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem"
 }
 
 // isUnread says whether an entry is about a pod's record that could not be read, with nothing

@@ -128,6 +128,43 @@ func TestNodeWordFolders(t *testing.T) {
 	}
 }
 
+// A mount of a subpath that is left is of the PersistentVolume that its path names: that volume is
+// there.
+func TestNodeWordSubpath(t *testing.T) {
+	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
+	subpath := v1alpha1.NodeVolume{
+		Path: "pods/p/volume-subpaths/pv", PersistentVolume: "pv", Mode: "Filesystem", Staged: no, Mounted: yes, Forgotten: true, Unknown: "a subpath",
+		Published: []v1alpha1.PublishedPod{{PodUID: "p", Mounted: yes}},
+	}
+	word := NodeWord(&v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{subpath}}})
+	if want := []ledger.Unread{{PersistentVolume: "pv", Pod: "p", There: true, Forgotten: true}}; !slices.Equal(word.Unread, want) || !word.Whole {
+		t.Errorf("%+v", word)
+	}
+	for name, path := range map[string]string{"another path": "pods/p/volumes/pv", "another name": "pods/p/volume-subpaths/other", "deeper": "pods/p/volume-subpaths/x/pv"} {
+		other := subpath
+		other.Path = path
+		if word := NodeWord(&v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{other}}}); word.Whole || len(word.Unread) > 0 {
+			t.Errorf("%s: %+v", name, word)
+		}
+	}
+}
+
+// A record of a pod's own volume, with something else mounted, leaves open whether the volume of the
+// PersistentVolume of that name is there, and nothing else.
+func TestNodeWordOwnVolume(t *testing.T) {
+	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
+	for path, want := range map[string]bool{
+		"pods/p/volumes/kubernetes.io~csi/pv": true, "pods/p/volumes/kubernetes.io~csi/other": false, "pods/p/volumes/kubernetes.io~nfs/pv": false, "x/pods/p/volumes/kubernetes.io~csi/pv": false,
+	} {
+		word := NodeWord(&v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{{
+			Path: path, PersistentVolume: "pv", Mode: "Filesystem", Staged: no, Mounted: yes, Unknown: "?", Published: []v1alpha1.PublishedPod{{PodUID: "p", PodFolder: true, Mounted: yes}},
+		}}}})
+		if got := word.Whole && slices.Equal(word.Unread, []ledger.Unread{{PersistentVolume: "pv", Pod: "p"}}); got != want || word.Whole != want {
+			t.Errorf("%s: whole %t, unread %+v", path, word.Whole, word.Unread)
+		}
+	}
+}
+
 // What could be unstaged is forgotten, staged, of a file system, and nothing of it unread; what is
 // forgotten need not be.
 func TestNodeWordForgotten(t *testing.T) {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+)
+
+// Tree is a kubelet's folder as Read takes it: links can't lead out of it, and a pipe in
+// the place of a file or a folder holds nobody up.
+func Tree(root *os.Root) fs.FS { return tree{root} }
+
+type tree struct{ root *os.Root }
+
+// Open opens a file, or what is in its place.
+func (t tree) Open(name string) (fs.File, error) { return t.open(name, 0) }
+
+// OpenFolder opens a folder, and nothing that is in its place.
+func (t tree) OpenFolder(name string) (fs.File, error) { return t.open(name, onlyFolders) }
+
+func (t tree) open(name string, flags int) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	file, err := t.root.OpenFile(name, os.O_RDONLY|atOnce|flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// Stat implements fs.StatFS.
+func (t tree) Stat(name string) (fs.FileInfo, error) { return t.root.Stat(name) }
+
+// Lstat and ReadLink implement fs.ReadLinkFS.
+func (t tree) Lstat(name string) (fs.FileInfo, error) { return t.root.Lstat(name) }
+
+// ReadLink is not used.
+func (t tree) ReadLink(name string) (string, error) { return t.root.Readlink(name) }
+
+// entry is one name in a folder, with what the folder itself says of it. Nobody has asked
+// what has the name: that may be a mounted volume, which may not answer.
+type entry struct {
+	name string
+	kind fs.FileMode // unsaid where the folder's file system does not say it
+}
+
+// unsaid is the kind of entries of which the folder does not say it.
+const unsaid = fs.ModeIrregular
+
+// readDir reads at most one entry more than are kept.
+func readDir(kubelet fs.FS, folder string) ([]entry, error) {
+	open := kubelet.Open
+	if t, ok := kubelet.(interface {
+		OpenFolder(name string) (fs.File, error)
+	}); ok {
+		open = t.OpenFolder
+	}
+	file, err := open(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var entries []entry
+	switch dir := file.(type) {
+	case *os.File: // one of an os.Root asks what each name is, or by its path
+		entries, err = entriesOf(dir, maxEntries+1)
+	case fs.ReadDirFile:
+		var found []fs.DirEntry
+		found, err = dir.ReadDir(maxEntries + 1)
+		for _, e := range found {
+			entries = append(entries, entry{e.Name(), e.Type()})
+		}
+	default:
+		return nil, errors.New("not a folder")
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	return entries, err
+}
+
+// kindOf says what an entry is. Where the folder does not say it, what has the name is asked,
+// unless something is mounted there, or may be.
+func (s *scan) kindOf(folder string, e entry) (fs.FileMode, error) {
+	if e.kind != unsaid {
+		return e.kind, nil
+	}
+	name := path.Join(folder, e.name)
+	if s.mounts.partial || s.mounts.names(name) {
+		return unsaid, errors.New("its folder does not say what it is, and something may be mounted there")
+	}
+	info, err := fs.Lstat(s.kubelet, name)
+	if err != nil {
+		return unsaid, err
+	}
+	return info.Mode().Type(), nil
+}

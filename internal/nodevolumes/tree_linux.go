@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// How a folder and a file are opened: a pipe without a writer is no folder, and is not
+// waited for.
+const (
+	onlyFolders = syscall.O_DIRECTORY
+	atOnce      = syscall.O_NONBLOCK
+)
+
+// entriesOf reads at most n entries of an open folder, as getdents64(2) has them, and asks
+// nothing of what they name: package os does for folders of an os.Root.
+func entriesOf(folder *os.File, n int) (entries []entry, err error) {
+	conn, err := folder.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, 32<<10)
+	for len(entries) < n {
+		var size int
+		var failed error
+		if err := conn.Control(func(fd uintptr) {
+			for size, failed = syscall.ReadDirent(int(fd), text); failed == syscall.EINTR; {
+				size, failed = syscall.ReadDirent(int(fd), text)
+			}
+		}); err != nil {
+			return entries, err
+		}
+		if failed != nil {
+			return entries, os.NewSyscallError("getdents64", failed)
+		}
+		if size <= 0 {
+			return entries, nil
+		}
+		entries = append(entries, parseEntries(text[:size])...)
+	}
+	return entries[:n], nil
+}
+
+// parseEntries reads what getdents64 has written: of each entry the number of its inode and
+// its offset, of 8 bytes each, the size of the whole in 2, the kind in one, and the name, which
+// a zero ends.
+func parseEntries(text []byte) (entries []entry) {
+	const size, kind, name = 16, 18, 19
+	for len(text) > name {
+		next := min(int(binary.NativeEndian.Uint16(text[size:])), len(text))
+		if next <= name {
+			break
+		}
+		called, _, _ := bytes.Cut(text[name:next], []byte{0})
+		if e := (entry{string(called), kindFrom(text[kind])}); e.name != "." && e.name != ".." {
+			entries = append(entries, e)
+		}
+		text = text[next:]
+	}
+	return entries
+}
+
+// kindFrom says what the kernel's kind of an entry is.
+func kindFrom(kind byte) fs.FileMode {
+	switch kind {
+	case syscall.DT_REG:
+		return 0
+	case syscall.DT_DIR:
+		return fs.ModeDir
+	case syscall.DT_LNK:
+		return fs.ModeSymlink
+	case syscall.DT_FIFO:
+		return fs.ModeNamedPipe
+	case syscall.DT_SOCK:
+		return fs.ModeSocket
+	case syscall.DT_BLK:
+		return fs.ModeDevice
+	case syscall.DT_CHR:
+		return fs.ModeDevice | fs.ModeCharDevice
+	default:
+		return unsaid
+	}
+}

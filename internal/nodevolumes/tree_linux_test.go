@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/moorage-dev/moorage/internal/nodevolumes"
+)
+
+// Listing a folder asks nothing of what it names. Here that fails: the folders' names can be
+// listed, and nothing in them can be looked up.
+func TestListsWithoutAsking(t *testing.T) {
+	dir, n := t.TempDir(), newNode()
+	for _, folder := range []string{stagingFolder("v"), podFolder("uid-a", "pv"), devices + "publish/pv-b"} {
+		folder = filepath.Join(dir, folder)
+		if err := os.MkdirAll(filepath.Join(folder, "entry"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(folder, 0o444); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(folder, 0o755) })
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	got := make(chan string)
+	go asNobody(func() {
+		defer close(got)
+		if _, err := root.Lstat(stagingFolder("v") + "/entry"); err == nil {
+			got <- "what is in the folder can be looked up, and this test shows nothing"
+			return
+		}
+		got <- words(nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet")))
+	})
+	if got, want := <-got, "  pv=pv-b Block staged=No mounted=No pod=entry/false/No forgotten unknown: there is no vol_data.json\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A pipe in the place of a folder or a file is told, and not waited for, also where it takes the
+// file's place once its folder was listed.
+func TestPipes(t *testing.T) {
+	for _, at := range []string{
+		"pods", "pods/uid-a/volumes/kubernetes.io~csi", "pods/uid-a/volumeDevices/kubernetes.io~csi", "plugins/kubernetes.io", "plugins/kubernetes.io/csi",
+		devices + "staging", devices + "publish", devices + "pv-1/data", devices + "pv-1/dev", stagingFolder("v") + "/vol_data.json", podFolder("uid-a", "pv") + "/vol_data.json",
+	} {
+		t.Run(at, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(at)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Mkfifo(filepath.Join(dir, at), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			root, err := os.OpenRoot(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer root.Close()
+			tree := nodevolumes.Tree(root)
+			facts := nodevolumes.Read(tree, nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"))
+			if got := words(facts); !strings.Contains(got, at) {
+				t.Errorf("it does not tell of the pipe:\n%s", got)
+			}
+			file, err := tree.Open(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := file.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// asNobody does something as a user whom permissions bind, on a thread of its own that ends
+// with the goroutine: root may look up everything.
+func asNobody(do func()) {
+	runtime.LockOSThread()
+	if unix.Getuid() == 0 {
+		_ = unix.Setfsuid(65534)
+	}
+	do()
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package nodevolumes
+
+import (
+	"errors"
+	"os"
+)
+
+const onlyFolders, atOnce = 0, 0
+
+// entriesOf needs Linux, as a kubelet with CSI volumes of this layout does.
+func entriesOf(*os.File, int) ([]entry, error) {
+	return nil, errors.New("moorage-node runs on Linux only")
+}
