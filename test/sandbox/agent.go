@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
@@ -115,7 +116,8 @@ func (c *Cluster) NodeToken(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("there is no node %s", name)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Node", APIVersion: "v1", Name: node.Name, UID: node.UID},
+		ExpirationSeconds: new(int64(certValidity / time.Second)), // nobody renews it here, as a kubelet does
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Node", APIVersion: "v1", Name: node.Name, UID: node.UID},
 	}}
 	token, err := c.client.CoreV1().ServiceAccounts(MoorageNamespace).CreateToken(ctx, moorageNode, request, metav1.CreateOptions{})
 	if err != nil {

@@ -66,6 +66,7 @@ func apiServerComponent(s *site) component {
 		"--profiling=false",
 		"--audit-policy-file=" + s.auditPolicy,
 		"--audit-log-path=" + s.AuditLog(),
+		"--audit-log-maxsize=1000000", // MB; a log that is rotated can't be read from a position on
 	}
 	args = append(args, s.emulated()...)
 	if s.options.ServiceProxy != "" {
