@@ -286,13 +286,21 @@ func (a *agent) learn(object *v1alpha1.NodeVolumes) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.last != nil && a.last.UID == object.UID {
-		if order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, a.last.ResourceVersion); err == nil && order <= 0 {
-			return
-		}
+	if order, known := a.compared(object); known && order <= 0 {
+		return
 	}
 	a.last = object
 	a.orders.noted(object)
+}
+
+// compared says whether the object is older (-1) or newer (1) than the one that is known; false
+// where none of that UID is, or their versions tell nothing. The caller has the lock.
+func (a *agent) compared(object *v1alpha1.NodeVolumes) (order int, known bool) {
+	if a.last == nil || a.last.UID != object.UID {
+		return 0, false
+	}
+	order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, a.last.ResourceVersion)
+	return order, err == nil
 }
 
 // forget has the object read before the next write.
@@ -316,11 +324,8 @@ func (a *agent) told(object *v1alpha1.NodeVolumes) {
 // again.
 func (a *agent) listed(object *v1alpha1.NodeVolumes) {
 	a.mu.Lock()
-	older := a.last != nil && a.last.UID == object.UID && object.Name == a.node
-	if older {
-		order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, a.last.ResourceVersion)
-		older = err == nil && order < 0
-	}
+	order, known := a.compared(object)
+	older := known && order < 0 && object.Name == a.node
 	if older {
 		a.last = nil
 	}

@@ -94,7 +94,7 @@ func ReadMounts(table io.Reader, root string) Mounts {
 // At says whether something is mounted at a path or below it. The path is relative to
 // the root.
 func (m Mounts) At(p string) Answer {
-	if _, found := slices.BinarySearch(m.points, p); found {
+	if m.names(p) {
 		return Yes
 	}
 	if i, _ := slices.BinarySearch(m.points, p+"/"); i < len(m.points) && strings.HasPrefix(m.points[i], p+"/") {

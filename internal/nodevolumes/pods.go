@@ -97,13 +97,20 @@ func (s *scan) readPodVolume(pod, folder string) {
 // says the folder's name, that of its PersistentVolume (csi_mounter.go:92). That one alone is
 // not known.
 func (s *scan) malformed(pod, folder string, err error) {
+	s.namedOnly(folder, path.Base(folder), err.Error(), Publication{PodUID: pod, PodFolder: true, Mounted: No})
+}
+
+// namedOnly makes an entry of a folder of a pod of which only the name says which volume it is of:
+// that of its PersistentVolume. It is nil when there are too many.
+func (s *scan) namedOnly(folder, name, why string, p Publication) *Volume {
 	v := s.volume(folder, Filesystem)
 	if v == nil {
-		return
+		return nil
 	}
-	v.called(path.Base(folder))
-	v.explain(err.Error())
-	s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: No})
+	v.called(name)
+	v.explain(why)
+	s.publish(v, p)
+	return v
 }
 
 // readEphemeral takes the pods' own volumes that may hide others. A pod may have a volume of its
@@ -122,13 +129,11 @@ func (s *scan) readEphemeral() {
 		if !known[name] && !s.mounts.stacked[path.Join(folder, "mount")] {
 			continue
 		}
-		v := s.volume(folder, Filesystem)
+		v := s.namedOnly(folder, name, "the record is of a volume of the pod's own, and the PersistentVolume of its name may be mounted with it",
+			Publication{PodUID: strings.Split(folder, "/")[1], PodFolder: true, Mounted: Yes})
 		if v == nil {
 			return
 		}
 		v.Staged = No
-		v.called(name)
-		v.explain("the record is of a volume of the pod's own, and the PersistentVolume of its name may be mounted with it")
-		s.publish(v, Publication{PodUID: strings.Split(folder, "/")[1], PodFolder: true, Mounted: Yes})
 	}
 }

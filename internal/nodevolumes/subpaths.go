@@ -56,15 +56,10 @@ func (s *scan) readSubpath(folder, pod, name string) {
 	if found || !complete || find(entries, "volumes") != nil {
 		return
 	}
-	v := s.volume(folder, Filesystem)
-	if v == nil {
-		return
+	if v := s.namedOnly(folder, name, "a subpath of it is mounted, and the pod has no folder of volumes any more", published); v != nil {
+		v.Staged = No
+		s.subpaths = append(s.subpaths, name)
 	}
-	v.Staged = No
-	v.called(name)
-	v.explain("a subpath of it is mounted, and the pod has no folder of volumes any more")
-	s.publish(v, published)
-	s.subpaths = append(s.subpaths, name)
 }
 
 // isOfAnotherPlugin says whether a pod has a volume of that name that is not CSI's.

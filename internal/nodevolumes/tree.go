@@ -38,10 +38,10 @@ func (t tree) open(name string, flags int) (fs.File, error) {
 // Stat implements fs.StatFS.
 func (t tree) Stat(name string) (fs.FileInfo, error) { return t.root.Stat(name) }
 
-// Lstat and ReadLink implement fs.ReadLinkFS.
+// Lstat implements fs.ReadLinkFS, by which fs.Lstat asks about a name.
 func (t tree) Lstat(name string) (fs.FileInfo, error) { return t.root.Lstat(name) }
 
-// ReadLink is not used.
+// ReadLink belongs to fs.ReadLinkFS: no link is read.
 func (t tree) ReadLink(name string) (string, error) { return t.root.Readlink(name) }
 
 // entry is one name in a folder, with what the folder itself says of it. Nobody has asked

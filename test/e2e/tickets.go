@@ -108,37 +108,30 @@ func yieldBeforeBind() sandbox.Scenario {
 }
 
 // yields waits until a ticket is asked to let go of its volumes, and returns since when.
-func (s *story) yields(name string) (asked metav1.Time) {
-	s.until("ticket "+name+" is asked to let go", func() error {
-		t, err := s.seenTicket(name)
-		if err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketYielding)
-		if c == nil || c.Status != metav1.ConditionTrue || !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied) {
-			return fmt.Errorf("it says %+v", t.Status.Conditions)
-		}
-		asked = c.LastTransitionTime
-		return nil
+func (s *story) yields(name string) metav1.Time {
+	t := s.untilTicket(name, "is asked to let go", func(t *v1alpha1.VolumeTicket) bool {
+		return t.Yielding() != nil && meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied)
 	})
-	return asked
+	return t.Yielding().LastTransitionTime
 }
 
 // yielded waits until a ticket has lost its volumes, and returns since when.
-func (s *story) yielded(name string) (since *metav1.Time) {
-	s.until("ticket "+name+" has lost its volumes", func() error {
-		t, err := s.seenTicket(name)
-		if err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
-		if c == nil || c.Status != metav1.ConditionFalse {
-			return fmt.Errorf("it says %+v", t.Status.Conditions)
-		}
-		since = &c.LastTransitionTime
-		return nil
+func (s *story) yielded(name string) *metav1.Time {
+	t := s.untilTicket(name, "has lost its volumes", func(t *v1alpha1.VolumeTicket) bool {
+		return meta.IsStatusConditionFalse(t.Status.Conditions, v1alpha1.TicketSatisfied)
 	})
-	return since
+	return &meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied).LastTransitionTime
+}
+
+// untilTicket waits until a ticket is as it is to be, and returns it.
+func (s *story) untilTicket(name, what string, is func(*v1alpha1.VolumeTicket) bool) (seen *v1alpha1.VolumeTicket) {
+	s.until("ticket "+name+" "+what, func() (err error) {
+		if seen, err = s.seenTicket(name); err == nil && !is(seen) {
+			err = fmt.Errorf("its conditions are %+v", seen.Status.Conditions)
+		}
+		return err
+	})
+	return seen
 }
 
 // letGo says of a ticket that nobody uses its volumes, as it was asked at a time.
@@ -176,15 +169,8 @@ func (s *story) seenTicket(name string) (*v1alpha1.VolumeTicket, error) {
 
 // satisfied waits until a ticket has what it asked for.
 func (s *story) satisfied(name string) {
-	s.until("ticket "+name+" is satisfied", func() error {
-		t, err := s.seenTicket(name)
-		switch {
-		case err != nil:
-			return err
-		case !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied):
-			return fmt.Errorf("its conditions are %v", t.Status.Conditions)
-		}
-		return nil
+	s.untilTicket(name, "is satisfied", func(t *v1alpha1.VolumeTicket) bool {
+		return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied)
 	})
 }
 
