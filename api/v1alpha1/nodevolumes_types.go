@@ -255,7 +255,9 @@ type NodeUnstaged struct {
 type NodeVolume struct {
 	// path is where the volume is staged, or would be, below the kubelet's folder
 	// (usually /var/lib/kubelet). Of a pod's record that could not be read it is the record's
-	// folder, persistentVolume is the folder's name, and driver and handle are absent.
+	// folder, persistentVolume is the folder's name, and driver and handle are absent; so it is
+	// of a pod's own volume that may hide a PersistentVolume's, and of a subpath that is left
+	// mounted in a pod that has no folder of volumes any more.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -284,7 +286,8 @@ type NodeVolume struct {
 	Mode string `json:"mode"`
 
 	// staged: Yes from before the driver is asked to stage the volume until it has
-	// answered that nothing is left of it. No for drivers that don't stage.
+	// answered that nothing is left of it. No for drivers that don't stage; Unknown where there
+	// is only the record of a block volume, as the driver may be publishing it.
 	// +required
 	Staged NodeAnswer `json:"staged"`
 
