@@ -5,20 +5,27 @@ package kubectl_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl"
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -288,5 +295,42 @@ func TestCompletion(t *testing.T) {
 				t.Errorf("%v: %q is not among %q (%s)", test.args, want, out.String(), errs.String())
 			}
 		}
+	}
+}
+
+// A component whose Lease was in time when it was read is not said to be down once that Lease
+// would be over: it is read again first.
+func TestFollowReadsLeasesAgainBeforeTheyAreOver(t *testing.T) {
+	server, begun := load(t, "testdata/limit")
+	renewed := func(at time.Time) {
+		server.Put("leases", &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: facts.DefaultHome, Name: "moorage-scheduler"},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("one"), RenewTime: new(metav1.NewMicroTime(at)), LeaseDurationSeconds: new(int32(5))},
+		})
+	}
+	renewed(begun)
+	c, err := cluster.New(&rest.Config{Host: server.URL, QPS: -1}, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var passed atomic.Int64
+	c.Clock = func() time.Time { return begun.Add(time.Duration(passed.Load())) }
+	done := errors.New("seen")
+	later := begun.Add(time.Hour)
+	err = c.Follow(t.Context(), func(w *facts.World) error {
+		switch {
+		case w.Now.Before(later):
+			renewed(later)
+			passed.Store(int64(time.Hour))
+			server.Remove("pods", "shop", "a")
+		case !slices.Equal(w.Leases.Tell(w.Now), []string{"leads moorage-system/moorage-scheduler"}):
+			return fmt.Errorf("an hour later the Leases tell %v", w.Leases.Tell(w.Now))
+		default:
+			return done
+		}
+		return nil
+	})
+	if !errors.Is(err, done) {
+		t.Error(err)
 	}
 }

@@ -52,11 +52,12 @@ func DrainMany() sandbox.Scenario {
 			began, ended := time.Now(), make(chan error, 1)
 			go func() { ended <- s.drain(node) }()
 			s.must(s.EventuallyWithin(s.ctx, 10*time.Minute, "every workload runs elsewhere", func() error { return a.look(s, node) }))
+			s.SetCount("ms until all ran elsewhere", int(time.Since(began).Milliseconds()))
 			s.must(<-ended)
+			s.SetCount("ms until the drain had ended", int(time.Since(began).Milliseconds()))
 			s.SetCount("workloads", len(a.over))
 			s.SetCount("ms away, on average", int(a.average().Milliseconds()))
 			s.SetCount("ms away, the longest", int(slices.Max(slices.Collect(maps.Values(a.over))).Milliseconds()))
-			s.SetCount("ms until all ran elsewhere", int(time.Since(began).Milliseconds()))
 			s.say("%v", s.Counts())
 			s.uncordon(node)
 		}),

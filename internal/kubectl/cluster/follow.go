@@ -72,11 +72,14 @@ func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.Wo
 			case <-time.After(pause):
 			}
 		case <-again.C:
-			before := leases.Tell(c.Clock())
+			before := leases.Tell(leases.At)
 			leases = c.readLeases(ctx, world.Nodes)
-			if slices.Equal(leases.Tell(c.Clock()), before) && !pods.changes() {
+			if slices.Equal(leases.Tell(leases.At), before) && !pods.changes() {
 				continue
 			}
+		}
+		if leases.Due(c.Clock()) {
+			leases = c.readLeases(ctx, world.Nodes)
 		}
 		began := time.Now()
 		world = c.world(feeds, first, leases, holds)

@@ -15,19 +15,22 @@ import (
 
 // readLeases reads the Leases of components, and those of nodes where one of the nodes is not
 // ready: what is said of it depends on whether its kubelet lives. What may not be read is
-// left out.
+// left out. A recording has them as they were up to LeasesAgain ago, and does not say when that
+// was: not before the last renewal in it.
 func (c *Cluster) readLeases(ctx context.Context, nodes []*corev1.Node) facts.Leases {
-	var read facts.Leases
+	read := facts.Leases{At: c.Clock()}
 	components, err := c.leasesIn(ctx, metav1.NamespaceAll, fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease))
 	if err != nil {
 		return read
 	}
 	read.Components, read.Seen = components, true
-	if !facts.AnyNotReady(nodes) {
-		return read
+	if facts.AnyNotReady(nodes) {
+		if of, err := c.leasesIn(ctx, corev1.NamespaceNodeLease, fields.Everything()); err == nil {
+			read.Nodes = of
+		}
 	}
-	if of, err := c.leasesIn(ctx, corev1.NamespaceNodeLease, fields.Everything()); err == nil {
-		read.Nodes = of
+	if c.Kept != nil {
+		read.At = read.LastRenewal(read.At.Add(-LeasesAgain), read.At)
 	}
 	return read
 }

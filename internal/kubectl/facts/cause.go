@@ -119,7 +119,7 @@ func (w *World) leads(name string) (leadership, time.Time) {
 	switch {
 	case l == nil:
 		return never, time.Time{}
-	case Lapsed(l, w.Now) > 0:
+	case Lapsed(l, w.Leases.asRead(w.Now)) > 0:
 		return lapsed, renewedAt(l)
 	}
 	return leads, time.Time{}

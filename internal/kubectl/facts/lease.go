@@ -21,9 +21,44 @@ type Leases struct {
 	Seen       bool
 	// Nodes are those that kubelets renew, read only where a node is not ready.
 	Nodes []coordinationv1.Lease
+	// At is when they were read, by the API server's clock. They say who lived then: one that is
+	// older than its time now may have been renewed since. Zero where it is not known.
+	At time.Time
 }
 
-// Tell is what Leases say, sorted: it stays the same while the same live.
+// asRead is the time at which Leases say who lives: when they were read, or now where that is
+// not known.
+func (l Leases) asRead(now time.Time) time.Time {
+	if l.At.IsZero() {
+		return now
+	}
+	return l.At
+}
+
+// Due says whether Leases have to be read again: one of them counted when they were read, and
+// would not now.
+func (l Leases) Due(now time.Time) bool {
+	return !slices.Equal(l.Tell(l.asRead(now)), l.Tell(now))
+}
+
+// LastRenewal is when the API server took in the last renewal of any of them; earliest and
+// latest are what it is at least and at most.
+func (l Leases) LastRenewal(earliest, latest time.Time) time.Time {
+	last := earliest
+	for _, list := range [][]coordinationv1.Lease{l.Components, l.Nodes} {
+		for i := range list {
+			if at, seen := RenewalSeen(&list[i]); seen && at.After(last) {
+				last = at
+			}
+		}
+	}
+	if last.After(latest) {
+		return latest
+	}
+	return last
+}
+
+// Tell is what Leases say of a time, sorted: it stays the same while the same live.
 func (l Leases) Tell(now time.Time) []string {
 	var list []string
 	for i := range l.Components {
@@ -85,7 +120,7 @@ func kubeletRenewedAt(l *coordinationv1.Lease) time.Time {
 // which is Ready=False. Of a kubelet that is not heard of, Ready is Unknown.
 func (w *World) kubeletLives(n *corev1.Node) bool {
 	if l := w.nodeLeases[n.Name]; l != nil {
-		return renews(l, w.Now)
+		return renews(l, w.Leases.asRead(w.Now))
 	}
 	return hasReady(n, corev1.ConditionFalse)
 }

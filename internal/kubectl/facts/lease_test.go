@@ -97,3 +97,33 @@ func TestLeasesTellWhoLives(t *testing.T) {
 		t.Errorf("of those that have stopped they tell %v", got)
 	}
 }
+
+// What Leases say is of the time when they were read: one that was in time then is not over
+// because nobody has read it again. It is read again once that can have changed.
+func TestLeasesAreOfWhenTheyWereRead(t *testing.T) {
+	lease := leaseOf("moorage-scheduler", noon(), noon())
+	lease.Namespace = DefaultHome
+	leases := Leases{Seen: true, Components: []coordinationv1.Lease{lease}, At: noon().Add(time.Second)}
+	soon, later := noon().Add(10*time.Second), noon().Add(time.Minute)
+	if leases.Due(soon) || !leases.Due(later) {
+		t.Errorf("to be read again 10 s later: %v; a minute later: %v", leases.Due(soon), leases.Due(later))
+	}
+	if how, _ := NewWorld(Objects{Leases: leases}, later).leads("moorage-scheduler"); how != leads {
+		t.Errorf("a minute after it was read in time its Lease says %d, want that it leads", how)
+	}
+	leases.At = later
+	if how, _ := NewWorld(Objects{Leases: leases}, later).leads("moorage-scheduler"); how != lapsed || leases.Due(later) {
+		t.Errorf("read late, its Lease says %d, want that it has run out; to be read again: %v", how, leases.Due(later))
+	}
+}
+
+// The last renewal of any Lease bounds when all of them were read.
+func TestLastRenewal(t *testing.T) {
+	at := func(seconds int) time.Time { return noon().Add(time.Duration(seconds) * time.Second) }
+	leases := Leases{Components: []coordinationv1.Lease{leaseOf("a", at(3), at(3)), leaseOf("b", at(9), time.Time{})}, Nodes: []coordinationv1.Lease{leaseOf("n", at(5), at(5))}}
+	for _, c := range []struct{ earliest, latest, want int }{{0, 20, 5}, {7, 20, 7}, {0, 4, 4}} {
+		if got := leases.LastRenewal(at(c.earliest), at(c.latest)); !got.Equal(at(c.want)) {
+			t.Errorf("between %d and %d: %s, want %s", c.earliest, c.latest, got, at(c.want))
+		}
+	}
+}
