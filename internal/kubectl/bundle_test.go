@@ -236,6 +236,28 @@ func TestBundleWithoutRights(t *testing.T) {
 	}
 }
 
+// Who may list one namespace only has that one in the bundle, and it answers for it as the
+// cluster does; for another one as for who may list nothing.
+func TestBundleOfOneNamespace(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	forbid(server, "pods shop", "persistentvolumeclaims shop", "volumetickets shop", "events shop")
+	file := filepath.Join(t.TempDir(), "shop.tar.gz")
+	out, stderr, code := run(t.Context(), server, now, "bundle", "-n", "shop", "--out", file)
+	if code != 0 || !strings.Contains(out, "kubectl moorage volumes -n shop --bundle "+file) || !strings.Contains(stderr, "read in namespace shop only: /api/v1/pods: ") {
+		t.Errorf("exit code %d, output %q, errors %q", code, out, stderr)
+	}
+	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop"}, {"volumes", "-n", "shop"}, {"tickets", "-n", "shop", "--pods"}} {
+		want, wantErr, wantCode := run(t.Context(), server, now, args...)
+		got, gotErr, code := ask(t, file, nil, args...)
+		if code != wantCode || !sameText(got, want, file) || !sameText(gotErr, wantErr, file) {
+			t.Errorf("%v: exit code %d, want %d; the bundle says\n%s%s, the cluster\n%s%s", args, code, wantCode, got, gotErr, want, wantErr)
+		}
+	}
+	if _, stderr, code := ask(t, file, nil, "explain", "pod", "db", "-n", "other"); code != 1 || !strings.Contains(stderr, "the right to list pods is missing (kubectl auth can-i list pods -n other)") {
+		t.Errorf("another namespace: exit code %d, %q", code, stderr)
+	}
+}
+
 // A file whose ending says that it is something else is refused, with the endings that there are.
 func TestBundleEndings(t *testing.T) {
 	server, now := load(t, "testdata/zoo")

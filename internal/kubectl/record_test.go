@@ -69,7 +69,13 @@ func (r *recording) later(d time.Duration) time.Time {
 // record records a server, whose time is now, until end is called.
 func record(t *testing.T, server *apitest.Server, now time.Time) *recording {
 	t.Helper()
-	c, err := cluster.New(&rest.Config{Host: server.URL, QPS: -1}, "default")
+	return recordAs(t, server, now, metav1.NamespaceDefault)
+}
+
+// recordAs is record of a command line with a namespace.
+func recordAs(t *testing.T, server *apitest.Server, now time.Time, namespace string) *recording {
+	t.Helper()
+	c, err := cluster.New(&rest.Config{Host: server.URL, QPS: -1}, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,6 +310,29 @@ func TestRecordingWithoutRights(t *testing.T) {
 	}
 	if err := bundle.Record(t.Context(), c, io.Discard, func() { t.Error("it has begun") }, func(string, ...any) {}); err == nil || !strings.Contains(err.Error(), "nothing could be read") {
 		t.Errorf("without any right: %v", err)
+	}
+}
+
+// Who may list and watch one namespace only records that one.
+func TestRecordingOfOneNamespace(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if (r.Verb == "list" || r.Verb == "watch") && r.Resource+" "+r.Name != "pods shop" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, "", nil)
+		}
+		serve()
+		return nil
+	})
+	r := recordAs(t, server, now, "shop")
+	pod, err := server.Kube.CoreV1().Pods("shop").Get(t.Context(), "db", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	version := server.Put("pods", pod)
+	r.shows("/api/v1/namespaces/shop/pods/db", `"resourceVersion":"`+version+`"`)
+	if code, text := answered(opened(t, r.file()).End(), "/api/v1/namespaces/other/pods"); code != http.StatusForbidden {
+		t.Errorf("pods of another namespace: %d %s", code, text)
 	}
 }
 

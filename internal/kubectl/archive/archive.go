@@ -71,10 +71,12 @@ type About struct {
 	Failed map[string]string `json:"failed,omitempty"`
 }
 
-// Unread is a list or document that could not be read.
+// Unread is a list or document that could not be read. Of a list that was refused for all
+// namespaces the objects of one may have been read.
 type Unread struct {
-	Path   string        `json:"path"`
-	Status metav1.Status `json:"status"`
+	Path      string        `json:"path"`
+	Status    metav1.Status `json:"status"`
+	Namespace string        `json:"namespace,omitempty"`
 }
 
 // Writer writes an archive. Files are written in the order of the calls; Close ends it.

@@ -83,16 +83,16 @@ func parse(url string) (request, bool) {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, q request) {
+	if u := s.moment.archive.unread(Path(q.resource)); u != nil && (q.namespace == "" || q.namespace != u.Namespace) {
+		refuse(w, u.Status)
+		return
+	}
 	list, err := s.moment.list(q.resource)
 	if err != nil {
 		refuse(w, apierrors.NewInternalError(err).ErrStatus)
 		return
 	}
 	if list == nil {
-		if u := s.moment.archive.unread(Path(q.resource)); u != nil { // who may not list all got nothing of a namespace, either
-			refuse(w, u.Status)
-			return
-		}
 		refuse(w, apierrors.NewNotFound(q.resource.GroupResource(), q.name).ErrStatus)
 		return
 	}

@@ -35,6 +35,15 @@ type resource struct {
 	schema.GroupVersionResource
 	labels, fields string
 	names          []string
+	namespace      string // empty for all
+}
+
+// path is where the resource is asked for.
+func (r resource) path() string {
+	if r.namespace == "" {
+		return archive.Path(r.GroupVersionResource)
+	}
+	return archive.Path(r.GroupVersionResource.GroupVersion().WithResource(path.Join("namespaces", r.namespace, r.Resource)))
 }
 
 // pageSize is how many objects a request asks for.
@@ -87,6 +96,10 @@ type collector struct {
 	// home is the namespace in which Moorage is installed, and pods are those of its own,
 	// whose logs are read.
 	home string
+	// namespace is the one that is asked for: of a resource that may not be listed in all, the
+	// objects of this one are read. narrowed says that this was so.
+	namespace string
+	narrowed  bool
 	pods []unstructured.Unstructured
 	// follows says that this is a recording, and courses are what it follows.
 	follows bool
@@ -107,7 +120,7 @@ func newCollector(ctx context.Context, c *cluster.Cluster, to io.Writer, tell fu
 		return nil, fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	taken := c.Clock().UTC().Truncate(time.Second)
-	x := &collector{client: client, to: archive.NewWriter(to, taken), tell: tell, home: c.Home(ctx), patience: logPatience,
+	x := &collector{client: client, to: archive.NewWriter(to, taken), tell: tell, home: c.Home(ctx), namespace: c.Namespace, patience: logPatience,
 		about: archive.About{Format: archive.Format, Taken: taken, Client: report.Version, Failed: map[string]string{}}}
 	return x, x.add(archive.DiscoveryFile("/version"), raw)
 }
@@ -129,27 +142,28 @@ func (x *collector) everything(ctx context.Context) error {
 }
 
 // collect reads everything. What the API server refuses is noted; an error means that the
-// archive can't be written, or that nothing at all could be read.
-func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) error {
+// archive can't be written, or that nothing at all could be read. It returns whether something
+// was read in the command line's namespace only.
+func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) (narrowed bool, err error) {
 	x, err := newCollector(ctx, c, to, tell)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := x.everything(ctx); err != nil {
-		return err
+		return false, err
 	}
 	if o.logs {
 		if err := x.logs(ctx, o.since); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := x.doctor(ctx, c); err != nil {
-		return err
+		return false, err
 	}
 	if err := x.to.AddJSON("about.json", x.about); err != nil {
-		return err
+		return false, err
 	}
-	return x.to.Close()
+	return x.narrowed, x.to.Close()
 }
 
 func (x *collector) add(name string, raw []byte) error {
@@ -170,7 +184,7 @@ func (x *collector) discovery(ctx context.Context) error {
 	for _, p := range slices.Compact(paths) {
 		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(p).DoRaw(ctx)
 		if err != nil {
-			x.unread(p, err)
+			x.unread(p, "", err)
 			continue
 		}
 		if err := x.add(archive.DiscoveryFile(p), raw); err != nil {
@@ -180,8 +194,9 @@ func (x *collector) discovery(ctx context.Context) error {
 	return nil
 }
 
-// unread notes that a path was refused, with what the API server said.
-func (x *collector) unread(from string, err error) {
+// unread notes that a path was refused, with what the API server said, and in which namespace it
+// was read all the same.
+func (x *collector) unread(from, in string, err error) {
 	status := metav1.Status{Message: err.Error(), Reason: metav1.StatusReasonUnknown, Code: 500}
 	var refused apierrors.APIStatus
 	if errors.As(err, &refused) {
@@ -190,8 +205,11 @@ func (x *collector) unread(from string, err error) {
 			status.Message = cluster.Refused(err)
 		}
 	}
-	x.about.Unread = append(x.about.Unread, archive.Unread{Path: from, Status: status})
-	if status.Reason != metav1.StatusReasonNotFound {
+	x.about.Unread = append(x.about.Unread, archive.Unread{Path: from, Status: status, Namespace: in})
+	switch {
+	case in != "":
+		x.tell("read in namespace %s only: %s: %s", in, from, status.Message)
+	case status.Reason != metav1.StatusReasonNotFound:
 		x.tell("not read: %s: %s", from, status.Message)
 	}
 }
@@ -210,13 +228,22 @@ func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 		l.known = map[name][]byte{}
 	}
 	version, err := x.list(ctx, r, l)
+	if refused := err; apierrors.IsForbidden(err) && x.namespace != "" && len(r.names) == 0 && l.restart() == nil {
+		r.namespace = x.namespace
+		if version, err = x.list(ctx, r, l); err == nil {
+			x.narrowed = true
+			x.unread(archive.Path(r.GroupVersionResource), r.namespace, refused)
+		} else if ctx.Err() == nil {
+			err = refused
+		}
+	}
 	switch {
 	case l.err != nil:
 		return 0, l.err
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case err != nil:
-		x.unread(archive.Path(r.GroupVersionResource), err)
+		x.unread(archive.Path(r.GroupVersionResource), "", err)
 		return 0, nil
 	}
 	size, err := l.end()
@@ -257,7 +284,7 @@ func (x *collector) list(ctx context.Context, r resource, to sink) (string, erro
 // read reads a resource page by page, or object by object where it has names.
 func (x *collector) read(ctx context.Context, r resource, limit string, to sink) (version string, err error) {
 	for _, name := range r.names {
-		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(archive.Path(r.GroupVersionResource), name).DoRaw(ctx)
+		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path(), name).DoRaw(ctx)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -275,7 +302,7 @@ func (x *collector) read(ctx context.Context, r resource, limit string, to sink)
 		return "", to.problem()
 	}
 	for next := ""; ; {
-		get := x.client.Get().SetHeader("Accept", "application/json").AbsPath(archive.Path(r.GroupVersionResource)).
+		get := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path()).
 			Param("limit", limit).Param("labelSelector", r.labels)
 		if r.fields != "" {
 			get = get.Param("fieldSelector", r.fields)

@@ -42,6 +42,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Use: "bundle", Short: "Write everything that is needed to answer a report into one file",
 		Long: "Write everything that is needed to answer a report into one file: objects as they are now, what doctor says, " +
 			"and logs and metrics of Moorage's own pods. Every command that only reads answers from the file, too: --bundle FILE.\n\n" +
+			"What you may not list in all namespaces is read in the one of -n.\n\n" +
 			"Secrets are not read. Values of environment variables, commands and arguments of containers " +
 			"(but for Moorage's and kube-controller-manager's own), parameters of volumes, " +
 			"and annotations that are neither Kubernetes' nor Moorage's are taken out. Names stay: look through the file before you publish it.",
@@ -74,17 +75,23 @@ func (o options) run(ctx context.Context, b *command.Base) error {
 	}
 	tell := func(format string, args ...any) { fmt.Fprintf(b.Streams.ErrOut, format+"\n", args...) }
 	if o.out == "-" {
-		return collect(ctx, c, screen.Raw(b.Streams.Out), o, tell)
+		_, err := collect(ctx, c, screen.Raw(b.Streams.Out), o, tell)
+		return err
 	}
 	if o.out == "" {
 		o.out = "moorage-bundle-" + c.Clock().UTC().Format("20060102-150405") + ".tar.gz"
 	}
-	if err := command.WriteWhole(o.out, func(w io.Writer) error { return collect(ctx, c, w, o, tell) }); err != nil {
+	var narrowed bool
+	if err := command.WriteWhole(o.out, func(w io.Writer) (err error) { narrowed, err = collect(ctx, c, w, o, tell); return err }); err != nil {
 		return err
 	}
 	if err := b.Say(b.Streams.Out, "%s: look through it before you publish it: names of objects and logs are in it.", o.out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(b.Streams.Out, "Ask it: kubectl moorage doctor --bundle %s\n", screen.Quoted(o.out))
+	ask := "doctor"
+	if narrowed {
+		ask = "volumes -n " + c.Namespace
+	}
+	_, err = fmt.Fprintf(b.Streams.Out, "Ask it: kubectl moorage %s --bundle %s\n", ask, screen.Quoted(o.out))
 	return err
 }

@@ -128,7 +128,7 @@ func (r *recorder) watch(ctx context.Context, of *course) error {
 	ctx = klog.NewContext(ctx, klog.Logger{}) // what fails is tried again
 	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, of.version, &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		o.LabelSelector = of.labels
-		w, err := r.watches.Resource(of.GroupVersionResource).Watch(ctx, o)
+		w, err := r.watches.Resource(of.GroupVersionResource).Namespace(of.namespace).Watch(ctx, o)
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)) {
 			too := status.Status()
 			gone := watch.NewFakeWithChanSize(1, false)
