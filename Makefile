@@ -60,7 +60,7 @@ demo: build ## Watch Moorage do its work on a real cluster on this machine; WEB=
 	@$(SANDBOX) demo $(if $(WEB),--web) $(if $(OUT),--out $(OUT))
 
 .PHONY: sandbox
-sandbox: build $(BIN)/kubectl-moorage ## Start a cluster to play with; Ctrl-C ends it
+sandbox: build ## Start a cluster to play with; Ctrl-C ends it
 	@$(SANDBOX) up
 
 # cert-manager's module has no commands; this one composes its packages.

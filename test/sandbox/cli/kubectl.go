@@ -3,9 +3,8 @@
 package cli
 
 import (
-	"errors"
+	"context"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/plugin"
 
+	moorage "github.com/moorage-dev/moorage/internal/kubectl"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -33,37 +33,32 @@ func newKubectlCommand(s *Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			own, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			if err := surround(filepath.Dir(own), info.Kubeconfig); err != nil {
-				return err
-			}
-			kubectl := newKubectl(info.Kubeconfig, args, cmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes))
-			return kubectl.ExecuteContext(c.Context())
+			streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+			return runKubectl(c.Context(), info.Kubeconfig, args, streams)
 		},
 	}
 }
 
-// surround has plugins of kubectl found beside this program, where make puts that of
-// Moorage, and ask the cluster.
-func surround(folder, kubeconfig string) error {
-	path := folder + string(os.PathListSeparator) + os.Getenv("PATH")
-	return errors.Join(os.Setenv("PATH", path), os.Setenv("KUBECONFIG", kubeconfig))
-}
-
-// newKubectl makes kubectl for a cluster. Where args name a plugin the handler runs that
-// here and now, in the place of this process.
-func newKubectl(kubeconfig string, args []string, plugins cmd.PluginHandler) *cobra.Command {
+// runKubectl runs kubectl for a cluster. Moorage's plugin is part of this program; others are
+// found in $PATH, and run in the place of this process.
+func runKubectl(ctx context.Context, kubeconfig string, args []string, streams genericiooptions.IOStreams) error {
+	if err := os.Setenv("KUBECONFIG", kubeconfig); err != nil { // for plugins
+		return err
+	}
+	if len(args) > 0 && args[0] == "moorage" {
+		if code := moorage.Run(ctx, streams, args[1:]); code != 0 {
+			return &reported{code}
+		}
+		return nil
+	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.KubeConfig = &kubeconfig
 	kubectl := cmd.NewDefaultKubectlCommandWithArgs(cmd.KubectlOptions{
-		PluginHandler: plugins,
+		PluginHandler: cmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes),
 		Arguments:     slices.Concat([]string{"kubectl"}, args),
 		ConfigFlags:   flags,
-		IOStreams:     genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		IOStreams:     streams,
 	})
 	kubectl.SetArgs(args)
-	return kubectl
+	return kubectl.ExecuteContext(ctx)
 }

@@ -3,46 +3,33 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
+	"strings"
 	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// recorder is a handler of plugins that runs none.
-type recorder struct {
-	path string
-	args []string
-	env  []string
-}
-
-func (r *recorder) Lookup(name string) (string, bool) {
-	path, err := exec.LookPath("kubectl-" + name)
-	return path, err == nil
-}
-
-func (r *recorder) Execute(path string, args, env []string) error {
-	r.path, r.args, r.env = path, args, env
-	return nil
-}
-
-// kubectl moorage runs the plugin that lies beside the sandbox's own program, against the
-// sandbox's cluster.
-func TestKubectlFindsThePlugin(t *testing.T) {
-	t.Setenv("PATH", os.Getenv("PATH"))
+// kubectl moorage needs no plugin beside the sandbox: it is part of it, asks the sandbox's
+// cluster, and its exit code is the sandbox's.
+func TestKubectlMoorageIsPartOfTheSandbox(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
-	folder := t.TempDir()
-	path := filepath.Join(folder, "kubectl-moorage")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+	t.Setenv("PATH", "")
+	cluster := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(cluster, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := surround(folder, "/cluster/kubeconfig"); err != nil {
-		t.Fatal(err)
+	var out, errs bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
+	if err := runKubectl(t.Context(), cluster, []string{"moorage", "explain", "--help"}, streams); err != nil || !strings.Contains(out.String(), "kubectl moorage explain") {
+		t.Errorf("its help: %v: %s", err, out.String())
 	}
-	var r recorder
-	newKubectl("/cluster/kubeconfig", []string{"moorage", "nodes", "-o", "wide"}, &r)
-	if r.path != path || !slices.Equal(r.args, []string{"nodes", "-o", "wide"}) || !slices.Contains(r.env, "KUBECONFIG=/cluster/kubeconfig") {
-		t.Errorf("it runs %q with %q", r.path, r.args)
+	err := runKubectl(t.Context(), cluster, []string{"moorage", "nodes"}, streams)
+	var said *reported
+	if !errors.As(err, &said) || said.code != 1 || !strings.Contains(errs.String(), "127.0.0.1:1") {
+		t.Errorf("on a cluster that does not answer: %v: %s", err, errs.String())
 	}
 }

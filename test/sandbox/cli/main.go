@@ -44,18 +44,27 @@ func Main(config Config) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := newRootCommand(config)
-	if err := root.ExecuteContext(ctx); err != nil {
-		if !errors.Is(err, ErrReported) {
-			fmt.Fprintln(os.Stderr, "Error:", err)
-		}
-		return 1
+	err := root.ExecuteContext(ctx)
+	var said *reported
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &said):
+		return said.code
 	}
-	return 0
+	fmt.Fprintln(os.Stderr, "Error:", err)
+	return 1
 }
 
 // ErrReported ends a command that has said itself what went wrong: the exit
 // code is 1 and nothing more is printed.
-var ErrReported = errors.New("reported")
+var ErrReported error = &reported{code: 1}
+
+// reported ends a command with an exit code; nothing more is printed.
+type reported struct{ code int }
+
+// Error is not printed.
+func (r *reported) Error() string { return fmt.Sprintf("exit code %d", r.code) }
 
 // runComponent turns this process into one component.
 func runComponent(config Config, name string, args []string) int {
