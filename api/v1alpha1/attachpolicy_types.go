@@ -321,7 +321,8 @@ type NetworkFencePolicy struct {
 
 	// afterUnreachable is how long after a node became unreachable a NetworkFence is made
 	// for it: its pods can't write to the driver's volumes from then on, whether they run or
-	// not. No fence is made while more nodes are unreachable than maxUnreachable permits.
+	// not. No fence is made while more nodes are unreachable than maxUnreachable permits;
+	// below some 15 seconds it is not known yet how many fail together.
 	// Never, if absent: then only the NetworkFences count that others make.
 	// +optional
 	// +kubebuilder:validation:Type=string

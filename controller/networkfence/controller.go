@@ -272,7 +272,7 @@ func (c *Controller) do(ctx context.Context, a networkfence.Action) error {
 		return c.mark(ctx, a)
 	case networkfence.AskLook:
 		return c.askLook(ctx, a)
-	case networkfence.Confirm, networkfence.End, networkfence.NoteLook, networkfence.Unfence:
+	case networkfence.Confirm, networkfence.Doubt, networkfence.End, networkfence.NoteLook, networkfence.Unfence:
 		return c.change(ctx, a)
 	}
 	return nil
@@ -280,16 +280,16 @@ func (c *Controller) do(ctx context.Context, a networkfence.Action) error {
 
 // change changes a NetworkFence.
 func (c *Controller) change(ctx context.Context, a networkfence.Action) error {
-	var boot string
-	if a.Do == networkfence.Confirm {
+	var is ledger.NodeState
+	if a.Do == networkfence.Confirm || a.Do == networkfence.Doubt {
 		node, err := c.config.Kube.CoreV1().Nodes().Get(ctx, string(a.Node), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		c.config.Cache.Saw(node)
-		boot = translate.Node(node).BootID
+		is = translate.Node(node)
 	}
-	patch, err := json.Marshal(a.Patch(boot))
+	patch, err := json.Marshal(a.Patch(is))
 	if err != nil {
 		return fmt.Errorf("encode a patch of NetworkFence %s: %w", a.Name, err)
 	}

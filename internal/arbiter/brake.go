@@ -84,28 +84,34 @@ func (t *timing) braked(s ledger.Snapshot, n *ledger.Node, policy ledger.Policy)
 	return Brake{}
 }
 
-// Braked is what holds the time of AfterUnreachable for a volume at a node that is not Ready;
-// zero: nothing does, or its policy has no such time.
+// Braked is what holds the times of a policy, AfterUnreachable and that of its NetworkFence, for a
+// volume at a node that is not Ready; zero: nothing does, or its policy has no such time.
 func Braked(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node) Brake {
 	policy := policyOf(s, v)
 	most := maxUnreachable(policy)
-	if zone, on := s.Exceeded(n, most); on && !ready(n) && afterUnreachable(policy) >= 0 {
+	if zone, on := s.Exceeded(n, most); on && !ready(n) && timed(policy) {
 		return Brake{zone, most}
 	}
 	return Brake{}
 }
 
-// HeldZone is a zone, or the whole cluster, in which the time of AfterUnreachable does not run.
+// timed says whether a policy has a time that is held while too many nodes are unreachable.
+func timed(policy ledger.Policy) bool {
+	fence := policy.NetworkFence
+	return afterUnreachable(policy) >= 0 || fence.Class != "" && fence.After != nil && *fence.After >= 0
+}
+
+// HeldZone is a zone, or the whole cluster, in which the times of a policy do not run.
 type HeldZone struct {
 	Brake
 	*ledger.ZoneNodes // the zone's nodes, and those of them that can't be reached
 }
 
-// HeldZones lists where the time of AfterUnreachable does not run now for a driver and a class:
+// HeldZones lists where the times of the policy of a driver and a class do not run now, see Braked:
 // more nodes are unreachable there than the policy permits.
 func HeldZones(s ledger.Snapshot, driver, class string) []HeldZone {
 	policy := PolicyFor(s, driver, class)
-	if afterUnreachable(policy) < 0 {
+	if !timed(policy) {
 		return nil
 	}
 	var list []HeldZone

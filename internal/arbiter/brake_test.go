@@ -144,10 +144,13 @@ func TestBrakeWords(t *testing.T) {
 // Brakes are told of drivers whose time would run.
 func TestBrakesOfADriver(t *testing.T) {
 	two, never, all := 2*time.Minute, time.Duration(-1), ledger.MaxUnreachable{Percent: 100}
+	fence := ledger.NetworkFence{Class: "f", After: &two}
 	for name, test := range map[string]struct {
 		policy ledger.Policy
 		want   int
 	}{
+		"of a NetworkFence":      {ledger.Policy{NetworkFence: fence}, 2},
+		"others' NetworkFences":  {ledger.Policy{NetworkFence: ledger.NetworkFence{Class: "f"}}, 0},
 		"a time":                 {ledger.Policy{AfterUnreachable: &two}, 2}, // their zone and the cluster
 		"no time":                {ledger.Policy{}, 0},
 		"never":                  {ledger.Policy{AfterUnreachable: &never}, 0},

@@ -85,7 +85,7 @@ const (
 // MayUnfenceMachine says whether a machine that was cut off may reach the storage again. The
 // volumes that it had may be at other nodes by now, and a mount of before would write to them
 // once the storage lets it. So either the machine has booted since, as the same Node of the
-// same machine says that is Ready; or its moorage-node has looked since it was Ready again,
+// same machine says that is Ready (see ledger.Snapshot.BootOver); or its moorage-node has looked since it was Ready again,
 // and has found nothing of the driver. What the kubelet has in use says nothing of that: it
 // names what pods there want, too. A Node that is gone or was made again says nothing: that is
 // for people.
@@ -98,8 +98,10 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 		return StaysFenced
 	case n.Answers() && slices.ContainsFunc(n.Word.Has, func(v ledger.VolumeID) bool { return v.Driver == m.Driver }):
 		return StaysFenced
-	case n.BootID != m.BootID:
+	case s.BootOver(n, m.SystemUUID, m.BootID):
 		return MayUnfence
+	case n.BootID != m.BootID: // another node has that systemUUID, too
+		return StaysFenced
 	case unresponsive(n, now):
 		return StaysFenced
 	case m.Look == 0, m.LookSince != n.ReadySince, m.LookWord != n.Word.UID:

@@ -241,7 +241,7 @@ func (l *Ledger) forgetLifted() {
 	}
 }
 
-// bounds are the numbers that policies set; none where no policy has AfterUnreachable.
+// bounds are the numbers that policies set; none where no policy has a time that they hold.
 func (w *facts) bounds() []MaxUnreachable {
 	var list []MaxUnreachable
 	timed := false
@@ -254,7 +254,7 @@ func (w *facts) bounds() []MaxUnreachable {
 	}
 	add(DefaultMaxUnreachable())
 	for p := range w.policies.all() {
-		timed = timed || p.AfterUnreachable != nil && *p.AfterUnreachable >= 0
+		timed = timed || runs(p.AfterUnreachable) || p.NetworkFence.Class != "" && runs(p.NetworkFence.After)
 		if p.MaxUnreachable != nil {
 			add(*p.MaxUnreachable)
 		}
@@ -264,6 +264,9 @@ func (w *facts) bounds() []MaxUnreachable {
 	}
 	return list
 }
+
+// runs says whether a policy has a time after which something is done.
+func runs(after *time.Duration) bool { return after != nil && *after >= 0 }
 
 // touchUnreachable touches what is at the unreachable nodes of a zone. It looks at all nodes.
 func (l *Ledger) touchUnreachable(t *Touched, zone Zone) {

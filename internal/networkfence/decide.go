@@ -39,6 +39,8 @@ const (
 	Make Verb = iota
 	// Confirm notes in it that the storage has confirmed it, and in which boot the machine is.
 	Confirm
+	// Doubt notes in it that it does not count any more: the same client may have been let in.
+	Doubt
 	// Mark sets the condition of the Node that its machine is cut off.
 	Mark
 	// Unmark takes that condition away.
@@ -56,7 +58,7 @@ const (
 )
 
 func (v Verb) String() string {
-	return [...]string{"make", "confirm", "mark", "unmark", "note look", "ask to look", "end", "unfence", "delete"}[v]
+	return [...]string{"make", "confirm", "doubt", "mark", "unmark", "note look", "ask to look", "end", "unfence", "delete"}[v]
 }
 
 // Action is one write.
@@ -71,7 +73,7 @@ type Action struct {
 	// Of Make.
 	Class string
 	CIDRs []netip.Prefix
-	// Of Make, and of NoteLook and AskLook with the look.
+	// Of Make, Confirm and Doubt, and of NoteLook and AskLook with the look.
 	Machine arbiter.CutMachine
 }
 
@@ -258,11 +260,15 @@ func (d *decider) leaving(p place, marked bool) (names []string) {
 		case f.Over || d.ends(f, act):
 			names = append(names, f.Name)
 			d.end(p, f, marked, act)
+		case f.Void:
+			d.say(p, "NetworkFence %s does not count, since the same client was let in after it was made: delete it, which lets nobody in, and another one is made while the node can't be reached", f.Name)
+		case d.letIn(f.CIDRs) != "" && (f.Confirmed || f.Succeeded):
+			act(Action{Do: Doubt, Machine: f.Machine})
 		case f.Confirmed:
 		case f.Changed:
 			d.say(p, "the spec of NetworkFence %s was changed since it was made: nothing tells which spec its status is about, and it never counts", f.Name)
 		case f.Succeeded && !f.Unfenced:
-			act(Action{Do: Confirm})
+			act(Action{Do: Confirm, Machine: f.Machine})
 		default:
 			d.say(p, "NetworkFence %s is not confirmed by the storage: %s", f.Name, orSilent(f.Message))
 		}
@@ -301,7 +307,7 @@ func orSilent(message string) string {
 // told from what was asked before.
 func (d *decider) ends(f Fence, act func(Action)) bool {
 	n, m := d.Snapshot.Node(f.Machine.Node), f.Machine
-	if !f.Confirmed {
+	if !f.Confirmed && !f.Void {
 		return (!f.Succeeded || f.Changed) && n != nil && n.Exists && n.Ready == ledger.ReadyTrue
 	}
 	switch arbiter.MayUnfenceMachine(d.Snapshot, m, d.Now) {
@@ -316,6 +322,8 @@ func (d *decider) ends(f Fence, act func(Action)) bool {
 		case n == nil || !n.Exists || n.UID != m.NodeUID:
 			d.say(p, "NetworkFence %s is of a machine whose Node is gone: once that machine is gone or has booted, set spec.fenceState to Unfenced", f.Name)
 		case n.Ready != ledger.ReadyTrue:
+		case m.SystemUUID == "" || m.BootID == "":
+			d.say(p, "node %s is Ready, and NetworkFence %s goes on: nobody has said in which boot the machine was cut off. Once it has booted since, set spec.fenceState to Unfenced", m.Node, f.Name)
 		case n.Answers() && m.LookWord == n.Word.UID && m.LookSince == n.ReadySince && m.Look > n.Word.Look && n.BootID == m.BootID:
 			act(Action{Do: AskLook, Machine: m, UID: n.Word.UID, Version: n.Word.Version})
 		default:
@@ -489,6 +497,8 @@ func (d *decider) makeDue(n *ledger.Node, p place, due arbiter.FenceDue) {
 		d.say(p, "a CSIAddonsNode lists what is no CIDR, or more than %d, for node %s", maxCIDRs, p.node)
 	case len(listed) == 0:
 		d.say(p, "no CSIAddonsNode lists, for NetworkFenceClass %s, what %s is to be cut off by: does the driver have the capability GET_CLIENTS_TO_FENCE?", due.Class, p.node)
+	case d.letIn(listed) != "":
+		d.say(p, "no NetworkFence is made before the storage has carried out %s, which asks to let the same client in, and that is deleted", d.letIn(listed))
 	case d.overlapped(p, listed) != "":
 		d.say(p, "a fence of %v would cut %s off, too", listed, d.overlapped(p, listed))
 	case due.Left > 0:

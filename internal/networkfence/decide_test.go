@@ -171,8 +171,8 @@ func (s *scene) carryOut(t *testing.T, a Action) {
 			}
 			return n
 		}())
-	case Confirm, End, NoteLook, Unfence:
-		patch := a.Patch(s.ledger.Snapshot().Node("a").BootID)
+	case Confirm, Doubt, End, NoteLook, Unfence:
+		patch := a.Patch(s.ledger.Snapshot().Node("a").NodeState)
 		o := s.fences[i]
 		if meta := patch["metadata"].(map[string]any); meta["uid"] != string(o.GetUID()) || meta["resourceVersion"] != o.GetResourceVersion() {
 			t.Errorf("%s is written at %v, and is %s at %s", a.Name, meta, o.GetUID(), o.GetResourceVersion())

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -87,6 +88,99 @@ func TestWhatGoesOnToCount(t *testing.T) {
 	if did, said := s.decide(); slices.ContainsFunc(did, func(d string) bool { return strings.HasSuffix(d, "mark a") }) || !strings.Contains(strings.Join(said, "\n"), "set spec.fenceState to Unfenced") {
 		t.Errorf("the Node is gone: %q %q", did, said)
 	}
+}
+
+// What somebody has asked to let in since is not cut off any more, also when whoever asked is gone:
+// that is noted before. The fence ends as others do.
+func TestLetInSinceIsForGood(t *testing.T) {
+	for name, confirmed := range map[string]bool{"confirmed before": true, "not confirmed before": false} {
+		s := newScene(t)
+		s.dies()
+		s.do(t)
+		answers(s.fences[0], succeeded, "fencing operation successful")
+		if confirmed {
+			s.do(t) // confirm
+			s.do(t) // mark
+		}
+		s.fences = append(s.fences, others("x", stateUnfenced, "10.0.0.1/32"))
+		if did := s.do(t); !slices.Contains(did, "doubt") {
+			t.Errorf("%s: while another asks to let it in: %q", name, did)
+		}
+		s.fences = s.fences[:1] // carried out, and deleted
+		for range 3 {
+			s.do(t)
+		}
+		if did, said := s.decide(); len(did) > 0 || s.ledger.Snapshot().Node("a").IsCutOff(driver) || !strings.Contains(strings.Join(said, "\n"), "delete it, which lets nobody in") {
+			t.Errorf("%s: afterwards: %q %q, cut off: %v", name, did, said, s.ledger.Snapshot().Node("a").CutOff)
+		}
+		s.comesBack("a-boot-2")
+		if did := append(s.do(t), s.do(t)...); !slices.Equal(did, []string{"end", "unfence"}) {
+			t.Errorf("%s: after another boot: %q", name, did)
+		}
+	}
+}
+
+// A client whose letting in is under way is not fenced: the storage might carry out the letting
+// in last.
+func TestNoFenceWhileItIsLetIn(t *testing.T) {
+	s := newScene(t)
+	s.classes["fs"] = "fs.example.com"
+	s.fences = append(s.fences, others("x", stateUnfenced, "10.0.0.1/32"))
+	ofClass("fs")(s.fences[0])
+	s.dies()
+	if did, said := s.decide(); len(did) > 0 || !strings.Contains(strings.Join(said, "\n"), "carried out x, which asks to let the same client in") {
+		t.Errorf("while it is let in for another driver: %q %q", did, said)
+	}
+	s.fences = nil
+	s.expect(t, "once that is over", "make a")
+}
+
+// A machine whose systemUUID another node has, too, is not let in because a machine of its Node's
+// name has booted.
+func TestClonedMachineStaysFenced(t *testing.T) {
+	s := newScene(t)
+	same := func(n *ledger.NodeState) { n.SystemUUID = "03000200-0400-0500-0006-000700080009" }
+	s.node("b", same)
+	s.node("a", func(n *ledger.NodeState) { same(n); n.Ready, n.ReadySince = ledger.ReadyUnknown, 2 })
+	s.do(t)
+	answers(s.fences[0], succeeded, "fencing operation successful")
+	s.do(t)
+	s.do(t)
+	s.node("a", func(n *ledger.NodeState) { same(n); n.ReadySince, n.BootID = 3, "boot-of-another-machine" })
+	if did, said := s.decide(); len(did) > 0 {
+		t.Errorf("%q %q", did, said)
+	}
+}
+
+// While the storage confirms, another machine may report under the name: its boot is not noted as
+// the one in which the first machine was cut off.
+func TestBootOfAnotherMachineIsNotNoted(t *testing.T) {
+	s := newScene(t)
+	s.dies()
+	s.do(t)
+	s.node("a", func(n *ledger.NodeState) { n.Ready, n.ReadySince, n.SystemUUID, n.BootID = ledger.ReadyFalse, 3, "b-machine", "boot-of-b" })
+	answers(s.fences[0], succeeded, "fencing operation successful")
+	s.do(t) // confirm
+	s.do(t)
+	s.comesBack("a-boot-1") // the boot in which it was cut off
+	if did, said := s.decide(); len(did) > 0 || !strings.Contains(strings.Join(said, "\n"), "nobody has said in which boot") {
+		t.Errorf("%q %q", did, said)
+	}
+}
+
+// The time of a policy that has networkFence only begins anew when fewer nodes can't be reached:
+// the others that are about to come back have not been heard of yet.
+func TestTimeBeginsAnewWhenTheBrakeIsLifted(t *testing.T) {
+	s := newScene(t)
+	s.policy("rbd", 20*time.Second)
+	for _, n := range []ledger.NodeName{"a", "b", "c"} {
+		s.node(n, func(n *ledger.NodeState) { n.Ready, n.ReadySince = ledger.ReadyUnknown, 2 })
+	}
+	s.now = s.now.Add(10 * time.Minute)
+	s.node("b", func(n *ledger.NodeState) { n.ReadySince = 3 })
+	s.expect(t, "in the moment in which the first one is back")
+	s.now = s.now.Add(21 * time.Second)
+	s.expect(t, "later", "make a")
 }
 
 // Once it is noted that nothing follows from a fence, the storage is asked, but where another

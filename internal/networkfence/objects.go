@@ -47,11 +47,14 @@ const (
 	annotationLook = "moorage.dev/fence-look"
 )
 
-// The words of annotationState. It goes from one to the next, and never back: what is written
+// The words of annotationState. It goes from one to a later one, and never back: what is written
 // late by a leader of before finds another version of the NetworkFence.
 const (
 	// confirmed: the storage has confirmed the fence. It is written before anything follows.
 	confirmed = "confirmed"
+	// void: another NetworkFence has asked the storage to let the same client in since. The
+	// fence does not count any more, also when that one is gone.
+	void = "void"
 	// over: nothing follows from the fence any more, whatever becomes of the node. It is
 	// written before the storage is asked to let the machine in.
 	over = "over"
@@ -76,7 +79,8 @@ type Fence struct {
 	// Of a fence that Moorage has made.
 	Ours      bool
 	Machine   arbiter.CutMachine
-	Confirmed bool // and not over
+	Confirmed bool // and neither void nor over
+	Void      bool // and not over
 	Over      bool
 }
 
@@ -101,7 +105,8 @@ func FenceOf(o *unstructured.Unstructured) Fence {
 	f.Unreadable = f.Unreadable || err != nil
 	a := o.GetAnnotations()
 	if f.Ours = a[annotationNode] != "" && a[annotationDriver] != ""; f.Ours {
-		f.Confirmed, f.Over = a[annotationState] == confirmed+" "+f.UID, a[annotationState] == over+" "+f.UID
+		is := func(word string) bool { return a[annotationState] == word+" "+f.UID }
+		f.Confirmed, f.Void, f.Over = is(confirmed), is(void), is(over)
 		f.Machine = arbiter.CutMachine{
 			Driver: a[annotationDriver], Node: ledger.NodeName(a[annotationNode]), NodeUID: a[annotationNodeUID],
 			SystemUUID: a[annotationSystemUUID], BootID: a[annotationBootID],
@@ -211,13 +216,20 @@ func (a Action) Object() *unstructured.Unstructured {
 }
 
 // Patch is the merge patch of an action that changes a NetworkFence, at exactly its UID and
-// version; nil for other actions. boot is the bootID that the API server has of the Node when
-// the storage has confirmed the fence: what boots later has nothing mounted.
-func (a Action) Patch(boot string) map[string]any {
+// version; nil for other actions. is is what the API server has of the Node when the storage has
+// confirmed the fence, or may have: what boots after the boot that is noted has nothing mounted.
+// None is noted where another machine has the name now.
+func (a Action) Patch(is ledger.NodeState) map[string]any {
 	meta := map[string]any{"uid": a.UID, "resourceVersion": a.Version}
+	boot := ""
+	if is.UID == a.Machine.NodeUID && is.SystemUUID == a.Machine.SystemUUID {
+		boot = is.BootID
+	}
 	switch a.Do {
 	case Confirm:
 		meta["annotations"] = map[string]any{annotationState: confirmed + " " + a.UID, annotationBootID: boot}
+	case Doubt:
+		meta["annotations"] = map[string]any{annotationState: void + " " + a.UID, annotationBootID: boot}
 	case End:
 		meta["annotations"] = map[string]any{annotationState: over + " " + a.UID}
 	case NoteLook:

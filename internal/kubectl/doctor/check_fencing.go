@@ -36,7 +36,7 @@ func heldTimes(e *Evidence) []Finding {
 	slices.Sort(held)
 	return []Finding{found(Warning, some(held),
 		"See whether the machines or the network between them and the API server have failed. If it is the machines, give their nodes the taint "+corev1.TaintNodeOutOfService+": docs/operate/dead-nodes.md.",
-		"so many nodes are unreachable at once that forceDetach.afterUnreachable takes nothing from them (maxUnreachable): evidence still does")}
+		"so many nodes are unreachable at once that afterUnreachable, of forceDetach and of its networkFence, takes nothing from them (maxUnreachable): evidence still does")}
 }
 
 // unguardedFences finds AttachPolicies that take a condition for proof which anybody can set

@@ -399,7 +399,7 @@ func TestFindings(t *testing.T) {
 			})
 			e.Policies.Items = slices.DeleteFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == fencedGuard })
 		}},
-		{"most nodes of a zone are unreachable", "fencing", Warning, "forceDetach.afterUnreachable takes nothing from them", func(e *Evidence) {
+		{"most nodes of a zone are unreachable", "fencing", Warning, "afterUnreachable, of forceDetach and of its networkFence, takes nothing from them", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { unreachable(o, "55%") })
 		}},
 		{"as many as the policy permits are unreachable", "fencing", OK, "does to a dead node's access: 1", func(e *Evidence) {
