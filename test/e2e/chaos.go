@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/judge"
@@ -17,20 +18,25 @@ import (
 // chaos churns pods while everything that can be killed is killed and the disk
 // service fails, hangs and dawdles. Nothing is asserted on the way but what the
 // judge asserts; in the end every pod runs, and then nothing may be left over.
-// Upstream is put through the same, and what goes wrong there is counted.
+// Upstream is put through the same, and what goes wrong there is counted. With Moorage each node
+// has its moorage-node, as in mode Standalone by default, which unstages what kubelets that were
+// killed have forgotten.
 func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) sandbox.Scenario {
 	scenario.Doc = fmt.Sprintf("Up to %d pods come and go, %d actions long: kill -9 of every component and of kubelets, restarts of the API server, calls that fail, hang and take their time. "+
 		"In the end every pod runs, nothing is left over, and the judge has seen no violation. Upstream: what goes wrong is counted.", pods, actions)
 	scenario.Exclusive = true
 	scenario.Shape = func(shape *sandbox.Shape) {
-		threeByFour(shape)
-		shape.Nodes, shape.Slots = 5, pods/4
+		withNodes(shape)
+		shape.Repairs = shape.MoorageNode
+		shape.Nodes, shape.Slots = chaosNodes, pods/4
 		shape.AttachLatency, shape.DetachLatency = 100*time.Millisecond, 100*time.Millisecond
 	}
 	scenario.Run = tell(func(s *story) {
-		c := &churn{story: s, most: pods}
+		c := &churn{story: s, most: pods, pace: pace}
 		s.say("seed %d", s.Seed)
-		if !s.moorage() {
+		if s.moorage() {
+			s.policy("repair", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true), RepairStaged: new(true)})
+		} else {
 			s.must(s.Compare())
 		}
 		pacing := time.NewTicker(pace)
@@ -50,6 +56,9 @@ func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) san
 	})
 	return scenario
 }
+
+// chaosNodes is how many nodes there are.
+const chaosNodes = 5
 
 // chaosShort is chaos as it is told with all other scenarios.
 func chaosShort() sandbox.Scenario {
@@ -76,6 +85,7 @@ func Chaos() sandbox.Scenario {
 type churn struct {
 	*story
 	most   int
+	pace   time.Duration // from one action to the next
 	made   int
 	pods   []string          // that should run
 	claims map[string]string // of each pod
@@ -201,15 +211,26 @@ func (c *churn) part(how func(context.Context, string) error) bool {
 
 // kill ends a component with SIGKILL, and starts it again.
 func (c *churn) kill() bool {
-	components := []string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher, sandbox.ControllerManager}
+	node := sandbox.NodeName(1 + c.Rand.IntN(chaosNodes))
+	components := []string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher, sandbox.ControllerManager, sandbox.MoorageNode(node)}
 	if !c.moorage() {
 		components = []string{sandbox.Scheduler, sandbox.Attacher, sandbox.ControllerManager}
 	}
-	return c.restart(c.any(components))
+	name := c.any(components)
+	if name == sandbox.MoorageNode(node) {
+		return c.restartAs(name, "moorage-node")
+	}
+	return c.restart(name)
 }
 
+// killNode ends a kubelet at any time between two actions, and not on their beat: what a kubelet
+// does after a deletion would else have been done whenever one is killed.
 func (c *churn) killNode() bool {
-	return c.restartAs(sandbox.NodeName(1+c.Rand.IntN(5)), "kubelet")
+	select {
+	case <-time.After(time.Duration(c.Rand.Int64N(int64(c.pace)))):
+	case <-c.ctx.Done():
+	}
+	return c.restartAs(sandbox.NodeName(1+c.Rand.IntN(chaosNodes)), "kubelet")
 }
 
 func (c *churn) restartAPI() bool {
