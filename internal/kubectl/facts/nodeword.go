@@ -372,7 +372,7 @@ func (w *World) asHeard(r arbiter.Reason) arbiter.Reason {
 	if va := v.NodeVolume(r.Node).Canonical(); va == nil || va.Deleting {
 		return r
 	}
-	if heard := v.Hold.Reason; heard == arbiter.StagedAtNode || heard == arbiter.InUseUnknown {
+	if heard := v.Hold.Reason; heard == arbiter.StagedAtNode || heard == arbiter.UnstageUnanswered || heard == arbiter.InUseUnknown {
 		r.Code = heard
 	}
 	return r
