@@ -158,7 +158,9 @@ func TestBootOfAnotherMachineIsNotNoted(t *testing.T) {
 	s := newScene(t)
 	s.dies()
 	s.do(t)
-	s.node("a", func(n *ledger.NodeState) { n.Ready, n.ReadySince, n.SystemUUID, n.BootID = ledger.ReadyFalse, 3, "b-machine", "boot-of-b" })
+	s.node("a", func(n *ledger.NodeState) {
+		n.Ready, n.ReadySince, n.SystemUUID, n.BootID = ledger.ReadyFalse, 3, "b-machine", "boot-of-b"
+	})
 	answers(s.fences[0], succeeded, "fencing operation successful")
 	s.do(t) // confirm
 	s.do(t)
@@ -264,8 +266,8 @@ func TestBootBeforeTheFence(t *testing.T) {
 	}
 	s.comesBack("a-boot-3")
 	s.expect(t, "another boot", "unmark a")
-	s.apply(ledger.NodeWord{Node: "a", UID: "word", Version: s.next(), NodeUID: "a-uid", BootID: "a-boot-3", Whole: true, Has: []ledger.VolumeID{disk}})
-	s.expect(t, "and moorage-node says that the volume is there")
+	s.apply(ledger.NodeWord{Node: "a", UID: "word", Version: s.next(), NodeUID: "a-uid", BootID: "a-boot-3", Whole: true, Has: []ledger.VolumeID{disk}, Mounted: []ledger.VolumeID{disk}})
+	s.expect(t, "and moorage-node says that the volume is mounted")
 }
 
 // An answer of before the last outage, or of a NodeVolumes that is gone, is no answer.
