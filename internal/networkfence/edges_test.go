@@ -135,6 +135,18 @@ func TestNoFenceWhileItIsLetIn(t *testing.T) {
 	s.expect(t, "once that is over", "make a")
 }
 
+// A NetworkFence of the name that one would have, without Moorage's annotations, is told, and
+// nothing is tried again and again.
+func TestAnnotationsLost(t *testing.T) {
+	s := newScene(t)
+	s.dies()
+	s.do(t)
+	s.fences[0].SetAnnotations(nil)
+	if did, said := s.decide(); len(did) > 0 || !strings.Contains(strings.Join(said, "\n"), "has lost the annotations") {
+		t.Errorf("%q %q", did, said)
+	}
+}
+
 // A machine whose systemUUID another node has, too, is not let in because a machine of its Node's
 // name has booted.
 func TestClonedMachineStaysFenced(t *testing.T) {
