@@ -212,9 +212,10 @@ const (
 	// UnstageDone: the driver has answered that nothing of the volume is left staged, and
 	// so are the kubelet's records of it.
 	UnstageDone UnstageResult = "Unstaged"
-	// UnstageFailed: the driver, or the removal of the records, failed.
+	// UnstageFailed: the driver failed; or, where nothing is unanswered, the removal of the
+	// kubelet's records did, after the driver had answered with success.
 	UnstageFailed UnstageResult = "Failed"
-	// UnstageRefused: the node did not call the driver.
+	// UnstageRefused: the node sent the driver no NodeUnstageVolume for this order.
 	UnstageRefused UnstageResult = "Refused"
 )
 

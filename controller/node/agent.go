@@ -186,7 +186,7 @@ func (a *agent) round(ctx context.Context) error {
 	}
 	status.Observed = &metav1.Time{Time: now.Truncate(time.Second)}
 	if err := a.write(ctx, object, status); err != nil {
-		a.orders.forget(begun)
+		a.orders.forget(begun, err)
 		a.metrics.wrote("error")
 		return fmt.Errorf("write NodeVolumes %s: %w", a.node, err)
 	}

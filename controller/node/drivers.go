@@ -25,7 +25,7 @@ type drivers struct{ kubeletRoot string }
 const askTimeout = 5 * time.Second
 
 // Unstage implements unstager. A driver that does not stage volumes has nothing to unstage.
-func (d drivers) Unstage(ctx context.Context, driver, handle, path string) error {
+func (d drivers) Unstage(ctx context.Context, driver, handle, path string, calls func()) error {
 	socket, err := d.socket(ctx, driver)
 	if err != nil {
 		return err
@@ -42,6 +42,7 @@ func (d drivers) Unstage(ctx context.Context, driver, handle, path string) error
 	}
 	for _, c := range can.GetCapabilities() {
 		if c.GetRpc().GetType() == csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME {
+			calls()
 			_, err := client.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: handle, StagingTargetPath: path})
 			if err != nil {
 				return fmt.Errorf("NodeUnstageVolume: %w", err)

@@ -23,6 +23,7 @@ type plugin struct {
 	registerapi.UnimplementedRegistrationServer
 	info   registerapi.PluginInfo
 	stages bool
+	cannot error // tell what it can
 	err    error
 	calls  []string
 }
@@ -37,7 +38,7 @@ func (p *plugin) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 		rpc := &csi.NodeServiceCapability_RPC{Type: csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME}
 		out.Capabilities = append(out.Capabilities, &csi.NodeServiceCapability{Type: &csi.NodeServiceCapability_Rpc{Rpc: rpc}})
 	}
-	return out, nil
+	return out, p.cannot
 }
 
 func (p *plugin) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
@@ -71,6 +72,7 @@ func TestDrivers(t *testing.T) {
 		"it unstages":         {func(*plugin) {}, 1, ""},
 		"it fails":            {func(p *plugin) { p.err = status.Error(codes.Internal, "busy") }, 1, "busy"},
 		"it does not stage":   {func(p *plugin) { p.stages = false }, 0, ""},
+		"it does not answer":  {func(p *plugin) { p.cannot = status.Error(codes.Unavailable, "it starts") }, 0, "what it can"},
 		"another driver":      {func(p *plugin) { p.info.Name = "other" }, 0, "not registered"},
 		"a device plugin":     {func(p *plugin) { p.info.Type = registerapi.DevicePlugin }, 0, "not registered"},
 		"it serves elsewhere": {func(p *plugin) { p.info.Endpoint = "/run/csi.sock" }, 0, "not below the kubelet's folder"},
@@ -93,12 +95,16 @@ func TestDrivers(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(root, "plugins_registry/file"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			err = drivers{root}.Unstage(t.Context(), testDriver, "vol-1", "/path")
+			called := 0
+			err = drivers{root}.Unstage(t.Context(), testDriver, "vol-1", "/path", func() { called++ })
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Errorf("error %v, want %q", err, test.err)
 			}
 			if len(p.calls) != test.calls || test.calls > 0 && p.calls[0] != "vol-1 /path" {
 				t.Errorf("it is called with %q", p.calls)
+			}
+			if called != test.calls {
+				t.Errorf("it says of %d calls that they are sent", called)
 			}
 		})
 	}

@@ -155,11 +155,13 @@ func TestHungLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, release := &fake{start: time.Now()}, make(chan struct{})
 		a := newAgent(DefaultConfig(), f, "n1", "uid-n1", func() sight { <-release; return sight{} })
-		a.nodes = &oneNode{node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-n1"}}}
+		node := func() (*corev1.Node, error) {
+			return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-n1"}}, nil
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended, result := make(chan error, 1), v1alpha1.UnstageResult("")
 		go func() { ended <- a.run(ctx) }()
-		a.calls.Go(func() { result, _ = a.unstage(ctx, &v1alpha1.NodeUnstage{}) })
+		a.calls.Go(func() { result, _ = a.unstage(ctx, &v1alpha1.NodeUnstage{}, node) })
 		time.Sleep(lookFor - time.Second)
 		if err := a.health(); err != nil {
 			t.Errorf("soon after the look began: %v", err)

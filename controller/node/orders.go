@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -24,8 +25,10 @@ const (
 	// others are for volumes that nobody knows to hang.
 	maxAgain = maxCalls / 2
 	// maxUnanswered is for how many volumes of the node calls may be unanswered. Each has to be
-	// told of in the status until it is answered, and some room is left there for the answers.
-	maxUnanswered = v1alpha1.MaxUnstaged * 3 / 4
+	// told of in the status until it is answered, and there is room for the answers to all
+	// orders beside them. A driver has at most as many of these places as it leaves to others:
+	// one that hangs stops no other.
+	maxUnanswered = v1alpha1.MaxUnstaged - v1alpha1.MaxUnstage
 )
 
 // orders is what this process knows of orders to unstage volumes, and of what came of them.
@@ -134,12 +137,12 @@ func (o *orders) begin(object *v1alpha1.NodeVolumes, s sight) []v1alpha1.NodeUns
 			continue
 		}
 		again := a != nil && a.open
-		unanswered, running, repeated := o.calling(order.Driver)
+		is := o.calling(order.Driver)
 		switch {
-		case !again && unanswered >= maxUnanswered:
-			o.say(&order, v1alpha1.UnstageRefused, fmt.Sprintf("%d volumes of the node have calls that their drivers have not answered with success: see their logs", unanswered))
+		case !again && is.own >= mayHave(is.others):
+			o.say(&order, v1alpha1.UnstageRefused, is.full(order.Driver))
 			continue
-		case running >= maxCalls, again && repeated >= maxAgain:
+		case !again && is.own+is.running-is.again >= mayHave(is.others+is.othersNew), is.running >= maxCalls, again && is.again >= maxAgain:
 			o.first[order.Number].waits = true
 			continue // it has its turn, or is over by then
 		}
@@ -153,22 +156,45 @@ func (o *orders) begin(object *v1alpha1.NodeVolumes, s sight) []v1alpha1.NodeUns
 	return begun
 }
 
-// calling counts the volumes of the node whose calls are not answered, or are under way; of a
-// driver those of which one is under way; and of these those that had an open call before. The
-// caller has the lock.
-func (o *orders) calling(driver string) (unanswered, running, again int) {
+// calling is how many volumes of a node have calls, as a driver sees it.
+type calling struct {
+	// own are the driver's volumes with a call that was not answered when it was due, and
+	// others those of the other drivers.
+	own, others int
+	// running are the driver's volumes for which a call is under way, and again those of them
+	// that are among own; othersNew are those of other drivers that are not among others.
+	running, again, othersNew int
+}
+
+// mayHave is for how many of a driver's volumes calls may be unanswered beside those of others.
+func mayHave(others int) int { return max(0, maxUnanswered-others+1) / 2 }
+
+// full says why no call begins for another volume of a driver.
+func (c calling) full(driver string) string {
+	return fmt.Sprintf("driver %s has unanswered calls for %d volumes of this node, and may have %d beside %d of other drivers (at most %d together). "+
+		"See why it does not answer, and restart its node plugin; if it never will answer, reboot the machine", driver, c.own, mayHave(c.others), c.others, maxUnanswered)
+}
+
+// calling counts the volumes with calls. The caller has the lock.
+func (o *orders) calling(driver string) (c calling) {
 	for key, a := range o.known {
-		if a.open || a.running {
-			unanswered++
+		hangs := a.open && (!a.running || a.again)
+		switch {
+		case key.driver != driver && hangs:
+			c.others++
+		case key.driver != driver && a.running:
+			c.othersNew++
+		case key.driver == driver && hangs:
+			c.own++
 		}
-		if a.running && key.driver == driver {
-			running++
+		if key.driver == driver && a.running {
+			c.running++
 			if a.again {
-				again++
+				c.again++
 			}
 		}
 	}
-	return unanswered, running, again
+	return c
 }
 
 // refuses says why an order is not carried out, as far as a look shows; empty: it is. The
@@ -262,6 +288,15 @@ func (o *orders) calls(order *v1alpha1.NodeUnstage) {
 	}
 }
 
+// answered notes that the driver has answered the last call with success.
+func (o *orders) answered(order *v1alpha1.NodeUnstage) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if a := o.known[keyOf(order)]; a != nil {
+		a.open = false
+	}
+}
+
 // ended notes what came of an order that was begun.
 func (o *orders) ended(order *v1alpha1.NodeUnstage, result v1alpha1.UnstageResult, why string) {
 	o.mu.Lock()
@@ -270,15 +305,23 @@ func (o *orders) ended(order *v1alpha1.NodeUnstage, result v1alpha1.UnstageResul
 }
 
 // forget ends orders that were begun, and of which it could not be written that they were:
-// no call follows.
-func (o *orders) forget(begun []v1alpha1.NodeUnstage) {
+// no call follows. Where that may have been written all the same, it has to be said that none does.
+func (o *orders) forget(begun []v1alpha1.NodeUnstage, written error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range begun {
 		if a := o.known[keyOf(&begun[i])]; a != nil {
 			a.running = false
 		}
+		if !unwritten(written) {
+			o.say(&begun[i], v1alpha1.UnstageRefused, fmt.Sprintf("it could not be written that the driver is about to be called: %v", written))
+		}
 	}
+}
+
+// unwritten says whether the API server has answered that it did not write.
+func unwritten(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
 }
 
 // say notes what came of an order. The caller has the lock.
@@ -289,16 +332,15 @@ func (o *orders) say(order *v1alpha1.NodeUnstage, result v1alpha1.UnstageResult,
 		o.known[keyOf(order)] = a
 	}
 	a.running = false
-	if result == v1alpha1.UnstageDone {
-		a.open = false
-	}
 	a.said = v1alpha1.NodeUnstaged{
 		Driver: order.Driver, Handle: order.Handle, Number: order.Number, Result: result, Unanswered: a.open, Message: cut(why),
 	}
 }
 
 // said are the answers, with those orders of which it is to be said that they are begun. Where
-// there are more than an object has room for, those that nothing hangs on are left out.
+// there are more than an object has room for, those that nothing hangs on are left out, and
+// then, as after a process that had more of them open, those to the latest orders: they are
+// answered at a look after which others don't stand any more.
 func (o *orders) said(begun []v1alpha1.NodeUnstage) []v1alpha1.NodeUnstaged {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -316,11 +358,11 @@ func (o *orders) said(begun []v1alpha1.NodeUnstage) []v1alpha1.NodeUnstaged {
 		}
 	}
 	slices.SortFunc(list, func(a, b v1alpha1.NodeUnstaged) int {
-		if a.Unanswered != b.Unanswered {
-			if a.Unanswered {
-				return -1
-			}
-			return 1
+		if order := cmp.Compare(o.weight(&a), o.weight(&b)); order != 0 {
+			return order
+		}
+		if o.first[a.Number] != nil {
+			return cmp.Compare(a.Number, b.Number)
 		}
 		return cmp.Compare(b.Number, a.Number)
 	})
@@ -334,6 +376,17 @@ func (o *orders) said(begun []v1alpha1.NodeUnstage) []v1alpha1.NodeUnstaged {
 		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Handle, b.Handle))
 	})
 	return list
+}
+
+// weight is lower the more hangs on an answer. The caller has the lock.
+func (o *orders) weight(a *v1alpha1.NodeUnstaged) int {
+	switch {
+	case a.Unanswered:
+		return 0
+	case o.first[a.Number] != nil: // its order stands in the object
+		return 1
+	}
+	return 2
 }
 
 // written notes that it was written which orders are begun.

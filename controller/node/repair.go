@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,9 +25,10 @@ type nodeGetter interface {
 }
 
 // unstager has the driver of a node unstage a volume. It returns nil when the driver has
-// answered that nothing of it is left at the path.
+// answered that nothing of it is left at the path. Right before it sends the NodeUnstageVolume
+// it calls calls: what fails before that has no effect, then or later.
 type unstager interface {
-	Unstage(ctx context.Context, driver, handle, path string) error
+	Unstage(ctx context.Context, driver, handle, path string, calls func()) error
 }
 
 // removeWithin is for how long after the driver's answer the kubelet's records may be
@@ -34,12 +36,18 @@ type unstager interface {
 const removeWithin = 5 * time.Second
 
 // carryOut does what was written to be begun, side by side: a driver that hangs delays no
-// other volume, nor a look.
+// other volume, nor a look. All read the Node once, after that was written: the client lets
+// few requests through at a time.
 func (a *agent) carryOut(ctx context.Context, begun []v1alpha1.NodeUnstage) {
+	node := sync.OnceValues(func() (*corev1.Node, error) {
+		ctx, cancel := context.WithTimeout(ctx, a.config.WriteTimeout)
+		defer cancel()
+		return a.nodes.Get(ctx, a.node, metav1.GetOptions{})
+	})
 	for i := range begun {
 		order := begun[i]
 		a.calls.Go(func() {
-			result, why := a.unstage(ctx, &order)
+			result, why := a.unstage(ctx, &order, node)
 			a.orders.ended(&order, result, why)
 			klog.FromContext(ctx).Info("Carried out an order to unstage a volume", "driver", order.Driver, "handle", order.Handle, "number", order.Number, "result", result, "reason", why)
 			a.metrics.unstaged(result)
@@ -50,8 +58,8 @@ func (a *agent) carryOut(ctx context.Context, begun []v1alpha1.NodeUnstage) {
 
 // unstage looks once more whether nobody has the volume, and then does as the kubelet does
 // that unstages it (csi_attacher.go:526, UnmountDevice).
-func (a *agent) unstage(ctx context.Context, order *v1alpha1.NodeUnstage) (result v1alpha1.UnstageResult, why string) {
-	if why := a.named(ctx, order); why != "" {
+func (a *agent) unstage(ctx context.Context, order *v1alpha1.NodeUnstage, node func() (*corev1.Node, error)) (result v1alpha1.UnstageResult, why string) {
+	if why := a.named(order, node); why != "" {
 		return v1alpha1.UnstageRefused, why
 	}
 	seen, err := a.see(ctx)
@@ -61,25 +69,31 @@ func (a *agent) unstage(ctx context.Context, order *v1alpha1.NodeUnstage) (resul
 	if why := a.orders.allowed(order, seen); why != "" {
 		return v1alpha1.UnstageRefused, why
 	}
-	a.orders.calls(order)
 	path := filepath.Join(a.config.KubeletRoot, nodevolumes.StagingPath(order.Driver, order.Handle))
 	timed, cancel := context.WithTimeout(ctx, a.config.UnstageTimeout)
 	defer cancel()
-	if err := a.drivers.Unstage(timed, order.Driver, order.Handle, path); err != nil {
+	called := false
+	err = a.drivers.Unstage(timed, order.Driver, order.Handle, path, func() {
+		called = true
+		a.orders.calls(order)
+	})
+	switch {
+	case err != nil && !called:
+		return v1alpha1.UnstageRefused, fmt.Sprintf("the driver could not be called: %v", err)
+	case err != nil:
 		return v1alpha1.UnstageFailed, err.Error()
 	}
+	a.orders.answered(order)
 	if err := a.removeRecords(order, a.clock.Now()); err != nil {
-		return v1alpha1.UnstageFailed, err.Error()
+		return v1alpha1.UnstageFailed, fmt.Sprintf("the driver has answered that nothing is left, but %v: see at the node what is left in %s, unmount and empty it, and remove that folder", err, filepath.Dir(path))
 	}
 	return v1alpha1.UnstageDone, ""
 }
 
-// named says why the Node, as the API server has it now, forbids to unstage a volume; empty:
-// it does not.
-func (a *agent) named(ctx context.Context, order *v1alpha1.NodeUnstage) string {
-	ctx, cancel := context.WithTimeout(ctx, a.config.WriteTimeout)
-	defer cancel()
-	node, err := a.nodes.Get(ctx, a.node, metav1.GetOptions{})
+// named says why the Node, as the API server had it after the order was begun, forbids to
+// unstage a volume; empty: it does not.
+func (a *agent) named(order *v1alpha1.NodeUnstage, get func() (*corev1.Node, error)) string {
+	node, err := get()
 	unique := corev1.UniqueVolumeName("kubernetes.io/csi/" + order.Driver + "^" + order.Handle)
 	switch {
 	case err != nil:

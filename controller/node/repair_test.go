@@ -33,6 +33,7 @@ type bench struct {
 	clock   *testclock.FakeClock
 	node    corev1.Node
 	nodeErr error
+	reads   int // of the Node
 	calls   []string
 	mu      sync.Mutex
 	// driver answers a call for a volume.
@@ -40,10 +41,14 @@ type bench struct {
 }
 
 func (b *bench) Get(context.Context, string, metav1.GetOptions) (*corev1.Node, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reads++
 	return &b.node, b.nodeErr
 }
 
-func (b *bench) Unstage(_ context.Context, driver, handle, path string) error {
+func (b *bench) Unstage(_ context.Context, driver, handle, path string, calls func()) error {
+	calls()
 	b.mu.Lock()
 	b.calls = append(b.calls, fmt.Sprintf("%s %s %s", driver, handle, strings.TrimPrefix(path, b.config.KubeletRoot+"/")))
 	b.mu.Unlock()
@@ -356,15 +361,106 @@ func TestRepairByANewProcess(t *testing.T) {
 	b.said(v1alpha1.UnstageDone, 6, false, "")
 }
 
-// What is still mounted after the driver's word is not taken for unstaged, and its record stays.
+// What is still mounted after the driver's word is not taken for unstaged, and its record stays;
+// but no call is left that may have its effect later.
 func TestRepairOfWhatStaysMounted(t *testing.T) {
 	b := newBench(t)
 	b.driver = func(string) error { return nil }
 	b.order(5, nil)
 	b.turn()
-	b.said(v1alpha1.UnstageFailed, 5, true, "not known that nothing is mounted")
+	b.said(v1alpha1.UnstageFailed, 5, false, "not known that nothing is mounted")
 	if status := get(t, b.server).Status; len(status.Volumes) != 1 || status.Volumes[0].Staged != v1alpha1.NodeYes {
 		t.Errorf("it says %+v", status)
+	}
+}
+
+// The driver has answered, and something lies in the folder on which the volume was mounted: no
+// call is open, and a person is told what to empty.
+func TestRepairOfWhatIsNotEmpty(t *testing.T) {
+	b := newBench(t)
+	folder := nodevolumes.StagingPath(testDriver, "vol-1")
+	b.write(folder+"/left", "x")
+	b.order(5, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageFailed, 5, false, "the driver has answered that nothing is left, but globalmount can't be removed: directory not empty")
+	if said := b.answer().Message; !strings.HasSuffix(said, filepath.Dir(folder)+", unmount and empty it, and remove that folder") {
+		t.Errorf("it says %s", said)
+	}
+	if err := os.Remove(filepath.Join(b.config.KubeletRoot, folder, "left")); err != nil {
+		t.Fatal(err)
+	}
+	b.order(6, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageDone, 6, false, "")
+}
+
+// A driver that is not there was not called: nothing is open, and what was open before stays so.
+func TestRepairWithoutItsDriver(t *testing.T) {
+	b := newBench(t)
+	b.agent.drivers = drivers{b.config.KubeletRoot}
+	b.order(5, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 5, false, "the driver could not be called: look for driver "+testDriver)
+	b.write("plugins_registry/x", "")
+	b.order(6, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 6, false, "is not registered with the kubelet")
+	b.agent.drivers, b.driver = b, func(string) error { return errors.New("it is busy") }
+	b.order(7, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageFailed, 7, true, "it is busy")
+	b.agent.drivers = drivers{b.config.KubeletRoot}
+	b.order(8, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 8, true, "is not registered with the kubelet")
+}
+
+// That a call is about to be made was written, and the answer to the write was lost: no call
+// follows, and that is said, also when the order is withdrawn meanwhile.
+func TestRepairAnnouncedUnknown(t *testing.T) {
+	b := newBench(t)
+	b.order(5, nil)
+	lost := true
+	b.server.Intercept(func(r apitest.Request, serve func()) error {
+		serve()
+		if r.Verb == "update" && lost {
+			lost = false
+			return errors.New("the answer is lost")
+		}
+		return nil
+	})
+	if err := b.agent.round(t.Context()); err == nil {
+		t.Error("the write went well")
+	}
+	b.said(v1alpha1.UnstageCalling, 5, true, "")
+	object := get(t, b.server)
+	object.Spec.Unstage = nil
+	b.server.Put("nodevolumes", &object)
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 5, false, "it could not be written")
+	if len(b.calls) > 0 {
+		t.Errorf("it calls %q", b.calls)
+	}
+}
+
+// Orders that begin together need one read of the Node, after it was written that they begin:
+// the client lets few requests through at a time.
+func TestRepairReadsTheNodeOnce(t *testing.T) {
+	b := newBench(t)
+	b.order(5, nil)
+	object := get(t, b.server)
+	for i := range int64(maxCalls - 1) {
+		next := object.Spec.Unstage[0]
+		next.Handle, next.Number = fmt.Sprintf("other-%d", i), 6+i
+		b.forget(next.Handle)
+		object.Spec.Unstage = append(object.Spec.Unstage, next)
+	}
+	b.server.Put("nodevolumes", &object)
+	b.see()
+	b.driver = func(string) error { return errors.New("it is busy") }
+	b.turn()
+	if len(b.calls) != maxCalls || b.reads != 1 {
+		t.Errorf("it calls %d times, and reads the Node %d times", len(b.calls), b.reads)
 	}
 }
 

@@ -29,7 +29,8 @@ const (
 	UnstageRefused UnstageResult = iota
 	// UnstageCalling: it is about to call, or the driver has not answered.
 	UnstageCalling
-	// UnstageFailed: the driver has not answered that nothing is left of the volume.
+	// UnstageFailed: the driver has not answered that nothing is left of the volume; or, where no
+	// call is Unanswered, it has, and the kubelet's record could not be removed.
 	UnstageFailed
 	// UnstageDone: the driver has answered so to the last call that there was.
 	UnstageDone
@@ -176,9 +177,9 @@ func (n *Node) hear(t *Touched, was, w *NodeWord, now time.Time) {
 	}
 	for _, a := range w.Answers {
 		switch {
-		case a.Unanswered || a.Result == UnstageCalling || a.Result == UnstageFailed:
+		case a.Unanswered || a.Result == UnstageCalling:
 			n.called(call{a.Volume, a.Number, w.BootID})
-		case a.Result == UnstageDone:
+		case a.Result == UnstageDone || a.Result == UnstageFailed: // the driver has answered
 			n.keepCalls(func(c call) bool { return c.volume != a.Volume || c.number > a.Number })
 		case a.Result == UnstageRefused: // it was written that the call is about to be made, and it was not
 			n.keepCalls(func(c call) bool { return c.volume != a.Volume || c.number != a.Number })

@@ -17,12 +17,16 @@ import (
 func RemoveStaged(kubelet *os.Root, mounts Mounts, driver, handle string) error {
 	mount := StagingPath(driver, handle)
 	if at := mounts.At(mount); at != No {
-		return fmt.Errorf("after the driver has unstaged it, it is not known that nothing is mounted at %q (%s)", mount, at)
+		return fmt.Errorf("it is not known that nothing is mounted at %s (%s)", path.Base(mount), at)
 	}
 	folder := path.Dir(mount)
 	for _, name := range []string{mount, path.Join(folder, recordName), folder} {
 		if err := kubelet.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove the kubelet's record: %w", err)
+			var cause *fs.PathError
+			if errors.As(err, &cause) {
+				err = cause.Err // the path is long, and who calls this has it
+			}
+			return fmt.Errorf("%s can't be removed: %w", path.Base(name), err)
 		}
 	}
 	return nil
