@@ -162,8 +162,8 @@ func TestWaitsForNode(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"it is new":           {func(*corev1.Pod) {}, true},
-		"nobody looks at it":  {func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon().Add(-time.Hour)) }, false},
+		"it is new":          {func(*corev1.Pod) {}, true},
+		"nobody looks at it": {func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon().Add(-time.Hour)) }, false},
 		"its volumes wait": {func(p *corev1.Pod) {
 			p.CreationTimestamp = metav1.NewTime(noon().Add(-time.Hour))
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeWait, Message: "no room"}}
