@@ -253,7 +253,11 @@ func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name
 	if st := standingOf(w.snapshot, u); w.queue != nil && (st == asking || st == living) && w.promisedToRequest(v) {
 		code = Outranked
 	}
-	return Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.snapshot, u)}
+	reason := Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.snapshot, u)}
+	if code == HeldElsewhere && hold(v).Next.Node == p.Node {
+		reason.Detail = onlyPromised
+	}
+	return reason
 }
 
 // tried counts the pods that a dry run tries with the same volume.

@@ -91,15 +91,19 @@ const (
 // for people.
 func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing {
 	n := s.Node(m.Node)
+	of := func(v ledger.VolumeID) bool { return v.Driver == m.Driver }
 	switch {
 	case !ready(n) || n.UID != m.NodeUID || m.SystemUUID == "" || n.SystemUUID != m.SystemUUID:
 		return StaysFenced
 	case m.BootID == "" || n.BootID == "":
 		return StaysFenced
-	case n.Answers() && slices.ContainsFunc(n.Word.Has, func(v ledger.VolumeID) bool { return v.Driver == m.Driver }):
-		return StaysFenced
-	case s.BootOver(n, m.SystemUUID, m.BootID):
+	case s.BootOver(n, m.SystemUUID, m.BootID): // which ends mounts, and leaves folders and records
+		if n.Answers() && slices.ContainsFunc(n.Word.Mounted, of) {
+			return StaysFenced
+		}
 		return MayUnfence
+	case n.Answers() && slices.ContainsFunc(n.Word.Has, of):
+		return StaysFenced
 	case n.BootID != m.BootID: // another node has that systemUUID, too
 		return StaysFenced
 	case unresponsive(n, now):

@@ -6,6 +6,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
+// onlyPromised as the Detail of HeldElsewhere says that the node which is named is to have the volume,
+// and that another one has it still.
+const onlyPromised = "promised"
+
 // heldBack says why an exclusive volume would not come to a node for a request,
 // though nobody living elsewhere claims it against that: another node has it, or
 // is promised it, by the hold as it is to be; or a grant elsewhere may be on its
@@ -20,7 +24,11 @@ func (p *planner) heldBack(r Request, n ledger.NodeName, name string) (Reason, b
 	case told:
 		return Reason{Code: NotGranted, Volume: p.volume.ID, Claim: name}, true
 	case at != "": //mutant:forget-promises
-		return Reason{Code: HeldElsewhere, Volume: p.volume.ID, Claim: name, Node: at, Who: who}, true
+		reason := Reason{Code: HeldElsewhere, Volume: p.volume.ID, Claim: name, Node: at, Who: who}
+		if hold(p.volume).Next.Node == at {
+			reason.Detail = onlyPromised
+		}
+		return reason, true
 	}
 	p.hold = p.nextHold(hold(p.volume))
 	if p.hold.Node != n && p.hold.Next.Node != n && !p.migratesTo(p.volume.NodeVolume(n)) {
@@ -62,7 +70,7 @@ func (p *planner) committedElsewhere(r Request, n ledger.NodeName) (who ledger.R
 func (p *planner) heldElsewhere(name string) Reason {
 	reason := Reason{Code: HeldElsewhere, Volume: p.volume.ID, Claim: name, Node: p.hold.Node}
 	if p.hold.Next.Node != "" {
-		reason.Node, reason.Who = p.hold.Next.Node, p.hold.Next.To
+		reason.Node, reason.Who, reason.Detail = p.hold.Next.Node, p.hold.Next.To, onlyPromised
 	} else if len(p.hold.Requesters) > 0 {
 		reason.Who = p.hold.Requesters[0]
 	}

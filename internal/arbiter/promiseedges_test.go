@@ -30,13 +30,13 @@ func TestHeldBackByWhat(t *testing.T) {
 	}{
 		"it is here":                       {"well", ledger.Hold{}, at(1, ledger.TypeManual), []ledger.Event{dataAt("q", "well", ledger.PodLive)}, Reason{}},
 		"promised elsewhere, ranks before": {"well", promised, at(1, ledger.TypeManual), []ledger.Event{asks}, Reason{Code: NotGranted}},
-		"a pod's, and it ranks before":     {"well", promised, at(1, ledger.TypePod), []ledger.Event{asks}, Reason{Code: HeldElsewhere, Node: "dead", Who: who("m")}},
+		"a pod's, and it ranks before":     {"well", promised, at(1, ledger.TypePod), []ledger.Event{asks}, Reason{Code: HeldElsewhere, Node: "dead", Who: who("m"), Detail: onlyPromised}},
 		"to be salvaged, ranks before":     {"well", promised, at(1, ledger.TypeSalvage), []ledger.Event{asks}, Reason{Code: NotGranted}},
-		"promised elsewhere, ranks after":  {"well", promised, at(9, ledger.TypeManual), []ledger.Event{asks}, Reason{Code: HeldElsewhere, Node: "dead", Who: who("m")}},
+		"promised elsewhere, ranks after":  {"well", promised, at(9, ledger.TypeManual), []ledger.Event{asks}, Reason{Code: HeldElsewhere, Node: "dead", Who: who("m"), Detail: onlyPromised}},
 		"another there is promised it":     {"well", ledger.Hold{Next: ledger.Promise{Node: "dead", To: who("o")}, Requesters: []ledger.Requester{who("m")}}, at(9, ledger.TypeManual), []ledger.Event{asks, dataAt("q", "well", ledger.PodLive)}, Reason{}},
 		"promised to it at a third node":   {"well", ledger.Hold{Next: ledger.Promise{Node: "third", To: who("m")}}, at(9, ledger.TypeManual), []ledger.Event{asks, dataAt("q", "well", ledger.PodLive)}, Reason{}},
 		"somebody has it":                  {"dead", ledger.Hold{}, at(1, ledger.TypeManual), []ledger.Event{madeAt("dead"), dataAt("q", "dead", ledger.PodLive)}, Reason{Code: HeldElsewhere, Node: "dead", Who: ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}}},
-		"it goes on to a third node":       {"dead", ledger.Hold{}, at(1, ledger.TypeManual), []ledger.Event{madeAt("dead"), dataAt("q", "third", ledger.PodLive)}, Reason{Code: HeldElsewhere, Node: "third", Who: ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}}},
+		"it goes on to a third node":       {"dead", ledger.Hold{}, at(1, ledger.TypeManual), []ledger.Event{madeAt("dead"), dataAt("q", "third", ledger.PodLive)}, Reason{Code: HeldElsewhere, Node: "third", Who: ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}, Detail: onlyPromised}},
 		"nobody has it, it is elsewhere":   {"dead", ledger.Hold{}, at(1, ledger.TypeManual), []ledger.Event{madeAt("dead")}, Reason{Code: HeldElsewhere, Node: "dead"}},
 		"it migrates here":                 {"dead", ledger.Hold{}, at(1, ledger.TypeLiveMigration), migrate, Reason{}},
 	} {

@@ -125,6 +125,9 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("claim %s is not bound yet", r.Claim)
 	}},
 	{HeldElsewhere, waitsForOthers, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
+		if r.Detail == onlyPromised {
+			return fmt.Sprintf("can't take %s: it is promised to %s%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
+		}
 		return fmt.Sprintf("can't take %s: %s holds it%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
 	}},
 	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {

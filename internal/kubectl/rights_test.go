@@ -54,6 +54,17 @@ func TestWebOutWithoutRights(t *testing.T) {
 	}
 }
 
+// An API server that does not answer the first list is not asked for others: each would take
+// its time.
+func TestNothingIsAskedOfASilentServer(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	server.Intercept(func(apitest.Request, func()) error { return apierrors.NewTimeoutError("the server is silent", 0) })
+	server.Forget()
+	if out, errors, code := run(t.Context(), server, now, "nodes"); code != 1 || out != "" || !strings.Contains(errors, "the server is silent") || len(server.Requests()) != 1 {
+		t.Errorf("exit code %d, output %q, errors %q, requests %v", code, out, errors, server.Requests())
+	}
+}
+
 // Without any right the error names the one that is missing.
 func TestExplainWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")

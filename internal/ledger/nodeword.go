@@ -21,6 +21,9 @@ type NodeWord struct {
 	Look, Looked int64
 	// Has are the volumes that are staged, mounted or published, or may be; sorted.
 	Has []VolumeID
+	// Mounted are those of Has of which something is mounted, or may be; sorted. Of the others
+	// the node has folders and records only, which outlive a reboot.
+	Mounted []VolumeID
 	// Whole says that nothing could not be read but what Unread says: what is not in Has is
 	// not there. The ledger keeps false where it does not know of which volume that is.
 	Whole bool
@@ -169,7 +172,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	if was != nil && was.UID == w.UID && !Newer(w.Version, was.Version) {
 		return
 	}
-	w.Has, w.Forgotten, w.Repairable = distinct(w.Has), distinct(w.Forgotten), distinct(w.Repairable)
+	w.Has, w.Mounted, w.Forgotten, w.Repairable = distinct(w.Has), distinct(w.Mounted), distinct(w.Forgotten), distinct(w.Repairable)
 	w.allElse = w.Whole
 	l.resolveUnread(was, &w)
 	l.noteUnread(&w)

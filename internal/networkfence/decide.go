@@ -483,6 +483,8 @@ func (d *decider) makeDue(n *ledger.Node, p place, due arbiter.FenceDue) {
 	if slices.ContainsFunc(d.Fences, func(f Fence) bool { return f.Ours && f.Machine.Node == p.node && f.Machine.Driver == p.driver }) {
 		return
 	}
+	machine := arbiter.CutMachine{Driver: p.driver, Node: n.Name, NodeUID: n.UID, SystemUUID: n.SystemUUID, BootID: n.BootID}
+	name := fenceName(machine)
 	listed, read := d.listed(p, due.Class)
 	switch driver, exists := d.Classes[due.Class]; {
 	case !due.Brake.IsZero():
@@ -501,11 +503,12 @@ func (d *decider) makeDue(n *ledger.Node, p place, due arbiter.FenceDue) {
 		d.say(p, "no NetworkFence is made before the storage has carried out %s, which asks to let the same client in, and that is deleted", d.letIn(listed))
 	case d.overlapped(p, listed) != "":
 		d.say(p, "a fence of %v would cut %s off, too", listed, d.overlapped(p, listed))
+	case slices.ContainsFunc(d.Fences, func(f Fence) bool { return f.Name == name }):
+		d.say(p, "NetworkFence %s has lost the annotations by which Moorage knows it for its own: delete it, which lets nobody in, and it is made anew", name)
 	case due.Left > 0:
 		d.later(due.Left)
 	default:
-		machine := arbiter.CutMachine{Driver: p.driver, Node: n.Name, NodeUID: n.UID, SystemUUID: n.SystemUUID, BootID: n.BootID}
-		d.add(p, Action{Do: Make, Name: fenceName(machine), Class: due.Class, CIDRs: listed, Machine: machine})
+		d.add(p, Action{Do: Make, Name: name, Class: due.Class, CIDRs: listed, Machine: machine})
 	}
 }
 

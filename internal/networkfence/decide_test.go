@@ -398,8 +398,16 @@ func TestUnfencing(t *testing.T) {
 		change func(*scene)
 		want   []string
 	}{
-		"silent":        {func(*scene) {}, nil},
-		"another boot":  {func(s *scene) { s.comesBack("a-boot-2") }, []string{"unmark a"}},
+		"silent":       {func(*scene) {}, nil},
+		"another boot": {func(s *scene) { s.comesBack("a-boot-2") }, []string{"unmark a"}},
+		"another boot, with records of the one before": {func(s *scene) {
+			s.comesBack("a-boot-2")
+			s.apply(ledger.NodeWord{Node: "a", UID: "word", Version: s.next(), NodeUID: "a-uid", BootID: "a-boot-2", Has: []ledger.VolumeID{disk}, Whole: true})
+		}, []string{"unmark a"}},
+		"another boot, and mounted there": {func(s *scene) {
+			s.comesBack("a-boot-2")
+			s.apply(ledger.NodeWord{Node: "a", UID: "word", Version: s.next(), NodeUID: "a-uid", BootID: "a-boot-2", Has: []ledger.VolumeID{disk}, Mounted: []ledger.VolumeID{disk}, Whole: true})
+		}, nil},
 		"the same boot": {func(s *scene) { s.comesBack("a-boot-1") }, nil},
 		"no boot":       {func(s *scene) { s.comesBack("") }, nil},
 		"another boot silent": {func(s *scene) {

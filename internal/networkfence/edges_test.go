@@ -135,6 +135,18 @@ func TestNoFenceWhileItIsLetIn(t *testing.T) {
 	s.expect(t, "once that is over", "make a")
 }
 
+// A NetworkFence of the name that one would have, without Moorage's annotations, is told, and
+// nothing is tried again and again.
+func TestAnnotationsLost(t *testing.T) {
+	s := newScene(t)
+	s.dies()
+	s.do(t)
+	s.fences[0].SetAnnotations(nil)
+	if did, said := s.decide(); len(did) > 0 || !strings.Contains(strings.Join(said, "\n"), "has lost the annotations") {
+		t.Errorf("%q %q", did, said)
+	}
+}
+
 // A machine whose systemUUID another node has, too, is not let in because a machine of its Node's
 // name has booted.
 func TestClonedMachineStaysFenced(t *testing.T) {
@@ -158,7 +170,9 @@ func TestBootOfAnotherMachineIsNotNoted(t *testing.T) {
 	s := newScene(t)
 	s.dies()
 	s.do(t)
-	s.node("a", func(n *ledger.NodeState) { n.Ready, n.ReadySince, n.SystemUUID, n.BootID = ledger.ReadyFalse, 3, "b-machine", "boot-of-b" })
+	s.node("a", func(n *ledger.NodeState) {
+		n.Ready, n.ReadySince, n.SystemUUID, n.BootID = ledger.ReadyFalse, 3, "b-machine", "boot-of-b"
+	})
 	answers(s.fences[0], succeeded, "fencing operation successful")
 	s.do(t) // confirm
 	s.do(t)
@@ -264,8 +278,8 @@ func TestBootBeforeTheFence(t *testing.T) {
 	}
 	s.comesBack("a-boot-3")
 	s.expect(t, "another boot", "unmark a")
-	s.apply(ledger.NodeWord{Node: "a", UID: "word", Version: s.next(), NodeUID: "a-uid", BootID: "a-boot-3", Whole: true, Has: []ledger.VolumeID{disk}})
-	s.expect(t, "and moorage-node says that the volume is there")
+	s.apply(ledger.NodeWord{Node: "a", UID: "word", Version: s.next(), NodeUID: "a-uid", BootID: "a-boot-3", Whole: true, Has: []ledger.VolumeID{disk}, Mounted: []ledger.VolumeID{disk}})
+	s.expect(t, "and moorage-node says that the volume is mounted")
 }
 
 // An answer of before the last outage, or of a NodeVolumes that is gone, is no answer.

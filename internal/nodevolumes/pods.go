@@ -45,6 +45,7 @@ func (s *scan) podFolders(folder string) []string {
 // before it calls NodePublish (csi_mounter.go:291) and removes it when nothing is mounted
 // any more (csi_mounter.go:584).
 func (s *scan) readPodVolume(pod, folder string) {
+	s.listed[folder] = true
 	p := path.Join(folder, "mount")
 	mounted := s.mounts.At(p)
 	entries, complete := s.list(folder)
@@ -111,6 +112,44 @@ func (s *scan) namedOnly(folder, name, why string, p Publication) *Volume {
 	v.explain(why)
 	s.publish(v, p)
 	return v
+}
+
+// readPodMounts takes in what is mounted for pods, by the mount table, in folders that were not
+// found: something else may be mounted over them.
+func (s *scan) readPodMounts() {
+	for _, point := range s.mounts.points {
+		parts := strings.SplitN(point, "/", 6)
+		if len(parts) < 6 || parts[0] != podsFolder || parts[2] != "volumes" || parts[3] != inPods {
+			continue
+		}
+		folder, pod, name := path.Join(parts[:5]...), parts[1], parts[4]
+		if s.listed[folder] || s.isOdd(folder, pod) || s.isOdd(folder, name) {
+			continue
+		}
+		s.listed[folder] = true
+		const why = "it is mounted in the folder of a pod that can't be found: something may be mounted over it"
+		published := Publication{PodUID: pod, Mounted: Yes}
+		if s.publishNamed(folder, name, why, published) {
+			continue
+		}
+		if v := s.namedOnly(folder, name, why, published); v != nil {
+			v.Staged = No
+		}
+	}
+}
+
+// publishNamed adds a pod to the volumes that have a name, and to those that no pod's folder names
+// and that are of the file system which is mounted in the pod's folder. False: there is none.
+func (s *scan) publishNamed(folder, name, why string, p Publication) (found bool) {
+	for at, v := range s.volumes {
+		if v.Handle != "" && (v.PersistentVolume == name || !v.named && s.mounts.share(at, folder)) {
+			s.publish(v, p)
+			if found = true; why != "" {
+				v.explain(why)
+			}
+		}
+	}
+	return found
 }
 
 // readEphemeral takes the pods' own volumes that may hide others. A pod may have a volume of its

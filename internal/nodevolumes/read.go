@@ -33,6 +33,7 @@ type scan struct {
 	handles map[identity]string // their paths
 	paths   map[string]bool     // whose mounts are accounted for
 	inPods  map[string]*Volume  // by the folder of a pod that names it; nil: it is the pod's own
+	listed  map[string]bool     // the folders of pods' volumes that were found and read
 	// subpaths are the names of volumes of which subpaths are mounted that no pod's folder names.
 	subpaths []string
 	// ephemeral are the folders of pods' own volumes at which something is mounted.
@@ -57,17 +58,30 @@ func (v *Volume) identity() identity { return identity{v.Driver, v.Handle, v.Mod
 // links can't lead out of: the Tree of an os.Root. It is for serial use, and takes one
 // system call or a few for each folder.
 func Read(kubelet fs.FS, mounts Mounts) Facts {
-	s := &scan{kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{}, inPods: map[string]*Volume{}}
+	s := &scan{kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{}, inPods: map[string]*Volume{}, listed: map[string]bool{}}
 	if mounts.unknown != "" {
 		s.note(mounts.unknown)
 	}
+	s.readLinks()
 	s.readStaged()
 	s.readDevices()
 	s.readPods()
 	s.readEphemeral()
+	s.readPodMounts()
 	s.readSubpaths()
 	s.readMounts()
 	return s.facts()
+}
+
+// readLinks notes links among the folders on the way to what is read: the mount table has what is
+// mounted below one by the path that it leads to, and not by the one that is looked for.
+func (s *scan) readLinks() {
+	for _, p := range onTheWay {
+		if info, err := fs.Lstat(s.kubelet, p); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			s.podsUnread, s.stagedUnread = true, true
+			s.note(fmt.Sprintf("%q is a link", p))
+		}
+	}
 }
 
 // facts sums up what was read.

@@ -295,6 +295,51 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// What is mounted for a pod counts by the mount table, also where another mount hides the folders
+// of pods.
+func TestMountsBelowHiddenFolders(t *testing.T) {
+	for name, test := range map[string]struct {
+		with func(*node)
+		want string
+	}{
+		"staged":          {func(n *node) { n.stage("vol-1") }, "disk.example.com vol-1"},
+		"not staged":      {func(*node) {}, "pv-1"},
+		"another mounted": {func(n *node) { n.stage("vol-2") }, "pv-1"},
+	} {
+		n := newNode()
+		test.with(n)
+		hidden := podFolder("uid-a", "pv-1") + "/mount"
+		n.mounts = append(n.mounts, hidden, "pods")
+		if test.want != "pv-1" {
+			n.devices = map[string]string{hidden: "8:77", stagingFolder("vol-1") + "/globalmount": "8:77"}
+		}
+		found := false
+		for _, v := range n.read().Volumes {
+			if is := strings.TrimSpace(v.Driver + " " + v.Handle); is == test.want || is == "" && v.PersistentVolume == test.want {
+				found = true
+				if v.Unknown == "" || len(v.Published) != 1 || v.Published[0].Mounted != nodevolumes.Yes {
+					t.Errorf("%s: %+v", name, v)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: nothing tells of the volume that is mounted for a pod", name)
+		}
+	}
+}
+
+// A link on the way to what is read hides mounts, which the table has by where it leads.
+func TestLinksOnTheWay(t *testing.T) {
+	for _, folder := range []string{"pods", "plugins"} {
+		n := newNode()
+		n.files[folder] = &fstest.MapFile{Data: []byte("elsewhere"), Mode: fs.ModeSymlink}
+		n.dir("elsewhere")
+		if facts := n.read(); !strings.Contains(strings.Join(facts.Unknown, "\n"), fmt.Sprintf("%q is a link", folder)) {
+			t.Errorf("%s: %q", folder, facts.Unknown)
+		}
+	}
+}
+
 // A kubelet that takes a block volume from its pod removes the record last, and until then the
 // volume is not called absent, whether the driver stages or not. After that nothing stays open.
 func TestBlockVolumeGoes(t *testing.T) {
@@ -522,9 +567,11 @@ func (f *wideFolder) ReadDir(n int) ([]fs.DirEntry, error) {
 	}
 	return entries, nil
 }
-func (f *wideFolder) Stat() (fs.FileInfo, error) { return nil, nil }
-func (f *wideFolder) Read([]byte) (int, error)   { return 0, errors.New("a folder") }
-func (f *wideFolder) Close() error               { return nil }
+func (f *wideFolder) Stat() (fs.FileInfo, error) {
+	return fs.Stat(fstest.MapFS{"wide": {Mode: fs.ModeDir}}, "wide")
+}
+func (f *wideFolder) Read([]byte) (int, error) { return 0, errors.New("a folder") }
+func (f *wideFolder) Close() error             { return nil }
 
 type folderEntry string
 

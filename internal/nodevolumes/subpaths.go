@@ -43,13 +43,7 @@ func (s *scan) readSubpath(folder, pod, name string) {
 		return
 	}
 	published := Publication{PodUID: pod, Mounted: Yes}
-	found := false
-	for p, v := range s.volumes {
-		if v.Handle != "" && (v.PersistentVolume == name || !v.named && s.mounts.share(p, folder)) {
-			s.publish(v, published)
-			found = true
-		}
-	}
+	found := s.publishNamed(folder, name, "", published)
 	// Host paths have no folder among the pod's volumes, and subpaths. But each pod that lives
 	// has the folder of those.
 	entries, complete := s.list(path.Join(podsFolder, pod))

@@ -41,6 +41,9 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 			}
 		case v.Staged != v1alpha1.NodeNo || v.Mounted != v1alpha1.NodeNo || len(v.Published) > 0:
 			word.Has = append(word.Has, id)
+			if mounted(v) {
+				word.Mounted = append(word.Mounted, id)
+			}
 			if v.Forgotten {
 				word.Forgotten = append(word.Forgotten, id)
 			}
@@ -54,6 +57,11 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 		}
 	}
 	return word
+}
+
+// mounted says whether anything of a volume is mounted, or may be.
+func mounted(v *v1alpha1.NodeVolume) bool {
+	return v.Mounted != v1alpha1.NodeNo || slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
 }
 
 // UnreadOf is what the folder of an entry without a driver or a handle says of it; false where it

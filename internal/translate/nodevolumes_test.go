@@ -21,21 +21,25 @@ func TestNodeWord(t *testing.T) {
 		return v1alpha1.NodeVolume{Path: handle, Driver: "d", Handle: handle, Staged: staged, Mounted: mounted, Published: pods}
 	}
 	for name, test := range map[string]struct {
-		change func(*v1alpha1.NodeVolumesStatus)
-		has    []string
-		whole  bool
+		change  func(*v1alpha1.NodeVolumesStatus)
+		has     []string
+		whole   bool
+		mounted bool
 	}{
-		"nothing":         {func(*v1alpha1.NodeVolumesStatus) {}, nil, true},
-		"staged":          {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("a", yes, no)} }, []string{"a"}, true},
-		"mounted":         {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("a", no, yes)} }, []string{"a"}, true},
-		"not known to be": {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("a", no, unknown)} }, []string{"a"}, true},
+		"nothing":         {func(*v1alpha1.NodeVolumesStatus) {}, nil, true, false},
+		"staged":          {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("a", yes, no)} }, []string{"a"}, true, false},
+		"mounted":         {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("a", no, yes)} }, []string{"a"}, true, true},
+		"not known to be": {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("a", no, unknown)} }, []string{"a"}, true, true},
 		"a pod's folder": {func(s *v1alpha1.NodeVolumesStatus) {
 			s.Volumes = []v1alpha1.NodeVolume{volume("a", no, no, v1alpha1.PublishedPod{PodUID: "p", Mounted: no})}
-		}, []string{"a"}, true},
-		"a record of nothing":  {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("a", no, no)} }, nil, true},
-		"without a handle":     {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("", yes, yes)} }, nil, false},
-		"more than is listed":  {func(s *v1alpha1.NodeVolumesStatus) { s.Truncated = true }, nil, false},
-		"what can't be looked": {func(s *v1alpha1.NodeVolumesStatus) { s.Unknown = []string{"the mount table"} }, nil, false},
+		}, []string{"a"}, true, false},
+		"a pod's mount": {func(s *v1alpha1.NodeVolumesStatus) {
+			s.Volumes = []v1alpha1.NodeVolume{volume("a", no, no, v1alpha1.PublishedPod{PodUID: "p", Mounted: yes})}
+		}, []string{"a"}, true, true},
+		"a record of nothing":  {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("a", no, no)} }, nil, true, false},
+		"without a handle":     {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("", yes, yes)} }, nil, false, false},
+		"more than is listed":  {func(s *v1alpha1.NodeVolumesStatus) { s.Truncated = true }, nil, false, false},
+		"what can't be looked": {func(s *v1alpha1.NodeVolumesStatus) { s.Unknown = []string{"the mount table"} }, nil, false, false},
 	} {
 		object := &v1alpha1.NodeVolumes{
 			ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "w", ResourceVersion: "7"},
@@ -46,6 +50,9 @@ func TestNodeWord(t *testing.T) {
 		want := ledger.NodeWord{Node: "n", UID: "w", Version: "7", NodeUID: "u", BootID: "b", Look: 4, Looked: 3, Whole: test.whole}
 		for _, handle := range test.has {
 			want.Has = append(want.Has, ledger.VolumeID{Driver: "d", Handle: handle})
+		}
+		if test.mounted {
+			want.Mounted = want.Has
 		}
 		if got := NodeWord(object); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)

@@ -366,8 +366,8 @@ func failing() []guard {
 				New:  "return asked",
 			}, {
 				File: "internal/networkfence/decide.go",
-				Old:  "case f.Succeeded && !f.Unfenced:\n\t\t\tact(Action{Do: Confirm})",
-				New:  "case true:\n\t\t\tact(Action{Do: Confirm})",
+				Old:  "case f.Succeeded && !f.Unfenced:\n\t\t\tact(Action{Do: Confirm, Machine: f.Machine})",
+				New:  "case true:\n\t\t\tact(Action{Do: Confirm, Machine: f.Machine})",
 			}},
 			Expect: []string{"unpublish-while-staged", "ControllerUnpublishVolume of the volume for", "its VolumeAttachment is there", "the Node does not say so yet"},
 		},

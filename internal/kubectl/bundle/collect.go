@@ -100,7 +100,7 @@ type collector struct {
 	// objects of this one are read. narrowed says that this was so.
 	namespace string
 	narrowed  bool
-	pods []unstructured.Unstructured
+	pods      []unstructured.Unstructured
 	// follows says that this is a recording, and courses are what it follows.
 	follows bool
 	courses []*course

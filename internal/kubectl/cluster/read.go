@@ -24,6 +24,9 @@ import (
 func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 	tickets, others := kinds()[0], kinds()[1:]
 	results := []result{c.read(ctx, tickets)}
+	if err := results[0].err; err != nil { // who does not answer is not asked again
+		return nil, err
+	}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	var home string

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -56,20 +58,44 @@ func unguardedFences(e *Evidence) []Finding {
 		"AttachPolicies with a fencedCondition or a networkFence, while policy %s is missing or not bound: a kubelet can set the condition on its own node: %d", fencedGuard, len(names))}
 }
 
+// policyOfChart are the files among the chart's examples that have a policy for a driver, with
+// what is known of its detach.
+var policyOfChart = map[string]string{"ebs.csi.aws.com": "ebs-policy.yaml", "pd.csi.storage.gke.io": "gce-pd-policy.yaml", "rbd.csi.ceph.com": "ceph-rbd-policy.yaml"}
+
+// saysWhatFences says whether a policy that counts for all of a driver's volumes says how one
+// knows that a dead node writes no more.
+func saysWhatFences(p *v1alpha1.AttachPolicy, driver string) bool {
+	if p.Spec.Driver != driver || p.Spec.StorageClassName != "" {
+		return false
+	}
+	force := p.Spec.ForceDetach
+	if force == nil {
+		force = &v1alpha1.ForceDetachPolicy{}
+	}
+	fenced := force.FencedCondition != nil && *force.FencedCondition != ""
+	switch c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.PolicyInEffect); {
+	case c == nil || c.Status != metav1.ConditionFalse:
+		return p.Spec.UnpublishFences != nil || fenced || force.NetworkFence != nil
+	case c.Reason == v1alpha1.ReasonNetworkFencesOff:
+		return p.Spec.UnpublishFences != nil || fenced
+	}
+	return false
+}
+
 // couldFence says which evidence that a dead node writes no more could be switched on.
 func couldFence(e *Evidence) []Finding {
-	var silent []string
+	var silent, files []string
 	known := 0
 	for _, d := range e.World.Drivers {
 		if d.Spec.AttachRequired != nil && !*d.Spec.AttachRequired {
 			continue
 		}
 		known++
-		if !slices.ContainsFunc(e.World.Policies, func(p *v1alpha1.AttachPolicy) bool {
-			fences := p.Spec.ForceDetach != nil && p.Spec.ForceDetach.NetworkFence != nil
-			return p.Spec.Driver == d.Name && (p.Spec.UnpublishFences != nil || fences)
-		}) {
+		if !slices.ContainsFunc(e.World.Policies, func(p *v1alpha1.AttachPolicy) bool { return saysWhatFences(p, d.Name) }) {
 			silent = append(silent, d.Name)
+			if file := policyOfChart[d.Name]; file != "" {
+				files = append(files, "charts/moorage/examples/"+file)
+			}
 		}
 	}
 	switch {
@@ -79,7 +105,12 @@ func couldFence(e *Evidence) []Finding {
 		return []Finding{ok("drivers of which an AttachPolicy says what their detach does to a dead node's access: %d", known)}
 	}
 	slices.Sort(silent)
+	chart := ""
+	if len(files) > 0 {
+		slices.Sort(files)
+		chart = "The chart has the answer for some: " + some(files) + ". "
+	}
 	return []Finding{found(Info, some(silent),
-		"Ask the vendor whether ControllerUnpublishVolume takes a running machine's access away, and set unpublishFences to true or false. If the driver has csi-addons' NETWORK_FENCE, set forceDetach.networkFence: docs/operate/dead-nodes.md.",
+		chart+"Ask the vendor whether ControllerUnpublishVolume takes a running machine's access away, and set unpublishFences to true or false. If the driver has csi-addons' NETWORK_FENCE, and Moorage is in mode Standalone, set forceDetach.networkFence: docs/operate/dead-nodes.md.",
 		"drivers of which no AttachPolicy says whether their detach takes a dead node's access away: %d. With unpublishFences: true their volumes leave a dead node with proof, when the cloud says that it is off, or after forceDetach.afterUnreachable; without it they wait for a person, or for a time that proves nothing", len(silent))}
 }

@@ -17,7 +17,7 @@ import (
 
 // What a person does about what a node has and should not have.
 const (
-	forgottenFix  = "Unless a pod there uses it, unmount it at the node (umount, with the path below the kubelet's folder), or drain the node, reboot it, and remove the record: docs/operate/runbook.md#moorageforgottenstagingpath."
+	forgottenFix  = "Unless a pod there uses it, take it down as docs/operate/runbook.md#moorageforgottenstagingpath says, which has block volumes and subpaths, too."
 	podlessFix    = "Look at the kubelet's log there, which says what it could not unmount, and unmount it at the node: docs/operate/runbook.md#mooragemountwithoutpod."
 	unattachedFix = "Unmount it at the node before anything else: docs/operate/runbook.md#mooragemountedwithoutattachment."
 	bootFix       = "Without it no word of moorage-node counts there: volumes leave by the kubelet's word, and none where an AttachPolicy has requireNodeWord. A kubelet reads /proc/sys/kernel/random/boot_id when it starts: see that it can, and restart it; kubectl get node NODE -o jsonpath='{.status.nodeInfo.bootID}' then has it. A kubelet that runs no machine has none: keep moorage-node off such nodes (node.nodeSelector or node.affinity)."
@@ -179,7 +179,7 @@ func ofWord(node string, word *facts.NodeWord) []Finding {
 		if len(word.Unread) > 0 {
 			evidence = word.Unread[0]
 		}
-		list = append(list, found(Unknown, evidence, "docs/operate/node.md says what moorage-node has to be able to read, and docs/operate/runbook.md#moorageforgottenstagingpath how to remove a pod's record that is empty or cut off.",
+		list = append(list, found(Unknown, evidence, "docs/operate/node.md says what moorage-node has to be able to read, and docs/operate/runbook.md#moorageforgottenstagingpath what to do about a record that is empty or cut off, and about a subpath that is left.",
 			"moorage-node at %s can't read all of what the node has", node))
 	case facts.WordSilent, facts.WordOfBoot, facts.WordOfNode:
 		list = append(list, found(Warning, "nodevolumes "+node, wordFix, "the word of moorage-node at %s is not of today: %s", node, word.Note))

@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -909,5 +910,39 @@ func unreachable(o *facts.Objects, most string) {
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{corev1.LabelTopologyZone: "a"}},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}},
 		})
+	}
+}
+
+// A policy says how one knows that a dead node writes no more only where it counts, and for all
+// volumes of the driver.
+func TestSaysWhatFences(t *testing.T) {
+	shadowed := func(reason string) []metav1.Condition {
+		return []metav1.Condition{{Type: v1alpha1.PolicyInEffect, Status: metav1.ConditionFalse, Reason: reason}}
+	}
+	fence := &v1alpha1.ForceDetachPolicy{NetworkFence: &v1alpha1.NetworkFencePolicy{ClassName: "f"}}
+	for name, test := range map[string]struct {
+		spec       v1alpha1.AttachPolicySpec
+		conditions []metav1.Condition
+		want       bool
+	}{
+		"it does":                         {v1alpha1.AttachPolicySpec{Driver: "d", UnpublishFences: new(false)}, nil, true},
+		"of another driver":               {v1alpha1.AttachPolicySpec{Driver: "e", UnpublishFences: new(true)}, nil, false},
+		"of one class":                    {v1alpha1.AttachPolicySpec{Driver: "d", StorageClassName: "gold", UnpublishFences: new(true)}, nil, false},
+		"shadowed":                        {v1alpha1.AttachPolicySpec{Driver: "d", UnpublishFences: new(true)}, shadowed(v1alpha1.ReasonShadowed), false},
+		"a condition of one's own":        {v1alpha1.AttachPolicySpec{Driver: "d", ForceDetach: &v1alpha1.ForceDetachPolicy{FencedCondition: new("fenced.moorage.dev/x")}}, nil, true},
+		"a NetworkFence":                  {v1alpha1.AttachPolicySpec{Driver: "d", ForceDetach: fence}, nil, true},
+		"a NetworkFence that is off":      {v1alpha1.AttachPolicySpec{Driver: "d", ForceDetach: fence}, shadowed(v1alpha1.ReasonNetworkFencesOff), false},
+		"nothing but a time":              {v1alpha1.AttachPolicySpec{Driver: "d", ForceDetach: &v1alpha1.ForceDetachPolicy{}}, nil, false},
+		"more than the fence that is off": {v1alpha1.AttachPolicySpec{Driver: "d", UnpublishFences: new(true), ForceDetach: fence}, shadowed(v1alpha1.ReasonNetworkFencesOff), true},
+	} {
+		if got := saysWhatFences(&v1alpha1.AttachPolicy{Spec: test.spec, Status: v1alpha1.AttachPolicyStatus{Conditions: test.conditions}}, "d"); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	for driver, file := range policyOfChart {
+		raw, err := os.ReadFile("../../../charts/moorage/examples/" + file)
+		if err != nil || !strings.Contains(string(raw), "\n  driver: "+driver+"\n") {
+			t.Errorf("%s has no policy for %s: %v", file, driver, err)
+		}
 	}
 }

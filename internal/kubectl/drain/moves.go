@@ -74,6 +74,8 @@ type moves struct {
 	there  []facts.VolumeThere
 	// names are those of the pods that stay on purpose.
 	names map[types.UID]string
+	// looked says that the cluster was looked at.
+	looked bool
 	// stopped is why nothing more may be evicted; nil: it may.
 	stopped error
 	say     func(format string, args ...any)
@@ -160,7 +162,7 @@ func (m *moves) look(w *facts.World, now time.Time) {
 	if m.stopped = m.mayGoOn(w); m.stopped != nil {
 		return
 	}
-	m.choice, m.there = m.choose(w), w.VolumesThere(m.node)
+	m.choice, m.there, m.looked = m.choose(w), w.VolumesThere(m.node), true
 	m.names = map[types.UID]string{}
 	for uid := range m.choice.keep {
 		m.names[uid] = nameOf(w.ByUID(uid))

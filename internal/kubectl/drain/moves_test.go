@@ -536,6 +536,42 @@ func TestTwoDrains(t *testing.T) {
 	c.expect(m, "a b", "when they have not ended in time")
 }
 
+// Room is not kept for pods of which no scheduler says that they wait for room, once they are not
+// new: anybody can make pods that nobody will ever place.
+func TestPodsThatNobodyPlacesKeepNoRoom(t *testing.T) {
+	for name, said := range map[string]*corev1.PodCondition{
+		"no scheduler looks at them": nil,
+		"they wait for a quota":      {Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "waiting for quota of queue batch"},
+	} {
+		c := newScene(t)
+		for _, claim := range []string{"data-e", "data-f"} {
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: claim, Namespace: "shop", UID: types.UID(claim), CreationTimestamp: metav1.NewTime(c.now)},
+				Spec: corev1.PodSpec{SchedulerName: "nobody", Volumes: []corev1.Volume{{Name: "v0", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}},
+				Status: corev1.PodStatus{Phase: corev1.PodPending},
+			}
+			if said != nil {
+				pod.Status.Conditions = []corev1.PodCondition{*said}
+			}
+			c.objects = append(c.objects, pod)
+		}
+		m, _ := c.begin(10)
+		c.expect(m, "", name+": while they are new")
+		c.now = c.now.Add(3 * time.Minute)
+		c.expect(m, "a b", name+": later")
+	}
+}
+
+// A drain that ends before it has looked at the cluster does not say that the pods have left.
+func TestBrokenOffBeforeTheFirstLook(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(10)
+	if text := m.brokenOff().Error(); strings.Contains(text, "have left") || !strings.Contains(text, "Nothing was evicted") {
+		t.Errorf("it says %q", text)
+	}
+}
+
 // Room is kept for a pod that has ended, until its next one is made.
 func TestRoomUntilMadeAgain(t *testing.T) {
 	c := newScene(t)
@@ -769,6 +805,7 @@ func TestNodeThatIsGone(t *testing.T) {
 // Pods of which the same is said are named together, the first ones only where there are many.
 func TestManyPodsAreNamedTogether(t *testing.T) {
 	m := newMoves(task{}, func(string, ...any) {})
+	m.looked = true
 	for i := range mostPods + 2 {
 		uid := types.UID(fmt.Sprintf("uid-%d", i))
 		m.pods[uid] = &departure{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("db-%d", i), UID: uid}}, stays: "no room"}

@@ -156,6 +156,9 @@ func (m *moves) still() []string {
 
 // remaining are the pods that have not left, with why, or the volumes that have not.
 func (m *moves) remaining() string {
+	if !m.looked {
+		return "Nothing was evicted: there was no time to look at the cluster."
+	}
 	if still := m.still(); len(still) > 0 {
 		return "Still at the node: " + strings.Join(still, "; ")
 	}

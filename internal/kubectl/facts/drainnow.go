@@ -134,33 +134,39 @@ func (w *World) comesBack(p *corev1.Pod) bool {
 
 // waitsForNode says whether a pod with volumes is about to be placed, and no room is reserved
 // for it yet: a ticket counts by itself. One that its scheduler refuses for other reasons than
-// volumes is not.
+// volumes is not, nor one of which no scheduler has said for long that it has no room: there may
+// be none that looks at it, or it waits for something else.
 func (w *World) waitsForNode(p *corev1.Pod) bool {
 	ticket := ledger.TicketID{Namespace: p.Namespace, Name: v1alpha1.PodTicketName(p.UID)}
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 &&
-		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.Snapshot.Ticket(ticket) == nil && !refusedForOthers(p)
+		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.Snapshot.Ticket(ticket) == nil && w.mayBePlaced(p)
 }
 
 // notForVolumes are the refusals of nodes that room for a volume does not end.
 var notForVolumes = []string{"InsufficientResources", tainted, "NodeAffinity", volumeElsewhere, "TopologySpread", "PodAffinity", "PortTaken", "Cordoned"}
 
-// refusedForOthers says whether the scheduler has refused all nodes to a pod, each for a reason
-// that is known and is not room for its volumes.
-func refusedForOthers(p *corev1.Pod) bool {
-	said := podCondition(p, corev1.PodScheduled)
-	if said == nil || said.Status != corev1.ConditionFalse {
-		return false
-	}
-	message, _, _ := strings.Cut(said.Message, " preemption:")
-	parts := perNode.FindAllString(message, -1)
-	for _, part := range parts {
-		known := slices.ContainsFunc(refusals, func(r refusal) bool { return r.in(part) && slices.Contains(notForVolumes, r.code) })
-		if !known {
-			return false
+// mayBePlaced says whether the scheduler may have refused a pod for want of room for its volumes:
+// it has refused a node for a reason that may be that, or it has said nothing of nodes lately.
+func (w *World) mayBePlaced(p *corev1.Pod) bool {
+	said, message := podCondition(p, corev1.PodScheduled), ""
+	if said != nil && said.Status == corev1.ConditionFalse {
+		if said.Reason == v1alpha1.ReasonVolumeWait {
+			return true
 		}
+		message, _, _ = strings.Cut(said.Message, " preemption:")
 	}
-	return len(parts) > 0
+	parts := perNode.FindAllString(message, -1)
+	if len(parts) == 0 {
+		return w.Now.Sub(p.CreationTimestamp.Time) <= placedWithin
+	}
+	return slices.ContainsFunc(parts, func(part string) bool {
+		return !slices.ContainsFunc(refusals, func(r refusal) bool { return r.in(part) && slices.Contains(notForVolumes, r.code) })
+	})
 }
+
+// placedWithin is for how long a pod of which no scheduler has said anything counts as one that
+// is about to be placed.
+const placedWithin = 2 * time.Minute
 
 // trial places pods one after the other, each beside those before it.
 type trial struct {

@@ -162,7 +162,16 @@ func TestWaitsForNode(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"it waits":            {func(*corev1.Pod) {}, true},
+		"it is new":          {func(*corev1.Pod) {}, true},
+		"nobody looks at it": {func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon().Add(-time.Hour)) }, false},
+		"its volumes wait": {func(p *corev1.Pod) {
+			p.CreationTimestamp = metav1.NewTime(noon().Add(-time.Hour))
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeWait, Message: "no room"}}
+		}, true},
+		"its volumes wait, says another scheduler": {func(p *corev1.Pod) {
+			p.CreationTimestamp = metav1.NewTime(noon().Add(-time.Hour))
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: 1 node(s) exceed max volume count."}}
+		}, true},
 		"it has a gate":       {func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} }, false},
 		"it is being deleted": {func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(noon())) }, false},
 		"it has ended":        {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
@@ -173,6 +182,7 @@ func TestWaitsForNode(t *testing.T) {
 	} {
 		o := left()
 		p := podWith("h", "")
+		p.CreationTimestamp = metav1.NewTime(noon())
 		test.change(p)
 		o.Pods = append(o.Pods, p)
 		if got := NewWorld(o, noon()).waitsForNode(p); got != test.want {

@@ -5,8 +5,6 @@ package facts
 import (
 	"cmp"
 	"fmt"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -58,7 +56,7 @@ type NodeHas struct {
 	Mode    string `json:"mode"`
 	Staged  string `json:"staged"`
 	Mounted string `json:"mounted"`
-	// Leaked: it is staged, mounted or published, and neither a pod's folder, nor a pod of
+	// Leaked: it is staged, mounted or published, or may be, and neither a pod's folder, nor a pod of
 	// the node, nor the kubelet's volumesInUse names it.
 	Leaked bool `json:"leaked,omitempty"`
 	// PodsGone are the UIDs of pods that it is mounted for, and that the node has not.
@@ -69,7 +67,7 @@ type NodeHas struct {
 	NoAttachment bool `json:"noAttachment,omitempty"`
 
 	handle, pv string
-	pods       []string // it is published to
+	pods       []v1alpha1.PublishedPod // it is published to
 }
 
 // ToldBy says whether a cause says all that is odd about it: by what to do at the node.
@@ -181,7 +179,7 @@ func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool
 	out := NodeHas{Node: string(name), Driver: v.Driver, Path: v.Path, Mode: v.Mode, Staged: string(v.Staged), Mounted: string(v.Mounted), handle: v.Handle, pv: v.PersistentVolume}
 	for _, p := range v.Published {
 		if p.PodFolder || p.Mounted != v1alpha1.NodeNo {
-			out.pods = append(out.pods, p.PodUID)
+			out.pods = append(out.pods, p)
 		}
 		if p.Mounted != v1alpha1.NodeNo && !w.hasPod(name, p.PodUID) {
 			out.PodsGone = append(out.PodsGone, p.PodUID)
@@ -231,13 +229,22 @@ func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolu
 		at = known.NodeVolume(name)
 		if names := known.PVs(); len(names) > 0 {
 			out.Volume, out.Claim = names[0], w.claimOf(names[0])
+			if len(names) == 1 {
+				out.pv = cmp.Or(out.pv, names[0])
+			}
 		}
 	}
 	if node := w.nodes[name]; node != nil {
 		out.KubeletKnows = slices.Contains(node.Status.VolumesInUse, translate.UniqueName(id))
 	}
-	out.Leaked = v.Forgotten && !out.KubeletKnows && !at.UsedByPod()
+	out.Leaked = (v.Forgotten || onlyRecorded(v)) && !out.KubeletKnows && !at.UsedByPod()
 	out.NoAttachment = w.Snapshot.AttachRequired(v.Driver) && !w.unseen("volumeattachments.storage.k8s.io") && !at.HasAttachments()
+}
+
+// onlyRecorded says whether a node has the record of a block volume and nothing else of it. While
+// NodePublishVolume is under way that is so, and the pod is known.
+func onlyRecorded(v *v1alpha1.NodeVolume) bool {
+	return v.Mode == string(corev1.PersistentVolumeBlock) && v.Staged == v1alpha1.NodeUnknown && len(v.Published) == 0
 }
 
 // hasPod says whether a pod is at a node, or may be: not all pods may be seen. A static pod's
@@ -263,7 +270,7 @@ func (x *NodeHas) Words() string {
 func (x *NodeHas) Oddity() string {
 	var parts []string
 	if x.Leaked {
-		parts = append(parts, "staged at "+x.Path+", and neither a pod nor the kubelet knows of it")
+		parts = append(parts, x.left()+" "+x.Path+", and neither a pod nor the kubelet knows of it")
 	}
 	if len(x.PodsGone) > 0 {
 		text := fmt.Sprintf("mounted for %s that %s not there (%s)", Count(len(x.PodsGone), "pod"), areOrIs(len(x.PodsGone)), strings.Join(x.PodsGone, ", "))
@@ -276,6 +283,17 @@ func (x *NodeHas) Oddity() string {
 		parts = append(parts, "no VolumeAttachment attaches it there: another node may be given it")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// left says how a node has a volume that nobody knows of, before the path.
+func (x *NodeHas) left() string {
+	switch {
+	case x.isSubpath():
+		return "a subpath of it is mounted below"
+	case x.Staged == string(v1alpha1.NodeUnknown):
+		return "perhaps staged at"
+	}
+	return "staged at"
 }
 
 // Kind says how a node has a volume, and where.
@@ -328,12 +346,6 @@ func (w *World) nodesSaying(id ledger.VolumeID) []NodeHas {
 	return list
 }
 
-// ByHand is what a person does at a node: something to know, or a command.
-type ByHand struct {
-	Say string `json:"say,omitempty"`
-	Run string `json:"run,omitempty"`
-}
-
 // withSteps adds to a reason what a person does at the node that has a volume staged that its
 // kubelet has forgotten, and which one that is. Where that can't be told it says why.
 func (w *World) withSteps(r Reason, id ledger.VolumeID) Reason {
@@ -349,8 +361,15 @@ func (w *World) withSteps(r Reason, id ledger.VolumeID) Reason {
 			continue // its kubelet takes it down
 		}
 		r.Node = cmp.Or(r.Node, has.Node)
-		if r.Node == has.Node {
-			r.Steps = append(r.Steps, w.stepsAt(has)...)
+		if r.Node != has.Node {
+			continue
+		}
+		if say, waits := repairSaid(w.words[ledger.NodeName(has.Node)], has); waits {
+			r.Do, r.Steps = say, nil // what is unmounted now is unmounted under the driver's call
+			return r
+		}
+		if r.Steps = append(r.Steps, w.stepsAt(has)...); has.isSubpath() {
+			r.Do = "Unmount it by hand: a subpath of a pod that is gone is mounted there, and no kubelet unmounts that"
 		}
 	}
 	if len(r.Steps) == 0 {
@@ -358,9 +377,6 @@ func (w *World) withSteps(r Reason, id ledger.VolumeID) Reason {
 	}
 	return r
 }
-
-// kubeletFolder is where kubelets have their folder, unless told otherwise.
-const kubeletFolder = "/var/lib/kubelet"
 
 // asHeard is a reason with what the controller says, who hears moorage-node: by the kubelet's
 // word, which is all that this process hears, the volume is on its way out.
@@ -378,41 +394,11 @@ func (w *World) asHeard(r arbiter.Reason) arbiter.Reason {
 	return r
 }
 
-// stepsAt are the steps at one node.
-func (w *World) stepsAt(has NodeHas) []ByHand {
-	name := ledger.NodeName(has.Node)
-	steps := []ByHand{{Say: fmt.Sprintf("At node %s, and at no other, as root. Driver %s, volume %s; the kubelet's folder is taken to be %s", has.Node, has.Driver, has.handle, kubeletFolder)}}
-	if _, note := w.wordState(name, w.words[name]); note != "" {
-		steps = append(steps, ByHand{Say: "Look before you trust these paths: " + note})
-	}
-	if say := repairSaid(w.words[name], has); say != "" {
-		steps = append(steps, ByHand{Say: say})
-	}
-	if has.Mode == string(corev1.PersistentVolumeBlock) || !has.plain() {
-		return append(steps, ByHand{Say: "Only its driver can take it down: place a pod with it there and delete that, or drain the node, reboot the machine, and remove its record (vol_data.json)"})
-	}
-	run := func(format string, args ...any) { steps = append(steps, ByHand{Run: fmt.Sprintf(format, args...)}) }
-	folder, mount := path.Split(has.Path)
-	drivers, volume := path.Split(path.Clean(folder))
-	run("cd %s", path.Join(kubeletFolder, drivers)) // in short lines, which a terminal does not break
-	run("cd %s", volume)
-	steps = append(steps, ByHand{Say: "Nothing may use it. Who does?"})
-	run("fuser -vm %s", mount)
-	steps = append(steps, ByHand{Say: "Then unmount it, and remove the kubelet's record of it"})
-	for _, uid := range has.pods {
-		if has.pv != "" {
-			run("umount %s", path.Join(kubeletFolder, "pods", uid, "volumes/kubernetes.io~csi", has.pv, "mount"))
-		}
-	}
-	run("umount %s", mount)
-	run("rm vol_data.json")
-	return steps
-}
-
-// repairSaid says what moorage-node does about a volume by itself; empty: nothing.
-func repairSaid(word *v1alpha1.NodeVolumes, has NodeHas) string {
+// repairSaid says what moorage-node does about a volume by itself, empty: nothing; and whether
+// nothing may be done by hand meanwhile.
+func repairSaid(word *v1alpha1.NodeVolumes, has NodeHas) (say string, waits bool) {
 	if word == nil {
-		return ""
+		return "", false
 	}
 	ordered, said := false, (*v1alpha1.NodeUnstaged)(nil)
 	for i := range word.Spec.Unstage {
@@ -426,21 +412,13 @@ func repairSaid(word *v1alpha1.NodeVolumes, has NodeHas) string {
 	}
 	switch {
 	case said != nil && said.Unanswered:
-		return "moorage-node there has called the driver to unstage it, and the driver has not yet said that nothing is left: it is ordered again until it has. Do nothing by hand but look at the driver, or reboot the machine. " + said.Message
+		return "moorage-node there has called the driver to unstage it, and the driver has not yet said that nothing is left: it is ordered again until it has. Do nothing by hand but look at the driver, or reboot the machine. " + said.Message, true
 	case said != nil && said.Message != "":
-		return "moorage-node there was ordered to unstage it, and has not: " + said.Message
+		return "moorage-node there was ordered to unstage it, and has not: " + said.Message, false
 	case ordered:
-		return "moorage-node there is ordered to unstage it: wait a moment"
+		return "moorage-node there is ordered to unstage it: wait a moment, and do nothing by hand meanwhile", true
 	}
-	return ""
-}
-
-// plainName is a path or a name as kubelets make them, which a shell takes as it stands.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
-
-// plain says whether what is to be unmounted can be named in a command.
-func (x *NodeHas) plain() bool {
-	return plainName.MatchString(x.Path) && (x.pv == "" || plainName.MatchString(x.pv)) && !slices.ContainsFunc(x.pods, func(uid string) bool { return !plainName.MatchString(uid) })
+	return "", false
 }
 
 // why says in a few words what keeps a kind from being seen.

@@ -20,21 +20,22 @@ func TestRepairSaid(t *testing.T) {
 		orders []v1alpha1.NodeUnstage
 		said   []v1alpha1.NodeUnstaged
 		want   string
+		waits  bool
 	}{
-		"nothing":         {nil, nil, ""},
-		"another volume":  {[]v1alpha1.NodeUnstage{{Driver: "d", Handle: "i"}}, nil, ""},
-		"ordered":         {[]v1alpha1.NodeUnstage{order}, nil, "is ordered to unstage it"},
-		"called":          {[]v1alpha1.NodeUnstage{order}, said(v1alpha1.UnstageCalling, true, ""), "has called the driver"},
-		"refused":         {nil, said(v1alpha1.UnstageRefused, false, "a pod's folder names it"), "has not: a pod's folder names it"},
-		"failed":          {nil, said(v1alpha1.UnstageFailed, true, "it is busy"), "it is busy"},
-		"unstaged before": {nil, said(v1alpha1.UnstageDone, false, ""), ""},
+		"nothing":         {nil, nil, "", false},
+		"another volume":  {[]v1alpha1.NodeUnstage{{Driver: "d", Handle: "i"}}, nil, "", false},
+		"ordered":         {[]v1alpha1.NodeUnstage{order}, nil, "is ordered to unstage it", true},
+		"called":          {[]v1alpha1.NodeUnstage{order}, said(v1alpha1.UnstageCalling, true, ""), "has called the driver", true},
+		"refused":         {nil, said(v1alpha1.UnstageRefused, false, "a pod's folder names it"), "has not: a pod's folder names it", false},
+		"failed":          {nil, said(v1alpha1.UnstageFailed, true, "it is busy"), "it is busy", true},
+		"unstaged before": {nil, said(v1alpha1.UnstageDone, false, ""), "", false},
 	} {
 		word := &v1alpha1.NodeVolumes{Spec: v1alpha1.NodeVolumesSpec{Unstage: test.orders}, Status: v1alpha1.NodeVolumesStatus{Unstaged: test.said}}
-		if got := repairSaid(word, has); test.want == "" && got != "" || !strings.Contains(got, test.want) {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
+		if got, waits := repairSaid(word, has); test.want == "" && got != "" || !strings.Contains(got, test.want) || waits != test.waits {
+			t.Errorf("%s: %q, %t; want %q, %t", name, got, waits, test.want, test.waits)
 		}
 	}
-	if got := repairSaid(nil, has); got != "" {
+	if got, _ := repairSaid(nil, has); got != "" {
 		t.Errorf("of a node that says nothing: %q", got)
 	}
 }

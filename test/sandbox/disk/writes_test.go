@@ -134,6 +134,30 @@ func TestWriterOutlivesItsPlugin(t *testing.T) {
 	}
 }
 
+// TestUnmountFlushesWhatAnotherPluginWrote: what is in the machine's memory is flushed by the last
+// unmount, also where the plugin that is asked for it has written nothing yet.
+func TestUnmountFlushesWhatAnotherPluginWrote(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
+	vol := w.create("v")
+	w.use(vol, a)
+	a.tick()
+	a.tick()
+	a.stop()
+	a.start()
+	w.must(a.unmount(vol))
+	end := w.await(disk.Filter{Call: diskapi.NodeUnpublish, Phase: diskapi.Applied})
+	if end.Write == nil || end.Write.Written < 3 || end.Write.Flushed != end.Write.Written {
+		t.Fatalf("the pod ends with %+v", end.Write)
+	}
+	w.must(a.unstage(vol))
+	w.must(w.unpublish(vol, a))
+	w.use(vol, b)
+	if broken := w.rules(); len(broken) > 0 {
+		t.Errorf("the judge saw %v", broken)
+	}
+}
+
 // TestWriterThatIsCutOff stops at the first write that is refused, and does not go on when its
 // node is let in, until the volume is unmounted.
 func TestWriterThatIsCutOff(t *testing.T) {

@@ -119,6 +119,9 @@ func (p *Plugin) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 	var last *diskapi.WriteMark
 	ended := func(error) {}
 	if volume, ok := p.staged.lastWriter(r.GetTargetPath()); ok && volume == r.GetVolumeId() {
+		if err := p.writers.resume(ctx, volume); err != nil {
+			return nil, status.Errorf(codes.Unavailable, "flush volume %s: %v", volume, err)
+		}
 		last, ended = p.writers.end(volume)
 	}
 	err := p.perform(ctx, diskapi.Request{

@@ -63,8 +63,8 @@ func (w *writers) run(ctx context.Context, ticks <-chan func()) {
 		case <-second:
 		case <-w.wake:
 		}
-		if w.write(ctx) {
-			w.write(ctx) // so that of every pod something is on the disk
+		if began, _ := w.write(ctx); began { // what failed the next tick makes again
+			_, _ = w.write(ctx) // so that of every pod something is on the disk
 		}
 		written()
 	}
@@ -81,33 +81,46 @@ func (w *writers) soon() {
 // write makes one write to each volume, all in one request. If the service does not answer,
 // it is open which of them were carried out, and they are made again. It returns whether a
 // write was the first one of its writer.
-func (w *writers) write(ctx context.Context) (began bool) {
+func (w *writers) write(ctx context.Context) (began bool, err error) {
 	if len(w.plugin.staged.writable()) == 0 {
-		return false
+		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := w.plugin.checkBoot(ctx); err != nil {
-		return false // the next tick asks again
+		return false, err // the next tick asks again
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	writes := w.due()
 	if len(writes) == 0 {
-		return false
+		return false, nil
 	}
 	answers, err := w.plugin.service.Write(ctx, diskapi.Writes{
 		Node: w.plugin.config.nodeID(), Boot: w.plugin.staged.boot(), Volumes: writes,
 	})
 	if err != nil {
-		return false
+		return false, err
 	}
 	for _, a := range answers {
 		v := w.writer(a.Volume)
 		began = began || v.Session != a.Session && a.Session != 0
 		v.WriteMark, v.refused = a.WriteMark, a.Refused != ""
 	}
-	return began
+	return began, nil
+}
+
+// resume finds out how far the writer of a volume has come, where a plugin of before had it: its
+// writes are in the machine's memory, and are flushed with the last unmount whoever asks for that.
+func (w *writers) resume(ctx context.Context, volume string) error {
+	w.mu.Lock()
+	known := w.writer(volume).Session != 0
+	w.mu.Unlock()
+	if known {
+		return nil
+	}
+	_, err := w.write(ctx)
+	return err
 }
 
 // due lists the writes to make next. The caller holds mu.
