@@ -30,6 +30,14 @@ func TestEveryCommandIsAccountedFor(t *testing.T) {
 		switch {
 		case c.Fate == commands.Run && !slices.Contains(steps(), c.Step):
 			t.Errorf("%s\nis marked for step %s, which the story does not have", c, c.Step)
+		case c.Fate == commands.Run:
+			names := map[string]string{}
+			if c.Step == stepLook {
+				names = lookNames("pv", "worker-1", "bundle.tar.gz")
+			}
+			if _, err := c.With(names); err != nil {
+				t.Error(err)
+			}
 		case c.Fate == commands.Session && (c.Prints == "" || c.Page != "README.md" && c.Page != "docs/kubectl.md"):
 			t.Errorf("%s\nis no capture that internal/kubectl compares with its sessions", c)
 		}

@@ -56,9 +56,7 @@ func (s *story) pagesOnUse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.run(ctx, stepLook, map[string]string{
-		"NAME": "db-1", "PV": bound.Spec.VolumeName, "NODE": w.pod.Spec.NodeName, "NAMESPACE": driver, "CONTROLLER": "controller", "FILE": filepath.Join(s.dir, "bundle.tar.gz"),
-	}); err != nil {
+	if err := s.run(ctx, stepLook, lookNames(bound.Spec.VolumeName, w.pod.Spec.NodeName, filepath.Join(s.dir, "bundle.tar.gz"))); err != nil {
 		return err
 	}
 	controller, err := s.client.AppsV1().Deployments(driver).Get(ctx, "controller", metav1.GetOptions{})
@@ -72,6 +70,14 @@ func (s *story) pagesOnUse(ctx context.Context) error {
 		return err
 	}
 	return s.remove(ctx, w)
+}
+
+// lookNames are the names for the placeholders of the commands of stepLook, the
+// only step whose commands have any.
+func lookNames(volume, node, bundle string) map[string]string {
+	return map[string]string{
+		"NAME": "db-1", "PV": volume, "NODE": node, "NAMESPACE": driver, "CONTROLLER": "controller", "FILE": bundle,
+	}
 }
 
 // enableShop makes the namespace shop, and opts it in.
