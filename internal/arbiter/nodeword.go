@@ -99,14 +99,12 @@ const lastWord = "moorage-node has not been asked since, so that this may be old
 func stayingAt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, reason Reason, now time.Time) Reason {
 	n := s.Node(p.Node)
 	reason.Code, reason.Detail = StagedAtNode, stagedDetail(s, v, p, now)
-	if n.Unanswered(v.ID) {
+	switch failures, _, _ := n.UnstageFailures(v.ID); {
+	case !n.Unanswered(v.ID):
+	case !n.SaysHas(v.ID):
+		reason.Code, reason.Driver, reason.Detail = UnstageUnanswered, v.ID.Driver, callsAgain(n, v.ID, now)
+	case failures > 0, unresponsive(n, now), !canRepair(n): // else the call may just be under way
 		reason.Driver, reason.Detail = v.ID.Driver, callsAgain(n, v.ID, now)
-		if at := n.UnansweredSince(v.ID); !at.IsZero() {
-			reason.Since = at.Unix()
-		}
-		if !n.SaysHas(v.ID) {
-			reason.Code = UnstageUnanswered
-		}
 	}
 	return reason
 }

@@ -244,8 +244,8 @@ func (r Reason) stagedAtNode() string {
 
 // unstageCalled says what a call to unstage a volume that has no answer keeps, and what ends it.
 func (r Reason) unstageCalled() string {
-	text := fmt.Sprintf("moorage-node has called driver %s%s to unstage it there, and the driver has not answered with success: the call may take effect at any time, so that the volume neither leaves %s nor goes back to it. "+
-		"That ends when the driver answers another call with success, when the machine is rebooted, or when it is powered off and its node has the taint node.kubernetes.io/out-of-service", r.Driver, r.since(), r.Node)
+	text := fmt.Sprintf("moorage-node has called driver %s to unstage it there, and the driver has not answered with success: the call may take effect at any time, so that the volume neither leaves %s nor goes back to it. "+
+		"That ends when the driver answers another call with success, when the machine is rebooted, or when it is powered off and its node has the taint node.kubernetes.io/out-of-service", r.Driver, r.Node)
 	if r.Detail != "" {
 		return text + "; " + r.Detail
 	}

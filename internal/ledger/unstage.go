@@ -51,9 +51,8 @@ type UnstageAnswer struct {
 // call is a call to unstage a volume that may yet have its effect.
 type call struct {
 	volume VolumeID
-	number int64     // of the last order that it may have been made for
-	boot   string    // of the machine: a call ends with it
-	since  time.Time // seen by this process
+	number int64  // of the last order that it may have been made for
+	boot   string // of the machine: a call ends with it
 }
 
 // attempt is how often in a row an order for a volume led to nothing.
@@ -103,19 +102,6 @@ func (n *Node) Unanswered(v VolumeID) bool {
 	return n != nil && slices.ContainsFunc(n.calls, func(c call) bool {
 		return c.volume == v && (n.BootID == "" || c.boot == "" || c.boot == n.BootID)
 	})
-}
-
-// UnansweredSince is since when this process knows of a call to unstage a volume at a node that
-// has no answer; zero: of none.
-func (n *Node) UnansweredSince(v VolumeID) time.Time {
-	if n.Unanswered(v) {
-		for _, c := range n.calls {
-			if c.volume == v {
-				return c.since
-			}
-		}
-	}
-	return time.Time{}
 }
 
 // MayBeUnstaged says whether something may unstage a volume at a node at any time: an order
@@ -192,7 +178,7 @@ func (n *Node) hear(t *Touched, was, w *NodeWord, now time.Time) {
 	for _, a := range w.Answers {
 		switch {
 		case a.Unanswered || a.Result == UnstageCalling:
-			n.called(call{a.Volume, a.Number, w.BootID, now})
+			n.called(call{a.Volume, a.Number, w.BootID})
 		case a.Result == UnstageDone || a.Result == UnstageFailed: // the driver has answered
 			n.keepCalls(func(c call) bool { return c.volume != a.Volume || c.number > a.Number })
 		case a.Result == UnstageRefused: // it was written that the call is about to be made, and it was not
@@ -227,9 +213,6 @@ func (n *Node) called(c call) {
 			return
 		}
 		c.number = max(c.number, n.calls[i].number)
-		if n.calls[i].boot == c.boot {
-			c.since = n.calls[i].since
-		}
 		n.calls = slices.Delete(slices.Clone(n.calls), i, i+1)
 	}
 	n.calls = append(slices.Clip(n.calls), c)

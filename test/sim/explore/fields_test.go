@@ -289,7 +289,7 @@ func objectFields() map[string]fields {
 		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Mounted": "no storage cuts a machine off", "Repairable": "it follows from Forgotten", "Whole": "they see all there is", "Unread": never, "allElse": "they see all there is", "unreadOf": never, "doubts": never, "theres": never}},
 		"ledger.UnstageOrder":  {"Volume Number BootID KubeletStarted", map[string]string{"Seconds": noTime}},
 		"ledger.UnstageAnswer": {"Volume Number Result Unanswered Why", nil},
-		"ledger.call":          {"volume number", map[string]string{"boot": "whether it counts is in the key", "since": noTime}},
+		"ledger.call":          {"volume number", map[string]string{"boot": "whether it counts is in the key"}},
 		"ledger.attempt":       {"volume why", map[string]string{"failures": noTime, "at": noTime}},
 		"ledger.TicketID":      {"Name", map[string]string{"Namespace": same}},
 		"ledger.VolumeID":      {"Handle", map[string]string{"Driver": same}},
