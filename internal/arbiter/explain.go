@@ -100,7 +100,8 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 	case va.Deleting, replaced(s.Node(place.Node), va):
 		return []Reason{stuckAt(a, s, v, place, now)}
 	case va.Attached && s.Node(place.Node).MayBeUnstaged(v.ID):
-		reason.Code, reason.Claim, reason.Detail = StagedAtNode, claimOf(s, v), unstagedAt(s, v, s.Node(place.Node))
+		reason.Claim = claimOf(s, v)
+		reason = stayingAt(s, v, place, reason, now)
 	case va.Attached:
 		reason.Code = unreported(s.Node(place.Node))
 	case !va.AttachError.IsZero():

@@ -70,7 +70,9 @@ func sawNothing(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume) bool {
 }
 
 // staged says whether the node has looked since it was asked to, and has found the volume;
-// or it had found it before and has fallen silent; or it may still be unstaged there.
+// or it had found it before and has fallen silent; or it may still be unstaged there. That a look
+// finds nothing does not end a call: a mount leaves the mount table before its file system is
+// flushed (umount(2)), so that the driver may be at work on the disk while nothing is to be seen.
 func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) bool {
 	n := s.Node(p.Node)
 	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || stagedByOldWord(n, v.ID, p, now) || n.MayBeUnstaged(v.ID)
@@ -91,6 +93,21 @@ const oldWord = "moorage-node does not answer since then, so that this may be ol
 // lastWord is what a StagedAtNode says of a volume in doubt about which the node has not been asked:
 // as long as it names the volume nobody asks it, so that nobody sees whether it answers.
 const lastWord = "moorage-node has not been asked since, so that this may be old if its pod does not run there"
+
+// stayingAt completes the reason of a volume that is staged at a node, or may still be unstaged
+// there: UnstageUnanswered where nothing but a call without an answer keeps it.
+func stayingAt(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, reason Reason, now time.Time) Reason {
+	n := s.Node(p.Node)
+	reason.Code, reason.Detail = StagedAtNode, stagedDetail(s, v, p, now)
+	switch failures, _, _ := n.UnstageFailures(v.ID); {
+	case !n.Unanswered(v.ID):
+	case !n.SaysHas(v.ID):
+		reason.Code, reason.Driver, reason.Detail = UnstageUnanswered, v.ID.Driver, callsAgain(n, v.ID, now)
+	case failures > 0, unresponsive(n, now), !canRepair(n): // else the call may just be under way
+		reason.Driver, reason.Detail = v.ID.Driver, callsAgain(n, v.ID, now)
+	}
+	return reason
+}
 
 // stagedDetail says, for people, how old the word is by which a volume counts as staged, or
 // what moorage-node does about the volume; empty: the word is new, and it does nothing.

@@ -453,6 +453,8 @@ func (s *script) delete(a args) {
 		s.Drop(world.Classes, a.keys["class"])
 	case a.keys["driver"] != "":
 		s.Drop(world.Drivers, a.keys["driver"])
+	case a.keys["words"] != "":
+		s.drop(world.NodeWords, a.keys["words"])
 	}
 }
 

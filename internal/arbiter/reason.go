@@ -44,8 +44,9 @@ const (
 	DetachUnanswered    ledger.Code = "DetachUnanswered" // neither done nor refused for a while
 	KeptByFinalizer     ledger.Code = "KeptByFinalizer"  // detached, and its VolumeAttachment stays
 	InUse               ledger.Code = "InUse"
-	InUseUnexplained    ledger.Code = "InUseUnexplained" // and not attached there
-	StagedAtNode        ledger.Code = "StagedAtNode"     // and the kubelet does not list it
+	InUseUnexplained    ledger.Code = "InUseUnexplained"  // and not attached there
+	StagedAtNode        ledger.Code = "StagedAtNode"      // and the kubelet does not list it
+	UnstageUnanswered   ledger.Code = "UnstageUnanswered" // a call to unstage it may yet have its effect
 	InUseUnknown        ledger.Code = "InUseUnknown"
 	NodeUnreachable     ledger.Code = "NodeUnreachable"
 	DetachDelayed       ledger.Code = "DetachDelayed"

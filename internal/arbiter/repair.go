@@ -119,6 +119,21 @@ func repairPause(n *ledger.Node, v ledger.VolumeID, now time.Time) time.Duration
 	return pause - now.Sub(last)
 }
 
+// callsAgain says, for people, what becomes of a call to unstage a volume that has no answer.
+func callsAgain(n *ledger.Node, v ledger.VolumeID, now time.Time) string {
+	text := "moorage-node goes on to call it"
+	switch {
+	case unresponsive(n, now):
+		text = "moorage-node does not answer there, and calls nobody: see that its pod runs"
+	case !canRepair(n):
+		text = "moorage-node there does not call it any more: it runs without --repair"
+	}
+	if _, _, why := n.UnstageFailures(v); why != "" {
+		text += ". It said last: " + why
+	}
+	return text
+}
+
 // unstagedAt says, for people, what moorage-node does about a volume that it has found at a
 // node; empty: nothing.
 func unstagedAt(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node) string {

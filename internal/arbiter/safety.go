@@ -50,7 +50,7 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 	case e.usage == usageInUse:
 		reason.Code = InUse
 	case e.usage == usageStaged:
-		reason.Code, reason.Detail = StagedAtNode, stagedDetail(s, v, p, now)
+		reason = stayingAt(s, v, p, reason, now)
 	case e.usage == usageNone:
 		reason.Code, reason.Detail = InUseUnknown, unsaid
 	default:

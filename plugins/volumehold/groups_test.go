@@ -142,7 +142,8 @@ func TestGroupIsReleasedTogether(t *testing.T) {
 			state, _, _ := r.prefilter(a3)
 			r.plugin.PostFilter(r.t.Context(), state, a3, nil)
 		}, "PodGroup shop/a is given up for now: pod a3 has no node", 0},
-		"one is deleted": {2, 600, func(r *rig, a1, _ *corev1.Pod) {
+		"one is deleted": {2, 600, func(r *rig, a1, a2 *corev1.Pod) {
+			r.written(a2, "n2")
 			r.written(a1, "n1")
 			r.GetWaitingPod(a1.UID).Reject("test", "deleted")
 		}, "", 4},

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ const (
 	forgottenFix  = "Unless a pod there uses it, take it down as docs/operate/runbook.md#moorageforgottenstagingpath says, which has block volumes and subpaths, too."
 	podlessFix    = "Look at the kubelet's log there, which says what it could not unmount, and unmount it at the node: docs/operate/runbook.md#mooragemountwithoutpod."
 	unattachedFix = "Unmount it at the node before anything else: docs/operate/runbook.md#mooragemountedwithoutattachment."
+	unansweredFix = "See in the log of the driver's node plugin there why it does not answer. If it never will, drain the node and reboot its machine: docs/operate/node.md has why nothing else ends the call."
 	bootFix       = "Without it no word of moorage-node counts there: volumes leave by the kubelet's word, and none where an AttachPolicy has requireNodeWord. A kubelet reads /proc/sys/kernel/random/boot_id when it starts: see that it can, and restart it; kubectl get node NODE -o jsonpath='{.status.nodeInfo.bootID}' then has it. A kubelet that runs no machine has none: keep moorage-node off such nodes (node.nodeSelector or node.affinity)."
 	ownBootFix    = "Without it no word of moorage-node counts there: volumes leave by the kubelet's word, and none where an AttachPolicy has requireNodeWord. See that nothing masks /proc/sys/kernel/random/boot_id in its container."
 	wordFix       = "See that moorage-node runs there, and what its log says: kubectl get pods -A -o wide -l app.kubernetes.io/component=node. docs/operate/node.md has what depends on it."
@@ -172,6 +174,10 @@ func ofWord(node string, word *facts.NodeWord) []Finding {
 			list = append(list, found(Warning, at, unattachedFix,
 				"node %s has volume %s of driver %s staged or mounted, and no VolumeAttachment attaches it there: another node may be given it", node, has.Volume, has.Driver))
 		}
+	}
+	for _, call := range word.Unanswered {
+		list = append(list, found(Warning, cmp.Or(call.Message, node+": no message"), unansweredFix,
+			"driver %s has not answered the call to unstage volume %s at node %s: the volume neither leaves that node nor goes back to it", call.Driver, call.Volume, node))
 	}
 	switch word.State {
 	case facts.WordPartial:

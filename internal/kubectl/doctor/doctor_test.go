@@ -550,6 +550,8 @@ func TestFindings(t *testing.T) {
 				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-gone", "worker-1")}
 			})
 		}},
+		{"a call to unstage without an answer", "node-volumes", Warning, "driver disk.example.com has not answered the call to unstage volume vol-1 at node worker-1", func(e *Evidence) { world(e, hangs(v1alpha1.UnstageFailed)) }},
+		{"a call to unstage under way", "node-volumes", OK, "nodes that say what they have staged, of which their kubelets know: 1", func(e *Evidence) { world(e, hangs(v1alpha1.UnstageCalling)) }},
 		{"a forgotten volume", "node-volumes", Warning, "node worker-1 has volume vol-1 of driver disk.example.com staged or mounted, and its kubelet", func(e *Evidence) { world(e, forgets) }},
 		{"a volume that its kubelet is about to unstage", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
@@ -718,6 +720,15 @@ func forgets(o *facts.Objects) {
 	o.PersistentVolumes, o.Attachments = []*corev1.PersistentVolume{volume("vol-1")}, []*storagev1.VolumeAttachment{attachment("vol-1", "worker-1")}
 	o.NodeVolumes[0].Status.Volumes = []v1alpha1.NodeVolume{{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1",
 		Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}}
+}
+
+// hangs has the node say that a call to unstage a volume, which is not found any more, has no
+// answer.
+func hangs(result v1alpha1.UnstageResult) func(*facts.Objects) {
+	return func(o *facts.Objects) {
+		o.PersistentVolumes = []*corev1.PersistentVolume{volume("vol-1")}
+		o.NodeVolumes[0].Status.Unstaged = []v1alpha1.NodeUnstaged{{Driver: "disk.example.com", Handle: "vol-1", Number: 2, Result: result, Unanswered: true, Message: "no answer within 2m0s"}}
+	}
 }
 
 // outlives has the node say that an attached volume is mounted for a pod.

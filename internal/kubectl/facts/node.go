@@ -53,10 +53,12 @@ type Slots struct {
 	// Leaked, PodsGone and NoAttachment are how many of the driver's volumes the node has
 	// itself that are such: see NodeHas. Word is the state of what moorage-node says there,
 	// where it is not of today.
-	Leaked       int32  `json:"leaked,omitempty"`
-	PodsGone     int32  `json:"mountsWithoutPod,omitempty"`
-	NoAttachment int32  `json:"withoutAttachment,omitempty"`
-	Word         string `json:"word,omitempty"`
+	Leaked       int32 `json:"leaked,omitempty"`
+	PodsGone     int32 `json:"mountsWithoutPod,omitempty"`
+	NoAttachment int32 `json:"withoutAttachment,omitempty"`
+	// Unanswered is of how many of the driver's volumes a call to unstage them has no answer.
+	Unanswered int32  `json:"unansweredCalls,omitempty"`
+	Word       string `json:"word,omitempty"`
 }
 
 // Taken is how many slots nobody else can have.
@@ -114,6 +116,9 @@ func (s *Slots) take(word NodeWord) {
 			count(&s.PodsGone, len(has.PodsGone) > 0)
 			count(&s.NoAttachment, has.NoAttachment)
 		}
+	}
+	for _, call := range word.Unanswered {
+		count(&s.Unanswered, call.Driver == s.Driver)
 	}
 }
 

@@ -26,6 +26,8 @@ type NodeWord struct {
 	// Has are the volumes that the node has and that a person should look at. It is empty
 	// where the word is of another boot, whose mounts are gone.
 	Has []NodeHas `json:"has,omitempty"`
+	// Unanswered are the volumes for which a call to unstage them there has no answer.
+	Unanswered []UnansweredCall `json:"unanswered,omitempty"`
 	// Unread says what could not be read there. What is not listed may be there then.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -70,6 +72,16 @@ type NodeHas struct {
 	pods       []v1alpha1.PublishedPod // it is published to
 }
 
+// UnansweredCall is a call of moorage-node to unstage a volume, to which the driver has not answered
+// with success: it may yet have its effect.
+type UnansweredCall struct {
+	Driver string `json:"driver"`
+	// Volume is named as SlotVolume.Volume is.
+	Volume string `json:"volume"`
+	// Message is what moorage-node said last of it.
+	Message string `json:"message,omitempty"`
+}
+
 // ToldBy says whether a cause says all that is odd about it: by what to do at the node.
 func (x *NodeHas) ToldBy(c *Cause) bool {
 	return c != nil && c.Code == string(arbiter.StagedAtNode) && len(c.Steps) > 0 && x.Leaked && len(x.PodsGone) == 0 && !x.NoAttachment
@@ -97,7 +109,28 @@ func (w *World) NodeWordOf(name ledger.NodeName) NodeWord {
 			out.Has = append(out.Has, has)
 		}
 	}
+	out.Unanswered = w.unansweredOf(name, object)
 	return out
+}
+
+// unansweredOf are the calls of a node's moorage-node in this boot that have no answer.
+func (w *World) unansweredOf(name ledger.NodeName, object *v1alpha1.NodeVolumes) []UnansweredCall {
+	if node := w.nodes[name]; node != nil && ofEarlierBoot(node, object) {
+		return nil
+	}
+	var list []UnansweredCall
+	for _, a := range object.Status.Unstaged {
+		if !a.Unanswered || a.Result == v1alpha1.UnstageCalling {
+			continue // the second may just be under way
+		}
+		id := ledger.VolumeID{Driver: a.Driver, Handle: a.Handle}
+		call := UnansweredCall{Driver: a.Driver, Volume: id.String(), Message: a.Message}
+		if known := w.Snapshot.Volume(id); known != nil && len(known.PVs()) > 0 {
+			call.Volume = known.PVs()[0]
+		}
+		list = append(list, call)
+	}
+	return list
 }
 
 // wordState says whether the word of a node is of today.
@@ -388,7 +421,7 @@ func (w *World) asHeard(r arbiter.Reason) arbiter.Reason {
 	if va := v.NodeVolume(r.Node).Canonical(); va == nil || va.Deleting {
 		return r
 	}
-	if heard := v.Hold.Reason; heard == arbiter.StagedAtNode || heard == arbiter.InUseUnknown {
+	if heard := v.Hold.Reason; heard == arbiter.StagedAtNode || heard == arbiter.UnstageUnanswered || heard == arbiter.InUseUnknown {
 		r.Code = heard
 	}
 	return r

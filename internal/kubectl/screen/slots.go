@@ -109,6 +109,7 @@ func notesOfWord(x facts.Slots) []string {
 	add(x.Leaked, "leaked")
 	add(x.NoAttachment, "without attachment")
 	add(x.PodsGone, "without pod")
+	add(x.Unanswered, "unstage unanswered")
 	words := map[string]string{facts.WordSilent: "moorage-node silent", facts.WordOfBoot: "moorage-node of old boot", facts.WordOfNode: "moorage-node of old node", facts.WordNoKubeletBoot: "no bootID", facts.WordNoBoot: "moorage-node without boot", facts.WordPartial: "not all readable"}
 	if word := words[x.Word]; word != "" {
 		notes = append(notes, word)
