@@ -42,6 +42,8 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.EmptyAccessModes, EmptyAccessModesShared)
 	setDefault(&out.LiveMigration, new(bool))
 	setDefault(&out.UnpublishFences, new(bool))
+	setDefault(&out.RequireNodeWord, new(bool))
+	setDefault(&out.RepairStaged, new(bool))
 	setDefault(&out.DetachDelay, &metav1.Duration{})
 	setDefault(&out.GrantTimeout, &metav1.Duration{Duration: DefaultGrantTimeout})
 	setDefault(&out.YieldNotice, &metav1.Duration{Duration: DefaultYieldNotice})

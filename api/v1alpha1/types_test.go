@@ -139,6 +139,8 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			EmptyAccessModes: v1alpha1.EmptyAccessModesShared,
 			LiveMigration:    new(false),
 			UnpublishFences:  new(false),
+			RequireNodeWord:  new(false),
+			RepairStaged:     new(false),
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: defaults are %+v", name, got)

@@ -13,6 +13,9 @@ import (
 	"syscall"
 )
 
+// csiAddons is the folder of csi-addons' definitions beside the attacher.
+const csiAddons = "csi-addons"
+
 func main() {
 	attacher := flag.String("attacher", "bin/csi-attacher", "the csi-attacher binary, as `make build` leaves it")
 	flag.Parse()
@@ -39,6 +42,10 @@ func run(ctx context.Context, attacher string, names []string) error {
 		return fmt.Errorf("folder for changed files: %w", err)
 	}
 	defer os.RemoveAll(temp)
+	// The sandbox looks for csi-addons' definitions beside its executable.
+	if err := os.CopyFS(filepath.Join(temp, csiAddons), os.DirFS(filepath.Join(filepath.Dir(attacher), csiAddons))); err != nil {
+		return fmt.Errorf("csi-addons' definitions, as `make build` leaves them: %w", err)
+	}
 	tried, failed := 0, 0
 	for _, g := range guards() {
 		if len(names) > 0 && !slices.Contains(names, g.Scenario) || ctx.Err() != nil {
