@@ -111,9 +111,11 @@ func networkFenceFails() sandbox.Scenario {
 			s.asked(diskapi.FenceNetwork, diskapi.Returned, 3)
 			s.newLeader()
 			s.untouched(old, replacement)
+			s.unconfirmed()
 			s.say("the storage fails; the leader that made the NetworkFence is killed")
 			s.asked(diskapi.FenceNetwork, diskapi.Returned, 4)
 			s.untouched(old, replacement)
+			s.unconfirmed()
 			s.asked(diskapi.FenceNetwork, diskapi.Applied, 1)
 			s.untouched(old, replacement)
 			s.say("it did not answer, and then it has cut the machine off, and does not say so")
@@ -284,6 +286,11 @@ func (s *story) fences(count int, state, annotation string) error {
 		return fmt.Errorf("there are %s", strings.Join(found, "; "))
 	}
 	return nil
+}
+
+// unconfirmed fails where a NetworkFence counts as confirmed by the storage.
+func (s *story) unconfirmed() {
+	s.expect(s.fences(1, "Fenced", "moorage.dev/fence-state") != nil, "the NetworkFence is not confirmed yet", "it is")
 }
 
 // letIn waits until the storage lets a node in, its Node no longer says otherwise, and the

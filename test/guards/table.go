@@ -369,7 +369,7 @@ func failing() []guard {
 				Old:  "case f.Succeeded && !f.Unfenced:\n\t\t\tact(Action{Do: Confirm, Machine: f.Machine})",
 				New:  "case true:\n\t\t\tact(Action{Do: Confirm, Machine: f.Machine})",
 			}},
-			Expect: []string{"unpublish-while-staged", "ControllerUnpublishVolume of the volume for", "its VolumeAttachment is there", "the Node does not say so yet"},
+			Expect: []string{"the NetworkFence is not confirmed yet"},
 		},
 		{
 			Scenario: "kubelet-restart",
