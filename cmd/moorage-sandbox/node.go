@@ -8,8 +8,9 @@ import (
 	"github.com/moorage-dev/moorage/controller/node"
 )
 
-// newNode is moorage-node for a node of the sandbox, which mounts nothing: the mount table
-// is a file that says what would be mounted. Everything else is as on a machine.
+// newNode is moorage-node for a node of the sandbox, which mounts nothing, and shares its machine
+// with the others: files say what would be mounted, and which boot it is. Everything else is as on
+// a machine.
 func newNode() *cobra.Command {
 	config := node.DefaultConfig()
 	config.Listen = ""
@@ -26,6 +27,7 @@ func newNode() *cobra.Command {
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "how to reach the API server")
 	flags.StringVar(&config.KubeletRoot, "kubelet-root", "", "the kubelet's folder")
 	flags.StringVar(&config.Mounts, "mounts", "", "the mount table, in the form of mountinfo")
+	flags.StringVar(&config.BootID, "boot-id-file", "", "the file that has the boot's ID")
 	flags.DurationVar(&config.Rescan, "rescan", config.Rescan, "time after which to look again")
 	flags.BoolVar(&config.Repair, "repair", false, "unstage what a kubelet has forgotten, by order")
 	flags.DurationVar(&config.UnstageTimeout, "unstage-timeout", config.UnstageTimeout, "longest time to wait for a driver")

@@ -4,8 +4,10 @@ package node
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,29 +26,34 @@ type sight struct {
 func look(c Config, pod types.UID) sight {
 	root, err := os.OpenRoot(c.KubeletRoot) // links lead nowhere else
 	if err != nil {
-		return blind(err)
+		return blind(c, err)
 	}
 	defer root.Close()
 	if pod != "" {
 		if _, err := root.Stat(path.Join("pods", string(pod))); err != nil {
-			return blind(fmt.Errorf("%s is not this kubelet's folder, which has one of moorage-node's own pod (is node.kubeletRoot right?): %w", c.KubeletRoot, err))
+			return blind(c, fmt.Errorf("%s is not this kubelet's folder, which has one of moorage-node's own pod (is node.kubeletRoot right?): %w", c.KubeletRoot, err))
 		}
 	}
 	table, err := os.Open(c.Mounts)
 	if err != nil {
-		return blind(err)
+		return blind(c, err)
 	}
 	defer table.Close()
 	return sight{
 		facts:   nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(table, c.KubeletRoot)),
-		machine: nodevolumes.ReadMachine(nodevolumes.Tree(root), os.DirFS("/proc"), os.DirFS("/sys")),
+		machine: c.machine(nodevolumes.Tree(root)),
 	}
 }
 
-func blind(err error) sight {
+func blind(c Config, err error) sight {
 	const nowhere = os.DevNull // no folder
 	return sight{
 		facts:   nodevolumes.Facts{Unknown: []string{cut(fmt.Sprintf("nothing can be read: %v", err))}},
-		machine: nodevolumes.ReadMachine(os.DirFS(nowhere), os.DirFS("/proc"), os.DirFS("/sys")),
+		machine: c.machine(os.DirFS(nowhere)),
 	}
+}
+
+// machine reads which boot of which machine this is.
+func (c Config) machine(kubelet fs.FS) nodevolumes.Machine {
+	return nodevolumes.ReadMachine(kubelet, os.DirFS("/"), strings.TrimPrefix(c.BootID, "/"))
 }

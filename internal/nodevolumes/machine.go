@@ -19,11 +19,12 @@ type Machine struct {
 	KubeletStarted time.Time
 }
 
-// ReadMachine reads them of the kubelet's folder, of /proc and of /sys.
-func ReadMachine(kubelet, proc, sys fs.FS) Machine {
+// ReadMachine reads them of the kubelet's folder and of the machine's own files; bootID is the
+// path of the one that has the boot's ID, below root as all names of a file system.
+func ReadMachine(kubelet, root fs.FS, bootID string) Machine {
 	m := Machine{
-		BootID:     line(proc, "sys/kernel/random/boot_id"),
-		SystemUUID: line(sys, "class/dmi/id/product_uuid"),
+		BootID:     line(root, bootID),
+		SystemUUID: line(root, "sys/class/dmi/id/product_uuid"),
 	}
 	if info, err := fs.Stat(kubelet, "pod-resources/kubelet.sock"); err == nil {
 		m.KubeletStarted = info.ModTime()

@@ -147,6 +147,46 @@ func networkFenceFails() sandbox.Scenario {
 	}
 }
 
+// networkFenceBoot guards that a machine which has booted is let in by what moorage-node says of the
+// new boot, though its pods were never deleted, whose records the kubelet keeps over a boot.
+func networkFenceBoot() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "network-fence-boot",
+		Doc: "A machine is off for so short that its pod is not deleted, but is cut off by the storage meanwhile. It boots with the kubelet's records of the pod's volume: " +
+			"moorage-node says that it is another boot, the machine is let in, and the pod runs there again.",
+		Modes:   []sandbox.Mode{sandbox.Standalone},
+		Shape:   func(shape *sandbox.Shape) { fencedNodes(shape); shape.MoorageNode = true },
+		Takes:   time.Minute,
+		Timeout: 8 * time.Minute,
+		Run: tell(func(s *story) {
+			s.fencedBy(0)
+			s.claim("data")
+			s.deployment(sandbox.Deployment("web", "data"))
+			pod := s.successor("the pod runs", "web", s.isRunning)
+			from, boot := pod.Spec.NodeName, s.bootOf(pod.Spec.NodeName)
+			s.must(s.Cluster.PowerOff(s.ctx, from))
+			s.until("its Node says that its machine is cut off", func() error { return s.fencedIs(from, true) })
+			s.expect(s.isCut(from), "the storage has cut the machine off", "it is let in")
+			s.say("%s is off, and cut off; %s is not deleted", from, pod.Name)
+			s.must(s.Cluster.PowerOn(s.ctx, from))
+			s.nodeIs(from, true)
+			s.expect(s.bootOf(from) != boot, "it is another boot", "it is still %s", boot)
+			s.letIn(from)
+			s.until("moorage-node says so", func() error {
+				word, err := s.own().NodeVolumes().Get(s.ctx, from, metav1.GetOptions{})
+				if err == nil && word.Status.BootID != s.bootOf(from) {
+					err = fmt.Errorf("it says boot %s", word.Status.BootID)
+				}
+				return err
+			})
+			s.runs(pod.Name)
+			s.expect(s.View.Pod(s.Namespace, pod.Name).UID == pod.UID, "it is the same pod", "it is another one of its name")
+			s.say("%s has booted, and is let in: %s runs there again", from, pod.Name)
+			s.unfencedBy()
+		}),
+	}
+}
+
 // heldFence returns nil if the VolumeHold says by which rule a node's volume was taken. The
 // event may be lost with the leader that took it.
 func (s *story) heldFence(node string, rule v1alpha1.ForceDetachRule) error {

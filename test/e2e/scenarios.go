@@ -64,6 +64,7 @@ func Scenarios() []sandbox.Scenario {
 		fencedCondition(),
 		networkFence(),
 		networkFenceFails(),
+		networkFenceBoot(),
 		adoptAndLeave(),
 		adoptMany(),
 		adoptThousands(),

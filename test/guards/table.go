@@ -372,6 +372,16 @@ func failing() []guard {
 			Expect: []string{"the NetworkFence is not confirmed yet"},
 		},
 		{
+			Scenario: "network-fence-boot",
+			Rule:     "I3: a machine that has booted is let in, whatever records are left",
+			Edits: []edit{{
+				File: "internal/arbiter/networkfence.go",
+				Old:  "slices.ContainsFunc(n.Word.Mounted, of)",
+				New:  "slices.ContainsFunc(n.Word.Has, of)",
+			}},
+			Expect: []string{"is let in"},
+		},
+		{
 			Scenario: "kubelet-restart",
 			Rule:     "I3: no detach while the kubelet reports the volume in use",
 			Edits: []edit{{

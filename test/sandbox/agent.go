@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -42,6 +41,7 @@ func agentComponent(s *site, node string) component {
 			"--kubeconfig=" + s.kubeconfig(MoorageNode(node)),
 			"--kubelet-root=" + root,
 			"--mounts=" + filepath.Join(root, "plugins", DriverName, csinode.MountTable),
+			"--boot-id-file=" + s.bootFile(node),
 			"--rescan=1s",
 		},
 	}
@@ -130,15 +130,6 @@ func (c *Cluster) NodeToken(ctx context.Context, name string) (string, error) {
 // next pod has it. It is read when moorage-node starts.
 func (c *Cluster) Identify(ctx context.Context, node string) error {
 	return c.identify(ctx, agentComponent(c.site, node))
-}
-
-// bootID is that of this machine, on which all nodes are.
-func bootID() (string, error) {
-	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("boot of this machine: %w", err)
-	}
-	return strings.TrimSpace(string(data)), nil
 }
 
 // KubeletFolder is the folder of a node's kubelet, its --root-dir. It stays when the node is

@@ -52,8 +52,7 @@ func (c *Cluster) PowerOff(ctx context.Context, node string) error {
 	return nil
 }
 
-// PowerOn boots a node that was switched off, with nothing mounted. Its boot is another one,
-// unless moorage-node runs there, which reads that of the machine that all nodes are on.
+// PowerOn boots a node that was switched off, with nothing mounted. Its boot is another one.
 func (c *Cluster) PowerOn(ctx context.Context, node string) error {
 	if !c.isOff(node) {
 		return fmt.Errorf("%s is not switched off", node)

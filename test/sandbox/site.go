@@ -30,7 +30,6 @@ type site struct {
 	controllerAddr         string
 	bindAddr               string // where the controller is asked to bind pods
 	nodeIP                 string
-	boot                   string // of the machine that all nodes are on, where moorage-node reads it; else each has its own
 
 	authority            *authority
 	apiCert, webhookCert keyPair
@@ -137,11 +136,6 @@ func (s *site) chooseAddresses() error {
 	}
 	if s.nodeIP, err = hostAddress(); err != nil {
 		return err
-	}
-	if s.options.MoorageNode {
-		if s.boot, err = bootID(); err != nil {
-			return err
-		}
 	}
 	s.apiPort, err = portOf(s.apiAddr)
 	return err

@@ -162,11 +162,7 @@ func nodeComponent(s *site, name string) component {
 		fmt.Sprintf("--slots=%d", s.options.Slots),
 		"--disk-url=http://" + s.diskAddr,
 		"--node-ip=" + s.nodeIP,
-	}
-	if s.boot != "" {
-		args = append(args, "--boot-id="+s.boot)
-	} else {
-		args = append(args, "--boot-id-file="+s.bootFile(name))
+		"--boot-id-file=" + s.bootFile(name),
 	}
 	if s.options.NetworkFences || s.options.NamedMachines {
 		args = append(args, "--system-uuid=machine-of-"+name)

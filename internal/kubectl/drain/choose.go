@@ -19,7 +19,7 @@ import (
 // permissions are what a person has to say yes to, as to kubectl drain, by flags of the same
 // names.
 type permissions struct {
-	ignoreDaemonSets, deleteEmptyDirData, force bool
+	ignoreDaemonSets, ignoreTickets, deleteEmptyDirData, force bool
 }
 
 // task is what a person asked a drain for.

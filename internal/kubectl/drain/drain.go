@@ -59,7 +59,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Use: "drain NODE", Short: "Cordon a node, and evict its pods as their volumes find room elsewhere",
 		Long: "Cordon a node, and evict its pods as their volumes find room elsewhere.\n\n" +
 			"A pod whose volumes no other node can take stays and runs until one can. Of the others, no more than --at-once are between two nodes at a time, so that none waits long for the detaches of the rest. Disruption budgets are kept: pods are evicted, not deleted.\n\n" +
-			"It ends when the pods have left and nothing is mounted there any more but volumes of pods that stay on purpose. It may be broken off and begun again at any time.\n\n" +
+			"It ends when the pods have left and nothing is mounted there any more but volumes of pods that stay on purpose. It also waits for volumes that only a VolumeTicket keeps there: what uses them no kubelet knows. --ignore-tickets leaves them. It may be broken off and begun again at any time.\n\n" +
 			"Exit code: 0 when the node is drained, 2 when pods or volumes stay until --timeout, when pods were made there after the cordon, or when the node is not ready, 130 when it was broken off, 1 when something failed. With --dry-run: 0 when all pods could go at once, else 2.",
 		Example: "  # Empty a node, as kubectl drain with the same flags\n  kubectl moorage drain worker-1 --ignore-daemonsets\n\n" +
 			"  # What would it do?\n  kubectl moorage drain worker-1 --ignore-daemonsets --dry-run",
@@ -75,6 +75,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	f.StringVar(&d.dryRun, "dry-run", dryRunNone, "client or server: say what would be done, and change nothing; server also asks disruption budgets")
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
 	f.BoolVar(&d.may.ignoreDaemonSets, "ignore-daemonsets", false, "Leave pods of DaemonSets where they are")
+	f.BoolVar(&d.may.ignoreTickets, "ignore-tickets", false, "Leave volumes there that only VolumeTickets keep")
 	f.BoolVar(&d.may.deleteEmptyDirData, "delete-emptydir-data", false, "Evict pods with emptyDir volumes, too, whose data is lost")
 	f.BoolVar(&d.may.force, "force", false, "Evict pods that no controller makes again, too")
 	f.Int64Var(&d.grace, "grace-period", -1, "Seconds that pods get to end; -1: what each asks for")

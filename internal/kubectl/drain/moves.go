@@ -317,10 +317,12 @@ func (m *moves) end() (over bool, err error) {
 }
 
 // open are the volumes that may be mounted at the node, but for those of pods that stay there
-// on purpose.
+// on purpose, and of tickets that are to be left.
 func (m *moves) open() []facts.VolumeThere {
-	return slices.DeleteFunc(slices.Clone(m.there), func(v facts.VolumeThere) bool { return m.usedByKept(v) })
+	return slices.DeleteFunc(slices.Clone(m.there), func(v facts.VolumeThere) bool { return m.usedByKept(v) || m.leftToTicket(v) })
 }
+
+func (m *moves) leftToTicket(v facts.VolumeThere) bool { return m.may.ignoreTickets && v.Ticket != "" }
 
 func (m *moves) usedByKept(v facts.VolumeThere) bool {
 	return slices.ContainsFunc(v.Pods, func(uid types.UID) bool { return m.choice.keep[uid] != "" })

@@ -353,6 +353,37 @@ func TestEndBesidePodsThatStay(t *testing.T) {
 	}
 }
 
+// A volume that only a ticket keeps at the node is waited for, unless it is to be left there; the
+// end names the ticket then. What the kubelet has mounted is waited for in any case.
+func TestEndBesideATicket(t *testing.T) {
+	for _, ignore := range []bool{false, true} {
+		c := newScene(t)
+		m, _ := c.beginAs(task{node: "worker-1", uid: "node-worker-1-uid", atOnce: 10, may: permissions{ignoreTickets: ignore}, selector: labels.Everything(), began: c.now})
+		c.expect(m, "a b", "at first")
+		c.agreed(m, "a", "b")
+		c.objects = append(c.objects, &v1alpha1.VolumeTicket{
+			ObjectMeta: metav1.ObjectMeta{Name: "pin", Namespace: "shop", UID: "pin-uid"},
+			Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: "worker-1",
+				Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data-a"}}}},
+			Status: v1alpha1.VolumeTicketStatus{Conditions: []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: "Granted"}}},
+		})
+		c.remove("a", "b")
+		c.expectOn(m, "though the volumes are in use")
+		c.unmounted()
+		if !ignore {
+			c.expectOn(m, "though a ticket keeps one of the volumes")
+			if text := m.openText(); !strings.Contains(text, "VolumeTicket shop/pin keeps it there; --ignore-tickets does not wait for it") {
+				t.Errorf("it says %s", text)
+			}
+			continue
+		}
+		c.expectEnd(m, "")
+		if text := m.summary(); !strings.Contains(text, "Don't switch it off before who made these VolumeTickets is done with their volumes: shop/pin") {
+			t.Errorf("it says %s", text)
+		}
+	}
+}
+
 // A pod that comes to the node after the first look is evicted, too.
 func TestPodsThatComeLater(t *testing.T) {
 	c, m, _ := evicting(t)

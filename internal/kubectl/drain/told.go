@@ -62,7 +62,11 @@ func (m *moves) empty() bool {
 func (m *moves) openText() string {
 	var volumes byReason
 	for _, v := range m.open() {
-		volumes.add(v.Why, v.Volume)
+		why := v.Why
+		if v.Ticket != "" {
+			why += "; --ignore-tickets does not wait for it"
+		}
+		volumes.add(why, v.Volume)
 	}
 	if len(volumes.reasons) == 0 {
 		return ""
@@ -94,14 +98,20 @@ func (m *moves) summary() string {
 	if stay := m.choice.stay(); stay != "" {
 		text += "; left where they are: " + stay
 	}
-	var used []string
+	var used, kept []string
 	for _, v := range m.there {
-		if m.usedByKept(v) {
+		switch {
+		case m.usedByKept(v):
 			used = append(used, v.Volume)
+		case m.leftToTicket(v):
+			kept = append(kept, v.Ticket)
 		}
 	}
 	if len(used) > 0 {
 		text += ". Don't switch it off: pods that stay there use " + namedPods(used, m.wide)
+	}
+	if len(kept) > 0 {
+		text += ". Don't switch it off before who made these VolumeTickets is done with their volumes: " + namedPods(slices.Compact(kept), m.wide)
 	}
 	return text
 }

@@ -4,7 +4,6 @@ package facts
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -205,6 +204,9 @@ type VolumeThere struct {
 	Why string
 	// Pods are those of the node that use it; empty where none is known.
 	Pods []types.UID
+	// Ticket is the VolumeTicket by which alone somebody keeps it there, as namespace/name;
+	// empty where something else is known of it.
+	Ticket string
 }
 
 // VolumesThere lists the volumes that may be mounted at a node, whoever had them: which its
@@ -219,11 +221,13 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 	}
 	for _, id := range at.At() {
 		v := w.Snapshot.Volume(id)
-		why := w.whyThere(v, v.NodeVolume(name))
-		if why == "" {
-			continue
+		there := VolumeThere{Volume: id.String(), Why: w.whyThere(v, v.NodeVolume(name))}
+		if there.Why == "" {
+			if there.Ticket = w.keptBy(v.NodeVolume(name)); there.Ticket == "" {
+				continue
+			}
+			there.Why = "VolumeTicket " + there.Ticket + " keeps it there"
 		}
-		there := VolumeThere{Volume: id.String(), Why: why}
 		if names := v.PVs(); len(names) > 0 {
 			there.Volume = names[0]
 		}
@@ -243,7 +247,8 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 	return list
 }
 
-// whyThere says why a volume may be mounted at a node; empty when it is not.
+// whyThere says why a volume may be mounted at a node; empty when it is not, as far as its
+// kubelet and its pods know.
 func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 	switch {
 	case p.InUse && !w.Snapshot.Node(p.Node).Lists(v.ID, p): // in doubt, which counts as in use
@@ -259,9 +264,14 @@ func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 	case p.Held && len(p.Users) > 0:
 		return "granted there, and needs no attachment"
 	}
+	return ""
+}
+
+// keptBy is the granted VolumeTicket that keeps a volume at a node, as namespace/name; empty: none.
+func (w *World) keptBy(p *ledger.NodeVolume) string {
 	for _, u := range p.Users {
 		if t := w.Snapshot.Ticket(u.Ticket); u.Pod == "" && t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted {
-			return fmt.Sprintf("VolumeTicket %s/%s keeps it there", t.ID.Namespace, t.ID.Name)
+			return t.ID.Namespace + "/" + t.ID.Name
 		}
 	}
 	return ""

@@ -82,9 +82,8 @@ func newNodeCommand() *cobra.Command {
 	flags.StringVar(&o.driver, "driver", "", "CSI driver that the node plugin serves")
 	flags.IntVar(&o.slots, "slots", 0, "MaxVolumesPerNode that the plugin reports; 0 leaves it to the disk service")
 	flags.StringVar(&o.emulated, "emulated-version", "", "minor release of Kubernetes whose features the kubelet has by default; its own if empty")
-	flags.StringVar(&o.bootID, "boot-id", "", "the machine's boot, as the Node's status has it; none if empty")
 	flags.StringVar(&o.systemUUID, "system-uuid", "", "what names the machine in the Node's status; nothing if empty")
-	flags.StringVar(&o.bootFile, "boot-id-file", "", "file that has it instead; it is made if there is none, by a boot of its own")
+	flags.StringVar(&o.bootFile, "boot-id-file", "", "file that has the machine's boot, as the Node's status has it; it is made if there is none, by a boot of its own")
 	flags.StringVar(&o.machine, "machine", "", "name of the machine at the disk service; the node's if empty")
 	flags.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
 	return cmd
