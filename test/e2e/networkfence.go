@@ -168,17 +168,19 @@ func networkFenceBoot() sandbox.Scenario {
 			s.until("its Node says that its machine is cut off", func() error { return s.fencedIs(from, true) })
 			s.expect(s.isCut(from), "the storage has cut the machine off", "it is let in")
 			s.say("%s is off, and cut off; %s is not deleted", from, pod.Name)
+			s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageController)) // until moorage-node has found the records
 			s.must(s.Cluster.PowerOn(s.ctx, from))
 			s.nodeIs(from, true)
 			s.expect(s.bootOf(from) != boot, "it is another boot", "it is still %s", boot)
-			s.letIn(from)
-			s.until("moorage-node says so", func() error {
+			s.until("moorage-node has the records, and says that it is another boot", func() error {
 				word, err := s.own().NodeVolumes().Get(s.ctx, from, metav1.GetOptions{})
-				if err == nil && word.Status.BootID != s.bootOf(from) {
-					err = fmt.Errorf("it says boot %s", word.Status.BootID)
+				if err == nil && (word.Status.BootID != s.bootOf(from) || len(word.Status.Volumes) == 0) {
+					err = fmt.Errorf("it says boot %s, and %+v", word.Status.BootID, word.Status.Volumes)
 				}
 				return err
 			})
+			s.must(s.Cluster.StartAgain(sandbox.MoorageController))
+			s.letIn(from)
 			s.runs(pod.Name)
 			s.expect(s.View.Pod(s.Namespace, pod.Name).UID == pod.UID, "it is the same pod", "it is another one of its name")
 			s.say("%s has booted, and is let in: %s runs there again", from, pod.Name)

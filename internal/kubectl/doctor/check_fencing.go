@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,26 @@ import (
 // checkFencing looks whether conditions that free volumes are guarded, and says which
 // evidence could be switched on.
 func checkFencing(e *Evidence) []Finding {
-	return slices.Concat(unguardedFences(e), heldTimes(e), couldFence(e))
+	return slices.Concat(unguardedFences(e), heldTimes(e), sharedMachines(e), couldFence(e))
+}
+
+// sharedMachines finds nodes that report the same systemUUID, as cloned machines do.
+func sharedMachines(e *Evidence) []Finding {
+	nodes := map[string][]string{}
+	for _, n := range e.World.Nodes {
+		if id := n.Status.NodeInfo.SystemUUID; id != "" {
+			nodes[id] = append(nodes[id], n.Name)
+		}
+	}
+	var list []Finding
+	for _, id := range slices.Sorted(maps.Keys(nodes)) {
+		if names := nodes[id]; len(names) > 1 {
+			list = append(list, found(Warning, "systemUUID "+id,
+				"Give each virtual machine a UUID of its own: until then a volume that a machine had mounted is not free when the machine boots, and one that a NetworkFence has cut off is let in by moorage-node's word only.",
+				"nodes that report the same systemUUID, so that another boot of one is no proof: %s", some(names)))
+		}
+	}
+	return list
 }
 
 // heldTimes finds zones in which so many nodes are unreachable that no time takes volumes from

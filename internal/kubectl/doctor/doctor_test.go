@@ -413,6 +413,16 @@ func TestFindings(t *testing.T) {
 				o.Holds = []*v1alpha1.VolumeHold{hold}
 			})
 		}},
+		{"machines that share a systemUUID", "fencing", Warning, "nodes that report the same systemUUID, so that another boot of one is no proof: worker-1, worker-2", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				clone := o.Nodes[0].DeepCopy()
+				clone.Name, clone.UID = "worker-2", "n2"
+				o.Nodes = append(o.Nodes, clone)
+				for _, n := range o.Nodes {
+					n.Status.NodeInfo.SystemUUID = "machine"
+				}
+			})
+		}},
 		{"nothing is said of what a detach does", "fencing", Info, "takes a dead node's access away: 1.", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Drivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}}, {ObjectMeta: metav1.ObjectMeta{Name: "files.example.com"}, Spec: storagev1.CSIDriverSpec{AttachRequired: new(false)}}}
