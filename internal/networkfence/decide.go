@@ -226,6 +226,9 @@ func (d *decider) decide(p place) {
 	case marked && !cut:
 		mark(Unmark)
 	}
+	if cut && !by.Ours && n.Ready == ledger.ReadyTrue {
+		d.say(p, "node %s is Ready, and NetworkFence %s, which is not Moorage's or has lost its annotations, cuts its machine off: once nothing of before is mounted there, whoever made it has to set spec.fenceState to Unfenced", p.node, by.Name)
+	}
 	if n == nil || cut {
 		return
 	}

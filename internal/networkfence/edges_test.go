@@ -345,6 +345,10 @@ func TestWhatIsSaid(t *testing.T) {
 			s.apply(ledger.NodeGone{Name: "a"})
 			s.node("a", func(n *ledger.NodeState) { n.UID = "new" })
 		}, "set spec.fenceState to Unfenced"},
+		"the annotations are lost, and the machine has booted": {func(s *scene) {
+			s.fences[0].SetAnnotations(nil)
+			s.comesBack("a-boot-2")
+		}, "node a is Ready, and NetworkFence"},
 		"another's storage": {func(s *scene) {
 			s.comesBack("a-boot-2")
 			s.do(t)
