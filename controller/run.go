@@ -58,7 +58,8 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	observer, err = observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage, Kinds: config.kinds(ctx, clients.ReadMoorage)})
+	kinds, hears := config.kinds(ctx, clients.ReadMoorage)
+	observer, err = observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage, Kinds: kinds})
 	if err != nil {
 		return err
 	}
@@ -87,6 +88,11 @@ func Run(ctx context.Context, config Config) error {
 	running.Go(func() { observer.Run(observing) })
 	running.Go(func() { binds.serve(observing) })
 	running.Go(func() { fences.Run(observing) })
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if !hears {
+		running.Go(func() { config.awaitNodeWords(observing, clients.ReadMoorage, hearsEvery, end) })
+	}
 
 	tracer, err := trace.Open(ctx, config.TracesTo, config.TracesFile, report.Version)
 	if err != nil {
