@@ -4,26 +4,53 @@ package controller
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/internal/observe"
 )
 
+// hearsEvery is about how often a controller that can't read NodeVolumes asks for them again.
+const hearsEvery = time.Minute
+
 // kinds are what the controller observes: NodeVolumes, too, but where their definition is
 // missing, or a role that is older than this process does not let it read them. Nothing is
 // heard of nodes then, and what an AttachPolicy requires them to say counts as not said. An
 // API server that can't be reached serves them, as far as is known.
-func (c Config) kinds(ctx context.Context, moorage client.Interface) []observe.Kind {
+func (c Config) kinds(ctx context.Context, moorage client.Interface) (kinds []observe.Kind, hears bool) {
+	if err := c.unheard(ctx, moorage); err != nil {
+		klog.FromContext(ctx).Info("What nodes say themselves is not observed: NodeVolumes can't be read", "error", err.Error())
+		return observe.AllKinds(), false
+	}
+	return append(observe.AllKinds(), observe.NodeWords), true
+}
+
+// unheard is why NodeVolumes can't be read; nil: they can, as far as is known.
+func (c Config) unheard(ctx context.Context, moorage client.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
 	_, err := moorage.NodeVolumes().List(ctx, metav1.ListOptions{Limit: 1})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		klog.FromContext(ctx).Info("What nodes say themselves is not observed: NodeVolumes can't be read", "error", err.Error())
-		return observe.AllKinds()
+		return err
 	}
-	return append(observe.AllKinds(), observe.NodeWords)
+	return nil
+}
+
+// awaitNodeWords ends a process that could not read NodeVolumes when it began, once it can: the
+// role or the definition came later than its pod, and its next process hears what nodes say. It
+// returns when ctx is done.
+func (c Config) awaitNodeWords(ctx context.Context, moorage client.Interface, every time.Duration, end context.CancelFunc) {
+	err := wait.PollUntilContextCancel(ctx, wait.Jitter(every, 1), false, func(ctx context.Context) (bool, error) {
+		_, err := moorage.NodeVolumes().List(ctx, metav1.ListOptions{Limit: 1})
+		return err == nil, nil
+	})
+	if err == nil {
+		klog.FromContext(ctx).Info("NodeVolumes can be read now: ending, so that what nodes say is observed from the next start")
+		end()
+	}
 }

@@ -58,7 +58,8 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	observer, err = observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage, Kinds: config.kinds(ctx, clients.ReadMoorage)})
+	kinds, hears := config.kinds(ctx, clients.ReadMoorage)
+	observer, err = observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage, Kinds: kinds})
 	if err != nil {
 		return err
 	}
@@ -87,6 +88,11 @@ func Run(ctx context.Context, config Config) error {
 	running.Go(func() { observer.Run(observing) })
 	running.Go(func() { binds.serve(observing) })
 	running.Go(func() { fences.Run(observing) })
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if !hears {
+		running.Go(func() { config.awaitNodeWords(observing, clients.ReadMoorage, hearsEvery, end) })
+	}
 
 	tracer, err := trace.Open(ctx, config.TracesTo, config.TracesFile, report.Version)
 	if err != nil {
@@ -97,15 +103,19 @@ func Run(ctx context.Context, config Config) error {
 	if err := guard.await(ctx); err != nil {
 		return err
 	}
-	election := config.election()
-	election.Untouched = observer.Untouched
-	return lead.Lead(ctx, election, clients.Lease, func(ctx context.Context, t lead.Term) error {
-		return guard.keep(ctx, func(ctx context.Context) error {
-			return serveTerm(ctx, termConfig{
-				Config: config, clients: clients, observer: observer, metrics: metrics,
-				events: report.NewEvents(ctx, clients.Write), tracer: tracer, binds: binds, fences: fences, term: t,
-				leading: func() { klog.FromContext(ctx).Info("Leading", "epoch", t.Epoch) },
-			})
+	return leadTerms(ctx, guard, termConfig{Config: config, clients: clients, observer: observer, metrics: metrics, tracer: tracer, binds: binds, fences: fences})
+}
+
+// leadTerms stands for election, and serves each term that is won.
+func leadTerms(ctx context.Context, g guard, each termConfig) error {
+	election := each.election()
+	election.Untouched = each.observer.Untouched
+	return lead.Lead(ctx, election, each.clients.Lease, func(ctx context.Context, t lead.Term) error {
+		return g.keep(ctx, func(ctx context.Context) error {
+			this := each
+			this.term, this.events = t, report.NewEvents(ctx, each.clients.Write)
+			this.leading = func() { klog.FromContext(ctx).Info("Leading", "epoch", t.Epoch) }
+			return serveTerm(ctx, this)
 		})
 	})
 }

@@ -24,7 +24,8 @@ type drivers struct{ kubeletRoot string }
 // askTimeout is how long one registration socket may take to say whose it is.
 const askTimeout = 5 * time.Second
 
-// Unstage implements unstager. A driver that does not stage volumes has nothing to unstage.
+// Unstage implements unstager. A driver that does not stage volumes has nothing to unstage, and
+// is not called.
 func (d drivers) Unstage(ctx context.Context, driver, handle, path string, calls func()) error {
 	socket, err := d.socket(ctx, driver)
 	if err != nil {

@@ -84,7 +84,7 @@ func (o *orders) read(object *v1alpha1.NodeVolumes, bootID string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.note(object)
-	if object.Status.BootID != bootID {
+	if bootID != "" && object.Status.BootID != "" && object.Status.BootID != bootID {
 		return // its calls have ended with that boot
 	}
 	for _, said := range object.Status.Unstaged {
@@ -286,6 +286,14 @@ func (o *orders) calls(order *v1alpha1.NodeUnstage) {
 	if a := o.known[keyOf(order)]; a != nil {
 		a.open = true
 	}
+}
+
+// isOpen says whether a call for a volume has no answer.
+func (o *orders) isOpen(order *v1alpha1.NodeUnstage) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.known[keyOf(order)]
+	return a != nil && a.open
 }
 
 // answered notes that the driver has answered the last call with success.

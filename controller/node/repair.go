@@ -82,6 +82,8 @@ func (a *agent) unstage(ctx context.Context, order *v1alpha1.NodeUnstage, node f
 		return v1alpha1.UnstageRefused, fmt.Sprintf("the driver could not be called: %v", err)
 	case err != nil:
 		return v1alpha1.UnstageFailed, err.Error()
+	case !called && a.orders.isOpen(order):
+		return v1alpha1.UnstageRefused, "the driver says that it does not stage volumes (STAGE_UNSTAGE_VOLUME), and has not answered the call of before: see which driver runs there"
 	}
 	a.orders.answered(order)
 	if err := a.removeRecords(order, a.clock.Now()); err != nil {

@@ -36,8 +36,9 @@ type bench struct {
 	reads   int // of the Node
 	calls   []string
 	mu      sync.Mutex
-	// driver answers a call for a volume.
-	driver func(handle string) error
+	// driver answers a call for a volume; where it stages none it is not called.
+	driver     func(handle string) error
+	stagesNone bool
 }
 
 func (b *bench) Get(context.Context, string, metav1.GetOptions) (*corev1.Node, error) {
@@ -48,6 +49,9 @@ func (b *bench) Get(context.Context, string, metav1.GetOptions) (*corev1.Node, e
 }
 
 func (b *bench) Unstage(_ context.Context, driver, handle, path string, calls func()) error {
+	if b.stagesNone {
+		return nil
+	}
 	calls()
 	b.mu.Lock()
 	b.calls = append(b.calls, fmt.Sprintf("%s %s %s", driver, handle, strings.TrimPrefix(path, b.config.KubeletRoot+"/")))
@@ -343,6 +347,41 @@ func TestRepairUnanswered(t *testing.T) {
 	b.order(8, nil)
 	b.turn()
 	b.said(v1alpha1.UnstageDone, 8, false, "")
+}
+
+// A driver that says by now that it stages no volumes has not answered the call of before.
+func TestRepairByADriverThatStagesNone(t *testing.T) {
+	b := newBench(t)
+	done := b.driver
+	b.driver = func(string) error { return errors.New("it is busy") }
+	b.order(5, nil)
+	b.turn()
+	b.unmount()
+	b.stagesNone = true
+	b.order(6, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 6, true, "does not stage volumes")
+	b.stagesNone, b.driver = false, done
+	b.order(7, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageDone, 7, false, "")
+}
+
+// A process that can't read the boot at first does not take the calls of before for those of
+// another boot.
+func TestRepairUnansweredWithoutABoot(t *testing.T) {
+	b := newBench(t)
+	b.driver = func(string) error { return errors.New("it is busy") }
+	b.order(5, nil)
+	b.turn()
+	file := b.config.BootID
+	b.config.BootID = ""
+	b.begin()
+	b.turn()
+	b.agent.config.BootID = file
+	b.order(6, func(o *v1alpha1.NodeUnstage) { o.BootID = "other" })
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 6, true, "another boot")
 }
 
 // The process that said that it is about to call has ended: nobody knows whether it has.

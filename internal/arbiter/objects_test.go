@@ -535,6 +535,7 @@ func (s *script) forgets(m *world.Machine, v ledger.VolumeID) {
 // "remade" finds its NodeVolumes deleted by somebody, and makes another. "hangs" has its
 // driver not answer, and the agent give its call up; "takes" has those calls take effect.
 // "prompt" has moorage-node answer before it is known that it was asked, "slow" ends that.
+// With "uncallable" it announces orders, and can't call the driver.
 // "unread=" are the PersistentVolumes of which it finds a pod's record half written, "torn=" the
 // volumes of whose staging it does.
 func (s *script) agent(a args) {
@@ -549,7 +550,7 @@ func (s *script) agent(a args) {
 	}
 	m.StopAgent()
 	m.Agent.Runs, m.Agent.Repairs, m.Agent.Blind = !a.flag("stopped"), a.flag("repairs"), a.flag("blind")
-	m.Agent.Unread, m.Agent.Torn = a.list("unread"), nil
+	m.Agent.Unread, m.Agent.Torn, m.Agent.Uncallable = a.list("unread"), nil, a.flag("uncallable")
 	for _, name := range a.list("torn") {
 		m.Agent.Torn = append(m.Agent.Torn, s.volumeNamed(name))
 	}

@@ -125,8 +125,10 @@ func callsAgain(n *ledger.Node, v ledger.VolumeID, now time.Time) string {
 	switch {
 	case unresponsive(n, now):
 		text = "moorage-node does not answer there, and calls nobody: see that its pod runs"
-	case !canRepair(n):
+	case !n.Word.Repairs:
 		text = "moorage-node there does not call it any more: it runs without --repair"
+	case !canRepair(n), !n.SpeaksOf(v):
+		text = "moorage-node there can't read everything that may be about the volume, which its NodeVolumes has, and calls nobody until it can"
 	}
 	if _, _, why := n.UnstageFailures(v); why != "" {
 		text += ". It said last: " + why

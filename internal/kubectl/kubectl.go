@@ -95,6 +95,9 @@ func NewCommand(b *command.Base) *cobra.Command {
 			"  # May this node be drained?\n  kubectl moorage drain-plan worker-1",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	// A program that has this command among others, such as the sandbox, may have a flag of that name
+	// for itself, which cobra does not take.
+	cmd.Flags().Bool("version", false, "version for kubectl moorage")
 	command.Help(cmd, b.Style)
 	b.Flags.AddFlags(cmd.PersistentFlags())
 	complete := func(name string, names cobra.CompletionFunc) {

@@ -51,7 +51,8 @@ type UnstageAnswer struct {
 // call is a call to unstage a volume that may yet have its effect.
 type call struct {
 	volume VolumeID
-	number int64  // of the last order that it may have been made for
+	number int64  // of the last order that it may have been made for; 0: of none
+	next   int64  // of a later order that it is about to be made for; 0: of none
 	boot   string // of the machine: a call ends with it
 }
 
@@ -99,9 +100,22 @@ func (w *NodeWord) answer(v VolumeID) (UnstageAnswer, bool) {
 // Unanswered says whether a call to unstage a volume at a node may yet have its effect: of
 // this boot, as far as the boot is known.
 func (n *Node) Unanswered(v VolumeID) bool {
-	return n != nil && slices.ContainsFunc(n.calls, func(c call) bool {
-		return c.volume == v && (n.BootID == "" || c.boot == "" || c.boot == n.BootID)
-	})
+	made, next := n.Calls(v)
+	return made != 0 || next != 0
+}
+
+// Calls returns the number of the last order for which a call to unstage a volume may have been
+// made, in this boot and without an answer, and that of a later order for which one is about to
+// be; 0: of none.
+func (n *Node) Calls(v VolumeID) (made, next int64) {
+	if n == nil {
+		return 0, 0
+	}
+	i := slices.IndexFunc(n.calls, func(c call) bool { return c.volume == v })
+	if i < 0 || n.BootID != "" && n.calls[i].boot != "" && n.calls[i].boot != n.BootID {
+		return 0, 0
+	}
+	return n.calls[i].number, n.calls[i].next
 }
 
 // MayBeUnstaged says whether something may unstage a volume at a node at any time: an order
@@ -137,7 +151,7 @@ func (n *Node) NextNumber() int64 {
 		highest = max(highest, a.Number)
 	}
 	for _, c := range n.calls {
-		highest = max(highest, c.number)
+		highest = max(highest, c.number, c.next)
 	}
 	if highest < MaxNumber {
 		return highest + 1
@@ -172,18 +186,9 @@ func (n *Node) hear(t *Touched, was, w *NodeWord, now time.Time) {
 			t.volume(a.Volume)
 		}
 	}
-	if w.BootID != "" {
-		n.keepCalls(func(c call) bool { return c.boot == w.BootID })
-	}
+	n.booted(w.BootID)
 	for _, a := range w.Answers {
-		switch {
-		case a.Unanswered || a.Result == UnstageCalling:
-			n.called(call{a.Volume, a.Number, w.BootID})
-		case a.Result == UnstageDone || a.Result == UnstageFailed: // the driver has answered
-			n.keepCalls(func(c call) bool { return c.volume != a.Volume || c.number > a.Number })
-		case a.Result == UnstageRefused: // it was written that the call is about to be made, and it was not
-			n.keepCalls(func(c call) bool { return c.volume != a.Volume || c.number != a.Number })
-		}
+		n.answered(a, w.BootID)
 		if w.repeats(was, a) {
 			continue
 		}
@@ -198,25 +203,71 @@ func (n *Node) hear(t *Touched, was, w *NodeWord, now time.Time) {
 	n.attempts = slices.DeleteFunc(slices.Clone(n.attempts), func(b attempt) bool { return !w.has(b.volume) && !n.Unanswered(b.volume) })
 }
 
-// keepCalls forgets all other calls. Snapshots share the list.
-func (n *Node) keepCalls(keep func(call) bool) {
-	if slices.ContainsFunc(n.calls, func(c call) bool { return !keep(c) }) {
-		n.calls = slices.DeleteFunc(slices.Clone(n.calls), func(c call) bool { return !keep(c) })
+// booted ends the calls of other boots. One of which the boot is not known is taken to be of this one.
+func (n *Node) booted(boot string) {
+	if boot == "" || !slices.ContainsFunc(n.calls, func(c call) bool { return c.boot != boot }) {
+		return
+	}
+	var left []call // snapshots share the list
+	for _, c := range n.calls {
+		if c.boot == "" || c.boot == boot {
+			c.boot = boot
+			left = append(left, c)
+		}
+	}
+	n.calls = left
+}
+
+// answered takes in what is said of the call for an order. An order that was not carried out ends
+// no call that was made before: not even where it had been said that it is about to be.
+func (n *Node) answered(a UnstageAnswer, boot string) {
+	i := slices.IndexFunc(n.calls, func(c call) bool { return c.volume == a.Volume })
+	was := call{volume: a.Volume}
+	if i >= 0 {
+		was = n.calls[i]
+	}
+	is := was
+	switch {
+	case a.Result == UnstageCalling:
+		if is.next != a.Number {
+			is.number = max(is.number, is.next) // it may have been made: nobody has said that it was not
+		}
+		if is.next = a.Number; is.number >= a.Number {
+			is.next = 0
+		}
+	case a.Unanswered:
+		if is.number = max(is.number, a.Number); is.next <= is.number {
+			is.next = 0
+		}
+	case a.Result == UnstageDone || a.Result == UnstageFailed: // the driver has answered
+		if is.number <= a.Number {
+			is.number = 0
+		}
+		if is.next <= a.Number {
+			is.next = 0
+		}
+	case a.Result == UnstageRefused && is.next == a.Number: // it was about to be made, and was not
+		is.next = 0
+	}
+	if boot != "" {
+		is.boot = boot
+	}
+	if is != was {
+		n.keepCall(i, is)
 	}
 }
 
-// called keeps a call that may yet have its effect, with the highest number.
-func (n *Node) called(c call) {
-	i := slices.IndexFunc(n.calls, func(b call) bool { return b.volume == c.volume })
+// keepCall puts a call in the place of the one at i; -1: beside the others. Snapshots share the
+// list.
+func (n *Node) keepCall(i int, c call) {
+	n.calls = slices.Clone(n.calls)
 	if i >= 0 {
-		if n.calls[i].number >= c.number && n.calls[i].boot == c.boot {
-			return
-		}
-		c.number = max(c.number, n.calls[i].number)
-		n.calls = slices.Delete(slices.Clone(n.calls), i, i+1)
+		n.calls = slices.Delete(n.calls, i, i+1)
 	}
-	n.calls = append(slices.Clip(n.calls), c)
-	slices.SortFunc(n.calls, func(a, b call) int { return a.volume.Compare(b.volume) })
+	if c.number != 0 || c.next != 0 {
+		n.calls = append(n.calls, c)
+		slices.SortFunc(n.calls, func(a, b call) int { return a.volume.Compare(b.volume) })
+	}
 }
 
 func (n *Node) attempt(v VolumeID) int {

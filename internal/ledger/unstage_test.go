@@ -23,6 +23,8 @@ func TestUnanswered(t *testing.T) {
 	done := func(number int64) UnstageAnswer { return UnstageAnswer{Volume: v, Number: number, Result: UnstageDone} }
 	other := wordOf("1", 0, 0, v)
 	other.UID = "x"
+	again, bootless := other, other
+	again.Version, bootless.BootID = "2", ""
 	booted := wordOf("3", 0, 0)
 	booted.BootID = "c"
 	for name, test := range map[string]struct {
@@ -42,6 +44,8 @@ func TestUnanswered(t *testing.T) {
 		"the object is deleted":           {[]Event{NodeWordGone{Node: "n"}}, true},
 		"and made again":                  {[]Event{NodeWordGone{Node: "n"}, other}, true},
 		"and its call answered":           {[]Event{NodeWordGone{Node: "n"}, answers(other, done(3))}, false},
+		"a later one is not begun":        {[]Event{NodeWordGone{Node: "n"}, answers(other, called(v, 3)), answers(again, UnstageAnswer{Volume: v, Number: 3})}, true},
+		"nor the first, without a boot":   {[]Event{NodeWordGone{Node: "n"}, answers(bootless, UnstageAnswer{Volume: v, Number: 2, Unanswered: true}), wordOf("5", 0, 0, v)}, true},
 		"the machine has booted":          {[]Event{booted}, false},
 		"the Node says that it has":       {[]Event{NodeState{Name: "n", UID: "u", Version: "2", BootID: "c", Ready: ReadyTrue, Reporting: true}}, false},
 		"the Node is gone":                {[]Event{NodeGone{"n"}}, true},

@@ -152,6 +152,18 @@ func (s *scan) publishNamed(folder, name, why string, p Publication) (found bool
 	return found
 }
 
+// publishHidden adds a pod to the volumes of whose file system a mount in the folder of the pod's own
+// volume is. False: there is none.
+func (s *scan) publishHidden(folder string) (found bool) {
+	for at, v := range s.volumes {
+		if v.Handle != "" && s.mounts.share(at, folder) {
+			s.publish(v, Publication{PodUID: strings.Split(folder, "/")[1], PodFolder: true, Mounted: Yes})
+			found = true
+		}
+	}
+	return found
+}
+
 // readEphemeral takes the pods' own volumes that may hide others. A pod may have a volume of its
 // own by the name of a PersistentVolume that it also has: kubelets use one folder for both
 // (csi_mounter.go:92), and the later record replaces the other. Where something else is mounted
@@ -165,6 +177,9 @@ func (s *scan) readEphemeral() {
 	}
 	for _, folder := range s.ephemeral {
 		name := path.Base(folder)
+		if s.publishHidden(folder) {
+			continue
+		}
 		if !known[name] && !s.mounts.stacked[path.Join(folder, "mount")] {
 			continue
 		}

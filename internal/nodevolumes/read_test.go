@@ -248,6 +248,16 @@ func TestRead(t *testing.T) {
 				n.mount("pods/uid-a/volume-subpaths/" + name + "/app/0")
 			}
 		}, ""},
+		// The later record replaces the PersistentVolume's; its mount is still there.
+		"a pod's own volume over a PersistentVolume, with one mount": {func(n *node) {
+			n.stage("v")
+			n.ephemeral("uid-a", "pv")
+			n.devices = map[string]string{stagingFolder("v") + "/globalmount": "8:99", podFolder("uid-a", "pv") + "/mount": "8:99"}
+		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes pod=uid-a/true/Yes\n"},
+		"a pod's own volume": {func(n *node) {
+			n.stage("v")
+			n.ephemeral("uid-a", "own")
+		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes forgotten\n"},
 		"a mount beside subpaths": {func(n *node) { n.mount("pods/uid-a/volume-subpaths") }, ""},
 		"a subpath's mount of no name of Kubernetes": {func(n *node) { n.mounts = append(n.mounts, "pods/uid-a/volume-subpaths/x\xff/app/0") },
 			`unknown: a name that is not UTF-8, or longer than Kubernetes has them: "pods/uid-a/volume-subpaths/x\xff"` + "\n"},

@@ -27,6 +27,8 @@ type Agent struct {
 	// folder's name it says which volume that is, and where it is staged that something is mounted
 	// there. It is replaced, never changed.
 	Torn []ledger.VolumeID
+	// Uncallable: the driver's socket is away.
+	Uncallable bool
 	// Repairs: it may unstage volumes.
 	Repairs bool
 	// Found is what it found, and has not written yet; nil: nothing. It is replaced, never

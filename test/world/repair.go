@@ -94,6 +94,8 @@ func (w *World) Call(m *Machine) bool {
 		why = "another Node"
 	case !lacks(node.Reported, a.Doing.Volume):
 		why = "attached"
+	case a.Uncallable:
+		why = "the driver could not be called"
 	}
 	if why != "" {
 		a.answers(a.Doing, ledger.UnstageRefused, why)

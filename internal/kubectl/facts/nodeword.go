@@ -120,8 +120,8 @@ func (w *World) unansweredOf(name ledger.NodeName, object *v1alpha1.NodeVolumes)
 	}
 	var list []UnansweredCall
 	for _, a := range object.Status.Unstaged {
-		if !a.Unanswered || a.Result == v1alpha1.UnstageCalling {
-			continue // the second may just be under way
+		if !a.Unanswered && a.Result != v1alpha1.UnstageCalling {
+			continue
 		}
 		id := ledger.VolumeID{Driver: a.Driver, Handle: a.Handle}
 		call := UnansweredCall{Driver: a.Driver, Volume: id.String(), Message: a.Message}

@@ -27,6 +27,14 @@ func TestKubectlMoorageIsPartOfTheSandbox(t *testing.T) {
 	if err := runKubectl(t.Context(), cluster, []string{"moorage", "explain", "--help"}, streams); err != nil || !strings.Contains(out.String(), "kubectl moorage explain") {
 		t.Errorf("its help: %v: %s", err, out.String())
 	}
+	out.Reset()
+	if err := runKubectl(t.Context(), cluster, []string{"moorage"}, streams); err != nil || !strings.Contains(out.String(), "Usage:") {
+		t.Errorf("without a command: %v: %s%s", err, out.String(), errs.String())
+	}
+	if err := runKubectl(t.Context(), cluster, []string{"moorage", "expain"}, streams); err == nil || !strings.Contains(errs.String(), "explain") {
+		t.Errorf("a typo: %v: %s", err, errs.String())
+	}
+	errs.Reset()
 	err := runKubectl(t.Context(), cluster, []string{"moorage", "nodes"}, streams)
 	var said *reported
 	if !errors.As(err, &said) || said.code != 1 || !strings.Contains(errs.String(), "127.0.0.1:1") {

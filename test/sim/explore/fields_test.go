@@ -206,7 +206,7 @@ func worldFields() map[string]fields {
 			"Log": "between moves it is empty",
 		}},
 		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Recorded Left Stuck Calls Process Renewed Agent Cut", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never, "LeaveRecords": same}},
-		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Unread": never, "Torn": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
+		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Uncallable": never, "Unread": never, "Torn": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
@@ -289,7 +289,7 @@ func objectFields() map[string]fields {
 		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Mounted": "no storage cuts a machine off", "Repairable": "it follows from Forgotten", "Whole": "they see all there is", "Unread": never, "allElse": "they see all there is", "unreadOf": never, "doubts": never, "theres": never}},
 		"ledger.UnstageOrder":  {"Volume Number BootID KubeletStarted", map[string]string{"Seconds": noTime}},
 		"ledger.UnstageAnswer": {"Volume Number Result Unanswered Why", nil},
-		"ledger.call":          {"volume number", map[string]string{"boot": "whether it counts is in the key"}},
+		"ledger.call":          {"volume number next", map[string]string{"boot": "whether it counts is in the key"}},
 		"ledger.attempt":       {"volume why", map[string]string{"failures": noTime, "at": noTime}},
 		"ledger.TicketID":      {"Name", map[string]string{"Namespace": same}},
 		"ledger.VolumeID":      {"Handle", map[string]string{"Driver": same}},

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/connect"
+	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/test/apitest"
+)
+
+// A controller that may not read NodeVolumes when it begins goes on without, and ends once it may:
+// the next process hears what nodes say.
+func TestNodeWordsThatCanBeReadLater(t *testing.T) {
+	server := apitest.Start(t)
+	rest, err := connect.Rest(apitest.Kubeconfig(t, server.URL), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moorage, err := client.NewForConfig(rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	server.Intercept(func(_ apitest.Request, serve func()) error {
+		if asked.Add(1) <= 3 {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "moorage.dev", Resource: "nodevolumes"}, "", nil)
+		}
+		serve()
+		return nil
+	})
+	config := Config{WriteTimeout: time.Minute}
+	if kinds, hears := config.kinds(t.Context(), moorage); hears || slices.Contains(kinds, observe.NodeWords) {
+		t.Errorf("it observes %v", kinds)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	config.awaitNodeWords(ctx, moorage, time.Millisecond, end)
+	if ctx.Err() == nil || asked.Load() != 4 {
+		t.Errorf("it ended: %t, after %d requests", ctx.Err() != nil, asked.Load())
+	}
+	if kinds, hears := config.kinds(t.Context(), moorage); !hears || !slices.Contains(kinds, observe.NodeWords) {
+		t.Errorf("it observes %v", kinds)
+	}
+}
