@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -45,21 +46,28 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 	return c
 }
 
-// evictedIn says when the taints of a node that is not ready end the pods that tolerate them
-// for a time only; false for a pod that tolerates them for ever.
+// evictedIn says when the taint of a node that is not ready ends a pod; false for a pod that
+// tolerates it for ever. Of the tolerations the first that fits counts, as for the taint eviction
+// controller (k8s.io/component-helpers scheduling/corev1, GetMatchingTolerations).
 func (w *World) evictedIn(p *corev1.Pod, n *corev1.Node) (string, bool) {
-	for _, t := range p.Spec.Tolerations {
-		ofOutage := t.Key == corev1.TaintNodeUnreachable || t.Key == corev1.TaintNodeNotReady
-		if !ofOutage || t.TolerationSeconds == nil {
-			continue
-		}
-		end := w.notReadySince(ledger.NodeName(n.Name)).Add(time.Duration(*t.TolerationSeconds) * time.Second)
-		if left := end.Sub(w.Now); left > 0 {
-			return "in " + told(left).String(), true
-		}
-		return "any moment", true
+	taint := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute}
+	if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionFalse
+	}) {
+		taint.Key = corev1.TaintNodeUnreachable
 	}
-	return "", false
+	i := slices.IndexFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Logger{}, &taint, false) })
+	switch {
+	case i < 0:
+		return "any moment", true
+	case p.Spec.Tolerations[i].TolerationSeconds == nil:
+		return "", false
+	}
+	end := w.notReadySince(ledger.NodeName(n.Name)).Add(time.Duration(*p.Spec.Tolerations[i].TolerationSeconds) * time.Second)
+	if left := end.Sub(w.Now); left > 0 {
+		return "in " + told(left).String(), true
+	}
+	return "any moment", true
 }
 
 // whoMakesAnother says who makes a pod again when it is gone.

@@ -75,6 +75,8 @@ type At struct {
 	// There: anything binds the volume to the node.
 	There      bool
 	NodeVolume NodeVolume
+	// OnlyWanted: somebody wants it there, and it is not there yet.
+	OnlyWanted bool
 	// Manual are the tickets made by hand; Others is everybody else who uses it
 	// there.
 	Manual []Requester
@@ -98,7 +100,7 @@ func (w *World) At(persistentVolume, node string) (At, error) {
 		if p.Node != node {
 			continue
 		}
-		out.There, out.NodeVolume = true, p
+		out.There, out.NodeVolume, out.OnlyWanted = true, p, p.State == stateAsked
 		for _, u := range p.Users {
 			if t := w.Snapshot.Ticket(ledger.TicketID{Namespace: u.Namespace, Name: u.Name}); t != nil && t.Type == ledger.TypeManual {
 				out.Manual = append(out.Manual, u.Requester)

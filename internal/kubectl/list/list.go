@@ -225,7 +225,7 @@ func NewTicketsCommand(b *command.Base) *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		return fmt.Errorf("%s has no command %q: make, explain, renew and end take a name, and without one all are listed", cmd.CommandPath(), args[0])
+		return fmt.Errorf("%s has no command %q: make, explain, renew, let-go and end take a name, and without one all are listed", cmd.CommandPath(), args[0])
 	}
 	cmd.Example = "  # Who asks, in the order in which they are granted\n  kubectl moorage tickets -A\n\n  # With bound pods, which are their own tickets\n  kubectl moorage tickets -n shop --pods"
 	cmd.Flags().BoolVar(&derived, "pods", false, "Also list bound pods, which are their own tickets")

@@ -51,6 +51,8 @@ func (o *options) detach(ctx context.Context, name string) error {
 	switch {
 	case !at.There:
 		return o.say("%s is not at %s", pv, o.node)
+	case at.OnlyWanted && len(at.Manual) == 0:
+		return o.say("%s is not at %s, where it is wanted: %s", pv, o.node, usersOf(at.Others))
 	case len(at.Manual) == 0 && len(at.Others) > 0:
 		return o.refusal("%s is in use at %s: %s", pv, o.node, usersOf(at.Others))
 	case len(at.Manual) == 0:
