@@ -108,7 +108,7 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	nowhere := &apitest.Server{URL: "http://127.0.0.1:1"}
-	if _, errs, code := run(t.Context(), nowhere, now, "volumes"); code != 1 || !strings.Contains(errs, "connection refused") {
+	if _, errs, code := run(t.Context(), nowhere, now, "volumes"); code != 1 || !strings.Contains(errs, "the API server can't be reached") || !strings.Contains(errs, "connection refused") {
 		t.Errorf("a server that is not there: exit code %d, errors %q", code, errs)
 	}
 }

@@ -4,7 +4,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,7 +101,7 @@ func (c *Cluster) read(ctx context.Context, k kind) result {
 	}
 	r.unseen = without(k, r.err)
 	if r.unseen == nil {
-		r.err = fmt.Errorf("list %s: %w", k.resource, r.err)
+		r.err = unread(k, r.err)
 		return r
 	}
 	r.err = nil
@@ -121,6 +123,15 @@ func without(k kind, err error) *facts.Unseen {
 		return &facts.Unseen{Resource: k.resource, Message: "the cluster does not serve it: are Moorage's CRDs installed?", Missing: true}
 	}
 	return nil
+}
+
+// unread says why a kind could not be listed, and what to look at where no API server was reached.
+func unread(k kind, err error) error {
+	var network net.Error
+	if errors.As(err, &network) {
+		return fmt.Errorf("the API server can't be reached: %w. Which server is asked: kubectl config view --minify; another one: --context", err)
+	}
+	return fmt.Errorf("list %s: %w", k.resource, err)
 }
 
 func list(ctx context.Context, r reader) ([]runtime.Object, error) {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -257,8 +258,9 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 	if c := w.voidFence(n); c != "" {
 		void = fmt.Sprintf("The condition %s of %s is not newer than the last sign of its kubelet, and counts for nothing: whoever fences the machine sets it anew, with a later lastTransitionTime. Otherwise: ", c, n.Name)
 	}
+	taint := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 	return fmt.Sprintf("%sFirst see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
-		"Only then: kubectl taint node %s %s=nodeshutdown:NoExecute%s", void, n.Name, n.Name, corev1.TaintNodeOutOfService, w.podsAt(n.Name))
+		"Only then: kubectl taint node %s %s%s", void, n.Name, n.Name, taint.ToString(), w.ends(&taint, n.Name))
 }
 
 // voidFence is a condition by which somebody says that a node's machine is fenced, that an
@@ -316,21 +318,29 @@ func outOfService(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
-// podsAt says which pods the taint ends; empty where there are none.
-func (w *World) podsAt(node string) string {
-	n := 0
+// ends tells which pods of a node the taint out-of-service ends: those that do not tolerate it.
+func (w *World) ends(taint *corev1.Taint, node string) string {
+	n, tolerate := 0, 0
 	for _, p := range w.Pods {
-		if p.Spec.NodeName == node && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		switch {
+		case p.Spec.NodeName != node || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
+		case schedulingcorev1.TolerationsTolerateTaint(klog.Logger{}, p.Spec.Tolerations, taint, false):
+			tolerate++
+		default:
 			n++
 		}
 	}
-	if w.partUnseen("pods") {
-		return ". It ends every pod there; how many can't be seen"
+	switch {
+	case w.partUnseen("pods"):
+		return ". It ends every pod there that does not tolerate it; how many can't be seen"
+	case n > 0 && tolerate > 0:
+		return fmt.Sprintf(". It ends %s there (%d tolerate it)", Count(n, "pod"), tolerate)
+	case n > 0:
+		return fmt.Sprintf(". It ends every pod there (%s now)", Count(n, "pod"))
+	case tolerate > 0:
+		return fmt.Sprintf(". It ends no pod there (%d tolerate it)", tolerate)
 	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(". It ends every pod there (%s now)", Count(n, "pod"))
+	return ""
 }
 
 // codeOf is the code by which a reason is treated; empty without one.
