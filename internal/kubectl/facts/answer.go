@@ -32,13 +32,21 @@ func answer(p *Pod) string {
 	case p.Node == "":
 		return answerUnplaced(p)
 	case p.Cause != nil && p.Cause.Code == string(arbiter.NodeMissing):
-		return fmt.Sprintf("may run: there is no node %s, nobody can say whether its machine still runs it, and its volumes count as in use.", p.Node)
+		return fmt.Sprintf("may run: there is no node %s, and nobody can say whether its machine still runs it%s.", p.Node, volumesCount(p))
 	case !p.NodeReady:
-		return fmt.Sprintf("may run: %s is not ready, nobody can say whether it still runs there, and its volumes count as in use.", p.Node)
+		return fmt.Sprintf("may run: %s is not ready, and nobody can say whether it still runs there%s.", p.Node, volumesCount(p))
 	case p.Phase == "Running":
 		return fmt.Sprintf("runs at %s%s.", p.Node, withVolumes(p))
 	}
 	return answerStarting(p)
+}
+
+// volumesCount says what follows for the volumes of a pod of which nobody can say whether it runs.
+func volumesCount(p *Pod) string {
+	if p.State == PodNoVolumes {
+		return ""
+	}
+	return "; its volumes count as in use"
 }
 
 func withVolumes(p *Pod) string {

@@ -163,6 +163,7 @@ const (
 	tainted         = "Tainted"
 	volumeElsewhere = "VolumeElsewhere"
 	cordonedNodes   = "were unschedulable"
+	notTheHolder    = "didn't satisfy plugin(s) [VolumeHold]" // the plugin's PreFilter left only the node that holds the volume
 )
 
 func (r *refusal) in(message string) bool {
@@ -266,8 +267,11 @@ func countedParts(message string) []string {
 	var parts []string
 	for _, m := range perNode.FindAllStringSubmatch(message, -1) {
 		text := strings.TrimPrefix(strings.TrimPrefix(m[2], "node(s) "), "had ")
-		if text == cordonedNodes {
+		switch text {
+		case cordonedNodes:
 			text = "cordoned"
+		case notTheHolder:
+			text = "its volume is held at another node"
 		}
 		nodes := " nodes"
 		if m[1] == "1" {

@@ -195,8 +195,8 @@ func anyOf[T any](list []T) []any {
 }
 
 // statusHelp explains the words of a volume's STATUS.
-const statusHelp = "STATUS is why the volume waits, in a word of docs/reasons.md; or where it stands: NotProvisioned (its claim has no volume yet), Free (at no node), Reserved (promised to a pod or ticket), " +
-	"Attaching, Attached, InUse (its node's kubelet reports it as in use), Kept (for a while, by detachDelay), Detaching, Unknown (nobody can say whether the node still has it)."
+const statusHelp = "STATUS is why the volume waits, in a word of docs/reasons.md; or where it stands: Free (at no node), Reserved (promised to a pod or ticket), " +
+	"Attaching, Attached, InUse (its node's kubelet reports it as in use, or nobody can say that it is not), Kept (for a while, by detachDelay), Detaching, Unknown (nobody can say whether the node still has it). A claim that has no volume yet is not listed: kubectl moorage explain pvc NAME."
 
 // NewVolumesCommand makes kubectl moorage volumes.
 func NewVolumesCommand(b *command.Base) *cobra.Command {
