@@ -52,9 +52,11 @@ type Ticket struct {
 	// For is the pod that it reserves for, or that is its own ticket.
 	For string `json:"for,omitempty"`
 	// Derived says that there is no object: the bound pod is the ticket.
-	Derived  bool   `json:"derived,omitempty"`
-	Node     string `json:"node"`
-	Priority int    `json:"priority"`
+	Derived bool   `json:"derived,omitempty"`
+	Node    string `json:"node"`
+	// Wherever: the controller chooses the node; Node is empty until it has.
+	Wherever bool `json:"wherever,omitempty"`
+	Priority int  `json:"priority"`
 	// State is Pending, Granted, Satisfied or Refused.
 	State string `json:"state"`
 	// Reasons are why it is not granted, or not satisfied.
@@ -101,7 +103,7 @@ func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arbiter.Queue) Ticket {
 	fact := translate.Ticket(t)
 	out := Ticket{
-		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), For: fact.PodName, Node: t.Spec.NodeName,
+		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), For: fact.PodName, Node: t.Node(), Wherever: t.Spec.Wherever,
 		Priority: fact.Type.Priority(), State: TicketPending, Created: t.CreationTimestamp.Time, Since: t.CreationTimestamp.Time,
 		TTLSeconds: fact.TTLSeconds, request: arbiter.TicketRequest(w.Snapshot, &fact),
 	}
