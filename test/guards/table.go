@@ -203,6 +203,16 @@ func asking() []guard {
 			}},
 			Expect: []string{"db runs"},
 		},
+		{
+			Scenario: "ticket-wherever",
+			Rule:     "decision 67: a ticket that waits asks where its volumes are",
+			Edits: []edit{{
+				File: "internal/arbiter/place.go",
+				Old:  "if n, held := a.Nodes(s, r, now); held {",
+				New:  "if n, held := a.Nodes(s, r, now); held && t.Node == \"\" {",
+			}},
+			Expect: []string{"ticket backup is at worker-2"},
+		},
 	}
 }
 

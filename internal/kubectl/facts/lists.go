@@ -99,6 +99,19 @@ func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 	return list
 }
 
+// waits says why a ticket is not granted, at its node or for want of one.
+func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queue) arbiter.Verdict {
+	if t.Node == "" {
+		_, v := w.Arbiter.Place(w.Snapshot, t, w.Now)
+		return v
+	}
+	if queues[t.Node] == nil {
+		queues[t.Node] = w.Arbiter.Queue(w.Snapshot, t.Node, w.Now)
+	}
+	v, _ := queues[t.Node].Grant(t)
+	return v
+}
+
 // ticket is a ticket as it is. queues are those that others of its nodes were decided by.
 func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arbiter.Queue) Ticket {
 	fact := translate.Ticket(t)
@@ -129,11 +142,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 			out.Reasons = told // for how long, and what this user may not see, is the controller's to know
 			break
 		}
-		if queues[fact.Node] == nil {
-			queues[fact.Node] = w.Arbiter.Queue(w.Snapshot, fact.Node, w.Now)
-		}
-		v, _ := queues[fact.Node].Grant(&fact)
-		out.Reasons = w.reasonsIn(t.Namespace, v, w.pods[fact.Pod])
+		out.Reasons = w.reasonsIn(t.Namespace, w.waits(&fact, queues), w.pods[fact.Pod])
 		if told := w.refusal(t); len(told) > 0 && (len(out.Reasons) == 0 || out.Reasons[0].Code == string(arbiter.NotGranted)) {
 			out.Reasons = told // the controller knows its own mode and flags
 		}
