@@ -41,7 +41,7 @@ func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledg
 	case best.node == "":
 		return t.Node, refuse([]Reason{{Code: NoNode}})
 	case best.fit == noFit:
-		return t.Node, refuse([]Reason{{Code: NoNode, Detail: why.First().Message()}})
+		return t.Node, refuse([]Reason{{Code: NoNode, Node: best.node, Detail: why.First().Message()}})
 	}
 	return best.node, r.notGranted()
 }

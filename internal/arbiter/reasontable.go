@@ -205,7 +205,7 @@ var reasonTable = [...]reasonRow{
 		if r.Detail == "" {
 			return "no node is ready and takes pods"
 		}
-		return "no node can take its volumes. Of the one that comes nearest: " + r.Detail
+		return fmt.Sprintf("no node can take its volumes. At %s, which comes nearest: %s", r.Node, r.Detail)
 	}},
 	{VolumeMissing, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)

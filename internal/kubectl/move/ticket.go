@@ -37,7 +37,7 @@ type makeOptions struct {
 func NewMakeCommand(b *command.Base) *cobra.Command {
 	o := &makeOptions{options: options{base: b}}
 	cmd := &cobra.Command{
-		Use: "make NAME --type TYPE {--node NODE | --wherever} --claim PVC", Short: "Ask for volumes at a node, and wait until they are there",
+		Use: "make NAME --type TYPE --node NODE --claim PVC", Short: "Ask for volumes at a node, and wait until they are there",
 		Example: "  # Have a claim's volume at a node for a backup\n  kubectl moorage ticket make nightly -n shop --type Backup --ttl 1h \\\n  --node worker-1 --claim data\n\n" +
 			"  # The same, where the volume is\n  kubectl moorage ticket make nightly -n shop --type Backup --ttl 1h \\\n  --wherever --claim data",
 		Long: "Ask for volumes at a node, and wait until they are there: it makes a VolumeTicket, which ends after --ttl, or with kubectl moorage ticket end. " +
