@@ -207,9 +207,9 @@ func asking() []guard {
 			Scenario: "ticket-wherever",
 			Rule:     "decision 67: a ticket that waits asks where its volumes are",
 			Edits: []edit{{
-				File: "internal/arbiter/place.go",
-				Old:  "if n, held := a.Nodes(s, r, now); held {",
-				New:  "if n, held := a.Nodes(s, r, now); held && t.Node == \"\" {",
+				File: "internal/flow/decide.go",
+				Old:  "if !t.Wherever || t.Phase != ledger.TicketPending ||",
+				New:  "if !t.Wherever || t.Node != \"\" || t.Phase != ledger.TicketPending ||",
 			}},
 			Expect: []string{"ticket backup is at worker-2"},
 		},
