@@ -13,13 +13,13 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// backUp backs a claim up at a node, and begins anew as often as a pod takes the volume. It is
+// backUp backs a claim up wherever its volume is, and begins anew as often as a pod takes the volume. It is
 // the whole of what a backup tool has to do: call it again with the same name after a restart
 // or an election, and it goes on with the ticket that it has.
-func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim, node string, copyFrom func(context.Context) error) error {
+func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim string, copyFrom func(ctx context.Context, node string) error) error {
 	request := ticket.Request{
 		Namespace: namespace, Name: "backup-" + claim, Type: v1alpha1.TicketBackup,
-		Node: node, Claims: []string{claim}, TTL: 30 * time.Minute,
+		Claims: []string{claim}, TTL: 30 * time.Minute,
 		OnWait: func(reason, message string) { fmt.Println("waits:", reason, message) },
 	}
 	for {
@@ -28,7 +28,7 @@ func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim, node 
 			return err // the ticket stays: the next process goes on with it
 		}
 		go renew(h, request.TTL/3)
-		err = copyFrom(h.Context())
+		err = copyFrom(h.Context(), h.Node())
 		var lost *ticket.LostError
 		if errors.As(context.Cause(h.Context()), &lost) {
 			fmt.Println("begins anew:", lost.Reason)
@@ -64,8 +64,9 @@ func Example() {
 		return
 	}
 	tries := 0
-	err = backUp(context.Background(), tickets, "shop", "data", "worker-1", func(ctx context.Context) error {
+	err = backUp(context.Background(), tickets, "shop", "data", func(ctx context.Context, node string) error {
 		if tries++; tries > 1 {
+			fmt.Println("copied at", node)
 			return nil
 		}
 		cluster.Wait("shop", "backup-data", "Outranked", "pod shop/db-0 needs the volume at worker-2")
@@ -76,5 +77,6 @@ func Example() {
 	fmt.Println("done after", tries, "tries:", err, cluster.Ticket("shop", "backup-data") == nil)
 	// Output:
 	// begins anew: Outranked
+	// copied at worker-1
 	// done after 2 tries: <nil> true
 }

@@ -79,6 +79,9 @@ func (h *Handle) Ticket() *v1alpha1.VolumeTicket {
 	return h.known
 }
 
+// Node is where the volumes are.
+func (h *Handle) Node() string { return h.Ticket().Node() }
+
 // Renew begins the ticket's TTL anew. Call it while the work goes on, well before the time is
 // over: at a third of it, say. It makes no new ticket where this one has ended.
 func (h *Handle) Renew(ctx context.Context) error {

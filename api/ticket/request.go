@@ -25,7 +25,8 @@ type Request struct {
 	// Type says what the volumes are for: docs/operate/policies.md lists the types, who may
 	// use which, and which give way to pods.
 	Type v1alpha1.TicketType
-	// Node is where the volumes are to be.
+	// Node is where the volumes are to be. Empty leaves it to Moorage: where they are, or the
+	// node that has the most room for them; Handle.Node says which. Type LiveMigration needs it.
 	Node string
 	// Claims are granted together or not at all, with the PersistentVolumes.
 	Claims []string
@@ -50,8 +51,10 @@ func (r Request) validate() error {
 	switch {
 	case r.Namespace == "" || r.Name == "":
 		return errors.New("ticket: Namespace and Name are needed")
-	case r.Type == "" || r.Node == "":
-		return errors.New("ticket: Type and Node are needed")
+	case r.Type == "":
+		return errors.New("ticket: Type is needed")
+	case r.Type == v1alpha1.TicketLiveMigration && r.Node == "":
+		return errors.New("ticket: type LiveMigration needs Node")
 	case r.Type == v1alpha1.TicketPod:
 		return errors.New("ticket: type Pod is made by schedulers only")
 	case len(r.Claims)+len(r.PersistentVolumes) == 0:
@@ -65,7 +68,7 @@ func (r Request) validate() error {
 }
 
 func (r Request) spec() v1alpha1.VolumeTicketSpec {
-	spec := v1alpha1.VolumeTicketSpec{Type: r.Type, NodeName: r.Node}
+	spec := v1alpha1.VolumeTicketSpec{Type: r.Type, NodeName: r.Node, Wherever: r.Node == ""}
 	for _, name := range r.Claims {
 		spec.Volumes = append(spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: name}})
 	}

@@ -408,7 +408,7 @@ func TestWhatCannotBeAskedFor(t *testing.T) {
 		"no namespace": func(r *ticket.Request) { r.Namespace = "" },
 		"no type":      func(r *ticket.Request) { r.Type = "" },
 		"a pod's":      func(r *ticket.Request) { r.Type = v1alpha1.TicketPod },
-		"no node":      func(r *ticket.Request) { r.Node = "" },
+		"to no node":   func(r *ticket.Request) { r.Node, r.Type = "", v1alpha1.TicketLiveMigration },
 		"no volume":    func(r *ticket.Request) { r.Claims = nil },
 		"no end":       func(r *ticket.Request) { r.TTL = 0 },
 		"a short time": func(r *ticket.Request) { r.TTL = time.Millisecond },

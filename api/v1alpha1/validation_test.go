@@ -19,6 +19,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
+// asManual makes a person's ticket of one.
+func asManual(v *v1alpha1.VolumeTicket) {
+	v.Spec.Type, v.Spec.Scheduler, v.Spec.TTLSeconds = v1alpha1.TicketManual, "", new(int64(60))
+}
+
 func TestTicketValidation(t *testing.T) {
 	ticketCRD := loadCRDs(t)[v1alpha1.KindVolumeTicket]
 	tests := []struct {
@@ -28,14 +33,21 @@ func TestTicketValidation(t *testing.T) {
 		wants []string
 	}{
 		{name: "a pod's", change: func(*v1alpha1.VolumeTicket) {}},
-		{name: "a person's", change: func(v *v1alpha1.VolumeTicket) {
-			v.Spec.Type, v.Spec.Scheduler, v.Spec.TTLSeconds = v1alpha1.TicketManual, "", new(int64(60))
-		}},
+		{name: "a person's", change: asManual},
 		{name: "an inline volume of the pod", change: func(v *v1alpha1.VolumeTicket) {
 			v.Spec.Volumes = append(v.Spec.Volumes, v1alpha1.TicketVolume{PodVolume: "cache"})
 		}},
-		{name: "no node", change: func(v *v1alpha1.VolumeTicket) { v.Spec.NodeName = "" },
-			wants: []string{"spec.nodeName"}},
+		{name: "wherever", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.NodeName, v.Spec.Wherever = "", true }},
+		{name: "no node", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.NodeName = "" },
+			wants: []string{"set spec.nodeName, or spec.wherever to true, and not both"}},
+		{name: "a node and wherever", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.Wherever = true },
+			wants: []string{"set spec.nodeName, or spec.wherever to true, and not both"}},
+		{name: "a pod's, wherever", change: func(v *v1alpha1.VolumeTicket) { v.Spec.NodeName, v.Spec.Wherever = "", true },
+			wants: []string{"a ticket of type Pod or LiveMigration is for the node where its pod or machine goes"}},
+		{name: "a migration, wherever", change: func(v *v1alpha1.VolumeTicket) {
+			asManual(v)
+			v.Spec.Type, v.Spec.NodeName, v.Spec.Wherever = v1alpha1.TicketLiveMigration, "", true
+		}, wants: []string{"a ticket of type Pod or LiveMigration"}},
 		{name: "no type", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Type = "" },
 			wants: []string{"spec.type", "Restore"}},
 		{name: "unknown type", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Type = "Urgent" },

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:resource:path=volumetickets,scope=Namespaced,shortName=vt,categories=moorage
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Chosen",type=string,JSONPath=`.status.nodeName`
 // +kubebuilder:printcolumn:name="Granted",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].reason`
 // +kubebuilder:printcolumn:name="Satisfied",type=string,JSONPath=`.status.conditions[?(@.type=="Satisfied")].reason`
@@ -31,6 +32,15 @@ type VolumeTicket struct {
 	// status is written by the controller alone.
 	// +optional
 	Status VolumeTicketStatus `json:"status,omitempty"`
+}
+
+// Node is where the ticket asks for its volumes: the node that it names, or the one that the
+// controller has chosen; empty where none is chosen yet.
+func (t *VolumeTicket) Node() string {
+	if t.Spec.Wherever {
+		return t.Status.NodeName
+	}
+	return t.Spec.NodeName
 }
 
 // VolumeTicketList is a list of VolumeTickets.
@@ -49,6 +59,8 @@ type VolumeTicketList struct {
 //
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a ticket's spec never changes: delete the ticket and create another one"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || has(self.nodeName) != (has(self.wherever) && self.wherever)",message="a ticket is for one node, or for wherever its volumes are: set spec.nodeName, or spec.wherever to true, and not both"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !(self.type in ['Pod', 'LiveMigration']) || has(self.nodeName)",message="a ticket of type Pod or LiveMigration is for the node where its pod or machine goes: set spec.nodeName"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || (self.type == 'Pod' ? has(self.scheduler) && !has(self.ttlSeconds) && !self.volumes.exists(v, has(v.persistentVolume)) : !self.volumes.exists(v, has(v.podVolume)))",messageExpression="self.type != 'Pod' ? 'only a ticket of type Pod can name a podVolume: name a claim instead' : has(self.ttlSeconds) ? 'a ticket of type Pod lives as long as its pod: leave ttlSeconds out' : !has(self.scheduler) ? 'a ticket of type Pod names its scheduler: set spec.scheduler to the schedulerName whose Lease stands behind it' : 'a ticket of type Pod names claims and pod volumes: name the claim instead of its PersistentVolume'"
 type VolumeTicketSpec struct {
 	// type says what the volumes are needed for; the ticket's priority follows
@@ -56,11 +68,19 @@ type VolumeTicketSpec struct {
 	// +required
 	Type TicketType `json:"type"`
 
-	// nodeName is the node at which the volumes shall be.
-	// +required
+	// nodeName is the node at which the volumes shall be. Required unless wherever is
+	// true.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	NodeName string `json:"nodeName"`
+	NodeName string `json:"nodeName,omitempty"`
+
+	// wherever leaves the node to the controller: where the volumes are, or somebody has
+	// them; where they are nowhere, the node that has the most room for them. Which one
+	// is in status.nodeName. A ticket that loses its volumes asks where they are then. Not
+	// for types Pod and LiveMigration.
+	// +optional
+	Wherever bool `json:"wherever,omitempty"`
 
 	// scheduler is the schedulerName of the pod that the ticket reserves for:
 	// who wrote the ticket, and whose Lease stands behind it. Required for type
@@ -151,6 +171,13 @@ type VolumeTicketStatus struct {
 	// +patchStrategy=merge
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+
+	// nodeName is the node that the controller has chosen for a ticket with spec.wherever;
+	// empty for any other ticket, and where no node has been found yet. It changes only
+	// while the ticket is not granted.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	NodeName string `json:"nodeName,omitempty"`
 
 	// volumes are what the spec's volumes turned out to be.
 	// +optional

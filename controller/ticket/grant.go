@@ -88,10 +88,14 @@ func (c *Controller) granted(t *ledger.Ticket) execute.Status {
 			return nil, fmt.Errorf("%w: ticket %s has another version", execute.ErrStale, t.ID)
 		}
 		granted := condition(v1alpha1.TicketGranted, statusOf(r.Phase), r.Verdict, v1alpha1.ReasonGranted, object, c.config.Now())
-		if says(object, granted) && object.Status.Interruptions == r.Interruptions && t.YieldingSince == r.YieldingSince {
+		chosen := r.Node != "" && object.Status.NodeName != string(r.Node)
+		if says(object, granted) && object.Status.Interruptions == r.Interruptions && t.YieldingSince == r.YieldingSince && !chosen {
 			return nil, nil
 		}
 		next := object.DeepCopy()
+		if chosen {
+			next.Status.NodeName = string(r.Node)
+		}
 		yielding(next, r)
 		meta.SetStatusCondition(&next.Status.Conditions, granted)
 		next.Status.Epoch, next.Status.Interruptions = max(next.Status.Epoch, r.Epoch), r.Interruptions

@@ -29,7 +29,7 @@ func (c *Controller) reconcile(ctx context.Context, id ledger.TicketID) (time.Du
 	if t.Ghost {
 		return 0, nil // the observer resolves it
 	}
-	if t.Phase == ledger.TicketPending {
+	if t.Phase == ledger.TicketPending && t.Node != "" {
 		c.nodes.Add(t.Node)
 	}
 	if t.Type == ledger.TypePod {
@@ -64,6 +64,7 @@ func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot
 		return left, err
 	}
 	left = flow.Sooner(left, arbiter.NoticeLeft(s, t, c.config.Now()))
+	left = flow.Sooner(left, arbiter.PlacedAgain(t, c.config.Now()))
 	if err := c.stillAsked(ctx, s, t); err != nil {
 		return left, err
 	}

@@ -51,7 +51,7 @@ func gaveWay(t *ledger.Ticket) bool {
 
 // Keeps says whether a granted ticket may keep its grant. It loses it when it
 // yields to somebody who was promised the volume, when its node is fenced and
-// somebody asks for the volume elsewhere or got it, when what it asked for
+// somebody asks for the volume elsewhere or got it, or it asks for any node, when what it asked for
 // goes away or leads to another volume, or where nobody attaches for it.
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	reasons := a.forPodsOnly(s, t)
@@ -70,7 +70,7 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			p := a.planner(s, v, now)
 			if lost := p.superseded(t, need.Name); len(lost) > 0 {
 				reasons = append(reasons, lost...)
-			} else if p.contested(t.Node) {
+			} else if p.contested(t.Node) || t.Wherever && fenced(s, v, t.Node, now) {
 				reasons = append(reasons, Reason{Code: NodeFenced, Volume: v.ID, Claim: need.Name, Node: t.Node})
 			}
 		}

@@ -219,7 +219,7 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	if d.gets && gaveWay(t) && len(r.Needs) > 0 {
 		// It asks anew, and that is written first: from here on a hold that
 		// names it means it.
-		d.verdict, d.steps = refuse([]Reason{{Code: NotGranted, Volume: r.Needs[0].Volume, Claim: r.Needs[0].Name}}), nil
+		d.verdict, d.steps = r.notGranted(), nil
 	}
 	return d
 }

@@ -201,6 +201,12 @@ var reasonTable = [...]reasonRow{
 	{AttachedForPods, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is attached to %s for bound pods only, as Moorage runs beside the attach/detach controller: start moorage-controller with --attach-before-bind, or run it in Standalone mode", r.volume(), r.Node)
 	}},
+	{NoNode, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		if r.Detail == "" {
+			return "no node is ready and takes pods"
+		}
+		return fmt.Sprintf("no node can take its volumes. At %s, which comes nearest: %s", r.Node, r.Detail)
+	}},
 	{VolumeMissing, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
 	}},

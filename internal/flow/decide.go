@@ -122,7 +122,7 @@ func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 		return Renew(t), true
 	}
 	if t.Phase != ledger.TicketGranted {
-		return Task{}, false
+		return place(a, s, t, now)
 	}
 	v := a.Keeps(s, t, now)
 	if v.Allowed() {
@@ -132,6 +132,21 @@ func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 		return interrupt(s, t, v, now)
 	}
 	return Refusal(t, v, Missing(s, t)), !v.Allowed()
+}
+
+// place is what is due about a ticket that waits and leaves its node to the controller: one is
+// chosen for it, or another one, and it waits there; or it is told why there is none.
+func place(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
+	if !t.Wherever || t.Phase != ledger.TicketPending || arbiter.PauseLeft(s, t, now) > 0 {
+		return Task{}, false
+	}
+	n, v := a.Place(s, t, now)
+	task := Task{Ticket: t, Commit: decide(t, ledger.TicketPending, v)}
+	if n == t.Node {
+		return task, n == "" && t.Reason != string(v.First().Code) // else its node's queue says why it waits
+	}
+	task.Commit.Node = n
+	return task, true
 }
 
 // interrupt is what is due about a granted ticket that is not a pod's. One that has to give its

@@ -278,6 +278,45 @@ func TestDueAsks(t *testing.T) {
 	}
 }
 
+// A ticket that waits and leaves its node to the controller is put where its volume is, and told
+// once why there is no node for it; not in its pause, nor while it is granted.
+func TestDuePlaces(t *testing.T) {
+	interrupted := func(k *ledger.Ticket) {
+		k.Node, k.Reason, k.Interruptions = "n1", string(arbiter.Outranked), 1
+	}
+	down := []ledger.Event{ledger.NodeGone{Name: "n1"}, ledger.NodeGone{Name: "n2"}}
+	for name, test := range map[string]struct {
+		change func(*ledger.Ticket)
+		facts  []ledger.Event
+		due    bool
+		node   ledger.NodeName
+		reason ledger.Code
+	}{
+		"nobody has it":      {nil, nil, true, "n1", arbiter.NotGranted},
+		"a pod has it":       {nil, []ledger.Event{pod("p", "n2", "a")}, true, "n2", arbiter.NotGranted},
+		"it is there":        {func(k *ledger.Ticket) { k.Node = "n2" }, []ledger.Event{pod("p", "n2", "a")}, false, "", ""},
+		"the pod has moved":  {func(k *ledger.Ticket) { k.Node = "n1" }, []ledger.Event{pod("p", "n2", "a")}, true, "n2", arbiter.NotGranted},
+		"it pauses":          {interrupted, []ledger.Event{pod("p", "n2", "a")}, false, "", ""},
+		"it is granted":      {func(k *ledger.Ticket) { k.Node, k.Phase = "n1", ledger.TicketGranted }, nil, false, "", ""},
+		"no node":            {nil, down, true, "", arbiter.NoNode},
+		"and it is told":     {func(k *ledger.Ticket) { k.Reason = string(arbiter.NoNode) }, down, false, "", ""},
+		"it names its node":  {func(k *ledger.Ticket) { k.Node, k.Wherever = "n1", false }, []ledger.Event{pod("p", "n2", "a")}, false, "", ""},
+		"its claim is gone":  {nil, []ledger.Event{ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "s", Name: "a"}}}, true, "", arbiter.ClaimMissing},
+		"told that it waits": {func(k *ledger.Ticket) { k.Reason = string(arbiter.NoNode) }, nil, true, "n1", arbiter.NotGranted},
+	} {
+		k := ticket("backup", "", ledger.TypeBackup, "a")
+		k.Wherever = true
+		if test.change != nil {
+			test.change(&k)
+		}
+		s := facts(append([]ledger.Event{k}, test.facts...)...).Snapshot()
+		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), now)
+		if c := task.Commit; due != test.due || due && (c.Node != test.node || c.Phase != ledger.TicketPending || c.Verdict.First().Code != test.reason) {
+			t.Errorf("%s: due %t, at %q: %v", name, due, c.Node, c.Verdict.Reasons)
+		}
+	}
+}
+
 // A PersistentVolume that is used again may be known as it was before, when its claim is
 // seen. No ticket is refused for that, and no grant taken back, before a read says that the
 // PersistentVolume is another claim's.

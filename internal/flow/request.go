@@ -42,8 +42,8 @@ const (
 	PatchNode
 	// RemovePod deletes the pod UID at once.
 	RemovePod
-	// DecideTicket writes Phase with the words of Verdict, and Epoch, into the
-	// status of the VolumeTicket Key of UID, at exactly Version. A driver that
+	// DecideTicket writes Phase with the words of Verdict, Epoch, and Node if one is
+	// chosen for the ticket, into the status of the VolumeTicket Key of UID, at exactly Version. A driver that
 	// knows that the status says so already answers Done without sending it.
 	DecideTicket
 	// DropTicket deletes the VolumeTicket Key of exactly UID and Version.

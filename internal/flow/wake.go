@@ -25,6 +25,9 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 				t := s.Ticket(u.Ticket)
 				if t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketPending && !t.Ghost && !t.InDoubt {
 					waits = true
+					if t.Wherever {
+						tickets = append(tickets, u.Ticket)
+					}
 					continue
 				}
 				tickets = append(tickets, u.Ticket)

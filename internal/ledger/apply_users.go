@@ -469,7 +469,7 @@ func (l *Ledger) removeTicket(now time.Time, t *Touched, k *Ticket) {
 // queueTicket keeps the node's list of pending tickets.
 func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
 	n := l.facts.nodes.get(k.Node)
-	if n != nil && slices.Contains(n.Tickets, k.ID) == pending || n == nil && !pending {
+	if k.Node == "" || n != nil && slices.Contains(n.Tickets, k.ID) == pending || n == nil && !pending {
 		return
 	}
 	rec := l.node(k.Node)
@@ -523,7 +523,7 @@ func strays(k *Ticket, at []VolumeID) bool {
 }
 
 func (l *Ledger) ticketNodeVolumes(k *Ticket) []VolumeID {
-	if k.Phase == TicketRefused || len(k.Volumes) == 0 {
+	if k.Phase == TicketRefused || len(k.Volumes) == 0 || k.Node == "" {
 		return nil
 	}
 	at := make([]VolumeID, len(k.Volumes))

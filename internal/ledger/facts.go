@@ -153,16 +153,19 @@ type Ticket struct {
 	ID           TicketID
 	UID, Version string
 	Type         TicketType
-	Node         NodeName
-	Scheduler    string
-	Pod          string // UID of the pod it reserves for, of type Pod
-	PodName      string
-	Created      int64 // creationTimestamp, seconds
-	TTLSeconds   int64 // 0: none
-	Epoch        int64
-	Phase        TicketPhase
-	Reason       string // of condition Granted
-	Volumes      []TicketVolume
+	Node         NodeName // empty: none is chosen yet
+	// Wherever says that the controller chooses Node, and another one while the ticket is not
+	// granted.
+	Wherever   bool
+	Scheduler  string
+	Pod        string // UID of the pod it reserves for, of type Pod
+	PodName    string
+	Created    int64 // creationTimestamp, seconds
+	TTLSeconds int64 // 0: none
+	Epoch      int64
+	Phase      TicketPhase
+	Reason     string // of condition Granted
+	Volumes    []TicketVolume
 	// Interruptions is how often in a row the ticket has lost its grant to somebody who
 	// ranks before.
 	Interruptions int64

@@ -111,15 +111,15 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 				continue
 			}
 		}
-		e.log.Info("A ticket has changed", "ticket", klog.KObj(now), "type", now.Spec.Type, "condition", kind, "status", c.Status, "reason", c.Reason, "at", now.Spec.NodeName)
+		e.log.Info("A ticket has changed", "ticket", klog.KObj(now), "type", now.Spec.Type, "condition", kind, "status", c.Status, "reason", c.Reason, "at", now.Node())
 		at := ofTicket(now)
 		switch {
 		case c.Status != metav1.ConditionTrue:
-			e.warn(at, c.Reason, fmt.Sprintf("node %s: %s", now.Spec.NodeName, c.Message))
+			e.warn(at, c.Reason, fmt.Sprintf("node %s: %s", now.Node(), c.Message))
 		case kind == v1alpha1.TicketGranted:
-			e.tell(at, c.Reason, fmt.Sprintf("its volumes are reserved for it at node %s", now.Spec.NodeName))
+			e.tell(at, c.Reason, fmt.Sprintf("its volumes are reserved for it at node %s", now.Node()))
 		default:
-			e.tell(at, c.Reason, fmt.Sprintf("its volumes are attached to node %s", now.Spec.NodeName))
+			e.tell(at, c.Reason, fmt.Sprintf("its volumes are attached to node %s", now.Node()))
 		}
 	}
 }

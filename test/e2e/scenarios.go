@@ -28,6 +28,7 @@ func Scenarios() []sandbox.Scenario {
 		kubectlMoorage(),
 		tickets(),
 		yieldBeforeBind(),
+		ticketWherever(),
 		volumeWait(),
 		podGroups(),
 		kubeletRestart(),

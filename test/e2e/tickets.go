@@ -107,6 +107,58 @@ func yieldBeforeBind() sandbox.Scenario {
 	}
 }
 
+// ticketWherever guards that the controller chooses the node of a ticket that leaves it open, and
+// another one when the volume has moved.
+func ticketWherever() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "ticket-wherever",
+		Doc: "A backup's ticket leaves its node to the controller: it has the volume at the node of the pod that uses it, gives way when the pod moves, " +
+			"and has it again where the pod is then. When nobody has the volume any more, another such ticket has it at a node that the controller chooses.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			const here, there = "worker-1", "worker-2"
+			s.placed("data", here)
+			s.podAt(here, "db", "data")
+			s.runs("db")
+			s.ticketOfType("backup", v1alpha1.TicketBackup, "", "data")
+			s.satisfied("backup")
+			s.chosen("backup", here)
+			s.remove("db")
+			s.gone("db")
+			s.podAt(there, "db2", "data")
+			s.letGo("backup", s.yields("backup"))
+			s.runs("db2")
+			s.chosen("backup", there)
+			s.satisfied("backup")
+			s.say("the ticket was at %s with db, and is at %s with db2", here, there)
+			s.removeTicket("backup")
+			s.remove("db2")
+			s.gone("db2")
+			s.until("the volume is at no node", func() error {
+				for _, node := range []string{here, there} {
+					if s.attachment("data", node) != nil {
+						return fmt.Errorf("it is at %s", node)
+					}
+				}
+				return nil
+			})
+			s.ticketOfType("again", v1alpha1.TicketBackup, "", "data")
+			s.satisfied("again")
+			t, err := s.seenTicket("again")
+			s.must(err)
+			s.expect(s.attachment("data", t.Node()) != nil, "the volume is attached where the ticket's status says", "it is not at %s", t.Node())
+			s.say("nobody had the volume: a ticket has it at %s", t.Node())
+			s.removeTicket("again")
+		}),
+	}
+}
+
+// chosen waits until the controller has put a ticket at a node.
+func (s *story) chosen(name, node string) {
+	s.untilTicket(name, "is at "+node, func(t *v1alpha1.VolumeTicket) bool { return t.Node() == node })
+}
+
 // yields waits until a ticket is asked to let go of its volumes, and returns since when.
 func (s *story) yields(name string) metav1.Time {
 	t := s.untilTicket(name, "is asked to let go", func(t *v1alpha1.VolumeTicket) bool {
@@ -141,12 +193,12 @@ func (s *story) letGo(name string, asked metav1.Time) {
 	s.must(err)
 }
 
-// ticketOfType asks for a claim's volume as an integrator does.
+// ticketOfType asks for a claim's volume as an integrator does; without a node, wherever it is.
 func (s *story) ticketOfType(name string, kind v1alpha1.TicketType, node, claim string) {
 	s.ticket(&v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.VolumeTicketSpec{
-			Type: kind, NodeName: node, TTLSeconds: new(int64(3600)),
+			Type: kind, NodeName: node, Wherever: node == "", TTLSeconds: new(int64(3600)),
 			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}},
 		},
 	})

@@ -203,6 +203,16 @@ func asking() []guard {
 			}},
 			Expect: []string{"db runs"},
 		},
+		{
+			Scenario: "ticket-wherever",
+			Rule:     "decision 67: a ticket that waits asks where its volumes are",
+			Edits: []edit{{
+				File: "internal/flow/decide.go",
+				Old:  "if !t.Wherever || t.Phase != ledger.TicketPending ||",
+				New:  "if !t.Wherever || t.Node != \"\" || t.Phase != ledger.TicketPending ||",
+			}},
+			Expect: []string{"ticket backup is at worker-2"},
+		},
 	}
 }
 

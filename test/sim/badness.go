@@ -23,6 +23,7 @@ type Badness struct {
 	Forgetful bool `json:",omitempty"` // kubelets that start don't find all that is staged: no fact in the API shows it
 	Repairs   bool `json:",omitempty"` // and unstages what kubelets have forgotten, where its policy has repairStaged
 	Asked     bool `json:",omitempty"` // users write tickets, which are told that they have their volumes, and asked before they lose them
+	Wherever  bool `json:",omitempty"` // and some of these leave their node to the controller
 	Spoken    bool `json:",omitempty"` // moorage-node runs on each machine, comes and goes, and a policy requires its word
 }
 
@@ -44,6 +45,7 @@ var badness = []struct {
 	{"spoken", false, func(b *Badness) { b.Forgetful, b.Spoken = true, true }}, // one run in sixteen has it
 	{"repairs", false, func(b *Badness) { b.Forgetful, b.Spoken, b.Repairs = true, true, true }},
 	{"asked", true, func(b *Badness) { b.Asked = true }},
+	{"wherever", false, func(b *Badness) { b.Asked, b.Wherever = true, true }}, // one run in 32 has it
 }
 
 // Worse is a run with kinds of badness besides: their names, with commas between.

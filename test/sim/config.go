@@ -134,6 +134,9 @@ func ConfigFor(seed uint64) Config {
 	if seed%16 == 15 && !c.Cooperative {
 		c.Forgetful, c.Spoken = true, true
 	}
+	if seed%32 == 19 && !c.Cooperative && !c.Vanishing {
+		c.Asked, c.Wherever = true, true
+	}
 	return c
 }
 

@@ -85,7 +85,7 @@ func (c *controller) tend(id ledger.TicketID) bool {
 		c.tickets.done(id, 0, flow.Finished)
 		return true
 	}
-	if t.Phase == ledger.TicketPending {
+	if t.Phase == ledger.TicketPending && t.Node != "" {
 		c.grants.add(t.Node)
 	}
 	left := c.left(t)
@@ -94,6 +94,7 @@ func (c *controller) tend(id ledger.TicketID) bool {
 		return true
 	}
 	left = flow.Sooner(left, arbiter.NoticeLeft(s, t, c.s.Now()))
+	left = flow.Sooner(left, arbiter.PlacedAgain(t, c.s.Now()))
 	task, due := flow.Due(c.arbiter, s, t, c.s.Now())
 	if !due {
 		task, due = c.satisfied(s, t)

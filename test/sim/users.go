@@ -59,7 +59,7 @@ func (u *users) offerEnd(m *menu, key string) {
 func (u *users) offerTickets(m *menu) {
 	if (u.s.config.Manual || u.s.config.Asked) && u.tickets < 6 {
 		claims := u.s.claims()
-		node := u.s.nodeNames()[u.s.rng.IntN(len(u.s.kubelets))]
+		node := u.drawNode()
 		m.addTo(churn, 2, "user", "ticket", fmt.Sprintf("t%d %s %s %s %d", u.tickets+1, u.drawType(), node, u.drawClaims(claims), u.drawLife()))
 	}
 	for _, key := range u.s.w.Keys(world.Tickets) {
@@ -70,6 +70,17 @@ func (u *users) offerTickets(m *menu) {
 			}
 		}
 	}
+}
+
+// wherever as the node of a ticket leaves the node to the controller.
+const wherever = "wherever"
+
+// drawNode draws the node of a ticket.
+func (u *users) drawNode() string {
+	if u.s.config.Wherever && u.s.rng.IntN(2) == 0 {
+		return wherever
+	}
+	return string(u.s.nodeNames()[u.s.rng.IntN(len(u.s.kubelets))])
 }
 
 // drawType draws what a ticket is for, so that every priority comes about, and
@@ -181,11 +192,17 @@ func (u *users) ticket(fields []string) bool {
 	if _, exists := u.s.w.Ticket(id); exists || err != nil {
 		return false
 	}
+	if fields[2] == wherever && fields[1] == string(ledger.TypeLiveMigration) {
+		return false // the API server refuses it
+	}
 	u.tickets++
 	u.s.provide(strings.Split(fields[3], ",")...)
 	t := ledger.Ticket{
-		ID: id, UID: u.s.w.UID(), Type: ledger.TicketType(fields[1]), Node: ledger.NodeName(fields[2]),
+		ID: id, UID: u.s.w.UID(), Type: ledger.TicketType(fields[1]), Node: ledger.NodeName(fields[2]), Wherever: fields[2] == wherever,
 		Created: u.s.Now().Unix(), TTLSeconds: ttl,
+	}
+	if t.Wherever {
+		t.Node = ""
 	}
 	for _, claim := range strings.Split(fields[3], ",") {
 		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: claim, ClaimUID: claim})

@@ -196,6 +196,10 @@ func (w *World) serveTicket(r Request) Answer {
 		return answer(w.Put(t))
 	}
 	w.Judge.interrupts(w, t, r)
+	if r.Node != "" {
+		w.Judge.places(t, r)
+		t.Node = r.Node
+	}
 	if r.Phase == ledger.TicketGranted && t.Phase != ledger.TicketGranted {
 		w.Judge.grants(w, t)
 	}

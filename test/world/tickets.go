@@ -46,6 +46,17 @@ func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 	}
 }
 
+// places: the controller chooses a node for a ticket that leaves it to it, and no other one while
+// the ticket is granted.
+func (j *Judge) places(t ledger.Ticket, r Request) {
+	switch {
+	case !t.Wherever:
+		j.fault("ticket %s, which names node %s, is put at %s", t.ID.Name, t.Node, r.Node)
+	case t.Phase == ledger.TicketGranted && t.Node != r.Node:
+		j.fault("ticket %s is put from %s to %s while it is granted", t.ID.Name, t.Node, r.Node)
+	}
+}
+
 // deletesUnder: a volume leaves no node where a ticket that is not a pod's has been told that it
 // has it, and not since that it has lost it, unless a rule of force holds: what that ticket's
 // holder does with it, nobody else says. Where the rule held when the deletion was sent, and

@@ -147,8 +147,14 @@ func (c *Cluster) VolumeTickets(namespace string) client.VolumeTicketInterface {
 	return &tickets{c, namespace}
 }
 
+// ChosenNode is the node that is chosen for tickets that name none.
+const ChosenNode = "worker-1"
+
 func satisfied(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
 	out := t.DeepCopy()
+	if out.Spec.Wherever {
+		out.Status.NodeName = ChosenNode
+	}
 	say(out, v1alpha1.TicketGranted, metav1.ConditionTrue, v1alpha1.ReasonGranted, "")
 	say(out, v1alpha1.TicketSatisfied, metav1.ConditionTrue, v1alpha1.ReasonSatisfied, "")
 	return out

@@ -52,9 +52,11 @@ type Ticket struct {
 	// For is the pod that it reserves for, or that is its own ticket.
 	For string `json:"for,omitempty"`
 	// Derived says that there is no object: the bound pod is the ticket.
-	Derived  bool   `json:"derived,omitempty"`
-	Node     string `json:"node"`
-	Priority int    `json:"priority"`
+	Derived bool   `json:"derived,omitempty"`
+	Node    string `json:"node"`
+	// Wherever: the controller chooses the node; Node is empty until it has.
+	Wherever bool `json:"wherever,omitempty"`
+	Priority int  `json:"priority"`
 	// State is Pending, Granted, Satisfied or Refused.
 	State string `json:"state"`
 	// Reasons are why it is not granted, or not satisfied.
@@ -97,11 +99,24 @@ func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 	return list
 }
 
+// waits says why a ticket is not granted, at its node or for want of one.
+func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queue) arbiter.Verdict {
+	if t.Node == "" {
+		_, v := w.Arbiter.Place(w.Snapshot, t, w.Now)
+		return v
+	}
+	if queues[t.Node] == nil {
+		queues[t.Node] = w.Arbiter.Queue(w.Snapshot, t.Node, w.Now)
+	}
+	v, _ := queues[t.Node].Grant(t)
+	return v
+}
+
 // ticket is a ticket as it is. queues are those that others of its nodes were decided by.
 func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arbiter.Queue) Ticket {
 	fact := translate.Ticket(t)
 	out := Ticket{
-		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), For: fact.PodName, Node: t.Spec.NodeName,
+		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), For: fact.PodName, Node: t.Node(), Wherever: t.Spec.Wherever,
 		Priority: fact.Type.Priority(), State: TicketPending, Created: t.CreationTimestamp.Time, Since: t.CreationTimestamp.Time,
 		TTLSeconds: fact.TTLSeconds, request: arbiter.TicketRequest(w.Snapshot, &fact),
 	}
@@ -127,11 +142,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 			out.Reasons = told // for how long, and what this user may not see, is the controller's to know
 			break
 		}
-		if queues[fact.Node] == nil {
-			queues[fact.Node] = w.Arbiter.Queue(w.Snapshot, fact.Node, w.Now)
-		}
-		v, _ := queues[fact.Node].Grant(&fact)
-		out.Reasons = w.reasonsIn(t.Namespace, v, w.pods[fact.Pod])
+		out.Reasons = w.reasonsIn(t.Namespace, w.waits(&fact, queues), w.pods[fact.Pod])
 		if told := w.refusal(t); len(told) > 0 && (len(out.Reasons) == 0 || out.Reasons[0].Code == string(arbiter.NotGranted)) {
 			out.Reasons = told // the controller knows its own mode and flags
 		}

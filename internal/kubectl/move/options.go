@@ -35,11 +35,16 @@ const (
 
 // add adds all flags.
 func (o *options) add(cmd *cobra.Command) {
-	o.addCommon(cmd)
-	cmd.Flags().StringVar(&o.node, "node", "", "The node (required)")
+	o.addNode(cmd, "The node (required)")
 	if err := cmd.MarkFlagRequired("node"); err != nil {
 		cobra.CompErrorln(err.Error())
 	}
+}
+
+// addNode adds all flags; the node may be left out.
+func (o *options) addNode(cmd *cobra.Command, usage string) {
+	o.addCommon(cmd)
+	cmd.Flags().StringVar(&o.node, "node", "", usage)
 	o.complete(cmd, "node", o.base.Complete(command.NodeNames))
 }
 

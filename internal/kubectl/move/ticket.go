@@ -30,6 +30,7 @@ type makeOptions struct {
 	kind        string
 	claims, pvs []string
 	ttl         time.Duration
+	wherever    bool
 }
 
 // NewMakeCommand makes kubectl moorage ticket make.
@@ -37,15 +38,18 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 	o := &makeOptions{options: options{base: b}}
 	cmd := &cobra.Command{
 		Use: "make NAME --type TYPE --node NODE --claim PVC", Short: "Ask for volumes at a node, and wait until they are there",
-		Example: "  # Have a claim's volume at a node for a backup\n  kubectl moorage ticket make nightly -n shop --type Backup --ttl 1h \\\n  --node worker-1 --claim data",
+		Example: "  # Have a claim's volume at a node for a backup\n  kubectl moorage ticket make nightly -n shop --type Backup --ttl 1h \\\n  --node worker-1 --claim data\n\n" +
+			"  # The same, where the volume is\n  kubectl moorage ticket make nightly -n shop --type Backup --ttl 1h \\\n  --wherever --claim data",
 		Long: "Ask for volumes at a node, and wait until they are there: it makes a VolumeTicket, which ends after --ttl, or with kubectl moorage ticket end. " +
 			"A ticket of that name that asks for the same is left as it is; one that asks for something else is an error.\n\n" +
+			"With --wherever Moorage chooses the node: where the volumes are, or somebody has them; else one with room for them, which the ticket's status then names.\n\n" +
 			"The ticket asks for as long as it exists: what can't be had now is waited for, after the command has ended, too.",
 		Args: command.One("ticket", "kubectl moorage ticket make NAME --type TYPE --node NODE --claim CLAIM"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.add(cmd)
+	o.addNode(cmd, "The node")
 	f := cmd.Flags()
+	f.BoolVar(&o.wherever, "wherever", false, "Leave the node to Moorage, instead of --node")
 	f.StringVar(&o.kind, "type", "", "What the volumes are for (required): docs/operate/policies.md lists the types")
 	f.StringSliceVar(&o.claims, "claim", nil, "A claim of the namespace; may be repeated")
 	f.StringSliceVar(&o.pvs, "pv", nil, "A PersistentVolume without a claim, in Moorage's own namespace; may be repeated")
@@ -77,6 +81,10 @@ func (o *makeOptions) validate() error {
 		return err
 	}
 	switch {
+	case (o.node != "") == o.wherever:
+		return errors.New("name the node with --node, or leave it to Moorage with --wherever")
+	case o.wherever && o.kind == string(ledger.TypeLiveMigration):
+		return errors.New("--wherever: a LiveMigration is to a node: name it with --node")
 	case o.kind == string(ledger.TypePod):
 		return errors.New("--type Pod: only schedulers make those, for pods that they place")
 	case !slices.Contains(typeNames(), o.kind):
@@ -108,7 +116,7 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	if there := object(w, c.Namespace, name); there != nil && !equality.Semantic.DeepEqual(there.Spec, ticket.Spec) {
 		return o.refusal("volumeticket.moorage.dev/%s asks for something else, and never changes: kubectl moorage ticket end %s -n %s ends it", name, name, c.Namespace)
 	}
-	if w.Node(o.node) == nil {
+	if !o.wherever && w.Node(o.node) == nil {
 		if err := o.warnOfNode(w); err != nil {
 			return err
 		}
@@ -122,7 +130,20 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	if err := o.await(ctx, c, c.Namespace, name); err != nil {
 		return err
 	}
-	return o.say("%s has its volumes at %s, for %s unless it is renewed", name, o.node, o.ttl)
+	return o.say("%s has its volumes%s, for %s unless it is renewed", name, o.at(ctx, c, name), o.ttl)
+}
+
+// at is where a ticket has its volumes, as far as it can be read.
+func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) string {
+	node := o.node
+	if o.wherever {
+		t, err := c.Moorage.VolumeTickets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return ""
+		}
+		node = t.Node()
+	}
+	return " at " + node
 }
 
 // warnOfNode says that the node is not among those that are seen. The ticket waits for it.
@@ -142,7 +163,7 @@ func (o *makeOptions) warnOfNode(w *facts.World) error {
 func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {
 	ticket := &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(o.kind), NodeName: o.node, TTLSeconds: new(int64(o.ttl / time.Second))},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(o.kind), NodeName: o.node, Wherever: o.wherever, TTLSeconds: new(int64(o.ttl / time.Second))},
 	}
 	for _, claim := range o.claims {
 		ticket.Spec.Volumes = append(ticket.Spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: claim}})

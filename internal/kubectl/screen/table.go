@@ -263,7 +263,7 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 		if x.Derived {
 			name, kind = "(the pod)", x.Type+" (bound)"
 		}
-		t.add(x.Namespace+"/"+x.Type+"/"+x.Name, x.Namespace+"/"+cmp.Or(x.For, x.Name), kind, x.Namespace, name, x.Type, orNone(x.For), x.Node,
+		t.add(x.Namespace+"/"+x.Type+"/"+x.Name, x.Namespace+"/"+cmp.Or(x.For, x.Name), kind, x.Namespace, name, x.Type, orNone(x.For), orNone(x.Node),
 			cmp.Or(reason, x.State), x.State, orNone(reason), number(x.Priority), strings.Join(x.Volumes, ","), ago(now, x.Created))
 	}
 	return t

@@ -24,7 +24,14 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 	if x.Yields {
 		yields = "gives its volumes up to pods"
 	}
-	p.line(2, "ticket", fmt.Sprintf("%s, priority %d, %s, at %s, age %s", x.Type, x.Priority, yields, x.Node, ago(p.now, x.Created)))
+	where := "at " + x.Node
+	switch {
+	case x.Wherever && x.Node == "":
+		where = "at no node yet: Moorage chooses it (wherever)"
+	case x.Wherever:
+		where += ", which Moorage has chosen (wherever)"
+	}
+	p.line(2, "ticket", fmt.Sprintf("%s, priority %d, %s, %s, age %s", x.Type, x.Priority, yields, where, ago(p.now, x.Created)))
 	p.line(2, "volumes", strings.Join(x.Volumes, ", "))
 	if x.Interruptions > 0 {
 		p.line(2, "lost", fmt.Sprintf("its volumes %d times in a row: each time it is granted again after a longer pause, 5 minutes at most", x.Interruptions))
