@@ -42,7 +42,11 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 		}
 	}
 	if left, bounded := w.evictedIn(p, node); bounded && !w.kubeletLives(node) {
-		c.Do = fmt.Sprintf("By its tolerations Kubernetes deletes the pod %s. ", left) + c.Do
+		then := ""
+		if ofStatefulSet(p) {
+			then = "; a StatefulSet can't replace it before its node is back, or is given up"
+		}
+		c.Do = fmt.Sprintf("By its tolerations Kubernetes deletes the pod %s%s. ", left, then) + c.Do
 	}
 	return c
 }

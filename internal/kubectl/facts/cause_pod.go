@@ -55,10 +55,25 @@ func (w *World) runningCause(x *Pod, p *corev1.Pod) *Cause {
 	if c := w.containerCause(p); c != nil {
 		return c
 	}
-	if x.State == PodWaitsForVolumes {
-		return w.volumeCause(x)
+	if x.State != PodWaitsForVolumes {
+		return nil
 	}
-	return nil
+	c := w.volumeCause(x)
+	if c != nil && c.Code == string(arbiter.HeldElsewhere) {
+		// It runs without the volume, so that nobody else is to be ended for it.
+		c.Do = "Nothing, if the pod can do without it. What has the volume: kubectl moorage explain pvc " + x.heldVolume() + " -n " + x.Namespace
+	}
+	return c
+}
+
+// heldVolume is the first claim that somebody else has.
+func (x *Pod) heldVolume() string {
+	for i := range x.Volumes {
+		if v := &x.Volumes[i]; !v.SafeToMount && len(v.Reasons) > 0 {
+			return v.Name
+		}
+	}
+	return "NAME"
 }
 
 // finalizerCause says that a pod is being deleted and only its finalizers keep it: nothing of

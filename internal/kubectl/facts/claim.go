@@ -354,8 +354,12 @@ func answerStorage(s *Storage) string {
 			more-- // which is among those that wait
 		}
 	}
-	if v.Next != nil {
+	switch {
+	case v.Next != nil:
 		fmt.Fprintf(&b, ". Next: %s at %s", v.Next.Who, v.Next.Node)
+	case s.Cause == nil && more > 0:
+		fmt.Fprintf(&b, ". Waiting for it: %s", v.Waiting[0].Who)
+		more--
 	}
 	if more > 0 {
 		fmt.Fprintf(&b, ". %s", waitVerb(more))
