@@ -57,6 +57,8 @@ type Controller struct {
 	rest   *work.Queue[ledger.TicketID] // tickets that are decided, or whose pod may be gone
 	ttl    *ages
 	binder binder
+
+	placings placings
 	// tookOver says that every ticket in doubt has been tried once.
 	tookOver atomic.Bool
 }

@@ -60,11 +60,14 @@ func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot
 	if err != nil || left < 0 {
 		return 0, err
 	}
-	if err := c.due(ctx, s, t); err != nil {
-		return left, err
+	again := arbiter.PlacedAgain(t, c.config.Now())
+	if t.InDoubt || again == 0 || c.placings.may(t.ID.Namespace) {
+		if err := c.due(ctx, s, t); err != nil {
+			return left, err
+		}
 	}
 	left = flow.Sooner(left, arbiter.NoticeLeft(s, t, c.config.Now()))
-	left = flow.Sooner(left, arbiter.PlacedAgain(t, c.config.Now()))
+	left = flow.Sooner(left, again)
 	if err := c.stillAsked(ctx, s, t); err != nil {
 		return left, err
 	}

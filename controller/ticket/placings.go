@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"sync"
+
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+)
+
+// placingsPerSecond is how many tickets of one namespace are placed in a second, after as many
+// as a Queue decides on. Each may cost a look at every node, again and again where none will do,
+// and whoever may make tickets makes as many as they like.
+const placingsPerSecond = 20
+
+// placings shares that out. Safe for parallel use.
+type placings struct {
+	mu sync.Mutex
+	of map[string]flowcontrol.RateLimiter // by namespace
+}
+
+// may says whether another ticket of a namespace may be placed now.
+func (p *placings) may(namespace string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	limiter := p.of[namespace]
+	if limiter == nil {
+		limiter = flowcontrol.NewTokenBucketRateLimiter(placingsPerSecond, arbiter.MaxWaiting)
+		if p.of == nil || len(p.of) >= maxNamespaces {
+			p.of = map[string]flowcontrol.RateLimiter{} // all begin anew
+		}
+		p.of[namespace] = limiter
+	}
+	return limiter.TryAccept()
+}
+
+// maxNamespaces is of how many namespaces is remembered what was placed.
+const maxNamespaces = 10_000

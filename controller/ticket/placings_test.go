@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+)
+
+// Tickets of one namespace that can be placed nowhere do not keep those of another one from being
+// placed.
+func TestPlacingsAreShared(t *testing.T) {
+	var p placings
+	refused := 0
+	for range 3 * arbiter.MaxWaiting {
+		if !p.may("tenant") {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Errorf("none of %d was put off", 3*arbiter.MaxWaiting)
+	}
+	if !p.may("other") {
+		t.Error("another namespace waits for them")
+	}
+	for i := range maxNamespaces {
+		p.may(strconv.Itoa(i))
+	}
+	if len(p.of) > maxNamespaces {
+		t.Errorf("%d namespaces are remembered", len(p.of))
+	}
+}
