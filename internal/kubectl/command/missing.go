@@ -3,7 +3,9 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +37,29 @@ func Missing(unseen []facts.Unseen, resource, namespace, name string, known []st
 		message += fmt.Sprintf(". Did you mean %q?", near)
 	}
 	return &NotFoundError{message}
+}
+
+// Elsewhere adds to the error for an object that is not in its namespace in which other
+// namespaces there is one of that name.
+func Elsewhere[T metav1.Object](err error, list []T, name string) error {
+	missing := (*NotFoundError)(nil)
+	if !errors.As(err, &missing) {
+		return err
+	}
+	var namespaces []string
+	for _, o := range list {
+		if o.GetName() == name {
+			namespaces = append(namespaces, o.GetNamespace())
+		}
+	}
+	switch len(namespaces) {
+	case 0:
+		return err
+	case 1:
+		return &NotFoundError{fmt.Sprintf("%s. There is one in namespace %s: -n %s", missing.Message, namespaces[0], namespaces[0])}
+	}
+	slices.Sort(namespaces)
+	return &NotFoundError{fmt.Sprintf("%s. Of that name there are some in other namespaces, such as %s: -n %s", missing.Message, namespaces[0], namespaces[0])}
 }
 
 // inside is how kubectl is asked of a namespace; empty for what has none.

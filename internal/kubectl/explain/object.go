@@ -20,7 +20,7 @@ import (
 func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	pod := w.Pod(c.Namespace, name)
 	if pod == nil {
-		return answer{}, command.Missing(w.Unseen, "pods", c.Namespace, name, command.ObjectNames(within(w.Pods, c.Namespace)))
+		return answer{}, command.Elsewhere(command.Missing(w.Unseen, "pods", c.Namespace, name, command.ObjectNames(within(w.Pods, c.Namespace))), w.Pods, name)
 	}
 	c.ReadEvidence(ctx, w, cluster.PodAndClaims(w, pod))
 	x := w.ExplainPod(pod)
@@ -32,7 +32,7 @@ func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name st
 func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	claim := w.Claim(c.Namespace, name)
 	if claim == nil {
-		return answer{}, command.Missing(w.Unseen, "persistentvolumeclaims", c.Namespace, name, command.ObjectNames(within(w.Claims, c.Namespace)))
+		return answer{}, command.Elsewhere(command.Missing(w.Unseen, "persistentvolumeclaims", c.Namespace, name, command.ObjectNames(within(w.Claims, c.Namespace))), w.Claims, name)
 	}
 	objects := []cluster.Object{{Namespace: claim.Namespace, UID: claim.UID}}
 	for _, pod := range w.UsersOf(claim) {
@@ -178,5 +178,7 @@ func deployment(ctx context.Context, c *cluster.Cluster, name string) (facts.Own
 			uids = append(uids, sets.Items[i].UID)
 		}
 	}
-	return ownerOf("Deployment", o, o.Spec.Replicas, uids...), nil
+	owner := ownerOf("Deployment", o, o.Spec.Replicas, uids...)
+	owner.Paused = o.Spec.Paused
+	return owner, nil
 }

@@ -24,6 +24,8 @@ type Owner struct {
 	UIDs []types.UID
 	// Wants is how many pods it is to have; negative when that is not known.
 	Wants int32
+	// Paused: of a changed template no pods are made (spec.paused of a Deployment).
+	Paused bool
 }
 
 // Workload is what keeps the pods of a workload from running.
@@ -101,7 +103,7 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 		out.Cause = &out.Groups[0].Cause
 	}
 	if missing := int(o.Wants) - out.Pods; missing > 0 {
-		if c := w.notMade(o, missing); c != nil {
+		if c := w.notMade(o); c != nil {
 			out.Cause = c
 		}
 	}
@@ -110,7 +112,7 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 }
 
 // notMade says why a workload's pods are not even created.
-func (w *World) notMade(o Owner, missing int) *Cause {
+func (w *World) notMade(o Owner) *Cause {
 	for _, uid := range o.UIDs {
 		e := w.Evidence.lastEvent(uid, "FailedCreate")
 		if e == nil || w.Now.Sub(eventTime(e)) > time.Hour {
@@ -142,6 +144,10 @@ func (w *World) notMade(o Owner, missing int) *Cause {
 			c.Do = fmt.Sprintf("Correct what the message names: kubectl describe %s -n %s %s", strings.ToLower(o.Kind), o.Namespace, o.Name)
 		}
 		return c
+	}
+	if o.Paused {
+		return &Cause{Of: OfWorkload, Code: "Paused", Message: "it is paused: no pods are made of its new template",
+			Do: fmt.Sprintf("If that is over: kubectl rollout resume -n %s %s/%s", o.Namespace, strings.ToLower(o.Kind), o.Name)}
 	}
 	return nil
 }
