@@ -329,7 +329,7 @@ func roomAdvice(x *Pod, full *Reason) string {
 	}
 	switch {
 	case slices.ContainsFunc(slices.Collect(maps.Keys(barred)), func(by string) bool { return strings.HasPrefix(by, byAffinity) }) && len(choice) <= fewNodes:
-		free := fmt.Sprintf("free a slot at %s, the only choice for the pod; or loosen its node selector or affinity. Who has the slots: kubectl moorage volumes -A -o wide", strings.Join(choice, ", "))
+		free := fmt.Sprintf("free a slot at %s, the only choice for the pod; or loosen its node selector or affinity. Who has the slots: kubectl moorage explain node %s -o wide", strings.Join(choice, ", "), choice[0])
 		if len(list) > 0 {
 			list = append(list, "Or "+free)
 		} else {

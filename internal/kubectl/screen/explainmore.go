@@ -3,6 +3,7 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -112,17 +113,34 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 	if !wide {
 		p.more("its slots; drain-plan " + x.Node + " says what a drain would do")
 	}
-	for _, slots := range x.Slots {
-		limit := "no limit"
-		if slots.Limit != nil {
-			limit = fmt.Sprintf("limit %d", *slots.Limit)
-		}
+	for i := range x.Slots {
 		if wide {
-			p.line(2, "slots", fmt.Sprintf("%s: %d used, %d kept, %d leaving, %d reserved, %s", slots.Driver, slots.Used, slots.Kept, slots.Leaving, slots.Reserved, limit))
+			p.slots(&x.Slots[i])
 		}
 	}
 	p.unseen(x.Unseen)
 	return p.err
+}
+
+// slots counts a driver's slots at a node, and says what takes each.
+func (p *page) slots(x *facts.Slots) {
+	limit := "no limit"
+	if x.Limit != nil {
+		limit = fmt.Sprintf("limit %d", *x.Limit)
+	}
+	p.line(2, "slots", fmt.Sprintf("%s: %d used, %d kept, %d leaving, %d reserved, %s", x.Driver, x.Used, x.Kept, x.Leaving, x.Reserved, limit))
+	for _, v := range x.Volumes {
+		text := cmp.Or(v.Claim, v.Volume)
+		for i, u := range v.Users {
+			if i == 0 {
+				text += ", for "
+			} else {
+				text += ", "
+			}
+			text += u.Requester.String()
+		}
+		p.line(4, strings.ToLower(v.Slot), text)
+	}
 }
 
 func fencedSince(p *page, f *facts.Fenced) string {
