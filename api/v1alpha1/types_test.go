@@ -79,8 +79,8 @@ func TestPrinterColumns(t *testing.T) {
 		names, cells []string
 	}{
 		v1alpha1.KindVolumeTicket: {ticket,
-			[]string{"Name", "Type", "Node", "Chosen", "Granted", "Reason", "Satisfied", "Age"},
-			[]string{ticket.Name, "Pod", "worker-2", "<nil>", "True", "Granted", "No"}},
+			[]string{"Name", "Type", "Node", "Chosen", "Detached", "Granted", "Reason", "Satisfied", "Age"},
+			[]string{ticket.Name, "Pod", "worker-2", "<nil>", "<nil>", "True", "Granted", "No"}},
 		v1alpha1.KindVolumeHold: {heldVolume(),
 			[]string{"Name", "Volume", "Claim", "Node", "Holder", "State", "Waiting", "Age"},
 			[]string{heldVolume().Name, "pv-7", "shop/data", "worker-1", "shop/db-0", "DetachPending", "shop/db-1 at worker-2"}},

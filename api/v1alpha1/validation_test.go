@@ -39,15 +39,53 @@ func TestTicketValidation(t *testing.T) {
 		}},
 		{name: "wherever", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.NodeName, v.Spec.Wherever = "", true }},
 		{name: "no node", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.NodeName = "" },
-			wants: []string{"set spec.nodeName, or spec.wherever to true, and not both"}},
+			wants: []string{"set spec.nodeName, or spec.wherever to true, or spec.detached to true, and exactly one of them"}},
 		{name: "a node and wherever", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.Wherever = true },
-			wants: []string{"set spec.nodeName, or spec.wherever to true, and not both"}},
+			wants: []string{"set spec.nodeName, or spec.wherever to true, or spec.detached to true, and exactly one of them"}},
 		{name: "a pod's, wherever", change: func(v *v1alpha1.VolumeTicket) { v.Spec.NodeName, v.Spec.Wherever = "", true },
 			wants: []string{"a ticket of type Pod or LiveMigration is for the node where its pod or machine goes"}},
 		{name: "a migration, wherever", change: func(v *v1alpha1.VolumeTicket) {
 			asManual(v)
 			v.Spec.Type, v.Spec.NodeName, v.Spec.Wherever = v1alpha1.TicketLiveMigration, "", true
 		}, wants: []string{"a ticket of type Pod or LiveMigration"}},
+		{name: "detached", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.NodeName, v.Spec.Detached = "", true }},
+		{name: "a node and detached", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.Detached = true },
+			wants: []string{"exactly one of them"}},
+		{name: "wherever and detached", change: func(v *v1alpha1.VolumeTicket) {
+			asManual(v)
+			v.Spec.NodeName, v.Spec.Wherever, v.Spec.Detached = "", true, true
+		}, wants: []string{"exactly one of them"}},
+		{name: "a pod's, detached", change: func(v *v1alpha1.VolumeTicket) { v.Spec.NodeName, v.Spec.Detached = "", true },
+			wants: []string{"a ticket of type Pod or LiveMigration is for the node where its pod or machine goes"}},
+		{name: "a share, detached", change: func(v *v1alpha1.VolumeTicket) {
+			asManual(v)
+			v.Spec.Type, v.Spec.NodeName, v.Spec.Detached = v1alpha1.TicketShareManager, "", true
+		}, wants: []string{"a share is served from a node"}},
+		{name: "parameters", change: func(v *v1alpha1.VolumeTicket) {
+			asManual(v)
+			v.Spec.Parameters = map[string]string{"disableFrontend": "true", strings.Repeat("k", 63): strings.Repeat("v", 256), "empty": ""}
+		}},
+		{name: "a pod's with parameters", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Parameters = map[string]string{"a": "b"} },
+			wants: []string{"leave spec.parameters out of a ticket of type Pod"}},
+		{name: "detached with parameters", change: func(v *v1alpha1.VolumeTicket) {
+			asManual(v)
+			v.Spec.NodeName, v.Spec.Detached, v.Spec.Parameters = "", true, map[string]string{"a": "b"}
+		}, wants: []string{"and of one with spec.detached"}},
+		{name: "a parameter with too long a key", change: func(v *v1alpha1.VolumeTicket) {
+			asManual(v)
+			v.Spec.Parameters = map[string]string{strings.Repeat("k", 64): ""}
+		}, wants: []string{"a key has 1 to 63 characters"}},
+		{name: "a parameter with too long a value", change: func(v *v1alpha1.VolumeTicket) {
+			asManual(v)
+			v.Spec.Parameters = map[string]string{"k": strings.Repeat("v", 257)}
+		}, wants: []string{"a value at most 256"}},
+		{name: "too many parameters", change: func(v *v1alpha1.VolumeTicket) {
+			asManual(v)
+			v.Spec.Parameters = map[string]string{}
+			for i := range 17 {
+				v.Spec.Parameters[fmt.Sprint(i)] = ""
+			}
+		}, wants: []string{"spec.parameters", "16"}},
 		{name: "no type", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Type = "" },
 			wants: []string{"spec.type", "Restore"}},
 		{name: "unknown type", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Type = "Urgent" },
@@ -113,6 +151,7 @@ func TestTicketSpecNeverChanges(t *testing.T) {
 		"volume": func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes[0].Claim.Name = "other" },
 		"uid":    func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes[0].Claim.UID = "" },
 		"type":   func(v *v1alpha1.VolumeTicket) { v.Spec.Type = v1alpha1.TicketUpgrade },
+		"more":   func(v *v1alpha1.VolumeTicket) { v.Spec.Parameters = map[string]string{"a": "b"} },
 	} {
 		changed := podTicket()
 		change(changed)

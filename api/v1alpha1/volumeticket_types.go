@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Chosen",type=string,JSONPath=`.status.nodeName`
+// +kubebuilder:printcolumn:name="Detached",type=boolean,JSONPath=`.spec.detached`
 // +kubebuilder:printcolumn:name="Granted",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].reason`
 // +kubebuilder:printcolumn:name="Satisfied",type=string,JSONPath=`.status.conditions[?(@.type=="Satisfied")].reason`
@@ -35,7 +36,7 @@ type VolumeTicket struct {
 }
 
 // Node is where the ticket asks for its volumes: the node that it names, or the one that the
-// controller has chosen; empty where none is chosen yet.
+// controller has chosen; empty where none is chosen yet, and for a ticket with spec.detached.
 func (t *VolumeTicket) Node() string {
 	if t.Spec.Wherever {
 		return t.Status.NodeName
@@ -59,8 +60,11 @@ type VolumeTicketList struct {
 //
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a ticket's spec never changes: delete the ticket and create another one"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || has(self.nodeName) != (has(self.wherever) && self.wherever)",message="a ticket is for one node, or for wherever its volumes are: set spec.nodeName, or spec.wherever to true, and not both"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || (has(self.nodeName) ? 1 : 0) + (has(self.wherever) && self.wherever ? 1 : 0) + (has(self.detached) && self.detached ? 1 : 0) == 1",message="a ticket is for one node, for wherever its volumes are, or for none: set spec.nodeName, or spec.wherever to true, or spec.detached to true, and exactly one of them"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !(self.type in ['Pod', 'LiveMigration']) || has(self.nodeName)",message="a ticket of type Pod or LiveMigration is for the node where its pod or machine goes: set spec.nodeName"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.type != 'ShareManager' || !has(self.detached) || !self.detached",message="a share is served from a node: set spec.nodeName, or spec.wherever to true, in place of spec.detached for a ticket of type ShareManager"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.parameters) || self.parameters.size() == 0 || (self.type != 'Pod' && (!has(self.detached) || !self.detached))",message="parameters say how volumes are attached at a node: leave spec.parameters out of a ticket of type Pod, and of one with spec.detached"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.parameters) || self.parameters.all(k, k.size() >= 1 && k.size() <= 63 && self.parameters[k].size() <= 256)",message="shorten spec.parameters: a key has 1 to 63 characters, a value at most 256"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || (self.type == 'Pod' ? has(self.scheduler) && !has(self.ttlSeconds) && !self.volumes.exists(v, has(v.persistentVolume)) : !self.volumes.exists(v, has(v.podVolume)))",messageExpression="self.type != 'Pod' ? 'only a ticket of type Pod can name a podVolume: name a claim instead' : has(self.ttlSeconds) ? 'a ticket of type Pod lives as long as its pod: leave ttlSeconds out' : !has(self.scheduler) ? 'a ticket of type Pod names its scheduler: set spec.scheduler to the schedulerName whose Lease stands behind it' : 'a ticket of type Pod names claims and pod volumes: name the claim instead of its PersistentVolume'"
 type VolumeTicketSpec struct {
 	// type says what the volumes are needed for; the ticket's priority follows
@@ -68,8 +72,8 @@ type VolumeTicketSpec struct {
 	// +required
 	Type TicketType `json:"type"`
 
-	// nodeName is the node at which the volumes shall be. Required unless wherever is
-	// true.
+	// nodeName is the node at which the volumes shall be. Required unless wherever or
+	// detached is true.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -81,6 +85,22 @@ type VolumeTicketSpec struct {
 	// for types Pod and LiveMigration.
 	// +optional
 	Wherever bool `json:"wherever,omitempty"`
+
+	// detached asks that the volumes be at no node, as for an offline expansion or a check
+	// of a file system. While the ticket is granted nobody gets them at any node; it is
+	// satisfied while they are attached nowhere. Not for types Pod, LiveMigration and
+	// ShareManager.
+	// +optional
+	Detached bool `json:"detached,omitempty"`
+
+	// parameters say how the volumes are to be attached at their node. Moorage does not
+	// read them: tickets with the same parameters share an attachment of a volume at a
+	// node, one with others waits until these are gone. Pods have none. At most 16, with
+	// keys of up to 63 characters, and values of up to 256.
+	// +optional
+	// +mapType=atomic
+	// +kubebuilder:validation:MaxProperties=16
+	Parameters map[string]string `json:"parameters,omitempty"`
 
 	// scheduler is the schedulerName of the pod that the ticket reserves for:
 	// who wrote the ticket, and whose Lease stands behind it. Required for type

@@ -205,6 +205,9 @@ var reasonTable = [...]reasonRow{
 		if r.Detail == "" {
 			return "no node is ready and takes pods"
 		}
+		if r.Detail == notYet {
+			return "this controller does not do yet what spec.detached and spec.parameters ask for"
+		}
 		return fmt.Sprintf("no node can take its volumes. At %s, which comes nearest: %s", r.Node, r.Detail)
 	}},
 	{VolumeMissing, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {

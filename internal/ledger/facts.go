@@ -156,7 +156,12 @@ type Ticket struct {
 	Node         NodeName // empty: none is chosen yet
 	// Wherever says that the controller chooses Node, and another one while the ticket is not
 	// granted.
-	Wherever   bool
+	Wherever bool
+	// Detached says that the volumes are to be at no node.
+	Detached bool
+	// Parameters say how the volumes are to be attached; empty: as pods have them. Two tickets
+	// that say the same can share an attachment.
+	Parameters string
 	Scheduler  string
 	Pod        string // UID of the pod it reserves for, of type Pod
 	PodName    string

@@ -3,6 +3,11 @@
 package translate
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,6 +25,7 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		Type:      ledger.TicketType(t.Spec.Type),
 		Node:      ledger.NodeName(t.Node()),
 		Wherever:  t.Spec.Wherever,
+		Detached:  t.Spec.Detached,
 		Scheduler: t.Spec.Scheduler,
 		Created:   t.CreationTimestamp.Unix(),
 		Epoch:     t.Status.Epoch,
@@ -28,6 +34,7 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 
 		Finalizers: len(t.Finalizers) > 0,
 	}
+	fact.Parameters = parameters(t.Spec.Parameters)
 	if t.Spec.TTLSeconds != nil {
 		fact.TTLSeconds = *t.Spec.TTLSeconds
 	}
@@ -60,6 +67,16 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		fact.YieldingSince, fact.LetsGo = asked.LastTransitionTime.Unix(), t.LetsGo()
 	}
 	return fact
+}
+
+// parameters makes one word of a ticket's parameters, by which two tickets can be compared: empty
+// for none.
+func parameters(of map[string]string) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		fmt.Fprintf(&b, "%q=%q ", key, of[key])
+	}
+	return b.String()
 }
 
 func ticketVolume(v *v1alpha1.TicketVolume) ledger.TicketVolume {
