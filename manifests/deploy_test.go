@@ -78,8 +78,15 @@ func TestSchedulerConfiguration(t *testing.T) {
 	if *profile.SchedulerName != v1alpha1.SchedulerName {
 		t.Errorf("the profile is %s", *profile.SchedulerName)
 	}
-	if plugins := profile.Plugins.MultiPoint; len(plugins.Enabled) != 1 || plugins.Enabled[0].Name != "VolumeHold" ||
-		len(plugins.Disabled) != 1 || plugins.Disabled[0].Name != "NodeVolumeLimits" {
+	names := func(plugins []schedulerv1.Plugin) (list []string) {
+		for _, p := range plugins {
+			list = append(list, p.Name)
+		}
+		return list
+	}
+	plugins := profile.Plugins.MultiPoint
+	if !slices.Equal(names(plugins.Enabled), []string{"PromptVolumeBinding", "VolumeHold"}) ||
+		!slices.Equal(names(plugins.Disabled), []string{"NodeVolumeLimits", "VolumeBinding"}) {
 		t.Errorf("the profile's plugins are %+v", plugins)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
+	"github.com/moorage-dev/moorage/plugins/promptbinding"
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
@@ -45,18 +46,34 @@ func check(plugins *config.Plugins) error {
 		return fmt.Errorf("%s is not enabled for %s, without which it can't reserve what a pod needs: enable it under plugins.multiPoint of the profile",
 			volumehold.Name, strings.Join(missing, ", "))
 	}
-	// VolumeBinding has the claims of a pod bound in PreBind, which VolumeHold waits
-	// for: before it, a pod whose claim is bound on first use would wait until it
-	// is given up.
-	if binding := at(plugins.PreBind, names.VolumeBinding); at(plugins.PreBind, volumehold.Name) < binding {
-		return fmt.Errorf("%s comes before %s in preBind, and would wait for claims that only %s binds: enable %s under plugins.multiPoint of the profile only, or after %s in plugins.preBind",
-			volumehold.Name, names.VolumeBinding, names.VolumeBinding, volumehold.Name, names.VolumeBinding)
+	if err := checkBinding(plugins); err != nil {
+		return err
 	}
 	// A bind by another plugin that is under way could not be made to fail when another
 	// scheduler takes over.
 	if at(plugins.Bind, volumehold.Name) != 0 {
 		return fmt.Errorf("it has another plugin than %s bind pods first: put %q first in plugins.bind.enabled of the profile",
 			volumehold.Name, "name: "+volumehold.Name)
+	}
+	return nil
+}
+
+// checkBinding says what is wrong with the plugin that has claims bound, VolumeBinding or
+// PromptVolumeBinding in its place: each would write for the same claims; and VolumeHold waits in
+// PreBind for what that plugin has bound there, so that before it a pod whose claim is bound on
+// first use would wait until it is given up.
+func checkBinding(plugins *config.Plugins) error {
+	binding := names.VolumeBinding
+	if at(plugins.Filter, promptbinding.Name) >= 0 || at(plugins.PreBind, promptbinding.Name) >= 0 {
+		binding = promptbinding.Name
+		if at(plugins.Filter, names.VolumeBinding) >= 0 || at(plugins.PreBind, names.VolumeBinding) >= 0 {
+			return fmt.Errorf("it has both %s and %s, which would bind the same claims twice: add %q to plugins.multiPoint.disabled of the profile",
+				promptbinding.Name, names.VolumeBinding, "name: "+names.VolumeBinding)
+		}
+	}
+	if at(plugins.PreBind, volumehold.Name) < at(plugins.PreBind, binding) {
+		return fmt.Errorf("%s comes before %s in preBind, and would wait for claims that only %s binds: enable %s after %s under plugins.multiPoint of the profile only, or after it in plugins.preBind",
+			volumehold.Name, binding, binding, volumehold.Name, binding)
 	}
 	return nil
 }

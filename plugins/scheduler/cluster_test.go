@@ -37,6 +37,7 @@ import (
 	schedulingv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/plugins/promptbinding"
 	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
@@ -75,7 +76,8 @@ func newSchedulerIn(ctx context.Context, kube *fake.Clientset, tickets *moorage,
 		kubescheduler.WithProfiles(profiles...),
 		kubescheduler.WithKubeConfig(&rest.Config{}),
 		kubescheduler.WithFrameworkOutOfTreeRegistry(runtime.Registry{
-			volumehold.Name: scheduler.Checked(volumehold.NewFactoryFor(tickets, tickets.groups)),
+			volumehold.Name:    scheduler.Checked(volumehold.NewFactoryFor(tickets, tickets.groups)),
+			promptbinding.Name: promptbinding.New,
 		}))
 	return made, factory, err
 }

@@ -14,11 +14,12 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/plugins/promptbinding"
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
 // NewCommand returns the command line of moorage-scheduler: kube-scheduler's
-// own, with the plugin VolumeHold at the disposal of its profiles, and
+// own, with the plugins VolumeHold and PromptVolumeBinding at the disposal of its profiles, and
 // SetDefaults. It leaves out features that read what the API server does not serve
 // (decision 39). Each command makes one scheduler.
 func NewCommand() *cobra.Command {
@@ -26,7 +27,9 @@ func NewCommand() *cobra.Command {
 		// It costs a write for each pod, and nothing else.
 		klog.Background().V(1).Info("Pods will be nominated while they wait for a grant", "why", err.Error())
 	}
-	command := app.NewSchedulerCommand(app.WithPlugin(volumehold.Name, Checked(volumehold.NewFactory())))
+	command := app.NewSchedulerCommand(
+		app.WithPlugin(volumehold.Name, Checked(volumehold.NewFactory())),
+		app.WithPlugin(promptbinding.Name, promptbinding.New))
 	command.Use = v1alpha1.SchedulerName
 	heedServed(command)
 	return command

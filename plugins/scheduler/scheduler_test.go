@@ -168,7 +168,12 @@ func TestProfilesThatAreRefused(t *testing.T) {
 			[]string{"before VolumeBinding in preBind", "plugins.multiPoint"}},
 		"behind VolumeBinding, by name": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, " +
 			"preBind: {enabled: [{name: VolumeBinding}, {name: VolumeHold}]}, bind: {enabled: [{name: VolumeHold}]}", nil},
-		"no score": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, score: {disabled: [{name: VolumeHold}]}, bind: {enabled: [{name: VolumeHold}]}", nil},
+		"with two plugins that bind claims": {"multiPoint: {enabled: [{name: PromptVolumeBinding}, {name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, bind: {enabled: [{name: VolumeHold}]}",
+			[]string{"both PromptVolumeBinding and VolumeBinding", "plugins.multiPoint.disabled"}},
+		"before PromptVolumeBinding": {"multiPoint: {enabled: [{name: VolumeHold}, {name: PromptVolumeBinding}], disabled: [{name: NodeVolumeLimits}, {name: VolumeBinding}]}, bind: {enabled: [{name: VolumeHold}]}",
+			[]string{"before PromptVolumeBinding in preBind", "plugins.multiPoint"}},
+		"with VolumeBinding as it is": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, bind: {enabled: [{name: VolumeHold}]}", nil},
+		"no score":                    {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, score: {disabled: [{name: VolumeHold}]}, bind: {enabled: [{name: VolumeHold}]}", nil},
 	} {
 		profile := profileIn(t, `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

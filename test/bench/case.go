@@ -37,6 +37,8 @@ type Case struct {
 	Status time.Duration
 	// AtOnce has Moorage's controller bind pods without VolumeTickets.
 	AtOnce bool
+	// FirstUse has each pod's volume provisioned when the pod is placed, and not before.
+	FirstUse bool
 }
 
 // Cases lists what a whole benchmark measures: one pod at a time, 50 and 200 at
@@ -70,6 +72,9 @@ func (c Case) Name() string {
 	if c.AtOnce {
 		name += "/at-once"
 	}
+	if c.FirstUse {
+		name += "/first-use"
+	}
 	if c.Nodes != DefaultNodes {
 		name += fmt.Sprintf("/nodes-%d", c.Nodes)
 	}
@@ -85,6 +90,9 @@ func (c Case) Title() string {
 	title := fmt.Sprintf("%s over %d nodes, attach %s, status interval %s", load, c.Nodes, c.Attach, c.Status)
 	if c.AtOnce {
 		title += ", bound without tickets by Moorage"
+	}
+	if c.FirstUse {
+		title += ", volumes provisioned on first use"
 	}
 	return title
 }
@@ -152,11 +160,13 @@ type caseJSON struct {
 	Attach string `json:"attach"`
 	Status string `json:"status"`
 	AtOnce bool   `json:"atOnce,omitempty"`
+
+	FirstUse bool `json:"firstUse,omitempty"`
 }
 
 // MarshalJSON writes durations as Go does, such as "1.1s".
 func (c Case) MarshalJSON() ([]byte, error) {
-	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String(), c.AtOnce})
+	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String(), c.AtOnce, c.FirstUse})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote; the name follows from the rest.
@@ -165,7 +175,7 @@ func (c *Case) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	c.Nodes, c.Pods, c.AtOnce = j.Nodes, j.Pods, j.AtOnce
+	c.Nodes, c.Pods, c.AtOnce, c.FirstUse = j.Nodes, j.Pods, j.AtOnce, j.FirstUse
 	for text, d := range map[*string]*time.Duration{&j.Every: &c.Every, &j.Attach: &c.Attach, &j.Status: &c.Status} {
 		var err error
 		if *d, err = time.ParseDuration(*text); err != nil {

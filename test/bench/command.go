@@ -33,6 +33,7 @@ type flags struct {
 	nodes     int
 	pods      int
 	atOnce    bool
+	firstUse  bool
 	attacher  string
 	keep      bool
 	list      bool
@@ -61,6 +62,7 @@ func NewCommand(s Session) *cobra.Command {
 	fs.IntVar(&f.nodes, "nodes", 0, "this many nodes instead of the case's own")
 	fs.IntVar(&f.pods, "pods", 0, "this many pods instead of the case's own")
 	fs.BoolVar(&f.atOnce, "at-once", false, "have Moorage's controller bind pods without VolumeTickets")
+	fs.BoolVar(&f.firstUse, "first-use", false, "have each volume provisioned when its pod is placed, and not before")
 	fs.BoolVar(&f.list, "list", false, "list the cases and do nothing")
 	fs.StringVar(&f.attacher, "attacher", "", "the csi-attacher binary (default: beside this one, or $"+sandbox.AttacherEnv+")")
 	fs.BoolVar(&f.keep, "keep", false, "keep the clusters' folders, with their logs")
@@ -107,7 +109,7 @@ func (f *flags) chosen() ([]Case, error) {
 		return nil, err
 	}
 	for i := range cases {
-		cases[i].AtOnce = f.atOnce
+		cases[i].AtOnce, cases[i].FirstUse = f.atOnce, f.firstUse
 		if f.nodes > 0 {
 			cases[i].Nodes = f.nodes
 		}
@@ -156,7 +158,7 @@ func commandLine(set *pflag.FlagSet) string {
 	line := "moorage-sandbox bench"
 	set.Visit(func(flag *pflag.Flag) {
 		switch flag.Name {
-		case "quick", "at-once":
+		case "quick", "at-once", "first-use":
 			line += " --" + flag.Name
 		case "modes", "cases":
 			values, _ := set.GetStringSlice(flag.Name) // both are string slices

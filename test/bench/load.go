@@ -26,7 +26,7 @@ const (
 	// patience bounds each wait of a run: upstream takes two minutes for 200
 	// pods.
 	patience = 6 * time.Minute
-	// immediateClass binds claims before a pod comes.
+	// immediateClass binds claims before a pod comes; the sandbox's own class on first use.
 	immediateClass = "disk-immediate"
 )
 
@@ -70,17 +70,23 @@ func measure(ctx context.Context, e *sandbox.Env, c Case, into *Run) error {
 	return errors.Join(loadErr, collect(e, w, into))
 }
 
-// provision makes a claim per pod and waits until all are bound and known to be
-// unused.
+// provision makes a claim per pod and, unless they are bound on first use, waits until all are
+// bound and known to be unused.
 func provision(ctx context.Context, e *sandbox.Env, c Case) error {
 	err := pace.Rate{Hands: hands}.Each(ctx, c.Pods, func(ctx context.Context, i int) error {
 		claim := sandbox.Claim(claimName(i), corev1.ReadWriteOnce)
-		class := immediateClass
-		claim.Spec.StorageClassName = &class
+		if !c.FirstUse {
+			claim.Spec.StorageClassName = new(immediateClass)
+		}
 		return e.CreateClaim(ctx, claim)
 	})
 	if err != nil {
 		return err
+	}
+	if c.FirstUse {
+		return e.EventuallyWithin(ctx, patience, "all claims are seen", func() error {
+			return missing(len(e.View.Claims(e.Namespace)), c.Pods, "seen")
+		})
 	}
 	return e.EventuallyWithin(ctx, patience, "all claims are bound", func() error {
 		bound := 0

@@ -148,9 +148,11 @@ profiles:
   plugins:
     multiPoint:
       enabled:
+      - name: PromptVolumeBinding
       - name: VolumeHold
       disabled:
       - name: NodeVolumeLimits
+      - name: VolumeBinding
     bind:
       enabled:
       - name: VolumeHold

@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/moorage-dev/moorage/internal/bind"
+	"github.com/moorage-dev/moorage/plugins/promptbinding"
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 	"github.com/moorage-dev/moorage/test/bench/scheduler/timing"
 )
@@ -28,7 +29,7 @@ func registry(withoutTickets bool, b bind.Binder) (runtime.Registry, points) {
 		all[name] = &timing.Clock{}
 	}
 	factory := volumehold.NewFactory().WithBinder(b)
-	return runtime.Registry{volumehold.Name: func(ctx context.Context, args apiruntime.Object, h fwk.Handle) (fwk.Plugin, error) {
+	return runtime.Registry{promptbinding.Name: promptbinding.New, volumehold.Name: func(ctx context.Context, args apiruntime.Object, h fwk.Handle) (fwk.Plugin, error) {
 		made, err := factory.New(ctx, args, h)
 		if err != nil {
 			return nil, err
