@@ -150,6 +150,8 @@ func rest() []clause {
 		{"many pods wait, and one slot comes free", "about one of them is tried, by priority and age; who can't use the slot passes it on", []string{"test plugins/scheduler TestOneAttemptForOneSlot", "test plugins/scheduler TestWhoCanNotUseASlotPassesItOn"}},
 		{"batching (SignPod)", "on for pods without volumes", []string{"test plugins/volumehold TestSignPod", "test plugins/scheduler TestBatchingStaysOnForPodsWithoutVolumes"}},
 		{"score", "who holds the volume, where it still is, balance of slots; from 0 to 100; by the args' weights", []string{"test internal/arbiter TestRank", "test plugins/volumehold TestScorePrefersWhereTheVolumeIs"}},
+		{"a pod's claims are bound", "it goes on at once; upstream's VolumeBinding looks once a second", []string{"test plugins/promptbinding TestEndsWhenAllClaimsAreBound",
+			"test plugins/promptbinding TestDoesNotEndBefore", "test plugins/promptbinding TestFailsAsUpstream"}},
 		{"topology of a claim's class", "is VolumeBinding's, whose verdict holds, too", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim"}},
 		{"words", "grouped as kube-scheduler does; of nodes that PreFilter left out, too; in condition, event and volume status", []string{"test plugins/scheduler TestPodsWaitForSlots", "test plugins/scheduler TestHolderDoesNotSuitThePod",
 			"test plugins/volumehold TestGatedPodIsTold", "test controller/volumestatus TestUnplaced", "sandbox volume-wait"}},
@@ -179,6 +181,7 @@ func configuration() []clause {
 		{"second profile, and only scheduler", "both in manifests and chart", []string{"test manifests TestSchedulerConfiguration"}},
 		{"a profile with NodeVolumeLimits, too", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfilesThatAreRefused"}},
 		{"VolumeHold before VolumeBinding in preBind, or at some of its extension points only, scores apart", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfilesThatAreRefused"}},
+		{"both PromptVolumeBinding and VolumeBinding", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfilesThatAreRefused"}},
 		{"pods of other profiles", "are not gated, and their volumes count", []string{"test plugins/scheduler TestStockProfileIsNotGated"}},
 	}
 }
