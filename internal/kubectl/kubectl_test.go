@@ -68,6 +68,7 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 	t.Helper()
 	server := apitest.Start(t)
 	var now time.Time
+	namespaces, said := map[string]bool{}, map[string]bool{} // to be made, and made already
 	for _, path := range []string{"testdata/base.yaml", filepath.Join(folder, "objects.yaml")} {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -91,11 +92,22 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 			if object.Object == nil {
 				continue
 			}
+			if ns := object.GetNamespace(); ns != "" && !said[ns] {
+				namespaces[ns] = true
+			}
+			if object.GetKind() == "Namespace" {
+				said[object.GetName()], namespaces[object.GetName()] = true, false // it is there as it is
+			}
 			resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 			if object.GetKind() == v1alpha1.KindNodeVolumes {
 				resource.Resource = v1alpha1.ResourceNodeVolumes // a plural already
 			}
 			server.Put(resource.Resource, &object)
+		}
+	}
+	for name, make := range namespaces {
+		if make {
+			server.Put("namespaces", &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}})
 		}
 	}
 	if now.IsZero() {

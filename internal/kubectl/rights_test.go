@@ -103,7 +103,7 @@ func TestExplainWithoutMoorage(t *testing.T) {
 		return nil
 	})
 	for pod, want := range map[string]string{
-		"no-configmap": "it mounts the configmap web-settings, which does not exist",
+		"no-configmap": "it needs the configmap web-settings, which does not exist",
 		"no-class":     "claim fast asks for StorageClass fsat, which does not exist",
 		"no-attacher":  "the attacher of driver dead.example.com is down",
 	} {

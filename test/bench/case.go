@@ -118,7 +118,7 @@ func (c Case) shape(mode sandbox.Mode) sandbox.Shape {
 	return sandbox.Shape{
 		Mode: mode, Nodes: c.Nodes, Slots: c.Pods,
 		AttachLatency: c.Attach, DetachLatency: c.Attach, KubeletStatusInterval: c.Status,
-		BindAtOnce: c.AtOnce && mode.Moorage(),
+		BindAtOnce: c.AtOnce && mode.Moorage(), SilentKubelets: true,
 	}
 }
 

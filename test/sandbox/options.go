@@ -67,6 +67,9 @@ type Shape struct {
 	// BindAtOnce has moorage-scheduler ask Moorage's controller to bind pods without
 	// VolumeTickets.
 	BindAtOnce bool `json:"bindAtOnce,omitempty"`
+	// SilentKubelets has kubelets write no events: whoever counts writes counts those of
+	// volumes.
+	SilentKubelets bool `json:"silentKubelets,omitempty"`
 	// Kubernetes is the minor release, such as 1.34, that the API server,
 	// kube-controller-manager, kube-scheduler and the kubelets emulate: what they
 	// serve, keep of objects and do by default is that release's. Empty: their own.

@@ -170,6 +170,9 @@ func nodeComponent(s *site, name string) component {
 	if name == StaticPodNode() {
 		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))
 	}
+	if s.options.SilentKubelets {
+		args = append(args, "--events=false")
+	}
 	args = append(args, s.emulated()...)
 	return component{name: name, command: nodeCommand, identity: new(node(name)), args: args}
 }

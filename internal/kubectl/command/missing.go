@@ -3,13 +3,18 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -60,6 +65,45 @@ func Elsewhere[T metav1.Object](err error, list []T, name string) error {
 	}
 	slices.Sort(namespaces)
 	return &NotFoundError{fmt.Sprintf("%s. Of that name there are some in other namespaces, such as %s: -n %s", missing.Message, namespaces[0], namespaces[0])}
+}
+
+// NoNamespace says that a namespace does not exist, and names one that is called nearly the
+// same; empty where it exists, or that can't be told.
+func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) string {
+	if namespace == "" || c.Kept != nil {
+		return ""
+	}
+	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", namespace).String()}
+	list, err := c.Kube.CoreV1().Namespaces().List(ctx, named)
+	if err != nil || slices.ContainsFunc(list.Items, func(n corev1.Namespace) bool { return n.Name == namespace }) {
+		return ""
+	}
+	text := fmt.Sprintf("namespace %q not found", namespace)
+	if near := Nearest(namespace, Namespaces(ctx, c, nil)); near != "" {
+		text += fmt.Sprintf(". Did you mean %q?", near)
+	}
+	return text
+}
+
+// Ended is a sentence with its full stop, if it does not end with a question.
+func Ended(text string) string {
+	if strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
+}
+
+// InNamespace is an error of a command that looked in the cluster's namespace, or, where it has
+// not found an object and there is no such namespace, that.
+func InNamespace(ctx context.Context, c *cluster.Cluster, err error) error {
+	missing := (*NotFoundError)(nil)
+	if !errors.As(err, &missing) || !strings.Contains(missing.Message, fmt.Sprintf("in namespace %q", c.Namespace)) {
+		return err
+	}
+	if none := NoNamespace(ctx, c, c.Namespace); none != "" {
+		return &NotFoundError{none}
+	}
+	return err
 }
 
 // inside is how kubectl is asked of a namespace; empty for what has none.

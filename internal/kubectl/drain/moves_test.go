@@ -821,7 +821,7 @@ func TestBrokenOff(t *testing.T) {
 // Another node is not offered for the drain of one that is gone, and that may still have volumes.
 func TestNodeThatIsGone(t *testing.T) {
 	c := newScene(t)
-	if err := noNode(c.world(), "worker-4"); err == nil || !strings.Contains(err.Error(), "Did you mean") {
+	if err := noNode(c.world(), "wrker-1"); err == nil || !strings.Contains(err.Error(), "Did you mean") {
 		t.Errorf("of a name that nobody has it says %v", err)
 	}
 	c.objects = slices.DeleteFunc(c.objects, func(o runtime.Object) bool {

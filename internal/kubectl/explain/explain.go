@@ -126,7 +126,7 @@ func (x *explainer) run(ctx context.Context, args []string) error {
 // explain prints the answer to each subject; with seen, only those that differ
 // from what seen has.
 func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.World, subjects []subject, seen map[string]string) error {
-	printed := 0
+	var answers []answer
 	for _, s := range subjects {
 		list, err := s.expand(w, c.Namespace, x.selector)
 		if err != nil {
@@ -135,25 +135,52 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 		for _, name := range list {
 			a, err := s.kind.explain(ctx, c, w, name)
 			if err != nil {
-				return err
+				return command.InNamespace(ctx, c, err)
 			}
 			if key := s.kind.name + "/" + name; seen != nil && seen[key] == a.answer {
 				continue
 			} else if seen != nil {
 				seen[key] = a.answer
 			}
-			if err := x.print(a, w, printed > 0); err != nil {
-				return err
-			}
-			printed++
+			answers = append(answers, a)
 		}
-		if len(list) == 0 && seen == nil && x.selector == "" {
-			fmt.Fprintf(x.base.Streams.ErrOut, "No %s found in namespace %s.\n", s.kind.plural, c.Namespace)
-		} else if len(list) == 0 && seen == nil {
-			fmt.Fprintf(x.base.Streams.ErrOut, "No %s found with labels %s.\n", s.kind.plural, x.selector)
+		if len(list) == 0 && seen == nil && !x.output.Structured() {
+			x.sayNone(ctx, c, s)
+		}
+	}
+	if x.output.Structured() && seen == nil && (len(subjects) > 1 || subjects[0].name == "") {
+		return x.printList(subjects[0].kind.explained, answers)
+	}
+	for i, a := range answers {
+		if err := x.print(a, i > 0); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// sayNone says that there is nothing of a type to explain.
+func (x *explainer) sayNone(ctx context.Context, c *cluster.Cluster, s subject) {
+	text := fmt.Sprintf("No %s found in namespace %s", s.kind.plural, c.Namespace)
+	if x.selector != "" {
+		text = fmt.Sprintf("No %s found with labels %s", s.kind.plural, x.selector)
+	}
+	if none := command.NoNamespace(ctx, c, c.Namespace); none != "" && s.kind.namespaced {
+		text = none
+	}
+	fmt.Fprintln(x.base.Streams.ErrOut, command.Ended(text))
+}
+
+// printList prints answers for programs as one list, of their kind where they have one.
+func (x *explainer) printList(kind string, answers []answer) error {
+	items := []screen.Item{}
+	for _, a := range answers {
+		items = append(items, screen.Item{Kind: a.kind, Value: a.value})
+		if a.kind != kind {
+			kind = "Explanation"
+		}
+	}
+	return x.output.PrintItems(x.base.Streams.Out, x.base.Style(), kind+"List", items)
 }
 
 // Explanation is what explain says of one object.
@@ -194,7 +221,7 @@ type answer struct {
 	print        func(b *command.Base, s screen.Style, wide bool) error
 }
 
-func (x *explainer) print(a answer, _ *facts.World, another bool) error {
+func (x *explainer) print(a answer, another bool) error {
 	if x.output.Structured() {
 		return x.output.Print(x.base.Streams.Out, x.base.Style(), a.kind, a.value)
 	}

@@ -23,6 +23,7 @@ func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name st
 		return answer{}, command.Elsewhere(command.Missing(w.Unseen, "pods", c.Namespace, name, command.ObjectNames(within(w.Pods, c.Namespace))), w.Pods, name)
 	}
 	c.ReadEvidence(ctx, w, cluster.PodAndClaims(w, pod))
+	c.ReadNamed(ctx, w, []*corev1.Pod{pod})
 	x := w.ExplainPod(pod)
 	return answer{"PodExplanation", x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Pod(b.Streams.Out, s, x, w.Now, wide)
@@ -100,12 +101,14 @@ func ofWorkload(read workload) func(context.Context, *cluster.Cluster, *facts.Wo
 		for _, uid := range owner.UIDs {
 			objects = append(objects, cluster.Object{Namespace: owner.Namespace, UID: uid})
 		}
-		for _, pod := range w.PodsOf(owner) {
+		pods := w.PodsOf(owner)
+		for _, pod := range pods {
 			if pod.Status.Phase == corev1.PodPending || pod.Status.Phase == corev1.PodRunning {
 				objects = append(objects, cluster.PodAndClaims(w, pod)...)
 			}
 		}
 		c.ReadEvidence(ctx, w, objects)
+		c.ReadNamed(ctx, w, pods)
 		x := w.ExplainWorkload(owner)
 		return answer{"WorkloadExplanation", x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
 			return screen.Workload(b.Streams.Out, s, x, w.Now, wide)

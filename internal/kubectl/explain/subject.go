@@ -21,8 +21,11 @@ import (
 type kind struct {
 	name, plural string
 	aliases      []string
-	names        func(context.Context, *cluster.Cluster, []string) []string
-	explain      func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error)
+	// explained is the kind of what is said of one, for programs.
+	explained  string
+	namespaced bool
+	names      func(context.Context, *cluster.Cluster, []string) []string
+	explain    func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error)
 	// labelled lists the objects of a namespace that can be chosen by labels; nil
 	// where they are not in the world.
 	labelled func(w *facts.World, namespace string) []metav1.Object
@@ -31,24 +34,24 @@ type kind struct {
 // kinds lists them, the most asked for first.
 func kinds() []kind {
 	return []kind{
-		{name: "pod", plural: "pods", aliases: []string{"po"}, names: command.PodNames, explain: explainPod, labelled: func(w *facts.World, ns string) []metav1.Object {
+		{name: "pod", plural: "pods", explained: "PodExplanation", namespaced: true, aliases: []string{"po"}, names: command.PodNames, explain: explainPod, labelled: func(w *facts.World, ns string) []metav1.Object {
 			return within(w.Pods, ns)
 		}},
-		{name: "pvc", plural: "pvcs", aliases: []string{"persistentvolumeclaim", "persistentvolumeclaims", "claim"}, names: command.ClaimNames, explain: explainClaim, labelled: func(w *facts.World, ns string) []metav1.Object {
+		{name: "pvc", plural: "pvcs", explained: "ClaimExplanation", namespaced: true, aliases: []string{"persistentvolumeclaim", "persistentvolumeclaims", "claim"}, names: command.ClaimNames, explain: explainClaim, labelled: func(w *facts.World, ns string) []metav1.Object {
 			return within(w.Claims, ns)
 		}},
-		{name: "pv", plural: "pvs", aliases: []string{"persistentvolume", "persistentvolumes", "volume"}, names: command.VolumeNames, explain: explainVolume, labelled: func(w *facts.World, _ string) []metav1.Object {
+		{name: "pv", plural: "pvs", explained: "VolumeExplanation", aliases: []string{"persistentvolume", "persistentvolumes", "volume"}, names: command.VolumeNames, explain: explainVolume, labelled: func(w *facts.World, _ string) []metav1.Object {
 			return within(w.PersistentVolumes, "")
 		}},
-		{name: "statefulset", plural: "statefulsets", aliases: []string{"sts", "statefulset.apps", "statefulsets.apps"}, explain: ofWorkload(statefulSet)},
-		{name: "deployment", plural: "deployments", aliases: []string{"deploy", "deployment.apps", "deployments.apps"}, explain: ofWorkload(deployment)},
-		{name: "replicaset", plural: "replicasets", aliases: []string{"rs", "replicaset.apps", "replicasets.apps"}, explain: ofWorkload(replicaSet)},
-		{name: "daemonset", plural: "daemonsets", aliases: []string{"ds", "daemonset.apps", "daemonsets.apps"}, explain: ofWorkload(daemonSet)},
-		{name: "job", plural: "jobs", aliases: []string{"job.batch", "jobs.batch"}, explain: ofWorkload(job)},
-		{name: "node", plural: "nodes", aliases: []string{"no"}, names: command.NodeNames, explain: explainNode, labelled: func(w *facts.World, _ string) []metav1.Object {
+		{name: "statefulset", plural: "statefulsets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"sts", "statefulset.apps", "statefulsets.apps"}, explain: ofWorkload(statefulSet)},
+		{name: "deployment", plural: "deployments", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"deploy", "deployment.apps", "deployments.apps"}, explain: ofWorkload(deployment)},
+		{name: "replicaset", plural: "replicasets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"rs", "replicaset.apps", "replicasets.apps"}, explain: ofWorkload(replicaSet)},
+		{name: "daemonset", plural: "daemonsets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"ds", "daemonset.apps", "daemonsets.apps"}, explain: ofWorkload(daemonSet)},
+		{name: "job", plural: "jobs", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"job.batch", "jobs.batch"}, explain: ofWorkload(job)},
+		{name: "node", plural: "nodes", explained: "NodeExplanation", aliases: []string{"no"}, names: command.NodeNames, explain: explainNode, labelled: func(w *facts.World, _ string) []metav1.Object {
 			return within(w.Nodes, "")
 		}},
-		{name: "ticket", plural: "tickets", aliases: []string{"vt", "volumeticket", "volumetickets", "volumeticket.moorage.dev", "volumetickets.moorage.dev"}, names: command.TicketNames, explain: explainTicket,
+		{name: "ticket", plural: "tickets", explained: "TicketExplanation", namespaced: true, aliases: []string{"vt", "volumeticket", "volumetickets", "volumeticket.moorage.dev", "volumetickets.moorage.dev"}, names: command.TicketNames, explain: explainTicket,
 			labelled: func(w *facts.World, ns string) []metav1.Object { return within(w.Tickets, ns) }},
 	}
 }

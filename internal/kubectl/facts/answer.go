@@ -67,15 +67,22 @@ func answerStarting(p *Pod) string {
 	if p.State == PodNoVolumes {
 		return fmt.Sprintf("starts at %s: it has no volume that needs an attachment, and %s.", p.Node, hears)
 	}
+	mounted := slices.DeleteFunc(slices.Clone(p.Volumes), func(v PodVolume) bool { return v.NotMounted })
+	every := "every volume"
+	if len(mounted) < len(p.Volumes) {
+		every = "every volume that its containers mount"
+	}
 	switch {
+	case len(mounted) == 0 && !p.mounted:
+		return fmt.Sprintf("starts at %s: no container of it mounts a volume that needs an attachment, and %s.", p.Node, hears)
 	case p.mounted:
 		return fmt.Sprintf("starts at %s: its volumes are mounted, and the kubelet is starting its containers.", p.Node)
-	case !slices.ContainsFunc(p.Volumes, func(v PodVolume) bool { return !v.inUseAt(p.Node) }):
-		return fmt.Sprintf("starts at %s: every volume is attached there, and the kubelet reports them in use. It mounts them, and what else the pod names, "+
-			"such as ConfigMaps; then it starts the containers.", p.Node)
+	case !slices.ContainsFunc(mounted, func(v PodVolume) bool { return !v.inUseAt(p.Node) }):
+		return fmt.Sprintf("starts at %s: %s is attached there, and the kubelet reports them in use. It mounts them, and what else the pod names, "+
+			"such as ConfigMaps; then it starts the containers.", p.Node, every)
 	}
-	return fmt.Sprintf("starts at %s: every volume is attached there and may be mounted. The kubelet mounts after its next status report, "+
-		"every 10 s by default (nodeStatusUpdateFrequency).", p.Node)
+	return fmt.Sprintf("starts at %s: %s is attached there and may be mounted. The kubelet mounts after its next status report, "+
+		"every 10 s by default (nodeStatusUpdateFrequency).", p.Node, every)
 }
 
 // answerUnplaced is for a pod without a node and without a cause.

@@ -54,6 +54,8 @@ type Evidence struct {
 	Asked map[types.UID]bool
 	// Unseen is why events could not be read; nil: they were.
 	Unseen *Unseen
+	// Named says which of the objects exist that pods name which are explained.
+	Named map[NamedObject]Presence
 }
 
 // eventsOf lists the events of an object, the newest last.

@@ -74,7 +74,10 @@ func waitingContainer(p *corev1.Pod, kind string, s *corev1.ContainerStatus) *Ca
 		}
 	case "CreateContainerConfigError":
 		c.Message = fmt.Sprintf("%s can't be made: %s", what, shortened(waiting.Message, "its configuration is wrong"))
-		c.Do = missingDo(p.Namespace, waiting.Message)
+		c.Do = "Correct what the message names; the kubelet tries again by itself"
+		if m := missingObject.FindStringSubmatch(waiting.Message); m != nil {
+			c.Do = missingDo(p.Namespace, m[1])
+		}
 	case "CreateContainerError", "RunContainerError", "PostStartHookError":
 		c.Message = fmt.Sprintf("%s can't be started: %s", what, shortened(waiting.Message, waiting.Reason))
 		c.Do = fmt.Sprintf("Check the container's command, mounts and security context: kubectl describe pod -n %s %s", p.Namespace, p.Name)
@@ -153,6 +156,9 @@ func (w *World) mountCause(p *corev1.Pod) *Cause {
 	if e != nil && !w.overcome(p, e) {
 		return w.mountEvent(p, e)
 	}
+	if c := w.missingCause(p); c != nil {
+		return c
+	}
 	return w.startingCause(p)
 }
 
@@ -224,7 +230,7 @@ func restartsAlways(p *corev1.Pod, name string) bool {
 
 // Patterns of the kubelet's own words (pkg/volume, pkg/kubelet/volumemanager).
 var (
-	missingObject = regexp.MustCompile(`(configmap|secret) "([^"]+)" not found`)
+	missingObject = regexp.MustCompile(`(configmap|secret|serviceaccount)s? "([^"]+)" not found`)
 	setUpOf       = regexp.MustCompile(`for volume "([^"]+)"\s*:\s*(.*)`)
 	notRegistered = regexp.MustCompile(`driver name (\S+) not found in the list of registered CSI drivers`)
 )
@@ -232,8 +238,12 @@ var (
 func (w *World) mountEvent(p *corev1.Pod, e *corev1.Event) *Cause {
 	c := &Cause{Of: OfMount, Code: e.Reason, Since: firstTime(e), Message: shortened(e.Message, e.Reason)}
 	if m := missingObject.FindStringSubmatch(e.Message); m != nil {
-		c.Code, c.Do = missingCode(m[1]), missingDo(p.Namespace, e.Message)
-		c.Message = fmt.Sprintf("it mounts the %s %s, which does not exist in namespace %s", m[1], m[2], p.Namespace)
+		c.Code, c.Do = missingCode(m[1]), missingDo(p.Namespace, m[1])
+		c.Message = fmt.Sprintf("it needs the %s %s, which does not exist in namespace %s", m[1], m[2], p.Namespace)
+		if w.Evidence.Named[NamedObject{m[1], p.Namespace, m[2]}].Exists {
+			c.Message = fmt.Sprintf("the %s %s did not exist when the kubelet last tried to mount it, and exists now", m[1], m[2])
+			c.Do = "Wait: the kubelet tries again by itself, within two minutes"
+		}
 		return c
 	}
 	if m := notRegistered.FindStringSubmatch(e.Message); m != nil {
@@ -255,21 +265,6 @@ func (w *World) mountEvent(p *corev1.Pod, e *corev1.Event) *Cause {
 		c.Do = fmt.Sprintf("Read the message; the log of the driver's node plugin at %s has more", p.Spec.NodeName)
 	}
 	return c
-}
-
-func missingCode(kind string) string {
-	if kind == "secret" {
-		return "SecretMissing"
-	}
-	return "ConfigMapMissing"
-}
-
-// missingDo is what to do where a message says that an object is missing.
-func missingDo(namespace, message string) string {
-	if m := missingObject.FindStringSubmatch(message); m != nil {
-		return fmt.Sprintf("Create it, or correct its name in the pod: kubectl get %s -n %s", m[1], namespace)
-	}
-	return "Correct what the message names; the kubelet tries again by itself"
 }
 
 // wordsOf bounds a text of others, so that one line stays one.

@@ -185,7 +185,7 @@ func (w *World) volumeCause(x *Pod) *Cause {
 	var first *PodVolume
 	for i := range x.Volumes {
 		v := &x.Volumes[i]
-		if v.SafeToMount || len(v.Reasons) == 0 {
+		if v.SafeToMount || v.NotMounted || len(v.Reasons) == 0 {
 			continue
 		}
 		waiting++

@@ -4,8 +4,6 @@ package facts
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,42 +32,11 @@ func (w *World) silentCause(x *Pod, p *corev1.Pod) *Cause {
 			Do:      askFor("events") + " -n " + p.Namespace + ". Or the " + log}
 	}
 	do := "The " + log
-	if mounts := mountedObjects(p); len(mounts) > 0 {
-		do = fmt.Sprintf("See whether all exists that it mounts: kubectl get -n %s %s. If it does, the %s", p.Namespace, strings.Join(mounts, " "), log)
+	if look := w.lookAt(p); look != "" {
+		do = look + ". If it does, the " + log
 	}
 	return &Cause{Of: OfMount, Code: "KubeletSilent", Since: since, Do: do,
 		Message: what + ", and the kubelet has neither started it nor said in an event why not"}
-}
-
-// mountedObjects are the ConfigMaps and Secrets without which a pod's volumes can't be mounted, as
-// kubectl get names them: but for the certificate that every namespace has.
-func mountedObjects(p *corev1.Pod) []string {
-	var list []string
-	add := func(kind, name string, optional *bool) {
-		if object := kind + "/" + name; name != "kube-root-ca.crt" && (optional == nil || !*optional) && !slices.Contains(list, object) {
-			list = append(list, object)
-		}
-	}
-	for _, v := range p.Spec.Volumes {
-		if v.ConfigMap != nil {
-			add("configmap", v.ConfigMap.Name, v.ConfigMap.Optional)
-		}
-		if v.Secret != nil {
-			add("secret", v.Secret.SecretName, v.Secret.Optional)
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, source := range v.Projected.Sources {
-			if source.ConfigMap != nil {
-				add("configmap", source.ConfigMap.Name, source.ConfigMap.Optional)
-			}
-			if source.Secret != nil {
-				add("secret", source.Secret.Name, source.Secret.Optional)
-			}
-		}
-	}
-	return list
 }
 
 // quietSince is since when nothing that is seen has kept a bound pod, and nothing was said of

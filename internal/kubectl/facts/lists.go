@@ -40,6 +40,44 @@ func (w *World) ListVolumes(namespace string) []Volume {
 	return list
 }
 
+// ListUnbound lists the claims of a namespace, or of all where it is empty, that have no volume
+// yet, as volumes without one, by their names. Claims whose volumes would need no attachment are
+// left out, as far as their StorageClass tells.
+func (w *World) ListUnbound(namespace string) []Volume {
+	var list []Volume
+	for _, c := range w.Claims {
+		if namespace != "" && c.Namespace != namespace || c.Spec.VolumeName != "" || c.Status.Phase == corev1.ClaimLost {
+			continue
+		}
+		key := ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}
+		out := Volume{Claim: key.String(), Access: accessUnknown, State: stateNotProvisioned}
+		if class := w.class(c); class != nil {
+			out.Driver = class.Provisioner
+		}
+		if out.Driver != "" && !w.Snapshot.AttachRequired(out.Driver) {
+			continue
+		}
+		if fact := w.Snapshot.Claim(key); fact != nil {
+			out.Access = accessOf(fact.Access)
+		}
+		for _, p := range w.UsersOf(c) {
+			if w.PodFact(p).Phase != ledger.PodFinished {
+				out.Waiting = append(out.Waiting, Waiter{Who: Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName, Since: waitsSince(p)})
+			}
+		}
+		slices.SortFunc(out.Waiting, func(a, b Waiter) int {
+			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
+		})
+		if cause := w.claimCause(c, false); cause != nil {
+			reason := cause.asReason()
+			out.Reason = &reason
+		}
+		list = append(list, out)
+	}
+	slices.SortFunc(list, func(a, b Volume) int { return cmp.Compare(a.Claim, b.Claim) })
+	return list
+}
+
 func inNamespace(claim, namespace string) bool {
 	return len(claim) > len(namespace) && claim[:len(namespace)] == namespace && claim[len(namespace)] == '/'
 }
@@ -65,6 +103,9 @@ type Ticket struct {
 	Created    time.Time `json:"created"`
 	TTLSeconds int64     `json:"ttlSeconds,omitempty"`
 	Volumes    []string  `json:"volumes,omitempty"` // as the ticket names them
+	// NodeNotReady: Node is not ready, or gone. What is attached there stays attached, and nobody
+	// can say whether what uses it still runs.
+	NodeNotReady bool `json:"nodeNotReady,omitempty"`
 
 	request arbiter.Request
 }
@@ -76,6 +117,11 @@ const (
 	TicketSatisfied = "Satisfied"
 	TicketRefused   = "Refused"
 )
+
+// knownNotReady says whether a node is seen to be not ready, or not to exist.
+func (w *World) knownNotReady(node string) bool {
+	return node != "" && !w.unseen("nodes") && !w.isReady(ledger.NodeName(node))
+}
 
 // ListTickets lists the VolumeTickets, and with derived the bound pods, which are
 // their own. Those that rank before others come first, as the controller
@@ -123,6 +169,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 	for _, v := range fact.Volumes {
 		out.Volumes = append(out.Volumes, v.Claim+v.PersistentVolume+v.PodVolume)
 	}
+	out.NodeNotReady = w.knownNotReady(t.Node())
 	switch fact.Phase {
 	case ledger.TicketGranted:
 		out.State = TicketGranted
@@ -221,6 +268,7 @@ func (w *World) derived(p *corev1.Pod) (Ticket, bool) {
 	out := Ticket{
 		Namespace: p.Namespace, Name: p.Name, Type: string(ledger.TypePod), For: p.Name, Derived: true, Node: p.Spec.NodeName,
 		Priority: ledger.TypePod.Priority(), State: TicketSatisfied, Created: p.CreationTimestamp.Time, request: request,
+		NodeNotReady: w.knownNotReady(p.Spec.NodeName),
 	}
 	for _, need := range request.Needs {
 		out.Volumes = append(out.Volumes, need.Name)

@@ -52,6 +52,10 @@ type NodeView struct {
 	TimeHeld string `json:"timeHeld,omitempty"`
 	// Kept are volumes that are wanted elsewhere, or by nobody, and can't leave.
 	Kept []Volume `json:"kept,omitempty"`
+	// Waiting are those that wait for the node: pods and tickets that are to have their volumes
+	// there and don't, and pods without a node that lack nothing there but a free slot. The
+	// longest come first.
+	Waiting []NodeWaiter `json:"waiting,omitempty"`
 	// Word is what moorage-node says there; nil where Moorage is not installed.
 	Word   *NodeWord `json:"word,omitempty"`
 	Unseen []Unseen  `json:"unseen,omitempty"`
@@ -82,6 +86,9 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	if w.Served() {
 		word := w.NodeWordOf(name)
 		out.Word = &word
+	}
+	if out.Ready {
+		out.Waiting = w.waitingFor(n, &out)
 	}
 	out.Cause = w.nodeViewCause(n, &out)
 	out.Answer = answerNode(&out)
@@ -239,7 +246,7 @@ func answerNode(x *NodeView) string {
 	case len(full) > 0 && x.Cordoned:
 		return fmt.Sprintf("is ready and cordoned, with %s, and full for driver %s: no new pod goes there.", podsOf(x), strings.Join(full, ", "))
 	case len(full) > 0:
-		return fmt.Sprintf("is ready, with %s, and full for driver %s.", podsOf(x), strings.Join(full, ", "))
+		return fmt.Sprintf("is ready, with %s, and full for driver %s%s.", podsOf(x), strings.Join(full, ", "), x.waitForSlots())
 	case x.Cordoned:
 		return fmt.Sprintf("is ready and cordoned, with %s: no new pod goes there.", podsOf(x))
 	case x.Taint != "":

@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -73,8 +74,11 @@ type PodVolume struct {
 	// Name is the claim's, or the inline volume's.
 	Name string `json:"name"`
 	// SafeToMount: nothing keeps the kubelet from mounting it.
-	SafeToMount bool     `json:"safeToMount"`
-	Reasons     []Reason `json:"reasons,omitempty"`
+	SafeToMount bool `json:"safeToMount"`
+	// NotMounted: no container of the pod mounts it. The kubelet does not mount it either, and
+	// does not wait for it.
+	NotMounted bool     `json:"notMounted,omitempty"`
+	Reasons    []Reason `json:"reasons,omitempty"`
 	Volume
 }
 
@@ -109,8 +113,8 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.NodeReady = w.isReady(at) || w.unseen("nodes")
 	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
-	if deleting := w.deletingClaims(p); len(deleting) > 0 {
-		out.Note = sentence(strings.Join(deleting, "; "))
+	if notes := append(notMounted(&out), w.deletingClaims(p)...); len(notes) > 0 {
+		out.Note = sentence(strings.Join(notes, "; "))
 	}
 	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName && w.Served() {
 		out.Note = notPlaced
@@ -132,7 +136,7 @@ const notPlaced = "Moorage does not place it: its namespace has not opted in (la
 // podVolume says how a need of a pod is met at a node; without a node, only
 // what holds at every node.
 func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeName, p *corev1.Pod) PodVolume {
-	out := PodVolume{Name: need.Name, Volume: w.Volume(need.Volume)}
+	out := PodVolume{Name: need.Name, Volume: w.Volume(need.Volume), NotMounted: p.Spec.NodeName != "" && !mounts(p, need.Name)}
 	if out.Access == accessUnknown {
 		out.Access = accessOf(need.Access)
 	}
@@ -153,6 +157,42 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 	}
 	out.Reasons = w.reasons(verdict, p)
 	return out
+}
+
+// mounts says whether a container of a pod mounts a volume, or has it as a device, by the name of
+// its claim or its own: of others the kubelet takes no notice (k8s.io/kubernetes pkg/volume/util,
+// GetPodVolumeNames).
+func mounts(p *corev1.Pod, name string) bool {
+	var used []string
+	take := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
+		for _, m := range mounts {
+			used = append(used, m.Name)
+		}
+		for _, d := range devices {
+			used = append(used, d.Name)
+		}
+	}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		take(c.VolumeMounts, c.VolumeDevices)
+	}
+	for _, c := range p.Spec.EphemeralContainers {
+		take(c.VolumeMounts, c.VolumeDevices)
+	}
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		called := v.Name == name || v.Ephemeral != nil && p.Name+"-"+v.Name == name || v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == name
+		return called && slices.Contains(used, v.Name)
+	})
+}
+
+// notMounted says which volumes of a pod no container mounts.
+func notMounted(x *Pod) []string {
+	var list []string
+	for i := range x.Volumes {
+		if v := &x.Volumes[i]; v.NotMounted && x.State != PodFinished {
+			list = append(list, fmt.Sprintf("no container mounts volume %s, so that the kubelet neither mounts it nor waits for it", v.Name))
+		}
+	}
+	return list
 }
 
 // inUseAt says whether a node's kubelet reports the volume in volumesInUse, while it is attached
@@ -212,7 +252,7 @@ func stateOfPod(out *Pod, fact *ledger.Pod, ticket *ledger.Ticket, attachable bo
 		return PodWaitsForNode
 	}
 	for _, v := range out.Volumes {
-		if !v.SafeToMount {
+		if !v.SafeToMount && !v.NotMounted {
 			return PodWaitsForVolumes
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -46,9 +47,26 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 	if len(x.Reasons) > 0 {
 		first := x.Reasons[0]
 		x.Cause = &Cause{Of: OfVolume, Code: first.Code, Message: first.Message, Changes: first.Changes, Do: first.Do, Since: first.Since}
+	} else if now.NodeNotReady {
+		x.Cause = w.silentNode(now.Node)
 	}
 	x.Answer = x.answer()
 	return x, true
+}
+
+// silentNode is what a ticket that has its volumes has to know of its node that is not ready: they
+// are attached there, and who uses them may be gone.
+func (w *World) silentNode(node string) *Cause {
+	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: w.notReadySince(ledger.NodeName(node)),
+		Message: "that node is not ready: the volumes stay attached there, and nobody can say whether what uses them still runs",
+		Do:      "See what helps: kubectl moorage explain node " + node}
+	switch n := w.Node(node); {
+	case n == nil:
+		c.Code, c.Message = string(arbiter.NodeMissing), "there is no such node any more: nobody can say whether its machine still uses them"
+	case w.kubeletLives(n):
+		c.Message = "that node is not ready, though its kubelet lives: what uses them may run on"
+	}
+	return c
 }
 
 func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
@@ -80,6 +98,9 @@ func (x *TicketExplanation) answer() string {
 	}
 	switch x.State {
 	case TicketSatisfied:
+		if x.Cause != nil && x.Cause.Of == OfNode {
+			return fmt.Sprintf("has its volumes at %s, and %s", x.Node, sentence(x.Cause.Message))
+		}
 		if x.Yielding != "" {
 			return fmt.Sprintf("has its volumes at %s, and is asked to %s", x.Node, x.Yielding)
 		}

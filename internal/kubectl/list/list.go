@@ -7,6 +7,7 @@
 package list
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -86,10 +87,10 @@ func (l *lister) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return l.print(w, namespace, args)
+	return l.print(ctx, c, w, namespace, args)
 }
 
-func (l *lister) print(w *facts.World, namespace string, args []string) error {
+func (l *lister) print(ctx context.Context, c *cluster.Cluster, w *facts.World, namespace string, args []string) error {
 	style, streams := l.base.Style(), l.base.Streams
 	if err := l.missing(w, args); err != nil {
 		return err
@@ -117,6 +118,9 @@ func (l *lister) print(w *facts.World, namespace string, args []string) error {
 		seen := "No resources found%s.\n"
 		if slices.ContainsFunc(w.Unseen, func(u facts.Unseen) bool { return !u.Missing }) {
 			seen = "Nothing is found%s in what you may list.\n"
+		}
+		if none := command.NoNamespace(ctx, c, namespace); none != "" {
+			seen, where = "%s\n", command.Ended(none)
 		}
 		_, err := fmt.Fprintf(streams.ErrOut, seen, where)
 		return err
@@ -195,14 +199,16 @@ func anyOf[T any](list []T) []any {
 }
 
 // statusHelp explains the words of a volume's STATUS.
-const statusHelp = "STATUS is why the volume waits, in a word of docs/reasons.md; or where it stands: Free (at no node), Reserved (promised to a pod or ticket), " +
-	"Attaching, Attached, InUse (its node's kubelet reports it as in use, or nobody can say that it is not), Kept (for a while, by detachDelay), Detaching, Unknown (nobody can say whether the node still has it). A claim that has no volume yet is not listed: kubectl moorage explain pvc NAME."
+const statusHelp = "STATUS is why the volume waits, in a word of docs/reasons.md; or where it stands: NotProvisioned (the claim has no volume yet), Free (at no node), Reserved (promised to a pod or ticket), " +
+	"Attaching, Attached, InUse (its node's kubelet reports it as in use, or nobody can say that it is not), Kept (for a while, by detachDelay), Detaching, Unknown (nobody can say whether the node still has it). Why one is so: kubectl moorage explain pvc NAME."
 
 // NewVolumesCommand makes kubectl moorage volumes.
 func NewVolumesCommand(b *command.Base) *cobra.Command {
 	l := &lister{base: b, kind: "Volume", everywhere: new(bool), labelled: "those of its claim"}
 	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]any, *screen.Table) {
-		list := slices.DeleteFunc(w.ListVolumes(namespace), func(v facts.Volume) bool { return !l.chosen(w.ClaimLabels(v.Claim)) })
+		all := append(w.ListVolumes(namespace), w.ListUnbound(namespace)...)
+		slices.SortStableFunc(all, func(a, b facts.Volume) int { return cmp.Compare(a.Claim, b.Claim) })
+		list := slices.DeleteFunc(all, func(v facts.Volume) bool { return !l.chosen(w.ClaimLabels(v.Claim)) })
 		return anyOf(list), screen.Volumes(list, w.Now)
 	}
 	cmd := l.command("volumes", "List volumes: where each is, who has it, who waits for it", "volume", "vol")

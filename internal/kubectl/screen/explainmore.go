@@ -103,6 +103,7 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 		}
 		p.line(2, "volume", text)
 	}
+	p.waitersOfNode(x.Waiting, wide)
 	for _, f := range x.Fenced {
 		p.line(2, "fenced", fencedSince(p, &f))
 	}
@@ -120,6 +121,20 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 	}
 	p.unseen(x.Unseen)
 	return p.err
+}
+
+// fewWaiters is how many are named of those that wait for a node, where not all are asked for.
+const fewWaiters = 3
+
+// waitersOfNode names who waits for a node, and for what.
+func (p *page) waitersOfNode(list []facts.NodeWaiter, wide bool) {
+	for i, waiter := range list {
+		if i == fewWaiters && !wide && len(list) > fewWaiters+1 {
+			p.line(2, "waits", number(len(list)-fewWaiters)+" more")
+			return
+		}
+		p.line(2, "waits", waiter.Who.String()+": "+waiter.Code+p.since(waiter.Since))
+	}
 }
 
 // slots counts a driver's slots at a node, and says what takes each.

@@ -84,10 +84,6 @@ func (o *Output) Wide() bool { return o.Format == wideFormat }
 // Print prints a value for programs, as an object of a kind. A list is printed
 // as the kind's List, with items. Commands to run next are as in s.
 func (o *Output) Print(w io.Writer, s Style, kind string, value any) error {
-	printer, err := o.printer()
-	if err != nil {
-		return err
-	}
 	raw, err := facts.JSON(value)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", kind, err)
@@ -104,6 +100,38 @@ func (o *Output) Print(w io.Writer, s Style, kind string, value any) error {
 		fields["items"] = items
 	} else if err := utiljson.Unmarshal(raw, &fields); err != nil {
 		return fmt.Errorf("encode %s: %w", kind, err)
+	}
+	return o.printFields(w, s, kind, fields)
+}
+
+// Item is one of a list whose items have kinds of their own.
+type Item struct {
+	Kind  string
+	Value any
+}
+
+// PrintItems is Print for a list of which each item says its kind, as kubectl's own lists do.
+func (o *Output) PrintItems(w io.Writer, s Style, kind string, list []Item) error {
+	items := []any{}
+	for _, item := range list {
+		raw, err := facts.JSON(item.Value)
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", item.Kind, err)
+		}
+		fields := map[string]any{}
+		if err := utiljson.Unmarshal(raw, &fields); err != nil {
+			return fmt.Errorf("encode %s: %w", item.Kind, err)
+		}
+		fields["apiVersion"], fields["kind"] = APIVersion, item.Kind
+		items = append(items, fields)
+	}
+	return o.printFields(w, s, kind, map[string]any{"items": items})
+}
+
+func (o *Output) printFields(w io.Writer, s Style, kind string, fields map[string]any) error {
+	printer, err := o.printer()
+	if err != nil {
+		return err
 	}
 	s.ask(fields)
 	fields["apiVersion"], fields["kind"] = APIVersion, kind
@@ -214,7 +242,7 @@ func nameField(kind string) (resource, field string) {
 		return "persistentvolume", "persistentVolume"
 	case "NodeSlots", "DrainPlan", "NodeExplanation":
 		return "node", "node"
-	case "Ticket":
+	case "Ticket", "TicketExplanation":
 		return "volumeticket.moorage.dev", "name"
 	case "ClaimExplanation":
 		return "persistentvolumeclaim", "name"
@@ -227,7 +255,11 @@ func printNames(object printable, w io.Writer) error {
 	fields := object.(*unstructured.Unstructured)
 	var printed []string
 	one := func(item map[string]any) error {
-		resource, field := nameField(fields.GetKind())
+		kind, ok := item["kind"].(string)
+		if !ok || strings.HasPrefix(kind, "Workload") || !strings.HasSuffix(kind, "Explanation") {
+			kind = fields.GetKind()
+		}
+		resource, field := nameField(kind)
 		if derived, _ := item["derived"].(bool); derived {
 			resource = "pod"
 		}

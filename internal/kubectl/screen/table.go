@@ -178,9 +178,13 @@ func Volumes(list []facts.Volume, now time.Time) *Table {
 		if v.Reason != nil {
 			reason = v.Reason.Code
 		}
-		t.add(v.Driver+"^"+v.Handle, name, claim, cmp.Or(reason, v.State), v.State, orNone(nodesOf(nodes)), orNone(strings.Join(nodes, ",")),
+		key := v.Driver + "^" + v.Handle
+		if v.Handle == "" {
+			key = v.Claim // it has no volume yet
+		}
+		t.add(key, orNone(name), claim, cmp.Or(reason, v.State), v.State, orNone(nodesOf(nodes)), orNone(strings.Join(nodes, ",")),
 			orNone(short(holders)), orNone(shortNames(holders)), orNone(short(who(waiting))), orNone(next), number(len(v.Waiting)),
-			orNone(reason), v.Driver, v.Handle, v.Access, number(int(v.Transitions)), ago(now, since))
+			orNone(reason), orNone(v.Driver), orNone(v.Handle), v.Access, number(int(v.Transitions)), ago(now, since))
 	}
 	return t
 }
@@ -258,6 +262,8 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 		reason := ""
 		if len(x.Reasons) > 0 {
 			reason = x.Reasons[0].Code
+		} else if x.NodeNotReady {
+			reason = "NodeNotReady"
 		}
 		name, kind := x.Name, x.Type
 		if x.Derived {

@@ -91,7 +91,8 @@ func inNamespace(pods []*corev1.Pod, namespace string) []*corev1.Pod {
 func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, name string, before []facts.Step) (facts.Timeline, error) {
 	pod := w.Pod(c.Namespace, name)
 	if pod == nil {
-		return facts.Timeline{}, command.Elsewhere(command.Missing(w.Unseen, "pods", c.Namespace, name, command.ObjectNames(inNamespace(w.Pods, c.Namespace))), w.Pods, name)
+		missing := command.Missing(w.Unseen, "pods", c.Namespace, name, command.ObjectNames(inNamespace(w.Pods, c.Namespace)))
+		return facts.Timeline{}, command.InNamespace(ctx, c, command.Elsewhere(missing, w.Pods, name))
 	}
 	events, err := eventsOf(ctx, c, pod)
 	if err != nil {

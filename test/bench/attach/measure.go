@@ -38,7 +38,7 @@ func scenario(s setup, c result.Case, deadline time.Duration, into *result.Run) 
 		Shape: func(to *sandbox.Shape) {
 			*to = sandbox.Shape{
 				Mode: s.mode, Nodes: c.Nodes, Slots: c.Volumes, AttachLatency: latency, DetachLatency: latency, DiskParallel: c.Parallel,
-				KubeletStatusInterval: 10 * time.Second, MoorageAttacher: s.moorage,
+				KubeletStatusInterval: 10 * time.Second, MoorageAttacher: s.moorage, SilentKubelets: true,
 			}
 		},
 		Exclusive: true,

@@ -36,6 +36,9 @@ const (
 	// (kubeAPIQPS, kubeAPIBurst of KubeletConfiguration).
 	kubeletQPS   = 50
 	kubeletBurst = 100
+	// eventQPS and eventBurst are those of its events (eventRecordQPS, eventBurst).
+	eventQPS   = 50
+	eventBurst = 100
 	// runtimeConnectTimeout bounds the connection to our own fake runtime.
 	runtimeConnectTimeout = 15 * time.Second
 )
@@ -58,6 +61,7 @@ type nodeOptions struct {
 	bootFile       string
 	systemUUID     string
 	machine        string
+	events         bool
 }
 
 // newNodeCommand runs one node: a kubelet without containers and the CSI node
@@ -85,6 +89,7 @@ func newNodeCommand() *cobra.Command {
 	flags.StringVar(&o.systemUUID, "system-uuid", "", "what names the machine in the Node's status; nothing if empty")
 	flags.StringVar(&o.bootFile, "boot-id-file", "", "file that has the machine's boot, as the Node's status has it; it is made if there is none, by a boot of its own")
 	flags.StringVar(&o.machine, "machine", "", "name of the machine at the disk service; the node's if empty")
+	flags.BoolVar(&o.events, "events", true, "write events to the API server, as a kubelet does")
 	flags.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
 	return cmd
 }
@@ -148,7 +153,7 @@ func emulate(release string) error {
 // stops its fake container runtime.
 func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func(), error) {
 	flags, config := o.settings()
-	client, heartbeat, err := o.clients(config)
+	client, heartbeat, events, err := o.clients(config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,6 +170,9 @@ func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func
 	kubelet := kubemark.NewHollowKubelet(flags, config, client, heartbeat,
 		machine{&cadvisortest.Fake{NodeName: o.name}, o.bootID, o.systemUUID}, fake.ImageService, runtime, cm.NewStubContainerManager())
 	kubelet.KubeletDeps.ProbeManager = prober{}
+	if o.events { // kubemark leaves them out
+		kubelet.KubeletDeps.EventClient = events.CoreV1()
+	}
 	return kubelet, fake.Stop, nil
 }
 
@@ -216,26 +224,29 @@ func (o nodeOptions) settings() (*options.KubeletFlags, *kubeletconfig.KubeletCo
 	return flags, config
 }
 
-// clients returns the kubelet's ordinary client and the one for heartbeats,
-// which is not rate-limited and gives up before the next heartbeat is due.
-func (o nodeOptions) clients(config *kubeletconfig.KubeletConfiguration) (*kubernetes.Clientset, *kubernetes.Clientset, error) {
+// clients returns the kubelet's ordinary client, the one for heartbeats, which is not
+// rate-limited and gives up before the next heartbeat is due, and the one for events.
+func (o nodeOptions) clients(config *kubeletconfig.KubeletConfiguration) (client, heartbeat, events *kubernetes.Clientset, err error) {
 	base, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
-		return nil, nil, fmt.Errorf("kubeconfig of the node: %w", err)
+		return nil, nil, nil, fmt.Errorf("kubeconfig of the node: %w", err)
 	}
 	base.ContentType = runtime.ContentTypeProtobuf
 	base.UserAgent = "kubelet"
 	base.QPS, base.Burst = kubeletQPS, kubeletBurst
-	client, err := kubernetes.NewForConfig(base)
-	if err != nil {
-		return nil, nil, fmt.Errorf("client of the node: %w", err)
+	if client, err = kubernetes.NewForConfig(base); err != nil {
+		return nil, nil, nil, fmt.Errorf("client of the node: %w", err)
 	}
 	beat := rest.CopyConfig(base)
 	beat.QPS = -1
 	beat.Timeout = min(config.NodeStatusUpdateFrequency.Duration, time.Duration(config.NodeLeaseDurationSeconds)*time.Second)
-	heartbeat, err := kubernetes.NewForConfig(beat)
-	if err != nil {
-		return nil, nil, fmt.Errorf("heartbeat client of the node: %w", err)
+	if heartbeat, err = kubernetes.NewForConfig(beat); err != nil {
+		return nil, nil, nil, fmt.Errorf("heartbeat client of the node: %w", err)
 	}
-	return client, heartbeat, nil
+	recorded := rest.CopyConfig(base)
+	recorded.QPS, recorded.Burst = eventQPS, eventBurst
+	if events, err = kubernetes.NewForConfig(recorded); err != nil {
+		return nil, nil, nil, fmt.Errorf("event client of the node: %w", err)
+	}
+	return client, heartbeat, events, nil
 }
