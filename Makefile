@@ -16,6 +16,10 @@ ATTACHER    := $(BIN)/csi-attacher
 # csi-addons' definitions come from its module; nothing of it is compiled.
 CSIADDONS_VERSION := v0.14.0
 CSIADDONS   := $(BIN)/csi-addons/$(CSIADDONS_VERSION).yaml
+# The other sidecars are a module of their own, so that the main one's versions stay.
+SIDECARS    := $(addprefix $(BIN)/,csi-provisioner csi-resizer csi-snapshotter snapshot-controller)
+SNAPSHOTS_VERSION := $(shell awk '/external-snapshotter\/client\/v8 v/ {print $$2}' test/sidecars/go.mod)
+SNAPSHOTS   := $(BIN)/external-snapshotter/$(SNAPSHOTS_VERSION).yaml
 COMPONENTS  := moorage-attacher moorage-controller moorage-node moorage-scheduler moorage-webhook
 
 .DEFAULT_GOAL := help
@@ -25,7 +29,7 @@ help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: $(SANDBOX) $(ATTACHER) $(CSIADDONS) ## Build the sandbox: a real cluster and Moorage in one binary
+build: $(SANDBOX) $(ATTACHER) $(SIDECARS) $(CSIADDONS) $(SNAPSHOTS) ## Build the sandbox: a real cluster and Moorage in one binary
 	@ls -sh $^
 
 .PHONY: binaries
@@ -48,6 +52,15 @@ $(CSIADDONS):
 	@dir="$$($(GO) mod download -json github.com/csi-addons/kubernetes-csi-addons@$(CSIADDONS_VERSION) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" && \
 	  cat "$$dir"/config/crd/bases/csiaddons.openshift.io_networkfences.yaml "$$dir"/config/crd/bases/csiaddons.openshift.io_networkfenceclasses.yaml \
 	  "$$dir"/config/crd/bases/csiaddons.openshift.io_csiaddonsnodes.yaml > $@.part && mv $@.part $@
+
+# One call of Go for all: they have most packages in common.
+$(SIDECARS) &: FORCE
+	@$(GO) build -C test/sidecars -ldflags '-s -w' -o $(abspath $(BIN))/ tool
+
+$(SNAPSHOTS):
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@dir="$$($(GO) mod download -C test/sidecars -json github.com/kubernetes-csi/external-snapshotter/client/v8 | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" && \
+	  cat "$$dir"/config/crd/*snapshot.storage.k8s.io_*.yaml > $@.part && mv $@.part $@
 
 $(BIN)/moorage-%: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/moorage-$*

@@ -42,7 +42,7 @@ const fieldManager = "moorage-sandbox"
 func isApplied(kind string) bool {
 	switch kind {
 	case "CustomResourceDefinition", "Namespace", "ServiceAccount", "PriorityClass", "CSIDriver", "StorageClass",
-		"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
+		"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "VolumeSnapshotClass", "VolumeGroupSnapshotClass",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 		"AttachPolicy":

@@ -12,6 +12,13 @@
 // fake runtime says that its containers have started. The disks behind the CSI
 // driver are simulated by package disk, which judges every call it gets.
 //
+// With Shape.Operations the driver makes snapshots, group snapshots, clones and larger
+// volumes, and the sidecars that ask for them are the real ones: external-provisioner,
+// which takes the place of package disk's own, external-snapshotter with its
+// snapshot-controller, and external-resizer. What an operation copies are the numbers of
+// writes that were flushed, not blocks; how long it takes is an option. The sidecars'
+// request limits and longest backoffs are not the stock ones (operations.go says why).
+//
 // Nodes have no kubelet server, so `kubectl logs` and `kubectl exec` don't work.
 // A node is one process: killing it ends its kubelet, its CSI node plugin and
 // its containers, and leaves its folder and what is staged, as a crash of the

@@ -70,6 +70,9 @@ type Shape struct {
 	// SilentKubelets has kubelets write no events: whoever counts writes counts those of
 	// volumes.
 	SilentKubelets bool `json:"silentKubelets,omitempty"`
+	// Operations has the driver make snapshots, clones and larger volumes, and the sidecars that
+	// ask it to: see Operations.
+	Operations Operations `json:"operations,omitzero"`
 	// Kubernetes is the minor release, such as 1.34, that the API server,
 	// kube-controller-manager, kube-scheduler and the kubelets emulate: what they
 	// serve, keep of objects and do by default is that release's. Empty: their own.
@@ -112,6 +115,10 @@ type Options struct {
 	// CSIAddons is the folder of csi-addons' definitions; empty means the one beside
 	// Executable.
 	CSIAddons string
+	// Sidecars is the folder of csi-provisioner, csi-resizer, csi-snapshotter and
+	// snapshot-controller, and SnapshotDefinitions that of the snapshots' definitions; empty means
+	// the one of Executable, and external-snapshotter in it.
+	Sidecars, SnapshotDefinitions string
 	// TuneAttacher raises external-attacher's request limits and workers in
 	// every mode, as UpstreamTuned does.
 	TuneAttacher bool
@@ -203,7 +210,7 @@ func (o Options) Validate() error {
 	if _, err := ParseMode(string(o.Mode)); err != nil {
 		return err
 	}
-	return nil
+	return o.Operations.validate()
 }
 
 // complete fills in defaults. It returns an error when a binary is missing.
@@ -242,6 +249,9 @@ func (o Options) complete() (Options, error) {
 	o.Attacher = path
 	if o.NetworkFences && o.CSIAddons == "" {
 		o.CSIAddons = filepath.Join(filepath.Dir(o.Executable), csiAddons)
+	}
+	if err := o.completeOperations(); err != nil {
+		return o, err
 	}
 	return o, nil
 }

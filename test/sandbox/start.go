@@ -178,6 +178,14 @@ func (c *Cluster) manifests() ([]fs.FS, error) {
 	if c.options.NetworkFences {
 		sources = append(sources, os.DirFS(c.options.CSIAddons))
 	}
+	if c.options.Operations.On {
+		operations, err := fs.Sub(ownManifests, "manifests/operations")
+		if err != nil {
+			return nil, fmt.Errorf("manifests of the sandbox: %w", err)
+		}
+		// Classes are of kinds that have to be defined first.
+		sources = append(sources, os.DirFS(c.options.SnapshotDefinitions), operations)
+	}
 	if own && c.options.Manifests != nil {
 		sources = append(sources, c.options.Manifests)
 	}

@@ -28,6 +28,7 @@ func upstreamComponents(s *site) []component {
 	if !s.options.Mode.Moorage() || s.options.Extender || s.options.Bring != nil {
 		list = append(list, schedulerComponent(s))
 	}
+	list = append(list, operationComponents(s)...)
 	if s.options.NetworkFences {
 		list = append(list, csiAddonsComponent(s))
 	}
@@ -126,21 +127,24 @@ func schedulerComponent(s *site) component {
 // attacherComponent is the stock external-attacher. It exits when the driver
 // goes away and counts on being started again.
 func diskComponent(s *site) component {
+	args := operationArgs(s.options.Operations)
+	if !s.options.Operations.On {
+		args = append(args, "--kubeconfig="+s.kubeconfig(DiskService)) // of its provisioner
+	}
 	return component{
 		name: DiskService, identity: new(serviceAccount(driverNamespace, "disk-service")),
-		args: []string{
-			"--listen=" + s.diskAddr,
-			"--csi-endpoint=unix://" + s.csiSocket,
-			"--kubeconfig=" + s.kubeconfig(DiskService),
-			"--driver=" + DriverName,
+		args: append(args,
+			"--listen="+s.diskAddr,
+			"--csi-endpoint=unix://"+s.csiSocket,
+			"--driver="+DriverName,
 			fmt.Sprintf("--slots=%d", s.options.Slots),
 			fmt.Sprintf("--attach-latency=%s", s.options.AttachLatency),
 			fmt.Sprintf("--detach-latency=%s", s.options.DetachLatency),
 			fmt.Sprintf("--parallel=%d", s.options.DiskParallel),
 			fmt.Sprintf("--lenient=%t", s.options.LenientDisks),
 			fmt.Sprintf("--list-volumes=%t", s.options.ListVolumes),
-			"--state-dir=" + s.folder.file("disks"),
-		},
+			"--state-dir="+s.folder.file("disks"),
+		),
 	}
 }
 
@@ -166,6 +170,9 @@ func nodeComponent(s *site, name string) component {
 	}
 	if s.options.NetworkFences || s.options.NamedMachines {
 		args = append(args, "--system-uuid=machine-of-"+name)
+	}
+	if s.options.Operations.On {
+		args = append(args, "--expand")
 	}
 	if name == StaticPodNode() {
 		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))

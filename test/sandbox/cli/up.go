@@ -36,6 +36,11 @@ func (f *shapeFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.shape.DetachLatency, "detach-latency", 0, "how long the disk service takes to detach")
 	fs.DurationVar(&f.shape.KubeletStatusInterval, "kubelet-status-interval", f.shape.KubeletStatusInterval,
 		"the kubelets' nodeStatusUpdateFrequency, which bounds how soon they mount")
+	fs.BoolVar(&f.shape.Operations.On, "operations", false, "have the driver make snapshots, clones and larger volumes, with the sidecars that ask it to")
+	fs.StringVar(&f.shape.Operations.AttachFor, "attach-for", "", "operations that the driver refuses unless the volume is attached: snapshot, clone, expansion, with commas")
+	fs.StringVar(&f.shape.Operations.DetachFor, "detach-for", "", "operations that the driver refuses unless the volume is attached nowhere")
+	fs.DurationVar(&f.shape.Operations.CopyLatency, "copy-latency", 0, "how long a snapshot, a clone or a restore takes")
+	fs.BoolVar(&f.shape.Operations.CopyInBackground, "copy-in-background", false, "answer a snapshot at once, and have it ready when it is copied")
 	fs.StringVar(&f.shape.Kubernetes, "kubernetes", "", "minor release that the control plane and the kubelets emulate: "+strings.Join(sandbox.EmulatedReleases(), ", ")+" (default: their own)")
 	fs.BoolVar(&f.traces, "traces", false, "have Moorage's controller write a trace of each pod's way to logs/traces.jsonl (OTLP)")
 	f.addCommon(fs)

@@ -25,6 +25,11 @@ type serviceOptions struct {
 	lenient       bool
 	listVolumes   bool
 	getVolume     bool
+
+	snapshots, groupSnapshots, clones, expansion bool
+	attachFor, detachFor                         string
+	copyLatency, expandLatency                   time.Duration
+	copyInBackground                             bool
 }
 
 // NewServiceCommand returns the command that runs the disk service until it is
@@ -60,5 +65,14 @@ disks, attachments, faults and log that it had.`,
 	f.BoolVar(&o.lenient, "lenient", false, "attach exclusive disks twice and past the limit instead of refusing, leaving it to the judge")
 	f.BoolVar(&o.listVolumes, "list-volumes", false, "offer LIST_VOLUMES and LIST_VOLUMES_PUBLISHED_NODES")
 	f.BoolVar(&o.getVolume, "get-volume", false, "offer GET_VOLUME")
+	f.BoolVar(&o.snapshots, "snapshots", false, "offer CREATE_DELETE_SNAPSHOT and LIST_SNAPSHOTS")
+	f.BoolVar(&o.groupSnapshots, "group-snapshots", false, "offer CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT")
+	f.BoolVar(&o.clones, "clones", false, "offer CLONE_VOLUME")
+	f.BoolVar(&o.expansion, "expansion", false, "offer EXPAND_VOLUME; offline if --detach-for has expansion")
+	f.StringVar(&o.attachFor, "attach-for", "", "operations that are refused unless the volume is attached: snapshot, clone, expansion, with commas")
+	f.StringVar(&o.detachFor, "detach-for", "", "operations that are refused unless the volume is attached nowhere")
+	f.DurationVar(&o.copyLatency, "copy-latency", 0, "how long a snapshot, a clone or a restore takes")
+	f.DurationVar(&o.expandLatency, "expand-latency", 0, "how long an expansion takes at the storage")
+	f.BoolVar(&o.copyInBackground, "copy-in-background", false, "answer CreateSnapshot at once, with a snapshot that is not ready, and copy then")
 	return cmd
 }

@@ -16,7 +16,8 @@
 //	service      the service: all of these together, and the admin API
 //	csidriver    CSI Identity and Controller over gRPC
 //	csinode      CSI Identity and Node over gRPC, registered with a kubelet
-//	provisioner  claims to disks, as external-provisioner does
+//	provisioner  claims to disks, as external-provisioner does, which stands in its
+//	             place where the sandbox does operations
 //	client       the admin API's client
 //
 // What is simulated is the disk; the API is not: requests come in over CSI gRPC

@@ -34,7 +34,7 @@ func (w *world) spawn() *exec.Cmd {
 	w.t.Helper()
 	w.stop()
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), asService+"="+strings.Join(w.serviceArgs(), " "))
+	child.Env = append(os.Environ(), asService+"="+strings.Join(append(w.serviceArgs(), w.args...), " "))
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
 	w.must(err)

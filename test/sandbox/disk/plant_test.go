@@ -7,7 +7,10 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/csi-addons/spec/lib/go/fence"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"github.com/moorage-dev/moorage/test/sandbox/disk"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
@@ -126,6 +129,15 @@ func plants() map[diskapi.Rule][]planted {
 			w.use(vol, a)
 			w.must(w.unpublish(vol, a))
 			a.tick()
+		}}},
+		diskapi.TornOperation: {{attempt: diskapi.Happened, args: operating("--attach-for=snapshot", "--copy-latency=1h"), plant: func(w *world, a, _ *nodeUnderTest) {
+			vol, _ := w.attach("v", a)
+			snapshot := w.snapshotting("s", vol)
+			w.await(disk.Filter{Call: diskapi.WorkBegan})
+			w.must(w.unpublish(vol, a))
+			if err := <-snapshot; status.Code(err) != codes.Internal {
+				w.t.Errorf("the snapshot that lost its volume ends with %v, want Internal", err)
+			}
 		}}},
 		diskapi.Leftover: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
 			w.attach("v", a)

@@ -33,11 +33,22 @@ const provisionWorkers = 20
 
 // run opens the service's state and serves until ctx ends.
 func (o serviceOptions) run(ctx context.Context, out io.Writer) error {
+	attachFor, err := diskapi.ParseOperations(o.attachFor)
+	if err != nil {
+		return fmt.Errorf("disk service: attach-for: %w", err)
+	}
+	detachFor, err := diskapi.ParseOperations(o.detachFor)
+	if err != nil {
+		return fmt.Errorf("disk service: detach-for: %w", err)
+	}
 	s, err := service.New(service.Config{
 		StateDir: o.stateDir, Slots: o.slots, Lenient: o.lenient, Parallel: o.parallel,
 		Latencies: map[diskapi.Call]time.Duration{
 			diskapi.ControllerPublish: o.attachLatency, diskapi.ControllerUnpublish: o.detachLatency,
+			diskapi.CreateSnapshot: o.copyLatency, diskapi.CreateGroupSnapshot: o.copyLatency,
+			diskapi.ControllerExpand: o.expandLatency,
 		},
+		AttachFor: attachFor, DetachFor: detachFor, CopyInBackground: o.copyInBackground,
 	})
 	if err != nil {
 		return fmt.Errorf("disk service: %w", err)
@@ -49,7 +60,11 @@ func (o serviceOptions) run(ctx context.Context, out io.Writer) error {
 // serve listens, says where in one line on out, and runs the servers until ctx
 // ends or one of them fails.
 func (o serviceOptions) serve(ctx context.Context, s *service.Service, out io.Writer) error {
-	driver, err := csidriver.New(csidriver.Config{Name: o.driver, ListVolumes: o.listVolumes, GetVolume: o.getVolume}, s)
+	driver, err := csidriver.New(csidriver.Config{
+		Name: o.driver, ListVolumes: o.listVolumes, GetVolume: o.getVolume,
+		Snapshots: o.snapshots, GroupSnapshots: o.groupSnapshots, Clones: o.clones,
+		Expansion: o.expansion, ExpandOffline: strings.Contains(o.detachFor, string(diskapi.ExpandVolume)),
+	}, s)
 	if err != nil {
 		return fmt.Errorf("disk service: %w", err)
 	}

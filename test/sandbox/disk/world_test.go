@@ -36,6 +36,7 @@ type world struct {
 	api        disk.Client
 	controller csi.ControllerClient
 	identity   csi.IdentityClient
+	groups     csi.GroupControllerClient
 	fences     fence.FenceControllerClient
 	stop       func()
 }
@@ -93,6 +94,7 @@ func (w *world) connect(out io.Reader) {
 	w.api = disk.Client{BaseURL: admin}
 	conn := dial(w.t, socket)
 	w.controller, w.identity = csi.NewControllerClient(conn), csi.NewIdentityClient(conn)
+	w.groups = csi.NewGroupControllerClient(conn)
 	w.fences = fence.NewFenceControllerClient(conn)
 	if _, err := w.identity.Probe(w.ctx, &csi.ProbeRequest{}); err != nil {
 		w.t.Fatalf("probe: %v", err)

@@ -62,6 +62,7 @@ type nodeOptions struct {
 	systemUUID     string
 	machine        string
 	events         bool
+	expand         bool
 }
 
 // newNodeCommand runs one node: a kubelet without containers and the CSI node
@@ -90,6 +91,7 @@ func newNodeCommand() *cobra.Command {
 	flags.StringVar(&o.bootFile, "boot-id-file", "", "file that has the machine's boot, as the Node's status has it; it is made if there is none, by a boot of its own")
 	flags.StringVar(&o.machine, "machine", "", "name of the machine at the disk service; the node's if empty")
 	flags.BoolVar(&o.events, "events", true, "write events to the API server, as a kubelet does")
+	flags.BoolVar(&o.expand, "expand", false, "have the node plugin offer EXPAND_VOLUME")
 	flags.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
 	return cmd
 }
@@ -112,7 +114,7 @@ func (o nodeOptions) run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	plugin, err := csinode.New(csinode.Config{
 		Driver: o.driver, NodeName: cmp.Or(o.machine, o.name), MaxVolumes: o.slots,
-		KubeletRoot: o.rootDir, ServiceURL: o.diskURL,
+		KubeletRoot: o.rootDir, ServiceURL: o.diskURL, Expand: o.expand,
 	})
 	if err != nil {
 		return err

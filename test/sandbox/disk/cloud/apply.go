@@ -11,6 +11,7 @@ func (s *State) Apply(e diskapi.Entry) {
 	case diskapi.Applied:
 		s.end(keyOf(diskapi.Request{Call: e.Call, Volume: e.Volume, Node: e.Node, Args: e.Args}))
 		s.applyCall(e)
+		s.applyOperation(e)
 	case diskapi.Noted:
 		s.applyNote(e)
 	}
@@ -33,10 +34,12 @@ func (s *State) applyCall(e diskapi.Entry) {
 		s.attach(e)
 	case diskapi.ControllerUnpublish:
 		s.detach(e.Volume, e.Node)
+		s.tear()
 	case diskapi.NodeGetInfo:
 		s.nodes[e.Node] = &diskapi.Node{ID: e.Node, Name: e.Name, Slots: e.Slots, Address: e.Address}
 	case diskapi.FenceNetwork:
 		s.cutOff(e.CIDRs)
+		s.tear()
 	case diskapi.UnfenceNetwork:
 		s.letIn(e.CIDRs)
 	}
@@ -67,6 +70,7 @@ func (s *State) detach(volume, node string) {
 }
 
 func (s *State) applyNote(e diskapi.Entry) {
+	s.applyWork(e)
 	n, ok := s.nodes[e.Node]
 	if !ok {
 		return
@@ -77,7 +81,59 @@ func (s *State) applyNote(e diskapi.Entry) {
 	case diskapi.FenceNode:
 		n.Fenced = true
 		n.Boot++
+		s.tear()
 	case diskapi.UnfenceNode:
 		n.Fenced = false
+	}
+}
+
+// applyOperation folds what came of an operation, and ends its works.
+func (s *State) applyOperation(e diskapi.Entry) {
+	switch e.Call {
+	case diskapi.CreateSnapshot:
+		s.keep(e, e.Snapshot, e.Volume, e.SizeBytes)
+	case diskapi.CreateGroupSnapshot:
+		for _, p := range e.Parts {
+			if d, ok := s.disks[p.Volume]; ok {
+				s.keep(e, p.Handle, p.Volume, d.SizeBytes)
+			}
+		}
+	case diskapi.DeleteSnapshot:
+		s.drop(e.Snapshot)
+	case diskapi.DeleteGroupSnapshot:
+		for _, p := range s.group(e.Group) {
+			s.drop(p.Handle)
+		}
+	case diskapi.ControllerExpand:
+		if d, ok := s.disks[e.Volume]; ok {
+			d.SizeBytes = max(d.SizeBytes, e.SizeBytes)
+		}
+	}
+	if !e.Unready {
+		s.endWorks(e.ID)
+	}
+}
+
+// applyWork folds a note about operations that are under way.
+func (s *State) applyWork(e diskapi.Entry) {
+	switch e.Call {
+	case diskapi.WorkBegan:
+		w := &work{operation: e.Operation, whileAttached: e.WhileAttached, began: e.Time}
+		if e.Write != nil {
+			w.flushed = e.Write.Flushed
+		}
+		s.works[workKey{e.ID, e.Volume}] = w
+	case diskapi.WorkTorn:
+		for _, handle := range s.unready(e.ID) {
+			s.drop(handle)
+		}
+		s.endWorks(e.ID)
+	case diskapi.SnapshotReady:
+		for _, handle := range s.unready(e.ID) {
+			s.snapshots[handle].Ready = true
+		}
+		s.endWorks(e.ID)
+	case diskapi.ServiceStarted:
+		s.dropWorks()
 	}
 }

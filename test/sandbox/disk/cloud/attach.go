@@ -28,6 +28,9 @@ func (s *State) publish(id uint64, r diskapi.Request) Decision {
 	if a, here := d.at[r.Node]; here {
 		return attachedHere(a, r)
 	}
+	if k, w, busy := s.detached(r.Volume); busy {
+		return refuse(codes.Aborted, "%s (call %d) is going on for volume %s, attach it when that is over", w.operation, k.id, r.Volume)
+	}
 	if s.lenient {
 		return Decision{Do: Start, Effect: attachEffect(id, r)}
 	}

@@ -34,6 +34,8 @@ type Decision struct {
 	// Effect is the entry (without number and time) that a started operation
 	// applies when it is done. For Answer it holds what to answer.
 	Effect diskapi.Entry
+	// Begins are what is to be noted when a started operation begins: the works on volumes.
+	Begins []diskapi.Entry
 	// Joined is the ID of the operation to wait for.
 	Joined uint64
 }
@@ -58,7 +60,7 @@ func (s *State) Decide(id uint64, r diskapi.Request) Decision {
 	}
 	d := s.rule(id, r)
 	if d.Do == Start {
-		s.begin(keyOf(r), pending{id: id, call: r.Call, mode: r.AccessMode})
+		s.begin(keyOf(r), pending{id: id, call: r.Call, mode: r.AccessMode, snapshot: r.Snapshot})
 	}
 	return d
 }
@@ -73,7 +75,7 @@ func (s *State) rule(id uint64, r diskapi.Request) Decision {
 		return s.publish(id, r)
 	case diskapi.ControllerUnpublish:
 		return s.unpublish(r)
-	case diskapi.NodeStage, diskapi.NodePublish:
+	case diskapi.NodeStage, diskapi.NodePublish, diskapi.NodeExpand:
 		return s.use(r)
 	case diskapi.NodeUnstage, diskapi.NodeUnpublish:
 		return Decision{Do: Start, Effect: effect(r)}
@@ -83,8 +85,27 @@ func (s *State) rule(id uint64, r diskapi.Request) Decision {
 		return s.lookup(r)
 	case diskapi.FenceNetwork, diskapi.UnfenceNetwork:
 		return s.changeAccess(r)
-	case diskapi.ListVolumes:
+	case diskapi.ListVolumes, diskapi.ListSnapshots:
 		return settled(effect(r), "")
+	}
+	return s.operation(id, r)
+}
+
+// operation decides the calls of operations.
+func (s *State) operation(id uint64, r diskapi.Request) Decision {
+	switch r.Call {
+	case diskapi.CreateSnapshot:
+		return s.createSnapshot(id, r)
+	case diskapi.DeleteSnapshot:
+		return s.deleteSnapshot(r)
+	case diskapi.CreateGroupSnapshot:
+		return s.createGroup(id, r)
+	case diskapi.DeleteGroupSnapshot:
+		return s.deleteGroup(r)
+	case diskapi.GetGroupSnapshot:
+		return s.getGroup(r)
+	case diskapi.ControllerExpand:
+		return s.expand(id, r)
 	}
 	return refuse(codes.Unimplemented, "%s is not a call of this service", r.Call)
 }
@@ -120,6 +141,18 @@ func keyOf(r diskapi.Request) key {
 		return key{node: r.Node}
 	case diskapi.FenceNetwork, diskapi.UnfenceNetwork:
 		return key{name: "access:" + strings.Join(r.CIDRs, ",")}
+	case diskapi.CreateSnapshot:
+		return key{name: "snapshot:" + r.Name}
+	case diskapi.DeleteSnapshot:
+		return key{name: "snapshot:" + r.Snapshot}
+	case diskapi.CreateGroupSnapshot:
+		return key{name: "group:" + r.Name}
+	case diskapi.DeleteGroupSnapshot, diskapi.GetGroupSnapshot:
+		return key{name: "group:" + r.Group}
+	case diskapi.ControllerExpand:
+		return key{volume: r.Volume, name: "size"}
+	case diskapi.NodeExpand:
+		return key{volume: r.Volume, node: r.Node, name: "node-size:" + r.Path}
 	case diskapi.NodeStage, diskapi.NodeUnstage, diskapi.NodePublish, diskapi.NodeUnpublish:
 		return key{volume: r.Volume, node: r.Node, name: "node:" + r.Path}
 	}

@@ -3,8 +3,6 @@
 package cloud
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strconv"
 
 	"google.golang.org/grpc/codes"
@@ -21,15 +19,14 @@ const HandlePrefix = "vol-"
 // HandleFor derives a volume handle from a disk's name and the call that makes
 // it, so that a replay gives the same handle and a name used again another one.
 func HandleFor(name string, id uint64) string {
-	sum := sha256.Sum256([]byte(strconv.FormatUint(id, 10) + "/" + name))
-	return HandlePrefix + hex.EncodeToString(sum[:8])
+	return HandlePrefix + hash(strconv.FormatUint(id, 10)+"/"+name)
 }
 
 func (s *State) create(id uint64, r diskapi.Request) Decision {
 	if r.Name == "" {
 		return refuse(codes.InvalidArgument, "name is empty: a disk is created under a name")
 	}
-	if r.SizeBytes == 0 {
+	if r.SizeBytes == 0 && r.Source+r.Snapshot == "" {
 		r.SizeBytes = DefaultSizeBytes
 	}
 	if volume, ok := s.byName[r.Name]; ok {
@@ -41,9 +38,19 @@ func (s *State) create(id uint64, r diskapi.Request) Decision {
 		e.Volume, e.SizeBytes = volume, d.SizeBytes
 		return settled(e, "existed already")
 	}
+	size, begins, refusal, ok := s.source(id, r)
+	if !ok {
+		return refusal
+	}
+	if r.SizeBytes == 0 {
+		r.SizeBytes = size
+	}
+	if r.SizeBytes < size {
+		return refuse(codes.OutOfRange, "%d bytes were asked for, and what is to be copied has %d", r.SizeBytes, size)
+	}
 	e := effect(r)
 	e.Volume = HandleFor(r.Name, id)
-	return Decision{Do: Start, Effect: e}
+	return Decision{Do: Start, Effect: e, Begins: begins}
 }
 
 func (s *State) delete(r diskapi.Request) Decision {
@@ -57,6 +64,11 @@ func (s *State) delete(r diskapi.Request) Decision {
 	for k, p := range s.pending {
 		if k.volume == r.Volume && p.call == diskapi.ControllerPublish {
 			return refuse(codes.FailedPrecondition, "volume %s is being attached to node %s, unpublish it first", r.Volume, k.node)
+		}
+	}
+	for k, w := range s.works {
+		if k.volume == r.Volume {
+			return refuse(codes.FailedPrecondition, "%s (call %d) is going on for volume %s, delete it when that is over", w.operation, k.id, r.Volume)
 		}
 	}
 	return Decision{Do: Start, Effect: effect(r)}

@@ -17,5 +17,14 @@
 //   - An operation that is going on for the same disk and node: the same call
 //     joins it, another one gets Aborted.
 //   - Deleting an attached disk: FailedPrecondition.
+//   - An operation (snapshot, clone, expansion) that the driver does only while the
+//     volume is attached, or only while it is attached nowhere: FailedPrecondition. The
+//     first kind comes to nothing when the volume is detached in the middle, or its
+//     machine dies: Internal. While the second kind goes on, attaching it: Aborted. An
+//     expansion excludes all other operations: Aborted.
+//   - A volume that is being copied is not deleted, nor is a snapshot while a disk is
+//     made from it: FailedPrecondition. A snapshot needs neither its volume nor the
+//     other way round.
+//   - A group of snapshots has all of its volumes, from one moment, or none.
 //   - Staging needs the device at the node: Internal without.
 package cloud

@@ -25,6 +25,11 @@ type State struct {
 	attached map[string]int // node -> attached and being attached
 	pending  map[key]pending
 	cut      []netip.Prefix // clients that are refused, in the order of the requests
+
+	attachFor, detachFor []diskapi.Operation
+	background           bool
+	snapshots            map[string]*snapshot // by handle
+	works                map[workKey]*work
 }
 
 type disk struct {
@@ -40,6 +45,8 @@ type pending struct {
 	id   uint64
 	call diskapi.Call
 	mode string // access mode, of a publish
+	// snapshot is the one that a disk is made from.
+	snapshot string
 }
 
 // Config sets up a cloud.
@@ -50,6 +57,13 @@ type Config struct {
 	// Lenient attaches exclusive disks twice and fills nodes past their limit
 	// instead of refusing, so that nothing but the judge is in the way.
 	Lenient bool
+	// AttachFor are operations that are refused unless the volume is attached to a node that
+	// runs, and that come to nothing when it is detached in the middle. DetachFor are those that
+	// are refused unless it is attached nowhere; until they are over, attaching it is refused.
+	AttachFor, DetachFor []diskapi.Operation
+	// Background has the cloud answer CreateSnapshot at once, with a snapshot that is not ready,
+	// and copy then.
+	Background bool
 }
 
 // New returns an empty cloud.
@@ -58,7 +72,9 @@ func New(c Config) *State {
 		lenient: c.Lenient, slots: c.Slots,
 		disks: map[string]*disk{}, byName: map[string]string{},
 		nodes: map[string]*diskapi.Node{}, attached: map[string]int{},
-		pending: map[key]pending{},
+		pending:   map[key]pending{},
+		attachFor: c.AttachFor, detachFor: c.DetachFor, background: c.Background,
+		snapshots: map[string]*snapshot{}, works: map[workKey]*work{},
 	}
 }
 

@@ -25,6 +25,8 @@ type Backend interface {
 	Do(ctx context.Context, r diskapi.Request) diskapi.Answer
 	// Disks returns every disk, sorted by handle.
 	Disks() []diskapi.Disk
+	// Snapshots returns every snapshot, sorted by handle.
+	Snapshots() []diskapi.Snapshot
 	// CutOff lists the CIDRs of clients that the storage refuses.
 	CutOff() []string
 }
@@ -38,6 +40,16 @@ type Config struct {
 	ListVolumes bool
 	// GetVolume offers GET_VOLUME.
 	GetVolume bool
+	// Snapshots offers CREATE_DELETE_SNAPSHOT and LIST_SNAPSHOTS, and volumes that are made from
+	// a snapshot.
+	Snapshots bool
+	// GroupSnapshots offers CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT. It needs Snapshots.
+	GroupSnapshots bool
+	// Clones offers CLONE_VOLUME.
+	Clones bool
+	// Expansion offers EXPAND_VOLUME; with ExpandOffline only for volumes that are attached
+	// nowhere, so that the driver says that it expands offline.
+	Expansion, ExpandOffline bool
 }
 
 // Driver serves Identity, Controller, and what the controller part of a driver has of
@@ -45,6 +57,7 @@ type Config struct {
 type Driver struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
+	csi.UnimplementedGroupControllerServer
 	fence.UnimplementedFenceControllerServer
 	config  Config
 	backend Backend
@@ -55,6 +68,9 @@ func New(c Config, b Backend) (*Driver, error) {
 	if c.Name == "" {
 		return nil, errors.New("driver name is empty: use a name such as disk.moorage.dev")
 	}
+	if c.GroupSnapshots && !c.Snapshots {
+		return nil, errors.New("a driver that makes group snapshots makes snapshots: offer those, too")
+	}
 	return &Driver{config: c, backend: b}, nil
 }
 
@@ -62,6 +78,9 @@ func New(c Config, b Backend) (*Driver, error) {
 func (d *Driver) Register(s *grpc.Server) {
 	csi.RegisterIdentityServer(s, d)
 	csi.RegisterControllerServer(s, d)
+	if d.config.GroupSnapshots {
+		csi.RegisterGroupControllerServer(s, d)
+	}
 	fence.RegisterFenceControllerServer(s, d)
 }
 
@@ -70,13 +89,26 @@ func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 	return &csi.GetPluginInfoResponse{Name: d.config.Name, VendorVersion: Version}, nil
 }
 
-// GetPluginCapabilities says that there is a Controller service.
+// GetPluginCapabilities says which services there are, and how volumes are expanded.
 func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{
-		Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{
-			Type: csi.PluginCapability_Service_CONTROLLER_SERVICE,
-		}},
-	}}}, nil
+	out := &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{service(csi.PluginCapability_Service_CONTROLLER_SERVICE)}}
+	if d.config.GroupSnapshots {
+		out.Capabilities = append(out.Capabilities, service(csi.PluginCapability_Service_GROUP_CONTROLLER_SERVICE))
+	}
+	if d.config.Expansion {
+		way := csi.PluginCapability_VolumeExpansion_ONLINE
+		if d.config.ExpandOffline {
+			way = csi.PluginCapability_VolumeExpansion_OFFLINE
+		}
+		out.Capabilities = append(out.Capabilities, &csi.PluginCapability{
+			Type: &csi.PluginCapability_VolumeExpansion_{VolumeExpansion: &csi.PluginCapability_VolumeExpansion{Type: way}},
+		})
+	}
+	return out, nil
+}
+
+func service(t csi.PluginCapability_Service_Type) *csi.PluginCapability {
+	return &csi.PluginCapability{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: t}}}
 }
 
 // Probe says that the driver is ready.
@@ -98,6 +130,16 @@ func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 	}
 	if d.config.GetVolume {
 		rpcs = append(rpcs, csi.ControllerServiceCapability_RPC_GET_VOLUME)
+	}
+	if d.config.Snapshots {
+		rpcs = append(rpcs, csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+			csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS)
+	}
+	if d.config.Clones {
+		rpcs = append(rpcs, csi.ControllerServiceCapability_RPC_CLONE_VOLUME)
+	}
+	if d.config.Expansion {
+		rpcs = append(rpcs, csi.ControllerServiceCapability_RPC_EXPAND_VOLUME)
 	}
 	out := &csi.ControllerGetCapabilitiesResponse{}
 	for _, rpc := range rpcs {

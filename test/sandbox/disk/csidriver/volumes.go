@@ -23,18 +23,35 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	if len(r.GetVolumeCapabilities()) == 0 {
 		return nil, missing("volume_capabilities")
 	}
-	if r.GetVolumeContentSource() != nil {
-		return nil, status.Error(codes.InvalidArgument, "volume_content_source: snapshots and clones are not simulated")
+	from, err := d.contents(r.GetVolumeContentSource())
+	if err != nil {
+		return nil, err
 	}
 	size := r.GetCapacityRange().GetRequiredBytes()
 	if limit := r.GetCapacityRange().GetLimitBytes(); limit > 0 && limit < size {
 		return nil, status.Errorf(codes.OutOfRange, "limit_bytes %d is below required_bytes %d", limit, size)
 	}
-	a, err := d.ask(ctx, diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: r.GetName(), SizeBytes: size}})
+	a, err := d.ask(ctx, diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: r.GetName(), SizeBytes: size, Operated: from}})
 	if err != nil {
 		return nil, err
 	}
-	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: a.Volume, CapacityBytes: a.SizeBytes}}, nil
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
+		VolumeId: a.Volume, CapacityBytes: a.SizeBytes, ContentSource: r.GetVolumeContentSource(),
+	}}, nil
+}
+
+// contents is what a new disk is a copy of, if the driver can copy that.
+func (d *Driver) contents(from *csi.VolumeContentSource) (diskapi.Operated, error) {
+	snapshot, source := from.GetSnapshot().GetSnapshotId(), from.GetVolume().GetVolumeId()
+	switch {
+	case from == nil:
+		return diskapi.Operated{}, nil
+	case snapshot != "" && d.config.Snapshots:
+		return diskapi.Operated{Snapshot: snapshot}, nil
+	case source != "" && d.config.Clones:
+		return diskapi.Operated{Source: source}, nil
+	}
+	return diskapi.Operated{}, status.Error(codes.InvalidArgument, "volume_content_source: this driver can't make a volume from it")
 }
 
 // DeleteVolume deletes a disk; one that doesn't exist is a success.

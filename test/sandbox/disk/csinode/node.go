@@ -138,6 +138,26 @@ func (p *Plugin) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 	return &csi.NodeUnpublishVolumeResponse{}, err
 }
 
+// NodeExpandVolume makes the file system of a volume as large as its disk, once the service
+// agrees. The kubelet names a path of the volume that is mounted.
+func (p *Plugin) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+	if !p.config.Expand {
+		return nil, status.Error(codes.Unimplemented, "this driver does not offer EXPAND_VOLUME")
+	}
+	if err := required("volume_id", r.GetVolumeId(), "volume_path", r.GetVolumePath()); err != nil {
+		return nil, err
+	}
+	if err := p.checkBoot(ctx); err != nil {
+		return nil, err
+	}
+	size := r.GetCapacityRange().GetRequiredBytes()
+	_, isStaged := p.staged.get(r.GetVolumeId())
+	return &csi.NodeExpandVolumeResponse{CapacityBytes: size}, p.perform(ctx, diskapi.Request{
+		Call: diskapi.NodeExpand, Volume: r.GetVolumeId(),
+		Args: diskapi.Args{Path: r.GetVolumePath(), SizeBytes: size, NotStaged: !isStaged},
+	}, func() error { return nil })
+}
+
 // makeTarget makes a folder, or an empty file where a block device would be.
 func makeTarget(path string, block bool) error {
 	if !block {

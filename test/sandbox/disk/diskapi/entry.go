@@ -58,6 +58,8 @@ func CSICalls() []Call {
 		CreateVolume, DeleteVolume, ControllerPublish, ControllerUnpublish,
 		ValidateVolumeCapabilities, ListVolumes, ControllerGetVolume,
 		NodeStage, NodeUnstage, NodePublish, NodeUnpublish, NodeGetInfo, FenceNetwork, UnfenceNetwork,
+		CreateSnapshot, DeleteSnapshot, ListSnapshots, CreateGroupSnapshot, DeleteGroupSnapshot, GetGroupSnapshot,
+		ControllerExpand, NodeExpand,
 	}
 }
 
@@ -129,7 +131,7 @@ type Entry struct {
 // Args are what a call carries besides its volume and node. Each call uses the
 // few that concern it.
 type Args struct {
-	// Name is the name a disk is created under, or a node's Kubernetes name.
+	// Name is the name a disk or a snapshot is created under, or a node's Kubernetes name.
 	Name string `json:"name,omitempty"`
 	// SizeBytes is the capacity asked for or given.
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
@@ -160,6 +162,7 @@ type Args struct {
 	// Write is how far a writer has come. A NodeUnpublish or NodeUnstage that has one ends
 	// the writer, and flushes.
 	Write *WriteMark `json:"write,omitempty"`
+	Operated
 }
 
 // Done reports whether the entry is the successful end of its call.

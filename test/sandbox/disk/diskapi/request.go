@@ -19,9 +19,13 @@ type Answer struct {
 	// Code is the gRPC code's name; "OK" for success.
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
-	// Volume and SizeBytes are set for CreateVolume.
+	// Volume and SizeBytes are set for CreateVolume, SizeBytes for ControllerExpandVolume, too.
 	Volume    string `json:"volume,omitempty"`
 	SizeBytes int64  `json:"sizeBytes,omitempty"`
+	// Snapshots are set for CreateSnapshot and for the calls that make or read a group, whose
+	// handle is Group.
+	Snapshots []Snapshot `json:"snapshots,omitempty"`
+	Group     string     `json:"group,omitempty"`
 	// Context is the publish context of ControllerPublish.
 	Context map[string]string `json:"context,omitempty"`
 	// Slots is set for NodeGetInfo.

@@ -68,6 +68,7 @@ type Stats struct {
 	Seq         uint64              `json:"seq"`
 	Calls       map[Call]*CallStats `json:"calls"`
 	Disks       int                 `json:"disks"`
+	Snapshots   int                 `json:"snapshots,omitempty"`
 	Attachments int                 `json:"attachments"`
 	// InFlight counts operations that the cloud is carrying out right now.
 	InFlight   int `json:"inFlight"`

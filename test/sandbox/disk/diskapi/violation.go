@@ -47,6 +47,9 @@ const (
 	// WriteLost: a write that its pod was told of is lost: the volume is detached from a
 	// machine that has it in its memory, or the next writer does not find it on the disk.
 	WriteLost Rule = "write-lost"
+	// TornOperation: a detach takes effect while the storage copies or expands the volume and
+	// needs it attached for that.
+	TornOperation Rule = "torn-operation"
 	// Leftover: something attached, staged or published at the end of the run.
 	Leftover Rule = "leftover"
 )
@@ -85,6 +88,6 @@ func Rules() []Rule {
 	return []Rule{
 		TwoNodes, OverLimit, UnpublishWhileStaged, StageBeforePublish, WrongNode, StagedAtTwo, PublishContext,
 		PublishBeforeStage, UnstageWhilePublished, TwoPods, DeleteWhileAttached, FencedNode, LetInMounted,
-		WrittenByTwo, WriteLost, Leftover,
+		WrittenByTwo, WriteLost, TornOperation, Leftover,
 	}
 }

@@ -46,6 +46,7 @@
 //	let-in-mounted          UnfenceClusterNetwork arrives; a node that it lets in has a volume staged or published that was detached from it, or is at another node
 //	written-by-two          a write to an exclusive volume is carried out; another node can write to it, or has written to it since the writer's node has it mounted
 //	write-lost              a detach takes effect; the node has writes in memory only. Or: a writer's first write; one with a higher number was flushed before
+//	torn-operation          a detach takes effect; the storage is copying or expanding the volume, needs it attached for that, and has no other node to go through
 //	leftover                at the end of the run, a volume is at a node, staged or published
 //
 // An attempt counts although the cloud refused it: a controller must not even
@@ -83,6 +84,9 @@
 //
 // A node that can write again, after the disk came back or it was let in, may not, if another
 // one has written meanwhile: what its machine has read is old, and it writes over what is new.
+//
+// A snapshot and a clone have what was flushed when they were begun, and a disk that is made
+// from one is judged as if that had been flushed to it.
 //
 // A write that its pod was told of is in the machine's memory first. It may be lost with the
 // machine, and with the storage's refusal. It may not be lost by a detach, or by somebody's

@@ -21,6 +21,7 @@ type Judge struct {
 	violations []diskapi.Violation
 	cut        []netip.Prefix   // clients that the storage refuses
 	open       map[uint64][]int // call -> indexes of its violations, until it returns
+	operations operations
 }
 
 type node struct {
@@ -41,6 +42,8 @@ func New() *Judge {
 		places:   map[string]map[string]*place{},
 		contents: map[string]*content{},
 		open:     map[uint64][]int{},
+
+		operations: newOperations(),
 	}
 }
 
@@ -77,6 +80,7 @@ func (j *Judge) Observe(e diskapi.Entry) {
 		j.noted(e)
 	}
 	j.observeWrites(e)
+	j.observeOperations(e)
 	j.reindex(e.Volume, e.Node)
 }
 

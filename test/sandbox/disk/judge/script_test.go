@@ -34,6 +34,13 @@ const verdict = "    -> "
 //	write volume node N F        write N is made, F was the last that is flushed; it is
 //	                             the first one of its writer if there is none, or with new=1
 //	refuse-write volume node     a write is refused
+//	begin volume operation       an operation begins that needs the volume attached; with
+//	                             free=1 it does not. by= names its call
+//	made volume snapshot         a snapshot was made by the call by=; with unready=1 it is copied
+//	                             from then on
+//	ready, torn volume           that copy is complete, or the operation came to nothing
+//	copy volume                  a disk was made from snapshot=, or by the call by= from source=
+//	restart                      the service was killed and is there again
 //
 // with mode=, ctx=, path= and flush= where they matter; a publish answers the
 // context that its ctx= says, and stages carry what the last publish answered. A
@@ -138,6 +145,11 @@ func (s *script) step(line string) {
 	case "write", "refuse-write":
 		s.write(verb, words[1:], options)
 		return
+	case "restart":
+		e.Call = diskapi.ServiceStarted
+	case "begin", "made", "ready", "torn", "copy":
+		s.operation(verb, words[1:], options)
+		return
 	default:
 		s.call(verb, all, words[1:], options)
 		return
@@ -168,6 +180,27 @@ func (s *script) write(verb string, words []string, o options) {
 	if id := s.observe(e); !going {
 		s.writers[place] = id
 	}
+}
+
+// operationCalls are the IDs of the calls of operations, by the names that scripts give them.
+var operationCalls = map[string]uint64{"": 1000, "1": 1001, "2": 1002}
+
+func (s *script) operation(verb string, words []string, o options) {
+	s.t.Helper()
+	e := diskapi.Entry{ID: operationCalls[o["by"]], Phase: diskapi.Noted, Volume: words[0]}
+	switch verb {
+	case "begin":
+		e.Call, e.Operation, e.WhileAttached = diskapi.WorkBegan, diskapi.Operation(words[1]), o["free"] == ""
+	case "ready":
+		e.Call = diskapi.SnapshotReady
+	case "torn":
+		e.Call = diskapi.WorkTorn
+	case "made":
+		e.Phase, e.Call, e.Snapshot, e.Unready = diskapi.Applied, diskapi.CreateSnapshot, words[1], o["unready"] != ""
+	case "copy":
+		e.Phase, e.Call, e.Snapshot, e.Source = diskapi.Applied, diskapi.CreateVolume, o["snapshot"], o["source"]
+	}
+	s.observe(e)
 }
 
 // last is the mark of a call that ends a writer.

@@ -40,11 +40,16 @@ func (s *Service) Do(ctx context.Context, r diskapi.Request) diskapi.Answer {
 	return s.answer(arrival, s.carryOut(ctx, arrival.ID, r, fault))
 }
 
-// subject is what a fault's volume is compared with: the handle, or the name of
-// a disk that has none yet.
+// subject is what a fault's volume is compared with: the handle of what the call is about,
+// or the name of what has none yet. For CreateSnapshot it is the volume's handle.
 func subject(r diskapi.Request) string {
-	if r.Call == diskapi.CreateVolume {
+	switch r.Call {
+	case diskapi.CreateVolume, diskapi.CreateGroupSnapshot:
 		return r.Name
+	case diskapi.DeleteSnapshot:
+		return r.Snapshot
+	case diskapi.DeleteGroupSnapshot, diskapi.GetGroupSnapshot:
+		return r.Group
 	}
 	return r.Volume
 }
@@ -113,6 +118,13 @@ func pretend(id uint64, r diskapi.Request) result {
 		e.Volume = cloud.HandleFor(r.Name, id)
 	case diskapi.ControllerPublish:
 		e.Context = cloud.PublishContext(id, r.Volume)
+	case diskapi.CreateSnapshot:
+		e.Snapshot = cloud.SnapshotHandle(r.Name, r.Volume, id)
+	case diskapi.CreateGroupSnapshot:
+		e.Group, e.Parts = cloud.GroupHandle(r.Name, id), nil
+		for _, p := range r.Parts {
+			e.Parts = append(e.Parts, diskapi.Part{Volume: p.Volume, Handle: cloud.SnapshotHandle(r.Name, p.Volume, id)})
+		}
 	}
 	return result{outcome: diskapi.OK, made: e}
 }
@@ -147,9 +159,34 @@ func (s *Service) answer(arrival diskapi.Entry, res result) diskapi.Answer {
 		if e.Call == diskapi.ControllerPublish {
 			e.Context, a.Context = res.made.Context, res.made.Context
 		}
+		e.Operated = res.made.Operated
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if res.outcome == diskapi.OK {
+		a.Group, a.Snapshots = e.Group, s.snapshotsFor(e)
+	}
 	s.record(e)
-	s.mu.Unlock()
 	return a
+}
+
+// snapshotsFor are what the answer of a call has of snapshots. One that is not there, since
+// a fault has only said that it is, is made up. The caller holds mu.
+func (s *Service) snapshotsFor(e diskapi.Entry) []diskapi.Snapshot {
+	var parts []diskapi.Part
+	switch e.Call {
+	case diskapi.CreateSnapshot:
+		parts = []diskapi.Part{{Volume: e.Volume, Handle: e.Snapshot}}
+	case diskapi.CreateGroupSnapshot, diskapi.GetGroupSnapshot:
+		parts = e.Parts
+	}
+	var list []diskapi.Snapshot
+	for _, p := range parts {
+		x, ok := s.cloud.Snapshot(p.Handle)
+		if !ok {
+			x = diskapi.Snapshot{Handle: p.Handle, Name: e.Name, Volume: p.Volume, SizeBytes: e.SizeBytes, Group: e.Group, Created: s.now(), Ready: true}
+		}
+		list = append(list, x)
+	}
+	return list
 }

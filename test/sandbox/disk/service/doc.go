@@ -25,7 +25,7 @@
 //	                                duration), held until there is one
 //	GET    /violations?since=       what the judge found, from a log position on
 //	GET    /stats                   counts by call and outcome
-//	GET    /disks, /nodes, /nodes/{id}
+//	GET    /disks, /snapshots, /nodes, /nodes/{id}
 //	PATCH  /nodes/{id}              {"slots": n} or {"fenced": bool}
 //	GET    /faults                  faults and how often they hit
 //	POST   /faults                  sets one, answers it with its ID

@@ -30,6 +30,7 @@ func (s *Service) Handler() http.Handler {
 	r.HandleFunc("/violations", s.getViolations).Methods(http.MethodGet)
 	r.HandleFunc("/stats", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.Stats(), nil) }).Methods(http.MethodGet)
 	r.HandleFunc("/disks", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.Disks(), nil) }).Methods(http.MethodGet)
+	r.HandleFunc("/snapshots", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.Snapshots(), nil) }).Methods(http.MethodGet)
 	r.HandleFunc("/nodes", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.Nodes(), nil) }).Methods(http.MethodGet)
 	r.HandleFunc("/nodes/{id}", s.getNode).Methods(http.MethodGet)
 	r.HandleFunc("/nodes/{id}", s.patchNode).Methods(http.MethodPatch)

@@ -5,6 +5,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,7 +21,7 @@ var errStopping = errors.New("the disk service is stopping")
 // itself goes on when ctx ends.
 func (s *Service) operate(ctx context.Context, id uint64, r diskapi.Request) result {
 	for {
-		d, done := s.begin(id, r)
+		d, f := s.begin(id, r)
 		switch d.Do {
 		case cloud.Refuse:
 			return result{outcome: diskapi.Refused, code: d.Code, message: d.Message}
@@ -28,12 +29,15 @@ func (s *Service) operate(ctx context.Context, id uint64, r diskapi.Request) res
 			return result{outcome: diskapi.OK, made: d.Effect}
 		}
 		select {
-		case <-done:
+		case <-f.done:
 		case <-ctx.Done():
 			return abandoned(ctx.Err())
 		}
 		if err := s.failure(); err != nil {
 			return abandoned(err)
+		}
+		if d.Do == cloud.Start && f.torn != "" {
+			return result{outcome: diskapi.Failed, code: codes.Internal, message: f.torn}
 		}
 		if d.Do == cloud.Start {
 			return result{outcome: diskapi.OK, made: d.Effect}
@@ -41,9 +45,16 @@ func (s *Service) operate(ctx context.Context, id uint64, r diskapi.Request) res
 	}
 }
 
-// begin decides on a call and starts it if that is what there is to do. For
-// Start and Join, done is closed when the operation is over.
-func (s *Service) begin(id uint64, r diskapi.Request) (d cloud.Decision, done <-chan struct{}) {
+// flight is an operation that the cloud is carrying out.
+type flight struct {
+	done chan struct{} // closed at its end
+	// torn says why it came to nothing. Read it after done is closed.
+	torn string
+}
+
+// begin decides on a call and starts it if that is what there is to do. The flight is that of
+// Start and Join.
+func (s *Service) begin(id uint64, r diskapi.Request) (d cloud.Decision, f *flight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.failing(); err != nil {
@@ -52,19 +63,34 @@ func (s *Service) begin(id uint64, r diskapi.Request) (d cloud.Decision, done <-
 	d = s.cloud.Decide(id, r)
 	switch d.Do {
 	case cloud.Join:
-		done = s.inFlight[d.Joined]
+		f = s.inFlight[d.Joined]
 	case cloud.Start:
-		end := make(chan struct{})
-		s.inFlight[id], done = end, end
-		effect, latency := d.Effect, s.latency[r.Call]
-		effect.ID = id
-		if r.Again {
-			latency = 0
+		f = &flight{done: make(chan struct{})}
+		s.inFlight[id] = f
+		lost := s.losable(id)
+		for _, note := range d.Begins {
+			note.Write = &diskapi.WriteMark{Flushed: s.writes.OnDisk(note.Volume)}
+			s.note(note)
 		}
+		effect := d.Effect
+		effect.ID = id
 		s.work.Add(1)
-		go s.complete(r, effect, latency, end)
+		go s.complete(r, effect, s.latencyOf(r, effect), f, lost)
 	}
-	return d, done
+	return d, f
+}
+
+// latencyOf is how long the cloud takes for an operation. A disk that is a copy of something
+// takes as long as a snapshot, besides its own time; a snapshot that is answered before it is
+// complete takes its time then. The caller holds mu.
+func (s *Service) latencyOf(r diskapi.Request, effect diskapi.Entry) time.Duration {
+	switch {
+	case r.Again, effect.Unready:
+		return 0
+	case r.Call == diskapi.CreateVolume && r.Source+r.Snapshot != "":
+		return s.latency[r.Call] + s.latency[diskapi.CreateSnapshot]
+	}
+	return s.latency[r.Call]
 }
 
 // failure returns why nothing can be carried out any more, or nil.
@@ -82,26 +108,86 @@ func (s *Service) failing() error {
 	return s.appendErr
 }
 
+// losable returns a channel that is closed when an operation of a call has lost the volume that
+// it needs attached. The caller holds mu.
+func (s *Service) losable(id uint64) <-chan struct{} {
+	if c, ok := s.lost[id]; ok {
+		return c
+	}
+	c := make(chan struct{})
+	s.lost[id] = c
+	return c
+}
+
+// lose ends the operations that have lost their volume. The caller holds mu.
+func (s *Service) lose() {
+	for id, c := range s.lost {
+		if len(s.cloud.Torn(id)) > 0 {
+			close(c)
+			delete(s.lost, id)
+		}
+	}
+}
+
 // complete carries a started operation to its end: applied when its latency is
-// over, dropped if the service stops before.
-func (s *Service) complete(r diskapi.Request, effect diskapi.Entry, latency time.Duration, end chan<- struct{}) {
+// over, dropped if the service stops before, torn when it has lost its volume.
+func (s *Service) complete(r diskapi.Request, effect diskapi.Entry, latency time.Duration, f *flight, lost <-chan struct{}) {
 	defer s.work.Done()
-	err := s.carry(r.Call, latency)
+	err := s.carry(r.Call, latency, lost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
-		s.record(s.flush(effect))
+	torn := s.cloud.Torn(effect.ID)
+	switch {
+	case err != nil:
+	case len(torn) > 0:
+		f.torn = s.tear(torn)
+	default:
+		s.record(s.copied(s.flush(effect)))
 	}
-	if err != nil || s.appendErr != nil {
+	if err != nil || f.torn != "" || s.appendErr != nil {
 		s.cloud.Cancel(r)
 	}
+	if err == nil && effect.Unready && f.torn == "" {
+		defer s.copyOn(effect.ID, effect.Call)
+	}
 	delete(s.inFlight, effect.ID)
-	close(end)
+	delete(s.lost, effect.ID)
+	close(f.done)
+}
+
+// tear notes an operation that came to nothing, and returns why it did. The caller holds mu.
+func (s *Service) tear(torn []diskapi.Entry) string {
+	for _, note := range torn {
+		s.note(note)
+	}
+	return torn[0].Detail
+}
+
+// copyOn makes the copies behind snapshots that were answered before they were ready. The
+// caller holds mu.
+func (s *Service) copyOn(id uint64, call diskapi.Call) {
+	latency, lost := s.latency[call], s.losable(id)
+	s.work.Go(func() {
+		if s.pauseUnless(lost, latency) != nil {
+			return // the next process begins anew
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.lost, id)
+		if !slices.Contains(s.cloud.Unready(), id) {
+			return // they were deleted
+		}
+		if torn := s.cloud.Torn(id); len(torn) > 0 {
+			s.tear(torn)
+			return
+		}
+		s.note(diskapi.Entry{ID: id, Call: diskapi.SnapshotReady})
+	})
 }
 
 // carry takes an operation's time; that of an attach or a detach begins with its
 // turn.
-func (s *Service) carry(call diskapi.Call, latency time.Duration) error {
+func (s *Service) carry(call diskapi.Call, latency time.Duration, lost <-chan struct{}) error {
 	if s.turns != nil && (call == diskapi.ControllerPublish || call == diskapi.ControllerUnpublish) {
 		select {
 		case s.turns <- struct{}{}:
@@ -110,7 +196,22 @@ func (s *Service) carry(call diskapi.Call, latency time.Duration) error {
 		}
 		defer func() { <-s.turns }()
 	}
-	return s.pause(s.life, latency)
+	return s.pauseUnless(lost, latency)
+}
+
+// pauseUnless waits for d or until what is waited for is lost, which is no error, or until the
+// service ends.
+func (s *Service) pauseUnless(lost <-chan struct{}, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return s.life.Err()
+	case <-lost:
+		return nil
+	case <-s.life.Done():
+		return errStopping
+	}
 }
 
 // pause waits for d, or until ctx or the service ends.

@@ -18,6 +18,11 @@ import (
 func step(t *rapid.T, s *Service, volumes []string) {
 	volume := rapid.SampledFrom(volumes).Draw(t, "volume")
 	node := rapid.SampledFrom([]string{"i-a", "i-b"}).Draw(t, "node")
+	snapshots := []string{"snap-none"}
+	groups := []string{"group-none"}
+	for _, x := range s.Snapshots() {
+		snapshots, groups = append(snapshots, x.Handle), append(groups, x.Group)
+	}
 	switch rapid.IntRange(0, 11).Draw(t, "step") {
 	case 0:
 		_, err := s.SetFault(diskapi.Fault{
@@ -53,13 +58,29 @@ func step(t *rapid.T, s *Service, volumes []string) {
 			t.Fatal(err)
 		}
 	default:
+		call := rapid.SampledFrom(diskapi.CSICalls()).Draw(t, "call")
+		var from diskapi.Operated
+		switch call {
+		case diskapi.CreateVolume:
+			from.Snapshot = rapid.SampledFrom(append(snapshots, "")).Draw(t, "from")
+			if from.Snapshot == "" {
+				from.Source = rapid.SampledFrom(append(volumes, "")).Draw(t, "source")
+			}
+		case diskapi.DeleteSnapshot:
+			from.Snapshot = rapid.SampledFrom(snapshots).Draw(t, "snapshot")
+		case diskapi.CreateGroupSnapshot:
+			from.Parts = []diskapi.Part{{Volume: volume}, {Volume: volumes[1]}}
+		case diskapi.DeleteGroupSnapshot, diskapi.GetGroupSnapshot:
+			from.Group = rapid.SampledFrom(groups).Draw(t, "group")
+		}
 		s.Do(context.Background(), diskapi.Request{
-			Call:   rapid.SampledFrom(diskapi.CSICalls()).Draw(t, "call"),
+			Call:   call,
 			Volume: volume, Node: node,
 			Args: diskapi.Args{
 				AccessMode: rapid.SampledFrom([]string{writer, "MULTI_NODE_MULTI_WRITER"}).Draw(t, "mode"),
 				Name:       rapid.SampledFrom([]string{"pvc-1", "pvc-2", "pvc-3"}).Draw(t, "name"),
-				Path:       "/path", SizeBytes: 1 << 30, Write: new(s.marks(volume, node)),
+				Path:       "/path", SizeBytes: rapid.SampledFrom([]int64{1 << 30, 2 << 30}).Draw(t, "size"),
+				Write: new(s.marks(volume, node)), Operated: from,
 			},
 		})
 	}
@@ -81,7 +102,11 @@ func view(s *Service) map[string]any {
 	}
 	st := s.Stats()
 	st.Seq = 0
-	return map[string]any{"disks": s.Disks(), "nodes": s.Nodes(), "faults": s.Faults(), "violations": violations, "stats": st}
+	snapshots := s.Snapshots()
+	for i := range snapshots {
+		snapshots[i].Created = snapshots[i].Created.UTC().Round(0)
+	}
+	return map[string]any{"snapshots": snapshots, "disks": s.Disks(), "nodes": s.Nodes(), "faults": s.Faults(), "violations": violations, "stats": st}
 }
 
 // TestPropertyReplay: whatever happened, the state is the fold of the journal,
@@ -93,7 +118,7 @@ func TestPropertyReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := Config{StateDir: dir, Slots: 2}
+		c := Config{StateDir: dir, Slots: 2, AttachFor: []diskapi.Operation{diskapi.SnapshotVolume}, DetachFor: []diskapi.Operation{diskapi.ExpandVolume}}
 		s, err := New(c)
 		if err != nil {
 			t.Fatal(err)

@@ -61,6 +61,7 @@ func (s *Service) recordOne(e diskapi.Entry) diskapi.Entry {
 	}
 	s.entries = append(s.entries, e)
 	s.fold(e)
+	s.lose()
 	close(s.grown)
 	s.grown = make(chan struct{})
 	return e
@@ -126,7 +127,7 @@ func (s *Service) Stats() diskapi.Stats {
 	defer s.mu.Unlock()
 	out := diskapi.Stats{
 		Seq: uint64(len(s.entries)), Calls: map[diskapi.Call]*diskapi.CallStats{},
-		Disks: len(s.cloud.Disks()), Attachments: s.cloud.Attachments(),
+		Disks: len(s.cloud.Disks()), Snapshots: len(s.cloud.Snapshots()), Attachments: s.cloud.Attachments(),
 		InFlight: s.cloud.InFlight(), Violations: s.judge.Count(),
 	}
 	for call, st := range s.stats {
@@ -147,6 +148,13 @@ func (s *Service) Disks() []diskapi.Disk {
 		disks[i].Staged = s.judge.Staged(disks[i].Volume)
 	}
 	return disks
+}
+
+// Snapshots returns every snapshot, by handle.
+func (s *Service) Snapshots() []diskapi.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cloud.Snapshots()
 }
 
 // CutOff lists the CIDRs of clients that the storage refuses.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,10 @@ type Config struct {
 	// Parallel is how many attaches and detaches the cloud carries out at a time;
 	// the others wait for their turn. 0 is any number.
 	Parallel int
+	// AttachFor, DetachFor and CopyInBackground are those of cloud.Config. A copy takes the
+	// latency of CreateSnapshot, a group of them that of CreateVolumeGroupSnapshot.
+	AttachFor, DetachFor []diskapi.Operation
+	CopyInBackground     bool
 	// Now is the clock of the log; time.Now if nil.
 	Now func() time.Time
 }
@@ -45,6 +50,11 @@ func (c Config) Validate() error {
 	}
 	if c.Parallel < 0 {
 		return fmt.Errorf("parallel is %d: use 0 for any number of operations at a time, or a positive one", c.Parallel)
+	}
+	for _, o := range c.AttachFor {
+		if slices.Contains(c.DetachFor, o) {
+			return fmt.Errorf("attach-for and detach-for both have %s: a volume can't be attached and attached nowhere", o)
+		}
 	}
 	for call, d := range c.Latencies {
 		if d < 0 {
@@ -78,7 +88,8 @@ type Service struct {
 	unclosed  map[uint64]diskapi.Entry // calls that have not returned, by ID
 	grown     chan struct{}            // closed and replaced with each entry
 	cleared   chan struct{}            // closed and replaced when faults are cleared
-	inFlight  map[uint64]chan struct{} // operations in flight, closed at their end
+	inFlight  map[uint64]*flight       // operations in flight
+	lost      map[uint64]chan struct{} // closed when an operation of a call has lost its volume
 	appendErr error                    // the journal failed: nothing is taken any more
 }
 
@@ -94,13 +105,15 @@ func New(c Config) (*Service, error) {
 	}
 	s := &Service{
 		now: c.Now, journal: j,
-		cloud:    cloud.New(cloud.Config{Slots: c.Slots, Lenient: c.Lenient}),
+		cloud: cloud.New(cloud.Config{
+			Slots: c.Slots, Lenient: c.Lenient, AttachFor: c.AttachFor, DetachFor: c.DetachFor, Background: c.CopyInBackground,
+		}),
 		judge:    judge.New(),
 		latency:  map[diskapi.Call]time.Duration{},
 		stats:    map[diskapi.Call]*diskapi.CallStats{},
 		unclosed: map[uint64]diskapi.Entry{},
 		grown:    make(chan struct{}), cleared: make(chan struct{}),
-		inFlight: map[uint64]chan struct{}{},
+		inFlight: map[uint64]*flight{}, lost: map[uint64]chan struct{}{},
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -115,6 +128,11 @@ func New(c Config) (*Service, error) {
 	s.replay(entries)
 	if s.appendErr != nil {
 		return nil, errors.Join(s.appendErr, j.Close())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.cloud.Unready() {
+		s.copyOn(id, s.entries[id-1].Call)
 	}
 	return s, nil
 }

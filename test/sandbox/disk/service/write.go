@@ -49,6 +49,15 @@ func (s *Service) flush(e diskapi.Entry) diskapi.Entry {
 	return e
 }
 
+// copied returns the effect of a call that makes a copy with the number of the last write that
+// the copy has. The caller holds mu.
+func (s *Service) copied(e diskapi.Entry) diskapi.Entry {
+	if flushed, copied := s.cloud.Copied(e); copied {
+		e.Write = &diskapi.WriteMark{Flushed: flushed}
+	}
+	return e
+}
+
 func (s *Service) postWrites(w http.ResponseWriter, r *http.Request) {
 	var writes diskapi.Writes
 	if err := decode(r, &writes); err != nil {

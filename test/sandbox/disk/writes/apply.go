@@ -51,6 +51,10 @@ func (s *State) applyCall(e diskapi.Entry) {
 			s.disks[e.Volume].flushed = e.Write.Flushed
 		}
 		delete(s.disks[e.Volume].writers, e.Node)
+	case diskapi.CreateVolume:
+		if e.Write != nil { // a copy
+			s.disk(e.Volume).flushed = e.Write.Flushed
+		}
 	case diskapi.DeleteVolume:
 		delete(s.disks, e.Volume)
 	}

@@ -8,6 +8,9 @@
 // from there. The disk takes what it is given: where two write, each goes on from what it
 // knows, and the number on the disk is that of whoever flushed last.
 //
+// A snapshot and a clone have what was flushed when they were begun, and a disk that is made
+// from one begins with that. What is in a machine's memory then is not in them.
+//
 // # What is noted
 //
 // A write is a matter of a second, and the log is not to grow by each. Noted is the first

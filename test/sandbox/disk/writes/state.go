@@ -47,7 +47,7 @@ func (s *State) Take(node string, w diskapi.Write, refusal string) (note diskapi
 		note.Call, note.Detail = diskapi.WriteRefused, refusal
 		return note, have == nil || !have.refused
 	case have == nil && w.Session == 0:
-		found := s.flushed(w.Volume)
+		found := s.OnDisk(w.Volume)
 		note.Call, note.AccessMode = diskapi.WriteBegan, w.AccessMode
 		note.Write = &diskapi.WriteMark{Written: found + 1, Flushed: found}
 		return note, true
@@ -92,6 +92,8 @@ func (s *State) Before(e diskapi.Entry) []diskapi.Entry {
 // a fixed order: those of a volume, those of a machine, or all.
 func (s *State) concerned(e diskapi.Entry, visit func(volume, node string, w *writer)) {
 	switch e.Call {
+	case diskapi.WorkBegan:
+		s.visit([]string{e.Volume}, "", visit)
 	case diskapi.ControllerPublish, diskapi.ControllerUnpublish:
 		if e.Phase == diskapi.Applied {
 			s.visit([]string{e.Volume}, "", visit)
@@ -138,7 +140,8 @@ func (s *State) writer(volume, node string) *writer {
 	return d.writers[node]
 }
 
-func (s *State) flushed(volume string) uint64 {
+// OnDisk is the number of the last write that is on a disk.
+func (s *State) OnDisk(volume string) uint64 {
 	if d, ok := s.disks[volume]; ok {
 		return d.flushed
 	}
