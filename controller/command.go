@@ -46,6 +46,7 @@ the other.`,
 	flags.BoolVar(&config.StayAttached, "stay-attached", config.StayAttached, "a volume whose detach is refused and that is wanted again at its node stays there, if its attacher can leave it (moorage-attacher)")
 	flags.BoolVar(&config.NoForceOnTimeout, "disable-force-detach-on-timeout", config.NoForceOnTimeout, "detach no volume, of whatever driver, by force six minutes after the last pod of a node that is not ready is gone; an AttachPolicy with a time of its own counts more")
 	flags.BoolVar(&config.NetworkFences, "network-fences", config.NetworkFences, "in mode standalone, have the storage of drivers whose AttachPolicy has forceDetach.networkFence cut off nodes that can't be reached, by NetworkFences of csi-addons")
+	flags.BoolVar(&config.OperationTickets, "operation-tickets", config.OperationTickets, "make tickets by which volumes are attached, or detached, for the snapshots, clones and expansions that an AttachPolicy names in attachFor and detachFor")
 	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for /healthz, /readyz and /metrics; none when empty")
 	flags.BoolVar(&config.SecureMetrics, "secure-metrics", config.SecureMetrics, access.SecureMetricsHelp)
 	config.Bind.addFlags(flags)

@@ -50,6 +50,9 @@ type Config struct {
 	// NetworkFences has the storage of drivers whose AttachPolicy says so cut off nodes that
 	// can't be reached, by NetworkFences of csi-addons. Standalone only.
 	NetworkFences bool
+	// OperationTickets makes tickets for the operations of drivers whose AttachPolicy says so
+	// (attachFor, detachFor).
+	OperationTickets bool
 	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
 	// none.
 	Listen string

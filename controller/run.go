@@ -15,6 +15,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller/attachment"
 	"github.com/moorage-dev/moorage/controller/networkfence"
+	"github.com/moorage-dev/moorage/controller/operation"
 	"github.com/moorage-dev/moorage/controller/policy"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/trace"
@@ -75,6 +76,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
+	contents := config.watchContents(clients)
 	binds, err := config.Bind.open(config.Namespace, clients)
 	if err != nil {
 		return err
@@ -88,6 +90,7 @@ func Run(ctx context.Context, config Config) error {
 	running.Go(func() { observer.Run(observing) })
 	running.Go(func() { binds.serve(observing) })
 	running.Go(func() { fences.Run(observing) })
+	running.Go(func() { contents.Run(observing) })
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	if !hears {
@@ -103,7 +106,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := guard.await(ctx); err != nil {
 		return err
 	}
-	return leadTerms(ctx, guard, termConfig{Config: config, clients: clients, observer: observer, metrics: metrics, tracer: tracer, binds: binds, fences: fences})
+	return leadTerms(ctx, guard, termConfig{Config: config, clients: clients, observer: observer, metrics: metrics, tracer: tracer, binds: binds, fences: fences, contents: contents})
 }
 
 // leadTerms stands for election, and serves each term that is won.
@@ -137,6 +140,15 @@ func (c Config) watchFences(clients *connect.Clients) (*networkfence.Watcher, er
 	return networkfence.NewWatcher(clients.ReadAny)
 }
 
+// watchContents watches the contents of snapshots, when a policy asks for that; nil where no
+// tickets are made for operations.
+func (c Config) watchContents(clients *connect.Clients) *operation.Watcher {
+	if !c.OperationTickets {
+		return nil
+	}
+	return operation.NewWatcher(clients.Read.Discovery(), clients.ReadAny)
+}
+
 // tracesPatience is how long the last traces may take to be sent.
 const tracesPatience = 2 * time.Second
 
@@ -159,6 +171,7 @@ type termConfig struct {
 	tracer   *trace.Tracer // may be nil
 	binds    *binds
 	fences   *networkfence.Watcher // nil without NetworkFences
+	contents *operation.Watcher    // nil without tickets for operations
 	term     lead.Term
 	leading  func() // called when the first decision may be made
 }
@@ -166,6 +179,9 @@ type termConfig struct {
 // backgroundShare is the part of QPS at which requests are sent, beside all others, that
 // no pod waits for: each may be a page of a list.
 const backgroundShare = 10
+
+// writesAtOnce is how many tickets for operations are made and ended in a burst.
+const writesAtOnce = 10
 
 // serveTerm decides and writes until ctx is done, and returns when the last
 // write is answered, or can have no effect any more: the next leader of a lease
@@ -228,6 +244,7 @@ type stages struct {
 	volumeStatus *volumestatus.Controller
 	policies     *policy.Controller
 	fences       *networkfence.Controller // nil without NetworkFences
+	operations   *operation.Controller    // nil without tickets for operations
 	truth        *truth.Checker
 	wake         *wake
 }
@@ -260,7 +277,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	if err != nil {
 		return nil, err
 	}
-	policies, err := policy.New(policy.Config{Cache: c.observer, Write: executor, Arbiter: rules, NetworkFences: c.NetworkFences, Now: time.Now})
+	policies, err := policy.New(policy.Config{Cache: c.observer, Write: executor, Arbiter: rules, NetworkFences: c.NetworkFences, Operations: c.OperationTickets, Now: time.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +285,11 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stages{attachments, tickets, volumeStatus, policies, fences, checker, newWake(c.observer, attachments, tickets, volumeStatus, policies, checker)}, nil
+	operations, err := newOperations(c)
+	if err != nil {
+		return nil, err
+	}
+	return &stages{attachments, tickets, volumeStatus, policies, fences, operations, checker, newWake(c.observer, attachments, tickets, volumeStatus, policies, checker)}, nil
 }
 
 // newFences makes what has the storage cut off machines; nil where nobody asks for that.
@@ -279,6 +300,18 @@ func newFences(c termConfig) (*networkfence.Controller, error) {
 	return networkfence.New(networkfence.Config{
 		Watcher: c.fences, Cache: c.observer, Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Dynamic: c.clients.WriteAny,
 		Turn: flowcontrol.NewTokenBucketRateLimiter(c.QPS/backgroundShare, 1).Wait, Timeout: c.WriteTimeout, Now: time.Now, Events: c.events,
+	})
+}
+
+// newOperations makes what makes tickets for operations; nil where nobody asks for that.
+func newOperations(c termConfig) (*operation.Controller, error) {
+	if c.contents == nil {
+		return nil, nil
+	}
+	return operation.New(operation.Config{
+		Watcher: c.contents, Cache: c.observer, Moorage: c.clients.WriteMoorage, Namespace: c.Namespace,
+		Turn: flowcontrol.NewTokenBucketRateLimiter(c.QPS/backgroundShare, writesAtOnce).Wait, Timeout: c.WriteTimeout, Now: time.Now,
+		Events: c.events, Metrics: c.metrics,
 	})
 }
 
@@ -301,6 +334,9 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	running.Go(func() { s.policies.Run(ctx) })
 	if s.fences != nil {
 		running.Go(func() { s.fences.Run(ctx) })
+	}
+	if s.operations != nil {
+		running.Go(func() { s.operations.Run(ctx) })
 	}
 	running.Go(func() { s.truth.Run(ctx) })
 	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })

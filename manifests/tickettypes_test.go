@@ -144,7 +144,6 @@ func TestSchedulersHaveTheirOwnTickets(t *testing.T) {
 		{extenderUser, v1alpha1.SchedulerName, ledger.TypePod, "its own name"},
 		{schedulerUser, v1alpha1.SchedulerName, ledger.TypeManual, "type Pod"},
 		{extenderUser, "", ledger.TypeBackup, "type Pod"},
-		{controllerUser, "", ledger.TypeBackup, ""},
 		{tenant, "another", ledger.TypePod, ""},
 	} {
 		r := request{user: test.user, namespace: "shop", resource: tickets,
@@ -152,5 +151,44 @@ func TestSchedulersHaveTheirOwnTickets(t *testing.T) {
 		check(t, policy.judge(t, r), test.want)
 		r.now, r.before = nil, r.now
 		check(t, policy.judge(t, r), test.want)
+	}
+}
+
+// The controller's account ends any ticket, and makes those that drivers need for operations: of
+// their types, with an owner, an end, and the label that says so.
+func TestTheControllerMakesTicketsForOperations(t *testing.T) {
+	policy := loadPolicy(t, "moorage-own-accounts")
+	made := func(kind ledger.TicketType, change func(*v1alpha1.VolumeTicket)) *v1alpha1.VolumeTicket {
+		k := ticketOf(kind, "")
+		k.Labels = map[string]string{v1alpha1.LabelOperation: string(kind)}
+		k.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: "data", UID: "1"}}
+		k.Spec.TTLSeconds = new(int64(900))
+		if change != nil {
+			change(k)
+		}
+		return k
+	}
+	const refused = "for operations of drivers only"
+	for name, test := range map[string]struct {
+		ticket *v1alpha1.VolumeTicket
+		want   string
+	}{
+		"Snapshot":      {made(ledger.TypeSnapshot, nil), ""},
+		"Clone":         {made(ledger.TypeClone, nil), ""},
+		"Expansion":     {made(ledger.TypeExpansion, nil), ""},
+		"Restore":       {made(ledger.TypeRestore, nil), refused},
+		"Manual":        {made(ledger.TypeManual, nil), refused},
+		"no label":      {made(ledger.TypeClone, func(k *v1alpha1.VolumeTicket) { k.Labels = nil }), refused},
+		"another label": {made(ledger.TypeClone, func(k *v1alpha1.VolumeTicket) { k.Labels[v1alpha1.LabelOperation] = "Snapshot" }), refused},
+		"no owner":      {made(ledger.TypeClone, func(k *v1alpha1.VolumeTicket) { k.OwnerReferences = nil }), refused},
+		"no end":        {made(ledger.TypeSnapshot, func(k *v1alpha1.VolumeTicket) { k.Spec.TTLSeconds = nil }), refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request{user: controllerUser, namespace: "shop", resource: tickets,
+				kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: test.ticket}
+			check(t, policy.judge(t, r), test.want)
+			r.now, r.before = nil, r.now
+			check(t, policy.judge(t, r), "")
+		})
 	}
 }

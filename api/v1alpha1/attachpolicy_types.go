@@ -94,6 +94,18 @@ const (
 	EmptyAccessModesExclusive EmptyAccessModes = "Exclusive"
 )
 
+// VolumeOperation is what a driver does to a volume when somebody asks for it. Snapshot
+// is also a group snapshot.
+// +kubebuilder:validation:Enum=Snapshot;Clone;Expansion
+type VolumeOperation string
+
+// The operations for which a policy may say where the volume has to be.
+const (
+	OperationSnapshot  VolumeOperation = "Snapshot"
+	OperationClone     VolumeOperation = "Clone"
+	OperationExpansion VolumeOperation = "Expansion"
+)
+
 // AttachPolicySpec is how volumes of a driver are handled. A field that is absent in
 // a policy with a storageClassName is as in the driver's policy without one; absent
 // there, too, it means what Kubernetes does. Durations are written as Go does, such
@@ -102,6 +114,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.slots) && !has(self.workers) && !has(self.missingDriver)",message="slots, workers and missingDriver are of the driver, whatever the class: set them in a policy without storageClassName"
 // +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.forceDetach) || !has(self.forceDetach.networkFence)",message="a machine is cut off from a whole driver, whatever the class: set forceDetach.networkFence in a policy without storageClassName"
+// +kubebuilder:validation:XValidation:rule="!has(self.attachFor) || !has(self.detachFor) || !self.attachFor.exists(o, o in self.detachFor)",message="for one operation a volume is either attached or detached: name it in attachFor or in detachFor, and not in both"
 type AttachPolicySpec struct {
 	// driver is the CSI driver's name, after translation of in-tree volumes; for
 	// iSCSI and FC the plugin's name, such as kubernetes.io/iscsi.
@@ -215,6 +228,35 @@ type AttachPolicySpec struct {
 	// Default false.
 	// +optional
 	RepairStaged *bool `json:"repairStaged,omitempty"`
+
+	// attachFor are the operations that the driver carries out only while the volume is
+	// attached to some node. While one is asked for, the controller keeps a ticket of that
+	// type, which has the volume attached where it is, or at a node that the controller
+	// chooses. A class's policy that sets attachFor or detachFor, be it to an empty list,
+	// replaces both of the driver's policy. Default none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=3
+	AttachFor []VolumeOperation `json:"attachFor,omitzero"`
+
+	// detachFor are the operations that the driver carries out only while the volume is
+	// attached to no node. While one is asked for, the controller keeps a ticket of that
+	// type, which waits until nobody has the volume, and keeps it from being attached
+	// then. Default none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=3
+	DetachFor []VolumeOperation `json:"detachFor,omitzero"`
+
+	// operationTimeout is how long a ticket for one of attachFor or detachFor exists at
+	// most. If the operation has not come to its end by then, the volume is let go of, and
+	// another ticket is made after a pause that grows. Default 15m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('10s') && duration(self) <= duration('24h'))",message="operationTimeout is 10s or more, and 24h at most: nobody else has the volume elsewhere for that long"
+	OperationTimeout *metav1.Duration `json:"operationTimeout,omitempty"`
 }
 
 // AttachPolicyStatus is what the controller says of a policy.

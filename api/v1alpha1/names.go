@@ -65,6 +65,13 @@ const (
 	// The volumes go to who wants them then, and the ticket asks on.
 	AnnotationLetsGo = "moorage.dev/lets-go"
 
+	// LabelOperation on a VolumeTicket that the controller has made so that a driver can
+	// carry an operation out says which one: a VolumeOperation.
+	LabelOperation = "moorage.dev/operation"
+	// AnnotationOperationOf on such a ticket names the object that asks for the operation,
+	// for people.
+	AnnotationOperationOf = "moorage.dev/operation-of"
+
 	// AnnotationRelease on the ValidatingAdmissionPolicyBinding by which only
 	// Moorage writes volumesAttached names the namespace of the release whose
 	// Standalone controller created it.
@@ -130,6 +137,10 @@ const (
 	// ReasonNetworkFencesOff is why a policy's forceDetach.networkFence is not in effect: the
 	// controller does not run with --network-fences. The rest of the policy is.
 	ReasonNetworkFencesOff = "NetworkFencesOff"
+
+	// ReasonOperationTicketsOff is why a policy's attachFor and detachFor are not in effect: the
+	// controller does not run with --operation-tickets. The rest of the policy is.
+	ReasonOperationTicketsOff = "OperationTicketsOff"
 
 	// HoldAttached is a VolumeHold's condition, written only where the volume is
 	// not attached as it should be: False with the reason AttachFailed and the

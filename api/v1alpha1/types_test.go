@@ -141,6 +141,7 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			UnpublishFences:  new(false),
 			RequireNodeWord:  new(false),
 			RepairStaged:     new(false),
+			OperationTimeout: &metav1.Duration{Duration: 15 * time.Minute},
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: defaults are %+v", name, got)

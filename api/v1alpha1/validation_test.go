@@ -315,6 +315,20 @@ func TestPolicyValidation(t *testing.T) {
 		{name: "nodes without the driver, for a class", change: func(s *v1alpha1.AttachPolicySpec) {
 			s.StorageClassName, s.MissingDriver = "fast", v1alpha1.MissingDriverAllow
 		}, wants: []string{"a policy without storageClassName"}},
+		{name: "operations", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.AttachFor, s.DetachFor = operations("Snapshot", "Clone"), operations("Expansion")
+			s.OperationTimeout = duration(time.Hour)
+		}},
+		{name: "no operations of a class", change: func(s *v1alpha1.AttachPolicySpec) { s.StorageClassName, s.AttachFor = "fast", operations() }},
+		{name: "an operation twice", change: func(s *v1alpha1.AttachPolicySpec) { s.AttachFor = operations("Clone", "Clone") }, wants: []string{"spec.attachFor"}},
+		{name: "attached and detached", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.AttachFor, s.DetachFor = operations("Clone", "Snapshot"), operations("Expansion", "Snapshot")
+		}, wants: []string{"attachFor or in detachFor, and not in both"}},
+		{name: "no such operation", change: func(s *v1alpha1.AttachPolicySpec) { s.DetachFor = operations("Backup") }, wants: []string{"spec.detachFor", "Expansion"}},
+		{name: "an operation for a moment", change: func(s *v1alpha1.AttachPolicySpec) { s.OperationTimeout = duration(time.Second) },
+			wants: []string{"operationTimeout is 10s or more"}},
+		{name: "an operation for days", change: func(s *v1alpha1.AttachPolicySpec) { s.OperationTimeout = duration(48 * time.Hour) },
+			wants: []string{"24h at most"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -459,4 +473,8 @@ func checkRefusal(t *testing.T, err error, wants []string) {
 func unreachable(most string) *v1alpha1.ForceDetachPolicy {
 	value := intstr.Parse(most)
 	return &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: time.Minute}, MaxUnreachable: &value}
+}
+
+func operations(names ...v1alpha1.VolumeOperation) []v1alpha1.VolumeOperation {
+	return append([]v1alpha1.VolumeOperation{}, names...)
 }

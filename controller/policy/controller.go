@@ -37,7 +37,9 @@ type Config struct {
 	Arbiter arbiter.Arbiter
 	// NetworkFences says that the controller makes and reads NetworkFences.
 	NetworkFences bool
-	Now           func() time.Time
+	// Operations says that the controller makes tickets for operations.
+	Operations bool
+	Now        func() time.Time
 }
 
 // Validate says what is missing.
@@ -87,7 +89,7 @@ func (c *Controller) look(ctx context.Context, name string) (time.Duration, erro
 	if !ok {
 		return 0, nil
 	}
-	next, changed := Judge(c.config.Arbiter, c.config.NetworkFences, c.config.Cache.Snapshot(), object, c.config.Now())
+	next, changed := Judge(c.config, c.config.Cache.Snapshot(), object, c.config.Now())
 	later := time.Duration(0)
 	if meta.FindStatusCondition(next.Status.Conditions, v1alpha1.PolicyInEffect) != nil {
 		later = again
@@ -103,8 +105,8 @@ func (c *Controller) look(ctx context.Context, name string) (time.Duration, erro
 }
 
 // Judge returns the policy with what is to be said of it, and whether that is new.
-// It is pure. fences says that the controller makes and reads NetworkFences.
-func Judge(a arbiter.Arbiter, fences bool, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.Time) (next *v1alpha1.AttachPolicy, changed bool) {
+// It is pure. Of the configuration what the controller does counts.
+func Judge(c Config, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.Time) (next *v1alpha1.AttachPolicy, changed bool) {
 	next = object.DeepCopy()
 	fact := translate.Policy(object)
 	say := func(kind string, is metav1.ConditionStatus, reason, message string) bool {
@@ -116,10 +118,13 @@ func Judge(a arbiter.Arbiter, fences bool, s ledger.Snapshot, object *v1alpha1.A
 			Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
-	refused := a.Accepts(fact).First()
+	refused := c.Arbiter.Accepts(fact).First()
 	changed = say(v1alpha1.PolicyRefused, metav1.ConditionTrue, string(refused.Code), refused.Message())
 	reason, message := idle(s, fact)
-	if reason == "" && fact.NetworkFence.Class != "" && !fences {
+	if reason == "" && (fact.AttachFor|fact.DetachFor) != 0 && !c.Operations {
+		reason, message = v1alpha1.ReasonOperationTicketsOff, "attachFor and detachFor have no effect, but the rest has: the controller runs without --operation-tickets. Install the chart with operationTickets.enabled=true"
+	}
+	if reason == "" && fact.NetworkFence.Class != "" && !c.NetworkFences {
 		reason, message = v1alpha1.ReasonNetworkFencesOff, "forceDetach.networkFence has no effect, but the rest has: the controller runs without --network-fences. Install the chart with networkFences.enabled=true, in mode Standalone"
 	}
 	return next, say(v1alpha1.PolicyInEffect, metav1.ConditionFalse, reason, message) || changed

@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 	object.Generation = 3
 	object.Status.Conditions = []metav1.Condition{{Type: "Audited", Status: metav1.ConditionTrue}}
 
-	refused, changed := Judge(cooperative, false, known, object, then)
+	refused, changed := Judge(Config{Arbiter: cooperative}, known, object, then)
 	c := meta.FindStatusCondition(refused.Status.Conditions, v1alpha1.PolicyRefused)
 	if !changed || c == nil || c.Status != metav1.ConditionTrue || c.Reason != string(arbiter.NotBeforeBind) ||
 		c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(then) || !strings.Contains(c.Message, "--attach-before-bind") {
@@ -36,12 +36,12 @@ func TestJudge(t *testing.T) {
 	if len(object.Status.Conditions) != 1 || len(refused.Status.Conditions) != 2 {
 		t.Errorf("of one condition came %v, and was left %v", refused.Status.Conditions, object.Status.Conditions)
 	}
-	if _, again := Judge(cooperative, false, known, refused, now); again {
+	if _, again := Judge(Config{Arbiter: cooperative}, known, refused, now); again {
 		t.Error("it is said again")
 	}
 	edited := refused.DeepCopy()
 	edited.Generation = 4
-	renewed, changed := Judge(cooperative, false, known, edited, now)
+	renewed, changed := Judge(Config{Arbiter: cooperative}, known, edited, now)
 	if c := meta.FindStatusCondition(renewed.Status.Conditions, v1alpha1.PolicyRefused); !changed || c.ObservedGeneration != 4 || !c.LastTransitionTime.Time.Equal(then) {
 		t.Errorf("of a newer generation: changed %t, %+v", changed, c)
 	}
@@ -55,11 +55,11 @@ func TestJudge(t *testing.T) {
 		"attached early":   {arbiter.Arbiter{Cooperative: true, BeforeBind: true}, refused},
 		"it asks for less": {cooperative, granted},
 	} {
-		next, changed := Judge(test.a, false, known, test.policy, now)
+		next, changed := Judge(Config{Arbiter: test.a}, known, test.policy, now)
 		if !changed || len(next.Status.Conditions) != 1 || next.Status.Conditions[0].Type != "Audited" {
 			t.Errorf("%s: changed %t, %v", name, changed, next.Status.Conditions)
 		}
-		if _, again := Judge(test.a, false, known, next, now); again {
+		if _, again := Judge(Config{Arbiter: test.a}, known, next, now); again {
 			t.Errorf("%s: it is taken back again", name)
 		}
 	}
@@ -95,13 +95,18 @@ func TestInEffect(t *testing.T) {
 		"no such driver":      {made("x", "dd", "", 1), v1alpha1.ReasonDriverUnknown, "dd"},
 		"no such class":       {made("x", "d", "cc", 1), v1alpha1.ReasonClassUnknown, "cc"},
 		"a class of a driver": {made("x", "d", "c", 1), "", ""},
+		"no tickets for operations": {func() *v1alpha1.AttachPolicy {
+			p := made("first", "d", "", 1)
+			p.Spec.DetachFor = []v1alpha1.VolumeOperation{v1alpha1.OperationExpansion}
+			return p
+		}(), v1alpha1.ReasonOperationTicketsOff, "operationTickets.enabled=true"},
 		"no NetworkFences": {func() *v1alpha1.AttachPolicy {
 			p := made("first", "d", "", 1)
 			p.Spec.ForceDetach = &v1alpha1.ForceDetachPolicy{NetworkFence: &v1alpha1.NetworkFencePolicy{ClassName: "c"}}
 			return p
 		}(), v1alpha1.ReasonNetworkFencesOff, "networkFences.enabled=true"},
 	} {
-		next, changed := Judge(arbiter.Arbiter{}, false, l.Snapshot(), test.policy, time.Unix(4, 0))
+		next, changed := Judge(Config{}, l.Snapshot(), test.policy, time.Unix(4, 0))
 		c := meta.FindStatusCondition(next.Status.Conditions, v1alpha1.PolicyInEffect)
 		switch {
 		case test.reason == "" && (c != nil || changed):
@@ -110,9 +115,9 @@ func TestInEffect(t *testing.T) {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
-	shadowed, _ := Judge(arbiter.Arbiter{}, false, l.Snapshot(), second, time.Unix(4, 0))
+	shadowed, _ := Judge(Config{}, l.Snapshot(), second, time.Unix(4, 0))
 	l.Apply(time.Unix(5, 0), ledger.PolicyGone{Name: "first"})
-	if next, changed := Judge(arbiter.Arbiter{}, false, l.Snapshot(), shadowed, time.Unix(5, 0)); !changed || len(next.Status.Conditions) != 0 {
+	if next, changed := Judge(Config{}, l.Snapshot(), shadowed, time.Unix(5, 0)); !changed || len(next.Status.Conditions) != 0 {
 		t.Errorf("the other one is gone: %v", next.Status.Conditions)
 	}
 }

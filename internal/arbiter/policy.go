@@ -67,6 +67,12 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldFencedCondition, p.FencedCondition != "") {
 		p.FencedCondition = all.FencedCondition
 	}
+	if !says(ledger.FieldOperations, p.AttachFor|p.DetachFor != 0) {
+		p.AttachFor, p.DetachFor = all.AttachFor, all.DetachFor
+	}
+	if p.OperationTimeout == 0 {
+		p.OperationTimeout = all.OperationTimeout
+	}
 	if p.AfterPodGone == nil {
 		p.AfterPodGone = all.AfterPodGone
 	}

@@ -76,6 +76,12 @@ func TestPolicyOfClassInherits(t *testing.T) {
 			func(p policy) any { return p.AllowNoDriver }, false, false},
 		"workers": {policy{Workers: 5}, policy{Workers: 1}, 0,
 			func(p policy) any { return p.Workers }, 5, 5},
+		"attachFor": {policy{AttachFor: 1}, policy{}, ledger.FieldOperations,
+			func(p policy) any { return p.AttachFor }, ledger.Operations(1), ledger.Operations(0)},
+		"detachFor, where the driver has attachFor": {policy{AttachFor: 1}, policy{DetachFor: 1}, 0,
+			func(p policy) any { return [2]ledger.Operations{p.AttachFor, p.DetachFor} }, [2]ledger.Operations{0, 1}, [2]ledger.Operations{0, 1}},
+		"operationTimeout": {policy{OperationTimeout: time.Hour}, policy{}, 0,
+			func(p policy) any { return p.OperationTimeout }, time.Hour, time.Hour},
 		"networkFence": {policy{NetworkFence: ledger.NetworkFence{Class: "all"}}, policy{NetworkFence: ledger.NetworkFence{Class: "one"}}, 0,
 			func(p policy) any { return p.NetworkFence.Class }, "all", "all"},
 	} {
@@ -107,8 +113,8 @@ func TestPolicyOfClassInheritsEverything(t *testing.T) {
 			f.SetBool(true)
 		case reflect.Pointer:
 			f.Set(reflect.New(f.Type().Elem()))
-		case reflect.Uint16:
-			f.SetUint(1<<16 - 1)
+		case reflect.Uint8, reflect.Uint16:
+			f.SetUint(1<<f.Type().Bits() - 1)
 		case reflect.Struct:
 			f.Set(reflect.ValueOf(ledger.NetworkFence{Class: "class", After: new(time.Minute)}))
 		default:

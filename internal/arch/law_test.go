@@ -41,8 +41,10 @@ var laws = []law{
 	{"internal/translate", slices.Concat(core, []string{"api"}), append([]string{"k8s.io/csi-translation-lib", "k8s.io/klog/v2"}, apiTypes...)},
 	// Decides on csi-addons' objects, which it reads as they are, and talks to no server.
 	{"internal/networkfence", slices.Concat(core, []string{"api"}), apiTypes},
+	// Decides on the objects of external-snapshotter, and on claims, as they are.
+	{"internal/operation", slices.Concat(core, []string{"api"}), apiTypes},
 	{"internal/report", slices.Concat(core, []string{"api", "internal/translate"}), nil},
-	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate"}), nil},
+	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate", "internal/operation"}), nil},
 	{"internal/execute", slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/report"}), nil},
 	{"internal/work", slices.Concat(core, []string{"internal/execute"}), nil},
 	// Know Leases, HTTP and certificates, and nothing of volumes.
@@ -73,6 +75,7 @@ var laws = []law{
 	{"controller/attacher/decide", []string{"internal/ledger"}, []string{"google.golang.org/grpc/codes"}},
 	// moorage-node says what it reads, and knows nothing of how volumes are decided on.
 	{"controller/node", []string{"api", "internal/connect", "internal/memory", "internal/nodevolumes", "internal/access", "internal/serving"}, nil},
+	{"controller/operation", slices.Concat(shells, []string{"internal/operation"}), nil},
 	{"controller/networkfence", slices.Concat(shells, []string{"internal/networkfence"}), nil},
 	{"controller", shells, nil},
 	// The judge of all tests knows only the calls it gets.

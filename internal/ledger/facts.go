@@ -441,6 +441,7 @@ const (
 	FieldRequireNodeWord
 	FieldRepairStaged
 	FieldFencedCondition
+	FieldOperations // attachFor or detachFor
 )
 
 // Policy is what matters of an AttachPolicy. Zero values mean Kubernetes'
@@ -469,6 +470,9 @@ type Policy struct {
 	GrantTimeout      time.Duration
 	YieldNotice       *time.Duration // nil: arbiter.DefaultYieldNotice
 	BindUngranted     bool           // onControllerDown
+	AttachFor         Operations     // only while the volume is attached somewhere
+	DetachFor         Operations     // only while it is attached nowhere
+	OperationTimeout  time.Duration  // 0: operation.DefaultTimeout
 	Says              PolicyFields   // what it sets, be it to the value zero
 }
 

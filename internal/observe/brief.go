@@ -15,6 +15,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/operation"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
@@ -31,8 +32,9 @@ type brief struct {
 	// event is made of the object, for the informer's one handler to take; nil
 	// from then on, so that nothing is kept twice.
 	event ledger.Event
-	flex  bool       // a PersistentVolume of a FlexVolume
-	hold  *briefHold // of a VolumeHold
+	flex  bool            // a PersistentVolume of a FlexVolume
+	hold  *briefHold      // of a VolumeHold
+	work  *operation.Work // of a claim; nil: no operation of a driver is asked for
 }
 
 // briefHold is what the next write of a VolumeHold needs of the last.
@@ -96,6 +98,7 @@ func (o *Observer) inBrief(whole runtime.Object) (*brief, bool) {
 			share(object.Spec.StorageClassName)
 		}
 		b = briefOf(object)
+		b.work = operation.ClaimOf(object)
 	case *corev1.PersistentVolume:
 		share(&object.Spec.StorageClassName)
 		if ref := object.Spec.ClaimRef; ref != nil {

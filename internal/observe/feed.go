@@ -54,6 +54,8 @@ type feed struct {
 	deleted map[string]deletion
 	// broken holds what is wrong with objects, as it was last logged.
 	broken map[string]string
+	// works are the operations that claims ask drivers for.
+	works works
 }
 
 // deletion is the last version of an object that is gone, and when that was seen.
@@ -172,6 +174,7 @@ func (f *feed) apply(object runtime.Object, m metav1.Object) {
 		if event := b.take(); event != nil {
 			f.observer.Apply(event)
 		}
+		f.works.set(key(m), b.work)
 		return
 	}
 	event, err := f.seen(object)
@@ -210,6 +213,7 @@ func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
 		return
 	}
 	f.observer.Apply(f.gone(object, m))
+	f.works.set(key(m), nil)
 	if f.kind == Tickets {
 		f.observer.ghosts.Add(ledger.TicketID{Namespace: m.GetNamespace(), Name: m.GetName()})
 	}

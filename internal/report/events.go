@@ -33,6 +33,8 @@ const (
 	eventFlexVolume    = "FlexVolumeNotAttached"
 	eventNetworkFence  = "NetworkFence"
 	eventFenceHeld     = "NetworkFenceHeld"
+	eventOperation     = "OperationTicket"
+	eventOperationHeld = "OperationHeld"
 )
 
 // Events writes events, and logs each with the same reason code. All methods
@@ -131,6 +133,24 @@ func (e *Events) NetworkFenceHeld(node ledger.NodeName, driver, why string) {
 	if e != nil {
 		e.log.Info("A NetworkFence waits", "reason", eventFenceHeld, "node", node, "driver", driver, "why", why)
 		e.warn(OfNode(node), eventFenceHeld, fmt.Sprintf("driver %s: %s", driver, why))
+	}
+}
+
+// OperationTicket tells an object that asks a driver for an operation what is done so that the
+// driver can carry it out.
+func (e *Events) OperationTicket(of Object, text string) {
+	if e != nil {
+		e.log.V(1).Info("An operation has a ticket", "reason", eventOperation, "kind", of.Kind, "object", klog.KRef(of.Namespace, of.Name), "what", text)
+		e.tell(of, eventOperation, text)
+	}
+}
+
+// OperationHeld tells an object that asks a driver for an operation why that has no ticket, or
+// one that waits.
+func (e *Events) OperationHeld(of Object, code, text string) {
+	if e != nil {
+		e.log.Info("An operation waits for its ticket", "reason", eventOperationHeld, "kind", of.Kind, "object", klog.KRef(of.Namespace, of.Name), "code", code)
+		e.warn(of, eventOperationHeld, code+": "+text)
 	}
 }
 

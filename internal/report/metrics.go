@@ -30,6 +30,7 @@ type Metrics struct {
 	found      *prometheus.CounterVec
 	differ     *prometheus.GaugeVec
 	binds      *prometheus.CounterVec
+	tickets    *prometheus.CounterVec // for operations
 	leading    prometheus.Gauge
 	queues     *queues
 	pods       *pods
@@ -71,6 +72,10 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_bind_requests_total",
 		Help: "Requests of schedulers to bind a pod without a VolumeTicket, by what came of them: bound, unknown, or why the pod needs a ticket.",
 	}, []string{"result"})
+	m.tickets = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "moorage_operation_tickets_total",
+		Help: "Tickets for the operations of drivers, by operation and what came of them: made, done, unfinished (it had the volume, and the operation did not come to its end), waited (it never had the volume).",
+	}, []string{"operation", "result"})
 	m.found = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_truth_differences_found_total",
 		Help: "Differences that the truth check has found and told, by code: between nodes, VolumeAttachments, holds, tickets and pods.",
@@ -83,7 +88,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_build_info", Help: "1, labelled with the version that runs.", ConstLabels: prometheus.Labels{"version": Version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.binds, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
+	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.binds, m.tickets, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if snapshot != nil {
 		m.Registry.MustRegister(newWorld(snapshot))
@@ -134,6 +139,13 @@ func (m *Metrics) Forced(rule string) {
 func (m *Metrics) Bind(result string) {
 	if m != nil {
 		m.binds.WithLabelValues(result).Inc()
+	}
+}
+
+// OperationTicket tells that a ticket for an operation of a driver was made, or what came of it.
+func (m *Metrics) OperationTicket(operation, result string) {
+	if m != nil {
+		m.tickets.WithLabelValues(operation, result).Inc()
 	}
 }
 

@@ -3,6 +3,7 @@
 package translate
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,8 +59,21 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		fact.Workers = int(*spec.Workers)
 	}
 	fact.YieldNotice = optional(spec.YieldNotice)
+	fact.AttachFor, fact.DetachFor = operations(spec.AttachFor), operations(spec.DetachFor)
+	fact.OperationTimeout = duration(spec.OperationTimeout)
 	fact.Says = policyFields(spec)
 	return fact
+}
+
+// operations makes a set of those that this release knows.
+func operations(names []v1alpha1.VolumeOperation) ledger.Operations {
+	var set ledger.Operations
+	for _, o := range ledger.AllOperations() {
+		if slices.Contains(names, v1alpha1.VolumeOperation(o.String())) {
+			set = set.With(o)
+		}
+	}
+	return set
 }
 
 // maxUnreachable makes a fact of a bound. One that no API server accepts is as strict as any.
@@ -90,6 +104,7 @@ func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 		ledger.FieldUnpublishFences:  spec.UnpublishFences != nil,
 		ledger.FieldRequireNodeWord:  spec.RequireNodeWord != nil,
 		ledger.FieldRepairStaged:     spec.RepairStaged != nil,
+		ledger.FieldOperations:       spec.AttachFor != nil || spec.DetachFor != nil,
 		ledger.FieldFencedCondition:  spec.ForceDetach != nil && spec.ForceDetach.FencedCondition != nil,
 	} {
 		if set {

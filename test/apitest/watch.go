@@ -127,6 +127,8 @@ func kindOf(resource string) (kind, apiVersion string) {
 		"networkfences":                     {"NetworkFence", "csiaddons.openshift.io/v1alpha1"},
 		"networkfenceclasses":               {"NetworkFenceClass", "csiaddons.openshift.io/v1alpha1"},
 		"csiaddonsnodes":                    {"CSIAddonsNode", "csiaddons.openshift.io/v1alpha1"},
+		"volumesnapshotcontents":            {"VolumeSnapshotContent", "snapshot.storage.k8s.io/v1"},
+		"volumegroupsnapshotcontents":       {"VolumeGroupSnapshotContent", "groupsnapshot.storage.k8s.io/v1beta2"},
 		"events":                            {"Event", "v1"},
 		"namespaces":                        {"Namespace", "v1"},
 		"services":                          {"Service", "v1"},

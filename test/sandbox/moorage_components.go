@@ -31,6 +31,7 @@ func moorageComponents(s *site) []component {
 			"--bind-schedulers="+MoorageScheduler,
 		)
 	}
+	extra = append(extra, "--operation-tickets") // as the chart has it
 	if s.options.NetworkFences {
 		extra = append(extra, "--network-fences")
 	}

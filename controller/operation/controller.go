@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operation
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/operation"
+	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/work"
+)
+
+// The pauses between two looks: the longest though nothing changes, and the shortest though
+// something does. Looking takes a tenth of the time at most.
+const (
+	longestPause  = 30 * time.Second
+	shortestPause = 200 * time.Millisecond
+	shareOfTime   = 10
+)
+
+// writers is how many tickets are made and ended at once.
+const writers = 4
+
+// Cache is what is known: package observe has it.
+type Cache interface {
+	Snapshot() ledger.Snapshot
+	Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
+	Works() []operation.Work
+	Saw(object runtime.Object)
+	Subscribe(f func(ledger.Touched))
+	SubscribeWorks(f func())
+}
+
+// Events tells people: package report has it.
+type Events interface {
+	OperationTicket(of report.Object, text string)
+	OperationHeld(of report.Object, code, text string)
+}
+
+// Metrics counts: package report has it.
+type Metrics interface {
+	OperationTicket(operation, result string)
+}
+
+// Config is what a Controller works with.
+type Config struct {
+	Watcher *Watcher
+	Cache   Cache
+	// Moorage is the client that writes.
+	Moorage client.Interface
+	// Namespace is Moorage's own.
+	Namespace string
+	// Turn waits until one more request may be sent, Timeout bounds each.
+	Turn    func(context.Context) error
+	Timeout time.Duration
+	Now     func() time.Time
+	Events  Events
+	Metrics Metrics
+}
+
+// Validate says what is missing.
+func (c Config) Validate() error {
+	if c.Watcher == nil || c.Cache == nil || c.Moorage == nil || c.Namespace == "" || c.Turn == nil || c.Timeout <= 0 || c.Now == nil || c.Events == nil || c.Metrics == nil {
+		return errors.New("operation: Watcher, Cache, Moorage, Namespace, Turn, Timeout, Now, Events and Metrics are needed")
+	}
+	return nil
+}
+
+// Controller makes and ends tickets for operations as long as it runs.
+type Controller struct {
+	config Config
+	queue  *work.Queue[ledger.TicketID]
+	due    chan struct{}
+
+	// Of the goroutine that looks.
+	own  map[ledger.TicketID]operation.Ticket
+	past operation.Past
+	told map[trouble]bool
+
+	mu      sync.Mutex
+	touched map[ledger.TicketID]bool
+	todo    map[ledger.TicketID]write
+}
+
+// trouble is what is told once, as long as it lasts.
+type trouble struct{ uid, code string }
+
+// New returns a Controller that is ready to Run.
+func New(config Config) (*Controller, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		config: config, due: make(chan struct{}, 1),
+		own: map[ledger.TicketID]operation.Ticket{}, told: map[trouble]bool{},
+		touched: map[ledger.TicketID]bool{}, todo: map[ledger.TicketID]write{},
+	}
+	c.queue = work.New("operations", c.write)
+	return c, nil
+}
+
+// Depth is how many tickets are due to be made or ended.
+func (c *Controller) Depth() int { return c.queue.Len() }
+
+// kick has everything looked at soon.
+func (c *Controller) kick() {
+	select {
+	case c.due <- struct{}{}:
+	default:
+	}
+}
+
+// touch notes tickets that may be ours.
+func (c *Controller) touch(t ledger.Touched) {
+	changed := len(t.Policies) > 0
+	for _, id := range t.Tickets {
+		if mayBeOurs(id) {
+			c.mu.Lock()
+			c.touched[id], changed = true, true
+			c.mu.Unlock()
+		}
+	}
+	if changed {
+		c.kick()
+	}
+}
+
+// mayBeOurs says whether a ticket has a name such as this controller gives.
+func mayBeOurs(id ledger.TicketID) bool {
+	for _, o := range ledger.AllOperations() {
+		if strings.HasPrefix(id.Name, strings.ToLower(o.String())+"-") {
+			return true
+		}
+	}
+	return false
+}
+
+// Run works until ctx is done, and returns when the last write is answered.
+func (c *Controller) Run(ctx context.Context) {
+	c.config.Cache.Subscribe(c.touch)
+	c.config.Cache.SubscribeWorks(c.kick)
+	c.config.Watcher.Subscribe(c.kick)
+	for t := range c.config.Cache.Snapshot().Tickets() {
+		c.touch(ledger.Touched{Tickets: []ledger.TicketID{t.ID}})
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { c.queue.Run(ctx, writers) })
+	for {
+		began := time.Now()
+		again := c.look(ctx)
+		if !c.wait(ctx, again, max(shortestPause, (shareOfTime-1)*time.Since(began))) {
+			return
+		}
+	}
+}
+
+// wait waits for as long as longest at most, and as least at least. It is false when ctx is
+// done.
+func (c *Controller) wait(ctx context.Context, longest, least time.Duration) bool {
+	late, early := time.NewTimer(max(longest, least)), time.NewTimer(least)
+	defer late.Stop()
+	defer early.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-late.C:
+		return true
+	case <-c.due:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-early.C:
+		return true
+	}
+}
+
+// look decides once, and has the writes made. It returns after how long to look again at the
+// latest.
+func (c *Controller) look(ctx context.Context) time.Duration {
+	// The facts first: a ticket that they have is known to be ours by what is read after.
+	s := operation.State{Snapshot: c.config.Cache.Snapshot(), Now: c.config.Now(), Namespace: c.config.Namespace, Past: c.past}
+	c.refresh()
+	snapshots, any := asked(s.Snapshot)
+	for _, t := range c.own {
+		s.Tickets = append(s.Tickets, t)
+		snapshots = snapshots || t.Operation == ledger.OperationSnapshot
+	}
+	if snapshots {
+		c.config.Watcher.Need()
+	}
+	if !any && len(s.Tickets) == 0 && len(c.past) == 0 {
+		return longestPause
+	}
+	s.Works = c.config.Cache.Works()
+	c.config.Watcher.state(&s, c.past.Owners())
+	plan := s.Decide()
+	c.past = plan.Past
+	c.order(plan)
+	c.tell(plan)
+	if plan.Again == 0 || plan.Again > longestPause {
+		return longestPause
+	}
+	return plan.Again
+}
+
+// asked says whether a policy asks for tickets for snapshots, and for any.
+func asked(s ledger.Snapshot) (snapshots, any bool) {
+	for p := range s.Policies() {
+		all := p.AttachFor | p.DetachFor
+		snapshots = snapshots || all.Has(ledger.OperationSnapshot)
+		any = any || all != 0
+	}
+	return snapshots, any
+}
+
+// refresh takes in what has become of tickets that may be ours.
+func (c *Controller) refresh() {
+	c.mu.Lock()
+	touched := c.touched
+	c.touched = map[ledger.TicketID]bool{}
+	c.mu.Unlock()
+	for id := range touched {
+		delete(c.own, id)
+		if object, found := c.config.Cache.Ticket(id); found {
+			if t, ours := operation.TicketOf(object); ours {
+				c.own[id] = t
+			}
+		}
+	}
+}
+
+// tell says what stands in the way, once as long as it does, and counts what is over.
+func (c *Controller) tell(plan operation.Plan) {
+	now := map[trouble]bool{}
+	for _, t := range plan.Troubles {
+		key := trouble{t.Told.UID, t.Code}
+		now[key] = true
+		if !c.told[key] {
+			c.config.Events.OperationHeld(reported(t.Told), t.Code, t.Message)
+		}
+	}
+	c.told = now
+	for _, o := range plan.Over {
+		c.config.Metrics.OperationTicket(o.Operation.String(), string(o.Result))
+	}
+}
+
+func reported(o operation.Object) report.Object {
+	return report.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
+}

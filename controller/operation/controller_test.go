@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operation_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/controller/operation"
+	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/test/apitest"
+)
+
+const driver = "disk.example.com"
+
+// told collects what people are told, and what is counted.
+type told struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *told) OperationTicket(of report.Object, text string) { t.add("made", of.Kind, of.Name, text) }
+
+func (t *told) OperationHeld(of report.Object, code, text string) {
+	t.add("held", of.Kind, of.Name, code, text)
+}
+
+// counts are told by another type: the names of events and metrics are the same.
+type counts struct{ *told }
+
+func (c counts) OperationTicket(operation, result string) { c.add("count", operation, result) }
+
+func (t *told) add(words ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, strings.Join(words, " "))
+}
+
+func (t *told) said(text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.lines, func(line string) bool { return strings.Contains(line, text) })
+}
+
+// definitions are what the API server serves of external-snapshotter's.
+type definitions struct {
+	mu     sync.Mutex
+	served map[string]string // resource by group version
+}
+
+func (d *definitions) serve(version, resource string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.served[version] = resource
+}
+
+func (d *definitions) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	name, ok := d.served[version]
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
+	}
+	return &metav1.APIResourceList{GroupVersion: version, APIResources: []metav1.APIResource{{Name: name}}}, nil
+}
+
+// cluster is an API server with a driver, two claims of it, and a controller that leads.
+type cluster struct {
+	*apitest.Server
+	*definitions
+	*told
+	t   *testing.T
+	end context.CancelFunc
+}
+
+const (
+	snapshots = "snapshot.storage.k8s.io/v1"
+	groups    = "groupsnapshot.storage.k8s.io/v1beta2"
+)
+
+func start(t *testing.T, spec v1alpha1.AttachPolicySpec) *cluster {
+	t.Helper()
+	c := &cluster{Server: apitest.Start(t), definitions: &definitions{served: map[string]string{}}, told: &told{}, t: t}
+	c.serve(snapshots, "volumesnapshotcontents")
+	c.serve(groups, "volumegroupsnapshotcontents")
+	c.Put("csidrivers", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}})
+	c.Put("storageclasses", &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: driver})
+	c.Put("nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	spec.Driver = driver
+	c.Put("attachpolicies", &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: spec})
+	c.claim("a", nil)
+	c.claim("b", nil)
+	t.Cleanup(func() { c.end() })
+	return c
+}
+
+// claim is a bound claim of 1Gi, with its PersistentVolume, after a change.
+func (c *cluster) claim(name string, change func(*corev1.PersistentVolumeClaim)) {
+	pvc := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid(name)},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("fast"), VolumeName: "pv-" + name,
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+	if change != nil {
+		change(pvc)
+	}
+	if pvc.Spec.VolumeName != "" {
+		c.Put("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: uid("pv-" + name)}, Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: "fast", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: name, UID: uid(name)},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}}}})
+	}
+	c.Put("persistentvolumeclaims", pvc)
+}
+
+// lead begins a controller, as a process that leads does.
+func (c *cluster) lead() {
+	c.t.Helper()
+	observer, err := observe.New(observe.Config{Kube: c.Kube, Moorage: c.Moorage})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	watcher := operation.NewWatcher(c.definitions, c.Any)
+	operation.AskOften(watcher)
+	controller, err := operation.New(operation.Config{
+		Watcher: watcher, Cache: observer, Moorage: c.Moorage, Namespace: "moorage-system",
+		Turn: func(context.Context) error { return nil }, Timeout: 5 * time.Second, Now: time.Now, Events: c.told, Metrics: counts{c.told},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(c.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { observer.Run(ctx) })
+	running.Go(func() { watcher.Run(ctx) })
+	if err := observer.WaitForSync(ctx); err != nil {
+		c.t.Fatal(err)
+	}
+	running.Go(func() { controller.Run(ctx) })
+	c.end = func() { cancel(); running.Wait() }
+}
+
+// eventually waits for something, as long as the test may take.
+func (c *cluster) eventually(what string, is func() bool) {
+	c.t.Helper()
+	deadline, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	defer cancel()
+	for !is() {
+		select {
+		case <-deadline.Done():
+			c.t.Fatalf("%s: it does not come; told: %q, written: %q", what, c.lines, c.Writes())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// ticket waits for a ticket.
+func (c *cluster) ticket(name string) *v1alpha1.VolumeTicket {
+	c.t.Helper()
+	var k v1alpha1.VolumeTicket
+	c.eventually("ticket "+name, func() bool { return c.Get("volumetickets", "shop", name, &k) })
+	return &k
+}
+
+// noTicket waits until a ticket is gone.
+func (c *cluster) noTicket(name string) {
+	c.t.Helper()
+	var k v1alpha1.VolumeTicket
+	c.eventually("the end of ticket "+name, func() bool { return !c.Get("volumetickets", "shop", name, &k) })
+}
+
+// content is that of a snapshot, or of a group, of volumes.
+func (c *cluster) content(name string, ready bool, handles ...any) {
+	source, resource, ref := map[string]any{"volumeHandle": handles[0]}, "volumesnapshotcontents", "volumeSnapshotRef"
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(snapshots)
+	o.SetKind("VolumeSnapshotContent")
+	if len(handles) > 1 {
+		source, resource, ref = map[string]any{"volumeHandles": handles}, "volumegroupsnapshotcontents", "volumeGroupSnapshotRef"
+		o.SetAPIVersion(groups)
+		o.SetKind("VolumeGroupSnapshotContent")
+	}
+	o.Object["spec"] = map[string]any{"driver": driver, "source": source,
+		ref: map[string]any{"namespace": "shop", "name": "of-" + name, "uid": "of-" + name}}
+	o.Object["status"] = map[string]any{"readyToUse": ready}
+	o.SetName(name)
+	o.SetUID(uid(name))
+	c.Put(resource, o)
+}
+
+func uid(name string) types.UID { return types.UID("uid-of-" + name) }
+
+func all(ops ...v1alpha1.VolumeOperation) []v1alpha1.VolumeOperation { return ops }
+
+// A snapshot has its volume attached until it is ready, whoever leads.
+func TestSnapshot(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationSnapshot), OperationTimeout: &metav1.Duration{Duration: time.Minute}})
+	c.lead()
+	c.content("s", false, "a")
+	k := c.ticket("snapshot-uid-of-s")
+	if !k.Spec.Wherever || k.Spec.Detached || k.Spec.Type != v1alpha1.TicketSnapshot || *k.Spec.TTLSeconds != 60 || len(k.Spec.Volumes) != 1 || k.Spec.Volumes[0].Claim.Name != "a" {
+		t.Errorf("it asks for %+v", k.Spec)
+	}
+	if o := k.OwnerReferences; len(o) != 1 || o[0].Kind != "VolumeSnapshotContent" || o[0].UID != uid("s") {
+		t.Errorf("its owner is %+v", o)
+	}
+	c.eventually("the event", func() bool {
+		return c.said("made VolumeSnapshot of-s ticket shop/snapshot-uid-of-s is made: driver " + driver + " takes snapshots only while the volume is attached")
+	})
+	c.end()
+	c.lead()
+	c.content("s", true, "a")
+	c.noTicket("snapshot-uid-of-s")
+}
+
+// A group has one ticket for all of its volumes.
+func TestGroup(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{DetachFor: all(v1alpha1.OperationSnapshot)})
+	c.lead()
+	c.content("g", false, "b", "a")
+	k := c.ticket("snapshot-uid-of-g")
+	if !k.Spec.Detached || k.Spec.Wherever || len(k.Spec.Volumes) != 2 || k.Spec.Volumes[0].Claim.Name != "a" || k.Spec.Volumes[1].Claim.Name != "b" {
+		t.Errorf("it asks for %+v", k.Spec)
+	}
+	c.Remove("volumegroupsnapshotcontents", "", "g")
+	c.noTicket("snapshot-uid-of-g")
+}
+
+// What is not served is asked for until it is, and keeps nothing else from being done.
+func TestNotServed(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationSnapshot, v1alpha1.OperationExpansion)})
+	c.served = map[string]string{}
+	c.content("s", false, "a")
+	c.claim("b", bigger)
+	c.lead()
+	c.ticket("expansion-uid-of-b")
+	c.serve(snapshots, "volumesnapshotcontents")
+	c.ticket("snapshot-uid-of-s")
+}
+
+func bigger(pvc *corev1.PersistentVolumeClaim) {
+	pvc.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+}
+
+// An expansion has its ticket until what is left is the node's.
+func TestExpansion(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{DetachFor: all(v1alpha1.OperationExpansion)})
+	c.lead()
+	c.claim("a", bigger)
+	if k := c.ticket("expansion-uid-of-a"); !k.Spec.Detached || k.OwnerReferences[0].Kind != "PersistentVolumeClaim" {
+		t.Errorf("%+v", k)
+	}
+	c.claim("a", func(pvc *corev1.PersistentVolumeClaim) {
+		bigger(pvc)
+		pvc.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: corev1.PersistentVolumeClaimNodeResizePending}
+	})
+	c.noTicket("expansion-uid-of-a")
+}
+
+// A clone has its source attached until the new claim is bound.
+func TestClone(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationClone)})
+	c.lead()
+	copied := func(pvc *corev1.PersistentVolumeClaim) {
+		pvc.Spec.VolumeName, pvc.Status = "", corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+		pvc.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "a"}
+	}
+	c.claim("copy", copied)
+	if k := c.ticket("clone-uid-of-copy"); k.Spec.Volumes[0].Claim.Name != "a" || k.Spec.Type != v1alpha1.TicketClone {
+		t.Errorf("%+v", k.Spec)
+	}
+	c.claim("copy", nil)
+	c.noTicket("clone-uid-of-copy")
+}
+
+// A ticket of somebody else is left alone, and said.
+func TestTaken(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
+	c.Put("volumetickets", &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "expansion-uid-of-a", UID: "foreign"},
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: "n", Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "a"}}}}})
+	c.lead()
+	c.claim("a", bigger)
+	c.eventually("that it is said", func() bool { return c.said("held PersistentVolumeClaim a TicketNameTaken") })
+	c.claim("a", nil)
+	c.claim("b", bigger)
+	c.ticket("expansion-uid-of-b")
+	if k := c.ticket("expansion-uid-of-a"); k.UID != "foreign" {
+		t.Errorf("it is another one: %+v", k)
+	}
+}
+
+// What the API server refuses for one does not keep others waiting, is said, and is tried again.
+func TestRefused(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
+	var mu sync.Mutex
+	refusals := 2
+	c.Intercept(func(r apitest.Request, serve func()) error {
+		mu.Lock()
+		refuse := r.Verb == "create" && r.Resource == "volumetickets" && r.Name == "shop/expansion-uid-of-a" && refusals > 0
+		if refuse {
+			refusals--
+		}
+		mu.Unlock()
+		if refuse {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "exceeded quota"}}
+		}
+		serve()
+		return nil
+	})
+	c.claim("a", bigger)
+	c.claim("b", bigger)
+	c.lead()
+	c.ticket("expansion-uid-of-b")
+	c.eventually("that it is said", func() bool { return c.said("TicketNotMade the API server refuses ticket shop/expansion-uid-of-a") })
+	c.ticket("expansion-uid-of-a")
+}

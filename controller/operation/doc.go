@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package operation makes the tickets by which drivers have a volume attached, or detached, for
+// as long as they take a snapshot of it, clone it or expand it (AttachPolicy: attachFor,
+// detachFor), and ends them.
+//
+// Reads: the ledger; claims, as package observe keeps them; the contents of snapshots, where
+// external-snapshotter's definitions are served and a policy asks for them. Decides:
+// internal/operation. Writes: VolumeTickets, by create and by delete with the UID that was
+// decided on; events on claims and snapshots.
+package operation

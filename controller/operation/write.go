@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/operation"
+)
+
+// write is a ticket to be made, or to be ended: that with this UID.
+type write struct {
+	make operation.Make
+	end  string
+}
+
+// is says whether two writes are the same.
+func (w write) is(other write) bool { return w.end == other.end && w.make.ID == other.make.ID }
+
+// order has the writes of a plan made. One that is under way, or tried again, is left to that.
+func (c *Controller) order(plan operation.Plan) {
+	next := map[ledger.TicketID]write{}
+	for _, m := range plan.Make {
+		next[m.ID] = write{make: m}
+	}
+	for _, t := range plan.End {
+		next[t.ID] = write{end: t.UID}
+	}
+	c.mu.Lock()
+	before := c.todo
+	c.todo = next
+	c.mu.Unlock()
+	for id, w := range next {
+		if last, ordered := before[id]; !ordered || !last.is(w) {
+			c.queue.Add(id)
+		}
+	}
+}
+
+// write makes or ends a ticket, as the last look has ordered. What fails is tried again after a
+// pause, for as long as it is ordered.
+func (c *Controller) write(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
+	c.mu.Lock()
+	w, ordered := c.todo[id]
+	c.mu.Unlock()
+	if !ordered {
+		return 0, nil
+	}
+	if err := c.config.Turn(ctx); err != nil {
+		return 0, fmt.Errorf("waiting for a turn: %w", err)
+	}
+	// A request that was sent is not given up when ctx is done: the API server might carry it
+	// out later.
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.Timeout)
+	defer cancel()
+	defer c.kick()
+	if w.end != "" {
+		return 0, c.end(bounded, id, w.end)
+	}
+	return 0, c.make(bounded, w.make)
+}
+
+// make creates a ticket, if there is none of its name: what there is, the next look reads.
+func (c *Controller) make(ctx context.Context, m operation.Make) error {
+	created, err := c.config.Moorage.VolumeTickets(m.ID.Namespace).Create(ctx, m.Object(), metav1.CreateOptions{})
+	switch {
+	case err == nil:
+		c.config.Cache.Saw(created)
+		c.config.Metrics.OperationTicket(m.Operation.String(), string(operation.Made))
+		c.config.Events.OperationTicket(reported(m.Told), fmt.Sprintf("ticket %s is made: %s", m.ID, m.Why()))
+		klog.FromContext(ctx).V(1).Info("A ticket for an operation is made", "ticket", m.ID, "operation", m.Operation, "of", m.Told)
+		return nil
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("%w: there is a ticket %s", execute.ErrStale, m.ID)
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		c.config.Events.OperationHeld(reported(m.Told), operation.CodeRefused, fmt.Sprintf("the API server refuses ticket %s: %v", m.ID, err))
+	}
+	return fmt.Errorf("make ticket %s for the %s of %s: %w", m.ID, m.Operation, m.Told, err)
+}
+
+// end deletes the ticket with a UID, and no other of its name.
+func (c *Controller) end(ctx context.Context, id ledger.TicketID, uid string) error {
+	is := types.UID(uid)
+	err := c.config.Moorage.VolumeTickets(id.Namespace).Delete(ctx, id.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &is}})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("end ticket %s: %w", id, err)
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+// Operation is what a driver does to a volume when somebody asks for it.
+type Operation uint8
+
+// The operations for which a policy may say where the volume has to be.
+const (
+	OperationSnapshot Operation = 1 << iota // of one volume, or of a group
+	OperationClone
+	OperationExpansion
+)
+
+// AllOperations lists them.
+func AllOperations() []Operation {
+	return []Operation{OperationSnapshot, OperationClone, OperationExpansion}
+}
+
+// TicketType is the type of the tickets that are made for the operation.
+func (o Operation) TicketType() TicketType {
+	switch o {
+	case OperationSnapshot:
+		return TypeSnapshot
+	case OperationClone:
+		return TypeClone
+	case OperationExpansion:
+		return TypeExpansion
+	}
+	return ""
+}
+
+// String is the operation as AttachPolicies name it.
+func (o Operation) String() string { return string(o.TicketType()) }
+
+// Operations is a set of operations.
+type Operations uint8
+
+// Has says whether the set contains an operation.
+func (o Operations) Has(one Operation) bool { return o&Operations(one) != 0 }
+
+// With is the set with one operation more.
+func (o Operations) With(one Operation) Operations { return o | Operations(one) }

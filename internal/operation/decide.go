@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operation
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// What bounds the tickets.
+const (
+	// DefaultTimeout is how long a ticket exists at most where no policy says otherwise.
+	DefaultTimeout = v1alpha1.DefaultOperationTimeout
+	// MaxPerNamespace is how many tickets for operations a namespace has at once.
+	MaxPerNamespace = 16
+	// shortestPause is between two tickets for a volume's operation of which the first one came
+	// to nothing; longestPause is how many times the timeout the pause grows to.
+	shortestPause = 10 * time.Second
+	longestPause  = 8
+	// patience is how long a ticket waits before whoever asks for the operation is told.
+	patience = 30 * time.Second
+)
+
+// State is what there is to decide on.
+type State struct {
+	Snapshot ledger.Snapshot
+	Now      time.Time
+	// Namespace is Moorage's own, for tickets of volumes that no claim has.
+	Namespace string
+	Works     []Work
+	// Unknown are the kinds of objects that have not been seen as a whole: nothing is made or
+	// ended for them.
+	Unknown map[string]bool
+	// Tickets are those that Moorage has made for operations.
+	Tickets []Ticket
+	// Ready are the contents, by UID, of Past.Owners that are ready.
+	Ready map[string]bool
+	// Past is what Decide has returned the last time; nil at first.
+	Past Past
+}
+
+// Plan is what follows.
+type Plan struct {
+	Make     []Make
+	End      []Ticket
+	Troubles []Trouble
+	Over     []Over
+	// Past is for the next State.
+	Past Past
+	// Again is after how long something changes by time alone; 0: nothing does.
+	Again time.Duration
+}
+
+// Over says what came of a ticket that is not needed any more, or gone.
+type Over struct {
+	Operation ledger.Operation
+	Result    Result
+}
+
+// Result is what came of a ticket.
+type Result string
+
+// The results. Made is not of Decide: a ticket was made.
+const (
+	Made       Result = "made"
+	Done       Result = "done"       // the operation came to its end, or got further
+	Unfinished Result = "unfinished" // it did not, though the ticket had the volume
+	Waited     Result = "waited"     // the ticket never had the volume
+)
+
+// Trouble is why an operation has no ticket, or one that waits.
+type Trouble struct {
+	Told    Object
+	Code    string // the arbiter's, or one of this package
+	Message string
+}
+
+// The codes of troubles of this package.
+const (
+	CodeOutside   = "CloneOutside"
+	CodeMixed     = "GroupMixed"
+	CodePaused    = "OperationPaused"
+	CodeTooMany   = "TooManyOperations"
+	CodeNameTaken = "TicketNameTaken"
+	// CodeRefused: the API server does not let the ticket be made.
+	CodeRefused = "TicketNotMade"
+)
+
+// key is of what there is one ticket at most: one operation of one volume, or of one set.
+type key struct {
+	operation ledger.Operation
+	volumes   string
+}
+
+// want is a ticket that should be there.
+type want struct {
+	Make
+	key      key
+	timeout  time.Duration
+	work     *Work
+	existing *Ticket
+}
+
+// Decide says which tickets are made and ended now. It is pure.
+func (s State) Decide() Plan {
+	d := decision{State: s, plan: Plan{Past: maps.Clone(s.Past)}, count: map[string]int{}, keys: map[string]key{}, byName: map[ledger.TicketID]*Ticket{}}
+	if d.plan.Past == nil {
+		d.plan.Past = Past{}
+	}
+	for i := range s.Tickets {
+		t := &d.Tickets[i]
+		d.byName[t.ID] = t
+		d.count[t.ID.Namespace]++
+	}
+	wants := d.wants()
+	d.remember(wants)
+	kept := d.choose(wants)
+	d.end(kept)
+	d.forget(wants)
+	d.plan.Troubles = tellable(d.plan.Troubles)
+	return d.plan
+}
+
+type decision struct {
+	State
+	plan   Plan
+	count  map[string]int // tickets by namespace
+	byName map[ledger.TicketID]*Ticket
+	keys   map[string]key // of the tickets that were there the last time, by UID
+	// making says for which keys a ticket is made now: the one before it stays until the new
+	// one is there, so that the volume does not move in between.
+	making map[key]bool
+}
+
+func (d *decision) trouble(of *Work, code, message string) {
+	d.plan.Troubles = append(d.plan.Troubles, Trouble{Told: of.Told, Code: code, Message: message})
+}
+
+func (d *decision) again(after time.Duration) {
+	if after = max(after, time.Millisecond); d.plan.Again == 0 || after < d.plan.Again {
+		d.plan.Again = after
+	}
+}
+
+// tellable are the troubles in order, and so many of each namespace that telling them costs
+// little: the next ones are told when these are over.
+func tellable(all []Trouble) []Trouble {
+	slices.SortFunc(all, func(a, b Trouble) int {
+		return cmp.Or(cmp.Compare(a.Told.Namespace, b.Told.Namespace), cmp.Compare(a.Told.UID, b.Told.UID), cmp.Compare(a.Code, b.Code))
+	})
+	count := map[string]int{}
+	return slices.DeleteFunc(all, func(t Trouble) bool {
+		count[t.Told.Namespace]++
+		return count[t.Told.Namespace] > MaxPerNamespace
+	})
+}
+
+// wants lists the tickets that should be there as far as objects and policies go, the oldest
+// first, by what there may be one of.
+func (d *decision) wants() map[key][]want {
+	all := map[key][]want{}
+	for i := range d.Works {
+		if w, ok := d.want(&d.Works[i]); ok {
+			w.existing = d.byName[w.ID]
+			all[w.key] = append(all[w.key], w)
+		}
+	}
+	for _, list := range all {
+		slices.SortFunc(list, func(a, b want) int {
+			return cmp.Or(cmp.Compare(a.work.Created, b.work.Created), cmp.Compare(a.Owner.UID, b.Owner.UID))
+		})
+	}
+	return all
+}
+
+// choose keeps one ticket for each key, or makes it. It returns the tickets that stay.
+func (d *decision) choose(wants map[key][]want) map[string]bool {
+	kept := map[string]bool{}
+	d.making = map[key]bool{}
+	var missing []want
+	for _, list := range wants {
+		if i := slices.IndexFunc(list, func(w want) bool { return w.existing != nil && !w.existing.Deleting }); i >= 0 {
+			d.keep(list[i], kept)
+			continue
+		}
+		missing = append(missing, list[0])
+	}
+	slices.SortFunc(missing, func(a, b want) int {
+		return cmp.Or(cmp.Compare(a.work.Created, b.work.Created), cmp.Compare(a.Owner.UID, b.Owner.UID))
+	})
+	for i := range missing {
+		d.make(&missing[i])
+	}
+	return kept
+}
+
+// keep leaves a ticket that is there, if it asks for what is wanted now.
+func (d *decision) keep(w want, kept map[string]bool) {
+	t := w.existing
+	if !same(t.Spec, w.Spec) || d.plan.Past[w.key].hopeless(t, w.work) {
+		return
+	}
+	kept[t.UID] = true
+	if t.Granted || t.Reason == "" || t.Reason == v1alpha1.ReasonPending {
+		return
+	}
+	if age := d.Now.Sub(t.Created); age < patience && ledger.Code(t.Reason) != arbiter.AttachedForPods {
+		d.again(patience - age)
+		return
+	}
+	d.trouble(w.work, t.Reason, fmt.Sprintf("ticket %s waits: %s", t.ID, t.Message))
+}
+
+// make has a ticket made, unless its time has not come, or there are too many.
+func (d *decision) make(w *want) {
+	if w.existing != nil { // it is being deleted
+		return
+	}
+	if d.Snapshot.Ticket(w.ID) != nil {
+		d.trouble(w.work, CodeNameTaken, fmt.Sprintf("ticket %s is somebody else's: delete it, so that Moorage can make its own", w.ID))
+		return
+	}
+	if past := d.plan.Past[w.key]; d.Now.Before(past.Not) {
+		d.again(past.Not.Sub(d.Now))
+		if past.Failures > 0 {
+			d.trouble(w.work, CodePaused, fmt.Sprintf("the volume is left to others until %s: %s, and it did not come to its end within the time that it was given (operationTimeout of the AttachPolicy)",
+				past.Not.UTC().Format(time.RFC3339), w.Why()))
+		}
+		return
+	}
+	if d.count[w.ID.Namespace] >= MaxPerNamespace {
+		d.trouble(w.work, CodeTooMany, fmt.Sprintf("%s, and namespace %s has %d tickets for operations already: it waits until one of them ends", w.Why(), w.ID.Namespace, MaxPerNamespace))
+		return
+	}
+	d.count[w.ID.Namespace]++
+	d.making[w.key] = true
+	d.plan.Make = append(d.plan.Make, w.Make)
+}
+
+// end ends the tickets that nothing needs.
+func (d *decision) end(kept map[string]bool) {
+	for i := range d.Tickets {
+		t := &d.Tickets[i]
+		if kept[t.UID] || t.Deleting || d.Unknown[t.Owner.Kind] {
+			continue
+		}
+		if k, ok := d.keys[t.UID]; ok && d.making[k] {
+			d.again(time.Second)
+			continue
+		}
+		d.plan.End = append(d.plan.End, *t)
+	}
+}
+
+// want is the ticket for an operation; false where none is due.
+func (d *decision) want(w *Work) (want, bool) {
+	var volumes []volume
+	var ok bool
+	switch w.Operation {
+	case ledger.OperationSnapshot:
+		volumes, ok = d.ofHandles(w)
+	case ledger.OperationClone:
+		volumes, ok = d.ofClone(w)
+	case ledger.OperationExpansion:
+		volumes, ok = d.ofClaim(w.Claim)
+	}
+	if !ok {
+		return want{}, false
+	}
+	volumes, detached, ok := d.due(w, volumes)
+	if !ok {
+		return want{}, false
+	}
+	timeout := DefaultTimeout
+	for i, v := range volumes {
+		if t := v.policy.OperationTimeout; t > 0 && (i == 0 || t > timeout) {
+			timeout = t
+		}
+	}
+	made := want{work: w, timeout: timeout, key: key{w.Operation, volumes[0].pv}}
+	made.Make = Make{
+		ID:        ledger.TicketID{Namespace: volumes[0].namespace, Name: nameOf(w.Operation, w.Object)},
+		Operation: w.Operation, Owner: w.Object, Told: w.Told, Driver: volumes[0].driver,
+		Spec: v1alpha1.VolumeTicketSpec{
+			Type: v1alpha1.TicketType(w.Operation.TicketType()), Wherever: !detached, Detached: detached,
+			TTLSeconds: new(max(1, int64(timeout/time.Second))),
+		},
+	}
+	sum := fnv.New64a()
+	for _, v := range volumes {
+		made.Spec.Volumes = append(made.Spec.Volumes, v.of)
+		_, _ = sum.Write([]byte(v.pv + "\x00"))
+	}
+	if w.Group {
+		made.key.volumes = fmt.Sprintf("group/%016x", sum.Sum64())
+	}
+	return made, true
+}

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+const driver = "disk.example.com"
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// scene is a namespace with volumes of a driver, and what is asked of it. Its tickets are those
+// that Decide has made, and that the test has not taken away.
+type scene struct {
+	t       *testing.T
+	now     time.Time
+	ledger  *ledger.Ledger
+	version int
+	works   []Work
+	tickets []Ticket
+	unknown map[string]bool
+	ready   map[string]bool
+	past    Past
+}
+
+func newScene(t *testing.T, policy ledger.Policy) *scene {
+	t.Helper()
+	s := &scene{t: t, now: epoch, ledger: ledger.New(), unknown: map[string]bool{}, ready: map[string]bool{}}
+	s.apply(ledger.Driver{Name: driver, Version: s.next(), AttachRequired: true})
+	s.apply(ledger.StorageClass{Name: "fast", Version: s.next(), Driver: driver})
+	s.policy(policy)
+	s.volume("a")
+	s.volume("b")
+	return s
+}
+
+func (s *scene) next() string { s.version++; return fmt.Sprint(s.version) }
+
+func (s *scene) apply(e ledger.Event) { s.ledger.Apply(s.now, e) }
+
+func (s *scene) policy(p ledger.Policy) {
+	p.Name, p.Version = "p"+p.Class, s.next()
+	if p.Driver == "" {
+		p.Driver = driver
+	}
+	s.apply(p)
+}
+
+func claim(name string) ledger.ClaimKey { return ledger.ClaimKey{Namespace: "shop", Name: name} }
+
+// volume is a claim with its PersistentVolume.
+func (s *scene) volume(name string) {
+	s.apply(ledger.PersistentVolume{Name: "pv-" + name, UID: "pv-" + name, Version: s.next(), Class: "fast", Access: ledger.AccessNode,
+		Volume: ledger.VolumeID{Driver: driver, Handle: name}, Claim: claim(name), ClaimUID: "uid-" + name})
+	s.apply(ledger.Claim{Key: claim(name), UID: "uid-" + name, Version: s.next(), Class: "fast", PersistentVolume: "pv-" + name, Bound: true})
+}
+
+// target is an unbound claim that is to become a clone.
+func (s *scene) target(name string, change func(*ledger.Claim)) {
+	c := ledger.Claim{Key: claim(name), UID: "uid-" + name, Version: s.next(), Class: "fast"}
+	if change != nil {
+		change(&c)
+	}
+	s.apply(c)
+}
+
+func snapshotOf(name string, handles ...string) Work {
+	return Work{
+		Operation: ledger.OperationSnapshot, Created: 1, Driver: driver, Handles: handles, Group: len(handles) > 1,
+		Object: Object{APIVersion: "snapshot.storage.k8s.io/v1", Kind: KindSnapshot, Name: name, UID: "uid-" + name},
+		Told:   Object{APIVersion: "snapshot.storage.k8s.io/v1", Kind: "VolumeSnapshot", Namespace: "shop", Name: name, UID: "snapshot-" + name},
+	}
+}
+
+func ofClaim(o ledger.Operation, name, source string) Work {
+	object := Object{APIVersion: "v1", Kind: kindClaim, Namespace: "shop", Name: name, UID: "uid-" + name}
+	return Work{Operation: o, Object: object, Told: object, Created: 1, Claim: claim(source), Progress: "1Gi"}
+}
+
+func cloneTo(name, source string) Work { return ofClaim(ledger.OperationClone, name, source) }
+
+func expand(name string) Work { return ofClaim(ledger.OperationExpansion, name, name) }
+
+// decide decides, and carries the plan out.
+func (s *scene) decide() Plan {
+	s.t.Helper()
+	plan := State{
+		Snapshot: s.ledger.Snapshot(), Now: s.now, Namespace: "moorage-system", Works: s.works, Unknown: s.unknown,
+		Tickets: slices.Clone(s.tickets), Ready: s.ready, Past: s.past,
+	}.Decide()
+	s.past = plan.Past
+	for _, t := range plan.End {
+		s.gone(t.ID.Name)
+	}
+	for _, m := range plan.Make {
+		object := m.Object()
+		object.UID = types.UID("uid-" + s.next())
+		object.CreationTimestamp.Time = s.now
+		t, ours := TicketOf(object)
+		if !ours {
+			s.t.Fatalf("ticket %s is not known for one of Moorage's: %+v", m.ID, object)
+		}
+		s.tickets = append(s.tickets, t)
+	}
+	return plan
+}
+
+func (s *scene) gone(name string) {
+	s.tickets = slices.DeleteFunc(s.tickets, func(t Ticket) bool { return t.ID.Name == name })
+}
+
+// grant grants all tickets.
+func (s *scene) grant() {
+	for i := range s.tickets {
+		s.tickets[i].Granted, s.tickets[i].Reason, s.tickets[i].Message = true, "", ""
+	}
+}
+
+func (s *scene) after(d time.Duration) { s.now = s.now.Add(d) }
+
+// names are the tickets that are there.
+func (s *scene) names() string {
+	var names []string
+	for _, t := range s.tickets {
+		names = append(names, t.ID.Namespace+"/"+t.ID.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+func (s *scene) has(names string) {
+	s.t.Helper()
+	if got := s.names(); got != names {
+		s.t.Errorf("tickets %q, want %q", got, names)
+	}
+}
+
+func codes(p Plan) string {
+	var list []string
+	for _, t := range p.Troubles {
+		list = append(list, t.Told.Name+" "+t.Code)
+	}
+	return strings.Join(list, ", ")
+}
+
+func only(o ...ledger.Operation) ledger.Operations {
+	var set ledger.Operations
+	for _, one := range o {
+		set = set.With(one)
+	}
+	return set
+}
+
+// What a policy asks for, and what there is to be asked for, makes a ticket, or none.
+func TestWhatHasATicket(t *testing.T) {
+	attach := ledger.Policy{AttachFor: only(ledger.AllOperations()...)}
+	snapshot, clone, expansion := only(ledger.OperationSnapshot), only(ledger.OperationClone), only(ledger.OperationExpansion)
+	for name, test := range map[string]struct {
+		policy ledger.Policy
+		work   Work
+		change func(*scene)
+		want   string
+		told   string
+	}{
+		"snapshot":                     {attach, snapshotOf("x", "a"), nil, "shop/snapshot-uid-x", ""},
+		"snapshot, detached":           {ledger.Policy{DetachFor: snapshot}, snapshotOf("x", "a"), nil, "shop/snapshot-uid-x", ""},
+		"snapshot, others asked for":   {ledger.Policy{AttachFor: clone, DetachFor: expansion}, snapshotOf("x", "a"), nil, "", ""},
+		"no policy":                    {ledger.Policy{Driver: "other"}, snapshotOf("x", "a"), nil, "", ""},
+		"no such volume":               {attach, snapshotOf("x", "none"), nil, "", ""},
+		"of another driver":            {attach, func() Work { w := snapshotOf("x", "a"); w.Driver = "other"; return w }(), nil, "", ""},
+		"nothing to attach":            {attach, snapshotOf("x", "a"), func(s *scene) { s.apply(ledger.Driver{Name: driver, Version: s.next()}) }, "", ""},
+		"a volume that no claim has":   {attach, snapshotOf("x", "a"), func(s *scene) { s.apply(ledger.ClaimGone{Key: claim("a")}) }, "moorage-system/snapshot-uid-x", ""},
+		"class says no":                {attach, snapshotOf("x", "a"), func(s *scene) { s.policy(ledger.Policy{Class: "fast", Says: ledger.FieldOperations}) }, "", ""},
+		"group":                        {attach, snapshotOf("x", "a", "b"), nil, "shop/snapshot-uid-x", ""},
+		"group, a volume is not there": {attach, snapshotOf("x", "a", "none"), nil, "", ""},
+		"group, of several namespaces": {attach, snapshotOf("x", "a", "b"), func(s *scene) { s.apply(ledger.ClaimGone{Key: claim("a")}) }, "", "x " + CodeMixed},
+		"group, attached and detached": {attach, snapshotOf("x", "a", "b"), func(s *scene) {
+			s.policy(ledger.Policy{Class: "slow", DetachFor: snapshot})
+			s.apply(ledger.PersistentVolume{Name: "pv-b", UID: "pv-b", Version: s.next(), Class: "slow", Volume: ledger.VolumeID{Driver: driver, Handle: "b"}, Claim: claim("b"), ClaimUID: "uid-b"})
+		}, "", "x " + CodeMixed},
+		"expansion":                           {attach, expand("a"), nil, "shop/expansion-uid-a", ""},
+		"expansion, detached":                 {ledger.Policy{DetachFor: expansion}, expand("a"), nil, "shop/expansion-uid-a", ""},
+		"expansion of no claim":               {attach, expand("none"), nil, "", ""},
+		"clone":                               {attach, cloneTo("n", "a"), func(s *scene) { s.target("n", nil) }, "shop/clone-uid-n", ""},
+		"clone, its claim is not seen":        {attach, cloneTo("n", "a"), nil, "", ""},
+		"clone, its source is not there":      {attach, cloneTo("n", "none"), func(s *scene) { s.target("n", nil) }, "", ""},
+		"clone, by a class of no driver":      {attach, cloneTo("n", "a"), func(s *scene) { s.target("n", func(c *ledger.Claim) { c.Class = "none" }) }, "", ""},
+		"clone, by another driver":            {attach, cloneTo("n", "a"), func(s *scene) { s.otherClass("other", "other", false) }, "", ""},
+		"clone, that waits for its pod":       {attach, cloneTo("n", "a"), func(s *scene) { s.otherClass("later", driver, true) }, "", ""},
+		"clone, and its pod's node is chosen": {attach, cloneTo("n", "a"), func(s *scene) { s.otherClass("later", driver, true); s.selected() }, "shop/clone-uid-n", ""},
+		"clone, from another namespace": {attach, func() Work { w := cloneTo("n", "a"); w.Claim.Namespace, w.Outside = "other", true; return w }(),
+			func(s *scene) { s.target("n", nil) }, "", "n " + CodeOutside},
+		"clone, from another namespace, nobody asks": {ledger.Policy{AttachFor: snapshot}, func() Work { w := cloneTo("n", "a"); w.Claim.Namespace, w.Outside = "other", true; return w }(),
+			func(s *scene) { s.target("n", nil) }, "", ""},
+		"a name that is taken": {attach, expand("a"), func(s *scene) {
+			s.apply(ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "expansion-uid-a"}, UID: "foreign", Version: s.next(), Type: ledger.TypeManual, Node: "n"})
+		}, "", "a " + CodeNameTaken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, test.policy)
+			if test.change != nil {
+				test.change(s)
+			}
+			s.works = []Work{test.work}
+			plan := s.decide()
+			s.has(test.want)
+			if got := codes(plan); got != test.told {
+				t.Errorf("told %q, want %q", got, test.told)
+			}
+			for _, k := range s.tickets {
+				detached := strings.HasSuffix(name, ", detached")
+				if k.Spec.Detached != detached || k.Spec.Wherever == detached || k.Spec.TTLSeconds == nil || *k.Spec.TTLSeconds != 900 ||
+					len(k.Spec.Volumes) != max(1, len(test.work.Handles)) || string(k.Spec.Type) != test.work.Operation.String() {
+					t.Errorf("ticket %+v", k.Spec)
+				}
+			}
+		})
+	}
+}
+
+// otherClass has the target of a clone be of a class.
+func (s *scene) otherClass(name, driver string, waits bool) {
+	s.apply(ledger.StorageClass{Name: name, Version: s.next(), Driver: driver, WaitForFirst: waits})
+	s.target("n", func(c *ledger.Claim) { c.Class = name })
+}
+
+func (s *scene) selected() {
+	s.target("n", func(c *ledger.Claim) { c.Class, c.SelectedNode = "later", "node" })
+}
+
+// A ticket goes when the operation is at its end, when its object is gone, or when no policy asks
+// for it any more; and not because objects can't be read.
+func TestItsEnd(t *testing.T) {
+	policy := ledger.Policy{AttachFor: only(ledger.OperationSnapshot)}
+	for name, test := range map[string]struct {
+		change func(*scene)
+		want   string
+		over   Result
+	}{
+		"ready":         {func(s *scene) { s.works, s.ready["uid-x"] = nil, true }, "", Done},
+		"gone":          {func(s *scene) { s.works = nil }, "", Unfinished},
+		"no policy":     {func(s *scene) { s.policy(ledger.Policy{}) }, "", Unfinished},
+		"not seen":      {func(s *scene) { s.works, s.unknown[KindSnapshot] = nil, true }, "shop/snapshot-uid-x", ""},
+		"still at work": {func(*scene) {}, "shop/snapshot-uid-x", ""},
+		"detached now":  {func(s *scene) { s.policy(ledger.Policy{DetachFor: only(ledger.OperationSnapshot)}) }, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, policy)
+			s.works = []Work{snapshotOf("x", "a")}
+			s.decide()
+			s.grant()
+			s.decide()
+			test.change(s)
+			plan := s.decide()
+			s.has(test.want)
+			var over Result
+			for _, o := range plan.Over {
+				over = o.Result
+			}
+			if over != test.over {
+				t.Errorf("it is said to be %q, want %q", over, test.over)
+			}
+		})
+	}
+}
+
+// Of one volume there is one ticket for an operation; the next one has it before the first lets
+// go, so that the volume does not move in between.
+func TestOneAfterTheOther(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
+	second := snapshotOf("y", "a")
+	second.Created = 2
+	s.works = []Work{second, snapshotOf("x", "a"), snapshotOf("z", "b")}
+	s.decide()
+	s.has("shop/snapshot-uid-x shop/snapshot-uid-z")
+	s.grant()
+	s.decide()
+	s.works, s.ready["uid-x"] = []Work{second}, true
+	s.decide()
+	s.has("shop/snapshot-uid-x shop/snapshot-uid-y")
+	s.decide()
+	s.has("shop/snapshot-uid-y")
+}
+
+// A ticket that had the volume for nothing is followed by a pause as long as that, and twice as
+// long each further time, up to a bound. Success ends that, and so does a step forward.
+func TestPauses(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationExpansion), OperationTimeout: time.Minute})
+	s.works = []Work{expand("a")}
+	for _, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 8 * time.Minute} {
+		s.decide()
+		s.has("shop/expansion-uid-a")
+		s.grant()
+		s.decide()
+		s.after(time.Minute)
+		s.tickets = nil // its time is over
+		if plan := s.decide(); codes(plan) != "a "+CodePaused || plan.Again != pause {
+			t.Fatalf("after %s: told %q, again after %s", pause, codes(plan), plan.Again)
+		}
+		s.after(pause - time.Second)
+		s.decide()
+		s.has("")
+		s.after(time.Second)
+	}
+	s.decide()
+	s.grant()
+	s.decide()
+	s.works[0].Progress = "2Gi"
+	s.tickets = nil
+	s.decide()
+	s.has("shop/expansion-uid-a")
+}
+
+// One that never had the volume cost nobody anything: the next one is made soon.
+func TestWaitedInVain(t *testing.T) {
+	s := newScene(t, ledger.Policy{DetachFor: only(ledger.OperationExpansion)})
+	s.works = []Work{expand("a")}
+	for range 5 {
+		s.decide()
+		s.after(15 * time.Minute)
+		s.decide()
+		s.tickets = nil
+		if plan := s.decide(); codes(plan) != "" || plan.Again != shortestPause {
+			t.Fatalf("told %q, again after %s", codes(plan), plan.Again)
+		}
+		s.after(shortestPause)
+	}
+}
+
+// Who deletes what asks for the operation, and makes it again, has no more of the volume by it.
+func TestMadeAgain(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationClone)})
+	for i, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		name := fmt.Sprint("n", i)
+		s.target(name, nil)
+		s.works = []Work{cloneTo(name, "a")}
+		s.decide()
+		s.has("shop/clone-uid-" + name)
+		s.grant()
+		s.decide()
+		s.after(time.Minute)
+		s.apply(ledger.ClaimGone{Key: claim(name)})
+		s.works = nil
+		s.decide()
+		s.has("")
+		s.target("again", nil)
+		s.works = []Work{cloneTo("again", "a")}
+		if plan := s.decide(); plan.Again != pause {
+			t.Fatalf("again after %s, want %s", plan.Again, pause)
+		}
+		s.after(pause)
+	}
+}
+
+// A clone that is bound was a success.
+func TestCloneIsBound(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationClone)})
+	s.target("n", nil)
+	s.works = []Work{cloneTo("n", "a")}
+	s.decide()
+	s.grant()
+	s.decide()
+	s.target("n", func(c *ledger.Claim) { c.Bound, c.PersistentVolume = true, "pv-n" })
+	s.works = nil
+	if plan := s.decide(); len(plan.Over) != 1 || plan.Over[0] != (Over{ledger.OperationClone, Done}) || len(plan.Past) != 0 {
+		t.Errorf("%+v", plan)
+	}
+	s.has("")
+}
+
+// What the driver refuses for good ends the ticket at once, and a later attempt has its time.
+func TestInfeasible(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationExpansion)})
+	s.works = []Work{expand("a")}
+	s.decide()
+	s.grant()
+	s.decide()
+	s.after(3 * time.Second)
+	s.works[0].Infeasible = true
+	s.decide()
+	s.has("")
+	if plan := s.decide(); plan.Again != shortestPause {
+		t.Errorf("again after %s", plan.Again)
+	}
+	s.after(shortestPause)
+	s.decide()
+	s.grant()
+	s.decide()
+	s.after(10 * time.Minute)
+	s.decide()
+	s.has("shop/expansion-uid-a")
+}
+
+// A namespace has so many tickets at once, and who waits is told; others have theirs.
+func TestBoundOfANamespace(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
+	for i := range 100 {
+		name := fmt.Sprintf("v%02d", i)
+		s.volume(name)
+		w := snapshotOf(name, name)
+		w.Created = int64(i)
+		s.works = append(s.works, w)
+	}
+	s.apply(ledger.PersistentVolume{Name: "other", UID: "other", Version: s.next(), Class: "fast", Access: ledger.AccessNode, Volume: ledger.VolumeID{Driver: driver, Handle: "other"}})
+	late := snapshotOf("other", "other")
+	late.Created = 1000
+	s.works = append(s.works, late)
+	plan := s.decide()
+	if len(plan.Make) != MaxPerNamespace+1 || !strings.Contains(s.names(), "moorage-system/snapshot-uid-other") || !strings.Contains(s.names(), "uid-v15") {
+		t.Fatalf("made %s", s.names())
+	}
+	if len(plan.Troubles) != MaxPerNamespace || plan.Troubles[0].Code != CodeTooMany {
+		t.Errorf("told %s", codes(plan))
+	}
+	s.works = slices.Delete(s.works, 0, 1)
+	s.decide()
+	s.decide()
+	if !strings.Contains(s.names(), "uid-v16") {
+		t.Errorf("one has ended, and the next one has no ticket: %s", s.names())
+	}
+}
+
+// Who asks for an operation is told what its ticket waits for, when that lasts.
+func TestWaits(t *testing.T) {
+	s := newScene(t, ledger.Policy{DetachFor: only(ledger.OperationExpansion)})
+	s.works = []Work{expand("a")}
+	s.decide()
+	s.tickets[0].Reason, s.tickets[0].Message = "HeldElsewhere", "pod db has it"
+	if plan := s.decide(); codes(plan) != "" || plan.Again != patience {
+		t.Errorf("told %q, again after %s", codes(plan), plan.Again)
+	}
+	s.after(patience)
+	if plan := s.decide(); codes(plan) != "a HeldElsewhere" || !strings.Contains(plan.Troubles[0].Message, "pod db has it") {
+		t.Errorf("told %+v", plan.Troubles)
+	}
+}
+
+// A ticket of that name that says otherwise is not one of Moorage's.
+func TestForeign(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
+	s.works = []Work{snapshotOf("x", "a")}
+	m := s.decide().Make[0]
+	for name, change := range map[string]func(*v1alpha1.VolumeTicket){
+		"no label":        func(t *v1alpha1.VolumeTicket) { delete(t.Labels, v1alpha1.LabelOperation) },
+		"another's":       func(t *v1alpha1.VolumeTicket) { t.Labels[v1alpha1.LabelManagedBy] = "backup" },
+		"no owner":        func(t *v1alpha1.VolumeTicket) { t.OwnerReferences = nil },
+		"another owner":   func(t *v1alpha1.VolumeTicket) { t.OwnerReferences[0].UID = "other" },
+		"other operation": func(t *v1alpha1.VolumeTicket) { t.Labels[v1alpha1.LabelOperation] = "Clone" },
+	} {
+		object := m.Object()
+		change(object)
+		if _, ours := TicketOf(object); ours {
+			t.Errorf("%s: it is taken for Moorage's", name)
+		}
+	}
+}

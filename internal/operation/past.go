@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operation
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Past is what came of earlier tickets, for each operation of a volume. It is of one process:
+// who leads next gives each of them one attempt more.
+type Past map[key]attempt
+
+// attempt is the ticket that was there last, and what came of those before.
+type attempt struct {
+	Failures int       // how often in a row one had the volume, and the operation was not done
+	Not      time.Time // no other one is made before that
+
+	// Of the ticket that is there, or was; empty once it is accounted for.
+	ticket     string
+	owner      Object
+	held       time.Time // when it was first seen granted; zero: never
+	progress   string    // of the operation, when it was first seen
+	infeasible bool      // the operation was so already then
+	timeout    time.Duration
+}
+
+// Owners are the objects whose operations have a ticket, or had one when Decide last looked.
+func (p Past) Owners() []Object {
+	var list []Object
+	for _, a := range p {
+		if a.ticket != "" {
+			list = append(list, a.owner)
+		}
+	}
+	return list
+}
+
+// hopeless says whether a ticket's operation was refused for good while the ticket was there.
+func (a attempt) hopeless(t *Ticket, w *Work) bool {
+	return w.Infeasible && a.ticket == t.UID && !a.infeasible
+}
+
+// remember accounts for the tickets that are there, and for those that are gone.
+func (d *decision) remember(wants map[key][]want) {
+	there := map[string]*Ticket{}
+	for i := range d.Tickets {
+		if t := &d.Tickets[i]; !t.Deleting {
+			there[t.UID] = t
+		}
+	}
+	for k, a := range d.plan.Past {
+		if a.ticket != "" {
+			d.keys[a.ticket] = k
+		}
+		d.plan.Past[k] = d.account(k, a, there[a.ticket], wants[k])
+	}
+	for k, list := range wants {
+		for _, w := range list {
+			if w.existing == nil || w.existing.Deleting || d.plan.Past[k].ticket != "" {
+				continue
+			}
+			a := d.plan.Past[k]
+			a.ticket, a.owner, a.timeout = w.existing.UID, w.Owner, w.timeout
+			a.progress, a.infeasible, a.held = w.work.Progress, w.work.Infeasible, time.Time{}
+			if w.existing.Granted {
+				a.held = d.Now
+			}
+			d.plan.Past[k] = a
+		}
+	}
+}
+
+// account is an attempt as it is now, with its ticket, or without.
+func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
+	if a.ticket == "" {
+		return a
+	}
+	var work *Work
+	for _, w := range wants {
+		if w.Owner.UID == a.owner.UID {
+			work = w.work
+		}
+	}
+	if t != nil && work != nil {
+		if t.Granted && a.held.IsZero() {
+			a.held = d.Now
+		}
+		return a
+	}
+	if t != nil && d.Unknown[t.Owner.Kind] {
+		return a
+	}
+	// Either is over: the ticket, or what it was for.
+	result := Unfinished
+	switch {
+	case work == nil && d.done(k.operation, a.owner), work != nil && work.Progress != a.progress:
+		a.Failures, a.Not, result = 0, time.Time{}, Done
+	case a.held.IsZero():
+		a.Not, result = d.Now.Add(shortestPause), Waited
+	default:
+		a.Failures++
+		a.Not = d.Now.Add(pause(d.Now.Sub(a.held), a.timeout, a.Failures))
+	}
+	d.plan.Over = append(d.plan.Over, Over{k.operation, result})
+	a.ticket, a.owner, a.held = "", Object{}, time.Time{}
+	return a
+}
+
+// done says whether an operation that is not under way any more has succeeded: a clone's claim
+// is bound, and one that was expanded is still there.
+func (d *decision) done(o ledger.Operation, of Object) bool {
+	if of.Kind != kindClaim {
+		return d.Ready[of.UID]
+	}
+	c := d.Snapshot.Claim(ledger.ClaimKey{Namespace: of.Namespace, Name: of.Name})
+	return c != nil && c.UID == of.UID && !c.Deleting && (c.Bound || o != ledger.OperationClone)
+}
+
+// pause is how long a volume is left to others after an operation had it for a time: as long
+// as that, twice as long after each further failure, and not longer than a multiple of the
+// timeout.
+func pause(held, timeout time.Duration, failures int) time.Duration {
+	longest := max(longestPause*timeout, shortestPause)
+	p := max(held, shortestPause)
+	for i := 1; i < failures && p < longest; i++ {
+		p *= 2
+	}
+	return min(p, longest)
+}
+
+// forgetAfter is how long after its pause an operation's failures are remembered.
+const forgetAfter = 24 * time.Hour
+
+// forget drops what matters no more.
+func (d *decision) forget(wants map[key][]want) {
+	for k, a := range d.plan.Past {
+		if a.ticket == "" && len(wants[k]) == 0 && (a.Failures == 0 && !d.Now.Before(a.Not) || d.Now.Sub(a.Not) > forgetAfter) {
+			delete(d.plan.Past, k)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operation
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Ticket is a ticket that Moorage has made for an operation, as it is now.
+type Ticket struct {
+	ID        ledger.TicketID
+	UID       string
+	Operation ledger.Operation
+	Owner     Object // its Namespace is not known: the ticket's, where the kind has any
+	Spec      v1alpha1.VolumeTicketSpec
+	Created   time.Time
+	Granted   bool
+	Deleting  bool
+	// Reason and Message are those of the condition Granted while it is not True.
+	Reason, Message string
+}
+
+// TicketOf reads a ticket. False: Moorage has not made it for an operation.
+func TicketOf(t *v1alpha1.VolumeTicket) (Ticket, bool) {
+	i := slices.IndexFunc(ledger.AllOperations(), func(o ledger.Operation) bool { return o.String() == t.Labels[v1alpha1.LabelOperation] })
+	if i < 0 || t.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy || len(t.OwnerReferences) != 1 {
+		return Ticket{}, false
+	}
+	owner := t.OwnerReferences[0]
+	own := Ticket{
+		ID: ledger.TicketID{Namespace: t.Namespace, Name: t.Name}, UID: string(t.UID), Operation: ledger.AllOperations()[i],
+		Owner: Object{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)},
+		Spec:  t.Spec, Created: t.CreationTimestamp.Time, Deleting: t.DeletionTimestamp != nil,
+	}
+	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted); c != nil {
+		own.Granted = c.Status == metav1.ConditionTrue
+		if !own.Granted {
+			own.Reason, own.Message = c.Reason, c.Message
+		}
+	}
+	return own, own.ID.Name == nameOf(own.Operation, own.Owner)
+}
+
+// nameOf is the name of the ticket for an operation of an object: there is one at most.
+func nameOf(o ledger.Operation, of Object) string {
+	return strings.ToLower(o.String()) + "-" + of.UID
+}
+
+// Make is a ticket to be made.
+type Make struct {
+	ID        ledger.TicketID
+	Operation ledger.Operation
+	Owner     Object // who asks for the operation
+	Told      Object
+	Driver    string
+	Spec      v1alpha1.VolumeTicketSpec
+}
+
+// Object is the ticket.
+func (m Make) Object() *v1alpha1.VolumeTicket {
+	return &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: m.ID.Namespace, Name: m.ID.Name,
+			Labels:      map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelOperation: m.Operation.String()},
+			Annotations: map[string]string{v1alpha1.AnnotationOperationOf: m.Told.String()},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: m.Owner.APIVersion, Kind: m.Owner.Kind, Name: m.Owner.Name, UID: types.UID(m.Owner.UID),
+			}},
+		},
+		Spec: m.Spec,
+	}
+}
+
+// Why says why the ticket is made, for people.
+func (m Make) Why() string {
+	where := "while no node has the volume"
+	if !m.Spec.Detached {
+		where = "while the volume is attached"
+	}
+	does := map[ledger.Operation]string{
+		ledger.OperationSnapshot: "takes snapshots", ledger.OperationClone: "clones", ledger.OperationExpansion: "expands volumes",
+	}[m.Operation]
+	return "driver " + m.Driver + " " + does + " only " + where
+}
+
+// same says whether two tickets ask for the same.
+func same(a, b v1alpha1.VolumeTicketSpec) bool {
+	a.TTLSeconds, b.TTLSeconds = nil, nil // a policy's new time counts from the next ticket on
+	return equality.Semantic.DeepEqual(a, b)
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operation
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// volume is a volume of an operation, as a ticket names it.
+type volume struct {
+	pv, driver string
+	namespace  string // of the ticket
+	of         v1alpha1.TicketVolume
+	policy     ledger.Policy
+}
+
+// ofHandles are the volumes of a snapshot. None is left out: a group is cut as a whole.
+func (d *decision) ofHandles(w *Work) ([]volume, bool) {
+	var volumes []volume
+	for _, handle := range w.Handles {
+		pv := d.persistentVolume(ledger.VolumeID{Driver: w.Driver, Handle: handle})
+		if pv == nil {
+			return nil, false // it has no PersistentVolume, and so no user
+		}
+		volumes = append(volumes, d.volume(pv))
+	}
+	return volumes, len(volumes) > 0
+}
+
+// persistentVolume is that of a volume: of several the first one that a claim has.
+func (d *decision) persistentVolume(id ledger.VolumeID) *ledger.PersistentVolume {
+	v := d.Snapshot.Volume(id)
+	if v == nil {
+		return nil
+	}
+	names := slices.Sorted(slices.Values(v.PVs()))
+	var first *ledger.PersistentVolume
+	for _, name := range names {
+		pv := d.Snapshot.PersistentVolume(name)
+		switch {
+		case pv == nil:
+		case d.claimOf(pv) != nil:
+			return pv
+		case first == nil:
+			first = pv
+		}
+	}
+	return first
+}
+
+// claimOf is the claim that is bound to a PersistentVolume, and that has it.
+func (d *decision) claimOf(pv *ledger.PersistentVolume) *ledger.Claim {
+	c := d.Snapshot.Claim(pv.Claim)
+	if c == nil || !c.Bound || c.Lost || c.PersistentVolume != pv.Name || pv.IsAnothers(*c) {
+		return nil
+	}
+	return c
+}
+
+// volume is a PersistentVolume as a ticket names it: by its claim, where it has one.
+func (d *decision) volume(pv *ledger.PersistentVolume) volume {
+	v := volume{pv: pv.Name, driver: pv.Volume.Driver, policy: arbiter.PolicyFor(d.Snapshot, pv.Volume.Driver, pv.Class)}
+	if c := d.claimOf(pv); c != nil {
+		v.namespace = c.Key.Namespace
+		v.of.Claim = &v1alpha1.ClaimReference{Name: c.Key.Name, UID: types.UID(c.UID)}
+		return v
+	}
+	v.namespace, v.of.PersistentVolume = d.Namespace, pv.Name
+	return v
+}
+
+// ofClaim is the volume of a claim.
+func (d *decision) ofClaim(of ledger.ClaimKey) ([]volume, bool) {
+	c := d.Snapshot.Claim(of)
+	if c == nil || !c.Bound {
+		return nil, false
+	}
+	pv := d.Snapshot.PersistentVolume(c.PersistentVolume)
+	if pv == nil || d.claimOf(pv) == nil {
+		return nil, false
+	}
+	return []volume{d.volume(pv)}, true
+}
+
+// ofClone is the source of a clone, from when the driver is asked for it: at once, or once a
+// node is selected where the class waits for the first consumer.
+func (d *decision) ofClone(w *Work) ([]volume, bool) {
+	target := d.Snapshot.Claim(ledger.ClaimKey{Namespace: w.Object.Namespace, Name: w.Object.Name})
+	if target == nil || target.UID != w.Object.UID {
+		return nil, false
+	}
+	class := d.Snapshot.StorageClass(target.Class)
+	if class == nil || class.WaitForFirst && target.SelectedNode == "" {
+		return nil, false
+	}
+	if w.Outside {
+		if policy := arbiter.PolicyFor(d.Snapshot, class.Driver, target.Class); (policy.AttachFor | policy.DetachFor).Has(ledger.OperationClone) {
+			d.trouble(w, CodeOutside, "its source is in namespace "+w.Claim.Namespace+": no ticket is made for a claim of another namespace, so have the source attached or detached there as the driver needs it")
+		}
+		return nil, false
+	}
+	source, ok := d.ofClaim(w.Claim)
+	if !ok || source[0].driver != class.Driver {
+		return nil, false
+	}
+	return source, true
+}
+
+// due are the volumes for which a policy asks for a ticket, and whether it is to detach them.
+func (d *decision) due(w *Work, all []volume) (volumes []volume, detached, ok bool) {
+	attached := false
+	for _, v := range all {
+		if (ledger.VolumeID{Driver: v.driver}).NoAttach() || !d.Snapshot.AttachRequired(v.driver) {
+			continue // there is nothing to attach
+		}
+		switch {
+		case v.policy.AttachFor.Has(w.Operation):
+			attached = true
+		case v.policy.DetachFor.Has(w.Operation):
+			detached = true
+		default:
+			continue
+		}
+		volumes = append(volumes, v)
+	}
+	mixed := slices.ContainsFunc(volumes, func(v volume) bool { return v.namespace != volumes[0].namespace })
+	switch {
+	case len(volumes) == 0:
+		return nil, false, false
+	case mixed:
+		d.trouble(w, CodeMixed, "its volumes belong to claims of several namespaces, or to none: no ticket is made for them together")
+		return nil, false, false
+	case attached && detached:
+		d.trouble(w, CodeMixed, "the AttachPolicies of its volumes' classes say attachFor of some and detachFor of others: no ticket is made for them together, so say the same of all")
+		return nil, false, false
+	}
+	return volumes, detached, true
+}
