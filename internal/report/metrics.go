@@ -30,6 +30,7 @@ type Metrics struct {
 	found      *prometheus.CounterVec
 	differ     *prometheus.GaugeVec
 	binds      *prometheus.CounterVec
+	ended      *prometheus.CounterVec
 	leading    prometheus.Gauge
 	queues     *queues
 	pods       *pods
@@ -71,6 +72,10 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_bind_requests_total",
 		Help: "Requests of schedulers to bind a pod without a VolumeTicket, by what came of them: bound, unknown, or why the pod needs a ticket.",
 	}, []string{"result"})
+	m.ended = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "moorage_tickets_ended_total",
+		Help: "VolumeTickets of integrators and users that this process has ended, by type and cause.",
+	}, []string{"type", "cause"})
 	m.found = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_truth_differences_found_total",
 		Help: "Differences that the truth check has found and told, by code: between nodes, VolumeAttachments, holds, tickets and pods.",
@@ -83,7 +88,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_build_info", Help: "1, labelled with the version that runs.", ConstLabels: prometheus.Labels{"version": Version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.binds, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
+	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.binds, m.ended, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if snapshot != nil {
 		m.Registry.MustRegister(newWorld(snapshot))
@@ -127,6 +132,13 @@ func (m *Metrics) Forced(rule string) {
 	if m != nil {
 		m.forced.WithLabelValues(rule).Inc()
 		m.upstream.force(rule)
+	}
+}
+
+// TicketEnded tells that a ticket that is not a pod's was ended.
+func (m *Metrics) TicketEnded(kind ledger.TicketType, cause arbiter.EndCause) {
+	if m != nil {
+		m.ended.WithLabelValues(string(kind), string(cause)).Inc()
 	}
 }
 

@@ -58,6 +58,9 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		fact.Workers = int(*spec.Workers)
 	}
 	fact.YieldNotice = optional(spec.YieldNotice)
+	if ends := spec.EndTickets; ends != nil {
+		fact.TicketsDeleted, fact.TicketsLost = optional(ends.AfterNodeDeleted), optional(ends.AfterNodeUnreachable)
+	}
 	fact.Says = policyFields(spec)
 	return fact
 }
