@@ -88,6 +88,9 @@ func (w *wake) node(ctx context.Context, n ledger.NodeName) (time.Duration, erro
 	if flow.Pending(s, n) {
 		w.tickets.AddNode(n)
 	}
+	for _, id := range flow.EmptiedWith(s, n) {
+		w.tickets.Add(id)
+	}
 	for _, v := range arbiter.Spare(s, n) {
 		w.attachments.Add(v)
 	}

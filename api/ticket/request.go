@@ -28,6 +28,9 @@ type Request struct {
 	// Node is where the volumes are to be. Empty leaves it to Moorage: where they are, or the
 	// node that has the most room for them; Handle.Node says which. Type LiveMigration needs it.
 	Node string
+	// OnDrain says what becomes of the ticket when its node is cordoned: it stays (the default), ends,
+	// or, without Node, moves. A handle whose ticket ends is over with a LostError of ReasonEnded.
+	OnDrain v1alpha1.OnDrain
 	// Claims are granted together or not at all, with the PersistentVolumes.
 	Claims []string
 	// PersistentVolumes are volumes without a claim, in Moorage's own namespace only.
@@ -57,6 +60,8 @@ func (r Request) validate() error {
 		return errors.New("ticket: type LiveMigration needs Node")
 	case r.Type == v1alpha1.TicketPod:
 		return errors.New("ticket: type Pod is made by schedulers only")
+	case r.OnDrain == v1alpha1.OnDrainMove && r.Node != "":
+		return errors.New("ticket: OnDrain Move is for requests without Node")
 	case len(r.Claims)+len(r.PersistentVolumes) == 0:
 		return errors.New("ticket: name a claim or a PersistentVolume")
 	case r.TTL == 0 && r.Owner == nil:
@@ -68,7 +73,7 @@ func (r Request) validate() error {
 }
 
 func (r Request) spec() v1alpha1.VolumeTicketSpec {
-	spec := v1alpha1.VolumeTicketSpec{Type: r.Type, NodeName: r.Node, Wherever: r.Node == ""}
+	spec := v1alpha1.VolumeTicketSpec{Type: r.Type, NodeName: r.Node, Wherever: r.Node == "", OnDrain: r.OnDrain}
 	for _, name := range r.Claims {
 		spec.Volumes = append(spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: name}})
 	}

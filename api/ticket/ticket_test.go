@@ -404,14 +404,15 @@ func TestDeletedOneIsWaitedFor(t *testing.T) {
 
 func TestWhatCannotBeAskedFor(t *testing.T) {
 	for name, change := range map[string]func(*ticket.Request){
-		"no name":      func(r *ticket.Request) { r.Name = "" },
-		"no namespace": func(r *ticket.Request) { r.Namespace = "" },
-		"no type":      func(r *ticket.Request) { r.Type = "" },
-		"a pod's":      func(r *ticket.Request) { r.Type = v1alpha1.TicketPod },
-		"to no node":   func(r *ticket.Request) { r.Node, r.Type = "", v1alpha1.TicketLiveMigration },
-		"no volume":    func(r *ticket.Request) { r.Claims = nil },
-		"no end":       func(r *ticket.Request) { r.TTL = 0 },
-		"a short time": func(r *ticket.Request) { r.TTL = time.Millisecond },
+		"no name":            func(r *ticket.Request) { r.Name = "" },
+		"no namespace":       func(r *ticket.Request) { r.Namespace = "" },
+		"no type":            func(r *ticket.Request) { r.Type = "" },
+		"a pod's":            func(r *ticket.Request) { r.Type = v1alpha1.TicketPod },
+		"to no node":         func(r *ticket.Request) { r.Node, r.Type = "", v1alpha1.TicketLiveMigration },
+		"a move from a node": func(r *ticket.Request) { r.Node, r.OnDrain = "worker-1", v1alpha1.OnDrainMove },
+		"no volume":          func(r *ticket.Request) { r.Claims = nil },
+		"no end":             func(r *ticket.Request) { r.TTL = 0 },
+		"a short time":       func(r *ticket.Request) { r.TTL = time.Millisecond },
 	} {
 		c, r := tickettest.New(), nightly()
 		change(&r)

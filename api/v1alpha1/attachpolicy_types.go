@@ -194,6 +194,10 @@ type AttachPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) <= duration('1h')",message="yieldNotice is 1h at most: a pod waits for that long"
 	YieldNotice *metav1.Duration `json:"yieldNotice,omitempty"`
 
+	// endTickets says when a granted ticket that is not a pod's ends since its node is gone.
+	// +optional
+	EndTickets *EndTicketsPolicy `json:"endTickets,omitempty"`
+
 	// onControllerDown says what becomes of pods that wait for a grant while no
 	// controller leads. Default Wait.
 	// +optional
@@ -257,6 +261,31 @@ type AttachPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('10s') && duration(self) <= duration('24h'))",message="operationTimeout is 10s or more, and 24h at most: nobody else has the volume elsewhere for that long"
 	OperationTimeout *metav1.Duration `json:"operationTimeout,omitempty"`
+}
+
+// EndTicketsPolicy says when a granted ticket that is not a pod's ends since its node is gone: the
+// controller deletes it, or moves it if it says onDrain: Move. Both times count since the node
+// stopped being Ready. Of a ticket with several volumes the longest time counts. The end of a ticket
+// proves nothing of the node: what the ticket had is detached by the same rules as after a pod.
+type EndTicketsPolicy struct {
+	// afterNodeDeleted is how long after the node stopped being Ready, where there is no Node
+	// object of its name any more. Default 6m, as long as Kubernetes waits for pods there.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('30s')",message="afterNodeDeleted is 30s or more: a kubelet may make its Node again"
+	AfterNodeDeleted *metav1.Duration `json:"afterNodeDeleted,omitempty"`
+
+	// afterNodeUnreachable is how long after the node stopped being Ready, where its Node
+	// exists. Where Ready is False it counts since the node's Lease stands still. Never, if
+	// absent: who uses the volumes there may do so still.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="afterNodeUnreachable is 1m or more: leave it out to end no ticket at a node that may come back"
+	AfterNodeUnreachable *metav1.Duration `json:"afterNodeUnreachable,omitempty"`
 }
 
 // AttachPolicyStatus is what the controller says of a policy.

@@ -25,6 +25,9 @@ const (
 	// DefaultOperationTimeout is how long a ticket for one of attachFor or detachFor exists at
 	// most.
 	DefaultOperationTimeout = 15 * time.Minute
+	// DefaultAfterNodeDeleted is how long after a node stopped being Ready tickets there end,
+	// where there is no Node any more.
+	DefaultAfterNodeDeleted = 6 * time.Minute
 	// MaxGrantTimeout is the scheduling framework's own limit, never reached
 	// (kubernetes pkg/scheduler/framework/runtime, 15 minutes).
 	MaxGrantTimeout = 15 * time.Minute
@@ -32,7 +35,8 @@ const (
 
 // WithDefaults returns a copy in which every field that has a default is set:
 // everything but storageClassName, slots.max, workers, forceDetach.afterUnreachable,
-// forceDetach.fencedCondition, attachFor and detachFor, whose absence means that there is no such limit or rule. Called on a nil pointer it returns the defaults of a driver without
+// forceDetach.fencedCondition, attachFor, detachFor and endTickets.afterNodeUnreachable, whose absence means that
+// there is no such limit or rule. Called on a nil pointer it returns the defaults of a driver without
 // a policy. Safe for parallel use.
 func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	var out AttachPolicySpec
@@ -51,6 +55,8 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.GrantTimeout, &metav1.Duration{Duration: DefaultGrantTimeout})
 	setDefault(&out.YieldNotice, &metav1.Duration{Duration: DefaultYieldNotice})
 	setDefault(&out.OperationTimeout, &metav1.Duration{Duration: DefaultOperationTimeout})
+	setDefault(&out.EndTickets, &EndTicketsPolicy{})
+	setDefault(&out.EndTickets.AfterNodeDeleted, &metav1.Duration{Duration: DefaultAfterNodeDeleted})
 	setDefault(&out.Slots, &SlotPolicy{})
 	setDefault(&out.Slots.Headroom, new(int32))
 	setDefault(&out.ForceDetach, &ForceDetachPolicy{})

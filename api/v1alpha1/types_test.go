@@ -70,6 +70,7 @@ func TestRoundTripThroughTheSchema(t *testing.T) {
 func TestPrinterColumns(t *testing.T) {
 	crds := loadCRDs(t)
 	ticket := podTicket()
+	ticket.Status.State = "Attaching"
 	ticket.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.TicketSatisfied, Status: metav1.ConditionUnknown, Reason: "No"},
 		{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonGranted},
@@ -79,8 +80,8 @@ func TestPrinterColumns(t *testing.T) {
 		names, cells []string
 	}{
 		v1alpha1.KindVolumeTicket: {ticket,
-			[]string{"Name", "Type", "Node", "Chosen", "Detached", "Granted", "Reason", "Satisfied", "Age"},
-			[]string{ticket.Name, "Pod", "worker-2", "<nil>", "<nil>", "True", "Granted", "No"}},
+			[]string{"Name", "Type", "Node", "Status", "Chosen", "Detached", "Granted", "Satisfied", "Yielding", "OnDrain", "TTL", "Message", "Age"},
+			[]string{ticket.Name, "Pod", "worker-2", "Attaching", "<nil>", "<nil>", "Granted", "No", "<nil>", "<nil>", "<nil>", ""}},
 		v1alpha1.KindVolumeHold: {heldVolume(),
 			[]string{"Name", "Volume", "Claim", "Node", "Holder", "State", "Waiting", "Age"},
 			[]string{heldVolume().Name, "pv-7", "shop/data", "worker-1", "shop/db-0", "DetachPending", "shop/db-1 at worker-2"}},
@@ -132,6 +133,7 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			ForceDetach: &v1alpha1.ForceDetachPolicy{
 				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}, MaxUnreachable: &intstr.IntOrString{Type: intstr.String, StrVal: "55%"},
 			},
+			EndTickets:       &v1alpha1.EndTicketsPolicy{AfterNodeDeleted: &metav1.Duration{Duration: 6 * time.Minute}},
 			GrantTimeout:     &metav1.Duration{Duration: 30 * time.Second},
 			YieldNotice:      &metav1.Duration{Duration: 30 * time.Second},
 			OnControllerDown: v1alpha1.ControllerDownWait,

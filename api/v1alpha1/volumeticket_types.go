@@ -17,11 +17,15 @@ import (
 // +kubebuilder:resource:path=volumetickets,scope=Namespaced,shortName=vt,categories=moorage
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Chosen",type=string,JSONPath=`.status.nodeName`
-// +kubebuilder:printcolumn:name="Detached",type=boolean,JSONPath=`.spec.detached`
-// +kubebuilder:printcolumn:name="Granted",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].reason`
-// +kubebuilder:printcolumn:name="Satisfied",type=string,JSONPath=`.status.conditions[?(@.type=="Satisfied")].reason`
+// +kubebuilder:printcolumn:name="Detached",type=boolean,JSONPath=`.spec.detached`,priority=1
+// +kubebuilder:printcolumn:name="Granted",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].reason`,priority=1
+// +kubebuilder:printcolumn:name="Satisfied",type=string,JSONPath=`.status.conditions[?(@.type=="Satisfied")].reason`,priority=1
+// +kubebuilder:printcolumn:name="Yielding",type=string,JSONPath=`.status.conditions[?(@.type=="Yielding")].message`,priority=1
+// +kubebuilder:printcolumn:name="OnDrain",type=string,JSONPath=`.spec.onDrain`,priority=1
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttlSeconds`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type VolumeTicket struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -66,6 +70,7 @@ type VolumeTicketList struct {
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.parameters) || self.parameters.size() == 0 || (self.type != 'Pod' && (!has(self.detached) || !self.detached))",message="parameters say how volumes are attached at a node: leave spec.parameters out of a ticket of type Pod, and of one with spec.detached"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.parameters) || self.parameters.all(k, k.size() >= 1 && k.size() <= 63 && self.parameters[k].size() <= 256)",message="shorten spec.parameters: a key has 1 to 63 characters, a value at most 256"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || (self.type == 'Pod' ? has(self.scheduler) && !has(self.ttlSeconds) && !self.volumes.exists(v, has(v.persistentVolume)) : !self.volumes.exists(v, has(v.podVolume)))",messageExpression="self.type != 'Pod' ? 'only a ticket of type Pod can name a podVolume: name a claim instead' : has(self.ttlSeconds) ? 'a ticket of type Pod lives as long as its pod: leave ttlSeconds out' : !has(self.scheduler) ? 'a ticket of type Pod names its scheduler: set spec.scheduler to the schedulerName whose Lease stands behind it' : 'a ticket of type Pod names claims and pod volumes: name the claim instead of its PersistentVolume'"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.onDrain) || self.type != 'Pod' && (self.onDrain != 'Move' || has(self.wherever) && self.wherever)",messageExpression="self.type == 'Pod' ? 'a ticket of type Pod ends with its pod: leave onDrain out' : 'a ticket that names its node does not move to another one: set onDrain to End or Stay, or wherever in place of nodeName'"
 type VolumeTicketSpec struct {
 	// type says what the volumes are needed for; the ticket's priority follows
 	// from it.
@@ -102,6 +107,12 @@ type VolumeTicketSpec struct {
 	// +kubebuilder:validation:MaxProperties=16
 	Parameters map[string]string `json:"parameters,omitempty"`
 
+	// onDrain says what becomes of the ticket when its node is cordoned (spec.unschedulable)
+	// or its Node is being deleted. Default Stay. Not for type Pod; Move only together with
+	// wherever.
+	// +optional
+	OnDrain OnDrain `json:"onDrain,omitempty"`
+
 	// scheduler is the schedulerName of the pod that the ticket reserves for:
 	// who wrote the ticket, and whose Lease stands behind it. Required for type
 	// Pod.
@@ -129,6 +140,23 @@ type VolumeTicketSpec struct {
 	// +kubebuilder:validation:Maximum=2592000
 	TTLSeconds *int64 `json:"ttlSeconds,omitempty"`
 }
+
+// OnDrain says what becomes of a ticket when its node is cordoned.
+// +kubebuilder:validation:Enum=Stay;End;Move
+type OnDrain string
+
+// What becomes of a ticket when its node is cordoned.
+const (
+	// OnDrainStay: the ticket stays as it is, and a drain waits for whoever ends it.
+	OnDrainStay OnDrain = "Stay"
+	// OnDrainEnd: the controller deletes the ticket. One with finalizers counts until
+	// these are gone. A ticket with wherever that waits does not end: it is put elsewhere.
+	OnDrainEnd OnDrain = "End"
+	// OnDrainMove: the ticket is asked to let go of its volumes (condition Yielding), loses its
+	// grant, and has them again at a node that is not cordoned. It ends neither when
+	// its Node is gone: it moves then, too.
+	OnDrainMove OnDrain = "Move"
+)
 
 // TicketVolume names one volume, in exactly one of three ways.
 //
@@ -192,6 +220,12 @@ type VolumeTicketStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
+	// state is the conditions in a word: Satisfied, Granted, Yielding, or the reason why the ticket
+	// does not have its volumes.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	State string `json:"state,omitempty"`
+
 	// nodeName is the node that the controller has chosen for a ticket with spec.wherever;
 	// empty for any other ticket, and where no node has been found yet. It changes only
 	// while the ticket is not granted.
@@ -235,6 +269,38 @@ type VolumeTicketStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Renewed string `json:"renewed,omitempty"`
+
+	// nodeGone is for how long the ticket's node has been deleted or not Ready, where an
+	// AttachPolicy ends or moves tickets after such a time (endTickets). Absent while the
+	// node is Ready.
+	// +optional
+	NodeGone *NodeGoneProgress `json:"nodeGone,omitempty"`
+}
+
+// NodeGoneProgress is how much of a time of endTickets is over. It lets another controller go on
+// where an earlier one stopped, for as long as it is the same outage.
+type NodeGoneProgress struct {
+	// nodeUID is the UID of the Node object, also when it is gone. Another one means that
+	// a kubelet was alive in between, and the time starts over.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=128
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+
+	// notReadySince is the lastTransitionTime of the node's condition Ready; absent when the
+	// Node is gone. Another one means that the node was Ready in between.
+	// +optional
+	NotReadySince *metav1.Time `json:"notReadySince,omitempty"`
+
+	// leaseRenewed is renewTime of the node's Lease. Another one means that the kubelet was
+	// alive in between.
+	// +optional
+	LeaseRenewed *metav1.MicroTime `json:"leaseRenewed,omitempty"`
+
+	// elapsedSeconds that controllers have seen pass so far.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ElapsedSeconds int64 `json:"elapsedSeconds,omitempty"`
 }
 
 // TicketVolumeStatus is one volume of a ticket. Its identity is the triple

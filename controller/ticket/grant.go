@@ -103,6 +103,7 @@ func (c *Controller) granted(t *ledger.Ticket) execute.Status {
 			meta.SetStatusCondition(&next.Status.Conditions, condition(v1alpha1.TicketSatisfied, metav1.ConditionFalse, r.Verdict, "", object, c.config.Now()))
 		}
 		next.Status.Volumes = volumes(c.config.Cache.Snapshot(), t)
+		next.Status.State = stateOf(next)
 		return next, nil
 	}
 }
@@ -139,5 +140,6 @@ func statusOf(phase ledger.TicketPhase) metav1.ConditionStatus {
 
 // as is the status of one object, as it is.
 func as(next *v1alpha1.VolumeTicket) execute.Status {
+	next.Status.State = stateOf(next)
 	return func(flow.Request) (*v1alpha1.VolumeTicket, error) { return next, nil }
 }

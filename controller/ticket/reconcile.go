@@ -4,7 +4,7 @@ package ticket
 
 import (
 	"context"
-	"fmt"
+
 	"strings"
 	"time"
 
@@ -60,6 +60,11 @@ func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot
 	if err != nil || left < 0 {
 		return 0, err
 	}
+	ended, err := c.endByNode(ctx, s, t)
+	if err != nil || ended < 0 {
+		return 0, err
+	}
+	left = flow.Sooner(left, ended)
 	again := arbiter.PlacedAgain(t, c.config.Now())
 	if t.InDoubt || again == 0 || c.placings.may(t.ID.Namespace) {
 		if err := c.due(ctx, s, t); err != nil {
@@ -145,10 +150,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	lived, fresh := c.ttl.of(t, renewed, time.Duration(counted)*time.Second, c.config.Now())
 	left := time.Duration(t.TTLSeconds)*time.Second - lived
 	if left <= 0 {
-		if err := c.config.Write.Carry(ctx, flow.Ending(t, false), nil); err != nil {
-			return 0, fmt.Errorf("its time is over: %w", err)
-		}
-		return -1, nil
+		return c.end(ctx, t, arbiter.EndTimeOver)
 	}
 	step := max(time.Duration(t.TTLSeconds)*time.Second/ttlSteps, ttlStep)
 	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) || fresh && renewed != object.Status.Renewed {

@@ -64,6 +64,21 @@ func volumes(s ledger.Snapshot, t *ledger.Ticket) []v1alpha1.TicketVolumeStatus 
 	return list
 }
 
+// stateOf is what a ticket's conditions say, in a word.
+func stateOf(t *v1alpha1.VolumeTicket) string {
+	granted := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
+	satisfied := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
+	switch {
+	case granted == nil:
+		return ""
+	case granted.Status != metav1.ConditionTrue || satisfied == nil:
+		return granted.Reason
+	case meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketYielding):
+		return v1alpha1.TicketYielding
+	}
+	return satisfied.Reason
+}
+
 // says reports whether a ticket already carries a condition.
 func says(t *v1alpha1.VolumeTicket, c metav1.Condition) bool {
 	old := meta.FindStatusCondition(t.Status.Conditions, c.Type)

@@ -51,10 +51,11 @@ func gaveWay(t *ledger.Ticket) bool {
 
 // Keeps says whether a granted ticket may keep its grant. It loses it when it
 // yields to somebody who was promised the volume, when its node is fenced and
-// somebody asks for the volume elsewhere or got it, or it asks for any node, when what it asked for
+// somebody asks for the volume elsewhere or got it, or it asks for any node, when it leaves its node
+// (onDrain: Move), when what it asked for
 // goes away or leads to another volume, or where nobody attaches for it.
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
-	reasons := a.forPodsOnly(s, t)
+	reasons := append(a.forPodsOnly(s, t), leaves(s, t, now)...)
 	for _, need := range TicketRequest(s, t).Needs {
 		if broken := need.broken(s); len(broken) > 0 {
 			if broken[0].Code != VolumeMissing && (need.Bound || broken[0].Code != ClaimUnbound) {

@@ -55,19 +55,29 @@ type timing struct {
 // has not seen the beginning, what an earlier process had measured of the same outage,
 // plus the time since this one has read that.
 func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
-	t.limit = max(t.limit, t.least)
-	var seen time.Duration
-	if !t.since.IsZero() {
-		seen = max(0, t.until.Sub(t.since))
-	}
+	seen := t.seen()
 	if t.continues {
 		if earlier, read := v.Earlier(); earlier.Rule == t.rule && sameOutage(earlier, n) {
 			seen = max(seen, earlier.Elapsed+max(0, t.until.Sub(read)))
 		}
 		if f, found := v.Hold.Fence(n.Name); found && f.Rule == t.rule && sameOutage(outageOf(f), n) {
-			seen = max(seen, t.limit) // it was over when the leader before wrote that
+			seen = max(seen, t.limit, t.least) // it was over when the leader before wrote that
 		}
 	}
+	return t.progress(seen, now)
+}
+
+// seen is how much of the time this process has seen.
+func (t timing) seen() time.Duration {
+	if t.since.IsZero() {
+		return 0
+	}
+	return max(0, t.until.Sub(t.since))
+}
+
+// progress says how far the time has come, of which so much is over.
+func (t timing) progress(seen time.Duration, now time.Time) forcing {
+	t.limit = max(t.limit, t.least)
 	f := forcing{
 		Rule: t.rule, Elapsed: seen, Limit: t.limit,
 		Left: max(0, t.limit-seen), //mutant:force-at-once

@@ -18,6 +18,9 @@ const (
 	DefaultGrantTimeout = 30 * time.Second
 	// DefaultYieldNotice is how long a ticket that yields has to let go of its volumes.
 	DefaultYieldNotice = 30 * time.Second
+	// DefaultAfterNodeDeleted is how long after a node stopped being Ready the tickets there
+	// end, where there is no Node any more.
+	DefaultAfterNodeDeleted = 6 * time.Minute
 	// never stands for a rule that is switched off.
 	never = time.Duration(-1)
 )
@@ -85,6 +88,12 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if p.YieldNotice == nil {
 		p.YieldNotice = all.YieldNotice
 	}
+	if p.TicketsDeleted == nil {
+		p.TicketsDeleted = all.TicketsDeleted
+	}
+	if p.TicketsLost == nil {
+		p.TicketsLost = all.TicketsLost
+	}
 	if p.GrantTimeout == 0 {
 		p.GrantTimeout = all.GrantTimeout
 	}
@@ -145,6 +154,8 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
 	notice := max(yieldNotice(a), yieldNotice(b))
 	a.YieldNotice = &notice
+	deleted, lost := longer(ticketsDeleted(a), ticketsDeleted(b)), longer(ticketsLost(a), ticketsLost(b))
+	a.TicketsDeleted, a.TicketsLost = &deleted, &lost
 	a.LiveMigration = a.LiveMigration && b.LiveMigration
 	a.UnpublishFences = a.UnpublishFences && b.UnpublishFences
 	if a.FencedCondition != b.FencedCondition {
@@ -255,4 +266,20 @@ func maxUnreachable(p ledger.Policy) ledger.MaxUnreachable {
 		return ledger.DefaultMaxUnreachable()
 	}
 	return *p.MaxUnreachable
+}
+
+// ticketsDeleted and ticketsLost are after which times tickets end at a node whose Node is gone, and
+// at one that is not Ready.
+func ticketsDeleted(p ledger.Policy) time.Duration {
+	if p.TicketsDeleted == nil {
+		return DefaultAfterNodeDeleted
+	}
+	return *p.TicketsDeleted
+}
+
+func ticketsLost(p ledger.Policy) time.Duration {
+	if p.TicketsLost == nil {
+		return never
+	}
+	return *p.TicketsLost
 }

@@ -196,6 +196,9 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 		// Where its pod goes is known in a moment.
 		return decision{verdict: refuse([]Reason{{Code: NotGranted, Node: t.Node}})}
 	}
+	if away := leaves(s, t, q.now); len(away) > 0 {
+		return decision{verdict: refuse(away)}
+	}
 	if PauseLeft(s, t, q.now) > 0 {
 		return decision{verdict: refuse([]Reason{{Code: Outranked, Node: t.Node}})}
 	}

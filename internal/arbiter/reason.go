@@ -55,6 +55,7 @@ const (
 	SlotsNotKept        ledger.Code = "SlotsNotKept"    // lacks only slots, and keeps none that come free
 	AttachedForPods     ledger.Code = "AttachedForPods" // in Cooperative mode
 	NoNode              ledger.Code = "NoNode"          // none can take the volumes of a ticket with spec.wherever
+	LeavesNode          ledger.Code = "LeavesNode"      // a ticket with onDrain: Move, from one that is emptied or gone
 	VolumeMissing       ledger.Code = "VolumeMissing"   // the claim's PersistentVolume has not been seen
 	NodeReplaced        ledger.Code = "NodeReplaced"    // attached by another name of the driver for the node
 	VolumeReplaced      ledger.Code = "VolumeReplaced"  // attached under the name of a PersistentVolume that is another volume's now

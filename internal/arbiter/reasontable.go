@@ -210,6 +210,9 @@ var reasonTable = [...]reasonRow{
 		}
 		return fmt.Sprintf("no node can take its volumes. At %s, which comes nearest: %s", r.Node, r.Detail)
 	}},
+	{LeavesNode, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("the ticket leaves %s, which %s, since it says onDrain: Move", r.Node, r.Detail)
+	}},
 	{VolumeMissing, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
 	}},

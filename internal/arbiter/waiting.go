@@ -31,10 +31,10 @@ func PauseLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration
 }
 
 // YieldNotice is for how long a granted ticket is asked to let go of its volumes before they are
-// taken for somebody who ranks before: the longest time of their policies; 0 where nobody can
-// use them yet.
+// taken for somebody who ranks before, or it is put at another node (onDrain: Move): the longest
+// time of their policies; 0 where nobody can use them yet.
 func YieldNotice(s ledger.Snapshot, t *ledger.Ticket) time.Duration {
-	if t.Phase != ledger.TicketGranted || !t.Type.Yields() || t.SatisfiedSince == 0 {
+	if t.Phase != ledger.TicketGranted || !t.Type.Yields() && t.OnDrain != ledger.MoveOnDrain || t.SatisfiedSince == 0 {
 		return 0
 	}
 	notice := time.Duration(0)

@@ -153,7 +153,7 @@ func place(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time
 }
 
 // interrupt is what is due about a granted ticket that is not a pod's. One that has to give its
-// volumes to somebody who ranks before is asked first to let go of them (condition Yielding), and
+// volumes to somebody who ranks before, or to leave its node (onDrain: Move), is asked first to let go of them (condition Yielding), and
 // loses its grant when it has, or its time is over. Who wants them is promised them meanwhile,
 // and nothing is detached: a ticket that has its grant is in use. Where nobody wants them any
 // more, it is asked until its time is over, and then no longer: a pod that is tried again and
@@ -162,7 +162,7 @@ func interrupt(s ledger.Snapshot, t *ledger.Ticket, v arbiter.Verdict, now time.
 	if v.Allowed() {
 		return ask(t, v, 0, time.Time{}), t.YieldingSince != 0 && !arbiter.Asked(s, t, now)
 	}
-	if slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code != arbiter.Outranked }) {
+	if slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code != arbiter.Outranked && r.Code != arbiter.LeavesNode }) {
 		return Interruption(t, v, Missing(s, t), now), true
 	}
 	notice := arbiter.YieldNotice(s, t)

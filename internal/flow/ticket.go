@@ -77,6 +77,16 @@ func Ending(t *ledger.Ticket, podGone bool) Task {
 	return task
 }
 
+// EndOf is the task that ends a ticket because of what has become of its node. Where that is taken to
+// be deleted, a read must prove it.
+func EndOf(t *ledger.Ticket, cause arbiter.EndCause) Task {
+	task := Ending(t, false)
+	if cause == arbiter.EndNodeDeleted {
+		task.Proofs = []Request{read(Nodes, string(t.Node))}
+	}
+	return task
+}
+
 // Released is what a consistent read of a ghost's pod proves, nil: that there is none. The
 // reservation of a ticket that somebody else has deleted is over, unless its pod is bound.
 func Released(ghost *ledger.Ticket, pod *ledger.Pod) []ledger.Event {
@@ -198,7 +208,7 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	}
 	switch found := t.found(a, s); {
 	case found && t.Commit.Do == DropTicket:
-		return t.end(Finished, "its pod is there")
+		return t.end(Finished, "its pod, or its node, is there")
 	case found:
 		return t.end(Stale, fmt.Sprintf("%s %s of ticket %s is there", t.Sent.Kind, t.Sent.Key, t.Ticket.ID))
 	}

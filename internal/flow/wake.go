@@ -57,6 +57,22 @@ func Pending(s ledger.Snapshot, n ledger.NodeName) bool {
 	return node != nil && len(node.Tickets) > 0
 }
 
+// EmptiedWith are the tickets that wait at a node which is being emptied, and that end or move for that.
+// Those that are granted there are looked at with their volumes.
+func EmptiedWith(s ledger.Snapshot, n ledger.NodeName) []ledger.TicketID {
+	node := s.Node(n)
+	if node == nil || !node.Exists || !node.Draining {
+		return nil
+	}
+	var list []ledger.TicketID
+	for _, id := range node.Tickets {
+		if t := s.Ticket(id); t != nil && t.OnDrain != ledger.StayOnDrain {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
 // Look is what is to be looked at again.
 type Look struct {
 	Volumes []ledger.VolumeID // plan them
@@ -82,6 +98,7 @@ func Wake(t ledger.Touched, s ledger.Snapshot) Look {
 			look.Nodes = append(look.Nodes, n)
 		}
 		look.Volumes = append(look.Volumes, arbiter.Spare(s, n)...)
+		look.Tickets = append(look.Tickets, EmptiedWith(s, n)...)
 	}
 	return look
 }

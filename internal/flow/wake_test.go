@@ -71,3 +71,24 @@ func TestPending(t *testing.T) {
 		}
 	}
 }
+
+// A node that is being emptied wakes the tickets that wait there and say that they end or move then.
+func TestEmptied(t *testing.T) {
+	ends, moves, stays, granted := ticket("e", "n2", ledger.TypeManual, "a"), ticket("m", "n2", ledger.TypeBackup, "a"), ticket("s", "n2", ledger.TypeManual, "a"), ticket("g", "n2", ledger.TypeManual, "a")
+	ends.OnDrain, moves.OnDrain, granted.OnDrain, granted.Phase = ledger.EndOnDrain, ledger.MoveOnDrain, ledger.EndOnDrain, ledger.TicketGranted
+	l := facts(ends, moves, stays, granted)
+	if got := EmptiedWith(l.Snapshot(), "n2"); len(got) > 0 {
+		t.Errorf("a node that nobody empties wakes %v", got)
+	}
+	node := *l.Snapshot().Node("n2")
+	cordoned := node.NodeState
+	cordoned.Draining, cordoned.Version = true, "9"
+	l.Apply(now, cordoned)
+	look := Wake(ledger.Touched{Nodes: []ledger.NodeName{"n2"}}, l.Snapshot())
+	if want := []ledger.TicketID{ends.ID, moves.ID}; !slices.Equal(look.Tickets, want) {
+		t.Errorf("woken are %v, want %v", look.Tickets, want)
+	}
+	if got := EmptiedWith(l.Snapshot(), "n9"); len(got) > 0 {
+		t.Errorf("a node that is not there wakes %v", got)
+	}
+}

@@ -381,6 +381,7 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 	if k.interrupted = now.Sub(l.facts.epoch); old != nil && old.UID == k.UID && old.Interruptions == k.Interruptions {
 		k.interrupted = old.interrupted
 	}
+	k.readOutage(old, now)
 	l.facts.tickets.put(l.gen, k.ID, &k)
 	l.linkTicket(&k)
 	l.updateTicketVolumes(now, t, k.ID)

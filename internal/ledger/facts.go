@@ -162,6 +162,8 @@ type Ticket struct {
 	// Parameters say how the volumes are to be attached; empty: as pods have them. Two tickets
 	// that say the same can share an attachment.
 	Parameters string
+	// OnDrain says what becomes of the ticket when its node is cordoned.
+	OnDrain    OnDrain
 	Scheduler  string
 	Pod        string // UID of the pod it reserves for, of type Pod
 	PodName    string
@@ -183,6 +185,8 @@ type Ticket struct {
 	YieldingSince int64
 	// LetsGo says that who uses the volumes has let go of them, as the ticket was asked to.
 	LetsGo bool
+	// NodeGone is for how long its node has been gone, as its status says.
+	NodeGone Outage
 	// Finalizers says that the object has some: its deletion is pending, and it counts, until
 	// they are gone.
 	Finalizers bool
@@ -200,6 +204,25 @@ type Ticket struct {
 	// has no other volume until it is granted anew: nobody has decided on that one.
 	strayed     bool
 	interrupted time.Duration // since the ledger's epoch, see Snapshot.Interrupted
+	gone        earlierOutage // see EarlierOutage
+}
+
+// OnDrain says what becomes of a ticket when its node is cordoned.
+type OnDrain uint8
+
+// What becomes of a ticket when its node is cordoned: nothing; it ends; it is put elsewhere.
+const (
+	StayOnDrain OnDrain = iota
+	EndOnDrain
+	MoveOnDrain
+)
+
+// Outage is how much controllers have seen of a time in which a node was gone. NodeUID, Since and
+// Renewed tell the outage, as those of Force do.
+type Outage struct {
+	Elapsed        time.Duration
+	NodeUID        string
+	Since, Renewed int64
 }
 
 // TicketVolume names one volume of a ticket; exactly one field is set, but
@@ -469,6 +492,8 @@ type Policy struct {
 	Workers           int
 	GrantTimeout      time.Duration
 	YieldNotice       *time.Duration // nil: arbiter.DefaultYieldNotice
+	TicketsDeleted    *time.Duration // endTickets.afterNodeDeleted; nil: arbiter.DefaultAfterNodeDeleted
+	TicketsLost       *time.Duration // endTickets.afterNodeUnreachable; nil and negative: never
 	BindUngranted     bool           // onControllerDown
 	AttachFor         Operations     // only while the volume is attached somewhere
 	DetachFor         Operations     // only while it is attached nowhere

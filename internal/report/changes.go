@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -91,35 +90,5 @@ func (e *Events) PolicyChanged(old, now *v1alpha1.AttachPolicy) {
 	case is == nil && was != nil:
 		e.log.Info("A policy is refused no more", "reason", eventResolved, "was", was.Reason, "policy", now.Name)
 		e.tell(ofPolicy(now), eventResolved, was.Reason+" is over: pods are placed by the policy again")
-	}
-}
-
-// TicketChanged tells a VolumeTicket that was not made for a pod what has become
-// of it: Granted and Satisfied, each when its status or reason changes to one that
-// lasts. A pod's reservation lives for moments; its pod is told.
-func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
-	if e == nil || now.Spec.Type == v1alpha1.TicketPod {
-		return
-	}
-	for _, kind := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
-		c := meta.FindStatusCondition(now.Status.Conditions, kind)
-		if c == nil || c.Reason == v1alpha1.ReasonPending || c.Status != metav1.ConditionTrue && arbiter.Transient(ledger.Code(c.Reason)) {
-			continue
-		}
-		if old != nil {
-			if was := meta.FindStatusCondition(old.Status.Conditions, kind); was != nil && was.Status == c.Status && was.Reason == c.Reason {
-				continue
-			}
-		}
-		e.log.Info("A ticket has changed", "ticket", klog.KObj(now), "type", now.Spec.Type, "condition", kind, "status", c.Status, "reason", c.Reason, "at", now.Node())
-		at := ofTicket(now)
-		switch {
-		case c.Status != metav1.ConditionTrue:
-			e.warn(at, c.Reason, fmt.Sprintf("node %s: %s", now.Node(), c.Message))
-		case kind == v1alpha1.TicketGranted:
-			e.tell(at, c.Reason, fmt.Sprintf("its volumes are reserved for it at node %s", now.Node()))
-		default:
-			e.tell(at, c.Reason, fmt.Sprintf("its volumes are attached to node %s", now.Node()))
-		}
 	}
 }

@@ -28,6 +28,8 @@ const (
 	eventVolumeWaits   = "VolumeWait"
 	eventForcedDetach  = "ForcedDetach"
 	eventTicketRefused = "TicketRefused"
+	eventTicketEnded   = "TicketEnded"
+	eventYielding      = "Yielding"
 	eventVolumesReady  = "VolumesReady"
 	eventResolved      = "Resolved"
 	eventFlexVolume    = "FlexVolumeNotAttached"

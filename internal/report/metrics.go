@@ -31,6 +31,7 @@ type Metrics struct {
 	differ     *prometheus.GaugeVec
 	binds      *prometheus.CounterVec
 	tickets    *prometheus.CounterVec // for operations
+	ended      *prometheus.CounterVec
 	leading    prometheus.Gauge
 	queues     *queues
 	pods       *pods
@@ -76,6 +77,10 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_operation_tickets_total",
 		Help: "Tickets for the operations of drivers, by operation and what came of them: made, done, unfinished (it had the volume, and the operation did not come to its end), waited (it never had the volume).",
 	}, []string{"operation", "result"})
+	m.ended = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "moorage_tickets_ended_total",
+		Help: "VolumeTickets of integrators and users that this process has ended, by type and cause.",
+	}, []string{"type", "cause"})
 	m.found = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_truth_differences_found_total",
 		Help: "Differences that the truth check has found and told, by code: between nodes, VolumeAttachments, holds, tickets and pods.",
@@ -88,7 +93,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_build_info", Help: "1, labelled with the version that runs.", ConstLabels: prometheus.Labels{"version": Version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.binds, m.tickets, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
+	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.binds, m.tickets, m.ended, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if snapshot != nil {
 		m.Registry.MustRegister(newWorld(snapshot))
@@ -132,6 +137,13 @@ func (m *Metrics) Forced(rule string) {
 	if m != nil {
 		m.forced.WithLabelValues(rule).Inc()
 		m.upstream.force(rule)
+	}
+}
+
+// TicketEnded tells that a ticket that is not a pod's was ended.
+func (m *Metrics) TicketEnded(kind ledger.TicketType, cause arbiter.EndCause) {
+	if m != nil {
+		m.ended.WithLabelValues(string(kind), string(cause)).Inc()
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -149,4 +151,30 @@ func TestTransient(t *testing.T) {
 	if !arbiter.Transient(arbiter.Attaching) || !arbiter.Transient(arbiter.NotReported) {
 		t.Error("an attach that goes as it should is told at once")
 	}
+}
+
+// The end of a ticket is told to it and to its controller, or else its first owner; without one to the
+// ticket alone.
+func TestTicketEnded(t *testing.T) {
+	recorder := record.NewFakeRecorder(10)
+	e := report.NewEventsWith(recorder)
+	ticket := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly"}, Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketBackup, NodeName: "n1"}}
+	for _, cause := range arbiter.EndCauses() {
+		ticket.OwnerReferences = nil
+		e.TicketEnded(ticket, cause)
+		if got := <-recorder.Events; !strings.Contains(got, "TicketEnded "+string(cause)+": ") || strings.HasSuffix(got, string(cause)) {
+			t.Errorf("event %q", got)
+		}
+		ticket.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "first"}, {Kind: "Backup", Name: "second", Controller: new(true)}}
+		e.TicketEnded(ticket, cause)
+		<-recorder.Events
+		if got := <-recorder.Events; !strings.Contains(got, "TicketEnded ticket nightly: "+string(cause)+": ") {
+			t.Errorf("event %q", got)
+		}
+	}
+	if len(recorder.Events) > 0 {
+		t.Errorf("one event too many: %s", <-recorder.Events)
+	}
+	e.TicketEnded(nil, arbiter.EndTimeOver)
+	(*report.Events)(nil).TicketEnded(ticket, arbiter.EndTimeOver)
 }

@@ -16,6 +16,7 @@ type world struct {
 	reserved *prometheus.Desc
 	limit    *prometheus.Desc
 	tickets  *prometheus.Desc
+	have     *prometheus.Desc
 	oldest   *prometheus.Desc
 	doubted  *prometheus.Desc
 	dropped  *prometheus.Desc
@@ -41,6 +42,8 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 			"Slots of a driver that a node has, by its CSINode and the policy; none where there is no limit.", []string{"node", "driver"}, nil),
 		tickets: prometheus.NewDesc("moorage_tickets",
 			"VolumeTickets by type, phase and the reason of their condition Granted.", []string{"type", "phase", "reason"}, nil),
+		have: prometheus.NewDesc("moorage_tickets_satisfied",
+			"VolumeTickets that have their volumes attached at their node, by type.", []string{"type"}, nil),
 		oldest: prometheus.NewDesc("moorage_tickets_oldest_pending_timestamp_seconds",
 			"When the oldest ticket was made that is neither granted nor refused, in seconds since the epoch, by type and the reason that it waits for.", []string{"type", "reason"}, nil),
 		doubted: prometheus.NewDesc("moorage_tickets_in_doubt",
@@ -70,7 +73,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.braked, w.cutOff, w.total} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.have, w.oldest, w.doubted, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.braked, w.cutOff, w.total} {
 		ch <- d
 	}
 }
@@ -251,12 +254,16 @@ func (w *world) collectTickets(s ledger.Snapshot, gauge func(*prometheus.Desc, f
 	type kind struct{ typ, phase, reason string }
 	type wait struct{ typ, reason string }
 	count, oldest, doubted := map[kind]int{}, map[wait]int64{}, 0
+	have := map[ledger.TicketType]int{}
 	for t := range s.Tickets() {
 		phase := t.Phase.String()
 		if t.Ghost {
 			phase = "ghost"
 		}
 		count[kind{string(t.Type), phase, t.Reason}]++
+		if t.SatisfiedSince != 0 {
+			have[t.Type]++
+		}
 		if t.InDoubt {
 			doubted++
 		}
@@ -270,6 +277,9 @@ func (w *world) collectTickets(s ledger.Snapshot, gauge func(*prometheus.Desc, f
 	gauge(w.doubted, float64(doubted))
 	for k, n := range count {
 		gauge(w.tickets, float64(n), k.typ, k.phase, k.reason)
+	}
+	for kind, n := range have {
+		gauge(w.have, float64(n), string(kind))
 	}
 	for k, created := range oldest {
 		gauge(w.oldest, float64(created), k.typ, k.reason)

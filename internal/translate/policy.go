@@ -61,6 +61,9 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	fact.YieldNotice = optional(spec.YieldNotice)
 	fact.AttachFor, fact.DetachFor = operations(spec.AttachFor), operations(spec.DetachFor)
 	fact.OperationTimeout = duration(spec.OperationTimeout)
+	if ends := spec.EndTickets; ends != nil {
+		fact.TicketsDeleted, fact.TicketsLost = optional(ends.AfterNodeDeleted), optional(ends.AfterNodeUnreachable)
+	}
 	fact.Says = policyFields(spec)
 	return fact
 }

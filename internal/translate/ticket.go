@@ -7,9 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -35,6 +37,17 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		Finalizers: len(t.Finalizers) > 0,
 	}
 	fact.Parameters = parameters(t.Spec.Parameters)
+	switch t.Spec.OnDrain {
+	case v1alpha1.OnDrainEnd:
+		fact.OnDrain = ledger.EndOnDrain
+	case v1alpha1.OnDrainMove:
+		fact.OnDrain = ledger.MoveOnDrain
+	case v1alpha1.OnDrainStay, "":
+	}
+	if gone := t.Status.NodeGone; gone != nil {
+		fact.NodeGone = ledger.Outage{Elapsed: time.Duration(gone.ElapsedSeconds) * time.Second, NodeUID: string(gone.NodeUID)}
+		fact.NodeGone.Since, fact.NodeGone.Renewed = outage(gone.NotReadySince, gone.LeaseRenewed)
+	}
 	if t.Spec.TTLSeconds != nil {
 		fact.TTLSeconds = *t.Spec.TTLSeconds
 	}
@@ -77,6 +90,17 @@ func parameters(of map[string]string) string {
 		fmt.Fprintf(&b, "%q=%q ", key, of[key])
 	}
 	return b.String()
+}
+
+// NodeGone is what a ticket's status says of an outage of its node; nil: there is none. What Ticket
+// makes of it is the same again.
+func NodeGone(o ledger.Outage) *v1alpha1.NodeGoneProgress {
+	if o == (ledger.Outage{}) {
+		return nil
+	}
+	out := &v1alpha1.NodeGoneProgress{NodeUID: types.UID(o.NodeUID), ElapsedSeconds: int64(o.Elapsed / time.Second)}
+	out.NotReadySince, out.LeaseRenewed = times(o.Since, o.Renewed)
+	return out
 }
 
 func ticketVolume(v *v1alpha1.TicketVolume) ledger.TicketVolume {

@@ -104,6 +104,43 @@ func (c *Cluster) End(namespace, name string) {
 	c.drop(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
+// Drain does what the controller does when a node is cordoned: tickets there that say onDrain: End are
+// deleted, and those that say Move are asked to let go of their volumes, at a time; Moved has them
+// elsewhere.
+func (c *Cluster) Drain(node, message string, at time.Time) {
+	for key, then := range c.at(node) {
+		switch then {
+		case v1alpha1.OnDrainEnd:
+			c.End(key.Namespace, key.Name)
+		case v1alpha1.OnDrainMove:
+			c.Yield(key.Namespace, key.Name, message, at)
+		case v1alpha1.OnDrainStay, "":
+		}
+	}
+}
+
+// at are the tickets at a node, with what they say of a drain.
+func (c *Cluster) at(node string) map[types.NamespacedName]v1alpha1.OnDrain {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := map[types.NamespacedName]v1alpha1.OnDrain{}
+	for key, t := range c.tickets {
+		if t.Node() == node {
+			list[key] = t.Spec.OnDrain
+		}
+	}
+	return list
+}
+
+// Moved has a ticket that left its node to the controller have its volumes at another one.
+func (c *Cluster) Moved(namespace, name, node string) {
+	c.change(namespace, name, func(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
+		out := t.DeepCopy()
+		out.Status.NodeName = node
+		return satisfied(out)
+	})
+}
+
 // Fail has every request fail with an error from now on, as where the API server is away; nil:
 // no more. Watches break off, and no new one begins.
 func (c *Cluster) Fail(err error) {
@@ -152,7 +189,7 @@ const ChosenNode = "worker-1"
 
 func satisfied(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
 	out := t.DeepCopy()
-	if out.Spec.Wherever {
+	if out.Spec.Wherever && out.Status.NodeName == "" {
 		out.Status.NodeName = ChosenNode
 	}
 	say(out, v1alpha1.TicketGranted, metav1.ConditionTrue, v1alpha1.ReasonGranted, "")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,6 +28,8 @@ type DrainPlan struct {
 	// Waits is how many pods would find no node.
 	Waits int        `json:"waits"`
 	Pods  []DrainPod `json:"pods,omitempty"`
+	// Tickets are those that are not pods' and stay there, end or move.
+	Tickets []DrainTicket `json:"tickets,omitempty"`
 	// Stuck are volumes at the node that nobody there uses, and that do not
 	// leave as things are.
 	Stuck []Volume `json:"stuck,omitempty"`
@@ -48,6 +51,61 @@ type DrainPlan struct {
 func (p *DrainPlan) Clear() bool {
 	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0
 }
+
+// DrainTicket is a VolumeTicket at the node that is not a pod's.
+type DrainTicket struct {
+	Ticket string `json:"ticket"` // namespace/name
+	Type   string `json:"type"`
+	// Then is what the cordon does to it: Stay, End or Move.
+	Then string `json:"then"`
+}
+
+// drainTickets are the VolumeTickets at a node that are not pods', by name: those that have volumes there,
+// and those that the cordon ends or moves.
+func (w *World) drainTickets(node string) []DrainTicket {
+	var list []DrainTicket
+	for _, t := range w.Tickets {
+		then := cmp.Or(t.Spec.OnDrain, v1alpha1.OnDrainStay)
+		waits := !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketGranted)
+		if t.Spec.Type == v1alpha1.TicketPod || t.Node() != node || waits && then == v1alpha1.OnDrainStay {
+			continue
+		}
+		list = append(list, DrainTicket{Ticket: t.Namespace + "/" + t.Name, Type: string(t.Spec.Type), Then: string(then)})
+	}
+	slices.SortFunc(list, func(a, b DrainTicket) int { return strings.Compare(a.Ticket, b.Ticket) })
+	return list
+}
+
+// thatStay says which tickets a drain waits for, as a sentence after others; empty: none.
+func (p *DrainPlan) thatStay() string {
+	var stay, leave []string
+	for _, t := range p.Tickets {
+		if t.Then == string(v1alpha1.OnDrainStay) {
+			stay = append(stay, t.Ticket)
+		} else {
+			leave = append(leave, t.Ticket)
+		}
+	}
+	text := ""
+	switch n := len(stay); n {
+	case 0:
+	case 1:
+		text += " 1 VolumeTicket there stays until somebody ends it: " + stay[0] + "."
+	default:
+		text += fmt.Sprintf(" %d VolumeTickets there stay until somebody ends them: %s.", n, strings.Join(stay[:min(n, fewTickets)], ", "))
+	}
+	switch n := len(leave); n {
+	case 0:
+	case 1:
+		text += " 1 VolumeTicket leaves with the cordon: " + leave[0] + "."
+	default:
+		text += fmt.Sprintf(" %d VolumeTickets leave with the cordon: %s.", n, strings.Join(leave[:min(n, fewTickets)], ", "))
+	}
+	return text
+}
+
+// fewTickets is how many tickets a sentence names.
+const fewTickets = 5
 
 // DrainPod is one pod of the node.
 type DrainPod struct {
@@ -117,7 +175,7 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 	}
 	out.Pods = append(out.Pods, w.ending(leaving)...)
 	out.Down = w.downFor(moved)
-	out.Stuck = w.keptAt(node)
+	out.Stuck, out.Tickets = w.keptAt(node), w.drainTickets(node)
 	if n := w.Snapshot.Node(ledger.NodeName(node)); n != nil && n.Exists && n.Ready != ledger.ReadyTrue {
 		w.keepAtDeadNode(&out)
 	}
@@ -299,7 +357,7 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 	}
 	slices.SortStableFunc(moved, olderFirst)
 	objects.Pods = append(objects.Pods, moved...)
-	objects.Tickets = w.ticketsWithout(append(left, gone...))
+	objects.Tickets = w.ticketsWithout(append(left, gone...), node)
 	after := NewWorld(objects, w.Now)
 	after.Unseen = w.Unseen
 	after.draining = node
@@ -310,9 +368,13 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 // some nodes only.
 func (w *World) needsRoom(p *corev1.Pod) bool { return w.NeedsAttachment(p) || len(w.tied(p)) > 0 }
 
-// ticketsWithout are the VolumeTickets without the reservations of pods that have left.
-func (w *World) ticketsWithout(left []*corev1.Pod) []*v1alpha1.VolumeTicket {
+// ticketsWithout are the VolumeTickets without the reservations of pods that have left, and without those
+// that end when a node is cordoned, or move.
+func (w *World) ticketsWithout(left []*corev1.Pod, node string) []*v1alpha1.VolumeTicket {
 	return slices.DeleteFunc(slices.Clone(w.Tickets), func(t *v1alpha1.VolumeTicket) bool {
+		if t.Spec.Type != v1alpha1.TicketPod && t.Node() == node && t.Spec.OnDrain != "" && t.Spec.OnDrain != v1alpha1.OnDrainStay {
+			return true
+		}
 		return t.Spec.Type == v1alpha1.TicketPod && slices.ContainsFunc(left, func(p *corev1.Pod) bool {
 			return t.Namespace == p.Namespace && t.Name == v1alpha1.PodTicketName(p.UID)
 		})
@@ -453,7 +515,7 @@ func answerDrain(p *DrainPlan) string {
 	if p.Dead {
 		return answerDead(p)
 	}
-	rest := thatEnd(p)
+	rest := thatEnd(p) + p.thatStay()
 	if n := len(p.Stuck); n > 0 {
 		rest += fmt.Sprintf(" %s there should have left already and can't.", Count(n, "volume"))
 	}

@@ -223,10 +223,12 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 		v := w.Snapshot.Volume(id)
 		there := VolumeThere{Volume: id.String(), Why: w.whyThere(v, v.NodeVolume(name))}
 		if there.Why == "" {
-			if there.Ticket = w.keptBy(v.NodeVolume(name)); there.Ticket == "" {
+			ticket := w.keptBy(v.NodeVolume(name))
+			if ticket == nil {
 				continue
 			}
-			there.Why = "VolumeTicket " + there.Ticket + " keeps it there"
+			there.Ticket = ticket.ID.String()
+			there.Why = "VolumeTicket " + there.Ticket + whatThen(ticket, at.Draining)
 		}
 		if names := v.PVs(); len(names) > 0 {
 			there.Volume = names[0]
@@ -267,14 +269,31 @@ func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 	return ""
 }
 
-// keptBy is the granted VolumeTicket that keeps a volume at a node, as namespace/name; empty: none.
-func (w *World) keptBy(p *ledger.NodeVolume) string {
+// keptBy is the granted VolumeTicket that keeps a volume at a node; nil: none. Of several one that a
+// drain does not end comes first.
+func (w *World) keptBy(p *ledger.NodeVolume) (kept *ledger.Ticket) {
 	for _, u := range p.Users {
-		if t := w.Snapshot.Ticket(u.Ticket); u.Pod == "" && t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted {
-			return t.ID.Namespace + "/" + t.ID.Name
+		t := w.Snapshot.Ticket(u.Ticket)
+		if u.Pod == "" && t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted && (kept == nil || t.OnDrain == ledger.StayOnDrain) {
+			kept = t
 		}
 	}
-	return ""
+	return kept
+}
+
+// whatThen says what becomes of a ticket that keeps a volume at a node, cordoned or not.
+func whatThen(t *ledger.Ticket, cordoned bool) string {
+	switch {
+	case t.OnDrain == ledger.StayOnDrain:
+		return " keeps it there"
+	case !cordoned && t.OnDrain == ledger.MoveOnDrain:
+		return " keeps it there until the cordon"
+	case t.OnDrain == ledger.MoveOnDrain:
+		return " is moved elsewhere, once it has let go of it"
+	case !cordoned:
+		return " keeps it there, and ends with the cordon"
+	}
+	return " ends now, as the node is cordoned"
 }
 
 // CordonedSince is when a node was cordoned last, as the API server's field management tells;

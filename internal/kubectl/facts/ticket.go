@@ -28,6 +28,8 @@ type TicketExplanation struct {
 	// Left is about how much of its time is left, in seconds; 0: it is over, or has none of its
 	// own. The controller alone counts it, and writes down how much is over in steps.
 	Left int64 `json:"leftSeconds,omitempty"`
+	// OnDrain is what the cordon of its node does to it: End or Move; empty: nothing.
+	OnDrain string `json:"onDrain,omitempty"`
 	// Owners are the objects that it ends with, as kind/name.
 	Owners []string `json:"owners,omitempty"`
 }
@@ -71,6 +73,9 @@ func (w *World) silentNode(node string) *Cause {
 
 func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
 	x.Interruptions = t.Status.Interruptions
+	if t.Spec.OnDrain != v1alpha1.OnDrainStay {
+		x.OnDrain = string(t.Spec.OnDrain)
+	}
 	if asked := t.Yielding(); asked != nil {
 		x.Yielding = asked.Message
 	}
@@ -139,6 +144,9 @@ func (x *TicketExplanation) Ends() string {
 		ends = append(ends, "any moment, unless it is renewed")
 	case x.TTLSeconds > 0:
 		ends = append(ends, fmt.Sprintf("in about %s, unless it is renewed", lasting(time.Duration(x.Left)*time.Second)))
+	}
+	if x.OnDrain == string(v1alpha1.OnDrainEnd) {
+		ends = append(ends, "when its node is cordoned")
 	}
 	if len(ends) == 0 {
 		return "when it is deleted"

@@ -31,6 +31,7 @@ type makeOptions struct {
 	claims, pvs []string
 	ttl         time.Duration
 	wherever    bool
+	onDrain     string
 }
 
 // NewMakeCommand makes kubectl moorage ticket make.
@@ -53,6 +54,7 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 	f.StringVar(&o.kind, "type", "", "What the volumes are for (required): docs/operate/policies.md lists the types")
 	f.StringSliceVar(&o.claims, "claim", nil, "A claim of the namespace; may be repeated")
 	f.StringSliceVar(&o.pvs, "pv", nil, "A PersistentVolume without a claim, in Moorage's own namespace; may be repeated")
+	f.StringVar(&o.onDrain, "on-drain", string(v1alpha1.OnDrainStay), "What becomes of the ticket when its node is cordoned: Stay, End, or Move with --wherever")
 	f.DurationVar(&o.ttl, "ttl", time.Hour, "After how long the controller ends the ticket, unless it is renewed")
 	if err := cmd.MarkFlagRequired("type"); err != nil {
 		cobra.CompErrorln(err.Error())
@@ -60,9 +62,17 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 	o.complete(cmd, "type", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return typeNames(), cobra.ShellCompDirectiveNoFileComp
 	})
+	o.complete(cmd, "on-drain", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return onDrains(), cobra.ShellCompDirectiveNoFileComp
+	})
 	o.complete(cmd, "claim", b.Complete(command.ClaimNames))
 	o.complete(cmd, "pv", b.Complete(command.VolumeNames))
 	return cmd
+}
+
+// onDrains are what may become of a ticket when its node is cordoned.
+func onDrains() []string {
+	return []string{string(v1alpha1.OnDrainStay), string(v1alpha1.OnDrainEnd), string(v1alpha1.OnDrainMove)}
 }
 
 // typeNames are the types that anybody but a scheduler can use.
@@ -95,6 +105,10 @@ func (o *makeOptions) validate() error {
 		return fmt.Errorf("--type %s is none of %s.%s", o.kind, strings.Join(typeNames(), ", "), near)
 	case len(o.claims)+len(o.pvs) == 0:
 		return errors.New("--claim: name at least one")
+	case !slices.Contains(onDrains(), o.onDrain):
+		return fmt.Errorf("--on-drain %s is none of %s", o.onDrain, strings.Join(onDrains(), ", "))
+	case o.onDrain == string(v1alpha1.OnDrainMove) && !o.wherever:
+		return errors.New("--on-drain Move: a ticket that names its node stays there: leave the node to Moorage with --wherever")
 	case o.ttl < time.Second:
 		return fmt.Errorf("--ttl %s: must be a second or more", o.ttl)
 	}
@@ -161,6 +175,9 @@ func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {
 	ticket := &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(o.kind), NodeName: o.node, Wherever: o.wherever, TTLSeconds: new(int64(o.ttl / time.Second))},
+	}
+	if o.onDrain != string(v1alpha1.OnDrainStay) { // which is what an absent one means
+		ticket.Spec.OnDrain = v1alpha1.OnDrain(o.onDrain)
 	}
 	for _, claim := range o.claims {
 		ticket.Spec.Volumes = append(ticket.Spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: claim}})

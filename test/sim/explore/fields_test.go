@@ -260,7 +260,7 @@ func objectFields() map[string]fields {
 		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt Bind", map[string]string{
 			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved, "strayed": never,
-			"Interruptions": never, "SatisfiedSince": never, "YieldingSince": never, "LetsGo": never, "interrupted": never, "Wherever": never, "Detached": never, "Parameters": never,
+			"Interruptions": never, "SatisfiedSince": never, "YieldingSince": never, "LetsGo": never, "interrupted": never, "Wherever": never, "Detached": never, "Parameters": never, "OnDrain": never, "NodeGone": never, "gone": never,
 		}},
 		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported Fenced CutOff", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
 		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Transitions NodeID Wanted AttachError DetachError", map[string]string{

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// endByNode ends a ticket whose node is emptied or gone, as it and its policies say. Otherwise it
+// returns how long it has left at most before it must be looked at: 0 when no such time runs, negative
+// when it is over. How much of the time is over is written down in steps.
+func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
+	end := arbiter.EndOf(s, t, c.config.Now())
+	if end.Cause != "" {
+		return c.end(ctx, t, end.Cause)
+	}
+	object, ok := c.config.Cache.Ticket(t.ID)
+	if end.Keep == t.NodeGone || t.InDoubt || !ok || object.ResourceVersion != t.Version {
+		return end.Left, nil
+	}
+	next := object.DeepCopy()
+	next.Status.NodeGone = translate.NodeGone(end.Keep)
+	return end.Left, c.config.Write.Carry(ctx, flow.Write(t), as(next))
+}
+
+// end ends a ticket, and tells it and its owner why.
+func (c *Controller) end(ctx context.Context, t *ledger.Ticket, cause arbiter.EndCause) (time.Duration, error) {
+	object, _ := c.config.Cache.Ticket(t.ID)
+	if object != nil && object.DeletionTimestamp != nil {
+		return -1, nil // its finalizers keep it: whoever set them knows
+	}
+	if err := c.config.Write.Carry(ctx, flow.EndOf(t, cause), nil); err != nil {
+		return 0, fmt.Errorf("end it (%s): %w", cause, err)
+	}
+	if c.config.Cache.Snapshot().Ticket(t.ID) == nil || t.Finalizers {
+		c.config.Metrics.TicketEnded(t.Type, cause)
+		c.config.Events.TicketEnded(object, cause)
+	}
+	return -1, nil
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// gone is a granted ticket whose node is no more, and the events about it.
+func gone(t *testing.T, change func(*ledger.Ticket)) (*mortal, *Controller, *time.Time, *record.FakeRecorder) {
+	t.Helper()
+	k := ticket("p", "n1", ledger.TypeManual, "a")
+	k.Phase = ledger.TicketGranted
+	change(&k)
+	m := newMortal(k)
+	m.object.Spec.TTLSeconds, m.object.Spec.NodeName = nil, "n1"
+	m.object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "backup.example.com/v1", Kind: "Backup", Name: "nightly", UID: "o"}}
+	m.ledger.Apply(now, ledger.Complete{})
+	clock, recorder := now, record.NewFakeRecorder(10)
+	c, err := New(Config{Cache: m, Write: m, Now: func() time.Time { return clock }, Events: report.NewEventsWith(recorder)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, c, &clock, recorder
+}
+
+// A ticket whose Node was deleted ends when the policy's time is over; how much of it is over is written
+// down in steps, and the next leader goes on from there. The ticket's owner is told why.
+func TestTicketEndsWithItsNode(t *testing.T) {
+	m, first, clock, recorder := gone(t, func(*ledger.Ticket) {})
+	id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
+	m.ledger.Apply(*clock, ledger.NodeGone{Name: "n1"})
+	looks := func(c *Controller, in time.Duration, deleted bool, elapsed int64) {
+		t.Helper()
+		*clock = clock.Add(in)
+		_, err := c.reconcile(t.Context(), id)
+		written := int64(0)
+		if m.object.Status.NodeGone != nil {
+			written = m.object.Status.NodeGone.ElapsedSeconds
+		}
+		if err != nil || m.deleted != deleted || written != elapsed {
+			t.Errorf("%s later: deleted %t, %d s are written (%v), want %t and %d", in, m.deleted, written, err, deleted, elapsed)
+		}
+	}
+	looks(first, 0, false, 0)
+	looks(first, 29*time.Second, false, 0)
+	looks(first, time.Second, false, 30)
+	looks(first, 5*time.Minute, false, 330)
+	looks(first, 30*time.Second, true, 330)
+	for _, want := range []string{"Warning TicketEnded NodeDeleted: node n1 does not exist any more", "Warning TicketEnded ticket uid-p: NodeDeleted: "} {
+		select {
+		case got := <-recorder.Events:
+			if !strings.HasPrefix(got, want) {
+				t.Errorf("event %q, want %q", got, want)
+			}
+		default:
+			t.Errorf("there is no event %q", want)
+		}
+	}
+}
+
+// A Node that a consistent read shows keeps its tickets, whatever an informer has missed.
+func TestTicketKeepsANodeThatIsThere(t *testing.T) {
+	m, c, clock, recorder := gone(t, func(*ledger.Ticket) {})
+	m.unseen = map[string]bool{"n1": true}
+	m.ledger.Apply(*clock, ledger.NodeGone{Name: "n1"})
+	*clock = clock.Add(time.Hour)
+	id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
+	if _, err := c.reconcile(t.Context(), id); err != nil || m.ledger.Snapshot().Ticket(id) == nil {
+		t.Errorf("it is deleted, though its node is there (error %v)", err)
+	}
+	if len(recorder.Events) > 0 {
+		t.Errorf("event %q", <-recorder.Events)
+	}
+}
+
+// A ticket that ends with a cordon is deleted at once, and one that is being deleted already is left to
+// whoever keeps it.
+func TestTicketEndsOnDrain(t *testing.T) {
+	for name, deleting := range map[string]bool{"it exists": false, "it is being deleted": true} {
+		m, c, clock, recorder := gone(t, func(k *ledger.Ticket) { k.OnDrain = ledger.EndOnDrain })
+		node := m.ledger.Snapshot().Node("n1").NodeState
+		node.Draining, node.Version = true, "9"
+		m.ledger.Apply(*clock, node)
+		if deleting {
+			m.object.DeletionTimestamp = &metav1.Time{Time: *clock}
+		}
+		if _, err := c.reconcile(t.Context(), ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}); err != nil || m.deleted == deleting {
+			t.Errorf("%s: deleted %t, error %v", name, m.deleted, err)
+		}
+		if want := 2; !deleting && len(recorder.Events) != want || deleting && len(recorder.Events) > 0 {
+			t.Errorf("%s: %d events", name, len(recorder.Events))
+		}
+	}
+}
+
+// What kubectl get shows of a ticket is one word that answers.
+func TestStateOf(t *testing.T) {
+	is := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason}
+	}
+	for want, conditions := range map[string][]metav1.Condition{
+		"":              nil,
+		"HeldElsewhere": {is(v1alpha1.TicketGranted, metav1.ConditionUnknown, "HeldElsewhere")},
+		"Outranked":     {is(v1alpha1.TicketGranted, metav1.ConditionUnknown, "Outranked"), is(v1alpha1.TicketSatisfied, metav1.ConditionFalse, "Outranked")},
+		"Granted":       {is(v1alpha1.TicketGranted, metav1.ConditionTrue, "Granted")},
+		"AttachFailed":  {is(v1alpha1.TicketGranted, metav1.ConditionTrue, "Granted"), is(v1alpha1.TicketSatisfied, metav1.ConditionFalse, "AttachFailed")},
+		"Satisfied":     {is(v1alpha1.TicketGranted, metav1.ConditionTrue, "Granted"), is(v1alpha1.TicketSatisfied, metav1.ConditionTrue, "Satisfied")},
+		"Yielding":      {is(v1alpha1.TicketGranted, metav1.ConditionTrue, "Granted"), is(v1alpha1.TicketSatisfied, metav1.ConditionTrue, "Satisfied"), is(v1alpha1.TicketYielding, metav1.ConditionTrue, "Outranked")},
+	} {
+		if got := stateOf(&v1alpha1.VolumeTicket{Status: v1alpha1.VolumeTicketStatus{Conditions: conditions}}); got != want {
+			t.Errorf("state %q, want %q", got, want)
+		}
+	}
+}

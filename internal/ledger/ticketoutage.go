@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import "time"
+
+// earlierOutage is what an earlier process has measured of an outage of a ticket's node, and when
+// this one has read it.
+type earlierOutage struct {
+	outage Outage
+	read   time.Time
+}
+
+// EarlierOutage returns for how long a ticket's node had been gone when this process first saw the
+// ticket at that node, and when that was, or when it had seen everything (Complete), if that was later.
+func (s Snapshot) EarlierOutage(t *Ticket) (Outage, time.Time) {
+	read := t.gone.read
+	if complete := s.facts.complete; complete.After(read) {
+		read = complete
+	}
+	return t.gone.outage, read
+}
+
+// readOutage keeps what a ticket's status says of its node's outage when it is seen first, or has
+// another node since.
+func (k *Ticket) readOutage(old *Ticket, now time.Time) {
+	if old != nil && old.UID == k.UID && old.Node == k.Node {
+		k.gone = old.gone
+		return
+	}
+	k.gone = earlierOutage{outage: k.NodeGone, read: now}
+}

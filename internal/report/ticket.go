@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// TicketChanged tells a VolumeTicket that was not made for a pod, and the object that owns it, what
+// has become of it: Granted, Satisfied and Yielding, each when its status or reason changes to one
+// that lasts. A pod's reservation lives for moments; its pod is told. However many tickets an object
+// owns, the recorder writes 25 events about it, and then one in five minutes.
+func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
+	if e == nil || now.Spec.Type == v1alpha1.TicketPod {
+		return
+	}
+	for _, kind := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied, v1alpha1.TicketYielding} {
+		c := meta.FindStatusCondition(now.Status.Conditions, kind)
+		if c == nil || c.Reason == v1alpha1.ReasonPending || c.Status != metav1.ConditionTrue && arbiter.Transient(ledger.Code(c.Reason)) {
+			continue
+		}
+		if old != nil {
+			if was := meta.FindStatusCondition(old.Status.Conditions, kind); was != nil && was.Status == c.Status && was.Reason == c.Reason {
+				continue
+			}
+		}
+		e.log.Info("A ticket has changed", "ticket", klog.KObj(now), "type", now.Spec.Type, "condition", kind, "status", c.Status, "reason", c.Reason, "at", now.Node())
+		switch {
+		case kind == v1alpha1.TicketYielding:
+			e.warnTicket(now, eventYielding, fmt.Sprintf("node %s: %s", now.Node(), c.Message))
+		case c.Status != metav1.ConditionTrue:
+			e.warnTicket(now, c.Reason, fmt.Sprintf("node %s: %s", now.Node(), c.Message))
+		case kind == v1alpha1.TicketGranted:
+			e.tellTicket(now, c.Reason, fmt.Sprintf("its volumes are reserved for it at node %s", now.Node()))
+		default:
+			e.tellTicket(now, c.Reason, fmt.Sprintf("its volumes are attached to node %s", now.Node()))
+		}
+	}
+}
+
+// TicketEnded tells a VolumeTicket that the controller has deleted it, and why; and the object that owns it,
+// which outlives it.
+func (e *Events) TicketEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) {
+	if e == nil || t == nil {
+		return
+	}
+	e.log.Info("A ticket ends", "reason", eventTicketEnded, "ticket", klog.KObj(t), "type", t.Spec.Type, "cause", cause, "at", t.Node())
+	message := fmt.Sprintf("%s: %s", cause, whyEnded(t, cause))
+	if cause == arbiter.EndTimeOver {
+		e.tellTicket(t, eventTicketEnded, message)
+		return
+	}
+	e.warnTicket(t, eventTicketEnded, message)
+}
+
+// whyEnded says why a ticket has ended, in words.
+func whyEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) string {
+	switch cause {
+	case arbiter.EndTimeOver:
+		return "its ttlSeconds are over"
+	case arbiter.EndNodeCordoned:
+		return fmt.Sprintf("node %s is cordoned, and it says onDrain: End", t.Node())
+	case arbiter.EndNodeDeleted:
+		return fmt.Sprintf("node %s does not exist any more (endTickets.afterNodeDeleted)", t.Node())
+	case arbiter.EndNodeUnreachable:
+		return fmt.Sprintf("node %s has not been ready for too long (endTickets.afterNodeUnreachable)", t.Node())
+	}
+	return string(cause)
+}
+
+func (e *Events) tellTicket(t *v1alpha1.VolumeTicket, reason, message string) {
+	e.tell(ofTicket(t), reason, message)
+	if owner, ok := ownerOf(t); ok {
+		e.tell(owner, reason, "ticket "+t.Name+": "+message)
+	}
+}
+
+func (e *Events) warnTicket(t *v1alpha1.VolumeTicket, reason, message string) {
+	e.warn(ofTicket(t), reason, message)
+	if owner, ok := ownerOf(t); ok {
+		e.warn(owner, reason, "ticket "+t.Name+": "+message)
+	}
+}
+
+// ownerOf is the object that a ticket was made for: its controller, else its first owner. The event
+// stands in the ticket's namespace, where an owner without a namespace has its events, too.
+func ownerOf(t *v1alpha1.VolumeTicket) (Object, bool) {
+	owner := metav1.GetControllerOfNoCopy(t)
+	if owner == nil && len(t.OwnerReferences) > 0 {
+		owner = &t.OwnerReferences[0]
+	}
+	if owner == nil {
+		return Object{}, false
+	}
+	return Object{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: t.Namespace, Name: owner.Name, UID: string(owner.UID)}, true
+}
