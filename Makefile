@@ -88,6 +88,7 @@ unit: ## Run the unit tests, those of modules of their own too
 	$(GO) test -timeout 30m ./...
 	$(GO) test -C hack/image ./...
 	$(GO) test -C test/promql ./...
+	$(GO) test -C test/karpenter ./...
 	$(GO) test -C controller/attacher/realdriver ./...
 
 # Each package with random properties, searched with seeds never tried.
@@ -186,6 +187,11 @@ bench: build ## Measure Moorage beside upstream; QUICK=1 for a cut of it, OUT=FI
 bench-attach: build $(BIN)/moorage-attacher ## Measure attachers alone: ours, stock and tuned; CUT=1 for a cut, ATTACHERS=A,B for some, OUT=FILE to keep it, ADD=1 to add to it
 	$(SANDBOX) bench-attach --moorage-attacher $(BIN)/moorage-attacher $(if $(CUT),--cut) $(if $(ATTACHERS),--attachers $(ATTACHERS)) \
 	  $(if $(OUT),--out $(OUT) --render docs/internals/benchmarks-attach.md) $(if $(ADD),--add)
+
+.PHONY: bench-scale
+bench-scale: build ## Measure a zone's failure, a drain and a change of leader with 100 nodes without machines; NODES=1000,2000, REPEAT=3, OUT=FILE to keep it
+	$(SANDBOX) bench-scale $(if $(NODES),--nodes $(NODES)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(ATTACHER),--attacher $(ATTACHER)) \
+	  $(if $(AT_ONCE),--at-once) $(if $(OUT),--out $(OUT) --render docs/internals/benchmarks-scale.md)
 
 .PHONY: bench-node
 bench-node: build $(BIN)/moorage-node ## Measure moorage-node at rest at a node with 128 volumes; needs root; OUT=FILE to keep it

@@ -19,6 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/attach"
 	"github.com/moorage-dev/moorage/test/bench/chaos"
 	"github.com/moorage-dev/moorage/test/bench/node"
+	"github.com/moorage-dev/moorage/test/bench/scale"
 	"github.com/moorage-dev/moorage/test/e2e"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/cli"
@@ -34,7 +35,7 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkNode},
+		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkNode, benchmarkScale},
 	}))
 }
 
@@ -43,6 +44,8 @@ func benchmark(s *cli.Session) *cobra.Command { return bench.NewCommand(s) }
 func benchmarkAttachers(s *cli.Session) *cobra.Command { return attach.NewCommand(s) }
 
 func benchmarkNode(s *cli.Session) *cobra.Command { return node.NewCommand(s) }
+
+func benchmarkScale(s *cli.Session) *cobra.Command { return scale.NewCommand(s) }
 
 func benchmarkChaos(s *cli.Session) *cobra.Command {
 	return chaos.NewCommand(s, chaos.Subject{

@@ -62,6 +62,23 @@ func readCPU(c *sandbox.Cluster) (cpuReading, error) {
 	return r, err
 }
 
+// MeterCPU begins to measure the CPU time of a cluster's processes, of this one, and of
+// everything else on the machine. What it returns says how many seconds each has used since, by
+// component.
+func MeterCPU(c *sandbox.Cluster) (func() (map[string]float64, error), error) {
+	before, err := readCPU(c)
+	if err != nil {
+		return nil, err
+	}
+	return func() (map[string]float64, error) {
+		after, err := readCPU(c)
+		if err != nil {
+			return nil, err
+		}
+		return after.since(before), nil
+	}, nil
+}
+
 // ProcessSeconds is the CPU time, in seconds, that a process has used since it
 // began.
 func ProcessSeconds(pid int) (float64, error) {

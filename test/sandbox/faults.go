@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
@@ -28,6 +29,13 @@ func (c *Cluster) Processes() []supervise.Status { return c.procs.Status() }
 func (c *Cluster) Kill(ctx context.Context, name string) error {
 	c.touch()
 	return c.procs.Kill(ctx, name)
+}
+
+// Terminate asks a component to end in peace, with SIGTERM, and kills it if it has not ended after
+// grace.
+func (c *Cluster) Terminate(ctx context.Context, name string, grace time.Duration) error {
+	c.touch()
+	return c.procs.Terminate(ctx, name, grace)
 }
 
 // PowerOff switches a node's machine off: its processes end, and the disk

@@ -52,21 +52,22 @@ func moorageComponents(s *site) []component {
 			name:     MoorageController,
 			identity: new(serviceAccount(MoorageNamespace, MoorageController)),
 			restart:  true,
-			args: append(extra,
+			args: append(append(extra, controllerElection()...),
 				"--kubeconfig="+s.kubeconfig(MoorageController),
 				"--namespace="+MoorageNamespace,
 				"--mode="+string(s.options.Mode),
 				"--listen="+s.controllerAddr,
-				// Short, so that one that was killed is soon replaced; long enough
-				// for an API server that shares two cores with a build.
-				"--leader-elect-lease-duration=8s",
-				"--leader-elect-renew-deadline=6s",
-				"--leader-elect-retry-period=500ms",
 				"--write-timeout=4s",
 			),
 		},
 		placing(s),
 	}
+}
+
+// controllerElection is how long a controller leads by its Lease: short, so that one that was
+// killed is soon replaced; long enough for an API server that shares two cores with a build.
+func controllerElection() []string {
+	return []string{"--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms"}
 }
 
 func schedulerWithPlugin(s *site) component {
@@ -109,7 +110,11 @@ func (s *site) schedulerConfiguration() string {
 		return fmt.Sprintf(extendedConfig, s.kubeconfig(Scheduler), s.extenderAddr,
 			s.authority.certPath(), s.schedulerCert.cert, s.schedulerCert.key)
 	}
-	config := fmt.Sprintf(schedulerConfig, s.kubeconfig(MoorageScheduler))
+	connection := s.kubeconfig(MoorageScheduler)
+	if s.options.TuneControlPlane {
+		connection += "\n  qps: " + tunedQPS + "\n  burst: " + tunedBurst
+	}
+	config := fmt.Sprintf(schedulerConfig, connection)
 	if s.options.BindAtOnce {
 		config += fmt.Sprintf(bindAtOnceConfig, s.bindLink.Addr(), s.authority.certPath(), s.bindClientCert.cert, s.bindClientCert.key)
 	}

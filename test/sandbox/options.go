@@ -122,6 +122,13 @@ type Options struct {
 	// TuneAttacher raises external-attacher's request limits and workers in
 	// every mode, as UpstreamTuned does.
 	TuneAttacher bool
+	// TuneControlPlane raises the request limits of kube-controller-manager and of the
+	// scheduler in every mode, to UpstreamTuned's, and has kube-controller-manager lead by a
+	// Lease, which lasts as long as that of Moorage's controller.
+	TuneControlPlane bool
+	// Nodeless starts no nodes and no View: whoever starts the cluster brings nodes, and
+	// observes. Nodes must be 0.
+	Nodeless bool
 	// Manifests holds Moorage's plain YAML manifests, applied in modes with
 	// Moorage. Nil means there are none.
 	Manifests fs.FS
@@ -174,7 +181,9 @@ func DefaultBaseDir() string {
 // Validate reports the first value that can't work and what would.
 func (o Options) Validate() error {
 	switch {
-	case o.Nodes < 1:
+	case o.Nodeless && o.Nodes != 0:
+		return fmt.Errorf("%d nodes of a cluster without nodes: use 0", o.Nodes)
+	case o.Nodes < 1 && !o.Nodeless:
 		return fmt.Errorf("%d nodes: at least one is needed", o.Nodes)
 	case o.Slots < 0:
 		return fmt.Errorf("%d slots: use 0 for no limit, or a positive number", o.Slots)

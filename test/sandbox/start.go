@@ -39,11 +39,15 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.options.Bring != nil {
 		steps = append(steps, step{"Moorage to be brought", func(ctx context.Context) error { return c.options.Bring(ctx, c) }})
 	}
-	steps = append(steps, []step{
-		{"observers", func(ctx context.Context) error { return c.observe(ctx, observe) }},
-		{fmt.Sprintf("%d nodes to be Ready with their driver", c.options.Nodes), c.startRest},
-		{"the node controller to let pods in", c.awaitSchedulable},
-	}...)
+	if c.options.Nodeless {
+		steps = append(steps, step{"the other components", func(context.Context) error { return c.launchRest() }})
+	} else {
+		steps = append(steps, []step{
+			{"observers", func(ctx context.Context) error { return c.observe(ctx, observe) }},
+			{fmt.Sprintf("%d nodes to be Ready with their driver", c.options.Nodes), c.startRest},
+			{"the node controller to let pods in", c.awaitSchedulable},
+		}...)
+	}
 	if c.options.MoorageNode {
 		steps = append(steps, step{"each node to say what it has", c.startAgents})
 	}
@@ -217,6 +221,14 @@ func (c *Cluster) observe(ctx, life context.Context) error {
 // startRest starts everything else, and waits until every kubelet reports Ready
 // and its driver's limit.
 func (c *Cluster) startRest(ctx context.Context) error {
+	if err := c.launchRest(); err != nil {
+		return err
+	}
+	return c.view.Await(ctx, func() error { return c.eachNode(c.nodeReady) })
+}
+
+// launchRest starts what does not run yet.
+func (c *Cluster) launchRest() error {
 	running := c.Components()
 	var names []string
 	for _, component := range c.site.components() {
@@ -224,10 +236,7 @@ func (c *Cluster) startRest(ctx context.Context) error {
 			names = append(names, component.name)
 		}
 	}
-	if err := c.launch(names...); err != nil {
-		return err
-	}
-	return c.view.Await(ctx, func() error { return c.eachNode(c.nodeReady) })
+	return c.launch(names...)
 }
 
 // Logs lists the log files of the cluster's components.

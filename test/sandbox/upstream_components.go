@@ -5,6 +5,7 @@ package sandbox
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 )
 
 // DriverName is the CSI driver of the simulated disk service.
@@ -88,6 +89,8 @@ func (s *site) emulated() []string {
 // controller off.
 const withoutAttachDetach = "--controllers=*,-persistentvolume-attach-detach-controller"
 
+const withoutElection = "--leader-elect=false"
+
 func controllerManagerComponent(s *site) component {
 	kubeconfig := s.kubeconfig(ControllerManager)
 	args := []string{
@@ -95,17 +98,22 @@ func controllerManagerComponent(s *site) component {
 		"--service-account-private-key-file=" + s.signingKey,
 		"--root-ca-file=" + s.authority.certPath(),
 		"--use-service-account-credentials=true",
-		"--leader-elect=false",
+		withoutElection,
 		"--secure-port=0",
 	}
 	if grace := s.options.NodeMonitorGracePeriod; grace > 0 {
 		args = append(args, "--node-monitor-grace-period="+grace.String())
 	}
-	switch s.options.Mode {
-	case Standalone:
+	if s.options.Mode == Standalone {
 		args = append(args, withoutAttachDetach)
-	case UpstreamTuned:
+	}
+	if s.options.Mode == UpstreamTuned || s.options.TuneControlPlane {
 		args = append(args, "--kube-api-qps="+tunedQPS, "--kube-api-burst="+tunedBurst)
+	}
+	if s.options.TuneControlPlane {
+		args = slices.DeleteFunc(args, func(arg string) bool { return arg == withoutElection })
+		args = append(args, "--leader-elect=true")
+		args = append(args, controllerElection()...)
 	}
 	args = append(args, s.emulated()...)
 	return component{name: ControllerManager, identity: new(user("system:kube-controller-manager")), args: args, restart: true}
@@ -116,7 +124,10 @@ func controllerManagerComponent(s *site) component {
 const schedulerUser = "system:kube-scheduler"
 
 func schedulerComponent(s *site) component {
-	args := []string{"--kubeconfig=" + s.kubeconfig(Scheduler), "--leader-elect=false", "--secure-port=0"}
+	args := []string{"--kubeconfig=" + s.kubeconfig(Scheduler), withoutElection, "--secure-port=0"}
+	if s.options.TuneControlPlane {
+		args = append(args, "--kube-api-qps="+tunedQPS, "--kube-api-burst="+tunedBurst)
+	}
 	if s.options.Extender {
 		args = []string{"--config=" + s.schedulerConfig, "--secure-port=0"}
 	}

@@ -4,7 +4,10 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,8 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// checkAttachPolicies finds AttachPolicies that do nothing, or leave a node without
-// a slot.
+// checkAttachPolicies finds AttachPolicies that do nothing, leave a node without
+// a slot, or leave fewer than an autoscaler knows.
 func checkAttachPolicies(e *Evidence) []Finding {
 	var list []Finding
 	for _, p := range e.World.Policies {
@@ -34,8 +37,49 @@ func checkAttachPolicies(e *Evidence) []Finding {
 		list = append(list, found(Error, "the CSINode's own number of slots: "+some(full[driver]), "Lower slots.headroom, or raise slots.max: kubectl get attachpolicies.",
 			"an AttachPolicy leaves driver %s no slot at %s: no pod gets a volume there", driver, facts.Count(len(full[driver]), "node")))
 	}
+	list = append(list, unknownToAutoscalers(e)...)
 	if len(list) == 0 {
 		list = append(list, ok("AttachPolicies in effect: %d", len(e.World.Policies)))
 	}
 	return list
+}
+
+// unknownToAutoscalers finds drivers whose policy leaves fewer slots than their CSINodes state,
+// where an autoscaler runs: it reads the CSINode, takes such a node to have room, and adds none.
+func unknownToAutoscalers(e *Evidence) []Finding {
+	names := autoscalers(e)
+	if len(names) == 0 {
+		return nil
+	}
+	fewer := map[string][]string{}
+	for _, s := range e.World.ListSlots() {
+		if s.Limit == nil || *s.Limit == 0 || s.Stated != nil && *s.Limit >= *s.Stated {
+			continue
+		}
+		stated := "no limit"
+		if s.Stated != nil {
+			stated = fmt.Sprint(*s.Stated)
+		}
+		fewer[s.Driver] = append(fewer[s.Driver], fmt.Sprintf("%s (%d of %s)", s.Node, *s.Limit, stated))
+	}
+	var list []Finding
+	for _, driver := range sortedKeys(fewer) {
+		list = append(list, found(Warning, "slots by the policy, of those that the CSINode states: "+some(fewer[driver]),
+			"Have the driver state the lower number, by its own flags: docs/operate/autoscaling.md.",
+			"an AttachPolicy leaves driver %s fewer slots than its CSINode states at %s: %s adds no node when they are full",
+			driver, facts.Count(len(fewer[driver]), "node"), strings.Join(names, " and ")))
+	}
+	return list
+}
+
+// autoscalers names the autoscalers that lead or have led by a Lease of the name that they have by
+// default. One that a cloud runs outside the cluster is not seen.
+func autoscalers(e *Evidence) []string {
+	var names []string
+	for _, known := range []struct{ lease, name string }{{"cluster-autoscaler", "cluster-autoscaler"}, {"karpenter-leader-election", "Karpenter"}} {
+		if slices.ContainsFunc(e.Leases.Items, func(l coordinationv1.Lease) bool { return l.Name == known.lease }) {
+			names = append(names, known.name)
+		}
+	}
+	return names
 }

@@ -451,6 +451,18 @@ func TestFindings(t *testing.T) {
 				o.Policies = append(o.Policies, p)
 			})
 		}},
+		{"a headroom beside Karpenter", "attach-policies", Warning, "fewer slots than its CSINode states at 1 node: Karpenter adds no node", func(e *Evidence) {
+			world(e, withHeadroom)
+			e.Leases.Items = append(e.Leases.Items, leaseOf("karpenter-leader-election"))
+		}},
+		{"a headroom beside cluster-autoscaler", "attach-policies", Warning, "cluster-autoscaler adds no node", func(e *Evidence) {
+			world(e, withHeadroom)
+			e.Leases.Items = append(e.Leases.Items, leaseOf("cluster-autoscaler"))
+		}},
+		{"a headroom, and no autoscaler", "attach-policies", OK, "AttachPolicies in effect: 1", func(e *Evidence) { world(e, withHeadroom) }},
+		{"an autoscaler, and no headroom", "attach-policies", OK, "AttachPolicies in effect: 0", func(e *Evidence) {
+			e.Leases.Items = append(e.Leases.Items, leaseOf("cluster-autoscaler"))
+		}},
 		{"NodeVolumeLimits enabled again", "scheduler", Warning, "NodeVolumeLimits beside VolumeHold", func(e *Evidence) {
 			e.Configs.Items[0].Data["scheduler.yaml"] = configuration("VolumeHold", "NodeVolumeLimits") + "    filter:\n      enabled: [{name: NodeVolumeLimits}]\n"
 		}},
@@ -966,4 +978,15 @@ func TestSaysWhatFences(t *testing.T) {
 			t.Errorf("%s has no policy for %s: %v", file, driver, err)
 		}
 	}
+}
+
+// withHeadroom leaves one slot of each node free.
+func withHeadroom(o *facts.Objects) {
+	p := policyWith(v1alpha1.PolicyInEffect, metav1.ConditionTrue, "None")
+	p.Spec.Driver, p.Spec.Slots = "disk.example.com", &v1alpha1.SlotPolicy{Headroom: new(int32(1))}
+	o.Policies = append(o.Policies, p)
+}
+
+func leaseOf(name string) coordinationv1.Lease {
+	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system"}}
 }

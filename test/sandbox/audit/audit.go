@@ -17,11 +17,13 @@ import (
 
 // Event is one request, as far as the level Metadata tells.
 type Event struct {
-	Stage     string  `json:"stage"`
-	Verb      string  `json:"verb"`
-	User      User    `json:"user"`
-	UserAgent string  `json:"userAgent"`
-	Object    *Object `json:"objectRef"`
+	Stage string `json:"stage"`
+	Verb  string `json:"verb"`
+	User  User   `json:"user"`
+	// Impersonated is whom the user acted as; nil for itself.
+	Impersonated *User   `json:"impersonatedUser"`
+	UserAgent    string  `json:"userAgent"`
+	Object       *Object `json:"objectRef"`
 	// RequestURI is the path and query; the only name of what is not a
 	// resource.
 	RequestURI string    `json:"requestURI"`
@@ -49,6 +51,14 @@ type Object struct {
 	Name        string `json:"name"`
 	APIGroup    string `json:"apiGroup"`
 	APIVersion  string `json:"apiVersion"`
+}
+
+// Actor is the name of whom the request was made as: the user, or whom it acted as.
+func (e Event) Actor() string {
+	if e.Impersonated != nil {
+		return e.Impersonated.Username
+	}
+	return e.User.Username
 }
 
 // Path names the resource with its subresource, such as pods/status.
@@ -138,6 +148,30 @@ func (r *Reader) Read() ([]Event, error) {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	return Parse(f)
+}
+
+// Next returns the events since the Reader's position, and moves it behind them: the next call
+// returns what comes after.
+func (r *Reader) Next() ([]Event, error) {
+	f, err := os.Open(r.path)
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	defer f.Close()
+	if _, err := f.Seek(r.offset, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	whole := bytes.LastIndexByte(data, '\n') + 1
+	events, err := Parse(bytes.NewReader(data[:whole]))
+	if err != nil {
+		return nil, err
+	}
+	r.offset += int64(whole)
+	return events, nil
 }
 
 // Parse reads events as JSON lines. An unfinished last line is ignored.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -75,6 +76,11 @@ func runComponent(config Config, name string, args []string) int {
 	}
 	command := build()
 	command.SetArgs(args)
+	if strings.HasPrefix(name, "moorage-") { // those of Kubernetes see to it themselves
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		command.SetContext(ctx)
+	}
 	return basecli.Run(command)
 }
 

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hollow
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Volume is what a node has to know of a volume.
+type Volume struct {
+	// Handle is the disk service's name for it.
+	Handle string
+	// Name is the volume's name in the status of Nodes.
+	Name corev1.UniqueVolumeName
+}
+
+// books are what one node knows: its pods and their volumes. They do no I/O, and are
+// serial.
+type books struct {
+	pods    map[types.UID]*podEntry
+	volumes map[corev1.UniqueVolumeName]*volumeEntry
+}
+
+type podEntry struct {
+	pod     *corev1.Pod
+	volumes []Volume
+	// told: its first status is written; running: the second is; leaving: it is being
+	// deleted; gone: there is no such object any more.
+	told, running, leaving, gone bool
+}
+
+type volumeEntry struct {
+	Volume
+	users map[types.UID]bool
+	// reported: the API server has answered a write of volumesInUse that names it.
+	// Invariant: a volume is staged only after it is reported.
+	reported, staged bool
+}
+
+func newBooks() *books {
+	return &books{pods: map[types.UID]*podEntry{}, volumes: map[corev1.UniqueVolumeName]*volumeEntry{}}
+}
+
+// see takes in a pod of this node as a watch shows it.
+func (b *books) see(pod *corev1.Pod, volumes []Volume) {
+	entry := b.pods[pod.UID]
+	if entry == nil {
+		if pod.DeletionTimestamp == nil && (pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded) {
+			return
+		}
+		entry = &podEntry{volumes: volumes}
+		b.pods[pod.UID] = entry
+	}
+	entry.pod = pod
+	if pod.DeletionTimestamp != nil {
+		entry.leaving = true
+	}
+	if entry.leaving {
+		b.release(pod.UID)
+		return
+	}
+	for _, v := range entry.volumes {
+		held := b.volumes[v.Name]
+		if held == nil {
+			held = &volumeEntry{Volume: v, users: map[types.UID]bool{}}
+			b.volumes[v.Name] = held
+		}
+		held.users[pod.UID] = true
+	}
+}
+
+// lose takes in that a pod's object is gone.
+func (b *books) lose(uid types.UID) {
+	if entry := b.pods[uid]; entry != nil {
+		entry.leaving, entry.gone = true, true
+		b.release(uid)
+	}
+}
+
+// release ends a pod's use of its volumes. One that is not staged is forgotten at once.
+func (b *books) release(uid types.UID) {
+	for name, v := range b.volumes {
+		delete(v.users, uid)
+		if len(v.users) == 0 && !v.staged {
+			delete(b.volumes, name)
+		}
+	}
+}
+
+// inUse is what volumesInUse has to say, in order.
+func (b *books) inUse() []corev1.UniqueVolumeName { return slices.Sorted(maps.Keys(b.volumes)) }
+
+// report takes in that the API server has answered a write of volumesInUse, or has it so
+// already.
+func (b *books) report(names []corev1.UniqueVolumeName) {
+	for _, name := range names {
+		if v := b.volumes[name]; v != nil {
+			v.reported = true
+		}
+	}
+}
+
+// mountable lists the volumes that can be staged, if attached says that they are.
+func (b *books) mountable(attached map[corev1.UniqueVolumeName]bool) []Volume {
+	var out []Volume
+	for _, name := range b.inUse() {
+		if v := b.volumes[name]; len(v.users) > 0 && v.reported && !v.staged && attached[name] {
+			out = append(out, v.Volume)
+		}
+	}
+	return out
+}
+
+// staged takes in that a volume is staged.
+func (b *books) staged(name corev1.UniqueVolumeName) { b.volumes[name].staged = true }
+
+// unneeded lists the volumes that are staged for nobody.
+func (b *books) unneeded() []Volume {
+	var out []Volume
+	for _, name := range b.inUse() {
+		if v := b.volumes[name]; len(v.users) == 0 && v.staged {
+			out = append(out, v.Volume)
+		}
+	}
+	return out
+}
+
+// unstaged takes in that a volume is staged no more.
+func (b *books) unstaged(name corev1.UniqueVolumeName) { delete(b.volumes, name) }
+
+// those lists the pods of which a condition holds, in the order of their UIDs.
+func (b *books) those(is func(*podEntry) bool) []*podEntry {
+	var out []*podEntry
+	for _, uid := range slices.Sorted(maps.Keys(b.pods)) {
+		if is(b.pods[uid]) {
+			out = append(out, b.pods[uid])
+		}
+	}
+	return out
+}
+
+// untold lists pods whose first status is to be written, startable those that can run,
+// endable those that are being deleted and whose volumes are released.
+func (b *books) untold() []*podEntry {
+	return b.those(func(p *podEntry) bool { return !p.told && !p.leaving })
+}
+
+func (b *books) startable() []*podEntry {
+	return b.those(func(p *podEntry) bool { return !p.running && !p.leaving && b.ready(p) })
+}
+
+func (b *books) ready(p *podEntry) bool {
+	for _, v := range p.volumes {
+		if held := b.volumes[v.Name]; held == nil || !held.staged {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *books) endable() []*podEntry {
+	return b.those(func(p *podEntry) bool { return p.leaving && !b.unfinished(p) })
+}
+
+// unfinished says whether a volume of a pod that leaves is staged for nobody.
+func (b *books) unfinished(p *podEntry) bool {
+	for _, v := range p.volumes {
+		if held := b.volumes[v.Name]; held != nil && len(held.users) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// end forgets a pod.
+func (b *books) end(uid types.UID) { delete(b.pods, uid) }

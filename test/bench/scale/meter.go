@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/scale/hollow"
+	"github.com/moorage-dev/moorage/test/bench/scale/result"
+	"github.com/moorage-dev/moorage/test/sandbox/audit"
+)
+
+// loadUser is the sandbox's administrator, who makes the load.
+const loadUser = "sandbox-admin"
+
+// meter counts writes by the audit log, phase by phase. It is safe for parallel use.
+type meter struct {
+	log *audit.Reader
+	// controller is the user of the controller that is measured, and foreign says of an object
+	// that it is a bystander's.
+	controller string
+	foreign    func(*audit.Object) bool
+
+	mu  sync.Mutex
+	all bool // what is foreign counts, too
+	window
+}
+
+func newMeter(log *audit.Reader, controller string, foreign func(*audit.Object) bool) *meter {
+	return &meter{log: log, controller: controller, foreign: foreign, window: newWindow()}
+}
+
+func newWindow() window { return window{times: map[string]int{}} }
+
+// countAll has what is a bystander's count, or not.
+func (m *meter) countAll(all bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = all
+}
+
+// window is what a phase has come to.
+type window struct {
+	writes []audit.Event
+	times  map[string]int // the controller's successful writes, by what they wrote
+	// last is when the API server answered the controller's last write but events, and created when it
+	// received its first VolumeAttachment.
+	last, created time.Time
+	refused       int
+}
+
+// begin starts a phase: what was logged before is left out.
+func (m *meter) begin() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.read(); err != nil {
+		return err
+	}
+	m.window = newWindow()
+	return nil
+}
+
+// read takes in what was logged since.
+func (m *meter) read() error {
+	events, err := m.log.Next()
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		m.see(e)
+	}
+	return nil
+}
+
+func (m *meter) see(e audit.Event) {
+	actor := e.Actor()
+	if !e.IsWrite() || actor == loadUser || !m.all && m.foreign(e.Object) {
+		return
+	}
+	if strings.HasPrefix(actor, hollow.UserPrefix) {
+		actor = "node:*"
+	}
+	m.writes = append(m.writes, audit.Event{
+		Stage: e.Stage, Verb: e.Verb, Object: e.Object, Response: e.Response, User: audit.User{Username: strings.TrimPrefix(actor, "system:serviceaccount:")},
+	})
+	if actor != m.controller {
+		return
+	}
+	path := e.Object.Path()
+	// Events are kept back to a rate of their own, and trail behind.
+	if path != "events" && e.Finished.After(m.last) {
+		m.last = e.Finished
+	}
+	if e.Response.Code >= 400 {
+		m.refused++
+		return
+	}
+	if e.Verb == "create" && path == "volumeattachments" && m.created.IsZero() {
+		m.created = e.Received
+	}
+	// A Node's status is written for each of its volumes, and events have no lasting name.
+	if path != "nodes/status" && path != "events" && e.Object.Name != "" {
+		m.times[e.Verb+" "+path+" "+e.Object.Namespace+"/"+e.Object.Name]++
+	}
+}
+
+// moments are when the controller made its first VolumeAttachment of the phase, and its last write.
+func (m *meter) moments() (created, last time.Time, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err = m.read()
+	return m.created, m.last, err
+}
+
+// end is what the phase has come to.
+func (m *meter) end() (result.Writes, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.read(); err != nil {
+		return result.Writes{}, err
+	}
+	out := result.Writes{All: audit.Writes(m.writes), Refused: m.refused, Again: map[string]int{}}
+	for what, times := range m.times {
+		if times > 1 {
+			kind := what[:strings.LastIndexByte(what, ' ')]
+			out.Again[kind] += times - 1
+		}
+	}
+	slices.SortFunc(out.All, func(a, b audit.Write) int { return b.Count - a.Count })
+	return out, nil
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/scale/result"
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// zones are as many as a cluster's nodes are spread over.
+const zones = 3
+
+// plan is what a run is to do.
+type plan struct {
+	mode                             sandbox.Mode
+	nodes, perNode, perPod           int
+	latency, status                  time.Duration
+	rest, quiet, patience            time.Duration
+	moorageAttacher, atOnce          bool
+	skipStorm, skipDrain, skipChange bool
+}
+
+// slots leaves each node room for twice what it has.
+func (p plan) slots() int { return 2 * p.perNode }
+
+func (p plan) validate() error {
+	switch {
+	case p.nodes < zones:
+		return fmt.Errorf("%d nodes: at least %d are needed, one in each zone", p.nodes, zones)
+	case p.perPod < 1 || p.perNode < p.perPod || p.perNode%p.perPod != 0:
+		return fmt.Errorf("%d volumes at a node, and %d in a pod: the one must be a multiple of the other", p.perNode, p.perPod)
+	case p.perNode/p.perPod > maxPods/2:
+		return fmt.Errorf("%d pods at a node: it has room for %d, and half of that is kept free", p.perNode/p.perPod, maxPods)
+	case p.patience <= 0 || p.latency < 0:
+		return fmt.Errorf("patience %s and latency %s: use times above zero", p.patience, p.latency)
+	}
+	return nil
+}
+
+// maxPods is how many pods a hollow node takes.
+const maxPods = 250
+
+func (p plan) workloads() int { return p.nodes * p.perNode / p.perPod }
+
+// load is what the result says of it.
+func (p plan) load() result.Load {
+	attacher := "external-attacher"
+	if p.moorageAttacher {
+		attacher = "moorage-attacher"
+	}
+	return result.Load{
+		Nodes: p.nodes, Volumes: p.nodes * p.perNode, Pods: p.workloads(), Slots: p.slots(), LatencySeconds: p.latency.Seconds(),
+		StatusSeconds: p.status.Seconds(), Attacher: attacher, AtOnce: p.atOnce && p.mode == sandbox.Standalone,
+	}
+}
+
+// nodeName and zoneOf are those of the i-th node, counted from 0.
+func nodeName(i int) string { return fmt.Sprintf("hollow-%04d", i) }
+
+func zoneOf(i int) int { return i % zones }
+
+// inZone lists the nodes of a zone.
+func (p plan) inZone(zone int) []string {
+	var out []string
+	for i := range p.nodes {
+		if zoneOf(i) == zone {
+			out = append(out, nodeName(i))
+		}
+	}
+	return out
+}
+
+// Which zones the phases are about: a storm, the drain, and the storm with a change of leader.
+const (
+	stormZone = iota
+	changeZone
+	drainZone
+)
+
+// controller is the process that attaches, and whose Lease it has.
+func (p plan) controller() (process, leaseNamespace, user string) {
+	if p.mode == sandbox.Standalone {
+		return sandbox.MoorageController, sandbox.MoorageNamespace, "system:serviceaccount:moorage-system:moorage-controller"
+	}
+	return sandbox.ControllerManager, "kube-system", "system:serviceaccount:kube-system:attachdetach-controller"
+}
