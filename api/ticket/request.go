@@ -28,6 +28,14 @@ type Request struct {
 	// Node is where the volumes are to be. Empty leaves it to Moorage: where they are, or the
 	// node that has the most room for them; Handle.Node says which. Type LiveMigration needs it.
 	Node string
+	// Detached asks that the volumes be at no node instead: Acquire returns when they are
+	// attached nowhere, and nobody gets them before the ticket ends. Not for types
+	// LiveMigration and ShareManager.
+	Detached bool
+	// Parameters say how the volumes are to be attached at the node, in words of the
+	// integrator's own: tickets with the same share an attachment, others and pods wait. At
+	// most 16, with keys of 63 characters and values of 256.
+	Parameters map[string]string
 	// Claims are granted together or not at all, with the PersistentVolumes.
 	Claims []string
 	// PersistentVolumes are volumes without a claim, in Moorage's own namespace only.
@@ -53,6 +61,12 @@ func (r Request) validate() error {
 		return errors.New("ticket: Namespace and Name are needed")
 	case r.Type == "":
 		return errors.New("ticket: Type is needed")
+	case r.Detached && r.Node != "":
+		return errors.New("ticket: name a Node, or set Detached, and not both")
+	case r.Detached && r.Type == v1alpha1.TicketShareManager:
+		return errors.New("ticket: type ShareManager is served from a node, and can't be Detached")
+	case r.Detached && len(r.Parameters) > 0:
+		return errors.New("ticket: Parameters are of volumes at a node: leave them out where Detached is set")
 	case r.Type == v1alpha1.TicketLiveMigration && r.Node == "":
 		return errors.New("ticket: type LiveMigration needs Node")
 	case r.Type == v1alpha1.TicketPod:
@@ -68,7 +82,10 @@ func (r Request) validate() error {
 }
 
 func (r Request) spec() v1alpha1.VolumeTicketSpec {
-	spec := v1alpha1.VolumeTicketSpec{Type: r.Type, NodeName: r.Node, Wherever: r.Node == ""}
+	spec := v1alpha1.VolumeTicketSpec{Type: r.Type, NodeName: r.Node, Wherever: r.Node == "" && !r.Detached, Detached: r.Detached}
+	if len(r.Parameters) > 0 {
+		spec.Parameters = r.Parameters
+	}
 	for _, name := range r.Claims {
 		spec.Volumes = append(spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: name}})
 	}
@@ -128,7 +145,7 @@ func (r Request) mine(holder string, t *v1alpha1.VolumeTicket) error {
 		return fmt.Errorf("%w: %s/%s has another owner", ErrTaken, t.Namespace, t.Name)
 	}
 	if !equality.Semantic.DeepEqual(t.Spec, r.spec()) {
-		return fmt.Errorf("%w: %s/%s is for other volumes, another node, type or TTL", ErrDifferent, t.Namespace, t.Name)
+		return fmt.Errorf("%w: %s/%s is for other volumes, another node, type, TTL or parameters", ErrDifferent, t.Namespace, t.Name)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim)
 	}
 	volume := now.Spec.Driver + "^" + now.Spec.Handle
 	log := []any{"volume", volume, "hold", now.Name}
-	if now.Status.Holder != nil {
+	if now.Status.Holder != nil && now.Status.Holder.Node != "" {
 		log = append(log, "node", now.Status.Holder.Node)
 	}
 	if is.reason == "" {
@@ -68,8 +68,11 @@ func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim)
 
 // whereabouts says where a volume is.
 func whereabouts(h *v1alpha1.VolumeHold) string {
-	if h.Status.Holder == nil {
+	switch {
+	case h.Status.Holder == nil:
 		return "is at no node"
+	case h.Status.Holder.Node == "":
+		return "is kept detached"
 	}
 	return "is held by " + h.Status.Holder.Node
 }
@@ -111,9 +114,11 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 				continue
 			}
 		}
-		e.log.Info("A ticket has changed", "ticket", klog.KObj(now), "type", now.Spec.Type, "condition", kind, "status", c.Status, "reason", c.Reason, "at", now.Node())
+		e.log.Info("A ticket has changed", "ticket", klog.KObj(now), "type", now.Spec.Type, "condition", kind, "status", c.Status, "reason", c.Reason, "at", now.Node(), "detached", now.Spec.Detached)
 		at := ofTicket(now)
 		switch {
+		case now.Spec.Detached:
+			e.detachedChanged(at, c)
 		case c.Status != metav1.ConditionTrue:
 			e.warn(at, c.Reason, fmt.Sprintf("node %s: %s", now.Node(), c.Message))
 		case kind == v1alpha1.TicketGranted:
@@ -121,5 +126,17 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 		default:
 			e.tell(at, c.Reason, fmt.Sprintf("its volumes are attached to node %s", now.Node()))
 		}
+	}
+}
+
+// detachedChanged tells a ticket with spec.detached what a condition of it says now.
+func (e *Events) detachedChanged(at Object, c *metav1.Condition) {
+	switch {
+	case c.Status != metav1.ConditionTrue:
+		e.warn(at, c.Reason, c.Message)
+	case c.Type == v1alpha1.TicketGranted:
+		e.tell(at, c.Reason, "its volumes are kept from every node")
+	default:
+		e.tell(at, c.Reason, "its volumes are attached nowhere")
 	}
 }
