@@ -43,7 +43,7 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("ticket %s has lost its volumes: %s: %s", e.Name, e.Reason, e.Message)
 }
 
-// Handle is a ticket while its volumes are attached. When they are lost it is over, and the
+// Handle is a ticket while its volumes are attached, or detached as it asks for. When they are lost it is over, and the
 // ticket asks on: another Acquire of the same request waits until they are back. Safe for
 // parallel use.
 type Handle struct {
@@ -79,7 +79,7 @@ func (h *Handle) Ticket() *v1alpha1.VolumeTicket {
 	return h.known
 }
 
-// Node is where the volumes are.
+// Node is where the volumes are; empty of a ticket that asks for them to be detached.
 func (h *Handle) Node() string { return h.Ticket().Node() }
 
 // Renew begins the ticket's TTL anew. Call it while the work goes on, well before the time is

@@ -31,6 +31,14 @@ type Request struct {
 	// OnDrain says what becomes of the ticket when its node is cordoned: it stays (the default), ends,
 	// or, without Node, moves. A handle whose ticket ends is over with a LostError of ReasonEnded.
 	OnDrain v1alpha1.OnDrain
+	// Detached asks that the volumes be at no node instead: Acquire returns when they are
+	// attached nowhere, and nobody gets them before the ticket ends. Not for types
+	// LiveMigration and ShareManager.
+	Detached bool
+	// Parameters say how the volumes are to be attached at the node, in words of the
+	// integrator's own: tickets with the same share an attachment, others and pods wait. At
+	// most 16, with keys of 63 characters and values of 256.
+	Parameters map[string]string
 	// Claims are granted together or not at all, with the PersistentVolumes.
 	Claims []string
 	// PersistentVolumes are volumes without a claim, in Moorage's own namespace only.
@@ -56,6 +64,12 @@ func (r Request) validate() error {
 		return errors.New("ticket: Namespace and Name are needed")
 	case r.Type == "":
 		return errors.New("ticket: Type is needed")
+	case r.Detached && r.Node != "":
+		return errors.New("ticket: name a Node, or set Detached, and not both")
+	case r.Detached && r.Type == v1alpha1.TicketShareManager:
+		return errors.New("ticket: type ShareManager is served from a node, and can't be Detached")
+	case r.Detached && len(r.Parameters) > 0:
+		return errors.New("ticket: Parameters are of volumes at a node: leave them out where Detached is set")
 	case r.Type == v1alpha1.TicketLiveMigration && r.Node == "":
 		return errors.New("ticket: type LiveMigration needs Node")
 	case r.Type == v1alpha1.TicketPod:
@@ -73,7 +87,10 @@ func (r Request) validate() error {
 }
 
 func (r Request) spec() v1alpha1.VolumeTicketSpec {
-	spec := v1alpha1.VolumeTicketSpec{Type: r.Type, NodeName: r.Node, Wherever: r.Node == "", OnDrain: r.OnDrain}
+	spec := v1alpha1.VolumeTicketSpec{Type: r.Type, NodeName: r.Node, Wherever: r.Node == "" && !r.Detached, Detached: r.Detached, OnDrain: r.OnDrain}
+	if len(r.Parameters) > 0 {
+		spec.Parameters = r.Parameters
+	}
 	for _, name := range r.Claims {
 		spec.Volumes = append(spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: name}})
 	}
@@ -133,7 +150,7 @@ func (r Request) mine(holder string, t *v1alpha1.VolumeTicket) error {
 		return fmt.Errorf("%w: %s/%s has another owner", ErrTaken, t.Namespace, t.Name)
 	}
 	if !equality.Semantic.DeepEqual(t.Spec, r.spec()) {
-		return fmt.Errorf("%w: %s/%s is for other volumes, another node, type or TTL", ErrDifferent, t.Namespace, t.Name)
+		return fmt.Errorf("%w: %s/%s is for other volumes, another node, type, TTL or parameters", ErrDifferent, t.Namespace, t.Name)
 	}
 	return nil
 }

@@ -183,8 +183,7 @@ func TestHoldValidation(t *testing.T) {
 			wants: []string{"spec.handle"}},
 		{name: "too long a driver", change: func(v *v1alpha1.VolumeHold) { v.Spec.Driver = strings.Repeat("x", v1alpha1.MaxDriverLength+1) },
 			wants: []string{"spec.driver"}},
-		{name: "holder without a node", change: func(v *v1alpha1.VolumeHold) { v.Status.Holder.Node = "" },
-			wants: []string{"status.holder.node"}},
+		{name: "kept from every node", change: func(v *v1alpha1.VolumeHold) { v.Status.Holder.Node, v.Status.Next.Node = "", "" }},
 		{name: "a requester twice", change: func(v *v1alpha1.VolumeHold) {
 			v.Status.Holder.Requesters = append(v.Status.Holder.Requesters, v.Status.Holder.Requesters[0])
 		}, wants: []string{"status.holder.requesters[1]", "Duplicate"}},

@@ -84,13 +84,14 @@ type VolumeHoldStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	PersistentVolumes []string `json:"persistentVolumes,omitempty"`
 
-	// holder is the node that has the volume, and the tickets it has it for.
-	// Absent when the volume is free.
+	// holder is the node that has the volume, and the tickets it has it for; or,
+	// without a node, the tickets for which the volume stays detached. Absent when the
+	// volume is free.
 	// +optional
 	Holder *Holder `json:"holder,omitempty"`
 
 	// next is to whom the volume is promised, as soon as the holder's detach is
-	// over. Absent when it is promised to nobody.
+	// over; without a node, it is to stay detached then. Absent when it is promised to nobody.
 	// +optional
 	Next *NextHolder `json:"next,omitempty"`
 
@@ -162,11 +163,12 @@ type VolumeHoldStatus struct {
 
 // Holder is the node that has a volume, and for whom.
 type Holder struct {
-	// node is the Node's name.
-	// +required
+	// node is the Node's name; absent when the volume is kept from every node, for a
+	// ticket with spec.detached.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Node string `json:"node"`
+	Node string `json:"node,omitempty"`
 
 	// nodeUID is the UID of the Node object for which the volume was granted, or of
 	// the one that has the name since, once its word on the volume can be believed.
@@ -201,11 +203,11 @@ type Holder struct {
 
 // NextHolder is the node and the ticket to which a volume is promised.
 type NextHolder struct {
-	// node is the Node's name.
-	// +required
+	// node is the Node's name; absent when the ticket has spec.detached.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Node string `json:"node"`
+	Node string `json:"node,omitempty"`
 
 	// nodeUID is the UID of the Node object.
 	// +optional
@@ -401,6 +403,7 @@ const (
 	HoldStateAttachFailed  HoldState = "AttachFailed"
 	HoldStateDetachPending HoldState = "DetachPending"
 	HoldStateUnknown       HoldState = "Unknown"
+	HoldStateDetached      HoldState = "Detached" // kept from every node, for tickets with spec.detached
 )
 
 // HoldSummary is what kubectl get volumeholds shows.

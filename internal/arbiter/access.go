@@ -12,10 +12,20 @@ import (
 // it from the node that its hold gives it to.
 func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access {
 	a := told(s, v, need)
-	if !exclusive(a) && keptByHold(s, v) {
+	if !exclusive(a) && (keptDetached(s, v) || keptByHold(s, v)) {
 		return ledger.AccessNode
 	}
 	return a
+}
+
+// keptDetached says whether a ticket keeps a volume from every node: it is granted, or its
+// grant may be on its way. Whoever shares the volume otherwise, one at a time has it then.
+func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
+	place := v.KeptDetached()
+	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		st := standingOf(s, u)
+		return st == living || st == asking && namedInHold(s, v, u)
+	})
 }
 
 // told is how many a volume may serve by what PersistentVolumes or pods say of it, with the

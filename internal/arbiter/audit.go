@@ -70,7 +70,7 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 	if policyOf(s, v).LiveMigration {
 		most = 2 // a migration that is over leaves two, until one of them has gone
 	}
-	if p.exclusive && v.Access != ledger.AccessUnknown && len(attached) > most {
+	if p.exclusive && !p.shared && v.Access != ledger.AccessUnknown && len(attached) > most {
 		found = append(found, Violation{Invariant: "I1", Volume: v.ID, Message: fmt.Sprintf("an exclusive volume has attachments at %d nodes: %s", len(attached), strings.Join(attached, ", "))})
 	}
 	return found
@@ -110,7 +110,9 @@ func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
 	used := map[slotsOf]int32{}
 	for v := range s.Volumes() {
 		for i := range v.NodeVolumes {
-			used[slotsOf{v.NodeVolumes[i].Node, v.ID.Driver}]++
+			if n := v.NodeVolumes[i].Node; n != ledger.Detached {
+				used[slotsOf{n, v.ID.Driver}]++
+			}
 		}
 	}
 	var found []Violation

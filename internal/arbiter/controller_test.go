@@ -268,6 +268,9 @@ func (c *cluster) bindGranted() bool {
 		if c.refuses["bind"] || !ok || !exists || t.Phase != ledger.TicketGranted || p.Node != "" || p.Phase != ledger.PodLive {
 			continue
 		}
+		if s := c.snapshot(); !c.arb.AttachedOtherwise(s, arbiter.PodRequest(s, &p), t.Node).Allowed() {
+			continue
+		}
 		c.trace("scheduler: bound %s to %s", p.Name, t.Node)
 		c.ask(world.Request{Do: world.BindPod, UID: p.UID, Node: t.Node})
 		did = true

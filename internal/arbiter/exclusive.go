@@ -147,8 +147,11 @@ func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reas
 func (w view) free(need Need) []Reason {
 	v := w.snapshot.Volume(need.Volume)
 	a := access(w.snapshot, v, need.Access)
+	if !exclusive(a) && w.node == ledger.Detached {
+		a = ledger.AccessNode // of however many share it
+	}
 	if !exclusive(a) {
-		return nil
+		return w.keptFrom(v, need)
 	}
 	code := HeldElsewhere
 	if a == ledger.AccessPod {
@@ -156,6 +159,11 @@ func (w view) free(need Need) []Reason {
 	}
 	if v == nil {
 		return w.tried(need, a, code)
+	}
+	if w.target(v) || w.migration(v) {
+		if kept := w.keptFrom(v, need); len(kept) > 0 {
+			return kept
+		}
 	}
 	if w.target(v) {
 		return w.heldBack(v, need)
@@ -257,7 +265,7 @@ func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name
 	if code == HeldElsewhere && hold(v).Next.Node == p.Node {
 		reason.Detail = onlyPromised
 	}
-	return reason
+	return reason.named(w.snapshot)
 }
 
 // tried counts the pods that a dry run tries with the same volume.

@@ -47,6 +47,9 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 		}
 	}
 	place := v.NodeVolume(p.hold.Node)
+	if p.hold.Node == ledger.Detached {
+		place = nil // nothing keeps it there but who has it
+	}
 	if reason, astray := p.astray(v.Hold, place); astray {
 		return reason, true
 	}

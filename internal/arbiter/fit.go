@@ -113,7 +113,11 @@ func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.T
 // judge says whether the request fits the node, of which it is known for which volumes it
 // is fenced.
 func (w view) judge(lost []Reason) Verdict {
-	return refuse(slices.Concat(lost, w.cutOff(), w.wherever(), w.room())).SeenFrom(w.request.Who.Namespace)
+	reasons := slices.Concat(lost, w.cutOff(), w.wherever())
+	if w.node != ledger.Detached { // which has room for all
+		reasons = append(reasons, w.room()...)
+	}
+	return refuse(reasons).SeenFrom(w.request.Who.Namespace)
 }
 
 // wherever says what keeps a request from the node that is not a matter of
@@ -135,12 +139,14 @@ func (w view) wherever() []Reason {
 			reasons = append(reasons, Reason{Code: NodeExcluded, Volume: need.Volume, Claim: need.Name, Node: w.node})
 		}
 		reasons = append(reasons, w.free(need)...)
+		reasons = append(reasons, w.incompatible(need)...)
 	}
 	return reasons
 }
 
 // Nodes narrows the nodes a request may go to: those where somebody living
-// holds its exclusive volumes. Not narrowed when nobody does (false). More
+// holds its exclusive volumes. Not narrowed when nobody does, or when they are to stay
+// detached (false). More
 // than one node in the reasons of Fit means that none will do.
 func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.NodeName, bool) {
 	w := view{arbiter: a, snapshot: s, request: r, now: now}
@@ -149,7 +155,7 @@ func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.Node
 		if v == nil || !exclusive(access(s, v, need.Access)) || !s.AttachRequired(v.ID.Driver) || w.migration(v) || underMigration(s, v) {
 			continue
 		}
-		if n := w.blockedAt(v); n != "" {
+		if n := w.blockedAt(v); n != "" && n != ledger.Detached {
 			return n, true
 		}
 	}

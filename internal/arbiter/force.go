@@ -95,7 +95,7 @@ func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.T
 // proof, and so is a cloud's word that the machine is off.
 func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.Time) forcing {
 	n := s.Node(name)
-	if n == nil || ready(n) { //mutant:force-ready
+	if n == nil || name == ledger.Detached || ready(n) { //mutant:force-ready
 		return forcing{}
 	}
 	if f, kept := keptFence(s, v, name); kept && f.Rule != AfterPodGone && !(byUnpublish(f.Rule) && v.NodeVolume(name).MayBeLeft()) {
@@ -220,7 +220,7 @@ func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time
 	n := s.Node(p.Node)
 	since, idle := s.Idle(p)
 	limit := afterPodGone(s, policyOf(s, v))
-	if !idle || limit < 0 || ready(n) || !unused(s, p) {
+	if !idle || limit < 0 || p.Node == ledger.Detached || ready(n) || !unused(s, p) {
 		return forcing{}
 	}
 	if f, kept := keptFence(s, v, p.Node); kept && f.Rule == AfterPodGone {

@@ -67,10 +67,12 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			reasons = append(reasons, Reason{Code: ClaimMissing, Volume: need.Volume, Claim: need.Name, Detail: madeAgain})
 			continue
 		}
-		if v := s.Volume(need.Volume); v != nil && v.Hold != nil {
+		if v := s.Volume(need.Volume); v != nil {
 			p := a.planner(s, v, now)
 			if lost := p.superseded(t, need.Name); len(lost) > 0 {
 				reasons = append(reasons, lost...)
+			} else if v.Hold == nil {
+				continue
 			} else if p.contested(t.Node) || t.Wherever && fenced(s, v, t.Node, now) {
 				reasons = append(reasons, Reason{Code: NodeFenced, Volume: v.ID, Claim: need.Name, Node: t.Node})
 			}
@@ -79,18 +81,25 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 	return refuse(reasons).SeenFrom(t.ID.Namespace)
 }
 
-// superseded says to whom a granted ticket has lost an exclusive volume. A hold
+// superseded says to whom a granted ticket has lost a volume: an exclusive one, or one that is to
+// be attached with other parameters at its node. A hold
 // that was written before the grant was seen says nothing about it, where the
 // next one gives the volume to the ticket.
 func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
-	h := p.volume.Hold
+	h := hold(p.volume)
+	at, who := p.firstOutranker(ledger.User{Ticket: t.ID}, t.Node)
+	if at == t.Node && p.required { // who has other parameters there
+		return []Reason{{Code: Outranked, Volume: p.volume.ID, Claim: name, Node: at, Who: who}}
+	}
+	if p.volume.Hold == nil {
+		return nil
+	}
 	follows := mayFollowMigration(t.Type) && p.migratesTo(p.volume.NodeVolume(t.Node))
 	lost := h.Node != "" && h.Node != t.Node && h.Next.Node != t.Node && !follows
 	if lost {
-		next := p.nextHold(*h)
+		next := p.nextHold(h)
 		lost = next.Node != t.Node && next.Next.Node != t.Node
 	}
-	at, who := p.firstOutranker(ledger.User{Ticket: t.ID}, t.Node)
 	if !p.exclusive || !p.required || !lost && at == "" {
 		return nil
 	}
@@ -183,6 +192,9 @@ func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone boo
 // safe to mount, and else why not.
 func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	var reasons []Reason
+	if t.Node == ledger.Detached && t.Phase == ledger.TicketGranted {
+		return refuse(a.detached(s, t, now)).SeenFrom(t.ID.Namespace)
+	}
 	for _, need := range TicketRequest(s, t).Needs {
 		if t.Phase != ledger.TicketGranted {
 			reasons = append(reasons, Reason{Code: NotGranted, Volume: need.Volume, Claim: need.Name})
@@ -190,6 +202,10 @@ func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) V
 		}
 		if away := a.heldAway(s, t, need.Volume, now); len(away) > 0 {
 			reasons = append(reasons, away...)
+			continue
+		}
+		if otherwise := a.AttachedOtherwise(s, TicketRequest(s, t).only(need), t.Node); !otherwise.Allowed() {
+			reasons = append(reasons, otherwise.Reasons...)
 			continue
 		}
 		v := a.Explain(s, need, t.Node, now)

@@ -336,12 +336,16 @@ func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
 	return best
 }
 
-// ticket makes a ticket: NAME type=… node=… claims=…|pvs=…, or pod=NAME for a
-// reservation without asking Fit; "granted" for one that says so of itself.
+// ticket makes a ticket: NAME type=… node=…|detached claims=…|pvs=… parameters=…, or pod=NAME for
+// a reservation without asking Fit; "granted" for one that says so of itself.
 func (s *script) ticket(a args) {
 	t := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: namespace, Name: a.word(1)}, Type: ledger.TicketType(a.get("type", "Manual")),
 		Node: ledger.NodeName(a.get("node", "")), Created: s.Now.Unix() - int64(a.number("age", 0)),
+		Parameters: a.get("parameters", ""),
+	}
+	if a.flag("detached") {
+		t.Node = ledger.Detached
 	}
 	if p, ok := s.podNamed(a.get("pod", "")); ok {
 		t.ID.Name, t.Type, t.Pod, t.PodName = p.UID, ledger.TypePod, p.UID, p.Name
@@ -383,6 +387,17 @@ func (s *script) holder(a args) {
 		t.LetsGo = true
 	}
 	s.put(t)
+}
+
+// satisfied prints whether a ticket has its volumes as it asks for them, and else why not.
+func (s *script) satisfied(a args) {
+	t, ok := s.ticketNamed(a.get("ticket", ""))
+	if !ok {
+		s.trace("no such ticket")
+		return
+	}
+	v := s.arb.Satisfied(s.snapshot(), t, s.Now)
+	s.trace("%s: %s%s", t.ID.Name, v.Outcome, because(v))
 }
 
 // forgeHold writes a hold as somebody else would: PV node=…, or nobody's. The judge

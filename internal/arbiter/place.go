@@ -55,17 +55,6 @@ func (r Request) notGranted() Verdict {
 	return refuse([]Reason{reason})
 }
 
-// notYet as the Detail of NoNode says that this controller does not do what a ticket asks for.
-const notYet = "not yet"
-
-// NotYet refuses what the definition of VolumeTickets has, and this controller does not do yet.
-func NotYet(t *ledger.Ticket) Verdict {
-	if t.Detached || t.Parameters != "" {
-		return refuse([]Reason{{Code: NoNode, Detail: notYet}})
-	}
-	return allow()
-}
-
 // takesTickets says whether a node is one that the controller chooses: it is ready, and nobody
 // is emptying it.
 func takesTickets(n *ledger.Node) bool {

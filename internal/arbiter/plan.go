@@ -139,6 +139,7 @@ type planner struct {
 	now       time.Time
 	exclusive bool
 	onlyHeld  bool        // it is exclusive by its hold alone, see keptByHold
+	shared    bool        // it is exclusive only as long as a ticket keeps it detached
 	required  bool        // the driver's volumes need attachments
 	hold      ledger.Hold // as it should be
 	plan      Plan
@@ -149,7 +150,9 @@ func (a Arbiter) planner(s ledger.Snapshot, v *ledger.Volume, now time.Time) *pl
 		Arbiter: a, snapshot: s, volume: v, now: now,
 		exclusive: exclusive(access(s, v, v.Access)), required: s.AttachRequired(v.ID.Driver),
 	}
-	p.onlyHeld = p.exclusive && !exclusive(told(s, v, v.Access))
+	p.shared = p.exclusive && !exclusive(told(s, v, v.Access))
+	p.onlyHeld = p.shared && !keptDetached(s, v)
+	p.shared = p.shared && !p.onlyHeld
 	return p
 }
 
@@ -169,6 +172,8 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 	for i := range v.NodeVolumes {
 		place := &v.NodeVolumes[i]
 		switch {
+		case place.Node == ledger.Detached:
+			continue // nothing is there
 		case place.Sent && !place.HasOwn():
 			p.find(place)
 		case p.wanted(place):
@@ -265,7 +270,7 @@ func (p *planner) isGrantee(u ledger.User) bool {
 	return st == living || st == asking && p.namedInHold(u)
 }
 
-// outranked says whether a user must yield to somebody at another node.
+// outranked says whether a user must yield to somebody.
 func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 	for range p.outrankers(u, n) {
 		return true
@@ -273,14 +278,23 @@ func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 	return false
 }
 
-// outrankers are those at other nodes to whom a user must yield: not those whom Grant
+// outrankers are those to whom a user must yield: at its own node those with other parameters, and
+// those at other nodes. Not those whom Grant
 // passes over (view.others, view.blocks), at a fenced node, or bound to a node where they
 // merely wait for others who have the volume and need not yield to them; and nobody where a
 // live migration has the volume beside the user.
 func (p *planner) outrankers(u ledger.User, n ledger.NodeName) iter.Seq2[ledger.NodeName, Request] {
 	return func(yield func(ledger.NodeName, Request) bool) {
 		t := p.snapshot.Ticket(u.Ticket)
-		if t == nil || !t.Type.Yields() || !p.exclusive || p.migratesTo(p.volume.NodeVolume(n)) {
+		if t == nil || !t.Type.Yields() {
+			return
+		}
+		for _, other := range p.displacers(t) {
+			if !yield(n, requestOf(p.snapshot, other)) {
+				return
+			}
+		}
+		if !p.exclusive || p.migratesTo(p.volume.NodeVolume(n)) {
 			return
 		}
 		for i := range p.volume.NodeVolumes {
@@ -333,8 +347,12 @@ func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	return false
 }
 
-// mayBeAttached says whether the volume may still be at a node, whoever wants it.
+// mayBeAttached says whether the volume may still be at a node, whoever wants it; or, of
+// ledger.Detached, whether a ticket has not been told yet that it may be attached again.
 func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
+	if place.Node == ledger.Detached {
+		return p.inhabited(place) //mutant:attach-while-detached
+	}
 	if place.Sent {
 		return true
 	}

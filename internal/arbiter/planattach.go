@@ -326,6 +326,8 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeV
 	reason := Reason{Code: Detaching, Volume: v.ID, Claim: claimOf(s, v), Node: place.Node}
 	va := place.Canonical()
 	switch {
+	case place.Node == ledger.Detached:
+		return a.planner(s, v, now).staysDetached(reason)
 	case foreign(place):
 		reason.Code, reason.Detail = ForeignAttachment, va.Name
 	case replaced(s.Node(place.Node), va) && !va.Deleting:

@@ -396,7 +396,7 @@ func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVo
 	case Detaching:
 		p.keep(was, h, place)
 		return
-	case InUse, HeldElsewhere:
+	case InUse, HeldElsewhere, StaysDetached:
 		return // as it should be: under way, or who yields has not been told yet
 	case ForeignAttachment:
 		h.State = ledger.HoldUnknown
@@ -410,7 +410,10 @@ func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVo
 // false where it is at none. The node that is to have it next is not in its own way: of that one
 // the hold says what keeps the volume at the holder's node.
 func (p *planner) astray(h *ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {
-	others := p.elsewhere(h.Node, h.Node)
+	if p.shared {
+		return Reason{}, false // it leaves the nodes that have shared it
+	}
+	others := slices.DeleteFunc(p.elsewhere(h.Node, h.Node), func(r Reason) bool { return r.Code == StaysDetached })
 	for _, reason := range others {
 		if reason.Node != h.Next.Node {
 			return reason, true

@@ -222,7 +222,7 @@ func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []
 // node: beside the attach/detach controller Moorage attaches for bound pods only, unless
 // it is asked to attach before the bind. What is there for a pod will do.
 func (a Arbiter) forPodsOnly(s ledger.Snapshot, t *ledger.Ticket) []Reason {
-	if !a.Cooperative || a.BeforeBind || t.Type == ledger.TypePod {
+	if !a.Cooperative || a.BeforeBind || t.Type == ledger.TypePod || t.Node == ledger.Detached {
 		return nil
 	}
 	var reasons []Reason

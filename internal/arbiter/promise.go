@@ -28,7 +28,7 @@ func (p *planner) heldBack(r Request, n ledger.NodeName, name string) (Reason, b
 		if hold(p.volume).Next.Node == at {
 			reason.Detail = onlyPromised
 		}
-		return reason, true
+		return reason.named(p.snapshot), true
 	}
 	p.hold = p.nextHold(hold(p.volume))
 	if p.hold.Node != n && p.hold.Next.Node != n && !p.migratesTo(p.volume.NodeVolume(n)) {
@@ -74,5 +74,5 @@ func (p *planner) heldElsewhere(name string) Reason {
 	} else if len(p.hold.Requesters) > 0 {
 		reason.Who = p.hold.Requesters[0]
 	}
-	return reason
+	return reason.named(p.snapshot)
 }

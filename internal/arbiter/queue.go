@@ -189,9 +189,6 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	if lost := w.fenced(); len(lost) > 0 {
 		return decision{verdict: refuse(lost)} // before all else: whoever waits for this ticket to give way sees that it has
 	}
-	if v := NotYet(t); !v.Allowed() {
-		return decision{verdict: v}
-	}
 	if t.Type == ledger.TypePod && s.Ticket(ledger.BindID(t.ID.Namespace, t.Pod)) != nil {
 		// Where its pod goes is known in a moment.
 		return decision{verdict: refuse([]Reason{{Code: NotGranted, Node: t.Node}})}
@@ -206,7 +203,7 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 		return decision{verdict: refuse([]Reason{{Code: TooManyTickets, Node: t.Node, Limit: MaxWaiting}})}
 	}
 	verdict := w.judge(nil)
-	if node := s.Node(t.Node); node == nil || !node.Exists {
+	if node := s.Node(t.Node); t.Node != ledger.Detached && (node == nil || !node.Exists) {
 		// Without a node nothing else that waits says anything new.
 		reasons := slices.DeleteFunc(slices.Clone(verdict.Reasons), func(r Reason) bool { return outcomeOf(r.Code) == Wait })
 		verdict = refuse(append(reasons, Reason{Code: NodeMissing, Node: t.Node}))
@@ -214,7 +211,7 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	if !verdict.Allowed() {
 		return decision{verdict: q.slotsLast(t, r, verdict)}
 	}
-	if early := append(tooEarly(s, r, a.refuses), a.forPodsOnly(s, t)...); len(early) > 0 {
+	if early := slices.Concat(tooEarly(s, r, a.refuses), a.forPodsOnly(s, t), neverAttached(s, t)); len(early) > 0 {
 		return decision{verdict: refuse(early)}
 	}
 	if before := q.outranked(t, r); len(before) > 0 {
@@ -238,7 +235,7 @@ func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
 	}
 	for _, need := range r.Needs {
 		v := q.snapshot.Volume(need.Volume)
-		if v == nil || v.Hold == nil {
+		if v == nil || v.Hold == nil && exclusive(access(q.snapshot, v, need.Access)) {
 			continue
 		}
 		p := q.arbiter.planner(q.snapshot, v, q.now)

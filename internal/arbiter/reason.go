@@ -29,36 +29,39 @@ const (
 
 // The reasons that wait.
 const (
-	ClaimUnbound        ledger.Code = "ClaimUnbound" // Immediate binding is under way
-	HeldElsewhere       ledger.Code = "HeldElsewhere"
-	UsedByOtherPod      ledger.Code = "UsedByOtherPod" // ReadWriteOncePod
-	DriverNotRegistered ledger.Code = "DriverNotRegistered"
-	NodeMissing         ledger.Code = "NodeMissing"
-	NodeUnmanaged       ledger.Code = "NodeUnmanaged"
-	NotGranted          ledger.Code = ledger.CodeNotGranted
-	Attaching           ledger.Code = "Attaching"
-	AttachFailed        ledger.Code = "AttachFailed"
-	NotReported         ledger.Code = "NotReported" // attached, not yet in volumesAttached
-	Detaching           ledger.Code = "Detaching"
-	DetachFailed        ledger.Code = "DetachFailed"
-	DetachUnanswered    ledger.Code = "DetachUnanswered" // neither done nor refused for a while
-	KeptByFinalizer     ledger.Code = "KeptByFinalizer"  // detached, and its VolumeAttachment stays
-	InUse               ledger.Code = "InUse"
-	InUseUnexplained    ledger.Code = "InUseUnexplained"  // and not attached there
-	StagedAtNode        ledger.Code = "StagedAtNode"      // and the kubelet does not list it
-	UnstageUnanswered   ledger.Code = "UnstageUnanswered" // a call to unstage it may yet have its effect
-	InUseUnknown        ledger.Code = "InUseUnknown"
-	NodeUnreachable     ledger.Code = "NodeUnreachable"
-	DetachDelayed       ledger.Code = "DetachDelayed"
-	ForeignAttachment   ledger.Code = "ForeignAttachment"
-	TooManyTickets      ledger.Code = "TooManyTickets"  // of one namespace, at one node
-	SlotsNotKept        ledger.Code = "SlotsNotKept"    // lacks only slots, and keeps none that come free
-	AttachedForPods     ledger.Code = "AttachedForPods" // in Cooperative mode
-	NoNode              ledger.Code = "NoNode"          // none can take the volumes of a ticket with spec.wherever
-	LeavesNode          ledger.Code = "LeavesNode"      // a ticket with onDrain: Move, from one that is emptied or gone
-	VolumeMissing       ledger.Code = "VolumeMissing"   // the claim's PersistentVolume has not been seen
-	NodeReplaced        ledger.Code = "NodeReplaced"    // attached by another name of the driver for the node
-	VolumeReplaced      ledger.Code = "VolumeReplaced"  // attached under the name of a PersistentVolume that is another volume's now
+	ClaimUnbound           ledger.Code = "ClaimUnbound" // Immediate binding is under way
+	HeldElsewhere          ledger.Code = "HeldElsewhere"
+	StaysDetached          ledger.Code = "StaysDetached"          // for a ticket with spec.detached
+	IncompatibleParameters ledger.Code = "IncompatibleParameters" // somebody has it there, attached otherwise
+	UsedByOtherPod         ledger.Code = "UsedByOtherPod"         // ReadWriteOncePod
+	DriverNotRegistered    ledger.Code = "DriverNotRegistered"
+	NodeMissing            ledger.Code = "NodeMissing"
+	NodeUnmanaged          ledger.Code = "NodeUnmanaged"
+	NotGranted             ledger.Code = ledger.CodeNotGranted
+	Attaching              ledger.Code = "Attaching"
+	AttachFailed           ledger.Code = "AttachFailed"
+	NotReported            ledger.Code = "NotReported" // attached, not yet in volumesAttached
+	Detaching              ledger.Code = "Detaching"
+	DetachFailed           ledger.Code = "DetachFailed"
+	DetachUnanswered       ledger.Code = "DetachUnanswered" // neither done nor refused for a while
+	KeptByFinalizer        ledger.Code = "KeptByFinalizer"  // detached, and its VolumeAttachment stays
+	InUse                  ledger.Code = "InUse"
+	InUseUnexplained       ledger.Code = "InUseUnexplained"  // and not attached there
+	StagedAtNode           ledger.Code = "StagedAtNode"      // and the kubelet does not list it
+	UnstageUnanswered      ledger.Code = "UnstageUnanswered" // a call to unstage it may yet have its effect
+	InUseUnknown           ledger.Code = "InUseUnknown"
+	NodeUnreachable        ledger.Code = "NodeUnreachable"
+	DetachDelayed          ledger.Code = "DetachDelayed"
+	ForeignAttachment      ledger.Code = "ForeignAttachment"
+	TooManyTickets         ledger.Code = "TooManyTickets"  // of one namespace, at one node
+	SlotsNotKept           ledger.Code = "SlotsNotKept"    // lacks only slots, and keeps none that come free
+	AttachedForPods        ledger.Code = "AttachedForPods" // in Cooperative mode
+	NeverAttached          ledger.Code = "NeverAttached"   // so that nothing keeps it from nodes
+	NoNode                 ledger.Code = "NoNode"          // none can take the volumes of a ticket with spec.wherever
+	LeavesNode             ledger.Code = "LeavesNode"      // a ticket with onDrain: Move, from one that is emptied or gone
+	VolumeMissing          ledger.Code = "VolumeMissing"   // the claim's PersistentVolume has not been seen
+	NodeReplaced           ledger.Code = "NodeReplaced"    // attached by another name of the driver for the node
+	VolumeReplaced         ledger.Code = "VolumeReplaced"  // attached under the name of a PersistentVolume that is another volume's now
 )
 
 // Message says the reason in words a user of Kubernetes understands.

@@ -103,6 +103,9 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("the PersistentVolume of %s is being deleted", r.volume())
 	}},
 	{Outranked, denies, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
+		if r.Node == ledger.Detached {
+			return fmt.Sprintf("%s is to be detached%s first", r.volume(), r.forWhom())
+		}
 		return fmt.Sprintf("%s goes to %s%s first", r.volume(), r.Node, r.forWhom())
 	}},
 	{NodeExcluded, denies, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
@@ -129,6 +132,16 @@ var reasonTable = [...]reasonRow{
 			return fmt.Sprintf("can't take %s: it is promised to %s%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
 		}
 		return fmt.Sprintf("can't take %s: %s holds it%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
+	}},
+	{StaysDetached, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		of := ""
+		if r.Detail != "" && r.Who.Name != "" {
+			of = " (" + r.Detail + ")"
+		}
+		return fmt.Sprintf("%s is to stay detached%s%s: no node gets it before that ticket ends%s", r.volume(), r.forWhom(), of, r.asked())
+	}},
+	{IncompatibleParameters, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is attached to %s with other parameters (spec.parameters)%s%s: only who has the same shares it there", r.volume(), r.Node, r.forWhom(), r.asked())
 	}},
 	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", r.volume(), r.forWhom())
@@ -201,12 +214,12 @@ var reasonTable = [...]reasonRow{
 	{AttachedForPods, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is attached to %s for bound pods only, as Moorage runs beside the attach/detach controller: start moorage-controller with --attach-before-bind, or run it in Standalone mode", r.volume(), r.Node)
 	}},
+	{NeverAttached, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is used without being attached, so that Moorage can't keep it from nodes: end this ticket, and see by other means that no pod uses it", r.volume())
+	}},
 	{NoNode, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Detail == "" {
 			return "no node is ready and takes pods"
-		}
-		if r.Detail == notYet {
-			return "this controller does not do yet what spec.detached and spec.parameters ask for"
 		}
 		return fmt.Sprintf("no node can take its volumes. At %s, which comes nearest: %s", r.Node, r.Detail)
 	}},

@@ -18,7 +18,9 @@ type Request struct {
 	// and its reservation are one requester: neither stands in the other's way.
 	Pod    string
 	Ticket ledger.TicketID
-	Needs  []Need // one for each volume, however often it is named
+	// Parameters say how the volumes are to be attached; empty: as pods have them.
+	Parameters string
+	Needs      []Need // one for each volume, however often it is named
 }
 
 // Need is one volume of a request.
@@ -58,7 +60,7 @@ func podAsks(p *ledger.Pod) Request {
 
 // ticketAsks is the request of a ticket without what it needs.
 func ticketAsks(s ledger.Snapshot, t *ledger.Ticket) Request {
-	return Request{Who: ticketRequester(s, t), Type: t.Type, Created: t.Created, Pod: t.Pod, Ticket: t.ID}
+	return Request{Who: ticketRequester(s, t), Type: t.Type, Created: t.Created, Pod: t.Pod, Ticket: t.ID, Parameters: t.Parameters}
 }
 
 // TicketRequest makes the request of a ticket.
@@ -130,6 +132,12 @@ func (r Request) Attachable(s ledger.Snapshot) bool {
 		}
 	}
 	return false
+}
+
+// only is the request for one of its volumes.
+func (r Request) only(need Need) Request {
+	r.Needs = []Need{need}
+	return r
 }
 
 // owns says whether u is the requester itself.

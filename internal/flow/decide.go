@@ -137,9 +137,6 @@ func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 // place is what is due about a ticket that waits and leaves its node to the controller: one is
 // chosen for it, or another one, and it waits there; or it is told why there is none.
 func place(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
-	if v := arbiter.NotYet(t); !v.Allowed() && t.Node == "" {
-		return Task{Ticket: t, Commit: decide(t, ledger.TicketPending, v)}, t.Phase == ledger.TicketPending && t.Reason != string(v.First().Code)
-	}
 	if !t.Wherever || t.Phase != ledger.TicketPending || arbiter.PauseLeft(s, t, now) > 0 {
 		return Task{}, false
 	}

@@ -389,7 +389,7 @@ func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 
 // held is the node to which a hold gives a volume that needs no attachment; empty: none.
 func (h *Hold) held(v VolumeID) NodeName {
-	if !v.NoAttach() {
+	if !v.NoAttach() || h.node() == Detached {
 		return ""
 	}
 	return h.node()

@@ -153,12 +153,10 @@ type Ticket struct {
 	ID           TicketID
 	UID, Version string
 	Type         TicketType
-	Node         NodeName // empty: none is chosen yet
+	Node         NodeName // empty: none is chosen yet; Detached: at no node
 	// Wherever says that the controller chooses Node, and another one while the ticket is not
 	// granted.
 	Wherever bool
-	// Detached says that the volumes are to be at no node.
-	Detached bool
 	// Parameters say how the volumes are to be attached; empty: as pods have them. Two tickets
 	// that say the same can share an attachment.
 	Parameters string

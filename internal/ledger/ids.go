@@ -63,8 +63,13 @@ func (v VolumeID) Compare(w VolumeID) int {
 	return cmp.Or(cmp.Compare(v.Driver, w.Driver), cmp.Compare(v.Handle, w.Handle))
 }
 
-// NodeName is the name of a Node object.
+// NodeName is the name of a Node object, or Detached.
 type NodeName string
+
+// Detached stands where a node is named for what is to be at no node: a ticket for it asks that
+// its volumes be attached nowhere, and a hold that names it keeps its volume from every node. No
+// Node has such a name. Nothing is ever attached or mounted there, and it has no slots.
+const Detached NodeName = "(detached)"
 
 // ClaimKey names a PersistentVolumeClaim.
 type ClaimKey struct{ Namespace, Name string }

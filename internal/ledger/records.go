@@ -330,6 +330,19 @@ func (n *Node) driver(name string) (int, bool) {
 	return slices.BinarySearchFunc(n.Drivers, name, func(d NodeDriver, name string) int { return cmp.Compare(d.Name, name) })
 }
 
+// KeptDetached is the NodeVolume whose users are the tickets for which the volume is to be at no
+// node, or nil. It costs the same however many nodes have the volume.
+func (v *Volume) KeptDetached() *NodeVolume {
+	if v == nil {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(v.NodeVolumes, Detached, func(p NodeVolume, n NodeName) int { return cmp.Compare(p.Node, n) })
+	if !found {
+		return nil
+	}
+	return &v.NodeVolumes[i]
+}
+
 // NodeVolume returns the volume's NodeVolume at a node, or nil.
 func (v *Volume) NodeVolume(n NodeName) *NodeVolume {
 	if v == nil {

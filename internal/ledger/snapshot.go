@@ -150,8 +150,16 @@ func (s Snapshot) Policies() iter.Seq[*Policy] { return s.facts.policies.all() }
 // Volumes iterates over the volumes, in the order of their hashes.
 func (s Snapshot) Volumes() iter.Seq[*Volume] { return s.facts.volumes.all() }
 
-// Nodes iterates over the nodes, in the order of their hashes.
-func (s Snapshot) Nodes() iter.Seq[*Node] { return s.facts.nodes.all() }
+// Nodes iterates over the nodes, in the order of their hashes. Detached is none.
+func (s Snapshot) Nodes() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		for n := range s.facts.nodes.all() {
+			if n.Name != Detached && !yield(n) {
+				return
+			}
+		}
+	}
+}
 
 // Pods iterates over the pods, in the order of their hashes.
 func (s Snapshot) Pods() iter.Seq[*Pod] { return s.facts.pods.all() }

@@ -48,7 +48,7 @@ func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim)
 	}
 	volume := now.Spec.Driver + "^" + now.Spec.Handle
 	log := []any{"volume", volume, "hold", now.Name}
-	if now.Status.Holder != nil {
+	if now.Status.Holder != nil && now.Status.Holder.Node != "" {
 		log = append(log, "node", now.Status.Holder.Node)
 	}
 	if is.reason == "" {
@@ -67,8 +67,11 @@ func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim)
 
 // whereabouts says where a volume is.
 func whereabouts(h *v1alpha1.VolumeHold) string {
-	if h.Status.Holder == nil {
+	switch {
+	case h.Status.Holder == nil:
 		return "is at no node"
+	case h.Status.Holder.Node == "":
+		return "is kept detached"
 	}
 	return "is held by " + h.Status.Holder.Node
 }

@@ -32,8 +32,10 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 				continue
 			}
 		}
-		e.log.Info("A ticket has changed", "ticket", klog.KObj(now), "type", now.Spec.Type, "condition", kind, "status", c.Status, "reason", c.Reason, "at", now.Node())
+		e.log.Info("A ticket has changed", "ticket", klog.KObj(now), "type", now.Spec.Type, "condition", kind, "status", c.Status, "reason", c.Reason, "at", now.Node(), "detached", now.Spec.Detached)
 		switch {
+		case now.Spec.Detached:
+			e.detachedChanged(now, kind, c)
 		case kind == v1alpha1.TicketYielding:
 			e.warnTicket(now, eventYielding, fmt.Sprintf("node %s: %s", now.Node(), c.Message))
 		case c.Status != metav1.ConditionTrue:
@@ -43,6 +45,20 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 		default:
 			e.tellTicket(now, c.Reason, fmt.Sprintf("its volumes are attached to node %s", now.Node()))
 		}
+	}
+}
+
+// detachedChanged tells a ticket with spec.detached what a condition of it says now.
+func (e *Events) detachedChanged(t *v1alpha1.VolumeTicket, kind string, c *metav1.Condition) {
+	switch {
+	case kind == v1alpha1.TicketYielding:
+		e.warnTicket(t, eventYielding, c.Message)
+	case c.Status != metav1.ConditionTrue:
+		e.warnTicket(t, c.Reason, c.Message)
+	case kind == v1alpha1.TicketGranted:
+		e.tellTicket(t, c.Reason, "its volumes are kept from every node")
+	default:
+		e.tellTicket(t, c.Reason, "its volumes are attached nowhere")
 	}
 }
 

@@ -45,13 +45,13 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 		fact.State = ledger.HoldFree
 	}
 	if status.Holder != nil {
-		fact.Node, fact.NodeUID = ledger.NodeName(status.Holder.Node), string(status.Holder.NodeUID)
+		fact.Node, fact.NodeUID = orDetached(status.Holder.Node), string(status.Holder.NodeUID)
 		fact.BootID, fact.SystemUUID = status.Holder.BootID, status.Holder.SystemUUID
 		fact.Requesters = requesters(status.Holder.Requesters)
 		fact.State = ledger.HoldHeld
 	}
 	if status.Next != nil {
-		fact.Next = ledger.Promise{Node: ledger.NodeName(status.Next.Node), To: requesterOf(status.Next.Ticket)}
+		fact.Next = ledger.Promise{Node: orDetached(status.Next.Node), To: requesterOf(status.Next.Ticket)}
 	}
 	concern(&fact, status.Conditions)
 	if f := status.ForceDetach; f != nil {
@@ -200,10 +200,10 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 	}
 	status := &object.Status
 	if h.Node != "" {
-		status.Holder = &v1alpha1.Holder{Node: string(h.Node), NodeUID: types.UID(h.NodeUID), BootID: h.BootID, SystemUUID: h.SystemUUID, Requesters: references(h.Requesters)}
+		status.Holder = &v1alpha1.Holder{Node: orNone(h.Node), NodeUID: types.UID(h.NodeUID), BootID: h.BootID, SystemUUID: h.SystemUUID, Requesters: references(h.Requesters)}
 	}
 	if h.Next.Node != "" && named(h.Next.To) {
-		status.Next = &v1alpha1.NextHolder{Node: string(h.Next.Node), Ticket: reference(h.Next.To)}
+		status.Next = &v1alpha1.NextHolder{Node: orNone(h.Next.Node), Ticket: reference(h.Next.To)}
 	}
 	if h.Force != nil {
 		status.ForceDetach = progress(h.Force)
@@ -265,6 +265,22 @@ func safeToDetach(reason ledger.Code) metav1.ConditionStatus {
 		return metav1.ConditionTrue
 	}
 	return metav1.ConditionFalse
+}
+
+// orDetached is the node that a VolumeHold names, of which an absent one is none at all.
+func orDetached(n string) ledger.NodeName {
+	if n == "" {
+		return ledger.Detached
+	}
+	return ledger.NodeName(n)
+}
+
+// orNone is how a VolumeHold names a node. What orDetached makes of it is the same again.
+func orNone(n ledger.NodeName) string {
+	if n == ledger.Detached {
+		return ""
+	}
+	return string(n)
 }
 
 func requesterOf(r v1alpha1.TicketReference) ledger.Requester {

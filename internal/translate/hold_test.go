@@ -65,9 +65,15 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 		}
 		h.Node, h.NodeUID, h.State = ledger.NodeName(name.Draw(t, "node")), name.Draw(t, "node UID"), ledger.HoldHeld
 		h.BootID = name.Draw(t, "boot")
+		if rapid.IntRange(0, 3).Draw(t, "detached") == 0 {
+			h.Node, h.NodeUID, h.BootID = ledger.Detached, "", ""
+		}
 		h.Requesters, h.Waiting = some("requesters"), some("waiting")
 		if rapid.Bool().Draw(t, "promised") {
 			h.Next = ledger.Promise{Node: ledger.NodeName(name.Draw(t, "next")), To: requesterGen().Draw(t, "to")}
+			if h.Node != ledger.Detached && rapid.IntRange(0, 3).Draw(t, "promised to nowhere") == 0 {
+				h.Next.Node = ledger.Detached
+			}
 		}
 		switch rapid.IntRange(0, 5).Draw(t, "state") {
 		case 0:

@@ -18,6 +18,9 @@ func summary(c HoldContext, h ledger.Hold) *v1alpha1.HoldSummary {
 		State:  v1alpha1.HoldState(h.State),
 		Holder: cut(first(h.Requesters), 512),
 	}
+	if h.Node == ledger.Detached && h.State == ledger.HoldHeld {
+		s.State = v1alpha1.HoldStateDetached
+	}
 	if len(h.PVs) > 0 {
 		s.Volume = h.PVs[0]
 	}
@@ -26,7 +29,11 @@ func summary(c HoldContext, h ledger.Hold) *v1alpha1.HoldSummary {
 	}
 	var waiting []string
 	if !h.Next.To.IsZero() {
-		waiting = append(waiting, fmt.Sprintf("%s/%s at %s", h.Next.To.Namespace, h.Next.To.Name, h.Next.Node))
+		where := "at " + string(h.Next.Node)
+		if h.Next.Node == ledger.Detached {
+			where = "to be detached"
+		}
+		waiting = append(waiting, fmt.Sprintf("%s/%s %s", h.Next.To.Namespace, h.Next.To.Name, where))
 	}
 	if len(h.Waiting) > 0 {
 		waiting = append(waiting, first(h.Waiting))

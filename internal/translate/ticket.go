@@ -25,9 +25,8 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		ID:  ledger.TicketID{Namespace: t.Namespace, Name: t.Name},
 		UID: string(t.UID), Version: t.ResourceVersion,
 		Type:      ledger.TicketType(t.Spec.Type),
-		Node:      ledger.NodeName(t.Node()),
+		Node:      nodeOf(t),
 		Wherever:  t.Spec.Wherever,
-		Detached:  t.Spec.Detached,
 		Scheduler: t.Spec.Scheduler,
 		Created:   t.CreationTimestamp.Unix(),
 		Epoch:     t.Status.Epoch,
@@ -80,6 +79,19 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		fact.YieldingSince, fact.LetsGo = asked.LastTransitionTime.Unix(), t.LetsGo()
 	}
 	return fact
+}
+
+// nodeOf is where a ticket asks for its volumes. The API takes any words for the name of a node:
+// those that stand for no node at all name none that there is.
+func nodeOf(t *v1alpha1.VolumeTicket) ledger.NodeName {
+	n := ledger.NodeName(t.Node())
+	switch {
+	case t.Spec.Detached:
+		return ledger.Detached
+	case n == ledger.Detached:
+		return n + "?"
+	}
+	return n
 }
 
 // parameters makes one word of a ticket's parameters, by which two tickets can be compared: empty

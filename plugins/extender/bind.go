@@ -119,7 +119,7 @@ func (x *extender) reserve(pod *ledger.Pod, node ledger.NodeName) (*reservation.
 	if !ok || string(object.UID) != pod.UID {
 		return nil, errUnknownPod
 	}
-	r := reservation.New(object, tickets[0], reservation.Follows(s, arbiter.PodRequest(s, pod)))
+	r := reservation.New(object, tickets[0], reservation.Follows(x.arbiter, s, arbiter.PodRequest(s, pod), node))
 	return r, x.book.Open(r)
 }
 
@@ -153,7 +153,7 @@ func (x *extender) obtain(ctx context.Context, r *reservation.Reservation, lates
 // waitBeforeBind waits until what unbound claims became is granted, too, and until
 // volumes are attached whose policy wants that before the bind.
 func (x *extender) waitBeforeBind(ctx context.Context, r *reservation.Reservation) error {
-	for r.Follow {
+	for x.book.FollowsGrant(x.arbiter, r) {
 		waitsFor, err := x.book.PendingBeforeBind(x.arbiter, r)
 		if errors.Is(err, reservation.ErrRefused) {
 			x.requeuer.Refuse(r.Pod.UID, r.Ticket.Node, err.Error())

@@ -17,7 +17,7 @@ import (
 // PreBindPreFlight has PreBind skipped, but for pods for which the grant is not
 // the last word. Those go after VolumeBinding's PreBind, not beside it.
 func (p *VolumeHold) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
-	if r := p.core.book.Of(string(pod.UID)); r != nil && r.Follow && !p.core.book.Ungranted(r) {
+	if r := p.core.book.Of(string(pod.UID)); r != nil && !p.core.book.Ungranted(r) && p.core.book.FollowsGrant(p.core.arbiter, r) {
 		return &fwk.PreBindPreFlightResult{AllowParallel: false}, nil
 	}
 	return &fwk.PreBindPreFlightResult{AllowParallel: true}, fwk.NewStatus(fwk.Skip)

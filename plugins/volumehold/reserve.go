@@ -30,7 +30,7 @@ func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 		return nodeStatus(verdict, node)
 	}
 	for _, ticket := range tickets {
-		r := reservation.New(pod, ticket, reservation.Follows(snapshot, arbiter.PodRequest(snapshot, &fact)))
+		r := reservation.New(pod, ticket, reservation.Follows(p.core.arbiter, snapshot, arbiter.PodRequest(snapshot, &fact), ticket.Node))
 		if err := p.core.book.Open(r); err != nil {
 			return fwk.AsStatus(err)
 		}

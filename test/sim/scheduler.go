@@ -342,8 +342,11 @@ func (k *scheduler) nextWaiting(s ledger.Snapshot, r *reservation, pod *ledger.P
 	case !own || t.Phase != ledger.TicketGranted:
 		return ""
 	}
-	unbound := false
-	for _, need := range arbiter.PodRequest(s, pod).Needs {
+	unbound, request := false, arbiter.PodRequest(s, pod)
+	if !k.arbiter.AttachedOtherwise(s, request, t.Node).Allowed() {
+		return ""
+	}
+	for _, need := range request.Needs {
 		if need.Link == ledger.LinkUnbound {
 			unbound = true
 		} else if !k.arbiter.VolumeGranted(s, need, t.Node).Allowed() {

@@ -126,6 +126,10 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		j.madeFor = with(j.madeFor, a.UID, v)
 		j.attachedPast(w, At{v, a.Node})
 	}
+	if t, ok := is.(ledger.Ticket); ok {
+		before, _ := was.(ledger.Ticket)
+		j.tellsDetached(w, before, t)
+	}
 	if t, was := was.(ledger.Ticket); was && is == nil && t.Phase == ledger.TicketGranted {
 		for _, v := range w.TicketVolumes(t) {
 			j.leftOver(w, At{v, t.Node})
@@ -384,6 +388,9 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 // publishes: an exclusive volume is at one machine at a time, unless the other
 // one's node is fenced, or was this one's before.
 func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
+	if !j.foreign(w, At{v, w.Machines[machine].Node}) {
+		j.keepsDetached(w, v, machine, "attached to")
+	}
 	if !w.Exclusive(v) || w.Disks.Lied[v] {
 		return
 	}
@@ -417,6 +424,7 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 		}
 		j.fault("%s is mounted at %s, where it is not attached", v, m.Node)
 	}
+	j.keepsDetached(w, v, m.ID, "mounted at")
 	if !w.Exclusive(v) {
 		return true
 	}

@@ -32,7 +32,7 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 		after[v.Driver]++
 	}
 	for driver, n := range after {
-		if limit := j.limits[slots{t.Node, driver}]; n > limit && fresh[driver] {
+		if limit := j.limits[slots{t.Node, driver}]; n > limit && fresh[driver] && t.Node != ledger.Detached {
 			j.fault("ticket %s is granted at %s past the limit of %s: %d of %d", t.ID.Name, t.Node, driver, n, limit)
 		}
 	}
@@ -76,16 +76,40 @@ func (w *World) boundAtOnce() []ledger.Pod {
 	return list
 }
 
+// sharesNot: no volume, of however many nodes, is granted to be detached while somebody has it, or
+// the other way round; nor to two at one node that have other parameters. Of tickets that yield
+// the one that comes first is asked by then.
+func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
+	if t.Type.Yields() {
+		return
+	}
+	for _, key := range w.Keys(Tickets) {
+		other, _ := w.Ticket(TicketKey(key))
+		if other.ID == t.ID || other.Phase != ledger.TicketGranted || other.Type.Yields() || !slices.Contains(w.TicketVolumes(other), v) || !w.living(other) {
+			continue
+		}
+		detached := (t.Node == ledger.Detached) != (other.Node == ledger.Detached)
+		switch {
+		case detached && (t.Node == ledger.Detached && j.mayTakeFrom(w, At{v, other.Node})):
+		case detached:
+			j.fault("%s is granted to ticket %s at %s while ticket %s at %s has it", v, t.ID.Name, t.Node, other.ID.Name, other.Node)
+		case t.Node == other.Node && t.Parameters != other.Parameters && !j.mayTakeFrom(w, At{v, t.Node}):
+			j.fault("%s is granted to ticket %s at %s while ticket %s has it there with other parameters", v, t.ID.Name, t.Node, other.ID.Name)
+		}
+	}
+}
+
 // shares: an exclusive volume is granted to tickets of one node only; one for
 // a single pod to one ticket only.
 func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
+	j.sharesNot(w, t, v)
 	if !w.Exclusive(v) || w.migrates(v) || t.Type == ledger.TypeLiveMigration || t.Type.Yields() {
 		return
 	}
 	for _, key := range w.Keys(Tickets) {
 		other, _ := w.Ticket(TicketKey(key))
 		if other.ID == t.ID || other.Phase != ledger.TicketGranted || other.Type.Yields() ||
-			!slices.Contains(w.TicketVolumes(other), v) || !w.living(other) || j.mayTakeFrom(w, At{v, other.Node}) {
+			!slices.Contains(w.TicketVolumes(other), v) || !w.living(other) || other.Node == ledger.Detached || t.Node == ledger.Detached || j.mayTakeFrom(w, At{v, other.Node}) {
 			continue
 		}
 		if other.Node != t.Node || w.onePod(v) {

@@ -4,6 +4,7 @@ package world
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -43,6 +44,45 @@ func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 	}
 	if notice > 0 && (t.YieldingSince == 0 || w.Now.Sub(time.Unix(t.YieldingSince, 0)) < notice) {
 		j.fault("ticket %s loses its volumes without having had its time to let go of them (satisfied for %s, asked for %s)", t.ID.Name, since(w, t.SatisfiedSince), since(w, t.YieldingSince))
+	}
+}
+
+// keepsDetached: while a ticket that asks for its volumes to be at no node says that they are, none
+// of them is attached to a machine or mounted by one, and none comes to be. What a disk service has
+// lied about, or a rule of force lets be in two places, counts as elsewhere. Beside
+// kube-controller-manager, which asks nobody, the ticket may hear of it later.
+func (j *Judge) keepsDetached(w *World, v ledger.VolumeID, machine, how string) {
+	if j.Cooperative || w.Disks.Lied[v] {
+		return
+	}
+	for _, key := range w.Keys(Tickets) {
+		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
+		if t.Node != ledger.Detached || t.Phase != ledger.TicketGranted || t.SatisfiedSince == 0 || !slices.Contains(w.TicketVolumes(t), v) {
+			continue
+		}
+		if m := w.Machines[machine]; !m.Replaced && !j.mayBeBeside(w, m, v) {
+			j.fault("%s is %s %s while ticket %s has been told that it is attached nowhere", v, how, m.Node, t.ID.Name)
+		}
+	}
+}
+
+// tellsDetached judges a ticket that is told that its volumes are at no node.
+func (j *Judge) tellsDetached(w *World, was, is ledger.Ticket) {
+	if is.Node != ledger.Detached || is.SatisfiedSince == 0 || was.SatisfiedSince != 0 {
+		return
+	}
+	if is.Phase != ledger.TicketGranted {
+		j.fault("ticket %s is told that it is satisfied, and is %s", is.ID.Name, is.Phase)
+	}
+	for _, v := range w.TicketVolumes(is) {
+		for _, id := range w.Disks.At[v] {
+			j.keepsDetached(w, v, id, "attached to")
+		}
+		for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
+			if w.writes(w.Machines[id], v) {
+				j.keepsDetached(w, v, id, "mounted at")
+			}
+		}
 	}
 }
 

@@ -356,7 +356,7 @@ func answerStorage(s *Storage) string {
 	}
 	switch {
 	case v.Next != nil:
-		fmt.Fprintf(&b, ". Next: %s at %s", v.Next.Who, v.Next.Node)
+		fmt.Fprintf(&b, ". Next: %s %s", v.Next.Who, AtNode(v.Next.Node))
 	case s.Cause == nil && more > 0:
 		fmt.Fprintf(&b, ". Waiting for it: %s", v.Waiting[0].Who)
 		more--
@@ -376,6 +376,8 @@ func waitVerb(n int) string {
 
 func whereIs(v *Volume) string {
 	switch {
+	case v.Holder != nil && v.Holder.Detached():
+		return fmt.Sprintf("is to stay detached for %s (%s)", names(v.Holder.For), v.State)
 	case v.Holder != nil && len(v.Holder.For) > 0:
 		return fmt.Sprintf("is held by %s for %s (%s)", v.Holder.Node, names(v.Holder.For), v.State)
 	case v.Holder != nil:

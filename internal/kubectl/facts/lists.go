@@ -94,7 +94,11 @@ type Ticket struct {
 	Node    string `json:"node"`
 	// Wherever: the controller chooses the node; Node is empty until it has.
 	Wherever bool `json:"wherever,omitempty"`
-	Priority int  `json:"priority"`
+	// Detached: the volumes are to be at no node, and Node is empty.
+	Detached bool `json:"detached,omitempty"`
+	// Parameters are how the volumes are to be attached, in its integrator's words.
+	Parameters map[string]string `json:"parameters,omitempty"`
+	Priority   int               `json:"priority"`
 	// State is Pending, Granted, Satisfied or Refused.
 	State string `json:"state"`
 	// Reasons are why it is not granted, or not satisfied.
@@ -163,6 +167,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 	fact := translate.Ticket(t)
 	out := Ticket{
 		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), For: fact.PodName, Node: t.Node(), Wherever: t.Spec.Wherever,
+		Detached: t.Spec.Detached, Parameters: t.Spec.Parameters,
 		Priority: fact.Type.Priority(), State: TicketPending, Created: t.CreationTimestamp.Time, Since: t.CreationTimestamp.Time,
 		TTLSeconds: fact.TTLSeconds, request: arbiter.TicketRequest(w.Snapshot, &fact),
 	}
@@ -222,6 +227,8 @@ func (w *World) adviseByHand(t *Ticket) {
 		switch {
 		case codeOf(r) == arbiter.ClaimMissing:
 			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: kubectl get pvc -n %s", t.Namespace)
+		case codeOf(r) == arbiter.HeldElsewhere && t.Detached && !givesWay(r):
+			r.Do = "End what uses the volume, such as by scaling its workload down, or wait until it is done: the ticket is granted then by itself"
 		case codeOf(r) == arbiter.HeldElsewhere && !givesWay(r) && r.Node != t.Node && (r.Node == "" || w.Node(r.Node) != nil):
 			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", cmp.Or(r.Node, "the node that is named"), t.Name, t.Namespace)
 		}

@@ -24,7 +24,17 @@ const (
 	stateDetaching      = "Detaching"
 	stateDetachFailed   = "DetachFailed"
 	stateUnknown        = "Unknown"
+	stateDetached       = "Detached" // kept from every node, for a ticket with spec.detached
 )
+
+// AtNode says where a node is that a volume goes to, for people: that it is to be at none, where
+// it is to stay detached.
+func AtNode(node string) string {
+	if node == string(ledger.Detached) {
+		return "to stay detached"
+	}
+	return "at " + node
+}
 
 // maybeThere says whether the volume is, or may be, at the node, beyond what somebody asks for
 // there.
@@ -96,6 +106,9 @@ func attachedOrInUse(p *ledger.NodeVolume) string {
 func (w *World) stateOf(out *Volume, v *ledger.Volume) string {
 	if v.Hold != nil && w.holdsKept && (v.Hold.State == ledger.HoldDetachPending || v.Hold.State == ledger.HoldUnknown) {
 		return string(v.Hold.State)
+	}
+	if v.Hold != nil && w.holdsKept && v.Hold.Node == ledger.Detached {
+		return stateDetached
 	}
 	best := out.State // Free, or NotProvisioned
 	for i := range out.Nodes {

@@ -101,6 +101,9 @@ func (x *TicketExplanation) answer() string {
 	if x.Cause != nil {
 		message = x.Cause.Message
 	}
+	if x.Detached {
+		return x.answerDetached(message)
+	}
 	switch x.State {
 	case TicketSatisfied:
 		if x.Cause != nil && x.Cause.Of == OfNode {
@@ -117,6 +120,23 @@ func (x *TicketExplanation) answer() string {
 		return fmt.Sprintf("is granted, and its volumes are not all at %s yet: %s", x.Node, message)
 	case TicketRefused:
 		return "is refused: " + message
+	}
+	return "waits: " + message
+}
+
+// answerDetached is the answer of a ticket that asks for its volumes to be at no node.
+func (x *TicketExplanation) answerDetached(message string) string {
+	switch x.State {
+	case TicketSatisfied:
+		if x.Yielding != "" {
+			return "has its volumes attached nowhere, and is asked to " + x.Yielding
+		}
+		return "has its volumes attached nowhere, and no node gets them before it ends"
+	case TicketGranted:
+		if x.Cause != nil && x.Cause.Code == NotVisible {
+			return "is granted, and " + message
+		}
+		return "keeps its volumes from every node, and they are not all detached yet: " + message
 	}
 	return "waits: " + message
 }

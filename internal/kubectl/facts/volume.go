@@ -26,7 +26,7 @@ type Volume struct {
 	// nodes", "unknown" or "conflict".
 	Access string `json:"access"`
 	// State is the volume in one word: that at the node that counts, or
-	// NotProvisioned, Free, DetachPending, Unknown.
+	// NotProvisioned, Free, Detached, DetachPending, Unknown.
 	State string `json:"state"`
 	// Holder is the node that an exclusive volume is granted to.
 	Holder *Holder `json:"holder,omitempty"`
@@ -46,6 +46,7 @@ type Volume struct {
 
 // Holder is who has an exclusive volume.
 type Holder struct {
+	// Node is where; "(detached)" for a volume that is kept from every node.
 	Node string `json:"node"`
 	// For is who uses it there; empty when nobody does any more.
 	For []Requester `json:"for,omitempty"`
@@ -53,10 +54,14 @@ type Holder struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
+// Detached says whether the volume is kept from every node.
+func (h *Holder) Detached() bool { return h.Node == string(ledger.Detached) }
+
 // Waiter is who wants a volume and does not have it.
 type Waiter struct {
 	Who Requester `json:"who"`
-	// Node is where; empty for a pod without a node.
+	// Node is where; empty for a pod without a node, and "(detached)" for a ticket that wants
+	// it at none.
 	Node  string    `json:"node,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 }
@@ -149,7 +154,9 @@ func (w *World) Volume(id ledger.VolumeID) Volume {
 		out.PersistentVolume, out.Claim = names[0], w.claimOf(names[0])
 	}
 	for i := range v.NodeVolumes {
-		out.Nodes = append(out.Nodes, w.nodeVolume(v, &v.NodeVolumes[i]))
+		if v.NodeVolumes[i].Node != ledger.Detached {
+			out.Nodes = append(out.Nodes, w.nodeVolume(v, &v.NodeVolumes[i]))
+		}
 	}
 	w.describeHold(&out, v)
 	if out.Reason == nil {
@@ -373,13 +380,19 @@ func (w *World) describeWaiting(out *Volume, v *ledger.Volume) {
 			add(r, node, waitsSince(w.pods[r.UID]))
 		}
 	}
-	for _, nv := range out.Nodes {
-		for _, u := range nv.Users {
+	asking := func(node string, users []User) {
+		for _, u := range users {
 			if u.State == userAsking && !known[u.Requester] {
 				known[u.Requester] = true
-				out.Waiting = append(out.Waiting, Waiter{Who: u.Requester, Node: nv.Node, Since: w.askedSince(u.Requester)})
+				out.Waiting = append(out.Waiting, Waiter{Who: u.Requester, Node: node, Since: w.askedSince(u.Requester)})
 			}
 		}
+	}
+	for _, nv := range out.Nodes {
+		asking(nv.Node, nv.Users)
+	}
+	if kept := v.KeptDetached(); kept != nil {
+		asking(string(kept.Node), w.users(kept))
 	}
 	for _, pod := range w.unboundPods(v) {
 		add(ledger.Requester{Namespace: pod.Namespace, Name: pod.Name}, "", waitsSince(pod))

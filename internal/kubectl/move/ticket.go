@@ -32,6 +32,8 @@ type makeOptions struct {
 	ttl         time.Duration
 	wherever    bool
 	onDrain     string
+	detached    bool
+	parameters  map[string]string
 }
 
 // NewMakeCommand makes kubectl moorage ticket make.
@@ -40,10 +42,12 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "make NAME --type TYPE --node NODE --claim PVC", Short: "Ask for volumes at a node, and wait until they are there",
 		Example: "  # Have a claim's volume at a node for a backup\n  kubectl moorage ticket make nightly -n shop --type Backup --ttl 1h \\\n  --node worker-1 --claim data\n\n" +
-			"  # The same, where the volume is\n  kubectl moorage ticket make nightly -n shop --type Backup --ttl 1h \\\n  --wherever --claim data",
+			"  # The same, where the volume is\n  kubectl moorage ticket make nightly -n shop --type Backup --ttl 1h \\\n  --wherever --claim data\n\n" +
+			"  # Have it attached nowhere, to expand it\n  kubectl moorage ticket make grow -n shop --type Expansion --ttl 1h \\\n  --detached --claim data",
 		Long: "Ask for volumes at a node, and wait until they are there: it makes a VolumeTicket, which ends after --ttl, or with kubectl moorage ticket end. " +
 			"A ticket of that name that asks for the same is left as it is; one that asks for something else is an error.\n\n" +
-			"With --wherever Moorage chooses the node: where the volumes are, or somebody has them; else one with room for them, which the ticket's status then names.\n\n" +
+			"With --wherever Moorage chooses the node: where the volumes are, or somebody has them; else one with room for them, which the ticket's status then names. " +
+			"With --detached it waits until the volumes are attached nowhere: no pod that uses one is ended for that, and none gets one before the ticket ends.\n\n" +
 			"The ticket asks for as long as it exists: what can't be had now is waited for, after the command has ended, too.",
 		Args: command.One("ticket", "kubectl moorage ticket make NAME --type TYPE --node NODE --claim CLAIM"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
@@ -51,6 +55,8 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 	o.addNode(cmd, "The node")
 	f := cmd.Flags()
 	f.BoolVar(&o.wherever, "wherever", false, "Leave the node to Moorage, instead of --node")
+	f.BoolVar(&o.detached, "detached", false, "Have the volumes attached nowhere, instead of at --node")
+	f.StringToStringVar(&o.parameters, "parameter", nil, "KEY=VALUE: share an attachment only with tickets that have the same parameters; may be repeated")
 	f.StringVar(&o.kind, "type", "", "What the volumes are for (required): docs/operate/policies.md lists the types")
 	f.StringSliceVar(&o.claims, "claim", nil, "A claim of the namespace; may be repeated")
 	f.StringSliceVar(&o.pvs, "pv", nil, "A PersistentVolume without a claim, in Moorage's own namespace; may be repeated")
@@ -75,6 +81,17 @@ func onDrains() []string {
 	return []string{string(v1alpha1.OnDrainStay), string(v1alpha1.OnDrainEnd), string(v1alpha1.OnDrainMove)}
 }
 
+// given counts what is true.
+func given(flags ...bool) int {
+	n := 0
+	for _, is := range flags {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
 // typeNames are the types that anybody but a scheduler can use.
 func typeNames() []string {
 	var names []string
@@ -91,8 +108,12 @@ func (o *makeOptions) validate() error {
 		return err
 	}
 	switch {
-	case (o.node != "") == o.wherever:
-		return errors.New("name the node with --node, or leave it to Moorage with --wherever")
+	case given(o.node != "", o.wherever, o.detached) != 1:
+		return errors.New("name the node with --node, leave it to Moorage with --wherever, or have no node with --detached: one of the three")
+	case o.detached && (o.kind == string(ledger.TypeLiveMigration) || o.kind == string(ledger.TypeShareManager)):
+		return fmt.Errorf("--detached: a %s is at a node: name it with --node", o.kind)
+	case o.detached && len(o.parameters) > 0:
+		return errors.New("--parameter is of volumes at a node: leave it out with --detached")
 	case o.wherever && o.kind == string(ledger.TypeLiveMigration):
 		return errors.New("--wherever: a LiveMigration is to a node: name it with --node")
 	case o.kind == string(ledger.TypePod):
@@ -130,7 +151,7 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	if there := object(w, c.Namespace, name); there != nil && !equality.Semantic.DeepEqual(there.Spec, ticket.Spec) {
 		return o.refusal("volumeticket.moorage.dev/%s asks for something else, and never changes: kubectl moorage ticket end %s -n %s ends it", name, name, c.Namespace)
 	}
-	if !o.wherever && w.Node(o.node) == nil {
+	if o.node != "" && w.Node(o.node) == nil {
 		if err := o.warnOfNode(w); err != nil {
 			return err
 		}
@@ -150,6 +171,9 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 // at is where a ticket has its volumes, as far as it can be read.
 func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) string {
 	node := o.node
+	if o.detached {
+		return " attached nowhere"
+	}
 	if o.wherever {
 		t, err := c.Moorage.VolumeTickets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -174,7 +198,10 @@ func (o *makeOptions) warnOfNode(w *facts.World) error {
 func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {
 	ticket := &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(o.kind), NodeName: o.node, Wherever: o.wherever, TTLSeconds: new(int64(o.ttl / time.Second))},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(o.kind), NodeName: o.node, Wherever: o.wherever, Detached: o.detached, TTLSeconds: new(int64(o.ttl / time.Second))},
+	}
+	if len(o.parameters) > 0 {
+		ticket.Spec.Parameters = o.parameters
 	}
 	if o.onDrain != string(v1alpha1.OnDrainStay) { // which is what an absent one means
 		ticket.Spec.OnDrain = v1alpha1.OnDrain(o.onDrain)

@@ -168,12 +168,12 @@ func (p *page) volume(v facts.Volume, safe bool) {
 		p.line(2, "itself", v.NodesSay[i].Node+" says that it is "+v.NodesSay[i].Kind())
 	}
 	if v.Next != nil {
-		p.line(2, "next", fmt.Sprintf("%s at %s%s", v.Next.Who, v.Next.Node, p.waits(v.Next.Since)))
+		p.line(2, "next", fmt.Sprintf("%s %s%s", v.Next.Who, facts.AtNode(v.Next.Node), p.waits(v.Next.Since)))
 	}
 	for _, waiter := range v.Waiting {
 		where := ", without a node"
 		if waiter.Node != "" {
-			where = " at " + waiter.Node
+			where = " " + facts.AtNode(waiter.Node)
 		}
 		p.line(2, "waiting", waiter.Who.String()+where+p.waits(waiter.Since))
 	}

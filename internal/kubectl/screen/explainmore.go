@@ -99,7 +99,7 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 		}
 		text += ": " + v.Reason.Code + p.since(v.Reason.Since)
 		if v.Next != nil {
-			text += ", next " + v.Next.Who.String() + " at " + v.Next.Node
+			text += ", next " + v.Next.Who.String() + " " + facts.AtNode(v.Next.Node)
 		}
 		p.line(2, "volume", text)
 	}

@@ -172,7 +172,7 @@ func Volumes(list []facts.Volume, now time.Time) *Table {
 		}
 		next, waiting := "", v.Waiting
 		if v.Next != nil {
-			next, waiting = v.Next.Who.Namespace+"/"+v.Next.Who.Name+" at "+v.Next.Node, append([]facts.Waiter{*v.Next}, v.Waiting...)
+			next, waiting = v.Next.Who.Namespace+"/"+v.Next.Who.Name+" "+facts.AtNode(v.Next.Node), append([]facts.Waiter{*v.Next}, v.Waiting...)
 		}
 		reason := ""
 		if v.Reason != nil {
@@ -265,11 +265,14 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 		} else if x.NodeNotReady {
 			reason = "NodeNotReady"
 		}
-		name, kind := x.Name, x.Type
+		name, kind, node := x.Name, x.Type, orNone(x.Node)
+		if x.Detached {
+			node = "(detached)"
+		}
 		if x.Derived {
 			name, kind = "(the pod)", x.Type+" (bound)"
 		}
-		t.add(x.Namespace+"/"+x.Type+"/"+x.Name, x.Namespace+"/"+cmp.Or(x.For, x.Name), kind, x.Namespace, name, x.Type, orNone(x.For), orNone(x.Node),
+		t.add(x.Namespace+"/"+x.Type+"/"+x.Name, x.Namespace+"/"+cmp.Or(x.For, x.Name), kind, x.Namespace, name, x.Type, orNone(x.For), node,
 			cmp.Or(reason, x.State), x.State, orNone(reason), number(x.Priority), strings.Join(x.Volumes, ","), ago(now, x.Created))
 	}
 	return t

@@ -5,6 +5,8 @@ package screen
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +28,8 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 	}
 	where := "at " + x.Node
 	switch {
+	case x.Detached:
+		where = "at no node (detached)"
 	case x.Wherever && x.Node == "":
 		where = "at no node yet: Moorage chooses it (wherever)"
 	case x.Wherever:
@@ -33,6 +37,7 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 	}
 	p.line(2, "ticket", fmt.Sprintf("%s, priority %d, %s, %s, age %s", x.Type, x.Priority, yields, where, ago(p.now, x.Created)))
 	p.line(2, "volumes", strings.Join(x.Volumes, ", "))
+	p.line(2, "attached", parameters(x.Parameters))
 	if x.Interruptions > 0 {
 		p.line(2, "lost", fmt.Sprintf("its volumes %d times in a row: each time it is granted again after a longer pause, 5 minutes at most", x.Interruptions))
 	}
@@ -44,4 +49,16 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 		p.reasons(2, x.Reasons[1:])
 	}
 	return p.err
+}
+
+// parameters says with which parameters volumes are to be attached; empty: with none.
+func parameters(of map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, key+"="+of[key])
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "with parameters " + strings.Join(list, ", ")
 }

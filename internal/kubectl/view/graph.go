@@ -111,6 +111,12 @@ func (g *graph) volume(v *facts.Volume) {
 	if v.Holder != nil {
 		at = v.Holder.Node
 	}
+	if v.Holder != nil && v.Holder.Detached() {
+		for _, r := range v.Holder.For {
+			g.link(Link{From: self, To: reference(r), How: DetachedFor})
+		}
+		at = ""
+	}
 	switch {
 	case v.Reason != nil:
 		g.because(self, nodeRef(v.Reason.Node), LeavesAt, v.Reason)

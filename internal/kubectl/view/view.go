@@ -119,6 +119,8 @@ const (
 	LeavesAt = "can't leave" // a volume, at a node
 	IsAt     = "is at"       // a volume, at a node
 	UsedBy   = "is used by"  // a volume, by a pod or a ticket
+
+	DetachedFor = "stays detached for" // a volume, for a ticket
 )
 
 // References of objects: what follows the first slash is the name.

@@ -20,12 +20,28 @@ var (
 	ErrRefused = errors.New("node(s) refused")
 )
 
-// Follows says whether the grant is not the last word before the bind: a claim
-// is not bound yet, or a policy wants the volume attached first.
-func Follows(s ledger.Snapshot, r arbiter.Request) bool {
-	return slices.ContainsFunc(r.Needs, func(need arbiter.Need) bool {
+// Follows says whether the grant is not the last word before the bind at a node: a claim
+// is not bound yet, a policy wants the volume attached first, or a ticket with parameters has to
+// let go of it.
+func Follows(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) bool {
+	return !a.AttachedOtherwise(s, r, n).Allowed() || slices.ContainsFunc(r.Needs, func(need arbiter.Need) bool {
 		return need.Link == ledger.LinkUnbound || policyOf(s, need).BindAfterAttached
 	})
+}
+
+// FollowsGrant says whether the grant that a reservation has got is not the last word before the
+// bind: by what was known when the node was chosen (Reservation.Follow), or since a ticket with
+// parameters was granted a volume there before it.
+func (b *Book) FollowsGrant(a arbiter.Arbiter, r *Reservation) bool {
+	if r.Follow {
+		return true
+	}
+	s := b.facts.Snapshot()
+	pod := s.Pod(r.Ticket.Pod)
+	if pod == nil || a.AttachedOtherwise(s, arbiter.PodRequest(s, pod), r.Ticket.Node).Allowed() {
+		return false
+	}
+	return b.While(r, func() { r.Follow = true })
 }
 
 // GrantTimeout is how long a request may wait for its grant: what the policies
@@ -63,8 +79,9 @@ func policyOf(s ledger.Snapshot, need arbiter.Need) ledger.Policy {
 	return arbiter.PolicyFor(s, need.Volume.Driver, class)
 }
 
-// NoticeFor is for how long tickets at other nodes may be asked to let go of volumes of a
-// request before it gets them at a node: the longest of their times; 0: there are none.
+// NoticeFor is for how long tickets at other nodes, or with parameters at the same one, may be asked
+// to let go of volumes of a request before it gets them at a node: the longest of their times; 0:
+// there are none.
 func NoticeFor(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) time.Duration {
 	notice := time.Duration(0)
 	for _, need := range r.Needs {
@@ -74,7 +91,7 @@ func NoticeFor(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) time.Dur
 		}
 		for i := range v.NodeVolumes {
 			for _, u := range v.NodeVolumes[i].Users {
-				if t := s.Ticket(u.Ticket); t != nil && u.Pod == "" && v.NodeVolumes[i].Node != n {
+				if t := s.Ticket(u.Ticket); t != nil && u.Pod == "" && (v.NodeVolumes[i].Node != n || t.Parameters != r.Parameters) {
 					notice = max(notice, arbiter.YieldNotice(s, t))
 				}
 			}
@@ -101,6 +118,9 @@ func (b *Book) PendingBeforeBind(a arbiter.Arbiter, r *Reservation) (waitsFor st
 	case ticket.Phase != ledger.TicketGranted:
 		// The grant was heard of before the ledger has it.
 		return "the grant is not seen yet", nil
+	}
+	if verdict := a.AttachedOtherwise(s, arbiter.PodRequest(s, pod), r.Ticket.Node); !verdict.Allowed() {
+		return verdict.First().Message(), nil
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
 		if policy := policyOf(s, need); policy.Refused {

@@ -15,8 +15,8 @@ import (
 type Reservation struct {
 	Pod    *corev1.Pod
 	Ticket ledger.Ticket
-	// Follow says that the grant is not the last word before the bind; see
-	// Follows.
+	// Follow says that the grant is not the last word before the bind; see Follows. Once
+	// the reservation is on the book, FollowsGrant alone sets it.
 	Follow bool
 	// AtOnce says that the controller is asked to bind the pod, before any ticket is
 	// written. Set before the bind begins.

@@ -205,13 +205,13 @@ export class Panel {
     const v = this.detail?.volume;
     const line = (term, ...value) => [el('dt', { text: term }), el('dd', {}, ...value)];
     const who = (r) => refLink(`${r.kind === 'Pod' ? 'pod' : 'ticket'}/${r.namespace}/${r.name}`, this.actions.href);
-    const node = (name) => refLink(`node/${name}`, this.actions.href);
+    const node = (name) => name === '(detached)' ? name : refLink(`node/${name}`, this.actions.href);
     if (!v) return this.recorded(line, node);
     return [el('h3', { text: 'Volume' }), el('dl', {},
       line('state', v.state),
       v.holder ? line('held by', node(v.holder.node), v.holder.since ? [' for ', since(v.holder.since)] : '', v.holder.for?.length ? [', for ', ...v.holder.for.map((r, i) => [i ? ', ' : '', who(r)])] : ', no pod uses it there') : '',
-      v.next ? line('next', who(v.next.who), v.next.node ? [' at ', node(v.next.node)] : '') : '',
-      (v.waiting ?? []).map((w) => line('waiting', who(w.who), w.node ? [' at ', node(w.node)] : ', without a node', w.since ? [', for ', since(w.since)] : '')),
+      v.next ? line('next', who(v.next.who), v.next.node === '(detached)' ? ' to stay detached' : v.next.node ? [' at ', node(v.next.node)] : '') : '',
+      (v.waiting ?? []).map((w) => line('waiting', who(w.who), w.node === '(detached)' ? ' to stay detached' : w.node ? [' at ', node(w.node)] : ', without a node', w.since ? [', for ', since(w.since)] : '')),
       v.claim ? line('claim', v.claim) : '',
       v.persistentVolume ? line('volume', v.persistentVolume) : '',
       line('driver', v.driver),

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Parameters say how a ticket's volumes are to be attached. At one node a volume is attached once,
+// so that only those share it there who say the same; pods say nothing. Moorage compares the
+// words, and reads none of them.
+//
+// A ticket that yields is asked to let go as it is for somebody at another node: who ranks before
+// is granted the volume at once, and does not use it before the ticket has let go. A pod is not
+// bound before that (AttachedOtherwise), and another ticket is not satisfied.
+
+// incompatible says who keeps a volume at the request's node from it, as it has other parameters.
+func (w view) incompatible(need Need) []Reason {
+	v := w.snapshot.Volume(need.Volume)
+	place := v.NodeVolume(w.node)
+	if place == nil || w.node == ledger.Detached {
+		return nil
+	}
+	var reasons []Reason
+	for _, u := range w.queue.blockers(place, w.request) {
+		if len(reasons) < fewUsers && parametersOf(w.snapshot, u) != w.request.Parameters && w.blocks(v, place, u) { //mutant:share-parameters
+			reasons = append(reasons, attachedFor(w.snapshot, v, place, u, need.Name))
+		}
+	}
+	return reasons
+}
+
+// AttachedOtherwise says for whom a volume is still attached at a node with other parameters than
+// those of who has been granted it there: a ticket that is asked to let go of it. Pods are bound,
+// and tickets are satisfied, only after that.
+func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeName) Verdict {
+	var reasons []Reason
+	for _, need := range r.Needs {
+		v := s.Volume(need.Volume)
+		place := v.NodeVolume(n)
+		if place == nil || n == ledger.Detached {
+			continue
+		}
+		for _, u := range place.Users {
+			other := requestOf(s, u)
+			if r.owns(u) || other.Parameters == r.Parameters || standingOf(s, u) != living || len(reasons) >= fewUsers {
+				continue
+			}
+			if !r.Type.Yields() || other.Type.Priority() < ledger.TypePod.Priority() { // who yields had it first
+				reasons = append(reasons, attachedFor(s, v, place, u, need.Name))
+			}
+		}
+	}
+	return refuse(reasons).SeenFrom(r.Who.Namespace)
+}
+
+func attachedFor(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, u ledger.User, name string) Reason {
+	return Reason{
+		Code: IncompatibleParameters, Volume: v.ID, Claim: name, Node: place.Node,
+		Who: requester(s, u), Until: yieldsBy(s, s.Ticket(u.Ticket)),
+	}
+}
+
+// parametersOf are the parameters of a user; a pod has none.
+func parametersOf(s ledger.Snapshot, u ledger.User) string {
+	if t := s.Ticket(u.Ticket); t != nil {
+		return t.Parameters
+	}
+	return ""
+}
+
+// displacers are those at a ticket's own node to whom it must let go of a volume, as they have
+// other parameters.
+func (p *planner) displacers(t *ledger.Ticket) []ledger.User {
+	place, own := p.volume.NodeVolume(t.Node), ledger.User{Ticket: t.ID}
+	if place == nil || !t.Type.Yields() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(place.Users), func(u ledger.User) bool {
+		return u == own || parametersOf(p.snapshot, u) == t.Parameters || standingOf(p.snapshot, u) != living ||
+			!yields(p.snapshot, own, requestOf(p.snapshot, u))
+	})
+}
