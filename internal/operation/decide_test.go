@@ -183,11 +183,11 @@ func TestWhatHasATicket(t *testing.T) {
 		"class says no":                {attach, snapshotOf("x", "a"), func(s *scene) { s.policy(ledger.Policy{Class: "fast", Says: ledger.FieldOperations}) }, "", ""},
 		"group":                        {attach, snapshotOf("x", "a", "b"), nil, "shop/snapshot-uid-x", ""},
 		"group, a volume is not there": {attach, snapshotOf("x", "a", "none"), nil, "", ""},
-		"group, of several namespaces": {attach, snapshotOf("x", "a", "b"), func(s *scene) { s.apply(ledger.ClaimGone{Key: claim("a")}) }, "", "x " + CodeMixed},
+		"group, of several namespaces": {attach, snapshotOf("x", "a", "b"), func(s *scene) { s.apply(ledger.ClaimGone{Key: claim("a")}) }, "", "x " + ReasonMixed},
 		"group, attached and detached": {attach, snapshotOf("x", "a", "b"), func(s *scene) {
 			s.policy(ledger.Policy{Class: "slow", DetachFor: snapshot})
 			s.apply(ledger.PersistentVolume{Name: "pv-b", UID: "pv-b", Version: s.next(), Class: "slow", Volume: ledger.VolumeID{Driver: driver, Handle: "b"}, Claim: claim("b"), ClaimUID: "uid-b"})
-		}, "", "x " + CodeMixed},
+		}, "", "x " + ReasonMixed},
 		"expansion":                           {attach, expand("a"), nil, "shop/expansion-uid-a", ""},
 		"expansion, detached":                 {ledger.Policy{DetachFor: expansion}, expand("a"), nil, "shop/expansion-uid-a", ""},
 		"expansion of no claim":               {attach, expand("none"), nil, "", ""},
@@ -199,12 +199,12 @@ func TestWhatHasATicket(t *testing.T) {
 		"clone, that waits for its pod":       {attach, cloneTo("n", "a"), func(s *scene) { s.otherClass("later", driver, true) }, "", ""},
 		"clone, and its pod's node is chosen": {attach, cloneTo("n", "a"), func(s *scene) { s.otherClass("later", driver, true); s.selected() }, "shop/clone-uid-n", ""},
 		"clone, from another namespace": {attach, func() Work { w := cloneTo("n", "a"); w.Claim.Namespace, w.Outside = "other", true; return w }(),
-			func(s *scene) { s.target("n", nil) }, "", "n " + CodeOutside},
+			func(s *scene) { s.target("n", nil) }, "", "n " + ReasonOutside},
 		"clone, from another namespace, nobody asks": {ledger.Policy{AttachFor: snapshot}, func() Work { w := cloneTo("n", "a"); w.Claim.Namespace, w.Outside = "other", true; return w }(),
 			func(s *scene) { s.target("n", nil) }, "", ""},
 		"a name that is taken": {attach, expand("a"), func(s *scene) {
 			s.apply(ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "expansion-uid-a"}, UID: "foreign", Version: s.next(), Type: ledger.TypeManual, Node: "n"})
-		}, "", "a " + CodeNameTaken},
+		}, "", "a " + ReasonNameTaken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, test.policy)
@@ -304,7 +304,7 @@ func TestPauses(t *testing.T) {
 		s.decide()
 		s.after(time.Minute)
 		s.tickets = nil // its time is over
-		if plan := s.decide(); codes(plan) != "a "+CodePaused || plan.Again != pause {
+		if plan := s.decide(); codes(plan) != "a "+ReasonPaused || plan.Again != pause {
 			t.Fatalf("after %s: told %q, again after %s", pause, codes(plan), plan.Again)
 		}
 		s.after(pause - time.Second)
@@ -419,7 +419,7 @@ func TestBoundOfANamespace(t *testing.T) {
 	if len(plan.Make) != MaxPerNamespace+1 || !strings.Contains(s.names(), "moorage-system/snapshot-uid-other") || !strings.Contains(s.names(), "uid-v15") {
 		t.Fatalf("made %s", s.names())
 	}
-	if len(plan.Troubles) != MaxPerNamespace || plan.Troubles[0].Code != CodeTooMany {
+	if len(plan.Troubles) != MaxPerNamespace || plan.Troubles[0].Code != ReasonTooMany {
 		t.Errorf("told %s", codes(plan))
 	}
 	s.works = slices.Delete(s.works, 0, 1)
