@@ -280,9 +280,10 @@ func TestOneAfterTheOther(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	second := snapshotOf("y", "a")
 	second.Created = 2
-	s.works = []Work{second, snapshotOf("x", "a"), snapshotOf("z", "b")}
+	group := snapshotOf("group", "a", "b") // of both together, which is something else
+	s.works = []Work{second, snapshotOf("x", "a"), snapshotOf("z", "b"), group}
 	s.decide()
-	s.has("shop/snapshot-uid-x shop/snapshot-uid-z")
+	s.has("shop/snapshot-uid-group shop/snapshot-uid-x shop/snapshot-uid-z")
 	s.grant()
 	s.decide()
 	s.works, s.ready["uid-x"] = []Work{second}, true
@@ -360,6 +361,33 @@ func TestMadeAgain(t *testing.T) {
 		}
 		s.after(pause)
 	}
+}
+
+// A pause is as long as the volume was had, and no longer than a multiple of the timeout.
+func TestLongestPause(t *testing.T) {
+	for failures, want := range map[int]time.Duration{1: 45 * time.Second, 2: 90 * time.Second, 4: 6 * time.Minute, 5: 8 * time.Minute, 1000: 8 * time.Minute} {
+		if got := pause(45*time.Second, time.Minute, failures); got != want {
+			t.Errorf("after %d failures: %s, want %s", failures, got, want)
+		}
+	}
+	if got := pause(time.Second, time.Minute, 1); got != shortestPause {
+		t.Errorf("after a moment: %s", got)
+	}
+}
+
+// A clone whose claim is there, not bound, and that nobody makes any more was none.
+func TestCloneIsGivenUp(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationClone)})
+	s.target("n", nil)
+	s.works = []Work{cloneTo("n", "a")}
+	s.decide()
+	s.grant()
+	s.decide()
+	s.apply(ledger.StorageClassGone{Name: "fast"})
+	if plan := s.decide(); len(plan.Over) != 1 || plan.Over[0] != (Over{ledger.OperationClone, Unfinished}) {
+		t.Errorf("%+v", plan)
+	}
+	s.has("")
 }
 
 // A clone that is bound was a success.
