@@ -3,7 +3,8 @@
 // Package controller is moorage-controller: it grants tickets, detaches and
 // attaches volumes, and publishes what may be mounted. This package is the
 // composition; it may serve schedulers that ask for binds without tickets (package
-// internal/bind). The stages are ticket, attachment, volumestatus and policy below it.
+// internal/bind). The stages are ticket, attachment, volumestatus and policy below it, and
+// operation, which makes the tickets that drivers need for snapshots, clones and expansions.
 //
 // Reads: everything that package observe observes; the policy that keeps
 // others from writing volumesAttached. Decides: who leads; internal/arbiter

@@ -317,12 +317,16 @@ func newOperations(c termConfig) (*operation.Controller, error) {
 
 // depths are how much is due, by the names that the metric has.
 func (s *stages) depths() map[string]func() int {
-	return map[string]func() int{
+	depths := map[string]func() int{
 		"volumes": s.attachments.Depth,
 		"grants":  func() int { grants, _ := s.tickets.Depth(); return grants },
 		"tickets": func() int { _, ends := s.tickets.Depth(); return ends },
 		"pods":    s.volumeStatus.Depth,
 	}
+	if s.operations != nil {
+		depths["operations"] = s.operations.Depth
+	}
+	return depths
 }
 
 func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Executor) {

@@ -82,7 +82,7 @@ func (c *Controller) make(ctx context.Context, m operation.Make) error {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%w: there is a ticket %s", execute.ErrStale, m.ID)
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-		c.config.Events.OperationHeld(reported(m.Told), operation.CodeRefused, fmt.Sprintf("the API server refuses ticket %s: %v", m.ID, err))
+		c.config.Events.OperationHeld(reported(m.Told), operation.ReasonRefused, fmt.Sprintf("the API server refuses ticket %s: %v", m.ID, err))
 	}
 	return fmt.Errorf("make ticket %s for the %s of %s: %w", m.ID, m.Operation, m.Told, err)
 }

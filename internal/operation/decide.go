@@ -83,15 +83,15 @@ type Trouble struct {
 	Message string
 }
 
-// The codes of troubles of this package.
+// The codes of troubles of this package: docs/reasons.md lists them.
 const (
-	CodeOutside   = "CloneOutside"
-	CodeMixed     = "GroupMixed"
-	CodePaused    = "OperationPaused"
-	CodeTooMany   = "TooManyOperations"
-	CodeNameTaken = "TicketNameTaken"
-	// CodeRefused: the API server does not let the ticket be made.
-	CodeRefused = "TicketNotMade"
+	ReasonOutside   = "CloneOutside"
+	ReasonMixed     = "GroupMixed"
+	ReasonPaused    = "OperationPaused"
+	ReasonTooMany   = "TooManyOperations"
+	ReasonNameTaken = "TicketNameTaken"
+	// ReasonRefused: the API server does not let the ticket be made.
+	ReasonRefused = "TicketNotMade"
 )
 
 // key is of what there is one ticket at most: one operation of one volume, or of one set.
@@ -225,19 +225,19 @@ func (d *decision) make(w *want) {
 		return
 	}
 	if d.Snapshot.Ticket(w.ID) != nil {
-		d.trouble(w.work, CodeNameTaken, fmt.Sprintf("ticket %s is somebody else's: delete it, so that Moorage can make its own", w.ID))
+		d.trouble(w.work, ReasonNameTaken, fmt.Sprintf("ticket %s is somebody else's: delete it, so that Moorage can make its own", w.ID))
 		return
 	}
 	if past := d.plan.Past[w.key]; d.Now.Before(past.Not) {
 		d.again(past.Not.Sub(d.Now))
 		if past.Failures > 0 {
-			d.trouble(w.work, CodePaused, fmt.Sprintf("the volume is left to others until %s: %s, and it did not come to its end within the time that it was given (operationTimeout of the AttachPolicy)",
+			d.trouble(w.work, ReasonPaused, fmt.Sprintf("the volume is left to others until %s: %s, and it did not come to its end within the time that it was given (operationTimeout of the AttachPolicy)",
 				past.Not.UTC().Format(time.RFC3339), w.Why()))
 		}
 		return
 	}
 	if d.count[w.ID.Namespace] >= MaxPerNamespace {
-		d.trouble(w.work, CodeTooMany, fmt.Sprintf("%s, and namespace %s has %d tickets for operations already: it waits until one of them ends", w.Why(), w.ID.Namespace, MaxPerNamespace))
+		d.trouble(w.work, ReasonTooMany, fmt.Sprintf("%s, and namespace %s has %d tickets for operations already: it waits until one of them ends", w.Why(), w.ID.Namespace, MaxPerNamespace))
 		return
 	}
 	d.count[w.ID.Namespace]++

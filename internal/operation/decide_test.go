@@ -183,11 +183,11 @@ func TestWhatHasATicket(t *testing.T) {
 		"class says no":                {attach, snapshotOf("x", "a"), func(s *scene) { s.policy(ledger.Policy{Class: "fast", Says: ledger.FieldOperations}) }, "", ""},
 		"group":                        {attach, snapshotOf("x", "a", "b"), nil, "shop/snapshot-uid-x", ""},
 		"group, a volume is not there": {attach, snapshotOf("x", "a", "none"), nil, "", ""},
-		"group, of several namespaces": {attach, snapshotOf("x", "a", "b"), func(s *scene) { s.apply(ledger.ClaimGone{Key: claim("a")}) }, "", "x " + CodeMixed},
+		"group, of several namespaces": {attach, snapshotOf("x", "a", "b"), func(s *scene) { s.apply(ledger.ClaimGone{Key: claim("a")}) }, "", "x " + ReasonMixed},
 		"group, attached and detached": {attach, snapshotOf("x", "a", "b"), func(s *scene) {
 			s.policy(ledger.Policy{Class: "slow", DetachFor: snapshot})
 			s.apply(ledger.PersistentVolume{Name: "pv-b", UID: "pv-b", Version: s.next(), Class: "slow", Volume: ledger.VolumeID{Driver: driver, Handle: "b"}, Claim: claim("b"), ClaimUID: "uid-b"})
-		}, "", "x " + CodeMixed},
+		}, "", "x " + ReasonMixed},
 		"expansion":                           {attach, expand("a"), nil, "shop/expansion-uid-a", ""},
 		"expansion, detached":                 {ledger.Policy{DetachFor: expansion}, expand("a"), nil, "shop/expansion-uid-a", ""},
 		"expansion of no claim":               {attach, expand("none"), nil, "", ""},
@@ -199,12 +199,12 @@ func TestWhatHasATicket(t *testing.T) {
 		"clone, that waits for its pod":       {attach, cloneTo("n", "a"), func(s *scene) { s.otherClass("later", driver, true) }, "", ""},
 		"clone, and its pod's node is chosen": {attach, cloneTo("n", "a"), func(s *scene) { s.otherClass("later", driver, true); s.selected() }, "shop/clone-uid-n", ""},
 		"clone, from another namespace": {attach, func() Work { w := cloneTo("n", "a"); w.Claim.Namespace, w.Outside = "other", true; return w }(),
-			func(s *scene) { s.target("n", nil) }, "", "n " + CodeOutside},
+			func(s *scene) { s.target("n", nil) }, "", "n " + ReasonOutside},
 		"clone, from another namespace, nobody asks": {ledger.Policy{AttachFor: snapshot}, func() Work { w := cloneTo("n", "a"); w.Claim.Namespace, w.Outside = "other", true; return w }(),
 			func(s *scene) { s.target("n", nil) }, "", ""},
 		"a name that is taken": {attach, expand("a"), func(s *scene) {
 			s.apply(ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "expansion-uid-a"}, UID: "foreign", Version: s.next(), Type: ledger.TypeManual, Node: "n"})
-		}, "", "a " + CodeNameTaken},
+		}, "", "a " + ReasonNameTaken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, test.policy)
@@ -280,9 +280,10 @@ func TestOneAfterTheOther(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	second := snapshotOf("y", "a")
 	second.Created = 2
-	s.works = []Work{second, snapshotOf("x", "a"), snapshotOf("z", "b")}
+	group := snapshotOf("group", "a", "b") // of both together, which is something else
+	s.works = []Work{second, snapshotOf("x", "a"), snapshotOf("z", "b"), group}
 	s.decide()
-	s.has("shop/snapshot-uid-x shop/snapshot-uid-z")
+	s.has("shop/snapshot-uid-group shop/snapshot-uid-x shop/snapshot-uid-z")
 	s.grant()
 	s.decide()
 	s.works, s.ready["uid-x"] = []Work{second}, true
@@ -304,7 +305,7 @@ func TestPauses(t *testing.T) {
 		s.decide()
 		s.after(time.Minute)
 		s.tickets = nil // its time is over
-		if plan := s.decide(); codes(plan) != "a "+CodePaused || plan.Again != pause {
+		if plan := s.decide(); codes(plan) != "a "+ReasonPaused || plan.Again != pause {
 			t.Fatalf("after %s: told %q, again after %s", pause, codes(plan), plan.Again)
 		}
 		s.after(pause - time.Second)
@@ -360,6 +361,33 @@ func TestMadeAgain(t *testing.T) {
 		}
 		s.after(pause)
 	}
+}
+
+// A pause is as long as the volume was had, and no longer than a multiple of the timeout.
+func TestLongestPause(t *testing.T) {
+	for failures, want := range map[int]time.Duration{1: 45 * time.Second, 2: 90 * time.Second, 4: 6 * time.Minute, 5: 8 * time.Minute, 1000: 8 * time.Minute} {
+		if got := pause(45*time.Second, time.Minute, failures); got != want {
+			t.Errorf("after %d failures: %s, want %s", failures, got, want)
+		}
+	}
+	if got := pause(time.Second, time.Minute, 1); got != shortestPause {
+		t.Errorf("after a moment: %s", got)
+	}
+}
+
+// A clone whose claim is there, not bound, and that nobody makes any more was none.
+func TestCloneIsGivenUp(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationClone)})
+	s.target("n", nil)
+	s.works = []Work{cloneTo("n", "a")}
+	s.decide()
+	s.grant()
+	s.decide()
+	s.apply(ledger.StorageClassGone{Name: "fast"})
+	if plan := s.decide(); len(plan.Over) != 1 || plan.Over[0] != (Over{ledger.OperationClone, Unfinished}) {
+		t.Errorf("%+v", plan)
+	}
+	s.has("")
 }
 
 // A clone that is bound was a success.
@@ -419,7 +447,7 @@ func TestBoundOfANamespace(t *testing.T) {
 	if len(plan.Make) != MaxPerNamespace+1 || !strings.Contains(s.names(), "moorage-system/snapshot-uid-other") || !strings.Contains(s.names(), "uid-v15") {
 		t.Fatalf("made %s", s.names())
 	}
-	if len(plan.Troubles) != MaxPerNamespace || plan.Troubles[0].Code != CodeTooMany {
+	if len(plan.Troubles) != MaxPerNamespace || plan.Troubles[0].Code != ReasonTooMany {
 		t.Errorf("told %s", codes(plan))
 	}
 	s.works = slices.Delete(s.works, 0, 1)

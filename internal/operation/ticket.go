@@ -93,8 +93,8 @@ func (m Make) Why() string {
 	return "driver " + m.Driver + " " + does + " only " + where
 }
 
-// same says whether two tickets ask for the same.
+// same says whether two tickets ask for the same volumes in the same way. A policy's new time
+// counts from the next ticket on.
 func same(a, b v1alpha1.VolumeTicketSpec) bool {
-	a.TTLSeconds, b.TTLSeconds = nil, nil // a policy's new time counts from the next ticket on
-	return equality.Semantic.DeepEqual(a, b)
+	return a.Type == b.Type && a.Wherever == b.Wherever && a.Detached == b.Detached && equality.Semantic.DeepEqual(a.Volumes, b.Volumes)
 }

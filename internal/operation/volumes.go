@@ -101,7 +101,7 @@ func (d *decision) ofClone(w *Work) ([]volume, bool) {
 	}
 	if w.Outside {
 		if policy := arbiter.PolicyFor(d.Snapshot, class.Driver, target.Class); (policy.AttachFor | policy.DetachFor).Has(ledger.OperationClone) {
-			d.trouble(w, CodeOutside, "its source is in namespace "+w.Claim.Namespace+": no ticket is made for a claim of another namespace, so have the source attached or detached there as the driver needs it")
+			d.trouble(w, ReasonOutside, "its source is in namespace "+w.Claim.Namespace+": no ticket is made for a claim of another namespace, so have the source attached or detached there as the driver needs it")
 		}
 		return nil, false
 	}
@@ -134,10 +134,10 @@ func (d *decision) due(w *Work, all []volume) (volumes []volume, detached, ok bo
 	case len(volumes) == 0:
 		return nil, false, false
 	case mixed:
-		d.trouble(w, CodeMixed, "its volumes belong to claims of several namespaces, or to none: no ticket is made for them together")
+		d.trouble(w, ReasonMixed, "its volumes belong to claims of several namespaces, or to none: no ticket is made for them together")
 		return nil, false, false
 	case attached && detached:
-		d.trouble(w, CodeMixed, "the AttachPolicies of its volumes' classes say attachFor of some and detachFor of others: no ticket is made for them together, so say the same of all")
+		d.trouble(w, ReasonMixed, "the AttachPolicies of its volumes' classes say attachFor of some and detachFor of others: no ticket is made for them together, so say the same of all")
 		return nil, false, false
 	}
 	return volumes, detached, true

@@ -10,9 +10,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/operation"
 )
 
 // checkAttachPolicies finds AttachPolicies that do nothing, leave a node without
@@ -27,6 +29,7 @@ func checkAttachPolicies(e *Evidence) []Finding {
 			list = append(list, found(Error, c.Reason+": "+c.Message, "docs/reasons.md says what "+c.Reason+" means.", "AttachPolicy %s is refused: no pod with a volume that it applies to is placed", p.Name))
 		}
 	}
+	list = append(list, unservedSnapshots(e)...)
 	full := map[string][]string{}
 	for _, s := range e.World.ListSlots() {
 		if s.Limit != nil && *s.Limit == 0 && s.Stated != nil && *s.Stated > 0 {
@@ -82,4 +85,25 @@ func autoscalers(e *Evidence) []string {
 		}
 	}
 	return names
+}
+
+// unservedSnapshots finds AttachPolicies that name snapshots where there are none.
+func unservedSnapshots(e *Evidence) []Finding {
+	if e.ServedErr != nil || slices.ContainsFunc(operation.SnapshotVersions, func(v schema.GroupVersion) bool {
+		return slices.Contains(e.Served[v.String()], operation.SnapshotResource)
+	}) {
+		return nil
+	}
+	var names []string
+	for _, p := range e.World.Policies {
+		if slices.Contains(p.Spec.AttachFor, v1alpha1.OperationSnapshot) || slices.Contains(p.Spec.DetachFor, v1alpha1.OperationSnapshot) {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return []Finding{found(Warning, some(names), "Install external-snapshotter's definitions and its snapshot controller, or take Snapshot out of attachFor and detachFor.",
+		"AttachPolicies name the operation Snapshot, and the API server does not serve %s: no ticket is made for a snapshot", operation.SnapshotResource+"."+operation.SnapshotVersions[0].Group)}
 }

@@ -439,6 +439,19 @@ func TestFindings(t *testing.T) {
 				o.Policies = append(o.Policies, policyWith(v1alpha1.PolicyInEffect, metav1.ConditionFalse, "DriverUnknown"))
 			})
 		}},
+		{"a policy for snapshots that there are none of", "attach-policies", Warning, "does not serve volumesnapshotcontents.snapshot.storage.k8s.io", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Policies = []*v1alpha1.AttachPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com",
+					DetachFor: []v1alpha1.VolumeOperation{v1alpha1.OperationSnapshot}}}}
+			})
+		}},
+		{"a policy for snapshots", "attach-policies", OK, "AttachPolicies in effect: 1", func(e *Evidence) {
+			e.Served["snapshot.storage.k8s.io/v1"] = []string{"volumesnapshots", "volumesnapshotcontents"}
+			world(e, func(o *facts.Objects) {
+				o.Policies = []*v1alpha1.AttachPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com",
+					AttachFor: []v1alpha1.VolumeOperation{v1alpha1.OperationSnapshot}}}}
+			})
+		}},
 		{"a refused policy", "attach-policies", Error, "AttachPolicy typo is refused", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Policies = append(o.Policies, policyWith(v1alpha1.PolicyRefused, metav1.ConditionTrue, "NotBeforeBind"))

@@ -17,6 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/operation"
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
@@ -54,7 +55,11 @@ func serverVersion(c *cluster.Cluster) (string, error) {
 // readServed asks what the groups have that something needs. A group that is not
 // served has nothing.
 func readServed(c *cluster.Cluster) (served.Resources, error) {
-	return served.Ask(c.Kube.Discovery(), slices.Concat(sortedKeys(needed()), served.GroupVersions(served.SchedulerFeatures()))...)
+	groups := slices.Concat(sortedKeys(needed()), served.GroupVersions(served.SchedulerFeatures()))
+	for _, version := range operation.SnapshotVersions {
+		groups = append(groups, version.String())
+	}
+	return served.Ask(c.Kube.Discovery(), groups...)
 }
 
 // readCRDs asks by paths, as CRDs are of an API whose client would be all that

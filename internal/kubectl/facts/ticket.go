@@ -30,6 +30,11 @@ type TicketExplanation struct {
 	Left int64 `json:"leftSeconds,omitempty"`
 	// OnDrain is what the cordon of its node does to it: End or Move; empty: nothing.
 	OnDrain string `json:"onDrain,omitempty"`
+	// Operation is what a driver is to do while the ticket has the volumes, such as Expansion, and
+	// OperationOf the object that asks for it: of a ticket that Moorage has made for that. Empty
+	// of any other.
+	Operation   string `json:"operation,omitempty"`
+	OperationOf string `json:"operationOf,omitempty"`
 	// Owners are the objects that it ends with, as kind/name.
 	Owners []string `json:"owners,omitempty"`
 }
@@ -90,6 +95,9 @@ func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
 			}
 		}
 		x.Left = max(0, *t.Spec.TTLSeconds-max(elapsed, int64(now.Sub(begun)/time.Second)))
+	}
+	if t.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy {
+		x.Operation, x.OperationOf = t.Labels[v1alpha1.LabelOperation], t.Annotations[v1alpha1.AnnotationOperationOf]
 	}
 	for _, o := range t.OwnerReferences {
 		x.Owners = append(x.Owners, o.Kind+"/"+o.Name)

@@ -17,6 +17,9 @@ import (
 func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now, cause: x.Cause}
 	p.headline("ticket "+x.Namespace+"/"+x.Name, x.Answer, x.Cause)
+	if x.Operation != "" {
+		p.line(2, "for", fmt.Sprintf("the %s of %s: Moorage has made it, as an AttachPolicy says (attachFor, detachFor)", strings.ToLower(x.Operation), x.OperationOf))
+	}
 	p.line(2, "ends", x.Ends())
 	if !wide {
 		p.more("its type, its volumes and every reason")
