@@ -224,6 +224,46 @@ func asking() []guard {
 			Expect: []string{"ticket moves is at worker-3", "ticket moves is satisfied"},
 		},
 		{
+			Scenario: "backup-mover",
+			Rule:     "decision 65: a ticket is asked before it loses its volumes",
+			Edits: []edit{{
+				File: "internal/flow/decide.go",
+				Old:  "case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || arbiter.NoticeLeft(s, t, now) > 0): //mutant:take-unasked",
+				New:  "case false:",
+			}},
+			Expect: []string{"the mover is asked to let go", "unpublish-while-staged"},
+		},
+		{
+			Scenario: "eviction-rebuild",
+			Rule:     "decision 44: a copy is not interrupted",
+			Edits: []edit{{
+				File: "internal/ledger/tickettype.go",
+				Old:  "{TypeRebuild, 800, keeps,",
+				New:  "{TypeRebuild, 800, yields,",
+			}},
+			Expect: []string{"db waits for the rebuild", "is not disturbed"},
+		},
+		{
+			Scenario: "by-hand",
+			Rule:     "decision 73: a ticket with onDrain: End ends with the cordon of its node",
+			Edits: []edit{{
+				File: "internal/arbiter/ticketend.go",
+				Old:  "t.OnDrain == ledger.EndOnDrain && n != nil && n.Exists && n.Draining &&",
+				New:  "t.OnDrain == ledger.EndOnDrain && n != nil && !n.Exists && n.Draining &&",
+			}},
+			Expect: []string{"ticket node has ended"},
+		},
+		{
+			Scenario: "salvage",
+			Rule:     "a ticket ends when its time is over",
+			Edits: []edit{{
+				File: "controller/ticket/reconcile.go",
+				Old:  "if left <= 0 {\n\t\treturn c.end",
+				New:  "if left <= -time.Hour {\n\t\treturn c.end",
+			}},
+			Expect: []string{"ticket dies has ended"},
+		},
+		{
 			Scenario: "import",
 			Rule:     "decision 74: each of Longhorn's tickets becomes one of the matching type",
 			Edits: []edit{{
@@ -298,6 +338,16 @@ func failing() []guard {
 				New:  "if brake := t.braked(s, n, policy); false {",
 			}},
 			Expect: []string{"the hold says why no time runs"},
+		},
+		{
+			Scenario: "share-manager",
+			Rule:     "decision 67: a ticket that leaves its node to the controller leaves one that is fenced",
+			Edits: []edit{{
+				File: "internal/arbiter/grant.go",
+				Old:  "p.contested(t.Node) || t.Wherever && fenced(s, v, t.Node, now)",
+				New:  "p.contested(t.Node) || t.Wherever && t.Node == \"\" && fenced(s, v, t.Node, now)",
+			}},
+			Expect: []string{"ticket server has left"},
 		},
 		{
 			Scenario: "ticket-node-dies",
