@@ -23,11 +23,11 @@ func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger
 	}
 	object, ok := c.config.Cache.Ticket(t.ID)
 	if end.Keep == t.NodeGone || t.InDoubt || !ok || object.ResourceVersion != t.Version {
-		return end.Left, nil
+		return end.Again, nil
 	}
 	next := object.DeepCopy()
 	next.Status.NodeGone = translate.NodeGone(end.Keep)
-	return end.Left, c.config.Write.Carry(ctx, flow.Write(t), as(next))
+	return end.Again, c.config.Write.Carry(ctx, flow.Write(t), as(next))
 }
 
 // end ends a ticket, and tells it and its owner why.

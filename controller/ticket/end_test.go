@@ -42,7 +42,10 @@ func TestTicketEndsWithItsNode(t *testing.T) {
 	looks := func(c *Controller, in time.Duration, deleted bool, elapsed int64) {
 		t.Helper()
 		*clock = clock.Add(in)
-		_, err := c.reconcile(t.Context(), id)
+		again, err := c.reconcile(t.Context(), id)
+		if !m.deleted && (again <= 0 || again > 30*time.Second) {
+			t.Errorf("%s later: it is looked at again after %s, which is not in time for the next step", in, again)
+		}
 		written := int64(0)
 		if m.object.Status.NodeGone != nil {
 			written = m.object.Status.NodeGone.ElapsedSeconds

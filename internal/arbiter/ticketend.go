@@ -32,8 +32,9 @@ func EndCauses() []EndCause {
 type TicketEnd struct {
 	// Cause is why it ends now; empty: it does not.
 	Cause EndCause
-	// Left is after which time that is to be asked again; 0: when something changes.
-	Left time.Duration
+	// Left is how much of the time is left, and Again after which time the ticket is to be looked at
+	// again, since more of it is over then; 0: no time runs.
+	Left, Again time.Duration
 	// Keep is what its status is to say of the outage of its node.
 	Keep ledger.Outage
 }
@@ -50,7 +51,7 @@ func EndOf(s ledger.Snapshot, t *ledger.Ticket, now time.Time) TicketEnd {
 		return TicketEnd{Cause: EndNodeCordoned}
 	}
 	gone, kept := nodeGone(s, t, now)
-	end := TicketEnd{Left: gone.Left, Keep: kept}
+	end := TicketEnd{Left: gone.Left, Again: min(gone.Left, gone.Step), Keep: kept}
 	if gone.over() && t.OnDrain != ledger.MoveOnDrain {
 		end.Cause = EndCause(gone.Rule)
 	}

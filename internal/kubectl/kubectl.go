@@ -20,6 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/doctor"
 	"github.com/moorage-dev/moorage/internal/kubectl/drain"
 	"github.com/moorage-dev/moorage/internal/kubectl/explain"
+	"github.com/moorage-dev/moorage/internal/kubectl/imports"
 	"github.com/moorage-dev/moorage/internal/kubectl/list"
 	"github.com/moorage-dev/moorage/internal/kubectl/move"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
@@ -84,7 +85,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Long: "Show who holds a volume, who waits for it and why.\n\n" +
 			"What it says is computed by the rules that Moorage's controller and scheduler decide with. " +
 			"On a cluster without Moorage it explains what kube-controller-manager and the drivers do. " +
-			"Every command but drain, attach, detach and what is below tickets only reads; a right to read that is missing is named, and the rest is shown.",
+			"Every command but drain, attach, detach, import and what is below tickets only reads; a right to read that is missing is named, and the rest is shown.",
 		Version:           report.Version,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl moorage"},
 		SilenceUsage:      true,
@@ -122,6 +123,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		drain.NewCommand(b),
 		move.NewAttachCommand(b),
 		move.NewDetachCommand(b),
+		imports.NewCommand(b),
 		top.NewCommand(b),
 		web.NewCommand(b),
 		bundle.NewCommand(b),

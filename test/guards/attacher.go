@@ -61,6 +61,15 @@ func attached() []guard {
 			}},
 			Expect: []string{"it is attached", "two-nodes"},
 		},
+		{
+			Scenario: "migration-fails", Rule: "a LiveMigration ticket has its volume at a second node, and no other type has",
+			Edits: []edit{{
+				File: "internal/ledger/tickettype.go",
+				Old:  "{TypeLiveMigration, 800, keeps, second,",
+				New:  "{TypeLiveMigration, 800, keeps, alone,",
+			}},
+			Expect: []string{"ticket rolled-back is satisfied"},
+		},
 		{Scenario: "swap", Rule: rule, Edits: released, Expect: []string{"an attach and a detach are under way", "the pods run"}},
 	}
 }

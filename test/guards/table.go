@@ -213,6 +213,76 @@ func asking() []guard {
 			}},
 			Expect: []string{"ticket backup is at worker-2"},
 		},
+		{
+			Scenario: "ticket-drain",
+			Rule:     "decision 73: a ticket that moves is granted at no node that is being emptied",
+			Edits: []edit{{
+				File: "internal/arbiter/queue.go",
+				Old:  "if away := leaves(s, t, q.now); len(away) > 0 {",
+				New:  "if away := leaves(s, t, q.now); len(away) > 100 {",
+			}},
+			Expect: []string{"ticket moves is at worker-3", "ticket moves is satisfied"},
+		},
+		{
+			Scenario: "backup-mover",
+			Rule:     "decision 65: a ticket is asked before it loses its volumes",
+			Edits: []edit{{
+				File: "internal/flow/decide.go",
+				Old:  "case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || arbiter.NoticeLeft(s, t, now) > 0): //mutant:take-unasked",
+				New:  "case false:",
+			}},
+			Expect: []string{"the mover is asked to let go", "unpublish-while-staged"},
+		},
+		{
+			Scenario: "eviction-rebuild",
+			Rule:     "decision 44: a copy is not interrupted",
+			Edits: []edit{{
+				File: "internal/ledger/tickettype.go",
+				Old:  "{TypeRebuild, 800, keeps,",
+				New:  "{TypeRebuild, 800, yields,",
+			}},
+			Expect: []string{"db waits for the rebuild", "is not disturbed"},
+		},
+		{
+			Scenario: "by-hand",
+			Rule:     "decision 73: a ticket with onDrain: End ends with the cordon of its node",
+			Edits: []edit{{
+				File: "internal/arbiter/ticketend.go",
+				Old:  "t.OnDrain == ledger.EndOnDrain && n != nil && n.Exists && n.Draining &&",
+				New:  "t.OnDrain == ledger.EndOnDrain && n != nil && !n.Exists && n.Draining &&",
+			}},
+			Expect: []string{"ticket node has ended"},
+		},
+		{
+			Scenario: "salvage",
+			Rule:     "a ticket ends when its time is over",
+			Edits: []edit{{
+				File: "controller/ticket/reconcile.go",
+				Old:  "if left <= 0 {\n\t\treturn c.end",
+				New:  "if left <= -time.Hour {\n\t\treturn c.end",
+			}},
+			Expect: []string{"ticket dies has ended"},
+		},
+		{
+			Scenario: "import",
+			Rule:     "decision 74: each of Longhorn's tickets becomes one of the matching type",
+			Edits: []edit{{
+				File: "internal/kubectl/facts/imports.go",
+				Old:  "ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)\n\tout.Ticket = ticket",
+				New:  "ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)",
+			}},
+			Expect: []string{"without --apply the tickets are printed"},
+		},
+		{
+			Scenario: "ticket-orphans",
+			Rule:     "a ticket ends when its time is over",
+			Edits: []edit{{
+				File: "controller/ticket/reconcile.go",
+				Old:  "if left <= 0 {\n\t\treturn c.end",
+				New:  "if left <= -time.Hour {\n\t\treturn c.end",
+			}},
+			Expect: []string{"ticket client has ended"},
+		},
 	}
 }
 
@@ -268,6 +338,26 @@ func failing() []guard {
 				New:  "if brake := t.braked(s, n, policy); false {",
 			}},
 			Expect: []string{"the hold says why no time runs"},
+		},
+		{
+			Scenario: "share-manager",
+			Rule:     "decision 67: a ticket that leaves its node to the controller leaves one that is fenced",
+			Edits: []edit{{
+				File: "internal/arbiter/grant.go",
+				Old:  "p.contested(t.Node) || t.Wherever && fenced(s, v, t.Node, now)",
+				New:  "p.contested(t.Node) || t.Wherever && t.Node == \"\" && fenced(s, v, t.Node, now)",
+			}},
+			Expect: []string{"ticket server has left"},
+		},
+		{
+			Scenario: "ticket-node-dies",
+			Rule:     "I8: the time after which tickets end at a node that is gone survives a change of leader",
+			Edits: []edit{{
+				File: "internal/arbiter/ticketend.go",
+				Old:  "if !time.whole && earlier != (ledger.Outage{}) && sameOutage(was, n) {",
+				New:  "if time.whole && earlier != (ledger.Outage{}) && sameOutage(was, n) {",
+			}},
+			Expect: []string{"goes on from what the one before has counted"},
 		},
 		{
 			Scenario: "node-deleted",

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Import is a ticket for what has a volume at a node before Moorage attaches there.
+type Import struct {
+	// From is what the ticket is made from, for people.
+	From string
+	// Ticket is nil where there is none; Note says why, or what the ticket does not say.
+	Ticket *v1alpha1.VolumeTicket
+	Note   string
+}
+
+// UnusedAttachments are the attached volumes that no pod and no ticket uses, such as those that a person or
+// a page in a browser has attached, each with a ticket of type Manual: without one a controller that
+// attaches and detaches has them detached. Sorted by volume and node.
+func (w *World) UnusedAttachments(ownNamespace string, ttlSeconds int64) []Import {
+	var list []Import
+	for v := range w.Snapshot.Volumes() {
+		for i := range v.NodeVolumes {
+			at := &v.NodeVolumes[i]
+			if len(at.Users) > 0 {
+				continue
+			}
+			for _, a := range at.Attachments() {
+				if a.Attached && !a.Deleting {
+					list = append(list, w.importUnused(a, ownNamespace, ttlSeconds))
+				}
+			}
+		}
+	}
+	return sortedImports(list)
+}
+
+func (w *World) importUnused(a *ledger.Attachment, ownNamespace string, ttlSeconds int64) Import {
+	out := Import{From: "VolumeAttachment " + a.Name}
+	if a.PersistentVolume == "" {
+		out.Note = "it names no PersistentVolume, and a ticket can't name an inline volume"
+		return out
+	}
+	ticket, err := w.ManualTicket(a.PersistentVolume, string(a.Node), ownNamespace, ttlSeconds)
+	if err != nil {
+		out.Note = err.Error()
+		return out
+	}
+	out.Ticket = ticket
+	return out
+}
+
+func sortedImports(list []Import) []Import {
+	slices.SortFunc(list, func(a, b Import) int { return cmp.Compare(a.From, b.From) })
+	return list
+}
+
+// LonghornTicket is one attachment ticket of a Longhorn volume: an entry of spec.attachmentTickets of
+// the volume's VolumeAttachment (longhorn.io/v1beta2).
+type LonghornTicket struct {
+	Volume, Key string
+	Type, Node  string
+	Parameters  map[string]string
+}
+
+// podsOwn is the type of the tickets that Longhorn makes for Kubernetes' own VolumeAttachments: pods and
+// tickets ask for these themselves.
+const podsOwn = "csi-attacher"
+
+// longhornTypes are the types of Moorage's that do what a type of Longhorn's does.
+func longhornTypes() map[string]ledger.TicketType {
+	return map[string]ledger.TicketType{
+		"longhorn-api":                 ledger.TypeManual,
+		"snapshot-controller":          ledger.TypeSnapshot,
+		"backup-controller":            ledger.TypeBackup,
+		"volume-clone-controller":      ledger.TypeClone,
+		"bim-ds-controller":            ledger.TypeClone, // reads a volume into an image
+		"salvage-controller":           ledger.TypeSalvage,
+		"share-manager-controller":     ledger.TypeShareManager,
+		"volume-restore-controller":    ledger.TypeRestore,
+		"volume-eviction-controller":   ledger.TypeEviction,
+		"volume-expansion-controller":  ledger.TypeExpansion,
+		"volume-rebuilding-controller": ledger.TypeRebuild,
+	}
+}
+
+// LonghornImports are the tickets that say what Longhorn's own say. driver is the CSI driver of its
+// volumes, whose handles are Longhorn's names of them. Sorted by volume and ticket.
+func (w *World) LonghornImports(tickets []LonghornTicket, driver, ownNamespace string, ttlSeconds int64) []Import {
+	var list []Import
+	for _, t := range tickets {
+		list = append(list, w.importLonghorn(t, driver, ownNamespace, ttlSeconds))
+	}
+	return sortedImports(list)
+}
+
+func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, ttlSeconds int64) Import {
+	out := Import{From: fmt.Sprintf("Longhorn volume %s, ticket %q of type %s", t.Volume, t.Key, cmp.Or(t.Type, "(none)"))}
+	kind, known := longhornTypes()[t.Type]
+	var names []string
+	if v := w.Snapshot.Volume(ledger.VolumeID{Driver: driver, Handle: t.Volume}); v != nil {
+		names = v.PVs()
+	}
+	switch {
+	case t.Type == podsOwn:
+		out.Note = "Kubernetes' VolumeAttachment says the same, and pods ask for it themselves"
+	case !known:
+		out.Note = "Moorage has no type that does this"
+	case t.Node == "":
+		out.Note = "it names no node"
+	case len(names) == 0:
+		out.Note = fmt.Sprintf("no PersistentVolume of driver %s has the handle %s", driver, t.Volume)
+	}
+	if out.Note != "" {
+		return out
+	}
+	ticket, err := w.ManualTicket(names[0], t.Node, ownNamespace, ttlSeconds)
+	if err != nil {
+		out.Note = err.Error()
+		return out
+	}
+	ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)
+	out.Ticket = ticket
+	if t.Parameters["disableFrontend"] == "true" {
+		out.Note = "Longhorn has it attached without a device (disableFrontend=true), for maintenance; the ticket attaches it as a pod would"
+	}
+	return out
+}
+
+// longhornName is the name of the ticket that a Longhorn ticket becomes: the same command finds it again.
+func longhornName(kind ledger.TicketType, t LonghornTicket) string {
+	digest := sha256.Sum256([]byte(t.Volume + "\x00" + t.Key + "\x00" + t.Node))
+	return "longhorn-" + strings.ToLower(string(kind)) + "-" + hex.EncodeToString(digest[:10])
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+const longhorn = "driver.longhorn.io"
+
+// importing has nodes w1 and w2 and volumes of driver longhorn: data with a claim, bare without one, used with
+// a pod, each attached to w1; and gone, whose PersistentVolume is no more.
+func importing(t *testing.T) *World {
+	t.Helper()
+	objects := Objects{}
+	for _, name := range []string{"w1", "w2"} {
+		objects.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "node"}})
+	}
+	for _, name := range []string{"data", "bare", "used"} {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: "pv"}, Spec: corev1.PersistentVolumeSpec{
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: longhorn, VolumeHandle: name}},
+		}}
+		if name != "bare" {
+			pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: name, UID: "claim"}
+			objects.Add(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "claim"},
+				Spec: corev1.PersistentVolumeClaimSpec{VolumeName: pv.Name}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}})
+		}
+		objects.Add(pv)
+	}
+	for _, name := range []string{"data", "bare", "used", "gone"} {
+		objects.Add(&storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: ledger.AttachmentName(ledger.VolumeID{Driver: longhorn, Handle: name}, "w1"), UID: "va"},
+			Spec:       storagev1.VolumeAttachmentSpec{Attacher: longhorn, NodeName: "w1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-" + name)}},
+			Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+		})
+	}
+	objects.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"}, Spec: corev1.PodSpec{NodeName: "w1",
+		Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "used"}}}}}})
+	return NewWorld(objects, time.Unix(1000, 0))
+}
+
+// What nobody uses has a ticket: of a claim in its namespace, without one in Moorage's own. What a pod uses has
+// none, and what can't be named by a ticket is told.
+func TestUnusedAttachments(t *testing.T) {
+	w := importing(t)
+	got := map[string]*v1alpha1.VolumeTicket{}
+	notes := 0
+	for _, i := range w.UnusedAttachments("moorage-system", 60) {
+		if i.Ticket == nil {
+			notes++
+			if i.Note == "" {
+				t.Errorf("%s has neither a ticket nor a reason", i.From)
+			}
+			continue
+		}
+		name := i.Ticket.Spec.Volumes[0].PersistentVolume
+		if c := i.Ticket.Spec.Volumes[0].Claim; c != nil {
+			name = c.Name
+		}
+		got[name] = i.Ticket
+		if i.Ticket.Spec.Type != v1alpha1.TicketManual || i.Ticket.Spec.NodeName != "w1" || *i.Ticket.Spec.TTLSeconds != 60 {
+			t.Errorf("ticket %+v", i.Ticket.Spec)
+		}
+	}
+	if len(got) != 2 || got["data"] == nil || got["data"].Namespace != "shop" || got["pv-bare"] == nil || got["pv-bare"].Namespace != "moorage-system" {
+		t.Errorf("tickets for %v", got)
+	}
+	if notes > 1 {
+		t.Errorf("%d attachments without a ticket", notes)
+	}
+}
+
+// Each type of Longhorn's becomes one of ours; what pods ask for themselves, and what leads nowhere, is told.
+func TestLonghornImports(t *testing.T) {
+	w := importing(t)
+	for kind, want := range longhornTypes() {
+		list := w.LonghornImports([]LonghornTicket{{Volume: "data", Key: "k", Type: kind, Node: "w2"}}, longhorn, "moorage-system", 60)
+		if len(list) != 1 || list[0].Ticket == nil || list[0].Ticket.Spec.Type != v1alpha1.TicketType(want) || list[0].Ticket.Spec.NodeName != "w2" || list[0].Note != "" {
+			t.Errorf("%s: %+v", kind, list)
+		}
+	}
+	for says, ticket := range map[string]LonghornTicket{
+		"pods ask for it themselves":        {Volume: "data", Type: "csi-attacher", Node: "w1"},
+		"no type that does this":            {Volume: "data", Type: "something-new", Node: "w1"},
+		"names no node":                     {Volume: "data", Type: "longhorn-api"},
+		"has the handle unknown":            {Volume: "unknown", Type: "longhorn-api", Node: "w1"},
+		`nodes "w9" not found`:              {Volume: "data", Type: "longhorn-api", Node: "w9"},
+		"without a device (disableFrontend": {Volume: "data", Type: "longhorn-api", Node: "w1", Parameters: map[string]string{"disableFrontend": "true"}},
+	} {
+		list := w.LonghornImports([]LonghornTicket{ticket}, longhorn, "moorage-system", 60)
+		if len(list) != 1 || !strings.Contains(list[0].Note, says) || (list[0].Ticket != nil) != strings.HasPrefix(says, "without") {
+			t.Errorf("%s: %+v", says, list)
+		}
+	}
+	two := w.LonghornImports([]LonghornTicket{{Volume: "data", Key: "a", Type: "backup-controller", Node: "w1"}, {Volume: "data", Key: "b", Type: "backup-controller", Node: "w1"}}, longhorn, "m", 60)
+	if two[0].Ticket.Name == two[1].Ticket.Name {
+		t.Error("two tickets of one volume and type have one name")
+	}
+	again := w.LonghornImports([]LonghornTicket{{Volume: "data", Key: "a", Type: "backup-controller", Node: "w1"}}, longhorn, "m", 60)
+	if again[0].Ticket.Name != two[0].Ticket.Name {
+		t.Error("the same ticket has another name the next time")
+	}
+}

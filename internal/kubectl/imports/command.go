@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// options are the flags.
+type options struct {
+	base         *command.Base
+	apply        bool
+	ttl          time.Duration
+	ownNamespace string
+	driver       string
+}
+
+// NewCommand makes kubectl moorage import.
+func NewCommand(b *command.Base) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "import", Short: "Make tickets for what has volumes at nodes before Moorage attaches",
+		Example: "  # What is attached, and used by no pod?\n  kubectl moorage import attachments\n\n  # Tickets for all of it, for a day\n  kubectl moorage import attachments --ttl 24h --apply\n\n" +
+			"  # What Longhorn's own tickets ask for\n  kubectl moorage import longhorn",
+		Long: "Make tickets for what has volumes at nodes before Moorage attaches and detaches there (Standalone mode), so that it detaches nothing of that when it begins.\n\n" +
+			"Without --apply the tickets are printed, as manifests, and nothing is written. A ticket that exists already is left as it is.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newAttachments(b), newLonghorn(b))
+	return cmd
+}
+
+func newAttachments(b *command.Base) *cobra.Command {
+	o := &options{base: b}
+	cmd := &cobra.Command{
+		Use: "attachments", Short: "Make tickets for attached volumes that no pod and no ticket uses",
+		Example: "  # Print them\n  kubectl moorage import attachments\n\n  # Write them\n  kubectl moorage import attachments --ttl 24h --apply",
+		Long: "Make tickets of type Manual for the volumes that are attached by a VolumeAttachment and that no pod and no ticket uses, such as those that somebody has attached by hand. " +
+			"A controller in Standalone mode detaches what nobody asks for: with such a ticket the volume stays until its time is over, or until kubectl moorage detach.",
+		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), func(_ context.Context, _ *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
+				return w.UnusedAttachments(o.ownNamespace, int64(o.ttl/time.Second)), nil
+			})
+		},
+	}
+	o.add(cmd)
+	return cmd
+}
+
+func newLonghorn(b *command.Base) *cobra.Command {
+	o := &options{base: b}
+	cmd := &cobra.Command{
+		Use: "longhorn", Short: "Make tickets of the types that Longhorn's own attachment tickets have",
+		Example: "  # Print them\n  kubectl moorage import longhorn\n\n  # Write them\n  kubectl moorage import longhorn --ttl 24h --apply",
+		Long: "Read the attachment tickets of Longhorn's VolumeAttachments (longhorn.io/v1beta2), and make a VolumeTicket of the matching type for each. " +
+			"Tickets of type csi-attacher are left out: they are Longhorn's word for what Kubernetes attaches, and pods ask for that themselves.\n\n" +
+			"Longhorn's tickets are not changed. End them in Longhorn where the VolumeTicket takes their place.",
+		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), func(ctx context.Context, c *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
+				tickets, err := readLonghorn(ctx, c.Kube)
+				return w.LonghornImports(tickets, o.driver, o.ownNamespace, int64(o.ttl/time.Second)), err
+			})
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().StringVar(&o.driver, "driver", "driver.longhorn.io", "The CSI driver of Longhorn's volumes")
+	return cmd
+}
+
+func (o *options) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.apply, "apply", false, "Write the tickets, and not only print them")
+	f.DurationVar(&o.ttl, "ttl", 24*time.Hour, "After how long the controller ends each ticket, unless it is renewed")
+	f.StringVar(&o.ownNamespace, "moorage-namespace", facts.DefaultHome, "Moorage's own namespace, where the ticket of a volume without a claim is made")
+}
+
+func (o *options) run(ctx context.Context, find func(context.Context, *cluster.Cluster, *facts.World) ([]facts.Import, error)) error {
+	switch {
+	case o.ttl < time.Second:
+		return fmt.Errorf("--ttl %s: must be a second or more", o.ttl)
+	case o.apply && o.base.Flags.Bundle != "":
+		return errors.New("--bundle: a bundle is read only: leave --apply out")
+	}
+	c, w, err := o.base.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if o.apply && !w.Served() {
+		return errors.New("the cluster does not serve VolumeTickets: install Moorage in Cooperative mode, which detaches nothing of this, and switch to Standalone mode afterwards")
+	}
+	if err := seen(w); err != nil {
+		return err
+	}
+	list, err := find(ctx, c, w)
+	if err != nil {
+		return err
+	}
+	return o.each(ctx, c, w, list)
+}
+
+// seen refuses to say what nobody uses where pods or tickets may not be listed.
+func seen(w *facts.World) error {
+	for _, u := range w.Unseen {
+		switch {
+		case u.Missing:
+		case u.Resource == "pods", u.Resource == "volumetickets", u.Resource == "volumeattachments", u.Resource == "persistentvolumes", u.Resource == "persistentvolumeclaims":
+			return fmt.Errorf("you may not list all %s, and what is not seen can't be told from what is not there: %s", u.Resource, u.Message)
+		}
+	}
+	return nil
+}
+
+// each prints or writes the tickets, and says what has none.
+func (o *options) each(ctx context.Context, c *cluster.Cluster, w *facts.World, list []facts.Import) error {
+	made := 0
+	for _, i := range list {
+		if i.Note != "" {
+			if err := o.base.Say(o.base.Streams.ErrOut, "%s: %s", i.From, i.Note); err != nil {
+				return err
+			}
+		}
+		if i.Ticket == nil {
+			continue
+		}
+		if _, exists := w.TicketNow(i.Ticket.Namespace, i.Ticket.Name); !exists {
+			made++
+		}
+		if err := o.one(ctx, c, i); err != nil {
+			return err
+		}
+	}
+	then := "to be made; --apply makes them"
+	if o.apply {
+		then = "made"
+	}
+	return o.base.Say(o.base.Streams.ErrOut, "%s %s.", facts.Count(made, "ticket"), then)
+}
+
+func (o *options) one(ctx context.Context, c *cluster.Cluster, i facts.Import) error {
+	if !o.apply {
+		return printed(o.base.Streams.Out, i)
+	}
+	verb := "created"
+	_, err := c.Moorage.VolumeTickets(i.Ticket.Namespace).Create(ctx, i.Ticket, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		verb = "unchanged"
+	case err != nil:
+		return fmt.Errorf("%s: create the ticket (kubectl auth can-i create volumetickets.moorage.dev -n %s): %w", i.From, i.Ticket.Namespace, err)
+	}
+	return o.base.Say(o.base.Streams.Out, "volumeticket.moorage.dev/%s %s in namespace %s", i.Ticket.Name, verb, i.Ticket.Namespace)
+}
+
+// printed prints a ticket as a manifest.
+func printed(out io.Writer, i facts.Import) error {
+	manifest := map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindVolumeTicket,
+		"metadata": map[string]any{"namespace": i.Ticket.Namespace, "name": i.Ticket.Name},
+		"spec":     i.Ticket.Spec,
+	}
+	text, err := yaml.Marshal(manifest)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "---\n# %s\n%s", i.From, text)
+	return err
+}
