@@ -39,6 +39,9 @@ const (
 	// eventQPS and eventBurst are those of its events (eventRecordQPS, eventBurst).
 	eventQPS   = 50
 	eventBurst = 100
+	// noDNS is an address for documentation: nothing asks it, and without one a kubelet warns of
+	// each pod (MissingClusterDNS).
+	noDNS = "192.0.2.53"
 	// runtimeConnectTimeout bounds the connection to our own fake runtime.
 	runtimeConnectTimeout = 15 * time.Second
 )
@@ -235,6 +238,7 @@ func (o nodeOptions) settings() (*options.KubeletFlags, *kubeletconfig.KubeletCo
 	config.NodeStatusUpdateFrequency.Duration = o.statusInterval
 	config.NodeLeaseDurationSeconds = int32(o.leaseDuration / time.Second)
 	config.EnableServer = false
+	config.ClusterDNS = []string{noDNS}
 	config.ReadOnlyPort = 0
 	return flags, config
 }
