@@ -124,7 +124,7 @@ func (d *drainer) run(ctx context.Context) error {
 		return selector.Matches(labels.Set(p.Labels)) && (!d.may.force || !facts.MadeAgain(p) || !w.OnlyHere(p, d.node))
 	})
 	if len(plan.NotVisible) > 0 {
-		return fmt.Errorf("where volumes have room can't be told without listing %s in all namespaces: kubectl auth can-i list %s -A", strings.Join(plan.NotVisible, ", "), plan.NotVisible[0])
+		return fmt.Errorf("where volumes have room is not known without listing %s in all namespaces: kubectl auth can-i list %s -A", strings.Join(plan.NotVisible, ", "), plan.NotVisible[0])
 	}
 	choice := t.choose(w)
 	if err := choice.refused(d.node, ", and nothing was changed"); err != nil {
