@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moorage-dev/moorage/test/words"
 )
 
 // root is the module's.
@@ -86,23 +88,10 @@ func TestAUsersPathIsShort(t *testing.T) {
 	}
 }
 
-// riddles are words of users' pages that readers stumbled over, with what is meant.
-var riddles = map[*regexp.Regexp]string{
-	regexp.MustCompile(`(?i)\btold\b`):                        "who writes or reports what, and where",
-	regexp.MustCompile(`(?i)\bread it so\b`):                  "how to read it",
-	regexp.MustCompile(`(?i)\bfor nobody\b`):                  "no pod uses it",
-	regexp.MustCompile(`(?i)\bgiven back\b`):                  "released, or gives way",
-	regexp.MustCompile(`(?i)\bits kubelet's word\b`):          "its kubelet's report",
-	regexp.MustCompile(`(?i)\brules? of force\b`):             "forced detach",
-	regexp.MustCompile(`(?i)\b(no|is a) mystery\b`):           "what it says",
-	regexp.MustCompile(`(?i)\bunhurried\b`):                   "in the background",
-	regexp.MustCompile(`(?i)\bit may be that\b`):              "perhaps",
-	regexp.MustCompile(`(?i)\bthat there (is|are) none of\b`): "unknown",
-}
-
-// Users' pages say things in the usual words.
+// What users read says things in the usual words: the pages, and what the chart prints, asks for
+// and alerts with.
 func TestUsersPagesSayItPlainly(t *testing.T) {
-	users := []string{"../README.md"}
+	users := []string{"../README.md", "../charts/moorage/files/alerts.yaml", "../charts/moorage/templates/NOTES.txt", "../charts/moorage/values.yaml"}
 	for _, pattern := range []string{"*.md", "operate/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
@@ -110,13 +99,12 @@ func TestUsersPagesSayItPlainly(t *testing.T) {
 		}
 		users = append(users, found...)
 	}
+	if len(users) < 30 {
+		t.Errorf("only %v are looked at", users)
+	}
 	for _, page := range users {
-		for i, line := range strings.Split(text(t, page), "\n") {
-			for riddle, meant := range riddles {
-				if found := riddle.FindString(line); found != "" {
-					t.Errorf("%s:%d says %q: say %s", page, i+1, found, meant)
-				}
-			}
+		for _, riddle := range words.Riddles(text(t, page)) {
+			t.Errorf("%s says %s", page, riddle)
 		}
 	}
 }

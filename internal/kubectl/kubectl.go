@@ -81,11 +81,11 @@ func known(cmd *cobra.Command, args []string) error {
 func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-moorage",
-		Short: "Show who holds a volume, who waits for it and why",
-		Long: "Show who holds a volume, who waits for it and why.\n\n" +
-			"What it says is computed by the rules that Moorage's controller and scheduler decide with. " +
+		Short: "Show where a volume is, who waits for it and why",
+		Long: "Show where a volume is, who waits for it and why.\n\n" +
+			"Its answers follow the rules of Moorage's controller and scheduler. " +
 			"On a cluster without Moorage it explains what kube-controller-manager and the drivers do. " +
-			"Every command but drain, attach, detach, import and what is below tickets only reads; a right to read that is missing is named, and the rest is shown.",
+			"Only drain, attach, detach, import and the subcommands of tickets change anything. If you lack a right to read, the output names it and shows the rest.",
 		Version:           report.Version,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl moorage"},
 		SilenceUsage:      true,

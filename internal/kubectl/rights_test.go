@@ -166,7 +166,7 @@ func TestTicketsWithRightsInOneNamespace(t *testing.T) {
 		"there":  "ticket shop/there has its volumes at worker-2 ",
 		"comes":  "ticket shop/comes is granted, and its volumes are not all at worker-2 yet: volume data is being attached to worker-2 (Attaching for 30m)",
 		"waits":  "ticket shop/waits waits: can't take volume full: worker-1 holds it for pod shop/db (HeldElsewhere for 30m) do Make the ticket at the node that is named",
-		"silent": "ticket shop/silent is granted, and where its volume is can't be told: you may not list",
+		"silent": "ticket shop/silent is granted, and it is not known where its volume is: you may not list",
 	} {
 		out, errors, code := run(t.Context(), server, now, "ticket", "explain", name, "-n", "shop")
 		if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, want) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/kubectl"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/test/words"
 )
 
 // widest is how many columns a terminal has that nobody has made wider.
@@ -31,6 +32,9 @@ func TestSessionsFitATerminal(t *testing.T) {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for _, riddle := range words.Riddles(ownWords(string(raw))) {
+			t.Errorf("%s says %s", path, riddle)
 		}
 		asked := ""
 		for line := range strings.Lines(string(raw)) {
@@ -54,6 +58,17 @@ func TestSessionsFitATerminal(t *testing.T) {
 	}
 }
 
+// ownWords is what the commands of a session print, without its comments.
+func ownWords(session string) string {
+	var out strings.Builder
+	for line := range strings.Lines(session) {
+		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "$") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
 func columns(line string) int { return utf8.RuneCountInString(strings.TrimRight(line, "\n")) }
 
 // Every help text fits a terminal, too, and ends with the examples' commands whole.
@@ -72,6 +87,9 @@ func TestHelpFitsATerminal(t *testing.T) {
 			if n := columns(line); n > widest {
 				t.Errorf("%s --help: %d columns: %s", c.CommandPath(), n, line)
 			}
+		}
+		for _, riddle := range words.Riddles(out.String()) {
+			t.Errorf("%s --help says %s", c.CommandPath(), riddle)
 		}
 		for line := range strings.Lines(c.Example) {
 			if !strings.Contains(out.String(), strings.TrimSpace(line)) {

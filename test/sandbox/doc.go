@@ -19,7 +19,8 @@
 // writes that were flushed, not blocks; how long it takes is an option. The sidecars'
 // request limits and longest backoffs are not the stock ones (operations.go says why).
 //
-// Nodes have no kubelet server, so `kubectl logs` and `kubectl exec` don't work.
+// Nodes have no kubelet server, so `kubectl logs` and `kubectl exec` don't work. Kubelets write
+// events where they can read the kernel's log (/dev/kmsg): without it they have no recorder.
 // A node is one process: killing it ends its kubelet, its CSI node plugin and
 // its containers, and leaves its folder and what is staged, as a crash of the
 // kubelet does; switching it off also takes what is staged, as a power failure

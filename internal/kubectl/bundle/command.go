@@ -39,13 +39,13 @@ type options struct {
 func NewCommand(b *command.Base) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use: "bundle", Short: "Write everything that is needed to answer a report into one file",
-		Long: "Write everything that is needed to answer a report into one file: objects as they are now, what doctor says, " +
+		Use: "bundle", Short: "Write what somebody needs to answer a report into one file",
+		Long: "Write what somebody needs to answer a report into one file: objects as they are now, what doctor says, " +
 			"and logs and metrics of Moorage's own pods. Every command that only reads answers from the file, too: --bundle FILE.\n\n" +
 			"What you may not list in all namespaces is read in the one of -n.\n\n" +
-			"Secrets are not read. Values of environment variables, commands and arguments of containers " +
-			"(but for Moorage's and kube-controller-manager's own), parameters of volumes, " +
-			"and annotations that are neither Kubernetes' nor Moorage's are taken out. Names stay: look through the file before you publish it.",
+			"Secrets are not read. It leaves out values of environment variables, commands and arguments of containers " +
+			"(except Moorage's and kube-controller-manager's), parameters of volumes, " +
+			"and annotations that are neither Kubernetes' nor Moorage's. Names stay: look through the file before you publish it.",
 		Example: examples,
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), b) },
@@ -92,6 +92,6 @@ func (o options) run(ctx context.Context, b *command.Base) error {
 	if narrowed {
 		ask = "volumes -n " + c.Namespace
 	}
-	_, err = fmt.Fprintf(b.Streams.Out, "Ask it: kubectl moorage %s --bundle %s\n", ask, screen.Quoted(o.out))
+	_, err = fmt.Fprintf(b.Streams.Out, "Read it with: kubectl moorage %s --bundle %s\n", ask, screen.Quoted(o.out))
 	return err
 }

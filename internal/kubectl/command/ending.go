@@ -20,5 +20,5 @@ func Ending(flag, file, what string, endings ...string) error {
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 		return nil
 	}
-	return fmt.Errorf("%s %s: what is written is %s: name it with the ending %s, or with none", flag, file, what, strings.Join(endings, " or "))
+	return fmt.Errorf("%s %s: the file is %s: use the ending %s, or none", flag, file, what, strings.Join(endings, " or "))
 }

@@ -121,7 +121,7 @@ func checkRights(e *Evidence) []Finding {
 	}
 	if len(missing) > 0 {
 		return []Finding{found(Unknown, message, "Grant get, list and watch on them: docs/kubectl.md has a ClusterRole.",
-			"you may not list %s in all namespaces: what stands on them can't be checked", strings.Join(missing, ", "))}
+			"you may not list %s in all namespaces: what depends on them can't be checked", strings.Join(missing, ", "))}
 	}
 	return []Finding{ok("you may read all that the commands show")}
 }

@@ -101,7 +101,7 @@ func checkAttachDetach(e *Evidence) []Finding {
 	case reporter.Manager != "":
 		list = append(list, found(Info, evidence, "", "Cooperative: %s reports volumesAttached, Moorage orders attachments and guards slots among tickets", reporter.Manager))
 	default:
-		list = append(list, found(Info, evidence, "", "who attaches and detaches can't be told before the first attach"))
+		list = append(list, found(Info, evidence, "", "who attaches and detaches is not known before the first attach"))
 	}
 	return append(list, e.stillRunning(standalone, stop)...)
 }

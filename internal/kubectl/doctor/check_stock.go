@@ -93,7 +93,7 @@ func checkRollouts(e *Evidence) []Finding {
 		return []Finding{ok("none of %d Deployments makes a new pod beside an old one with a ReadWriteOnce volume", len(e.Deployments.Items))}
 	}
 	return []Finding{found(Warning, some(hang), "With Moorage the new pod goes to the node where the volume is. Without it: strategy Recreate, or maxSurge: 0.",
-		"Deployments with a ReadWriteOnce volume that make the new pod before the old one ends: %d of %d. On another node it waits for ever", len(hang), len(e.Deployments.Items))}
+		"Deployments with a ReadWriteOnce volume that make the new pod before the old one ends: %d of %d. On another node it waits forever", len(hang), len(e.Deployments.Items))}
 }
 
 // surges says whether a rollout makes a new pod before an old one ends.

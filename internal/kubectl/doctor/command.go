@@ -26,8 +26,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 	output := screen.NewOutput(false)
 	var o options
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Check whether Moorage and what it stands on are set up as they should be",
-		Long: "Check whether Moorage and what it stands on are set up as they should be. Each finding has its evidence, and what to do.\n\n" +
+		Use: "doctor", Short: "Check whether Moorage, and what it depends on, is set up correctly",
+		Long: "Check whether Moorage, and what it depends on, is set up correctly. Each finding has its evidence, and what to do.\n\n" +
 			"✗ does not work, or may do harm; ! works, and not as well as it could; ? could not be checked; · worth knowing; ✓ as it should be (with --all).\n\n" +
 			"Exit code: 0 when nothing is as bad as --fail-on, 2 when something is, 1 when the cluster could not be examined.\n\nChecks: " + strings.Join(checkNames(), ", ") + ".",
 		Example: "  # What is wrong?\n  kubectl moorage doctor\n\n  # In CI: fail on warnings, too\n  kubectl moorage doctor --fail-on warning -o json",

@@ -271,7 +271,7 @@ func TestFindings(t *testing.T) {
 			world(e, func(o *facts.Objects) { written(o, "kube-controller-manager") })
 			e.Policies.Items = nil
 		}},
-		{"nobody has attached", "attach-detach", Info, "can't be told before the first attach", func(e *Evidence) { e.Policies.Items = nil }},
+		{"nobody has attached", "attach-detach", Info, "is not known before the first attach", func(e *Evidence) { e.Policies.Items = nil }},
 		{"policies denied", "attach-detach", Unknown, "could not be read", func(e *Evidence) { e.Policies.Err = denied }},
 		{"policies denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Policies.Err = denied }},
 		{"bindings denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
@@ -704,7 +704,7 @@ func TestFindings(t *testing.T) {
 		{"without Moorage, no limit", "slots", Info, "no driver states", func(e *Evidence) {
 			stock(e, func(o *facts.Objects) { o.NodeDrivers[0].Spec.Drivers[0].Allocatable = nil })
 		}},
-		{"without Moorage, a rollout", "rollouts", Warning, "1 of 1. On another node it waits for ever", func(e *Evidence) {
+		{"without Moorage, a rollout", "rollouts", Warning, "1 of 1. On another node it waits forever", func(e *Evidence) {
 			stock(e, func(o *facts.Objects) { o.Claims = []*corev1.PersistentVolumeClaim{claim(corev1.ReadWriteOnce)} })
 			e.Deployments.Items = []appsv1.Deployment{deployment()}
 		}},

@@ -58,9 +58,9 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "drain NODE", Short: "Cordon a node, and evict its pods as their volumes find room elsewhere",
 		Long: "Cordon a node, and evict its pods as their volumes find room elsewhere.\n\n" +
-			"A pod whose volumes no other node can take stays and runs until one can. Of the others, no more than --at-once are between two nodes at a time, so that none waits long for the detaches of the rest. Disruption budgets are kept: pods are evicted, not deleted.\n\n" +
-			"It ends when the pods have left and nothing is mounted there any more but volumes of pods that stay on purpose. It also waits for volumes that only a VolumeTicket keeps there: what uses them no kubelet knows. --ignore-tickets leaves them. It may be broken off and begun again at any time.\n\n" +
-			"Exit code: 0 when the node is drained, 2 when pods or volumes stay until --timeout, when pods were made there after the cordon, or when the node is not ready, 130 when it was broken off, 1 when something failed. With --dry-run: 0 when all pods could go at once, else 2.",
+			"A pod whose volumes no other node can take keeps running until one can. At most --at-once of the others are between two nodes at a time, so that none waits long for the detaches of the rest. Pods are evicted, not deleted, so disruption budgets hold.\n\n" +
+			"It ends when the pods have left and nothing is mounted there except volumes of pods that stay on purpose. It also waits for volumes that only a VolumeTicket keeps there, since no kubelet knows what uses them; --ignore-tickets does not. You may interrupt it and start it again at any time.\n\n" +
+			"Exit code: 0 when the node is drained, 2 when pods or volumes stay until --timeout, when pods were made there after the cordon, or when the node is not ready, 130 when it was interrupted, 1 when something failed. With --dry-run: 0 when all pods could go at once, else 2.",
 		Example: "  # Empty a node, as kubectl drain with the same flags\n  kubectl moorage drain worker-1 --ignore-daemonsets\n\n" +
 			"  # What would it do?\n  kubectl moorage drain worker-1 --ignore-daemonsets --dry-run",
 		Args: command.One("node", "kubectl moorage drain NODE"), ValidArgsFunction: b.Complete(nodeNames),
@@ -124,7 +124,7 @@ func (d *drainer) run(ctx context.Context) error {
 		return selector.Matches(labels.Set(p.Labels)) && (!d.may.force || !facts.MadeAgain(p) || !w.OnlyHere(p, d.node))
 	})
 	if len(plan.NotVisible) > 0 {
-		return fmt.Errorf("where volumes have room can't be told without listing %s in all namespaces: kubectl auth can-i list %s -A", strings.Join(plan.NotVisible, ", "), plan.NotVisible[0])
+		return fmt.Errorf("where volumes have room is not known without listing %s in all namespaces: kubectl auth can-i list %s -A", strings.Join(plan.NotVisible, ", "), plan.NotVisible[0])
 	}
 	choice := t.choose(w)
 	if err := choice.refused(d.node, ", and nothing was changed"); err != nil {

@@ -309,7 +309,7 @@ func TestEnd(t *testing.T) {
 	c.remove("a", "b")
 	c.expectOn(m, "though its kubelet has volumes in use")
 	m.tellWhatIsOpen()
-	expectSaid(t, said, "Not unmounted yet, as far as is known: pv-a, pv-b (")
+	expectSaid(t, said, "Still mounted, as far as is known: pv-a, pv-b (")
 	again, _ := c.begin(10)
 	c.expectOn(again, "begun again, though its kubelet has volumes in use")
 	c.unmounted()

@@ -71,7 +71,7 @@ func (m *moves) openText() string {
 	if len(volumes.reasons) == 0 {
 		return ""
 	}
-	return "Not unmounted yet, as far as is known: " + strings.Join(volumes.texts(m.wide), ", ")
+	return "Still mounted, as far as is known: " + strings.Join(volumes.texts(m.wide), ", ")
 }
 
 // summary is what the drain has done, in a sentence.

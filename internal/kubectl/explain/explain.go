@@ -51,10 +51,10 @@ func NewCommand(b *command.Base) *cobra.Command {
 	x := &explainer{base: b, output: screen.NewOutput(false)}
 	cmd := &cobra.Command{
 		Use:   "explain (TYPE NAME… | TYPE/NAME…)",
-		Short: "Say why a pod or workload does not run, who has a volume, and what to do",
-		Long: "Say why a pod or workload does not run, who has a volume, and what to do.\n\n" +
-			"The first line is the answer, the second what to do; -o wide shows all that is known. What keeps a pod need not be a volume: " +
-			"nodes, schedulers, images, missing ConfigMaps, failing containers and components that are down are named, too.\n\n" +
+		Short: "Say why a pod or workload does not run, where a volume is, and what to do",
+		Long: "Say why a pod or workload does not run, where a volume is, and what to do.\n\n" +
+			"The first line is the answer, the second what to do; -o wide shows all details. It also finds causes that are no volume: " +
+			"nodes, schedulers, images, missing ConfigMaps, failing containers and components that are down.\n\n" +
 			"Types: " + strings.Join(typeNames(), ", ") + ". Works on clusters without Moorage.",
 		Example: examples,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -62,7 +62,7 @@ func withVolumes(p *Pod) string {
 func answerStarting(p *Pod) string {
 	hears := "the kubelet has not complained"
 	if slices.ContainsFunc(p.Unseen, func(u Unseen) bool { return u.Resource == "events" }) {
-		hears = "what the kubelet says of it can't be told"
+		hears = "what the kubelet reports is not known"
 	}
 	if p.State == PodNoVolumes {
 		return fmt.Sprintf("starts at %s: it has no volume that needs an attachment, and %s.", p.Node, hears)

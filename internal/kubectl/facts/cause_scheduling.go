@@ -198,7 +198,7 @@ func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 			c.Message += fmt.Sprintf("; of the nodes that its node selector and affinity allow none is ready: %s", strings.Join(only, ", "))
 			c.Do = ""
 		} else {
-			c.Message += fmt.Sprintf("; %d of %s not ready", dead, CountVerb(len(w.Nodes), "node"))
+			c.Message += fmt.Sprintf("; %d of %s %s not ready", dead, Count(len(w.Nodes), "node"), areOrIs(dead))
 		}
 		c.Do = w.bringBack(c.Do)
 	}

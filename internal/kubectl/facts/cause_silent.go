@@ -28,7 +28,7 @@ func (w *World) silentCause(x *Pod, p *corev1.Pod) *Cause {
 	log := fmt.Sprintf("kubelet's log at %s says what it waits for", p.Spec.NodeName)
 	if u := w.Evidence.Unseen; u != nil {
 		return &Cause{Of: OfMount, Code: NotVisible, Since: since,
-			Message: fmt.Sprintf("%s; what the kubelet says of it can't be told: %s", what, u.why()),
+			Message: fmt.Sprintf("%s; what the kubelet reports is not known: %s", what, u.why()),
 			Do:      askFor("events") + " -n " + p.Namespace + ". Or the " + log}
 	}
 	do := "The " + log

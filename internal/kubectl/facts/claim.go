@@ -330,7 +330,7 @@ func answerStorage(s *Storage) string {
 		return "needs no attachment: any node may mount it."
 	}
 	var b strings.Builder
-	more := len(v.Waiting)
+	more, named := len(v.Waiting), v.Next != nil
 	if s.Cause != nil && s.Cause.Code == volumeElsewhere {
 		b.WriteString("is at no node")
 	} else {
@@ -349,6 +349,7 @@ func answerStorage(s *Storage) string {
 			fmt.Fprintf(&b, ". Its user, %s, %s", p.Who, strings.TrimSuffix(p.Answer, "."))
 		}
 	default:
+		named = true
 		fmt.Fprintf(&b, ". A pod waits for it: %s", strings.TrimSuffix(s.Cause.Message, "."))
 		if v.Next == nil {
 			more-- // which is among those that wait
@@ -357,7 +358,7 @@ func answerStorage(s *Storage) string {
 	switch {
 	case v.Next != nil:
 		fmt.Fprintf(&b, ". Next: %s %s", v.Next.Who, AtNode(v.Next.Node))
-	case s.Cause == nil && more > 0:
+	case !named && more > 0:
 		fmt.Fprintf(&b, ". Waiting for it: %s", v.Waiting[0].Who)
 		more--
 	}

@@ -605,5 +605,5 @@ func downMessages(p *DrainPlan) string {
 }
 
 func cantBeTold(p *DrainPlan) string {
-	return "can't be told: you may not list all " + strings.Join(p.NotVisible, ", ") + "."
+	return "is not known: you may not list all " + strings.Join(p.NotVisible, ", ") + "."
 }

@@ -117,11 +117,12 @@ func (w *World) timeHeld(name ledger.NodeName) string {
 const LongWait = 5 * time.Minute
 
 // keptAt lists the volumes that can't leave a node. One whose attach there failed does not
-// count, nor one that is on its way, as long as that does not last.
+// count, nor one that is on its way, as long as that does not last, nor one that whoever asks for
+// it there does not get, since the node is fenced.
 func (w *World) keptAt(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
-		if v.Reason != nil && v.Reason.Node == node && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach && !w.passes(&v) {
+		if v.Reason != nil && v.Reason.Node == node && codeOf(v.Reason) != arbiter.NodeFenced && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach && !w.passes(&v) {
 			list = append(list, v)
 		}
 	}

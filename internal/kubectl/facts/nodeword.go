@@ -386,7 +386,7 @@ func (w *World) withSteps(r Reason, id ledger.VolumeID) Reason {
 		return w.lookFirst(doFirst(r), id)
 	}
 	if w.WordsUnseen != nil {
-		r.Steps = []ByHand{{Say: "At which path it is staged can't be told: " + w.WordsUnseen.why()}}
+		r.Steps = []ByHand{{Say: "The path at which it is staged is not known: " + w.WordsUnseen.why()}}
 		return r
 	}
 	for _, has := range w.nodesSaying(id) {

@@ -202,7 +202,7 @@ func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason 
 		what = fmt.Sprintf("whether %s is ready", node)
 	}
 	return Reason{
-		Code: NotVisible, Message: what + " can't be told: you may not list " + resource, Node: string(node), Do: askFor(resource),
+		Code: NotVisible, Message: "it is not known " + what + ": you may not list " + resource, Node: string(node), Do: askFor(resource),
 	}
 }
 

@@ -27,7 +27,7 @@ type Timeline struct {
 	Done bool `json:"done"`
 	// Steps are in the order of their times.
 	Steps []Step `json:"steps"`
-	// Total is from the first step to the last.
+	// TotalSeconds is from the pod's creation to the last step.
 	TotalSeconds float64 `json:"totalSeconds"`
 	// Missing are stages that the pod has not reached, or left no time for.
 	Missing []Stage `json:"missing,omitempty"`
@@ -66,7 +66,7 @@ type Step struct {
 	// NotAfter: it happened at that time or before. The object that had the time
 	// is gone.
 	NotAfter bool `json:"notAfter,omitempty"`
-	// GapSeconds is from the step before.
+	// GapSeconds is from the step before; 0 for steps before the pod was created.
 	GapSeconds float64 `json:"gapSeconds"`
 	// Source is where the time stands.
 	Source string `json:"source"`
@@ -279,9 +279,10 @@ func (t *Timeline) finish(volumes, moorage bool) {
 			cmp.Compare(slices.Index(order, a.Stage), slices.Index(order, b.Stage)), cmp.Compare(a.Volume, b.Volume))
 	})
 	reached := map[Stage]bool{}
+	created := max(0, slices.IndexFunc(t.Steps, func(s Step) bool { return s.Stage == StageCreated }))
 	for i := range t.Steps {
 		reached[t.Steps[i].Stage] = true
-		if i > 0 {
+		if i > created { // what came before, such as an attach for another pod, took nothing of the pod's time
 			t.Steps[i].GapSeconds = max(0, t.Steps[i].At.Sub(t.Steps[i-1].At).Seconds())
 		}
 	}
@@ -293,6 +294,6 @@ func (t *Timeline) finish(volumes, moorage bool) {
 	}
 	t.Done = reached[StageRunning]
 	if len(t.Steps) > 0 {
-		t.TotalSeconds = max(0, t.Steps[len(t.Steps)-1].At.Sub(t.Steps[0].At).Seconds())
+		t.TotalSeconds = max(0, t.Steps[len(t.Steps)-1].At.Sub(t.Steps[created].At).Seconds())
 	}
 }

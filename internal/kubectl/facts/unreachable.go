@@ -57,7 +57,7 @@ func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) 
 	case words != "":
 		return words, time.Time{}
 	case r.Seconds > 0 && w.unseen("attachpolicies."+v1alpha1.GroupName) && w.Served():
-		return whatIsThere(r) + ". Whether time forces the detach can't be told: you may not list attachpolicies." + v1alpha1.GroupName, time.Time{}
+		return whatIsThere(r) + ". Whether time forces the detach is not known: you may not list attachpolicies." + v1alpha1.GroupName, time.Time{}
 	case r.Seconds > 0:
 		whole := (time.Duration(r.Seconds) * time.Second).String()
 		return strings.Replace(r.Message(), whole+";", whole+" at most;", 1), time.Time{}

@@ -171,9 +171,9 @@ func answerWorkload(x *Workload) string {
 	case x.Waits == 0 && x.Runs == x.Pods:
 		return fmt.Sprintf("all its %s run%s.", all, finally)
 	case x.Waits == 0 && x.Pods == 1:
-		return "its pod does not run yet, and nothing is seen to keep it."
+		return "its pod is starting, and nothing is known to keep it from running."
 	case x.Waits == 0:
-		return fmt.Sprintf("%d of %s run%s, and nothing is seen to keep the others.", x.Runs, all, finally)
+		return fmt.Sprintf("%d of %s run%s; the others are starting, and nothing is known to keep them from running.", x.Runs, all, finally)
 	}
 	waits := fmt.Sprintf("%d of %s wait", x.Waits, all)
 	if x.Waits == 1 {

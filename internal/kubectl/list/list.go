@@ -211,8 +211,8 @@ func NewVolumesCommand(b *command.Base) *cobra.Command {
 		list := slices.DeleteFunc(all, func(v facts.Volume) bool { return !l.chosen(w.ClaimLabels(v.Claim)) })
 		return anyOf(list), screen.Volumes(list, w.Now)
 	}
-	cmd := l.command("volumes", "List volumes: where each is, who has it, who waits for it", "volume", "vol")
-	cmd.Long = "List volumes: where each is, who has it, who waits for it.\n\n" + statusHelp
+	cmd := l.command("volumes", "List volumes: where each is, who uses it, who waits for it", "volume", "vol")
+	cmd.Long = "List volumes: where each is, who uses it, who waits for it.\n\n" + statusHelp
 	cmd.Example = "  # Every volume of the cluster, and what changes from now on\n  kubectl moorage volumes -A -w\n\n" +
 		"  # Who holds the volumes of an application\n  kubectl moorage volumes -l app=db \\\n  -o custom-columns=CLAIM:.claim,NODE:.holder.node"
 	return cmd
@@ -226,7 +226,7 @@ func NewTicketsCommand(b *command.Base) *cobra.Command {
 		list := slices.DeleteFunc(w.ListTickets(namespace, derived), func(t facts.Ticket) bool { return !l.chosen(w.TicketLabels(t)) })
 		return anyOf(list), screen.Tickets(list, w.Now)
 	}
-	cmd := l.command("tickets", "List tickets: who asks for volumes at which node, and what became of it", "ticket", "vt")
+	cmd := l.command("tickets", "List tickets: who asks for volumes at which node, and who has them", "ticket", "vt")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil

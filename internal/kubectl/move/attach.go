@@ -34,8 +34,8 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "attach (PV | pvc/NAME) --node NODE", Short: "Attach a volume to a node by hand, with a ticket that ends by itself",
 		Example: "  # Look into a volume for ten minutes\n  kubectl moorage attach pv-db --node worker-1 --ttl 10m\n\n  # The volume of a claim\n  kubectl moorage attach pvc/data-db-0 -n shop --node worker-1",
-		Long: "Attach a volume to a node by hand: for a repair, a copy, a look. It makes a VolumeTicket of type Manual, which ends after --ttl, or with kubectl moorage detach.\n\n" +
-			"What is in use elsewhere is refused, with by whom: nothing is taken away from anybody.\n\n" +
+		Long: "Attach a volume to a node by hand, such as for a repair or a copy. It makes a VolumeTicket of type Manual, which ends after --ttl, or with kubectl moorage detach.\n\n" +
+			"A volume that is in use elsewhere is refused, and the command says who uses it: nobody loses a volume.\n\n" +
 			"Exit code: 0 when it is attached, 2 when it is refused, 1 when something failed.",
 		Args: command.One("volume", "kubectl moorage attach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },

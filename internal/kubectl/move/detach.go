@@ -20,10 +20,10 @@ import (
 func NewDetachCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
-		Use: "detach (PV | pvc/NAME) --node NODE", Short: "Let go of a volume that was attached to a node by hand",
+		Use: "detach (PV | pvc/NAME) --node NODE", Short: "Detach a volume that was attached to a node by hand",
 		Example: "  # Let go of it before its time is over\n  kubectl moorage detach pv-db --node worker-1",
-		Long: "Let go of a volume that was attached to a node by hand: it deletes the manual tickets for it there, and waits until it is detached.\n\n" +
-			"What a pod or anybody else uses there stays, and the command says who that is.\n\n" +
+		Long: "Detach a volume that was attached to a node by hand: delete the manual tickets for it there, and wait until it is detached.\n\n" +
+			"A volume that a pod or another ticket uses there stays, and the command says who uses it.\n\n" +
 			"Exit code: 0 when it is detached, 2 when it is refused, 1 when something failed.",
 		Args: command.One("volume", "kubectl moorage detach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.detach(cmd.Context(), args[0]) },

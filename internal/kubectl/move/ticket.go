@@ -46,9 +46,9 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 			"  # Have it attached nowhere, to expand it\n  kubectl moorage ticket make grow -n shop --type Expansion --ttl 1h \\\n  --detached --claim data",
 		Long: "Ask for volumes at a node, and wait until they are there: it makes a VolumeTicket, which ends after --ttl, or with kubectl moorage ticket end. " +
 			"A ticket of that name that asks for the same is left as it is; one that asks for something else is an error.\n\n" +
-			"With --wherever Moorage chooses the node: where the volumes are, or somebody has them; else one with room for them, which the ticket's status then names. " +
-			"With --detached it waits until the volumes are attached nowhere: no pod that uses one is ended for that, and none gets one before the ticket ends.\n\n" +
-			"The ticket asks for as long as it exists: what can't be had now is waited for, after the command has ended, too.",
+			"With --wherever Moorage chooses the node: where the volumes are in use or attached, else one with room for them. The ticket's status names it. " +
+			"With --detached the command waits until the volumes are attached nowhere: it ends no pod that uses one, and no pod gets one before the ticket ends.\n\n" +
+			"The ticket asks for as long as it exists: it goes on waiting after the command has ended.",
 		Args: command.One("ticket", "kubectl moorage ticket make NAME --type TYPE --node NODE --claim CLAIM"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
@@ -229,7 +229,7 @@ func object(w *facts.World, namespace, name string) *v1alpha1.VolumeTicket {
 func NewRenewCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
-		Use: "renew NAME", Short: "Begin the time of a ticket anew",
+		Use: "renew NAME", Short: "Start the time of a ticket again",
 		Example: "  # The backup takes longer\n  kubectl moorage ticket renew nightly -n shop",
 		Args:    command.One("ticket", "kubectl moorage ticket renew NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.renew(cmd.Context(), args[0]) },
@@ -271,9 +271,9 @@ func NewLetGoCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "let-go NAME", Short: "Say that nobody uses the volumes of a ticket that is asked to yield",
 		Example: "  # The backup has stopped, and its volume may go now\n  kubectl moorage ticket let-go nightly -n shop",
-		Long: "Say that nobody uses the volumes of a ticket that is asked to let go of them (condition Yielding): they go to whoever wants them, and not only when the ticket's time is over. " +
-			"Whoever uses the volumes by the ticket has to have stopped before.\n\n" +
-			"The ticket stays, and gets its volumes again once nobody who ranks before wants them. To end it, use kubectl moorage ticket end.",
+		Long: "Say that nobody uses the volumes of a ticket that is asked to let go of them (condition Yielding): they go at once to whoever needs them, before the ticket's time is over. " +
+			"First stop everything that uses the volumes by the ticket.\n\n" +
+			"The ticket stays, and gets its volumes again once nobody who ranks higher wants them. To end it, use kubectl moorage ticket end.",
 		Args: command.One("ticket", "kubectl moorage ticket let-go NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.letGo(cmd.Context(), args[0]) },
 	}
@@ -306,8 +306,8 @@ func NewEndCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "end NAME", Short: "End a ticket: whoever waits for its volumes gets them",
 		Example: "  # The backup is done\n  kubectl moorage ticket end nightly -n shop",
-		Long: "End a ticket: whoever waits for its volumes gets them, and what nobody else uses is detached. Whoever uses the volumes by the ticket has to have let go before.\n\n" +
-			"A pod's reservation is its scheduler's to end: delete the pod instead.",
+		Long: "End a ticket: whoever waits for its volumes gets them, and what nobody else uses is detached. First stop everything that uses the volumes by the ticket.\n\n" +
+			"Only its scheduler ends a pod's reservation: delete the pod instead.",
 		Args: command.One("ticket", "kubectl moorage ticket end NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.endTicket(cmd.Context(), args[0]) },
 	}

@@ -147,7 +147,7 @@ func (p *page) drainSign(x *facts.DrainPlan, pods []facts.DrainPod) string {
 	case pod.Ends:
 		return p.s.paint(yellow, "would end")
 	case pod.NotVisible:
-		return p.s.paint(yellow, "? can't be told")
+		return p.s.paint(yellow, "? not known")
 	case pod.To == "":
 		return p.s.paint(red, "✗ would wait")
 	case len(x.NotVisible) > 0:

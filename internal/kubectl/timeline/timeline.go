@@ -31,8 +31,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 	output := screen.NewOutput(false)
 	var watch bool
 	cmd := &cobra.Command{
-		Use: "timeline POD", Short: "Tell when a pod was created, reserved for, bound, attached and started, and the gaps",
-		Long: "Tell when a pod was created, reserved for, granted, bound, when each volume was attached, when all were safe to mount, and when it ran.\n\n" +
+		Use: "timeline POD", Short: "Show when a pod was created, reserved for, bound, attached and started",
+		Long: "Show when a pod was created, reserved for, granted, bound, when each volume was attached, when all were safe to mount, and when it ran.\n\n" +
 			"The times are those of the objects in the API, most of which have whole seconds. A time with ≤ is the latest possible: the object that had it is gone.",
 		Example: "  # Where did a pod's start spend its time?\n  kubectl moorage timeline db-0 -n shop\n\n  # Each step of one that is about to be made\n  kubectl moorage timeline db-0 -w",
 		Args:    command.One("pod", "kubectl moorage timeline POD"), ValidArgsFunction: b.Complete(command.PodNames),

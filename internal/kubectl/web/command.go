@@ -71,7 +71,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Use: "web", Short: "Show nodes, slots, volumes and who waits for what on a page in the browser; Ctrl-C ends it",
 		Long: "Show nodes, slots, volumes and who waits for what on a page in the browser. Ctrl-C ends it.\n\n" +
 			"The page is served by this command, on this machine only, with your rights; it reads, follows what changes, and loads nothing from elsewhere. " +
-			"Its address has a secret token: who has the address, and can reach this machine's ports, sees what you may see. " +
+			"Its address has a secret token: whoever knows it, and can reach this machine's ports, sees what you may see. " +
 			"Keys: arrows move over the map, Enter opens a volume, n its node, / searches, Esc closes, ? shows all keys.",
 		Example: examples, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -39,6 +39,9 @@ const (
 	// eventQPS and eventBurst are those of its events (eventRecordQPS, eventBurst).
 	eventQPS   = 50
 	eventBurst = 100
+	// noDNS is an address for documentation: nothing asks it, and without one a kubelet warns of
+	// each pod (MissingClusterDNS).
+	noDNS = "192.0.2.53"
 	// runtimeConnectTimeout bounds the connection to our own fake runtime.
 	runtimeConnectTimeout = 15 * time.Second
 )
@@ -90,7 +93,7 @@ func newNodeCommand() *cobra.Command {
 	flags.StringVar(&o.systemUUID, "system-uuid", "", "what names the machine in the Node's status; nothing if empty")
 	flags.StringVar(&o.bootFile, "boot-id-file", "", "file that has the machine's boot, as the Node's status has it; it is made if there is none, by a boot of its own")
 	flags.StringVar(&o.machine, "machine", "", "name of the machine at the disk service; the node's if empty")
-	flags.BoolVar(&o.events, "events", true, "write events to the API server, as a kubelet does")
+	flags.BoolVar(&o.events, "events", true, "write events to the API server, as a kubelet does, where the kernel's log can be read")
 	flags.BoolVar(&o.expand, "expand", false, "have the node plugin offer EXPAND_VOLUME")
 	flags.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
 	return cmd
@@ -172,10 +175,23 @@ func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func
 	kubelet := kubemark.NewHollowKubelet(flags, config, client, heartbeat,
 		machine{&cadvisortest.Fake{NodeName: o.name}, o.bootID, o.systemUUID}, fake.ImageService, runtime, cm.NewStubContainerManager())
 	kubelet.KubeletDeps.ProbeManager = prober{}
-	if o.events { // kubemark leaves them out
-		kubelet.KubeletDeps.EventClient = events.CoreV1()
+	if o.events && readable(kernelLog) { // kubemark leaves them out
+		kubelet.KubeletDeps.Recorder, kubelet.KubeletDeps.EventClient = nil, events.CoreV1() // RunKubelet makes the recorder
 	}
 	return kubelet, fake.Stop, nil
+}
+
+// kernelLog is where a kubelet with a real recorder looks for processes that ran out of memory. It
+// does not start without it (k8s.io/kubernetes pkg/kubelet/oom, NewWatcher).
+const kernelLog = "/dev/kmsg"
+
+// readable says whether a file can be opened.
+func readable(file string) bool {
+	f, err := os.Open(file)
+	if err == nil {
+		err = f.Close()
+	}
+	return err == nil
 }
 
 // boot reads which boot of its machine this is. Whoever switches the machine on removes the file.
@@ -222,6 +238,7 @@ func (o nodeOptions) settings() (*options.KubeletFlags, *kubeletconfig.KubeletCo
 	config.NodeStatusUpdateFrequency.Duration = o.statusInterval
 	config.NodeLeaseDurationSeconds = int32(o.leaseDuration / time.Second)
 	config.EnableServer = false
+	config.ClusterDNS = []string{noDNS}
 	config.ReadOnlyPort = 0
 	return flags, config
 }

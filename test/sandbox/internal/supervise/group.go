@@ -245,6 +245,7 @@ func (g *Group) startLocked(c *child) error {
 	}
 	defer log.Close() // the child has its own descriptor
 	cmd := exec.Command(c.spec.Path, c.spec.Args...)
+	cmd.Args[0] = c.spec.Name // by which client-go names it to the API server, as it does elsewhere
 	cmd.Dir = c.spec.Dir
 	cmd.Env = append(os.Environ(), c.spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
