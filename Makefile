@@ -198,8 +198,8 @@ bench-node: build $(BIN)/moorage-node ## Measure moorage-node at rest at a node 
 	$(SANDBOX) bench-node --moorage-node $(BIN)/moorage-node $(if $(OUT),--out $(OUT) --render docs/internals/node-at-rest.md)
 
 .PHONY: bench-core
-bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result
-	@$(GO) run ./test/bench/core $(if $(OUT),--out $(OUT))
+bench-core: ## Run the benchmarks of the pure core; SLOPE=1 with up to 15,000 nodes instead, OUT=FILE to keep the result
+	@$(GO) run ./test/bench/core $(if $(SLOPE),--slope) $(if $(OUT),--out $(OUT))
 
 .PHONY: bench-web
 bench-web: ## Measure the frames of kubectl moorage web at 1,000 nodes with 40 slots in a real browser; OUT=FILE to keep the result

@@ -177,6 +177,9 @@ func (f *feed) apply(object runtime.Object, m metav1.Object) {
 		f.works.set(key(m), b.work)
 		return
 	}
+	if kept, ok := object.(*keptPod); ok {
+		object = kept.pod()
+	}
 	event, err := f.seen(object)
 	if f.newlyBroken(key(m), err) {
 		klog.Background().Error(err, "An object names a volume that nobody can attach", "kind", f.kind, "name", m.GetName(), "namespace", m.GetNamespace())

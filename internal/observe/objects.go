@@ -21,7 +21,14 @@ func (o *Observer) Node(name ledger.NodeName) (*corev1.Node, bool) {
 
 // Pod returns the newest version known of a Pod. Read only.
 func (o *Observer) Pod(namespace, name string) (*corev1.Pod, bool) {
-	return object[*corev1.Pod](o.feeds[Pods], namespace+"/"+name)
+	found, _ := o.feeds[Pods].get(namespace + "/" + name)
+	switch pod := found.(type) {
+	case *corev1.Pod:
+		return pod, true
+	case *keptPod:
+		return pod.pod(), true
+	}
+	return nil, false
 }
 
 // Hold returns what the next write of a volume's VolumeHold needs of the newest
@@ -105,12 +112,22 @@ func (o *Observer) FlexVolumes() []FlexVolume {
 				if object.Spec.FlexVolume != nil {
 					list = append(list, FlexVolume{Name: object.Name, UID: object.UID})
 				}
-			case *corev1.Pod:
-				if !translate.Ended(object) && slices.ContainsFunc(object.Spec.Volumes, func(v corev1.Volume) bool { return v.FlexVolume != nil }) {
-					list = append(list, FlexVolume{Pod: &ledger.Pod{Namespace: object.Namespace, Name: object.Name, UID: string(object.UID)}, UID: object.UID})
+			case *keptPod:
+				if object.volumes != nil { // not claims only
+					list = append(list, flexVolumesOf(object.pod())...)
 				}
+			case *corev1.Pod:
+				list = append(list, flexVolumesOf(object)...)
 			}
 		}
 	}
 	return list
+}
+
+// flexVolumesOf is a pod that has not ended and names a FlexVolume, or nothing.
+func flexVolumesOf(pod *corev1.Pod) []FlexVolume {
+	if translate.Ended(pod) || !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.FlexVolume != nil }) {
+		return nil
+	}
+	return []FlexVolume{{Pod: &ledger.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, UID: pod.UID}}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,15 +24,18 @@ import (
 // scaleServer answers the informers' first watches with copies of samples. It
 // keeps no objects, so that what is live after a start is the observer's.
 type scaleServer struct {
+	scale
 	kinds  map[string]scaleKind
 	ending chan struct{}
+	// changes is how many VolumeAttachments are to change, one after the other.
+	changes chan int
 }
 
-func startScaleServer(b *testing.B) string {
-	s := &scaleServer{kinds: scaleKinds(), ending: make(chan struct{})}
+func startScaleServer(b *testing.B, size scale) (*scaleServer, string) {
+	s := &scaleServer{scale: size, kinds: size.kinds(), ending: make(chan struct{}), changes: make(chan int)}
 	server := httptest.NewServer(s)
 	b.Cleanup(func() { close(s.ending); server.CloseClientConnections(); server.Close() })
-	return server.URL
+	return s, server.URL
 }
 
 // ServeHTTP implements http.Handler. Lists are only asked for to learn where
@@ -42,7 +46,8 @@ func (s *scaleServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1000000001"},"items":[]}`)
 		return
 	}
-	kind := s.kinds[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]]
+	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	kind := s.kinds[resource]
 	encode := protobufEvent
 	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf+";stream=watch")
 	if kind.gvk.GroupVersion() == v1alpha1.SchemeGroupVersion {
@@ -56,21 +61,52 @@ func (s *scaleServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	sample, last := encode("ADDED", kind.object), encode("BOOKMARK", mark)
 	for i := range kind.count {
-		// Numbers are all of one length, so that a binary text stays what it is.
-		number, node := fmt.Sprintf("%09d", i), fmt.Sprintf("%09d", i%scaleNodes)
-		pairs := []string{itsNumber, number, itsNode, node}
-		if kind.also != nil {
-			pairs = append(pairs, kind.also(i)...)
-		}
-		fmt.Fprint(w, strings.NewReplacer(pairs...).Replace(sample))
+		fmt.Fprint(w, s.numbered(kind, sample, i))
 	}
 	fmt.Fprint(w, last)
+	flush(w)
+	var changes chan int
+	if resource == "volumeattachments" {
+		changes = s.changes
+	}
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.ending:
+			return
+		case n := <-changes:
+			s.change(w, kind, n)
+		}
+	}
+}
+
+// numbered is a sample with the numbers of the i-th object, which are all of one length, so that a
+// binary text stays what it is.
+func (s *scaleServer) numbered(kind scaleKind, sample string, i int) string {
+	pairs := []string{itsNumber, fmt.Sprintf("%09d", i), itsNode, fmt.Sprintf("%09d", i%s.nodes)}
+	if kind.also != nil {
+		pairs = append(pairs, kind.also(i)...)
+	}
+	return strings.NewReplacer(pairs...).Replace(sample)
+}
+
+// change sends n changes, spread over all VolumeAttachments: their status says no longer that they
+// are attached.
+func (s *scaleServer) change(w http.ResponseWriter, kind scaleKind, n int) {
+	changed, _ := kind.object.DeepCopyObject().(*storagev1.VolumeAttachment)
+	changed.Status.Attached = false
+	changed.ResourceVersion = "3" + itsNumber
+	sample := protobufEvent("MODIFIED", changed)
+	for i := range n {
+		fmt.Fprint(w, s.numbered(kind, sample, i*(kind.count/n)))
+	}
+	flush(w)
+}
+
+func flush(w http.ResponseWriter) {
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
-	}
-	select {
-	case <-r.Context().Done():
-	case <-s.ending:
 	}
 }
 

@@ -27,6 +27,7 @@ func (o *Observer) slim(object any) (any, error) {
 	case *corev1.Pod:
 		object.ManagedFields = nil
 		slimPod(object)
+		return keepPod(object), nil
 	case *corev1.Node:
 		object.ManagedFields, object.Labels = translate.SlimFields(object), sharedLabels(object.Labels)
 		object.Status.Images = nil

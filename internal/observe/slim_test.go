@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +58,7 @@ func TestSlimPodsSayTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			slimmed := kept.(*corev1.Pod)
+			slimmed := kept.(*keptPod).pod()
 			if got, err := translate.Pod(slimmed); err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %+v (%v)\nwant %+v", name, got, err, want)
 			}
@@ -66,6 +67,44 @@ func TestSlimPodsSayTheSame(t *testing.T) {
 				t.Errorf("%s: too much or too little is kept: %+v", name, slimmed)
 			}
 		}
+	}
+}
+
+// What is kept is the whole of what slimPod leaves, whatever its volumes are, and takes less
+// than two fifths of the room.
+func TestKeptPodsAreTheSlimmedOnes(t *testing.T) {
+	claim := func(name string, readOnly bool) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + name, ReadOnly: readOnly}}}
+	}
+	flex := corev1.Volume{Name: "f", VolumeSource: corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{Driver: "d"}}}
+	now, priority := metav1.Now(), int32(7)
+	for name, volumes := range map[string][]corev1.Volume{
+		"no volume": nil, "claims": {claim("a", false), claim("b", true)}, "a claim and another": {claim("a", true), flex}, "another": {flex},
+	} {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "db", UID: "u", ResourceVersion: "5", CreationTimestamp: now, DeletionTimestamp: &now, DeletionGracePeriodSeconds: new(int64(3)),
+				Finalizers: []string{"f"}, Annotations: map[string]string{v1alpha1.AnnotationBindFence: "1"},
+			},
+			Spec: corev1.PodSpec{NodeName: "n", SchedulerName: "s", Priority: &priority, Volumes: volumes},
+			Status: corev1.PodStatus{
+				Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{{Type: v1alpha1.PodSafeToMount}},
+				ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}},
+			},
+		}
+		kept := keepPod(pod)
+		if got := kept.pod(); !reflect.DeepEqual(got, pod) {
+			t.Errorf("%s: it is kept as %+v, want %+v", name, got, pod)
+		}
+		if got := kept.DeepCopyObject().(*keptPod).pod(); !reflect.DeepEqual(got, pod) {
+			t.Errorf("%s: a copy is %+v, want %+v", name, got, pod)
+		}
+		if again, err := new(Observer).slim(kept); err != nil || again != any(kept) {
+			t.Errorf("%s: kept once more it is %v (%v)", name, again, err)
+		}
+	}
+	if kept, whole := unsafe.Sizeof(keptPod{}), unsafe.Sizeof(corev1.Pod{}); kept > 2*whole/5 {
+		t.Errorf("it takes %d bytes, a Pod %d", kept, whole)
 	}
 }
 
@@ -78,7 +117,8 @@ func TestSlimPodsKeepTheirScheduler(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := translate.Pod(slimmed.(*corev1.Pod)); !reflect.DeepEqual(got, want) || slimmed.(*corev1.Pod).Spec.SchedulerName != scheduler {
+		kept := slimmed.(*keptPod).pod()
+		if got, _ := translate.Pod(kept); !reflect.DeepEqual(got, want) || kept.Spec.SchedulerName != scheduler {
 			t.Errorf("scheduler %s: %+v, want %+v", scheduler, got, want)
 		}
 	}
@@ -135,10 +175,11 @@ func TestRefusedPodsAreTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(kept.(*corev1.Pod).Status.Conditions); (n == 1) != (name == "refused") {
+		pod := kept.(*keptPod).pod()
+		if n := len(pod.Status.Conditions); (n == 1) != (name == "refused") {
 			t.Errorf("%s: %d conditions are kept", name, n)
 		}
-		o.publishRefused(kept.(*corev1.Pod))
+		o.publishRefused(pod)
 	}
 	if !slices.Equal(told, []string{"refused"}) {
 		t.Errorf("told are %v", told)

@@ -13,6 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/core/report"
 	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	atNode "github.com/moorage-dev/moorage/test/bench/node/result"
+	scaled "github.com/moorage-dev/moorage/test/bench/scale/result"
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
@@ -29,8 +30,8 @@ func RenderDocument(name, resultDir string) error {
 }
 
 // renderFolder renders the result files of a folder, in the order of their
-// names, each under a heading. The scheduler's, the attacher's, moorage-node's and
-// chaos' have pages of their own.
+// names, each under a heading. The scheduler's, the attacher's, moorage-node's, chaos' and
+// those of many nodes have pages of their own.
 func renderFolder(dir string) (string, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -67,7 +68,7 @@ func renderResult(name string) (string, error) {
 	case report.Schema:
 		r, err := report.Read(name)
 		return "## The core\n" + report.Render(r), err
-	case result.Schema, attached.Schema, chaos.Schema, atNode.Schema:
+	case result.Schema, attached.Schema, chaos.Schema, atNode.Schema, scaled.Schema:
 		return "", nil
 	}
 	r, err := Load(name)

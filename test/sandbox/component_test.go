@@ -75,6 +75,36 @@ func TestModesDifferInWhoSchedulesAndAttaches(t *testing.T) {
 	}
 }
 
+// Where the control plane is tuned, the request limits of all who schedule and attach are the same
+// in each mode but for Moorage's controller, and who leads by a Lease leads by one of one length.
+func TestTheTunedControlPlaneIsTheSameInEachMode(t *testing.T) {
+	for _, mode := range []Mode{Standalone, UpstreamTuned} {
+		s := testSite(t, mode)
+		s.options.TuneControlPlane = true
+		manager := argsOf(t, s, ControllerManager)
+		for _, arg := range []string{"--kube-api-qps=" + tunedQPS, "--leader-elect=true", "--leader-elect-lease-duration=15s"} {
+			if !slices.Contains(manager, arg) {
+				t.Errorf("%s: kube-controller-manager lacks %s", mode, arg)
+			}
+		}
+		if slices.Contains(manager, withoutElection) {
+			t.Errorf("%s: kube-controller-manager is told both to elect and not to", mode)
+		}
+		if mode == UpstreamTuned {
+			if !slices.Contains(argsOf(t, s, Scheduler), "--kube-api-qps="+tunedQPS) {
+				t.Errorf("kube-scheduler has %v", argsOf(t, s, Scheduler))
+			}
+			continue
+		}
+		if !slices.Contains(argsOf(t, s, MoorageController), "--leader-elect-lease-duration=15s") {
+			t.Errorf("moorage-controller has %v", argsOf(t, s, MoorageController))
+		}
+		if config := s.schedulerConfiguration(); !strings.Contains(config, "qps: "+tunedQPS) || !strings.Contains(config, "leaseDuration: 15s") {
+			t.Errorf("moorage-scheduler's configuration is\n%s", config)
+		}
+	}
+}
+
 func TestEveryComponentHasItsOwnIdentity(t *testing.T) {
 	s := testSite(t, Standalone)
 	users := map[string]string{} // by token

@@ -52,12 +52,12 @@ func moorageComponents(s *site) []component {
 			name:     MoorageController,
 			identity: new(serviceAccount(MoorageNamespace, MoorageController)),
 			restart:  true,
-			args: append(append(extra, controllerElection()...),
+			args: append(append(extra, s.options.controllerElection()...),
 				"--kubeconfig="+s.kubeconfig(MoorageController),
 				"--namespace="+MoorageNamespace,
 				"--mode="+string(s.options.Mode),
 				"--listen="+s.controllerAddr,
-				"--write-timeout=4s",
+				"--write-timeout="+s.options.writeTimeout(),
 			),
 		},
 		placing(s),
@@ -65,9 +65,21 @@ func moorageComponents(s *site) []component {
 }
 
 // controllerElection is how long a controller leads by its Lease: short, so that one that was
-// killed is soon replaced; long enough for an API server that shares two cores with a build.
-func controllerElection() []string {
+// killed is soon replaced; long enough for an API server that shares two cores with a build. Where
+// the control plane is tuned for much to do it is as components have it by default.
+func (o Options) controllerElection() []string {
+	if o.TuneControlPlane {
+		return []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
+	}
 	return []string{"--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms"}
+}
+
+// writeTimeout is within what a Lease lasts after the deadline of its renewal.
+func (o Options) writeTimeout() string {
+	if o.TuneControlPlane {
+		return "5s"
+	}
+	return "4s"
 }
 
 func schedulerWithPlugin(s *site) component {
@@ -110,11 +122,12 @@ func (s *site) schedulerConfiguration() string {
 		return fmt.Sprintf(extendedConfig, s.kubeconfig(Scheduler), s.extenderAddr,
 			s.authority.certPath(), s.schedulerCert.cert, s.schedulerCert.key)
 	}
-	connection := s.kubeconfig(MoorageScheduler)
+	connection, election := s.kubeconfig(MoorageScheduler), [3]string{"5s", "3s", "500ms"}
 	if s.options.TuneControlPlane {
 		connection += "\n  qps: " + tunedQPS + "\n  burst: " + tunedBurst
+		election = [3]string{"15s", "10s", "2s"}
 	}
-	config := fmt.Sprintf(schedulerConfig, connection)
+	config := fmt.Sprintf(schedulerConfig, election[0], election[1], election[2], connection)
 	if s.options.BindAtOnce {
 		config += fmt.Sprintf(bindAtOnceConfig, s.bindLink.Addr(), s.authority.certPath(), s.bindClientCert.cert, s.bindClientCert.key)
 	}
@@ -143,9 +156,9 @@ leaderElection:
   leaderElect: true
   resourceNamespace: moorage-system
   resourceName: moorage-scheduler
-  leaseDuration: 5s
-  renewDeadline: 3s
-  retryPeriod: 500ms
+  leaseDuration: %s
+  renewDeadline: %s
+  retryPeriod: %s
 clientConnection:
   kubeconfig: %s
 profiles:

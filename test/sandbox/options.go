@@ -124,7 +124,7 @@ type Options struct {
 	TuneAttacher bool
 	// TuneControlPlane raises the request limits of kube-controller-manager and of the
 	// scheduler in every mode, to UpstreamTuned's, and has kube-controller-manager lead by a
-	// Lease, which lasts as long as that of Moorage's controller.
+	// Lease. Leases last as long as they do by default (15 s).
 	TuneControlPlane bool
 	// Nodeless starts no nodes and no View: whoever starts the cluster brings nodes, and
 	// observes. Nodes must be 0.

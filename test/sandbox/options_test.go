@@ -26,6 +26,8 @@ func TestOptionsValidate(t *testing.T) {
 		"nobody to tell":  {func(o *Options) { o.Mode, o.MoorageNode = Upstream, true }, "use standalone"},
 		"unknown mode":    {func(o *Options) { o.Mode = "solo" }, "standalone"},
 		"no node":         {func(o *Options) { o.Nodes = 0 }, "at least one"},
+		"nodes of others": {func(o *Options) { o.Nodes, o.Nodeless = 0, true }, ""},
+		"nodes of both":   {func(o *Options) { o.Nodeless = true }, "use 0"},
 		"negative slots":  {func(o *Options) { o.Slots = -1 }, "0 for no limit"},
 		"busy kubelets":   {func(o *Options) { o.KubeletStatusInterval = time.Millisecond }, "100ms"},
 		"backwards":       {func(o *Options) { o.AttachLatency = -1 }, "negative"},

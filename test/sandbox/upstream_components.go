@@ -113,7 +113,7 @@ func controllerManagerComponent(s *site) component {
 	if s.options.TuneControlPlane {
 		args = slices.DeleteFunc(args, func(arg string) bool { return arg == withoutElection })
 		args = append(args, "--leader-elect=true")
-		args = append(args, controllerElection()...)
+		args = append(args, s.options.controllerElection()...)
 	}
 	args = append(args, s.emulated()...)
 	return component{name: ControllerManager, identity: new(user("system:kube-controller-manager")), args: args, restart: true}

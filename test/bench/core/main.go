@@ -31,12 +31,34 @@ func packages() []string {
 	return []string{"./internal/ledger", "./internal/arbiter", "./internal/observe"}
 }
 
+// slopeSizes are the nodes of BenchmarkSlope's clusters.
+func slopeSizes() []int { return []int{1_000, 5_000, 15_000} }
+
+// commands are those of `go test` that are run, one after the other. Each size of the slope has a
+// process of its own, since the most memory that is reported is the process's; what else there is
+// has one together.
+func commands(slope bool, pattern, duration string, count int) [][]string {
+	test := func(pattern, duration string, args ...string) []string {
+		command := []string{"go", "test", "-run", "^$", "-bench", pattern, "-benchmem", "-benchtime", duration, fmt.Sprintf("-count=%d", count), "-timeout", "0"}
+		return append(command, args...)
+	}
+	if !slope {
+		return [][]string{test(pattern, duration, append([]string{"-skip", "^BenchmarkSlope$"}, packages()...)...)}
+	}
+	var list [][]string
+	for _, nodes := range slopeSizes() {
+		list = append(list, test(fmt.Sprintf("^BenchmarkSlope$/^nodes=%d$", nodes), "1x", "./internal/observe"))
+	}
+	return list
+}
+
 func run(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("core", flag.ContinueOnError)
 	out := set.String("out", "", "store the result as JSON in this file")
 	count := set.Int("count", 1, "run each benchmark this often")
 	pattern := set.String("bench", ".", "run the benchmarks that match")
 	duration := set.String("benchtime", "1s", "how long each benchmark runs, as `go test -benchtime` takes it")
+	slope := set.Bool("slope", false, "measure the start and the cost of a change with 1,000, 5,000 and 15,000 nodes instead; takes 5 GiB and many minutes")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -45,17 +67,25 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("folder of the result: %w", err)
 		}
 	}
-	command := append([]string{
-		"go", "test", "-run", "^$", "-bench", *pattern, "-benchmem", "-benchtime", *duration, fmt.Sprintf("-count=%d", *count),
-	}, packages()...)
 	source, err := origin.OfTree(ctx, ".")
 	if err != nil {
 		return err
 	}
-	head := record.Begin(strings.Join(command, " "), source)
-	benchmarks, err := report.Run(ctx, command, os.Stdout)
-	if err != nil || *out == "" {
-		return err
+	list := commands(*slope, *pattern, *duration, *count)
+	said := strings.Join(list[0], " ")
+	if *slope {
+		said = fmt.Sprintf("go run ./test/bench/core --slope --count=%d", *count)
 	}
-	return record.Save(*out, report.Result{Schema: report.Schema, Head: head, Benchmarks: benchmarks})
+	result := report.Result{Schema: report.Schema, Head: record.Begin(said, source)}
+	for _, command := range list {
+		benchmarks, err := report.Run(ctx, command, os.Stdout)
+		if err != nil {
+			return err
+		}
+		result.Benchmarks = append(result.Benchmarks, benchmarks...)
+	}
+	if *out == "" {
+		return nil
+	}
+	return record.Save(*out, result)
 }

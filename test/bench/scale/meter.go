@@ -122,13 +122,18 @@ func (m *meter) end() (result.Writes, error) {
 	if err := m.read(); err != nil {
 		return result.Writes{}, err
 	}
-	out := result.Writes{All: audit.Writes(m.writes), Refused: m.refused, Again: map[string]int{}}
-	for what, times := range m.times {
+	return m.result(), nil
+}
+
+// result is what was counted.
+func (w *window) result() result.Writes {
+	out := result.Writes{All: audit.Writes(w.writes), Refused: w.refused, Again: map[string]int{}}
+	for what, times := range w.times {
 		if times > 1 {
 			kind := what[:strings.LastIndexByte(what, ' ')]
 			out.Again[kind] += times - 1
 		}
 	}
-	slices.SortFunc(out.All, func(a, b audit.Write) int { return b.Count - a.Count })
-	return out, nil
+	slices.SortStableFunc(out.All, func(a, b audit.Write) int { return b.Count - a.Count })
+	return out
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,7 +102,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	r.maker = &maker{kube: r.kube, disk: r.cluster.Disk(), enforced: r.mode.Moorage(), volumes: map[string]hollow.Volume{}}
 	r.fleet, err = hollow.New(hollow.Config{
 		API: r.cluster.RESTConfig(), Disk: r.cluster.Disk(), Driver: sandbox.DriverName, Slots: r.slots(),
-		Status: r.status, Lease: leaseDuration, Resolve: r.maker.resolve,
+		Status: r.status, Lease: leaseDuration, Resolve: r.maker.resolve, Log: r.few(),
 	})
 	if err != nil {
 		return err
@@ -118,6 +119,19 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	}
 	r.workloads.run(ctx)
 	return nil
+}
+
+// fewLines is how much of what hollow nodes could not do is told.
+const fewLines = 20
+
+// few is the run's log for what can come often: the first lines of it.
+func (r *run) few() func(string, ...any) {
+	var said atomic.Int32
+	return func(format string, args ...any) {
+		if said.Add(1) <= fewLines {
+			r.log(format, args...)
+		}
+	}
 }
 
 // foreign says whether an object belongs to a bystander.

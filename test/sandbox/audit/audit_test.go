@@ -112,6 +112,41 @@ func TestReaderStartsWhereTheLogEndedAndSkipsAnUnfinishedLine(t *testing.T) {
 	}
 }
 
+func TestNextReadsEachEventOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	whole := line("create", "u", "", "pods", "", "201", "allow")
+	next := func(r *Reader, text string) int {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		events, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(events)
+	}
+	r := Begin(path)
+	for i, want := range []struct {
+		text string
+		n    int
+	}{{whole + whole + whole[:20], 2}, {whole + whole + whole, 1}, {whole + whole + whole, 0}} {
+		if n := next(r, want.text); n != want.n {
+			t.Errorf("reading for the %d. time there are %d events, want %d", i+1, n, want.n)
+		}
+	}
+}
+
+func TestActorIsWhomItWasMadeAs(t *testing.T) {
+	e := Event{User: User{Username: "admin"}}
+	if e.Actor() != "admin" {
+		t.Errorf("it is %q's", e.Actor())
+	}
+	if e.Impersonated = (&User{Username: "system:node:a"}); e.Actor() != "system:node:a" {
+		t.Errorf("as a node it is %q's", e.Actor())
+	}
+}
+
 func TestBrokenLineIsAnError(t *testing.T) {
 	if _, err := Parse(strings.NewReader(line("get", "u", "", "pods", "", "200", "allow") + "{broken\n")); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Fatalf("got %v", err)
