@@ -29,6 +29,7 @@ func Scenarios() []sandbox.Scenario {
 		tickets(),
 		yieldBeforeBind(),
 		ticketWherever(),
+		ticketDetached(),
 		volumeWait(),
 		podGroups(),
 		kubeletRestart(),
