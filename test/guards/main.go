@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,10 +12,18 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// csiAddons is the folder of csi-addons' definitions beside the attacher.
-const csiAddons = "csi-addons"
+// beside lists what the sandbox looks for beside its executable, and `make build` leaves beside
+// the attacher.
+func beside() []string {
+	return []string{
+		"csi-addons", "external-snapshotter",
+		sandbox.SnapshotController, sandbox.Snapshotter, sandbox.Provisioner, sandbox.Resizer,
+	}
+}
 
 func main() {
 	attacher := flag.String("attacher", "bin/csi-attacher", "the csi-attacher binary, as `make build` leaves it")
@@ -42,9 +51,12 @@ func run(ctx context.Context, attacher string, names []string) error {
 		return fmt.Errorf("folder for changed files: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	// The sandbox looks for csi-addons' definitions beside its executable.
-	if err := os.CopyFS(filepath.Join(temp, csiAddons), os.DirFS(filepath.Join(filepath.Dir(attacher), csiAddons))); err != nil {
-		return fmt.Errorf("csi-addons' definitions, as `make build` leaves them: %w", err)
+	for _, name := range beside() {
+		built := filepath.Join(filepath.Dir(attacher), name)
+		_, missing := os.Stat(built)
+		if err := errors.Join(missing, os.Symlink(built, filepath.Join(temp, name))); err != nil {
+			return fmt.Errorf("%s, as `make build` leaves it: %w", name, err)
+		}
 	}
 	tried, failed := 0, 0
 	for _, g := range guards() {

@@ -44,10 +44,16 @@ func (e *Env) Leftovers() error {
 	for _, ticket := range e.View.Tickets(e.Namespace) {
 		note("VolumeTicket %s is left", ticket.GetName())
 	}
+	for _, snapshot := range e.View.Snapshots(e.Namespace) {
+		note("VolumeSnapshot %s is left", snapshot.GetName())
+	}
+	for _, content := range e.View.SnapshotContents() {
+		note("VolumeSnapshotContent %s is left", content.GetName())
+	}
 	return errors.Join(errs...)
 }
 
-// noDisksAttached asks the disk service itself.
+// noDisksAttached asks the disk service itself, also for snapshots.
 func (e *Env) noDisksAttached(ctx context.Context) error {
 	disks, err := e.Disk.Disks(ctx)
 	if err != nil {
@@ -57,6 +63,13 @@ func (e *Env) noDisksAttached(ctx context.Context) error {
 		if len(disk.Attached)+len(disk.Staged) > 0 {
 			return fmt.Errorf("disk %s is attached at %d and staged at %d nodes", disk.Volume, len(disk.Attached), len(disk.Staged))
 		}
+	}
+	snapshots, err := e.Disk.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, snapshot := range snapshots {
+		return fmt.Errorf("snapshot %s of disk %s is left", snapshot.Handle, snapshot.Volume)
 	}
 	return nil
 }
@@ -71,6 +84,11 @@ func (e *Env) deleteEverything(ctx context.Context) error {
 		e.Client.AppsV1().ReplicaSets(e.Namespace).DeleteCollection(ctx, everything, all),
 		e.Client.CoreV1().Pods(e.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
 		e.Client.CoreV1().PersistentVolumeClaims(e.Namespace).DeleteCollection(ctx, everything, all),
+	}
+	if e.Cluster.Shape().Operations.On {
+		errs = append(errs,
+			e.Dynamic.Resource(GroupSnapshotResource()).Namespace(e.Namespace).DeleteCollection(ctx, everything, all),
+			e.Dynamic.Resource(SnapshotResource()).Namespace(e.Namespace).DeleteCollection(ctx, everything, all))
 	}
 	err := e.Client.CoreV1().Namespaces().Delete(ctx, e.Namespace, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

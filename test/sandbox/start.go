@@ -203,6 +203,11 @@ func (c *Cluster) observe(ctx, life context.Context) error {
 			return err
 		}
 	}
+	if c.options.Operations.On {
+		if err := c.awaitServed(ctx, SnapshotResource(), SnapshotContentResource(), GroupSnapshotResource()); err != nil {
+			return err
+		}
+	}
 	if c.options.MoorageNode {
 		if err := c.awaitServed(ctx, NodeVolumesResource()); err != nil {
 			return err

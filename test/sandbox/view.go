@@ -48,6 +48,7 @@ type View struct {
 	deployments, statefulSets            cache.SharedIndexInformer
 	tickets, holds                       cache.SharedIndexInformer // nil without Moorage
 	nodeVolumes                          cache.SharedIndexInformer // nil without moorage-node
+	snapshots, contents, groups          cache.SharedIndexInformer // nil without operations
 
 	recorder recorder
 	disk     journal
@@ -79,6 +80,11 @@ func newView(ctx context.Context, client kubernetes.Interface, dyn dynamic.Inter
 	own := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
 	if shape.MoorageNode {
 		v.nodeVolumes = own.ForResource(NodeVolumesResource()).Informer()
+	}
+	if shape.Operations.On {
+		v.snapshots = own.ForResource(SnapshotResource()).Informer()
+		v.contents = own.ForResource(SnapshotContentResource()).Informer()
+		v.groups = own.ForResource(GroupSnapshotResource()).Informer()
 	}
 	if shape.Mode.Moorage() {
 		v.tickets = own.ForResource(TicketResource()).Informer()
@@ -132,6 +138,9 @@ func (v *View) all() []cache.SharedIndexInformer {
 	}
 	if v.nodeVolumes != nil {
 		list = append(list, v.nodeVolumes)
+	}
+	if v.snapshots != nil {
+		list = append(list, v.snapshots, v.contents, v.groups)
 	}
 	return list
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// operationsRefused guards that a ticket which a person makes has a volume attached for what its
+// driver refuses otherwise.
+func operationsRefused() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "operations-refused",
+		Doc: "The driver makes snapshots and clones, and expands, only while the volume is attached. A snapshot and a clone of a volume that is attached nowhere are not made, and say FailedPrecondition, and so does the expansion of another one. " +
+			"A person makes tickets that leave the node open, of type Snapshot for the first two and Expansion for the third: the volumes are attached, all three are done, and when the tickets are gone the volumes are detached.",
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative, sandbox.Upstream},
+		Shape: func(shape *sandbox.Shape) {
+			operating(shape)
+			shape.Operations.AttachFor, shape.Operations.CopyLatency = "snapshot,clone,expansion", time.Second
+			shape.AttachBeforeBind = shape.Mode == sandbox.Cooperative
+		},
+		Takes: 45 * time.Second,
+		Run: tell(func(s *story) {
+			const here = "worker-1"
+			claims := map[string]v1alpha1.TicketType{"data": v1alpha1.TicketSnapshot, "grows": v1alpha1.TicketExpansion}
+			attaches := map[string]int{}
+			for claim := range claims {
+				s.placed(claim, here)
+				attaches[claim] = s.published(s.handle(claim))
+			}
+			s.snapshotOf("nightly", "data")
+			s.cloneOf("clone", "data")
+			s.expand("grows", "2Gi")
+			s.snapshotRefused("nightly", "FailedPrecondition")
+			s.refused("clone", "ProvisioningFailed", "FailedPrecondition")
+			s.refused("grows", "VolumeResizeFailed", "FailedPrecondition")
+			s.say("the driver refuses snapshot, clone and expansion of volumes that are attached nowhere")
+			for claim, kind := range claims {
+				if s.moorage() {
+					s.ticketOfType(claim, kind, "", claim)
+				} else {
+					s.podAt(here, claim, claim) // which is all that a person can do there
+				}
+			}
+			s.snapshotReady("nightly")
+			s.bound("clone")
+			if s.moorage() {
+				s.expandedAtStorage("grows", "2Gi")
+			} else {
+				// external-resizer takes the refusal for one of a volume in use, and waits until no
+				// pod uses it.
+				s.refused("grows", "VolumeResizeFailed", "only supports offline expansion")
+			}
+			for claim := range claims {
+				now := s.published(s.handle(claim))
+				s.expect(now > attaches[claim], "the volume of "+claim+" was attached for it", "it was not")
+				if s.moorage() {
+					s.removeTicket(claim)
+				} else {
+					s.remove(claim)
+				}
+			}
+			s.say("they were attached, and done is all that can be")
+			for claim := range claims {
+				s.detachedEverywhere(claim)
+			}
+			torn := s.View.Calls(diskapi.Filter{Call: diskapi.WorkTorn})
+			s.expect(len(torn) == 0, "nothing was torn", "there is %v", torn)
+		}),
+	}
+}
