@@ -329,6 +329,46 @@ func operating() []guard {
 			}},
 			Expect: []string{"over-limit", "the pods with the volumes in use run"},
 		},
+		{
+			Scenario: "operation-snapshot",
+			Rule:     "decision 71: an operation's ticket is there until the operation is over",
+			Edits: []edit{{
+				File: "internal/operation/objects.go",
+				Old:  "return o.GetDeletionTimestamp() == nil && !Ready(o) }",
+				New:  "_, cut, _ := unstructured.NestedFieldNoCopy(o.Object, \"status\", \"creationTime\"); return o.GetDeletionTimestamp() == nil && !cut }",
+			}},
+			Expect: []string{"torn-operation", "is satisfied", "stayed attached", "is ready"},
+		},
+		{
+			Scenario: "operation-yields",
+			Rule:     "decision 71: a clone is there until its claim is bound",
+			Edits: []edit{{
+				File: "internal/operation/objects.go",
+				Old:  "	w.Operation = ledger.OperationClone\n",
+				New:  "	w.Operation = ledger.OperationSnapshot\n",
+			}},
+			Expect: []string{"there is a ticket for the Clone"},
+		},
+		{
+			Scenario: "operation-expansion",
+			Rule:     "decision 71: an operation that does not come to its end leaves its volume to others",
+			Edits: []edit{{
+				File: "internal/operation/past.go",
+				Old:  "a.Not = d.Now.Add(pause(d.Now.Sub(a.held), a.timeout, a.Failures))",
+				New:  "a.Not = d.Now",
+			}},
+			Expect: []string{"pod db2 runs", "OperationPaused"},
+		},
+		{
+			Scenario: "operation-offline",
+			Rule:     "decision 71: a volume that is to be detached for an operation stays so until that is over",
+			Edits: []edit{{
+				File: "internal/operation/decide.go",
+				Old:  "Wherever: !detached, Detached: detached,",
+				New:  "Wherever: true,",
+			}},
+			Expect: []string{"OperationHeld", "is not attached for db2", "the volume of data has 2Gi"},
+		},
 	}
 }
 
