@@ -346,6 +346,92 @@ func operating() []guard {
 	}
 }
 
+// operating lists the guards of what storage systems do with volumes besides attaching them.
+func operating() []guard {
+	return []guard{
+		{
+			Scenario: "operations-plain",
+			Rule:     "the judge: a volume that is made from a snapshot has what was flushed when that was made",
+			Edits: []edit{{
+				File: "test/sandbox/disk/service/operate.go",
+				Old:  "note.Write = &diskapi.WriteMark{Flushed: s.writes.OnDisk(note.Volume)}",
+				New:  "note.Write = &diskapi.WriteMark{}",
+			}},
+			Expect: []string{"write-lost"},
+		},
+		{
+			Scenario: "operations-refused",
+			Rule:     "decision 67: the controller chooses the node of a ticket that leaves it open",
+			Edits: []edit{{
+				File: "internal/flow/decide.go",
+				Old:  "if !t.Wherever || t.Phase != ledger.TicketPending ||",
+				New:  "if t.Wherever || t.Phase != ledger.TicketPending ||",
+			}},
+			Expect: []string{"snapshot nightly is ready", "the volume of grows has 2Gi"},
+		},
+		{
+			Scenario: "operations-populator",
+			Rule:     "I1: a volume counts where it may still be, whoever claims it",
+			Edits: []edit{{
+				File: "internal/arbiter/access.go",
+				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
+				New:  "return false",
+			}},
+			Expect: []string{"two-nodes", "was over before the attach began"},
+		},
+		{
+			Scenario: "operations-many",
+			Rule:     "I2: nothing is placed or granted past the driver's limit",
+			Edits: []edit{{
+				File: "internal/arbiter/limit.go",
+				Old:  "return reason, after > limit",
+				New:  "return reason, after > limit+1",
+			}},
+			Expect: []string{"over-limit", "the pods with the volumes in use run"},
+		},
+		{
+			Scenario: "operation-snapshot",
+			Rule:     "decision 71: an operation's ticket is there until the operation is over",
+			Edits: []edit{{
+				File: "internal/operation/objects.go",
+				Old:  "return o.GetDeletionTimestamp() == nil && !Ready(o) }",
+				New:  "_, cut, _ := unstructured.NestedFieldNoCopy(o.Object, \"status\", \"creationTime\"); return o.GetDeletionTimestamp() == nil && !cut }",
+			}},
+			Expect: []string{"torn-operation", "is satisfied", "stayed attached", "is ready"},
+		},
+		{
+			Scenario: "operation-yields",
+			Rule:     "decision 71: a clone is there until its claim is bound",
+			Edits: []edit{{
+				File: "internal/operation/objects.go",
+				Old:  "	w.Operation = ledger.OperationClone\n",
+				New:  "	w.Operation = ledger.OperationSnapshot\n",
+			}},
+			Expect: []string{"there is a ticket for the Clone"},
+		},
+		{
+			Scenario: "operation-expansion",
+			Rule:     "decision 71: an operation that does not come to its end leaves its volume to others",
+			Edits: []edit{{
+				File: "internal/operation/past.go",
+				Old:  "a.Not = d.Now.Add(pause(d.Now.Sub(a.held), a.timeout, a.Failures))",
+				New:  "a.Not = d.Now",
+			}},
+			Expect: []string{"pod db2 runs", "OperationPaused"},
+		},
+		{
+			Scenario: "operation-offline",
+			Rule:     "decision 71: a volume that is to be detached for an operation stays so until that is over",
+			Edits: []edit{{
+				File: "internal/operation/decide.go",
+				Old:  "Wherever: !detached, Detached: detached,",
+				New:  "Wherever: true,",
+			}},
+			Expect: []string{"OperationHeld", "is not attached for db2", "the volume of data has 2Gi"},
+		},
+	}
+}
+
 // failing lists the guards of nodes that do not answer.
 func failing() []guard {
 	return []guard{
