@@ -186,7 +186,9 @@ func TestTicketsTimeIsWrittenInSteps(t *testing.T) {
 		}
 	}
 	limit := time.Hour
-	unread := newEndWorld(t, grantedAt("b", func(k *ledger.Ticket) { k.NodeGone = ledger.Outage{Elapsed: 40 * time.Minute, NodeUID: "b", Since: 7, Renewed: 5} }))
+	unread := newEndWorld(t, grantedAt("b", func(k *ledger.Ticket) {
+		k.NodeGone = ledger.Outage{Elapsed: 40 * time.Minute, NodeUID: "b", Since: 7, Renewed: 5}
+	}))
 	down := placeNode("b")
 	down.Ready, down.ReadySince = ledger.ReadyUnknown, 7
 	unread.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsLost: &limit}, down, ledger.Complete{})
