@@ -44,7 +44,7 @@ type TicketEnd struct {
 // that is gone would keep: it asks on. The end of a ticket proves nothing: what it had is detached by
 // the same rules as what a pod had.
 func EndOf(s ledger.Snapshot, t *ledger.Ticket, now time.Time) TicketEnd {
-	if t.Type == ledger.TypePod || t.Ghost {
+	if t.Type == ledger.TypePod {
 		return TicketEnd{}
 	}
 	if n := s.Node(t.Node); t.OnDrain == ledger.EndOnDrain && n != nil && n.Exists && n.Draining && (!t.Wherever || t.Phase == ledger.TicketGranted) {

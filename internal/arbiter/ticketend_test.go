@@ -83,6 +83,7 @@ func TestTicketEndsOnDrain(t *testing.T) {
 		"a pod's":                   {grantedAt("b", endsOnDrain, ofPod), placeNode("b", cordoned), ""},
 		"wherever, and granted":     {grantedAt("b", endsOnDrain, anywhere), placeNode("b", cordoned), arbiter.EndNodeCordoned},
 		"wherever, and not granted": {grantedAt("b", endsOnDrain, anywhere, waitsFor), placeNode("b", cordoned), ""},
+		"at no node":                {grantedAt("", endsOnDrain, waitsFor), placeNode("b", cordoned), ""},
 	} {
 		w := newEndWorld(t, test.ticket)
 		w.see(test.node)
@@ -90,6 +91,10 @@ func TestTicketEndsOnDrain(t *testing.T) {
 			t.Errorf("%s: ends for %q, want %q", name, got.Cause, test.want)
 		}
 	}
+	w := newEndWorld(t, grantedAt("b", endsOnDrain))
+	w.see(placeNode("b", cordoned), ledger.Complete{}, ledger.NodeGone{Name: "b"})
+	w.ends(0, "") // nobody empties a node that is gone: that time runs
+	w.ends(arbiter.DefaultAfterNodeDeleted, arbiter.EndNodeDeleted)
 }
 
 // By default a granted ticket ends six minutes after its Node was deleted, and never while the Node
@@ -176,9 +181,20 @@ func TestTicketsTimeIsWrittenInSteps(t *testing.T) {
 	w.see(placeNode("b"), ledger.Complete{}, ledger.NodeGone{Name: "b"})
 	for _, step := range []struct{ in, want time.Duration }{{29 * time.Second, 0}, {time.Second, 30 * time.Second}, {89 * time.Second, 90 * time.Second}, {time.Second, 2 * time.Minute}} {
 		w.now = w.now.Add(step.in)
-		if got := w.end(); got.Keep.Elapsed != step.want || step.want > 0 && got.Keep.NodeUID != "b" {
+		if got := w.end(); got.Keep.Elapsed != step.want || (step.want > 0) != (got.Keep.NodeUID == "b") {
 			t.Errorf("%s later %+v is written, want %s", step.in, got.Keep, step.want)
 		}
+	}
+	limit := time.Hour
+	unread := newEndWorld(t, grantedAt("b", func(k *ledger.Ticket) {
+		k.NodeGone = ledger.Outage{Elapsed: 40 * time.Minute, NodeUID: "b", Since: 7, Renewed: 5}
+	}))
+	down := placeNode("b")
+	down.Ready, down.ReadySince = ledger.ReadyUnknown, 7
+	unread.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsLost: &limit}, down, ledger.Complete{})
+	unread.now = unread.now.Add(10 * time.Minute)
+	if got := unread.end(); got.Keep.Elapsed != 40*time.Minute {
+		t.Errorf("before the Lease is read, which tells whether it is the same outage, %+v is written", got.Keep)
 	}
 	back := placeNode("b")
 	back.UID = "again"

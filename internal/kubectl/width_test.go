@@ -58,11 +58,12 @@ func TestSessionsFitATerminal(t *testing.T) {
 	}
 }
 
-// ownWords is what the commands of a session print, without its comments.
+// ownWords is what the commands of a session print, without its comments and the field "told".
 func ownWords(session string) string {
 	var out strings.Builder
 	for line := range strings.Lines(session) {
-		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "$") {
+		field := strings.Trim(strings.TrimSpace(line), `"`)
+		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "$") && !strings.HasPrefix(field, "told") {
 			out.WriteString(line)
 		}
 	}

@@ -32,11 +32,13 @@ func migrationFails() sandbox.Scenario {
 			s.runs("vm")
 			handle, before := s.handle("data"), s.held("data", from)
 			s.policy("migrate", v1alpha1.AttachPolicySpec{LiveMigration: new(true)})
+			times := 0
 			migrates := func(name string) {
+				times++
 				s.ticketOfType(name, v1alpha1.TicketLiveMigration, to, "data")
 				s.satisfied(name)
 				s.besideSource(from, to)
-				s.must(s.ExpectMigration(s.ctx, handle, to))
+				s.must(s.ExpectMigrations(s.ctx, handle, to, times))
 			}
 			sourceAlone := func() {
 				s.leavesNode("data", to)

@@ -212,8 +212,8 @@ func (s *story) finds(handle, node string) (found uint64) {
 	return found
 }
 
-// detachedEverywhere waits until a claim's volume is attached to no node.
-func (s *story) detachedEverywhere(claim string) {
+// leavesEveryNode waits until a claim's volume is attached to no node.
+func (s *story) leavesEveryNode(claim string) {
 	s.until("the volume of "+claim+" is attached nowhere", func() error {
 		for _, node := range s.View.Nodes() {
 			if s.attachment(claim, node.Name) != nil {

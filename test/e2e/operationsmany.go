@@ -53,7 +53,7 @@ func operationsMany() sandbox.Scenario {
 				s.expect(s.published(s.handle(claim)) == before[claim], "the volume of "+claim+" stays where it is", "it was attached again")
 			}
 			for _, claim := range idle {
-				s.detachedEverywhere(claim)
+				s.leavesEveryNode(claim)
 			}
 			torn := s.View.Calls(diskapi.Filter{Call: diskapi.WorkTorn})
 			s.expect(len(torn) == 0, "nothing was torn", "there is %v", torn)

@@ -66,7 +66,7 @@ func operationsRefused() sandbox.Scenario {
 			}
 			s.say("they were attached, and done is all that can be")
 			for claim := range claims {
-				s.detachedEverywhere(claim)
+				s.leavesEveryNode(claim)
 			}
 			torn := s.View.Calls(diskapi.Filter{Call: diskapi.WorkTorn})
 			s.expect(len(torn) == 0, "nothing was torn", "there is %v", torn)

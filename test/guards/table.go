@@ -283,6 +283,66 @@ func asking() []guard {
 			}},
 			Expect: []string{"ticket client has ended"},
 		},
+		{
+			Scenario: "ticket-detached",
+			Rule:     "decision 68: a volume that a ticket keeps detached is attached nowhere",
+			Edits: []edit{{
+				File: "internal/arbiter/detached.go",
+				Old:  "is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached",
+				New:  "is := false",
+			}, {
+				File: "internal/arbiter/detached.go",
+				Old:  "case p.hold.Version == \"\" || p.hold.Node != ledger.Detached: //mutant:detached-without-hold",
+				New:  "case p.hold.Version == \"\":",
+			}},
+			Expect: []string{"the disk is attached"},
+		},
+	}
+}
+
+// operating lists the guards of what storage systems do with volumes besides attaching them.
+func operating() []guard {
+	return []guard{
+		{
+			Scenario: "operations-plain",
+			Rule:     "the judge: a volume that is made from a snapshot has what was flushed when that was made",
+			Edits: []edit{{
+				File: "test/sandbox/disk/service/operate.go",
+				Old:  "note.Write = &diskapi.WriteMark{Flushed: s.writes.OnDisk(note.Volume)}",
+				New:  "note.Write = &diskapi.WriteMark{}",
+			}},
+			Expect: []string{"write-lost"},
+		},
+		{
+			Scenario: "operations-refused",
+			Rule:     "decision 67: the controller chooses the node of a ticket that leaves it open",
+			Edits: []edit{{
+				File: "internal/flow/decide.go",
+				Old:  "if !t.Wherever || t.Phase != ledger.TicketPending ||",
+				New:  "if t.Wherever || t.Phase != ledger.TicketPending ||",
+			}},
+			Expect: []string{"snapshot nightly is ready", "the volume of grows has 2Gi"},
+		},
+		{
+			Scenario: "operations-populator",
+			Rule:     "I1: a volume counts where it may still be, whoever claims it",
+			Edits: []edit{{
+				File: "internal/arbiter/access.go",
+				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
+				New:  "return false",
+			}},
+			Expect: []string{"two-nodes", "was over before the attach began"},
+		},
+		{
+			Scenario: "operations-many",
+			Rule:     "I2: nothing is placed or granted past the driver's limit",
+			Edits: []edit{{
+				File: "internal/arbiter/limit.go",
+				Old:  "return reason, after > limit",
+				New:  "return reason, after > limit+1",
+			}},
+			Expect: []string{"over-limit", "the pods with the volumes in use run"},
+		},
 	}
 }
 

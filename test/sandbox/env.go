@@ -192,6 +192,12 @@ func (e *Env) excuse(rule diskapi.Rule) {
 // fail the scenario: it is what a live migration is to the judge. Only where the
 // driver can (Shape.LenientDisks). It is serial.
 func (e *Env) ExpectMigration(ctx context.Context, volume, node string) error {
+	return e.ExpectMigrations(ctx, volume, node, 1)
+}
+
+// ExpectMigrations is ExpectMigration of a volume that has been migrated to a node several times
+// since the scenario began, or begun to be.
+func (e *Env) ExpectMigrations(ctx context.Context, volume, node string, times int) error {
 	if !e.Cluster.site.options.LenientDisks {
 		return errors.New("a live migration is expected of a driver that can't have a volume at two nodes")
 	}
@@ -200,10 +206,14 @@ func (e *Env) ExpectMigration(ctx context.Context, volume, node string) error {
 		return fmt.Errorf("ask the judge: %w", err)
 	}
 	violations = slices.DeleteFunc(violations, func(v diskapi.Violation) bool { return v.Rule != diskapi.TwoNodes })
-	if len(violations) != 1 || violations[0].Volume != volume || violations[0].Node != diskapi.NodeID(node) {
-		return e.Expect(false, "the volume comes to a second node, "+node+", once", "the judge saw %v", violations)
+	others := slices.ContainsFunc(violations, func(v diskapi.Violation) bool { return v.Volume != volume || v.Node != diskapi.NodeID(node) })
+	if len(violations) != times || others {
+		return e.Expect(false, fmt.Sprintf("the volume comes to a second node, %s, so often: %d", node, times), "the judge saw %v", violations)
 	}
-	e.migrations = map[uint64]bool{violations[0].Seq: true}
+	e.migrations = map[uint64]bool{}
+	for _, v := range violations {
+		e.migrations[v.Seq] = true
+	}
 	return nil
 }
 

@@ -34,6 +34,12 @@ func TestOptionsValidate(t *testing.T) {
 		"an older one":    {func(o *Options) { o.Kubernetes = "1.34" }, ""},
 		"too old a one":   {func(o *Options) { o.Kubernetes = "1.33" }, "1.34, 1.35, 1.36"},
 		"older twice":     {func(o *Options) { o.Kubernetes, o.Kubelets = "1.34", "bin/kubernetes-1.34" }, "leave one of the two out"},
+		"operations": {func(o *Options) {
+			o.Operations = Operations{On: true, AttachFor: "snapshot, clone", DetachFor: "expansion"}
+		}, ""},
+		"no such one":     {func(o *Options) { o.Operations = Operations{On: true, AttachFor: "backup"} }, "snapshot clone expansion"},
+		"both ways":       {func(o *Options) { o.Operations = Operations{On: true, AttachFor: "clone", DetachFor: "clone"} }, "both attached and detached"},
+		"switched off":    {func(o *Options) { o.Operations.AttachFor = "clone" }, "Operations.On"},
 		"name for a path": {func(o *Options) { o.Name = "../x" }, "lower-case"},
 	} {
 		t.Run(name, func(t *testing.T) {

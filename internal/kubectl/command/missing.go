@@ -70,7 +70,7 @@ func Elsewhere[T metav1.Object](err error, list []T, name string) error {
 // NoNamespace says that a namespace does not exist, and names one that is called nearly the
 // same; empty where it exists, or that can't be told.
 func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) string {
-	if namespace == "" || c.Kept != nil {
+	if namespace == "" {
 		return ""
 	}
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", namespace).String()}

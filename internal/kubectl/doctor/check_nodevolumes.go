@@ -22,8 +22,8 @@ const (
 	podlessFix    = "Look at the kubelet's log there, which says what it could not unmount, and unmount it at the node: docs/operate/runbook.md#mooragemountwithoutpod."
 	unattachedFix = "Unmount it at the node before anything else: docs/operate/runbook.md#mooragemountedwithoutattachment."
 	unansweredFix = "See in the log of the driver's node plugin there why it does not answer. If it never will, drain the node and reboot its machine: docs/operate/node.md has why nothing else ends the call."
-	bootFix       = "Without it no word of moorage-node counts there: volumes leave by the kubelet's word, and none where an AttachPolicy has requireNodeWord. A kubelet reads /proc/sys/kernel/random/boot_id when it starts: see that it can, and restart it; kubectl get node NODE -o jsonpath='{.status.nodeInfo.bootID}' then has it. A kubelet that runs no machine has none: keep moorage-node off such nodes (node.nodeSelector or node.affinity)."
-	ownBootFix    = "Without it no word of moorage-node counts there: volumes leave by the kubelet's word, and none where an AttachPolicy has requireNodeWord. See that nothing masks /proc/sys/kernel/random/boot_id in its container."
+	bootFix       = "Without it no word of moorage-node counts there: volumes leave by the kubelet's report, and none where an AttachPolicy has requireNodeWord. A kubelet reads /proc/sys/kernel/random/boot_id when it starts: see that it can, and restart it; kubectl get node NODE -o jsonpath='{.status.nodeInfo.bootID}' then has it. A kubelet that runs no machine has none: keep moorage-node off such nodes (node.nodeSelector or node.affinity)."
+	ownBootFix    = "Without it no word of moorage-node counts there: volumes leave by the kubelet's report, and none where an AttachPolicy has requireNodeWord. See that nothing masks /proc/sys/kernel/random/boot_id in its container."
 	wordFix       = "See that moorage-node runs there, and what its log says: kubectl get pods -A -o wide -l app.kubernetes.io/component=node. docs/operate/node.md has what depends on it."
 )
 

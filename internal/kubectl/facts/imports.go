@@ -131,7 +131,8 @@ func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, tt
 	ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)
 	out.Ticket = ticket
 	if t.Parameters["disableFrontend"] == "true" {
-		out.Note = "Longhorn has it attached without a device (disableFrontend=true), for maintenance; the ticket attaches it as a pod would"
+		ticket.Spec.Parameters = map[string]string{"disableFrontend": "true"}
+		out.Note = "Longhorn has it attached without a device (disableFrontend=true), for maintenance: the ticket says so in spec.parameters, and keeps pods from it meanwhile; the driver is not told"
 	}
 	return out
 }

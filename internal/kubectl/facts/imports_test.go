@@ -102,6 +102,10 @@ func TestLonghornImports(t *testing.T) {
 			t.Errorf("%s: %+v", says, list)
 		}
 	}
+	apart := w.LonghornImports([]LonghornTicket{{Volume: "data", Type: "longhorn-api", Node: "w1", Parameters: map[string]string{"disableFrontend": "true"}}}, longhorn, "m", 60)
+	if got := apart[0].Ticket.Spec.Parameters["disableFrontend"]; got != "true" {
+		t.Errorf("the ticket of one without a device says disableFrontend=%q", got)
+	}
 	two := w.LonghornImports([]LonghornTicket{{Volume: "data", Key: "a", Type: "backup-controller", Node: "w1"}, {Volume: "data", Key: "b", Type: "backup-controller", Node: "w1"}}, longhorn, "m", 60)
 	if two[0].Ticket.Name == two[1].Ticket.Name {
 		t.Error("two tickets of one volume and type have one name")

@@ -16,6 +16,7 @@ type NamedObject struct {
 	Kind, Namespace, Name string
 }
 
+// String is the object as kubectl get takes it.
 func (o NamedObject) String() string { return o.Kind + "/" + o.Name }
 
 // Presence is what is known of a NamedObject; the zero value is that nobody has looked.

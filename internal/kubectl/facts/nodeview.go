@@ -243,7 +243,7 @@ func answerNode(x *NodeView) string {
 	}
 	switch {
 	case x.Cause != nil:
-		return "is ready, and not all is well: " + sentence(x.Cause.Message)
+		return "is ready, but " + sentence(x.Cause.Message)
 	case len(full) > 0 && x.Cordoned:
 		return fmt.Sprintf("is ready and cordoned, with %s, and full for driver %s: no new pod goes there.", podsOf(x), strings.Join(full, ", "))
 	case len(full) > 0:

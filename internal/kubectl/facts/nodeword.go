@@ -154,7 +154,7 @@ func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (s
 	case w.agentMissing(name):
 		return WordSilent, "moorage-node runs elsewhere, and not there: what it said last may be old"
 	case object.Spec.Look > object.Status.Looked && w.Now.Sub(askedToLook(object, w.Now)) >= arbiter.LookPatience:
-		return WordSilent, "moorage-node there does not answer: what it said last may be old. In Standalone mode what that names as forgotten stays there; if moorage-node is gone for good, delete the NodeVolumes. Other volumes leave the node by its kubelet's word, unless an AttachPolicy has requireNodeWord"
+		return WordSilent, "moorage-node there does not answer: what it said last may be old. In Standalone mode what that names as forgotten stays there; if moorage-node is gone for good, delete the NodeVolumes. Other volumes leave the node by its kubelet's report, unless an AttachPolicy has requireNodeWord"
 	case object.Status.Truncated || len(object.Status.Unknown) > 0 || slices.ContainsFunc(object.Status.Volumes, unnamed):
 		return WordPartial, "moorage-node can't read all of what the node has: what it does not list may be there"
 	}

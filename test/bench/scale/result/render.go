@@ -27,7 +27,7 @@ func Render(r Result) string {
 		out.WriteString(failures(runs))
 		out.WriteString(writesOf(runs))
 	}
-	return strings.TrimRight(out.String(), "\n")
+	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
 // String says in words what a run is measured on.

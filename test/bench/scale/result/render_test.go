@@ -3,6 +3,8 @@
 package result
 
 import (
+	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -52,3 +54,23 @@ func TestRender(t *testing.T) {
 		}
 	}
 }
+
+// top is the repository's folder.
+const top = "../../../../"
+
+// The document shows the committed result, or says that there is none.
+func TestDocumentShowsTheResult(t *testing.T) {
+	want := none
+	switch r, err := Read(top + "test/bench/results/scale.json"); {
+	case err == nil:
+		want = Render(r)
+	case !errors.Is(err, os.ErrNotExist):
+		t.Fatal(err)
+	}
+	if err := Page().Shows(top+"docs/internals/benchmarks-scale.md", want); err != nil {
+		t.Error(err)
+	}
+}
+
+// none is what the document says without a result.
+const none = "No result is kept yet.\n"
