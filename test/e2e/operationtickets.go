@@ -225,6 +225,16 @@ func operationOffline() sandbox.Scenario {
 			s.remove("db")
 			s.gone("db")
 			s.satisfied(ticket)
+			// Once the driver has said that the volume is in use, the resizer asks it again only when
+			// no pod names the claim, be it one that waits.
+			left := last(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, s.handle("data"), here)).Seq
+			s.until("the driver is asked again", func() error {
+				asked := s.View.Calls(diskapi.Filter{Call: diskapi.ControllerExpand, Phase: diskapi.Arrived, Volume: s.handle("data")})
+				if len(asked) == 0 || last(asked).Seq < left {
+					return errors.New("it is not")
+				}
+				return nil
+			})
 			s.newLeader()
 			s.podAt(here, "db2", "data")
 			s.until("db2 is told who keeps its volume", func() error { return unscheduled(s.View.Pod(s.Namespace, "db2"), "ticket "+s.Namespace+"/"+ticket) })
