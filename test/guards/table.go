@@ -215,13 +215,13 @@ func asking() []guard {
 		},
 		{
 			Scenario: "ticket-drain",
-			Rule:     "decision 73: a ticket that moves is granted at no node that is being emptied",
+			Rule:     "decision 73: a ticket that moves loses its grant at a node that is being emptied",
 			Edits: []edit{{
-				File: "internal/arbiter/queue.go",
-				Old:  "if away := leaves(s, t, q.now); len(away) > 0 {",
-				New:  "if away := leaves(s, t, q.now); len(away) > 100 {",
+				File: "internal/arbiter/grant.go",
+				Old:  "reasons := append(a.forPodsOnly(s, t), leaves(s, t, now)...)",
+				New:  "reasons := append(a.forPodsOnly(s, t), leaves(s, t, now)[:0]...)",
 			}},
-			Expect: []string{"ticket moves is at worker-3", "ticket moves is satisfied"},
+			Expect: []string{"ticket moves is asked to let go"},
 		},
 		{
 			Scenario: "backup-mover",
