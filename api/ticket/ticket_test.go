@@ -404,15 +404,19 @@ func TestDeletedOneIsWaitedFor(t *testing.T) {
 
 func TestWhatCannotBeAskedFor(t *testing.T) {
 	for name, change := range map[string]func(*ticket.Request){
-		"no name":            func(r *ticket.Request) { r.Name = "" },
-		"no namespace":       func(r *ticket.Request) { r.Namespace = "" },
-		"no type":            func(r *ticket.Request) { r.Type = "" },
-		"a pod's":            func(r *ticket.Request) { r.Type = v1alpha1.TicketPod },
-		"to no node":         func(r *ticket.Request) { r.Node, r.Type = "", v1alpha1.TicketLiveMigration },
-		"a move from a node": func(r *ticket.Request) { r.Node, r.OnDrain = "worker-1", v1alpha1.OnDrainMove },
-		"no volume":          func(r *ticket.Request) { r.Claims = nil },
-		"no end":             func(r *ticket.Request) { r.TTL = 0 },
-		"a short time":       func(r *ticket.Request) { r.TTL = time.Millisecond },
+		"no name":               func(r *ticket.Request) { r.Name = "" },
+		"no namespace":          func(r *ticket.Request) { r.Namespace = "" },
+		"no type":               func(r *ticket.Request) { r.Type = "" },
+		"a pod's":               func(r *ticket.Request) { r.Type = v1alpha1.TicketPod },
+		"to no node":            func(r *ticket.Request) { r.Node, r.Type = "", v1alpha1.TicketLiveMigration },
+		"to a node and to none": func(r *ticket.Request) { r.Node, r.Detached = "worker-1", true },
+		"a migration to none":   func(r *ticket.Request) { r.Detached, r.Type = true, v1alpha1.TicketLiveMigration },
+		"a share at no node":    func(r *ticket.Request) { r.Detached, r.Type = true, v1alpha1.TicketShareManager },
+		"parameters of no node": func(r *ticket.Request) { r.Detached, r.Parameters = true, map[string]string{"a": "b"} },
+		"a move from a node":    func(r *ticket.Request) { r.Node, r.OnDrain = "worker-1", v1alpha1.OnDrainMove },
+		"no volume":             func(r *ticket.Request) { r.Claims = nil },
+		"no end":                func(r *ticket.Request) { r.TTL = 0 },
+		"a short time":          func(r *ticket.Request) { r.TTL = time.Millisecond },
 	} {
 		c, r := tickettest.New(), nightly()
 		change(&r)
@@ -490,5 +494,35 @@ func TestLettingGo(t *testing.T) {
 			t.Error(err)
 		}
 		h.Leave()
+	})
+}
+
+// A ticket that asks for its volumes to be detached names no node, and nor does its handle; one
+// with parameters keeps them when it is adopted.
+func TestDetachedAndParameters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		c.SatisfyAll()
+		r := nightly()
+		r.Node, r.Detached = "", true
+		h, err := clientOf(t, c, integrator).Acquire(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if spec := h.Ticket().Spec; !spec.Detached || spec.Wherever || spec.NodeName != "" || h.Node() != "" {
+			t.Errorf("the ticket asks for %+v, the handle is at %q", spec, h.Node())
+		}
+		h.Leave()
+		r.Name, r.Node, r.Detached, r.Parameters = "copy", "worker-1", false, map[string]string{"frontend": "off"}
+		for range 2 {
+			if h, err = clientOf(t, c, integrator).Acquire(t.Context(), r); err != nil || h.Ticket().Spec.Parameters["frontend"] != "off" {
+				t.Fatalf("%+v: %v", h, err)
+			}
+			h.Leave()
+		}
+		r.Parameters = map[string]string{"frontend": "on"}
+		if _, err := clientOf(t, c, integrator).Acquire(t.Context(), r); !errors.Is(err, ticket.ErrDifferent) {
+			t.Errorf("other parameters: %v", err)
+		}
 	})
 }

@@ -151,7 +151,7 @@ func (w view) free(need Need) []Reason {
 		a = ledger.AccessNode // of however many share it
 	}
 	if !exclusive(a) {
-		return w.keptFrom(v, need)
+		return w.keptFrom(v, need) //mutant:share-while-detached
 	}
 	code := HeldElsewhere
 	if a == ledger.AccessPod {

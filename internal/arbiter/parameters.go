@@ -45,7 +45,7 @@ func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeNa
 		}
 		for _, u := range place.Users {
 			other := requestOf(s, u)
-			if r.owns(u) || other.Parameters == r.Parameters || standingOf(s, u) != living || len(reasons) >= fewUsers {
+			if r.owns(u) || other.Parameters == r.Parameters || standingOf(s, u) != living || len(reasons) >= fewUsers { //mutant:bind-beside-parameters
 				continue
 			}
 			if !r.Type.Yields() || other.Type.Priority() < ledger.TypePod.Priority() { // who yields had it first

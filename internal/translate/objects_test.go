@@ -109,6 +109,24 @@ func TestTicket(t *testing.T) {
 	if got := Ticket(object); got.Pod != "" || got.TTLSeconds != 60 {
 		t.Errorf("a manual ticket is %+v", got)
 	}
+	object.Spec.NodeName, object.Spec.Detached = "", true
+	if got := Ticket(object); got.Node != ledger.Detached || got.Wherever {
+		t.Errorf("a ticket for no node is %+v", got)
+	}
+	object.Spec.Detached, object.Spec.NodeName = false, string(ledger.Detached)
+	if got := Ticket(object); got.Node == ledger.Detached {
+		t.Error("a ticket that calls a node so asks for its volumes to be detached")
+	}
+	object.Spec.NodeName = "n"
+	said := map[string]bool{}
+	for _, of := range []map[string]string{nil, {"a": "b"}, {"a": "b", "c": ""}, {"a": `b" "c"=""`}, {"ab": ""}} {
+		object.Spec.Parameters = of
+		said[Ticket(object).Parameters] = true
+	}
+	if len(said) != 5 || !said[""] {
+		t.Errorf("the parameters of five tickets are %v", said)
+	}
+	object.Spec.Parameters = nil
 	object.Status.Interruptions = 3
 	object.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.TicketGranted, Status: metav1.ConditionFalse, Reason: "Outranked"},

@@ -116,6 +116,40 @@ func TestPreBindWaitsForATicketThatYields(t *testing.T) {
 	}
 }
 
+// A ticket with parameters that has the pod's volume at its own node has to let go of it first,
+// also one that was granted after the node was chosen.
+func TestPreBindWaitsForOtherParameters(t *testing.T) {
+	for name, late := range map[string]bool{"known when the node is chosen": false, "granted since": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
+			pod := podWith("p", "data")
+			backup := ledger.Ticket{ID: ledger.TicketID{Namespace: pod.Namespace, Name: "nightly"}, UID: "nightly", Version: "1", Type: ledger.TypeBackup, Node: "n1",
+				Phase: ledger.TicketGranted, SatisfiedSince: 1, Parameters: "x", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
+			if !late {
+				r.apply(backup)
+			}
+			r.known(pod)
+			c := r.granted(pod, "n1")
+			r.apply(backup)
+			r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
+			book := r.plugin.core.book
+			if waitsFor, err := book.PendingBeforeBind(r.plugin.core.arbiter, book.Of(string(pod.UID))); err != nil || !strings.Contains(waitsFor, "for ticket "+pod.Namespace+"/nightly") {
+				t.Errorf("the pod waits for %q (%v)", waitsFor, err)
+			}
+			if !book.Of(string(pod.UID)).Follow {
+				t.Error("PreBind is skipped")
+			}
+			done := make(chan *fwk.Status, 1)
+			go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
+			backup.Version, backup.Phase, backup.Reason = "2", ledger.TicketPending, string(arbiter.Outranked)
+			r.apply(backup)
+			if status := <-done; !status.IsSuccess() {
+				t.Errorf("the ticket has let go, and PreBind says %v", status)
+			}
+		})
+	}
+}
+
 // bindAfter: Attached.
 func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
 	attachment := ledger.Attachment{

@@ -35,6 +35,7 @@ func Scenarios() []sandbox.Scenario {
 		salvage(),
 		evictionRebuild(),
 		byHand(),
+		ticketDetached(),
 		volumeWait(),
 		podGroups(),
 		kubeletRestart(),

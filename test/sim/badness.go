@@ -24,6 +24,7 @@ type Badness struct {
 	Repairs   bool `json:",omitempty"` // and unstages what kubelets have forgotten, where its policy has repairStaged
 	Asked     bool `json:",omitempty"` // users write tickets, which are told that they have their volumes, and asked before they lose them
 	Wherever  bool `json:",omitempty"` // and some of these leave their node to the controller
+	Detached  bool `json:",omitempty"` // and some ask for their volumes to be at no node, and some have parameters
 	Spoken    bool `json:",omitempty"` // moorage-node runs on each machine, comes and goes, and a policy requires its word
 }
 
@@ -46,6 +47,7 @@ var badness = []struct {
 	{"repairs", false, func(b *Badness) { b.Forgetful, b.Spoken, b.Repairs = true, true, true }},
 	{"asked", true, func(b *Badness) { b.Asked = true }},
 	{"wherever", false, func(b *Badness) { b.Asked, b.Wherever = true, true }}, // one run in 32 has it
+	{"detached", false, func(b *Badness) { b.Asked, b.Detached = true, true }}, // and another one this
 }
 
 // Worse is a run with kinds of badness besides: their names, with commas between.

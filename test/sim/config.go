@@ -137,6 +137,9 @@ func ConfigFor(seed uint64) Config {
 	if seed%32 == 19 && !c.Cooperative && !c.Vanishing {
 		c.Asked, c.Wherever = true, true
 	}
+	if seed%32 == 27 && !c.Cooperative && !c.Vanishing {
+		c.Asked, c.Detached = true, true
+	}
 	return c
 }
 

@@ -24,6 +24,7 @@ func (s *Sim) judgeEnd() {
 	s.judgeDecisions(leader)
 	s.judgePods(leader)
 	s.judgeLeaks(leader)
+	s.judgeDetached()
 }
 
 // leader is the controller that leads; nil when none does.
@@ -156,7 +157,7 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	volumes, complete := s.w.VolumesOf(p)
 	excused := !complete
 	for _, v := range volumes {
-		excused = excused || s.w.Disks.Lied[v] || s.replaced(v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && s.claimedElsewhere(v, p)
+		excused = excused || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && s.claimedElsewhere(v, p)
 	}
 	if !excused {
 		s.fault("pod %s at %s does not run, and nobody is in its way", p.UID, p.Node)
@@ -166,6 +167,42 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 			s.fault("pod %s at %s is not told why it waits for %s", p.UID, p.Node, need.Name)
 		}
 	}
+}
+
+// keptDetached says whether a ticket keeps a volume from every node.
+func (s *Sim) keptDetached(v ledger.VolumeID) bool {
+	for _, key := range s.w.Keys(world.Tickets) {
+		if t, _ := s.w.Ticket(world.TicketKey(key)); t.Node == ledger.Detached && t.Phase == ledger.TicketGranted && slices.Contains(s.w.TicketVolumes(t), v) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeDetached: a ticket that keeps its volumes from every node is told that they are at none, as
+// soon as they are.
+func (s *Sim) judgeDetached() {
+	for _, key := range s.w.Keys(world.Tickets) {
+		t, _ := s.w.Ticket(world.TicketKey(key))
+		if t.Node == ledger.Detached && t.Phase == ledger.TicketGranted && t.SatisfiedSince == 0 && len(s.w.Refusals) == 0 && !slices.ContainsFunc(s.w.TicketVolumes(t), s.somewhere) {
+			s.fault("ticket %s is not told that its volumes are attached nowhere", key)
+		}
+	}
+}
+
+// somewhere says whether anything shows a volume at a node.
+func (s *Sim) somewhere(v ledger.VolumeID) bool {
+	for _, key := range s.w.Keys(world.Attachments) {
+		if a, _ := s.w.Attachment(key); ledger.AttachmentName(v, a.Node) == a.Name {
+			return true
+		}
+	}
+	for _, n := range s.nodeNames() {
+		if node, exists := s.w.Node(n); !exists || slices.Contains(node.InUse, v) || slices.Contains(node.Reported, v) {
+			return true
+		}
+	}
+	return len(s.w.Disks.At[v]) > 0 || s.vanished(v)
 }
 
 // claimedElsewhere says whether somebody at another node has a volume.

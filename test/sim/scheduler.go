@@ -217,6 +217,9 @@ func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 		return false
 	}
 	r := &reservation{ticket: tickets[0], until: now.Add(k.s.config.GrantTimeout)}
+	if !k.arbiter.AttachedOtherwise(s, arbiter.PodRequest(s, p), n).Allowed() {
+		r.until = r.until.Add(arbiter.DefaultYieldNotice + time.Second) // a ticket has to let go first
+	}
 	k.assume(r)
 	k.book[uid] = r
 	k.order = append(k.order, uid)

@@ -75,12 +75,25 @@ func (u *users) offerTickets(m *menu) {
 // wherever as the node of a ticket leaves the node to the controller.
 const wherever = "wherever"
 
-// drawNode draws the node of a ticket.
+// apart begins the parameters of a ticket, behind its node.
+const apart = "!"
+
+// drawNode draws the node of a ticket, or none; and parameters, where there are any.
 func (u *users) drawNode() string {
 	if u.s.config.Wherever && u.s.rng.IntN(2) == 0 {
 		return wherever
 	}
-	return string(u.s.nodeNames()[u.s.rng.IntN(len(u.s.kubelets))])
+	node := string(u.s.nodeNames()[u.s.rng.IntN(len(u.s.kubelets))])
+	if !u.s.config.Detached {
+		return node
+	}
+	switch u.s.rng.IntN(4) {
+	case 0, 1:
+		return string(ledger.Detached)
+	case 2:
+		return node + apart + "x"
+	}
+	return node
 }
 
 // drawType draws what a ticket is for, so that every priority comes about, and
@@ -192,14 +205,15 @@ func (u *users) ticket(fields []string) bool {
 	if _, exists := u.s.w.Ticket(id); exists || err != nil {
 		return false
 	}
-	if fields[2] == wherever && fields[1] == string(ledger.TypeLiveMigration) {
+	node, parameters, _ := strings.Cut(fields[2], apart)
+	if (node == wherever || node == string(ledger.Detached)) && fields[1] == string(ledger.TypeLiveMigration) {
 		return false // the API server refuses it
 	}
 	u.tickets++
 	u.s.provide(strings.Split(fields[3], ",")...)
 	t := ledger.Ticket{
-		ID: id, UID: u.s.w.UID(), Type: ledger.TicketType(fields[1]), Node: ledger.NodeName(fields[2]), Wherever: fields[2] == wherever,
-		Created: u.s.Now().Unix(), TTLSeconds: ttl,
+		ID: id, UID: u.s.w.UID(), Type: ledger.TicketType(fields[1]), Node: ledger.NodeName(node), Wherever: node == wherever,
+		Created: u.s.Now().Unix(), TTLSeconds: ttl, Parameters: parameters,
 	}
 	if t.Wherever {
 		t.Node = ""

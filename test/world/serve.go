@@ -235,6 +235,7 @@ func (w *World) servePod(r Request) Answer {
 		if r.Grants {
 			w.Judge.bindsAtOnce(w, p, r.Node)
 		}
+		w.Judge.bindsBeside(w, p, r.Node)
 		p.Node = r.Node
 	case FencePod: // its annotation is new each time
 		return answer(w.put(p))

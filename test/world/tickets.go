@@ -66,6 +66,22 @@ func (j *Judge) keepsDetached(w *World, v ledger.VolumeID, machine, how string) 
 	}
 }
 
+// bindsBeside: no pod is bound by a scheduler that asks where a ticket with parameters has a volume
+// of it, and has been told so.
+func (j *Judge) bindsBeside(w *World, p ledger.Pod, n ledger.NodeName) {
+	for _, key := range w.Keys(Tickets) {
+		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
+		if t.Node != n || t.Parameters == "" || t.Phase != ledger.TicketGranted || t.SatisfiedSince == 0 {
+			continue
+		}
+		for _, v := range w.TicketVolumes(t) {
+			if slices.Contains(j.UsedBy(w, p), v) && !j.mayTakeFrom(w, At{v, n}) {
+				j.fault("pod %s is bound to %s while ticket %s has %s there with parameters", p.UID, n, t.ID.Name, v)
+			}
+		}
+	}
+}
+
 // tellsDetached judges a ticket that is told that its volumes are at no node.
 func (j *Judge) tellsDetached(w *World, was, is ledger.Ticket) {
 	if is.Node != ledger.Detached || is.SatisfiedSince == 0 || was.SatisfiedSince != 0 {

@@ -145,6 +145,9 @@ func (s *state) sensible(p ledger.Pod, n int) bool {
 			}
 		}
 	}
+	if slices.ContainsFunc(s.config.Pods[podIndex(p.UID)-1], func(claim int) bool { return s.askedFor(claim, node(n)) }) {
+		return false
+	}
 	for v := range s.config.Access {
 		if s.w.Get(world.Attachments, attachmentName(v+1, n)) != nil {
 			here |= bit(v + 1)

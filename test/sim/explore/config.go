@@ -32,6 +32,9 @@ type Config struct {
 	Limit     int32           // slots at each node
 	OneNode   bool            // the second node has no slots
 
+	// Asks are tickets that users write.
+	Asks []Ask
+
 	// Wild schedulers place pods anywhere, and change their minds at any time.
 	Wild bool
 
@@ -186,6 +189,10 @@ func Small() []World {
 	return []World{
 		{"binds without tickets", binds}, {"binds without tickets, a lost answer", lost},
 		{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()}, {"handover, a dead node", dead},
+		{"a pod that goes, and a volume to stay detached", asking(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
+		{"a pod that comes, and a volume to stay detached", comes(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
+		{"a pod bound by others, and a volume to stay detached", comes(1, true, Ask{Type: ledger.TypeExpansion, Volume: 1})},
+		{"a pod that comes, and a volume to stay detached, two leaders", comes(2, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
 		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
 		{"handover, a forgotten mount, the node's word required, and no more heard", spoken(func(c *Config) { c.Mute = 1 })},
@@ -243,7 +250,12 @@ func node(i int) ledger.NodeName { return names[i] }
 func pod(i int) string { return uids[i] }
 
 // nodeIndex is the number of a node; 0 of none.
-func nodeIndex(n ledger.NodeName) int { return podIndex(string(n)) }
+func nodeIndex(n ledger.NodeName) int {
+	if n == ledger.Detached {
+		return detachedNode
+	}
+	return podIndex(string(n))
+}
 
 // machineID is the only machine that a node ever has.
 func machineID(n ledger.NodeName) string { return string(n) + "#1" }

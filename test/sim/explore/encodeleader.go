@@ -71,6 +71,15 @@ func (e *encoder) leader(s *state, l *leader) {
 		e.uid(ticketObject(id), l.tickets[id])
 		e.uid(ticketObject(id), l.ledger.Deleted(id))
 	}
+	for i := range s.config.Asks {
+		id := askID(i)
+		t := snapshot.Ticket(id)
+		if e.bool(t != nil); t != nil {
+			e.ticket(*t)
+		}
+		e.uid(ticketObject(id), l.tickets[id])
+		e.uid(ticketObject(id), l.ledger.Deleted(id))
+	}
 	for i := range l.nodes {
 		e.node(l.nodes[i])
 		if n := snapshot.Node(node(i + 1)); n != nil {
@@ -336,7 +345,8 @@ func (e *encoder) request(r world.Request) {
 	case world.DecideTicket, world.DropTicket:
 		o := ticketObject(world.TicketKey(r.Key))
 		e.byte(byte(o), byte(r.Phase), byte(r.Epoch))
-		e.bool(r.EpochOnly)
+		status, written := r.Fact.(ledger.Ticket)
+		e.bool(r.EpochOnly, written, status.SatisfiedSince != 0, r.YieldingSince != 0)
 		e.text(r.Reason)
 		e.version(o, r.Version)
 		e.uid(o, r.UID)

@@ -24,6 +24,7 @@ func (e *encoder) api(s *state) {
 			e.ticket(t)
 		}
 	}
+	e.asks(s)
 	for n := 1; n <= nodes; n++ {
 		now, _ := s.w.Node(node(n))
 		e.node(now)
@@ -80,7 +81,7 @@ func (e *encoder) pod(p ledger.Pod) {
 
 func (e *encoder) ticket(t ledger.Ticket) {
 	e.byte(byte(t.Phase), byte(t.Bind))
-	e.bool(t.Ghost, t.InDoubt)
+	e.bool(t.Ghost, t.InDoubt, t.SatisfiedSince != 0, t.YieldingSince != 0, t.LetsGo)
 	e.text(string(t.Node))
 	e.text(t.Reason)
 	e.byte(byte(t.Epoch))

@@ -5,6 +5,7 @@ package explore
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -235,14 +236,14 @@ func (s *state) leaderMoves(list []move) []move {
 			list = append(list, move{"leader plans " + v.Handle, !behind || l.retry.volumes&bit(i+1) == 0, func(s *state) { s.plan(v) }})
 		}
 	}
-	for n := 1; n <= nodes; n++ {
-		if l.queue.nodes&bit(n) != 0 && !l.busy("grant "+string(node(n))) {
-			list = append(list, move{"leader decides on tickets at " + string(node(n)), !behind || l.retry.nodes&bit(n) == 0, func(s *state) { s.grant(node(n)) }})
+	for _, n := range s.config.nodesWithTickets() {
+		if i := nodeIndex(n); l.queue.nodes&bit(i) != 0 && !l.busy("grant "+string(n)) {
+			list = append(list, move{"leader decides on tickets at " + string(n), !behind || l.retry.nodes&bit(i) == 0, func(s *state) { s.grant(n) }})
 		}
 	}
-	for i := range s.config.Pods {
-		if id := ticketID(pod(i + 1)); l.queue.tickets&bit(i+1) != 0 && !l.busy("tend "+id.Name) {
-			list = append(list, move{"leader tends ticket " + id.Name, !behind || l.retry.tickets&bit(i+1) == 0, func(s *state) { s.tend(id) }})
+	for _, id := range s.config.tickets() {
+		if i := podIndex(id.Name); l.queue.tickets&bit(i) != 0 && !l.busy("tend "+id.Name) {
+			list = append(list, move{"leader tends ticket " + id.Name, !behind || l.retry.tickets&bit(i) == 0, func(s *state) { s.tend(id) }})
 		}
 	}
 	return list
@@ -252,9 +253,12 @@ func (s *state) leaderMoves(list []move) []move {
 func (s *state) rest() {
 	l := s.leader
 	snapshot := l.ledger.Snapshot()
-	for i := range nodes {
-		if l.queue.nodes&bit(i+1) != 0 && !l.busy("grant "+string(node(i+1))) && len(s.round(snapshot, node(i+1))) == 0 {
-			l.queue.nodes &^= bit(i + 1)
+	known := queue{volumes: 1<<len(s.config.Access) - 1}
+	for _, n := range s.config.nodesWithTickets() {
+		i := nodeIndex(n)
+		known.nodes |= bit(i)
+		if l.queue.nodes&bit(i) != 0 && !l.busy("grant "+string(n)) && len(s.round(snapshot, n)) == 0 {
+			l.queue.nodes &^= bit(i)
 		}
 	}
 	for i := range s.config.Access {
@@ -263,13 +267,14 @@ func (s *state) rest() {
 			l.queue.volumes &^= bit(i + 1)
 		}
 	}
-	for i := range s.config.Pods {
-		id := ticketID(pod(i + 1))
-		if l.queue.tickets&bit(i+1) != 0 && !l.busy("tend "+id.Name) && !s.due(snapshot, id) {
-			l.queue.tickets &^= bit(i + 1)
+	for _, id := range s.config.tickets() {
+		i := podIndex(id.Name)
+		known.tickets |= bit(i)
+		if l.queue.tickets&bit(i) != 0 && !l.busy("tend "+id.Name) && !s.due(snapshot, id) {
+			l.queue.tickets &^= bit(i)
 		}
 	}
-	l.queue.keep(queue{1<<len(s.config.Access) - 1, 1<<nodes - 1, 1<<len(s.config.Pods) - 1})
+	l.queue.keep(known)
 	l.retry.keep(l.queue)
 }
 
@@ -315,7 +320,8 @@ func (l *leader) wakeNode(n ledger.NodeName) {
 func (l *leader) again(key string) {
 	l.code = nil
 	var again queue
-	switch i := podIndex(key[len(key)-2:]); key[0] {
+	what := key[strings.LastIndexByte(key, ' ')+1:]
+	switch i := nodeIndex(ledger.NodeName(what)); key[0] {
 	case 'p':
 		again.volumes = bit(i)
 	case 'g':
@@ -388,6 +394,9 @@ func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool)
 		return o, true
 	}
 	task, due := flow.Due(arbiter.Arbiter{}, snapshot, t, s.w.Now)
+	if !due {
+		task, due = s.satisfied(snapshot, t)
+	}
 	o.task = task
 	return o, due
 }

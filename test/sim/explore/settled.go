@@ -67,6 +67,9 @@ func (s *state) unsettled() string {
 			}
 		}
 	}
+	if fault := s.unanswered(); fault != "" {
+		return fault
+	}
 	return s.leaks()
 }
 
@@ -96,7 +99,7 @@ func (s *state) waits(p ledger.Pod, claims []int) string {
 	m := s.machine(nodeIndex(p.Node))
 	for _, claim := range claims {
 		v := volume(claim)
-		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.stuckAt(v) && (!s.doubted(v, "") || s.config.Agents) && !s.unheard() && s.complete(p) {
+		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.askedElsewhere(claim, p.Node) && !s.stuckAt(v) && (!s.doubted(v, "") || s.config.Agents) && !s.unheard() && s.complete(p) {
 			return p.UID + " waits for " + v.Handle + ", and nobody is in its way"
 		}
 	}
@@ -112,6 +115,17 @@ func (s *state) elsewhere(claim int, p ledger.Pod) bool {
 		other, exists := s.w.Pod(pod(i + 1))
 		t, reserved := s.w.Ticket(ticketID(pod(i + 1)))
 		if exists && other.Node != "" && other.Node != p.Node || reserved && t.Phase == ledger.TicketGranted && t.Node != p.Node {
+			return true
+		}
+	}
+	return false
+}
+
+// askedElsewhere says whether a ticket that a user has written has a volume at another node, or keeps
+// it from every node.
+func (s *state) askedElsewhere(claim int, n ledger.NodeName) bool {
+	for i, ask := range s.config.Asks {
+		if t, exists := s.w.Ticket(askID(i)); exists && ask.Volume == claim && t.Phase == ledger.TicketGranted && t.Node != n {
 			return true
 		}
 	}
@@ -137,6 +151,11 @@ func (s *state) leaks() string {
 }
 
 func (s *state) usedAt(claim int, n ledger.NodeName) bool {
+	for i, ask := range s.config.Asks {
+		if _, exists := s.w.Ticket(askID(i)); exists && ask.Volume == claim && ask.node() == n {
+			return true
+		}
+	}
 	for i, claims := range s.config.Pods {
 		p, exists := s.w.Pod(pod(i + 1))
 		t, reserved := s.w.Ticket(ticketID(pod(i + 1)))

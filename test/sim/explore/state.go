@@ -25,6 +25,7 @@ type state struct {
 	stuck, silences, unready, remade, vanished int
 	muted, anew, hung, erased, reboots         int
 	renewals                                   int
+	asked                                      uint8                         // tickets that users have written, as a set
 	cut                                        [nodes + 1]arbiter.CutMachine // what the storage has cut off
 	leased                                     int                           // how often any Lease has changed
 }
@@ -111,6 +112,7 @@ func (s *state) moves() []move {
 	list = s.kubeletMoves(list)
 	list = s.attacherMoves(list)
 	list = s.schedulerMoves(list)
+	list = s.askMoves(list)
 	list = s.volumeMoves(list)
 	list = s.agentMoves(list)
 	list = s.successionMoves(list)

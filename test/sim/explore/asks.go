@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
+)
+
+// Ask is a ticket that a user writes once, at any time, and deletes at any time after that. It is told
+// when it is satisfied, and asked to let go of its volume if its type yields: no time passes, so that
+// it lets go sooner or later.
+type Ask struct {
+	Type   ledger.TicketType
+	Volume int
+	Node   int // where, by index; 0: it asks for the volume to be detached
+}
+
+// firstAsk is the number that the first of them has among tickets: those of pods come before.
+const firstAsk = 4
+
+// detachedNode is the number that ledger.Detached has among nodes.
+const detachedNode = nodes + 1
+
+func askID(i int) ledger.TicketID {
+	return ledger.TicketID{Namespace: namespace, Name: "t" + strconv.Itoa(firstAsk+i)}
+}
+
+func (a Ask) node() ledger.NodeName {
+	if a.Node == 0 {
+		return ledger.Detached
+	}
+	return node(a.Node)
+}
+
+// tickets lists the tickets of the world by name.
+func (c *Config) tickets() []ledger.TicketID {
+	var list []ledger.TicketID
+	for i := range c.Pods {
+		list = append(list, ticketID(pod(i+1)))
+	}
+	for i := range c.Asks {
+		list = append(list, askID(i))
+	}
+	return list
+}
+
+// nodesWithTickets lists the nodes for which tickets may wait.
+func (c *Config) nodesWithTickets() []ledger.NodeName {
+	list := []ledger.NodeName{node(1), node(2)}
+	if slices.ContainsFunc(c.Asks, func(a Ask) bool { return a.Node == 0 }) {
+		list = append(list, ledger.Detached)
+	}
+	return list
+}
+
+// askMoves are what users do with tickets of their own.
+func (s *state) askMoves(list []move) []move {
+	for i, ask := range s.config.Asks {
+		id := askID(i)
+		t, exists := s.w.Ticket(id)
+		switch {
+		case exists && t.YieldingSince != 0 && !t.LetsGo:
+			list = append(list, move{id.Name + " lets go", true, func(s *state) {
+				t.LetsGo = true
+				s.w.Put(t)
+			}})
+			fallthrough
+		case exists:
+			list = append(list, move{"user deletes " + id.Name, false, func(s *state) { s.w.Drop(world.Tickets, id.String()) }})
+		case s.asked&bit(i+1) == 0:
+			list = append(list, move{"user writes " + id.Name, false, func(s *state) {
+				s.asked |= bit(i + 1)
+				claim := claimName(ask.Volume, false)
+				s.w.Put(ledger.Ticket{
+					ID: id, UID: s.w.UID(), Type: ask.Type, Node: ask.node(), Volumes: []ledger.TicketVolume{{Claim: claim, ClaimUID: claim}},
+				})
+			}})
+		}
+	}
+	return list
+}
+
+// asks writes those of the API server, and which have been written so far.
+func (e *encoder) asks(s *state) {
+	e.byte(s.asked)
+	for i := range s.config.Asks {
+		t, exists := s.w.Ticket(askID(i))
+		e.bool(exists)
+		if exists {
+			e.ticket(t)
+		}
+	}
+}
+
+// satisfied is the write of condition Satisfied of a ticket that is not a pod's, if it is to change.
+func (s *state) satisfied(snapshot ledger.Snapshot, t *ledger.Ticket) (flow.Task, bool) {
+	if t.Type == ledger.TypePod || t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
+		return flow.Task{}, false
+	}
+	is := (arbiter.Arbiter{Hurried: true}).Satisfied(snapshot, t, s.w.Now).Allowed()
+	if is == (t.SatisfiedSince != 0) {
+		return flow.Task{}, false
+	}
+	status := ledger.Ticket{}
+	if is {
+		status.SatisfiedSince = s.w.Now.Unix()
+	}
+	task := flow.Write(t)
+	task.Commit.Fact = status
+	return task, true
+}
+
+// askedFor says whether a ticket that a user has written keeps a volume from a pod that a scheduler
+// would place at a node: one that yields does not, nor does one that waits for a pod.
+func (s *state) askedFor(claim int, n ledger.NodeName) bool {
+	for i, ask := range s.config.Asks {
+		t, exists := s.w.Ticket(askID(i))
+		if !exists || ask.Volume != claim || ask.Type.Yields() || ask.node() == n {
+			continue
+		}
+		if t.Phase == ledger.TicketGranted || !s.lives(claim) {
+			return true
+		}
+	}
+	return false
+}
+
+// lives says whether a pod that is bound has a volume.
+func (s *state) lives(claim int) bool {
+	for i, claims := range s.config.Pods {
+		if p, exists := s.w.Pod(pod(i + 1)); exists && p.Node != "" && p.Phase == ledger.PodLive && slices.Contains(claims, claim) {
+			return true
+		}
+	}
+	return false
+}
+
+// unanswered says what is wrong with the tickets of users where nothing moves any more: one that is
+// granted is told so as soon as it has what it asks for, and one that asks to be detached has that.
+func (s *state) unanswered() string {
+	for i := range s.config.Asks {
+		t, exists := s.w.Ticket(askID(i))
+		if exists && t.Node == ledger.Detached && t.Phase == ledger.TicketGranted && t.SatisfiedSince == 0 && s.stuck == 0 && s.dead == 0 && !s.listedSomewhere(s.config.Asks[i].Volume) {
+			return t.ID.Name + " is not told that its volume is attached nowhere"
+		}
+	}
+	return ""
+}
+
+// listedSomewhere says whether any Node or VolumeAttachment names a volume.
+func (s *state) listedSomewhere(claim int) bool {
+	for n := 1; n <= nodes; n++ {
+		now, _ := s.w.Node(node(n))
+		if slices.Contains(now.InUse, volume(claim)) || slices.Contains(now.Reported, volume(claim)) || s.w.Get(world.Attachments, attachmentName(claim, n)) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// asking is a world of one pod that runs at the beginning, and tickets that users write.
+func asking(leaders int, foreign bool, asks ...Ask) Config {
+	return Config{
+		Pods: [][]int{{1}}, Placed: []int{1}, Foreign: []bool{foreign}, Deletable: []bool{true},
+		Access: []ledger.Access{ledger.AccessNode}, Limit: 1, Leaders: leaders, Asks: asks,
+	}
+}
+
+// comes is such a world in which the pod comes at any time, by a scheduler that asks, or by somebody
+// who does not.
+func comes(leaders int, foreign bool, asks ...Ask) Config {
+	c := asking(leaders, foreign, asks...)
+	c.Placed[0] = 0
+	return c
+}
+
+// handed is one in which the pod goes and another one comes.
+func handed(leaders int, asks ...Ask) Config {
+	c := Handover()
+	c.Leaders, c.Asks = leaders, asks
+	return c
+}
