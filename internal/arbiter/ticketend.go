@@ -63,7 +63,7 @@ func EndOf(s ledger.Snapshot, t *ledger.Ticket, now time.Time) TicketEnd {
 // the times of a forced detach do: each may wait for a step of it again.
 func nodeGone(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (forcing, ledger.Outage) {
 	n := s.Node(t.Node)
-	if t.Phase != ledger.TicketGranted || n == nil || ready(n) {
+	if t.Phase != ledger.TicketGranted || n == nil || t.Node == ledger.Detached || ready(n) {
 		return forcing{}, ledger.Outage{}
 	}
 	rule, limit := endsAfter(s, t, n)

@@ -254,3 +254,25 @@ func TestTicketMovesFromANodeThatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// A ticket that keeps its volumes detached has no node that could be gone, or emptied.
+func TestDetachedTicketsDoNotEndWithANode(t *testing.T) {
+	k := ledger.Ticket{
+		ID: ledger.TicketID{Namespace: "shop", Name: "fsck"}, UID: "fsck", Version: "1", Type: ledger.TypeSalvage, Node: ledger.Detached,
+		Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}},
+	}
+	for name, change := range map[string]func(*ledger.Ticket){
+		"at no node":   func(*ledger.Ticket) {},
+		"and one more": func(k *ledger.Ticket) { k.OnDrain = ledger.EndOnDrain },
+	} {
+		own := k
+		change(&own)
+		w := newEndWorld(t, own)
+		after := time.Duration(0)
+		w.see(ledger.Policy{Name: "p", Version: "1", Driver: "disk", TicketsDeleted: &after, TicketsLost: &after}, ledger.Complete{})
+		s := w.ledger.Snapshot()
+		if end := arbiter.EndOf(s, s.Ticket(k.ID), w.now.Add(24*time.Hour)); end != (arbiter.TicketEnd{}) {
+			t.Errorf("%s: it ends: %+v", name, end)
+		}
+	}
+}

@@ -19,7 +19,7 @@ import (
 func ticketDetached() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "ticket-detached",
-		Doc: "An expansion's ticket asks for a volume to be at no node: it waits for the pod that has it, and names it; when the pod has gone, and nobody else, it is satisfied, " +
+		Doc: "An expansion's ticket asks for a volume to be at no node: it waits for the pod that has it, and names it; when the pod has gone, and the driver has detached the volume, which it refuses at first, it is satisfied, " +
 			"and the disk service has the disk at no machine. A new pod waits meanwhile, and is told for whom. When the ticket ends, the pod runs.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
@@ -38,8 +38,14 @@ func ticketDetached() sandbox.Scenario {
 			})
 			s.until("the ticket waits, and names the pod", func() error { return s.ticketSays("grow", "HeldElsewhere", "pod "+s.Namespace+"/db") })
 			s.say("an expansion's ticket waits for db, which goes on running")
+			mend := s.failDetach(handle)
 			s.remove("db")
 			s.gone("db")
+			s.untilTicket("grow", "is told that the volume is not detached yet", func(t *v1alpha1.VolumeTicket) bool {
+				c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
+				return c != nil && c.Status == metav1.ConditionFalse && c.Reason == "DetachFailed"
+			})
+			mend()
 			s.satisfied("grow")
 			s.must(s.atNoMachine(handle))
 			published := s.timesAttached(handle)

@@ -295,7 +295,7 @@ func asking() []guard {
 				Old:  "case p.hold.Version == \"\" || p.hold.Node != ledger.Detached: //mutant:detached-without-hold",
 				New:  "case p.hold.Version == \"\":",
 			}},
-			Expect: []string{"the disk is attached"},
+			Expect: []string{"is told that the volume is not detached yet"},
 		},
 	}
 }

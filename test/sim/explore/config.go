@@ -192,7 +192,6 @@ func Small() []World {
 		{"a pod that goes, and a volume to stay detached", asking(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"a pod that comes, and a volume to stay detached", comes(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"a pod bound by others, and a volume to stay detached", comes(1, true, Ask{Type: ledger.TypeExpansion, Volume: 1})},
-		{"a pod that comes, and a volume to stay detached, two leaders", comes(2, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
 		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
 		{"handover, a forgotten mount, the node's word required, and no more heard", spoken(func(c *Config) { c.Mute = 1 })},
@@ -231,6 +230,9 @@ func Large() []World {
 		c.Binds, c.Leaders, c.LostAnswers, c.Deletable = true, 2, 1, []bool{false, false}
 	})
 	add("slots, binds without tickets, two leaders", Slots(), func(c *Config) { c.Binds, c.Leaders = true, 2 })
+	add("a pod that comes, and a volume to stay detached, two leaders", comes(2, false, Ask{Type: ledger.TypeExpansion, Volume: 1}), func(*Config) {})
+	add("a pod that comes, and a backup that yields, two leaders", comes(2, false, Ask{Type: ledger.TypeBackup, Volume: 1, Node: 2}), func(*Config) {})
+	add("a handover, and a volume to stay detached for a backup that yields", handed(1, Ask{Type: ledger.TypeBackup, Volume: 1}), func(*Config) {})
 	add("slots, a dead node", Slots(), func(c *Config) { c.DeadNodes = 1 })
 	add("slots, two leaders, a failure and a crash", Slots(), func(c *Config) { c.Leaders, c.Restarts = 2, 1; failure(c) })
 	return list
