@@ -32,13 +32,7 @@ func operationsRefused() sandbox.Scenario {
 				s.placed(claim, here)
 				attaches[claim] = s.published(s.handle(claim))
 			}
-			s.snapshotOf("nightly", "data")
-			s.cloneOf("clone", "data")
-			s.expand("grows", "2Gi")
-			s.snapshotRefused("nightly", "FailedPrecondition")
-			s.refused("clone", "ProvisioningFailed", "FailedPrecondition")
-			s.refused("grows", "VolumeResizeFailed", "FailedPrecondition")
-			s.say("the driver refuses snapshot, clone and expansion of volumes that are attached nowhere")
+			s.asksWhileDetached()
 			for claim, kind := range claims {
 				if s.moorage() {
 					s.ticketOfType(claim, kind, "", claim)
@@ -72,4 +66,16 @@ func operationsRefused() sandbox.Scenario {
 			s.expect(len(torn) == 0, "nothing was torn", "there is %v", torn)
 		}),
 	}
+}
+
+// asksWhileDetached asks for a snapshot and a clone of one volume, and for more room on another
+// one, and waits until each is refused.
+func (s *story) asksWhileDetached() {
+	s.snapshotOf("nightly", "data")
+	s.cloneOf("clone", "data")
+	s.expand("grows", "2Gi")
+	s.snapshotRefused("nightly", "FailedPrecondition")
+	s.refused("clone", "ProvisioningFailed", "FailedPrecondition")
+	s.refused("grows", "VolumeResizeFailed", "FailedPrecondition")
+	s.say("the driver refuses snapshot, clone and expansion of volumes that are attached nowhere")
 }

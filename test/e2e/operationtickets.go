@@ -52,7 +52,7 @@ func operationSnapshot() sandbox.Scenario {
 			s.must(s.Cluster.StartAgain(sandbox.Snapshotter))
 			s.snapshotReady("of-idle")
 			s.noTicket(ticket)
-			s.detachedEverywhere("idle")
+			s.leavesEveryNode("idle")
 			s.say("a snapshot of a volume that nobody had is made, and the volume is detached again")
 
 			s.claim("data")
@@ -68,7 +68,7 @@ func operationSnapshot() sandbox.Scenario {
 			s.snapshotReady("of-data")
 			kept := s.calls(diskapi.ControllerPublish, diskapi.Arrived, s.handle("data"), here)
 			s.expect(len(kept) == 1, "the volume of db stayed attached at "+here, "it was attached %d times, first by %s", len(kept), first.Name)
-			s.detachedEverywhere("data")
+			s.leavesEveryNode("data")
 			s.say("db is gone, and its volume stayed at %s until its snapshot was complete", here)
 
 			for _, claim := range []string{"idle", "data"} {
@@ -166,7 +166,7 @@ func operationExpansion() sandbox.Scenario {
 			ticket := s.operationTicket(v1alpha1.OperationExpansion)
 			s.expandedAtStorage("idle", "2Gi")
 			s.noTicket(ticket)
-			s.detachedEverywhere("idle")
+			s.leavesEveryNode("idle")
 			s.say("a volume that nobody had is larger, and detached again")
 
 			s.claim("data")

@@ -30,7 +30,7 @@ func salvage() sandbox.Scenario {
 				return told(s.View.Pod(s.Namespace, "db"), "AttachFailed", "the volume is faulted")
 			})
 			s.salvages("dies", 15)
-			s.detachedEverywhere("data")
+			s.leavesEveryNode("data")
 			s.say("the first integrator has the volume detached, and dies")
 			s.noTicket("dies")
 			s.toldOfEnd("VolumeTicket", "dies", "TimeOver")
@@ -40,7 +40,7 @@ func salvage() sandbox.Scenario {
 			})
 			s.endsPod("again")
 			s.salvages("repairs", 3600)
-			s.detachedEverywhere("data")
+			s.leavesEveryNode("data")
 			tried := len(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, node))
 			s.podAt(node, "waits", "data")
 			s.until("the pod waits for the repair", func() error {
