@@ -343,52 +343,6 @@ func operating() []guard {
 			}},
 			Expect: []string{"over-limit", "the pods with the volumes in use run"},
 		},
-	}
-}
-
-// operating lists the guards of what storage systems do with volumes besides attaching them.
-func operating() []guard {
-	return []guard{
-		{
-			Scenario: "operations-plain",
-			Rule:     "the judge: a volume that is made from a snapshot has what was flushed when that was made",
-			Edits: []edit{{
-				File: "test/sandbox/disk/service/operate.go",
-				Old:  "note.Write = &diskapi.WriteMark{Flushed: s.writes.OnDisk(note.Volume)}",
-				New:  "note.Write = &diskapi.WriteMark{}",
-			}},
-			Expect: []string{"write-lost"},
-		},
-		{
-			Scenario: "operations-refused",
-			Rule:     "decision 67: the controller chooses the node of a ticket that leaves it open",
-			Edits: []edit{{
-				File: "internal/flow/decide.go",
-				Old:  "if !t.Wherever || t.Phase != ledger.TicketPending ||",
-				New:  "if t.Wherever || t.Phase != ledger.TicketPending ||",
-			}},
-			Expect: []string{"snapshot nightly is ready", "the volume of grows has 2Gi"},
-		},
-		{
-			Scenario: "operations-populator",
-			Rule:     "I1: a volume counts where it may still be, whoever claims it",
-			Edits: []edit{{
-				File: "internal/arbiter/access.go",
-				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
-				New:  "return false",
-			}},
-			Expect: []string{"two-nodes", "was over before the attach began"},
-		},
-		{
-			Scenario: "operations-many",
-			Rule:     "I2: nothing is placed or granted past the driver's limit",
-			Edits: []edit{{
-				File: "internal/arbiter/limit.go",
-				Old:  "return reason, after > limit",
-				New:  "return reason, after > limit+1",
-			}},
-			Expect: []string{"over-limit", "the pods with the volumes in use run"},
-		},
 		{
 			Scenario: "operation-snapshot",
 			Rule:     "decision 71: an operation's ticket is there until the operation is over",

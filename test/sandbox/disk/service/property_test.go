@@ -18,11 +18,6 @@ import (
 func step(t *rapid.T, s *Service, volumes []string) {
 	volume := rapid.SampledFrom(volumes).Draw(t, "volume")
 	node := rapid.SampledFrom([]string{"i-a", "i-b"}).Draw(t, "node")
-	snapshots := []string{"snap-none"}
-	groups := []string{"group-none"}
-	for _, x := range s.Snapshots() {
-		snapshots, groups = append(snapshots, x.Handle), append(groups, x.Group)
-	}
 	switch rapid.IntRange(0, 11).Draw(t, "step") {
 	case 0:
 		_, err := s.SetFault(diskapi.Fault{
@@ -59,20 +54,6 @@ func step(t *rapid.T, s *Service, volumes []string) {
 		}
 	default:
 		call := rapid.SampledFrom(diskapi.CSICalls()).Draw(t, "call")
-		var from diskapi.Operated
-		switch call {
-		case diskapi.CreateVolume:
-			from.Snapshot = rapid.SampledFrom(append(snapshots, "")).Draw(t, "from")
-			if from.Snapshot == "" {
-				from.Source = rapid.SampledFrom(append(volumes, "")).Draw(t, "source")
-			}
-		case diskapi.DeleteSnapshot:
-			from.Snapshot = rapid.SampledFrom(snapshots).Draw(t, "snapshot")
-		case diskapi.CreateGroupSnapshot:
-			from.Parts = []diskapi.Part{{Volume: volume}, {Volume: volumes[1]}}
-		case diskapi.DeleteGroupSnapshot, diskapi.GetGroupSnapshot:
-			from.Group = rapid.SampledFrom(groups).Draw(t, "group")
-		}
 		s.Do(context.Background(), diskapi.Request{
 			Call:   call,
 			Volume: volume, Node: node,
@@ -80,10 +61,32 @@ func step(t *rapid.T, s *Service, volumes []string) {
 				AccessMode: rapid.SampledFrom([]string{writer, "MULTI_NODE_MULTI_WRITER"}).Draw(t, "mode"),
 				Name:       rapid.SampledFrom([]string{"pvc-1", "pvc-2", "pvc-3"}).Draw(t, "name"),
 				Path:       "/path", SizeBytes: rapid.SampledFrom([]int64{1 << 30, 2 << 30}).Draw(t, "size"),
-				Write: new(s.marks(volume, node)), Operated: from,
+				Write: new(s.marks(volume, node)), Operated: operated(t, s, call, volume, volumes),
 			},
 		})
 	}
+}
+
+// operated draws what a call of an operation is about.
+func operated(t *rapid.T, s *Service, call diskapi.Call, volume string, volumes []string) (o diskapi.Operated) {
+	snapshots := []string{"snap-none"}
+	groups := []string{"group-none"}
+	for _, x := range s.Snapshots() {
+		snapshots, groups = append(snapshots, x.Handle), append(groups, x.Group)
+	}
+	switch call {
+	case diskapi.CreateVolume:
+		if o.Snapshot = rapid.SampledFrom(append(snapshots, "")).Draw(t, "from"); o.Snapshot == "" {
+			o.Source = rapid.SampledFrom(append(volumes, "")).Draw(t, "source")
+		}
+	case diskapi.DeleteSnapshot:
+		o.Snapshot = rapid.SampledFrom(snapshots).Draw(t, "snapshot")
+	case diskapi.CreateGroupSnapshot:
+		o.Parts = []diskapi.Part{{Volume: volume}, {Volume: volumes[1]}}
+	case diskapi.DeleteGroupSnapshot, diskapi.GetGroupSnapshot:
+		o.Group = rapid.SampledFrom(groups).Draw(t, "group")
+	}
+	return o
 }
 
 // marks is how far the writer of a volume at a node has come.
