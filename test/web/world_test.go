@@ -80,8 +80,9 @@ func (b builder) pod(namespace, name, node, phase, claim string, age, terminatin
 		scheduled["status"] = "False"
 	}
 	b.s.put(object{"apiVersion": "v1", "kind": "Pod", "metadata": meta,
-		"spec": object{"schedulerName": "moorage-scheduler", "nodeName": node, "containers": []any{object{"name": "main"}},
-			"volumes": []any{object{"name": "v", "persistentVolumeClaim": object{"claimName": claim}}}},
+		"spec": object{"schedulerName": "moorage-scheduler", "nodeName": node,
+			"containers": []any{object{"name": "main", "volumeMounts": []any{object{"name": "v", "mountPath": "/v"}}}},
+			"volumes":    []any{object{"name": "v", "persistentVolumeClaim": object{"claimName": claim}}}},
 		"status": object{"phase": phase, "conditions": []any{scheduled}}})
 }
 
