@@ -341,7 +341,7 @@ func operating() []guard {
 				Old:  "return reason, after > limit",
 				New:  "return reason, after > limit+1",
 			}},
-			Expect: []string{"over-limit", "the pods with the volumes in use run"},
+			Expect: []string{"over-limit", "every snapshot of the night is ready"}, // the driver has no room at the node
 		},
 		{
 			Scenario: "operation-snapshot",
