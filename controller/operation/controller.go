@@ -191,7 +191,7 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 	// The facts first: a ticket that they have is known to be ours by what is read after.
 	s := operation.State{Snapshot: c.config.Cache.Snapshot(), Now: c.config.Now(), Namespace: c.config.Namespace, Past: c.past}
 	c.refresh()
-	snapshots, any := asked(s.Snapshot)
+	snapshots, operations := asked(s.Snapshot)
 	for _, t := range c.own {
 		s.Tickets = append(s.Tickets, t)
 		snapshots = snapshots || t.Operation == ledger.OperationSnapshot
@@ -199,7 +199,7 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 	if snapshots {
 		c.config.Watcher.Need()
 	}
-	if !any && len(s.Tickets) == 0 && len(c.past) == 0 {
+	if !operations && len(s.Tickets) == 0 && len(c.past) == 0 {
 		return longestPause
 	}
 	s.Works = c.config.Cache.Works()
@@ -214,14 +214,14 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 	return plan.Again
 }
 
-// asked says whether a policy asks for tickets for snapshots, and for any.
-func asked(s ledger.Snapshot) (snapshots, any bool) {
+// asked says whether a policy asks for tickets for snapshots, and for any operation.
+func asked(s ledger.Snapshot) (snapshots, operations bool) {
 	for p := range s.Policies() {
 		all := p.AttachFor | p.DetachFor
 		snapshots = snapshots || all.Has(ledger.OperationSnapshot)
-		any = any || all != 0
+		operations = operations || all != 0
 	}
-	return snapshots, any
+	return snapshots, operations
 }
 
 // refresh takes in what has become of tickets that may be ours.

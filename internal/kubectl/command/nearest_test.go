@@ -12,7 +12,7 @@ func TestNearest(t *testing.T) {
 		want  string
 	}{
 		{"pdo", []string{"pod", "po", "job"}, "pod"},
-		{"depolyment", []string{"deployment", "daemonset"}, "deployment"},
+		{"deploymnt", []string{"deployment", "daemonset"}, "deployment"},
 		{"no-confgmap", []string{"no-secret", "no-configmap"}, "no-configmap"},
 		{"wrker-1", []string{"worker-1"}, "worker-1"},
 		{"shpo", []string{"bank", "shop"}, "shop"},
