@@ -61,6 +61,8 @@ func lifts() []lift {
 		{arbiter.VolumeDeleting, all(disk("data", rwo), one(pv(func(v *ledger.PersistentVolume) { v.Deleting = true }))), one(ledger.PersistentVolumeGone{Name: "pv-data"}, pv(func(v *ledger.PersistentVolume) { v.UID = "new" }))},
 		{arbiter.ClaimUnbound, one(ledger.StorageClass{Name: "now", Driver: driver}, claim(func(c *ledger.Claim) { c.Bound, c.PersistentVolume, c.Class = false, "", "now" })), disk("data", rwo)},
 		{arbiter.HeldElsewhere, all(disk("data", rwo), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
+		{arbiter.StaysDetached, all(disk("data", rwo), one(asking(ledger.Detached, ""))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
+		{arbiter.IncompatibleParameters, all(disk("data", ledger.AccessMany), only, one(asking("n1", "other"))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
 		{arbiter.UsedByOtherPod, all(disk("data", ledger.AccessPod), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
 		{arbiter.DriverNotRegistered, all(disk("data", rwo), only, one(ledger.NodeDriversGone{Node: "n1"})), one(slotsAt("n3", 1))},
 		{arbiter.ForeignAttachment, all(disk("data", rwo), one(ledger.Attachment{Name: "foreign", UID: "f", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true})), one(ledger.AttachmentGone{Name: "foreign"})},
@@ -70,10 +72,19 @@ func lifts() []lift {
 	}
 }
 
+// asking is a ticket that has been granted the volume data at a node, with parameters of its own
+// if it says some.
+func asking(node ledger.NodeName, parameters string) ledger.Event {
+	return ledger.Ticket{
+		ID: ledger.TicketID{Namespace: "shop", Name: "asks"}, UID: "asks", Version: "1", Type: ledger.TypeManual, Node: node, Parameters: parameters,
+		Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}},
+	}
+}
+
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.AttachedForPods, arbiter.NoNode}
+	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.AttachedForPods, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached}
 }
 
 // lasting are reasons that nothing lifts: a pod's volumes don't change.
