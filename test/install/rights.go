@@ -76,6 +76,7 @@ func rare() map[right]string {
 		elsewhere = "looked up again before a write in doubt: scenarios crash, node-failure, readd-half"
 		refused   = "withdrawn where the node is refused: scenario full-node"
 		events    = "written of what needs attention: scenario handover-failing"
+		operating = "where a policy has attachFor or detachFor: scenarios operation-snapshot, operation-expansion"
 	)
 	return map[right]string{
 		{"", "get", "", "nodes"}:                                                            elsewhere,
@@ -88,6 +89,11 @@ func rare() map[right]string {
 		{"", "get", "moorage.dev", "volumetickets"}:                                         elsewhere,
 		{"", "get", "moorage.dev", "nodevolumes"}:                                           elsewhere,
 		{"", "patch", "moorage.dev", "nodevolumes"}:                                         "asks a node to look again before a volume leaves it: TestAskNode in internal/execute",
+		{"", "create", "moorage.dev", "volumetickets"}:                                      operating,
+		{"", "list", "snapshot.storage.k8s.io", "volumesnapshotcontents"}:                   operating,
+		{"", "watch", "snapshot.storage.k8s.io", "volumesnapshotcontents"}:                  operating,
+		{"", "list", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotcontents"}:         operating,
+		{"", "watch", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotcontents"}:        operating,
 		{"", "delete", "moorage.dev", "volumetickets"}:                                      refused,
 		{"", "update", "moorage.dev", "attachpolicies/status"}:                              "of a policy that can't be had: TestCooperativeRefusesBindAfterAttached in controller",
 		{"", "list", "coordination.k8s.io", "leases"}:                                       "of nodes that are not Ready, when there are many: TestLeasesOfNodesThatAreNotReady in internal/observe",
