@@ -88,7 +88,7 @@ type Controller struct {
 
 	mu      sync.Mutex
 	touched map[ledger.TicketID]bool
-	todo    map[ledger.TicketID]write
+	todo    map[ledger.TicketID]write // what the last look has ordered, and is not done
 }
 
 // trouble is what is told once, as long as it lasts.

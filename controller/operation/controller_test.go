@@ -331,3 +331,30 @@ func TestRefused(t *testing.T) {
 	c.eventually("that it is said", func() bool { return c.said("TicketNotMade the API server refuses ticket shop/expansion-uid-of-a") })
 	c.ticket("expansion-uid-of-a")
 }
+
+// A ticket that somebody deletes as soon as it is there is made anew.
+func TestDeletedAtOnce(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
+	var mu sync.Mutex
+	made := 0
+	c.Intercept(func(r apitest.Request, serve func()) error {
+		serve()
+		if r.Verb != "create" || r.Resource != "volumetickets" {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if made++; made == 1 {
+			c.Remove("volumetickets", "shop", "expansion-uid-of-a")
+		}
+		return nil
+	})
+	c.claim("a", bigger)
+	c.lead()
+	c.eventually("the second ticket", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return made == 2
+	})
+	c.ticket("expansion-uid-of-a")
+}
