@@ -40,7 +40,12 @@ func (c *Controller) order(plan operation.Plan) {
 	c.todo = next
 	c.mu.Unlock()
 	for id, w := range next {
-		if last, ordered := before[id]; !ordered || !last.is(w) {
+		last, ordered := before[id]
+		switch {
+		case ordered && last.is(w):
+		case w.end != "": // tickets to be ended, however many, hold up none that is to be made
+			c.queue.Later(id)
+		default:
 			c.queue.Add(id)
 		}
 	}

@@ -115,10 +115,18 @@ func (s State) Decide() Plan {
 	if d.plan.Past == nil {
 		d.plan.Past = Past{}
 	}
+	for p := range s.Snapshot.Policies() {
+		d.asked |= p.AttachFor | p.DetachFor
+	}
 	for i := range s.Tickets {
 		t := &d.Tickets[i]
 		d.byName[t.ID] = t
 		d.count[t.ID.Namespace]++
+	}
+	for t := range s.Snapshot.Tickets() {
+		if d.byName[t.ID] == nil && MayBe(t.ID, t.Type) {
+			d.count[t.ID.Namespace]++ // somebody has taken its label off, or has chosen its name
+		}
 	}
 	wants := d.wants()
 	d.remember(wants)
@@ -132,7 +140,8 @@ func (s State) Decide() Plan {
 type decision struct {
 	State
 	plan   Plan
-	count  map[string]int // tickets by namespace
+	asked  ledger.Operations // for which any policy wants tickets
+	count  map[string]int    // tickets by namespace
 	byName map[ledger.TicketID]*Ticket
 	keys   map[string]key // of the tickets that were there the last time, by UID
 	// making says for which keys a ticket is made now: the one before it stays until the new
@@ -228,7 +237,12 @@ func (d *decision) make(w *want) {
 		d.trouble(w.work, ReasonNameTaken, fmt.Sprintf("ticket %s is somebody else's: delete it, so that Moorage can make its own", w.ID))
 		return
 	}
-	if past := d.plan.Past[w.key]; d.Now.Before(past.Not) {
+	past := d.plan.Past[w.key]
+	if other := d.bare(past); other != nil {
+		d.trouble(w.work, ReasonNameTaken, fmt.Sprintf("ticket %s, which Moorage has made and which is not marked as that any more, is for the same volume: delete it", other.ID))
+		return
+	}
+	if d.Now.Before(past.Not) {
 		d.again(past.Not.Sub(d.Now))
 		if past.Failures > 0 {
 			d.trouble(w.work, ReasonPaused, fmt.Sprintf("the volume is left to others until %s: %s, and it did not come to its end within the time that it was given (operationTimeout of the AttachPolicy)",
@@ -245,19 +259,42 @@ func (d *decision) make(w *want) {
 	d.plan.Make = append(d.plan.Make, w.Make)
 }
 
-// end ends the tickets that nothing needs.
+// end ends the tickets that nothing needs: of each namespace the oldest ones, so many at a
+// time that those of one namespace hold up nobody else's.
 func (d *decision) end(kept map[string]bool) {
-	for i := range d.Tickets {
-		t := &d.Tickets[i]
-		if kept[t.UID] || t.Deleting || d.Unknown[t.Owner.Kind] {
+	ended := map[string]int{}
+	for _, t := range d.oldest() {
+		if kept[t.UID] || t.Deleting || d.unknown(t) {
 			continue
 		}
 		if k, ok := d.keys[t.UID]; ok && d.making[k] {
 			d.again(time.Second)
 			continue
 		}
+		if ended[t.ID.Namespace]++; ended[t.ID.Namespace] > MaxPerNamespace {
+			d.again(time.Second)
+			continue
+		}
 		d.plan.End = append(d.plan.End, *t)
 	}
+}
+
+// oldest are the tickets, the oldest first.
+func (d *decision) oldest() []*Ticket {
+	var list []*Ticket
+	for i := range d.Tickets {
+		list = append(list, &d.Tickets[i])
+	}
+	slices.SortFunc(list, func(a, b *Ticket) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+	})
+	return list
+}
+
+// unknown says whether what asks for a ticket's operation can't be seen. That is of no matter
+// where no policy asks for tickets for it.
+func (d *decision) unknown(t *Ticket) bool {
+	return d.Unknown[t.Owner.Kind] && d.asked.Has(t.Operation)
 }
 
 // want is the ticket for an operation; false where none is due.

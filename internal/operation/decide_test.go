@@ -492,3 +492,79 @@ func TestForeign(t *testing.T) {
 		}
 	}
 }
+
+// Tickets that nothing needs are ended a few of each namespace at a time, the oldest first.
+func TestEndsOfANamespace(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
+	for i := range 3 * MaxPerNamespace {
+		name := fmt.Sprintf("forged%02d", i)
+		s.tickets = append(s.tickets, Ticket{ID: ledger.TicketID{Namespace: "evil", Name: name}, UID: name, Created: s.now.Add(-time.Duration(i) * time.Second)})
+	}
+	s.tickets = append(s.tickets, Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "other"}, UID: "other", Created: s.now})
+	plan := s.decide()
+	if len(plan.End) != MaxPerNamespace+1 || plan.End[0].UID != "forged47" || plan.End[MaxPerNamespace].UID != "other" || plan.Again != time.Second {
+		t.Errorf("ended %d: %+v, again after %s", len(plan.End), plan.End, plan.Again)
+	}
+}
+
+// bare takes a ticket's label off: the ticket is there, for as long as its time is.
+func (s *scene) bare(granted ledger.TicketPhase) {
+	s.t.Helper()
+	for _, k := range s.tickets {
+		s.apply(ledger.Ticket{ID: k.ID, UID: k.UID, Version: s.next(), Type: k.Operation.TicketType(), Wherever: true, Node: "n", Phase: granted,
+			Volumes: []ledger.TicketVolume{{Claim: "a", ClaimUID: "uid-a"}}})
+	}
+	s.tickets = nil
+}
+
+// Who takes the label off a ticket, be it before anybody has seen it, has no more of the volume
+// by that: the pause comes after the ticket is gone, and there is no other one meanwhile.
+func TestLabelTakenOff(t *testing.T) {
+	for _, seen := range []bool{true, false} {
+		s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot), OperationTimeout: time.Minute})
+		s.works = []Work{snapshotOf("x", "a")}
+		s.decide()
+		id := s.tickets[0].ID
+		if seen {
+			s.decide()
+		}
+		s.bare(ledger.TicketPending)
+		s.decide()
+		s.bare(ledger.TicketGranted)
+		s.apply(ledger.Ticket{ID: id, UID: s.ledger.Snapshot().Ticket(id).UID, Version: s.next(), Type: ledger.TypeSnapshot, Wherever: true, Node: "n", Phase: ledger.TicketGranted,
+			Volumes: []ledger.TicketVolume{{Claim: "a", ClaimUID: "uid-a"}}})
+		if plan := s.decide(); codes(plan) != "x "+ReasonNameTaken {
+			t.Errorf("told %q", codes(plan))
+		}
+		s.works = []Work{snapshotOf("y", "a")}
+		if plan := s.decide(); codes(plan) != "y "+ReasonNameTaken || len(plan.Make) > 0 {
+			t.Errorf("another snapshot of the volume: told %q, made %v", codes(plan), plan.Make)
+		}
+		s.after(time.Minute)
+		s.ledger.Apply(s.now, ledger.TicketGone{ID: id})
+		if plan := s.decide(); codes(plan) != "y "+ReasonPaused || plan.Again != time.Minute {
+			t.Errorf("when it is gone: told %q, again after %s", codes(plan), plan.Again)
+		}
+	}
+}
+
+// Tickets without their label are among those that a namespace may have.
+func TestBoundWithoutLabels(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationExpansion)})
+	for i := range 4 * MaxPerNamespace {
+		name := fmt.Sprintf("v%02d", i)
+		s.volume(name)
+		s.works = append(s.works, expand(name))
+	}
+	for range 4 {
+		s.decide()
+		s.bare(ledger.TicketPending)
+	}
+	made := 0
+	for range s.ledger.Snapshot().Tickets() {
+		made++
+	}
+	if made != MaxPerNamespace {
+		t.Errorf("%d tickets", made)
+	}
+}

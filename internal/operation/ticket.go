@@ -56,6 +56,14 @@ func nameOf(o ledger.Operation, of Object) string {
 	return strings.ToLower(o.String()) + "-" + of.UID
 }
 
+// MayBe says whether a ticket has the name and the type of those that Moorage makes for
+// operations, and so counts as one, whatever labels it has.
+func MayBe(id ledger.TicketID, of ledger.TicketType) bool {
+	return slices.ContainsFunc(ledger.AllOperations(), func(o ledger.Operation) bool {
+		return of == o.TicketType() && strings.HasPrefix(id.Name, strings.ToLower(o.String())+"-")
+	})
+}
+
 // Make is a ticket to be made.
 type Make struct {
 	ID        ledger.TicketID
