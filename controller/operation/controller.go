@@ -194,7 +194,6 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 	snapshots, operations := asked(s.Snapshot)
 	for _, t := range c.own {
 		s.Tickets = append(s.Tickets, t)
-		snapshots = snapshots || t.Operation == ledger.OperationSnapshot
 	}
 	if snapshots {
 		c.config.Watcher.Need()

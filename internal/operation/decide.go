@@ -111,7 +111,10 @@ type want struct {
 
 // Decide says which tickets are made and ended now. It is pure.
 func (s State) Decide() Plan {
-	d := decision{State: s, plan: Plan{Past: maps.Clone(s.Past)}, count: map[string]int{}, keys: map[string]key{}, byName: map[ledger.TicketID]*Ticket{}}
+	d := decision{
+		State: s, plan: Plan{Past: maps.Clone(s.Past)}, count: map[string]int{}, keys: map[string]key{},
+		byName: map[ledger.TicketID]*Ticket{}, foreign: map[string]bool{},
+	}
 	if d.plan.Past == nil {
 		d.plan.Past = Past{}
 	}
@@ -143,7 +146,9 @@ type decision struct {
 	asked  ledger.Operations // for which any policy wants tickets
 	count  map[string]int    // tickets by namespace
 	byName map[ledger.TicketID]*Ticket
-	keys   map[string]key // of the tickets that were there the last time, by UID
+	// foreign are tickets, by UID, by the name of one that is wanted that name another owner.
+	foreign map[string]bool
+	keys    map[string]key // of the tickets that were there the last time, by UID
 	// making says for which keys a ticket is made now: the one before it stays until the new
 	// one is there, so that the volume does not move in between.
 	making map[key]bool
@@ -178,7 +183,11 @@ func (d *decision) wants() map[key][]want {
 	all := map[key][]want{}
 	for i := range d.Works {
 		if w, ok := d.want(&d.Works[i]); ok {
-			w.existing = d.byName[w.ID]
+			if t := d.byName[w.ID]; t != nil && t.Owner.Kind == w.Owner.Kind && t.Owner.Name == w.Owner.Name {
+				w.existing = t
+			} else if t != nil {
+				d.foreign[t.UID] = true
+			}
 			all[w.key] = append(all[w.key], w)
 		}
 	}
@@ -214,7 +223,8 @@ func (d *decision) choose(wants map[key][]want) map[string]bool {
 // keep leaves a ticket that is there, if it asks for what is wanted now.
 func (d *decision) keep(w want, kept map[string]bool) {
 	t := w.existing
-	if !same(t.Spec, w.Spec) || d.plan.Past[w.key].hopeless(t, w.work) {
+	past := d.plan.Past[w.key]
+	if !same(t.Spec, w.Spec) || past.hopeless(t, w.work) || d.late(t, past) {
 		return
 	}
 	kept[t.UID] = true
@@ -228,12 +238,25 @@ func (d *decision) keep(w want, kept map[string]bool) {
 	d.trouble(w.work, t.Reason, fmt.Sprintf("ticket %s waits: %s", t.ID, t.Message))
 }
 
+// late says whether a ticket should have ended by its own time: the time that it says is not
+// what the policy said when it was first seen, or somebody has had it begin anew.
+func (d *decision) late(t *Ticket, past attempt) bool {
+	if past.ticket != t.UID {
+		return false
+	}
+	left := past.timeout + patience - d.Now.Sub(t.Created)
+	if left > 0 && time.Duration(*t.Spec.TTLSeconds)*time.Second > past.timeout {
+		d.again(left)
+	}
+	return left <= 0
+}
+
 // make has a ticket made, unless its time has not come, or there are too many.
 func (d *decision) make(w *want) {
 	if w.existing != nil { // it is being deleted
 		return
 	}
-	if d.Snapshot.Ticket(w.ID) != nil {
+	if d.Snapshot.Ticket(w.ID) != nil || d.byName[w.ID] != nil {
 		d.trouble(w.work, ReasonNameTaken, fmt.Sprintf("ticket %s is somebody else's: delete it, so that Moorage can make its own", w.ID))
 		return
 	}
@@ -264,7 +287,7 @@ func (d *decision) make(w *want) {
 func (d *decision) end(kept map[string]bool) {
 	ended := map[string]int{}
 	for _, t := range d.oldest() {
-		if kept[t.UID] || t.Deleting || d.unknown(t) {
+		if kept[t.UID] || t.Deleting || d.foreign[t.UID] || d.unknown(t) {
 			continue
 		}
 		if k, ok := d.keys[t.UID]; ok && d.making[k] {

@@ -484,6 +484,13 @@ func TestForeign(t *testing.T) {
 		"no owner":        func(t *v1alpha1.VolumeTicket) { t.OwnerReferences = nil },
 		"another owner":   func(t *v1alpha1.VolumeTicket) { t.OwnerReferences[0].UID = "other" },
 		"other operation": func(t *v1alpha1.VolumeTicket) { t.Labels[v1alpha1.LabelOperation] = "Clone" },
+		"other type":      func(t *v1alpha1.VolumeTicket) { t.Spec.Type = v1alpha1.TicketManual },
+		"owner's kind":    func(t *v1alpha1.VolumeTicket) { t.OwnerReferences[0].Kind = "ConfigMap" },
+		"of a claim":      func(t *v1alpha1.VolumeTicket) { t.OwnerReferences[0].Kind = "PersistentVolumeClaim" },
+		"a node":          func(t *v1alpha1.VolumeTicket) { t.Spec.Wherever, t.Spec.NodeName = false, "n" },
+		"no end":          func(t *v1alpha1.VolumeTicket) { t.Spec.TTLSeconds = nil },
+		"on drain":        func(t *v1alpha1.VolumeTicket) { t.Spec.OnDrain = v1alpha1.OnDrainStay },
+		"parameters":      func(t *v1alpha1.VolumeTicket) { t.Spec.Parameters = map[string]string{"a": "b"} },
 	} {
 		object := m.Object()
 		change(object)
@@ -566,5 +573,67 @@ func TestBoundWithoutLabels(t *testing.T) {
 	}
 	if made != MaxPerNamespace {
 		t.Errorf("%d tickets", made)
+	}
+}
+
+// A ticket by the name of one that is wanted, whose owner has another name, is left alone, and
+// said.
+func TestOwnerOfAnotherName(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
+	s.works = []Work{snapshotOf("x", "a")}
+	s.decide()
+	s.tickets[0].Owner.Name, s.tickets[0].UID = "other", "forged"
+	if plan := s.decide(); codes(plan) != "x "+ReasonNameTaken || len(plan.End) > 0 || len(plan.Make) > 0 {
+		t.Errorf("told %q, ended %v, made %v", codes(plan), plan.End, plan.Make)
+	}
+}
+
+// A ticket by Moorage's name and labels that says a longer time than the policy, or that has been
+// renewed, ends when the policy's time is over.
+func TestLongerThanThePolicy(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot), OperationTimeout: time.Minute})
+	s.works = []Work{snapshotOf("x", "a")}
+	s.decide()
+	s.tickets[0].Spec.TTLSeconds = new(int64(2592000))
+	s.grant()
+	if plan := s.decide(); plan.Again != time.Minute+patience {
+		t.Errorf("again after %s", plan.Again)
+	}
+	s.policy(ledger.Policy{AttachFor: only(ledger.OperationSnapshot), OperationTimeout: time.Hour})
+	s.after(time.Minute + patience - 1)
+	s.decide()
+	s.has("shop/snapshot-uid-x")
+	s.after(1)
+	s.decide()
+	s.has("")
+	if plan := s.decide(); codes(plan) != "x "+ReasonPaused {
+		t.Errorf("told %q", codes(plan))
+	}
+}
+
+// also is another PersistentVolume for the disk of a volume, with a claim in another namespace.
+func (s *scene) also(namespace, name string) {
+	pv, key := "pv-"+namespace+"-"+name, ledger.ClaimKey{Namespace: namespace, Name: name}
+	s.apply(ledger.PersistentVolume{Name: pv, UID: pv, Version: s.next(), Class: "fast", Volume: ledger.VolumeID{Driver: driver, Handle: name}, Claim: key, ClaimUID: "uid-" + pv})
+	s.apply(ledger.Claim{Key: key, UID: "uid-" + pv, Version: s.next(), Class: "fast", PersistentVolume: pv, Bound: true})
+}
+
+// Of a disk with several PersistentVolumes a snapshot has its ticket in its own namespace, and in
+// no other.
+func TestSeveralPersistentVolumes(t *testing.T) {
+	for namespace, want := range map[string]string{"shop": "shop/snapshot-uid-x", "aaa": "aaa/snapshot-uid-x", "evil": "", "": "shop/snapshot-uid-x"} {
+		s := newScene(t, ledger.Policy{DetachFor: only(ledger.OperationSnapshot)})
+		s.also("aaa", "a")
+		w := snapshotOf("x", "a")
+		w.Told.Namespace = namespace
+		s.works = []Work{w}
+		told := ""
+		if want == "" {
+			told = "x " + ReasonOutside
+		}
+		if got := codes(s.decide()); got != told {
+			t.Errorf("%q: told %q, want %q", namespace, got, told)
+		}
+		s.has(want)
 	}
 }
