@@ -88,7 +88,7 @@ type Controller struct {
 
 	mu      sync.Mutex
 	touched map[ledger.TicketID]bool
-	todo    map[ledger.TicketID]write
+	todo    map[ledger.TicketID]write // what the last look has ordered, and is not done
 }
 
 // trouble is what is told once, as long as it lasts.
@@ -194,7 +194,6 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 	snapshots, operations := asked(s.Snapshot)
 	for _, t := range c.own {
 		s.Tickets = append(s.Tickets, t)
-		snapshots = snapshots || t.Operation == ledger.OperationSnapshot
 	}
 	if snapshots {
 		c.config.Watcher.Need()

@@ -4,6 +4,7 @@ package operation_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -85,8 +86,9 @@ type cluster struct {
 	*apitest.Server
 	*definitions
 	*told
-	t   *testing.T
-	end context.CancelFunc
+	t     *testing.T
+	end   context.CancelFunc
+	depth func() int // of the queue of the controller that leads
 }
 
 const (
@@ -155,6 +157,7 @@ func (c *cluster) lead() {
 	}
 	running.Go(func() { controller.Run(ctx) })
 	c.end = func() { cancel(); running.Wait() }
+	c.depth = controller.Depth
 }
 
 // eventually waits for something, as long as the test may take.
@@ -330,4 +333,84 @@ func TestRefused(t *testing.T) {
 	c.ticket("expansion-uid-of-b")
 	c.eventually("that it is said", func() bool { return c.said("TicketNotMade the API server refuses ticket shop/expansion-uid-of-a") })
 	c.ticket("expansion-uid-of-a")
+}
+
+// A ticket that somebody deletes as soon as it is there is made anew.
+func TestDeletedAtOnce(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
+	var mu sync.Mutex
+	made := 0
+	c.Intercept(func(r apitest.Request, serve func()) error {
+		serve()
+		if r.Verb != "create" || r.Resource != "volumetickets" {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if made++; made == 1 {
+			c.Remove("volumetickets", "shop", "expansion-uid-of-a")
+		}
+		return nil
+	})
+	c.claim("a", bigger)
+	c.lead()
+	c.eventually("the second ticket", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return made == 2
+	})
+	c.ticket("expansion-uid-of-a")
+}
+
+// forged is a ticket that somebody has made by the name, the labels and the shape of Moorage's,
+// for an operation of nothing.
+func (c *cluster) forged(namespace, owner string) {
+	c.Put("volumetickets", &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "snapshot-" + owner, UID: types.UID("forged-" + owner),
+			Labels:          map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelOperation: "Snapshot"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: snapshots, Kind: "VolumeSnapshotContent", Name: "none", UID: types.UID(owner)}}},
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketSnapshot, Wherever: true, TTLSeconds: new(int64(600)), Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "a"}}}},
+	})
+}
+
+// Tickets that are to be ended, however many, hold up none that is to be made.
+func TestEndsHoldUpNothing(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
+	gate := make(chan struct{})
+	c.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "delete" {
+			<-gate
+		}
+		serve()
+		return nil
+	})
+	for i := range 40 {
+		c.forged(fmt.Sprintf("evil%d", i%4), fmt.Sprint("o", i))
+	}
+	c.lead()
+	c.eventually("that all wait to be ended", func() bool { return c.depth() == 36 }) // and 4 are under way
+	c.claim("a", bigger)
+	c.eventually("that one waits to be made", func() bool { return c.depth() == 37 })
+	close(gate)
+	c.ticket("expansion-uid-of-a")
+	c.eventually("the end of all", func() bool { return len(c.Writes()) == 41 })
+	first := slices.IndexFunc(c.Writes(), func(w string) bool { return strings.Contains(w, "create") })
+	if first > 12 {
+		t.Errorf("it is made after %d others are ended", first)
+	}
+}
+
+// A ticket alone, whoever has made it, does not have the contents of snapshots watched: a policy
+// does.
+func TestTicketStartsNoWatch(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
+	c.forged("evil", "o")
+	c.lead()
+	var k v1alpha1.VolumeTicket
+	c.eventually("its end", func() bool { return !c.Get("volumetickets", "evil", "snapshot-o", &k) })
+	for _, r := range c.Requests() {
+		if strings.Contains(r.String(), "volumesnapshotcontents") {
+			t.Errorf("%s", r)
+		}
+	}
 }

@@ -40,7 +40,12 @@ func (c *Controller) order(plan operation.Plan) {
 	c.todo = next
 	c.mu.Unlock()
 	for id, w := range next {
-		if last, ordered := before[id]; !ordered || !last.is(w) {
+		last, ordered := before[id]
+		switch {
+		case ordered && last.is(w):
+		case w.end != "": // tickets to be ended, however many, hold up none that is to be made
+			c.queue.Later(id)
+		default:
 			c.queue.Add(id)
 		}
 	}
@@ -63,10 +68,26 @@ func (c *Controller) write(ctx context.Context, id ledger.TicketID) (time.Durati
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.Timeout)
 	defer cancel()
 	defer c.kick()
+	var err error
 	if w.end != "" {
-		return 0, c.end(bounded, id, w.end)
+		err = c.end(bounded, id, w.end)
+	} else {
+		err = c.make(bounded, w.make)
 	}
-	return 0, c.make(bounded, w.make)
+	if err == nil {
+		c.done(id, w)
+	}
+	return 0, err
+}
+
+// done forgets a write that is done: if it is due once more, as where somebody has deleted the
+// ticket meanwhile, it is ordered anew.
+func (c *Controller) done(id ledger.TicketID, w write) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.todo[id].is(w) {
+		delete(c.todo, id)
+	}
 }
 
 // make creates a ticket, if there is none of its name: what there is, the next look reads.

@@ -111,14 +111,25 @@ type want struct {
 
 // Decide says which tickets are made and ended now. It is pure.
 func (s State) Decide() Plan {
-	d := decision{State: s, plan: Plan{Past: maps.Clone(s.Past)}, count: map[string]int{}, keys: map[string]key{}, byName: map[ledger.TicketID]*Ticket{}}
+	d := decision{
+		State: s, plan: Plan{Past: maps.Clone(s.Past)}, count: map[string]int{}, keys: map[string]key{},
+		byName: map[ledger.TicketID]*Ticket{}, foreign: map[string]bool{},
+	}
 	if d.plan.Past == nil {
 		d.plan.Past = Past{}
+	}
+	for p := range s.Snapshot.Policies() {
+		d.asked |= p.AttachFor | p.DetachFor
 	}
 	for i := range s.Tickets {
 		t := &d.Tickets[i]
 		d.byName[t.ID] = t
 		d.count[t.ID.Namespace]++
+	}
+	for t := range s.Snapshot.Tickets() {
+		if d.byName[t.ID] == nil && MayBe(t.ID, t.Type) {
+			d.count[t.ID.Namespace]++ // somebody has taken its label off, or has chosen its name
+		}
 	}
 	wants := d.wants()
 	d.remember(wants)
@@ -132,9 +143,12 @@ func (s State) Decide() Plan {
 type decision struct {
 	State
 	plan   Plan
-	count  map[string]int // tickets by namespace
+	asked  ledger.Operations // for which any policy wants tickets
+	count  map[string]int    // tickets by namespace
 	byName map[ledger.TicketID]*Ticket
-	keys   map[string]key // of the tickets that were there the last time, by UID
+	// foreign are tickets, by UID, by the name of one that is wanted that name another owner.
+	foreign map[string]bool
+	keys    map[string]key // of the tickets that were there the last time, by UID
 	// making says for which keys a ticket is made now: the one before it stays until the new
 	// one is there, so that the volume does not move in between.
 	making map[key]bool
@@ -169,7 +183,11 @@ func (d *decision) wants() map[key][]want {
 	all := map[key][]want{}
 	for i := range d.Works {
 		if w, ok := d.want(&d.Works[i]); ok {
-			w.existing = d.byName[w.ID]
+			if t := d.byName[w.ID]; t != nil && t.Owner.Kind == w.Owner.Kind && t.Owner.Name == w.Owner.Name {
+				w.existing = t
+			} else if t != nil {
+				d.foreign[t.UID] = true
+			}
 			all[w.key] = append(all[w.key], w)
 		}
 	}
@@ -205,7 +223,8 @@ func (d *decision) choose(wants map[key][]want) map[string]bool {
 // keep leaves a ticket that is there, if it asks for what is wanted now.
 func (d *decision) keep(w want, kept map[string]bool) {
 	t := w.existing
-	if !same(t.Spec, w.Spec) || d.plan.Past[w.key].hopeless(t, w.work) {
+	past := d.plan.Past[w.key]
+	if !same(t.Spec, w.Spec) || past.hopeless(t, w.work) || d.late(t, past) {
 		return
 	}
 	kept[t.UID] = true
@@ -219,16 +238,34 @@ func (d *decision) keep(w want, kept map[string]bool) {
 	d.trouble(w.work, t.Reason, fmt.Sprintf("ticket %s waits: %s", t.ID, t.Message))
 }
 
+// late says whether a ticket should have ended by its own time: the time that it says is not
+// what the policy said when it was first seen, or somebody has had it begin anew.
+func (d *decision) late(t *Ticket, past attempt) bool {
+	if past.ticket != t.UID {
+		return false
+	}
+	left := past.timeout + patience - d.Now.Sub(t.Created)
+	if left > 0 && time.Duration(*t.Spec.TTLSeconds)*time.Second > past.timeout {
+		d.again(left)
+	}
+	return left <= 0
+}
+
 // make has a ticket made, unless its time has not come, or there are too many.
 func (d *decision) make(w *want) {
 	if w.existing != nil { // it is being deleted
 		return
 	}
-	if d.Snapshot.Ticket(w.ID) != nil {
+	if d.Snapshot.Ticket(w.ID) != nil || d.byName[w.ID] != nil {
 		d.trouble(w.work, ReasonNameTaken, fmt.Sprintf("ticket %s is somebody else's: delete it, so that Moorage can make its own", w.ID))
 		return
 	}
-	if past := d.plan.Past[w.key]; d.Now.Before(past.Not) {
+	past := d.plan.Past[w.key]
+	if other := d.bare(past); other != nil {
+		d.trouble(w.work, ReasonNameTaken, fmt.Sprintf("ticket %s, which Moorage has made and which is not marked as that any more, is for the same volume: delete it", other.ID))
+		return
+	}
+	if d.Now.Before(past.Not) {
 		d.again(past.Not.Sub(d.Now))
 		if past.Failures > 0 {
 			d.trouble(w.work, ReasonPaused, fmt.Sprintf("the volume is left to others until %s: %s, and it did not come to its end within the time that it was given (operationTimeout of the AttachPolicy)",
@@ -245,19 +282,42 @@ func (d *decision) make(w *want) {
 	d.plan.Make = append(d.plan.Make, w.Make)
 }
 
-// end ends the tickets that nothing needs.
+// end ends the tickets that nothing needs: of each namespace the oldest ones, so many at a
+// time that those of one namespace hold up nobody else's.
 func (d *decision) end(kept map[string]bool) {
-	for i := range d.Tickets {
-		t := &d.Tickets[i]
-		if kept[t.UID] || t.Deleting || d.Unknown[t.Owner.Kind] {
+	ended := map[string]int{}
+	for _, t := range d.oldest() {
+		if kept[t.UID] || t.Deleting || d.foreign[t.UID] || d.unknown(t) {
 			continue
 		}
 		if k, ok := d.keys[t.UID]; ok && d.making[k] {
 			d.again(time.Second)
 			continue
 		}
+		if ended[t.ID.Namespace]++; ended[t.ID.Namespace] > MaxPerNamespace {
+			d.again(time.Second)
+			continue
+		}
 		d.plan.End = append(d.plan.End, *t)
 	}
+}
+
+// oldest are the tickets, the oldest first.
+func (d *decision) oldest() []*Ticket {
+	var list []*Ticket
+	for i := range d.Tickets {
+		list = append(list, &d.Tickets[i])
+	}
+	slices.SortFunc(list, func(a, b *Ticket) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+	})
+	return list
+}
+
+// unknown says whether what asks for a ticket's operation can't be seen. That is of no matter
+// where no policy asks for tickets for it.
+func (d *decision) unknown(t *Ticket) bool {
+	return d.Unknown[t.Owner.Kind] && d.asked.Has(t.Operation)
 }
 
 // want is the ticket for an operation; false where none is due.

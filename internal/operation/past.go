@@ -19,6 +19,7 @@ type attempt struct {
 
 	// Of the ticket that is there, or was; empty once it is accounted for.
 	ticket     string
+	id         ledger.TicketID
 	owner      Object
 	held       time.Time // when it was first seen granted; zero: never
 	progress   string    // of the operation, when it was first seen
@@ -58,18 +59,47 @@ func (d *decision) remember(wants map[key][]want) {
 	}
 	for k, list := range wants {
 		for _, w := range list {
-			if w.existing == nil || w.existing.Deleting || d.plan.Past[k].ticket != "" {
+			uid, granted := d.standing(w)
+			if uid == "" || d.plan.Past[k].ticket != "" {
 				continue
 			}
 			a := d.plan.Past[k]
-			a.ticket, a.owner, a.timeout = w.existing.UID, w.Owner, w.timeout
+			a.ticket, a.id, a.owner, a.timeout = uid, w.ID, w.Owner, w.timeout
 			a.progress, a.infeasible, a.held = w.work.Progress, w.work.Infeasible, time.Time{}
-			if w.existing.Granted {
+			if granted {
 				a.held = d.Now
 			}
 			d.plan.Past[k] = a
 		}
 	}
+}
+
+// standing is the UID of the ticket for what is wanted, with its label or without, and whether
+// it is granted; empty: there is none.
+func (d *decision) standing(w want) (uid string, granted bool) {
+	if t := w.existing; t != nil {
+		if t.Deleting {
+			return "", false
+		}
+		return t.UID, t.Granted
+	}
+	if t := d.Snapshot.Ticket(w.ID); t != nil && MayBe(t.ID, t.Type) {
+		return t.UID, t.Phase == ledger.TicketGranted
+	}
+	return "", false
+}
+
+// bare is the ticket of an attempt where somebody has taken from it what tells that Moorage has
+// made it. It has the volume all the same. nil: it is not so, or is gone.
+func (d *decision) bare(a attempt) *ledger.Ticket {
+	if a.ticket == "" || d.byName[a.id] != nil {
+		return nil
+	}
+	t := d.Snapshot.Ticket(a.id)
+	if t == nil || t.UID != a.ticket {
+		return nil
+	}
+	return t
 }
 
 // account is an attempt as it is now, with its ticket, or without.
@@ -89,7 +119,13 @@ func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 		}
 		return a
 	}
-	if t != nil && d.Unknown[t.Owner.Kind] {
+	if t != nil && d.unknown(t) {
+		return a
+	}
+	if bare := d.bare(a); bare != nil {
+		if a.held.IsZero() && bare.Phase == ledger.TicketGranted {
+			a.held = d.Now
+		}
 		return a
 	}
 	// Either is over: the ticket, or what it was for.
@@ -104,7 +140,7 @@ func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 		a.Not = d.Now.Add(pause(d.Now.Sub(a.held), a.timeout, a.Failures))
 	}
 	d.plan.Over = append(d.plan.Over, Over{k.operation, result})
-	a.ticket, a.owner, a.held = "", Object{}, time.Time{}
+	a.ticket, a.id, a.owner, a.held = "", ledger.TicketID{}, Object{}, time.Time{}
 	return a
 }
 

@@ -48,12 +48,31 @@ func TicketOf(t *v1alpha1.VolumeTicket) (Ticket, bool) {
 			own.Reason, own.Message = c.Reason, c.Message
 		}
 	}
-	return own, own.ID.Name == nameOf(own.Operation, own.Owner)
+	return own, own.ID.Name == nameOf(own.Operation, own.Owner) && own.isShaped()
+}
+
+// isShaped says whether a ticket asks for what Moorage's ask for, and is owned by what can ask
+// for its operation. One that is not is somebody else's, whatever its labels say.
+func (t Ticket) isShaped() bool {
+	kinds := []string{kindClaim}
+	if t.Operation == ledger.OperationSnapshot {
+		kinds = []string{KindSnapshot, KindGroup}
+	}
+	return slices.Contains(kinds, t.Owner.Kind) && t.Spec.Type == v1alpha1.TicketType(t.Operation.TicketType()) &&
+		t.Spec.NodeName == "" && t.Spec.Wherever != t.Spec.Detached && t.Spec.TTLSeconds != nil && t.Spec.OnDrain == "" && len(t.Spec.Parameters) == 0
 }
 
 // nameOf is the name of the ticket for an operation of an object: there is one at most.
 func nameOf(o ledger.Operation, of Object) string {
 	return strings.ToLower(o.String()) + "-" + of.UID
+}
+
+// MayBe says whether a ticket has the name and the type of those that Moorage makes for
+// operations, and so counts as one, whatever labels it has.
+func MayBe(id ledger.TicketID, of ledger.TicketType) bool {
+	return slices.ContainsFunc(ledger.AllOperations(), func(o ledger.Operation) bool {
+		return of == o.TicketType() && strings.HasPrefix(id.Name, strings.ToLower(o.String())+"-")
+	})
 }
 
 // Make is a ticket to be made.

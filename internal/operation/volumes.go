@@ -3,6 +3,7 @@
 package operation
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,34 +25,44 @@ type volume struct {
 func (d *decision) ofHandles(w *Work) ([]volume, bool) {
 	var volumes []volume
 	for _, handle := range w.Handles {
-		pv := d.persistentVolume(ledger.VolumeID{Driver: w.Driver, Handle: handle})
+		pv := d.persistentVolume(ledger.VolumeID{Driver: w.Driver, Handle: handle}, w.Told.Namespace)
 		if pv == nil {
 			return nil, false // it has no PersistentVolume, and so no user
 		}
-		volumes = append(volumes, d.volume(pv))
+		v := d.volume(pv)
+		if c := d.claimOf(pv); c != nil && w.Told.Namespace != "" && c.Key.Namespace != w.Told.Namespace {
+			if (v.policy.AttachFor | v.policy.DetachFor).Has(w.Operation) && d.Snapshot.AttachRequired(v.driver) {
+				d.trouble(w, ReasonOutside, "volume "+handle+" belongs to claims of other namespaces: no ticket is made there for a snapshot of this one, so have it attached or detached there as the driver needs it")
+			}
+			return nil, false
+		}
+		volumes = append(volumes, v)
 	}
 	return volumes, len(volumes) > 0
 }
 
-// persistentVolume is that of a volume: of several the first one that a claim has.
-func (d *decision) persistentVolume(id ledger.VolumeID) *ledger.PersistentVolume {
+// persistentVolume is that of a volume: of several the first one that a claim of a namespace
+// has, or any claim.
+func (d *decision) persistentVolume(id ledger.VolumeID, namespace string) *ledger.PersistentVolume {
 	v := d.Snapshot.Volume(id)
 	if v == nil {
 		return nil
 	}
-	names := slices.Sorted(slices.Values(v.PVs()))
-	var first *ledger.PersistentVolume
-	for _, name := range names {
+	var first, claimed *ledger.PersistentVolume
+	for _, name := range slices.Sorted(slices.Values(v.PVs())) {
 		pv := d.Snapshot.PersistentVolume(name)
-		switch {
-		case pv == nil:
-		case d.claimOf(pv) != nil:
-			return pv
-		case first == nil:
-			first = pv
+		if pv == nil {
+			continue
+		}
+		first = cmp.Or(first, pv)
+		if c := d.claimOf(pv); c != nil {
+			if c.Key.Namespace == namespace {
+				return pv
+			}
+			claimed = cmp.Or(claimed, pv)
 		}
 	}
-	return first
+	return cmp.Or(claimed, first)
 }
 
 // claimOf is the claim that is bound to a PersistentVolume, and that has it.
