@@ -49,9 +49,9 @@ func imported() sandbox.Scenario {
 				}
 				s.longhornTicket("ui", "longhorn-ui", "longhorn-api", node)
 				s.longhornTicket("backup", "backup-controller-b1", "backup-controller", node)
-				dry := s.moorageCommand("import", "longhorn", "--driver", sandbox.DriverName)
+				dry := s.moorageCommand("import", "longhorn", "--driver", sandbox.DriverName, "--longhorn-namespace", s.Namespace)
 				s.expect(dry.code == 0 && strings.Contains(dry.out, "type: Backup") && len(s.View.Tickets(s.Namespace)) == 0, "without --apply the tickets are printed, and not made", "%d: %s%s", dry.code, dry.out, dry.err)
-				a := s.moorageCommand("import", "longhorn", "--driver", sandbox.DriverName, "--apply")
+				a := s.moorageCommand("import", "longhorn", "--driver", sandbox.DriverName, "--longhorn-namespace", s.Namespace, "--apply")
 				s.expect(a.code == 0, "Longhorn's tickets are imported", "%d: %s%s", a.code, a.out, a.err)
 				s.say("%s", a.out)
 				s.onlyAttached("lost", node)

@@ -16,11 +16,13 @@ import (
 
 // Import is a ticket for what has a volume at a node before Moorage attaches there.
 type Import struct {
-	// From is what the ticket is made from, for people.
+	// From is what the ticket is made from, for people, on one line: what objects call themselves is quoted.
 	From string
 	// Ticket is nil where there is none; Note says why, or what the ticket does not say.
 	Ticket *v1alpha1.VolumeTicket
 	Note   string
+	// Err is why nothing can be said of it.
+	Err error
 }
 
 // UnusedAttachments are the attached volumes that no pod and no ticket uses, such as those that a person or
@@ -45,7 +47,7 @@ func (w *World) UnusedAttachments(ownNamespace string, ttlSeconds int64) []Impor
 }
 
 func (w *World) importUnused(a *ledger.Attachment, ownNamespace string, ttlSeconds int64) Import {
-	out := Import{From: "VolumeAttachment " + a.Name}
+	out := Import{From: fmt.Sprintf("VolumeAttachment %q", a.Name)}
 	if a.PersistentVolume == "" {
 		out.Note = "it names no PersistentVolume, and a ticket can't name an inline volume"
 		return out
@@ -55,8 +57,21 @@ func (w *World) importUnused(a *ledger.Attachment, ownNamespace string, ttlSecon
 		out.Note = err.Error()
 		return out
 	}
-	out.Ticket = ticket
+	out.Ticket, out.Note = ticket, w.waitsNote(ticket)
 	return out
+}
+
+// waitsNote says of a ticket that names a PersistentVolume, and so stands beside whoever has claims, what
+// keeps it from being granted; empty where nothing does.
+func (w *World) waitsNote(ticket *v1alpha1.VolumeTicket) string {
+	if ticket.Spec.Volumes[0].PersistentVolume == "" {
+		return ""
+	}
+	reasons := w.Refuses(ticket)
+	if len(reasons) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("as things are its ticket is not granted, and keeps the volume nowhere: %s (%s). See to that before Moorage attaches here, or the volume may be detached", reasons[0].Message, reasons[0].Code)
 }
 
 func sortedImports(list []Import) []Import {
@@ -67,6 +82,8 @@ func sortedImports(list []Import) []Import {
 // LonghornTicket is one attachment ticket of a Longhorn volume: an entry of spec.attachmentTickets of
 // the volume's VolumeAttachment (longhorn.io/v1beta2).
 type LonghornTicket struct {
+	// Namespace is the VolumeAttachment's: that of Longhorn.
+	Namespace   string
 	Volume, Key string
 	Type, Node  string
 	Parameters  map[string]string
@@ -104,7 +121,7 @@ func (w *World) LonghornImports(tickets []LonghornTicket, driver, ownNamespace s
 }
 
 func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, ttlSeconds int64) Import {
-	out := Import{From: fmt.Sprintf("Longhorn volume %s, ticket %q of type %s", t.Volume, t.Key, cmp.Or(t.Type, "(none)"))}
+	out := Import{From: fmt.Sprintf("Longhorn volume %q in namespace %q, ticket %q of type %q", t.Volume, t.Namespace, t.Key, t.Type)}
 	kind, known := longhornTypes()[t.Type]
 	var names []string
 	if v := w.Snapshot.Volume(ledger.VolumeID{Driver: driver, Handle: t.Volume}); v != nil {
@@ -118,7 +135,7 @@ func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, tt
 	case t.Node == "":
 		out.Note = "it names no node"
 	case len(names) == 0:
-		out.Note = fmt.Sprintf("no PersistentVolume of driver %s has the handle %s", driver, t.Volume)
+		out.Note = fmt.Sprintf("no PersistentVolume of driver %s has the handle %q", driver, t.Volume)
 	}
 	if out.Note != "" {
 		return out
@@ -129,10 +146,14 @@ func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, tt
 		return out
 	}
 	ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)
-	out.Ticket = ticket
+	out.Ticket, out.Note = ticket, w.waitsNote(ticket)
 	if t.Parameters["disableFrontend"] == "true" {
 		ticket.Spec.Parameters = map[string]string{"disableFrontend": "true"}
-		out.Note = "Longhorn has it attached without a device (disableFrontend=true), for maintenance: the ticket says so in spec.parameters, and keeps pods from it meanwhile; the driver is not told"
+		note := "Longhorn has it attached without a device (disableFrontend=true), for maintenance: the ticket says so in spec.parameters, and keeps pods from it meanwhile; the driver is not told"
+		if out.Note != "" {
+			note += "; " + out.Note
+		}
+		out.Note = note
 	}
 	return out
 }

@@ -93,7 +93,7 @@ func TestLonghornImports(t *testing.T) {
 		"pods ask for it themselves":        {Volume: "data", Type: "csi-attacher", Node: "w1"},
 		"no type that does this":            {Volume: "data", Type: "something-new", Node: "w1"},
 		"names no node":                     {Volume: "data", Type: "longhorn-api"},
-		"has the handle unknown":            {Volume: "unknown", Type: "longhorn-api", Node: "w1"},
+		`has the handle "unknown"`:          {Volume: "unknown", Type: "longhorn-api", Node: "w1"},
 		`nodes "w9" not found`:              {Volume: "data", Type: "longhorn-api", Node: "w9"},
 		"without a device (disableFrontend": {Volume: "data", Type: "longhorn-api", Node: "w1", Parameters: map[string]string{"disableFrontend": "true"}},
 	} {
@@ -113,5 +113,108 @@ func TestLonghornImports(t *testing.T) {
 	again := w.LonghornImports([]LonghornTicket{{Volume: "data", Key: "a", Type: "backup-controller", Node: "w1"}}, longhorn, "m", 60)
 	if again[0].Ticket.Name != two[0].Ticket.Name {
 		t.Error("the same ticket has another name the next time")
+	}
+}
+
+// released adds a PersistentVolume pv-x to objects, attached to w1, whose claimRef names the claim old/x with UID "old".
+func released(objects *Objects) {
+	objects.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: "node"}})
+	objects.Add(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-x", UID: "pv"}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased}, Spec: corev1.PersistentVolumeSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, ClaimRef: &corev1.ObjectReference{Namespace: "old", Name: "x", UID: "old"},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: longhorn, VolumeHandle: "x"}}}})
+	objects.Add(&storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: ledger.AttachmentName(ledger.VolumeID{Driver: longhorn, Handle: "x"}, "w1"), UID: "va"},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: longhorn, NodeName: "w1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-x")}},
+		Status:     storagev1.VolumeAttachmentStatus{Attached: true}})
+}
+
+// A Released volume, whose claim is gone or is another one by now, has a ticket by its own name in Moorage's
+// namespace, and that one is granted: one by the claim never is.
+func TestImportOfReleased(t *testing.T) {
+	for says, of := range map[string]struct {
+		claims []metav1.ObjectMeta
+		byName bool
+	}{
+		"the claim is gone":          {nil, true},
+		"the claim is another":       {[]metav1.ObjectMeta{{Namespace: "old", Name: "x", UID: "new"}}, true},
+		"the claim is the volume's":  {[]metav1.ObjectMeta{{Namespace: "old", Name: "x", UID: "old"}}, false},
+		"the namesake is not of old": {[]metav1.ObjectMeta{{Namespace: "other", Name: "x", UID: "old"}}, true},
+	} {
+		objects := Objects{}
+		released(&objects)
+		for _, c := range of.claims {
+			objects.Add(&corev1.PersistentVolumeClaim{ObjectMeta: c, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-x"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}})
+		}
+		w := NewWorld(objects, time.Unix(1000, 0))
+		for from, list := range map[string][]Import{
+			"attachments": w.UnusedAttachments("moorage-system", 60),
+			"longhorn":    w.LonghornImports([]LonghornTicket{{Volume: "x", Key: "k", Type: "longhorn-api", Node: "w1"}}, longhorn, "moorage-system", 60),
+		} {
+			if len(list) != 1 || list[0].Ticket == nil || list[0].Note != "" {
+				t.Fatalf("%s, %s: %+v", says, from, list)
+			}
+			ticket := list[0].Ticket
+			if reasons := w.Refuses(ticket); len(reasons) > 0 {
+				t.Errorf("%s, %s: it is never granted: %s: %s", says, from, reasons[0].Code, reasons[0].Message)
+			}
+			if byName := ticket.Spec.Volumes[0].PersistentVolume == "pv-x"; byName != of.byName || byName != (ticket.Namespace == "moorage-system") {
+				t.Errorf("%s, %s: a ticket in namespace %s for %+v", says, from, ticket.Namespace, ticket.Spec.Volumes)
+			}
+		}
+	}
+}
+
+// Who may not list claims can't tell a claim that is gone from one that is not seen: the volume's own word counts.
+func TestManualTicketWithoutClaims(t *testing.T) {
+	objects := Objects{}
+	released(&objects)
+	w := NewWorld(objects, time.Unix(1000, 0))
+	w.Unseen = []Unseen{{Resource: "persistentvolumeclaims", Message: "forbidden"}}
+	ticket, err := w.ManualTicket("pv-x", "w1", "moorage-system", 60)
+	if err != nil || ticket.Namespace != "old" || ticket.Spec.Volumes[0].Claim == nil || ticket.Spec.Volumes[0].Claim.UID != "old" {
+		t.Errorf("%+v, %v", ticket, err)
+	}
+}
+
+// A ticket by name that has to wait is printed with what it waits for.
+func TestImportThatWaits(t *testing.T) {
+	objects := Objects{}
+	released(&objects)
+	objects.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w2", UID: "node"}})
+	objects.Tickets = append(objects.Tickets, &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "mine", UID: "mine"},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: "w1", TTLSeconds: new(int64(600)), Volumes: []v1alpha1.TicketVolume{{PersistentVolume: "pv-x"}}},
+		Status:     v1alpha1.VolumeTicketStatus{Conditions: []metav1.Condition{{Type: "Granted", Status: metav1.ConditionTrue}}},
+	})
+	list := NewWorld(objects, time.Unix(1000, 0)).LonghornImports([]LonghornTicket{{Volume: "x", Key: "k", Type: "longhorn-api", Node: "w2"}}, longhorn, "moorage-system", 60)
+	if len(list) != 1 || list[0].Ticket == nil || !strings.Contains(list[0].Note, "its ticket is not granted") {
+		t.Errorf("%+v", list)
+	}
+}
+
+// What objects call themselves ends no line of the comment in which it is printed.
+func TestImportsAreOneLine(t *testing.T) {
+	handle := "x\n---\nkind: ClusterRoleBinding\u2028#"
+	objects := Objects{}
+	released(&objects)
+	objects.PersistentVolumes[0].Spec.CSI.VolumeHandle = handle
+	objects.Add(&storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: handle, UID: "odd"},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: longhorn, NodeName: "w1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-x")}},
+		Status:     storagev1.VolumeAttachmentStatus{Attached: true}})
+	w := NewWorld(objects, time.Unix(1000, 0))
+	list := append(w.LonghornImports([]LonghornTicket{{Namespace: handle, Volume: handle, Key: handle, Type: "longhorn-api", Node: "w1"}, {Volume: "other" + handle, Key: "k", Type: handle, Node: "w1"}}, longhorn, "moorage-system", 60),
+		w.UnusedAttachments("moorage-system", 60)...)
+	made := 0
+	for _, i := range list {
+		if strings.ContainsAny(i.From, "\n\r\u0085\u2028\u2029") {
+			t.Errorf("more than a line: %q", i.From)
+		}
+		if i.Ticket != nil {
+			made++
+		}
+	}
+	if made < 2 {
+		t.Errorf("%d tickets of %+v", made, list)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -24,10 +25,9 @@ func ManualName(persistentVolume, node string) string {
 
 // ManualTicket is the ticket that asks for a PersistentVolume at a node. A
 // claimed one is asked for by its claim, in the claim's namespace; one without
-// a claim by an administrator, in Moorage's own.
+// a claim, or whose claim is gone, by an administrator, in Moorage's own.
 func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSeconds int64) (*v1alpha1.VolumeTicket, error) {
-	pv := w.PersistentVolume(persistentVolume)
-	if pv == nil {
+	if w.PersistentVolume(persistentVolume) == nil {
 		return nil, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
 	}
 	if w.Node(node) == nil {
@@ -42,12 +42,26 @@ func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSec
 		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(ledger.TypeManual), NodeName: node, TTLSeconds: &ttlSeconds},
 	}
 	volume := v1alpha1.TicketVolume{PersistentVolume: persistentVolume}
-	if claim := pv.Spec.ClaimRef; claim != nil {
-		ticket.Namespace = claim.Namespace
-		volume = v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: claim.Name, UID: claim.UID}}
+	if key, uid, ok := w.claimedBy(fact); ok {
+		ticket.Namespace = key.Namespace
+		volume = v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: key.Name, UID: types.UID(uid)}}
 	}
 	ticket.Spec.Volumes = []v1alpha1.TicketVolume{volume}
 	return ticket, nil
+}
+
+// claimedBy is the claim by which a ticket may name a PersistentVolume, and the claim's UID: one that
+// exists and that the volume is bound to. The claimRef of a Released volume names a claim that is gone,
+// or is another one by now. Where claims may not be listed, it is the claim that the volume names.
+func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string, bool) {
+	if w.partUnseen("persistentvolumeclaims") {
+		return pv.Claim, pv.ClaimUID, pv.Claim != (ledger.ClaimKey{})
+	}
+	c := w.Snapshot.Claim(pv.Claim)
+	if c == nil || !c.Bound || c.Lost || c.PersistentVolume != pv.Name || pv.IsAnothers(*c) {
+		return ledger.ClaimKey{}, "", false
+	}
+	return c.Key, c.UID, true
 }
 
 // Refuses says what keeps a ticket that is not written yet from its node; none

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -27,6 +28,7 @@ type options struct {
 	ttl          time.Duration
 	ownNamespace string
 	driver       string
+	longhornAt   string
 }
 
 // NewCommand makes kubectl moorage import.
@@ -67,20 +69,34 @@ func newLonghorn(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "longhorn", Short: "Make tickets of the types that Longhorn's own attachment tickets have",
 		Example: "  # Print them\n  kubectl moorage import longhorn\n\n  # Write them\n  kubectl moorage import longhorn --ttl 24h --apply",
-		Long: "Read the attachment tickets of Longhorn's VolumeAttachments (longhorn.io/v1beta2), and make a VolumeTicket of the matching type for each. " +
+		Long: "Read the attachment tickets of Longhorn's VolumeAttachments (longhorn.io/v1beta2) in Longhorn's own namespace, and make a VolumeTicket of the matching type for each. " +
 			"Tickets of type csi-attacher are left out: they are Longhorn's word for what Kubernetes attaches, and pods ask for that themselves.\n\n" +
 			"Longhorn's tickets are not changed. End them in Longhorn where the VolumeTicket takes their place.",
 		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.run(cmd.Context(), func(ctx context.Context, c *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
-				tickets, err := readLonghorn(ctx, c.Kube)
-				return w.LonghornImports(tickets, o.driver, o.ownNamespace, int64(o.ttl/time.Second)), err
-			})
+			if wrong := validation.IsDNS1123Label(o.longhornAt); len(wrong) > 0 {
+				return fmt.Errorf("--longhorn-namespace %q is no name of a namespace: %s", o.longhornAt, wrong[0])
+			}
+			return o.run(cmd.Context(), o.findLonghorn)
 		},
 	}
 	o.add(cmd)
+	cmd.Flags().StringVar(&o.longhornAt, "longhorn-namespace", "longhorn-system", "Longhorn's own namespace. Its kind in any other is not read: Longhorn does not read it there either")
 	cmd.Flags().StringVar(&o.driver, "driver", "driver.longhorn.io", "The CSI driver of Longhorn's volumes")
 	return cmd
+}
+
+func (o *options) findLonghorn(ctx context.Context, c *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
+	tickets, failed, err := readLonghorn(ctx, c.Kube, o.longhornAt)
+	if err != nil {
+		return nil, err
+	}
+	if len(tickets)+len(failed) == 0 {
+		if err := o.base.Say(o.base.Streams.ErrOut, "Longhorn has no attachment tickets in namespace %s. --longhorn-namespace names the one in which it runs.", o.longhornAt); err != nil {
+			return nil, err
+		}
+	}
+	return append(failed, w.LonghornImports(tickets, o.driver, o.ownNamespace, int64(o.ttl/time.Second))...), nil
 }
 
 func (o *options) add(cmd *cobra.Command) {
@@ -91,10 +107,10 @@ func (o *options) add(cmd *cobra.Command) {
 }
 
 func (o *options) run(ctx context.Context, find func(context.Context, *cluster.Cluster, *facts.World) ([]facts.Import, error)) error {
-	switch {
-	case o.ttl < time.Second:
-		return fmt.Errorf("--ttl %s: must be a second or more", o.ttl)
-	case o.apply && o.base.Flags.Bundle != "":
+	if err := command.CheckTTL(o.ttl); err != nil {
+		return err
+	}
+	if o.apply && o.base.Flags.Bundle != "" {
 		return errors.New("--bundle: a bundle is read only: leave --apply out")
 	}
 	c, w, err := o.base.Read(ctx)
@@ -128,33 +144,50 @@ func seen(w *facts.World) error {
 
 // each prints or writes the tickets, and says what has none.
 func (o *options) each(ctx context.Context, c *cluster.Cluster, w *facts.World, list []facts.Import) error {
-	made := 0
+	made, failed := 0, 0
 	for _, i := range list {
 		if i.Note != "" {
 			if err := o.base.Say(o.base.Streams.ErrOut, "%s: %s", i.From, i.Note); err != nil {
 				return err
 			}
 		}
-		if i.Ticket == nil {
+		if i.Ticket == nil && i.Err == nil {
 			continue
 		}
-		if _, exists := w.TicketNow(i.Ticket.Namespace, i.Ticket.Name); !exists {
+		is, err := o.one(ctx, c, w, i)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			failed++
+			if err := o.base.Say(o.base.Streams.ErrOut, "error: %s: %s", i.From, err); err != nil {
+				return err
+			}
+		case is:
 			made++
-		}
-		if err := o.one(ctx, c, i); err != nil {
-			return err
 		}
 	}
 	then := "to be made; --apply makes them"
 	if o.apply {
 		then = "made"
 	}
-	return o.base.Say(o.base.Streams.ErrOut, "%s %s.", facts.Count(made, "ticket"), then)
+	if err := o.base.Say(o.base.Streams.ErrOut, "%s %s.", facts.Count(made, "ticket"), then); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("%s failed, each with its error above; the same command tries them again", facts.Count(failed, "ticket"))
+	}
+	return nil
 }
 
-func (o *options) one(ctx context.Context, c *cluster.Cluster, i facts.Import) error {
+// one prints or writes a ticket, and says whether it is one that was not there.
+func (o *options) one(ctx context.Context, c *cluster.Cluster, w *facts.World, i facts.Import) (bool, error) {
+	if i.Err != nil {
+		return false, i.Err
+	}
 	if !o.apply {
-		return printed(o.base.Streams.Out, i)
+		_, exists := w.TicketNow(i.Ticket.Namespace, i.Ticket.Name)
+		return !exists, printed(o.base.Streams.Out, i)
 	}
 	verb := "created"
 	_, err := c.Moorage.VolumeTickets(i.Ticket.Namespace).Create(ctx, i.Ticket, metav1.CreateOptions{})
@@ -162,9 +195,11 @@ func (o *options) one(ctx context.Context, c *cluster.Cluster, i facts.Import) e
 	case apierrors.IsAlreadyExists(err):
 		verb = "unchanged"
 	case err != nil:
-		return fmt.Errorf("%s: create the ticket (kubectl auth can-i create volumetickets.moorage.dev -n %s): %w", i.From, i.Ticket.Namespace, err)
+		return false, fmt.Errorf("create the ticket %s (kubectl auth can-i create volumetickets.moorage.dev -n %s): %w", i.Ticket.Name, i.Ticket.Namespace, err)
 	}
-	return o.base.Say(o.base.Streams.Out, "volumeticket.moorage.dev/%s %s in namespace %s", i.Ticket.Name, verb, i.Ticket.Namespace)
+	// One line for each, however long: scripts read them.
+	_, err = fmt.Fprintf(o.base.Streams.Out, "volumeticket.moorage.dev/%s %s in namespace %s\n", i.Ticket.Name, verb, i.Ticket.Namespace)
+	return verb == "created", err
 }
 
 // printed prints a ticket as a manifest.

@@ -15,49 +15,73 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// longhornPath is where the API server has Longhorn's VolumeAttachments of all namespaces.
-const longhornPath = "/apis/longhorn.io/v1beta2/volumeattachments"
-
-// attachments is what matters of a list of Longhorn's VolumeAttachments.
+// attachments is a list of Longhorn's VolumeAttachments, none of them read yet: one that does not parse is
+// told, and keeps nobody from the others.
 type attachments struct {
-	Items []struct {
-		Metadata struct {
-			Name string `json:"name"`
-		} `json:"metadata"`
-		Spec struct {
-			Volume  string `json:"volume"`
-			Tickets map[string]struct {
-				Type       string            `json:"type"`
-				NodeID     string            `json:"nodeID"`
-				Parameters map[string]string `json:"parameters"`
-			} `json:"attachmentTickets"`
-		} `json:"spec"`
-	} `json:"items"`
+	Items []json.RawMessage `json:"items"`
 }
 
-// readLonghorn reads Longhorn's attachment tickets.
-func readLonghorn(ctx context.Context, kube kubernetes.Interface) ([]facts.LonghornTicket, error) {
-	raw, err := kube.CoreV1().RESTClient().Get().AbsPath(longhornPath).DoRaw(ctx)
+// named is what a VolumeAttachment of Longhorn's calls itself.
+type named struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+}
+
+// attachment is what matters of a VolumeAttachment of Longhorn's.
+type attachment struct {
+	Spec struct {
+		Volume  string                     `json:"volume"`
+		Tickets map[string]json.RawMessage `json:"attachmentTickets"`
+	} `json:"spec"`
+}
+
+// attachmentTicket is what matters of an attachment ticket of Longhorn's.
+type attachmentTicket struct {
+	Type       string            `json:"type"`
+	NodeID     string            `json:"nodeID"`
+	Parameters map[string]string `json:"parameters"`
+}
+
+// readLonghorn reads the attachment tickets of the namespace that Longhorn runs in, and what of them can't
+// be read. Longhorn reads its kind in no other namespace: there it is anybody's word.
+func readLonghorn(ctx context.Context, kube kubernetes.Interface, namespace string) ([]facts.LonghornTicket, []facts.Import, error) {
+	raw, err := kube.CoreV1().RESTClient().Get().AbsPath("/apis/longhorn.io/v1beta2/namespaces", namespace, "volumeattachments").DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the cluster does not serve volumeattachments.longhorn.io/v1beta2: is Longhorn 1.5 or later installed? %w", err)
+		return nil, nil, fmt.Errorf("the cluster does not serve volumeattachments.longhorn.io/v1beta2: is Longhorn 1.5 or later installed? %w", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list Longhorn's VolumeAttachments (kubectl auth can-i list volumeattachments.longhorn.io -A): %w", err)
+		return nil, nil, fmt.Errorf("list Longhorn's VolumeAttachments (kubectl auth can-i list volumeattachments.longhorn.io -n %s): %w", namespace, err)
 	}
-	return parseLonghorn(raw)
+	return parseLonghorn(raw, namespace)
 }
 
-func parseLonghorn(raw []byte) ([]facts.LonghornTicket, error) {
+func parseLonghorn(raw []byte, namespace string) ([]facts.LonghornTicket, []facts.Import, error) {
 	var list attachments
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("read Longhorn's VolumeAttachments: %w", err)
+		return nil, nil, fmt.Errorf("read Longhorn's VolumeAttachments: %w", err)
 	}
 	var tickets []facts.LonghornTicket
-	for _, item := range list.Items {
-		for _, key := range slices.Sorted(maps.Keys(item.Spec.Tickets)) {
-			t := item.Spec.Tickets[key]
-			tickets = append(tickets, facts.LonghornTicket{Volume: item.Spec.Volume, Key: key, Type: t.Type, Node: t.NodeID, Parameters: t.Parameters})
+	var failed []facts.Import
+	for i, item := range list.Items {
+		from := fmt.Sprintf("Longhorn VolumeAttachment %d of the list in namespace %q", i+1, namespace)
+		var is named
+		if json.Unmarshal(item, &is) == nil && is.Metadata.Name != "" {
+			from = fmt.Sprintf("Longhorn VolumeAttachment %q in namespace %q", is.Metadata.Name, namespace)
+		}
+		var a attachment
+		if err := json.Unmarshal(item, &a); err != nil {
+			failed = append(failed, facts.Import{From: from, Err: fmt.Errorf("it can't be read: %w", err)})
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(a.Spec.Tickets)) {
+			var t attachmentTicket
+			if err := json.Unmarshal(a.Spec.Tickets[key], &t); err != nil {
+				failed = append(failed, facts.Import{From: fmt.Sprintf("%s, ticket %q", from, key), Err: fmt.Errorf("it can't be read: %w", err)})
+				continue
+			}
+			tickets = append(tickets, facts.LonghornTicket{Namespace: namespace, Volume: a.Spec.Volume, Key: key, Type: t.Type, Node: t.NodeID, Parameters: t.Parameters})
 		}
 	}
-	return tickets, nil
+	return tickets, failed, nil
 }

@@ -50,8 +50,8 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	if o.ttl < time.Second {
-		return fmt.Errorf("--ttl %s: must be a second or more", o.ttl)
+	if err := command.CheckTTL(o.ttl); err != nil {
+		return err
 	}
 	c, w, err := o.base.Read(ctx)
 	if err != nil {

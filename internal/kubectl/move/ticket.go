@@ -130,10 +130,8 @@ func (o *makeOptions) validate() error {
 		return fmt.Errorf("--on-drain %s is none of %s", o.onDrain, strings.Join(onDrains(), ", "))
 	case o.onDrain == string(v1alpha1.OnDrainMove) && !o.wherever:
 		return errors.New("--on-drain Move: a ticket that names its node stays there: leave the node to Moorage with --wherever")
-	case o.ttl < time.Second:
-		return fmt.Errorf("--ttl %s: must be a second or more", o.ttl)
 	}
-	return nil
+	return command.CheckTTL(o.ttl)
 }
 
 func (o *makeOptions) run(ctx context.Context, name string) error {
