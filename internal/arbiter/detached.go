@@ -93,17 +93,51 @@ func (a Arbiter) detached(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []
 // detached volume asks for its being nowhere, and not for whose turn it is. What a kubelet lists
 // in use counts though nothing is attached there. Only a ticket that was told that it is satisfied
 // stays so where a pod is bound past it: a kubelet lists what a pod there is to use, and mounts
-// nothing that has not been attached since.
+// nothing that has not been attached since. It may have a mount of before where remains says so.
 func (p *planner) somewhere(told bool) []Reason {
 	var reasons []Reason
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]
 		is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached
-		if is && place.Node != ledger.Detached && len(reasons) < fewUsers {
+		switch {
+		case place.Node == ledger.Detached || len(reasons) >= fewUsers:
+		case is:
 			reasons = append(reasons, p.stuck(place))
+		case p.remains(place):
+			reasons = append(reasons, p.mountOf(place))
+		}
+	}
+	for _, f := range p.hold.Fences { // where nothing but the hold tells of it
+		place := &ledger.NodeVolume{Node: f.Node}
+		if p.volume.NodeVolume(f.Node) == nil && len(reasons) < fewUsers && p.remains(place) {
+			reasons = append(reasons, p.mountOf(place))
 		}
 	}
 	return reasons
+}
+
+// remains says whether a volume that is attached to a node no more may be mounted there still, whatever
+// its kubelet lists and whoever is there: what the list says is in doubt; or moorage-node has found the
+// volume there, or may be at work on it; or the hold says that it was taken from there by force while it
+// was in use, and neither does that outage last nor is that boot over.
+func (p *planner) remains(place *ledger.NodeVolume) bool {
+	n, id := p.snapshot.Node(place.Node), p.volume.ID
+	if _, kept := keptFence(p.snapshot, p.volume, place.Node); kept || force(p.snapshot, p.volume, place, p.now).over() {
+		return false
+	}
+	f, taken := p.hold.Fence(place.Node)
+	return Doubted(p.snapshot, p.volume, place) || n.SaysHas(id) || n.MayBeUnstaged(id) ||
+		taken && f.InUse && !p.snapshot.BootOver(n, f.SystemUUID, f.BootID)
+}
+
+// mountOf is the reason of a volume that remains at a node.
+func (p *planner) mountOf(place *ledger.NodeVolume) Reason {
+	n, reason := p.snapshot.Node(place.Node), Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}
+	if n.SaysHas(p.volume.ID) || n.MayBeUnstaged(p.volume.ID) {
+		return stayingAt(p.snapshot, p.volume, place, reason, p.now)
+	}
+	reason.Code, reason.Detail = InUseUnknown, forgetfulTaken
+	return reason
 }
 
 // mayBeInUse says whether a volume without an attachment may be mounted at a node: its kubelet

@@ -208,6 +208,10 @@ func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) V
 			reasons = append(reasons, otherwise.Reasons...)
 			continue
 		}
+		if mounted := a.mountedOtherwise(s, t, need, now); len(mounted) > 0 {
+			reasons = append(reasons, mounted...)
+			continue
+		}
 		v := a.Explain(s, need, t.Node, now)
 		if a.Cooperative && v.First().Code == NotReported {
 			continue // the attach/detach controller reports for bound pods only

@@ -4,6 +4,7 @@ package arbiter
 
 import (
 	"slices"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -54,6 +55,40 @@ func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeNa
 		}
 	}
 	return refuse(reasons).SeenFrom(r.Who.Namespace)
+}
+
+// mountedOtherwise says why a volume may be mounted still at the node of a ticket with parameters for
+// somebody who has none: a pod that is leaving, or has left. A kubelet mounts volumes for pods only, so
+// that what it lists in use, or may use, counts as a pod's, whoever is known to be there. What
+// moorage-node finds counts before the ticket is told that it is satisfied: later it may be the
+// holder's own.
+func (a Arbiter) mountedOtherwise(s ledger.Snapshot, t *ledger.Ticket, need Need, now time.Time) []Reason {
+	v, n := s.Volume(need.Volume), s.Node(t.Node)
+	place := v.NodeVolume(t.Node)
+	if t.Parameters == "" || place == nil || !s.AttachRequired(v.ID.Driver) {
+		return nil
+	}
+	reason := Reason{Volume: v.ID, Claim: need.Name, Node: t.Node}
+	switch usage := a.evidenceOf(s, v, place, now).usage; {
+	case usage == usageFenced:
+		return nil
+	case usage == usageStaged, t.SatisfiedSince == 0 && n.SaysHas(v.ID):
+		return []Reason{stayingAt(s, v, place, reason, now)}
+	case usage == usageInUse:
+		for _, u := range place.Users {
+			if p := s.Pod(u.Pod); p != nil && standingOf(s, u) == leaving {
+				return []Reason{attachedFor(s, v, place, u, need.Name)}
+			}
+		}
+		reason.Code = InUse
+	case usage == usageUnknown, Doubted(s, v, place):
+		reason.Code, reason.Detail = InUseUnknown, forgetful
+	case t.SatisfiedSince == 0 && a.unsaid(s, v, place, now):
+		reason.Code, reason.Detail = InUseUnknown, unsaid
+	default:
+		return nil
+	}
+	return []Reason{reason}
 }
 
 func attachedFor(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, u ledger.User, name string) Reason {

@@ -247,7 +247,7 @@ func (r Reason) waysToKnow() string {
 	switch {
 	case r.Detail == unsaid:
 		return "moorage-node there has looked, or the machine " + taint
-	case r.Volume.NoAttach() || r.Detail == forgetfulLeft:
+	case r.Volume.NoAttach() || r.Detail == forgetfulLeft || r.Detail == forgetfulTaken:
 		return boot + ", or " + taint
 	case r.Detail == forgetfulUnseen:
 		ways = "moorage-node there has looked twice, " + ways

@@ -110,6 +110,9 @@ func namesakes(v *ledger.Volume, p *ledger.NodeVolume, f forcing, reason Reason)
 // forgetfulLeft is the same of a volume that has no VolumeAttachment there any more.
 const forgetfulLeft = forgetful + ", and it may be attached there still, though its VolumeAttachment is gone"
 
+// forgetfulTaken is why a volume that is attached to a node no more may be mounted there.
+const forgetfulTaken = "it was detached from there by force while it was in use, and that boot of the machine lasts"
+
 // untilForced is what a Reason says of the time until a rule of force is over:
 // nothing while pods of the node hold it up, noTimeForces when the policy has
 // no time for it.
