@@ -30,7 +30,8 @@ func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger
 	return end.Again, c.config.Write.Carry(ctx, flow.Write(t), as(next))
 }
 
-// end carries the end of a ticket out, and tells the ticket and its owner why.
+// end carries the end of a ticket out, and tells the ticket and its owner why. Where the ticket is not
+// deleted, since its node is not as it was decided on, nothing is told, and the error is execute.ErrStale.
 func (c *Controller) end(ctx context.Context, task flow.Task, cause arbiter.EndCause) (time.Duration, error) {
 	object, _ := c.config.Cache.Ticket(task.Ticket.ID)
 	if object != nil && object.DeletionTimestamp != nil {
@@ -39,9 +40,7 @@ func (c *Controller) end(ctx context.Context, task flow.Task, cause arbiter.EndC
 	if err := c.config.Write.Carry(ctx, task, nil); err != nil {
 		return 0, fmt.Errorf("end it (%s): %w", cause, err)
 	}
-	if c.config.Cache.Snapshot().Ticket(task.Ticket.ID) == nil || task.Ticket.Finalizers {
-		c.config.Metrics.TicketEnded(task.Ticket.Type, cause)
-		c.config.Events.TicketEnded(object, cause)
-	}
+	c.config.Metrics.TicketEnded(task.Ticket.Type, cause)
+	c.config.Events.TicketEnded(object, cause)
 	return -1, nil
 }
