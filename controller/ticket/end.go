@@ -19,7 +19,7 @@ import (
 func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
 	end := arbiter.EndOf(s, t, c.config.Now())
 	if end.Cause != "" {
-		return c.end(ctx, t, end.Cause)
+		return c.end(ctx, flow.EndOf(s, t, end.Cause), end.Cause)
 	}
 	object, ok := c.config.Cache.Ticket(t.ID)
 	if end.Keep == t.NodeGone || t.InDoubt || !ok || object.ResourceVersion != t.Version {
@@ -30,18 +30,17 @@ func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger
 	return end.Again, c.config.Write.Carry(ctx, flow.Write(t), as(next))
 }
 
-// end ends a ticket, and tells it and its owner why.
-func (c *Controller) end(ctx context.Context, t *ledger.Ticket, cause arbiter.EndCause) (time.Duration, error) {
-	object, _ := c.config.Cache.Ticket(t.ID)
+// end carries the end of a ticket out, and tells the ticket and its owner why. Where the ticket is not
+// deleted, since its node is not as it was decided on, nothing is told, and the error is execute.ErrStale.
+func (c *Controller) end(ctx context.Context, task flow.Task, cause arbiter.EndCause) (time.Duration, error) {
+	object, _ := c.config.Cache.Ticket(task.Ticket.ID)
 	if object != nil && object.DeletionTimestamp != nil {
 		return -1, nil // its finalizers keep it: whoever set them knows
 	}
-	if err := c.config.Write.Carry(ctx, flow.EndOf(t, cause), nil); err != nil {
+	if err := c.config.Write.Carry(ctx, task, nil); err != nil {
 		return 0, fmt.Errorf("end it (%s): %w", cause, err)
 	}
-	if c.config.Cache.Snapshot().Ticket(t.ID) == nil || t.Finalizers {
-		c.config.Metrics.TicketEnded(t.Type, cause)
-		c.config.Events.TicketEnded(object, cause)
-	}
+	c.config.Metrics.TicketEnded(task.Ticket.Type, cause)
+	c.config.Events.TicketEnded(object, cause)
 	return -1, nil
 }

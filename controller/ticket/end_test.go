@@ -3,6 +3,7 @@
 package ticket
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -71,18 +73,60 @@ func TestTicketEndsWithItsNode(t *testing.T) {
 	}
 }
 
-// A Node that a consistent read shows keeps its tickets, whatever an informer has missed.
+// A node that a consistent read shows to be there, Ready again, or not cordoned any more keeps its
+// tickets, whatever an informer has missed. Nobody is told that one has ended, with finalizers or without.
 func TestTicketKeepsANodeThatIsThere(t *testing.T) {
-	m, c, clock, recorder := gone(t, func(*ledger.Ticket) {})
-	m.unseen = map[string]bool{"n1": true}
-	m.ledger.Apply(*clock, ledger.NodeGone{Name: "n1"})
-	*clock = clock.Add(time.Hour)
-	id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
-	if _, err := c.reconcile(t.Context(), id); err != nil || m.ledger.Snapshot().Ticket(id) == nil {
-		t.Errorf("it is deleted, though its node is there (error %v)", err)
+	after := time.Minute
+	for name, seen := range map[string]func(*ledger.NodeState) ledger.Event{
+		"it was gone":      func(n *ledger.NodeState) ledger.Event { return ledger.NodeGone{Name: n.Name} },
+		"it was not Ready": func(n *ledger.NodeState) ledger.Event { n.Ready, n.ReadySince = ledger.ReadyUnknown, 7; return *n },
+		"it was cordoned":  func(n *ledger.NodeState) ledger.Event { n.Draining = true; return *n },
+	} {
+		for _, finalizers := range []bool{false, true} {
+			m, c, clock, recorder := gone(t, func(k *ledger.Ticket) {
+				k.Finalizers = finalizers
+				if name == "it was cordoned" {
+					k.OnDrain = ledger.EndOnDrain
+				}
+			})
+			m.ledger.Apply(*clock, ledger.Policy{Name: "p", Version: "1", Driver: driver, TicketsLost: &after})
+			is := m.ledger.Snapshot().Node("n1").NodeState
+			was := is
+			was.Version, is.Version = "8", "9"
+			m.ledger.Apply(*clock, seen(&was))
+			m.node = &is
+			*clock = clock.Add(time.Hour)
+			id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
+			if _, err := c.reconcile(t.Context(), id); !m.deleted || err != nil && !errors.Is(err, execute.ErrStale) {
+				t.Errorf("%s: it is not tried (%t), error %v", name, !m.deleted, err)
+			}
+			if m.ledger.Snapshot().Ticket(id) == nil || len(recorder.Events) > 0 {
+				t.Errorf("%s, finalizers %t: it is deleted (%t), with %d events, though its node is there", name, finalizers, m.ledger.Snapshot().Ticket(id) == nil, len(recorder.Events))
+			}
+			m.deleted = false
+			if _, err := c.reconcile(t.Context(), id); m.deleted || err != nil {
+				t.Errorf("%s: with what was read it ends (%t), error %v", name, m.deleted, err)
+			}
+		}
 	}
-	if len(recorder.Events) > 0 {
-		t.Errorf("event %q", <-recorder.Events)
+}
+
+// One whose node is as it was decided on ends, and its owner is told, also while a finalizer keeps it.
+func TestTicketEndsAtANodeThatIsNotReady(t *testing.T) {
+	after := time.Minute
+	for _, finalizers := range []bool{false, true} {
+		m, c, clock, recorder := gone(t, func(k *ledger.Ticket) { k.Finalizers = finalizers })
+		node := m.ledger.Snapshot().Node("n1").NodeState
+		node.Version, node.Ready, node.ReadySince = "9", ledger.ReadyUnknown, 7
+		m.node = &node
+		for _, e := range []ledger.Event{node, ledger.Policy{Name: "p", Version: "1", Driver: driver, TicketsLost: &after}} {
+			m.ledger.Apply(*clock, e)
+		}
+		*clock = clock.Add(time.Hour)
+		id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
+		if _, err := c.reconcile(t.Context(), id); err != nil || len(recorder.Events) != 2 || (m.ledger.Snapshot().Ticket(id) != nil) != finalizers {
+			t.Errorf("finalizers %t: %d events, error %v", finalizers, len(recorder.Events), err)
+		}
 	}
 }
 
@@ -93,6 +137,7 @@ func TestTicketEndsOnDrain(t *testing.T) {
 		m, c, clock, recorder := gone(t, func(k *ledger.Ticket) { k.OnDrain = ledger.EndOnDrain })
 		node := m.ledger.Snapshot().Node("n1").NodeState
 		node.Draining, node.Version = true, "9"
+		m.node = &node
 		m.ledger.Apply(*clock, node)
 		if deleting {
 			m.object.DeletionTimestamp = &metav1.Time{Time: *clock}

@@ -150,7 +150,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	lived, fresh := c.ttl.of(t, renewed, time.Duration(counted)*time.Second, c.config.Now())
 	left := time.Duration(t.TTLSeconds)*time.Second - lived
 	if left <= 0 {
-		return c.end(ctx, t, arbiter.EndTimeOver)
+		return c.end(ctx, flow.Ending(t, false), arbiter.EndTimeOver)
 	}
 	step := max(time.Duration(t.TTLSeconds)*time.Second/ttlSteps, ttlStep)
 	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) || fresh && renewed != object.Status.Renewed {

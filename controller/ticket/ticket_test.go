@@ -57,7 +57,8 @@ func TestConditionsHaveTheirGeneration(t *testing.T) {
 type writer struct {
 	mu     sync.Mutex
 	ledger *ledger.Ledger
-	unseen map[string]bool // claims, with volumes of their names, that are there
+	unseen map[string]bool   // claims, with volumes of their names, that are there
+	node   *ledger.NodeState // what a read of it shows
 }
 
 func (w *writer) Snapshot() ledger.Snapshot { return w.ledger.Snapshot() }
@@ -75,6 +76,9 @@ func (w *writer) read(r flow.Request) flow.Answer {
 	defer w.mu.Unlock()
 	name := r.Key[strings.Index(r.Key, "/")+1:]
 	switch {
+	case r.Kind == flow.Nodes && w.node != nil && string(w.node.Name) == name:
+		w.ledger.Apply(now, *w.node)
+		return flow.Answer{Result: flow.Done, Facts: []ledger.Event{*w.node}}
 	case !w.unseen[name]:
 		return flow.Answer{Result: flow.NotFound}
 	case r.Kind == flow.Nodes:

@@ -20,7 +20,11 @@ type Task struct {
 	Step arbiter.Step
 	// Ticket is the ticket as it was decided on. Read only.
 	Ticket *ledger.Ticket
-	// Proofs are reads that must find nothing, and Holds are holds that must be
+	// Cause is why Ticket is to end because of its node, if it is to, and Was is the Node as it
+	// was decided on (read only). The read in Proofs must show the cause then.
+	Cause arbiter.EndCause
+	Was   *ledger.Node
+	// Proofs are reads that must find nothing, or a Node that is as Cause says, and Holds are holds that must be
 	// written, both before Commit and in this order. What is made leaves the list.
 	Proofs []Request
 	Holds  []arbiter.Step

@@ -77,14 +77,28 @@ func Ending(t *ledger.Ticket, podGone bool) Task {
 	return task
 }
 
-// EndOf is the task that ends a ticket because of what has become of its node. Where that is taken to
-// be deleted, a read must prove it.
-func EndOf(t *ledger.Ticket, cause arbiter.EndCause) Task {
+// EndOf is the task that ends a ticket because of what has become of its node. A read of the Node must
+// prove it: the watch may be behind.
+func EndOf(s ledger.Snapshot, t *ledger.Ticket, cause arbiter.EndCause) Task {
 	task := Ending(t, false)
-	if cause == arbiter.EndNodeDeleted {
-		task.Proofs = []Request{read(Nodes, string(t.Node))}
-	}
+	task.Proofs, task.Cause, task.Was = []Request{read(Nodes, string(t.Node))}, cause, s.Node(t.Node)
 	return task
+}
+
+// proves says whether a read of a ticket's node shows why the ticket is to end. A node that is not Ready
+// is to be so since the time that was counted from: else it was Ready in between.
+func (t Task) proves(a Answer) bool {
+	n, exists := first[ledger.NodeState](a)
+	switch t.Cause {
+	case arbiter.EndNodeDeleted:
+		return a.Result == NotFound
+	case arbiter.EndNodeCordoned:
+		return exists && n.Draining
+	case arbiter.EndNodeUnreachable:
+		return exists && t.Was != nil && n.Ready != ledger.ReadyTrue && n.UID == t.Was.UID && n.ReadySince == t.Was.ReadySince
+	case arbiter.EndTimeOver: // not because of its node
+	}
+	return false
 }
 
 // Released is what a consistent read of a ghost's pod proves, nil: that there is none. The
@@ -206,9 +220,12 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
 	}
+	if t.Cause != "" {
+		return m.nodeProved(t, a, s)
+	}
 	switch found := t.found(a, s); {
 	case found && t.Commit.Do == DropTicket:
-		return t.end(Finished, "its pod, or its node, is there")
+		return t.end(Finished, "its pod is there")
 	case found:
 		return t.end(Stale, fmt.Sprintf("%s %s of ticket %s is there", t.Sent.Kind, t.Sent.Key, t.Ticket.ID))
 	}
@@ -219,6 +236,16 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 		next.Tell = append([]ledger.Event{ledger.PodGone{UID: t.Ticket.Pod}}, next.Tell...)
 	}
 	return t, next
+}
+
+// nodeProved follows the read of a ticket's node. Where it does not show why the ticket is to end, nothing
+// is deleted: whether it ends is to be decided anew.
+func (m *Memory) nodeProved(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
+	if !t.proves(a) {
+		return t.end(Stale, fmt.Sprintf("ticket %s does not end (%s): node %s is not as it was known to be", t.Ticket.ID, t.Cause, t.Sent.Key))
+	}
+	t.Proofs = t.Proofs[1:]
+	return m.advance(t, s)
 }
 
 // found says whether an answer shows what a proof of absence looks for: of a

@@ -164,6 +164,46 @@ func TestEnding(t *testing.T) {
 	}
 }
 
+// A ticket ends because of its node only where a read shows what was decided on: the watch may be behind.
+func TestEndOfNode(t *testing.T) {
+	since := func(at int64) func(*ledger.NodeState) { return func(n *ledger.NodeState) { n.ReadySince = at } }
+	again := func(n *ledger.NodeState) { n.UID = "again" }
+	cordoned := func(n *ledger.NodeState) { n.Draining = true }
+	notReady := func(n *ledger.NodeState) { n.Ready = ledger.ReadyFalse }
+	for name, test := range map[string]struct {
+		cause arbiter.EndCause
+		reply reply
+		want  string // "": it ends
+	}{
+		"deleted":                        {arbiter.EndNodeDeleted, replies(NotFound), ""},
+		"deleted, and there":             {arbiter.EndNodeDeleted, replies(Done, node("9", silent)), "stale"},
+		"deleted, and no answer":         {arbiter.EndNodeDeleted, replies(Unknown), "failed"},
+		"unreachable":                    {arbiter.EndNodeUnreachable, replies(Done, node("9", silent, since(7))), ""},
+		"unreachable, by its own word":   {arbiter.EndNodeUnreachable, replies(Done, node("9", notReady, since(7))), ""},
+		"unreachable, and Ready again":   {arbiter.EndNodeUnreachable, replies(Done, node("9", since(7))), "stale"},
+		"unreachable, Ready in between":  {arbiter.EndNodeUnreachable, replies(Done, node("9", silent, since(8))), "stale"},
+		"unreachable, made again":        {arbiter.EndNodeUnreachable, replies(Done, node("9", silent, since(7), again)), "stale"},
+		"unreachable, and deleted since": {arbiter.EndNodeUnreachable, replies(NotFound), "stale"},
+		"unreachable, and no answer":     {arbiter.EndNodeUnreachable, replies(Unknown), "failed"},
+		"cordoned":                       {arbiter.EndNodeCordoned, replies(Done, node("9", cordoned)), ""},
+		"cordoned, and no more":          {arbiter.EndNodeCordoned, replies(Done, node("9")), "stale"},
+		"cordoned, and deleted since":    {arbiter.EndNodeCordoned, replies(NotFound), "stale"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asks := ticket("p", "n1", ledger.TypeManual, "a")
+			p := newPlayer(node("8", silent, since(7), cordoned), asks)
+			s, list, want := p.ledger.Snapshot(), []reply{test.reply}, []string{"get nodes n1", test.want}
+			if test.want == "" {
+				list, want = append(list, replies(Done)), []string{"get nodes n1", "drop-ticket uid=t-p version=1", "tell TicketReleased", "finished"}
+			}
+			check(t, p.play(t, EndOf(s, s.Ticket(asks.ID), test.cause), list...), want...)
+			if ended := p.ledger.Snapshot().Ticket(asks.ID) == nil; ended != (test.want == "") {
+				t.Errorf("ended: %t", ended)
+			}
+		})
+	}
+}
+
 // A ticket with finalizers outlives a deletion that was answered: the controller goes on
 // counting it, as schedulers and the next leader do, until it is gone.
 func TestATicketThatOutlivesItsDeletionCounts(t *testing.T) {
