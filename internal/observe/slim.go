@@ -34,7 +34,7 @@ func (o *Observer) slim(object any) (any, error) {
 	case *storagev1.CSINode:
 		object.ManagedFields, object.Labels = nil, nil
 	case *v1alpha1.VolumeTicket:
-		object.ManagedFields = nil
+		slimTicket(object)
 	case *v1alpha1.NodeVolumes:
 		object.ManagedFields = nil
 		slimVolumesOf(object)
@@ -62,16 +62,7 @@ func slimPod(p *corev1.Pod) {
 	p.Labels, p.OwnerReferences = nil, nil
 	share(&p.Namespace)
 	share(&p.Spec.NodeName)
-	var annotations map[string]string
-	for _, key := range []string{v1alpha1.AnnotationVolumeStatus, v1alpha1.AnnotationBindFence, corev1.MirrorPodAnnotationKey} {
-		if value, ok := p.Annotations[key]; ok {
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations[key] = value
-		}
-	}
-	p.Annotations = annotations
+	p.Annotations = only(p.Annotations, v1alpha1.AnnotationVolumeStatus, v1alpha1.AnnotationBindFence, corev1.MirrorPodAnnotationKey)
 	// Of its containers it matters whether all have ended.
 	status := corev1.PodStatus{Phase: p.Status.Phase}
 	if translate.Ended(p) {

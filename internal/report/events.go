@@ -5,6 +5,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +46,8 @@ type Events struct {
 	recorder record.EventRecorder
 	writes   typedcorev1.EventInterface // of Nodes; nil: all go to the recorder
 	log      klog.Logger
+	owners   *quota // of events on the owners of tickets
+	now      func() time.Time
 }
 
 // NewEvents returns events that are written in the background until ctx is
@@ -64,7 +67,7 @@ func NewEventsWith(recorder record.EventRecorder) *Events {
 
 // NewEventsIn returns events that go to a recorder, and to the context's logger.
 func NewEventsIn(ctx context.Context, recorder record.EventRecorder) *Events {
-	return &Events{recorder: recorder, log: klog.FromContext(ctx)}
+	return &Events{recorder: recorder, log: klog.FromContext(ctx), owners: newQuota(), now: time.Now}
 }
 
 // Waits tells a pod why one of its volumes is not there, when the reason lasts,

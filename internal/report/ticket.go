@@ -12,12 +12,14 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // TicketChanged tells a VolumeTicket that was not made for a pod, and the object that owns it, what
 // has become of it: Granted, Satisfied and Yielding, each when its status or reason changes to one
-// that lasts. A pod's reservation lives for moments; its pod is told. However many tickets an object
-// owns, the recorder writes 25 events about it, and then one in five minutes.
+// that lasts. A pod's reservation lives for moments; its pod is told. What owners of one namespace's
+// tickets are told has a quota; what the tickets are told has only the recorder's, which is each
+// object's own: 25 events, and then one in five minutes.
 func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 	if e == nil || now.Spec.Type == v1alpha1.TicketPod {
 		return
@@ -94,26 +96,36 @@ func whyEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) string {
 
 func (e *Events) tellTicket(t *v1alpha1.VolumeTicket, reason, message string) {
 	e.tell(ofTicket(t), reason, message)
-	if owner, ok := ownerOf(t); ok {
+	if owner, ok := e.ownerToTell(t); ok {
 		e.tell(owner, reason, "ticket "+t.Name+": "+message)
 	}
 }
 
 func (e *Events) warnTicket(t *v1alpha1.VolumeTicket, reason, message string) {
 	e.warn(ofTicket(t), reason, message)
-	if owner, ok := ownerOf(t); ok {
+	if owner, ok := e.ownerToTell(t); ok {
 		e.warn(owner, reason, "ticket "+t.Name+": "+message)
 	}
 }
 
+// ownerToTell is the owner of a ticket that has an event now, which counts for its namespace's quota.
+// False: the ticket alone has it.
+func (e *Events) ownerToTell(t *v1alpha1.VolumeTicket) (Object, bool) {
+	owner, ok := ownerOf(t)
+	return owner, ok && e.owners.take(t.Namespace, e.now())
+}
+
 // ownerOf is the object that a ticket was made for: its controller, else its first owner. The event
 // stands in the ticket's namespace, where an owner without a namespace has its events, too.
+// False: it has none, or its owner has a name (253 bytes), kind (63), apiVersion (317) or UID (128)
+// longer than a real object's. Nobody finds events of that, and the recorder keeps what it names for
+// thousands of events, whatever its length.
 func ownerOf(t *v1alpha1.VolumeTicket) (Object, bool) {
 	owner := metav1.GetControllerOfNoCopy(t)
 	if owner == nil && len(t.OwnerReferences) > 0 {
 		owner = &t.OwnerReferences[0]
 	}
-	if owner == nil {
+	if owner == nil || !translate.RealOwner(owner) {
 		return Object{}, false
 	}
 	return Object{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: t.Namespace, Name: owner.Name, UID: string(owner.UID)}, true

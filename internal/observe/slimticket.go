@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// What is kept of a ticket at most: the API server lets one have a megabyte of owners, and a quarter
+// of annotations.
+const (
+	maxTicketOwners = 16
+	// maxTicketNote is how many bytes are kept of an annotation. Of AnnotationRenewed 64
+	// characters count, of four bytes at most; AnnotationLetsGo is a time.
+	maxTicketNote = 256
+)
+
+// slimTicket leaves of a ticket's metadata what is read: whether it is an operation's, its renewal,
+// that it lets go, and its owners. All of it says the same as the whole: an owner whose name is too
+// long for a real object's is cut and stays, a ticket with many owners has several.
+func slimTicket(t *v1alpha1.VolumeTicket) {
+	t.ManagedFields = nil
+	t.Labels = only(t.Labels, v1alpha1.LabelManagedBy, v1alpha1.LabelOperation)
+	t.Annotations = only(t.Annotations, v1alpha1.AnnotationRenewed, v1alpha1.AnnotationLetsGo)
+	for key, value := range t.Annotations {
+		if len(value) > maxTicketNote {
+			value = strings.ToValidUTF8(value, "")
+			t.Annotations[key] = strings.Clone(value[:min(len(value), maxTicketNote)])
+		}
+	}
+	if len(t.OwnerReferences) > maxTicketOwners {
+		t.OwnerReferences = slimOwners(t)
+	}
+	for i := range t.OwnerReferences {
+		translate.CutOwner(&t.OwnerReferences[i])
+	}
+}
+
+// slimOwners are the first owners, and those others that are looked for: the controller, and the pod
+// that a reservation is for, of which the last counts.
+func slimOwners(t *v1alpha1.VolumeTicket) []metav1.OwnerReference {
+	kept := slices.Clone(t.OwnerReferences[:maxTicketOwners])
+	pod := -1
+	for i, o := range t.OwnerReferences {
+		if o.Kind == "Pod" && string(o.UID) == t.Name {
+			pod = i
+		}
+	}
+	controller := slices.IndexFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller })
+	for i := maxTicketOwners; i < len(t.OwnerReferences); i++ {
+		if i == pod || i == controller {
+			kept = append(kept, t.OwnerReferences[i])
+		}
+	}
+	return kept
+}
+
+// only are the entries of a map with these keys.
+func only(of map[string]string, keys ...string) map[string]string {
+	var kept map[string]string
+	for _, key := range keys {
+		if value, ok := of[key]; ok {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
+}

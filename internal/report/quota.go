@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/lru"
+)
+
+// The events that the owners of one namespace's tickets can have: so many at once, and one more
+// each time. The recorder has one queue for all events, of 1000, and drops what does not fit in:
+// without a quota who makes many tickets, with an owner for each, would have it drop events of others
+// at half as many.
+const (
+	ownerEventsAtOnce = 10
+	ownerEventsEach   = 5 * time.Second
+	quotaNamespaces   = 1024 // that are kept; the one that was longest unused goes first, and begins anew
+)
+
+// quota bounds how many events each namespace can have. It is safe for parallel use.
+type quota struct {
+	mu   sync.Mutex
+	full *lru.Cache // of the namespaces: time.Time, when it has all of its quota again
+}
+
+func newQuota() *quota { return &quota{full: lru.New(quotaNamespaces)} }
+
+// take says whether a namespace can have an event now, and counts it.
+func (q *quota) take(namespace string, now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	full := now
+	if known, ok := q.full.Get(namespace); ok && known.(time.Time).After(now) {
+		full = known.(time.Time)
+	}
+	if full.Sub(now) > (ownerEventsAtOnce-1)*ownerEventsEach {
+		return false
+	}
+	q.full.Add(namespace, full.Add(ownerEventsEach))
+	return true
+}

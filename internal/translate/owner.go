@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The longest, in bytes, that the API server lets a real object have: a name and the group of its
+// apiVersion are DNS subdomains, the version and the kind are DNS labels. A UID of Kubernetes' has 36.
+const (
+	maxOwnerName       = 253
+	maxOwnerKind       = 63
+	maxOwnerAPIVersion = 253 + len("/") + 63
+	maxOwnerUID        = 128
+)
+
+// RealOwner says whether an owner can be a real object, by the lengths of what names it. The API
+// server checks of an ownerReference only that it says something: who may write an object can have
+// it name an owner with a name of a megabyte.
+func RealOwner(o *metav1.OwnerReference) bool {
+	return len(o.Name) <= maxOwnerName && len(o.Kind) <= maxOwnerKind && len(o.APIVersion) <= maxOwnerAPIVersion && len(o.UID) <= maxOwnerUID
+}
+
+// CutOwner cuts what names an owner to the lengths of a real one. What is longer stays longer by
+// some bytes: it is as little RealOwner, and names as little an object that exists, as before.
+func CutOwner(o *metav1.OwnerReference) {
+	o.Name, o.Kind, o.APIVersion = beyond(o.Name, maxOwnerName), beyond(o.Kind, maxOwnerKind), beyond(o.APIVersion, maxOwnerAPIVersion)
+	o.UID = types.UID(beyond(string(o.UID), maxOwnerUID))
+}
+
+// beyond is a text's beginning, of one to four bytes more than longest where the text is longer.
+func beyond(text string, longest int) string {
+	if len(text) <= longest+utf8.UTFMax {
+		return text
+	}
+	return strings.Clone(strings.ToValidUTF8(text[:longest+utf8.UTFMax], ""))
+}
