@@ -485,7 +485,6 @@ func TestForeign(t *testing.T) {
 		"another owner":   func(t *v1alpha1.VolumeTicket) { t.OwnerReferences[0].UID = "other" },
 		"other operation": func(t *v1alpha1.VolumeTicket) { t.Labels[v1alpha1.LabelOperation] = "Clone" },
 		"other type":      func(t *v1alpha1.VolumeTicket) { t.Spec.Type = v1alpha1.TicketManual },
-		"owner's kind":    func(t *v1alpha1.VolumeTicket) { t.OwnerReferences[0].Kind = "ConfigMap" },
 		"of a claim":      func(t *v1alpha1.VolumeTicket) { t.OwnerReferences[0].Kind = "PersistentVolumeClaim" },
 		"a node":          func(t *v1alpha1.VolumeTicket) { t.Spec.Wherever, t.Spec.NodeName = false, "n" },
 		"no end":          func(t *v1alpha1.VolumeTicket) { t.Spec.TTLSeconds = nil },
