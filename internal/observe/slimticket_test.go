@@ -28,6 +28,15 @@ func owners(n int) []metav1.OwnerReference {
 	return all
 }
 
+// snapshots are owners that can ask for a snapshot.
+func snapshots(n int) []metav1.OwnerReference {
+	all := owners(n)
+	for i := range all {
+		all[i].APIVersion, all[i].Kind = "snapshot.storage.k8s.io/v1", operation.KindSnapshot
+	}
+	return all
+}
+
 // What is kept of a ticket says the same as the ticket, and is little, whatever its metadata has.
 func TestSlimTicketsSayTheSame(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
@@ -42,11 +51,11 @@ func TestSlimTicketsSayTheSame(t *testing.T) {
 	}{
 		"nothing": {of: metav1.ObjectMeta{Name: "t"}},
 		"an operation's": {
-			of: metav1.ObjectMeta{Name: "snapshot-u0", Labels: labels, OwnerReferences: owners(1)}, owners: 1,
+			of: metav1.ObjectMeta{Name: "snapshot-u0", Labels: labels, OwnerReferences: snapshots(1)}, kind: v1alpha1.TicketSnapshot, owners: 1,
 			check: func(_ ledger.Ticket, o operation.Ticket, is bool) bool { return is && o.Owner.Name == "o0" },
 		},
 		"an operation's of two": {
-			of: metav1.ObjectMeta{Name: "snapshot-u0", Labels: labels, OwnerReferences: owners(2)}, owners: 2,
+			of: metav1.ObjectMeta{Name: "snapshot-u0", Labels: labels, OwnerReferences: snapshots(2)}, kind: v1alpha1.TicketSnapshot, owners: 2,
 			check: func(_ ledger.Ticket, _ operation.Ticket, is bool) bool { return !is },
 		},
 		"a reservation": {
@@ -63,6 +72,9 @@ func TestSlimTicketsSayTheSame(t *testing.T) {
 		},
 	} {
 		whole := &v1alpha1.VolumeTicket{ObjectMeta: test.of, Spec: v1alpha1.VolumeTicketSpec{Type: test.kind}, Status: v1alpha1.VolumeTicketStatus{Conditions: []metav1.Condition{asked}}}
+		if test.kind == v1alpha1.TicketSnapshot {
+			whole.Spec.Wherever, whole.Spec.TTLSeconds = true, new(int64(900))
+		}
 		whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: long}}
 		want := translate.Ticket(whole)
 		wantOperation, wantIs := operation.TicketOf(whole)
