@@ -268,8 +268,8 @@ func asking() []guard {
 			Rule:     "decision 74: each of Longhorn's tickets becomes one of the matching type",
 			Edits: []edit{{
 				File: "internal/kubectl/facts/imports.go",
-				Old:  "ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)\n\tout.Ticket = ticket",
-				New:  "ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)",
+				Old:  "ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)\n",
+				New:  "ticket.Name = longhornName(kind, t)\n",
 			}},
 			Expect: []string{"without --apply the tickets are printed"},
 		},

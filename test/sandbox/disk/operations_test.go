@@ -162,10 +162,12 @@ func TestOperationsNeedTheVolumeDetached(t *testing.T) {
 	w.must(w.unpublish(vol, a))
 	_, err = w.snapshot("s", vol)
 	w.must(err)
-	go func() { _, _ = w.expand(vol, 2<<30) }()
-	w.await(disk.Filter{Call: diskapi.WorkBegan, Volume: vol, Phase: diskapi.Noted})
-	w.await(disk.Filter{Call: diskapi.ControllerExpand, Phase: diskapi.Arrived})
-	for { // the expansion may have arrived and not begun
+	go func() { // until it begins: it is refused while the loop below has the volume attached
+		for err := status.Error(codes.FailedPrecondition, ""); status.Code(err) == codes.FailedPrecondition; {
+			_, err = w.expand(vol, 2<<30)
+		}
+	}()
+	for { // until the expansion has begun
 		if _, err = w.publish(vol, a); status.Code(err) == codes.Aborted {
 			break
 		}
