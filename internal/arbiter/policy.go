@@ -247,39 +247,32 @@ func afterPodGone(s ledger.Snapshot, p ledger.Policy) time.Duration {
 	return DefaultAfterPodGone
 }
 
-func yieldNotice(p ledger.Policy) time.Duration {
-	if p.YieldNotice == nil {
-		return DefaultYieldNotice
+// setOr is what a policy sets, or what is so without it.
+func setOr[T any](set *T, otherwise T) T {
+	if set == nil {
+		return otherwise
 	}
-	return *p.YieldNotice
+	return *set
+}
+
+func yieldNotice(p ledger.Policy) time.Duration {
+	return setOr(p.YieldNotice, DefaultYieldNotice)
 }
 
 func afterUnreachable(p ledger.Policy) time.Duration {
-	if p.AfterUnreachable == nil {
-		return never
-	}
-	return *p.AfterUnreachable
+	return setOr(p.AfterUnreachable, never)
 }
 
 func maxUnreachable(p ledger.Policy) ledger.MaxUnreachable {
-	if p.MaxUnreachable == nil {
-		return ledger.DefaultMaxUnreachable()
-	}
-	return *p.MaxUnreachable
+	return setOr(p.MaxUnreachable, ledger.DefaultMaxUnreachable())
 }
 
 // ticketsDeleted and ticketsLost are after which times tickets end at a node whose Node is gone, and
 // at one that is not Ready.
 func ticketsDeleted(p ledger.Policy) time.Duration {
-	if p.TicketsDeleted == nil {
-		return DefaultAfterNodeDeleted
-	}
-	return *p.TicketsDeleted
+	return setOr(p.TicketsDeleted, DefaultAfterNodeDeleted)
 }
 
 func ticketsLost(p ledger.Policy) time.Duration {
-	if p.TicketsLost == nil {
-		return never
-	}
-	return *p.TicketsLost
+	return setOr(p.TicketsLost, never)
 }

@@ -404,8 +404,8 @@ func failing() []guard {
 			Rule:     "I3, I9: that a node does not answer is no reason to detach, unless the policy sets a time",
 			Edits: []edit{{
 				File: "internal/arbiter/policy.go",
-				Old:  "if p.AfterUnreachable == nil {\n\t\treturn never",
-				New:  "if p.AfterUnreachable == nil {\n\t\treturn 0",
+				Old:  "return setOr(p.AfterUnreachable, never)",
+				New:  "return setOr(p.AfterUnreachable, 0)",
 			}},
 			Expect: []string{"unpublish-while-staged", "ControllerUnpublishVolume of the volume for", "told of the dead node"},
 		},
@@ -424,7 +424,7 @@ func failing() []guard {
 			Rule:     "I3: a policy's time since a node became unreachable frees what its pods have, Terminating or not",
 			Edits: []edit{{
 				File: "internal/arbiter/policy.go",
-				Old:  "return *p.AfterUnreachable",
+				Old:  "return setOr(p.AfterUnreachable, never)",
 				New:  "return never",
 			}},
 			Expect: []string{"rule AfterUnreachable has come to"},
