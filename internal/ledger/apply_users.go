@@ -364,16 +364,15 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 		delete(l.buried, k.ID)
 	}
 	old := l.facts.tickets.get(k.ID)
-	k.Ghost, k.InDoubt, k.at, k.strayed = false, false, nil, false
+	k.Ghost, k.InDoubt, k.at = false, false, nil
 	if old != nil {
 		if !Newer(k.Version, old.Version) {
 			return
 		}
 		k.InDoubt = old.InDoubt && k.UID == old.UID && k.Phase == TicketPending && k.Epoch <= old.Epoch
 		l.unlinkTicket(old)
-		if old.Node == k.Node && slices.Equal(old.Volumes, k.Volumes) {
+		if old.UID == k.UID && old.Node == k.Node && slices.Equal(old.Volumes, k.Volumes) {
 			k.at = old.at
-			k.strayed = old.strayed && k.UID == old.UID && k.Phase == TicketGranted
 		} else {
 			l.queueTicket(t, old, false)
 		}
@@ -484,34 +483,32 @@ func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
 }
 
 // updateTicketVolumes makes the ticket a user of exactly the NodeVolumes its volumes lead
-// to. A refused ticket uses nothing.
+// to, and of those that it was granted until its own status says that it has lost them. A
+// refused ticket uses nothing.
 func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 	k := l.facts.tickets.get(id)
 	if k == nil {
 		return
 	}
 	at := l.ticketNodeVolumes(k)
-	strayed := k.strayed || strays(k, at)
-	if strayed {
-		for i, v := range at {
-			if v != before(k.at, i) {
-				at[i] = VolumeID{}
-			}
-		}
+	if keepsGranted(k, at) {
+		at = k.at
 	}
-	if slices.Equal(at, k.at) && strayed == k.strayed {
+	if slices.Equal(at, k.at) {
 		return
 	}
 	l.moveUser(now, t, User{Ticket: id}, k.Node, k.at, at)
 	moved := *k
-	moved.at, moved.strayed = at, strayed
+	moved.at = at
 	l.facts.tickets.put(l.gen, id, &moved)
 	t.ticket(id)
 }
 
-// strays says whether a granted ticket, given where its volumes lead now, has lost one that
-// it was granted. A pod's names its claim by UID, and counts by itself once it is bound.
-func strays(k *Ticket, at []VolumeID) bool {
+// keepsGranted says whether a granted ticket has lost a volume that it was granted, given where its
+// volumes lead now. Who asked by it has been told that it has the volume, and not yet that it has
+// not, so nobody else may have it; nor does the ticket have another one, on which nobody has
+// decided. A pod's names its claim by UID, and counts by itself once it is bound.
+func keepsGranted(k *Ticket, at []VolumeID) bool {
 	if k.Phase != TicketGranted || k.Type == TypePod {
 		return false
 	}

@@ -197,10 +197,7 @@ type Ticket struct {
 	// Bind says of a reservation without an object how far the bind of its pod has come.
 	Bind BindState
 
-	at []VolumeID
-	// strayed: what it was granted leads elsewhere, or nowhere, as this process has seen. It
-	// has no other volume until it is granted anew: nobody has decided on that one.
-	strayed     bool
+	at          []VolumeID
 	interrupted time.Duration // since the ledger's epoch, see Snapshot.Interrupted
 	gone        earlierOutage // see EarlierOutage
 }

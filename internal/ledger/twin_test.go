@@ -28,7 +28,6 @@ type twin struct {
 
 	// What history decides.
 	podAt    map[string][]VolumeID
-	strayed  map[TicketID]string // granted tickets that have lost what they were granted, by UID
 	ticketAt map[TicketID][]VolumeID
 	vaAt     map[string]VolumeID
 	byName   map[string]bool // of vaAt: only the attachment's name says so
@@ -92,7 +91,7 @@ func newTwin() *twin {
 		pods: map[string]Pod{}, tickets: map[TicketID]Ticket{}, claims: map[ClaimKey]Claim{}, pvs: map[string]PersistentVolume{},
 		classes: map[string]StorageClass{}, drivers: map[string]Driver{}, csi: map[string]bool{}, attachments: map[string]Attachment{},
 		nodes: map[NodeName]*twinNode{}, holds: map[VolumeID]Hold{}, policies: map[string]Policy{},
-		podAt: map[string][]VolumeID{}, strayed: map[TicketID]string{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{}, byName: map[string]bool{},
+		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{}, byName: map[string]bool{},
 		access: map[VolumeID]Access{}, named: map[VolumeID]bool{}, places: map[twinKey]*twinPlace{},
 		buried: map[TicketID]string{}, sent: map[twinKey]bool{}, refused: map[twinSlots]time.Time{},
 	}
@@ -143,7 +142,6 @@ func (w *twin) apply(now time.Time, e Event) {
 		}
 		delete(w.tickets, e.ID)
 		delete(w.ticketAt, e.ID)
-		delete(w.strayed, e.ID)
 	case Claim:
 		if old, ok := w.claims[e.Key]; !ok || Newer(e.Version, old.Version) {
 			w.claims[e.Key] = e
@@ -303,9 +301,8 @@ func (w *twin) ticket(e Ticket) {
 		return
 	}
 	delete(w.buried, e.ID)
-	if old.Node != e.Node || !slices.Equal(old.Volumes, e.Volumes) {
+	if old.UID != e.UID || old.Node != e.Node || !slices.Equal(old.Volumes, e.Volumes) {
 		delete(w.ticketAt, e.ID)
-		delete(w.strayed, e.ID)
 	}
 	w.tickets[e.ID] = e
 }

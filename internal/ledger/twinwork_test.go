@@ -50,7 +50,7 @@ func (w *twin) work(now time.Time) {
 			}
 			return vol
 		})
-		w.stray(id, had)
+		w.keepGranted(id, had)
 	}
 	for name, a := range w.attachments {
 		w.vaAt[name] = w.source(a, w.vaAt[name])
@@ -75,25 +75,16 @@ func (w *twin) reserved(uid string, p Pod, claim string) VolumeID {
 	return VolumeID{}
 }
 
-// stray has a granted ticket that is not a pod's keep only what it still has of what it had,
-// once it has lost any of it.
-func (w *twin) stray(id TicketID, had []VolumeID) {
-	t := w.tickets[id]
-	if t.Phase != TicketGranted || t.Type == TypePod {
-		delete(w.strayed, id)
+// keepGranted has a granted ticket that is not a pod's keep exactly what it had, once it has lost
+// any of it.
+func (w *twin) keepGranted(id TicketID, had []VolumeID) {
+	if t := w.tickets[id]; t.Phase != TicketGranted || t.Type == TypePod {
 		return
 	}
 	for i, v := range had {
 		if v.IsReal() && before(w.ticketAt[id], i) != v {
-			w.strayed[id] = t.UID
-		}
-	}
-	if w.strayed[id] != t.UID {
-		return
-	}
-	for i := range w.ticketAt[id] {
-		if w.ticketAt[id][i] != before(had, i) {
-			w.ticketAt[id][i] = VolumeID{}
+			w.ticketAt[id] = had
+			return
 		}
 	}
 }

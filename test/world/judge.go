@@ -56,6 +56,7 @@ type Judge struct {
 	taken    map[At]bool                   // slots that those take, and no grant
 	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
+	told     map[string][]ledger.VolumeID  // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
 	// judged. Of Moorage it is asked what docs/internals/invariants.md has for that mode.
@@ -128,7 +129,11 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 	}
 	if t, ok := is.(ledger.Ticket); ok {
 		before, _ := was.(ledger.Ticket)
+		j.ticketChanged(w, before, t)
 		j.tellsDetached(w, before, t)
+	}
+	if t, was := was.(ledger.Ticket); was && is == nil {
+		j.told = without(j.told, t.UID)
 	}
 	if t, was := was.(ledger.Ticket); was && is == nil && t.Phase == ledger.TicketGranted {
 		for _, v := range w.TicketVolumes(t) {

@@ -47,6 +47,21 @@ func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 	}
 }
 
+// ticketChanged notes which volumes a ticket that is not a pod's has been told that it has. It has
+// them until it is told otherwise, whatever becomes of its claims.
+func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
+	switch {
+	case is.Type == ledger.TypePod:
+	case is.SatisfiedSince == 0:
+		j.told = without(j.told, is.UID)
+	case was.SatisfiedSince == 0:
+		if j.told = maps.Clone(j.told); j.told == nil {
+			j.told = map[string][]ledger.VolumeID{}
+		}
+		j.told[is.UID] = w.TicketVolumes(is)
+	}
+}
+
 // keepsDetached: while a ticket that asks for its volumes to be at no node says that they are, none
 // of them is attached to a machine or mounted by one, and none comes to be. What a disk service has
 // lied about, or a rule of force lets be in two places, counts as elsewhere. Beside
@@ -57,7 +72,7 @@ func (j *Judge) keepsDetached(w *World, v ledger.VolumeID, machine, how string) 
 	}
 	for _, key := range w.Keys(Tickets) {
 		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
-		if t.Node != ledger.Detached || t.Phase != ledger.TicketGranted || t.SatisfiedSince == 0 || !slices.Contains(w.TicketVolumes(t), v) {
+		if t.Node != ledger.Detached || t.Phase != ledger.TicketGranted || t.SatisfiedSince == 0 || !slices.Contains(j.told[t.UID], v) {
 			continue
 		}
 		if m := w.Machines[machine]; !m.Replaced && !j.mayBeBeside(w, m, v) {
@@ -74,7 +89,7 @@ func (j *Judge) bindsBeside(w *World, p ledger.Pod, n ledger.NodeName) {
 		if t.Node != n || t.Parameters == "" || t.Phase != ledger.TicketGranted || t.SatisfiedSince == 0 {
 			continue
 		}
-		for _, v := range w.TicketVolumes(t) {
+		for _, v := range j.told[t.UID] {
 			if slices.Contains(j.UsedBy(w, p), v) && !j.mayTakeFrom(w, At{v, n}) {
 				j.fault("pod %s is bound to %s while ticket %s has %s there with parameters", p.UID, n, t.ID.Name, v)
 			}
@@ -124,7 +139,7 @@ func (j *Judge) deletesUnder(w *World, at At, uid string, since int64) {
 		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
 		has := t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted && t.SatisfiedSince != 0 && t.Node == at.Node
 		switch {
-		case !has || !slices.Contains(w.TicketVolumes(t), at.Volume) || j.ground(w, at) != noGround:
+		case !has || !slices.Contains(j.told[t.UID], at.Volume) || j.ground(w, at) != noGround:
 		case overtaken:
 			j.Overtaken = append(slices.Clip(j.Overtaken), fmt.Sprintf("%s at %s", at.Volume, at.Node))
 		default:
