@@ -326,6 +326,16 @@ type TicketVolumeStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	PodVolume string `json:"podVolume,omitempty"`
 
+	// driver and volumeHandle name the volume that the ticket was granted. It is the ticket's for as
+	// long as the ticket is granted, whatever becomes of the claim. Absent while the ticket is not
+	// granted, and for a pod's.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Driver string `json:"driver,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	VolumeHandle string `json:"volumeHandle,omitempty"`
+
 	// transitions is the volume's fencing token for which the ticket was
 	// granted; 0 for volumes that are not exclusive.
 	// +optional

@@ -102,7 +102,7 @@ func (c *Controller) granted(t *ledger.Ticket) execute.Status {
 		if r.Phase != ledger.TicketGranted && meta.IsStatusConditionTrue(next.Status.Conditions, v1alpha1.TicketSatisfied) {
 			meta.SetStatusCondition(&next.Status.Conditions, condition(v1alpha1.TicketSatisfied, metav1.ConditionFalse, r.Verdict, "", object, c.config.Now()))
 		}
-		next.Status.Volumes = volumes(c.config.Cache.Snapshot(), t)
+		next.Status.Volumes = volumes(c.config.Cache.Snapshot(), t, r.Granted)
 		next.Status.State = stateOf(next)
 		return next, nil
 	}

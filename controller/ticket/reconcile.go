@@ -117,7 +117,7 @@ func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger
 	}
 	next := object.DeepCopy()
 	meta.SetStatusCondition(&next.Status.Conditions, now)
-	next.Status.Volumes = volumes(s, t)
+	next.Status.Volumes = volumes(s, t, t.Granted)
 	return c.config.Write.Carry(ctx, flow.Write(t), as(next))
 }
 

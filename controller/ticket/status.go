@@ -46,10 +46,10 @@ func message(v arbiter.Verdict) string {
 	return m
 }
 
-// volumes says what a ticket's volumes turned out to be.
-func volumes(s ledger.Snapshot, t *ledger.Ticket) []v1alpha1.TicketVolumeStatus {
+// volumes says what a ticket's volumes turned out to be, and which of them it is granted.
+func volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v1alpha1.TicketVolumeStatus {
 	var list []v1alpha1.TicketVolumeStatus
-	for _, v := range t.Volumes {
+	for i, v := range t.Volumes {
 		status := v1alpha1.TicketVolumeStatus{Claim: v.Claim, PersistentVolume: v.PersistentVolume, PodVolume: v.PodVolume}
 		if c := s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim}); v.Claim != "" && c != nil {
 			status.PersistentVolume = c.PersistentVolume
@@ -58,6 +58,9 @@ func volumes(s ledger.Snapshot, t *ledger.Ticket) []v1alpha1.TicketVolumeStatus 
 			if volume := s.Volume(id); volume != nil && volume.Hold != nil {
 				status.Transitions = volume.Hold.Transitions
 			}
+		}
+		if i < len(granted) && granted[i].IsReal() {
+			status.Driver, status.VolumeHandle = granted[i].Driver, granted[i].Handle
 		}
 		list = append(list, status)
 	}

@@ -110,6 +110,9 @@ type Request struct {
 	Phase        ledger.TicketPhase
 	Verdict      arbiter.Verdict
 	Epoch        int64
+	// Granted are the volumes that DecideTicket with phase TicketGranted gives to a ticket that is
+	// not a pod's (ledger.Ticket.Granted).
+	Granted []ledger.VolumeID
 	// Interruptions is what DecideTicket writes of how often the ticket was interrupted.
 	Interruptions int64
 	// YieldingSince is what DecideTicket writes of since when the ticket is asked to let go of

@@ -18,7 +18,7 @@ func Decide(d Decided) Task {
 	t := Task{Ticket: d.Ticket, Commit: decide(d.Ticket, ledger.TicketPending, d.Verdict)}
 	switch d.Ruling {
 	case Grant:
-		t.Holds, t.Commit.Phase = d.Holds, ledger.TicketGranted
+		t.Holds, t.Commit.Phase, t.Commit.Granted = d.Holds, ledger.TicketGranted, d.Volumes
 	case Refuse:
 		return Refusal(d.Ticket, d.Verdict, d.Missing)
 	case Wait: // the status says why
@@ -115,7 +115,11 @@ func Released(ghost *ledger.Ticket, pod *ledger.Pod) []ledger.Event {
 }
 
 func decide(t *ledger.Ticket, phase ledger.TicketPhase, v arbiter.Verdict) Request {
-	return Request{Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Verdict: v, Epoch: t.Epoch, Interruptions: t.Interruptions}
+	r := Request{Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Verdict: v, Epoch: t.Epoch, Interruptions: t.Interruptions}
+	if phase == ledger.TicketGranted {
+		r.Granted = t.Granted
+	}
+	return r
 }
 
 func readPod(t *ledger.Ticket) Request {

@@ -491,8 +491,8 @@ func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 		return
 	}
 	at := l.ticketNodeVolumes(k)
-	if keepsGranted(k, at) {
-		at = k.at
+	if had := k.granted(); lacksAny(at, had) {
+		at = had
 	}
 	if slices.Equal(at, k.at) {
 		return
@@ -504,16 +504,28 @@ func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 	t.ticket(id)
 }
 
-// keepsGranted says whether a granted ticket has lost a volume that it was granted, given where its
-// volumes lead now. Who asked by it has been told that it has the volume, and not yet that it has
-// not, so nobody else may have it; nor does the ticket have another one, on which nobody has
-// decided. A pod's names its claim by UID, and counts by itself once it is bound.
-func keepsGranted(k *Ticket, at []VolumeID) bool {
-	if k.Phase != TicketGranted || k.Type == TypePod {
-		return false
+// granted are the volumes that a ticket has for as long as its status says that it is granted: those
+// that it was seen to have, else those that its status names. Who asked by it has been told that it
+// has them, and not yet that it has not, so nobody else may have them; nor does the ticket have
+// others, on which nobody has decided. nil: it has what its volumes lead to. A pod's names its claim by UID,
+// and the pod counts by itself once it is bound.
+func (k *Ticket) granted() []VolumeID {
+	if k.Phase != TicketGranted || k.Type == TypePod || k.Node == "" {
+		return nil
 	}
-	for i, v := range k.at {
-		if v.IsReal() && before(at, i) != v {
+	had := make([]VolumeID, len(k.Volumes))
+	for i := range had {
+		if had[i] = before(k.at, i); !had[i].IsReal() {
+			had[i] = before(k.Granted, i)
+		}
+	}
+	return had
+}
+
+// lacksAny says whether one of the volumes that were there is not at its place any more.
+func lacksAny(is, was []VolumeID) bool {
+	for i, v := range was {
+		if v.IsReal() && before(is, i) != v {
 			return true
 		}
 	}

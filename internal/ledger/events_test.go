@@ -136,7 +136,10 @@ func (s *stream) ticket() Event {
 			return s.gone(key, TicketGone{ID: id})
 		}
 		t = old
-		t.Version, t.Phase = s.next(), TicketPhase(s.below(3))
+		t.Version, t.Phase, t.Granted = s.next(), TicketPhase(s.below(3)), nil
+		if t.Phase == TicketGranted && t.Type != TypePod && s.chance(2) {
+			t.Granted = []VolumeID{s.volume()}
+		}
 		t.Reason = []string{"", "NotGranted", "NoFreeSlot", "Outranked"}[s.version%4]
 		return s.keep(key, t)
 	}

@@ -78,14 +78,19 @@ func (w *twin) reserved(uid string, p Pod, claim string) VolumeID {
 // keepGranted has a granted ticket that is not a pod's keep exactly what it had, once it has lost
 // any of it.
 func (w *twin) keepGranted(id TicketID, had []VolumeID) {
-	if t := w.tickets[id]; t.Phase != TicketGranted || t.Type == TypePod {
+	if t := w.tickets[id]; t.Phase != TicketGranted || t.Type == TypePod || t.Node == "" {
 		return
 	}
-	for i, v := range had {
-		if v.IsReal() && before(w.ticketAt[id], i) != v {
-			w.ticketAt[id] = had
-			return
+	t, lost := w.tickets[id], false
+	kept := make([]VolumeID, len(t.Volumes))
+	for i := range kept {
+		if kept[i] = before(had, i); !kept[i].IsReal() {
+			kept[i] = before(t.Granted, i)
 		}
+		lost = lost || kept[i].IsReal() && before(w.ticketAt[id], i) != kept[i]
+	}
+	if lost {
+		w.ticketAt[id] = kept
 	}
 }
 

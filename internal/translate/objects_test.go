@@ -4,6 +4,7 @@ package translate
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,6 +105,22 @@ func TestTicket(t *testing.T) {
 		if got := Ticket(object); !reflect.DeepEqual(got, want) {
 			t.Errorf("Granted %q: ticket %+v\nwant %+v", status, got, want)
 		}
+	}
+	object.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue}}
+	object.Status.Volumes = []v1alpha1.TicketVolumeStatus{
+		{PersistentVolume: "pv", Driver: "disk", VolumeHandle: "second"}, {PodVolume: "cache"},
+		{Claim: "data", PersistentVolume: "pv", Driver: "disk", VolumeHandle: "first"},
+	}
+	if got := Ticket(object).Granted; got != nil {
+		t.Errorf("a pod's ticket has %v of its own", got)
+	}
+	object.Spec.Type = v1alpha1.TicketManual
+	if got, want := Ticket(object).Granted, []ledger.VolumeID{{Driver: "disk", Handle: "first"}, {}, {Driver: "disk", Handle: "second"}}; !slices.Equal(got, want) {
+		t.Errorf("it was granted %v, want %v", got, want)
+	}
+	object.Status.Conditions[0].Status = metav1.ConditionUnknown
+	if got := Ticket(object).Granted; got != nil {
+		t.Errorf("a ticket that is not granted has %v", got)
 	}
 	object.Spec.Type, object.Spec.TTLSeconds = v1alpha1.TicketManual, ptr.To[int64](60)
 	if got := Ticket(object); got.Pod != "" || got.TTLSeconds != 60 {

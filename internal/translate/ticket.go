@@ -72,6 +72,9 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 			}
 		}
 	}
+	if fact.Phase == ledger.TicketGranted && fact.Type != ledger.TypePod {
+		fact.Granted = granted(t)
+	}
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied); c != nil && c.Status == metav1.ConditionTrue {
 		fact.SatisfiedSince = c.LastTransitionTime.Unix()
 	}
@@ -79,6 +82,24 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		fact.YieldingSince, fact.LetsGo = asked.LastTransitionTime.Unix(), t.LetsGo()
 	}
 	return fact
+}
+
+// granted are the volumes that a ticket's status names, in the order of its spec; nil: none.
+func granted(t *v1alpha1.VolumeTicket) []ledger.VolumeID {
+	var list []ledger.VolumeID
+	for i := range t.Spec.Volumes {
+		of := ticketVolume(&t.Spec.Volumes[i])
+		for _, is := range t.Status.Volumes {
+			same := is.Claim == of.Claim && is.PodVolume == of.PodVolume && (of.Claim != "" || is.PersistentVolume == of.PersistentVolume)
+			if same && is.Driver != "" && is.VolumeHandle != "" {
+				if list == nil {
+					list = make([]ledger.VolumeID, len(t.Spec.Volumes))
+				}
+				list[i] = ledger.VolumeID{Driver: is.Driver, Handle: is.VolumeHandle}
+			}
+		}
+	}
+	return list
 }
 
 // nodeOf is where a ticket asks for its volumes. The API takes any words for the name of a node:

@@ -80,6 +80,7 @@ type Request struct {
 	Phase              ledger.TicketPhase
 	Reason             string
 	Epoch              int64
+	Granted            []ledger.VolumeID
 	Interruptions      int64
 	YieldingSince      int64
 	Look               int64
@@ -120,7 +121,7 @@ func kindOf(k flow.Kind) Kind {
 func Sent(r flow.Request, stamp bool) Request {
 	sent := Request{
 		Do: r.Do, Kind: kindOf(r.Kind), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
-		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Interruptions: r.Interruptions, YieldingSince: r.YieldingSince, Look: r.Look, Orders: r.Orders, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
+		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Granted: r.Granted, Interruptions: r.Interruptions, YieldingSince: r.YieldingSince, Look: r.Look, Orders: r.Orders, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
 	}
 	switch {
 	case r.Do == BindPod:

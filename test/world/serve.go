@@ -209,9 +209,9 @@ func (w *World) serveTicket(r Request) Answer {
 	t.LetsGo = t.LetsGo && r.YieldingSince == t.YieldingSince // it answers one question, and no later one
 	t.Phase, t.Epoch, t.Interruptions, t.YieldingSince = r.Phase, max(t.Epoch, r.Epoch), r.Interruptions, r.YieldingSince
 	if t.Reason = r.Reason; r.Phase == ledger.TicketGranted {
-		t.Reason = "" // who wants its volumes is said by another condition
+		t.Reason, t.Granted = "", r.Granted // who wants its volumes is said by another condition
 	} else {
-		t.SatisfiedSince = 0
+		t.SatisfiedSince, t.Granted = 0, nil
 	}
 	return answer(w.Put(t))
 }

@@ -195,6 +195,6 @@ func (e *encoder) reset() { e.out, e.refs, e.shifts = e.out[:0], e.refs[:0], e.s
 func (e *encoder) volumes(list []ledger.VolumeID) {
 	e.byte(byte(len(list)))
 	for _, v := range list {
-		e.byte(v.Handle[1])
+		e.byte((v.Handle + "\x00\x00")[1])
 	}
 }

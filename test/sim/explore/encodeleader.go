@@ -348,6 +348,7 @@ func (e *encoder) request(r world.Request) {
 		status, written := r.Fact.(ledger.Ticket)
 		e.bool(r.EpochOnly, written, status.SatisfiedSince != 0, r.YieldingSince != 0)
 		e.text(r.Reason)
+		e.volumes(r.Granted)
 		e.version(o, r.Version)
 		e.uid(o, r.UID)
 	case world.BindPod, world.FencePod:

@@ -84,6 +84,7 @@ func (e *encoder) ticket(t ledger.Ticket) {
 	e.bool(t.Ghost, t.InDoubt, t.SatisfiedSince != 0, t.YieldingSince != 0, t.LetsGo)
 	e.text(string(t.Node))
 	e.text(t.Reason)
+	e.volumes(t.Granted)
 	e.byte(byte(t.Epoch))
 	e.version(ticketObject(t.ID), t.Version)
 	e.uid(ticketObject(t.ID), t.UID)

@@ -216,7 +216,7 @@ func worldFields() map[string]fields {
 		"world.Judge": {"left proofs ended doomed numbers known past taken been atOnce shaken", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
-			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "Foreign": never,
+			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "Foreign": never, "told": "a satisfied ticket has what it was granted",
 		}},
 		"world.At":    {"Volume Node", nil},
 		"world.given": {"node transitions", nil},
@@ -227,7 +227,7 @@ func worldFields() map[string]fields {
 
 func flowFields() map[string]fields {
 	return map[string]fields{
-		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch EpochOnly Stamp Since Grants Look Orders YieldingSince", map[string]string{"Interruptions": "its pause lasts, as no time passes",
+		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch Granted EpochOnly Stamp Since Grants Look Orders YieldingSince", map[string]string{"Interruptions": "its pause lasts, as no time passes",
 			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "Manager": never, "Within": cooperative,
 		}},
@@ -241,7 +241,7 @@ func flowFields() map[string]fields {
 			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "Binds": same,
 		}},
 		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted", map[string]string{"Until": cooperative, "Cause": never, "Was": never}},
-		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
+		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"arbiter.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
@@ -257,9 +257,9 @@ func objectFields() map[string]fields {
 			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "OptedOut": never,
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
-		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt Bind SatisfiedSince YieldingSince LetsGo", map[string]string{
+		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt Bind Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
 			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
-			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved, "strayed": never,
+			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved,
 			"Interruptions": "its pause lasts, as no time passes", "interrupted": "its pause lasts, as no time passes", "Wherever": never, "Parameters": never, "OnDrain": never, "NodeGone": never, "gone": never,
 		}},
 		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported Fenced CutOff", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
