@@ -336,13 +336,13 @@ func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
 	return best
 }
 
-// ticket makes a ticket: NAME type=… node=…|detached claims=…|pvs=… parameters=…, or pod=NAME for
+// ticket makes a ticket: NAME type=… node=…|wherever|detached onDrain=End|Move claims=…|pvs=… parameters=…, or pod=NAME for
 // a reservation without asking Fit; "granted" for one that says so of itself.
 func (s *script) ticket(a args) {
 	t := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: namespace, Name: a.word(1)}, Type: ledger.TicketType(a.get("type", "Manual")),
 		Node: ledger.NodeName(a.get("node", "")), Created: s.Now.Unix() - int64(a.number("age", 0)),
-		Parameters: a.get("parameters", ""),
+		Parameters: a.get("parameters", ""), Wherever: a.flag("wherever"), OnDrain: map[string]ledger.OnDrain{"End": ledger.EndOnDrain, "Move": ledger.MoveOnDrain}[a.get("onDrain", "")],
 	}
 	if a.flag("detached") {
 		t.Node = ledger.Detached
