@@ -439,7 +439,7 @@ func (s *script) bind(a args) {
 }
 
 // delete asks for a deletion: pod= (terminating, "force" for at once),
-// ticket=, node=, pv=, claim=, attachment= of PV at node, hold=.
+// ticket=, node=, pv= ("unnoticed" by the binder), claim=, attachment= of PV at node, hold=.
 func (s *script) delete(a args) {
 	defer s.sync()
 	key := func(name string) string { return ledger.ClaimKey{Namespace: namespace, Name: name}.String() }
@@ -458,6 +458,8 @@ func (s *script) delete(a args) {
 		s.deleteVA(a)
 	case a.keys["node"] != "":
 		s.Drop(world.Nodes, a.keys["node"])
+	case a.keys["pv"] != "" && a.flag("unnoticed"): // by the binder, who would call its claim lost
+		s.Drop(world.PersistentVolumes, a.keys["pv"])
 	case a.keys["pv"] != "":
 		s.Vanish(a.keys["pv"])
 	case a.keys["claim"] != "":
