@@ -190,6 +190,10 @@ func (w view) free(need Need) []Reason {
 func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.Code) (reasons []Reason, passed bool) {
 	rooted := a != ledger.AccessPod && w.lives(v, v.NodeVolume(w.node))
 	has := w.has(v)
+	for _, reason := range alone(w.snapshot, v, w.node, w.now) {
+		reason.Claim = need.Name
+		reasons = append(reasons, reason)
+	}
 	for i := range v.NodeVolumes {
 		p := &v.NodeVolumes[i]
 		if p.Node == w.node && a != ledger.AccessPod {

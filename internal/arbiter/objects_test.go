@@ -475,11 +475,15 @@ func (s *script) delete(a args) {
 	}
 }
 
-// deleteVA is somebody else's delete of a VolumeAttachment.
+// deleteVA is somebody else's delete of a VolumeAttachment: "stripped" of its finalizer.
 func (s *script) deleteVA(a args) {
 	name := a.keys["attachment"]
 	if n := a.keys["node"]; n != "" {
 		name = ledger.AttachmentName(s.volumeNamed(name), ledger.NodeName(n))
+	}
+	if a.flag("stripped") { // of its finalizer, so that nobody detaches
+		s.drop(world.Attachments, name)
+		return
 	}
 	if s.ask(world.Request{Do: world.DropAttachment, Key: name, Manager: true}).Code != world.OK {
 		s.trace("no such attachment")
@@ -490,7 +494,7 @@ func (s *script) deleteVA(a args) {
 // machine's power; "restart" and "reboot" do both, one after the other, "reboot down"
 // without the kubelet; "renews" has it renew its Lease once, whatever it is.
 // forgets=VOLUME kills it between NodeUnpublish and NodeUnstage, and starts it anew;
-// unstages=VOLUME is a person who unmounts by hand what it has forgotten. machine=ID is a
+// unstages=VOLUME is a person who unmounts by hand what it has forgotten, and "detaches" it. machine=ID is a
 // machine that had the node's name before.
 func (s *script) kubelet(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
@@ -511,6 +515,9 @@ func (s *script) kubelet(a args) {
 		return
 	case a.get("unstages", "") != "":
 		m.Unstage(s.volumeNamed(a.get("unstages", "")))
+		if a.flag("detaches") {
+			s.Unpublish(s.volumeNamed(a.get("unstages", "")), m.ID)
+		}
 		return
 	case a.flag("renews"):
 		up, linked := k.Up, k.Linked
