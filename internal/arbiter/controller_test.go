@@ -136,7 +136,7 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 	if task, due := flow.Due(c.arb, s, t, c.Now); due {
 		return c.carry(task) == flow.Finished && (task.Commit.Do != flow.DropTicket || c.snapshot().Ticket(id) == nil)
 	}
-	return t.Phase == ledger.TicketPending && c.rule(s, t)
+	return t.Phase == ledger.TicketPending && t.Node != "" && c.rule(s, t)
 }
 
 // rule decides on a pending ticket. Nobody here asks again for a pod whose ticket is

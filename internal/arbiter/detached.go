@@ -95,7 +95,7 @@ func (a Arbiter) detached(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []
 // stays so where a pod is bound past it: a kubelet lists what a pod there is to use, and mounts
 // nothing that has not been attached since. It may have a mount of before where remains says so.
 func (p *planner) somewhere(told bool) []Reason {
-	var reasons []Reason
+	reasons := alone(p.snapshot, p.volume, "", p.now)
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]
 		is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached

@@ -21,6 +21,10 @@ type view struct {
 	// they rank before this one. Nil for a scheduler, which counts them all: who asked
 	// first comes first.
 	queue *Queue
+	// places: the controller chooses a node for a ticket. As in a queue, tickets that are not
+	// granted count only when they rank before this one: the one that ranks first goes after
+	// nobody who merely asks, the second only after the first, and so all of them come to rest.
+	places bool
 	// detached: what nobody needs at the node any more counts as detached.
 	detached bool
 }
@@ -38,7 +42,7 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 		if !contends(w.snapshot.Ticket(u.Ticket)) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) || w.queue.refuses(u.Ticket) {
 			return false
 		}
-		return w.queue == nil || CompareRequests(requestOf(w.snapshot, u), w.request) < 0
+		return w.queue == nil && !w.places || CompareRequests(requestOf(w.snapshot, u), w.request) < 0
 	case gone, leaving:
 	}
 	return false
@@ -186,6 +190,10 @@ func (w view) free(need Need) []Reason {
 func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.Code) (reasons []Reason, passed bool) {
 	rooted := a != ledger.AccessPod && w.lives(v, v.NodeVolume(w.node))
 	has := w.has(v)
+	for _, reason := range alone(w.snapshot, v, w.node, w.now) {
+		reason.Claim = need.Name
+		reasons = append(reasons, reason)
+	}
 	for i := range v.NodeVolumes {
 		p := &v.NodeVolumes[i]
 		if p.Node == w.node && a != ledger.AccessPod {

@@ -106,9 +106,10 @@ func (n Need) brokenVolume(s ledger.Snapshot, reason Reason) []Reason {
 // ticket counts, granted or not. It costs the request's own volumes, however
 // many pods and attachments the node has.
 func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) Verdict {
-	w := view{arbiter: a, snapshot: s, request: r, node: n, now: now}
-	return w.judge(w.fenced())
+	return view{arbiter: a, snapshot: s, request: r, node: n, now: now}.fit()
 }
+
+func (w view) fit() Verdict { return w.judge(w.fenced()) }
 
 // judge says whether the request fits the node, of which it is known for which volumes it
 // is fenced.
@@ -149,8 +150,12 @@ func (w view) wherever() []Reason {
 // detached (false). More
 // than one node in the reasons of Fit means that none will do.
 func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.NodeName, bool) {
-	w := view{arbiter: a, snapshot: s, request: r, now: now}
-	for _, need := range r.Needs {
+	return view{arbiter: a, snapshot: s, request: r, now: now}.nodes()
+}
+
+func (w view) nodes() (ledger.NodeName, bool) {
+	s := w.snapshot
+	for _, need := range w.request.Needs {
 		v := s.Volume(need.Volume)
 		if v == nil || !exclusive(access(s, v, need.Access)) || !s.AttachRequired(v.ID.Driver) || w.migration(v) || underMigration(s, v) {
 			continue

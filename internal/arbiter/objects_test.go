@@ -336,13 +336,13 @@ func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
 	return best
 }
 
-// ticket makes a ticket: NAME type=… node=…|detached claims=…|pvs=… parameters=…, or pod=NAME for
+// ticket makes a ticket: NAME type=… node=…|wherever|detached onDrain=End|Move claims=…|pvs=… parameters=…, or pod=NAME for
 // a reservation without asking Fit; "granted" for one that says so of itself.
 func (s *script) ticket(a args) {
 	t := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: namespace, Name: a.word(1)}, Type: ledger.TicketType(a.get("type", "Manual")),
 		Node: ledger.NodeName(a.get("node", "")), Created: s.Now.Unix() - int64(a.number("age", 0)),
-		Parameters: a.get("parameters", ""),
+		Parameters: a.get("parameters", ""), Wherever: a.flag("wherever"), OnDrain: map[string]ledger.OnDrain{"End": ledger.EndOnDrain, "Move": ledger.MoveOnDrain}[a.get("onDrain", "")],
 	}
 	if a.flag("detached") {
 		t.Node = ledger.Detached
@@ -439,7 +439,7 @@ func (s *script) bind(a args) {
 }
 
 // delete asks for a deletion: pod= (terminating, "force" for at once),
-// ticket=, node=, pv=, claim=, attachment= of PV at node, hold=.
+// ticket=, node=, pv= ("unnoticed" by the binder), claim=, attachment= of PV at node, hold=.
 func (s *script) delete(a args) {
 	defer s.sync()
 	key := func(name string) string { return ledger.ClaimKey{Namespace: namespace, Name: name}.String() }
@@ -458,6 +458,8 @@ func (s *script) delete(a args) {
 		s.deleteVA(a)
 	case a.keys["node"] != "":
 		s.Drop(world.Nodes, a.keys["node"])
+	case a.keys["pv"] != "" && a.flag("unnoticed"): // by the binder, who would call its claim lost
+		s.Drop(world.PersistentVolumes, a.keys["pv"])
 	case a.keys["pv"] != "":
 		s.Vanish(a.keys["pv"])
 	case a.keys["claim"] != "":
@@ -473,11 +475,15 @@ func (s *script) delete(a args) {
 	}
 }
 
-// deleteVA is somebody else's delete of a VolumeAttachment.
+// deleteVA is somebody else's delete of a VolumeAttachment: "stripped" of its finalizer.
 func (s *script) deleteVA(a args) {
 	name := a.keys["attachment"]
 	if n := a.keys["node"]; n != "" {
 		name = ledger.AttachmentName(s.volumeNamed(name), ledger.NodeName(n))
+	}
+	if a.flag("stripped") { // of its finalizer, so that nobody detaches
+		s.drop(world.Attachments, name)
+		return
 	}
 	if s.ask(world.Request{Do: world.DropAttachment, Key: name, Manager: true}).Code != world.OK {
 		s.trace("no such attachment")
@@ -488,7 +494,7 @@ func (s *script) deleteVA(a args) {
 // machine's power; "restart" and "reboot" do both, one after the other, "reboot down"
 // without the kubelet; "renews" has it renew its Lease once, whatever it is.
 // forgets=VOLUME kills it between NodeUnpublish and NodeUnstage, and starts it anew;
-// unstages=VOLUME is a person who unmounts by hand what it has forgotten. machine=ID is a
+// unstages=VOLUME is a person who unmounts by hand what it has forgotten, and "detaches" it. machine=ID is a
 // machine that had the node's name before.
 func (s *script) kubelet(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
@@ -509,6 +515,9 @@ func (s *script) kubelet(a args) {
 		return
 	case a.get("unstages", "") != "":
 		m.Unstage(s.volumeNamed(a.get("unstages", "")))
+		if a.flag("detaches") {
+			s.Unpublish(s.volumeNamed(a.get("unstages", "")), m.ID)
+		}
 		return
 	case a.flag("renews"):
 		up, linked := k.Up, k.Linked

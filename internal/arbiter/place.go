@@ -13,16 +13,18 @@ import (
 // its exclusive volumes; else the node that it has, as long as it fits; else the one that
 // Rank puts first of those that fit, or, where none does, of those that lack nothing but
 // slots, so that it waits for these in turn. Where there is none, the node that it has stays.
+// Of those who merely ask, only who ranks before the ticket counts (view.places).
 // The verdict is what the ticket is told, until its node's Queue says more.
 func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledger.NodeName, Verdict) {
 	r := TicketRequest(s, t)
 	if v := a.Admissible(s, r); !v.Allowed() {
 		return t.Node, v.SeenFrom(r.Who.Namespace)
 	}
-	if n, held := a.Nodes(s, r, now); held {
+	w := view{arbiter: a, snapshot: s, request: r, now: now, places: true}
+	if n, held := w.nodes(); held {
 		return n, r.notGranted()
 	}
-	if takesTickets(s.Node(t.Node)) && a.Fit(s, r, t.Node, now).Allowed() {
+	if takesTickets(s.Node(t.Node)) && w.at(t.Node).fit().Allowed() {
 		return t.Node, r.notGranted()
 	}
 	var best candidate
@@ -31,7 +33,7 @@ func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledg
 		if !takesTickets(n) {
 			continue
 		}
-		v := a.Fit(s, r, n.Name, now)
+		v := w.at(n.Name).fit()
 		c := candidate{node: n.Name, fit: fitOf(v), rank: a.Rank(s, r, n.Name, Weights{})}
 		if best.node == "" || c.before(best, t.Node) {
 			best, why = c, v
@@ -44,6 +46,44 @@ func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledg
 		return t.Node, refuse([]Reason{{Code: NoNode, Node: best.node, Detail: why.First().Message()}})
 	}
 	return best.node, r.notGranted()
+}
+
+// at is the view of a node.
+func (w view) at(n ledger.NodeName) view {
+	w.node = n
+	return w
+}
+
+// onlyBehind counts the slots of a driver at the node that nobody has but tickets which rank after the
+// request, and are not granted: where a ticket that leaves its node to the controller is put, they wait
+// for it.
+func (w view) onlyBehind(node *ledger.Node, driver string) int32 {
+	counted, behind := map[ledger.VolumeID]bool{}, int32(0)
+	for _, need := range w.request.Needs {
+		counted[need.Volume] = true
+	}
+	for _, id := range node.Tickets {
+		for _, v := range w.snapshot.TicketAt(id) {
+			if v.Driver != driver || counted[v] {
+				continue
+			}
+			counted[v] = true
+			if w.isBehind(w.snapshot.Volume(v).NodeVolume(w.node)) {
+				behind++
+			}
+		}
+	}
+	return behind
+}
+
+func (w view) isBehind(p *ledger.NodeVolume) bool {
+	return p.TakesSlot() && !p.OccupiesSlot() && !slices.ContainsFunc(p.Users, func(u ledger.User) bool {
+		if st := standingOf(w.snapshot, u); st != asking {
+			return st != gone
+		}
+		t := w.snapshot.Ticket(u.Ticket)
+		return t.InDoubt || t.KeepsSlots() && CompareRequests(requestOf(w.snapshot, u), w.request) < 0
+	})
 }
 
 // notGranted says that nothing keeps a request back but that it is not decided yet.

@@ -287,7 +287,7 @@ func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 		return nil
 	}
 	target := n != holder && p.migratesTo(p.volume.NodeVolume(n))
-	var reasons []Reason
+	reasons := alone(p.snapshot, p.volume, n, p.now)
 	for i := range p.volume.NodeVolumes {
 		other := &p.volume.NodeVolumes[i]
 		if other.Node == n || !p.mayBeAttached(other) || target && other.Node == holder || !target && p.migratesTo(other) { //mutant:target-beside-others

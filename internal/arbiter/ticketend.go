@@ -112,23 +112,38 @@ func endsAfter(s ledger.Snapshot, t *ledger.Ticket, n *ledger.Node) (EndCause, t
 // it is gone for as long as the policy of its volumes says. One that waits goes to no node that the
 // controller would not choose.
 func leaves(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []Reason {
-	if t.OnDrain != ledger.MoveOnDrain || t.Node == "" {
-		return nil
-	}
-	n := s.Node(t.Node)
-	reason := Reason{Code: LeavesNode, Node: t.Node}
-	gone, _ := nodeGone(s, t, now)
+	cause, detail := moves(s, t, now)
 	switch {
-	case n != nil && n.Exists && n.Draining:
-		reason.Detail = "is cordoned"
-	case gone.over() && n.Exists:
-		reason.Detail = "is not ready"
-	case gone.over():
-		reason.Detail = "does not exist any more"
-	case t.Phase != ledger.TicketGranted && !takesTickets(n):
-		reason.Detail = "takes no tickets now"
+	case cause != "":
+	case t.OnDrain == ledger.MoveOnDrain && t.Node != "" && t.Phase != ledger.TicketGranted && !takesTickets(s.Node(t.Node)):
+		detail = "takes no tickets now"
 	default:
 		return nil
 	}
-	return []Reason{reason}
+	return []Reason{{Code: LeavesNode, Node: t.Node, Detail: detail}}
+}
+
+// MovesFor says why a ticket is to leave its node (onDrain: Move), by what has become of it; empty: it
+// is not. A read of the Node has to show the same before the ticket loses its grant.
+func MovesFor(s ledger.Snapshot, t *ledger.Ticket, now time.Time) EndCause {
+	cause, _ := moves(s, t, now)
+	return cause
+}
+
+// moves is MovesFor, and how people are told it.
+func moves(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (EndCause, string) {
+	if t.OnDrain != ledger.MoveOnDrain || t.Node == "" {
+		return "", ""
+	}
+	n := s.Node(t.Node)
+	gone, _ := nodeGone(s, t, now)
+	switch {
+	case n != nil && n.Exists && n.Draining:
+		return EndNodeCordoned, "is cordoned"
+	case gone.over() && n.Exists:
+		return EndNodeUnreachable, "is not ready"
+	case gone.over():
+		return EndNodeDeleted, "does not exist any more"
+	}
+	return "", ""
 }

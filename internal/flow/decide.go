@@ -174,7 +174,11 @@ func interrupt(s ledger.Snapshot, t *ledger.Ticket, v arbiter.Verdict, now time.
 	case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || arbiter.NoticeLeft(s, t, now) > 0): //mutant:take-unasked
 		return ask(t, v, notice, now), true
 	}
-	return Interruption(t, v, Missing(s, t), now), true
+	task := Interruption(t, v, Missing(s, t), now)
+	if cause := arbiter.MovesFor(s, t, now); cause != "" && !slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code != arbiter.LeavesNode }) {
+		task = task.because(s, cause) // the watch may be behind
+	}
+	return task, true
 }
 
 // ask is the task that asks a granted ticket to let go of its volumes within a time; without one

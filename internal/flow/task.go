@@ -20,7 +20,7 @@ type Task struct {
 	Step arbiter.Step
 	// Ticket is the ticket as it was decided on. Read only.
 	Ticket *ledger.Ticket
-	// Cause is why Ticket is to end because of its node, if it is to, and Was is the Node as it
+	// Cause is why Ticket is to end, or to move, because of its node, if it is to, and Was is the Node as it
 	// was decided on (read only). The read in Proofs must show the cause then.
 	Cause arbiter.EndCause
 	Was   *ledger.Node

@@ -80,12 +80,17 @@ func Ending(t *ledger.Ticket, podGone bool) Task {
 // EndOf is the task that ends a ticket because of what has become of its node. A read of the Node must
 // prove it: the watch may be behind.
 func EndOf(s ledger.Snapshot, t *ledger.Ticket, cause arbiter.EndCause) Task {
-	task := Ending(t, false)
-	task.Proofs, task.Cause, task.Was = []Request{read(Nodes, string(t.Node))}, cause, s.Node(t.Node)
-	return task
+	return Ending(t, false).because(s, cause)
 }
 
-// proves says whether a read of a ticket's node shows why the ticket is to end. A node that is not Ready
+// because has a read of a ticket's node prove why the task is due.
+func (t Task) because(s ledger.Snapshot, cause arbiter.EndCause) Task {
+	n := t.Ticket.Node
+	t.Proofs, t.Cause, t.Was = append(t.Proofs, read(Nodes, string(n))), cause, s.Node(n)
+	return t
+}
+
+// proves says whether a read of a ticket's node shows why the ticket is to end, or to move. A node that is not Ready
 // is to be so since the time that was counted from: else it was Ready in between.
 func (t Task) proves(a Answer) bool {
 	n, exists := first[ledger.NodeState](a)
@@ -224,7 +229,7 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
 	}
-	if t.Cause != "" {
+	if t.Cause != "" && t.Sent.Kind == Nodes {
 		return m.nodeProved(t, a, s)
 	}
 	switch found := t.found(a, s); {
@@ -242,11 +247,11 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	return t, next
 }
 
-// nodeProved follows the read of a ticket's node. Where it does not show why the ticket is to end, nothing
-// is deleted: whether it ends is to be decided anew.
+// nodeProved follows the read of a ticket's node. Where it does not show why the ticket is to end, or to move,
+// nothing is written: that is to be decided anew.
 func (m *Memory) nodeProved(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if !t.proves(a) {
-		return t.end(Stale, fmt.Sprintf("ticket %s does not end (%s): node %s is not as it was known to be", t.Ticket.ID, t.Cause, t.Sent.Key))
+		return t.end(Stale, fmt.Sprintf("ticket %s stays (%s): node %s is not as it was known to be", t.Ticket.ID, t.Cause, t.Sent.Key))
 	}
 	t.Proofs = t.Proofs[1:]
 	return m.advance(t, s)

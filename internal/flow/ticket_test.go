@@ -5,6 +5,7 @@ package flow
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -200,6 +201,49 @@ func TestEndOfNode(t *testing.T) {
 			if ended := p.ledger.Snapshot().Ticket(asks.ID) == nil; ended != (test.want == "") {
 				t.Errorf("ended: %t", ended)
 			}
+		})
+	}
+}
+
+// A ticket that moves because of its node loses its grant only after a read of the Node that shows why, as
+// one that ends; one that loses it to somebody else needs none.
+func TestMoveIsProved(t *testing.T) {
+	silent := func(s *ledger.NodeState) { s.Ready = ledger.ReadyUnknown }
+	since := func(at int64) func(*ledger.NodeState) { return func(s *ledger.NodeState) { s.ReadySince = at } }
+	cordoned := func(s *ledger.NodeState) { s.Draining = true }
+	hour := time.Hour
+	lost := ledger.Policy{Name: "p", Driver: disk.Driver, Version: "1", TicketsLost: &hour}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		wait  time.Duration
+		reply reply
+		moves bool
+		ends  string
+	}{
+		"cordoned":              {[]ledger.Event{node("8", cordoned)}, 0, replies(Done, node("9", cordoned)), true, "finished"},
+		"cordoned, and no more": {[]ledger.Event{node("8", cordoned)}, 0, replies(Done, node("9")), false, "stale"},
+		"cordoned, and gone":    {[]ledger.Event{node("8", cordoned)}, 0, replies(NotFound), false, "stale"},
+		"cordoned, no answer":   {[]ledger.Event{node("8", cordoned)}, 0, replies(Unknown), false, "failed"},
+		"gone":                  {[]ledger.Event{node("8", silent), ledger.NodeGone{Name: "n1"}}, hour, replies(NotFound), true, "finished"},
+		"gone, and back":        {[]ledger.Event{node("8", silent), ledger.NodeGone{Name: "n1"}}, hour, replies(Done, node("9")), false, "stale"},
+		"silent":                {[]ledger.Event{lost, node("8", silent, since(7)), ledger.NodeLease{Node: "n1", Renewed: 1}}, 2 * hour, replies(Done, node("9", silent, since(7))), true, "finished"},
+		"silent, and back":      {[]ledger.Event{lost, node("8", silent, since(7)), ledger.NodeLease{Node: "n1", Renewed: 1}}, 2 * hour, replies(Done, node("9")), false, "stale"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := ticket("p", "n1", ledger.TypeManual, "a")
+			k.Wherever, k.OnDrain, k.Phase = true, ledger.MoveOnDrain, ledger.TicketGranted
+			p := newPlayer(append(append([]ledger.Event{k}, ledger.Complete{}), test.facts...)...)
+			p.now = p.now.Add(test.wait)
+			s := p.ledger.Snapshot()
+			task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), p.now)
+			if !due || task.Commit.Do != DecideTicket || task.Commit.Phase != ledger.TicketPending {
+				t.Fatalf("due %t: %+v", due, task.Commit)
+			}
+			list, want := []reply{test.reply}, []string{"get nodes n1", test.ends}
+			if test.moves {
+				list, want = append(list, replies(Done)), []string{"get nodes n1", "decide-ticket s/uid-p pending epoch=7 uid=t-p version=1", test.ends}
+			}
+			check(t, p.play(t, task, list...), want...)
 		})
 	}
 }

@@ -47,7 +47,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	cutChanged := !slices.Equal(was.CutOff, s.CutOff)
 	letIn := slices.ContainsFunc(was.CutOff, func(driver string) bool { return !slices.Contains(s.CutOff, driver) })
 	if healthChanged || fencedChanged || cutChanged {
-		t.Volumes = append(t.Volumes, rec.At()...)
+		t.Volumes = append(t.Volumes, l.touchable(rec)...)
 		t.node(s.Name)
 	}
 	if labelsChanged { // volumes may be allowed here that were not
@@ -179,7 +179,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if rec.NotReady.IsZero() {
 		rec.NotReady, rec.SawFail = now, wasReady
 	}
-	t.Volumes = append(t.Volumes, rec.At()...)
+	t.Volumes = append(t.Volumes, l.touchable(rec)...)
 	l.wakeTaken(t, e.Name)
 	t.node(e.Name)
 	rec.left = nil
@@ -233,7 +233,7 @@ func (d NodeDrivers) apply(l *Ledger, now time.Time, t *Touched) {
 		l.learnDriver(now, t, driver.Name)
 	}
 	t.node(d.Node)
-	t.Volumes = append(t.Volumes, rec.At()...)
+	t.Volumes = append(t.Volumes, l.touchable(rec)...)
 }
 
 func (e NodeDriversGone) apply(l *Ledger, _ time.Time, t *Touched) {
@@ -247,7 +247,7 @@ func (e NodeDriversGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	}
 	rec.sweepDrivers()
 	t.node(e.Node)
-	t.Volumes = append(t.Volumes, rec.At()...)
+	t.Volumes = append(t.Volumes, l.touchable(rec)...)
 	l.sweepNode(rec)
 }
 

@@ -19,7 +19,7 @@ func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
 		// Whatever counts since the kubelet was last seen alive begins anew.
 		rec.Renewed, rec.RenewedAt = e.Renewed, now
 		t.node(e.Node)
-		t.Volumes = append(t.Volumes, rec.At()...)
+		t.Volumes = append(t.Volumes, l.touchable(rec)...)
 	}
 	rec.LeaseRead = now
 	l.recount(now, t, rec)

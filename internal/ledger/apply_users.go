@@ -542,7 +542,7 @@ func (l *Ledger) ticketNodeVolumes(k *Ticket) []VolumeID {
 		if k.Ghost {
 			at[i] = resolveOnce(id, link, before(k.at, i)) // its pod may be bound
 		} else {
-			at[i] = resolveTicketOnce(k.Type, id, link, before(k.at, i))
+			at[i] = resolveTicketOnce(k.Type, v, id, link, before(k.at, i))
 		}
 	}
 	return at

@@ -43,6 +43,7 @@ type facts struct {
 	nodes       trie[NodeName, Node]
 	pods        trie[string, Pod]
 	listed      trie[string, listed] // of pods that holds list
+	alone       trie[VolumeID, mountedAlone]
 	claims      trie[ClaimKey, claimRecord]
 	pvs         trie[string, pvRecord]
 	classes     trie[string, StorageClass]
@@ -67,6 +68,7 @@ func New() *Ledger {
 		nodes:       newTrie(func(n NodeName) uint64 { return one(string(n)) }, func(n *Node) NodeName { return n.Name }),
 		pods:        newTrie(one, func(p *Pod) string { return p.UID }),
 		listed:      newTrie(one, func(p *listed) string { return p.pod }),
+		alone:       newTrie(func(v VolumeID) uint64 { return hashStrings(v.Handle, v.Driver) }, func(a *mountedAlone) VolumeID { return a.volume }),
 		claims:      newTrie(func(c ClaimKey) uint64 { return hashStrings(c.Name, c.Namespace) }, func(c *claimRecord) ClaimKey { return c.Key }),
 		pvs:         newTrie(one, func(p *pvRecord) string { return p.Name }),
 		classes:     newTrie(one, func(c *StorageClass) string { return c.Name }),

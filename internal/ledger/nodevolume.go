@@ -59,11 +59,13 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 		l.recount(now, t, node)
 		l.listHold(v, n, false)
 		l.match(now, t, v, n)
+		l.keepAlone(t, v, n)
 	case found && gone:
 		node.leave(v)
 		t.node(n)
 		l.recount(now, t, node)
 		l.listHold(v, n, vol.Hold != nil && vol.Hold.Node == n)
+		l.keepAlone(t, v, n)
 		l.sweepNode(node)
 	}
 }

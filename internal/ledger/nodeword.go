@@ -179,6 +179,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	answered, spoke, owed := old.Answers(), old.Speaks(), old != nil && !old.AskedAt.IsZero()
 	rec := l.node(w.Node)
 	rec.Word = &w
+	l.keepAllAlone(t, was, &w, w.Node)
 	rec.hear(t, was, &w, now)
 	switch {
 	case w.Look <= w.Looked:
@@ -283,9 +284,10 @@ func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	if old == nil || old.Word == nil || e.UID != "" && e.UID != old.Word.UID {
 		return
 	}
-	rec := l.node(e.Node)
+	rec, was := l.node(e.Node), old.Word
 	l.facts.unread = drop(l.facts.unread, e.Node)
 	rec.Word, rec.AskedAt, rec.RefusedSince, rec.RefusedAt = nil, time.Time{}, time.Time{}, time.Time{}
+	l.keepAllAlone(t, was, nil, e.Node)
 	t.Volumes = append(t.Volumes, rec.At()...)
 	l.sweepNode(rec)
 }

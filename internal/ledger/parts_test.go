@@ -44,33 +44,39 @@ func isUID(s string) bool {
 	return true
 }
 
-// Where a volume of a ticket leads once it led elsewhere: for a pod what it led to stays
-// only until there is something else, and what is real goes when it vanishes; other
-// tickets have no slot before there is a volume.
+// Where a volume of a ticket leads once it led elsewhere: a claim of a pod's, where it led until there
+// is something else; other tickets have no slot before there is a volume, nor once it vanishes.
 func TestWhereTicketsLead(t *testing.T) {
 	one, two := VolumeID{Driver: "d", Handle: "1"}, VolumeID{Driver: "d", Handle: "2"}
 	asked, other := UnboundClaim("d", "a"), UnboundClaim("d", "b")
+	claim, inline := TicketVolume{Claim: "c"}, TicketVolume{PodVolume: "v"}
 	for _, test := range []struct {
 		kind TicketType
+		of   TicketVolume
 		is   VolumeID
 		link Link
 		was  VolumeID
 		want VolumeID
 	}{
-		{TypePod, one, LinkVolume, VolumeID{}, one},
-		{TypePod, one, LinkVolume, two, one},
-		{TypePod, VolumeID{}, LinkUnseen, asked, asked},
-		{TypePod, VolumeID{}, LinkUnbound, asked, asked},
-		{TypePod, VolumeID{}, LinkMissing, asked, VolumeID{}},
-		{TypePod, VolumeID{}, LinkUnseen, one, VolumeID{}},
-		{TypePod, other, LinkUnbound, asked, other},
-		{TypePod, asked, LinkUnbound, VolumeID{}, asked},
-		{TypeManual, asked, LinkUnbound, VolumeID{}, VolumeID{}},
-		{TypeManual, VolumeID{}, LinkUnseen, one, VolumeID{}},
-		{TypeManual, one, LinkVolume, VolumeID{}, one},
+		{TypePod, claim, one, LinkVolume, VolumeID{}, one},
+		{TypePod, claim, one, LinkVolume, two, one},
+		{TypePod, claim, VolumeID{}, LinkUnseen, asked, asked},
+		{TypePod, claim, VolumeID{}, LinkUnbound, asked, asked},
+		{TypePod, claim, VolumeID{}, LinkMissing, asked, VolumeID{}},
+		{TypePod, claim, VolumeID{}, LinkUnseen, one, one},
+		{TypePod, claim, VolumeID{}, LinkLost, one, one},
+		{TypePod, claim, VolumeID{}, LinkMissing, one, one},
+		{TypePod, claim, VolumeID{}, LinkNone, one, VolumeID{}},
+		{TypePod, claim, other, LinkUnbound, asked, other},
+		{TypePod, claim, asked, LinkUnbound, VolumeID{}, asked},
+		{TypePod, inline, one, LinkVolume, VolumeID{}, one},
+		{TypePod, inline, VolumeID{}, LinkMissing, one, VolumeID{}},
+		{TypeManual, claim, asked, LinkUnbound, VolumeID{}, VolumeID{}},
+		{TypeManual, claim, VolumeID{}, LinkUnseen, one, VolumeID{}},
+		{TypeManual, claim, one, LinkVolume, VolumeID{}, one},
 	} {
-		if got := resolveTicketOnce(test.kind, test.is, test.link, test.was); got != test.want {
-			t.Errorf("%s: leads to %v (%d) after %v: %v, want %v", test.kind, test.is, test.link, test.was, got, test.want)
+		if got := resolveTicketOnce(test.kind, test.of, test.is, test.link, test.was); got != test.want {
+			t.Errorf("%s %v: leads to %v (%d) after %v: %v, want %v", test.kind, test.of, test.is, test.link, test.was, got, test.want)
 		}
 	}
 }

@@ -135,16 +135,18 @@ func resolveOnce(is VolumeID, link Link, was VolumeID) VolumeID {
 	return is
 }
 
-// resolveTicketOnce is resolveOnce for a ticket, which gives way when its claim or
-// PersistentVolume goes: a reservation must not block the reclaim. Only a pod's
-// has a slot before there is a volume: unbound claims cost nothing, and tickets
-// for them could fill every node.
-func resolveTicketOnce(t TicketType, is VolumeID, link Link, was VolumeID) VolumeID {
-	if t != TypePod && !is.IsReal() {
-		return VolumeID{}
+// resolveTicketOnce is resolveOnce for a volume of a ticket. A claim of a pod's reservation leads to where
+// it led before until the ticket is refused, or gone: its scheduler may bind the pod at any time
+// on a grant, also on one that is under way. That blocks no reclaim: a reservation whose claim is
+// missing or lost, or whose volume is being deleted, is refused. Anything else gives way when its
+// claim or PersistentVolume goes. Only a pod's has a slot before there is a volume: unbound claims
+// cost nothing, and tickets for them could fill every node.
+func resolveTicketOnce(t TicketType, v TicketVolume, is VolumeID, link Link, was VolumeID) VolumeID {
+	switch {
+	case t == TypePod && v.Claim != "":
+		return resolveOnce(is, link, was)
+	case is.IsReal():
+		return is
 	}
-	if is.IsZero() && !was.IsReal() && (link == LinkUnbound || link == LinkUnseen) {
-		return was
-	}
-	return is
+	return VolumeID{}
 }

@@ -326,10 +326,10 @@ func TestForgottenClaims(t *testing.T) {
 	}
 }
 
-// The ghost of a ticket keeps what its pod may use, whatever becomes of the claim.
-func TestGhostsKeepTheirVolume(t *testing.T) {
+// A reservation, and its ghost, keeps what its pod may use, whatever becomes of the claim.
+func TestReservationsKeepTheirVolume(t *testing.T) {
 	v, key, id := VolumeID{"disk", "h"}, ClaimKey{Namespace: "ns", Name: "data"}, TicketID{"ns", "t"}
-	for ghost, want := range map[bool]int{true: 1, false: 0} {
+	for ghost, want := range map[bool]int{true: 1, false: 1} {
 		l := New()
 		for _, e := range []Event{
 			proofNode("n", "1"), PersistentVolume{Name: "pv", Version: "1", Volume: v, Claim: key}, Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true},

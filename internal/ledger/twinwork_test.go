@@ -39,14 +39,11 @@ func (w *twin) work(now time.Time) {
 		had := w.ticketAt[id]
 		w.ticketAt[id] = w.whereTo(len(t.Volumes), t.Phase != TicketRefused, w.ticketAt[id], func(i int, was VolumeID) VolumeID {
 			vol, link := w.resolveTicket(t, t.Volumes[i])
-			if t.Ghost {
+			if t.Ghost || t.Type == TypePod && t.Volumes[i].Claim != "" {
 				return keepReal(vol, link, was)
 			}
-			if t.Type != TypePod && !vol.IsReal() {
+			if !vol.IsReal() {
 				return VolumeID{} // only a pod's has a slot before there is a volume
-			}
-			if vol.IsZero() && !was.IsReal() && (link == LinkUnbound || link == LinkUnseen) {
-				return was
 			}
 			return vol
 		})

@@ -252,3 +252,36 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("another machine: %+v", n)
 	}
 }
+
+// What a rule of force excuses ends when the node is Ready again, also where its Node was made anew in
+// between: nothing may be elsewhere then that is attached to it.
+func TestExcuseEndsWithTheRule(t *testing.T) {
+	minute := time.Minute
+	for name, outOfService := range map[string]bool{"a time": false, "the taint": true} {
+		for _, again := range []bool{false, true} {
+			w, k := running(t)
+			w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
+			unready(w, outOfService)
+			w.Now = w.Now.Add(minute)
+			if outOfService {
+				k.Machine().PowerOff()
+			}
+			unreport(t, w, arbiter.AfterUnreachable)
+			if again {
+				w.Drop(Nodes, "w1")
+				w.Put(ledger.NodeState{Name: "w1", UID: "again", Ready: ledger.ReadyUnknown, Managed: true})
+			}
+			n, _ := w.Node("w1")
+			n.Ready, n.OutOfService = ledger.ReadyTrue, false
+			w.Put(n)
+			if outOfService {
+				k.Machine().PowerOn()
+			}
+			w.AddMachine("w2#1", "w2")
+			w.Publish(disk, "w2#1")
+			if len(w.Judge.Faults) != 1 || len(w.Judge.ByTime) != 0 {
+				t.Errorf("%s, made again %t: faults %q, by time %q", name, again, w.Judge.Faults, w.Judge.ByTime)
+			}
+		}
+	}
+}

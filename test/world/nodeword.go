@@ -70,7 +70,7 @@ func (w *World) CanLook(m *Machine) bool {
 	found := w.found(&next)
 	return !spoken || old.Looked != found.Looked || old.NodeUID != found.NodeUID || old.BootID != found.BootID ||
 		old.KubeletStarted != found.KubeletStarted || old.Repairs != found.Repairs || old.Whole != found.Whole || !slices.Equal(old.Unread, found.Unread) || !slices.Equal(old.Has, found.Has) ||
-		!slices.Equal(old.Forgotten, found.Forgotten) || !slices.Equal(old.Answers, found.Answers)
+		!slices.Equal(old.Mounted, found.Mounted) || !slices.Equal(old.Forgotten, found.Forgotten) || !slices.Equal(old.Answers, found.Answers)
 }
 
 // Look has the moorage-node of a machine read its object, and then look.
@@ -91,6 +91,7 @@ func (w *World) found(m *Machine) *ledger.NodeWord {
 		Look: old.Look, Looked: old.Look, Has: m.told(), Whole: !m.Agent.Blind, Unread: m.unread(), Repairs: m.Agent.Repairs, Orders: old.Orders,
 	}
 	found.Forgotten = m.forgotten()
+	found.Mounted = slices.DeleteFunc(slices.Clone(found.Has), func(v ledger.VolumeID) bool { return !slices.Contains(m.Staged, v) })
 	if m.Agent.Repairs { // nobody asks for it otherwise
 		found.KubeletStarted, found.Repairable = int64(m.Starts), found.Forgotten
 	}

@@ -164,7 +164,7 @@ func (e *encoder) word(w *ledger.NodeWord) {
 	e.look(w.Node, w.Look)
 	e.look(w.Node, w.Looked)
 	e.uid(theWord+object(nodeIndex(w.Node)), w.UID)
-	e.byte(volumeSet(w.Forgotten), byte(w.KubeletStarted), byte(len(w.Orders)))
+	e.byte(volumeSet(w.Mounted), volumeSet(w.Forgotten), byte(w.KubeletStarted), byte(len(w.Orders)))
 	e.bool(w.Repairs)
 	for _, o := range w.Orders {
 		e.order(w.Node, o)

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
+)
+
+// lockStep is a round in which everything is decided on the same facts and written afterwards: where
+// tickets go, and what becomes of them; with "again" the second on what the first has led to.
+func (c *cluster) lockStep(again bool) bool {
+	s, did := c.snapshot(), false
+	type decided struct {
+		task flow.Task
+		ok   bool
+	}
+	var due []decided
+	for _, id := range c.ticketOrder() {
+		task, ok := flow.Due(c.arb, s, s.Ticket(id), c.Now)
+		due = append(due, decided{task, ok})
+	}
+	for _, d := range due {
+		did = d.ok && c.carry(d.task) == flow.Finished || did
+	}
+	if again {
+		s = c.snapshot()
+	}
+	for _, n := range c.nodes() {
+		list, _ := flow.Round(c.arb, s, n, c.Now)
+		for _, d := range list {
+			if d.Ruling == flow.Wait && d.Ticket.Reason == string(d.Verdict.First().Code) {
+				continue
+			}
+			did = c.carry(flow.Decide(d)) == flow.Finished || did
+		}
+	}
+	for _, v := range c.volumes() {
+		for _, step := range c.arb.Plan(c.snapshot(), v, c.Now).Steps {
+			_ = c.do(step) // one that fails is planned again
+			did = true
+		}
+	}
+	for _, name := range slices.Clone(c.Keys(world.Attachments)) {
+		did = c.attacher(name) || did
+	}
+	for _, id := range sortedKeys(c.Machines) {
+		did = c.tick(c.Machines[id]) || did
+	}
+	return did
+}
+
+func (c *cluster) nodes() []ledger.NodeName {
+	names := []ledger.NodeName{ledger.Detached}
+	for _, n := range list[ledger.NodeState](c, world.Nodes) {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// crowd is a small world of a seed's making in which many tickets leave their node to the controller.
+func crowd(seed int64) *script {
+	r := rand.New(rand.NewSource(seed))
+	s := newScript()
+	s.arb = arbiter.Arbiter{Hurried: true}
+	nodes := 2 + r.Intn(3)
+	for i := range nodes {
+		s.command(fmt.Sprintf("node n%d driver=disk limit=%d", i, 1+r.Intn(3)))
+	}
+	claims := 2 + r.Intn(4)
+	for i := range claims {
+		s.command(fmt.Sprintf("pv pv-%d claim=c%d access=%s", i, i, []string{"RWO", "RWO", "RWO", "RWX"}[r.Intn(4)]))
+	}
+	for i := range r.Intn(3) {
+		s.command(fmt.Sprintf("pv pv-x%d claim=x%d", i, i))
+		s.command(fmt.Sprintf("pod p%d claim=x%d", i, i))
+		s.command(fmt.Sprintf("bind p%d node=n%d", i, r.Intn(nodes)))
+	}
+	types := ledger.TicketTypes()
+	for i := range 2 + r.Intn(5) {
+		where := "wherever"
+		switch r.Intn(8) {
+		case 0:
+			where = fmt.Sprintf("node=n%d", r.Intn(nodes))
+		case 1:
+			where = "detached"
+		}
+		var of []string
+		for range 1 + r.Intn(3) {
+			of = append(of, fmt.Sprintf("c%d", r.Intn(claims)))
+		}
+		kind := types[r.Intn(len(types))]
+		if kind == ledger.TypePod {
+			kind = ledger.TypeBackup
+		}
+		s.command(fmt.Sprintf("ticket t%d type=%s %s claims=%s age=%d", i, kind, where, strings.Join(of, ","), r.Intn(3)))
+	}
+	return s
+}
+
+// Tickets that leave their node to the controller come to rest, also where everything is decided in
+// lock-step: none goes after one that goes after it.
+func TestPlacedTicketsComeToRest(t *testing.T) {
+	for seed := range int64(1500) {
+		for name, round := range map[string]func(*script) bool{
+			"in lock-step":        func(s *script) bool { return s.lockStep(false) },
+			"in two steps":        func(s *script) bool { return s.lockStep(true) },
+			"one after the other": func(s *script) bool { return s.round() },
+		} {
+			s := crowd(seed)
+			for range 2 {
+				if !rests(s, round) {
+					t.Errorf("seed %d, %s: never settles:\n%s", seed, name, s.out)
+				}
+				s.pass(7 * time.Minute)
+			}
+			for _, v := range s.broken() {
+				t.Errorf("seed %d, %s: %s", seed, name, v)
+			}
+		}
+	}
+}
+
+// rests plays rounds until nothing moves any more; of a world that never rests s.out has the last two.
+func rests(s *script, round func(*script) bool) bool {
+	for range 100 {
+		if !round(s) {
+			return true
+		}
+	}
+	s.out.Reset()
+	return !round(s) || !round(s)
+}
