@@ -95,7 +95,7 @@ func (r Reason) waysOut() string {
 		fmt.Fprintf(&b, "The time of afterUnreachable does not run while %s can't be reached, since the network may have failed and not the machines", r.Brake)
 		when = "; it goes at once when"
 	case r.Seconds == noTimeForces:
-		b.WriteString("No time of its policy forces the detach")
+		b.WriteString("No time limit forces its detach, by its AttachPolicy or a flag of the controller")
 		when = "; it goes when"
 	default:
 		b.WriteString("It is not detached by force while a pod at that node uses it")
@@ -128,7 +128,7 @@ func (r Reason) since() string {
 	if r.Since == 0 {
 		return ""
 	}
-	return " since " + time.Unix(r.Since, 0).UTC().Format(time.RFC3339)
+	return " (since " + time.Unix(r.Since, 0).UTC().Format(time.RFC3339) + ")"
 }
 
 func (r Reason) forWhom() string {

@@ -48,7 +48,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 func TestBoundsAreDocumented(t *testing.T) {
 	for page, bounds := range map[string]map[string]string{
 		"../../docs/reasons.md": {
-			"| `TooManyTickets` |": fmt.Sprintf("decided on at a time, %d,", arbiter.MaxWaiting),
+			"| `TooManyTickets` |": fmt.Sprintf(" %d tickets of this namespace already wait", arbiter.MaxWaiting),
 			"| `TooManyVolumes` |": fmt.Sprintf("than a VolumeTicket can list, %d |", arbiter.MaxVolumes),
 		},
 		"../../docs/operate/policies.md": {"| `grantTimeout` |": fmt.Sprintf(" %s, or ", arbiter.DefaultGrantTimeout)},
@@ -132,7 +132,7 @@ func TestMessagesSayWhen(t *testing.T) {
 			t.Errorf("%d seconds: that the way out is quicker is told: %t: %s", seconds, got, message)
 		}
 	}
-	for since, says := range map[int64]string{0: "from n1, ", 1_000_000_000: "from n1 since 2001-09-09T01:46:40Z, "} {
+	for since, says := range map[int64]string{0: "from n1, ", 1_000_000_000: "from n1 (since 2001-09-09T01:46:40Z), "} {
 		if message := (arbiter.Reason{Code: arbiter.DetachUnanswered, Claim: "data", Node: "n1", Since: since}).Message(); !strings.Contains(message, says) {
 			t.Errorf("since %d: %s", since, message)
 		}
@@ -142,7 +142,7 @@ func TestMessagesSayWhen(t *testing.T) {
 // What is told of slots says how many are needed where that is more than one, whose limit it is,
 // and whether slots are kept for another; of a driver that refuses more, its own words.
 func TestMessagesOfSlots(t *testing.T) {
-	all := []string{"needed", "AttachPolicy few", "in all", "waits for one", "ResourceExhausted", "quota"}
+	all := []string{"needed", "AttachPolicy few", "in all", "waits for a slot", "ResourceExhausted", "quota"}
 	few := arbiter.Reason{Code: arbiter.NoFreeSlot, Driver: "disk", Node: "n1", Used: 1, Limit: 2, Needed: 1}
 	with := func(change func(*arbiter.Reason)) arbiter.Reason {
 		r := few
@@ -157,8 +157,8 @@ func TestMessagesOfSlots(t *testing.T) {
 		"two":                    {with(func(r *arbiter.Reason) { r.Needed = 2 }), []string{"needed"}},
 		"one, by a policy":       {with(func(r *arbiter.Reason) { r.Policy = "few" }), []string{"AttachPolicy few"}},
 		"two, by a policy":       {with(func(r *arbiter.Reason) { r.Needed, r.Policy = 2, "few" }), []string{"needed", "AttachPolicy few"}},
-		"more than there are":    {with(func(r *arbiter.Reason) { r.Code, r.Needed = arbiter.SlotsNotKept, 3 }), []string{"needed", "in all"}},
-		"kept for another":       {with(func(r *arbiter.Reason) { r.Code, r.Volume = arbiter.SlotsNotKept, promised }), []string{"waits for one"}},
+		"more than there are":    {with(func(r *arbiter.Reason) { r.Code, r.Needed = arbiter.SlotsNotKept, 3 }), []string{"in all"}},
+		"kept for another":       {with(func(r *arbiter.Reason) { r.Code, r.Volume = arbiter.SlotsNotKept, promised }), []string{"waits for a slot"}},
 		"refused without a word": {arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "disk"}, []string{"ResourceExhausted"}},
 		"refused with words":     {arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "disk", Detail: "quota"}, []string{"quota"}},
 	} {

@@ -82,14 +82,14 @@ var reasonTable = [...]reasonRow{
 	{NoFreeSlot, denies, lasts, anyEviction, ofMore, CallNone, have, Reason.noFreeSlot},
 	{NodeExhausted, denies, lasts, anyEviction, ofDriver, CallNone, where, Reason.nodeExhausted},
 	{AccessModesConflict, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes", r.volume())
+		return fmt.Sprintf("the PersistentVolume of %s has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the two access modes", r.volume())
 	}},
 	{ClaimMissing, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		switch r.Detail {
 		case notTheirs:
-			return fmt.Sprintf("claim %s belongs to someone else", r.Claim)
+			return fmt.Sprintf("claim %s exists, and is another one than is meant: it has another owner than the pod, or another UID than the ticket names", r.Claim)
 		case madeAgain:
-			return fmt.Sprintf("claim %s, or its PersistentVolume, was made again for another volume since the ticket was granted", r.Claim)
+			return fmt.Sprintf("claim %s, or its PersistentVolume, was deleted and made again for another volume after the ticket was granted", r.Claim)
 		}
 		return fmt.Sprintf("claim %s not found", r.Claim)
 	}},
@@ -102,7 +102,7 @@ var reasonTable = [...]reasonRow{
 	{VolumeDeleting, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the PersistentVolume of %s is being deleted", r.volume())
 	}},
-	{Outranked, denies, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
+	{Outranked, denies, lasts, noEviction, ofMore, CallNone, where, func(r Reason) string {
 		if r.Node == ledger.Detached {
 			return fmt.Sprintf("%s is to be detached%s first", r.volume(), r.forWhom())
 		}
@@ -112,13 +112,13 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("can't use %s: the node affinity of its PersistentVolume excludes the node", r.volume())
 	}},
 	{NotBeforeBind, denies, lasts, noEviction, ofDriver, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("the policy of driver %s binds pods after their volumes are attached, and Moorage beside the attach/detach controller attaches after the bind: start moorage-controller with --attach-before-bind, or set bindAfter: Granted", r.Driver)
+		return fmt.Sprintf("the AttachPolicy of driver %s has pods bound only once their volumes are attached (bindAfter: Attached), and in Cooperative mode volumes are attached only once pods are bound: start moorage-controller with --attach-before-bind, or set bindAfter: Granted", r.Driver)
 	}},
 	{NodeFenced, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Driver != "" {
 			return fmt.Sprintf("the storage of %s has cut node %s off, by a NetworkFence: %s can't be mounted there", r.Driver, r.Node, r.volume())
 		}
-		return fmt.Sprintf("%s may be taken from %s, which is not ready and is out of service, cut off from its storage, or unreachable for too long", r.volume(), r.Node)
+		return fmt.Sprintf("%s could be taken from %s at any time, so that it is not granted there: the node is not ready, and is out of service, cut off from its storage, or unreachable for too long", r.volume(), r.Node)
 	}},
 	{TooManyVolumes, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%d volumes are asked for, and one pod or ticket can have %d at most", r.Needed, r.Limit)
@@ -141,7 +141,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%s is to stay detached%s%s: no node gets it before that ticket ends%s", r.volume(), r.forWhom(), of, r.asked())
 	}},
 	{IncompatibleParameters, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is attached to %s with other parameters (spec.parameters)%s%s: only who has the same shares it there", r.volume(), r.Node, r.forWhom(), r.asked())
+		return fmt.Sprintf("%s is attached to %s with other parameters (spec.parameters)%s%s: until that ends, only pods and tickets with the same parameters can have it there", r.volume(), r.Node, r.forWhom(), r.asked())
 	}},
 	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", r.volume(), r.forWhom())
@@ -153,10 +153,10 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("node %s does not exist", r.Node)
 	}},
 	{NodeUnmanaged, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("node %s has attach and detach left to its kubelet", r.Node)
+		return fmt.Sprintf("the kubelet of %s attaches and detaches volumes itself (enableControllerAttachDetach: false), so that Moorage may not do it there", r.Node)
 	}},
 	{NotGranted, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is not granted yet", r.volume())
+		return fmt.Sprintf("moorage-controller has not granted %s yet", r.volume())
 	}},
 	{Attaching, waits, passes, noEviction, ofMore, CallAttach, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is being attached to %s", r.volume(), r.Node)
@@ -165,7 +165,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("attaching %s to %s failed and will be tried again: %s", r.volume(), r.Node, r.said())
 	}},
 	{NotReported, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is attached to %s; its node status will say so at once", r.volume(), r.Node)
+		return fmt.Sprintf("%s is attached to %s, and the node's status does not say so yet (volumesAttached), for which the kubelet waits: that is written next", r.volume(), r.Node)
 	}},
 	{Detaching, waits, passes, noEviction, ofMore, CallDetach, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is being detached from %s", r.volume(), r.Node)
@@ -175,7 +175,7 @@ var reasonTable = [...]reasonRow{
 	}},
 	{DetachUnanswered, waits, lasts, noEviction, ofMore, CallDetach, unfit, Reason.detachUnanswered},
 	{KeptByFinalizer, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is detached from %s, and its VolumeAttachment %s stays for the finalizer %s: whoever set that has to take it off. Until then the volume goes nowhere else",
+		return fmt.Sprintf("%s is detached from %s, but its VolumeAttachment %s stays because of the finalizer %s: whoever set that has to take it off. Until then the volume goes nowhere else",
 			r.volume(), r.Node, ledger.AttachmentName(r.Volume, r.Node), r.Detail)
 	}},
 	{InUse, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
@@ -187,7 +187,7 @@ var reasonTable = [...]reasonRow{
 	}},
 	{StagedAtNode, waits, lasts, noEviction, ofMore, CallNone, unfit, Reason.stagedAtNode},
 	{UnstageUnanswered, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s may yet be unstaged at %s. %s", r.volume(), r.Node, r.unstageCalled())
+		return fmt.Sprintf("%s is being unstaged at %s. %s", r.volume(), r.Node, r.unstageCalled())
 	}},
 	{InUseUnknown, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Seconds > 0 {
@@ -205,17 +205,17 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%s is kept at %s until %s, in case its pod comes back (detachDelay)", r.volume(), r.Node, time.Unix(r.Until, 0).UTC().Format(time.RFC3339))
 	}},
 	{ForeignAttachment, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s has a VolumeAttachment at %s that Moorage neither made nor can place: %s", r.volume(), r.Node, r.Detail)
+		return fmt.Sprintf("%s has a VolumeAttachment at %s that somebody else made: %s, which is not the name that Moorage gives it. Moorage does not delete it; its maker has to", r.volume(), r.Node, r.Detail)
 	}},
 	{TooManyTickets, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%d tickets of this namespace that come before wait for %s: this one is decided on once some of them are granted or deleted", r.Limit, r.Node)
+		return fmt.Sprintf("%d tickets of this namespace already wait for %s, which is as many as are looked at: this one is next when some of them are granted or deleted", r.Limit, r.Node)
 	}},
 	{SlotsNotKept, waits, lasts, noEviction, ofMore, CallNone, unfit, Reason.slotsNotKept},
 	{AttachedForPods, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is attached to %s for bound pods only, as Moorage runs beside the attach/detach controller: start moorage-controller with --attach-before-bind, or run it in Standalone mode", r.volume(), r.Node)
+		return fmt.Sprintf("in Cooperative mode %s is attached to %s for bound pods only, and no pod there has it: start moorage-controller with --attach-before-bind, or run Moorage in Standalone mode", r.volume(), r.Node)
 	}},
 	{NeverAttached, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is used without being attached, so that Moorage can't keep it from nodes: end this ticket, and see by other means that no pod uses it", r.volume())
+		return fmt.Sprintf("pods use %s without an attachment, so that Moorage can't keep it away from nodes: end this ticket, and make sure by other means that no pod uses the volume", r.volume())
 	}},
 	{NoNode, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Detail == "" {
@@ -224,16 +224,16 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("no node can take its volumes. At %s, which comes nearest: %s", r.Node, r.Detail)
 	}},
 	{LeavesNode, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("the ticket leaves %s, which %s, since it says onDrain: Move", r.Node, r.Detail)
+		return fmt.Sprintf("the ticket moves away from %s, which %s (it says onDrain: Move), to a node that can take its volumes", r.Node, r.Detail)
 	}},
 	{VolumeMissing, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
 	}},
 	{NodeReplaced, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s was attached to %s, and its driver calls node %s otherwise now: it is another machine, or was renamed. Detach it there by hand, then delete VolumeAttachment %s", r.volume(), r.Detail, r.Node, ledger.AttachmentName(r.Volume, r.Node))
+		return fmt.Sprintf("%s was attached to the machine with nodeID %s, and %s has another nodeID now: it is another machine, or its driver has renamed it. Detach the volume from %s by hand, then delete VolumeAttachment %s", r.volume(), r.Detail, r.Node, r.Detail, ledger.AttachmentName(r.Volume, r.Node))
 	}},
 	{VolumeReplaced, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s waits at %s: VolumeAttachment %s was made for another disk than its PersistentVolume names now, and whoever deletes it has that one detached. "+
+		return fmt.Sprintf("%s stays at %s: VolumeAttachment %s was made for another disk than its PersistentVolume names now, and to delete it would detach the wrong disk. "+
 			"Detach the disk that it was made for by hand, take the finalizers off the VolumeAttachment, and only then delete it", r.volume(), r.Node, r.Detail)
 	}},
 }
@@ -296,9 +296,9 @@ func (r Reason) noFreeSlot() string {
 // are too few at all.
 func (r Reason) slotsNotKept() string {
 	if r.Volume.IsZero() {
-		return fmt.Sprintf("%d slots of driver %s are needed, and %s has %d in all%s: it can't be granted there, and keeps no slot that comes free", r.Needed, r.Driver, r.Node, r.Limit, r.byPolicy())
+		return fmt.Sprintf("the ticket needs %d slots of driver %s, and %s has %d in all%s: it can't be granted there, and no slot that comes free is kept for it", r.Needed, r.Driver, r.Node, r.Limit, r.byPolicy())
 	}
-	return fmt.Sprintf("%s; it keeps none that comes free, as %s waits for one at %s%s, which comes before", r.noFreeSlot(), r.volume(), r.Node, r.forWhom())
+	return fmt.Sprintf("%s, and none that comes free is kept for this ticket: %s waits for a slot at %s%s, which comes first", r.noFreeSlot(), r.volume(), r.Node, r.forWhom())
 }
 
 func (r Reason) nodeExhausted() string {
@@ -309,7 +309,7 @@ func (r Reason) nodeExhausted() string {
 }
 
 func (r Reason) detachUnanswered() string {
-	return fmt.Sprintf("%s is being detached from %s%s, and driver %s has neither done nor refused it. It waits for the driver's attacher: see that it runs, and what its log says of VolumeAttachment %s. "+
+	return fmt.Sprintf("%s is being detached from %s%s, and driver %s has neither confirmed nor refused that. See whether the driver's attacher runs, and what its log says about VolumeAttachment %s. "+
 		"If driver and attacher are gone for good, detach the volume by hand, and only then take the VolumeAttachment's finalizers off",
 		r.volume(), r.Node, r.since(), r.Driver, ledger.AttachmentName(r.Volume, r.Node))
 }

@@ -89,7 +89,7 @@ func held() []Row {
 		{"no access modes, in use elsewhere, exclusive by policy", events(disk("data", ledger.AccessUnset), only(
 			ledger.Policy{Name: "strict", Driver: driver, EmptyIsExclusive: true}, at("n2", "holder", "data"))), p, "n1", Hopeless, heldAtN2},
 		{"modes that no attacher takes", disk("data", ledger.AccessConflict), p, "n1",
-			Hopeless, "volume data has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes"},
+			Hopeless, "the PersistentVolume of volume data has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the two access modes"},
 	}
 }
 
@@ -185,6 +185,6 @@ func claims() []Row {
 		{"to be provisioned by what is no CSI driver", events(claim("data", func(c *ledger.Claim) { c.Class = "local" }),
 			only(ledger.StorageClass{Name: "local", Driver: "rancher.io/local-path", WaitForFirst: true})), p, "n1", Fits, ""},
 		{"ephemeral, of somebody else", disk("p-data", ledger.AccessNode), ephemeral("p", "data"), "n1",
-			Hopeless, "claim p-data belongs to someone else"},
+			Hopeless, "claim p-data exists, and is another one than is meant: it has another owner than the pod, or another UID than the ticket names"},
 	}
 }

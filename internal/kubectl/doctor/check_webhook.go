@@ -153,6 +153,14 @@ func (e *Evidence) authority(hook admissionv1.MutatingWebhook) []Finding {
 	return []Finding{{Severity: OK, Message: "the webhook's CA is valid", Evidence: evidence}}
 }
 
+// webhookFails says whether the API server refuses a pod because it could not call Moorage's webhook.
+func (e *Evidence) webhookFails(err error) bool {
+	config := e.webhook()
+	return config != nil && slices.ContainsFunc(config.Webhooks, func(hook admissionv1.MutatingWebhook) bool {
+		return strings.Contains(err.Error(), fmt.Sprintf("failed calling webhook %q", hook.Name))
+	})
+}
+
 // checkProbe says what a pod that was created as a dry run has shown: the API
 // server has called the webhook, and trusted it, or not.
 func checkProbe(e *Evidence) []Finding {
@@ -160,6 +168,9 @@ func checkProbe(e *Evidence) []Finding {
 	switch {
 	case p.Skipped != "":
 		return []Finding{found(Info, "", "", "no pod was tried: %s", p.Skipped)}
+	case p.Err != nil && e.webhookFails(p.Err):
+		return []Finding{found(Error, p.Err.Error(), "See why nobody answers there, or what the API server's words say: kubectl get pods -A -l app.kubernetes.io/component=webhook",
+			"the API server does not reach the webhook, or does not trust it, and refuses pods with volumes of namespaces that opted in (failurePolicy: Fail)")}
 	case p.Err != nil:
 		return []Finding{found(Unknown, p.Err.Error(), "Create a pod with a claim in the namespace by hand.", "a dry run of a pod in namespace %s was refused", p.Namespace)}
 	case !p.Stamped:

@@ -545,6 +545,12 @@ func TestFindings(t *testing.T) {
 		}},
 		{"webhook not reached", "probe", Error, "does not reach the webhook", func(e *Evidence) { e.Probe.Stamped = false }},
 		{"dry run refused", "probe", Unknown, "was refused", func(e *Evidence) { e.Probe.Err = denied }},
+		{"dry run refused by another webhook", "probe", Unknown, "was refused", func(e *Evidence) {
+			e.Probe.Err = errors.New(`Internal error occurred: failed calling webhook "inject.mesh.example.com": failed to call webhook: connection refused`)
+		}},
+		{"webhook not reached, and it has to be", "probe", Error, "refuses pods with volumes", func(e *Evidence) {
+			e.Probe.Err = errors.New(`Internal error occurred: failed calling webhook "pod.moorage.dev": failed to call webhook: connection refused`)
+		}},
 		{"plugin missing", "scheduler", Error, "does not have the plugin", func(e *Evidence) {
 			e.Configs.Items[0].Data["scheduler.yaml"] = configuration("Other", "NodeVolumeLimits")
 		}},

@@ -4,11 +4,14 @@ package explain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
@@ -93,7 +96,7 @@ func ofWorkload(read workload) func(context.Context, *cluster.Cluster, *facts.Wo
 		owner, err := read(ctx, c, name)
 		switch {
 		case apierrors.IsNotFound(err):
-			return answer{}, &command.NotFoundError{Message: fmt.Sprintf("%s in namespace %q", err, c.Namespace)}
+			return answer{}, notFound(ctx, c, err, name)
 		case err != nil:
 			return answer{}, err
 		}
@@ -114,6 +117,55 @@ func ofWorkload(read workload) func(context.Context, *cluster.Cluster, *facts.Wo
 			return screen.Workload(b.Streams.Out, s, x, w.Now, wide)
 		}}, nil
 	}
+}
+
+// notFound is the error for a workload that is not there, with one of nearly the same name, or of the
+// same in another namespace, as far as workloads of the kind may be listed.
+func notFound(ctx context.Context, c *cluster.Cluster, err error, name string) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return &command.NotFoundError{Message: fmt.Sprintf("%s in namespace %q", err, c.Namespace)}
+	}
+	details := status.Status().Details
+	all := workloads(ctx, c, details.Kind, metav1.NamespaceAll)
+	if len(all) == 0 {
+		all = workloads(ctx, c, details.Kind, c.Namespace) // who may not list all may list these
+	}
+	missing := command.Missing(nil, details.Kind+"."+details.Group, c.Namespace, name, command.ObjectNames(within(all, c.Namespace)))
+	return command.Elsewhere(missing, all, name)
+}
+
+// workloads lists the workloads of a kind, by its plural; none where they may not be listed.
+func workloads(ctx context.Context, c *cluster.Cluster, plural, namespace string) []metav1.Object {
+	var list runtime.Object
+	var err error
+	switch apps, all := c.Kube.AppsV1(), (metav1.ListOptions{}); plural {
+	case "deployments":
+		list, err = apps.Deployments(namespace).List(ctx, all)
+	case "statefulsets":
+		list, err = apps.StatefulSets(namespace).List(ctx, all)
+	case "daemonsets":
+		list, err = apps.DaemonSets(namespace).List(ctx, all)
+	case "replicasets":
+		list, err = apps.ReplicaSets(namespace).List(ctx, all)
+	case "jobs":
+		list, err = c.Kube.BatchV1().Jobs(namespace).List(ctx, all)
+	default:
+		return nil
+	}
+	if err != nil {
+		return nil
+	}
+	var objects []metav1.Object
+	err = meta.EachListItem(list, func(o runtime.Object) error {
+		object, err := meta.Accessor(o)
+		objects = append(objects, object)
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	return objects
 }
 
 func ownerOf(kind string, o metav1.Object, wants *int32, more ...types.UID) facts.Owner {
@@ -183,5 +235,6 @@ func deployment(ctx context.Context, c *cluster.Cluster, name string) (facts.Own
 	}
 	owner := ownerOf("Deployment", o, o.Spec.Replicas, uids...)
 	owner.Paused = o.Spec.Paused
+	owner.Behind = o.Status.UpdatedReplicas < owner.Wants
 	return owner, nil
 }

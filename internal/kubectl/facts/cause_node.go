@@ -205,7 +205,7 @@ func (w *World) NodeGone(name string) string {
 // the check that its machine is off.
 func (w *World) safeAdvice(code ledger.Code, node string) string {
 	if code != arbiter.NodeUnreachable {
-		return w.policyAdvice(w.adviceOn(code).Do)
+		return ofNode(w.policyAdvice(w.adviceOn(code).Do), node)
 	}
 	object := w.Node(node)
 	switch {
@@ -222,6 +222,12 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 		return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, and don't taint it", node)
 	}
 	return w.adviceOnDead(object)
+}
+
+// ofNode is an advice with the node's name in its command, where that is known.
+func ofNode(do, node string) string {
+	const explain = "explain node "
+	return strings.ReplaceAll(do, explain+"NODE", explain+cmp.Or(node, "NODE"))
 }
 
 // policyAdvice is an advice without what holds only under a policy that the cluster has not.

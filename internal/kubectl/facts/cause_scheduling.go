@@ -202,6 +202,11 @@ func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 		}
 		c.Do = w.bringBack(c.Do)
 	}
+	if only := w.allowedAndCordoned(p); c.Code == "NodeAffinity" && len(only) > 0 {
+		c.Code = "Cordoned"
+		c.Message += "; each node that its node selector and affinity allow is cordoned: " + strings.Join(only, ", ")
+		c.Do = fmt.Sprintf("Let pods go there again when the work is done: kubectl uncordon %s. Or loosen the pod's node selector or affinity", only[0])
+	}
 	if strings.Contains(message, cordonedNodes) && c.Code == "TopologySpread" {
 		c.Do += "; or have pods go to the cordoned ones again, when the work is done: kubectl uncordon NODE"
 	}
@@ -211,18 +216,29 @@ func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 // allowedAndDown are the nodes that a pod's node selector and affinity allow, where none of them is
 // ready: then these are right, and a node is what is missing.
 func (w *World) allowedAndDown(p *corev1.Pod) []string {
-	var down []string
+	return w.allowed(p, func(n *corev1.Node) bool { return !hasReady(n, corev1.ConditionTrue) })
+}
+
+// allowedAndCordoned are the nodes that a pod's node selector and affinity allow, where each is
+// ready and cordoned.
+func (w *World) allowedAndCordoned(p *corev1.Pod) []string {
+	return w.allowed(p, func(n *corev1.Node) bool { return hasReady(n, corev1.ConditionTrue) && n.Spec.Unschedulable })
+}
+
+// allowed are the nodes that a pod's node selector and affinity allow, where all of them are such.
+func (w *World) allowed(p *corev1.Pod, such func(*corev1.Node) bool) []string {
+	var names []string
 	own := nodeaffinity.GetRequiredNodeAffinity(p)
 	for _, n := range w.Nodes {
 		match, err := own.Match(n)
 		switch {
-		case err != nil || match && hasReady(n, corev1.ConditionTrue):
+		case err != nil || match && !such(n):
 			return nil
 		case match:
-			down = append(down, n.Name)
+			names = append(names, n.Name)
 		}
 	}
-	return down
+	return names
 }
 
 func (w *World) nodesNotReady() (count int) {

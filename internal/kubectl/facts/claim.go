@@ -350,7 +350,7 @@ func answerStorage(s *Storage) string {
 		}
 	default:
 		named = true
-		fmt.Fprintf(&b, ". A pod waits for it: %s", strings.TrimSuffix(s.Cause.Message, "."))
+		fmt.Fprintf(&b, ". %s waits for it: %s", whoWaits(s), strings.TrimSuffix(s.Cause.Message, "."))
 		if v.Next == nil {
 			more-- // which is among those that wait
 		}
@@ -366,6 +366,16 @@ func answerStorage(s *Storage) string {
 		fmt.Fprintf(&b, ". %s", waitVerb(more))
 	}
 	return sentence(b.String())
+}
+
+// whoWaits names the pod whose cause is that of the volume, as a sentence begins.
+func whoWaits(s *Storage) string {
+	for _, p := range s.Pods {
+		if p.Cause == s.Cause {
+			return "Pod " + p.Who.Namespace + "/" + p.Who.Name
+		}
+	}
+	return "A pod"
 }
 
 func waitVerb(n int) string {

@@ -259,7 +259,7 @@ func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
 		return nil
 	}
 	advice := w.adviceOn(ledger.Code(c.Reason))
-	do := advice.Do
+	do := ofNode(advice.Do, cmp.Or(t.Spec.NodeName, t.Status.NodeName))
 	if len(t.Spec.Volumes) == 1 && t.Spec.Volumes[0].Claim != nil {
 		do = describing(do, t.Namespace, t.Spec.Volumes[0].Claim.Name)
 	}

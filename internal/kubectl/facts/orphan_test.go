@@ -14,7 +14,7 @@ import (
 
 // Of an attachment whose node is gone it is said when it ends by the policy that there is.
 func TestOrphanOfGoneNodeEndsByItsPolicy(t *testing.T) {
-	for only, want := range map[bool]string{true: "No time of its policy forces the detach", false: "It is detached by force in 6m0s at most"} {
+	for only, want := range map[bool]string{true: "No time limit forces its detach", false: "It is detached by force in 6m0s at most"} {
 		var o Objects
 		one(&o, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}, "v")
 		o.Pods = nil

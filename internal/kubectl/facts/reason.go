@@ -108,8 +108,8 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 		Code: string(r.Code), Message: message, Node: string(r.Node), Policy: r.Policy,
 		Since: w.since(r, pod), Until: until, Changes: w.adviceOn(r.Code).Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
 	}
-	if pod != nil && r.Claim != "" {
-		reason.Do = describing(reason.Do, pod.Namespace, r.Claim)
+	if pod != nil {
+		reason.Do = describing(w.adviceHere(reason.Do, r, pod), pod.Namespace, r.Claim)
 	}
 	if !r.Who.IsZero() {
 		who := requester(r.Who)
@@ -186,8 +186,11 @@ func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
 	return fmt.Sprintf("%s, where %s is, is not ready: a pod that is deleted does not end there. See what helps: kubectl moorage explain node %s", p.Spec.NodeName, requester(who), p.Spec.NodeName)
 }
 
-// describing names the claim in what to do about it.
+// describing names the claim in what to do about it, where it is known.
 func describing(do, namespace, claim string) string {
+	if claim == "" {
+		return do
+	}
 	return strings.Replace(do, "kubectl describe pvc:", fmt.Sprintf("kubectl describe pvc -n %s %s:", namespace, claim), 1)
 }
 

@@ -26,6 +26,8 @@ type Owner struct {
 	Wants int32
 	// Paused: of a changed template no pods are made (spec.paused of a Deployment).
 	Paused bool
+	// Behind: not all of its pods are of its newest template.
+	Behind bool
 }
 
 // Workload is what keeps the pods of a workload from running.
@@ -108,7 +110,17 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 		}
 	}
 	out.Answer = answerWorkload(&out)
+	if out.Cause == nil && o.Paused && o.Behind && out.Pods > 0 {
+		out.Cause = pausedCause(o)
+		out.Answer += " But " + sentence(out.Cause.Message)
+	}
 	return out
+}
+
+// pausedCause says that a Deployment makes no pods of its newest template.
+func pausedCause(o Owner) *Cause {
+	return &Cause{Of: OfWorkload, Code: "Paused", Message: "it is paused: no pods are made of its new template",
+		Do: fmt.Sprintf("If that is over: kubectl rollout resume -n %s %s/%s", o.Namespace, strings.ToLower(o.Kind), o.Name)}
 }
 
 // notMade says why a workload's pods are not even created.
@@ -146,8 +158,7 @@ func (w *World) notMade(o Owner) *Cause {
 		return c
 	}
 	if o.Paused {
-		return &Cause{Of: OfWorkload, Code: "Paused", Message: "it is paused: no pods are made of its new template",
-			Do: fmt.Sprintf("If that is over: kubectl rollout resume -n %s %s/%s", o.Namespace, strings.ToLower(o.Kind), o.Name)}
+		return pausedCause(o)
 	}
 	return nil
 }

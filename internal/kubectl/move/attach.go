@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -35,7 +36,7 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 		Use: "attach (PV | pvc/NAME) --node NODE", Short: "Attach a volume to a node by hand, with a ticket that ends by itself",
 		Example: "  # Look into a volume for ten minutes\n  kubectl moorage attach pv-db --node worker-1 --ttl 10m\n\n  # The volume of a claim\n  kubectl moorage attach pvc/data-db-0 -n shop --node worker-1",
 		Long: "Attach a volume to a node by hand, such as for a repair or a copy. It makes a VolumeTicket of type Manual, which ends after --ttl, or with kubectl moorage detach.\n\n" +
-			"A volume that is in use elsewhere is refused, and the command says who uses it: nobody loses a volume.\n\n" +
+			"A volume that is in use elsewhere is refused, and the command says who uses it: nobody loses a volume. So is one that nobody would attach: in Cooperative mode volumes are attached for bound pods only, unless moorage-controller runs with --attach-before-bind.\n\n" +
 			"Exit code: 0 when it is attached, 2 when it is refused, 1 when something failed.",
 		Args: command.One("volume", "kubectl moorage attach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
@@ -73,34 +74,49 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 			return o.refusal("%s can't be attached to %s: %s", pv, o.node, worded(reasons))
 		}
 	}
-	if err := o.create(ctx, c, ticket); err != nil {
+	created, err := o.create(ctx, c, ticket)
+	if err != nil || o.dryRun != dryRunNone || !o.wait {
 		return err
 	}
-	if o.dryRun != dryRunNone || !o.wait {
-		return nil
+	err = o.await(ctx, c, ticket.Namespace, ticket.Name)
+	if lasts := (*podsOnlyError)(nil); errors.As(err, &lasts) {
+		if created {
+			if err := o.remove(ctx, c, facts.Requester{Namespace: ticket.Namespace, Name: ticket.Name}); err != nil {
+				return err
+			}
+		}
+		return o.refusal("%s can't be attached to %s: %s", pv, o.node, lasts)
 	}
-	if err := o.await(ctx, c, ticket.Namespace, ticket.Name); err != nil {
+	if err != nil {
 		return err
 	}
 	return o.say("%s is attached to %s for %s; kubectl moorage detach %s --node %s ends it sooner", pv, o.node, o.ttl, pv, o.node)
 }
 
-// create writes the ticket. One that is there already is the same request.
-func (o *options) create(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket) error {
-	verb := "created"
+// create writes the ticket, and says whether it was not there yet. One that is there already
+// is the same request.
+func (o *options) create(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket) (created bool, err error) {
+	created, verb := true, "created"
 	if o.dryRun != dryRunClient {
 		_, err := c.Moorage.VolumeTickets(ticket.Namespace).Create(ctx, ticket, metav1.CreateOptions{DryRun: o.serverDryRun()})
 		switch {
 		case apierrors.IsAlreadyExists(err):
-			verb = "unchanged"
+			created, verb = false, "unchanged"
 		case err != nil:
-			return fmt.Errorf("create the ticket (kubectl auth can-i create volumetickets.moorage.dev -n %s): %w", ticket.Namespace, err)
+			return false, fmt.Errorf("create the ticket (kubectl auth can-i create volumetickets.moorage.dev -n %s): %w", ticket.Namespace, err)
 		}
 	}
-	return o.say("volumeticket.moorage.dev/%s %s in namespace %s%s", ticket.Name, verb, ticket.Namespace, o.suffix())
+	return created, o.say("volumeticket.moorage.dev/%s %s in namespace %s%s", ticket.Name, verb, ticket.Namespace, o.suffix())
 }
 
-// await waits until the controller has granted a ticket and its volumes are attached.
+// podsOnlyError says that nobody attaches for a ticket, as Moorage is set up: no waiting changes that.
+type podsOnlyError struct{ reason facts.Reason }
+
+// Error words the reason.
+func (e *podsOnlyError) Error() string { return worded([]facts.Reason{e.reason}) }
+
+// await waits until the controller has granted a ticket and its volumes are attached. It ends
+// with a podsOnlyError once the controller has said that nobody will attach them.
 func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) error {
 	return o.until(ctx, c, func(w *facts.World) (bool, string, error) {
 		t, ok := w.TicketNow(namespace, name)
@@ -110,6 +126,11 @@ func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name
 		case t.State == facts.TicketSatisfied:
 			return true, "", nil
 		case len(t.Reasons) > 0:
+			for _, reason := range t.Reasons {
+				if reason.Code == string(arbiter.AttachedForPods) {
+					return false, "", &podsOnlyError{reason}
+				}
+			}
 			return false, worded(t.Reasons), nil
 		}
 		return false, "moorage-controller to decide", nil

@@ -154,13 +154,14 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if err := o.create(ctx, c, ticket); err != nil {
+	if _, err := o.create(ctx, c, ticket); err != nil || o.dryRun != dryRunNone || !o.wait {
 		return err
 	}
-	if o.dryRun != dryRunNone || !o.wait {
-		return nil
+	err = o.await(ctx, c, c.Namespace, name)
+	if lasts := (*podsOnlyError)(nil); errors.As(err, &lasts) {
+		return o.refusal("nobody attaches the volumes of ticket %s, which stays: %s. To end it: kubectl moorage ticket end %s -n %s", name, lasts, name, c.Namespace)
 	}
-	if err := o.await(ctx, c, c.Namespace, name); err != nil {
+	if err != nil {
 		return err
 	}
 	return o.say("%s has its volumes%s, for %s unless it is renewed", name, o.at(ctx, c, name), o.ttl)

@@ -88,6 +88,9 @@ func notesOf(x facts.Slots) []string {
 	case x.Exhausted:
 		notes = append(notes, "ResourceExhausted")
 	}
+	if x.Limit != nil && x.Taken() > *x.Limit {
+		notes = append(notes, number(int(x.Taken()-*x.Limit))+" over the limit")
+	}
 	notes = append(notes, notesOfWord(x)...)
 	if x.Cordoned {
 		notes = append(notes, "cordoned")
