@@ -91,6 +91,7 @@ type Executor struct {
 	lists     batcher[*shared] // of its pods
 	scans     batcher[*shared] // of all objects of a kind
 	looks     batcher[*shared] // at a Node
+	holds     holdTurns
 	// droppedBoot: that the API server drops the bootID of holds is said once.
 	droppedBoot sync.Once
 }
