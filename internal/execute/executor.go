@@ -92,6 +92,7 @@ type Executor struct {
 	scans     batcher[*shared] // of all objects of a kind
 	looks     batcher[*shared] // at a Node
 	holds     holdTurns
+	lines     lineages
 	// droppedBoot: that the API server drops the bootID of holds is said once.
 	droppedBoot sync.Once
 }
