@@ -91,6 +91,8 @@ type Executor struct {
 	lists     batcher[*shared] // of its pods
 	scans     batcher[*shared] // of all objects of a kind
 	looks     batcher[*shared] // at a Node
+	holds     holdTurns
+	lines     lineages
 	// droppedBoot: that the API server drops the bootID of holds is said once.
 	droppedBoot sync.Once
 }

@@ -21,17 +21,34 @@ func (e *Executor) Asking(t *testing.T, node ledger.NodeName, n int) {
 	waitFor(t, &e.lists, node, n)
 }
 
+// HoldWriters returns when n writes of a volume's hold are under way or wait for that.
+func (e *Executor) HoldWriters(t *testing.T, v ledger.VolumeID, n int) {
+	t.Helper()
+	eventually(t, func() int {
+		e.holds.mu.Lock()
+		defer e.holds.mu.Unlock()
+		if own := e.holds.all[v]; own != nil {
+			return own.wanted
+		}
+		return 0
+	}, n)
+}
+
 func waitFor[T waiter](t *testing.T, b *batcher[T], node ledger.NodeName, n int) {
 	t.Helper()
-	late := time.Now().Add(30 * time.Second)
-	for time.Now().Before(late) {
+	eventually(t, func() int {
 		b.mu.Lock()
-		waiting := len(b.pending[node])
-		b.mu.Unlock()
-		if waiting == n {
+		defer b.mu.Unlock()
+		return len(b.pending[node])
+	}, n)
+}
+
+func eventually(t *testing.T, waiting func() int, n int) {
+	t.Helper()
+	for late := time.Now().Add(30 * time.Second); time.Now().Before(late); time.Sleep(time.Millisecond) {
+		if waiting() == n {
 			return
 		}
-		time.Sleep(time.Millisecond)
 	}
-	t.Fatalf("never: %d wait at node %s", n, node)
+	t.Fatalf("never: %d wait", n)
 }

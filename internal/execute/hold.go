@@ -17,9 +17,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// putHold creates a VolumeHold, or replaces it at exactly the version that was
+// writeHold creates a VolumeHold, or replaces it at exactly the version that was
 // decided on.
-func (e *Executor) putHold(ctx context.Context, r flow.Request) (flow.Answer, error) {
+func (e *Executor) writeHold(ctx context.Context, r flow.Request) (flow.Answer, error) {
 	fact, _ := r.Fact.(ledger.HoldSeen)
 	hold := fact.Hold
 	hold.Version = r.Version

@@ -226,6 +226,68 @@ func TestChangesOfANodeShareAPatch(t *testing.T) {
 	}
 }
 
+// Volumes that are taken from a node by force leave volumesAttached by two patches, the first one
+// and what came while it was under way, though that patch has made another version of the Node.
+// Where somebody else has written to the Node, the rule is judged anew.
+func TestForcedChangesOfANodeShareAPatch(t *testing.T) {
+	volumes := []ledger.VolumeID{data, other, third}
+	for name, elsewhere := range map[string]bool{"nobody else writes": false, "somebody else writes": true} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, all(withNode(nil, volumes), withAttachment(nil)), nil)
+			version := w.observer.Snapshot().Node("n1").Version
+			arrived, goOn := make(chan struct{}), make(chan struct{})
+			first := true
+			w.server.Intercept(func(r apitest.Request, serve func()) error {
+				held := r.Verb == "patch" && first
+				if held {
+					first = false
+					close(arrived)
+					<-goOn
+				}
+				serve()
+				if held && elsewhere {
+					node := w.node()
+					node.Labels = map[string]string{"changed": "yes"}
+					w.server.Put("nodes", node)
+					w.until("the change is seen", func(s ledger.Snapshot) bool { return s.Node("n1").Labels["changed"] == "yes" })
+				}
+				return nil
+			})
+			errs := make(chan error, len(volumes))
+			do := func(v ledger.VolumeID) {
+				errs <- w.Do(t.Context(), arbiter.Step{Do: arbiter.Unreport, Volume: v, Node: "n1", NodeUID: "node-uid", NodeVersion: version, Rule: arbiter.OutOfService})
+			}
+			go do(data)
+			<-arrived
+			go do(other)
+			go do(third)
+			w.Waiting(t, "n1", 2)
+			close(goOn)
+			done, stale := 0, 0
+			for range volumes {
+				switch err := <-errs; {
+				case err == nil:
+					done++
+				case errors.Is(err, execute.ErrStale):
+					stale++
+				default:
+					t.Error(err)
+				}
+			}
+			left := len(attached(w.node()))
+			if elsewhere && (done != 1 || stale != 2 || left != 2) {
+				t.Errorf("%d are done and %d stale, and volumesAttached names %d; want 1, 2 and 2", done, stale, left)
+			}
+			if !elsewhere {
+				w.writes("patch nodes/status n1", "patch nodes/status n1")
+				if done != len(volumes) || left != 0 {
+					t.Errorf("%d are done, and volumesAttached names %d", done, left)
+				}
+			}
+		})
+	}
+}
+
 // Before a volume is put into volumesAttached, its attachment is confirmed,
 // unless this process made or confirmed it and has not deleted it since.
 func TestReport(t *testing.T) {

@@ -62,6 +62,46 @@ func TestWriteHold(t *testing.T) {
 	w.until("the hold is gone", func(s ledger.Snapshot) bool { v := s.Volume(data); return v == nil || v.Hold == nil })
 }
 
+// A grant and a plan that decided on the same version of a hold write it one after the other: what
+// the API server would refuse is not sent.
+func TestHoldIsNotWrittenOnOldFacts(t *testing.T) {
+	w := start(t, nil, nil)
+	write := func(node ledger.NodeName) error {
+		return w.Do(t.Context(), arbiter.Step{Do: arbiter.WriteHold, Volume: data, Hold: ledger.Hold{
+			Node: node, Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv-data"},
+		}})
+	}
+	arrived, goOn := make(chan struct{}, 2), make(chan struct{})
+	w.server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Writes() {
+			arrived <- struct{}{}
+			<-goOn
+		}
+		serve()
+		return nil
+	})
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- write("n1") }()
+	<-arrived
+	go func() { second <- write("n2") }()
+	w.HoldWriters(t, data, 2)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := w.Do(ended, arbiter.Step{Do: arbiter.WriteHold, Volume: data}); err == nil || errors.Is(err, execute.ErrStale) {
+		t.Errorf("whoever is told to stop while others write: %v", err)
+	}
+	close(goOn)
+	must(t, <-first)
+	isStale(t, <-second)
+	if writes := w.server.Writes(); len(writes) != 1 {
+		t.Errorf("writes %q, want one", writes)
+	}
+	if h := w.observer.Snapshot().Volume(data).Hold; h.Node != "n1" {
+		t.Errorf("the ledger says %+v", h)
+	}
+	w.HoldWriters(t, data, 0)
+}
+
 // The deletion of a hold lists all PersistentVolumes and VolumeAttachments, by turns of
 // its own: while it waits for them, others go on.
 func TestDeleteHoldHoldsUpNoOther(t *testing.T) {

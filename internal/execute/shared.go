@@ -109,11 +109,11 @@ func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []
 		}
 		return
 	}
-	changes := make([]flow.Change, len(batch))
+	state, changes := translate.Node(node), make([]flow.Change, len(batch))
 	for i, item := range batch {
-		changes[i] = item.request.Change
+		changes[i] = e.lines.atNewest(state, item.request.Change)
 	}
-	patch, fits, stale := flow.Compose(translate.Node(node), changes)
+	patch, fits, stale := flow.Compose(state, changes)
 	for _, i := range stale {
 		batch[i].deliver(flow.Answer{Result: flow.Unfit}, nil)
 	}
@@ -121,6 +121,11 @@ func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []
 		return
 	}
 	answer, err := e.patchNode(ctx, node, patch)
+	for _, fact := range answer.Facts {
+		if is, ok := fact.(ledger.NodeState); ok {
+			e.lines.patched(state, is, patch)
+		}
+	}
 	for _, i := range fits {
 		batch[i].deliver(answer, err)
 	}

@@ -42,6 +42,7 @@ type briefHold struct {
 	volume     ledger.VolumeID
 	generation int64
 	conditions []metav1.Condition
+	fenced     []v1alpha1.FencedNode // since when each is listed stays as it is
 }
 
 var (
@@ -67,6 +68,10 @@ func (b *brief) DeepCopyObject() runtime.Object {
 		for i := range b.hold.conditions {
 			hold.conditions = append(hold.conditions, *b.hold.conditions[i].DeepCopy())
 		}
+		hold.fenced = nil
+		for i := range b.hold.fenced {
+			hold.fenced = append(hold.fenced, *b.hold.fenced[i].DeepCopy())
+		}
 		c.hold = &hold
 	}
 	return &c
@@ -84,7 +89,7 @@ func (b *brief) holdObject() *v1alpha1.VolumeHold {
 	return &v1alpha1.VolumeHold{
 		ObjectMeta: metav1.ObjectMeta{Name: b.name, UID: b.uid, Generation: b.hold.generation},
 		Spec:       v1alpha1.VolumeHoldSpec{Driver: b.hold.volume.Driver, Handle: b.hold.volume.Handle},
-		Status:     v1alpha1.VolumeHoldStatus{Conditions: b.hold.conditions},
+		Status:     v1alpha1.VolumeHoldStatus{Conditions: b.hold.conditions, Fenced: b.hold.fenced},
 	}
 }
 
@@ -121,7 +126,7 @@ func (o *Observer) inBrief(whole runtime.Object) (*brief, bool) {
 			share(&holder.BootID)
 		}
 		b = briefOf(object)
-		b.hold = &briefHold{translate.HoldVolume(object), object.Generation, object.Status.Conditions}
+		b.hold = &briefHold{translate.HoldVolume(object), object.Generation, object.Status.Conditions, object.Status.Fenced}
 	default:
 		return nil, false
 	}

@@ -93,9 +93,11 @@ func TestBriefsSayTheSame(t *testing.T) {
 	}
 }
 
-// The next write of a hold finds the times of the last one's conditions.
-func TestBriefOfHoldKeepsItsConditions(t *testing.T) {
-	hold := briefs()[Holds]
+// The next write of a hold finds the times of the last one's conditions, and since when it lists
+// nodes as fenced.
+func TestBriefOfHoldKeepsItsTimes(t *testing.T) {
+	hold, _ := briefs()[Holds].(*v1alpha1.VolumeHold)
+	hold.Status.Fenced = []v1alpha1.FencedNode{{Node: "n", Since: ptr.To(metav1.Unix(9, 0))}}
 	o := &Observer{feeds: map[Kind]*feed{}}
 	kept, err := o.slim(hold)
 	if err != nil {
@@ -110,6 +112,9 @@ func TestBriefOfHoldKeepsItsConditions(t *testing.T) {
 	got, ok := o.Hold(ledger.VolumeID{Driver: "d", Handle: "h"})
 	if !ok || got.UID != "u" || got.Generation != 3 || len(got.Status.Conditions) != 1 || !got.Status.Conditions[0].LastTransitionTime.Time.Equal(time.Unix(7, 0)) {
 		t.Errorf("the hold is %+v, %v", got, ok)
+	}
+	if len(got.Status.Fenced) != 1 || got.Status.Fenced[0].Since.Unix() != 9 {
+		t.Errorf("the hold lists %+v as fenced", got.Status.Fenced)
 	}
 	if _, ok := o.Hold(ledger.VolumeID{Driver: "d", Handle: "other"}); ok {
 		t.Error("there is a hold of a volume without one")

@@ -32,7 +32,7 @@ func (o *Observer) Pod(namespace, name string) (*corev1.Pod, bool) {
 }
 
 // Hold returns what the next write of a volume's VolumeHold needs of the newest
-// version known, its generation and its conditions, and which object it is. The
+// version known, its generation, its conditions and fences, and which object it is. The
 // rest is in the ledger. Read only.
 func (o *Observer) Hold(v ledger.VolumeID) (*v1alpha1.VolumeHold, bool) {
 	found, _ := o.feeds[Holds].get(v1alpha1.VolumeHoldName(v.Driver, v.Handle))

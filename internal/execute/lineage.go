@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// maxLineage bounds the versions of a Node that are remembered.
+const maxLineage = 64
+
+// lineages remembers of each Node which of its versions differ by nothing but this process's own
+// patches of volumesAttached. A rule of force that held at one of them holds at the newest: no
+// rule asks what volumesAttached says of other volumes. Safe for parallel use.
+type lineages struct {
+	mu  sync.Mutex
+	all map[ledger.NodeName][]string // the newest last
+}
+
+// patched notes what a patch has made of a Node. It counts only if the patch tested the version of
+// the Node, so that nobody else's write came between, and changed nothing else.
+func (l *lineages) patched(was, is ledger.NodeState, p flow.NodePatch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.Version != was.Version || was.Version == "" || !sameButReported(was, is) {
+		delete(l.all, was.Name)
+		return
+	}
+	if was.Version == is.Version {
+		return // it only tested
+	}
+	if l.all == nil {
+		l.all = map[ledger.NodeName][]string{}
+	}
+	line := l.all[was.Name]
+	if len(line) == 0 || line[len(line)-1] != was.Version {
+		line = []string{was.Version}
+	}
+	line = append(line, is.Version)
+	l.all[was.Name] = slices.Clone(line[max(0, len(line)-maxLineage):])
+}
+
+// atNewest is a change of a Node as it is known: one by a rule that was found to hold at an earlier
+// version names the newest one where only own patches lie between.
+func (l *lineages) atNewest(node ledger.NodeState, c flow.Change) flow.Change {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := l.all[node.Name]
+	if c.Rule != "" && len(line) > 0 && line[len(line)-1] == node.Version && slices.Contains(line, c.Version) {
+		c.Version = node.Version
+	}
+	return c
+}
+
+// sameButReported says whether two states of a Node differ in nothing but their versions and
+// volumesAttached.
+func sameButReported(a, b ledger.NodeState) bool {
+	same := maps.Equal(a.Labels, b.Labels)
+	a.Version, a.Reported, a.Labels = b.Version, b.Reported, b.Labels
+	return same && reflect.DeepEqual(a, b)
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// A rule that held at an earlier version of a Node holds at the newest one only where nothing but
+// own patches lies between, each of which tested the version that it was composed on.
+func TestLineage(t *testing.T) {
+	node := func(version string, change func(*ledger.NodeState)) ledger.NodeState {
+		n := ledger.NodeState{Name: "n1", UID: "u", Version: version, OutOfService: true, Labels: map[string]string{}}
+		if change != nil {
+			change(&n)
+		}
+		return n
+	}
+	cut := func(n *ledger.NodeState) { n.OutOfService = false }
+	tested := func(version string) flow.NodePatch { return flow.NodePatch{Node: "n1", Version: version} }
+	tests := map[string]struct {
+		patched func(*lineages)
+		now     string
+		change  flow.Change
+		want    string // the version that the change names then
+	}{
+		"two own patches": {func(l *lineages) {
+			l.patched(node("1", nil), node("2", func(n *ledger.NodeState) { n.Labels, n.Reported = nil, []ledger.VolumeID{{Driver: "d"}} }), tested("1"))
+			l.patched(node("2", nil), node("3", nil), tested("2"))
+		}, "3", flow.Change{Rule: "R", Version: "1"}, "3"},
+		"no rule": {func(l *lineages) { l.patched(node("1", nil), node("2", nil), tested("1")) }, "2", flow.Change{Version: "1"}, "1"},
+		"somebody else wrote after": {func(l *lineages) { l.patched(node("1", nil), node("2", nil), tested("1")) }, "3",
+			flow.Change{Rule: "R", Version: "1"}, "1"},
+		"somebody else wrote between": {func(l *lineages) {
+			l.patched(node("1", nil), node("2", nil), tested("1"))
+			l.patched(node("3", nil), node("4", nil), tested("3"))
+		}, "4", flow.Change{Rule: "R", Version: "1"}, "1"},
+		"the patch tested no version": {func(l *lineages) { l.patched(node("1", nil), node("2", nil), tested("")) }, "2",
+			flow.Change{Rule: "R", Version: "1"}, "1"},
+		"something else has changed with it": {func(l *lineages) { l.patched(node("1", nil), node("2", cut), tested("1")) }, "2",
+			flow.Change{Rule: "R", Version: "1"}, "1"},
+		"it only tested": {func(l *lineages) {
+			l.patched(node("1", nil), node("2", nil), tested("1"))
+			l.patched(node("2", nil), node("2", nil), tested("2"))
+		}, "2", flow.Change{Rule: "R", Version: "1"}, "2"},
+	}
+	for name, test := range tests {
+		var l lineages
+		test.patched(&l)
+		if got := l.atNewest(node(test.now, nil), test.change).Version; got != test.want {
+			t.Errorf("%s: the change names version %s, want %s", name, got, test.want)
+		}
+	}
+	var l lineages
+	for i := range 2 * maxLineage {
+		l.patched(node(string(rune('a'+i)), nil), node(string(rune('b'+i)), nil), tested(string(rune('a'+i))))
+	}
+	if n := len(l.all["n1"]); n != maxLineage {
+		t.Errorf("%d versions are remembered", n)
+	}
+}
