@@ -138,5 +138,10 @@ func rests(s *script, round func(*script) bool) bool {
 		}
 	}
 	s.out.Reset()
-	return !round(s) || !round(s)
+	for range 2 {
+		if !round(s) {
+			return true
+		}
+	}
+	return false
 }
