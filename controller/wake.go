@@ -83,7 +83,7 @@ func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, err
 
 // node wakes the tickets that wait for a node, and the volumes that it can't spare a slot
 // for, and clears one that is out of service.
-func (w *wake) node(ctx context.Context, n ledger.NodeName) (time.Duration, error) {
+func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error) {
 	s := w.observer.Snapshot()
 	if flow.Pending(s, n) {
 		w.tickets.AddNode(n)
@@ -94,7 +94,8 @@ func (w *wake) node(ctx context.Context, n ledger.NodeName) (time.Duration, erro
 	for _, v := range arbiter.Spare(s, n) {
 		w.attachments.Add(v)
 	}
-	return 0, w.attachments.Clear(ctx, n)
+	w.attachments.Clear(n)
+	return 0, nil
 }
 
 // all wakes everything. Where there are many volumes and pods to look at, as there

@@ -50,6 +50,7 @@ type Controller struct {
 	pauses *pauses
 	watch  *stopwatch
 	untold untold
+	pods   *removals
 
 	flights *flights
 	flying  sync.WaitGroup // the steps behind flights
@@ -63,6 +64,7 @@ func New(config Config) (*Controller, error) {
 	}
 	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics), aside: make(chan struct{}, maxAside)}
 	c.queue = work.New(queueName, c.process)
+	c.pods = newRemovals(config.Snapshot, c.do)
 	return c, nil
 }
 
@@ -96,6 +98,7 @@ func (c *Controller) Waits(v ledger.VolumeID) bool { return c.Depth() > crowd ||
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.untold.begin(c.config.Snapshot())
 	c.flights.add(workers)
+	c.flying.Go(func() { c.pods.queue.Run(ctx, workers) })
 	c.queue.Run(ctx, workers)
 	c.flying.Wait()
 }
@@ -115,7 +118,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	if !plan.Recheck.IsZero() {
 		again = flow.Sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
-	steps, pause := c.pauses.due(id, plan.Steps, now)
+	steps, pause := c.pauses.due(id, c.pods.apart(plan.Steps), now)
 	again = flow.Sooner(again, pause)
 	workers := arbiter.PolicyFor(s, id.Driver, "").Workers
 	admit := func(nodes int, steps []arbiter.Step) []arbiter.Step {
@@ -220,13 +223,10 @@ func (c *Controller) attempt(ctx context.Context, steps []arbiter.Step) time.Dur
 	return first
 }
 
-// Clear removes the terminating pods of a node that is out of service, so that
-// nobody waits for them. Its error joins those of the pods that are still there.
-func (c *Controller) Clear(ctx context.Context, n ledger.NodeName) error {
-	steps := c.config.Arbiter.Abandoned(c.config.Snapshot(), n)
-	errs := make([]error, len(steps))
-	inParallel(steps, func(i int, step arbiter.Step) { errs[i] = c.do(ctx, step) })
-	return errors.Join(errs...)
+// Clear has the terminating pods of a node removed that is out of service, so that
+// nobody waits for them. It does not wait for that.
+func (c *Controller) Clear(n ledger.NodeName) {
+	c.pods.apart(c.config.Arbiter.Abandoned(c.config.Snapshot(), n))
 }
 
 // callNext has those looked at for whom there is a worker of a driver by now.

@@ -132,7 +132,7 @@ func (x *extender) obtain(ctx context.Context, r *reservation.Reservation, lates
 	if !written {
 		return reservation.ErrEnded
 	}
-	outcome, ended := x.book.WaitForGrant(writing, r, limit)
+	outcome, ended := x.book.WaitForGrant(writing, r, limit, 1)
 	switch {
 	case ended:
 		return ending(ctx, "the pod is not bound")

@@ -28,6 +28,10 @@ const registerInterval = time.Millisecond
 // plugin fails.
 const grace = 5 * time.Second
 
+// maxWaits is how many times its grantTimeout a pod waits at most, while the controller decides on
+// others and has said nothing of its ticket.
+const maxWaits = 4
+
 // Permit has the pod's ticket written in the background and makes the pod wait
 // for the controller's grant, for as long as its policies say. A pod without a
 // reservation needs no grant, and one that the controller may bind itself waits in Bind.
@@ -51,7 +55,7 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 		return fwk.NewStatus(fwk.Unschedulable, "the reservation has ended"), 0
 	}
 	go p.core.waitForGrant(ctx, r, terms)
-	return fwk.NewStatus(fwk.Wait), terms.limit + grace
+	return fwk.NewStatus(fwk.Wait), min(maxWaits*terms.limit+grace, configv1alpha1.MaxGrantTimeout)
 }
 
 // mayBindAtOnce says whether the controller is asked to bind a reservation's pod. One whose
@@ -103,7 +107,7 @@ type verdict struct {
 // with ctx.
 func (c *core) obtain(ctx context.Context, r *reservation.Reservation, t terms) verdict {
 	began := c.now()
-	outcome, ended := c.book.WaitForGrant(ctx, r, t.limit)
+	outcome, ended := c.book.WaitForGrant(ctx, r, t.limit, maxWaits)
 	if ended {
 		return verdict{ended: true}
 	}

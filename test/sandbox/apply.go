@@ -45,6 +45,7 @@ func isApplied(kind string) bool {
 		"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "VolumeSnapshotClass", "VolumeGroupSnapshotClass",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"PriorityLevelConfiguration", "FlowSchema",
 		"AttachPolicy":
 		return true
 	}

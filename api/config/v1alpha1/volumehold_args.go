@@ -25,8 +25,10 @@ type VolumeHoldArgs struct {
 	Weights *VolumeHoldWeights `json:"weights,omitempty"`
 
 	// GrantTimeout is how long a pod waits for its grant at one node where no
-	// AttachPolicy of its volumes says otherwise. Default 30s; above 0 and below
-	// 15m, where the scheduling framework itself gives up.
+	// AttachPolicy of its volumes says otherwise; up to four times as long while
+	// moorage-controller decides on other pods and has said nothing of this one.
+	// Default 30s; above 0 and below 15m, where the scheduling framework itself
+	// gives up.
 	GrantTimeout *metav1.Duration `json:"grantTimeout,omitempty"`
 
 	// OnControllerDown says what becomes of a pod whose ticket moorage-controller

@@ -5,6 +5,7 @@ package reservation
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -23,6 +24,7 @@ type Book struct {
 	writer     *writer
 	fencer     *fencer
 	reconciler *reconciler
+	decided    atomic.Uint64 // tickets that the controller has granted or refused
 
 	mu   sync.Mutex
 	pods map[string]*Reservation

@@ -29,10 +29,14 @@ type Outcome struct {
 }
 
 // WaitForGrant follows a reservation that is being written to the controller's verdict,
-// for so long at most. It ends without one with ctx.
-func (b *Book) WaitForGrant(ctx context.Context, r *Reservation, limit time.Duration) (outcome Outcome, ended bool) {
+// for so long at most. Where the controller has said nothing of it by then, and has decided on
+// others since, it is at work and has not come to this one: a new ticket would be behind those that
+// have come meanwhile. So the wait goes on for the same time again, so often in all. It ends without
+// a verdict with ctx.
+func (b *Book) WaitForGrant(ctx context.Context, r *Reservation, limit time.Duration, times int) (outcome Outcome, ended bool) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
+	decided := b.decided.Load()
 	select {
 	case <-ctx.Done():
 		return Outcome{}, true
@@ -43,19 +47,27 @@ func (b *Book) WaitForGrant(ctx context.Context, r *Reservation, limit time.Dura
 	if err := r.attempt.err; err != nil {
 		return Outcome{Message: fmt.Sprintf("the reservation could not be written, and will be tried again: %v", err), Unwritten: true}, false
 	}
-	newest, seen := b.written(r), false
+	newest, seen, waited := b.written(r), false, 0
 	for {
 		switch newest.Phase {
 		case ledger.TicketGranted:
+			b.decided.Add(1)
 			return Outcome{}, false
 		case ledger.TicketRefused:
+			b.decided.Add(1)
 			return Outcome{Message: "node(s) refused: " + b.answer(&newest), Refused: true, Reason: newest.Reason}, false
 		}
 		select {
 		case <-ctx.Done():
 			return Outcome{}, true
 		case <-late.C:
-			return Outcome{Message: b.unanswered(&newest, limit), Silent: b.answer(&newest) == ""}, false
+			silent, now := b.answer(&newest) == "", b.decided.Load()
+			if waited++; silent && waited < times && now != decided {
+				decided = now
+				late.Reset(limit)
+				continue
+			}
+			return Outcome{Message: b.unanswered(&newest, time.Duration(waited)*limit), Silent: silent}, false
 		case <-r.news:
 		}
 		known := b.facts.Snapshot().Ticket(r.Ticket.ID)

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/work"
+)
+
+// removal is a terminating pod of a node that is out of service.
+type removal struct {
+	node ledger.NodeName
+	uid  string
+}
+
+func (r removal) String() string { return "pod " + r.uid + " at node " + string(r.node) }
+
+// removals removes pods beside what is done about volumes: an API server may take seconds for
+// each, of which no detach depends. Whoever asks for one that is under way, pauses
+// after a failure, or has been removed lately, asks for nothing new. Safe for parallel use.
+type removals struct {
+	snapshot func() ledger.Snapshot
+	do       func(context.Context, arbiter.Step) error
+	queue    *work.Queue[removal]
+
+	mu    sync.Mutex
+	known map[removal]bool // those that are, or will be, in the queue
+}
+
+func newRemovals(snapshot func() ledger.Snapshot, do func(context.Context, arbiter.Step) error) *removals {
+	r := &removals{snapshot: snapshot, do: do, known: map[removal]bool{}}
+	r.queue = work.New("pods of nodes out of service", r.process)
+	return r
+}
+
+// apart has the pods removed that steps are to remove, and returns the other steps.
+func (r *removals) apart(steps []arbiter.Step) []arbiter.Step {
+	var rest []arbiter.Step
+	for _, step := range steps {
+		if step.Do == arbiter.RemovePod {
+			r.add(removal{step.Node, step.UID})
+		} else {
+			rest = append(rest, step)
+		}
+	}
+	return rest
+}
+
+func (r *removals) add(pod removal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.known[pod] {
+		r.known[pod] = true
+		r.queue.Add(pod)
+	}
+}
+
+// removedAgain is when a pod is looked at again that was removed: finalizers may keep it, and a
+// watch may be behind.
+const removedAgain = 30 * time.Second
+
+// process removes one pod, unless it is gone, or its node is in service again.
+func (r *removals) process(ctx context.Context, pod removal) (again time.Duration, err error) {
+	s := r.snapshot()
+	node := s.Node(pod.node)
+	if s.Pod(pod.uid) != nil && node != nil && node.Exists && node.OutOfService && node.Ready != ledger.ReadyTrue {
+		return removedAgain, r.do(ctx, arbiter.Step{Do: arbiter.RemovePod, Node: pod.node, UID: pod.uid})
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, pod)
+	return 0, nil
+}

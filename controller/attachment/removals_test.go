@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// outOfService is a ledger with a node that is out of service, two volumes there, and a pod that
+// has both and is terminating.
+func outOfService(now time.Time) *ledger.Ledger {
+	l := facts(now, "a", "b")
+	for _, e := range []ledger.Event{
+		ledger.NodeState{Name: "n1", UID: "n", Version: "2", Ready: ledger.ReadyUnknown, OutOfService: true, Managed: true, Reporting: true},
+		attachmentOf("a", "1", true), attachmentOf("b", "1", true), ledger.PodGone{UID: "a"}, ledger.PodGone{UID: "b"},
+		ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "p", Node: "n1", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "a", Claim: "a"}, {Name: "b", Claim: "b"}}},
+	} {
+		l.Apply(now, e)
+	}
+	return l
+}
+
+// No volume waits until a pod is removed, and the pod is removed once, whoever asks for it and
+// however often; what fails is tried again after a pause, and not because somebody asks again.
+func TestPodsAreRemovedBesideTheVolumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := outOfService(time.Now())
+		d := &doer{}
+		worked := make(chan struct{}, 100)
+		removals := 0
+		d.do = func(s arbiter.Step) error {
+			switch s.Do {
+			case arbiter.RemovePod:
+			case arbiter.WriteHold:
+				hold := s.Hold
+				hold.Version = "1"
+				l.Apply(time.Now(), ledger.HoldSeen{Volume: s.Volume, Hold: hold})
+				worked <- struct{}{}
+				return nil
+			default:
+				return errors.New("not what this is about")
+			}
+			if removals++; removals > 1 {
+				return nil
+			}
+			<-worked // the only worker of volumes is free for both meanwhile
+			<-worked
+			return errors.New("not now")
+		}
+		c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.Run(ctx, 1)
+		}()
+		defer func() { stop(); <-ended }()
+		ask := func() {
+			c.Add(volume("a"))
+			c.Add(volume("b"))
+			c.Clear("n1")
+			synctest.Wait()
+		}
+		ask()
+		if done := d.count(arbiter.WriteHold); done < 2 || d.count(arbiter.RemovePod) != 1 {
+			t.Errorf("%d holds are written beside %d removals, want both and 1", done, d.count(arbiter.RemovePod))
+		}
+		ask()
+		if n := d.count(arbiter.RemovePod); n != 1 {
+			t.Errorf("%d removals without a pause", n)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := d.count(arbiter.RemovePod); n != 2 {
+			t.Errorf("%d removals after the pause, want 2", n)
+		}
+		ask()
+		if n := d.count(arbiter.RemovePod); n != 2 {
+			t.Errorf("%d removals of a pod that is removed", n)
+		}
+		l.Apply(time.Now(), ledger.PodGone{UID: "p"})
+		ask()
+		time.Sleep(removedAgain)
+		synctest.Wait()
+		if n := d.count(arbiter.RemovePod); n != 2 || len(c.pods.known) != 0 {
+			t.Errorf("%d removals of a pod that is gone, and %d are remembered", n, len(c.pods.known))
+		}
+	})
+}
+
+// A pod whose node is in service again, or is no more, is not removed.
+func TestPodsOfNodesInServiceStay(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for name, e := range map[string]ledger.Event{
+		"in service": ledger.NodeState{Name: "n1", UID: "n", Version: "3", Ready: ledger.ReadyUnknown, Managed: true, Reporting: true},
+		"Ready":      ledger.NodeState{Name: "n1", UID: "n", Version: "3", Ready: ledger.ReadyTrue, OutOfService: true, Managed: true, Reporting: true},
+		"gone":       ledger.NodeGone{Name: "n1"},
+		"no pod":     ledger.PodGone{UID: "p"},
+		"":           nil,
+	} {
+		l, d := outOfService(now), &doer{}
+		c := controller(t, l, d, &now)
+		c.Clear("n1")
+		if e != nil {
+			l.Apply(now, e)
+		}
+		if _, err := c.pods.process(t.Context(), removal{"n1", "p"}); err != nil {
+			t.Error(err)
+		}
+		if n := d.count(arbiter.RemovePod); (e == nil) != (n == 1) || (e == nil) != (len(c.pods.known) == 1) {
+			t.Errorf("%q: %d removals, %d remembered", name, n, len(c.pods.known))
+		}
+	}
+}
