@@ -124,12 +124,18 @@ func (c *cluster) claim(name string, change func(*corev1.PersistentVolumeClaim))
 		change(pvc)
 	}
 	if pvc.Spec.VolumeName != "" {
-		c.Put("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: uid("pv-" + name)}, Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: "fast", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: name, UID: uid(name)},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}}}})
+		c.volume(name, "1Gi")
 	}
 	c.Put("persistentvolumeclaims", pvc)
+}
+
+// volume is a claim's PersistentVolume, as large as it is.
+func (c *cluster) volume(name, capacity string) {
+	c.Put("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: uid("pv-" + name)}, Spec: corev1.PersistentVolumeSpec{
+		Capacity:         corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(capacity)},
+		StorageClassName: "fast", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: name, UID: uid(name)},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}}}})
 }
 
 // lead begins a controller, as a process that leads does.
@@ -262,18 +268,26 @@ func bigger(pvc *corev1.PersistentVolumeClaim) {
 	pvc.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
 }
 
-// An expansion has its ticket until what is left is the node's.
+// An expansion has its ticket until its PersistentVolume is as large as it is to be, whatever the
+// claim's status says.
 func TestExpansion(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{DetachFor: all(v1alpha1.OperationExpansion)})
 	c.lead()
 	c.claim("a", bigger)
+	c.claim("b", bigger)
 	if k := c.ticket("expansion-uid-of-a"); !k.Spec.Detached || k.OwnerReferences[0].Kind != "PersistentVolumeClaim" {
 		t.Errorf("%+v", k)
 	}
+	c.ticket("expansion-uid-of-b")
 	c.claim("a", func(pvc *corev1.PersistentVolumeClaim) {
 		bigger(pvc)
+		pvc.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending, Capacity: pvc.Spec.Resources.Requests}
 		pvc.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: corev1.PersistentVolumeClaimNodeResizePending}
 	})
+	c.volume("b", "2Gi")
+	c.noTicket("expansion-uid-of-b")
+	c.ticket("expansion-uid-of-a")
+	c.volume("a", "2Gi")
 	c.noTicket("expansion-uid-of-a")
 }
 

@@ -106,6 +106,7 @@ type want struct {
 	key      key
 	timeout  time.Duration
 	work     *Work
+	progress int64 // changes when the operation has got further
 	existing *Ticket
 }
 
@@ -322,15 +323,24 @@ func (d *decision) unknown(t *Ticket) bool {
 
 // want is the ticket for an operation; false where none is due.
 func (d *decision) want(w *Work) (want, bool) {
+	if w.IsOver(d.Snapshot) {
+		return want{}, false
+	}
 	var volumes []volume
 	var ok bool
+	var progress int64
 	switch w.Operation {
 	case ledger.OperationSnapshot:
 		volumes, ok = d.ofHandles(w)
+		if w.Cut {
+			progress = 1
+		}
 	case ledger.OperationClone:
 		volumes, ok = d.ofClone(w)
 	case ledger.OperationExpansion:
-		volumes, ok = d.ofClaim(w.Claim)
+		if volumes, ok = d.ofClaim(w.Claim); ok {
+			progress = d.Snapshot.PersistentVolume(volumes[0].pv).Capacity
+		}
 	}
 	if !ok {
 		return want{}, false
@@ -345,7 +355,7 @@ func (d *decision) want(w *Work) (want, bool) {
 			timeout = t
 		}
 	}
-	made := want{work: w, timeout: timeout, key: key{w.Operation, volumes[0].pv}}
+	made := want{work: w, timeout: timeout, progress: progress, key: key{w.Operation, volumes[0].pv}}
 	made.Make = Make{
 		ID:        ledger.TicketID{Namespace: volumes[0].namespace, Name: nameOf(w.Operation, w.Object)},
 		Operation: w.Operation, Owner: w.Object, Told: w.Told, Driver: volumes[0].driver,
