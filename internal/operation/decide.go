@@ -114,13 +114,16 @@ type want struct {
 func (s State) Decide() Plan {
 	d := decision{
 		State: s, plan: Plan{Past: maps.Clone(s.Past)}, count: map[string]int{}, keys: map[string]key{},
-		byName: map[ledger.TicketID]*Ticket{}, foreign: map[string]bool{},
+		byName: map[ledger.TicketID]*Ticket{}, foreign: map[string]bool{}, snapshots: map[string]bool{},
 	}
 	if d.plan.Past == nil {
 		d.plan.Past = Past{}
 	}
 	for p := range s.Snapshot.Policies() {
 		d.asked |= p.AttachFor | p.DetachFor
+		if (p.AttachFor | p.DetachFor).Has(ledger.OperationSnapshot) {
+			d.snapshots[p.Driver] = true
+		}
 	}
 	for i := range s.Tickets {
 		t := &d.Tickets[i]
@@ -143,10 +146,12 @@ func (s State) Decide() Plan {
 
 type decision struct {
 	State
-	plan   Plan
-	asked  ledger.Operations // for which any policy wants tickets
-	count  map[string]int    // tickets by namespace
-	byName map[ledger.TicketID]*Ticket
+	plan  Plan
+	asked ledger.Operations // for which any policy wants tickets
+	// snapshots are the drivers that a policy asks for tickets for snapshots of.
+	snapshots map[string]bool
+	count     map[string]int // tickets by namespace
+	byName    map[ledger.TicketID]*Ticket
 	// foreign are tickets, by UID, by the name of one that is wanted that name another owner.
 	foreign map[string]bool
 	keys    map[string]key // of the tickets that were there the last time, by UID
@@ -182,8 +187,8 @@ func tellable(all []Trouble) []Trouble {
 // first, by what there may be one of.
 func (d *decision) wants() map[key][]want {
 	all := map[key][]want{}
-	for i := range d.Works {
-		if w, ok := d.want(&d.Works[i]); ok {
+	for _, work := range d.share() {
+		if w, ok := d.want(work); ok {
 			if t := d.byName[w.ID]; t != nil && t.Owner.Kind == w.Owner.Kind && t.Owner.Name == w.Owner.Name {
 				w.existing = t
 			} else if t != nil {

@@ -22,7 +22,7 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // scene is a namespace with volumes of a driver, and what is asked of it. Its tickets are those
 // that Decide has made, and that the test has not taken away.
 type scene struct {
-	t       *testing.T
+	t       testing.TB
 	now     time.Time
 	ledger  *ledger.Ledger
 	version int
@@ -33,7 +33,7 @@ type scene struct {
 	past    Past
 }
 
-func newScene(t *testing.T, policy ledger.Policy) *scene {
+func newScene(t testing.TB, policy ledger.Policy) *scene {
 	t.Helper()
 	s := &scene{t: t, now: epoch, ledger: ledger.New(), unknown: map[string]bool{}, ready: map[string]bool{}}
 	s.apply(ledger.Driver{Name: driver, Version: s.next(), AttachRequired: true})
