@@ -104,3 +104,53 @@ func TestReservationsAreEndedByRight(t *testing.T) {
 		}
 	}
 }
+
+// A ticket that is made for an operation of a driver says so, and is owned by what asks for that:
+// nobody but the controller makes one, or makes another ticket look like one, and nobody takes its
+// marks or its owner off, but for the garbage collector, which orphans.
+func TestOperationTicketsStayMarked(t *testing.T) {
+	policy := loadPolicy(t, "moorage-operation-tickets")
+	const collector, others = "system:serviceaccount:kube-system:generic-garbage-collector", "marks tickets that Moorage's controller makes"
+	ticket := func(change func(*v1alpha1.VolumeTicket)) *v1alpha1.VolumeTicket {
+		out := &v1alpha1.VolumeTicket{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "t", Labels: map[string]string{v1alpha1.LabelOperation: "Snapshot", v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, "app": "x"},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "snapshot.storage.k8s.io/v1", Kind: "VolumeSnapshotContent", Name: "c", UID: "u"}}},
+			Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketSnapshot, Wherever: true, TTLSeconds: ptr.To[int64](1),
+				Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
+		}
+		if change != nil {
+			change(out)
+		}
+		return out
+	}
+	marked := ticket(nil)
+	bare := ticket(func(t *v1alpha1.VolumeTicket) { t.Labels = nil })
+	unowned := ticket(func(t *v1alpha1.VolumeTicket) { t.OwnerReferences = nil })
+	for name, test := range map[string]struct {
+		before, now          *v1alpha1.VolumeTicket
+		root, gc, controller string
+	}{
+		"made": {nil, marked, others, others, ""},
+		"made, by its owner": {nil, ticket(func(t *v1alpha1.VolumeTicket) {
+			t.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
+		}), "", "", ""},
+		"marked later":        {bare, marked, others, others, ""},
+		"another operation":   {marked, ticket(func(t *v1alpha1.VolumeTicket) { t.Labels[v1alpha1.LabelOperation] = "Clone" }), others, others, ""},
+		"the mark is gone":    {marked, bare, others, others, ""},
+		"the manager is gone": {marked, ticket(func(t *v1alpha1.VolumeTicket) { delete(t.Labels, v1alpha1.LabelManagedBy) }), others, others, ""},
+		"another label":       {marked, ticket(func(t *v1alpha1.VolumeTicket) { t.Labels["app"] = "y" }), "", "", ""},
+		"renewed":             {marked, ticket(func(t *v1alpha1.VolumeTicket) { t.Annotations = map[string]string{v1alpha1.AnnotationRenewed: "1"} }), "", "", ""},
+		"the owner is gone":   {marked, unowned, others, "", ""},
+		"another owner":       {marked, ticket(func(t *v1alpha1.VolumeTicket) { t.OwnerReferences[0].UID = "v" }), others, "", ""},
+		"one without a mark":  {bare, ticket(func(t *v1alpha1.VolumeTicket) { t.Labels, t.OwnerReferences = nil, nil }), "", "", ""},
+	} {
+		for user, want := range map[string]string{"root": test.root, "walt": test.root, "system:serviceaccount:shop:gc": test.root, collector: test.gc, controllerUser: test.controller} {
+			r := request{user: user, namespace: "shop", resource: tickets, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: test.now}
+			if test.before != nil {
+				r.before = test.before
+			}
+			t.Run(name+" by "+user, func(t *testing.T) { check(t, policy.judge(t, r), want) })
+		}
+	}
+}

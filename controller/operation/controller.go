@@ -43,7 +43,8 @@ type Cache interface {
 // Events tells people: package report has it.
 type Events interface {
 	OperationTicket(of report.Object, text string)
-	OperationHeld(of report.Object, code, text string)
+	// OperationHeld is false where it is not told now, and to be told later.
+	OperationHeld(of report.Object, code, text string) bool
 }
 
 // Metrics counts: package report has it.
@@ -244,10 +245,7 @@ func (c *Controller) tell(plan operation.Plan) {
 	now := map[trouble]bool{}
 	for _, t := range plan.Troubles {
 		key := trouble{t.Told.UID, t.Code}
-		now[key] = true
-		if !c.told[key] {
-			c.config.Events.OperationHeld(reported(t.Told), t.Code, t.Message)
-		}
+		now[key] = c.told[key] || c.config.Events.OperationHeld(reported(t.Told), t.Code, t.Message)
 	}
 	c.told = now
 	for _, o := range plan.Over {

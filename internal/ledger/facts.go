@@ -40,6 +40,7 @@ type PersistentVolume struct {
 	ClaimUID           string   // the claim's UID in spec.claimRef; empty when unclaimed or reserved by name
 	Affinity           NodeAffinity
 	Strays             string // Moorage's annotation: where the driver lists it without an attachment
+	Capacity           int64  // spec.capacity, bytes
 	Deleting           bool
 }
 

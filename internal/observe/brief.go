@@ -34,7 +34,7 @@ type brief struct {
 	event ledger.Event
 	flex  bool            // a PersistentVolume of a FlexVolume
 	hold  *briefHold      // of a VolumeHold
-	work  *operation.Work // of a claim; nil: no operation of a driver is asked for
+	work  *operation.Work // of a claim, as event; nil: no operation of a driver is asked for
 }
 
 // briefHold is what the next write of a VolumeHold needs of the last.
@@ -77,11 +77,11 @@ func (b *brief) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// take returns the event, once.
-func (b *brief) take() ledger.Event {
-	e := b.event
-	b.event = nil
-	return e
+// take returns the event, and what is asked for of a claim, once.
+func (b *brief) take() (ledger.Event, *operation.Work) {
+	e, w := b.event, b.work
+	b.event, b.work = nil, nil
+	return e, w
 }
 
 // holdObject is the VolumeHold as far as it is kept.

@@ -74,10 +74,10 @@ func TestBriefsSayTheSame(t *testing.T) {
 		if again, err := o.slim(kept); err != nil || again != kept {
 			t.Errorf("%s: passed through a second time it is %v (%v)", kind, again, err)
 		}
-		if got := b.take(); !reflect.DeepEqual(got, want) {
+		if got, _ := b.take(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s says %+v\nwant %+v", kind, got, want)
 		}
-		if got := b.take(); got != nil {
+		if got, _ := b.take(); got != nil {
 			t.Errorf("%s says it twice: %+v", kind, got)
 		}
 		if got, err := cache.DeletionHandlingMetaNamespaceKeyFunc(kept); err != nil || got != wantKey {

@@ -171,10 +171,10 @@ func (f *feed) stored(key string) (metav1.Object, error) {
 // apply is serial for each feed: mu is held.
 func (f *feed) apply(object runtime.Object, m metav1.Object) {
 	if b, ok := object.(*brief); ok {
-		if event := b.take(); event != nil {
+		if event, work := b.take(); event != nil {
 			f.observer.Apply(event)
+			f.observer.follow(event, work)
 		}
-		f.works.set(key(m), b.work)
 		return
 	}
 	if kept, ok := object.(*keptPod); ok {
@@ -216,7 +216,7 @@ func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
 		return
 	}
 	f.observer.Apply(f.gone(object, m))
-	f.works.set(key(m), nil)
+	f.works.set(key(m), nil, nil)
 	if f.kind == Tickets {
 		f.observer.ghosts.Add(ledger.TicketID{Namespace: m.GetNamespace(), Name: m.GetName()})
 	}

@@ -5,21 +5,40 @@ package observe
 import (
 	"sync"
 
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/operation"
 )
 
-// works are the claims of which an operation of a driver is asked for, and not at its end. They
-// are few. All methods are safe for parallel use.
+// works are the claims of which an operation of a driver is asked for that their PersistentVolume
+// does not show to be at its end. They are few. All methods are safe for parallel use.
 type works struct {
 	mu      sync.Mutex
 	of      map[string]*operation.Work
 	changed func()
 }
 
+// follow keeps what claims ask for, as a claim or a PersistentVolume is now. The facts have it
+// already: of the two, whichever is followed last sees the other.
+func (o *Observer) follow(event ledger.Event, work *operation.Work) {
+	claims := o.feeds[Claims]
+	if claims == nil {
+		return
+	}
+	switch e := event.(type) {
+	case ledger.Claim:
+		claims.works.set(e.Key.String(), work, o.Snapshot)
+	case ledger.PersistentVolume:
+		claims.works.look(e.Claim.String(), o.Snapshot)
+	}
+}
+
 // set says what is asked for of a claim now; nil: nothing.
-func (w *works) set(claim string, work *operation.Work) {
+func (w *works) set(claim string, work *operation.Work, facts func() ledger.Snapshot) {
 	w.mu.Lock()
 	before := w.of[claim]
+	if work != nil && work.IsOver(facts()) {
+		work = nil
+	}
 	switch {
 	case work != nil:
 		if w.of == nil {
@@ -32,6 +51,20 @@ func (w *works) set(claim string, work *operation.Work) {
 	changed := w.changed
 	w.mu.Unlock()
 	if changed != nil && (before != nil || work != nil) {
+		changed()
+	}
+}
+
+// look looks again at what is asked for of a claim, as its PersistentVolume has changed.
+func (w *works) look(claim string, facts func() ledger.Snapshot) {
+	w.mu.Lock()
+	work := w.of[claim]
+	if work != nil && work.IsOver(facts()) {
+		delete(w.of, claim)
+	}
+	changed := w.changed
+	w.mu.Unlock()
+	if changed != nil && work != nil {
 		changed()
 	}
 }

@@ -106,6 +106,7 @@ type want struct {
 	key      key
 	timeout  time.Duration
 	work     *Work
+	progress int64 // changes when the operation has got further
 	existing *Ticket
 }
 
@@ -113,13 +114,16 @@ type want struct {
 func (s State) Decide() Plan {
 	d := decision{
 		State: s, plan: Plan{Past: maps.Clone(s.Past)}, count: map[string]int{}, keys: map[string]key{},
-		byName: map[ledger.TicketID]*Ticket{}, foreign: map[string]bool{},
+		byName: map[ledger.TicketID]*Ticket{}, foreign: map[string]bool{}, snapshots: map[string]bool{},
 	}
 	if d.plan.Past == nil {
 		d.plan.Past = Past{}
 	}
 	for p := range s.Snapshot.Policies() {
 		d.asked |= p.AttachFor | p.DetachFor
+		if (p.AttachFor | p.DetachFor).Has(ledger.OperationSnapshot) {
+			d.snapshots[p.Driver] = true
+		}
 	}
 	for i := range s.Tickets {
 		t := &d.Tickets[i]
@@ -142,10 +146,12 @@ func (s State) Decide() Plan {
 
 type decision struct {
 	State
-	plan   Plan
-	asked  ledger.Operations // for which any policy wants tickets
-	count  map[string]int    // tickets by namespace
-	byName map[ledger.TicketID]*Ticket
+	plan  Plan
+	asked ledger.Operations // for which any policy wants tickets
+	// snapshots are the drivers that a policy asks for tickets for snapshots of.
+	snapshots map[string]bool
+	count     map[string]int // tickets by namespace
+	byName    map[ledger.TicketID]*Ticket
 	// foreign are tickets, by UID, by the name of one that is wanted that name another owner.
 	foreign map[string]bool
 	keys    map[string]key // of the tickets that were there the last time, by UID
@@ -181,8 +187,8 @@ func tellable(all []Trouble) []Trouble {
 // first, by what there may be one of.
 func (d *decision) wants() map[key][]want {
 	all := map[key][]want{}
-	for i := range d.Works {
-		if w, ok := d.want(&d.Works[i]); ok {
+	for _, work := range d.share() {
+		if w, ok := d.want(work); ok {
 			if t := d.byName[w.ID]; t != nil && t.Owner.Kind == w.Owner.Kind && t.Owner.Name == w.Owner.Name {
 				w.existing = t
 			} else if t != nil {
@@ -322,15 +328,24 @@ func (d *decision) unknown(t *Ticket) bool {
 
 // want is the ticket for an operation; false where none is due.
 func (d *decision) want(w *Work) (want, bool) {
+	if w.IsOver(d.Snapshot) {
+		return want{}, false
+	}
 	var volumes []volume
 	var ok bool
+	var progress int64
 	switch w.Operation {
 	case ledger.OperationSnapshot:
 		volumes, ok = d.ofHandles(w)
+		if w.Cut {
+			progress = 1
+		}
 	case ledger.OperationClone:
 		volumes, ok = d.ofClone(w)
 	case ledger.OperationExpansion:
-		volumes, ok = d.ofClaim(w.Claim)
+		if volumes, ok = d.ofClaim(w.Claim); ok {
+			progress = d.Snapshot.PersistentVolume(volumes[0].pv).Capacity
+		}
 	}
 	if !ok {
 		return want{}, false
@@ -345,7 +360,7 @@ func (d *decision) want(w *Work) (want, bool) {
 			timeout = t
 		}
 	}
-	made := want{work: w, timeout: timeout, key: key{w.Operation, volumes[0].pv}}
+	made := want{work: w, timeout: timeout, progress: progress, key: key{w.Operation, volumes[0].pv}}
 	made.Make = Make{
 		ID:        ledger.TicketID{Namespace: volumes[0].namespace, Name: nameOf(w.Operation, w.Object)},
 		Operation: w.Operation, Owner: w.Object, Told: w.Told, Driver: volumes[0].driver,

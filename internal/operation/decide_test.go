@@ -22,7 +22,7 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // scene is a namespace with volumes of a driver, and what is asked of it. Its tickets are those
 // that Decide has made, and that the test has not taken away.
 type scene struct {
-	t       *testing.T
+	t       testing.TB
 	now     time.Time
 	ledger  *ledger.Ledger
 	version int
@@ -33,7 +33,7 @@ type scene struct {
 	past    Past
 }
 
-func newScene(t *testing.T, policy ledger.Policy) *scene {
+func newScene(t testing.TB, policy ledger.Policy) *scene {
 	t.Helper()
 	s := &scene{t: t, now: epoch, ledger: ledger.New(), unknown: map[string]bool{}, ready: map[string]bool{}}
 	s.apply(ledger.Driver{Name: driver, Version: s.next(), AttachRequired: true})
@@ -60,9 +60,14 @@ func claim(name string) ledger.ClaimKey { return ledger.ClaimKey{Namespace: "sho
 
 // volume is a claim with its PersistentVolume.
 func (s *scene) volume(name string) {
-	s.apply(ledger.PersistentVolume{Name: "pv-" + name, UID: "pv-" + name, Version: s.next(), Class: "fast", Access: ledger.AccessNode,
-		Volume: ledger.VolumeID{Driver: driver, Handle: name}, Claim: claim(name), ClaimUID: "uid-" + name})
+	s.grown(name, 1)
 	s.apply(ledger.Claim{Key: claim(name), UID: "uid-" + name, Version: s.next(), Class: "fast", PersistentVolume: "pv-" + name, Bound: true})
+}
+
+// grown is a claim's PersistentVolume with a capacity.
+func (s *scene) grown(name string, capacity int64) {
+	s.apply(ledger.PersistentVolume{Name: "pv-" + name, UID: "pv-" + name, Version: s.next(), Class: "fast", Access: ledger.AccessNode, Capacity: capacity,
+		Volume: ledger.VolumeID{Driver: driver, Handle: name}, Claim: claim(name), ClaimUID: "uid-" + name})
 }
 
 // target is an unbound claim that is to become a clone.
@@ -84,12 +89,17 @@ func snapshotOf(name string, handles ...string) Work {
 
 func ofClaim(o ledger.Operation, name, source string) Work {
 	object := Object{APIVersion: "v1", Kind: kindClaim, Namespace: "shop", Name: name, UID: "uid-" + name}
-	return Work{Operation: o, Object: object, Told: object, Created: 1, Claim: claim(source), Progress: "1Gi"}
+	return Work{Operation: o, Object: object, Told: object, Created: 1, Claim: claim(source)}
 }
 
 func cloneTo(name, source string) Work { return ofClaim(ledger.OperationClone, name, source) }
 
-func expand(name string) Work { return ofClaim(ledger.OperationExpansion, name, name) }
+// expand asks for 4 bytes; there is 1.
+func expand(name string) Work {
+	w := ofClaim(ledger.OperationExpansion, name, name)
+	w.Wants = 4
+	return w
+}
 
 // decide decides, and carries the plan out.
 func (s *scene) decide() Plan {
@@ -316,7 +326,7 @@ func TestPauses(t *testing.T) {
 	s.decide()
 	s.grant()
 	s.decide()
-	s.works[0].Progress = "2Gi"
+	s.grown("a", 2)
 	s.tickets = nil
 	s.decide()
 	s.has("shop/expansion-uid-a")
@@ -398,7 +408,7 @@ func TestCloneIsBound(t *testing.T) {
 	s.decide()
 	s.grant()
 	s.decide()
-	s.target("n", func(c *ledger.Claim) { c.Bound, c.PersistentVolume = true, "pv-n" })
+	s.volume("n")
 	s.works = nil
 	if plan := s.decide(); len(plan.Over) != 1 || plan.Over[0] != (Over{ledger.OperationClone, Done}) || len(plan.Past) != 0 {
 		t.Errorf("%+v", plan)

@@ -66,12 +66,14 @@ type Work struct {
 	Claim ledger.ClaimKey
 	// Outside says of a clone that its source is in another namespace.
 	Outside bool
+	// Wants is how many bytes an expansion asks for.
+	Wants int64
 	// Infeasible says of an expansion that the driver has refused it for good, so that nothing
 	// but another attempt now and then is to be expected.
 	Infeasible bool
 
-	// Progress changes when the operation has got further, though it is not at its end.
-	Progress string
+	// Cut says of a snapshot that it has got further, though it is not at its end.
+	Cut bool
 }
 
 // SnapshotOf reads a VolumeSnapshotContent. False: there is nothing to be done for it. What has
@@ -123,14 +125,13 @@ func contentOf(o *unstructured.Unstructured, kind, told, ref string) Work {
 	if w.Told.Name == "" || w.Told.Namespace == "" {
 		w.Told = w.Object
 	}
-	if _, cut, _ := unstructured.NestedFieldNoCopy(o.Object, "status", "creationTime"); cut {
-		w.Progress = "cut"
-	}
+	_, w.Cut, _ = unstructured.NestedFieldNoCopy(o.Object, "status", "creationTime")
 	return w
 }
 
-// ClaimOf reads a PersistentVolumeClaim: one that is to become a clone of another, or that is
-// to be expanded, by the driver's controller. nil: it is neither.
+// ClaimOf reads a PersistentVolumeClaim: one that may be to become a clone of another, or to be
+// expanded. Its PersistentVolume says whether it is: IsOver. nil: it is neither. Of the claim's
+// status, which tenants may have the right to write, counts only that the driver has refused.
 func ClaimOf(c *corev1.PersistentVolumeClaim) *Work {
 	if c.DeletionTimestamp != nil {
 		return nil
@@ -140,14 +141,42 @@ func ClaimOf(c *corev1.PersistentVolumeClaim) *Work {
 		Created: c.CreationTimestamp.Unix(),
 	}
 	w.Told = w.Object
-	switch c.Status.Phase {
-	case corev1.ClaimBound:
-		return expansionOf(c, w)
-	case corev1.ClaimLost:
-		return nil
-	case corev1.ClaimPending:
+	if c.Spec.VolumeName == "" {
+		return cloneOf(c, w)
 	}
-	return cloneOf(c, w)
+	w.Operation = ledger.OperationExpansion
+	w.Claim = ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}
+	w.Wants = c.Spec.Resources.Requests.Storage().Value()
+	w.Infeasible = c.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimControllerResizeInfeasible
+	if w.Wants <= 0 {
+		return nil
+	}
+	return &w
+}
+
+// IsOver says whether the PersistentVolume that is bound to the claim that asks for an operation
+// shows that the driver's controller has nothing left to do: a clone is there, an expanded volume
+// is as large as it is to be. What is left for a node then is done at the next mount.
+func (w *Work) IsOver(s ledger.Snapshot) bool {
+	if w.Object.Kind != kindClaim {
+		return false // a snapshot's content says so itself
+	}
+	c := s.Claim(ledger.ClaimKey{Namespace: w.Object.Namespace, Name: w.Object.Name})
+	pv := boundTo(s, c)
+	return pv != nil && c.UID == w.Object.UID && (w.Operation != ledger.OperationExpansion || pv.Capacity >= w.Wants)
+}
+
+// boundTo is the PersistentVolume of a claim, where both name the other; nil: there is none. The
+// claim's phase does not count: who may write its status can forge it.
+func boundTo(s ledger.Snapshot, c *ledger.Claim) *ledger.PersistentVolume {
+	if c == nil || c.PersistentVolume == "" {
+		return nil
+	}
+	pv := s.PersistentVolume(c.PersistentVolume)
+	if pv == nil || pv.Claim != c.Key || pv.ClaimUID != c.UID {
+		return nil
+	}
+	return pv
 }
 
 func cloneOf(c *corev1.PersistentVolumeClaim, w Work) *Work {
@@ -171,32 +200,5 @@ func cloneOf(c *corev1.PersistentVolumeClaim, w Work) *Work {
 		return nil
 	}
 	w.Outside = w.Claim.Namespace != c.Namespace
-	return &w
-}
-
-// expansionOf says what is left for the driver's controller. What is left for a node is done at
-// the next mount, and needs no ticket.
-func expansionOf(c *corev1.PersistentVolumeClaim, w Work) *Work {
-	wants, asked := c.Spec.Resources.Requests[corev1.ResourceStorage]
-	has, known := c.Status.Capacity[corev1.ResourceStorage]
-	if !asked || !known || wants.Cmp(has) <= 0 {
-		return nil
-	}
-	switch c.Status.AllocatedResourceStatuses[corev1.ResourceStorage] {
-	case corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible:
-		return nil
-	case corev1.PersistentVolumeClaimControllerResizeInfeasible:
-		w.Infeasible = true
-	case corev1.PersistentVolumeClaimControllerResizeInProgress:
-	default: // nothing is said yet, or by a resizer that says it by a condition only
-		if slices.ContainsFunc(c.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
-			return c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue
-		}) {
-			return nil
-		}
-	}
-	w.Operation = ledger.OperationExpansion
-	w.Claim = ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}
-	w.Progress = has.String()
 	return &w
 }

@@ -24,48 +24,36 @@ func expanded(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolu
 	return c
 }
 
-func resizing(status corev1.ClaimResourceStatus) func(*corev1.PersistentVolumeClaim) {
-	return func(c *corev1.PersistentVolumeClaim) {
-		c.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: status}
-	}
-}
-
-// pending is what a resizer says by a condition only, that the rest is the node's.
-func pending(c *corev1.PersistentVolumeClaim) {
-	c.Status.Conditions = append(c.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue})
-}
-
-// An expansion is work from when it is asked for until what is left is the node's.
+// An expansion is asked for by the claim's spec. Its status says of it that the driver has
+// refused, and nothing else.
 func TestExpansionOf(t *testing.T) {
+	resizing := func(status corev1.ClaimResourceStatus) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) {
+			c.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: status}
+		}
+	}
 	for name, test := range map[string]struct {
 		change     func(*corev1.PersistentVolumeClaim)
 		due, never bool // never: it is infeasible
 	}{
-		"asked for":                   {func(*corev1.PersistentVolumeClaim) {}, true, false},
-		"as large as it is":           {func(c *corev1.PersistentVolumeClaim) { c.Status.Capacity = c.Spec.Resources.Requests }, false, false},
-		"no capacity yet":             {func(c *corev1.PersistentVolumeClaim) { c.Status.Capacity = nil }, false, false},
-		"being deleted":               {func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }, false, false},
-		"lost":                        {func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, false, false},
-		"controller at work":          {resizing(corev1.PersistentVolumeClaimControllerResizeInProgress), true, false},
-		"controller gave up":          {resizing(corev1.PersistentVolumeClaimControllerResizeInfeasible), true, true},
-		"node's turn":                 {resizing(corev1.PersistentVolumeClaimNodeResizePending), false, false},
-		"node at work":                {resizing(corev1.PersistentVolumeClaimNodeResizeInProgress), false, false},
-		"node gave up":                {resizing(corev1.PersistentVolumeClaimNodeResizeInfeasible), false, false},
-		"node's turn, by a condition": {pending, false, false},
-		"controller again, an old condition": {func(c *corev1.PersistentVolumeClaim) {
-			pending(c)
-			resizing(corev1.PersistentVolumeClaimControllerResizeInProgress)(c)
-		}, true, false},
+		"asked for":                            {func(*corev1.PersistentVolumeClaim) {}, true, false},
+		"nothing asked for":                    {func(c *corev1.PersistentVolumeClaim) { c.Spec.Resources.Requests = nil }, false, false},
+		"it says it is as large":               {func(c *corev1.PersistentVolumeClaim) { c.Status.Capacity = c.Spec.Resources.Requests }, true, false},
+		"no status":                            {func(c *corev1.PersistentVolumeClaim) { c.Status = corev1.PersistentVolumeClaimStatus{} }, true, false},
+		"being deleted":                        {func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }, false, false},
+		"controller at work":                   {resizing(corev1.PersistentVolumeClaimControllerResizeInProgress), true, false},
+		"controller gave up":                   {resizing(corev1.PersistentVolumeClaimControllerResizeInfeasible), true, true},
+		"it says it is the node's turn":        {resizing(corev1.PersistentVolumeClaimNodeResizePending), true, false},
 		"a status that this release knows not": {resizing("Something"), true, false},
 	} {
 		w := ClaimOf(expanded(test.change))
-		if (w != nil) != test.due || w != nil && (w.Operation != ledger.OperationExpansion || w.Infeasible != test.never || w.Claim != (ledger.ClaimKey{Namespace: "shop", Name: "a"})) {
+		if (w != nil) != test.due || w != nil && (w.Operation != ledger.OperationExpansion || w.Infeasible != test.never || w.Claim != (ledger.ClaimKey{Namespace: "shop", Name: "a"}) || w.Wants != 2<<30) {
 			t.Errorf("%s: %+v", name, w)
 		}
 	}
 }
 
-// A claim that is not bound is to be a clone where it names another claim.
+// A claim that names no PersistentVolume is to be a clone where it names another claim.
 func TestCloneOf(t *testing.T) {
 	group, other := "snapshot.storage.k8s.io", "other"
 	for name, test := range map[string]struct {
@@ -99,7 +87,11 @@ func TestCloneOf(t *testing.T) {
 			t.Errorf("%s: %+v", name, w)
 		}
 		c.Status.Phase = corev1.ClaimBound
-		if w := ClaimOf(c); w != nil {
+		if again := ClaimOf(c); (again == nil) != (w == nil) {
+			t.Errorf("%s: it says that it is bound: %+v", name, again)
+		}
+		c.Spec.VolumeName = "pv"
+		if w := ClaimOf(c); w != nil && w.Operation != ledger.OperationExpansion {
 			t.Errorf("%s: bound, and work: %+v", name, w)
 		}
 	}
@@ -139,7 +131,7 @@ func TestContents(t *testing.T) {
 		}(), false, false},
 	} {
 		w, due := SnapshotOf(test.o)
-		if due != test.due || due && (w.Told.String() != "VolumeSnapshot shop/snap" || len(w.Handles) != 1 || w.Progress == "cut" != (name == "cut")) {
+		if due != test.due || due && (w.Told.String() != "VolumeSnapshot shop/snap" || len(w.Handles) != 1 || w.Cut != (name == "cut")) {
 			t.Errorf("%s: %t, %+v", name, due, w)
 		}
 		g, due := GroupOf(test.o)

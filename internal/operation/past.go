@@ -22,9 +22,10 @@ type attempt struct {
 	id         ledger.TicketID
 	owner      Object
 	held       time.Time // when it was first seen granted; zero: never
-	progress   string    // of the operation, when it was first seen
+	progress   int64     // of the operation, when it was first seen
 	infeasible bool      // the operation was so already then
 	timeout    time.Duration
+	unclear    time.Time // since when it can't be seen what came of it; zero: it can
 }
 
 // Owners are the objects whose operations have a ticket, or had one when Decide last looked.
@@ -65,7 +66,7 @@ func (d *decision) remember(wants map[key][]want) {
 			}
 			a := d.plan.Past[k]
 			a.ticket, a.id, a.owner, a.timeout = uid, w.ID, w.Owner, w.timeout
-			a.progress, a.infeasible, a.held = w.work.Progress, w.work.Infeasible, time.Time{}
+			a.progress, a.infeasible, a.held, a.unclear = w.progress, w.work.Infeasible, time.Time{}, time.Time{}
 			if granted {
 				a.held = d.Now
 			}
@@ -107,13 +108,13 @@ func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 	if a.ticket == "" {
 		return a
 	}
-	var work *Work
-	for _, w := range wants {
-		if w.Owner.UID == a.owner.UID {
-			work = w.work
+	var is *want
+	for i := range wants {
+		if wants[i].Owner.UID == a.owner.UID {
+			is = &wants[i]
 		}
 	}
-	if t != nil && work != nil {
+	if t != nil && is != nil {
 		if t.Granted && a.held.IsZero() {
 			a.held = d.Now
 		}
@@ -128,10 +129,19 @@ func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 		}
 		return a
 	}
+	if is == nil && d.unclear(k.operation, a.owner) {
+		if a.unclear.IsZero() {
+			a.unclear = d.Now
+		}
+		if left := patience - d.Now.Sub(a.unclear); left > 0 {
+			d.again(left)
+			return a
+		}
+	}
 	// Either is over: the ticket, or what it was for.
 	result := Unfinished
 	switch {
-	case work == nil && d.done(k.operation, a.owner), work != nil && work.Progress != a.progress:
+	case is == nil && d.done(a.owner), is != nil && is.progress != a.progress:
 		a.Failures, a.Not, result = 0, time.Time{}, Done
 	case a.held.IsZero():
 		a.Not, result = d.Now.Add(shortestPause), Waited
@@ -144,14 +154,24 @@ func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 	return a
 }
 
-// done says whether an operation that is not under way any more has succeeded: a clone's claim
-// is bound, and one that was expanded is still there.
-func (d *decision) done(o ledger.Operation, of Object) bool {
+// done says whether an operation that is not under way any more has succeeded: a claim that was
+// to be a clone, or to be larger, is bound to a PersistentVolume that is so.
+func (d *decision) done(of Object) bool {
 	if of.Kind != kindClaim {
 		return d.Ready[of.UID]
 	}
 	c := d.Snapshot.Claim(ledger.ClaimKey{Namespace: of.Namespace, Name: of.Name})
-	return c != nil && c.UID == of.UID && !c.Deleting && (c.Bound || o != ledger.OperationClone)
+	return c != nil && c.UID == of.UID && !c.Deleting && boundTo(d.Snapshot, c) != nil
+}
+
+// unclear says whether a clone's claim names a PersistentVolume that is not seen: it may be seen
+// later than the claim, which is written after it.
+func (d *decision) unclear(o ledger.Operation, of Object) bool {
+	if o != ledger.OperationClone {
+		return false
+	}
+	c := d.Snapshot.Claim(ledger.ClaimKey{Namespace: of.Namespace, Name: of.Name})
+	return c != nil && c.UID == of.UID && c.PersistentVolume != "" && d.Snapshot.PersistentVolume(c.PersistentVolume) == nil
 }
 
 // pause is how long a volume is left to others after an operation had it for a time: as long

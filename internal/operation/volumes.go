@@ -68,7 +68,7 @@ func (d *decision) persistentVolume(id ledger.VolumeID, namespace string) *ledge
 // claimOf is the claim that is bound to a PersistentVolume, and that has it.
 func (d *decision) claimOf(pv *ledger.PersistentVolume) *ledger.Claim {
 	c := d.Snapshot.Claim(pv.Claim)
-	if c == nil || !c.Bound || c.Lost || c.PersistentVolume != pv.Name || pv.IsAnothers(*c) {
+	if of := boundTo(d.Snapshot, c); of == nil || of.Name != pv.Name {
 		return nil
 	}
 	return c
@@ -88,12 +88,8 @@ func (d *decision) volume(pv *ledger.PersistentVolume) volume {
 
 // ofClaim is the volume of a claim.
 func (d *decision) ofClaim(of ledger.ClaimKey) ([]volume, bool) {
-	c := d.Snapshot.Claim(of)
-	if c == nil || !c.Bound {
-		return nil, false
-	}
-	pv := d.Snapshot.PersistentVolume(c.PersistentVolume)
-	if pv == nil || d.claimOf(pv) == nil {
+	pv := boundTo(d.Snapshot, d.Snapshot.Claim(of))
+	if pv == nil {
 		return nil, false
 	}
 	return []volume{d.volume(pv)}, true
@@ -103,7 +99,7 @@ func (d *decision) ofClaim(of ledger.ClaimKey) ([]volume, bool) {
 // node is selected where the class waits for the first consumer.
 func (d *decision) ofClone(w *Work) ([]volume, bool) {
 	target := d.Snapshot.Claim(ledger.ClaimKey{Namespace: w.Object.Namespace, Name: w.Object.Name})
-	if target == nil || target.UID != w.Object.UID {
+	if target == nil || target.UID != w.Object.UID || target.PersistentVolume != "" {
 		return nil, false
 	}
 	class := d.Snapshot.StorageClass(target.Class)

@@ -46,7 +46,7 @@ type Events struct {
 	recorder record.EventRecorder
 	writes   typedcorev1.EventInterface // of Nodes; nil: all go to the recorder
 	log      klog.Logger
-	owners   *quota // of events on the owners of tickets
+	quotas   quotas // of events that tickets bring about
 	now      func() time.Time
 }
 
@@ -67,7 +67,7 @@ func NewEventsWith(recorder record.EventRecorder) *Events {
 
 // NewEventsIn returns events that go to a recorder, and to the context's logger.
 func NewEventsIn(ctx context.Context, recorder record.EventRecorder) *Events {
-	return &Events{recorder: recorder, log: klog.FromContext(ctx), owners: newQuota(), now: time.Now}
+	return &Events{recorder: recorder, log: klog.FromContext(ctx), quotas: newQuotas(), now: time.Now}
 }
 
 // Waits tells a pod why one of its volumes is not there, when the reason lasts,
@@ -142,21 +142,26 @@ func (e *Events) NetworkFenceHeld(node ledger.NodeName, driver, why string) {
 }
 
 // OperationTicket tells an object that asks a driver for an operation what is done so that the
-// driver can carry it out.
+// driver can carry it out, within its namespace's quota.
 func (e *Events) OperationTicket(of Object, text string) {
-	if e != nil {
+	if e != nil && e.quotas.operations.take(of.Namespace, e.now()) {
 		e.log.V(1).Info("An operation has a ticket", "reason", eventOperation, "kind", of.Kind, "object", klog.KRef(of.Namespace, of.Name), "what", text)
 		e.tell(of, eventOperation, text)
 	}
 }
 
 // OperationHeld tells an object that asks a driver for an operation why that has no ticket, or
-// one that waits.
-func (e *Events) OperationHeld(of Object, code, text string) {
-	if e != nil {
-		e.log.Info("An operation waits for its ticket", "reason", eventOperationHeld, "kind", of.Kind, "object", klog.KRef(of.Namespace, of.Name), "code", code)
-		e.warn(of, eventOperationHeld, code+": "+text)
+// one that waits. False: its namespace has no more events now, and it is to be told later.
+func (e *Events) OperationHeld(of Object, code, text string) bool {
+	if e == nil {
+		return true
 	}
+	if !e.quotas.operations.take(of.Namespace, e.now()) {
+		return false
+	}
+	e.log.Info("An operation waits for its ticket", "reason", eventOperationHeld, "kind", of.Kind, "object", klog.KRef(of.Namespace, of.Name), "code", code)
+	e.warn(of, eventOperationHeld, code+": "+text)
+	return true
 }
 
 // flexVolume is what is told of a FlexVolume where this controller does the whole job.

@@ -69,8 +69,9 @@ func TestOwnersTooLongToBeRealAreNotTold(t *testing.T) {
 	}
 }
 
-// Whatever owners one namespace's tickets name, they have few events; those of another have theirs.
-func TestOwnersEventsHaveAQuota(t *testing.T) {
+// However many tickets one namespace has, and whatever owners they name, they and their owners have
+// few events; those of another have theirs.
+func TestTicketsEventsHaveAQuota(t *testing.T) {
 	e, clock, told := counted()
 	expect := func(what string, tickets, owners int) {
 		t.Helper()
@@ -84,18 +85,43 @@ func TestOwnersEventsHaveAQuota(t *testing.T) {
 		}
 	}
 	many("many", 300)
-	expect("300 tickets", 300, 10)
+	expect("300 tickets", 10, 10)
 	many("other", 1)
 	expect("another namespace's ticket", 1, 1)
+	for range 300 {
+		e.TicketEnded(owned("many", metav1.OwnerReference{}), arbiter.EndTimeOver)
+	}
+	expect("their ends", 10, 10)
 	*clock = clock.Add(4 * time.Second)
 	many("many", 5)
-	expect("4 s later", 5, 0)
+	expect("4 s later", 0, 0)
 	*clock = clock.Add(time.Second)
 	many("many", 5)
-	expect("5 s later", 5, 1)
+	expect("5 s later", 1, 1)
 	*clock = clock.Add(time.Hour)
 	many("many", 20)
-	expect("an hour later", 20, 10)
+	expect("an hour later", 10, 10)
+}
+
+// What asks for operations in one namespace has few events, and what was not told is told later.
+func TestOperationsEventsHaveAQuota(t *testing.T) {
+	e, clock, told := counted()
+	held := func(namespace string) bool {
+		return e.OperationHeld(Object{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: "data"}, "OperationPaused", "it waits")
+	}
+	for range 300 {
+		e.OperationTicket(Object{Kind: "PersistentVolumeClaim", Namespace: "many", Name: "data"}, "ticket is made")
+	}
+	if n, _ := told(); n != 10 || held("many") || !held("other") {
+		t.Errorf("%d events", n)
+	}
+	*clock = clock.Add(5 * time.Second)
+	if !held("many") || held("many") {
+		t.Error("5 s later there is not one")
+	}
+	if n, _ := told(); n != 2 {
+		t.Errorf("%d events are written, want one of each namespace", n)
+	}
 }
 
 // Of many namespaces those are forgotten that were longest without an event.
@@ -118,7 +144,7 @@ func TestQuotasAreForgotten(t *testing.T) {
 	if n := q.full.Len(); n != quotaNamespaces {
 		t.Errorf("%d namespaces are kept, want %d", n, quotaNamespaces)
 	}
-	if n := spend("first"); n != ownerEventsAtOnce {
-		t.Errorf("the one that was longest without has %d events, want %d", n, ownerEventsAtOnce)
+	if n := spend("first"); n != eventsAtOnce {
+		t.Errorf("the one that was longest without has %d events, want %d", n, eventsAtOnce)
 	}
 }

@@ -9,15 +9,19 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// The events that the owners of one namespace's tickets can have: so many at once, and one more
-// each time. The recorder has one queue for all events, of 1000, and drops what does not fit in:
-// without a quota who makes many tickets, with an owner for each, would have it drop events of others
-// at half as many.
+// The events that one namespace's tickets, or what asks for tickets there, can have: so many at
+// once, and one more each time. The recorder has one queue for all events, of 1000, and drops what
+// does not fit in: without a quota who makes many tickets would have it drop events of others.
 const (
-	ownerEventsAtOnce = 10
-	ownerEventsEach   = 5 * time.Second
-	quotaNamespaces   = 1024 // that are kept; the one that was longest unused goes first, and begins anew
+	eventsAtOnce    = 10
+	eventsEach      = 5 * time.Second
+	quotaNamespaces = 1024 // that are kept; the one that was longest unused goes first, and begins anew
 )
+
+// quotas are what is counted apart: that a ticket has ended is told though it has changed often.
+type quotas struct{ changes, ends, operations *quota }
+
+func newQuotas() quotas { return quotas{newQuota(), newQuota(), newQuota()} }
 
 // quota bounds how many events each namespace can have. It is safe for parallel use.
 type quota struct {
@@ -35,9 +39,9 @@ func (q *quota) take(namespace string, now time.Time) bool {
 	if known, ok := q.full.Get(namespace); ok && known.(time.Time).After(now) {
 		full = known.(time.Time)
 	}
-	if full.Sub(now) > (ownerEventsAtOnce-1)*ownerEventsEach {
+	if full.Sub(now) > (eventsAtOnce-1)*eventsEach {
 		return false
 	}
-	q.full.Add(namespace, full.Add(ownerEventsEach))
+	q.full.Add(namespace, full.Add(eventsEach))
 	return true
 }

@@ -17,9 +17,8 @@ import (
 
 // TicketChanged tells a VolumeTicket that was not made for a pod, and the object that owns it, what
 // has become of it: Granted, Satisfied and Yielding, each when its status or reason changes to one
-// that lasts. A pod's reservation lives for moments; its pod is told. What owners of one namespace's
-// tickets are told has a quota; what the tickets are told has only the recorder's, which is each
-// object's own: 25 events, and then one in five minutes.
+// that lasts. A pod's reservation lives for moments; its pod is told. The changes of one namespace's
+// tickets have a quota, and their ends another.
 func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 	if e == nil || now.Spec.Type == v1alpha1.TicketPod {
 		return
@@ -39,13 +38,13 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 		case now.Spec.Detached:
 			e.detachedChanged(now, kind, c)
 		case kind == v1alpha1.TicketYielding:
-			e.warnTicket(now, eventYielding, fmt.Sprintf("node %s: %s", now.Node(), c.Message))
+			e.tellTicket(now, e.quotas.changes, e.warn, eventYielding, fmt.Sprintf("node %s: %s", now.Node(), c.Message))
 		case c.Status != metav1.ConditionTrue:
-			e.warnTicket(now, c.Reason, fmt.Sprintf("node %s: %s", now.Node(), c.Message))
+			e.tellTicket(now, e.quotas.changes, e.warn, c.Reason, fmt.Sprintf("node %s: %s", now.Node(), c.Message))
 		case kind == v1alpha1.TicketGranted:
-			e.tellTicket(now, c.Reason, fmt.Sprintf("its volumes are reserved for it at node %s", now.Node()))
+			e.tellTicket(now, e.quotas.changes, e.tell, c.Reason, fmt.Sprintf("its volumes are reserved for it at node %s", now.Node()))
 		default:
-			e.tellTicket(now, c.Reason, fmt.Sprintf("its volumes are attached to node %s", now.Node()))
+			e.tellTicket(now, e.quotas.changes, e.tell, c.Reason, fmt.Sprintf("its volumes are attached to node %s", now.Node()))
 		}
 	}
 }
@@ -54,13 +53,13 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 func (e *Events) detachedChanged(t *v1alpha1.VolumeTicket, kind string, c *metav1.Condition) {
 	switch {
 	case kind == v1alpha1.TicketYielding:
-		e.warnTicket(t, eventYielding, c.Message)
+		e.tellTicket(t, e.quotas.changes, e.warn, eventYielding, c.Message)
 	case c.Status != metav1.ConditionTrue:
-		e.warnTicket(t, c.Reason, c.Message)
+		e.tellTicket(t, e.quotas.changes, e.warn, c.Reason, c.Message)
 	case kind == v1alpha1.TicketGranted:
-		e.tellTicket(t, c.Reason, "its volumes are kept from every node")
+		e.tellTicket(t, e.quotas.changes, e.tell, c.Reason, "its volumes are kept from every node")
 	default:
-		e.tellTicket(t, c.Reason, "its volumes are attached nowhere")
+		e.tellTicket(t, e.quotas.changes, e.tell, c.Reason, "its volumes are attached nowhere")
 	}
 }
 
@@ -73,10 +72,10 @@ func (e *Events) TicketEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) {
 	e.log.Info("A ticket ends", "reason", eventTicketEnded, "ticket", klog.KObj(t), "type", t.Spec.Type, "cause", cause, "at", t.Node())
 	message := fmt.Sprintf("%s: %s", cause, whyEnded(t, cause))
 	if cause == arbiter.EndTimeOver {
-		e.tellTicket(t, eventTicketEnded, message)
+		e.tellTicket(t, e.quotas.ends, e.tell, eventTicketEnded, message)
 		return
 	}
-	e.warnTicket(t, eventTicketEnded, message)
+	e.tellTicket(t, e.quotas.ends, e.warn, eventTicketEnded, message)
 }
 
 // whyEnded says why a ticket has ended, in words.
@@ -94,25 +93,16 @@ func whyEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) string {
 	return string(cause)
 }
 
-func (e *Events) tellTicket(t *v1alpha1.VolumeTicket, reason, message string) {
-	e.tell(ofTicket(t), reason, message)
-	if owner, ok := e.ownerToTell(t); ok {
-		e.tell(owner, reason, "ticket "+t.Name+": "+message)
+// tellTicket tells a ticket and its owner something, as normal or as a warning, unless the
+// namespace has none left of a quota: neither has an event then.
+func (e *Events) tellTicket(t *v1alpha1.VolumeTicket, left *quota, tell func(of Object, reason, message string), reason, message string) {
+	if !left.take(t.Namespace, e.now()) {
+		return
 	}
-}
-
-func (e *Events) warnTicket(t *v1alpha1.VolumeTicket, reason, message string) {
-	e.warn(ofTicket(t), reason, message)
-	if owner, ok := e.ownerToTell(t); ok {
-		e.warn(owner, reason, "ticket "+t.Name+": "+message)
+	tell(ofTicket(t), reason, message)
+	if owner, ok := ownerOf(t); ok {
+		tell(owner, reason, "ticket "+t.Name+": "+message)
 	}
-}
-
-// ownerToTell is the owner of a ticket that has an event now, which counts for its namespace's quota.
-// False: the ticket alone has it.
-func (e *Events) ownerToTell(t *v1alpha1.VolumeTicket) (Object, bool) {
-	owner, ok := ownerOf(t)
-	return owner, ok && e.owners.take(t.Namespace, e.now())
 }
 
 // ownerOf is the object that a ticket was made for: its controller, else its first owner. The event

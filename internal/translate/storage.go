@@ -58,6 +58,7 @@ func PersistentVolume(pv *corev1.PersistentVolume) (ledger.PersistentVolume, err
 		Class:    class(pv.Annotations, &pv.Spec.StorageClassName),
 		Affinity: nodeAffinity(pv.Spec.NodeAffinity),
 		Strays:   pv.Annotations[v1alpha1.AnnotationStrays],
+		Capacity: pv.Spec.Capacity.Storage().Value(),
 		Deleting: pv.DeletionTimestamp != nil,
 	}
 	if ref := pv.Spec.ClaimRef; ref != nil {

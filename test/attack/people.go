@@ -18,6 +18,7 @@ const (
 	byRBAC    = "RBAC"
 	byTickets = "policy moorage-tickets"
 	byEnds    = "policy moorage-pod-tickets"
+	byOrigin  = "policy moorage-operation-tickets"
 	byRecords = "policy moorage-records"
 	byMarks   = "policy moorage-pod-marks"
 	byStatus  = "policy moorage-volume-status"
@@ -87,6 +88,9 @@ func wildcards() []attempt {
 		{wildcard(), "a ticket that nothing ends", byTickets, ticketOf(v1alpha1.TicketManual, func(_ *Scene, o *unstructured.Unstructured) { setIn(o, "ttlSeconds", nil) })},
 		{wildcard(), "a ticket that ends in a year", byServer, ticketOf(v1alpha1.TicketManual, func(_ *Scene, o *unstructured.Unstructured) { setIn(o, "ttlSeconds", int64(31536000)) })},
 		{wildcard(), "a ticket of a type of one's own", byServer, ticketOf("Urgent", nil)},
+		{wildcard(), "a ticket that says that Moorage has made it", byOrigin, ticketOf(v1alpha1.TicketManual, func(_ *Scene, o *unstructured.Unstructured) {
+			o.SetLabels(map[string]string{v1alpha1.LabelOperation: "Snapshot"})
+		})},
 		{wildcard(), "a forged VolumeHold", byRBAC, hold},
 		{wildcard(), "an AttachPolicy for somebody's driver", byRBAC, policyOfOthers},
 		{wildcard(), "a forged condition SafeToMount", byStatus, patchPod(conditioned(v1alpha1.PodSafeToMount), "status")},

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// crowded is a namespace with volumes, and with so many groups that ask for all of them that not
+// all are looked at, beside two other namespaces.
+func crowded(t *testing.T) *scene {
+	t.Helper()
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.AllOperations()...), OperationTimeout: time.Minute})
+	for v := range maxMembers {
+		s.volume(fmt.Sprintf("v%03d", v))
+	}
+	s.groups("shop", 10*MaxPerNamespace)
+	return s
+}
+
+// A namespace that asks for too much waits, and is told; others have their tickets.
+func TestTooManyVolumes(t *testing.T) {
+	s := crowded(t)
+	s.also("bank", "a")
+	late, other := snapshotOf("late", "b"), snapshotOf("other", "a")
+	late.Created, other.Created, other.Told.Namespace = 5000, 5000, "bank"
+	s.works = append(s.works, late, other)
+	plan := s.decide()
+	s.has("bank/snapshot-uid-other")
+	if len(plan.Troubles) != MaxPerNamespace || plan.Troubles[0].Code != ReasonTooMany || !strings.Contains(plan.Troubles[0].Message, "more than 4096 volumes") {
+		t.Errorf("told %s: %+v", codes(plan), plan.Troubles)
+	}
+	s.works = slices.DeleteFunc(s.works, func(w Work) bool { return w.Group && w.Created >= 10 })
+	s.decide()
+	s.has("bank/snapshot-uid-other shop/snapshot-uid-late")
+}
+
+// What has a ticket is looked at all the same: it keeps it as long as it is needed, and is
+// accounted for when that is over, or has come to nothing.
+func TestTicketsOutlastTooManyVolumes(t *testing.T) {
+	s := crowded(t)
+	crowd := s.works
+	w := expand("a")
+	w.Created = 5000
+	s.works = []Work{w}
+	s.decide()
+	s.grant()
+	s.works = append(crowd, w)
+	s.decide()
+	s.decide()
+	s.has("shop/expansion-uid-a")
+	s.after(time.Minute)
+	s.tickets = nil
+	if plan := s.decide(); len(plan.Over) != 1 || plan.Over[0].Result != Unfinished {
+		t.Errorf("%+v", plan.Over)
+	}
+}
+
+// Operations that no policy asks a ticket for are among no bound.
+func TestNobodyAsksForThem(t *testing.T) {
+	s := crowded(t)
+	for i := range s.works {
+		s.works[i].Driver = "other"
+	}
+	late := snapshotOf("late", "b")
+	late.Created = 5000
+	s.works = append(s.works, late)
+	if plan := s.decide(); codes(plan) != "" {
+		t.Errorf("told %s", codes(plan))
+	}
+	s.has("shop/snapshot-uid-late")
+}
