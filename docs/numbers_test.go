@@ -4,6 +4,7 @@ package docs_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -131,9 +132,11 @@ var lost = map[string]string{
 // can measure them again.
 func TestNamedCommitsExist(t *testing.T) {
 	results, err := filepath.Glob(root + "/test/bench/results/*.json")
-	if err != nil || len(results) < 5 {
-		t.Fatalf("only %v are result files: %v", results, err)
+	web, webErr := filepath.Glob(root + "/test/bench/web/results/*.json")
+	if err = errors.Join(err, webErr); err != nil || len(results) < 5 || len(web) == 0 {
+		t.Fatalf("only %v and %v are result files: %v", results, web, err)
 	}
+	results = append(results, web...)
 	for page, why := range lost {
 		if !strings.Contains(text(t, why), "names a commit that is not in the history") {
 			t.Errorf("%s does not say why %s is not in the history", why, page)

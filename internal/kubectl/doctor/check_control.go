@@ -24,7 +24,11 @@ func (e *Evidence) lease(name string) *coordinationv1.Lease {
 func (e *Evidence) lapsed(l *coordinationv1.Lease) time.Duration { return facts.Lapsed(l, e.now()) }
 
 func checkController(e *Evidence) []Finding {
-	return e.checkLeader(v1alpha1.ControllerName, "Nothing is granted, attached or detached meanwhile; running pods are untouched.")
+	stops := "granted, attached or detached"
+	if l := e.lease(v1alpha1.ControllerName); l != nil && modeOf(l) == cooperativeMode {
+		stops = "granted" // kube-controller-manager attaches and detaches
+	}
+	return e.checkLeader(v1alpha1.ControllerName, "Nothing is "+stops+" meanwhile; running pods are untouched.")
 }
 
 // checkExtender looks at the extender, where it is installed: its Service says so.

@@ -4,13 +4,15 @@ package doctor
 
 import (
 	"fmt"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// The modes, as the label of the controller's Lease has them.
+// The modes, as users name them. The label of the controller's Lease has them in lower case.
 const (
 	standaloneMode  = "Standalone"
 	cooperativeMode = "Cooperative"
@@ -47,12 +49,23 @@ func checkMode(e *Evidence) []Finding {
 		m.release = b.Annotations[v1alpha1.AnnotationRelease]
 	}
 	if l := e.lease(v1alpha1.ControllerName); l != nil {
-		m.led, m.here = l.Labels[v1alpha1.LabelMode], l.Namespace
+		m.led, m.here = modeOf(l), l.Namespace
 		m.leads = e.lapsed(l) == 0 && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != ""
 	}
 	f := m.finding()
 	f.Evidence = m.evidence()
 	return []Finding{f}
+}
+
+// modeOf is the mode in which a controller's Lease was last held; empty if it does not say so.
+func modeOf(l *coordinationv1.Lease) string {
+	label := l.Labels[v1alpha1.LabelMode]
+	for _, mode := range []string{standaloneMode, cooperativeMode} {
+		if strings.EqualFold(label, mode) {
+			return mode
+		}
+	}
+	return label
 }
 
 // binding finds the binding of a policy, or nil.

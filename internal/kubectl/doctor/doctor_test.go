@@ -174,7 +174,7 @@ func healthy(t *testing.T) *Evidence {
 		lease("moorage-system", v1alpha1.ControllerName, now()), lease("moorage-system", v1alpha1.SchedulerName, now()), lease("kube-node-lease", "worker-1", now()),
 		lease("moorage-system", v1alpha1.ExtenderName, now()),
 	}
-	e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "Standalone"}
+	e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "standalone"}
 	for _, name := range append(components(), v1alpha1.ExtenderName) {
 		e.Roles.Items = append(e.Roles.Items, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}})
 		e.RoleBinds.Items = append(e.RoleBinds.Items, rbacv1.ClusterRoleBinding{
@@ -251,6 +251,10 @@ func TestFindings(t *testing.T) {
 		{"controller gone", "controller", Error, "nobody leads moorage-controller: its Lease ended 45s ago", func(e *Evidence) {
 			e.Leases.Items[0] = lease("moorage-system", v1alpha1.ControllerName, now().Add(-time.Minute))
 		}},
+		{"cooperative controller gone", "controller", Error, "Nothing is granted meanwhile", func(e *Evidence) {
+			e.Leases.Items[0] = lease("moorage-system", v1alpha1.ControllerName, now().Add(-time.Minute))
+			e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "cooperative"}
+		}},
 		{"leases denied", "scheduler", Unknown, "could not be read", func(e *Evidence) { e.Leases = Read[coordinationv1.Lease]{Err: denied} }},
 		{"attach/detach controller runs", "attach-detach", Error, "runs beside", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
@@ -284,7 +288,7 @@ func TestFindings(t *testing.T) {
 		}},
 		{"Standalone beside a Cooperative leader", "mode", Warning, "its controller has not led yet", func(e *Evidence) {
 			e.Bindings.Items = butLast(e.Bindings.Items)
-			e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "Cooperative"}
+			e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "cooperative"}
 		}},
 		{"Standalone, not bound", "mode", Warning, "the policy is not bound yet", func(e *Evidence) { e.Bindings.Items = butLast(e.Bindings.Items) }},
 		{"Standalone without a leader", "mode", Error, "nothing is attached or detached", func(e *Evidence) {
@@ -295,7 +299,7 @@ func TestFindings(t *testing.T) {
 		}},
 		{"Cooperative", "mode", OK, "Cooperative: kube-controller-manager's", func(e *Evidence) {
 			e.Policies.Items, e.Bindings.Items = butLast(e.Policies.Items), butLast(e.Bindings.Items)
-			e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "Cooperative"}
+			e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "cooperative"}
 		}},
 		{"not handed over", "mode", Error, "was not handed over", func(e *Evidence) { e.Policies.Items = butLast(e.Policies.Items) }},
 		{"a mode that nobody named", "mode", Error, "until the mode is named", func(e *Evidence) {

@@ -103,7 +103,7 @@ func (o *options) volume(w *facts.World, namespace, arg string) (string, error) 
 			case claim == nil:
 				return "", command.Missing(w.Unseen, "persistentvolumeclaims", namespace, rest, nil)
 			case claim.Spec.VolumeName == "":
-				return "", fmt.Errorf("claim %s/%s is not bound to a volume yet", namespace, rest)
+				return "", fmt.Errorf("claim %s/%s is not bound to a volume yet. See why: kubectl moorage explain pvc %s -n %s", namespace, rest, rest, namespace)
 			}
 			name = claim.Spec.VolumeName
 		default:
