@@ -98,7 +98,7 @@ func (c *Controller) Waits(v ledger.VolumeID) bool { return c.Depth() > crowd ||
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.untold.begin(c.config.Snapshot())
 	c.flights.add(workers)
-	c.flying.Go(func() { c.pods.queue.Run(ctx, workers) })
+	c.flying.Go(func() { c.pods.queue.Run(ctx, min(workers, maxRemovals)) })
 	c.queue.Run(ctx, workers)
 	c.flying.Wait()
 }
