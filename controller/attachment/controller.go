@@ -55,6 +55,7 @@ type Controller struct {
 	flights *flights
 	flying  sync.WaitGroup // the steps behind flights
 	aside   chan struct{}  // has one for each hold that is being deleted
+	patches chan struct{}  // has one for each volume that waits for the patch of a Node
 }
 
 // New returns a Controller that is ready to Run.
@@ -62,7 +63,7 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics), aside: make(chan struct{}, maxAside)}
+	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics), aside: make(chan struct{}, maxAside), patches: make(chan struct{}, maxPatches)}
 	c.queue = work.New(queueName, c.process)
 	c.pods = newRemovals(config.Snapshot, c.do)
 	return c, nil
@@ -98,7 +99,7 @@ func (c *Controller) Waits(v ledger.VolumeID) bool { return c.Depth() > crowd ||
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.untold.begin(c.config.Snapshot())
 	c.flights.add(workers)
-	c.flying.Go(func() { c.pods.queue.Run(ctx, workers) })
+	c.flying.Go(func() { c.pods.queue.Run(ctx, min(workers, maxRemovals)) })
 	c.queue.Run(ctx, workers)
 	c.flying.Wait()
 }
@@ -138,7 +139,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 		admit(0, nil)
 		pause = 0
 	default:
-		pause = c.attempt(ctx, admit(len(steps), steps))
+		pause = c.attemptOrPatch(ctx, id, admit(len(steps), steps))
 	}
 	if pause > 0 {
 		again = flow.Sooner(again, pause)
@@ -198,6 +199,32 @@ func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps 
 		c.attempt(ctx, steps)
 		c.flights.endUnreserved(id, "")
 		<-c.aside
+		c.queue.Add(id) // it sees what came of it, and what pauses
+	})
+	return 0
+}
+
+// maxPatches is how many volumes wait for patches of Nodes at once without a worker.
+const maxPatches = 4096
+
+// attemptOrPatch is attempt for a volume that no nodes share. Where all that is to be done is to change
+// a node's volumesAttached, it is done without a worker: the changes of a node share its
+// next patch, and as many workers as it has volumes would wait for that.
+func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, steps []arbiter.Step) time.Duration {
+	if len(steps) != 1 || steps[0].Do != arbiter.Report && steps[0].Do != arbiter.Unreport {
+		return c.attempt(ctx, steps)
+	}
+	select {
+	case c.patches <- struct{}{}:
+	default:
+		return c.attempt(ctx, steps)
+	}
+	node := steps[0].Node
+	c.flights.begin(id, node)
+	c.flying.Go(func() {
+		c.attempt(ctx, steps)
+		c.flights.endUnreserved(id, node)
+		<-c.patches
 		c.queue.Add(id) // it sees what came of it, and what pauses
 	})
 	return 0

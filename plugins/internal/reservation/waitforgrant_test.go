@@ -4,6 +4,7 @@ package reservation
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,9 @@ import (
 
 // known is a ledger, and the tickets as objects.
 type known struct {
-	ledger  *ledger.Ledger
+	ledger *ledger.Ledger
+
+	mu      sync.Mutex
 	tickets map[ledger.TicketID]*v1alpha1.VolumeTicket
 }
 
@@ -28,12 +31,16 @@ func (k *known) Ledger() *ledger.Ledger    { return k.ledger }
 func (k *known) Snapshot() ledger.Snapshot { return k.ledger.Snapshot() }
 func (k *known) Saw(o runtime.Object) {
 	if t, ok := o.(*v1alpha1.VolumeTicket); ok {
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		k.tickets[ledger.TicketID{Namespace: t.Namespace, Name: t.Name}] = t
 		k.ledger.Apply(time.Now(), translate.Ticket(t))
 	}
 }
 
 func (k *known) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	t, ok := k.tickets[id]
 	return t, ok
 }
@@ -78,7 +85,7 @@ func TestWaitWhileOthersAreDecided(t *testing.T) {
 	}
 	for name, test := range tests {
 		synctest.Test(t, func(t *testing.T) {
-			b := &Book{facts: &known{ledger.New(), map[ledger.TicketID]*v1alpha1.VolumeTicket{}}}
+			b := &Book{facts: &known{ledger: ledger.New(), tickets: map[ledger.TicketID]*v1alpha1.VolumeTicket{}}}
 			decideAnother := func() {
 				if outcome, _ := b.WaitForGrant(t.Context(), written("another", metav1.ConditionTrue, ""), time.Second, 1); outcome.Message != "" {
 					t.Errorf("%s: the other one: %+v", name, outcome)

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Volumes that wait for a patch of their Node keep no worker: those of one node are all in its next
+// patch, and others go on. While one waits nothing else is done about it.
+func TestPatchesKeepNoWorker(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	synctest.Test(t, func(t *testing.T) {
+		l := facts(time.Now(), names...)
+		for _, name := range names {
+			l.Apply(time.Now(), ledger.PersistentVolume{Name: name, Version: "2", Volume: volume(name), Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: name}})
+			l.Apply(time.Now(), attachmentOf(name, "1", true))
+			for _, s := range (arbiter.Arbiter{}).Plan(l.Snapshot(), volume(name), time.Now()).Steps {
+				if s.Do == arbiter.WriteHold {
+					s.Hold.Version = "1"
+					l.Apply(time.Now(), ledger.HoldSeen{Volume: s.Volume, Hold: s.Hold})
+				}
+			}
+		}
+		d, patch := &doer{}, make(chan struct{})
+		var mu sync.Mutex
+		var reported []ledger.VolumeID
+		d.do = func(s arbiter.Step) error {
+			if s.Do != arbiter.Report {
+				t.Errorf("%s of %s", s.Do, s.Volume)
+				return nil
+			}
+			<-patch
+			mu.Lock()
+			defer mu.Unlock()
+			reported = append(reported, s.Volume)
+			l.Apply(time.Now(), ledger.NodeState{Name: "n1", UID: "n", Version: string(rune('1' + len(reported))), Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: slices.Clone(reported)})
+			return nil
+		}
+		c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.Run(ctx, 1)
+		}()
+		defer func() { stop(); <-ended }()
+		for range 3 {
+			for _, name := range names {
+				c.Add(volume(name))
+			}
+			synctest.Wait()
+		}
+		if n := d.count(arbiter.Report); n != len(names) {
+			t.Errorf("%d volumes wait for the patch, want %d", n, len(names))
+		}
+		close(patch)
+		synctest.Wait()
+		if n := d.count(arbiter.Report); n != len(names) || len(c.patches) != 0 || c.Depth() != 0 {
+			t.Errorf("%d reports, %d still wait, %d are due", n, len(c.patches), c.Depth())
+		}
+	})
+}
