@@ -56,6 +56,7 @@ func (b *Book) WaitForGrant(ctx context.Context, r *Reservation, limit time.Dura
 		case ledger.TicketRefused:
 			b.decided.Add(1)
 			return Outcome{Message: "node(s) refused: " + b.answer(&newest), Refused: true, Reason: newest.Reason}, false
+		case ledger.TicketPending: // it waits
 		}
 		select {
 		case <-ctx.Done():
