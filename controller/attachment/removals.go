@@ -22,7 +22,7 @@ func (r removal) String() string { return "pod " + r.uid + " at node " + string(
 
 // maxRemovals is how many pods are removed at once. Where there are more, pod garbage collection is
 // at them, too, and what volumes wait for comes first.
-const maxRemovals = 16
+const maxRemovals = 32
 
 // removals removes pods beside what is done about volumes: an API server may take seconds for
 // each, of which no detach depends. Whoever asks for one that is under way, pauses
