@@ -65,7 +65,7 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	w.storageCause(&out)
 	out.Answer = answerStorage(&out)
 	if out.Cause == nil {
-		if out.Cause = w.expansionCause(c); out.Cause != nil {
+		if out.Cause = w.expansionCause(c, out.Pods); out.Cause != nil {
 			out.Answer += " But " + sentence(out.Cause.Message)
 		}
 	}
