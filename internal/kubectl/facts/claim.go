@@ -64,6 +64,11 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	}
 	w.storageCause(&out)
 	out.Answer = answerStorage(&out)
+	if out.Cause == nil {
+		if out.Cause = w.expansionCause(c, out.Pods); out.Cause != nil {
+			out.Answer += " But " + sentence(out.Cause.Message)
+		}
+	}
 	return out
 }
 
