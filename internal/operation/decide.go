@@ -87,6 +87,7 @@ type Trouble struct {
 const (
 	ReasonOutside   = "CloneOutside"
 	ReasonMixed     = "GroupMixed"
+	ReasonApart     = "GroupAtSeveralNodes"
 	ReasonPaused    = "OperationPaused"
 	ReasonTooMany   = "TooManyOperations"
 	ReasonNameTaken = "TicketNameTaken"
@@ -235,6 +236,10 @@ func (d *decision) keep(w want, kept map[string]bool) {
 	}
 	kept[t.UID] = true
 	if t.Granted || t.Reason == "" || t.Reason == v1alpha1.ReasonPending {
+		return
+	}
+	if at := d.apart(w.work); at != "" && t.Spec.Wherever {
+		d.trouble(w.work, ReasonApart, fmt.Sprintf("ticket %s waits: volumes of the group are at several nodes (%s), and one ticket can have them at one node only. The driver finds each attached where it is; a volume that is at no node needs a pod or a ticket of its own, or the others at one node", t.ID, at))
 		return
 	}
 	if age := d.Now.Sub(t.Created); age < patience && ledger.Code(t.Reason) != arbiter.AttachedForPods {

@@ -5,6 +5,7 @@ package operation
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -148,4 +149,34 @@ func (d *decision) due(w *Work, all []volume) (volumes []volume, detached, ok bo
 		return nil, false, false
 	}
 	return volumes, detached, true
+}
+
+// maxNamed is how many volumes a message names.
+const maxNamed = 4
+
+// apart says which volumes of a group are at which nodes, where they are at several; empty: they
+// are not.
+func (d *decision) apart(w *Work) string {
+	if !w.Group {
+		return ""
+	}
+	var at []string
+	nodes := map[ledger.NodeName]bool{}
+	for _, handle := range w.Handles {
+		v := d.Snapshot.Volume(ledger.VolumeID{Driver: w.Driver, Handle: handle})
+		if v == nil || v.Hold == nil || v.Hold.Node == "" {
+			continue
+		}
+		if !nodes[v.Hold.Node] { // one of each node
+			at = append(at, handle+" at "+string(v.Hold.Node))
+		}
+		nodes[v.Hold.Node] = true
+	}
+	if len(nodes) < 2 {
+		return ""
+	}
+	if len(at) > maxNamed {
+		at = append(at[:maxNamed], "…")
+	}
+	return strings.Join(at, ", ")
 }

@@ -379,7 +379,7 @@ func operating() []guard {
 			Edits: []edit{{
 				File: "internal/operation/decide.go",
 				Old:  "Wherever: !detached, Detached: detached,",
-				New:  "Wherever: true,",
+				New:  "Wherever: true, Detached: detached && false,",
 			}},
 			Expect: []string{"OperationHeld", "is not attached for db2", "the volume of data has 2Gi"},
 		},
