@@ -328,7 +328,7 @@ type TicketVolumeStatus struct {
 
 	// driver and volumeHandle name the volume that the ticket was granted. It is the ticket's for as
 	// long as the ticket is granted, whatever becomes of the claim. Absent while the ticket is not
-	// granted, and for a pod's.
+	// granted, and where the claim was not bound by then.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Driver string `json:"driver,omitempty"`

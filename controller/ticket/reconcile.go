@@ -4,7 +4,7 @@ package ticket
 
 import (
 	"context"
-
+	"slices"
 	"strings"
 	"time"
 
@@ -112,12 +112,17 @@ func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger
 		status = metav1.ConditionTrue
 	}
 	now := condition(v1alpha1.TicketSatisfied, status, verdict, v1alpha1.ReasonSatisfied, object, c.config.Now())
-	if says(object, now) || passes(object, verdict) {
+	granted, named := t.Granted, true
+	if len(granted) == 0 && t.Phase == ledger.TicketGranted { // an earlier release granted it, and named no volumes
+		granted = s.TicketAt(t.ID)
+		named = !slices.ContainsFunc(granted, ledger.VolumeID.IsReal)
+	}
+	if named && (says(object, now) || passes(object, verdict)) {
 		return nil
 	}
 	next := object.DeepCopy()
 	meta.SetStatusCondition(&next.Status.Conditions, now)
-	next.Status.Volumes = volumes(s, t, t.Granted)
+	next.Status.Volumes = volumes(s, t, granted)
 	return c.config.Write.Carry(ctx, flow.Write(t), as(next))
 }
 

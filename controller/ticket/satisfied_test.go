@@ -165,3 +165,27 @@ func TestYieldingSaysWhatIsSo(t *testing.T) {
 		}
 	}
 }
+
+// A ticket that an earlier release granted gets the names of its volumes, though nothing else of it changes.
+func TestVolumesOfAnEarlierReleaseAreNamed(t *testing.T) {
+	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
+	backup.Phase = ledger.TicketGranted
+	object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}
+	w := &kept{&writer{ledger: facts(backup)}, object}
+	c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.Snapshot()
+	at, seen := s.TicketAt(backup.ID), *s.Ticket(backup.ID)
+	if err := c.satisfied(t.Context(), s, &seen); err != nil {
+		t.Fatal(err)
+	}
+	if volumes := w.object.Status.Volumes; len(volumes) != 1 || volumes[0].Driver != at[0].Driver || volumes[0].VolumeHandle != at[0].Handle {
+		t.Errorf("its status names %+v, want %v", volumes, at)
+	}
+	written := w.object
+	if seen.Granted = at; c.satisfied(t.Context(), s, &seen) != nil || w.object != written {
+		t.Error("it is written again")
+	}
+}

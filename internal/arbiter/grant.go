@@ -55,7 +55,7 @@ func gaveWay(t *ledger.Ticket) bool {
 // (onDrain: Move), when what it asked for
 // goes away or leads to another volume, or where nobody attaches for it.
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
-	reasons := append(a.forPodsOnly(s, t), leaves(s, t, now)...)
+	reasons := slices.Concat(a.forPodsOnly(s, t), leaves(s, t, now), ledElsewhere(s, t))
 	for _, need := range TicketRequest(s, t).Needs {
 		if broken := need.broken(s); len(broken) > 0 {
 			if broken[0].Code != VolumeMissing && (need.Bound || broken[0].Code != ClaimUnbound) {
@@ -64,8 +64,7 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			continue
 		}
 		if need.Volume.IsReal() && t.Type != ledger.TypePod && !slices.Contains(s.TicketAt(t.ID), need.Volume) {
-			reasons = append(reasons, Reason{Code: ClaimMissing, Volume: need.Volume, Claim: need.Name, Detail: madeAgain})
-			continue
+			continue // it was granted another one
 		}
 		if v := s.Volume(need.Volume); v != nil {
 			p := a.planner(s, v, now)
@@ -79,6 +78,35 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 		}
 	}
 	return refuse(reasons).SeenFrom(t.ID.Namespace)
+}
+
+// ledElsewhere says which volumes of a granted ticket are for certain others, or none that needs an
+// attachment, than those that it was granted. A pod that is bound counts by itself.
+func ledElsewhere(s ledger.Snapshot, t *ledger.Ticket) []Reason {
+	if pod := s.Pod(t.Pod); pod != nil && pod.Node != "" || t.Phase != ledger.TicketGranted {
+		return nil
+	}
+	at := s.TicketAt(t.ID)
+	var reasons []Reason
+	for i, v := range t.Volumes {
+		is, link := s.ResolveTicket(t, v)
+		was := grantedAt(t.Granted, i)
+		if !was.IsReal() && t.Type != ledger.TypePod {
+			was = grantedAt(at, i)
+		}
+		if is != was && was.IsReal() && (link == ledger.LinkVolume || link.NeedsNone()) {
+			reasons = append(reasons, Reason{Code: ClaimMissing, Volume: is, Claim: v.Claim + v.PersistentVolume + v.PodVolume, Detail: madeAgain})
+		}
+	}
+	return reasons
+}
+
+// grantedAt is the volume at a place of a list; zero: it has no such place.
+func grantedAt(list []ledger.VolumeID, i int) ledger.VolumeID {
+	if i < len(list) {
+		return list[i]
+	}
+	return ledger.VolumeID{}
 }
 
 // superseded says to whom a granted ticket has lost a volume: an exclusive one, or one that is to
@@ -191,9 +219,9 @@ func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone boo
 // Satisfied says whether a ticket is granted and every volume of it is at its node and
 // safe to mount, and else why not.
 func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
-	var reasons []Reason
+	reasons := ledElsewhere(s, t)
 	if t.Node == ledger.Detached && t.Phase == ledger.TicketGranted {
-		return refuse(a.detached(s, t, now)).SeenFrom(t.ID.Namespace)
+		return refuse(append(reasons, a.detached(s, t, now)...)).SeenFrom(t.ID.Namespace)
 	}
 	for _, need := range TicketRequest(s, t).Needs {
 		if t.Phase != ledger.TicketGranted {

@@ -25,7 +25,7 @@ type Decision struct {
 	Ruling  Ruling
 	Verdict arbiter.Verdict
 	Holds   []arbiter.Step // with Grant: in the order in which they are written
-	// Volumes, with Grant, are what was decided on of a ticket that is not a pod's.
+	// Volumes, with Grant, are those that were decided on.
 	Volumes []ledger.VolumeID
 	// Missing, with Refuse: what it takes for missing, or for another claim's, and a
 	// consistent read has to find so before it is written.
@@ -43,8 +43,11 @@ func rule(q *arbiter.Queue, s ledger.Snapshot, t *ledger.Ticket) Decision {
 	switch {
 	case verdict.Allowed():
 		d.Ruling = Grant
-		if t.Type != ledger.TypePod {
-			d.Volumes = s.TicketAt(t.ID)
+		d.Volumes = slices.Clone(s.TicketAt(t.ID))
+		for i, v := range d.Volumes {
+			if !v.IsReal() {
+				d.Volumes[i] = ledger.VolumeID{} // its claim is not bound yet
+			}
 		}
 	case verdict.Refuses(t):
 		d.Ruling, d.Missing = Refuse, Missing(s, t)

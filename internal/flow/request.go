@@ -110,8 +110,8 @@ type Request struct {
 	Phase        ledger.TicketPhase
 	Verdict      arbiter.Verdict
 	Epoch        int64
-	// Granted are the volumes that DecideTicket with phase TicketGranted gives to a ticket that is
-	// not a pod's (ledger.Ticket.Granted).
+	// Granted are the volumes that DecideTicket with phase TicketGranted gives to the ticket
+	// (ledger.Ticket.Granted).
 	Granted []ledger.VolumeID
 	// Interruptions is what DecideTicket writes of how often the ticket was interrupted.
 	Interruptions int64

@@ -505,7 +505,7 @@ func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 }
 
 // granted are the volumes that a ticket has for as long as its status says that it is granted: those
-// that it was seen to have, else those that its status names. Who asked by it has been told that it
+// that its status names, else (an earlier release wrote it) those that it was seen to have. Who asked by it has been told that it
 // has them, and not yet that it has not, so nobody else may have them; nor does the ticket have
 // others, on which nobody has decided. nil: it has what its volumes lead to. A pod's names its claim by UID,
 // and the pod counts by itself once it is bound.
@@ -515,8 +515,8 @@ func (k *Ticket) granted() []VolumeID {
 	}
 	had := make([]VolumeID, len(k.Volumes))
 	for i := range had {
-		if had[i] = before(k.at, i); !had[i].IsReal() {
-			had[i] = before(k.Granted, i)
+		if had[i] = before(k.Granted, i); !had[i].IsReal() {
+			had[i] = before(k.at, i)
 		}
 	}
 	return had
@@ -539,10 +539,14 @@ func (l *Ledger) ticketNodeVolumes(k *Ticket) []VolumeID {
 	at := make([]VolumeID, len(k.Volumes))
 	for i, v := range k.Volumes {
 		id, link := l.facts.resolveTicket(k, v)
+		was := before(k.at, i)
+		if was.IsZero() {
+			was = before(k.Granted, i) // this process has not seen where it led
+		}
 		if k.Ghost {
-			at[i] = resolveOnce(id, link, before(k.at, i)) // its pod may be bound
+			at[i] = resolveOnce(id, link, was) // its pod may be bound
 		} else {
-			at[i] = resolveTicketOnce(k.Type, v, id, link, before(k.at, i))
+			at[i] = resolveTicketOnce(k.Type, v, id, link, was)
 		}
 	}
 	return at

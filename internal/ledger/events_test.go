@@ -137,7 +137,7 @@ func (s *stream) ticket() Event {
 		}
 		t = old
 		t.Version, t.Phase, t.Granted = s.next(), TicketPhase(s.below(3)), nil
-		if t.Phase == TicketGranted && t.Type != TypePod && s.chance(2) {
+		if t.Phase == TicketGranted && s.chance(2) {
 			t.Granted = []VolumeID{s.volume()}
 		}
 		t.Reason = []string{"", "NotGranted", "NoFreeSlot", "Outranked"}[s.version%4]

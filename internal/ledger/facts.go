@@ -172,8 +172,8 @@ type Ticket struct {
 	Phase      TicketPhase
 	Reason     string // of condition Granted
 	Volumes    []TicketVolume
-	// Granted are the volumes that a ticket which is not a pod's was granted, as its status says: one
-	// for each of Volumes, zero where nothing was. nil: it says nothing, or the ticket is not granted.
+	// Granted are the volumes that the ticket was granted, as its status says: one for each of Volumes,
+	// zero where there was none yet. nil: it says nothing, or the ticket is not granted.
 	Granted []VolumeID
 	// Interruptions is how often in a row the ticket has lost its grant to somebody who
 	// ranks before.

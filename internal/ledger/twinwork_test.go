@@ -39,6 +39,9 @@ func (w *twin) work(now time.Time) {
 		had := w.ticketAt[id]
 		w.ticketAt[id] = w.whereTo(len(t.Volumes), t.Phase != TicketRefused, w.ticketAt[id], func(i int, was VolumeID) VolumeID {
 			vol, link := w.resolveTicket(t, t.Volumes[i])
+			if was.IsZero() {
+				was = before(t.Granted, i)
+			}
 			if t.Ghost || t.Type == TypePod && t.Volumes[i].Claim != "" {
 				return keepReal(vol, link, was)
 			}
@@ -81,8 +84,8 @@ func (w *twin) keepGranted(id TicketID, had []VolumeID) {
 	t, lost := w.tickets[id], false
 	kept := make([]VolumeID, len(t.Volumes))
 	for i := range kept {
-		if kept[i] = before(had, i); !kept[i].IsReal() {
-			kept[i] = before(t.Granted, i)
+		if kept[i] = before(t.Granted, i); !kept[i].IsReal() {
+			kept[i] = before(had, i)
 		}
 		lost = lost || kept[i].IsReal() && before(w.ticketAt[id], i) != kept[i]
 	}

@@ -111,10 +111,6 @@ func TestTicket(t *testing.T) {
 		{PersistentVolume: "pv", Driver: "disk", VolumeHandle: "second"}, {PodVolume: "cache"},
 		{Claim: "data", PersistentVolume: "pv", Driver: "disk", VolumeHandle: "first"},
 	}
-	if got := Ticket(object).Granted; got != nil {
-		t.Errorf("a pod's ticket has %v of its own", got)
-	}
-	object.Spec.Type = v1alpha1.TicketManual
 	if got, want := Ticket(object).Granted, []ledger.VolumeID{{Driver: "disk", Handle: "first"}, {}, {Driver: "disk", Handle: "second"}}; !slices.Equal(got, want) {
 		t.Errorf("it was granted %v, want %v", got, want)
 	}

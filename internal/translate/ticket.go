@@ -65,15 +65,12 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		fact.Reason = c.Reason
 		switch c.Status {
 		case metav1.ConditionTrue:
-			fact.Phase = ledger.TicketGranted
+			fact.Phase, fact.Granted = ledger.TicketGranted, granted(t)
 		case metav1.ConditionFalse:
 			if fact.Type == ledger.TypePod {
 				fact.Phase = ledger.TicketRefused
 			}
 		}
-	}
-	if fact.Phase == ledger.TicketGranted && fact.Type != ledger.TypePod {
-		fact.Granted = granted(t)
 	}
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied); c != nil && c.Status == metav1.ConditionTrue {
 		fact.SatisfiedSince = c.LastTransitionTime.Unix()
