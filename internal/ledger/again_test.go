@@ -107,3 +107,31 @@ func TestTicketsHearOfTheirClaims(t *testing.T) {
 		}
 	}
 }
+
+// A pod that is bound after its claim's PersistentVolume has gone may use what was attached for that at its
+// node, whether this process has seen the PersistentVolume or began later.
+func TestPodOfALostClaim(t *testing.T) {
+	v := VolumeID{"d", "v"}
+	key := ClaimKey{"ns", "data"}
+	attached := []Event{
+		HoldSeen{Volume: v, Hold: Hold{Version: "2", Node: "n", State: HoldHeld, Transitions: 1, PVs: []string{"pv"}}},
+		Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "3", Driver: "d", Node: "n", PersistentVolume: "pv", Attached: true},
+	}
+	later := []Event{
+		Claim{Key: key, UID: "c", Version: "5", PersistentVolume: "pv", Lost: true},
+		Pod{UID: "p", Version: "6", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "data", Claim: "data"}}},
+	}
+	seen := []Event{PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: v, Access: AccessNode}}
+	for name, events := range map[string][]Event{
+		"it has seen it": slices.Concat(seen, attached, []Event{Complete{}, PersistentVolumeGone{Name: "pv"}}, later),
+		"it began later": slices.Concat(attached, []Event{Complete{}}, later),
+	} {
+		l := New()
+		for _, e := range events {
+			l.Apply(start, e)
+		}
+		if at := l.Snapshot().PodAt("p"); !slices.Contains(at, v) {
+			t.Errorf("%s: the pod uses %v, want %v among it", name, at, v)
+		}
+	}
+}

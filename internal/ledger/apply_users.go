@@ -208,6 +208,11 @@ func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 			list = append(list, a.at())
 		}
 	}
+	for _, v := range rec.outlived { // this process has seen it name them
+		if l.facts.volumes.get(v).NodeVolume(n).attachedFor(pv) {
+			list = append(list, v)
+		}
+	}
 	return list
 }
 

@@ -82,10 +82,13 @@ func (v *Volume) attachedFor(pv string) bool {
 	if v == nil {
 		return false
 	}
+	return slices.ContainsFunc(v.NodeVolumes, func(p NodeVolume) bool { return p.attachedFor(pv) })
+}
+
+// attachedFor says whether the volume has such an attachment at its node.
+func (p *NodeVolume) attachedFor(pv string) bool {
 	is := func(r *attachmentRecord) bool { return r.pv == pv && r.byPV() }
-	return slices.ContainsFunc(v.NodeVolumes, func(p NodeVolume) bool {
-		return p.first != nil && (is(p.first) || p.more != nil && slices.ContainsFunc(*p.more, is))
-	})
+	return p != nil && p.first != nil && (is(p.first) || p.more != nil && slices.ContainsFunc(*p.more, is))
 }
 
 // otherSource says whether an attachment was made for a PersistentVolume that does not

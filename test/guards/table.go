@@ -218,8 +218,8 @@ func asking() []guard {
 			Rule:     "decision 73: a ticket that moves loses its grant at a node that is being emptied",
 			Edits: []edit{{
 				File: "internal/arbiter/grant.go",
-				Old:  "reasons := append(a.forPodsOnly(s, t), leaves(s, t, now)...)",
-				New:  "reasons := append(a.forPodsOnly(s, t), leaves(s, t, now)[:0]...)",
+				Old:  "reasons := slices.Concat(a.forPodsOnly(s, t), leaves(s, t, now), ledElsewhere(s, t))",
+				New:  "reasons := slices.Concat(a.forPodsOnly(s, t), leaves(s, t, now)[:0], ledElsewhere(s, t))",
 			}},
 			Expect: []string{"ticket moves is asked to let go"},
 		},

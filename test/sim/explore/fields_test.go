@@ -280,7 +280,8 @@ func objectFields() map[string]fields {
 			"SelectedNode": never,
 		}},
 		"ledger.PersistentVolume": {"Name", map[string]string{
-			"UID": "the same as long as it exists", "Version": "the same as long as it exists",
+			"Capacity": never,
+			"UID":      "the same as long as it exists", "Version": "the same as long as it exists",
 			"Volume": "the same as long as it exists", "Access": "the same as long as it exists",
 			"Class": "the same as long as it exists", "Claim": "the same as long as it exists",
 			"ClaimUID": "the same as long as it exists", "Affinity": "the same as long as it exists",
