@@ -19,7 +19,7 @@ import (
 const (
 	// DefaultTimeout is how long a ticket exists at most where no policy says otherwise.
 	DefaultTimeout = v1alpha1.DefaultOperationTimeout
-	// MaxPerNamespace is how many tickets for operations a namespace has at once.
+	// MaxPerNamespace is how many tickets for operations a namespace has, or has asked for, at once.
 	MaxPerNamespace = 16
 	// shortestPause is between two tickets for a volume's operation of which the first one came
 	// to nothing; longestPause is how many times the timeout the pause grows to.
@@ -129,7 +129,9 @@ func (s State) Decide() Plan {
 	for i := range s.Tickets {
 		t := &d.Tickets[i]
 		d.byName[t.ID] = t
-		d.count[t.ID.Namespace]++
+		if t.ID.Namespace != s.Namespace {
+			d.count[t.ID.Namespace]++
+		}
 	}
 	for t := range s.Snapshot.Tickets() {
 		if d.byName[t.ID] == nil && MayBe(t.ID, t.Type) {
@@ -137,6 +139,13 @@ func (s State) Decide() Plan {
 		}
 	}
 	wants := d.wants()
+	for _, list := range wants {
+		for i := range list {
+			if w := &list[i]; w.existing != nil && w.ID.Namespace == s.Namespace {
+				d.count[d.payer(w)]++
+			}
+		}
+	}
 	d.remember(wants)
 	kept := d.choose(wants)
 	d.end(kept)
@@ -151,7 +160,7 @@ type decision struct {
 	asked ledger.Operations // for which any policy wants tickets
 	// snapshots are the drivers that a policy asks for tickets for snapshots of.
 	snapshots map[string]bool
-	count     map[string]int // tickets by namespace
+	count     map[string]int // tickets by payer
 	byName    map[ledger.TicketID]*Ticket
 	// foreign are tickets, by UID, by the name of one that is wanted that name another owner.
 	foreign map[string]bool
@@ -159,6 +168,15 @@ type decision struct {
 	// making says for which keys a ticket is made now: the one before it stays until the new
 	// one is there, so that the volume does not move in between.
 	making map[key]bool
+}
+
+// payer is among whose tickets a ticket counts: those of its namespace, or, in Moorage's own, those of the namespace
+// that asks for the operation.
+func (d *decision) payer(w *want) string {
+	if w.ID.Namespace == d.Namespace {
+		return w.ID.Namespace + "/" + w.work.Told.Namespace
+	}
+	return w.ID.Namespace
 }
 
 func (d *decision) trouble(of *Work, code, message string) {
@@ -284,11 +302,11 @@ func (d *decision) make(w *want) {
 		}
 		return
 	}
-	if d.count[w.ID.Namespace] >= MaxPerNamespace {
-		d.trouble(w.work, ReasonTooMany, fmt.Sprintf("%s, and namespace %s has %d tickets for operations already: it waits until one of them ends", w.Why(), w.ID.Namespace, MaxPerNamespace))
+	if d.count[d.payer(w)] >= MaxPerNamespace {
+		d.trouble(w.work, ReasonTooMany, fmt.Sprintf("%s, and namespace %s has %d tickets for operations already: it waits until one of them ends", w.Why(), w.work.Told.Namespace, MaxPerNamespace))
 		return
 	}
-	d.count[w.ID.Namespace]++
+	d.count[d.payer(w)]++
 	d.making[w.key] = true
 	d.plan.Make = append(d.plan.Make, w.Make)
 }

@@ -76,3 +76,28 @@ func TestNobodyAsksForThem(t *testing.T) {
 	}
 	s.has("shop/snapshot-uid-late")
 }
+
+// Snapshots of volumes that no claim has any more have their tickets in Moorage's own namespace: those
+// that one namespace asks for leave room for those of others.
+func TestVolumesWithoutClaimsAreShared(t *testing.T) {
+	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
+	add := func(name, namespace string, created int64) {
+		s.apply(ledger.PersistentVolume{Name: "pv-" + name, UID: "pv-" + name, Version: s.next(), Class: "fast", Access: ledger.AccessNode, Volume: ledger.VolumeID{Driver: driver, Handle: name}})
+		w := snapshotOf("of-"+name, name)
+		w.Told.Namespace, w.Created = namespace, created
+		s.works = append(s.works, w)
+	}
+	for i := range 3 * MaxPerNamespace {
+		add(fmt.Sprintf("v%02d", i), "shop", int64(i))
+	}
+	for range 3 {
+		s.decide()
+	}
+	if len(s.tickets) != MaxPerNamespace {
+		t.Fatalf("%d tickets for namespace shop", len(s.tickets))
+	}
+	add("last", "bank", 1000)
+	if plan := s.decide(); len(plan.Make) != 1 || plan.Make[0].Told.Namespace != "bank" {
+		t.Errorf("made %v for namespace bank", plan.Make)
+	}
+}
