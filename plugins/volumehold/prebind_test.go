@@ -191,6 +191,24 @@ func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
 	}
 }
 
+// Where the driver has no room at the node, the pod waits for the controller to refuse its ticket, which tells
+// the pod: a scheduler that heard of it first would withdraw the ticket without a word.
+func TestNoRoomIsLeftToTheController(t *testing.T) {
+	r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.Policy{Name: "p", Driver: driver, BindAfterAttached: true},
+		ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
+	pod := podWith("p", "data")
+	r.known(pod)
+	r.granted(pod, "n1")
+	r.apply(ledger.Attachment{
+		Name: ledger.AttachmentName(volume("data"), "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "pv-data", Ours: true,
+		AttachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "no room"},
+	})
+	book := r.plugin.core.book
+	if waitsFor, err := book.PendingBeforeBind(r.plugin.core.arbiter, book.Of(string(pod.UID))); err != nil || !strings.Contains(waitsFor, "no room") {
+		t.Errorf("the pod waits for %q: %v", waitsFor, err)
+	}
+}
+
 // A pod that was granted and then could not be bound gives its node up.
 func TestGrantedButNotBound(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)

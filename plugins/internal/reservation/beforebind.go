@@ -130,8 +130,9 @@ func (b *Book) PendingBeforeBind(a arbiter.Arbiter, r *Reservation) (waitsFor st
 		verdict := a.VolumeGranted(s, need, r.Ticket.Node)
 		if verdict.Allowed() && policyOf(s, need).BindAfterAttached {
 			verdict = a.Explain(s, need, r.Ticket.Node, b.now()).SeenFrom(r.Ticket.ID.Namespace)
-			if verdict.First().Code == arbiter.AttachFailed {
-				return "", fmt.Errorf("%w: %s", ErrRefused, verdict.First().Message())
+			if first := verdict.First(); first.Code == arbiter.AttachFailed && first.GRPC != ledger.ResourceExhausted {
+				// Where the driver has no room, the controller refuses the ticket, and tells the pod.
+				return "", fmt.Errorf("%w: %s", ErrRefused, first.Message())
 			}
 			if verdict.First().Code == arbiter.NotReported {
 				// Attached is enough: beside Moorage, the attach/detach controller
