@@ -45,17 +45,8 @@ func TestPatchesKeepNoWorker(t *testing.T) {
 			l.Apply(time.Now(), ledger.NodeState{Name: "n1", UID: "n", Version: string(rune('1' + len(reported))), Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: slices.Clone(reported)})
 			return nil
 		}
-		c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: time.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			c.Run(ctx, 1)
-		}()
-		defer func() { stop(); <-ended }()
+		c, stop := running(t, l, d)
+		defer stop()
 		for range 3 {
 			for _, name := range names {
 				c.Add(volume(name))
@@ -71,4 +62,20 @@ func TestPatchesKeepNoWorker(t *testing.T) {
 			t.Errorf("%d reports, %d still wait, %d are due", n, len(c.patches), c.Depth())
 		}
 	})
+}
+
+// running is a controller with one worker, until stop is called.
+func running(t *testing.T, l *ledger.Ledger, d *doer) (c *Controller, stop func()) {
+	t.Helper()
+	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.Run(ctx, 1)
+	}()
+	return c, func() { cancel(); <-ended }
 }

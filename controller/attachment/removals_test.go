@@ -3,7 +3,6 @@
 package attachment
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -54,17 +53,8 @@ func TestPodsAreRemovedBesideTheVolumes(t *testing.T) {
 			<-worked
 			return errors.New("not now")
 		}
-		c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: time.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			c.Run(ctx, 1)
-		}()
-		defer func() { stop(); <-ended }()
+		c, stop := running(t, l, d)
+		defer stop()
 		ask := func() {
 			c.Add(volume("a"))
 			c.Add(volume("b"))

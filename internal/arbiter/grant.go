@@ -86,27 +86,19 @@ func ledElsewhere(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 	if pod := s.Pod(t.Pod); pod != nil && pod.Node != "" || t.Phase != ledger.TicketGranted {
 		return nil
 	}
-	at := s.TicketAt(t.ID)
+	had := s.TicketAt(t.ID) // it keeps what it was granted
+	if t.Type == ledger.TypePod {
+		had = t.Granted
+	}
 	var reasons []Reason
-	for i, v := range t.Volumes {
+	for i, was := range had {
+		v := t.Volumes[i]
 		is, link := s.ResolveTicket(t, v)
-		was := grantedAt(t.Granted, i)
-		if !was.IsReal() && t.Type != ledger.TypePod {
-			was = grantedAt(at, i)
-		}
 		if is != was && was.IsReal() && (link == ledger.LinkVolume || link.NeedsNone()) {
 			reasons = append(reasons, Reason{Code: ClaimMissing, Volume: is, Claim: v.Claim + v.PersistentVolume + v.PodVolume, Detail: madeAgain})
 		}
 	}
 	return reasons
-}
-
-// grantedAt is the volume at a place of a list; zero: it has no such place.
-func grantedAt(list []ledger.VolumeID, i int) ledger.VolumeID {
-	if i < len(list) {
-		return list[i]
-	}
-	return ledger.VolumeID{}
 }
 
 // superseded says to whom a granted ticket has lost a volume: an exclusive one, or one that is to

@@ -510,10 +510,10 @@ func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 }
 
 // granted are the volumes that a ticket has for as long as its status says that it is granted: those
-// that its status names, else (an earlier release wrote it) those that it was seen to have. Who asked by it has been told that it
-// has them, and not yet that it has not, so nobody else may have them; nor does the ticket have
-// others, on which nobody has decided. nil: it has what its volumes lead to. A pod's names its claim by UID,
-// and the pod counts by itself once it is bound.
+// that its status names, else (an earlier release wrote it) those that it was seen to have. Who asked
+// by it has been told that it has them, and not yet that it has not, so nobody else may have them; nor
+// does the ticket have others, on which nobody has decided. nil: it has what its volumes lead to. A
+// pod's names its claim by UID, and the pod counts by itself once it is bound.
 func (k *Ticket) granted() []VolumeID {
 	if k.Phase != TicketGranted || k.Type == TypePod || k.Node == "" {
 		return nil
