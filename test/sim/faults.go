@@ -123,7 +123,7 @@ func (f *faults) offerProcess(m *menu, c *caller) {
 	switch {
 	case c.paused:
 		m.addTo(cure, 2, "fault", "resume", c.name)
-	case c.up && f.s.config.Pauses:
+	case c.up && f.s.config.Pauses && !f.vouched(c.name):
 		m.addTo(harm, 1, "fault", "pause", c.name)
 	}
 }

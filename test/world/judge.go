@@ -52,7 +52,7 @@ type Judge struct {
 	over     map[ledger.VolumeID]bool      // volumes of which a live migration has ended
 	past     map[string]bool               // pods, by UID, that were bound past Moorage
 	atOnce   map[string]bool               // pods, by UID, that were bound by whoever leads, without tickets
-	shaken   map[string]bool               // those of them whose node has been out of service since
+	shaken   map[string]bool               // those of them whose node has been out of service since, or had no Node
 	taken    map[At]bool                   // slots that those take, and no grant
 	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
@@ -108,7 +108,7 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 			j.podChanged(w, e)
 		case ledger.NodeState:
 			j.nodeChanged(w, e.Name)
-			j.outOfService(w, e)
+			j.shakes(w, e, is == nil)
 		case ledger.NodeDrivers:
 			j.limitsChanged(e)
 		}

@@ -46,12 +46,17 @@ func (j *Judge) bindsAtOnce(w *World, p ledger.Pod, n ledger.NodeName) {
 	}
 	j.grants(w, t)
 	j.atOnce = with(j.atOnce, p.UID, true)
+	if _, exists := w.Node(n); !exists {
+		j.shaken = with(j.shaken, p.UID, true)
+	}
 }
 
-// outOfService notes which pods may lose their volumes, as their node is out of service or fenced,
-// also when whoever leads hears of that after its end.
-func (j *Judge) outOfService(w *World, n ledger.NodeState) {
-	if !n.OutOfService && len(n.Fenced) == 0 {
+// shakes notes which pods may lose their volumes, as their node is out of service or fenced, or
+// its Node is deleted before anything is attached, also when whoever leads hears of that after
+// its end. A pod that is bound to a Node that does not exist has nothing there, and Kubernetes'
+// pod garbage collector deletes it.
+func (j *Judge) shakes(w *World, n ledger.NodeState, deleted bool) {
+	if !n.OutOfService && len(n.Fenced) == 0 && !deleted {
 		return
 	}
 	for _, p := range w.boundAtOnce() {
@@ -62,7 +67,7 @@ func (j *Judge) outOfService(w *World, n ledger.NodeState) {
 }
 
 // AtOnce says whether a pod was bound by whoever leads, without a ticket, and whether its
-// node has been out of service since.
+// node has been out of service since, or its Node was gone.
 func (j *Judge) AtOnce(uid string) (bound, shaken bool) { return j.atOnce[uid], j.shaken[uid] }
 
 // boundAtOnce are the pods that were bound without tickets, and have not ended.
