@@ -56,6 +56,9 @@ func (a Arbiter) uncontended(s ledger.Snapshot, need Need, n ledger.NodeName) bo
 	if place := v.NodeVolume(n); place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return parametersOf(s, u) != "" }) {
 		return false // it may have to let go first
 	}
+	if v.KeptDetached() != nil {
+		return false // whoever asks for that is to see the grant
+	}
 	if v == nil || !s.AttachRequired(v.ID.Driver) || !exclusive(access(s, v, need.Access)) {
 		return true
 	}

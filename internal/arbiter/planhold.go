@@ -111,7 +111,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	}
 	h.Requesters = p.requesters(place)
 	h.NodeUID, h.BootID, h.SystemUUID = p.holderNode(was, h.Node, p.volume.NodeVolume(h.Node))
-	if !p.living(place) {
+	if !p.living(place) || p.mayBeGranted(was.Next) { //mutant:break-a-promise
 		h.Next = p.promiseNext(was, h.Node)
 	}
 	h.Waiting = p.waiting(h.Node, h.Next.To)
@@ -303,6 +303,16 @@ func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Pr
 		return ledger.Promise{}
 	}
 	return ledger.Promise{Node: node, To: requester(p.snapshot, u)}
+}
+
+// mayBeGranted says whether the grant of who is promised the volume may be on its way: the promise
+// stands then, though the fence by which it was made has ended, and whoever had the volume has it
+// again. Once the ticket is told that it gives way, it is not granted any more.
+func (p *planner) mayBeGranted(next ledger.Promise) bool {
+	place := p.volume.NodeVolume(next.Node)
+	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		return standingOf(p.snapshot, u) == asking && p.namedInHold(u) && requester(p.snapshot, u).UID == next.To.UID
+	})
 }
 
 // requesters lists for whom the node has the volume.

@@ -17,7 +17,7 @@ func (p *planner) decideNote(was ledger.Hold) { p.writeNote(was, p.note(was)) }
 
 // writeNote plans the write of a note, or the end of the one that was.
 func (p *planner) writeNote(was, note ledger.Hold) {
-	says := was.Node != "" || was.Version != "" && (was.Force != nil || len(was.Fences) > 0 || was.State == ledger.HoldAttachFailed)
+	says := was.Node != "" || p.onlyGranted(was) || was.Version != "" && (was.Force != nil || len(was.Fences) > 0 || was.State == ledger.HoldAttachFailed)
 	silent := note.State == "" && len(note.Fences) == 0
 	switch {
 	case silent && says && was.Transitions == 0 && was.Version != "":
@@ -31,6 +31,51 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 	if !sameHold(was, note) || p.volume.Hold != nil && was.Version == "" {
 		p.add(Step{Do: WriteHold, Hold: note, Expect: was.Version})
 	}
+}
+
+// sharedGrant is the hold that is written before a shared volume is granted at a node while a ticket
+// asks for it to be detached. That one's grant writes the hold, too, so that of two that were decided
+// on side by side one fails; and it waits while the hold names whose grant may be on its way. The
+// hold stays as long as such a ticket asks.
+func (p *planner) sharedGrant(underWay []ledger.Requester, who ledger.Requester) []Step {
+	if p.volume.KeptDetached() == nil { //mutant:share-beside-detached
+		return nil
+	}
+	p.hold = p.note(hold(p.volume))
+	p.hold.Grants = p.hold.Grants%ledger.MaxNumber + 1
+	p.hold.Requesters = listed(underWay, who)
+	if p.hold.State == "" {
+		p.hold.State = ledger.HoldFree
+	}
+	p.writeHold()
+	return p.plan.Steps
+}
+
+// grantsUnderWay are those at nodes whose grant of a shared volume may be on its way, by the hold as
+// written, while a ticket asks for the volume to be detached.
+func (p *planner) grantsUnderWay() []ledger.Requester {
+	if h := p.volume.Hold; h == nil || h.Node != "" || len(h.Requesters) == 0 || p.volume.KeptDetached() == nil {
+		return nil
+	}
+	var list []ledger.Requester
+	for i := range p.volume.NodeVolumes {
+		place := &p.volume.NodeVolumes[i]
+		if place.Node == ledger.Detached {
+			continue
+		}
+		for _, u := range place.Users {
+			if standingOf(p.snapshot, u) == asking && p.namedInHold(u) { //mutant:detach-beside-a-grant
+				list = append(list, requester(p.snapshot, u))
+			}
+		}
+	}
+	return list
+}
+
+// onlyGranted says whether a hold was written for such a grant alone, and no ticket asks for the volume
+// to be detached any more.
+func (p *planner) onlyGranted(was ledger.Hold) bool {
+	return was.Version != "" && was.State == ledger.HoldFree && was.Grants > 0 && was.Transitions == 0 && p.volume.KeptDetached() == nil
 }
 
 // note is what a shared volume's hold is to say; without a State, nothing.
@@ -48,7 +93,9 @@ func (p *planner) note(was ledger.Hold) ledger.Hold {
 }
 
 func (p *planner) emptyNote(was ledger.Hold) ledger.Hold {
-	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
+	note := ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
+	note.Requesters = p.grantsUnderWay()
+	return note
 }
 
 // unattached is what the driver said of an attach of a shared volume that it

@@ -64,10 +64,11 @@ func (s *Sim) judgeDecisions(c *controller) {
 		s.fault("left undone: %s", v)
 	}
 	for _, v := range c.arbiter.AuditAtRest(s.fresh(), s.Now()) {
-		if s.doubted(c, v.Volume, "") || s.vanished(v.Volume) || s.remembered(c, v.Volume) {
+		if s.doubted(c, v.Volume, "") || s.vanished(v.Volume) || s.remembered(c, v.Volume) || s.replaced(c, v.Volume) {
 			// A new leader would not know of the doubt, wherever that is, and take it out of
 			// the hold (docs/internals/invariants.md, I3); nor whose the volume was when the
-			// claim was lost; nor of a use that no object names any more.
+			// claim was lost; nor of a use that no object names any more; nor by which name
+			// of the machine a volume was attached first.
 			continue
 		}
 		s.fault("left undone, and not known to be: %s", v)
@@ -157,7 +158,7 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	volumes, complete := s.w.VolumesOf(p)
 	excused := !complete
 	for _, v := range volumes {
-		excused = excused || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && s.claimedElsewhere(v, p)
+		excused = excused || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(c, v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && (s.claimedElsewhere(v, p) || s.strayElsewhere(v, p.Node))
 	}
 	if !excused {
 		s.fault("pod %s at %s does not run, and nobody is in its way", p.UID, p.Node)
@@ -222,16 +223,34 @@ func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
 	return false
 }
 
+// strayElsewhere says whether a volume is attached at another node for a request of a controller that
+// was killed: nobody detaches that before kube-controller-manager starts again, and
+// moorage-attacher attaches it nowhere else meanwhile.
+func (s *Sim) strayElsewhere(v ledger.VolumeID, n ledger.NodeName) bool {
+	for _, key := range s.w.Keys(world.Attachments) {
+		a, _ := s.w.Attachment(key)
+		if at, _ := s.w.Source(a); at == v && a.Node != n && s.strays[a.UID] {
+			return true
+		}
+	}
+	return false
+}
+
 // replaced says whether a volume is attached to a machine that was replaced by
-// another of its name: to take it from there takes a person.
-func (s *Sim) replaced(v ledger.VolumeID) bool {
+// another of its name: to take it from there takes a person. Whoever leads goes by the name
+// by which it was attached first, though the attacher has attached it by the other one since.
+func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
 		if at, _ := s.w.Source(a); at == v && a.NodeID != "" && a.NodeID != s.nodeID(a.Node) {
 			return true
 		}
 	}
-	return false
+	known := c.observer.snapshot().Volume(v)
+	return known != nil && slices.ContainsFunc(known.NodeVolumes, func(p ledger.NodeVolume) bool {
+		own := p.Own()
+		return own != nil && own.NodeID != "" && own.NodeID != s.nodeID(p.Node)
+	})
 }
 
 // judgeLeaks: what nobody uses is attached nowhere, and tickets end with their
@@ -240,7 +259,7 @@ func (s *Sim) judgeLeaks(c *controller) {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
 		v, ok := s.w.Source(a)
-		if ok && !s.strays[a.UID] && !s.usedAt(v, a.Node) && !s.replaced(v) && !s.w.RefusedFor(v, a.Node) && !s.doubted(c, v, a.Node) && s.reachable(a.Node) {
+		if ok && !s.strays[a.UID] && !s.usedAt(v, a.Node) && !s.replaced(c, v) && !s.w.RefusedFor(v, a.Node) && !s.doubted(c, v, a.Node) && s.reachable(a.Node) {
 			s.fault("the VolumeAttachment of %s at %s is left over", v, a.Node)
 		}
 	}
