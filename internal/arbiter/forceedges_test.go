@@ -222,6 +222,7 @@ func TestAwaits(t *testing.T) {
 		"it begins":        {forcing{Rule: AfterPodGone, Left: 6 * time.Minute, Step: time.Minute}, time.Minute},
 		"within a step":    {forcing{Rule: AfterPodGone, Elapsed: 90 * time.Second, Left: 6 * time.Minute, Step: time.Minute}, 30 * time.Second},
 		"the last step":    {forcing{Rule: AfterPodGone, Elapsed: 90 * time.Second, Left: 10 * time.Second, Step: time.Minute}, 10 * time.Second},
+		"almost a step":    {forcing{Rule: AfterPodGone, Elapsed: time.Minute - time.Millisecond, Left: 5 * time.Minute, Step: time.Minute}, minWait},
 		"a step has begun": {forcing{Rule: AfterPodGone, Elapsed: 60 * time.Second, Left: 5 * time.Minute, Step: time.Minute}, time.Minute},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{})

@@ -174,7 +174,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		switch {
 		case place.Node == ledger.Detached:
 			continue // nothing is there
-		case place.Sent && !place.HasOwn():
+		case place.Sent:
 			p.find(place)
 		case p.wanted(place):
 			p.acquire(place)

@@ -313,7 +313,8 @@ func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
 	})
 }
 
-// find plans the look for an attachment whose creation is sent. No plan is made
+// find plans the look for an attachment whose creation is sent, also where one of its name is seen: that
+// may be somebody else's. No plan is made
 // while it is in flight: the answer did not come, and nor did one to the look
 // that followed.
 func (p *planner) find(place *ledger.NodeVolume) {

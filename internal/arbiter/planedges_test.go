@@ -322,7 +322,7 @@ func TestPlanOfEachPlace(t *testing.T) {
 		"wanted":                    {held, []ledger.Event{lives}, CreateAttachment, false},
 		"shared, and wanted":        {held, []ledger.Event{lives, sharedDisk}, CreateAttachment, true},
 		"sent, and not seen":        {held, []ledger.Event{lives, sent}, FindAttachment, false},
-		"sent, and it is there":     {held, []ledger.Event{lives, sent, madeAt("well")}, Report, false},
+		"sent, and one is there":    {held, []ledger.Event{lives, sent, madeAt("well")}, FindAttachment, false},
 		"unwanted":                  {held, []ledger.Event{madeAt("well")}, Unreport, false},
 		"left, and nobody wants it": {left, nil, CreateAttachment, false},
 	} {

@@ -475,10 +475,11 @@ func (p *planner) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolum
 }
 
 // awaits has the volume looked at again when a rule of force has come a step further, or
-// its time is over: what is told of it changes then.
+// its time is over: what is told of it changes then. Where it stands still until the node's Lease is
+// read again, the next step may be a moment away for as long.
 func (p *planner) awaits(f forcing) {
 	if f.Left > 0 {
-		p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
+		p.recheck(min(f.Left, max(f.Step-f.Elapsed%f.Step, minWait)))
 	}
 }
 

@@ -64,7 +64,7 @@ func (p *planner) grantsUnderWay() []ledger.Requester {
 			continue
 		}
 		for _, u := range place.Users {
-			if standingOf(p.snapshot, u) == asking && p.namedInHold(u) { //mutant:detach-beside-a-grant
+			if standingOf(p.snapshot, u) == asking && p.namedInHold(u) {
 				list = append(list, requester(p.snapshot, u))
 			}
 		}

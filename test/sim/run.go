@@ -41,7 +41,7 @@ const (
 	settleTime    = time.Hour
 	// Where requests are refused for good, everybody tries again and again: more
 	// actions, in a time in which each has tried with the longest of its pauses.
-	retryActions = 40000
+	retryActions = 100000
 	retryTime    = 20 * time.Minute
 )
 

@@ -187,7 +187,7 @@ func (k *scheduler) reserved(uid string) bool {
 // fitting are those of some nodes where a pod may go: PreFilter and Filter.
 func (k *scheduler) fitting(s ledger.Snapshot, p *ledger.Pod, nodes ...ledger.NodeName) (list []ledger.NodeName) {
 	r, now := arbiter.PodRequest(s, p), k.s.Now()
-	if !k.arbiter.Admissible(s, r).Allowed() {
+	if !k.arbiter.Admissible(s, r).Allowed() || !r.Attachable(s) { // it knows no driver yet, as its first lists are old
 		return nil
 	}
 	at, held := k.arbiter.Nodes(s, r, now)

@@ -335,10 +335,25 @@ func (j *Judge) mayBeBeside(w *World, m *Machine, v ledger.VolumeID) bool {
 	case ground != byTime:
 		return false
 	}
+	j.listByTime(m, v)
+	return true
+}
+
+// takenByTime says whether a volume was taken from a machine by time alone, and detached, before its
+// node was Ready again. Where a detach takes nothing away the machine still writes to it then.
+func (j *Judge) takenByTime(m *Machine, v ledger.VolumeID) bool {
+	p, noted := j.ended[At{v, m.Node}]
+	if !noted || p.ground != byTime || !j.doomed[p.attachment] {
+		return false
+	}
+	j.listByTime(m, v)
+	return true
+}
+
+func (j *Judge) listByTime(m *Machine, v ledger.VolumeID) {
 	if text := fmt.Sprintf("%s at %s", v, m.ID); !slices.Contains(j.ByTime, text) {
 		j.ByTime = append(slices.Clip(j.ByTime), text)
 	}
-	return true
 }
 
 // mayTakeFrom is mayBeBeside for all machines of a node that use a volume, or to which

@@ -435,7 +435,7 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
 		other := w.Machines[id]
-		if id != m.ID && w.writes(other, v) && !j.pair(w, v, m.Node, other.Node) && !j.mayBeBeside(w, other, v) {
+		if id != m.ID && w.writes(other, v) && !j.pair(w, v, m.Node, other.Node) && !j.mayBeBeside(w, other, v) && !j.takenByTime(other, v) {
 			j.fault("%s is mounted at %s while it is mounted at %s", v, m.Node, other.Node)
 		}
 	}
