@@ -220,7 +220,7 @@ func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time
 	n := s.Node(p.Node)
 	since, idle := s.Idle(p)
 	limit := afterPodGone(s, policyOf(s, v))
-	if !idle || limit < 0 || p.Node == ledger.Detached || ready(n) || !unused(s, p) {
+	if n == nil || !idle || limit < 0 || p.Node == ledger.Detached || ready(n) || !unused(s, p) {
 		return forcing{}
 	}
 	if f, kept := keptFence(s, v, p.Node); kept && f.Rule == AfterPodGone {

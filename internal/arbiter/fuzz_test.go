@@ -142,7 +142,10 @@ func decideAll(t failer, a arbiter.Arbiter, s ledger.Snapshot, now time.Time) {
 		}
 	}
 	for k := range s.Tickets() {
-		a.Grant(s, k, now)
+		_, steps := a.Grant(s, k, now)
+		for _, step := range steps {
+			checkStep(t, step)
+		}
 		a.Keeps(s, k, now)
 		a.Covered(s, k)
 		a.Satisfied(s, k, now)

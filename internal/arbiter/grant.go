@@ -30,9 +30,11 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 // from where they are taken for whoever asks elsewhere.
 func (w view) fenced() []Reason {
 	var reasons []Reason
+	t := w.snapshot.Ticket(w.request.Ticket)
+	anywhere := t != nil && t.Wherever
 	for _, need := range w.request.Needs {
 		v := w.snapshot.Volume(need.Volume)
-		if v == nil || !w.snapshot.AttachRequired(v.ID.Driver) || !exclusive(access(w.snapshot, v, need.Access)) {
+		if v == nil || !w.snapshot.AttachRequired(v.ID.Driver) || !anywhere && !exclusive(access(w.snapshot, v, need.Access)) {
 			continue
 		}
 		if fenced(w.snapshot, v, w.node, w.now) {

@@ -35,47 +35,31 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 
 // sharedGrant is the hold that is written before a shared volume is granted at a node while a ticket
 // asks for it to be detached. That one's grant writes the hold, too, so that of two that were decided
-// on side by side one fails; and it waits while the hold names whose grant may be on its way. The
-// hold stays as long as such a ticket asks.
-func (p *planner) sharedGrant(underWay []ledger.Requester, who ledger.Requester) []Step {
+// on side by side one fails; and the hold promises the volume to who is granted it, until it is known
+// that he is.
+func (p *planner) sharedGrant(to ledger.Promise) []Step {
 	if p.volume.KeptDetached() == nil { //mutant:share-beside-detached
 		return nil
 	}
 	p.hold = p.note(hold(p.volume))
 	p.hold.Grants = p.hold.Grants%ledger.MaxNumber + 1
-	p.hold.Requesters = listed(underWay, who)
-	if p.hold.State == "" {
-		p.hold.State = ledger.HoldFree
-	}
+	p.hold.Next = to
 	p.writeHold()
 	return p.plan.Steps
 }
 
-// grantsUnderWay are those at nodes whose grant of a shared volume may be on its way, by the hold as
-// written, while a ticket asks for the volume to be detached.
-func (p *planner) grantsUnderWay() []ledger.Requester {
-	if h := p.volume.Hold; h == nil || h.Node != "" || len(h.Requesters) == 0 || p.volume.KeptDetached() == nil {
-		return nil
+// promised is to whom the hold of a shared volume promises it, as his grant may be on its way.
+func (p *planner) promised() ledger.Requester {
+	if h := p.volume.Hold; h != nil && h.Node == "" && p.volume.KeptDetached() != nil && p.mayBeGranted(h.Next) {
+		return h.Next.To
 	}
-	var list []ledger.Requester
-	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
-		if place.Node == ledger.Detached {
-			continue
-		}
-		for _, u := range place.Users {
-			if standingOf(p.snapshot, u) == asking && p.namedInHold(u) {
-				list = append(list, requester(p.snapshot, u))
-			}
-		}
-	}
-	return list
+	return ledger.Requester{}
 }
 
-// onlyGranted says whether a hold was written for such a grant alone, and no ticket asks for the volume
-// to be detached any more.
+// onlyGranted says whether a hold was written for such a grant, and no ticket asks for the volume to be
+// detached any more. Until then it stays: a write may be on its way that is to fail on it.
 func (p *planner) onlyGranted(was ledger.Hold) bool {
-	return was.Version != "" && was.State == ledger.HoldFree && was.Grants > 0 && was.Transitions == 0 && p.volume.KeptDetached() == nil
+	return was.Version != "" && was.Node == "" && (was.Next.Node != "" || was.Grants > 0 && was.Transitions == 0) && p.volume.KeptDetached() == nil
 }
 
 // note is what a shared volume's hold is to say; without a State, nothing.
@@ -94,7 +78,9 @@ func (p *planner) note(was ledger.Hold) ledger.Hold {
 
 func (p *planner) emptyNote(was ledger.Hold) ledger.Hold {
 	note := ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
-	note.Requesters = p.grantsUnderWay()
+	if p.promised().UID != "" {
+		note.Next = was.Next
+	}
 	return note
 }
 
