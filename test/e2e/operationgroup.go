@@ -47,8 +47,7 @@ func operationGroup() sandbox.Scenario {
 			s.expect(len(s.groupReady("apart")) == 2, "the group has both volumes", "it has not")
 			s.noTicket(ticket)
 			for claim, node := range at {
-				s.expect(s.published(s.handle(claim)) == len(s.calls(diskapi.ControllerPublish, diskapi.Arrived, s.handle(claim), node)), "the volume of "+claim+" was attached at "+node+" only", "it was attached elsewhere")
-				s.never(diskapi.ControllerUnpublish, s.handle(claim), node)
+				s.stayedAt(claim, node)
 				s.must(s.Running("db-" + claim))
 			}
 			s.say("a group was made of a volume at %s and one at %s, which no ticket can have both, and nothing was moved for it", here, there)
@@ -77,4 +76,12 @@ func operationGroup() sandbox.Scenario {
 			s.noPolicy("needs")
 		}),
 	}
+}
+
+// stayedAt fails where a claim's volume was attached at any node but one, or detached from that.
+func (s *story) stayedAt(claim, node string) {
+	handle := s.handle(claim)
+	here := len(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, node))
+	s.expect(s.published(handle) == here, "the volume of "+claim+" was attached at "+node+" only", "it was attached elsewhere")
+	s.never(diskapi.ControllerUnpublish, handle, node)
 }
