@@ -70,13 +70,31 @@ const removedAgain = 30 * time.Second
 
 // process removes one pod, unless it is gone, or its node is in service again.
 func (r *removals) process(ctx context.Context, pod removal) (again time.Duration, err error) {
+	for {
+		if r.due(pod) {
+			return removedAgain, r.do(ctx, arbiter.Step{Do: arbiter.RemovePod, Node: pod.node, UID: pod.uid})
+		}
+		if r.forget(pod) {
+			return 0, nil
+		}
+	}
+}
+
+// due says whether a pod is to be removed as things are.
+func (r *removals) due(pod removal) bool {
 	s := r.snapshot()
 	node := s.Node(pod.node)
-	if s.Pod(pod.uid) != nil && node != nil && node.Exists && node.OutOfService && node.Ready != ledger.ReadyTrue {
-		return removedAgain, r.do(ctx, arbiter.Step{Do: arbiter.RemovePod, Node: pod.node, UID: pod.uid})
-	}
+	return s.Pod(pod.uid) != nil && node != nil && node.Exists && node.OutOfService && node.Ready != ledger.ReadyTrue
+}
+
+// forget forgets a pod that is not to be removed. False: it is by now, and whoever has asked for that
+// meanwhile was told that it is known.
+func (r *removals) forget(pod removal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.due(pod) {
+		return false
+	}
 	delete(r.known, pod)
-	return 0, nil
+	return true
 }

@@ -3,6 +3,7 @@
 package attachment
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -110,5 +111,30 @@ func TestPodsOfNodesInServiceStay(t *testing.T) {
 		if n := d.count(arbiter.RemovePod); (e == nil) != (n == 1) || (e == nil) != (len(c.pods.known) == 1) {
 			t.Errorf("%q: %d removals, %d remembered", name, n, len(c.pods.known))
 		}
+	}
+}
+
+// A pod whose node is out of service again just when it was to be forgotten is removed: who asked for it
+// meanwhile does not ask again.
+func TestPodIsNotForgottenWhenAskedFor(t *testing.T) {
+	l := outOfService(time.Now())
+	again := l.Snapshot()
+	node := again.Node("n1").NodeState
+	node.Version, node.OutOfService = "3", false
+	l.Apply(time.Now(), node)
+	looks, removed := []ledger.Snapshot{l.Snapshot(), again}, 0
+	pod := removal{"n1", "p"}
+	var r *removals
+	r = newRemovals(func() ledger.Snapshot {
+		s := looks[0]
+		if len(looks) > 1 { // the node is out of service from the first look on, and its volumes ask at once
+			looks = looks[1:]
+			r.add(pod)
+		}
+		return s
+	}, func(context.Context, arbiter.Step) error { removed++; return nil })
+	r.known[pod] = true
+	if _, err := r.process(t.Context(), pod); err != nil || removed != 1 {
+		t.Errorf("it was removed %d times, error %v", removed, err)
 	}
 }

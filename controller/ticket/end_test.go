@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
@@ -167,6 +168,52 @@ func TestStateOf(t *testing.T) {
 	} {
 		if got := stateOf(&v1alpha1.VolumeTicket{Status: v1alpha1.VolumeTicketStatus{Conditions: conditions}}); got != want {
 			t.Errorf("state %q, want %q", got, want)
+		}
+	}
+}
+
+// A ticket that is kept by finalizers when its time is over, or its node is emptied, counts as before: what
+// it has lost is said, and it gives way.
+func TestKeptTicketSaysWhatIsSo(t *testing.T) {
+	for name, change := range map[string]func(*ledger.Ticket, *ledger.NodeState){
+		"its time is over":    func(k *ledger.Ticket, _ *ledger.NodeState) { k.TTLSeconds = 1 },
+		"its node is emptied": func(k *ledger.Ticket, n *ledger.NodeState) { k.OnDrain, n.Draining = ledger.EndOnDrain, true },
+	} {
+		k := ticket("backup", "n1", ledger.TypeBackup, "a")
+		k.Phase, k.Finalizers = ledger.TicketGranted, true
+		l := facts(k)
+		node := l.Snapshot().Node("n1").NodeState
+		change(&k, &node)
+		k.Version, node.Version = "2", "2"
+		for _, e := range []ledger.Event{node, k, ledger.Complete{}} {
+			l.Apply(now, e)
+		}
+		object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "s", Name: k.ID.Name, ResourceVersion: "2", Finalizers: []string{"backup.example.com/stop"}, DeletionTimestamp: &metav1.Time{Time: now},
+		}}
+		for _, of := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
+			meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{Type: of, Status: metav1.ConditionTrue, Reason: of})
+		}
+		w := &kept{&writer{ledger: l}, object}
+		clock := now
+		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return clock }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks := func() {
+			t.Helper()
+			if _, err := c.reconcile(t.Context(), k.ID); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		looks() // its time is counted from here
+		clock = clock.Add(time.Minute)
+		l.Apply(clock, ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "s", Name: "a"}})
+		looks()
+		for _, of := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
+			if meta.IsStatusConditionTrue(w.object.Status.Conditions, of) {
+				t.Errorf("%s: its claim is gone, and it says %s", name, of)
+			}
 		}
 	}
 }

@@ -28,6 +28,7 @@ func TestGroupAtSeveralNodes(t *testing.T) {
 		"at two":             {attach, snapshotOf("x", "a", "b"), "n1", "n2", false, "x " + ReasonApart},
 		"at one":             {attach, snapshotOf("x", "a", "b"), "n1", "n1", false, ""},
 		"one at none":        {attach, snapshotOf("x", "a", "b"), "n1", "", false, ""},
+		"one kept detached":  {attach, snapshotOf("x", "a", "b"), "n1", ledger.Detached, false, ""},
 		"at two, and it has": {attach, snapshotOf("x", "a", "b"), "n1", "n2", true, ""},
 		"to be at none":      {detach, snapshotOf("x", "a", "b"), "n1", "n2", false, ""},
 		"no group":           {attach, snapshotOf("x", "a"), "n1", "n2", false, ""},

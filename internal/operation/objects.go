@@ -34,7 +34,7 @@ const (
 
 // memberAnnotation is on the VolumeSnapshotContents of a group's members: the driver is called
 // for the group, and not for them (external-snapshotter pkg/utils).
-const memberAnnotation = "groupsnapshot.storage.kubernetes.io/volumeGroupSnapshotHandle"
+const memberAnnotation = "groupsnapshot.storage.k8s.io/volumeGroupSnapshotHandle"
 
 // maxMembers bounds how many volumes one group may name: as many as a ticket may.
 const maxMembers = 256

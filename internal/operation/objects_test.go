@@ -121,7 +121,7 @@ func TestContents(t *testing.T) {
 		"strange": {content(map[string]any{"spec": []any{"x"}, "status": "y"}), false, false},
 		"member": {func() *unstructured.Unstructured {
 			o := content(map[string]any{"spec": spec()})
-			o.SetAnnotations(map[string]string{memberAnnotation: "g"})
+			o.SetAnnotations(map[string]string{"groupsnapshot.storage.k8s.io/volumeGroupSnapshotHandle": "g"}) // as external-snapshotter v8 writes it
 			return o
 		}(), false, true},
 		"deleted": {func() *unstructured.Unstructured {

@@ -164,7 +164,7 @@ func (d *decision) apart(w *Work) string {
 	nodes := map[ledger.NodeName]bool{}
 	for _, handle := range w.Handles {
 		v := d.Snapshot.Volume(ledger.VolumeID{Driver: w.Driver, Handle: handle})
-		if v == nil || v.Hold == nil || v.Hold.Node == "" {
+		if v == nil || v.Hold == nil || v.Hold.Node == "" || v.Hold.Node == ledger.Detached {
 			continue
 		}
 		if !nodes[v.Hold.Node] { // one of each node

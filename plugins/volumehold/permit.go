@@ -55,7 +55,7 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 		return fwk.NewStatus(fwk.Unschedulable, "the reservation has ended"), 0
 	}
 	go p.core.waitForGrant(ctx, r, terms)
-	return fwk.NewStatus(fwk.Wait), min(maxWaits*terms.limit+grace, configv1alpha1.MaxGrantTimeout)
+	return fwk.NewStatus(fwk.Wait), min(time.Duration(terms.waits())*terms.limit+grace, configv1alpha1.MaxGrantTimeout)
 }
 
 // mayBindAtOnce says whether the controller is asked to bind a reservation's pod. One whose
@@ -72,6 +72,12 @@ func (p *VolumeHold) mayBindAtOnce(r *reservation.Reservation) bool {
 type terms struct {
 	limit     time.Duration
 	ungranted bool // it is bound all the same when the controller does not answer
+}
+
+// waits is how many times the limit a pod waits at most: maxWaits, or as often as it has had its answer,
+// what onControllerDown says included, before the scheduling framework gives up.
+func (t terms) waits() int {
+	return max(1, min(maxWaits, int((configv1alpha1.MaxGrantTimeout-grace)/t.limit)))
 }
 
 // terms are what the policies of a pod's volumes say, the strictest of them, or
@@ -107,7 +113,7 @@ type verdict struct {
 // with ctx.
 func (c *core) obtain(ctx context.Context, r *reservation.Reservation, t terms) verdict {
 	began := c.now()
-	outcome, ended := c.book.WaitForGrant(ctx, r, t.limit, maxWaits)
+	outcome, ended := c.book.WaitForGrant(ctx, r, t.limit, t.waits())
 	if ended {
 		return verdict{ended: true}
 	}

@@ -419,6 +419,27 @@ func TestGrantTimeoutOfThePolicies(t *testing.T) {
 	}
 }
 
+// A pod has its answer before the scheduling framework gives up, however long a policy has it wait and
+// however often it waits anew.
+func TestWaitsEndBeforeTheFramework(t *testing.T) {
+	for limit, want := range map[time.Duration]int{
+		time.Millisecond: 4, 30 * time.Second: 4, 3 * time.Minute: 4, 4 * time.Minute: 3, 5 * time.Minute: 2, 8 * time.Minute: 1, 15*time.Minute - time.Second: 1,
+	} {
+		r := newRig(t, disk("data", ledger.AccessNode)...)
+		pod := podWith("p", "data")
+		r.apply(ledger.Policy{Name: "slow", Driver: driver, GrantTimeout: limit})
+		terms := r.plugin.terms(pod)
+		if terms.waits() != want {
+			t.Errorf("with a grantTimeout of %s it waits %d times, not %d", limit, terms.waits(), want)
+		}
+		r.reserve(pod, "n1")
+		status, timeout := r.plugin.Permit(t.Context(), nil, pod, "n1")
+		if most := time.Duration(want) * limit; status.Code() != fwk.Wait || timeout > 15*time.Minute || timeout <= most && want > 1 {
+			t.Errorf("with a grantTimeout of %s the framework gives up after %s, and it may wait %s (%v)", limit, timeout, most, status)
+		}
+	}
+}
+
 func TestReserveJudgesByTheNewestFacts(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	pod := podWith("p", "data")

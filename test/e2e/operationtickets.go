@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -35,7 +34,7 @@ func operationSnapshot() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operation-snapshot",
 		Doc: "The driver makes snapshots only while the volume is attached, and copies in the background. One of a volume that nobody has is made, though the leader and the snapshotter are killed in the middle, and the volume is detached then. " +
-			"Another one is of a volume whose pod is deleted in the middle: the volume stays where it is until the copy is complete. Two volumes of a group have one ticket.",
+			"Another one is of a volume whose pod is deleted in the middle: the volume stays where it is until the copy is complete.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: needing("snapshot"),
 		Takes: time.Minute,
@@ -71,19 +70,6 @@ func operationSnapshot() sandbox.Scenario {
 			s.expect(len(kept) == 1, "the volume of db stayed attached at "+here, "it was attached %d times, first by %s", len(kept), first.Name)
 			s.leavesEveryNode("data")
 			s.say("db is gone, and its volume stayed at %s until its snapshot was complete", here)
-
-			for _, claim := range []string{"idle", "data"} {
-				s.label(claim, "app", "shop")
-			}
-			s.groupSnapshotOf("both", "app", "shop")
-			ticket = s.operationTicket(v1alpha1.OperationSnapshot)
-			t := s.untilTicket(ticket, "has both volumes", func(t *v1alpha1.VolumeTicket) bool {
-				return len(t.Spec.Volumes) == 2 && meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied)
-			})
-			s.expect(s.attachment("idle", t.Node()) != nil && s.attachment("data", t.Node()) != nil, "both volumes are at "+t.Node(), "they are not")
-			s.groupReady("both")
-			s.noTicket(ticket)
-			s.say("two volumes were attached by one ticket, at %s, for a snapshot of both", t.Node())
 			s.noPolicy("needs")
 		}),
 	}

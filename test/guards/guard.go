@@ -3,14 +3,19 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
 // guard is a rule, how to remove it, and the scenario that must notice.
 type guard struct {
-	// Scenario is the one that must fail, in mode standalone.
+	// Scenario is the one that must fail.
 	Scenario string
+	// Mode is in which mode it must; empty: standalone.
+	Mode sandbox.Mode
 	// Rule is what is removed, in words; I1 to I9 are those of docs/internals/invariants.md.
 	Rule string
 	// Edits remove it: one, unless the rule is kept in two places.
@@ -19,6 +24,9 @@ type guard struct {
 	// error, or of the rule of a violation.
 	Expect []string
 }
+
+// mode is in which mode the scenario must fail.
+func (g guard) mode() sandbox.Mode { return cmp.Or(g.Mode, sandbox.Standalone) }
 
 // edit replaces a piece of a source file that occurs there exactly once.
 type edit struct {

@@ -21,15 +21,18 @@ const root = "../.."
 // ones are about the sandbox itself. Those on emulated releases share one: they are
 // scenarios that have theirs, and what is their own fails in the first step of each.
 func TestEveryScenarioHasAGuard(t *testing.T) {
-	guarded := map[string]bool{}
+	guarded, modes := map[string]bool{}, map[string]sandbox.Mode{}
 	for _, g := range guards() {
-		guarded[g.Scenario] = true
+		guarded[g.Scenario], modes[g.Scenario] = true, g.mode()
 	}
 	emulated := guarded["path-1-36"]
 	for _, s := range e2e.Scenarios() {
 		variant := s.In(sandbox.Standalone).Kubernetes != "" && emulated
 		if s.Supports(sandbox.Standalone) && !s.Bare && !s.Extra && !variant && !guarded[s.Name] {
 			t.Errorf("scenario %s has no guard: add one to the table", s.Name)
+		}
+		if guarded[s.Name] && !s.Supports(modes[s.Name]) {
+			t.Errorf("scenario %s has a guard in mode %s, in which it is not told", s.Name, modes[s.Name])
 		}
 		delete(guarded, s.Name)
 	}

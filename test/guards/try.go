@@ -47,7 +47,7 @@ func (g guard) try(ctx context.Context, t tools) (string, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build without the rule: %w\n%s", err, out)
 	}
-	result, err := runScenario(ctx, binary, t.attacher, g.Scenario)
+	result, err := runScenario(ctx, binary, t.attacher, g.Scenario, g.mode())
 	if err != nil {
 		return "", err
 	}
@@ -92,9 +92,9 @@ func (g guard) overlay(root, temp string) (string, error) {
 }
 
 // runScenario runs a scenario once with a binary and returns its result.
-func runScenario(ctx context.Context, binary, attacher, scenario string) (sandbox.Result, error) {
+func runScenario(ctx context.Context, binary, attacher, scenario string, mode sandbox.Mode) (sandbox.Result, error) {
 	cmd := exec.CommandContext(ctx, binary, "run", scenario, "--json",
-		"--mode", string(sandbox.Standalone), "--attacher", attacher)
+		"--mode", string(mode), "--attacher", attacher)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it stops its cluster first
 	var out bytes.Buffer
 	cmd.Stdout = &out

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -123,10 +125,7 @@ func (w *World) LonghornImports(tickets []LonghornTicket, driver, ownNamespace s
 func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, ttlSeconds int64) Import {
 	out := Import{From: fmt.Sprintf("Longhorn volume %q in namespace %q, ticket %q of type %q", t.Volume, t.Namespace, t.Key, t.Type)}
 	kind, known := longhornTypes()[t.Type]
-	var names []string
-	if v := w.Snapshot.Volume(ledger.VolumeID{Driver: driver, Handle: t.Volume}); v != nil {
-		names = v.PVs()
-	}
+	name, why := w.namesake(ledger.VolumeID{Driver: driver, Handle: t.Volume})
 	switch {
 	case t.Type == podsOwn:
 		out.Note = "Kubernetes' VolumeAttachment says the same, and pods ask for it themselves"
@@ -134,29 +133,72 @@ func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, tt
 		out.Note = "Moorage has no type that does this"
 	case t.Node == "":
 		out.Note = "it names no node"
-	case len(names) == 0:
+	case name == "":
 		out.Note = fmt.Sprintf("no PersistentVolume of driver %s has the handle %q", driver, t.Volume)
 	}
 	if out.Note != "" {
 		return out
 	}
-	ticket, err := w.ManualTicket(names[0], t.Node, ownNamespace, ttlSeconds)
+	ticket, err := w.ManualTicket(name, t.Node, ownNamespace, ttlSeconds)
 	if err != nil {
 		out.Note = err.Error()
 		return out
 	}
 	ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)
-	out.Ticket, out.Note = ticket, w.waitsNote(ticket)
+	apart := ""
 	if t.Parameters["disableFrontend"] == "true" {
 		ticket.Spec.Parameters = map[string]string{"disableFrontend": "true"}
-		note := "Longhorn has it attached without a device (disableFrontend=true), for maintenance: the ticket says so in spec.parameters, and keeps pods from it meanwhile; the driver is not told"
-		if out.Note != "" {
-			note += "; " + out.Note
-		}
-		out.Note = note
+		apart = "Longhorn has it attached without a device (disableFrontend=true), for maintenance: the ticket says so in spec.parameters, and keeps pods from it meanwhile; the driver is not told"
 	}
+	notes := slices.DeleteFunc([]string{why, apart, w.waitsNote(ticket)}, func(note string) bool { return note == "" })
+	out.Ticket, out.Note = ticket, strings.Join(notes, "; ")
 	return out
 }
+
+// namesake is the PersistentVolume by which a volume is asked for, and, where several name the volume, which
+// one that is and why: one that a claim has, then one whose phase is Bound, then the first by name. Empty
+// where none names it.
+func (w *World) namesake(id ledger.VolumeID) (name, why string) {
+	v := w.Snapshot.Volume(id)
+	if v == nil || len(v.PVs()) == 0 {
+		return "", ""
+	}
+	names := slices.Sorted(slices.Values(v.PVs()))
+	if len(names) == 1 {
+		return names[0], ""
+	}
+	var claimed, bound []string
+	for _, n := range names {
+		fact, object := w.Snapshot.PersistentVolume(n), w.PersistentVolume(n)
+		if fact == nil || object == nil {
+			continue
+		}
+		if _, _, ok := w.claimedBy(fact); ok {
+			claimed = append(claimed, n)
+		}
+		if object.Status.Phase == corev1.VolumeBound {
+			bound = append(bound, n)
+		}
+	}
+	switch {
+	case len(claimed) > 1:
+		name, why = claimed[0], "the first of those that claims have"
+	case len(claimed) == 1:
+		name, why = claimed[0], "the one that a claim has"
+	case len(bound) > 0:
+		name, why = bound[0], "the first whose phase is Bound; no claim has any of them"
+	default:
+		name, why = names[0], "the first by name; no claim has any of them, and none is Bound"
+	}
+	listed := strings.Join(names[:min(len(names), maxNamesakes)], ", ")
+	if more := len(names) - maxNamesakes; more > 0 {
+		listed += fmt.Sprintf(" and %d more", more)
+	}
+	return name, fmt.Sprintf("%s name this volume (%s): its ticket is for %s, %s. It keeps the disk, by whichever name", Count(len(names), "PersistentVolume"), listed, name, why)
+}
+
+// maxNamesakes is how many PersistentVolumes of one volume a message names.
+const maxNamesakes = 4
 
 // longhornName is the name of the ticket that a Longhorn ticket becomes: the same command finds it again.
 func longhornName(kind ledger.TicketType, t LonghornTicket) string {

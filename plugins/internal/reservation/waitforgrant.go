@@ -36,7 +36,8 @@ type Outcome struct {
 func (b *Book) WaitForGrant(ctx context.Context, r *Reservation, limit time.Duration, times int) (outcome Outcome, ended bool) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
-	decided := b.decided.Load()
+	began := b.decided.Load()
+	decided := began
 	select {
 	case <-ctx.Done():
 		return Outcome{}, true
@@ -68,7 +69,7 @@ func (b *Book) WaitForGrant(ctx context.Context, r *Reservation, limit time.Dura
 				late.Reset(limit)
 				continue
 			}
-			return Outcome{Message: b.unanswered(&newest, time.Duration(waited)*limit), Silent: silent}, false
+			return Outcome{Message: b.unanswered(&newest, time.Duration(waited)*limit, b.decided.Load() != began), Silent: silent}, false
 		case <-r.news:
 		}
 		known := b.facts.Snapshot().Ticket(r.Ticket.ID)
@@ -96,10 +97,13 @@ func (b *Book) written(r *Reservation) ledger.Ticket {
 }
 
 // unanswered says why a ticket was not decided in time, as far as the
-// controller has said so.
-func (b *Book) unanswered(t *ledger.Ticket, limit time.Duration) string {
+// controller has said so; others: it has decided on others meanwhile.
+func (b *Book) unanswered(t *ledger.Ticket, limit time.Duration, others bool) string {
 	if message := b.answer(t); message != "" {
 		return fmt.Sprintf("not granted within %s, and will be tried again: %s", inWords(limit), message)
+	}
+	if others {
+		return fmt.Sprintf("moorage-controller did not answer within %s, though it decided on others; its log says why. It will be tried again", inWords(limit))
 	}
 	return fmt.Sprintf("moorage-controller did not answer within %s; does it run, and lead? It will be tried again", inWords(limit))
 }

@@ -77,8 +77,8 @@ func TestWaitWhileOthersAreDecided(t *testing.T) {
 		message string
 	}{
 		"nobody is decided":         {"", nil, 4, time.Second, silent + "1s"},
-		"one is, in time":           {"", []time.Duration{900 * time.Millisecond}, 4, 2 * time.Second, silent + "2s"},
-		"one was before":            {"", []time.Duration{0}, 4, time.Second, silent + "1s"},
+		"one is, in time":           {"", []time.Duration{900 * time.Millisecond}, 4, 2 * time.Second, silent + "2s, though it decided on others; its log"},
+		"one was before":            {"", []time.Duration{0}, 4, time.Second, silent + "1s; does it run"},
 		"others all the time":       {"", []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond, 2500 * time.Millisecond, 3500 * time.Millisecond}, 4, 4 * time.Second, silent + "4s"},
 		"whoever can't wait":        {"", []time.Duration{500 * time.Millisecond}, 1, time.Second, silent + "1s"},
 		"the controller has spoken": {"no slot", []time.Duration{500 * time.Millisecond}, 4, time.Second, "not granted within 1s"},
