@@ -77,6 +77,7 @@ func TestStagedByOldWord(t *testing.T) {
 		"a pod's folder names it":            {[]func(*ledger.NodeWord){finds, asked}, ledger.ProofUnreported, 0, late, false},
 		"it does not find it":                {[]func(*ledger.NodeWord){asked}, ledger.ProofUnreported, 0, late, false},
 		"of another boot":                    {[]func(*ledger.NodeWord){forgot, asked, ofBoot("a")}, ledger.ProofUnreported, 0, late, false},
+		"of another Node":                    {[]func(*ledger.NodeWord){forgot, asked, func(w *ledger.NodeWord) { w.NodeUID = "w" }}, ledger.ProofUnreported, 0, late, false},
 		"it has looked since it was asked":   {[]func(*ledger.NodeWord){forgot, func(w *ledger.NodeWord) { w.Look, w.Looked = 2, 1 }}, ledger.ProofUnreported, 1, late, false},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, machineSpeaks(test.word...)...)

@@ -235,10 +235,12 @@ func TestFormer(t *testing.T) {
 		"somebody uses it there":            {ledger.Hold{}, then(as(reporting), dataAt("q", "well", ledger.PodLive)), "", 0},
 		"the driver calls it otherwise": {ledger.Hold{}, []ledger.Event{first[0], madeAt("well", func(a *ledger.Attachment) { a.NodeID = "i-1" }), another,
 			ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "i-2"}}}}, "", 0},
-		"nothing is in doubt":        {ledger.Hold{}, []ledger.Event{another, madeAt("well")}, "", 0},
-		"another process had begun":  {measured, then(as(since40), ledger.NodeLease{Node: "well"}), AfterPodGone, 4 * time.Minute},
-		"and had as unreachable":     {unreached, then(as(since40), ledger.NodeLease{Node: "well"}, policy(never, 5*time.Minute)), AfterUnreachable, 3 * time.Minute},
-		"it names no machine by now": {ledger.Hold{}, then(as(ofMachine("", "c"))), "", 0},
+		"nothing is in doubt":           {ledger.Hold{}, []ledger.Event{another, madeAt("well")}, "", 0},
+		"another process had begun":     {measured, then(as(since40), ledger.NodeLease{Node: "well"}), AfterPodGone, 4 * time.Minute},
+		"and had as unreachable":        {unreached, then(as(since40), ledger.NodeLease{Node: "well"}, policy(never, 5*time.Minute)), AfterUnreachable, 3 * time.Minute},
+		"another one, in the same boot": {ledger.Hold{}, then(as(ofMachine("z", "b"))), "", 0},
+		"it may be a clone":             {ledger.Hold{}, then(nodeAs("third", ofMachine("m", "x")), as(ofMachine("m", "c"))), "", 0},
+		"it names no machine by now":    {ledger.Hold{}, then(as(ofMachine("", "c"))), "", 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "", test.hold, test.facts...)
 		f := former(p.snapshot, p.volume, p.at("well"), auditTime.Add(2*time.Minute))
