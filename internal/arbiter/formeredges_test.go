@@ -249,7 +249,7 @@ func TestFirstOutranker(t *testing.T) {
 
 // A pod whose claim was not bound at its grant waits until it is, and then for the volume.
 func TestVolumeGrantedOfAClaim(t *testing.T) {
-	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{})
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, ledger.StorageClass{Name: "c", Version: "1", Driver: "d", WaitForFirst: true})
 	for name, test := range map[string]struct {
 		need Need
 		node ledger.NodeName

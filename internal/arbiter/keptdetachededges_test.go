@@ -172,7 +172,12 @@ func TestDetachedEverywhere(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", name, reasons, test.want)
 		}
 	}
-	p := plannerOf(t, Arbiter{}, ledger.Detached, ledger.Hold{}, alive, keepsOff("m"), madeAt("well"))
+	unwritten := ledger.Hold{Fences: []ledger.Fence{{Node: "third", NodeUID: "z"}}}
+	p := plannerOf(t, Arbiter{}, ledger.Detached, unwritten, alive, keepsOff("m"), ledger.HoldGone{Volume: disk})
+	if got := codes((Arbiter{}).detached(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime)); !slices.Equal(got, []ledger.Code{NotGranted}) {
+		t.Errorf("the hold was deleted, and is to be written again: %q", got)
+	}
+	p = plannerOf(t, Arbiter{}, ledger.Detached, ledger.Hold{}, alive, keepsOff("m"), madeAt("well"))
 	p.snapshot.PersistentVolume("pv").Claim = ledger.ClaimKey{Namespace: "shop", Name: "other"}
 	if got := (Arbiter{}).detached(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime); len(got) != 1 || got[0].Claim != "data" {
 		t.Errorf("a claim is told by another name than the ticket's: %+v", got)

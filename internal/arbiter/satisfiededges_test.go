@@ -165,3 +165,48 @@ func TestFullForWhoIsPlaced(t *testing.T) {
 		}
 	}
 }
+
+// A pod that is not bound runs nowhere by no Node's fault; and a ticket that has lost its owner names its pod as far as
+// that is known.
+func TestPodsWithoutANode(t *testing.T) {
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "web", Phase: ledger.PodLive})
+	if runsNowhere(p.snapshot, p.snapshot.Pod("q")) || standingOf(p.snapshot, ledger.User{Pod: "q"}) != living {
+		t.Error("a pod without a node is leaving")
+	}
+	for pod, want := range map[string]string{"q": "web", "gone": "gone"} {
+		if got := ticketRequester(p.snapshot, &ledger.Ticket{Type: ledger.TypePod, Pod: pod}); got.Name != want || got.UID != pod || got.Ticket {
+			t.Errorf("of pod %s: %+v", pod, got)
+		}
+	}
+	if got := ticketRequester(p.snapshot, &ledger.Ticket{Type: ledger.TypePod, Pod: "q", PodName: "told"}); got.Name != "told" {
+		t.Errorf("of a pod that is told: %+v", got)
+	}
+}
+
+// A ticket of a pod whose bind is under way waits for that, and another one does not; each grant is written in the hold.
+func TestDecideWhileABindIsUnderWay(t *testing.T) {
+	bind := ledger.Ticket{ID: ledger.BindID("shop", "p"), UID: "b", Version: "1", Type: ledger.TypePod, Pod: "p", Node: "well", Phase: ledger.TicketGranted, Bind: ledger.BindSent, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
+	for name, test := range map[string]struct {
+		kind  ledger.TicketType
+		facts []ledger.Event
+		want  []ledger.Code
+		gets  bool
+	}{
+		"no bind is under way":        {ledger.TypePod, nil, nil, true},
+		"one is":                      {ledger.TypePod, []ledger.Event{bind}, []ledger.Code{NotGranted}, false},
+		"one is, and it is no pod's":  {ledger.TypeManual, []ledger.Event{bind}, nil, true},
+		"it is no pod's, and none is": {ledger.TypeManual, nil, nil, true},
+	} {
+		k := asksAt("m", test.kind, "well", func(k *ledger.Ticket) { k.Pod = "p" })
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree, Grants: 7}, append([]ledger.Event{alive, k}, test.facts...)...)
+		ticket := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})
+		d := Arbiter{}.Queue(p.snapshot, "well", auditTime).decide(ticket, TicketRequest(p.snapshot, ticket))
+		if got := codes(d.verdict.Reasons); !slices.Equal(got, test.want) || d.gets != test.gets {
+			t.Errorf("%s: %q, gets it: %t", name, got, d.gets)
+			continue
+		}
+		if test.gets && (len(d.steps) != 1 || d.steps[0].Hold.Grants != 8) {
+			t.Errorf("%s: %+v", name, d.steps)
+		}
+	}
+}
