@@ -77,7 +77,7 @@ func TestUnpublishOfWhatNeedsNoAttachment(t *testing.T) {
 
 // A time alone proves nothing.
 func TestProves(t *testing.T) {
-	for rule, want := range map[string]bool{OutOfService: true, FencedCondition: true, NodeShutdown: true, UnpublishFences: true, AfterPodGone: false, AfterUnreachable: false, "": false} {
+	for rule, want := range map[string]bool{OutOfService: true, FencedCondition: true, NetworkFence: true, NodeShutdown: true, UnpublishFences: true, AfterPodGone: false, AfterUnreachable: false, "": false} {
 		if Proves(rule) != want {
 			t.Errorf("%q proves: %t", rule, !want)
 		}

@@ -173,6 +173,10 @@ func TestForPodsOnly(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	p := plannerOf(t, beside, "", ledger.Hold{}, asksAt("m", ledger.TypeManual, ledger.Detached))
+	if got := beside.forPodsOnly(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})); len(got) > 0 {
+		t.Errorf("nobody attaches for who asks for no node: %+v", got)
+	}
 }
 
 // Why no attachment has been made where nothing is in its way.

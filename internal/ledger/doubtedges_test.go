@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// ledgerOf is a ledger with nodes that have the machines and boots that are named, and Complete.
+func ledgerOf(nodes ...NodeState) *Ledger {
+	l := New()
+	for _, n := range nodes {
+		l.Apply(time.Unix(1000, 0), n)
+	}
+	l.Apply(time.Unix(1000, 0), Complete{})
+	return l
+}
+
+// A doubt is of the machine and the boot that the Node names now only if both are known, and the same; and the
+// list is what the Node said last, whatever is doubted.
+func TestWhereAndWhatIsListed(t *testing.T) {
+	for name, test := range map[string]struct {
+		machine, boot string
+		is            NodeState
+		want          bool
+	}{
+		"the same":                   {"m", "b", NodeState{SystemUUID: "m", BootID: "b"}, true},
+		"another machine":            {"m", "b", NodeState{SystemUUID: "z", BootID: "b"}, false},
+		"another boot":               {"m", "b", NodeState{SystemUUID: "m", BootID: "c"}, false},
+		"no machine is known":        {"", "b", NodeState{SystemUUID: "", BootID: "b"}, false},
+		"no boot is known":           {"m", "", NodeState{SystemUUID: "m", BootID: ""}, false},
+		"neither is":                 {"", "", NodeState{}, false},
+		"the Node names no machine":  {"m", "b", NodeState{BootID: "b"}, false},
+		"none is, and the Node does": {"", "b", NodeState{SystemUUID: "m", BootID: "b"}, false},
+	} {
+		n := &Node{NodeState: test.is, doubts: []doubt{{volume: edge, machine: test.machine, boot: test.boot}}}
+		if got := n.DoubtedHere(edge); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		if n.DoubtedHere(edge2) {
+			t.Errorf("%s: of another volume", name)
+		}
+	}
+	for name, test := range map[string]struct {
+		n    *Node
+		p    *NodeVolume
+		want bool
+	}{
+		"listed":                       {&Node{}, &NodeVolume{InUse: true}, true},
+		"not listed":                   {&Node{}, &NodeVolume{}, false},
+		"nothing is there":             {&Node{}, nil, false},
+		"in doubt, and listed":         {&Node{doubts: []doubt{{volume: edge, listed: true}}}, &NodeVolume{}, true},
+		"in doubt, and not listed":     {&Node{doubts: []doubt{{volume: edge}}}, &NodeVolume{InUse: true}, false},
+		"nobody knows the node":        {nil, &NodeVolume{InUse: true}, true},
+		"nobody knows either":          {nil, nil, false},
+		"another volume is in doubt":   {&Node{doubts: []doubt{{volume: edge2}}}, &NodeVolume{InUse: true}, true},
+		"another is, nothing is there": {&Node{doubts: []doubt{{volume: edge2, listed: true}}}, nil, false},
+	} {
+		if got := test.n.Lists(edge, test.p); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A volume that is doubted because of two boots, or two machines, is at none that is known; one of them may have
+// been written before machines were.
+func TestDoubtOfBoth(t *testing.T) {
+	for name, test := range map[string]struct {
+		was, other doubt
+		want       [2]string
+	}{
+		"the same":                            {doubt{machine: "m", boot: "b"}, doubt{machine: "m", boot: "b"}, [2]string{"m", "b"}},
+		"another boot":                        {doubt{machine: "m", boot: "b"}, doubt{machine: "m", boot: "c"}, [2]string{OtherMachine, ""}},
+		"another machine":                     {doubt{machine: "m", boot: "b"}, doubt{machine: "z", boot: "b"}, [2]string{OtherMachine, ""}},
+		"the first has no machine":            {doubt{boot: "b"}, doubt{machine: "z", boot: "b"}, [2]string{"z", "b"}},
+		"the second has none":                 {doubt{machine: "m", boot: "b"}, doubt{boot: "b"}, [2]string{"m", "b"}},
+		"neither has one":                     {doubt{boot: "b"}, doubt{boot: "b"}, [2]string{"", "b"}},
+		"the first has none, of another boot": {doubt{boot: "b"}, doubt{machine: "z", boot: "c"}, [2]string{OtherMachine, ""}},
+	} {
+		l := ledgerOf(NodeState{Name: "n", UID: "u", Version: "1"})
+		rec := l.node("n")
+		test.was.volume = edge
+		rec.doubts = []doubt{test.was}
+		before := l.Snapshot()
+		l.begin(time.Unix(1000, 0))
+		l.doubtBoth(l.facts.nodes.get("n"), edge, test.other)
+		l.doubtBoth(l.facts.nodes.get("n"), edge2, test.other) // not in doubt
+		if machine, boot := l.Snapshot().Node("n").DoubtedAt(edge); [2]string{machine, boot} != test.want || l.Snapshot().Node("n").Doubts(edge2) {
+			t.Errorf("%s: at %q in %q", name, machine, boot)
+		}
+		if machine, boot := before.Node("n").DoubtedAt(edge); machine != test.was.machine || boot != test.was.boot {
+			t.Errorf("%s: an older snapshot has it at %q in %q", name, machine, boot)
+		}
+	}
+}
+
+// A hold tells of a Node before where that is gone, is another one, or another machine, and its boot may last.
+func TestGrantedForANodeBefore(t *testing.T) {
+	is := func(change func(*NodeState)) []NodeState {
+		n := NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "m", BootID: "b", Ready: ReadyTrue, Reporting: true}
+		change(&n)
+		return []NodeState{n}
+	}
+	same := func(*NodeState) {}
+	told := func(change func(*Hold)) *Hold {
+		h := Hold{Node: "n", NodeUID: "u", SystemUUID: "m", BootID: "b"}
+		change(&h)
+		return &h
+	}
+	asIs := func(*Hold) {}
+	for name, test := range map[string]struct {
+		nodes []NodeState
+		hold  *Hold
+		gone  bool
+		want  bool
+	}{
+		"this Node":                         {is(same), told(asIs), false, false},
+		"another Node":                      {is(func(n *NodeState) { n.UID = "v" }), told(asIs), false, true},
+		"another Node, and another boot":    {is(func(n *NodeState) { n.UID, n.BootID = "v", "c" }), told(asIs), false, false},
+		"another machine":                   {is(func(n *NodeState) { n.SystemUUID = "z" }), told(asIs), false, true},
+		"another machine, and another boot": {is(func(n *NodeState) { n.SystemUUID, n.BootID = "z", "c" }), told(asIs), false, true},
+		"the Node names no machine":         {is(func(n *NodeState) { n.SystemUUID = "" }), told(asIs), false, false},
+		"the hold names none":               {is(same), told(func(h *Hold) { h.SystemUUID = "" }), false, false},
+		"the Node is gone":                  {is(same), told(asIs), true, true},
+		"nobody knows it":                   {nil, told(asIs), false, true},
+		"no hold":                           {is(same), nil, false, false},
+		"a hold of no node":                 {nil, told(func(h *Hold) { h.Node = "" }), false, false},
+		"a hold of no Node":                 {is(same), told(func(h *Hold) { h.NodeUID = "" }), false, false},
+		"a hold of no boot":                 {is(func(n *NodeState) { n.UID = "v" }), told(func(h *Hold) { h.BootID = "" }), false, false},
+	} {
+		l := ledgerOf(test.nodes...)
+		if test.gone {
+			l.Apply(time.Unix(1000, 0), proofAttachment(edge, "n", "a", "1")) // so that something is known of the node
+			l.Apply(time.Unix(1000, 0), NodeGone{Name: "n"})
+		}
+		if got := l.Snapshot().GrantedBefore(test.hold); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Another boot, and another machine, are known only where both sides say which.
+func TestAnotherBootOrMachine(t *testing.T) {
+	node := func(machine, boot string) *Node {
+		return &Node{NodeState: NodeState{SystemUUID: machine, BootID: boot}}
+	}
+	for name, test := range map[string]struct {
+		n             *Node
+		f             Fence
+		boot, machine bool
+	}{
+		"the same":            {node("m", "b"), Fence{SystemUUID: "m", BootID: "b"}, false, false},
+		"others":              {node("z", "c"), Fence{SystemUUID: "m", BootID: "b"}, true, true},
+		"the Node says none":  {node("", ""), Fence{SystemUUID: "m", BootID: "b"}, false, false},
+		"the entry says none": {node("z", "c"), Fence{}, false, false},
+		"there is no Node":    {nil, Fence{SystemUUID: "m", BootID: "b"}, false, false},
+	} {
+		if got := anotherBoot(test.n, test.f); got != test.boot {
+			t.Errorf("%s: another boot: %t", name, got)
+		}
+		if got := anotherMachine(test.n, test.f); got != test.machine {
+			t.Errorf("%s: another machine: %t", name, got)
+		}
+	}
+}
+
+// What a hold tells of a machine from which its volume was taken is doubted: of the machine that it names or,
+// written before machines were, of the one of the Node that it names; also after another boot, where it is of
+// the very attachment that is there, or of what needs none.
+func TestDoubtOfWhatWasTaken(t *testing.T) {
+	iscsi := VolumeID{"kubernetes.io/iscsi", "h"}
+	entry := func(change func(*Fence)) Fence {
+		f := Fence{Node: "n", NodeUID: "u", SystemUUID: "m", BootID: "b", Attachment: proofUID("a"), InUse: true}
+		change(&f)
+		return f
+	}
+	same := func(*Fence) {}
+	node := func(machine, boot string) NodeState {
+		return NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: machine, BootID: boot, Ready: ReadyTrue, Reporting: true}
+	}
+	attached := proofAttachment(edge, "n", "a", "1")
+	for name, test := range map[string]struct {
+		volume VolumeID
+		facts  []Event
+		hold   Hold
+		want   bool
+		at     [2]string
+	}{
+		"as it is":                         {edge, []Event{node("m", "b"), attached}, Hold{Fences: []Fence{entry(same)}}, true, [2]string{"m", "b"}},
+		"written before machines were":     {edge, []Event{node("m", "b"), attached}, Hold{Fences: []Fence{entry(func(f *Fence) { f.SystemUUID = "" })}}, true, [2]string{"m", "b"}},
+		"before, of another Node":          {edge, []Event{node("m", "b"), attached}, Hold{Fences: []Fence{entry(func(f *Fence) { f.SystemUUID, f.NodeUID = "", "v" })}}, true, [2]string{"", "b"}},
+		"of another machine by now":        {edge, []Event{node("z", "b"), attached}, Hold{Fences: []Fence{entry(same)}}, true, [2]string{"m", "b"}},
+		"its boot is over":                 {edge, []Event{node("m", "c"), attached}, Hold{Fences: []Fence{entry(same)}}, false, [2]string{}},
+		"another boot of another machine":  {edge, []Event{node("z", "c"), attached}, Hold{Fences: []Fence{entry(same)}}, true, [2]string{"m", "b"}},
+		"of another boot, attached anew":   {edge, []Event{node("z", "c"), attached}, Hold{Fences: []Fence{entry(func(f *Fence) { f.Attachment = proofUID("b") })}}, false, [2]string{}},
+		"in this boot, attached anew":      {edge, []Event{node("m", "b"), attached}, Hold{Fences: []Fence{entry(func(f *Fence) { f.Attachment = proofUID("b") })}}, true, [2]string{"m", "b"}},
+		"of another boot, left there":      {edge, []Event{node("z", "c")}, Hold{Node: "n", Stays: true, Fences: []Fence{entry(func(f *Fence) { f.Attachment = "" })}}, true, [2]string{"m", "b"}},
+		"of another boot, held there":      {iscsi, []Event{node("z", "c")}, Hold{Node: "n", Fences: []Fence{entry(func(f *Fence) { f.Attachment = "" })}}, true, [2]string{"m", "b"}},
+		"of another boot, and not held":    {iscsi, []Event{node("z", "c"), NodeState{Name: "n", UID: "u", Version: "2", SystemUUID: "z", BootID: "c", Reporting: true, Reported: []VolumeID{iscsi}}}, Hold{Fences: []Fence{entry(func(f *Fence) { f.Attachment = "" })}}, false, [2]string{}},
+		"it was not in use":                {edge, []Event{node("m", "b"), attached}, Hold{Fences: []Fence{entry(func(f *Fence) { f.InUse = false })}}, false, [2]string{}},
+		"granted for a Node before":        {edge, []Event{node("m", "b"), attached}, Hold{Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "b"}, true, [2]string{"m", "b"}},
+		"granted, and it is not there":     {edge, []Event{node("m", "b"), NodeState{Name: "n", UID: "u", Version: "2", SystemUUID: "m", BootID: "b", Reporting: true, Reported: []VolumeID{edge}}}, Hold{Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "b"}, false, [2]string{}},
+		"granted, and nothing is anywhere": {edge, []Event{node("m", "b"), proofAttachment(edge, "o", "a", "1")}, Hold{Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "b"}, false, [2]string{}},
+		"granted, and taken, another boot": {edge, []Event{node("z", "c"), attached}, Hold{Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "b", Fences: []Fence{entry(func(f *Fence) { f.SystemUUID, f.BootID = "y", "y" })}}, true, [2]string{OtherMachine, ""}},
+	} {
+		l := ledgerOf()
+		for _, e := range test.facts {
+			l.Apply(time.Unix(1000, 0), e)
+		}
+		test.hold.Version = "1"
+		l.Apply(time.Unix(1000, 0), HoldSeen{Volume: test.volume, Hold: test.hold})
+		l.Apply(time.Unix(1000, 0), HoldsInDoubt{})
+		n := l.Snapshot().Node("n")
+		machine, boot := n.DoubtedAt(test.volume)
+		if n.Doubts(test.volume) != test.want || [2]string{machine, boot} != test.at {
+			t.Errorf("%s: doubted: %t, at %q in %q", name, n.Doubts(test.volume), machine, boot)
+		}
+	}
+}
+
+// What was granted for a Node before counts as listed where its kubelet lists it, or nobody has said.
+func TestListedOfANodeBefore(t *testing.T) {
+	for name, test := range map[string]struct {
+		facts []Event
+		want  bool
+	}{
+		"it has reported": {[]Event{NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "m", BootID: "b", Ready: ReadyTrue, Reporting: true}}, false},
+		"it lists it":     {[]Event{NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "m", BootID: "b", Ready: ReadyTrue, Reporting: true, InUse: []VolumeID{edge}}}, true},
+		"it has not":      {[]Event{NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "m", BootID: "b", Ready: ReadyTrue}}, true},
+		"no Node":         {nil, true},
+	} {
+		l := ledgerOf()
+		for _, e := range append(test.facts, proofAttachment(edge, "n", "a", "1"), HoldSeen{Volume: edge, Hold: Hold{Version: "1", Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "b"}}, HoldsInDoubt{}) {
+			l.Apply(time.Unix(1000, 0), e)
+		}
+		s := l.Snapshot()
+		if n := s.Node("n"); !n.Doubts(edge) || n.Lists(edge, s.Volume(edge).NodeVolume("n")) != test.want {
+			t.Errorf("%s: listed: %t", name, !test.want)
+		}
+	}
+}
+
+// A list that names a volume in doubt voids what was proved by the kubelet's word, and not by force; that it names
+// it, or not any more, touches the volume. Older snapshots keep what they had.
+func TestHeardListsOfDoubts(t *testing.T) {
+	for name, test := range map[string]struct {
+		was, is bool // listed
+		proof   Proof
+		void    bool
+	}{
+		"it is listed":               {false, true, Proof{Stage: ProofUnreported}, true},
+		"listed, and by force":       {false, true, Proof{Stage: ProofUnreported, Forced: true}, false},
+		"it is not":                  {false, false, Proof{Stage: ProofUnreported}, false},
+		"it is not any more":         {true, false, Proof{Stage: ProofUnreported}, false},
+		"it is still":                {true, true, Proof{Stage: ProofUnreported}, true},
+		"listed, nothing was proved": {false, true, Proof{}, true},
+	} {
+		l := spoken(edge)
+		l.node("n").doubts = []doubt{{volume: edge, boot: "b", listed: test.was}, {volume: edge2, boot: "b"}} // nothing is there of the second
+		l.changeNodeVolume(time.Unix(1000, 0), &Touched{}, edge, "n", func(p *NodeVolume) { p.Proof = test.proof })
+		before := l.Snapshot()
+		l.begin(time.Unix(1000, 0))
+		var inUse []VolumeID
+		if test.is {
+			inUse = []VolumeID{edge, edge2}
+		}
+		var touched Touched
+		l.hear(time.Unix(1000, 0), &touched, "n", inUse)
+		s := l.Snapshot()
+		if got := s.Volume(edge).NodeVolume("n").Proof == (Proof{}); got != test.void || s.Node("n").Lists(edge, nil) != test.is {
+			t.Errorf("%s: void: %t", name, got)
+		}
+		if got := slices.Contains(touched.Volumes, edge); got != (test.was != test.is) && !test.void {
+			t.Errorf("%s: touched: %t", name, got)
+		}
+		if before.Node("n").Lists(edge, nil) != test.was {
+			t.Errorf("%s: an older snapshot has changed", name)
+		}
+	}
+	l := spoken(edge)
+	l.node("n").doubts = []doubt{{volume: edge, boot: "b", listed: true}}
+	var touched Touched
+	if l.hear(time.Unix(1000, 0), &touched, "n", nil); !slices.Contains(touched.Volumes, edge) {
+		t.Errorf("a volume that is not listed any more is not touched: %+v", touched)
+	}
+}
+
+// Volumes that holds say were taken from a node are looked at again when the machine has booted, or may have, or the
+// Node was made again once all was seen.
+func TestTakenIsLookedAtAgain(t *testing.T) {
+	taken := HoldSeen{Volume: edge2, Hold: Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "q", SystemUUID: "q", BootID: "q"}}}}
+	node := func(version, uid, machine, boot string) NodeState {
+		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, Ready: ReadyTrue, Reporting: true}
+	}
+	for name, test := range map[string]struct {
+		complete bool
+		was, is  NodeState
+		want     bool
+	}{
+		"nothing has changed":           {true, node("1", "u", "m", "b"), node("2", "u", "m", "b"), false},
+		"another boot":                  {true, node("1", "u", "m", "b"), node("2", "u", "m", "c"), true},
+		"another boot, another machine": {true, node("1", "u", "m", "b"), node("2", "u", "z", "c"), true},
+		"made again":                    {true, node("1", "u", "m", "b"), node("2", "v", "m", "b"), true},
+		"made again, before all seen":   {false, node("1", "u", "m", "b"), node("2", "v", "m", "b"), false},
+		"it names its boot":             {true, node("1", "u", "m", ""), node("2", "u", "m", "b"), false},
+		"it names none any more":        {true, node("1", "u", "m", "b"), node("2", "u", "m", ""), false},
+		"another machine, no boot":      {true, node("1", "u", "m", "b"), node("2", "u", "z", ""), false},
+	} {
+		l := New()
+		at := time.Unix(1000, 0)
+		l.Apply(at, test.was)
+		l.Apply(at, proofAttachment(edge, "n", "a", "1"))
+		l.Apply(at, proofAttachment(edge2, "o", "b", "1"))
+		l.Apply(at, taken)
+		if test.complete {
+			l.Apply(at, Complete{})
+		}
+		if touched := l.Apply(at, test.is); slices.Contains(touched.Volumes, edge2) != test.want {
+			t.Errorf("%s: %v", name, touched.Volumes)
+		}
+	}
+}
+
+// What makes another machine, or may: its systemUUID, or what the cloud calls it, where both say.
+func TestSeenMachines(t *testing.T) {
+	then, now := time.Unix(1000, 0), time.Unix(1001, 0)
+	is := func(machine, provider string) *NodeState {
+		return &NodeState{SystemUUID: machine, ProviderID: provider}
+	}
+	for name, test := range map[string]struct {
+		was, is *NodeState
+		before  time.Time
+		at      time.Time
+		want    bool
+	}{
+		"the same":               {is("m", "p"), is("m", "p"), then, then, false},
+		"another systemUUID":     {is("m", "p"), is("z", "p"), then, now, true},
+		"another by the cloud":   {is("m", "p"), is("m", "q"), then, now, true},
+		"the cloud says now":     {is("m", ""), is("m", "q"), then, then, false},
+		"the cloud says no more": {is("m", "p"), is("m", ""), then, then, false},
+		"none is named":          {is("m", "p"), is("", "p"), then, time.Time{}, true},
+		"it is seen first":       {is("", ""), is("m", "p"), time.Time{}, now, true},
+		"the same, not dated":    {is("m", "p"), is("m", "p"), time.Time{}, now, false},
+		"none, and none was":     {is("", "p"), is("", "p"), time.Time{}, time.Time{}, false},
+		"none, another cloud's":  {is("", "p"), is("", "q"), time.Time{}, time.Time{}, true},
+	} {
+		n := &Node{MachineAt: test.before}
+		if got := n.seeMachine(test.was, test.is, now); got != test.want || !n.MachineAt.Equal(test.at) {
+			t.Errorf("%s: %t, since %s", name, got, n.MachineAt)
+		}
+	}
+}

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// Where there is no word, it says nothing.
+func TestNoWord(t *testing.T) {
+	var w *NodeWord
+	var n *Node
+	if w.Forgot(edge) || w.CanUnstage(edge) || w.has(edge) || w.doubtsOf(edge) || n.SaysHas(edge) || n.Looked(1) || (&Node{}).SaysHas(edge) {
+		t.Error("nobody says something")
+	}
+	if w := (&NodeWord{BootID: "a", Has: []VolumeID{edge}}); !(&Node{Word: w}).SaysHas(edge) || (&Node{NodeState: NodeState{BootID: "b"}, Word: w}).SaysHas(edge) {
+		t.Error("a word counts only where the Node says no boot, or the same one")
+	}
+}
+
+// A record that could not be read tells of a forgotten volume only where something is there that no pod's folder
+// names, and it is of that volume.
+func TestForgottenRecords(t *testing.T) {
+	for name, test := range map[string]struct {
+		unread Unread
+		of     []VolumeID
+		want   bool
+	}{
+		"by its digest":         {Unread{Driver: "d", Digest: HandleDigest("h"), There: true, Forgotten: true}, nil, true},
+		"nothing is there":      {Unread{Driver: "d", Digest: HandleDigest("h"), Forgotten: true}, nil, false},
+		"a pod's folder has it": {Unread{Driver: "d", Digest: HandleDigest("h"), There: true}, nil, false},
+		"of another volume":     {Unread{Driver: "d", Digest: HandleDigest("i"), There: true, Forgotten: true}, nil, false},
+		"by its name":           {Unread{PersistentVolume: "p", There: true, Forgotten: true}, []VolumeID{edge}, true},
+		"by a name of another":  {Unread{PersistentVolume: "p", There: true, Forgotten: true}, []VolumeID{edge2}, false},
+		"by a name, not there":  {Unread{PersistentVolume: "p", Forgotten: true}, []VolumeID{edge}, false},
+	} {
+		w := &NodeWord{Unread: []Unread{test.unread}, unreadOf: map[unreadKey][]VolumeID{test.unread.key(): test.of}}
+		if got := w.Forgot(edge); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A new object owes its answer from when it is seen; and a volume that a word had left out for want of reading all is
+// not unstaged by the next one.
+func TestWordsInARow(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(1000+s, 0) }
+	l := spoken(edge)
+	l.Apply(at(1), wordOf("1", 5, 4))
+	anew := wordOf("1", 5, 4)
+	anew.UID = "x"
+	l.Apply(at(3), anew)
+	if got := l.Snapshot().Node("n").AskedAt; !got.Equal(at(3)) {
+		t.Errorf("another object owes an answer since %s", got)
+	}
+	partly := wordOf("2", 0, 0)
+	partly.Whole = false
+	proof := func(events ...Event) Proof {
+		return spoken(edge, events...).Snapshot().Volume(edge).NodeVolume("n").Proof
+	}
+	if p := proof(wordOf("1", 0, 0, edge), wordOf("2", 0, 0)); !p.Named || !p.Unstaged {
+		t.Errorf("it came and went: %+v", p)
+	}
+	if p := proof(wordOf("1", 0, 0, edge), partly, wordOf("3", 0, 0)); p.Unstaged {
+		t.Errorf("it may have been left out: %+v", p)
+	}
+	ticket := Ticket{ID: TicketID{"s", "t"}, UID: "t", Version: "1", Type: "Manual", Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{PersistentVolume: "p"}}}
+	if p := proof(PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: edge}, ticket, wordOf("1", 0, 0, edge), wordOf("2", 0, 0)); !p.Unstaged {
+		t.Errorf("a ticket mounts nothing: %+v", p)
+	}
+}
+
+// A word touches all that is at its node when it begins to answer, or to speak, or has answered, and else what it
+// says something new of.
+func TestWhatAWordTouches(t *testing.T) {
+	word := func(version, boot string, whole bool, look int64, has ...VolumeID) NodeWord {
+		w := wordOf(version, look, 0, has...)
+		w.BootID, w.Whole = boot, whole
+		return w
+	}
+	answered := wordOf("2", 1, 1)
+	for name, test := range map[string]struct {
+		was, is NodeWord
+		want    bool
+	}{
+		"nothing is new":         {word("1", "b", true, 0), word("2", "b", true, 0), false},
+		"it answers now":         {word("1", "a", false, 0), word("2", "b", false, 0), true},
+		"it answers no more":     {word("1", "b", false, 0), word("2", "a", false, 0), true},
+		"it speaks now":          {word("1", "b", false, 0), word("2", "b", true, 0), true},
+		"it speaks no more":      {word("1", "b", true, 0), word("2", "b", false, 0), true},
+		"it has answered":        {word("1", "b", true, 1), answered, true},
+		"it owes an answer":      {word("1", "b", true, 1), word("2", "b", true, 1), false},
+		"it begins to owe one":   {word("1", "b", true, 0), word("2", "b", true, 1), false},
+		"it names it no more":    {word("1", "b", false, 0, edge), word("2", "b", false, 0), true},
+		"it names it as before":  {word("1", "b", false, 0, edge), word("2", "b", false, 0, edge), false},
+		"it names another's now": {word("1", "b", false, 0), word("2", "b", false, 0, edge2), false},
+	} {
+		l := spoken(edge, test.was)
+		if touched := l.Apply(time.Unix(1001, 0), test.is); slices.Contains(touched.Volumes, edge) != test.want {
+			t.Errorf("%s: %v", name, touched.Volumes)
+		}
+	}
+}
+
+// Records that could not be read, of names that nobody knows, keep a node from speaking, also the second time; one of
+// a PersistentVolume that is to be seen is not a pod's own. Of several names each is found.
+func TestUnreadNames(t *testing.T) {
+	unread := func(version string, list ...Unread) NodeWord {
+		w := wordOf(version, 0, 0)
+		w.Unread = list
+		return w
+	}
+	x := Unread{PersistentVolume: "x", Pod: "p"}
+	own := Pod{UID: "p", Version: "1", Namespace: "s", Name: "p", Node: "n", OwnCSI: []string{"x"}}
+	unseen := Claim{Key: ClaimKey{"s", "c"}, UID: "c", Version: "1", PersistentVolume: "x", Bound: true}
+	for name, test := range map[string]struct {
+		facts []Event
+		want  bool
+	}{
+		"nobody knows it":       {[]Event{unread("1", x)}, false},
+		"nor the second time":   {[]Event{unread("1", x), unread("2", x)}, false},
+		"it is a pod's own":     {[]Event{own, unread("1", x)}, true},
+		"own, and a claim's":    {[]Event{own, unseen, unread("1", x)}, false},
+		"of another pod":        {[]Event{own, unread("1", Unread{PersistentVolume: "x", Pod: "q"})}, false},
+		"of no pod":             {[]Event{own, unread("1", Unread{PersistentVolume: "x"})}, false},
+		"it is known":           {[]Event{PersistentVolume{Name: "x", UID: "x", Version: "1", Volume: edge2}, unread("1", x)}, true},
+		"known, and gone since": {[]Event{PersistentVolume{Name: "x", UID: "x", Version: "1", Volume: edge2}, unread("1", x), PersistentVolumeGone{"x"}, unread("2", x)}, true},
+	} {
+		if got := spoken(edge, test.facts...).Snapshot().Node("n").Speaks(); got != test.want {
+			t.Errorf("%s: it speaks: %t", name, got)
+		}
+	}
+	pv := func(name string, v VolumeID) Event {
+		return PersistentVolume{Name: name, UID: name, Version: "1", Volume: v}
+	}
+	third := VolumeID{"d", "j"}
+	n := spoken(edge, pv("x", third), pv("y", edge), pv("z", edge2), unread("1", Unread{PersistentVolume: "x"}, Unread{PersistentVolume: "y"}, Unread{PersistentVolume: "z"})).Snapshot().Node("n")
+	for _, v := range []VolumeID{edge, edge2, third} {
+		if n.SpeaksOf(v) {
+			t.Errorf("it speaks of %s", v)
+		}
+	}
+}
+
+// A NodeVolumes that is gone is forgotten, by its own UID, with its records; and the node, if nothing else is known
+// of it. A PersistentVolume that is seen after that is of none of them.
+func TestWordsThatAreGone(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := wordOf("1", 0, 0)
+	w.Unread = []Unread{{PersistentVolume: "x"}}
+	for uid, gone := range map[string]bool{"": true, "w": true, "other": false} {
+		l := spoken(edge, w)
+		l.Apply(now, NodeWordGone{Node: "n", UID: uid})
+		if got := l.Snapshot().Node("n").Word == nil; got != gone {
+			t.Errorf("of UID %q: gone: %t", uid, got)
+		}
+		l.Apply(now, PersistentVolume{Name: "x", UID: "x", Version: "1", Volume: edge2})
+	}
+	l := New()
+	l.Apply(now, NodeWordGone{Node: "n"})
+	if touched := l.Apply(now, NodeWordGone{Node: "nowhere", UID: "w"}); len(touched.Volumes) > 0 {
+		t.Errorf("of a node that nobody knows: %+v", touched)
+	}
+	l.Apply(now, w)
+	l.Apply(now, NodeWordGone{Node: "n"})
+	if n := l.Snapshot().Node("n"); n != nil {
+		t.Errorf("of a node of which nothing else is known: %+v", n)
+	}
+}
+
+// A look that was asked for is the first of two unless it names since when nothing is there; the highest number is one.
+func TestLooksAreFirst(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for name, test := range map[string]struct {
+		look   int64
+		vacant time.Time
+		want   Proof
+	}{
+		"the first":          {3, time.Time{}, Proof{Stage: ProofUnreported, Look: 3}},
+		"since another time": {3, now, Proof{Stage: ProofUnreported, Look: 3}},
+		"the highest number": {MaxNumber, time.Time{}, Proof{Stage: ProofUnreported, Look: MaxNumber}},
+		"higher than that":   {MaxNumber + 1, time.Time{}, Proof{Stage: ProofUnreported}},
+	} {
+		l := spoken(edge, wordOf("1", 0, 0), Unreported{Volume: edge, Node: "n", UID: proofUID("a"), Version: "1"},
+			LookAsked{Volume: edge, Node: "n", UID: proofUID("a"), Version: "1", Look: test.look, Vacant: test.vacant})
+		if got := l.Snapshot().Volume(edge).NodeVolume("n").Proof; got != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	l := spoken(edge, wordOf("1", 0, 0))
+	l.node("n").doubts = []doubt{{volume: edge, machine: "z", boot: "z"}}
+	l.changeNodeVolume(now, &Touched{}, edge, "n", func(p *NodeVolume) { p.Proof = Proof{Stage: ProofUnreported, Look: 1, Again: true, vacant: 1} })
+	if l.Apply(now, wordOf("2", 1, 1)); !l.Snapshot().Node("n").Doubts(edge) {
+		t.Error("a look ends the doubt of another machine")
+	}
+}
+
+// What a new state of a Node says of its machine and its taints voids what was proved by force, and touches what is
+// there.
+func TestNodeStatesThatMatter(t *testing.T) {
+	now := time.Unix(1000, 0)
+	state := func(version string, change func(*NodeState)) NodeState {
+		n := NodeState{Name: "n", UID: "u", Version: version, BootID: "b", SystemUUID: "m", Ready: ReadyUnknown, Reporting: true, ReadySince: 5}
+		change(&n)
+		return n
+	}
+	same := func(*NodeState) {}
+	off := func(n *NodeState) { n.Shutdown = true }
+	cut := func(n *NodeState) { n.CutOff = []string{"d"} }
+	told := func(n *NodeState) { n.Fenced = []FencedCondition{{Type: "Cut", Since: 7}} }
+	for name, test := range map[string]struct {
+		was, is       func(*NodeState)
+		void, touched bool
+	}{
+		"as before":                  {same, same, false, false},
+		"it is off":                  {same, off, false, true},
+		"it is off still":            {off, off, false, false},
+		"it is not off any more":     {off, same, true, true},
+		"another machine":            {same, func(n *NodeState) { n.SystemUUID = "z" }, true, true},
+		"it is cut off":              {same, cut, false, true},
+		"cut off still":              {cut, cut, false, false},
+		"it is let in":               {cut, same, true, true},
+		"somebody vouches for it":    {same, told, false, true},
+		"and does still":             {told, told, false, false},
+		"and does not any more":      {told, same, true, true},
+		"out of service":             {same, func(n *NodeState) { n.OutOfService = true }, false, true},
+		"another label, and no more": {same, func(n *NodeState) { n.Labels = map[string]string{"a": "b"} }, false, false},
+	} {
+		l := New()
+		l.Apply(now, proofAttachment(edge, "n", "a", "1"))
+		l.Apply(now, state("1", test.was))
+		l.Apply(now, Complete{})
+		l.Apply(now, Unreported{Volume: edge, Node: "n", UID: proofUID("a"), Version: "1", Forced: true})
+		touched := l.Apply(now.Add(time.Second), state("2", test.is))
+		if got := l.Snapshot().Volume(edge).NodeVolume("n").Proof == (Proof{}); got != test.void {
+			t.Errorf("%s: void: %t", name, got)
+		}
+		if got := slices.Contains(touched.Volumes, edge); got != test.touched {
+			t.Errorf("%s: touched: %t", name, got)
+		}
+	}
+}
+
+// Conditions by which somebody vouches are void once the kubelet may have run since; and what was proved by one ends
+// with it, not with one that was void.
+func TestSeenConditions(t *testing.T) {
+	now := time.Unix(1000, 0)
+	c := FencedCondition{Type: "Cut", Since: 7}
+	for name, test := range map[string]struct {
+		before        []FencedAt
+		was, is       NodeState
+		known         bool
+		void          bool // of the one that is there
+		changed, ends bool
+	}{
+		"it is new":                    {nil, NodeState{}, NodeState{Fenced: []FencedCondition{c}}, true, false, true, false},
+		"it is there still":            {[]FencedAt{{FencedCondition: c}}, NodeState{}, NodeState{Fenced: []FencedCondition{c}}, true, false, false, false},
+		"still, by the kubelet's word": {[]FencedAt{{FencedCondition: c}}, NodeState{Ready: ReadyFalse}, NodeState{Ready: ReadyFalse, Fenced: []FencedCondition{c}}, true, false, false, false},
+		"the kubelet has written":      {[]FencedAt{{FencedCondition: c}}, NodeState{}, NodeState{Ready: ReadyFalse, Fenced: []FencedCondition{c}}, true, true, true, true},
+		"another boot":                 {[]FencedAt{{FencedCondition: c}}, NodeState{BootID: "a"}, NodeState{BootID: "b", Fenced: []FencedCondition{c}}, true, true, true, true},
+		"it is Ready":                  {[]FencedAt{{FencedCondition: c}}, NodeState{}, NodeState{Ready: ReadyTrue, Fenced: []FencedCondition{c}}, true, true, true, true},
+		"it is gone":                   {[]FencedAt{{FencedCondition: c}}, NodeState{}, NodeState{}, true, false, true, true},
+		"a void one is gone":           {[]FencedAt{{FencedCondition: c, Void: true}}, NodeState{}, NodeState{}, true, false, true, false},
+	} {
+		n := &Node{NodeState: test.is, FencedAt: test.before}
+		changed, ends := n.seeFenced(&test.was, test.known, now)
+		if changed != test.changed || ends != test.ends || len(n.FencedAt) > 0 && n.FencedAt[0].Void != test.void {
+			t.Errorf("%s: changed: %t, ends: %t, %+v", name, changed, ends, n.FencedAt)
+		}
+	}
+}
+
+// A hold that gives what needs no attachment to another machine of the name ends the doubt about the first one.
+func TestHeldByAnotherMachine(t *testing.T) {
+	now, iscsi := time.Unix(1000, 0), VolumeID{"kubernetes.io/iscsi", "h"}
+	for name, test := range map[string]struct {
+		machine string
+		want    bool
+	}{"the same machine": {"m", true}, "another machine": {"z", false}} {
+		l := New()
+		held := func(version, machine string) HoldSeen {
+			return HoldSeen{Volume: iscsi, Hold: Hold{Version: version, Node: "n", NodeUID: "u", SystemUUID: machine, State: HoldHeld, Transitions: 1}}
+		}
+		l.Apply(now, NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "z", Ready: ReadyTrue, Reporting: true})
+		l.Apply(now, held("1", "m"))
+		l.doubt(now, &Touched{}, "n", doubt{volume: iscsi, machine: "m", boot: "b"})
+		next := held("2", test.machine)
+		next.Hold.Message = "it has changed"
+		if l.Apply(now, next); l.Snapshot().Node("n").Doubts(iscsi) != test.want {
+			t.Errorf("%s: in doubt: %t", name, !test.want)
+		}
+	}
+	if got := (&Hold{Node: Detached}).held(iscsi); got != "" {
+		t.Errorf("what is kept detached is held at %q", got)
+	}
+	if got := (&Hold{Node: "n"}).held(iscsi); got != "n" {
+		t.Errorf("held at %q", got)
+	}
+	for name, test := range map[string]struct {
+		a, b *Force
+		want bool
+	}{
+		"none": {nil, nil, true}, "one": {&Force{Rule: "r"}, nil, false}, "the other": {nil, &Force{Rule: "r"}, false},
+		"the same": {&Force{Rule: "r"}, &Force{Rule: "r"}, true}, "another": {&Force{Rule: "r"}, &Force{Rule: "s"}, false},
+	} {
+		if got := (&Hold{Version: "1", Force: test.a}).saysTheSame(&Hold{Version: "2", Force: test.b}); got != test.want {
+			t.Errorf("rules of force, %s: the same: %t", name, got)
+		}
+	}
+}
+
+// What was proved while the list was in doubt leaves it in use only while it is.
+func TestUnreportedInDoubt(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, doubted := range []bool{true, false} {
+		l := spoken(edge, NodeState{Name: "n", UID: "u", Version: "2", BootID: "b", Ready: ReadyTrue, Reporting: true, InUse: []VolumeID{edge}})
+		if doubted {
+			l.doubt(now, &Touched{}, "n", doubt{volume: edge, boot: "b"})
+		}
+		l.Apply(now, Unreported{Volume: edge, Node: "n", UID: proofUID("a"), Version: "1", Doubted: true})
+		if got := l.Snapshot().Volume(edge).NodeVolume("n").InUse; got != doubted {
+			t.Errorf("in doubt: %t, in use: %t", doubted, got)
+		}
+	}
+}
+
+// Which doubts another boot ends: those of its machine, or of none that is known. A machine that a Node names first, or
+// no more, is not another one.
+func TestDoubtsThatABootEnds(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for name, test := range map[string]struct {
+		doubt doubt
+		want  bool // it stays
+	}{
+		"of the boot before":               {doubt{machine: "m", boot: "b"}, false},
+		"of this machine":                  {doubt{machine: "m"}, false},
+		"of no known machine":              {doubt{}, false},
+		"of another machine":               {doubt{machine: "q"}, true},
+		"of another boot of another":       {doubt{machine: "q", boot: "q"}, true},
+		"of no known machine, in one boot": {doubt{boot: "b"}, false},
+	} {
+		l := New()
+		l.Apply(now, proofAttachment(edge, "n", "a", "1"))
+		l.Apply(now, machineAs("1", "u", "m", "b"))
+		test.doubt.volume = edge
+		l.doubt(now, &Touched{}, "n", test.doubt)
+		if l.Apply(now, machineAs("2", "u", "m", "c")); l.Snapshot().Node("n").Doubts(edge) != test.want {
+			t.Errorf("%s: it stays: %t", name, !test.want)
+		}
+	}
+	using := func(n *NodeState) { n.InUse = []VolumeID{edge} }
+	for name, test := range map[string]struct {
+		was, is NodeState
+		want    bool
+	}{
+		"another machine":      {machineAs("1", "u", "m", "b", using), machineAs("2", "u", "z", "b", using), true},
+		"it names none now":    {machineAs("1", "u", "m", "b", using), machineAs("2", "u", "", "b", using), false},
+		"it named none before": {machineAs("1", "u", "", "b", using), machineAs("2", "u", "m", "b", using), false},
+		"the same":             {machineAs("1", "u", "m", "b", using), machineAs("2", "u", "m", "b", using), false},
+	} {
+		l := New()
+		for _, e := range []Event{proofAttachment(edge, "n", "a", "1"), test.was, Complete{}, test.is} {
+			l.Apply(now, e)
+		}
+		if got := l.Snapshot().Node("n").Doubts(edge); got != test.want {
+			t.Errorf("%s: in doubt: %t", name, got)
+		}
+	}
+}
+
+// What bounds there are: those of all policies, where one of them has a time.
+func TestBounds(t *testing.T) {
+	minute, never := time.Minute, time.Duration(-1)
+	own := MaxUnreachable{Percent: 30, Nodes: 4}
+	timed := Policy{Driver: "d", AfterUnreachable: &minute}
+	for name, test := range map[string]struct {
+		policies []Policy
+		want     bool
+		own      bool
+	}{
+		"no policy":                     {nil, false, false},
+		"no time":                       {[]Policy{{Driver: "d", MaxUnreachable: &own}}, false, false},
+		"a time":                        {[]Policy{timed}, true, false},
+		"never":                         {[]Policy{{Driver: "d", AfterUnreachable: &never}}, false, false},
+		"of a fence":                    {[]Policy{{Driver: "d", NetworkFence: NetworkFence{Class: "c", After: &minute}}}, true, false},
+		"of a fence, never":             {[]Policy{{Driver: "d", NetworkFence: NetworkFence{Class: "c", After: &never}}}, false, false},
+		"of a fence, not said":          {[]Policy{{Driver: "d", NetworkFence: NetworkFence{Class: "c"}}}, false, false},
+		"a time, and no class":          {[]Policy{{Driver: "d", NetworkFence: NetworkFence{After: &minute}}}, false, false},
+		"a time, and a number":          {[]Policy{{Driver: "d", AfterUnreachable: &minute, MaxUnreachable: &own}}, true, true},
+		"one has a time, one a number":  {[]Policy{timed, {Driver: "e", MaxUnreachable: &own}}, true, true},
+		"one has a number, one a time":  {[]Policy{{Driver: "d", MaxUnreachable: &own}, {Driver: "e", AfterUnreachable: &minute}}, true, true},
+		"one has a time, others a name": {[]Policy{{Driver: "a"}, {Driver: "b"}, timed, {Driver: "e"}, {Driver: "f"}}, true, false},
+	} {
+		l := New()
+		for i, p := range test.policies {
+			p.Name, p.Version = string(rune('a'+i)), "1"
+			l.Apply(start, p)
+		}
+		got := l.facts.bounds()
+		if len(got) > 0 != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for _, part := range own.parts() {
+			if slices.Contains(got, part) != test.own {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+	}
+}
+
+// When a bound was last exceeded is kept for the bounds that there are, and for a zone without nodes, too; only what is
+// at unreachable nodes of a zone is looked at again.
+func TestLiftedBounds(t *testing.T) {
+	minute, now := time.Minute, start.Add(time.Hour)
+	l := New()
+	l.Apply(start, Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: &minute})
+	share := DefaultMaxUnreachable().parts()[0]
+	gone := MaxUnreachable{Percent: 1}
+	zone := Zone{Name: "z"}
+	l.facts.zones.put(l.gen, zone, &ZoneNodes{Zone: zone, Nodes: 10, Unreachable: 10, lifted: []lifted{{gone, start}, {share, start}}})
+	at := func() []lifted {
+		if z := l.facts.zones.get(zone); z != nil {
+			return z.lifted
+		}
+		return nil
+	}
+	l.changeZone(start.Add(time.Minute), &Touched{}, zone, 1, 0)
+	if got := at(); !slices.Equal(got, []lifted{{share, start}}) {
+		t.Errorf("while it is exceeded: %+v", got)
+	}
+	l.changeZone(now, &Touched{}, zone, 0, -10)
+	if got := at(); !slices.Equal(got, []lifted{{share, now}}) {
+		t.Errorf("when it is not any more: %+v", got)
+	}
+	l.changeZone(now.Add(time.Hour), &Touched{}, zone, 1, 0)
+	if got := at(); !slices.Equal(got, []lifted{{share, now}}) {
+		t.Errorf("later: %+v", got)
+	}
+	l.changeZone(now, &Touched{}, zone, -12, 0)
+	if got := at(); !slices.Equal(got, []lifted{{share, now}}) {
+		t.Errorf("without nodes: %+v", got)
+	}
+	z := &ZoneNodes{lifted: []lifted{{share, now}, {DefaultMaxUnreachable().parts()[1], start}, {gone, now.Add(time.Hour)}}}
+	if got := z.liftedAt(DefaultMaxUnreachable()); !got.Equal(now) {
+		t.Errorf("the last of two: %s", got)
+	}
+
+	cluster := storm()
+	for i := range 4 {
+		cluster.Apply(start, stormNode(i, "2", ReadyUnknown))
+	}
+	for zone, want := range map[Zone][]string{{Name: "a"}: {"n0", "n2"}, {Name: "b"}: {"n1", "n3"}, {Whole: true}: {"n0", "n1", "n2", "n3"}, {Name: "c"}: nil} {
+		var touched Touched
+		cluster.touchUnreachable(&touched, zone)
+		var got []string
+		for i, n := range touched.Nodes {
+			got = append(got, string(n))
+			if len(touched.Volumes) != len(touched.Nodes) || touched.Volumes[i].Handle != string(n) {
+				t.Errorf("%+v: %v", zone, touched)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%+v: %q, want %q", zone, got, want)
+		}
+	}
+}
