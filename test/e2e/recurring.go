@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/api/ticket"
@@ -37,24 +36,12 @@ type recurring struct {
 // recurringSnapshots makes the CronJob, and its service account with the rights that its program needs. The
 // schedule is not followed before bySchedule.
 func (s *story) recurringSnapshots(name string, claims []string) *recurring {
-	core, access := s.Client.CoreV1(), s.Client.RbacV1()
-	_, err := core.ServiceAccounts(s.Namespace).Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	s.must(err)
-	_, err = access.Roles(s.Namespace).Create(s.ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+	s.account(name, []rbacv1.PolicyRule{
 		{APIGroups: []string{sandbox.SnapshotResource().Group}, Resources: []string{sandbox.SnapshotResource().Resource}, Verbs: []string{"create"}},
-	}}, metav1.CreateOptions{})
-	s.must(err)
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: name}}
-	for role, kind := range map[string]string{name: "Role", "moorage-tickets": "ClusterRole", "moorage-view": "ClusterRole"} {
-		_, err = access.RoleBindings(s.Namespace).Create(s.ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}, Subjects: subjects,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
-		}, metav1.CreateOptions{})
-		s.must(err)
-	}
+	}, "moorage-tickets", "moorage-view")
 	spec := sandbox.PodSpec()
 	spec.RestartPolicy, spec.ServiceAccountName = corev1.RestartPolicyNever, name
-	_, err = s.Client.BatchV1().CronJobs(s.Namespace).Create(s.ctx, &batchv1.CronJob{
+	_, err := s.Client.BatchV1().CronJobs(s.Namespace).Create(s.ctx, &batchv1.CronJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: batchv1.CronJobSpec{
 			Schedule: "* * * * *", ConcurrencyPolicy: batchv1.ForbidConcurrent, Suspend: new(true),
@@ -150,7 +137,7 @@ func (r *recurring) starts(job string, faults round) *round {
 	})
 	p.owner = *metav1.GetControllerOf(p.pod)
 	p.owner.Controller, p.owner.BlockOwnerDeletion = nil, nil
-	config := p.identity()
+	config := r.as(p.pod.Spec.ServiceAccountName, &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.pod.Name, UID: p.pod.UID})
 	api, err := client.NewForConfig(config)
 	r.must(err)
 	p.tickets, err = ticket.New(api, r.name)
@@ -162,18 +149,6 @@ func (r *recurring) starts(job string, faults round) *round {
 	p.stop = stop
 	go func() { p.ended <- p.run(ctx) }()
 	return p
-}
-
-// identity is how the pod's program reaches the API server: by the token that its kubelet would
-// give it.
-func (p *round) identity() *rest.Config {
-	token, err := p.Client.CoreV1().ServiceAccounts(p.Namespace).CreateToken(p.ctx, p.pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.pod.Name, UID: p.pod.UID}},
-	}, metav1.CreateOptions{})
-	p.must(err)
-	config := rest.AnonymousClientConfig(p.Cluster.RESTConfig())
-	config.BearerToken = token.Status.Token
-	return config
 }
 
 // run asks for all volumes at once: Moorage says whose turn it is.

@@ -264,6 +264,16 @@ func asking() []guard {
 			Expect: []string{"ticket dies has ended"},
 		},
 		{
+			Scenario: "salvage-health",
+			Rule:     "decision 68: a volume that a ticket keeps detached is attached nowhere",
+			Edits: []edit{{
+				File: "internal/arbiter/detached.go",
+				Old:  "is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached",
+				New:  "is := false",
+			}},
+			Expect: []string{"the disk is attached"},
+		},
+		{
 			Scenario: "import",
 			Rule:     "decision 74: each of Longhorn's tickets becomes one of the matching type",
 			Edits: []edit{{
