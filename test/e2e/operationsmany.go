@@ -26,8 +26,8 @@ func operationsMany() sandbox.Scenario {
 			operating(shape)
 			shape.Operations.AttachFor, shape.Operations.CopyLatency = "snapshot", 500*time.Millisecond
 		},
-		Takes:   90 * time.Second,
-		Timeout: 8 * time.Minute,
+		Takes:   time.Minute,
+		Timeout: 6 * time.Minute,
 		Run: tell(func(s *story) {
 			var idle, busy []string
 			for i := range volumes {

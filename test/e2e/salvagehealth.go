@@ -186,7 +186,9 @@ func (i *salvager) endsUsers(claim string) {
 	pods, err := i.kube.CoreV1().Pods(i.Namespace).List(i.ctx, metav1.ListOptions{})
 	i.must(err)
 	for _, p := range pods.Items {
-		uses := func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim }
+		uses := func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+		}
 		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil || !slices.ContainsFunc(p.Spec.Volumes, uses) {
 			continue
 		}

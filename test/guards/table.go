@@ -371,7 +371,7 @@ func failing() []guard {
 				Old:  "p.contested(t.Node) || t.Wherever && fenced(s, v, t.Node, now)",
 				New:  "p.contested(t.Node) || t.Wherever && t.Node == \"\" && fenced(s, v, t.Node, now)",
 			}},
-			Expect: []string{"ticket server has left"},
+			Expect: []string{"ticket server has left", "ticket server has the disk"},
 		},
 		{
 			Scenario: "ticket-node-dies",
