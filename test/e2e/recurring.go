@@ -46,7 +46,7 @@ func (s *story) recurringSnapshots(name string, claims []string) *recurring {
 		Spec: batchv1.CronJobSpec{
 			Schedule: "* * * * *", ConcurrencyPolicy: batchv1.ForbidConcurrent, Suspend: new(true),
 			JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
-				TTLSecondsAfterFinished: new(int32(1)), Template: corev1.PodTemplateSpec{Spec: spec},
+				ActiveDeadlineSeconds: new(int64(600)), TTLSecondsAfterFinished: new(int32(1)), Template: corev1.PodTemplateSpec{Spec: spec},
 			}},
 		},
 	}, metav1.CreateOptions{})
@@ -98,9 +98,20 @@ func (r *recurring) suspends(is bool) {
 	r.must(err)
 }
 
-// deletes deletes a Job with its pods, as kubectl does.
-func (r *recurring) deletes(job string) {
-	r.must(r.Client.BatchV1().Jobs(r.Namespace).Delete(r.ctx, job, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
+// isDue has the deadline of a Job be over, and waits until the Job is gone with its pod.
+func (r *recurring) isDue(job string) {
+	patch := []byte(`{"spec":{"activeDeadlineSeconds":1}}`)
+	_, err := r.Client.BatchV1().Jobs(r.Namespace).Patch(r.ctx, job, types.MergePatchType, patch, metav1.PatchOptions{})
+	r.must(err)
+	r.eventOf("Job", job, "DeadlineExceeded", "")
+	r.until("the pod of "+job+" is gone", func() error {
+		for _, p := range r.View.Pods(r.Namespace) {
+			if p.Labels[batchv1.JobNameLabel] == job {
+				return fmt.Errorf("there is %s", p.Name)
+			}
+		}
+		return nil
+	})
 }
 
 // ends ends the CronJob and what is left of its Jobs.
