@@ -46,8 +46,10 @@ func salvageHealth() sandbox.Scenario {
 			first := s.salvager("first")
 			defer first.end()
 			s.expect(first.finds() == claim, "the integrator finds the claim of the broken volume", "it finds another one")
-			h := first.takes(claim, 15*time.Second)
+			mend := s.breakCalls(diskapi.Fault{Calls: []diskapi.Call{diskapi.ControllerUnpublish}, Volume: handle, Action: diskapi.Delay, DelayMs: 2000})
+			h := first.takes(claim, 20*time.Second)
 			s.must(s.atNoMachine(handle))
+			mend()
 			s.waitsForSalvage("db-0")
 			h.Leave() // the process is killed
 			s.say("the volume is at no node, its pod waits, and the integrator dies")

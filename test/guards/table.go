@@ -270,6 +270,10 @@ func asking() []guard {
 				File: "internal/arbiter/detached.go",
 				Old:  "is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached",
 				New:  "is := false",
+			}, {
+				File: "internal/arbiter/detached.go",
+				Old:  "case p.hold.Version == \"\" || p.hold.Node != ledger.Detached: //mutant:detached-without-hold",
+				New:  "case p.hold.Version == \"\":",
 			}},
 			Expect: []string{"the disk is attached"},
 		},
