@@ -29,7 +29,7 @@ import (
 func salvageHealth() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "salvage-health",
-		Doc: "The driver says of a volume that a pod uses that data is lost (ControllerListVolumeHealth, which CSI 1.13 has in the place of VolumeCondition). An integrator with rights of its own asks it, takes a Salvage ticket with detached: true, and ends the pod, whose successor is told what it waits for; the disk is at no machine. " +
+		Doc: "The driver says of a volume that a pod uses that data is lost (ControllerListVolumeHealth, which CSI 1.13 has in place of VolumeCondition). An integrator with rights of its own asks it, takes a Salvage ticket with detached: true, and ends the pod, whose successor is told what it waits for; the disk is at no machine. " +
 			"The integrator dies before the repair: its ticket ends with its time, and the pod has the broken volume again. Its next process begins anew, repairs the volume and ends its ticket, and the pod runs with what was on the disk.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: func(shape *sandbox.Shape) {
