@@ -25,7 +25,7 @@ func shareManager() sandbox.Scenario {
 		Name: "share-manager",
 		Doc: "The server of a share has its disk by a ShareManager ticket, at a node that Moorage chooses; pods at ten nodes mount the share by a driver with attachRequired: false, and take neither a slot nor an attachment. " +
 			"The driver mounts only while the ticket is satisfied. The server's node dies: a pod that comes then has a node, and volumes that are safe to mount as far as Moorage can say, and its mount waits; out of service, the ticket has the disk at another node, and the pod runs. " +
-			"A drain of that node moves the server again. The pods at the other nodes run on.",
+			"A cordon of that node moves the server again. The pods at the other nodes run on.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: func(shape *sandbox.Shape) {
 			failingNodes(shape)
@@ -44,36 +44,8 @@ func shareManager() sandbox.Scenario {
 			users := s.shareUsers()
 			s.expect(len(s.View.Attachments()) == attached && len(s.View.Tickets(s.Namespace)) == 1, "they take neither a ticket nor an attachment", "%d attachments, %d tickets", len(s.View.Attachments())-attached, len(s.View.Tickets(s.Namespace)))
 			s.say("the server is at %s; pods at %d nodes use the share, and no slot", first, len(users))
-
-			d.ends(first)
-			s.must(s.Cluster.PowerOff(s.ctx, first))
-			d.servedAt("")
-			s.nodeIs(first, false)
-			s.podAt(s.otherNode(first), "late", "files")
-			s.mountsNothing(d, "late")
-			s.say("%s is dead, and the share without a server: a pod that is late waits for its mount", first)
-			s.taint(first, outOfService())
-			m.loses(h)
-			h = m.acquires()
-			second := h.Node()
-			s.atOneNode("disk", second)
-			s.runs("late")
-			s.say("%s is out of service: the server has its disk at %s, and the late pod runs", first, second)
-
-			s.must(s.Cluster.PowerOn(s.ctx, first))
-			d.begins(first)
-			s.nodeIs(first, true)
-			s.untaint(first, outOfService())
-			s.cordon(second)
-			m.isAsked()
-			d.servedAt("")
-			s.must(h.LetGo(s.ctx))
-			h = m.acquires()
-			third := h.Node()
-			s.expect(third != second, "the server is at another node", "it is at %s", third)
-			s.atOneNode("disk", third)
-			s.uncordon(second)
-			s.say("%s is cordoned: the server has let go of its disk, and has it at %s", second, third)
+			h = m.outlives(h)
+			h = m.makesRoom(h)
 			for _, before := range users {
 				if before.Spec.NodeName != first {
 					s.stays(before)
@@ -91,6 +63,45 @@ func shareManager() sandbox.Scenario {
 			d.end()
 		}),
 	}
+}
+
+// outlives has the server's machine die, and returns the ticket once it has the disk at another node. A
+// pod that comes meanwhile, late, has no mount before.
+func (m *shareServer) outlives(h *ticket.Handle) *ticket.Handle {
+	dead := h.Node()
+	m.driver.ends(dead)
+	m.must(m.Cluster.PowerOff(m.ctx, dead))
+	m.driver.servedAt("")
+	m.nodeIs(dead, false)
+	m.podAt(m.otherNode(dead), "late", "files")
+	m.mountsNothing(m.driver, "late")
+	m.say("%s is dead, and the share without a server: a pod that is late waits for its mount", dead)
+	m.taint(dead, outOfService())
+	m.loses(h)
+	h = m.acquires()
+	m.atOneNode("disk", h.Node())
+	m.runs("late")
+	m.say("%s is out of service: the server has its disk at %s, and the late pod runs", dead, h.Node())
+	m.must(m.Cluster.PowerOn(m.ctx, dead))
+	m.driver.begins(dead)
+	m.nodeIs(dead, true)
+	m.untaint(dead, outOfService())
+	return h
+}
+
+// makesRoom has the server's node cordoned, and returns the ticket once it has the disk at another node.
+func (m *shareServer) makesRoom(h *ticket.Handle) *ticket.Handle {
+	cordoned := h.Node()
+	m.cordon(cordoned)
+	m.isAsked()
+	m.driver.servedAt("")
+	m.must(h.LetGo(m.ctx))
+	h = m.acquires()
+	m.expect(h.Node() != cordoned, "the server is at another node", "it is at %s", h.Node())
+	m.atOneNode("disk", h.Node())
+	m.uncordon(cordoned)
+	m.say("%s is cordoned: the server has let go of its disk, and has it at %s", cordoned, h.Node())
+	return h
 }
 
 // shareUsers runs a pod at each node that uses the share, and returns them by name.
