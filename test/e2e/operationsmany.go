@@ -26,7 +26,7 @@ func operationsMany() sandbox.Scenario {
 			operating(shape)
 			shape.Operations.AttachFor, shape.Operations.CopyLatency = "snapshot", 500*time.Millisecond
 		},
-		Takes:   time.Minute,
+		Takes:   75 * time.Second,
 		Timeout: 6 * time.Minute,
 		Run: tell(func(s *story) {
 			var idle, busy []string
