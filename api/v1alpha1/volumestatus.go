@@ -27,7 +27,7 @@ type PodVolumeStatus struct {
 	// Node is where the volume is, or is going to be for this pod.
 	Node string `json:"node,omitempty"`
 	// SafeToMount: the volume is attached at the pod's node, and the node's
-	// status says so.
+	// status says so; or it needs no attachment, and Node is empty.
 	SafeToMount bool `json:"safeToMount"`
 	// SafeToDetach: the kubelet no longer reports the volume as in use.
 	SafeToDetach bool `json:"safeToDetach"`

@@ -27,9 +27,12 @@ func operating(shape *sandbox.Shape) {
 
 // snapshotOf asks for a snapshot of a claim's volume.
 func (s *story) snapshotOf(name, claim string) {
-	s.make(sandbox.SnapshotResource(), "VolumeSnapshot", name, map[string]any{
-		"source": map[string]any{"persistentVolumeClaimName": claim},
-	})
+	s.make(sandbox.SnapshotResource(), "VolumeSnapshot", name, ofClaim(claim))
+}
+
+// ofClaim is the spec of a snapshot of a claim's volume.
+func ofClaim(claim string) map[string]any {
+	return map[string]any{"source": map[string]any{"persistentVolumeClaimName": claim}}
 }
 
 // groupSnapshotOf asks for snapshots of the volumes of all claims with a label, at one moment.
@@ -41,12 +44,17 @@ func (s *story) groupSnapshotOf(name, label, value string) {
 
 // make makes an object with a spec in the scenario's namespace.
 func (s *story) make(of schema.GroupVersionResource, kind, name string, spec map[string]any) {
+	if _, err := s.Dynamic.Resource(of).Namespace(s.Namespace).Create(s.ctx, object(of, kind, name, spec), metav1.CreateOptions{}); err != nil {
+		s.must(fmt.Errorf("create %s %s: %w", kind, name, err))
+	}
+}
+
+// object is an object with a name and a spec.
+func object(of schema.GroupVersionResource, kind, name string, spec map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	o.SetGroupVersionKind(of.GroupVersion().WithKind(kind))
 	o.SetName(name)
-	if _, err := s.Dynamic.Resource(of).Namespace(s.Namespace).Create(s.ctx, o, metav1.CreateOptions{}); err != nil {
-		s.must(fmt.Errorf("create %s %s: %w", kind, name, err))
-	}
+	return o
 }
 
 // snapshotReady waits until a snapshot can be used, and returns it as the storage has it.

@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -13,18 +15,19 @@ import (
 
 // operationsMany guards that snapshots of many volumes take the slots that are free, and no more.
 func operationsMany() sandbox.Scenario {
-	const volumes, used = 20, 10
+	const volumes, used, slots = 20, 10, 12
 	return sandbox.Scenario{
 		Name: "operations-many",
-		Doc: "The driver makes snapshots only while the volume is attached. Of 20 volumes, 10 in use at nodes with 12 slots in all, snapshots are asked for twice, as somebody does every night, and a ticket for each volume that nobody uses: " +
-			"all become ready, the tickets wait their turn, no slot is taken twice, pods lose nothing, and nothing is left attached.",
+		Doc: "A CronJob takes a snapshot of each of 20 volumes, by a driver that makes them only while the volume is attached; 10 are in use at nodes with 12 slots in all. Its program asks for a ticket for each, owned by the Job, as its pod's service account. " +
+			"The first Job's program hangs with all slots taken until its deadline: its tickets end with it, and nothing stays attached. Another one, by hand, and one that the schedule makes get all of their snapshots, though the last one's program forgets a ticket, which ends with the Job. " +
+			"No slot is taken twice, and pods lose nothing.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: func(shape *sandbox.Shape) {
 			operating(shape)
 			shape.Operations.AttachFor, shape.Operations.CopyLatency = "snapshot", 500*time.Millisecond
 		},
-		Takes:   90 * time.Second,
-		Timeout: 8 * time.Minute,
+		Takes:   75 * time.Second,
+		Timeout: 6 * time.Minute,
 		Run: tell(func(s *story) {
 			var idle, busy []string
 			for i := range volumes {
@@ -37,6 +40,7 @@ func operationsMany() sandbox.Scenario {
 					idle = append(idle, name)
 				}
 			}
+			r := s.recurringSnapshots("nightly", append(slices.Clone(busy), idle...))
 			s.allRun("the pods with the volumes in use run", busy...)
 			for _, claim := range idle {
 				s.bound(claim)
@@ -45,10 +49,14 @@ func operationsMany() sandbox.Scenario {
 			for _, claim := range busy {
 				before[claim] = s.published(s.handle(claim))
 			}
-			for night := range 2 {
-				s.nightly(fmt.Sprintf("night-%d-", night), idle, busy)
-				s.say("night %d is over", night+1)
-			}
+			r.hangs("nightly-hangs", slots-used, idle)
+			r.starts(r.byHand("nightly-by-hand"), round{}).isOver()
+			s.say("a Job made by hand is over")
+			last := r.starts(r.bySchedule(), round{forgets: idle[0]})
+			last.isOver()
+			s.noTicket(last.made(idle[0]))
+			s.say("the Job %s of the schedule is over, and with it the ticket that it has left", last.job)
+			r.ends()
 			for _, claim := range busy {
 				s.expect(s.published(s.handle(claim)) == before[claim], "the volume of "+claim+" stays where it is", "it was attached again")
 			}
@@ -57,8 +65,44 @@ func operationsMany() sandbox.Scenario {
 			}
 			torn := s.View.Calls(diskapi.Filter{Call: diskapi.WorkTorn})
 			s.expect(len(torn) == 0, "nothing was torn", "there is %v", torn)
+			s.expect(len(s.View.Tickets(s.Namespace)) == 0, "no ticket is left", "there are %d", len(s.View.Tickets(s.Namespace)))
 		}),
 	}
+}
+
+// hangs runs a Job whose program asks for all volumes and then for nothing more, until its deadline.
+func (r *recurring) hangs(name string, free int, idle []string) {
+	job := r.starts(r.byHand(name), round{hangs: true})
+	r.until("the volumes have all slots, and the other tickets wait for one", func() error {
+		have, waits := 0, 0
+		var others []string
+		for _, claim := range idle {
+			t, err := r.seenTicket(job.made(claim))
+			switch {
+			case err != nil:
+				return err
+			case t.Status.State == v1alpha1.ReasonSatisfied:
+				have++
+			case r.ticketTells(t.Name, "NoFreeSlot") == nil:
+				waits++
+			default:
+				others = append(others, t.Name+": "+t.Status.State)
+			}
+		}
+		if have != free || waits != len(idle)-have {
+			return fmt.Errorf("%d of the unused volumes are attached, and %d wait; %s", have, waits, strings.Join(others, ", "))
+		}
+		return nil
+	})
+	r.isDue(name)
+	job.dies()
+	for _, claim := range r.claims {
+		r.noTicket(job.made(claim))
+	}
+	for _, claim := range idle {
+		r.leavesEveryNode(claim)
+	}
+	r.say("the deadline of a Job that hung with all slots taken is over, and its tickets have ended with it")
 }
 
 // boundClaimLater creates a claim whose volume is made at once, and does not wait for it.
@@ -66,36 +110,4 @@ func (s *story) boundClaimLater(name string) {
 	claim := sandbox.Claim(name, "ReadWriteOnce")
 	claim.Spec.StorageClassName = new("disk-immediate")
 	s.must(s.CreateClaim(s.ctx, claim))
-}
-
-// nightly takes a snapshot of each claim's volume, with a ticket for each that nobody uses.
-func (s *story) nightly(prefix string, idle, busy []string) {
-	for _, claim := range busy {
-		s.snapshotOf(prefix+claim, claim)
-	}
-	for _, claim := range idle {
-		s.snapshotOf(prefix+claim, claim)
-		s.ticketOfType(prefix+claim, v1alpha1.TicketSnapshot, "", claim)
-	}
-	open := map[string]bool{}
-	for _, claim := range idle {
-		open[claim] = true
-	}
-	s.until("every snapshot of the night is ready", func() error {
-		for claim := range open {
-			if ready(s.View.Snapshot(s.Namespace, prefix+claim)) == nil {
-				s.removeTicket(prefix + claim)
-				delete(open, claim)
-			}
-		}
-		for _, claim := range busy {
-			if err := ready(s.View.Snapshot(s.Namespace, prefix+claim)); err != nil {
-				return fmt.Errorf("that of %s is not: %w", claim, err)
-			}
-		}
-		if len(open) > 0 {
-			return fmt.Errorf("%d of volumes that nobody uses are not", len(open))
-		}
-		return nil
-	})
 }

@@ -33,6 +33,7 @@ func Scenarios() []sandbox.Scenario {
 		ticketOrphans(),
 		backupMover(),
 		salvage(),
+		salvageHealth(),
 		evictionRebuild(),
 		byHand(),
 		ticketDetached(),

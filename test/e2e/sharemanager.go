@@ -3,120 +3,218 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/api/ticket"
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// shareDriver serves shares, which need no attachment.
-const shareDriver = "share.example.com"
+// shareNodes is how many nodes have a pod that uses the share.
+const shareNodes = 10
 
 // shareManager guards that a volume which many nodes use is served by one, and by another when that dies.
 func shareManager() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "share-manager",
-		Doc: "The server of a share has its disk by a ShareManager ticket, at a node that Moorage chooses; ten pods use the share by a driver with attachRequired: false, and take neither a slot nor an attachment. " +
-			"(No node plugin of that driver runs here: the pods are bound, and mount nothing.) The server's node dies and is out of service: the ticket has the disk at another node. A drain of that one moves it again.",
+		Doc: "The server of a share has its disk by a ShareManager ticket, at a node that Moorage chooses; pods at ten nodes mount the share by a driver with attachRequired: false, and take neither a slot nor an attachment. " +
+			"The driver mounts only while the ticket is satisfied. The server's node dies: a pod that comes then has a node, and volumes that are safe to mount as far as Moorage can say, and its mount waits; out of service, the ticket has the disk at another node, and the pod runs. " +
+			"A cordon of that node moves the server again. The pods at the other nodes run on.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
-		Shape: failingNodes,
-		Takes: 90 * time.Second,
+		Shape: func(shape *sandbox.Shape) {
+			failingNodes(shape)
+			shape.Nodes = shareNodes
+		},
+		Takes: 45 * time.Second,
 		Run: tell(func(s *story) {
-			s.claim("disk")
-			s.podAt("worker-1", "makes", "disk")
-			s.runs("makes")
-			s.remove("makes")
-			s.gone("makes")
-			s.ticketWith("server", v1alpha1.TicketShareManager, "", "disk", func(t *v1alpha1.VolumeTicket) {
-				t.OwnerReferences, t.Spec.TTLSeconds, t.Spec.OnDrain = s.work("share"), nil, v1alpha1.OnDrainMove
-			})
-			s.satisfied("server")
-			first := s.ticketNode("server")
-			defer s.share("files")()
+			s.placed("disk", "worker-1")
+			d := s.shareDriver()
+			m := s.shareServer(d)
+			defer m.end()
+			h := m.acquires()
+			first := h.Node()
+			removeShare := s.share("files")
 			attached := len(s.View.Attachments())
-			for i := range 10 {
-				s.pod(fmt.Sprintf("user-%d", i), "files")
-			}
-			s.until("ten pods that use the share have nodes", func() error {
-				for i := range 10 {
-					if p := s.View.Pod(s.Namespace, fmt.Sprintf("user-%d", i)); p == nil || p.Spec.NodeName == "" {
-						return fmt.Errorf("not user-%d", i)
-					}
-				}
-				return nil
-			})
+			users := s.shareUsers()
 			s.expect(len(s.View.Attachments()) == attached && len(s.View.Tickets(s.Namespace)) == 1, "they take neither a ticket nor an attachment", "%d attachments, %d tickets", len(s.View.Attachments())-attached, len(s.View.Tickets(s.Namespace)))
-			s.say("the server is at %s; ten pods use the share, and no slot", first)
-			s.must(s.Cluster.PowerOff(s.ctx, first))
-			s.nodeIs(first, false)
-			s.taint(first, outOfService())
-			second := s.movesFrom("server", first)
-			s.say("%s is out of service: the server has its disk at %s", first, second)
-			s.must(s.Cluster.PowerOn(s.ctx, first))
-			s.nodeIs(first, true)
-			s.untaint(first, outOfService())
-			s.cordon(second)
-			s.letGo("server", s.yields("server"))
-			third := s.movesFrom("server", second)
-			s.say("%s is cordoned: the server has let go of its disk, and has it at %s", second, third)
-			s.uncordon(second)
-			for i := range 10 {
-				s.must(ifThere(s.forceDelete(s.ctx, fmt.Sprintf("user-%d", i)))) // the taint has ended those at the node
+			s.say("the server is at %s; pods at %d nodes use the share, and no slot", first, len(users))
+			h = m.outlives(h)
+			h = m.makesRoom(h)
+			for _, before := range users {
+				if before.Spec.NodeName != first {
+					s.stays(before)
+				}
 			}
-			s.removeTicket("server")
+			s.must(h.Release(s.ctx))
+			users["late"] = nil
+			for name := range users {
+				s.must(ifThere(s.DeletePod(s.ctx, name))) // the taint has ended the one at the dead node
+			}
+			for name := range users {
+				s.gone(name) // its kubelet has taken the mount away
+			}
+			removeShare()
+			d.end()
 		}),
 	}
 }
 
-// ticketNode is where a ticket has its volumes.
-func (s *story) ticketNode(name string) string {
-	t, err := s.seenTicket(name)
-	s.must(err)
-	return t.Node()
+// outlives has the server's machine die, and returns the ticket once it has the disk at another node. A
+// pod that comes meanwhile, late, has no mount before.
+func (m *shareServer) outlives(h *ticket.Handle) *ticket.Handle {
+	dead := h.Node()
+	m.driver.ends(dead)
+	m.must(m.Cluster.PowerOff(m.ctx, dead))
+	m.driver.servedAt("")
+	m.nodeIs(dead, false)
+	m.podAt(m.otherNode(dead), "late", "files")
+	m.mountsNothing(m.driver, "late")
+	m.say("%s is dead, and the share without a server: a pod that is late waits for its mount", dead)
+	m.taint(dead, outOfService())
+	m.loses(h)
+	h = m.acquires()
+	m.atOneNode("disk", h.Node())
+	m.runs("late")
+	m.say("%s is out of service: the server has its disk at %s, and the late pod runs", dead, h.Node())
+	m.must(m.Cluster.PowerOn(m.ctx, dead))
+	m.driver.begins(dead)
+	m.nodeIs(dead, true)
+	m.untaint(dead, outOfService())
+	return h
 }
 
-// movesFrom waits until a ticket is satisfied at another node, where its volume is attached, and at no other.
-func (s *story) movesFrom(name, node string) string {
-	t := s.untilTicket(name, "has left "+node, func(t *v1alpha1.VolumeTicket) bool {
-		return t.Node() != "" && t.Node() != node && t.Status.State == v1alpha1.ReasonSatisfied
-	})
-	s.attachedAt("disk", t.Node())
-	s.until("the disk has left "+node, func() error {
-		if s.attachment("disk", node) != nil {
-			return errors.New("it is attached there")
+// makesRoom has the server's node cordoned, and returns the ticket once it has the disk at another node.
+func (m *shareServer) makesRoom(h *ticket.Handle) *ticket.Handle {
+	cordoned := h.Node()
+	m.cordon(cordoned)
+	m.isAsked()
+	m.driver.servedAt("")
+	m.must(h.LetGo(m.ctx))
+	h = m.acquires()
+	m.expect(h.Node() != cordoned, "the server is at another node", "it is at %s", h.Node())
+	m.atOneNode("disk", h.Node())
+	m.uncordon(cordoned)
+	m.say("%s is cordoned: the server has let go of its disk, and has it at %s", cordoned, h.Node())
+	return h
+}
+
+// shareUsers runs a pod at each node that uses the share, and returns them by name.
+func (s *story) shareUsers() map[string]*corev1.Pod {
+	users := map[string]*corev1.Pod{}
+	for i := range shareNodes {
+		name, node := fmt.Sprintf("user-%d", i+1), sandbox.NodeName(i+1)
+		s.podAt(node, name, "files")
+		users[name] = nil
+	}
+	for name := range users {
+		users[name] = s.runs(name)
+		s.until(name+" is told that its volume needs no attachment", func() error { return needsNone(s.View.Pod(s.Namespace, name)) })
+	}
+	return users
+}
+
+// atOneNode waits until a claim's volume is attached at a node, and at no other.
+func (s *story) atOneNode(claim, node string) {
+	s.until("the volume of "+claim+" is attached at "+node+" alone", func() error {
+		for _, n := range s.View.Nodes() {
+			if is := s.attachment(claim, n.Name) != nil; is != (n.Name == node) {
+				return fmt.Errorf("attached at %s: %t", n.Name, is)
+			}
 		}
 		return nil
 	})
-	return t.Node()
 }
 
-// share makes a driver whose volumes need no attachment, and a claim for one that many nodes may use. What it
-// returns removes the driver and the volume.
-func (s *story) share(claim string) (remove func()) {
-	required, pv := false, claim+"-"+s.Namespace
-	_, err := s.Client.StorageV1().CSIDrivers().Create(s.ctx, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: shareDriver}, Spec: storagev1.CSIDriverSpec{AttachRequired: &required}}, metav1.CreateOptions{})
-	s.must(err)
-	modes, capacity := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-	_, err = s.Client.CoreV1().PersistentVolumes().Create(s.ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv}, Spec: corev1.PersistentVolumeSpec{
-		AccessModes: modes, Capacity: capacity, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-		ClaimRef:               &corev1.ObjectReference{Namespace: s.Namespace, Name: claim},
-		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: shareDriver, VolumeHandle: pv}},
-	}}, metav1.CreateOptions{})
-	s.must(err)
-	object := sandbox.Claim(claim, corev1.ReadWriteMany)
-	object.Spec.VolumeName, object.Spec.StorageClassName = pv, new("")
-	s.must(s.CreateClaim(s.ctx, object))
-	return func() {
-		s.must(errors.Join(
-			s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Delete(s.ctx, claim, metav1.DeleteOptions{}),
-			s.Client.CoreV1().PersistentVolumes().Delete(s.ctx, pv, metav1.DeleteOptions{}),
-			s.Client.StorageV1().CSIDrivers().Delete(s.ctx, shareDriver, metav1.DeleteOptions{})))
+// needsNone returns nil when a pod's volume status calls its volume safe to mount, and names no node
+// for it.
+func needsNone(pod *corev1.Pod) error {
+	status, err := volumeStatus(pod)
+	if err == nil && (!status.SafeToMount || status.Node != "") {
+		err = fmt.Errorf("the volume status is %+v", status)
 	}
+	return err
+}
+
+// mountsNothing waits until the driver has refused to mount the share for a pod, which Moorage does not
+// keep from it.
+func (s *story) mountsNothing(d *shares, pod string) {
+	s.until("the driver does not mount the share for "+pod, func() error {
+		if d.refusals() == 0 {
+			return errors.New("it was not asked to")
+		}
+		return needsNone(s.View.Pod(s.Namespace, pod))
+	})
+	s.expect(s.Running(pod) != nil, pod+" does not run", "it does")
+}
+
+// shareServer is who runs the server of a share, by a ticket that follows its disk: it serves while
+// it has the disk, and says so to the driver.
+type shareServer struct {
+	*story
+	driver  *shares
+	tickets *ticket.Client
+	request ticket.Request
+	asked   chan string
+	end     func()
+}
+
+// shareServer starts it, with the rights that the documentation names for it.
+func (s *story) shareServer(d *shares) *shareServer {
+	s.account("share-manager", nil, "moorage-view")
+	m := &shareServer{story: s, driver: d, asked: make(chan string, 10), end: s.everywhere("share-manager", "moorage-tickets-all")}
+	api, err := client.NewForConfig(s.as("share-manager", nil))
+	s.must(err)
+	m.tickets, err = ticket.New(api, "share.example.com")
+	s.must(err)
+	m.request = ticket.Request{
+		Namespace: s.Namespace, Name: "server", Type: v1alpha1.TicketShareManager, Claims: []string{"disk"},
+		OnDrain: v1alpha1.OnDrainMove, Owner: &s.work("share")[0],
+		OnYield: func(message string) { m.asked <- message },
+	}
+	return m
+}
+
+// acquires waits until the server has its disk, and has it serve.
+func (m *shareServer) acquires() *ticket.Handle {
+	ctx, cancel := context.WithTimeout(m.ctx, sandbox.Patience)
+	defer cancel()
+	h, err := m.tickets.Acquire(ctx, m.request)
+	if err != nil {
+		m.expect(false, "ticket server has the disk", "%v", err)
+	}
+	m.driver.servedAt(h.Node())
+	return h
+}
+
+// loses waits until the ticket has lost the disk.
+func (m *shareServer) loses(h *ticket.Handle) {
+	m.until("ticket server has left "+h.Node(), func() error { return stillAcquired(h) })
+	var lost *ticket.LostError
+	m.expect(errors.As(context.Cause(h.Context()), &lost), "the server is told that it has lost its disk", "it says %v", context.Cause(h.Context()))
+}
+
+// stillAcquired is an error while a ticket has its volumes.
+func stillAcquired(h *ticket.Handle) error {
+	if h.Context().Err() == nil {
+		return errors.New("it has them still")
+	}
+	return nil
+}
+
+// isAsked waits until the server is asked to let go of its disk.
+func (m *shareServer) isAsked() {
+	m.until("the server is asked to let go", func() error {
+		select {
+		case <-m.asked:
+			return nil
+		default:
+			return errors.New("it is not")
+		}
+	})
 }

@@ -238,3 +238,10 @@ func (s *story) ticketTells(name, reason string) error {
 	}
 	return nil
 }
+
+// ticketNode is where a ticket has its volumes.
+func (s *story) ticketNode(name string) string {
+	t, err := s.seenTicket(name)
+	s.must(err)
+	return t.Node()
+}

@@ -45,7 +45,7 @@ func operating() []guard {
 				Old:  "return reason, after > limit",
 				New:  "return reason, after > limit+1",
 			}},
-			Expect: []string{"over-limit", "every snapshot of the night is ready"}, // the driver has no room at the node
+			Expect: []string{"over-limit", "the volumes have all slots, and the other tickets wait for one"}, // the driver has no room at the node
 		},
 		{
 			Scenario: "operation-snapshot",

@@ -264,6 +264,20 @@ func asking() []guard {
 			Expect: []string{"ticket dies has ended"},
 		},
 		{
+			Scenario: "salvage-health",
+			Rule:     "decision 68: a volume that a ticket keeps detached is attached nowhere",
+			Edits: []edit{{
+				File: "internal/arbiter/detached.go",
+				Old:  "is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached",
+				New:  "is := false",
+			}, {
+				File: "internal/arbiter/detached.go",
+				Old:  "case p.hold.Version == \"\" || p.hold.Node != ledger.Detached: //mutant:detached-without-hold",
+				New:  "case p.hold.Version == \"\":",
+			}},
+			Expect: []string{"the disk is attached"},
+		},
+		{
 			Scenario: "import",
 			Rule:     "decision 74: each of Longhorn's tickets becomes one of the matching type",
 			Edits: []edit{{
@@ -361,7 +375,7 @@ func failing() []guard {
 				Old:  "p.contested(t.Node) || t.Wherever && fenced(s, v, t.Node, now)",
 				New:  "p.contested(t.Node) || t.Wherever && t.Node == \"\" && fenced(s, v, t.Node, now)",
 			}},
-			Expect: []string{"ticket server has left"},
+			Expect: []string{"ticket server has left", "ticket server has the disk"},
 		},
 		{
 			Scenario: "ticket-node-dies",

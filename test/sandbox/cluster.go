@@ -138,6 +138,9 @@ func (c *Cluster) AuditLog() string { return c.site.AuditLog() }
 // SigningKey is the file of the key that service accounts' tokens are signed with.
 func (c *Cluster) SigningKey() string { return c.site.signingKey }
 
+// CSISocket is where the controller part of the driver serves, to sidecars as to others.
+func (c *Cluster) CSISocket() string { return c.site.csiSocket }
+
 // DiskURL is the admin API of the disk service.
 func (c *Cluster) DiskURL() string { return "http://" + c.site.diskAddr }
 

@@ -40,6 +40,9 @@ type Shape struct {
 	// ListVolumes has the driver offer LIST_VOLUMES and
 	// LIST_VOLUMES_PUBLISHED_NODES, and the attacher compare once a second.
 	ListVolumes bool `json:"listVolumes,omitempty"`
+	// VolumeHealth has the driver offer GET_VOLUME_HEALTH and LIST_VOLUME_HEALTH, by which it
+	// says what is wrong with volumes.
+	VolumeHealth bool `json:"volumeHealth,omitempty"`
 	// KubeletStatusInterval is the kubelets' nodeStatusUpdateFrequency. It
 	// bounds how soon a kubelet reports volumesInUse, and so mounts.
 	KubeletStatusInterval time.Duration `json:"kubeletStatusInterval"`

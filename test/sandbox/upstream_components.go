@@ -154,6 +154,7 @@ func diskComponent(s *site) component {
 			fmt.Sprintf("--parallel=%d", s.options.DiskParallel),
 			fmt.Sprintf("--lenient=%t", s.options.LenientDisks),
 			fmt.Sprintf("--list-volumes=%t", s.options.ListVolumes),
+			fmt.Sprintf("--volume-health=%t", s.options.VolumeHealth),
 			"--state-dir="+s.folder.file("disks"),
 		),
 	}

@@ -25,6 +25,7 @@ type serviceOptions struct {
 	lenient       bool
 	listVolumes   bool
 	getVolume     bool
+	volumeHealth  bool
 
 	snapshots, groupSnapshots, clones, expansion bool
 	attachFor, detachFor                         string
@@ -65,6 +66,7 @@ disks, attachments, faults and log that it had.`,
 	f.BoolVar(&o.lenient, "lenient", false, "attach exclusive disks twice and past the limit instead of refusing, leaving it to the judge")
 	f.BoolVar(&o.listVolumes, "list-volumes", false, "offer LIST_VOLUMES and LIST_VOLUMES_PUBLISHED_NODES")
 	f.BoolVar(&o.getVolume, "get-volume", false, "offer GET_VOLUME")
+	f.BoolVar(&o.volumeHealth, "volume-health", false, "offer GET_VOLUME_HEALTH and LIST_VOLUME_HEALTH")
 	f.BoolVar(&o.snapshots, "snapshots", false, "offer CREATE_DELETE_SNAPSHOT and LIST_SNAPSHOTS")
 	f.BoolVar(&o.groupSnapshots, "group-snapshots", false, "offer CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT")
 	f.BoolVar(&o.clones, "clones", false, "offer CLONE_VOLUME")

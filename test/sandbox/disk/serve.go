@@ -61,7 +61,7 @@ func (o serviceOptions) run(ctx context.Context, out io.Writer) error {
 // ends or one of them fails.
 func (o serviceOptions) serve(ctx context.Context, s *service.Service, out io.Writer) error {
 	driver, err := csidriver.New(csidriver.Config{
-		Name: o.driver, ListVolumes: o.listVolumes, GetVolume: o.getVolume,
+		Name: o.driver, ListVolumes: o.listVolumes, GetVolume: o.getVolume, VolumeHealth: o.volumeHealth,
 		Snapshots: o.snapshots, GroupSnapshots: o.groupSnapshots, Clones: o.clones,
 		Expansion: o.expansion, ExpandOffline: strings.Contains(o.detachFor, string(diskapi.ExpandVolume)),
 	}, s)

@@ -71,6 +71,9 @@ func (s *State) detach(volume, node string) {
 
 func (s *State) applyNote(e diskapi.Entry) {
 	s.applyWork(e)
+	if d, ok := s.disks[e.Volume]; ok && e.Call == diskapi.SetHealth {
+		d.Health = e.Health
+	}
 	n, ok := s.nodes[e.Node]
 	if !ok {
 		return

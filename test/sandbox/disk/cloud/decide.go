@@ -81,11 +81,11 @@ func (s *State) rule(id uint64, r diskapi.Request) Decision {
 		return Decision{Do: Start, Effect: effect(r)}
 	case diskapi.NodeGetInfo:
 		return s.register(r)
-	case diskapi.ValidateVolumeCapabilities, diskapi.ControllerGetVolume:
+	case diskapi.ValidateVolumeCapabilities, diskapi.ControllerGetVolume, diskapi.ControllerGetVolumeHealth:
 		return s.lookup(r)
 	case diskapi.FenceNetwork, diskapi.UnfenceNetwork:
 		return s.changeAccess(r)
-	case diskapi.ListVolumes, diskapi.ListSnapshots:
+	case diskapi.ListVolumes, diskapi.ListSnapshots, diskapi.ControllerListVolumeHealth:
 		return settled(effect(r), "")
 	}
 	return s.operation(id, r)

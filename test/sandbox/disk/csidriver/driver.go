@@ -40,6 +40,8 @@ type Config struct {
 	ListVolumes bool
 	// GetVolume offers GET_VOLUME.
 	GetVolume bool
+	// VolumeHealth offers GET_VOLUME_HEALTH and LIST_VOLUME_HEALTH.
+	VolumeHealth bool
 	// Snapshots offers CREATE_DELETE_SNAPSHOT and LIST_SNAPSHOTS, and volumes that are made from
 	// a snapshot.
 	Snapshots bool
@@ -130,6 +132,10 @@ func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 	}
 	if d.config.GetVolume {
 		rpcs = append(rpcs, csi.ControllerServiceCapability_RPC_GET_VOLUME)
+	}
+	if d.config.VolumeHealth {
+		rpcs = append(rpcs, csi.ControllerServiceCapability_RPC_GET_VOLUME_HEALTH,
+			csi.ControllerServiceCapability_RPC_LIST_VOLUME_HEALTH)
 	}
 	if d.config.Snapshots {
 		rpcs = append(rpcs, csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,

@@ -87,17 +87,13 @@ func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*c
 	if !d.config.ListVolumes {
 		return nil, status.Error(codes.Unimplemented, "this driver does not offer LIST_VOLUMES")
 	}
-	if r.GetMaxEntries() < 0 {
-		return nil, status.Error(codes.InvalidArgument, "max_entries is negative")
-	}
-	after := r.GetStartingToken()
-	if after != "" && !strings.HasPrefix(after, cloud.HandlePrefix) {
-		return nil, status.Errorf(codes.Aborted, "starting_token %q is none that this driver gave", after)
+	if err := pageAsked(r); err != nil {
+		return nil, err
 	}
 	if _, err := d.ask(ctx, diskapi.Request{Call: diskapi.ListVolumes}); err != nil {
 		return nil, err
 	}
-	disks, next := page(d.backend.Disks(), after, int(r.GetMaxEntries()))
+	disks, next := page(d.backend.Disks(), r.GetStartingToken(), int(r.GetMaxEntries()))
 	out := &csi.ListVolumesResponse{NextToken: next}
 	for _, disk := range disks {
 		out.Entries = append(out.Entries, &csi.ListVolumesResponse_Entry{
@@ -106,6 +102,20 @@ func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*c
 		})
 	}
 	return out, nil
+}
+
+// pageAsked returns an error unless a request asks for a page that there can be.
+func pageAsked(r interface {
+	GetMaxEntries() int32
+	GetStartingToken() string
+}) error {
+	if r.GetMaxEntries() < 0 {
+		return status.Error(codes.InvalidArgument, "max_entries is negative")
+	}
+	if after := r.GetStartingToken(); after != "" && !strings.HasPrefix(after, cloud.HandlePrefix) {
+		return status.Errorf(codes.Aborted, "starting_token %q is none that this driver gave", after)
+	}
+	return nil
 }
 
 // page returns at most limit disks (0: all) whose handle is larger than after,

@@ -59,7 +59,7 @@ func CSICalls() []Call {
 		ValidateVolumeCapabilities, ListVolumes, ControllerGetVolume,
 		NodeStage, NodeUnstage, NodePublish, NodeUnpublish, NodeGetInfo, FenceNetwork, UnfenceNetwork,
 		CreateSnapshot, DeleteSnapshot, ListSnapshots, CreateGroupSnapshot, DeleteGroupSnapshot, GetGroupSnapshot,
-		ControllerExpand, NodeExpand,
+		ControllerExpand, NodeExpand, ControllerGetVolumeHealth, ControllerListVolumeHealth,
 	}
 }
 
@@ -159,6 +159,8 @@ type Args struct {
 	// LatencyMs is what SetLatency set for LatencyOf, in milliseconds.
 	LatencyMs int64 `json:"latencyMs,omitempty"`
 	LatencyOf Call  `json:"latencyOf,omitempty"`
+	// Health is what SetHealth set.
+	Health []Health `json:"health,omitempty"`
 	// Write is how far a writer has come. A NodeUnpublish or NodeUnstage that has one ends
 	// the writer, and flushes.
 	Write *WriteMark `json:"write,omitempty"`

@@ -18,6 +18,8 @@ type Disk struct {
 	SizeBytes int64  `json:"sizeBytes"`
 	// Attached lists the attachments by node.
 	Attached []Attachment `json:"attached,omitempty"`
+	// Health is what the driver says is wrong with it; nothing of one that is well.
+	Health []Health `json:"health,omitempty"`
 	// Staged lists the nodes that may have it staged, as the judge knows it.
 	Staged []string `json:"staged,omitempty"`
 }

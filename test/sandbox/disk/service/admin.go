@@ -114,6 +114,20 @@ func (s *Service) SetLatency(l diskapi.Latency) error {
 	return s.appendErr
 }
 
+// SetHealth has the driver say from now on what is wrong with a disk; nothing, if the list is empty.
+func (s *Service) SetHealth(volume string, list []diskapi.Health) error {
+	if err := diskapi.ValidateHealth(list); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.cloud.Disk(volume); !ok {
+		return fmt.Errorf("disk %q: %w: GET /disks lists those that there are", volume, ErrNotFound)
+	}
+	s.note(diskapi.Entry{Call: diskapi.SetHealth, Volume: volume, Args: diskapi.Args{Health: list}})
+	return s.appendErr
+}
+
 // Finish ends the run: the judge looks for what is left over. It returns all
 // violations.
 func (s *Service) Finish() ([]diskapi.Violation, error) {

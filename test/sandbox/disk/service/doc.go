@@ -26,6 +26,7 @@
 //	GET    /violations?since=       what the judge found, from a log position on
 //	GET    /stats                   counts by call and outcome
 //	GET    /disks, /snapshots, /nodes, /nodes/{id}
+//	PUT    /disks/{volume}/health   [{"status": "DEGRADED", "reason": "ReplicaLost"}], [] of one that is well
 //	PATCH  /nodes/{id}              {"slots": n} or {"fenced": bool}
 //	GET    /faults                  faults and how often they hit
 //	POST   /faults                  sets one, answers it with its ID

@@ -30,6 +30,7 @@ func (s *Service) Handler() http.Handler {
 	r.HandleFunc("/violations", s.getViolations).Methods(http.MethodGet)
 	r.HandleFunc("/stats", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.Stats(), nil) }).Methods(http.MethodGet)
 	r.HandleFunc("/disks", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.Disks(), nil) }).Methods(http.MethodGet)
+	r.HandleFunc("/disks/{volume}/health", s.putHealth).Methods(http.MethodPut)
 	r.HandleFunc("/snapshots", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.Snapshots(), nil) }).Methods(http.MethodGet)
 	r.HandleFunc("/nodes", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.Nodes(), nil) }).Methods(http.MethodGet)
 	r.HandleFunc("/nodes/{id}", s.getNode).Methods(http.MethodGet)
@@ -145,6 +146,15 @@ func (s *Service) putLatency(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply(w, l, s.SetLatency(l))
+}
+
+func (s *Service) putHealth(w http.ResponseWriter, r *http.Request) {
+	var list []diskapi.Health
+	if err := decode(r, &list); err != nil {
+		reply(w, nil, err)
+		return
+	}
+	reply(w, struct{}{}, s.SetHealth(mux.Vars(r)["volume"], list))
 }
 
 func (s *Service) postCall(w http.ResponseWriter, r *http.Request) {
