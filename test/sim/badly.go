@@ -177,11 +177,11 @@ func (f *faults) healBadness() {
 }
 
 // stranded says whether a volume is attached under the name of a PersistentVolume
-// that has vanished: no attacher can take it away.
+// that has vanished, or is to be: no attacher can take it away, or attach it.
 func (s *Sim) stranded(v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
-		if _, known := s.w.Source(a); known {
+		if _, known := s.w.Source(a); known && a.Attached {
 			continue
 		}
 		if gone, vanished := s.w.Vanished(a.PersistentVolume); vanished && gone == v {

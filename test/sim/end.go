@@ -144,12 +144,20 @@ func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
 			continue
 		}
 		v := c.arbiter.Fit(f, r, n, s.Now())
-		if v.Allowed() && len(s.w.Refusals) == 0 && !slices.ContainsFunc(volumes, s.vanished) { // others know who used it before
+		if v.Allowed() && len(s.w.Refusals) == 0 && !slices.ContainsFunc(volumes, s.vanished) && !s.lostAt(n) { // others know who used it before
 			s.fault("pod %s waits to be placed, and %s would take it", p.UID, n)
 		} else if !v.Allowed() && len(v.Reasons) == 0 {
 			s.fault("pod %s is refused at %s without a reason", p.UID, n)
 		}
 	}
+}
+
+// lostAt says whether a pod at a node uses a volume whose PersistentVolume has vanished: it has a slot
+// there for whoever has seen that.
+func (s *Sim) lostAt(n ledger.NodeName) bool {
+	return slices.ContainsFunc(s.w.PodsAt(n), func(p ledger.Pod) bool {
+		return p.Phase != ledger.PodFinished && slices.ContainsFunc(s.w.Judge.UsedBy(s.w, p), s.vanished)
+	})
 }
 
 // judgeWaiting: a bound pod that does not run waits for a volume that somebody

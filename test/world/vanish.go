@@ -67,7 +67,7 @@ func (j *Judge) forgets(w *World, v ledger.VolumeID, since int64) {
 // Existed says whether a disk is attached, or has a PersistentVolume that is no newer
 // than a version of the world.
 func (w *World) Existed(v ledger.VolumeID, version int64) bool {
-	if len(w.Disks.At[v]) > 0 {
+	if len(w.Disks.At[v]) > 0 && !w.Disks.Lied[v] { // where a detach lied nobody knows that it is
 		return true
 	}
 	for _, e := range w.all[PersistentVolumes] {
