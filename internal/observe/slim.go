@@ -69,7 +69,7 @@ func slimPod(p *corev1.Pod) {
 		status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 	}
 	share(&p.Spec.SchedulerName)
-	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, SchedulerName: p.Spec.SchedulerName, Priority: p.Spec.Priority, Volumes: slimVolumes(p.Spec.Volumes)}
+	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, SchedulerName: p.Spec.SchedulerName, Priority: p.Spec.Priority, Volumes: slimVolumes(p.Spec.Volumes), Containers: translate.SlimContainers(p)}
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1alpha1.PodSafeToMount || refused(p, c) {
 			status.Conditions = append(status.Conditions, c)
