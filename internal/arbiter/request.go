@@ -31,7 +31,8 @@ type Need struct {
 	Claim  *ledger.Claim // nil for inline volumes and unclaimed PersistentVolumes
 	Bound  bool          // only a bound claim will do: nobody but a pod waits for its first consumer
 	Access ledger.Access // the claim's or the inline volume's own, which counts until the volume is known
-	// SELinux is the label with which a kubelet mounts the volume for the pod asked for.
+	// SELinux is the label with which a kubelet mounts the volume for the pod that asks; unknown
+	// where a ticket does, whose pod the snapshot has.
 	SELinux ledger.SELinux
 }
 
@@ -70,7 +71,7 @@ func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
 	r := ticketAsks(s, t)
 	for _, v := range t.Volumes {
 		id, link := s.ResolveTicket(t, v)
-		need := Need{Name: v.Claim + v.PersistentVolume + v.PodVolume, Volume: id, Link: link, Bound: t.Type != ledger.TypePod, SELinux: labelOf(s, t.Pod, id)}
+		need := Need{Name: v.Claim + v.PersistentVolume + v.PodVolume, Volume: id, Link: link, Bound: t.Type != ledger.TypePod, SELinux: ledger.SELinuxUnknown}
 		if v.Claim != "" {
 			need.Claim = s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim})
 		}

@@ -119,7 +119,7 @@ type PodVolume struct {
 	Inline    VolumeID // inline volume, already translated to its driver
 	Access    Access   // of Inline; AccessUnknown is taken for exclusive
 	ReadOnly  bool
-	SELinux   SELinux
+	SELinux   SELinux // the label with which it is mounted
 }
 
 // TicketPhase is what became of a ticket.
@@ -305,8 +305,8 @@ type NodeState struct {
 	CutOff   []string
 	Managed  bool // annotation volumes.kubernetes.io/controller-managed-attach-detach
 	Draining bool // spec.unschedulable, or being deleted
-	// SELinuxMount says that its kubelet mounts volumes with the label of the pod that is first
-	// there, where the driver can: the machine has SELinux, as a label says.
+	// SELinuxMount: its kubelet mounts volumes with the SELinux label of the pod that is first
+	// there, where the driver can, as the Node's labels and version say.
 	SELinuxMount bool
 	// Reporting says that this Node object's own kubelet has written a
 	// status, so that an empty InUse means that nothing is in use. A new

@@ -78,7 +78,8 @@ func (s Snapshot) AttachRequired(driver string) bool {
 	return d == nil || d.AttachRequired
 }
 
-// SELinuxMount says whether kubelets mount the driver's volumes with SELinux labels.
+// SELinuxMount says whether kubelets mount the driver's volumes with SELinux labels: not, where it
+// has no CSIDriver object.
 func (s Snapshot) SELinuxMount(driver string) bool {
 	d := s.facts.drivers.get(driver)
 	return d != nil && d.SELinuxMount

@@ -21,10 +21,11 @@ type keptPod struct {
 	// claims are its volumes where all of them are claims, and volumes otherwise.
 	claims  []keptClaim
 	volumes []corev1.Volume
-	// labelled are the containers of its spec that SlimContainers leaves: most pods have none.
+	// labelled are the containers of its spec, as SlimContainers leaves them: most pods have none.
 	labelled []corev1.Container
 	phase    corev1.PodPhase
-	// containers are those of its status: at most one, and only where all have ended.
+	// containers are those of its status: only where all have ended, and no more than of its spec,
+	// or one.
 	containers []corev1.ContainerStatus
 	conditions []corev1.PodCondition
 }

@@ -17,7 +17,7 @@ const (
 	// LabelSELinuxMount, "true" or "false", says whether the node's kubelet mounts volumes with
 	// SELinux labels. It goes before the other label.
 	LabelSELinuxMount = "moorage.dev/selinux-mount"
-	// labelSELinuxEnabled is node-feature-discovery's (source/kernel, selinux.enabled).
+	// labelSELinuxEnabled is node-feature-discovery's (feature kernel.selinux).
 	labelSELinuxEnabled = "feature.node.kubernetes.io/kernel-selinux.enabled"
 )
 
@@ -40,32 +40,40 @@ func seLinuxMount(n *corev1.Node) bool {
 }
 
 // seLinuxLabels are the labels with which a kubelet mounts a pod's volumes, by the volumes' names in the
-// pod, those without one left out (pkg/volume/util, GetPodVolumeNames and GetMountSELinuxLabel).
-func seLinuxLabels(p *corev1.Pod) map[string]ledger.SELinux {
-	ofPod := p.Spec.SecurityContext
-	if ofPod != nil && ofPod.SELinuxChangePolicy != nil && *ofPod.SELinuxChangePolicy == corev1.SELinuxChangePolicyRecursive {
-		return nil
+// pod (pkg/volume/util, GetPodVolumeNames and GetMountSELinuxLabel). A volume that no container mounts
+// has none: it is a block device, or nobody's, and no kubelet compares its label. The API server takes
+// no pod without containers, so that one without is what is left of a pod that mounts all its volumes
+// without a label (SlimContainers).
+type seLinuxLabels struct {
+	spec    bool // of the containers of a pod
+	mounted map[string]ledger.SELinux
+}
+
+func (l seLinuxLabels) of(volume string) ledger.SELinux {
+	if !l.spec {
+		return ledger.SELinuxNone
 	}
-	var labels map[string]ledger.SELinux
+	if label, mounted := l.mounted[volume]; mounted {
+		return label
+	}
+	return ledger.SELinuxUnknown
+}
+
+func labelsOf(p *corev1.Pod) seLinuxLabels {
+	labels := seLinuxLabels{spec: len(p.Spec.Containers)+len(p.Spec.InitContainers) > 0, mounted: map[string]ledger.SELinux{}}
+	decided := map[string]bool{}
 	mounts := func(own *corev1.SecurityContext, volumes []corev1.VolumeMount) {
-		var options *corev1.SELinuxOptions
-		switch {
-		case own != nil && own.SELinuxOptions != nil:
-			options = own.SELinuxOptions
-		case ofPod != nil && ofPod.SELinuxOptions != nil:
-			options = ofPod.SELinuxOptions
-		default:
-			return // a container that names no label decides nothing
-		}
-		if labels == nil {
-			labels = map[string]ledger.SELinux{}
-		}
+		options := effectiveOptions(p.Spec.SecurityContext, own)
 		for _, v := range volumes {
-			label := seLinuxOf(options)
-			if other, named := labels[v.Name]; named && other != label {
-				label = ledger.SELinux{Unknown: true}
+			switch label := seLinuxOf(options); {
+			case options == nil && !decided[v.Name]: // it decides nothing
+				labels.mounted[v.Name] = ledger.SELinuxNone
+			case options == nil:
+			case decided[v.Name] && labels.mounted[v.Name] != label:
+				labels.mounted[v.Name] = ledger.SELinuxUnknown
+			default:
+				labels.mounted[v.Name], decided[v.Name] = label, true
 			}
-			labels[v.Name] = label
 		}
 	}
 	for i := range p.Spec.InitContainers {
@@ -77,35 +85,76 @@ func seLinuxLabels(p *corev1.Pod) map[string]ledger.SELinux {
 	for i := range p.Spec.EphemeralContainers {
 		mounts(p.Spec.EphemeralContainers[i].SecurityContext, p.Spec.EphemeralContainers[i].VolumeMounts)
 	}
+	if recursive(p) {
+		for name, label := range labels.mounted {
+			if label != ledger.SELinuxUnknown { // containers that differ keep the pod from running all the same
+				labels.mounted[name] = ledger.SELinuxNone
+			}
+		}
+	}
 	return labels
 }
 
+// effectiveOptions are a container's own options, whole, or else the pod's.
+func effectiveOptions(ofPod *corev1.PodSecurityContext, own *corev1.SecurityContext) *corev1.SELinuxOptions {
+	switch {
+	case own != nil && own.SELinuxOptions != nil:
+		return own.SELinuxOptions
+	case ofPod != nil:
+		return ofPod.SELinuxOptions
+	}
+	return nil
+}
+
+// recursive says whether the volumes of a pod are relabelled file by file, and mounted without a label.
+func recursive(p *corev1.Pod) bool {
+	c := p.Spec.SecurityContext
+	return c != nil && c.SELinuxChangePolicy != nil && *c.SELinuxChangePolicy == corev1.SELinuxChangePolicyRecursive
+}
+
+// seLinuxOf is the label of a volume that a container with these options mounts.
 func seLinuxOf(o *corev1.SELinuxOptions) ledger.SELinux {
 	switch {
-	case *o == corev1.SELinuxOptions{}:
-		return ledger.SELinux{}
-	case o.Level == "":
-		return ledger.SELinux{Unknown: true} // of a level of the node's choice
+	case o == nil, *o == corev1.SELinuxOptions{}:
+		return ledger.SELinuxNone
+	case o.Level == "": // the node chooses one
+		return ledger.SELinuxUnknown
 	}
-	return ledger.SELinux{User: o.User, Level: o.Level}
+	return ledger.SELinuxLabel(o.User, o.Level)
 }
 
 // SlimContainers are containers by which Pod makes of a pod the same labels as by its own: one for each
-// volume that is mounted with a label. They are nil of most pods.
+// label with which it mounts volumes that may be attached. There are none where it mounts all of these
+// without a label, as most pods do.
 func SlimContainers(p *corev1.Pod) []corev1.Container {
-	var list []corev1.Container
-	labels := seLinuxLabels(p)
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		options := corev1.SELinuxOptions{User: labels[name].User, Level: labels[name].Level}
-		switch {
-		case labels[name].Unknown:
-			options.Type = "unknown"
-		case options.Level == "":
+	labels := labelsOf(p)
+	slim := map[ledger.SELinux]corev1.Container{}
+	plain := true
+	for i := range p.Spec.Volumes {
+		v, ok, _ := podVolume(p, &p.Spec.Volumes[i])
+		if !ok {
 			continue
 		}
-		list = append(list, corev1.Container{
-			SecurityContext: &corev1.SecurityContext{SELinuxOptions: &options}, VolumeMounts: []corev1.VolumeMount{{Name: name}},
-		})
+		label := labels.of(v.Name)
+		plain = plain && label == ledger.SELinuxNone
+		c := slim[label]
+		if _, mounted := labels.mounted[v.Name]; mounted {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name})
+		}
+		slim[label] = c
+	}
+	if plain {
+		return nil
+	}
+	list := make([]corev1.Container, 0, len(slim))
+	for _, label := range slices.Sorted(maps.Keys(slim)) {
+		c := slim[label]
+		if user, level := label.Parts(); level != "" {
+			c.SecurityContext = &corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{User: user, Level: level}}
+		} else if label == ledger.SELinuxUnknown {
+			c.SecurityContext = &corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Type: "unknown"}}
+		}
+		list = append(list, c)
 	}
 	return list
 }

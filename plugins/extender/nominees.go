@@ -80,7 +80,7 @@ func slimNominee(object any) (any, error) {
 		return object, nil
 	}
 	pod.ManagedFields, pod.Labels, pod.Annotations, pod.OwnerReferences = nil, nil, nil, nil
-	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority, Volumes: pod.Spec.Volumes, Containers: translate.SlimContainers(pod)}
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority, Volumes: pod.Spec.Volumes}
 	pod.Status = corev1.PodStatus{NominatedNodeName: pod.Status.NominatedNodeName}
 	return pod, nil
 }
