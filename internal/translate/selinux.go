@@ -43,36 +43,36 @@ func seLinuxMount(n *corev1.Node) bool {
 // pod (pkg/volume/util, GetPodVolumeNames and GetMountSELinuxLabel). A volume that no container mounts
 // has none: it is a block device, or nobody's, and no kubelet compares its label. The API server takes
 // no pod without containers, so that one without is what is left of a pod that mounts all its volumes
-// without a label (SlimContainers).
-type seLinuxLabels struct {
-	spec    bool // of the containers of a pod
-	mounted map[string]ledger.SELinux
-}
+// without a label (SlimContainers): nil.
+type seLinuxLabels map[string]ledger.SELinux
 
 func (l seLinuxLabels) of(volume string) ledger.SELinux {
-	if !l.spec {
+	if l == nil {
 		return ledger.SELinuxNone
 	}
-	if label, mounted := l.mounted[volume]; mounted {
+	if label, mounted := l[volume]; mounted {
 		return label
 	}
 	return ledger.SELinuxUnknown
 }
 
 func labelsOf(p *corev1.Pod) seLinuxLabels {
-	labels := seLinuxLabels{spec: len(p.Spec.Containers)+len(p.Spec.InitContainers) > 0, mounted: map[string]ledger.SELinux{}}
-	decided := map[string]bool{}
+	if len(p.Spec.Containers)+len(p.Spec.InitContainers) == 0 {
+		return nil
+	}
+	labels := seLinuxLabels{}
+	decided := map[string]bool{} // by a container that names a label
 	mounts := func(own *corev1.SecurityContext, volumes []corev1.VolumeMount) {
 		options := effectiveOptions(p.Spec.SecurityContext, own)
 		for _, v := range volumes {
-			switch label := seLinuxOf(options); {
-			case options == nil && !decided[v.Name]: // it decides nothing
-				labels.mounted[v.Name] = ledger.SELinuxNone
+			switch {
+			case options == nil && !decided[v.Name]:
+				labels[v.Name] = ledger.SELinuxNone
 			case options == nil:
-			case decided[v.Name] && labels.mounted[v.Name] != label:
-				labels.mounted[v.Name] = ledger.SELinuxUnknown
+			case decided[v.Name] && labels[v.Name] != seLinuxOf(options):
+				labels[v.Name] = ledger.SELinuxUnknown
 			default:
-				labels.mounted[v.Name], decided[v.Name] = label, true
+				labels[v.Name], decided[v.Name] = seLinuxOf(options), true
 			}
 		}
 	}
@@ -86,9 +86,9 @@ func labelsOf(p *corev1.Pod) seLinuxLabels {
 		mounts(p.Spec.EphemeralContainers[i].SecurityContext, p.Spec.EphemeralContainers[i].VolumeMounts)
 	}
 	if recursive(p) {
-		for name, label := range labels.mounted {
+		for name, label := range labels {
 			if label != ledger.SELinuxUnknown { // containers that differ keep the pod from running all the same
-				labels.mounted[name] = ledger.SELinuxNone
+				labels[name] = ledger.SELinuxNone
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func recursive(p *corev1.Pod) bool {
 // seLinuxOf is the label of a volume that a container with these options mounts.
 func seLinuxOf(o *corev1.SELinuxOptions) ledger.SELinux {
 	switch {
-	case o == nil, *o == corev1.SELinuxOptions{}:
+	case *o == corev1.SELinuxOptions{}:
 		return ledger.SELinuxNone
 	case o.Level == "": // the node chooses one
 		return ledger.SELinuxUnknown
@@ -138,7 +138,7 @@ func SlimContainers(p *corev1.Pod) []corev1.Container {
 		label := labels.of(v.Name)
 		plain = plain && label == ledger.SELinuxNone
 		c := slim[label]
-		if _, mounted := labels.mounted[v.Name]; mounted {
+		if _, mounted := labels[v.Name]; mounted {
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name})
 		}
 		slim[label] = c
