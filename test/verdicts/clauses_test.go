@@ -61,7 +61,7 @@ func onePod() []clause {
 func seLinux() []clause {
 	return []clause{
 		{"another label is mounted at the node, or granted there", "no, at that node; by preemption", []string{"verdict another SELinux label, here", "verdict another SELinux label, elsewhere",
-			"verdict another SELinux label, of an exclusive volume", "verdict another SELinux label, reserved", "script selinux", "script selinux-tickets"}},
+			"verdict another SELinux label, of an exclusive volume", "verdict another SELinux label, reserved", "script selinux", "script selinux-tickets", "test plugins/scheduler TestPodsWithAnotherSELinuxLabelWait"}},
 		{"no label beside one", "no, at that node: a volume that is relabelled file by file is mounted without one", []string{"verdict a SELinux label beside none", "verdict no SELinux label beside one", "script selinux"}},
 		{"labels that may be the same", "fits: only what surely conflicts counts", []string{"verdict the same SELinux label", "verdict a SELinux label that the node chooses", "script selinux"}},
 		{"node or driver mounts without labels", "fits", []string{"verdict another SELinux label, and the node has no SELinux", "verdict another SELinux label, and the driver mounts without", "script selinux"}},
