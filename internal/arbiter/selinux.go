@@ -39,9 +39,10 @@ func (w view) labelledOtherwise(need Need) []Reason {
 	return reasons
 }
 
-// leavesIt says whether a user is another pod that is still there, and goes.
+// leavesIt says whether a user is another pod that is still there, and goes; none is where what nobody
+// needs any more is taken for gone.
 func (w view) leavesIt(u ledger.User) bool {
-	return !w.request.owns(u) && standingOf(w.snapshot, u) == leaving
+	return !w.detached && !w.request.owns(u) && standingOf(w.snapshot, u) == leaving
 }
 
 // mountsWith is the label with which the request's pod would have a need's volume mounted. A ticket's
