@@ -141,6 +141,7 @@ func (w view) wherever() []Reason {
 		}
 		reasons = append(reasons, w.free(need)...)
 		reasons = append(reasons, w.incompatible(need)...)
+		reasons = append(reasons, w.labelledOtherwise(need)...)
 	}
 	return reasons
 }

@@ -17,20 +17,28 @@ func TestFreesSlots(t *testing.T) {
 	user := func(phase ledger.PodPhase) ledger.Pod {
 		return ledger.Pod{UID: "user", Version: "1", Namespace: namespace, Name: "user", Node: "n1", Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "old"}}}
 	}
+	labelled := func(phase ledger.PodPhase) []ledger.Event {
+		p := user(phase)
+		p.Volumes = []ledger.PodVolume{{Name: "v", Claim: "new", SELinux: ledger.SELinuxLabel("", "s0:c1")}}
+		return []ledger.Event{p, ledger.Driver{Name: "disk", Version: "1", AttachRequired: true, SELinuxMount: true},
+			ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, SELinuxMount: true}}
+	}
 	for name, test := range map[string]struct {
 		events []ledger.Event
 		want   bool
 	}{
-		"the node has room":           {nil, false},
-		"nobody uses what is there":   {[]ledger.Event{left}, true},
-		"its detach is under way":     {[]ledger.Event{left, ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: []ledger.VolumeID{old}}}, true},
-		"its user is about to go":     {[]ledger.Event{left, user(ledger.PodTerminating)}, true},
-		"its user has ended":          {[]ledger.Event{left, user(ledger.PodFinished)}, true},
-		"its user stays":              {[]ledger.Event{left, user(ledger.PodLive)}, false},
-		"no volume may be there":      {[]ledger.Event{left, ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: "n1", Limit: 0}}}}, false},
-		"the driver is not there":     {[]ledger.Event{left, ledger.NodeDrivers{Node: "n1", Version: "2"}}, false},
-		"the node is not there":       {[]ledger.Event{left, ledger.NodeDriversGone{Node: "n1"}, ledger.NodeGone{Name: "n1"}}, false},
-		"a ticket keeps what is here": {[]ledger.Event{left, ledger.Ticket{ID: ledger.TicketID{Namespace: namespace, Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeManual, Node: "n1", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "old"}}}}, false},
+		"who mounts it with another label goes":  {labelled(ledger.PodTerminating), true},
+		"who mounts it with another label stays": {labelled(ledger.PodLive), false},
+		"the node has room":                      {nil, false},
+		"nobody uses what is there":              {[]ledger.Event{left}, true},
+		"its detach is under way":                {[]ledger.Event{left, ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: []ledger.VolumeID{old}}}, true},
+		"its user is about to go":                {[]ledger.Event{left, user(ledger.PodTerminating)}, true},
+		"its user has ended":                     {[]ledger.Event{left, user(ledger.PodFinished)}, true},
+		"its user stays":                         {[]ledger.Event{left, user(ledger.PodLive)}, false},
+		"no volume may be there":                 {[]ledger.Event{left, ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: "n1", Limit: 0}}}}, false},
+		"the driver is not there":                {[]ledger.Event{left, ledger.NodeDrivers{Node: "n1", Version: "2"}}, false},
+		"the node is not there":                  {[]ledger.Event{left, ledger.NodeDriversGone{Node: "n1"}, ledger.NodeGone{Name: "n1"}}, false},
+		"a ticket keeps what is here":            {[]ledger.Event{left, ledger.Ticket{ID: ledger.TicketID{Namespace: namespace, Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeManual, Node: "n1", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "old"}}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster()

@@ -23,7 +23,8 @@ import (
 // bootID, boot=said that of the machine's present boot, boot=never none for good, and
 // uuid=never no systemUUID. "another" makes a machine whose kubelet registers under the Node that
 // is there. by=MACHINE has it name another machine, whose kubelet writes it.
-// fenced=NAME sets the condition of that name now, fenced= takes it away (fence).
+// fenced=NAME sets the condition of that name now, fenced= takes it away (fence). selinux=true has its
+// kubelet mount with SELinux labels.
 func (s *script) node(a args) {
 	name := ledger.NodeName(a.word(1))
 	n, exists := s.Node(name)
@@ -79,6 +80,7 @@ func (s *script) node(a args) {
 		n.CutOff = []string{v}
 	}
 	set("managed", &n.Managed)
+	set("selinux", &n.SELinuxMount)
 	set("draining", &n.Draining)
 	set("reporting", &n.Reporting)
 	if zone := a.get("zone", ""); zone != "" {
@@ -231,8 +233,9 @@ func (s *script) class(a args) {
 	s.put(ledger.StorageClass{Name: a.word(1), Driver: a.get("driver", "disk"), WaitForFirst: a.flag("wait")})
 }
 
+// driver makes or changes a CSIDriver: attach=false, selinux=true.
 func (s *script) driver(a args) {
-	s.put(ledger.Driver{Name: a.word(1), AttachRequired: a.get("attach", "true") == "true"})
+	s.put(ledger.Driver{Name: a.word(1), AttachRequired: a.get("attach", "true") == "true", SELinuxMount: a.get("selinux", "") == "true"})
 }
 
 func (s *script) policy(a args) {
@@ -264,7 +267,8 @@ func (s *script) policy(a args) {
 }
 
 // pod makes a pod, or another of the same name when the last is gone or
-// "again" says so; or changes one: phase=terminating|finished.
+// "again" says so; or changes one: phase=terminating|finished. selinux=LEVEL, with
+// user=USER, is the label with which all its volumes are mounted; selinux=? is one that is not known.
 func (s *script) pod(a args) {
 	name := a.word(1)
 	p, exists := s.podNamed(name)
@@ -280,6 +284,9 @@ func (s *script) pod(a args) {
 			id := s.volumeNamed(inline)
 			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: fmt.Sprintf("inline-%d", i), Inline: id, Access: accessMode(a.get("access", ""))})
 		}
+		for i := range p.Volumes {
+			p.Volumes[i].SELinux = seLinux(a)
+		}
 	}
 	if a.get("phase", "") == "finished" {
 		p.Phase = ledger.PodFinished
@@ -288,6 +295,17 @@ func (s *script) pod(a args) {
 	if a.get("phase", "") == "terminating" {
 		s.DeletePod(p.UID)
 		s.sync()
+	}
+}
+
+func seLinux(a args) ledger.SELinux {
+	switch level := a.get("selinux", ""); level {
+	case "":
+		return ledger.SELinuxNone
+	case "?":
+		return ledger.SELinuxUnknown
+	default:
+		return ledger.SELinuxLabel(a.get("user", ""), level)
 	}
 }
 

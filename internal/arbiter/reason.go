@@ -33,6 +33,7 @@ const (
 	HeldElsewhere          ledger.Code = "HeldElsewhere"
 	StaysDetached          ledger.Code = "StaysDetached"          // for a ticket with spec.detached
 	IncompatibleParameters ledger.Code = "IncompatibleParameters" // somebody has it there, attached otherwise
+	SELinuxConflict        ledger.Code = "SELinuxConflict"        // a pod has it there, mounted with another SELinux label
 	UsedByOtherPod         ledger.Code = "UsedByOtherPod"         // ReadWriteOncePod
 	DriverNotRegistered    ledger.Code = "DriverNotRegistered"
 	NodeMissing            ledger.Code = "NodeMissing"

@@ -143,6 +143,9 @@ var reasonTable = [...]reasonRow{
 	{IncompatibleParameters, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is attached to %s with other parameters (spec.parameters)%s%s: until that ends, only pods and tickets with the same parameters can have it there", r.volume(), r.Node, r.forWhom(), r.asked())
 	}},
+	{SELinuxConflict, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is used at %s with another SELinux label%s: a kubelet mounts a volume with one label at a time", r.volume(), r.Node, r.forWhom())
+	}},
 	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", r.volume(), r.forWhom())
 	}},

@@ -31,6 +31,9 @@ type Need struct {
 	Claim  *ledger.Claim // nil for inline volumes and unclaimed PersistentVolumes
 	Bound  bool          // only a bound claim will do: nobody but a pod waits for its first consumer
 	Access ledger.Access // the claim's or the inline volume's own, which counts until the volume is known
+	// SELinux is the label with which a kubelet mounts the volume for the pod that asks; unknown
+	// where a ticket does, whose pod the snapshot has.
+	SELinux ledger.SELinux
 }
 
 // PodRequest makes the request of a pod, which need not be in the snapshot.
@@ -38,7 +41,7 @@ func PodRequest(s ledger.Snapshot, p *ledger.Pod) Request {
 	r := podAsks(p)
 	for _, v := range p.Volumes {
 		id, link := s.ResolvePod(p, v)
-		need := Need{Name: v.Name, Volume: id, Link: link, Access: v.Access}
+		need := Need{Name: v.Name, Volume: id, Link: link, Access: v.Access, SELinux: v.SELinux}
 		if v.Claim != "" {
 			need.Name = v.Claim
 			need.Claim = s.Claim(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim})
@@ -68,7 +71,7 @@ func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
 	r := ticketAsks(s, t)
 	for _, v := range t.Volumes {
 		id, link := s.ResolveTicket(t, v)
-		need := Need{Name: v.Claim + v.PersistentVolume + v.PodVolume, Volume: id, Link: link, Bound: t.Type != ledger.TypePod}
+		need := Need{Name: v.Claim + v.PersistentVolume + v.PodVolume, Volume: id, Link: link, Bound: t.Type != ledger.TypePod, SELinux: ledger.SELinuxUnknown}
 		if v.Claim != "" {
 			need.Claim = s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim})
 		}

@@ -28,7 +28,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	was := rec.NodeState
 	healthChanged := !known || rec.Ready != s.Ready || rec.OutOfService != s.OutOfService || rec.Shutdown != s.Shutdown ||
 		rec.Managed != s.Managed || rec.Draining != s.Draining || rec.Reporting != s.Reporting || rec.BootID != s.BootID
-	labelsChanged := !maps.Equal(rec.Labels, s.Labels)
+	labelsChanged := !maps.Equal(rec.Labels, s.Labels) || rec.SELinuxMount != s.SELinuxMount
 	rec.NodeState, rec.Exists = s, true
 	switch {
 	case s.Ready == ReadyTrue:

@@ -266,7 +266,11 @@ func (d Driver) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	l.facts.drivers.put(l.gen, d.Name, &d)
 	l.learnDriver(now, t, d.Name)
-	l.driverChanged(t, d.Name, old == nil && d.AttachRequired || old != nil && old.AttachRequired == d.AttachRequired)
+	was := Driver{AttachRequired: true}
+	if old != nil {
+		was = *old
+	}
+	l.driverChanged(t, d.Name, was.AttachRequired == d.AttachRequired && was.SELinuxMount == d.SELinuxMount)
 }
 
 func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
@@ -275,7 +279,7 @@ func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
 		return
 	}
 	l.facts.drivers.del(l.gen, e.Name)
-	l.driverChanged(t, e.Name, old.AttachRequired)
+	l.driverChanged(t, e.Name, old.AttachRequired && !old.SELinuxMount)
 }
 
 // learnDriver notes that a name is a CSI driver's: it has a CSIDriver, or a node has

@@ -70,6 +70,7 @@ type StorageClass struct {
 type Driver struct {
 	Name, Version  string
 	AttachRequired bool
+	SELinuxMount   bool // kubelets mount its volumes with a pod's SELinux label (spec.seLinuxMount)
 }
 
 // PodPhase is how far a pod has come, as far as its volumes are concerned.
@@ -118,6 +119,7 @@ type PodVolume struct {
 	Inline    VolumeID // inline volume, already translated to its driver
 	Access    Access   // of Inline; AccessUnknown is taken for exclusive
 	ReadOnly  bool
+	SELinux   SELinux // the label with which it is mounted
 }
 
 // TicketPhase is what became of a ticket.
@@ -303,6 +305,9 @@ type NodeState struct {
 	CutOff   []string
 	Managed  bool // annotation volumes.kubernetes.io/controller-managed-attach-detach
 	Draining bool // spec.unschedulable, or being deleted
+	// SELinuxMount: its kubelet mounts volumes with the SELinux label of the pod that is first
+	// there, where the driver can, as the Node's labels and version say.
+	SELinuxMount bool
 	// Reporting says that this Node object's own kubelet has written a
 	// status, so that an empty InUse means that nothing is in use. A new
 	// object of an old name starts without it.

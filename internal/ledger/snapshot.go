@@ -78,6 +78,13 @@ func (s Snapshot) AttachRequired(driver string) bool {
 	return d == nil || d.AttachRequired
 }
 
+// SELinuxMount says whether kubelets mount the driver's volumes with SELinux labels: not, where it
+// has no CSIDriver object.
+func (s Snapshot) SELinuxMount(driver string) bool {
+	d := s.facts.drivers.get(driver)
+	return d != nil && d.SELinuxMount
+}
+
 // KnowsDriver says whether there is a driver: it has a CSIDriver object, or a node
 // registers it. It looks at all nodes where there is no object.
 func (s Snapshot) KnowsDriver(driver string) bool {

@@ -21,8 +21,11 @@ type keptPod struct {
 	// claims are its volumes where all of them are claims, and volumes otherwise.
 	claims  []keptClaim
 	volumes []corev1.Volume
-	phase   corev1.PodPhase
-	// containers are those of its status: at most one, and only where all have ended.
+	// labelled are the containers of its spec, as SlimContainers leaves them: most pods have none.
+	labelled []corev1.Container
+	phase    corev1.PodPhase
+	// containers are those of its status: only where all have ended, and no more than of its spec,
+	// or one.
 	containers []corev1.ContainerStatus
 	conditions []corev1.PodCondition
 }
@@ -39,7 +42,7 @@ var _ runtime.Object = (*keptPod)(nil)
 func keepPod(p *corev1.Pod) *keptPod {
 	k := &keptPod{
 		ObjectMeta: p.ObjectMeta, node: p.Spec.NodeName, scheduler: p.Spec.SchedulerName, priority: p.Spec.Priority,
-		phase: p.Status.Phase, containers: p.Status.ContainerStatuses, conditions: p.Status.Conditions,
+		labelled: p.Spec.Containers, phase: p.Status.Phase, containers: p.Status.ContainerStatuses, conditions: p.Status.Conditions,
 	}
 	if claims, ok := claimsOf(p.Spec.Volumes); ok {
 		k.claims = claims
@@ -68,7 +71,7 @@ func claimsOf(volumes []corev1.Volume) ([]keptClaim, bool) {
 func (k *keptPod) pod() *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: k.ObjectMeta,
-		Spec:       corev1.PodSpec{NodeName: k.node, SchedulerName: k.scheduler, Priority: k.priority, Volumes: k.volumes},
+		Spec:       corev1.PodSpec{NodeName: k.node, SchedulerName: k.scheduler, Priority: k.priority, Volumes: k.volumes, Containers: k.labelled},
 		Status:     corev1.PodStatus{Phase: k.phase, ContainerStatuses: k.containers, Conditions: k.conditions},
 	}
 	for _, c := range k.claims {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
@@ -22,7 +23,8 @@ import (
 func TestSlimPodsSayTheSame(t *testing.T) {
 	ended := corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: strings.Repeat("x", 100)}}}
 	runs := corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
-	one := []corev1.Container{{Name: "c", Image: "x", Env: []corev1.EnvVar{{Name: "A", Value: strings.Repeat("b", 1000)}}}}
+	one := []corev1.Container{{Name: "c", Image: "x", Env: []corev1.EnvVar{{Name: "A", Value: strings.Repeat("b", 1000)}},
+		VolumeMounts: []corev1.VolumeMount{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}}}
 	now := metav1.Now()
 	for name, status := range map[string]corev1.PodStatus{
 		"new": {}, "running": {Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{runs}},
@@ -86,7 +88,7 @@ func TestKeptPodsAreTheSlimmedOnes(t *testing.T) {
 				Namespace: "shop", Name: "db", UID: "u", ResourceVersion: "5", CreationTimestamp: now, DeletionTimestamp: &now, DeletionGracePeriodSeconds: new(int64(3)),
 				Finalizers: []string{"f"}, Annotations: map[string]string{v1alpha1.AnnotationBindFence: "1"},
 			},
-			Spec: corev1.PodSpec{NodeName: "n", SchedulerName: "s", Priority: &priority, Volumes: volumes},
+			Spec: corev1.PodSpec{NodeName: "n", SchedulerName: "s", Priority: &priority, Volumes: volumes, Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "a"}}}}},
 			Status: corev1.PodStatus{
 				Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{{Type: v1alpha1.PodSafeToMount}},
 				ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}},
@@ -105,6 +107,54 @@ func TestKeptPodsAreTheSlimmedOnes(t *testing.T) {
 	}
 	if kept, whole := unsafe.Sizeof(keptPod{}), unsafe.Sizeof(corev1.Pod{}); kept > 2*whole/5 {
 		t.Errorf("it takes %d bytes, a Pod %d", kept, whole)
+	}
+}
+
+// The labels with which a pod mounts its volumes are kept, and whether its containers have ended: also
+// of one that mounts with several, or leaves one out.
+func TestSlimPodsKeepTheirLabels(t *testing.T) {
+	now := metav1.Now()
+	container := func(level string, mounts ...string) corev1.Container {
+		c := corev1.Container{Name: "c" + level, Image: "x", SecurityContext: &corev1.SecurityContext{Privileged: new(bool)}}
+		if level != "" {
+			c.SecurityContext.SELinuxOptions = &corev1.SELinuxOptions{Type: "t", Level: level}
+		}
+		for _, name := range mounts {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
+		}
+		return c
+	}
+	for name, containers := range map[string][]corev1.Container{
+		"one label": {container("s0:c1", "a", "b")}, "two labels": {container("s0:c1", "a"), container("s0:c2", "b")},
+		"three labels": {container("s0:c1", "a"), container("s0:c2", "b"), container("", "c")}, "nothing is mounted": {container("s0:c1")},
+	} {
+		for ended, state := range map[bool]corev1.ContainerState{true: {Terminated: &corev1.ContainerStateTerminated{}}, false: {Running: &corev1.ContainerStateRunning{}}} {
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "u", ResourceVersion: "5", DeletionTimestamp: &now},
+				Spec:       corev1.PodSpec{NodeName: "n", Containers: containers, SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0:c9"}}},
+				Status:     corev1.PodStatus{ContainerStatuses: slices.Repeat([]corev1.ContainerStatus{{State: state}}, len(containers))},
+			}
+			for _, claim := range []string{"a", "b", "c"} {
+				pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
+			}
+			want, err := translate.Pod(pod)
+			if err != nil || (want.Phase == ledger.PodFinished) != ended {
+				t.Fatalf("%s: %+v (%v)", name, want, err)
+			}
+			kept, err := new(Observer).slim(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slimmed := kept.(*keptPod).pod()
+			if got, err := translate.Pod(slimmed); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, ended %v: %+v (%v)\nwant %+v", name, ended, got, err, want)
+			}
+			for _, c := range slimmed.Spec.Containers {
+				if c.Image != "" || c.Name != "" || slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath != "" }) {
+					t.Errorf("%s: too much is kept: %+v", name, c)
+				}
+			}
+		}
 	}
 }
 
@@ -143,11 +193,15 @@ func TestSlimNodesSayTheSame(t *testing.T) {
 		"was silent, and had never written": {later, written[:1], false, 0},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: then, ManagedFields: test.fields}}
+		node.Labels, node.Status.NodeInfo.KubeletVersion = map[string]string{"feature.node.kubernetes.io/kernel-selinux.enabled": "true"}, "v1.37.1"
 		node.Status.Images = []corev1.ContainerImage{{Names: []string{"x"}}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: later, LastTransitionTime: test.transition}}
 		for range 2 { // as informers do with a first list
 			if _, err := new(Observer).slim(node); err != nil {
 				t.Fatal(err)
+			}
+			if fact := translate.Node(node); !fact.SELinuxMount {
+				t.Errorf("%s: it is not known any more that its kubelet mounts by label", name)
 			}
 			if got := translate.Node(node).Reporting; got != test.reporting || len(node.ManagedFields) != test.kept || node.Status.Images != nil {
 				t.Errorf("%s: reporting %v, want %v, with %d entries of managedFields, want %d", name, got, test.reporting, len(node.ManagedFields), test.kept)

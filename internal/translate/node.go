@@ -48,6 +48,7 @@ func Node(n *corev1.Node) ledger.NodeState {
 		fact.BootID = ""
 	}
 	fact.Fenced, fact.CutOff = fencedConditions(n), cutOff(n)
+	fact.SELinuxMount = seLinuxMount(n)
 	_, fact.Managed = n.Annotations[annotationManaged]
 	for _, taint := range n.Spec.Taints {
 		fact.OutOfService = fact.OutOfService || taint.Key == corev1.TaintNodeOutOfService

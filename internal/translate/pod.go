@@ -29,7 +29,7 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
 	fact.OptedOut = !stamped && p.Spec.SchedulerName != v1alpha1.SchedulerName
 	var errs []error
-	broken := 0
+	broken, labels := 0, labelsOf(p)
 	for i := range p.Spec.Volumes {
 		if p.Spec.Volumes[i].CSI != nil {
 			fact.OwnCSI = append(fact.OwnCSI, p.Spec.Volumes[i].Name)
@@ -43,6 +43,7 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 			errs = append(errs, fmt.Errorf("pod %s/%s, volume %s: %w", p.Namespace, p.Name, p.Spec.Volumes[i].Name, shortened{err}))
 		}
 		if ok {
+			v.SELinux = labels.of(v.Name)
 			fact.Volumes = append(fact.Volumes, v)
 		}
 	}

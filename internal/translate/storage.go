@@ -120,5 +120,6 @@ func Driver(d *storagev1.CSIDriver) ledger.Driver {
 	return ledger.Driver{
 		Name: d.Name, Version: d.ResourceVersion,
 		AttachRequired: d.Spec.AttachRequired == nil || *d.Spec.AttachRequired,
+		SELinuxMount:   d.Spec.SELinuxMount != nil && *d.Spec.SELinuxMount,
 	}
 }

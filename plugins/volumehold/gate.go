@@ -60,14 +60,14 @@ func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Requ
 }
 
 // mayEvict says whether preemption could lift all that speaks against a node.
-// Whose slots could be freed is left to it to find out; a pod that has a
-// ReadWriteOncePod volume is the only one in question.
+// Whose slots could be freed is left to it to find out; a pod that has a ReadWriteOncePod
+// volume, or one with another SELinux label, is the only one in question.
 func (c *core) mayEvict(pod *corev1.Pod, v arbiter.Verdict, n ledger.NodeName, s ledger.Snapshot) bool {
 	if _, evictable := words.Node(v, n); !evictable {
 		return false
 	}
 	for _, reason := range v.Reasons {
-		if reason.Code == arbiter.UsedByOtherPod && !c.outranks(pod, s.Pod(reason.Who.UID)) {
+		if (reason.Code == arbiter.UsedByOtherPod || reason.Code == arbiter.SELinuxConflict) && !c.outranks(pod, s.Pod(reason.Who.UID)) {
 			return false
 		}
 	}

@@ -35,6 +35,13 @@ func TestWhoIsGated(t *testing.T) {
 	rwo, rwop := ledger.AccessNode, ledger.AccessPod
 	full := all(disk("a", rwo), disk("b", rwo), one(attached("a", "n1"), attached("b", "n1")))
 	at := func(name, claim, node string) *corev1.Pod { return priority(boundTo(podWith(name, claim), node), 10) }
+	byLabel := one(ledger.Driver{Name: driver, Version: "1", AttachRequired: true, SELinuxMount: true},
+		ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, SELinuxMount: true})
+	labelled := func(pod *corev1.Pod) *corev1.Pod {
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0:c1,c2"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: pod.Spec.Volumes[0].Name}}}}
+		return pod
+	}
 	tests := []struct {
 		name   string
 		events []ledger.Event
@@ -56,6 +63,10 @@ func TestWhoIsGated(t *testing.T) {
 		{"one pod's, of equal priority", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, priority(podWith("p", "data"), 10), true},
 		{"one pod's, of lower priority", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, priority(podWith("p", "data"), 11), false},
 		{"the same, and it preempts nobody", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, never(priority(podWith("p", "data"), 11)), true},
+		{"held with another SELinux label, of equal priority", all(disk("data", rwo), byLabel), []*corev1.Pod{labelled(at("other", "data", "n2"))}, priority(podWith("p", "data"), 10), true},
+		{"the same, of lower priority", all(disk("data", rwo), byLabel), []*corev1.Pod{labelled(at("other", "data", "n2"))}, priority(podWith("p", "data"), 11), false},
+		{"the same, with the same label", all(disk("data", rwo), byLabel), []*corev1.Pod{labelled(at("other", "data", "n2"))}, labelled(priority(podWith("p", "data"), 10)), false},
+		{"shared with another SELinux label", all(disk("data", ledger.AccessMany), byLabel), []*corev1.Pod{labelled(at("other", "data", "n2"))}, priority(podWith("p", "data"), 10), false},
 		{"two volumes, held at two nodes", all(disk("data", rwo), disk("more", rwo)),
 			[]*corev1.Pod{at("one", "data", "n1"), at("two", "more", "n2")}, podWith("p", "data", "more"), true},
 		{"its pods are going", disk("data", rwo), []*corev1.Pod{terminating(at("other", "data", "n2"))}, podWith("p", "data"), false},

@@ -63,6 +63,8 @@ func lifts() []lift {
 		{arbiter.HeldElsewhere, all(disk("data", rwo), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
 		{arbiter.StaysDetached, all(disk("data", rwo), one(asking(ledger.Detached, ""))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
 		{arbiter.IncompatibleParameters, all(disk("data", ledger.AccessMany), only, one(asking("n1", "other"))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
+		{arbiter.SELinuxConflict, all(disk("data", ledger.AccessMany), only, one(ledger.Driver{Name: driver, Version: "1", AttachRequired: true, SELinuxMount: true},
+			ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, SELinuxMount: true}, labelledHolder("n1"))), one(ledger.PodGone{UID: "uid-labelled"})},
 		{arbiter.UsedByOtherPod, all(disk("data", ledger.AccessPod), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
 		{arbiter.DriverNotRegistered, all(disk("data", rwo), only, one(ledger.NodeDriversGone{Node: "n1"})), one(slotsAt("n3", 1))},
 		{arbiter.ForeignAttachment, all(disk("data", rwo), one(ledger.Attachment{Name: "foreign", UID: "f", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true})), one(ledger.AttachmentGone{Name: "foreign"})},
@@ -70,6 +72,13 @@ func lifts() []lift {
 		{arbiter.NotBeforeBind, all(disk("data", rwo), one(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true, Refused: true})),
 			one(ledger.Policy{Name: "p", Version: "2", Driver: driver, BindAfterAttached: true})},
 	}
+}
+
+// labelledHolder is a pod at a node that has the volume data mounted with a SELinux label.
+func labelledHolder(node string) ledger.Event {
+	fact := factOf(boundTo(podWith("labelled", "data"), node))
+	fact.Volumes[0].SELinux = ledger.SELinuxLabel("", "s0:c1,c2")
+	return fact
 }
 
 // asking is a ticket that has been granted the volume data at a node, with parameters of its own

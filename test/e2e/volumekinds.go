@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
@@ -19,7 +20,8 @@ func volumeKinds() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "volume-kinds",
 		Doc: "A pod with a claim, a claim that it may only read and a generic ephemeral volume runs. A second PersistentVolume names the first one's disk: a pod elsewhere that claims it waits for the disk, and is told. " +
-			"When the first pod goes, the disk changes its node and the ephemeral volume is deleted.",
+			"When the first pod goes, the disk changes its node and the ephemeral volume is deleted. " +
+			"At a node with SELinux a pod with another label waits for the one that has the disk mounted.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
@@ -59,11 +61,48 @@ func volumeKinds() sandbox.Scenario {
 			})
 			s.remove("second")
 			s.gone("second")
+			s.otherLabel("data", there)
 			s.must(s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Delete(s.ctx, "alias", metav1.DeleteOptions{}))
 			s.must(s.Client.CoreV1().PersistentVolumes().Delete(s.ctx, s.Namespace+"-alias", metav1.DeleteOptions{}))
 			s.say("the disk went to %s, by its other name", there)
 		}),
 	}
+}
+
+// otherLabel has two pods with different SELinux labels ask for a claim at a node: the second is not bound
+// before the first is gone. The machine need not have SELinux: what counts is the label of its Node, and
+// without SELinux a kubelet mounts for both.
+func (s *story) otherLabel(claim, node string) {
+	byLabel := func(driver, label string) {
+		_, err := s.Client.StorageV1().CSIDrivers().Patch(s.ctx, sandbox.DriverName, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"seLinuxMount":%s}}`, driver), metav1.PatchOptions{})
+		s.must(err)
+		_, err = s.Client.CoreV1().Nodes().Patch(s.ctx, node, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"moorage.dev/selinux-mount":%s}}}`, label), metav1.PatchOptions{})
+		s.must(err)
+	}
+	labelled := func(name, level string) {
+		pod := sandbox.Pod(name, claim)
+		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: level}}
+		s.must(s.CreatePod(s.ctx, pod))
+	}
+	byLabel("true", `"true"`)
+	labelled("labelled", "s0:c1,c2")
+	s.runs("labelled")
+	labelled("otherwise", "s0:c3,c4")
+	s.until("the pod with another SELinux label is told who has the volume mounted", func() error {
+		pod := s.View.Pod(s.Namespace, "otherwise")
+		if pod != nil && pod.Spec.NodeName != "" {
+			return sandbox.Never("it is bound to %s, where the volume is mounted with another SELinux label", node)
+		}
+		return unscheduled(pod, "with another SELinux label for pod "+s.Namespace+"/labelled")
+	})
+	s.remove("labelled")
+	s.gone("labelled")
+	s.runs("otherwise")
+	s.remove("otherwise")
+	s.gone("otherwise")
+	byLabel("null", "null")
+	s.say("a pod with another SELinux label waited at %s for the first one to go", node)
 }
 
 // everyKind is a pod at a node with a claim, a claim that it reads only, and an

@@ -137,6 +137,12 @@ func placing() []guard {
 			}},
 			Expect: []string{"told who has the disk", "two-nodes"},
 		},
+		{
+			Scenario: "volume-kinds",
+			Rule:     "at a node whose kubelet mounts by SELinux label, pods share a volume only where their labels may be the same",
+			Edits:    []edit{{File: "internal/translate/selinux.go", Old: "\t\treturn said == \"true\"\n", New: "\t\treturn said == \"\"\n"}},
+			Expect:   []string{"with another SELinux label"},
+		},
 	}
 }
 

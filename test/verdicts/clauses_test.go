@@ -16,6 +16,7 @@ func sections() []section {
 		{"ReadWriteOnce", oneNode(), true},
 		{"ReadWriteOncePod", onePod(), true},
 		{"Shared and contradicting access modes", shared(), true},
+		{"SELinux labels", seLinux(), true},
 		{"Limits", limits(), true},
 		{"Claims", claims(), true},
 		{"Nominated pods, preemption, and what goes wrong meanwhile", meanwhile(), false},
@@ -54,6 +55,17 @@ func onePod() []clause {
 		{"by volume, not by claim", "another claim of the volume counts, the claim's name in another namespace doesn't", []string{"verdict one pod, by volume", "verdict one pod, another volume of the same claim name", "script rwop", "script namespaces"}},
 		{"generic ephemeral volumes", "count as any other", []string{"verdict one pod, of an ephemeral volume", "script namespaces", "script claims"}},
 		{"preemption", "frees it", []string{"test plugins/scheduler TestVolumeOfOnePodIsPreempted", "test plugins/extender TestPreemptAddsWhoeverHasTheVolume", "script namespaces"}},
+	}
+}
+
+func seLinux() []clause {
+	return []clause{
+		{"another label is mounted at the node, or granted there", "no, at that node; by preemption", []string{"verdict another SELinux label, here", "verdict another SELinux label, elsewhere",
+			"verdict another SELinux label, of an exclusive volume", "verdict another SELinux label, reserved", "script selinux", "script selinux-tickets", "test plugins/scheduler TestPodsWithAnotherSELinuxLabelWait"}},
+		{"no label beside one", "no, at that node: a volume that is relabelled file by file is mounted without one", []string{"verdict a SELinux label beside none", "verdict no SELinux label beside one", "script selinux"}},
+		{"labels that may be the same", "fits: only what surely conflicts counts", []string{"verdict the same SELinux label", "verdict a SELinux label that the node chooses", "script selinux"}},
+		{"node or driver mounts without labels", "fits", []string{"verdict another SELinux label, and the node has no SELinux", "verdict another SELinux label, and the driver mounts without", "script selinux"}},
+		{"the other pod goes", "fits when its containers have ended", []string{"verdict another SELinux label, of pods that are going", "verdict another SELinux label, of a pod that has ended", "script selinux"}},
 	}
 }
 

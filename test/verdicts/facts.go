@@ -134,6 +134,34 @@ func at(node ledger.NodeName, name string, claims ...string) ledger.Pod {
 	return p
 }
 
+// byLabel has driver and the kubelets of n1 and n2 mount with SELinux labels.
+func byLabel() []ledger.Event {
+	list := only(ledger.Driver{Name: driver, Version: "1", AttachRequired: true, SELinuxMount: true})
+	for _, node := range []ledger.NodeName{"n1", "n2"} {
+		list = append(list, ledger.NodeState{Name: node, UID: string(node), Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, SELinuxMount: true})
+	}
+	return list
+}
+
+// withLevel has a container mount all volumes of a pod, with a SELinux level or one that is the node's.
+func withLevel(p *corev1.Pod, level string) *corev1.Pod {
+	c := corev1.Container{Name: "c", SecurityContext: &corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Type: "container_t", Level: level}}}
+	for _, v := range p.Spec.Volumes {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name})
+	}
+	p.Spec.Containers = []corev1.Container{c}
+	return p
+}
+
+// labelledAs has a pod's volumes mounted with a SELinux level.
+func labelledAs(p ledger.Pod, level string) ledger.Pod {
+	p.Volumes = slices.Clone(p.Volumes)
+	for i := range p.Volumes {
+		p.Volumes[i].SELinux = ledger.SELinuxLabel("", level)
+	}
+	return p
+}
+
 func terminating(p ledger.Pod) ledger.Pod {
 	p.Phase = ledger.PodTerminating
 	return p

@@ -48,13 +48,14 @@ func Nodes() []ledger.Event {
 }
 
 // Table returns all rows.
-func Table() []Row { return slices.Concat(held(), onePod(), limits(), claims()) }
+func Table() []Row { return slices.Concat(held(), onePod(), seLinux(), limits(), claims()) }
 
 const (
 	noSlot    = "node(s) have no free slot of driver disk.example.com (2 of 2 used)"
 	heldAtN2  = "node(s) can't take volume data: n2 holds it for pod shop/holder"
 	inUse     = "node(s) unfit: volume data serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/holder"
 	noDriver  = "node(s) where driver disk.example.com is not registered"
+	labelled  = "node(s) unfit: volume data is used at n2 with another SELinux label for pod shop/holder: a kubelet mounts a volume with one label at a time"
 	exhausted = "node(s) where driver disk.example.com has no room for another volume (it answered ResourceExhausted)"
 )
 
@@ -111,6 +112,28 @@ func onePod() []Row {
 			ledger.Claim{Key: ledger.ClaimKey{Namespace: namespace, Name: "holder-data"}, UID: "x", PersistentVolume: "pv-shop-holder-data", Bound: true, OwnerPod: "uid-holder", Access: ledger.AccessPod},
 			ledger.Pod{UID: "uid-holder", Namespace: namespace, Name: "holder", Node: "n2", Volumes: []ledger.PodVolume{{Name: "data", Claim: "holder-data", Ephemeral: true}}})),
 			p, "n2", Evictable, inUse},
+	}
+}
+
+// seLinux are the rows about volumes that a kubelet has mounted with a pod's SELinux label.
+func seLinux() []Row {
+	rwx, rwo := events(disk("data", ledger.AccessMany), byLabel()), events(disk("data", ledger.AccessNode), byLabel())
+	p, holder := withLevel(pod("p", "data"), "s0:c1,c2"), at("n2", "holder", "data")
+	other, same := only(labelledAs(holder, "s0:c3,c4")), only(labelledAs(holder, "s0:c1,c2"))
+	return []Row{
+		{"another SELinux label, here", events(rwx, other), p, "n2", Evictable, labelled},
+		{"another SELinux label, elsewhere", events(rwx, other), p, "n1", Fits, ""},
+		{"the same SELinux label", events(rwx, same), p, "n2", Fits, ""},
+		{"a SELinux label beside none", events(rwx, only(holder)), p, "n2", Evictable, labelled},
+		{"no SELinux label beside one", events(rwx, other), pod("p", "data"), "n2", Evictable, labelled},
+		{"a SELinux label that the node chooses", events(rwx, other), withLevel(pod("p", "data"), ""), "n2", Fits, ""},
+		{"another SELinux label, of an exclusive volume", events(rwo, other), p, "n2", Evictable, labelled},
+		{"another SELinux label, of pods that are going", events(rwx, only(terminating(labelledAs(holder, "s0:c3,c4")))), p, "n2", Evictable, labelled},
+		{"another SELinux label, of a pod that has ended", events(rwx, only(ended(labelledAs(holder, "s0:c3,c4")))), p, "n2", Fits, ""},
+		{"another SELinux label, reserved", events(rwx, only(labelledAs(at("", "holder", "data"), "s0:c3,c4"), ticket(ledger.TypePod, ledger.TicketGranted, "n2", "holder", "data"))),
+			p, "n2", Evictable, labelled},
+		{"another SELinux label, and the node has no SELinux", events(rwx, only(ledger.NodeState{Name: "n2", UID: "n2", Version: "3", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}), other), p, "n2", Fits, ""},
+		{"another SELinux label, and the driver mounts without", events(disk("data", ledger.AccessMany), byLabel(), only(ledger.Driver{Name: driver, Version: "2", AttachRequired: true}), other), p, "n2", Fits, ""},
 	}
 }
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import "strings"
+
+// SELinux is the label with which a kubelet mounts a volume for a pod, as far as the pod's spec
+// decides on it: of the label's four parts those that the label of a file takes over from the
+// process's (github.com/opencontainers/selinux, InitLabels), user and level. Comparable; two words
+// each for every pod's volume, as large clusters have many.
+type SELinux string
+
+const (
+	// SELinuxNone: the volume is mounted without a label, since the pod names none or has
+	// seLinuxChangePolicy Recursive.
+	SELinuxNone SELinux = ""
+	// SELinuxUnknown: the pod's containers that mount the volume name different labels, or one
+	// without a level, which the node chooses then; or no container mounts it.
+	SELinuxUnknown SELinux = "?"
+)
+
+// SELinuxLabel is a label with a level. A user that is not named ("") is the node's.
+func SELinuxLabel(user, level string) SELinux { return SELinux(user + ":" + level) }
+
+// Parts are the user and the level of a label; empty of what is none.
+func (a SELinux) Parts() (user, level string) {
+	user, level, _ = strings.Cut(string(a), ":")
+	if a == SELinuxUnknown {
+		user = ""
+	}
+	return user, level
+}
+
+// Conflicts says whether a kubelet refuses to mount one volume for both: for the second pod while
+// it has it for the first. Where that depends on the node's own defaults it is false.
+func (a SELinux) Conflicts(b SELinux) bool {
+	if a == b || a == SELinuxUnknown || b == SELinuxUnknown {
+		return false
+	}
+	userA, levelA := a.Parts()
+	userB, levelB := b.Parts()
+	return levelA != levelB || userA != "" && userB != "" && userA != userB
+}
