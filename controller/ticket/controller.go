@@ -56,7 +56,9 @@ type Controller struct {
 	nodes  *work.Queue[ledger.NodeName] // pending tickets, one node at a time
 	rest   *work.Queue[ledger.TicketID] // tickets that are decided, or whose pod may be gone
 	ttl    *ages
-	binder binder
+	// refused are the pauses of tickets whose decisions could not be written.
+	refused refused
+	binder  binder
 
 	placings placings
 	// tookOver says that every ticket in doubt has been tried once.

@@ -17,6 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // grantAt decides on the pending tickets of one node, round by round, until
@@ -28,7 +29,7 @@ func (c *Controller) grantAt(ctx context.Context, name ledger.NodeName) (time.Du
 			return 0, err
 		}
 		if !again {
-			return flow.Resumes(c.config.Cache.Snapshot(), name, c.config.Now()), nil
+			return flow.Resumes(c.config.Cache.Snapshot(), name, c.config.Now(), c.refused.left(c.config.Now())), nil
 		}
 	}
 }
@@ -39,19 +40,42 @@ const maxParallelWrites = 8
 // round decides on the pending tickets of a node, and writes what follows side
 // by side.
 func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again bool, err error) {
-	decided, again := flow.Round(c.config.Arbiter, c.config.Cache.Snapshot(), name, c.config.Now())
+	decided, again := flow.Round(c.config.Arbiter, c.config.Cache.Snapshot(), name, c.config.Now(), c.refused.left(c.config.Now()))
 	var writing sync.WaitGroup
 	var errs failures
 	places := make(chan struct{}, maxParallelWrites)
 	for _, d := range decided {
 		places <- struct{}{}
 		writing.Go(func() {
-			errs.add(d.Ticket.ID, c.write(ctx, flow.Decide(d)))
+			err := c.write(ctx, flow.Decide(d))
+			c.refused.end(d.Ticket, work.End(err), c.config.Now())
+			errs.add(d.Ticket.ID, err)
 			<-places
 		})
 	}
 	writing.Wait()
 	return again, errors.Join(errs.list...)
+}
+
+// refused keeps the pauses of tickets of which a write failed. Safe for parallel use.
+type refused struct {
+	mu     sync.Mutex
+	pauses flow.TicketPauses
+}
+
+// left says for how long a ticket is left alone from a time on.
+func (r *refused) left(now time.Time) flow.Paused {
+	return func(t *ledger.Ticket) time.Duration {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.pauses.Left(t, now)
+	}
+}
+
+func (r *refused) end(t *ledger.Ticket, end flow.End, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pauses.End(t, end, work.Spread, now)
 }
 
 // failures collects errors. add is safe for parallel use.

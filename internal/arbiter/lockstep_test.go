@@ -36,7 +36,7 @@ func (c *cluster) lockStep(again bool) bool {
 		s = c.snapshot()
 	}
 	for _, n := range c.nodes() {
-		list, _ := flow.Round(c.arb, s, n, c.Now)
+		list, _ := flow.Round(c.arb, s, n, c.Now, nil)
 		for _, d := range list {
 			if d.Ruling == flow.Wait && d.Ticket.Reason == string(d.Verdict.First().Code) {
 				continue

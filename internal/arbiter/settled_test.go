@@ -105,7 +105,7 @@ func (w *woken) settle() (fault string) {
 		}
 	}
 	for _, n := range w.Keys(world.Nodes) {
-		list, _ := flow.Round(w.arb, w.snapshot(), ledger.NodeName(n), w.Now)
+		list, _ := flow.Round(w.arb, w.snapshot(), ledger.NodeName(n), w.Now, nil)
 		for _, d := range list {
 			if code := d.Verdict.First().Code; d.Ticket.Reason != string(code) {
 				return fmt.Sprintf("%s at %s was told %q, and would be told %q now", d.Ticket.ID.Name, n, d.Ticket.Reason, code)
@@ -217,7 +217,7 @@ func sorted(volumes map[ledger.VolumeID]bool) []ledger.VolumeID {
 // decide decides on the pending tickets of a node.
 func (w *woken) decide(n ledger.NodeName) {
 	delete(w.nodes, n)
-	list, again := flow.Round(w.arb, w.snapshot(), n, w.Now)
+	list, again := flow.Round(w.arb, w.snapshot(), n, w.Now, nil)
 	for _, d := range list {
 		if d.Ruling != flow.Wait || d.Ticket.Reason != string(d.Verdict.First().Code) {
 			w.carry(flow.Decide(d))

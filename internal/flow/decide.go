@@ -68,12 +68,13 @@ type Decided struct {
 // ticket whose grant writes the hold of a volume that another grant of this round writes is
 // put off to another round (again): one of the two writes would fail. A ticket in doubt is
 // left out: it counts, and is decided once it is taken over. So is one that has been told
-// that it is one of too many, and one that was interrupted lately (Resumes).
-func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Time) (list []Decided, again bool) {
+// that it is one of too many, and one that was interrupted lately (Resumes), or of which paused says
+// for how long it is left alone; nil: none.
+func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused) (list []Decided, again bool) {
 	written := map[ledger.VolumeID]bool{}
 	q := a.Queue(s, n, now)
 	for _, t := range q.Tickets() {
-		if t.InDoubt || arbiter.PauseLeft(s, t, now) > 0 {
+		if t.InDoubt || arbiter.PauseLeft(s, t, now) > 0 || paused.left(t) > 0 {
 			continue
 		}
 		d := rule(q, s, t)
@@ -92,16 +93,28 @@ func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Tim
 	return list, again
 }
 
-// Resumes is after which time a ticket of a node that was interrupted is to be decided on
-// again; 0: there is none.
-func Resumes(s ledger.Snapshot, n ledger.NodeName, now time.Time) time.Duration {
+// Paused says for how long a ticket is left alone, 0: it is not.
+type Paused func(*ledger.Ticket) time.Duration
+
+func (p Paused) left(t *ledger.Ticket) time.Duration {
+	if p == nil {
+		return 0
+	}
+	return p(t)
+}
+
+// Resumes is after which time a pending ticket of a node that was interrupted, or is left alone, is to
+// be decided on again; 0: there is none.
+func Resumes(s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused) time.Duration {
 	node, first := s.Node(n), time.Duration(0)
 	if node == nil {
 		return 0
 	}
 	for _, id := range node.Tickets {
-		if left := arbiter.PauseLeft(s, s.Ticket(id), now); left > 0 && (first == 0 || left < first) {
-			first = left
+		t := s.Ticket(id)
+		first = Sooner(first, arbiter.PauseLeft(s, t, now))
+		if t != nil && t.Phase == ledger.TicketPending {
+			first = Sooner(first, paused.left(t))
 		}
 	}
 	return first

@@ -71,14 +71,14 @@ func TestPendingAreRanked(t *testing.T) {
 	restore.Created = 30
 	l := facts(younger, older, restore)
 	var got []ledger.TicketID
-	list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now)
+	list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now, nil)
 	for _, d := range list {
 		got = append(got, d.Ticket.ID)
 	}
 	if !slices.Equal(got, []ledger.TicketID{restore.ID, older.ID, younger.ID}) {
 		t.Errorf("order %v", got)
 	}
-	if list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n9", now); list != nil {
+	if list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n9", now, nil); list != nil {
 		t.Errorf("a node that is not known has %v", list)
 	}
 }
@@ -110,7 +110,7 @@ func TestOneRankingOfRequests(t *testing.T) {
 			}
 			for again := true; again; {
 				var decided []Decided
-				decided, again = Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now)
+				decided, again = Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now, nil)
 				for _, d := range decided {
 					k := *d.Ticket
 					k.Version, k.Phase = k.Version+"1", ledger.TicketRefused
@@ -377,17 +377,17 @@ func TestResumes(t *testing.T) {
 		k := ticket("backup", "n1", ledger.TypeBackup, "a")
 		k.Reason, k.Interruptions = string(arbiter.Outranked), interruptions
 		s := facts(k).Snapshot()
-		if got := Resumes(s, "n1", now); got != want {
+		if got := Resumes(s, "n1", now, nil); got != want {
 			t.Errorf("after %d interruptions it resumes after %s, want %s", interruptions, got, want)
 		}
-		if list, _ := Round(arbiter.Arbiter{}, s, "n1", now); (len(list) == 0) != (want > 0) {
+		if list, _ := Round(arbiter.Arbiter{}, s, "n1", now, nil); (len(list) == 0) != (want > 0) {
 			t.Errorf("after %d interruptions: decisions %+v", interruptions, list)
 		}
-		if list, _ := Round(arbiter.Arbiter{}, s, "n1", now.Add(want)); len(list) != 1 || list[0].Verdict.First().Code != arbiter.NotGranted {
+		if list, _ := Round(arbiter.Arbiter{}, s, "n1", now.Add(want), nil); len(list) != 1 || list[0].Verdict.First().Code != arbiter.NotGranted {
 			t.Errorf("after %d interruptions and the pause: decisions %+v", interruptions, list)
 		}
 	}
-	if got := Resumes(facts().Snapshot(), "nowhere", now); got != 0 {
+	if got := Resumes(facts().Snapshot(), "nowhere", now, nil); got != 0 {
 		t.Errorf("at no node something resumes after %s", got)
 	}
 }
@@ -471,7 +471,7 @@ func TestRefusalsPutNobodyOff(t *testing.T) {
 		facts.Apply(now, pod(fmt.Sprint(i), "", claims...))
 		facts.Apply(now, k)
 	}
-	list, again := Round(arbiter.Arbiter{}, facts.Snapshot(), "n1", now)
+	list, again := Round(arbiter.Arbiter{}, facts.Snapshot(), "n1", now, nil)
 	var got []Ruling
 	for _, d := range list {
 		got = append(got, d.Ruling)

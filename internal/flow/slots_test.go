@@ -17,7 +17,7 @@ func written(t *testing.T, l *ledger.Ledger, n ledger.NodeName) int {
 	writes := 0
 	for range 20 {
 		before := writes
-		list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), n, now)
+		list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), n, now, nil)
 		for _, d := range list {
 			k := *d.Ticket
 			if code := string(d.Verdict.First().Code); d.Ruling != Wait || code != k.Reason {
@@ -120,7 +120,7 @@ func TestWordsOfAFullNodeStay(t *testing.T) {
 	words := map[string]bool{}
 	for range 2 {
 		written(t, l, "n1")
-		list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now)
+		list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now, nil)
 		for _, d := range list {
 			words[d.Verdict.First().Message()] = true
 		}

@@ -301,7 +301,7 @@ func TestTakeOver(t *testing.T) {
 		"decide-ticket s/uid-b pending epoch=7 uid=t-b version=1", "failed")
 	p.ledger.Apply(p.now, ledger.TicketReleased{ID: ghost.ID})
 	// An older leader's grant of the second may still be on its way.
-	list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n1", p.now)
+	list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n1", p.now, nil)
 	if len(list) != 1 || list[0].Ticket.ID != first.ID || list[0].Ruling != Grant {
 		t.Errorf("decided: %+v", list)
 	}

@@ -27,6 +27,7 @@ type controller struct {
 	grants  *queue[ledger.NodeName]
 	tickets *queue[ledger.TicketID]
 	pauses  *flow.Pauses
+	refused flow.TicketPauses
 	ages    map[string]time.Time // tickets with a time to live, by UID
 
 	memory    *flow.Memory
@@ -58,7 +59,7 @@ func (c *controller) forget() {
 	c.volumes = newQueue(c.s.Now, volumeArg)
 	c.grants = newQueue(c.s.Now, func(n ledger.NodeName) string { return string(n) })
 	c.tickets = newQueue(c.s.Now, ledger.TicketID.String)
-	c.pauses = flow.NewPauses(whole)
+	c.pauses, c.refused = flow.NewPauses(whole), flow.TicketPauses{}
 	c.ages, c.tried = map[string]time.Time{}, map[string]bool{}
 	c.writes, c.lists = map[ledger.NodeName]*batch{}, map[ledger.NodeName]*batch{}
 	c.taking, c.outlasted = false, nil

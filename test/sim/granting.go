@@ -21,11 +21,11 @@ func (c *controller) grantAt(n ledger.NodeName) bool {
 }
 
 func (c *controller) round(n ledger.NodeName) {
-	decided, again := flow.Round(c.arbiter, c.observer.snapshot(), n, c.s.Now())
+	decided, again := flow.Round(c.arbiter, c.observer.snapshot(), n, c.s.Now(), c.leftAlone)
 	left, came := len(decided), flow.Finished
 	over := func() {
 		if came != flow.Finished || !again {
-			c.grants.done(n, flow.Resumes(c.observer.snapshot(), n, c.s.Now()), came)
+			c.grants.done(n, flow.Resumes(c.observer.snapshot(), n, c.s.Now(), c.leftAlone), came)
 			return
 		}
 		c.round(n)
@@ -36,6 +36,7 @@ func (c *controller) round(n ledger.NodeName) {
 	}
 	for _, d := range decided {
 		c.answer(d, func(end flow.End) {
+			c.refused.End(d.Ticket, end, whole, c.s.Now())
 			came = together(came, end)
 			if left--; left == 0 {
 				over()
@@ -43,6 +44,8 @@ func (c *controller) round(n ledger.NodeName) {
 		})
 	}
 }
+
+func (c *controller) leftAlone(t *ledger.Ticket) time.Duration { return c.refused.Left(t, c.s.Now()) }
 
 // together is how two attempts ended whose errors are joined (errors.Join, work.End).
 func together(a, b flow.End) flow.End {

@@ -357,7 +357,7 @@ func (s *state) plan(v ledger.VolumeID) {
 // round is what is to be written about a node's tickets, but for what they say
 // already.
 func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []flow.Task {
-	decided, _ := flow.Round(arbiter.Arbiter{}, snapshot, n, s.w.Now)
+	decided, _ := flow.Round(arbiter.Arbiter{}, snapshot, n, s.w.Now, nil)
 	var list []flow.Task
 	for _, d := range decided {
 		t := flow.Decide(d)

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// TicketPauses keeps until when a ticket is not decided on again, after the API server has refused, or
+// not carried out, what was decided on it. Only a change of the ticket itself ends the pause: the holds
+// that are written before a grant are taken back when it fails, and look like news every time.
+// The zero value has none. Its methods are serial.
+type TicketPauses struct {
+	tickets map[ledger.TicketID]ticketPause
+}
+
+type ticketPause struct {
+	uid, version string // of the ticket that was decided on
+	attempts     Attempts
+	until        time.Time
+}
+
+// forgotten is how long after its end a pause still makes the next one longer.
+const forgotten = 2 * longestFailed
+
+// Left is for how long a ticket is not to be decided on, 0: it may be.
+func (p *TicketPauses) Left(t *ledger.Ticket, now time.Time) time.Duration {
+	k, known := p.tickets[t.ID]
+	if !known || k.uid != t.UID || k.version != t.Version {
+		return 0
+	}
+	return max(0, k.until.Sub(now))
+}
+
+// End notes how the write of what was decided on a ticket ended.
+func (p *TicketPauses) End(t *ledger.Ticket, end End, spread Spread, now time.Time) {
+	for id, k := range p.tickets {
+		if now.Sub(k.until) > forgotten {
+			delete(p.tickets, id)
+		}
+	}
+	if end != Failed {
+		delete(p.tickets, t.ID)
+		return
+	}
+	k := p.tickets[t.ID]
+	if k.uid != t.UID {
+		k = ticketPause{}
+	}
+	k.uid, k.version = t.UID, t.Version
+	k.until = now.Add(k.attempts.Fail(end, spread))
+	if p.tickets == nil {
+		p.tickets = map[ledger.TicketID]ticketPause{}
+	}
+	p.tickets[t.ID] = k
+}
+
+// Len is of how many tickets a pause is kept.
+func (p *TicketPauses) Len() int { return len(p.tickets) }
