@@ -35,8 +35,8 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 
 // sharedGrant is the hold that is written before a shared volume is granted at a node while a ticket
 // asks for it to be detached. That one's grant writes the hold, too, so that of two that were decided
-// on side by side one fails; and the hold promises the volume to who is granted it, until it is known
-// that he is.
+// on side by side one fails; and the hold promises the volume to who is granted it, until that grant is
+// known to be written.
 func (p *planner) sharedGrant(to ledger.Promise) []Step {
 	if p.volume.KeptDetached() == nil { //mutant:share-beside-detached
 		return nil
@@ -48,7 +48,7 @@ func (p *planner) sharedGrant(to ledger.Promise) []Step {
 	return p.plan.Steps
 }
 
-// promised is to whom the hold of a shared volume promises it, as his grant may be on its way.
+// promised is to whom the hold of a shared volume promises it, as that grant may be on its way.
 func (p *planner) promised() ledger.Requester {
 	if h := p.volume.Hold; h != nil && h.Node == "" && p.volume.KeptDetached() != nil && p.mayBeGranted(h.Next) {
 		return h.Next.To

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	_ "github.com/moorage-dev/moorage/test/askept"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the scripts in testdata print into them")

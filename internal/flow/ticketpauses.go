@@ -3,6 +3,7 @@
 package flow
 
 import (
+	"maps"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -14,6 +15,7 @@ import (
 // The zero value has none. Its methods are serial.
 type TicketPauses struct {
 	tickets map[ledger.TicketID]ticketPause
+	swept   time.Time // when those that are over were last looked for
 }
 
 type ticketPause struct {
@@ -36,10 +38,8 @@ func (p *TicketPauses) Left(t *ledger.Ticket, now time.Time) time.Duration {
 
 // End notes how the write of what was decided on a ticket ended.
 func (p *TicketPauses) End(t *ledger.Ticket, end End, spread Spread, now time.Time) {
-	for id, k := range p.tickets {
-		if now.Sub(k.until) > forgotten {
-			delete(p.tickets, id)
-		}
+	if now.Sub(p.swept) > forgotten {
+		p.sweep(now)
 	}
 	if end != Failed {
 		delete(p.tickets, t.ID)
@@ -55,6 +55,13 @@ func (p *TicketPauses) End(t *ledger.Ticket, end End, spread Spread, now time.Ti
 		p.tickets = map[ledger.TicketID]ticketPause{}
 	}
 	p.tickets[t.ID] = k
+}
+
+// sweep drops the pauses that are over for long. It costs all that are kept, and is done now and then:
+// while the API server is down every write adds one.
+func (p *TicketPauses) sweep(now time.Time) {
+	p.swept = now
+	maps.DeleteFunc(p.tickets, func(_ ledger.TicketID, k ticketPause) bool { return now.Sub(k.until) > forgotten })
 }
 
 // Len is of how many tickets a pause is kept.

@@ -272,16 +272,8 @@ func asking() []guard {
 		{
 			Scenario: "salvage-health",
 			Rule:     "decision 68: a volume that a ticket keeps detached is attached nowhere",
-			Edits: []edit{{
-				File: "internal/arbiter/detached.go",
-				Old:  "is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached",
-				New:  "is := false",
-			}, {
-				File: "internal/arbiter/detached.go",
-				Old:  "case p.hold.Version == \"\" || p.hold.Node != ledger.Detached: //mutant:detached-without-hold",
-				New:  "case p.hold.Version == \"\":",
-			}},
-			Expect: []string{"the disk is attached"},
+			Edits:    detachedUnseen,
+			Expect:   []string{"the disk is attached"},
 		},
 		{
 			Scenario: "import",
@@ -306,16 +298,8 @@ func asking() []guard {
 		{
 			Scenario: "ticket-detached",
 			Rule:     "decision 68: a volume that a ticket keeps detached is attached nowhere",
-			Edits: []edit{{
-				File: "internal/arbiter/detached.go",
-				Old:  "is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached",
-				New:  "is := false",
-			}, {
-				File: "internal/arbiter/detached.go",
-				Old:  "case p.hold.Version == \"\" || p.hold.Node != ledger.Detached: //mutant:detached-without-hold",
-				New:  "case p.hold.Version == \"\":",
-			}},
-			Expect: []string{"is told that the volume is not detached yet"},
+			Edits:    detachedUnseen,
+			Expect:   []string{"is told that the volume is not detached yet"},
 		},
 	}
 }
@@ -693,3 +677,14 @@ const namedVolume = `func namedVolume(pv *corev1.PersistentVolume) (ledger.Volum
 }
 
 `
+
+// detachedUnseen has a ticket be told that its volumes are detached while they are attached.
+var detachedUnseen = []edit{{
+	File: "internal/arbiter/detached.go",
+	Old:  "is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached",
+	New:  "is := false",
+}, {
+	File: "internal/arbiter/detached.go",
+	Old:  "case p.hold.Version == \"\" || p.hold.Node != ledger.Detached: //mutant:detached-without-hold",
+	New:  "case p.hold.Version == \"\":",
+}}

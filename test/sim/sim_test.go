@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/moorage-dev/moorage/test/askept"
 	"github.com/moorage-dev/moorage/test/sim"
 )
 

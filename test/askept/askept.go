@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sim_test
+// Package askept has the simulated API server keep of a VolumeHold what its object has room for, in every
+// test that imports it. It stands apart from test/world, which needs none of Kubernetes' packages.
+package askept
 
 import (
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -8,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// The simulated API server keeps of a VolumeHold what its object has room for.
 func init() {
 	world.AsKept = func(e ledger.Event) ledger.Event {
 		seen, is := e.(ledger.HoldSeen)
