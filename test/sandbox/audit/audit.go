@@ -123,13 +123,13 @@ type Reader struct {
 	offset int64
 }
 
-// From returns a Reader of what is written from now on.
+// From returns a Reader of what is written from now on, with the line that is being written.
 func From(path string) (*Reader, error) {
-	info, err := os.Stat(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	return &Reader{path: path, offset: info.Size()}, nil
+	return &Reader{path: path, offset: int64(bytes.LastIndexByte(data, '\n') + 1)}, nil
 }
 
 // Begin returns a Reader of the whole log.

@@ -112,6 +112,27 @@ func TestReaderStartsWhereTheLogEndedAndSkipsAnUnfinishedLine(t *testing.T) {
 	}
 }
 
+// A reader that begins while a line is being written reads that line when it is finished.
+func TestFromTheMiddleOfALine(t *testing.T) {
+	path, whole := filepath.Join(t.TempDir(), "audit.log"), line("create", "u", "", "pods", "", "201", "allow")
+	if err := os.WriteFile(path, []byte(whole+whole[:20]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := From(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if events, err := r.Read(); err != nil || len(events) != 0 {
+		t.Fatalf("%d events from before (%v)", len(events), err)
+	}
+	if err := os.WriteFile(path, []byte(whole+whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if events, err := r.Read(); err != nil || len(events) != 1 {
+		t.Fatalf("%d events (%v), want the one that was being written", len(events), err)
+	}
+}
+
 func TestNextReadsEachEventOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	whole := line("create", "u", "", "pods", "", "201", "allow")
