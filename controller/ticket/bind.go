@@ -18,8 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// binder decides on requests to bind pods, one after the other: each has its reservation in
-// the ledger before the next is decided on.
+// binder carries out requests to bind pods.
 type binder struct {
 	mu       sync.Mutex
 	over     bool // the term is: nothing is bound any more
@@ -91,6 +90,8 @@ func (c *Controller) reserve(r bind.Request) (ledger.Ticket, error) {
 	if c.binder.over || !c.tookOver.Load() {
 		return ledger.Ticket{}, errNotLeading
 	}
+	c.deciding.Lock()
+	defer c.deciding.Unlock()
 	s := c.config.Cache.Snapshot()
 	pod := s.Pod(string(r.Pod))
 	switch {

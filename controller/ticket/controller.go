@@ -59,6 +59,9 @@ type Controller struct {
 	// refused are the pauses of tickets whose decisions could not be written.
 	refused refused
 	binder  binder
+	// deciding is held while grants and binds are decided on, until the ledger knows of them: so
+	// each decision knows of all before it.
+	deciding sync.Mutex
 
 	placings placings
 	// tookOver says that every ticket in doubt has been tried once.

@@ -40,7 +40,7 @@ const maxParallelWrites = 8
 // round decides on the pending tickets of a node, and writes what follows side
 // by side.
 func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again bool, err error) {
-	decided, again := flow.Round(c.config.Arbiter, c.config.Cache.Snapshot(), name, c.config.Now(), c.refused.left(c.config.Now()))
+	decided, again := c.decide(name)
 	var writing sync.WaitGroup
 	var errs failures
 	places := make(chan struct{}, maxParallelWrites)
@@ -55,6 +55,18 @@ func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again boo
 	}
 	writing.Wait()
 	return again, errors.Join(errs.list...)
+}
+
+// decide decides on the pending tickets of a node, and has the ledger know of the grants
+// before anything else is decided.
+func (c *Controller) decide(name ledger.NodeName) (decided []flow.Decided, again bool) {
+	c.deciding.Lock()
+	defer c.deciding.Unlock()
+	decided, again = flow.Round(c.config.Arbiter, c.config.Cache.Snapshot(), name, c.config.Now(), c.refused.left(c.config.Now()))
+	for _, e := range flow.Announce(decided) {
+		c.config.Cache.Apply(e)
+	}
+	return decided, again
 }
 
 // refused keeps the pauses of tickets of which a write failed. Safe for parallel use.

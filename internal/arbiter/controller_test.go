@@ -149,7 +149,16 @@ func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
 	for _, step := range d.Holds {
 		c.trace("%s", c.stepText(step))
 	}
-	return c.carry(flow.Decide(flow.Decided{Ticket: t, Decision: d})) != flow.Stale || len(d.Holds) > 0
+	decided := flow.Decided{Ticket: t, Decision: d}
+	c.announce([]flow.Decided{decided})
+	return c.carry(flow.Decide(decided)) != flow.Stale || len(d.Holds) > 0
+}
+
+// announce tells the ledger of grants before anything else is decided.
+func (c *cluster) announce(list []flow.Decided) {
+	for _, e := range flow.Announce(list) {
+		c.ledger.Apply(c.Now, e)
+	}
 }
 
 // releaseGhost ends a ghost after a look at its pod, as internal/observe does.

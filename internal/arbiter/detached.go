@@ -32,6 +32,24 @@ func (w view) keptFrom(v *ledger.Volume, need Need) []Reason {
 	return reasons
 }
 
+// grantUnderWay says whether a grant of a volume that many share may be on its way which would not be
+// true beside one at a node: that one keeps the volume detached, or is at a node while this one would keep
+// it detached. Grants of a volume that one node has write its hold, which keeps them apart.
+func (p *planner) grantUnderWay(n ledger.NodeName) bool {
+	if exclusive(told(p.snapshot, p.volume, p.volume.Access)) { //mutant:share-beside-detached
+		return false
+	}
+	return slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool {
+		if (place.Node == ledger.Detached) == (n == ledger.Detached) {
+			return false
+		}
+		return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+			t := p.snapshot.Ticket(u.Ticket)
+			return t != nil && t.Phase == ledger.TicketPending && (t.InDoubt || t.Granting)
+		})
+	})
+}
+
 // inUse says whether somebody has a volume at any node whom a ticket that asks for it to be
 // detached waits for.
 func (w view) inUse(v *ledger.Volume) bool {

@@ -36,7 +36,7 @@ func Eased(before, after ledger.Snapshot, r Request, n ledger.NodeName) bool {
 // alike says whether two records of a node differ in nothing that Fit looks at,
 // but for the slots in use.
 func alike(a, b *ledger.Node) bool {
-	if a.Exists != b.Exists || a.CSINode != b.CSINode || a.CSIRev != b.CSIRev || !a.NotReady.Equal(b.NotReady) || !a.Heard.Equal(b.Heard) || !a.RenewedAt.Equal(b.RenewedAt) ||
+	if a.Exists != b.Exists || a.CSINode != b.CSINode || a.CSIRev != b.CSIRev || !a.NotReady.Equal(b.NotReady) || !a.Heard.Equal(b.Heard) || !a.RenewedAt.Equal(b.RenewedAt) || !a.ReadAgain.Equal(b.ReadAgain) ||
 		a.UID != b.UID || a.Ready != b.Ready || a.ReadySince != b.ReadySince || a.OutOfService != b.OutOfService || a.Shutdown != b.Shutdown || !slices.Equal(a.FencedAt, b.FencedAt) || !slices.Equal(a.CutOff, b.CutOff) ||
 		a.Managed != b.Managed || a.SELinuxMount != b.SELinuxMount || a.Draining != b.Draining || a.Reporting != b.Reporting || len(a.Drivers) != len(b.Drivers) || !maps.Equal(a.Labels, b.Labels) {
 		return false

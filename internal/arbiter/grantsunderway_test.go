@@ -32,74 +32,46 @@ func TestPromiseOfAGrantUnderWay(t *testing.T) {
 	}
 }
 
-// While a ticket asks for a shared volume to be detached, a grant of it at a node writes its hold, which
-// names who is granted; nobody else's grant does.
-func TestSharedGrantWritesTheHold(t *testing.T) {
-	detached := asksAt("d", ledger.TypeBackup, ledger.Detached)
-	for name, test := range map[string]struct {
-		facts []ledger.Event
-		want  int
-	}{
-		"nobody asks for that": {nil, 0},
-		"a ticket asks for it": {[]ledger.Event{detached}, 1},
-	} {
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree, Grants: 7}, append(test.facts, sharedDisk, asksAt("m", ledger.TypeRestore, "well"))...)
-		verdict, steps := p.Grant(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime)
-		if !verdict.Allowed() || len(steps) != test.want {
-			t.Fatalf("%s: %v, %d holds", name, verdict, len(steps))
-		}
-		if test.want == 0 {
-			continue
-		}
-		if h := steps[0].Hold; h.Grants != 8 || h.Node != "" || h.Next.Node != "well" || h.Next.To.UID != "m" || steps[0].Expect != h.Version {
-			t.Errorf("%s: writes %+v", name, steps[0])
-		}
+// A shared volume is not granted detached while a grant of it at a node may be on its way, of this process or of
+// one before it, and not at a node while one may be on its way that keeps it detached. What comes of it is waited for.
+func TestSharedGrantsUnderWay(t *testing.T) {
+	granting := func(k *ledger.Ticket) { k.Reason = "Pending" }
+	at := func(n ledger.NodeName) func(string) ledger.Event {
+		return func(name string) ledger.Event { return asksAt(name, ledger.TypeManual, n, granting) }
 	}
-}
-
-// A ticket is not granted a shared volume detached while the hold names somebody whose grant at a node
-// may be on its way: it waits until that is known.
-func TestDetachedWaitsForGrantsUnderWay(t *testing.T) {
-	named := ledger.Hold{Next: ledger.Promise{Node: "well", To: ledger.Requester{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}}}
-	told := func(k *ledger.Ticket) { k.Reason = string(Outranked) }
-	for name, test := range map[string]struct {
-		written ledger.Hold
-		other   ledger.Event
-		want    bool
-	}{
-		"under way":      {named, asksAt("m", ledger.TypeManual, "well"), false},
-		"not named":      {ledger.Hold{State: ledger.HoldFree}, asksAt("m", ledger.TypeManual, "well"), true},
-		"told since":     {named, asksAt("m", ledger.TypeManual, "well", told), true},
-		"gone":           {named, sharedDisk, true},
-		"one of its own": {named, asksAt("m", ledger.TypeManual, ledger.Detached), true},
-	} {
-		p := plannerOf(t, Arbiter{}, "", test.written, sharedDisk, test.other, asksAt("d", ledger.TypeUpgrade, ledger.Detached))
-		verdict, _ := p.Grant(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "d"}), auditTime)
-		if verdict.Allowed() != test.want || !test.want && verdict.First().Code != HeldElsewhere && verdict.First().Code != NotGranted {
-			t.Errorf("%s: %v", name, verdict)
-		}
+	sent := func(name string) ledger.Event {
+		return ledger.GrantSent{ID: ledger.TicketID{Namespace: "shop", Name: name}, UID: name, Version: "1"}
 	}
-}
-
-// The hold of such a grant goes when no ticket asks for the volume to be detached any more, and not
-// before: a grant may be on its way that is to fail on it. What else a hold has to say stays.
-func TestHoldOfASharedGrantGoes(t *testing.T) {
-	detached := asksAt("d", ledger.TypeBackup, ledger.Detached)
+	doubted := func(name string) ledger.Event {
+		return ledger.TicketInDoubt{ID: ledger.TicketID{Namespace: "shop", Name: name}, UID: name}
+	}
+	over := func(name string) ledger.Event {
+		return ledger.GrantResolved{ID: ledger.TicketID{Namespace: "shop", Name: name}, UID: name}
+	}
 	for name, test := range map[string]struct {
-		written ledger.Hold
-		facts   []ledger.Event
-		want    bool
+		other ledger.NodeName
+		asks  ledger.NodeName
+		then  []func(string) ledger.Event
+		want  bool
 	}{
-		"nobody asks":      {ledger.Hold{State: ledger.HoldFree, Grants: 1}, nil, true},
-		"a ticket asks":    {ledger.Hold{State: ledger.HoldFree, Grants: 1}, []ledger.Event{detached}, false},
-		"never granted by": {ledger.Hold{State: ledger.HoldFree}, nil, false},
-		"it was exclusive": {ledger.Hold{State: ledger.HoldFree, Grants: 1, Transitions: 2}, nil, false},
-		"it was, promised": {ledger.Hold{State: ledger.HoldFree, Transitions: 1, Grants: 1, Next: ledger.Promise{Node: "well", To: ledger.Requester{UID: "m"}}}, nil, false},
+		"detached, sent at a node":        {"well", ledger.Detached, []func(string) ledger.Event{sent}, false},
+		"detached, in doubt at a node":    {"well", ledger.Detached, []func(string) ledger.Event{doubted}, false},
+		"detached, asked for at a node":   {"well", ledger.Detached, nil, true},
+		"detached, failed at a node":      {"well", ledger.Detached, []func(string) ledger.Event{sent, over}, true},
+		"at a node, sent detached":        {ledger.Detached, "well", []func(string) ledger.Event{sent}, false},
+		"at a node, in doubt detached":    {ledger.Detached, "well", []func(string) ledger.Event{doubted}, false},
+		"at a node, asked for detached":   {ledger.Detached, "well", nil, true},
+		"at a node, sent at another node": {"other", "well", []func(string) ledger.Event{sent}, true},
+		"detached, sent detached":         {ledger.Detached, ledger.Detached, []func(string) ledger.Event{sent}, true},
 	} {
-		p := plannerOf(t, Arbiter{}, "", test.written, append(test.facts, sharedDisk, alive)...)
-		p.decideHold()
-		if got := len(p.plan.Steps) == 1 && p.plan.Steps[0].Do == DeleteHold; got != test.want {
-			t.Errorf("%s: plans %+v", name, p.plan.Steps)
+		facts := []ledger.Event{sharedDisk, at(test.other)("m"), asksAt("d", ledger.TypeUpgrade, test.asks)}
+		for _, then := range test.then {
+			facts = append(facts, then("m"))
+		}
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, facts...)
+		verdict, steps := p.Grant(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "d"}), auditTime)
+		if verdict.Allowed() != test.want || !test.want && (verdict.First().Code != NotGranted || len(steps) > 0) {
+			t.Errorf("%s: %v, %d holds", name, verdict, len(steps))
 		}
 	}
 }

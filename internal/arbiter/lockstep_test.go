@@ -37,6 +37,7 @@ func (c *cluster) lockStep(again bool) bool {
 	}
 	for _, n := range c.nodes() {
 		list, _ := flow.Round(c.arb, s, n, c.Now, nil)
+		c.announce(list)
 		for _, d := range list {
 			if d.Ruling == flow.Wait && d.Ticket.Reason == string(d.Verdict.First().Code) {
 				continue

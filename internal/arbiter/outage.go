@@ -15,6 +15,10 @@ type silence struct {
 	until time.Time     // up to when that is known
 	whole bool          // this process has seen it begin
 	least time.Duration // how long it has to be to show that the kubelet does not live
+	// unread is how much of it nobody could read the node's Lease, and again is when that ended last. In that
+	// time the API server answered nobody, so that a kubelet that had come back could not be heard either.
+	unread time.Duration
+	again  time.Time
 }
 
 // silenceOf is for how long a node that is not Ready has been silent, as this
@@ -33,6 +37,10 @@ func silenceOf(n *ledger.Node, now time.Time) silence {
 	if n.Exists && n.Ready == ledger.ReadyFalse {
 		quiet.since, quiet.until = later(quiet.since, n.RenewedAt), n.LeaseRead
 	}
+	if !n.UnreadSince.IsZero() && n.UnreadSince.Before(quiet.until) {
+		quiet.until = n.UnreadSince
+	}
+	quiet.unread, quiet.again = n.Unread, n.ReadAgain
 	return quiet
 }
 
@@ -58,7 +66,7 @@ func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
 	seen := t.seen()
 	if t.continues {
 		if earlier, read := v.Earlier(); earlier.Rule == t.rule && sameOutage(earlier, n) {
-			seen = max(seen, earlier.Elapsed+max(0, t.until.Sub(read)))
+			seen = max(seen, earlier.Elapsed+t.heardFrom(read))
 		}
 		if f, found := v.Hold.Fence(n.Name); found && f.Rule == t.rule && sameOutage(outageOf(f), n) {
 			seen = max(seen, t.limit, t.least) // it was over when the leader before wrote that
@@ -72,7 +80,25 @@ func (t timing) seen() time.Duration {
 	if t.since.IsZero() {
 		return 0
 	}
-	return max(0, t.until.Sub(t.since))
+	return t.heardFrom(t.since)
+}
+
+// heardFrom is for how long the node was silent since a time, and would have been heard.
+func (t silence) heardFrom(since time.Time) time.Duration {
+	silent := t.until.Sub(since)
+	if t.again.After(since) {
+		silent -= t.unread
+	}
+	return max(0, silent)
+}
+
+// unheard is for how long a kubelet that lives may not have been heard yet, since nobody could read its node's
+// Lease: it is given the time that shows one dead.
+func (t silence) unheard() time.Duration {
+	if !t.again.After(t.since) {
+		return 0
+	}
+	return max(0, leaseGrace-t.until.Sub(t.again)) //mutant:unread-silence
 }
 
 // progress says how far the time has come, of which so much is over.
@@ -80,7 +106,7 @@ func (t timing) progress(seen time.Duration, now time.Time) forcing {
 	t.limit = max(t.limit, t.least)
 	f := forcing{
 		Rule: t.rule, Elapsed: seen, Limit: t.limit,
-		Left: max(0, t.limit-seen), //mutant:force-at-once
+		Left: max(0, t.limit-seen, t.unheard()), //mutant:force-at-once
 		Step: max(minForceStep, (t.limit / forceSteps).Truncate(time.Second)),
 	}
 	if f.Left > 0 && t.until.Before(now) {

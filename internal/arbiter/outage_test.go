@@ -39,6 +39,8 @@ func TestSilence(t *testing.T) {
 		"its own word":                   {silentNode(func(n *ledger.Node) { n.Ready = ledger.ReadyFalse }), 100, 150, false, leaseGrace},
 		"its own word, and renewed":      {silentNode(func(n *ledger.Node) { n.Ready, n.RenewedAt = ledger.ReadyFalse, time.Unix(130, 0) }), 130, 150, false, leaseGrace},
 		"its last word, and it is gone":  {silentNode(func(n *ledger.Node) { n.Ready, n.Exists = ledger.ReadyFalse, false }), 100, 200, false, 0},
+		"unknown, and nobody can read":   {silentNode(func(n *ledger.Node) { n.UnreadSince = time.Unix(140, 0) }), 100, 140, false, 0},
+		"its own word, and unread later": {silentNode(func(n *ledger.Node) { n.Ready, n.UnreadSince = ledger.ReadyFalse, time.Unix(160, 0) }), 100, 150, false, leaseGrace},
 		"its own word, and nobody reads": {silentNode(func(n *ledger.Node) { n.Ready, n.LeaseRead = ledger.ReadyFalse, time.Time{} }), 100, 0, false, leaseGrace},
 	} {
 		got := silenceOf(test.node, now)
@@ -208,6 +210,11 @@ func TestRunOfARule(t *testing.T) {
 		"known up to a while ago":     {rule(func(r *timing) { r.until = time.Unix(950, 0) }), measured(before), silentNode(func(*ledger.Node) {}), 330 * time.Second, 270 * time.Second},
 		"longer than it takes":        {rule(func(r *timing) { r.since = time.Unix(100, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 900 * time.Second, 0},
 		"over, as was known":          {rule(func(r *timing) { r.until, r.limit = time.Unix(950, 0), 50*time.Second }), measured(other), silentNode(func(*ledger.Node) {}), 50 * time.Second, 0},
+		"nobody could read":           {rule(func(r *timing) { r.unread, r.again = 60*time.Second, time.Unix(970, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 40 * time.Second, 560 * time.Second},
+		"nobody could, and measured":  {rule(func(r *timing) { r.unread, r.again = 60*time.Second, time.Unix(970, 0) }), measured(before), silentNode(func(*ledger.Node) {}), 320 * time.Second, 280 * time.Second},
+		"nobody could, before it":     {rule(func(r *timing) { r.unread, r.again = 60*time.Second, time.Unix(890, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 100 * time.Second, 500 * time.Second},
+		"over, and just read again":   {rule(func(r *timing) { r.limit, r.unread, r.again = 30*time.Second, 60*time.Second, time.Unix(970, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 40 * time.Second, leaseGrace - 30*time.Second},
+		"over, and read for a while":  {rule(func(r *timing) { r.limit, r.unread, r.again = 30*time.Second, 20*time.Second, time.Unix(950, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 80 * time.Second, 0},
 		"nearly over, as is known":    {rule(func(r *timing) { r.limit = 100*time.Second + time.Millisecond }), measured(other), silentNode(func(*ledger.Node) {}), 100 * time.Second, time.Millisecond},
 		"nearly over, as was known":   {rule(func(r *timing) { r.until, r.limit = time.Unix(950, 0), 50*time.Second+time.Millisecond }), measured(other), silentNode(func(*ledger.Node) {}), 50 * time.Second, minWait},
 	} {

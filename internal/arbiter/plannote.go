@@ -17,7 +17,7 @@ func (p *planner) decideNote(was ledger.Hold) { p.writeNote(was, p.note(was)) }
 
 // writeNote plans the write of a note, or the end of the one that was.
 func (p *planner) writeNote(was, note ledger.Hold) {
-	says := was.Node != "" || p.onlyGranted(was) || was.Version != "" && (was.Force != nil || len(was.Fences) > 0 || was.State == ledger.HoldAttachFailed)
+	says := was.Node != "" || was.Version != "" && (was.Force != nil || len(was.Fences) > 0 || was.State == ledger.HoldAttachFailed)
 	silent := note.State == "" && len(note.Fences) == 0
 	switch {
 	case silent && says && was.Transitions == 0 && was.Version != "":
@@ -31,35 +31,6 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 	if !sameHold(was, note) || p.volume.Hold != nil && was.Version == "" {
 		p.add(Step{Do: WriteHold, Hold: note, Expect: was.Version})
 	}
-}
-
-// sharedGrant is the hold that is written before a shared volume is granted at a node while a ticket
-// asks for it to be detached. That one's grant writes the hold, too, so that of two that were decided
-// on side by side one fails; and the hold promises the volume to who is granted it, until that grant is
-// known to be written.
-func (p *planner) sharedGrant(to ledger.Promise) []Step {
-	if p.volume.KeptDetached() == nil { //mutant:share-beside-detached
-		return nil
-	}
-	p.hold = p.note(hold(p.volume))
-	p.hold.Grants = p.hold.Grants%ledger.MaxNumber + 1
-	p.hold.Next = to
-	p.writeHold()
-	return p.plan.Steps
-}
-
-// promised is to whom the hold of a shared volume promises it, as that grant may be on its way.
-func (p *planner) promised() ledger.Requester {
-	if h := p.volume.Hold; h != nil && h.Node == "" && p.volume.KeptDetached() != nil && p.mayBeGranted(h.Next) {
-		return h.Next.To
-	}
-	return ledger.Requester{}
-}
-
-// onlyGranted says whether a hold was written for such a grant, and no ticket asks for the volume to be
-// detached any more. Until then it stays: a write may be on its way that is to fail on it.
-func (p *planner) onlyGranted(was ledger.Hold) bool {
-	return was.Version != "" && was.Node == "" && (was.Next.Node != "" || was.Grants > 0 && was.Transitions == 0) && p.volume.KeptDetached() == nil
 }
 
 // note is what a shared volume's hold is to say; without a State, nothing.
@@ -77,11 +48,7 @@ func (p *planner) note(was ledger.Hold) ledger.Hold {
 }
 
 func (p *planner) emptyNote(was ledger.Hold) ledger.Hold {
-	note := ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
-	if p.promised().UID != "" {
-		note.Next = was.Next
-	}
-	return note
+	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 }
 
 // unattached is what the driver said of an attach of a shared volume that it

@@ -258,11 +258,10 @@ func (q *Queue) holds(r Request, t *ledger.Ticket) (Verdict, []Step) {
 			continue
 		}
 		p := q.arbiter.planner(granted, v, q.now)
+		if p.grantUnderWay(t.Node) {
+			return refuse([]Reason{{Code: NotGranted, Volume: v.ID, Claim: need.Name}}), nil
+		}
 		if !p.exclusive {
-			if p.promised().UID != "" && p.promised().UID != r.Who.UID {
-				return refuse([]Reason{{Code: NotGranted, Volume: v.ID, Claim: need.Name}}), nil
-			}
-			steps = append(steps, p.sharedGrant(ledger.Promise{Node: t.Node, To: r.Who})...)
 			continue
 		}
 		if reason, kept := p.heldBack(r, t.Node, need.Name); kept {

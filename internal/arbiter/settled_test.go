@@ -218,6 +218,7 @@ func sorted(volumes map[ledger.VolumeID]bool) []ledger.VolumeID {
 func (w *woken) decide(n ledger.NodeName) {
 	delete(w.nodes, n)
 	list, again := flow.Round(w.arb, w.snapshot(), n, w.Now, nil)
+	w.announce(list)
 	for _, d := range list {
 		if d.Ruling != flow.Wait || d.Ticket.Reason != string(d.Verdict.First().Code) {
 			w.carry(flow.Decide(d))

@@ -75,7 +75,7 @@ func nodeGone(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (forcing, ledg
 	earlier, read := s.EarlierOutage(t)
 	was := ledger.Force{Node: t.Node, NodeUID: earlier.NodeUID, Since: earlier.Since, Renewed: earlier.Renewed}
 	if !time.whole && earlier != (ledger.Outage{}) && sameOutage(was, n) {
-		seen = max(seen, earlier.Elapsed+max(0, time.until.Sub(read)))
+		seen = max(seen, earlier.Elapsed+time.heardFrom(read))
 	}
 	f := time.progress(seen, now)
 	kept := ledger.Outage{Elapsed: f.Elapsed.Truncate(f.Step)}

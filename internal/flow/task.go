@@ -45,7 +45,7 @@ type Task struct {
 	Read   []Request
 	// Until is when a step with Within must be over.
 	Until time.Time
-	// Outlasted says that a bind without an answer can have no effect any more.
+	// Outlasted says that a bind, or a grant, without an answer can have no effect any more.
 	Outlasted bool
 }
 
@@ -220,6 +220,9 @@ func (t Task) send(r Request) (Task, Move) {
 
 // end ends the task.
 func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
+	if t.grants() {
+		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID})
+	}
 	return t, Move{Tell: tell, End: e, Why: why}
 }
 

@@ -26,6 +26,23 @@ func Decide(d Decided) Task {
 	return t
 }
 
+// Announce is what the ledger is told of decisions before anything else is decided: which
+// tickets are about to be granted. A grant that the ledger does not know of is not sent.
+func Announce(list []Decided) []ledger.Event {
+	var events []ledger.Event
+	for _, d := range list {
+		if d.Ruling == Grant {
+			events = append(events, ledger.GrantSent{ID: d.Ticket.ID, UID: d.Ticket.UID, Version: d.Ticket.Version})
+		}
+	}
+	return events
+}
+
+// grants says whether a task grants a pending ticket.
+func (t Task) grants() bool {
+	return t.Commit.Do == DecideTicket && !t.Commit.EpochOnly && t.Commit.Phase == ledger.TicketGranted && t.Ticket.Phase == ledger.TicketPending
+}
+
 // Refusal is the task that refuses a pod's ticket, or takes its grant back. missing is
 // what the refusal takes for missing.
 func Refusal(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVolume) Task {
@@ -139,7 +156,10 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 	case t.Commit.Do == BindPod || t.Commit.Do == FencePod:
 		return m.advanceBind(t, s)
 	case t.Sent.Do == DecideTicket: // without an answer, and outlasted
+		t.Outlasted = true
 		return t.send(read(Tickets, t.Sent.Key))
+	case t.grants() && !granting(s, t.Ticket): //mutant:grant-unannounced
+		return t.end(Stale, fmt.Sprintf("ticket %s is not as it was decided on", t.Ticket.ID))
 	case len(t.Proofs) > 0:
 		return t.send(t.Proofs[0])
 	case len(t.Holds) > 0:
@@ -162,6 +182,9 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	}
 	switch t.Sent.Do {
 	case GetObject:
+		if t.grants() && t.Outlasted && a.Result != Done && a.Result != NotFound {
+			return t.fail(a, ledger.TicketInDoubt{ID: t.Ticket.ID, UID: t.Ticket.UID}) // nobody knows what came of it
+		}
 		if t.Sent.Kind == Tickets || t.Sent.Kind == Holds {
 			return t.reread(a)
 		}
@@ -203,6 +226,12 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	default:
 		return m.decideAnswered(t, a, now)
 	}
+}
+
+// granting says whether the ledger knows that a ticket is about to be granted as it is.
+func granting(s ledger.Snapshot, t *ledger.Ticket) bool {
+	now := s.Ticket(t.ID)
+	return now != nil && now.Granting && now.UID == t.UID && now.Version == t.Version
 }
 
 // decideAnswered follows the write of a ticket's status. Nothing else is granted

@@ -18,42 +18,76 @@ func decided(p *player, id ledger.TicketID) Decided {
 	return Decided{t, Rule(arbiter.Arbiter{}, s, t, p.now)}
 }
 
+// announced is the task of a decision that the ledger knows of.
+func (p *player) announced(d Decided) Task {
+	for _, e := range Announce([]Decided{d}) {
+		p.ledger.Apply(p.now, e)
+	}
+	return Decide(d)
+}
+
 func TestGrant(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypePod, "b", "a")
 	granted := asks
 	granted.Phase, granted.Version = ledger.TicketGranted, "2"
 	hold, commit := "put-hold", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1"
+	get, told := "get tickets s/uid-p", "tell GrantResolved"
 	for name, test := range map[string]struct {
 		replies []reply
 		want    []string
 	}{
-		"granted": {[]reply{replies(Done), replies(Done), replies(Done, granted)}, []string{hold, hold, commit, "finished"}},
+		"granted": {[]reply{replies(Done), replies(Done), replies(Done, granted)}, []string{hold, hold, commit, told, "finished"}},
 		"a hold has another version": {[]reply{replies(Done), replies(Conflict), replies(Done)},
-			[]string{hold, hold, "get holds d^b", "stale"}},
-		"a hold is there already":                 {[]reply{replies(Exists), replies(Done)}, []string{hold, "get holds d^a", "stale"}},
-		"a hold is gone":                          {[]reply{replies(NotFound), replies(NotFound)}, []string{hold, "get holds d^a", "stale"}},
-		"the ticket goes before it is granted":    {[]reply{replies(Done), replies(Done, ledger.TicketGone{ID: asks.ID})}, []string{hold, hold, "stale"}},
-		"a hold is refused for good":              {[]reply{replies(Refused)}, []string{hold, "failed"}},
-		"no answer to a hold":                     {[]reply{replies(Unknown)}, []string{hold, "failed"}},
-		"the ticket changes before it is granted": {[]reply{replies(Done), replies(Done, granted)}, []string{hold, hold, "stale"}},
-		"another version":                         {[]reply{replies(Done), replies(Done), replies(Conflict), replies(Done, granted)}, []string{hold, hold, commit, "get tickets s/uid-p", "stale"}},
-		"another version, and then gone":          {[]reply{replies(Done), replies(Done), replies(Conflict), replies(NotFound)}, []string{hold, hold, commit, "get tickets s/uid-p", "stale"}},
-		"the ticket is gone":                      {[]reply{replies(Done), replies(Done), replies(NotFound)}, []string{hold, hold, commit, "stale"}},
-		"refused for good":                        {[]reply{replies(Done), replies(Done), replies(Refused)}, []string{hold, hold, commit, "failed"}},
+			[]string{hold, hold, "get holds d^b", told, "stale"}},
+		"a hold is there already":                 {[]reply{replies(Exists), replies(Done)}, []string{hold, "get holds d^a", told, "stale"}},
+		"a hold is gone":                          {[]reply{replies(NotFound), replies(NotFound)}, []string{hold, "get holds d^a", told, "stale"}},
+		"the ticket goes before it is granted":    {[]reply{replies(Done), replies(Done, ledger.TicketGone{ID: asks.ID})}, []string{hold, hold, told, "stale"}},
+		"a hold is refused for good":              {[]reply{replies(Refused)}, []string{hold, told, "failed"}},
+		"no answer to a hold":                     {[]reply{replies(Unknown)}, []string{hold, told, "failed"}},
+		"the ticket changes before it is granted": {[]reply{replies(Done, granted)}, []string{hold, told, "stale"}},
+		"another version":                         {[]reply{replies(Done), replies(Done), replies(Conflict), replies(Done, granted)}, []string{hold, hold, commit, get, told, "stale"}},
+		"another version, and then gone":          {[]reply{replies(Done), replies(Done), replies(Conflict), replies(NotFound)}, []string{hold, hold, commit, get, told, "stale"}},
+		"another version, and no answer":          {[]reply{replies(Done), replies(Done), replies(Conflict), replies(Unknown)}, []string{hold, hold, commit, get, told, "failed"}},
+		"the ticket is gone":                      {[]reply{replies(Done), replies(Done), replies(NotFound)}, []string{hold, hold, commit, told, "stale"}},
+		"refused for good":                        {[]reply{replies(Done), replies(Done), replies(Refused)}, []string{hold, hold, commit, told, "failed"}},
 		"no answer": {[]reply{replies(Done), replies(Done), replies(Unknown), replies(Done, granted)},
-			[]string{hold, hold, commit, "wait 20s", "get tickets s/uid-p", "stale"}},
+			[]string{hold, hold, commit, "wait 20s", get, told, "stale"}},
+		"nobody knows what came of it": {[]reply{replies(Done), replies(Done), replies(Unknown), replies(Unknown)},
+			[]string{hold, hold, commit, "wait 20s", get, "tell TicketInDoubt", told, "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(pod("p", "", "a", "b"), asks)
-			check(t, p.play(t, Decide(decided(p, asks.ID)), test.replies...), test.want...)
+			check(t, p.play(t, p.announced(decided(p, asks.ID)), test.replies...), test.want...)
+			if k := p.ledger.Snapshot().Ticket(asks.ID); k != nil && (k.Granting || k.InDoubt != (name == "nobody knows what came of it")) {
+				t.Errorf("it is granting: %t, in doubt: %t", k.Granting, k.InDoubt)
+			}
 		})
+	}
+}
+
+// A grant is not sent that the ledger does not know of, or of another version of the ticket.
+func TestGrantIsAnnounced(t *testing.T) {
+	asks := ticket("p", "n1", ledger.TypePod, "a")
+	changed := asks
+	changed.Version = "2"
+	p := newPlayer(pod("p", "", "a"), asks)
+	unannounced := decided(p, asks.ID)
+	check(t, p.play(t, Decide(unannounced)), "tell GrantResolved", "stale")
+	task := p.announced(unannounced)
+	if !p.ledger.Snapshot().Ticket(asks.ID).Granting {
+		t.Error("the ledger does not know of it")
+	}
+	p.ledger.Apply(p.now, changed)
+	check(t, p.play(t, task), "tell GrantResolved", "stale")
+	if events := Announce([]Decided{{unannounced.Ticket, Decision{Ruling: Wait}}, {unannounced.Ticket, Decision{Ruling: Refuse}}}); len(events) > 0 {
+		t.Errorf("it announces %v", events)
 	}
 }
 
 // A ticket that waits is told why, and stays pending; one that is refused is refused.
 func TestWaitAndRefuse(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypePod, "a")
-	for ruling, want := range map[Ruling]string{Wait: "pending", Refuse: "refused", Grant: "granted"} {
+	for ruling, want := range map[Ruling]string{Wait: "pending", Refuse: "refused"} {
 		p := newPlayer(pod("p", "", "a"), asks)
 		verdict := arbiter.Verdict{Outcome: arbiter.Wait, Reasons: []arbiter.Reason{{Code: arbiter.NoFreeSlot}}}
 		task := Decide(Decided{p.ledger.Snapshot().Ticket(asks.ID), Decision{Ruling: ruling, Verdict: verdict}})
@@ -70,8 +104,8 @@ func TestGrantTellsOfBoots(t *testing.T) {
 	p := newPlayer(pod("p", "", "a"), asks)
 	d := decided(p, asks.ID)
 	d.Holds[0].Hold.BootID = "b"
-	check(t, p.play(t, Decide(d), replies(Done, ledger.HoldSeen{Volume: disk}), replies(Done)),
-		"put-hold", "tell HoldBoots", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1", "finished")
+	check(t, p.play(t, p.announced(d), replies(Done, ledger.HoldSeen{Volume: disk}), replies(Done)),
+		"put-hold", "tell HoldBoots", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1", "tell GrantResolved", "finished")
 }
 
 // What is taken over gets the term's epoch, and nothing else.

@@ -95,6 +95,7 @@ func another(was, is NodeState) bool { return was.Ready == is.Ready && was.Ready
 // writes while the node is Ready says nothing of the next one.
 func (n *Node) forgetLease() {
 	n.Heard, n.Renewed, n.RenewedAt, n.LeaseRead = time.Time{}, 0, time.Time{}, time.Time{}
+	n.UnreadSince, n.ReadAgain, n.Unread = time.Time{}, time.Time{}, 0
 }
 
 // leaseGap is for how long at most a Lease need not have been read where the node

@@ -17,3 +17,32 @@ func (e AttachResolved) apply(l *Ledger, now time.Time, t *Touched) {
 		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Sent = false })
 	}
 }
+
+func (e GrantSent) apply(l *Ledger, _ time.Time, t *Touched) {
+	t.Own = true
+	k := l.facts.tickets.get(e.ID)
+	if k == nil || k.Ghost || k.UID != e.UID || k.Version != e.Version || k.Phase != TicketPending {
+		return
+	}
+	l.grants(k, true)
+}
+
+func (e GrantResolved) apply(l *Ledger, _ time.Time, t *Touched) {
+	t.Own = true
+	k := l.facts.tickets.get(e.ID)
+	if k == nil || k.UID != e.UID || !k.Granting {
+		return
+	}
+	l.grants(k, false)
+	t.ticket(k.ID)
+	for _, v := range k.at {
+		t.volume(v) // others may have waited for what comes of it
+	}
+}
+
+// grants puts down whether a grant of a ticket may be on its way.
+func (l *Ledger) grants(k *Ticket, sent bool) {
+	next := *k
+	next.Granting = sent
+	l.facts.tickets.put(l.gen, k.ID, &next)
+}

@@ -369,7 +369,7 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 		delete(l.buried, k.ID)
 	}
 	old := l.facts.tickets.get(k.ID)
-	k.Ghost, k.InDoubt, k.at = false, false, nil
+	k.Ghost, k.InDoubt, k.Granting, k.at = false, false, false, nil
 	if old != nil {
 		if !Newer(k.Version, old.Version) {
 			return
@@ -403,7 +403,7 @@ func (e TicketInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	doubted := *old
-	doubted.InDoubt = true
+	doubted.InDoubt, doubted.Granting = true, false
 	l.facts.tickets.put(l.gen, e.ID, &doubted)
 	l.phaseChanged(now, t, e.ID)
 	t.ticket(e.ID)

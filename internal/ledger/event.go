@@ -72,11 +72,32 @@ type NodeLease struct {
 	Renewed int64
 }
 
-// TicketInDoubt says that a grant of a pending ticket, which a leader before this
-// process sent, may still arrive: the ticket has the version that it had then. Until
+// LeaseUnread says that a node's Lease could not be read since it was read last: the API server does not
+// answer, or this process was stopped. It is taken in only of a node that is known and not Ready.
+type LeaseUnread struct{ Node NodeName }
+
+// TicketInDoubt says that a grant of a pending ticket, which a leader before this process
+// sent, may still arrive, or that nobody knows what came of one that this process sent: the
+// ticket has the version that it had then. Until
 // the ticket is seen with a higher epoch, or decided, it keeps the slots that it asks
 // for from every other ticket.
 type TicketInDoubt struct {
+	ID  TicketID
+	UID string
+}
+
+// GrantSent says that this process is about to grant a pending ticket, at exactly a version.
+// From then on the grant may have had its effect, until another version of the ticket is seen,
+// or GrantResolved. It is taken in only while the ticket has that version (Ticket.Granting says
+// whether it was): else a grant of it would fail.
+type GrantSent struct {
+	ID           TicketID
+	UID, Version string
+}
+
+// GrantResolved is the proof that a grant which GrantSent announced has had its effect, which
+// the ledger knows, or can have none any more.
+type GrantResolved struct {
 	ID  TicketID
 	UID string
 }

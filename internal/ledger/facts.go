@@ -200,6 +200,9 @@ type Ticket struct {
 	// InDoubt says that a leader before this process may still grant the
 	// ticket: see TicketInDoubt.
 	InDoubt bool
+	// Granting says that this process has sent a grant of the ticket, or is about to:
+	// see GrantSent.
+	Granting bool
 	// Bind says of a reservation without an object how far the bind of its pod has come.
 	Bind BindState
 

@@ -230,3 +230,54 @@ func TestNotReadyIsHeardOnce(t *testing.T) {
 		t.Errorf("heard at %v", n.Heard)
 	}
 }
+
+// While a Lease can't be read, it is known up to when it was read last. Of times that were too long for a kubelet
+// to have been heard in, the sum counts until the outage is over.
+func TestLeaseUnread(t *testing.T) {
+	type is struct {
+		since, again int64 // seconds after 1000; 0: no time
+		unread       time.Duration
+	}
+	unread, read, renewed := LeaseUnread{Node: "n"}, NodeLease{Node: "n", Renewed: 5}, NodeLease{Node: "n", Renewed: 6}
+	readyAgain := NodeState{Name: "n", UID: "u", Version: "2", Ready: ReadyTrue, ReadySince: 2}
+	for name, test := range map[string]struct {
+		events map[int]Event // by second
+		want   is
+	}{
+		"never read":               {map[int]Event{10: unread}, is{since: 1}},
+		"read before":              {map[int]Event{10: read, 15: unread, 20: unread}, is{since: 10}},
+		"read again soon":          {map[int]Event{10: read, 15: unread, 30: read}, is{}},
+		"read again":               {map[int]Event{10: read, 15: unread, 31: read}, is{again: 31, unread: 21 * time.Second}},
+		"twice":                    {map[int]Event{10: read, 15: unread, 40: read, 45: unread, 70: read}, is{again: 70, unread: time.Minute}},
+		"read for the first time":  {map[int]Event{10: unread, 100: read}, is{again: 100, unread: 99 * time.Second}},
+		"nothing of it failed":     {map[int]Event{10: read, 100: read}, is{}},
+		"renewed meanwhile":        {map[int]Event{10: read, 15: unread, 40: renewed}, is{again: 40, unread: 30 * time.Second}},
+		"the outage is over":       {map[int]Event{10: read, 15: unread, 40: read, 45: unread, 50: readyAgain}, is{}},
+		"unread of a Ready node":   {map[int]Event{10: readyAgain, 15: unread}, is{}},
+		"unread of a Node is gone": {map[int]Event{10: NodeGone{"n"}, 15: unread}, is{}},
+	} {
+		l := New()
+		l.Apply(time.Unix(1001, 0), Complete{})
+		l.Apply(time.Unix(1001, 0), NodeState{Name: "n", UID: "u", Version: "1", Ready: ReadyUnknown, ReadySince: 1, InUse: []VolumeID{{"d", "h"}}})
+		for second := range 200 {
+			if e := test.events[second]; e != nil {
+				l.Apply(time.Unix(1000+int64(second), 0), e)
+			}
+		}
+		after := func(at time.Time) int64 {
+			if at.IsZero() {
+				return 0
+			}
+			return at.Unix() - 1000
+		}
+		n := l.Snapshot().Node("n")
+		if got := (is{after(n.UnreadSince), after(n.ReadAgain), n.Unread}); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+	l := New()
+	l.Apply(time.Unix(1000, 0), unread)
+	if l.Snapshot().Node("n") != nil {
+		t.Error("a node that is not known is")
+	}
+}

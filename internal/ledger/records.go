@@ -260,6 +260,12 @@ type Node struct {
 	// zero when nobody has read the Lease in this outage yet.
 	Renewed              int64
 	RenewedAt, LeaseRead time.Time
+	// UnreadSince is when the Lease was read last, or the node became not Ready, where it can't be
+	// read since; zero: it can. Of times longer than
+	// longUnread in this outage, Unread is how long they were in all, and ReadAgain when the last
+	// one ended. A kubelet that came back in such a time had nobody to say so to.
+	UnreadSince, ReadAgain time.Time
+	Unread                 time.Duration
 
 	// MachineAt is since when the Node names the machine that it names, by its systemUUID
 	// and providerID, as this process saw it: no other machine that has, or had, the node's

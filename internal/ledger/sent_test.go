@@ -93,3 +93,45 @@ func TestLeftVolumeHasItsSlot(t *testing.T) {
 		}
 	}
 }
+
+// A grant is announced of a ticket that waits, at its version. It may have had its effect until the ticket is seen
+// with another version or the grant is settled, which those look at again who share a volume with it.
+func TestGrantSent(t *testing.T) {
+	v, id := VolumeID{"disk", "h"}, TicketID{"ns", "t"}
+	as := func(uid, version string, phase TicketPhase) Ticket {
+		return Ticket{ID: id, UID: uid, Version: version, Type: TypeManual, Phase: phase, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	}
+	waits, sent := as("t", "5", TicketPending), GrantSent{ID: id, UID: "t", Version: "5"}
+	for name, test := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"sent":                           {[]Event{waits, sent}, true},
+		"of another version":             {[]Event{waits, GrantSent{ID: id, UID: "t", Version: "4"}}, false},
+		"of another ticket of the name":  {[]Event{waits, GrantSent{ID: id, UID: "u", Version: "5"}}, false},
+		"it is granted":                  {[]Event{as("t", "5", TicketGranted), sent}, false},
+		"it is gone":                     {[]Event{waits, TicketGone{ID: id}, sent, waits}, false},
+		"seen again":                     {[]Event{waits, sent, waits}, true},
+		"granted now":                    {[]Event{waits, sent, as("t", "6", TicketGranted)}, false},
+		"changed":                        {[]Event{waits, sent, as("t", "6", TicketPending)}, false},
+		"settled":                        {[]Event{waits, sent, GrantResolved{ID: id, UID: "t"}}, false},
+		"another one's is settled":       {[]Event{waits, sent, GrantResolved{ID: id, UID: "u"}}, true},
+		"in doubt, with the next leader": {[]Event{waits, sent, TicketInDoubt{ID: id, UID: "t"}}, false},
+	} {
+		l := New()
+		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if k := l.Snapshot().Ticket(id); (k != nil && k.Granting) != test.want {
+			t.Errorf("%s: %+v", name, k)
+		}
+	}
+	l := New()
+	for _, e := range []Event{PersistentVolume{Name: "pv", Version: "1", Volume: v}, waits, sent} {
+		l.Apply(start, e)
+	}
+	if touched := l.Apply(start, GrantResolved{ID: id, UID: "t"}); !touched.Own || len(touched.Tickets) != 1 || len(touched.Volumes) != 1 || touched.Volumes[0] != v {
+		t.Errorf("that it is settled touched %+v", touched)
+	}
+}

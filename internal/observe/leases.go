@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -53,25 +56,39 @@ func (o *Observer) tryLeases(ctx context.Context, before bool) (failed bool) {
 func (o *Observer) pollLeases(ctx context.Context, failing bool) {
 	tick := time.NewTicker(leaseInterval)
 	defer tick.Stop()
+	last := o.wall()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			if now := o.wall(); now.Sub(last) >= 2*leaseInterval {
+				o.leasesUnread(ctx, o.notReady()) // this process was stopped
+			}
 			failing = o.tryLeases(ctx, failing)
+			last = o.wall()
 		}
 	}
 }
 
-// readLeases takes in the Leases of all nodes that are not Ready, as they are now.
-// One that can't be read is left out, and part of the error.
-func (o *Observer) readLeases(ctx context.Context) error {
+// wall is the time by a clock that goes on while the machine is suspended.
+func (o *Observer) wall() time.Time { return o.config.Now().Round(0) }
+
+// notReady are the nodes whose Leases are read.
+func (o *Observer) notReady() []ledger.NodeName {
 	var names []ledger.NodeName
 	for n := range o.Snapshot().Nodes() {
 		if n.Exists && n.Ready != ledger.ReadyTrue {
 			names = append(names, n.Name)
 		}
 	}
+	return names
+}
+
+// readLeases takes in the Leases of all nodes that are not Ready, as they are now.
+// One that can't be read is left out, and part of the error.
+func (o *Observer) readLeases(ctx context.Context) error {
+	names := o.notReady()
 	if len(names) > maxSingleLeases {
 		return o.listLeases(ctx, names)
 	}
@@ -88,11 +105,30 @@ func (o *Observer) readLease(ctx context.Context, name ledger.NodeName) error {
 	case apierrors.IsNotFound(err):
 		o.Apply(ledger.NodeLease{Node: name})
 	case err != nil:
+		if !answered(err) {
+			o.leasesUnread(ctx, []ledger.NodeName{name})
+		}
 		return fmt.Errorf("read the Lease of node %s: %w", name, err)
 	default:
 		o.Apply(translate.NodeLease(lease))
 	}
 	return nil
+}
+
+// answered says whether the API server answers, though it does not let the Lease be read: it would answer
+// a kubelet, too.
+func answered(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
+}
+
+// leasesUnread has the ledger know that Leases could not be read, unless nobody waits for that any more.
+func (o *Observer) leasesUnread(ctx context.Context, names []ledger.NodeName) {
+	for _, name := range names {
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			o.Apply(ledger.LeaseUnread{Node: name})
+		}
+	}
 }
 
 // listLeases is readLease for many nodes at once.
@@ -114,6 +150,9 @@ func (o *Observer) listLeases(ctx context.Context, names []ledger.NodeName) erro
 		return nil
 	})
 	if err != nil {
+		if !answered(err) {
+			o.leasesUnread(ctx, slices.Collect(maps.Keys(missing)))
+		}
 		return fmt.Errorf("list the Leases of nodes: %w", err)
 	}
 	for name := range missing {

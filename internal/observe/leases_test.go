@@ -4,6 +4,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -105,6 +106,36 @@ func TestLeasesOfNodesThatAreNotReady(t *testing.T) {
 		}
 		if n := o.Snapshot().Node("n01"); !n.LeaseRead.Equal(first) {
 			t.Errorf("a Lease that can't be read counts as read at %v", n.LeaseRead)
+		}
+	}
+}
+
+// While the API server does not answer, no Lease stands still; where it refuses that they be read, it answers.
+func TestLeasesUnread(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"refused":        {apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "n", nil), false},
+		"no answer":      {errors.New("connection refused"), true},
+		"it is starting": {apierrors.NewServiceUnavailable("starting"), true},
+		"too busy":       {apierrors.NewTooManyRequests("later", 1), true},
+	} {
+		for _, nodes := range []int{1, maxSingleLeases + 1} {
+			server, now := apitest.Start(t), time.Unix(1000, 0)
+			o := &Observer{config: Config{Kube: server.Kube, Now: func() time.Time { return now }}, ledger: ledger.New()}
+			for i := range nodes {
+				o.Apply(ledger.NodeState{Name: ledger.NodeName(fmt.Sprintf("n%02d", i)), UID: "u", Version: "1", Ready: ledger.ReadyUnknown})
+			}
+			server.Intercept(func(apitest.Request, func()) error { return test.err })
+			if err := o.readLeases(t.Context()); err == nil {
+				t.Error("it is no error")
+			}
+			for n := range o.Snapshot().Nodes() {
+				if n.UnreadSince.IsZero() == test.want {
+					t.Errorf("%s, %d nodes: %s is unread since %v", name, nodes, n.Name, n.UnreadSince)
+				}
+			}
 		}
 	}
 }

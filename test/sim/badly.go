@@ -162,6 +162,7 @@ func (f *faults) healBadness() {
 	}
 	for _, name := range f.vanished {
 		f.restore(name)
+		f.deletePodsOf(name)
 	}
 	if f.s.agents != nil {
 		f.s.agents.begin()
@@ -173,6 +174,18 @@ func (f *faults) healBadness() {
 			k.crash()
 		}
 		k.machine.Cut = k.machine.Cut && k.machine.Powered
+	}
+}
+
+// deletePodsOf deletes the pods that are bound with a PersistentVolume which has vanished: where their disk is
+// back under another name, a scheduler that began since does not know that they use it.
+func (f *faults) deletePodsOf(vanished string) {
+	claim := strings.Replace(vanished, "pv", "c", 1)
+	for _, key := range f.s.w.Keys(world.Pods) {
+		p, _ := f.s.w.Pod(key)
+		if p.Node != "" && !f.s.w.Deleting(key) && slices.ContainsFunc(p.Volumes, func(v ledger.PodVolume) bool { return v.Claim == claim }) {
+			f.s.w.DeletePod(key)
+		}
 	}
 }
 

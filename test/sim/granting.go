@@ -22,6 +22,9 @@ func (c *controller) grantAt(n ledger.NodeName) bool {
 
 func (c *controller) round(n ledger.NodeName) {
 	decided, again := flow.Round(c.arbiter, c.observer.snapshot(), n, c.s.Now(), c.leftAlone)
+	for _, e := range flow.Announce(decided) {
+		c.observer.apply(e)
+	}
 	left, came := len(decided), flow.Finished
 	over := func() {
 		if came != flow.Finished || !again {

@@ -118,8 +118,9 @@ func (o *observer) lapse() bool {
 	return true
 }
 
-// readLeases takes in the Leases of nodes that are not Ready, as they are.
-func (o *observer) readLeases() {
+// readLeases takes in the Leases of nodes that are not Ready, as they are, or that nobody can
+// read them.
+func (o *observer) readLeases(down bool) {
 	var names []ledger.NodeName
 	for n := range o.snapshot().Nodes() {
 		if n.Exists && n.Ready != ledger.ReadyTrue {
@@ -128,6 +129,10 @@ func (o *observer) readLeases() {
 	}
 	slices.Sort(names)
 	for _, name := range names {
+		if down {
+			o.apply(ledger.LeaseUnread{Node: name})
+			continue
+		}
 		a := o.s.w.Serve(world.Request{Do: world.GetObject, Kind: world.Leases, Key: string(name)})
 		if a.Code == world.OK {
 			o.apply(a.Facts[0])

@@ -225,8 +225,8 @@ func (s *Sim) pass(d time.Duration) {
 // not Ready.
 func (s *Sim) readLeases() {
 	for _, c := range s.controllers {
-		if c.awake() && !s.net.down && c.observer.synced() {
-			c.observer.readLeases()
+		if c.awake() && c.observer.synced() {
+			c.observer.readLeases(s.net.down)
 		}
 	}
 }

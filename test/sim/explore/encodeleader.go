@@ -118,7 +118,7 @@ func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 	e.byte(byte(n.Ready))
 	e.text(n.BootID)
 	e.bool(n.OutOfService, n.SawFail, n.Driver(driver).Exhausted, n.Exists, n.Reporting, n.ReadySince == 0)
-	e.bool(n.NotReady.IsZero(), n.Heard.IsZero(), n.OutOfServiceAt.IsZero(), n.RenewedAt.IsZero(), n.LeaseRead.IsZero())
+	e.bool(n.NotReady.IsZero(), n.Heard.IsZero(), n.OutOfServiceAt.IsZero(), n.RenewedAt.IsZero(), n.LeaseRead.IsZero(), n.UnreadSince.IsZero(), n.ReadAgain.IsZero(), n.Unread == 0)
 	e.lease(n.Name, n.Renewed)
 	e.fenced(n.Name, n.Fenced)
 	for _, f := range n.FencedAt {

@@ -356,23 +356,22 @@ func (s *state) plan(v ledger.VolumeID) {
 
 // round is what is to be written about a node's tickets, but for what they say
 // already.
-func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []flow.Task {
+func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []flow.Decided {
 	decided, _ := flow.Round(arbiter.Arbiter{}, snapshot, n, s.w.Now, nil)
-	var list []flow.Task
-	for _, d := range decided {
-		t := flow.Decide(d)
-		if d.Ticket.UID != "" && (t.Commit.Phase != d.Ticket.Phase || string(d.Verdict.First().Code) != d.Ticket.Reason) {
-			list = append(list, t)
-		}
-	}
-	return list
+	return slices.DeleteFunc(decided, func(d flow.Decided) bool {
+		return d.Ticket.UID == "" || flow.Decide(d).Commit.Phase == d.Ticket.Phase && string(d.Verdict.First().Code) == d.Ticket.Reason
+	})
 }
 
 func (s *state) grant(n ledger.NodeName) {
 	s.leader.queue.nodes &^= bit(nodeIndex(n))
 	s.leader.code = nil
-	for _, t := range s.round(s.leader.ledger.Snapshot(), n) {
-		s.begin("grant "+string(n), t)
+	decided := s.round(s.leader.ledger.Snapshot(), n)
+	for _, e := range flow.Announce(decided) {
+		s.leader.apply(s.w.Now, e)
+	}
+	for _, d := range decided {
+		s.begin("grant "+string(n), flow.Decide(d))
 	}
 }
 
