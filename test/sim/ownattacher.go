@@ -271,6 +271,7 @@ func (a *ownAttacher) begin(step decide.Step) {
 		return
 	case decide.Stamp:
 		r.Do, r.NodeID = world.StampAttachment, step.NodeID
+		r.TestsID, r.WasID = true, a.seen[step.UID].NodeID
 	case decide.MarkAttached, decide.ReportAttach:
 		r.Do = world.MarkAttached
 	default:

@@ -97,6 +97,10 @@ type Request struct {
 	// that.
 	Since  int64
 	NodeID string
+	// WasID is the node's ID that a VolumeAttachment must have, with TestsID: moorage-attacher
+	// tests it.
+	WasID   string
+	TestsID bool
 	// Grants: BindPod is sent by whoever leads, and is the grant, too.
 	Grants bool
 }

@@ -151,6 +151,9 @@ func (w *World) serveAttacher(r Request) Answer {
 	}
 	switch r.Do {
 	case StampAttachment:
+		if r.TestsID && a.NodeID != r.WasID {
+			return Answer{Code: Conflict}
+		}
 		w.stamped = with(w.stamped, a.Name, true)
 		a.NodeID = r.NodeID
 	case MarkAttached:

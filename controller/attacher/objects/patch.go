@@ -34,17 +34,22 @@ type removal struct {
 // server applies all of it or answers 422.
 
 // StampAttachment puts the finalizer and the node's ID on a VolumeAttachment,
-// as far as they are missing.
+// as far as they are missing. It tests the ID that is there: a patch that arrives
+// late never puts back the ID of a machine that another one has replaced since.
 func StampAttachment(va *storagev1.VolumeAttachment, finalizer, nodeID string) ([]byte, error) {
 	patch := append(ofUID(&va.ObjectMeta), addFinalizer(va.Finalizers, finalizer)...)
+	was, found := va.Annotations[translate.AnnotationNodeID]
+	path := "/metadata/annotations/" + escape(translate.AnnotationNodeID)
 	switch {
-	case va.Annotations[translate.AnnotationNodeID] == nodeID:
+	case found && was == nodeID:
 	case va.Annotations == nil:
 		patch = append(patch,
 			operation{"test", "/metadata/annotations", nil},
 			operation{"add", "/metadata/annotations", map[string]string{translate.AnnotationNodeID: nodeID}})
+	case !found:
+		patch = append(patch, operation{"test", path, nil}, operation{"add", path, nodeID})
 	default:
-		patch = append(patch, operation{"add", "/metadata/annotations/" + escape(translate.AnnotationNodeID), nodeID})
+		patch = append(patch, operation{"test", path, was}, operation{"add", path, nodeID})
 	}
 	return encode(patch)
 }

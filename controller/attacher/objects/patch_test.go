@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 const ours = "external-attacher/disk-example-com"
@@ -40,9 +41,9 @@ func TestPatches(t *testing.T) {
 		"stamp beside others": {stamp([]string{"other"}, map[string]string{"a": "b"}),
 			`[{"op":"test","path":"/metadata/uid","value":"u1"},` +
 				`{"op":"test","path":"/metadata/finalizers","value":["other"]},{"op":"add","path":"/metadata/finalizers/-","value":"` + ours + `"},` +
-				`{"op":"add","path":"/metadata/annotations/csi.alpha.kubernetes.io~1node-id","value":"node-1"}]`},
+				`{"op":"test","path":"/metadata/annotations/csi.alpha.kubernetes.io~1node-id","value":null},{"op":"add","path":"/metadata/annotations/csi.alpha.kubernetes.io~1node-id","value":"node-1"}]`},
 		"stamp a new node ID": {stamp([]string{ours}, map[string]string{"csi.alpha.kubernetes.io/node-id": "old"}),
-			`[{"op":"test","path":"/metadata/uid","value":"u1"},{"op":"add","path":"/metadata/annotations/csi.alpha.kubernetes.io~1node-id","value":"node-1"}]`},
+			`[{"op":"test","path":"/metadata/uid","value":"u1"},{"op":"test","path":"/metadata/annotations/csi.alpha.kubernetes.io~1node-id","value":"old"},{"op":"add","path":"/metadata/annotations/csi.alpha.kubernetes.io~1node-id","value":"node-1"}]`},
 		"release": {func() ([]byte, error) {
 			return objects.ReleaseAttachment(attachment([]string{"other", ours}, nil), ours)
 		},
@@ -85,6 +86,32 @@ func TestNothingForeignIsLost(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A stamp that arrives late changes nothing once another machine's ID has been put in, or one where there was none.
+func TestLateStamp(t *testing.T) {
+	id := func(id string) map[string]string { return map[string]string{translate.AnnotationNodeID: id} }
+	for name, test := range map[string]struct {
+		seen, now map[string]string
+		want      bool
+	}{
+		"as it was":            {id("m1"), id("m1"), true},
+		"another since":        {id("m1"), id("m3"), false},
+		"gone since":           {id("m1"), map[string]string{"a": "b"}, false},
+		"none, as it was":      {map[string]string{"a": "b"}, map[string]string{"a": "b"}, true},
+		"none, and one since":  {map[string]string{"a": "b"}, id("m3"), false},
+		"no annotations":       {nil, nil, true},
+		"no annotations, then": {nil, id("m3"), false},
+	} {
+		patch, err := objects.StampAttachment(attachment([]string{ours}, test.seen), ours, "m2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, ok := applied(t, attachment([]string{ours}, test.now), patch)
+		if ok != test.want || ok && after.Annotations[translate.AnnotationNodeID] != "m2" {
+			t.Errorf("%s: applied %t, %v", name, ok, after)
 		}
 	}
 }
