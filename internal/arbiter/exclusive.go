@@ -283,8 +283,9 @@ func (w view) tried(need Need, a ledger.Access, code ledger.Code) []Reason {
 		return nil
 	}
 	var reasons []Reason
-	for uid, node := range d.Added {
-		if uid == w.request.Pod || node == w.node && a != ledger.AccessPod || !wants(w.snapshot, uid, need.Volume) {
+	for _, uid := range d.AddedPods() {
+		node := d.Added[uid]
+		if len(reasons) >= fewUsers || uid == w.request.Pod || node == w.node && a != ledger.AccessPod || !wants(w.snapshot, uid, need.Volume) {
 			continue
 		}
 		who := requester(w.snapshot, ledger.User{Pod: uid})

@@ -4,7 +4,6 @@ package arbiter
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -48,11 +47,10 @@ func NetworkFencesDue(s ledger.Snapshot, n *ledger.Node, now time.Time) []FenceD
 func driversAt(n *ledger.Node) []string {
 	var list []string
 	for _, v := range n.At() {
-		if !slices.Contains(list, v.Driver) {
+		if len(list) == 0 || list[len(list)-1] != v.Driver {
 			list = append(list, v.Driver)
 		}
 	}
-	slices.SortFunc(list, strings.Compare)
 	return list
 }
 
@@ -93,9 +91,7 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 	n := s.Node(m.Node)
 	of := func(v ledger.VolumeID) bool { return v.Driver == m.Driver }
 	switch {
-	case !ready(n) || n.UID != m.NodeUID || m.SystemUUID == "" || n.SystemUUID != m.SystemUUID:
-		return StaysFenced
-	case m.BootID == "" || n.BootID == "":
+	case !ready(n) || n.UID != m.NodeUID || m.SystemUUID == "" || n.SystemUUID != m.SystemUUID || m.BootID == "":
 		return StaysFenced
 	case s.BootOver(n, m.SystemUUID, m.BootID): // which ends mounts, and leaves folders and records
 		if n.Answers() && slices.ContainsFunc(n.Word.Mounted, of) {
@@ -104,7 +100,7 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 		return MayUnfence
 	case n.Answers() && slices.ContainsFunc(n.Word.Has, of):
 		return StaysFenced
-	case n.BootID != m.BootID: // another node has that systemUUID, too
+	case n.BootID != m.BootID: // it is not said, or another node has that systemUUID, too
 		return StaysFenced
 	case unresponsive(n, now):
 		return StaysFenced

@@ -110,11 +110,11 @@ func parametersOf(s ledger.Snapshot, u ledger.User) string {
 // other parameters.
 func (p *planner) displacers(t *ledger.Ticket) []ledger.User {
 	place, own := p.volume.NodeVolume(t.Node), ledger.User{Ticket: t.ID}
-	if place == nil || !t.Type.Yields() {
+	if place == nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(place.Users), func(u ledger.User) bool {
-		return u == own || parametersOf(p.snapshot, u) == t.Parameters || standingOf(p.snapshot, u) != living ||
+		return parametersOf(p.snapshot, u) == t.Parameters || standingOf(p.snapshot, u) != living ||
 			!yields(p.snapshot, own, requestOf(p.snapshot, u))
 	})
 }

@@ -30,8 +30,8 @@ func (w view) labelledOtherwise(need Need) []Reason {
 		}
 	}
 	if d := s.Delta(); d != nil {
-		for uid, node := range d.Added { // the pods that a dry run tries
-			if node == w.node && uid != w.request.Pod && mountLabel(s, uid, need.Volume).Conflicts(label) {
+		for _, uid := range d.AddedPods() { // the pods that a dry run tries
+			if len(reasons) < fewUsers && d.Added[uid] == w.node && uid != w.request.Pod && mountLabel(s, uid, need.Volume).Conflicts(label) {
 				conflicts(ledger.User{Pod: uid})
 			}
 		}

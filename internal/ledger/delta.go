@@ -2,7 +2,10 @@
 
 package ledger
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // Delta is what a dry run adds to and takes from the facts: pods that are
 // tried at a node, and pods that would be preempted. The zero value changes
@@ -39,6 +42,10 @@ func (d *Delta) Remove(uid string) {
 	}
 	d.Removed[uid] = true
 }
+
+// AddedPods are the UIDs of the pods that are tried, sorted: what is said of them does not depend
+// on chance.
+func (d *Delta) AddedPods() []string { return slices.Sorted(maps.Keys(d.Added)) }
 
 // Clone returns a copy that can be changed without changing d.
 func (d *Delta) Clone() *Delta {
