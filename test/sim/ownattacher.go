@@ -295,6 +295,13 @@ func (a *ownAttacher) wrote(step decide.Step, ans world.Answer, err error) {
 		for _, e := range ans.Facts {
 			a.see(e.(ledger.Attachment))
 		}
+	case ans.Code == world.Conflict: // it is read anew
+		result = decide.Result{Failed: decide.Reason{Message: ans.Code.String()}, Moved: true}
+		if va, exists := a.s.w.Attachment(step.Name); exists && va.UID == step.UID {
+			a.see(va)
+		} else {
+			a.lose(step.UID)
+		}
 	default:
 		result = decide.Result{Failed: decide.Reason{Message: ans.Code.String()}, Moved: true}
 		a.lose(step.UID)
