@@ -38,7 +38,7 @@ func (p *planner) heldBack(r Request, n ledger.NodeName, name string) (Reason, b
 }
 
 // committedElsewhere is to whom else, at another node, the volume is committed: to whom
-// the hold as written promises it, as the grant may be on its way; and at a
+// the hold as written promises it, or says that it migrates, as the grant may be on its way; and at a
 // fenced node to any ticket that has it or may get it. Whoever ranks before, or
 // relies on the fence, has that ticket told first that it gives way, and waits
 // until then (told): once it is told, no fence that ends makes two of them. A pod's
@@ -57,7 +57,9 @@ func (p *planner) committedElsewhere(r Request, n ledger.NodeName) (who ledger.R
 			if who.UID == r.Who.UID || !p.isGrantee(u) {
 				continue
 			}
-			if lost || standingOf(p.snapshot, u) == asking && place.Node == next.Node && who.UID == next.To.UID {
+			promised := standingOf(p.snapshot, u) == asking && place.Node == next.Node && who.UID == next.To.UID
+			migrates := n != hold(p.volume).Node && migrationNamed(p.snapshot, p.volume, u)
+			if lost || promised || migrates {
 				return who, place.Node, lost || r.Type != ledger.TypePod && CompareRequests(r, requestOf(p.snapshot, u)) < 0
 			}
 		}

@@ -20,6 +20,7 @@ func TestHeldBackByWhat(t *testing.T) {
 	at := func(created int64, kind ledger.TicketType) Request {
 		return Request{Type: kind, Created: created, Who: who("r"), Ticket: ledger.TicketID{Namespace: "shop", Name: "r"}}
 	}
+	mayMigrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	migrate := []ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}, madeAt("dead"), dataAt("q", "dead", ledger.PodLive), migration("r", "well", ledger.TicketGranted)}
 	for name, test := range map[string]struct {
 		heldAt  ledger.NodeName
@@ -38,6 +39,9 @@ func TestHeldBackByWhat(t *testing.T) {
 		"somebody has it":                  {"dead", ledger.Hold{}, at(1, ledger.TypeManual), []ledger.Event{madeAt("dead"), dataAt("q", "dead", ledger.PodLive)}, Reason{Code: HeldElsewhere, Node: "dead", Who: ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}}},
 		"it goes on to a third node":       {"dead", ledger.Hold{}, at(1, ledger.TypeManual), []ledger.Event{madeAt("dead"), dataAt("q", "third", ledger.PodLive)}, Reason{Code: HeldElsewhere, Node: "third", Who: ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}, Detail: onlyPromised}},
 		"nobody has it, it is elsewhere":   {"dead", ledger.Hold{}, at(1, ledger.TypeManual), []ledger.Event{madeAt("dead")}, Reason{Code: HeldElsewhere, Node: "dead"}},
+		"it may be about to migrate":       {"third", ledger.Hold{Requesters: []ledger.Requester{who("m")}}, at(1, ledger.TypeManual), []ledger.Event{mayMigrate, migration("m", "dead", ledger.TicketPending)}, Reason{Code: NotGranted}},
+		"it may, and has it here":          {"well", ledger.Hold{Requesters: []ledger.Requester{who("m")}}, at(1, ledger.TypeManual), []ledger.Event{mayMigrate, migration("m", "dead", ledger.TicketPending), dataAt("q", "well", ledger.PodLive)}, Reason{}},
+		"another one may":                  {"third", ledger.Hold{Requesters: []ledger.Requester{who("o")}}, at(1, ledger.TypeManual), []ledger.Event{mayMigrate, migration("m", "dead", ledger.TicketPending), dataAt("q", "well", ledger.PodLive)}, Reason{}},
 		"it migrates here":                 {"dead", ledger.Hold{}, at(1, ledger.TypeLiveMigration), migrate, Reason{}},
 	} {
 		p := plannerOf(t, Arbiter{}, test.heldAt, test.hold, append([]ledger.Event{alive}, test.facts...)...)
