@@ -19,6 +19,10 @@ type silence struct {
 	// time the API server answered nobody, so that a kubelet that had come back could not be heard either.
 	unread time.Duration
 	again  time.Time
+	// read is since when this process sees the Lease stand still, where it has not seen the silence begin: the API
+	// server may have been away before it. deaf says that nobody can read the Lease now.
+	read time.Time
+	deaf bool
 }
 
 // silenceOf is for how long a node that is not Ready has been silent, as this
@@ -37,10 +41,16 @@ func silenceOf(n *ledger.Node, now time.Time) silence {
 	if n.Exists && n.Ready == ledger.ReadyFalse {
 		quiet.since, quiet.until = later(quiet.since, n.RenewedAt), n.LeaseRead
 	}
-	if !n.UnreadSince.IsZero() && n.UnreadSince.Before(quiet.until) {
+	quiet.unread, quiet.again = n.Unread, n.ReadAgain
+	if !n.Exists {
+		return quiet // its Lease has gone with it
+	}
+	if !quiet.whole {
+		quiet.read = n.RenewedAt
+	}
+	if quiet.deaf = !n.UnreadSince.IsZero(); quiet.deaf && n.UnreadSince.Before(quiet.until) {
 		quiet.until = n.UnreadSince
 	}
-	quiet.unread, quiet.again = n.Unread, n.ReadAgain
 	return quiet
 }
 
@@ -69,7 +79,7 @@ func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
 			seen = max(seen, earlier.Elapsed+t.heardFrom(read))
 		}
 		if f, found := v.Hold.Fence(n.Name); found && f.Rule == t.rule && sameOutage(outageOf(f), n) {
-			seen = max(seen, t.limit, t.least) // it was over when the leader before wrote that
+			seen, t.read = max(seen, t.limit, t.least), time.Time{} // it was over when the leader before wrote that
 		}
 	}
 	return t.progress(seen, now)
@@ -92,13 +102,17 @@ func (t silence) heardFrom(since time.Time) time.Duration {
 	return max(0, silent)
 }
 
-// unheard is for how long a kubelet that lives may not have been heard yet, since nobody could read its node's
-// Lease: it is given the time that shows one dead.
+// unheard is for how long a kubelet that lives may not have been heard yet, by this process: it has not seen the
+// Lease stand still for long enough, be it that it began lately, that nobody could read the Lease, or that nobody can.
 func (t silence) unheard() time.Duration {
-	if !t.again.After(t.since) {
-		return 0
+	left := time.Duration(0)
+	if from := later(t.read, t.again); !from.IsZero() {
+		left = leaseGrace - t.until.Sub(from) //mutant:unread-silence
 	}
-	return max(0, leaseGrace-t.until.Sub(t.again)) //mutant:unread-silence
+	if t.deaf {
+		left = max(left, minWait)
+	}
+	return max(0, left)
 }
 
 // progress says how far the time has come, of which so much is over.

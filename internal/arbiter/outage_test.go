@@ -215,6 +215,10 @@ func TestRunOfARule(t *testing.T) {
 		"nobody could, before it":     {rule(func(r *timing) { r.unread, r.again = 60*time.Second, time.Unix(890, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 100 * time.Second, 500 * time.Second},
 		"over, and just read again":   {rule(func(r *timing) { r.limit, r.unread, r.again = 30*time.Second, 60*time.Second, time.Unix(970, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 40 * time.Second, leaseGrace - 30*time.Second},
 		"over, and read for a while":  {rule(func(r *timing) { r.limit, r.unread, r.again = 30*time.Second, 20*time.Second, time.Unix(950, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 80 * time.Second, 0},
+		"over, and read lately":       {rule(func(r *timing) { r.limit, r.read = 30*time.Second, time.Unix(970, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 100 * time.Second, leaseGrace - 30*time.Second},
+		"taken before, read lately":   {rule(func(r *timing) { r.read = time.Unix(970, 0) }), measured(before, fence), silentNode(func(*ledger.Node) {}), 600 * time.Second, 0},
+		"over, and unread now":        {rule(func(r *timing) { r.limit, r.read, r.deaf = 30*time.Second, time.Unix(900, 0), true }), measured(other), silentNode(func(*ledger.Node) {}), 100 * time.Second, minWait},
+		"over, unread, never read":    {rule(func(r *timing) { r.limit, r.deaf = 30*time.Second, true }), measured(other), silentNode(func(*ledger.Node) {}), 100 * time.Second, minWait},
 		"nearly over, as is known":    {rule(func(r *timing) { r.limit = 100*time.Second + time.Millisecond }), measured(other), silentNode(func(*ledger.Node) {}), 100 * time.Second, time.Millisecond},
 		"nearly over, as was known":   {rule(func(r *timing) { r.until, r.limit = time.Unix(950, 0), 50*time.Second+time.Millisecond }), measured(other), silentNode(func(*ledger.Node) {}), 50 * time.Second, minWait},
 	} {

@@ -161,7 +161,7 @@ func TestTicketsTimeSurvivesTheLeader(t *testing.T) {
 		"Ready in between":     {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b", Since: 6, Renewed: 5}, 10 * time.Minute},
 		"its kubelet lived":    {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b", Since: 7, Renewed: 4}, 10 * time.Minute},
 		"nothing was counted":  {ledger.Outage{}, 10 * time.Minute},
-		"more than there is":   {ledger.Outage{Elapsed: time.Hour, NodeUID: "b", Since: 7, Renewed: 5}, 0},
+		"more than there is":   {ledger.Outage{Elapsed: time.Hour, NodeUID: "b", Since: 7, Renewed: 5}, 50 * time.Second}, // it has to see for itself that the node is silent
 		"the Node was deleted": {ledger.Outage{Elapsed: 4 * time.Minute, NodeUID: "b"}, 10 * time.Minute},
 	} {
 		limit := 10 * time.Minute

@@ -378,7 +378,7 @@ func TestPodGoneRule(t *testing.T) {
 	}{
 		"by default":                {ledger.Hold{}, nil, AfterPodGone, false, DefaultAfterPodGone},
 		"after a minute":            {ledger.Hold{}, []ledger.Event{after(time.Minute)}, AfterPodGone, false, time.Minute},
-		"at once":                   {ledger.Hold{}, []ledger.Event{after(0)}, AfterPodGone, true, 0},
+		"at once":                   {ledger.Hold{}, []ledger.Event{after(0)}, AfterPodGone, false, 0}, // it was not Ready before
 		"never":                     {ledger.Hold{}, []ledger.Event{after(never)}, "", false, 0},
 		"never in this cluster":     {ledger.Hold{}, []ledger.Event{ledger.NoForceOnTimeout{}}, "", false, 0},
 		"but for this driver":       {ledger.Hold{}, []ledger.Event{ledger.NoForceOnTimeout{}, after(time.Minute)}, AfterPodGone, false, time.Minute},

@@ -38,7 +38,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		rec.NotReady, rec.SawFail = now, wasReady
 		rec.forgetLease()
 	case wrote.After(rec.Heard):
-		rec.Heard = wrote
+		rec.heard(wrote)
 	}
 	rec.OutOfServiceAt = taintedAt(rec.OutOfServiceAt, s.OutOfService, known, now)
 	rec.ShutdownAt = taintedAt(rec.ShutdownAt, s.Shutdown, known, now)
@@ -176,6 +176,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	defer l.beginBulk(e.Name)()
 	l.dropFenced(now, t, rec)
 	rec.OutOfServiceAt, rec.ShutdownAt, rec.FencedAt = time.Time{}, time.Time{}, nil
+	rec.readable(now)
 	rec.Exists, rec.Ready, rec.Reporting = false, ReadyUnknown, false
 	if rec.NotReady.IsZero() {
 		rec.NotReady, rec.SawFail = now, wasReady

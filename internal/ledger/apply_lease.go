@@ -4,23 +4,38 @@ package ledger
 
 import "time"
 
-// longUnread is for how long a Lease need not be readable for that to matter: a kubelet that
+// LongUnread is for how long a Lease need not have been read for that to matter: a kubelet that
 // comes back renews it within 10 s (a quarter of nodeLeaseDurationSeconds), be it readable or not.
-const longUnread = 20 * time.Second
+const LongUnread = 20 * time.Second
 
 func (e LeaseUnread) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
 	old := l.facts.nodes.get(e.Node)
-	if old == nil || !old.Exists || old.Ready == ReadyTrue || !old.UnreadSince.IsZero() {
+	if old == nil || !old.Exists || old.Ready == ReadyTrue {
 		return
 	}
 	rec := l.node(e.Node)
-	if rec.UnreadSince = rec.LeaseRead; rec.NotReady.After(rec.LeaseRead) {
+	switch {
+	case e.Refused: // the API server answers: nothing is known of the Lease, and a kubelet would be heard
+		rec.readable(now)
+		rec.Renewed, rec.RenewedAt, rec.LeaseRead = 0, time.Time{}, time.Time{}
+	case !rec.UnreadSince.IsZero():
+	case rec.NotReady.After(rec.LeaseRead):
 		rec.UnreadSince = rec.NotReady
-	}
-	if rec.UnreadSince.IsZero() {
+	case rec.LeaseRead.IsZero():
 		rec.UnreadSince = now
+	default:
+		rec.UnreadSince = rec.LeaseRead
 	}
+}
+
+// readable takes in that the API server answers again. The clock is the wall's: that of a machine
+// which was suspended has stood still otherwise.
+func (n *Node) readable(now time.Time) {
+	if gap := now.Round(0).Sub(n.UnreadSince.Round(0)); !n.UnreadSince.IsZero() && gap > LongUnread {
+		n.Unread, n.ReadAgain = n.Unread+gap, now
+	}
+	n.UnreadSince = time.Time{}
 }
 
 func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
@@ -29,8 +44,9 @@ func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	rec := l.node(e.Node)
+	rec.readable(now)
 	if !rec.RenewedAt.IsZero() && rec.Renewed != e.Renewed && rec.Ready != ReadyTrue {
-		rec.Heard = now
+		rec.heard(now)
 		rec.voidFenced()
 		l.voidForced(now, t, rec)
 	}
@@ -41,9 +57,14 @@ func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
 		t.Volumes = append(t.Volumes, l.touchable(rec)...)
 	}
 	rec.LeaseRead = now
-	if gap := now.Sub(rec.UnreadSince); !rec.UnreadSince.IsZero() && gap > longUnread {
-		rec.Unread, rec.ReadAgain = rec.Unread+gap, now
-	}
-	rec.UnreadSince = time.Time{}
 	l.recount(now, t, rec)
+}
+
+// heard takes in that the kubelet of a node that is not Ready has written: what was silence before it
+// does not count any more, nor do the times in it in which nobody could have heard it.
+func (n *Node) heard(at time.Time) {
+	n.Heard = at
+	if !n.ReadAgain.After(at) {
+		n.Unread, n.ReadAgain = 0, time.Time{}
+	}
 }

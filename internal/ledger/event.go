@@ -74,7 +74,11 @@ type NodeLease struct {
 
 // LeaseUnread says that a node's Lease could not be read since it was read last: the API server does not
 // answer, or this process was stopped. It is taken in only of a node that is known and not Ready.
-type LeaseUnread struct{ Node NodeName }
+type LeaseUnread struct {
+	Node NodeName
+	// Refused: the API server answers, and does not let it be read.
+	Refused bool
+}
 
 // TicketInDoubt says that a grant of a pending ticket, which a leader before this process
 // sent, may still arrive, or that nobody knows what came of one that this process sent: the

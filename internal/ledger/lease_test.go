@@ -238,6 +238,7 @@ func TestLeaseUnread(t *testing.T) {
 		since, again int64 // seconds after 1000; 0: no time
 		unread       time.Duration
 	}
+	refused := LeaseUnread{Node: "n", Refused: true}
 	unread, read, renewed := LeaseUnread{Node: "n"}, NodeLease{Node: "n", Renewed: 5}, NodeLease{Node: "n", Renewed: 6}
 	readyAgain := NodeState{Name: "n", UID: "u", Version: "2", Ready: ReadyTrue, ReadySince: 2}
 	for name, test := range map[string]struct {
@@ -251,7 +252,11 @@ func TestLeaseUnread(t *testing.T) {
 		"twice":                    {map[int]Event{10: read, 15: unread, 40: read, 45: unread, 70: read}, is{again: 70, unread: time.Minute}},
 		"read for the first time":  {map[int]Event{10: unread, 100: read}, is{again: 100, unread: 99 * time.Second}},
 		"nothing of it failed":     {map[int]Event{10: read, 100: read}, is{}},
-		"renewed meanwhile":        {map[int]Event{10: read, 15: unread, 40: renewed}, is{again: 40, unread: 30 * time.Second}},
+		"renewed meanwhile":        {map[int]Event{10: read, 15: unread, 40: renewed}, is{}},
+		"renewed before":           {map[int]Event{10: read, 15: unread, 40: read, 45: renewed, 50: unread, 80: renewed}, is{again: 80, unread: 35 * time.Second}},
+		"refused at once":          {map[int]Event{10: refused, 100: refused}, is{}},
+		"refused then":             {map[int]Event{10: read, 15: unread, 40: refused, 100: refused}, is{again: 40, unread: 30 * time.Second}},
+		"its Node goes":            {map[int]Event{10: read, 15: unread, 40: NodeGone{"n"}}, is{again: 40, unread: 30 * time.Second}},
 		"the outage is over":       {map[int]Event{10: read, 15: unread, 40: read, 45: unread, 50: readyAgain}, is{}},
 		"unread of a Ready node":   {map[int]Event{10: readyAgain, 15: unread}, is{}},
 		"unread of a Node is gone": {map[int]Event{10: NodeGone{"n"}, 15: unread}, is{}},

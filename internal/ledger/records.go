@@ -262,7 +262,7 @@ type Node struct {
 	RenewedAt, LeaseRead time.Time
 	// UnreadSince is when the Lease was read last, or the node became not Ready, where it can't be
 	// read since; zero: it can. Of times longer than
-	// longUnread in this outage, Unread is how long they were in all, and ReadAgain when the last
+	// LongUnread since the kubelet was last heard, Unread is how long they were in all, and ReadAgain when the last
 	// one ended. A kubelet that came back in such a time had nobody to say so to.
 	UnreadSince, ReadAgain time.Time
 	Unread                 time.Duration

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -30,6 +31,8 @@ const (
 	// maxSingleLeases is for how many such nodes the Leases are read one by one. For
 	// more, all Leases of the cluster are listed.
 	maxSingleLeases = 20
+	// leaseTimeout is how long one of them is waited for.
+	leaseTimeout = 2 * leaseInterval
 )
 
 // readLeasesFirst reads the Leases before anything is decided, so that what earlier
@@ -56,23 +59,15 @@ func (o *Observer) tryLeases(ctx context.Context, before bool) (failed bool) {
 func (o *Observer) pollLeases(ctx context.Context, failing bool) {
 	tick := time.NewTicker(leaseInterval)
 	defer tick.Stop()
-	last := o.wall()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if now := o.wall(); now.Sub(last) >= 2*leaseInterval {
-				o.leasesUnread(ctx, o.notReady()) // this process was stopped
-			}
 			failing = o.tryLeases(ctx, failing)
-			last = o.wall()
 		}
 	}
 }
-
-// wall is the time by a clock that goes on while the machine is suspended.
-func (o *Observer) wall() time.Time { return o.config.Now().Round(0) }
 
 // notReady are the nodes whose Leases are read.
 func (o *Observer) notReady() []ledger.NodeName {
@@ -92,42 +87,58 @@ func (o *Observer) readLeases(ctx context.Context) error {
 	if len(names) > maxSingleLeases {
 		return o.listLeases(ctx, names)
 	}
-	var errs []error
-	for _, name := range names {
-		errs = append(errs, o.readLease(ctx, name))
+	// Side by side: one that is not answered must not keep the others from being read.
+	errs := make([]error, len(names))
+	var reading sync.WaitGroup
+	for i, name := range names {
+		reading.Go(func() { errs[i] = o.readLease(ctx, name) })
 	}
+	reading.Wait()
 	return errors.Join(errs...)
 }
 
 func (o *Observer) readLease(ctx context.Context, name ledger.NodeName) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
 	lease, err := o.config.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, string(name), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		o.Apply(ledger.NodeLease{Node: name})
+		o.leaseRead(ledger.NodeLease{Node: name})
 	case err != nil:
-		if !answered(err) {
-			o.leasesUnread(ctx, []ledger.NodeName{name})
-		}
+		o.leasesUnread(ctx, err, name)
 		return fmt.Errorf("read the Lease of node %s: %w", name, err)
 	default:
-		o.Apply(translate.NodeLease(lease))
+		o.leaseRead(translate.NodeLease(lease))
 	}
 	return nil
 }
 
-// answered says whether the API server answers, though it does not let the Lease be read: it would answer
-// a kubelet, too.
-func answered(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
+// leaseRead has the ledger know what a Lease says and, where it was not read for longer than it ought to be,
+// that: the API server did not answer, or answered late, or this process was stopped.
+func (o *Observer) leaseRead(lease ledger.NodeLease) {
+	if n := o.Snapshot().Node(lease.Node); n != nil {
+		last := n.LeaseRead
+		if n.NotReady.After(last) {
+			last = n.NotReady
+		}
+		if !last.IsZero() && o.config.Now().Round(0).Sub(last.Round(0)) > ledger.LongUnread {
+			o.Apply(ledger.LeaseUnread{Node: lease.Node})
+		}
+	}
+	o.Apply(lease)
 }
 
-// leasesUnread has the ledger know that Leases could not be read, unless nobody waits for that any more.
-func (o *Observer) leasesUnread(ctx context.Context, names []ledger.NodeName) {
+// leasesUnread has the ledger know that Leases could not be read, unless nobody waits for that any more. Where
+// the API server answers that they must not be, it would answer a kubelet, too. That it has too much to do says
+// neither: kubelets' requests have a priority of their own.
+func (o *Observer) leasesUnread(ctx context.Context, err error, names ...ledger.NodeName) {
+	status := apierrors.APIStatus(nil)
+	refused := errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
+	if errors.Is(ctx.Err(), context.Canceled) || apierrors.IsTooManyRequests(err) {
+		return
+	}
 	for _, name := range names {
-		if !errors.Is(ctx.Err(), context.Canceled) {
-			o.Apply(ledger.LeaseUnread{Node: name})
-		}
+		o.Apply(ledger.LeaseUnread{Node: name, Refused: refused})
 	}
 }
 
@@ -145,18 +156,16 @@ func (o *Observer) listLeases(ctx context.Context, names []ledger.NodeName) erro
 	err := list.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 		if lease, ok := object.(*coordinationv1.Lease); ok && missing[ledger.NodeName(lease.Name)] {
 			delete(missing, ledger.NodeName(lease.Name))
-			o.Apply(translate.NodeLease(lease))
+			o.leaseRead(translate.NodeLease(lease))
 		}
 		return nil
 	})
 	if err != nil {
-		if !answered(err) {
-			o.leasesUnread(ctx, slices.Collect(maps.Keys(missing)))
-		}
+		o.leasesUnread(ctx, err, slices.Collect(maps.Keys(missing))...)
 		return fmt.Errorf("list the Leases of nodes: %w", err)
 	}
 	for name := range missing {
-		o.Apply(ledger.NodeLease{Node: name})
+		o.leaseRead(ledger.NodeLease{Node: name})
 	}
 	return nil
 }
