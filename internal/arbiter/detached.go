@@ -32,22 +32,31 @@ func (w view) keptFrom(v *ledger.Volume, need Need) []Reason {
 	return reasons
 }
 
-// grantUnderWay says whether a grant of a volume that many share may be on its way which would not be
-// true beside one at a node: that one keeps the volume detached, or is at a node while this one would keep
-// it detached. Grants of a volume that one node has write its hold, which keeps them apart.
-func (p *planner) grantUnderWay(n ledger.NodeName) bool {
-	if exclusive(told(p.snapshot, p.volume, p.volume.Access)) { //mutant:share-beside-detached
-		return false
-	}
-	return slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool {
-		if (place.Node == ledger.Detached) == (n == ledger.Detached) {
-			return false
+// grantUnderWay says which ticket's grant may be on its way that would not be true beside one at a node. Of a volume
+// that many share that is one that keeps it detached, or is at a node while this one would keep it detached. Of a
+// volume that one node has, the hold says it; but not before it is written, and then of the grants of this process.
+func (p *planner) grantUnderWay(n ledger.NodeName) *ledger.Ticket {
+	exclusive := exclusive(told(p.snapshot, p.volume, p.volume.Access))
+	for i := range p.volume.NodeVolumes {
+		place := &p.volume.NodeVolumes[i]
+		if place.Node == n || !exclusive && place.Node != ledger.Detached && n != ledger.Detached {
+			continue
 		}
-		return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		for _, u := range place.Users {
 			t := p.snapshot.Ticket(u.Ticket)
-			return t != nil && t.Phase == ledger.TicketPending && (t.InDoubt || t.Granting)
-		})
-	})
+			if !mayBeGranted(t) || exclusive && (!t.Granting || p.namedInHold(u)) {
+				continue
+			}
+			return t //mutant:share-beside-detached
+		}
+	}
+	return nil
+}
+
+// mayBeGranted says whether a grant of a pending ticket may be on its way: of this process, or of a leader before it.
+// None is sent at the version at which a ticket says why it waits.
+func mayBeGranted(t *ledger.Ticket) bool {
+	return t != nil && !t.Ghost && t.Phase == ledger.TicketPending && (t.Granting || t.InDoubt && !gaveWay(t))
 }
 
 // inUse says whether somebody has a volume at any node whom a ticket that asks for it to be

@@ -39,6 +39,9 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 	case living, orphaned:
 		return !yields(w.snapshot, u, w.request) && !fenced(w.snapshot, v, p.Node, w.now) //mutant:take-from-the-living
 	case asking:
+		if w.queue != nil && p.Node == w.node && mayBeGranted(w.snapshot.Ticket(u.Ticket)) {
+			return true // whoever ranks before whom: no hold keeps grants at one node apart
+		}
 		if !contends(w.snapshot.Ticket(u.Ticket)) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) || w.queue.refuses(u.Ticket) {
 			return false
 		}

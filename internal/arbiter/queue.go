@@ -138,7 +138,9 @@ func (q *Queue) ranked(p *ledger.NodeVolume) ranked {
 		switch standingOf(q.snapshot, u) {
 		case gone:
 		case asking:
-			if contends(q.snapshot.Ticket(u.Ticket)) {
+			if t := q.snapshot.Ticket(u.Ticket); mayBeGranted(t) {
+				k.users = append(k.users, u)
+			} else if contends(t) {
 				k.asking = append(k.asking, requestOf(q.snapshot, u))
 			}
 		default:
@@ -258,8 +260,8 @@ func (q *Queue) holds(r Request, t *ledger.Ticket) (Verdict, []Step) {
 			continue
 		}
 		p := q.arbiter.planner(granted, v, q.now)
-		if p.grantUnderWay(t.Node) {
-			return refuse([]Reason{{Code: NotGranted, Volume: v.ID, Claim: need.Name}}), nil
+		if other := p.grantUnderWay(t.Node); other != nil {
+			return refuse([]Reason{{Code: NotGranted, Volume: v.ID, Claim: need.Name, Who: requester(s, ledger.User{Ticket: other.ID})}}), nil
 		}
 		if !p.exclusive {
 			continue

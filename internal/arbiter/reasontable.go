@@ -159,6 +159,9 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("the kubelet of %s attaches and detaches volumes itself (enableControllerAttachDetach: false), so that Moorage may not do it there", r.Node)
 	}},
 	{NotGranted, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		if !r.Who.IsZero() {
+			return fmt.Sprintf("moorage-controller waits for the answer to the grant of %s to %s", r.volume(), r.Who)
+		}
 		return fmt.Sprintf("moorage-controller has not granted %s yet", r.volume())
 	}},
 	{Attaching, waits, passes, noEviction, ofMore, CallAttach, unfit, func(r Reason) string {

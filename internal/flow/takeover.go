@@ -100,8 +100,8 @@ func (m *Memory) nodeAnswered(t Task, a Answer) (Task, Move) {
 
 // Renew is the task that takes over a ticket in doubt: it writes the term's epoch
 // into it, so that a grant which an older leader still has in flight fails on the
-// ticket's version. A ticket that can't be written stays in doubt: it holds up
-// nobody but who wants its slots.
+// ticket's version. A ticket that nobody can write stays in doubt: it holds up who wants its
+// slots, and who shares its volume and could not be granted that beside it.
 func Renew(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: Request{
 		Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version,

@@ -374,7 +374,6 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 		if !Newer(k.Version, old.Version) {
 			return
 		}
-		k.InDoubt = old.InDoubt && k.UID == old.UID && k.Phase == TicketPending && k.Epoch <= old.Epoch
 		l.unlinkTicket(old)
 		if old.UID == k.UID && old.Node == k.Node && slices.Equal(old.Volumes, k.Volumes) {
 			k.at = old.at

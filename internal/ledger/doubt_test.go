@@ -17,7 +17,7 @@ func TestTicketInDoubt(t *testing.T) {
 		then Ticket
 		want bool
 	}{
-		"another change":   {Ticket{ID: id, UID: "u", Version: "2", Node: "n", Epoch: 3}, true},
+		"another change":   {Ticket{ID: id, UID: "u", Version: "2", Node: "n", Epoch: 3}, false},
 		"a higher epoch":   {Ticket{ID: id, UID: "u", Version: "2", Node: "n", Epoch: 4}, false},
 		"granted":          {Ticket{ID: id, UID: "u", Version: "2", Node: "n", Epoch: 3, Phase: TicketGranted}, false},
 		"another object":   {Ticket{ID: id, UID: "v", Version: "2", Node: "n"}, false},

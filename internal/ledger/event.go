@@ -82,9 +82,8 @@ type LeaseUnread struct {
 
 // TicketInDoubt says that a grant of a pending ticket, which a leader before this process
 // sent, may still arrive, or that nobody knows what came of one that this process sent: the
-// ticket has the version that it had then. Until
-// the ticket is seen with a higher epoch, or decided, it keeps the slots that it asks
-// for from every other ticket.
+// ticket has the version that it had then. Until the ticket is seen with another version,
+// at which no such grant can arrive, it keeps the slots that it asks for from every other ticket.
 type TicketInDoubt struct {
 	ID  TicketID
 	UID string
