@@ -90,8 +90,8 @@ func (c *Controller) reserve(r bind.Request) (ledger.Ticket, error) {
 	if c.binder.over || !c.tookOver.Load() {
 		return ledger.Ticket{}, errNotLeading
 	}
-	c.deciding.Lock()
-	defer c.deciding.Unlock()
+	c.deciding.mu.Lock()
+	defer c.deciding.mu.Unlock()
 	s := c.config.Cache.Snapshot()
 	pod := s.Pod(string(r.Pod))
 	switch {
@@ -106,6 +106,7 @@ func (c *Controller) reserve(r bind.Request) (ledger.Ticket, error) {
 	}
 	c.binder.underWay.Add(1)
 	c.config.Cache.Apply(reservation)
+	c.deciding.add(counts{reservation.Node, c.config.Cache.Snapshot().TicketAt(reservation.ID)})
 	return reservation, nil
 }
 

@@ -57,11 +57,9 @@ type Controller struct {
 	rest   *work.Queue[ledger.TicketID] // tickets that are decided, or whose pod may be gone
 	ttl    *ages
 	// refused are the pauses of tickets whose decisions could not be written.
-	refused refused
-	binder  binder
-	// deciding is held while grants and binds are decided on, until the ledger knows of them: so
-	// each decision knows of all before it.
-	deciding sync.Mutex
+	refused  refused
+	binder   binder
+	deciding deciding
 
 	placings placings
 	// tookOver says that every ticket in doubt has been tried once.

@@ -57,16 +57,12 @@ func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again boo
 	return again, errors.Join(errs.list...)
 }
 
-// decide decides on the pending tickets of a node, and has the ledger know of the grants
-// before anything else is decided.
-func (c *Controller) decide(name ledger.NodeName) (decided []flow.Decided, again bool) {
-	c.deciding.Lock()
-	defer c.deciding.Unlock()
-	decided, again = flow.Round(c.config.Arbiter, c.config.Cache.Snapshot(), name, c.config.Now(), c.refused.left(c.config.Now()))
-	for _, e := range flow.Announce(decided) {
-		c.config.Cache.Apply(e)
-	}
-	return decided, again
+// decide decides on the pending tickets of a node, and has the ledger know of the grants.
+func (c *Controller) decide(name ledger.NodeName) ([]flow.Decided, bool) {
+	began := c.deciding.began()
+	decided, again := flow.Round(c.config.Arbiter, c.config.Cache.Snapshot(), name, c.config.Now(), c.refused.left(c.config.Now()))
+	decided, overtaken := c.deciding.announce(c.config.Cache, name, began, decided)
+	return decided, again || overtaken
 }
 
 // refused keeps the pauses of tickets of which a write failed. Safe for parallel use.

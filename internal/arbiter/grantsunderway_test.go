@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -72,6 +73,66 @@ func TestSharedGrantsUnderWay(t *testing.T) {
 		verdict, steps := p.Grant(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "d"}), auditTime)
 		if verdict.Allowed() != test.want || !test.want && (verdict.First().Code != NotGranted || len(steps) > 0) {
 			t.Errorf("%s: %v, %d holds", name, verdict, len(steps))
+		}
+	}
+}
+
+// Nor is a volume granted at one node to who could not have it beside a ticket there whose grant may be on its way,
+// whoever ranks before whom: one for a single pod, or with other parameters. A ticket that was told why it waits has
+// none on its way.
+func TestGrantsUnderWayAtOneNode(t *testing.T) {
+	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
+	forOnePod := ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "9", Volume: disk, Access: ledger.AccessPod, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
+	off := func(k *ledger.Ticket) { k.Parameters = "frontend=off" }
+	told := func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) }
+	sent, doubted := ledger.GrantSent{ID: id("m"), UID: "m", Version: "1"}, ledger.TicketInDoubt{ID: id("m"), UID: "m"}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  bool
+	}{
+		"for one pod, it only asks":          {[]ledger.Event{forOnePod, asksAt("m", ledger.TypeManual, "well")}, true},
+		"for one pod, in doubt":              {[]ledger.Event{forOnePod, asksAt("m", ledger.TypeManual, "well"), doubted}, false},
+		"for one pod, sent":                  {[]ledger.Event{forOnePod, asksAt("m", ledger.TypeManual, "well"), sent}, false},
+		"for one pod, in doubt and told":     {[]ledger.Event{forOnePod, asksAt("m", ledger.TypeManual, "well", told), doubted}, true},
+		"other parameters, it only asks":     {[]ledger.Event{sharedDisk, asksAt("m", ledger.TypeManual, "well", off)}, true},
+		"other parameters, in doubt":         {[]ledger.Event{sharedDisk, asksAt("m", ledger.TypeManual, "well", off), doubted}, false},
+		"the same parameters, in doubt":      {[]ledger.Event{sharedDisk, asksAt("m", ledger.TypeManual, "well"), doubted}, true},
+		"other parameters, at another node":  {[]ledger.Event{sharedDisk, asksAt("m", ledger.TypeManual, "third", off), doubted}, true},
+		"among many, other parameters, sent": {append(crowdAt("well"), sharedDisk, asksAt("m", ledger.TypeManual, "well", off), sent), false},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append(test.facts, asksAt("d", ledger.TypeUpgrade, "well"))...)
+		if verdict, _ := p.Grant(p.snapshot, p.snapshot.Ticket(id("d")), auditTime); verdict.Allowed() != test.want {
+			t.Errorf("%s: %v", name, verdict)
+		}
+	}
+}
+
+// crowdAt are more tickets for the volume at a node than are looked at one by one.
+func crowdAt(n ledger.NodeName) []ledger.Event {
+	var list []ledger.Event
+	for i := range fewUsers + 4 {
+		list = append(list, asksAt(fmt.Sprint("z", i), ledger.TypeBackup, n))
+	}
+	return list
+}
+
+// The hold of a volume for one node says whose grant is on its way, once it is written. Until then the ledger does.
+func TestExclusiveGrantsUnderWay(t *testing.T) {
+	who := ledger.Requester{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}
+	sent := ledger.GrantSent{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m", Version: "1"}
+	for name, test := range map[string]struct {
+		hold ledger.Hold
+		then []ledger.Event
+		want ledger.Code
+	}{
+		"it only asks":              {ledger.Hold{State: ledger.HoldFree}, nil, ""},
+		"sent, and no hold written": {ledger.Hold{State: ledger.HoldFree}, []ledger.Event{sent}, NotGranted},
+		"sent, and in the hold":     {ledger.Hold{Next: ledger.Promise{Node: "third", To: who}}, []ledger.Event{sent}, NotGranted},
+	} {
+		facts := append([]ledger.Event{asksAt("m", ledger.TypeManual, "third"), asksAt("d", ledger.TypeUpgrade, "well")}, test.then...)
+		p := plannerOf(t, Arbiter{}, "", test.hold, facts...)
+		if verdict, _ := p.Grant(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "d"}), auditTime); verdict.First().Code != test.want {
+			t.Errorf("%s: %v", name, verdict)
 		}
 	}
 }
