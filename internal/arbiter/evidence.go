@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -51,10 +52,19 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 		e.usage = usageInUse
 	case staged(s, v, p, now):
 		e.usage = usageStaged
+	case !ready(n) && mayBeUnlisted(v, p): //mutant:unlisted-holder
+		e.usage = usageUnknown
 	default:
 		e.usage = usageNone
 	}
 	return e
+}
+
+// mayBeUnlisted says whether the holder of a ticket may use the volume, as this process has seen or as the hold
+// says. What the kubelet of a node that is not Ready has listed last does not tell: it lists what pods use.
+func mayBeUnlisted(v *ledger.Volume, p *ledger.NodeVolume) bool {
+	h := hold(v)
+	return p.HasAttachments() && (p.Unlisted || h.Node == p.Node && slices.ContainsFunc(h.Requesters, func(r ledger.Requester) bool { return r.Ticket }))
 }
 
 // usageInDoubt is what is known of the use of a volume of which the kubelet's list does not tell.

@@ -150,7 +150,7 @@ func TestRequestersOfAHold(t *testing.T) {
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Requesters: test.named}, test.facts...)
 		var got []string
-		for _, r := range p.requesters(p.at("well")) {
+		for _, r := range p.requesters(ledger.Hold{}, p.at("well")) {
 			got = append(got, r.UID)
 		}
 		if !slices.Equal(got, test.want) {
@@ -166,7 +166,7 @@ func TestRequestersOfADryRun(t *testing.T) {
 	ofPod := func(k *ledger.Ticket) { k.Pod = "q" }
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Requesters: []ledger.Requester{{UID: "q"}}}, asksAt("m", ledger.TypePod, "well", ofPod))
 	p.snapshot = p.snapshot.With(&ledger.Delta{Removed: map[string]bool{"q": true}})
-	if got := p.requesters(p.at("well")); len(got) > 0 {
+	if got := p.requesters(ledger.Hold{}, p.at("well")); len(got) > 0 {
 		t.Errorf("taken away: %+v", got)
 	}
 	p = plannerOf(t, Arbiter{}, "well", ledger.Hold{}, asksAt("m", ledger.TypeManual, "well"))

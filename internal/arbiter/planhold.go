@@ -109,7 +109,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	if place.OnlyLeft() {
 		place = nil // what the hold says is all that is known of it
 	}
-	h.Requesters = p.requesters(place)
+	h.Requesters = p.requesters(was, place)
 	h.NodeUID, h.BootID, h.SystemUUID = p.holderNode(was, h.Node, p.volume.NodeVolume(h.Node))
 	if !p.living(place) || p.mayBeGranted(was.Next) { //mutant:break-a-promise
 		h.Next = p.promiseNext(was, h.Node)
@@ -315,10 +315,14 @@ func (p *planner) mayBeGranted(next ledger.Promise) bool {
 	})
 }
 
-// requesters lists for whom the node has the volume.
-func (p *planner) requesters(place *ledger.NodeVolume) []ledger.Requester {
+// requesters lists for whom the node has the volume; and the tickets for which it had it, while their holders may
+// use it there: so the next leader knows of them.
+func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger.Requester {
 	var list []ledger.Requester
 	if place != nil {
+		if was.Node == place.Node && !ready(p.snapshot.Node(place.Node)) && mayBeUnlisted(p.volume, place) {
+			list = slices.DeleteFunc(slices.Clone(was.Requesters), func(r ledger.Requester) bool { return !r.Ticket })
+		}
 		for _, u := range place.Users {
 			if st := standingOf(p.snapshot, u); st >= leaving || st == asking && p.namedInHold(u) {
 				list = append(list, requester(p.snapshot, u))

@@ -32,6 +32,7 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	}
 	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && l.lapses(&before, after))
 	after.OnlyAsked = l.onlyAsked(after)
+	after.Unlisted = after.HasAttachments() && (l.unlisted(after) || after.Unlisted && !l.isReady(n))
 	reported, inUse, asked := after.Reported, after.InUse, after.OnlyAsked
 	gone := after.Empty()
 	if gone {
@@ -93,6 +94,19 @@ func (l *Ledger) occupied(p *NodeVolume) bool {
 		}
 	}
 	return false
+}
+
+// unlisted says whether a ticket that is not a pod's is granted the volume.
+func (l *Ledger) unlisted(p *NodeVolume) bool {
+	return slices.ContainsFunc(p.Users, func(u User) bool {
+		k := l.facts.tickets.get(u.Ticket)
+		return u.Pod == "" && k != nil && k.Type != TypePod && k.Phase == TicketGranted
+	})
+}
+
+func (l *Ledger) isReady(n NodeName) bool {
+	node := l.facts.nodes.get(n)
+	return node != nil && node.Exists && node.Ready == ReadyTrue
 }
 
 // onlyAsked says whether nothing binds the volume to the node but tickets that wait and

@@ -139,6 +139,10 @@ type NodeVolume struct {
 	// Held says that the hold gives the volume to this node, where it needs no
 	// attachment (VolumeID.NoAttach): only the kubelet's word shows that it is not there.
 	Held bool
+	// Unlisted says that a ticket that is not a pod's has the volume attached here, or had it when the
+	// node was last Ready: its holder may be a process that no kubelet knows, and which volumesInUse
+	// does not tell of.
+	Unlisted bool
 	// OnlyAsked says that nothing binds the volume to the node but tickets that wait and
 	// keep no slot meanwhile: see Ticket.KeepsSlots.
 	OnlyAsked bool
