@@ -5,6 +5,7 @@ package ticket
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,10 @@ import (
 // ReasonEnded is the Reason of a LostError where the ticket itself is gone: somebody deleted
 // it, or its time or its owner is.
 const ReasonEnded = "Ended"
+
+// ReasonInterrupted is the Reason of a LostError where the ticket has its volumes, but lost them
+// since the handle was acquired, and was granted them anew, while nobody looked.
+const ReasonInterrupted = "Interrupted"
 
 // NotSatisfiedError is why Acquire came back without the volumes. Reason is a code of
 // docs/reasons.md, and Message says what would change it.
@@ -56,8 +61,9 @@ type Handle struct {
 
 	mu              sync.Mutex
 	known           *v1alpha1.VolumeTicket
-	reason, message string // told to OnWait last
-	asked           string // told to OnYield last
+	had             *v1alpha1.VolumeTicket // as it was when it was satisfied; nil before
+	reason, message string                 // told to OnWait last
+	asked           string                 // told to OnYield last
 }
 
 func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle {
@@ -72,7 +78,8 @@ func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle
 // that they are lost, and no controller takes them.
 func (h *Handle) Context() context.Context { return h.life }
 
-// Ticket is the ticket as it was seen last. Read only.
+// Ticket is the ticket as it was seen last with its volumes: once they are lost it says nothing new.
+// Read only.
 func (h *Handle) Ticket() *v1alpha1.VolumeTicket {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,9 +184,6 @@ func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
 		h.end(&LostError{h.name(), ReasonEnded, "the ticket was deleted, or its time or its owner is over"})
 		return false
 	}
-	h.mu.Lock()
-	h.known = t
-	h.mu.Unlock()
 	is := meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied) && !t.LetsGo() // its volumes are about to be taken
 	select {
 	case <-h.satisfied:
@@ -188,17 +192,58 @@ func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
 			h.end(&LostError{h.name(), reason, message})
 			return false
 		}
+		if !sameGrant(h.had, t) {
+			h.end(&LostError{h.name(), ReasonInterrupted, "somebody else may have had the volumes, and the ticket was granted them anew"})
+			return false
+		}
+		h.knows(t)
 		h.tellYielding(t)
 		return true
 	default:
 	}
+	h.knows(t)
 	if is {
+		h.had = t
 		close(h.satisfied)
 		h.tellYielding(t)
 		return true
 	}
 	h.tell(t)
 	return true
+}
+
+// knows keeps a version of the ticket.
+func (h *Handle) knows(t *v1alpha1.VolumeTicket) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known = t
+}
+
+// sameGrant says whether a ticket that is satisfied has been so without a break since it had its
+// volumes first. What either version does not say of a volume is not compared: an older release of
+// the controller may have said less.
+func sameGrant(had, now *v1alpha1.VolumeTicket) bool {
+	since := func(t *v1alpha1.VolumeTicket) *metav1.Time {
+		if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied); c != nil {
+			return &c.LastTransitionTime
+		}
+		return nil
+	}
+	if !since(had).Equal(since(now)) || had.Node() != now.Node() {
+		return false
+	}
+	return !slices.ContainsFunc(had.Status.Volumes, func(a v1alpha1.TicketVolumeStatus) bool {
+		return slices.ContainsFunc(now.Status.Volumes, func(b v1alpha1.TicketVolumeStatus) bool {
+			return a.Claim == b.Claim && a.PersistentVolume == b.PersistentVolume && a.PodVolume == b.PodVolume &&
+				(differs(a.Driver, b.Driver) || differs(a.VolumeHandle, b.VolumeHandle) || differs(a.Transitions, b.Transitions))
+		})
+	})
+}
+
+// differs says whether two values are both known, and not the same.
+func differs[T comparable](a, b T) bool {
+	var unknown T
+	return a != unknown && b != unknown && a != b
 }
 
 // tell calls OnWait where there is something new.
