@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
@@ -25,6 +23,11 @@ const ReasonEnded = "Ended"
 // ReasonInterrupted is the Reason of a LostError where the ticket has its volumes, but lost them
 // since the handle was acquired, and was granted them anew, while nobody looked.
 const ReasonInterrupted = "Interrupted"
+
+// ReasonUnheard is the Reason of a LostError where the API server has not answered for
+// Request.Unheard: the volumes may be lost, or about to be, and nobody hears it. Acquire goes on with
+// the ticket if it has them still.
+const ReasonUnheard = "Unheard"
 
 // NotSatisfiedError is why Acquire came back without the volumes. Reason is a code of
 // docs/reasons.md, and Message says what would change it.
@@ -59,11 +62,14 @@ type Handle struct {
 	end       context.CancelCauseFunc
 	satisfied chan struct{} // closed
 
+	// Of the goroutine of follow only.
+	had     *v1alpha1.VolumeTicket // as it was when it was satisfied; nil before
+	unheard *time.Timer            // ends the handle; nil before it is satisfied
+
 	mu              sync.Mutex
 	known           *v1alpha1.VolumeTicket
-	had             *v1alpha1.VolumeTicket // as it was when it was satisfied; nil before
-	reason, message string                 // told to OnWait last
-	asked           string                 // told to OnYield last
+	reason, message string // told to OnWait last
+	asked           string // told to OnYield last
 }
 
 func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle {
@@ -74,8 +80,11 @@ func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle
 
 // Context ends when the volumes may no longer be used: they were taken away, the ticket has
 // ended, or Release or Leave was called; context.Cause says which. Use it for all work on the
-// volumes. It does not end because the API server can't be reached: meanwhile nobody can say
-// that they are lost, and no controller takes them.
+// volumes. It ends, too, when the API server has not answered for Request.Unheard (ReasonUnheard):
+// meanwhile the ticket may be asked to yield, and when that time is over the controller gives the
+// volumes to others, whether anybody has heard it or not. Until then a loss is not seen: nothing
+// is before the volumes are lost where a policy's yieldNotice is shorter than Unheard, or where
+// somebody deletes the ticket.
 func (h *Handle) Context() context.Context { return h.life }
 
 // Ticket is the ticket as it was seen last with its volumes: once they are lost it says nothing new.
@@ -126,54 +135,6 @@ func (h *Handle) waits(err error) error {
 	return &NotSatisfiedError{Name: h.name(), Reason: reason, Message: message, Err: err}
 }
 
-// follow looks on until the handle is over.
-func (h *Handle) follow(t *v1alpha1.VolumeTicket) {
-	for h.see(t) {
-		h.watch(t.ResourceVersion)
-		var err error
-		for pause := firstPause; ; pause = min(2*pause, lastPause) {
-			if !sleep(h.life, pause) {
-				return
-			}
-			t, err = h.client.api.VolumeTickets(h.request.Namespace).Get(h.life, h.request.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				t, err = nil, nil
-			}
-			if err == nil {
-				break
-			}
-		}
-	}
-}
-
-// watch looks on from a version until the watch breaks off.
-func (h *Handle) watch(version string) {
-	w, err := h.client.api.VolumeTickets(h.request.Namespace).Watch(h.life, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, h.request.Name).String(), ResourceVersion: version,
-	})
-	if err != nil {
-		return
-	}
-	defer w.Stop()
-	for {
-		select {
-		case <-h.life.Done():
-			return
-		case e, ok := <-w.ResultChan():
-			t, is := e.Object.(*v1alpha1.VolumeTicket)
-			switch {
-			case !ok || !is:
-				return
-			case e.Type == watch.Deleted:
-				t = nil
-			}
-			if !h.see(t) {
-				return
-			}
-		}
-	}
-}
-
 // see takes a version of the ticket in, nil when it is gone, and says whether the handle goes
 // on.
 func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
@@ -204,6 +165,7 @@ func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
 	h.knows(t)
 	if is {
 		h.had = t
+		h.listens()
 		close(h.satisfied)
 		h.tellYielding(t)
 		return true

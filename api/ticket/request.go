@@ -46,6 +46,13 @@ type Request struct {
 	// TTL ends the ticket this long after Acquire or Renew was called last, in whole seconds.
 	// Zero: never; it needs an Owner then.
 	TTL time.Duration
+	// Unheard is for how long the ticket may go unread before its handle ends, with a LostError of
+	// ReasonUnheard: while the API server does not answer, the ticket may be asked to yield and lose
+	// its volumes, and nobody hears it. Zero: 20 s for a type that yields (Snapshot, Backup) and
+	// with OnDrain Move, 30 s for any other. It is half of TTL at most. Make it shorter than the
+	// yieldNotice of the volumes' policies (30 s, if they say nothing) by the time that the work
+	// takes to stop.
+	Unheard time.Duration
 	// Owner is the object that the ticket ends with.
 	Owner *metav1.OwnerReference
 	// OnWait is called with the reason and message of a ticket that is not satisfied, each
@@ -82,8 +89,34 @@ func (r Request) validate() error {
 		return errors.New("ticket: TTL or Owner is needed, or nothing would end the ticket")
 	case r.TTL < 0 || r.TTL != 0 && r.TTL < time.Second:
 		return fmt.Errorf("ticket: TTL %s is less than a second", r.TTL)
+	case r.Unheard < 0:
+		return fmt.Errorf("ticket: Unheard %s is less than nothing", r.Unheard)
 	}
 	return nil
+}
+
+// How long a ticket goes unread before its handle ends, where the request does not say it: less than
+// the default notice of a ticket that may be asked to yield.
+const (
+	unheardYielding = v1alpha1.DefaultYieldNotice - 10*time.Second
+	unheardOther    = 30 * time.Second
+)
+
+// unheard is for how long the ticket may go unread. With half of its TTL at most, a ticket that is
+// renewed at a third of it does not end unread.
+func (r Request) unheard() time.Duration {
+	limit := r.Unheard
+	switch {
+	case limit > 0:
+	case r.Type == v1alpha1.TicketSnapshot, r.Type == v1alpha1.TicketBackup, r.OnDrain == v1alpha1.OnDrainMove:
+		limit = unheardYielding
+	default:
+		limit = unheardOther
+	}
+	if r.TTL > 0 {
+		limit = min(limit, r.TTL/2)
+	}
+	return limit
 }
 
 func (r Request) spec() v1alpha1.VolumeTicketSpec {
