@@ -64,7 +64,22 @@ func (h *Handle) look() (*v1alpha1.VolumeTicket, error) {
 	if err == nil && h.unheard != nil {
 		h.unheard.Reset(time.Until(began.Add(h.request.unheard())))
 	}
+	if err == nil && h.unheard == nil {
+		h.renewWaiting(ctx)
+	}
 	return t, err
+}
+
+// renewWaiting begins the TTL anew when a third of it is over: while Acquire waits nobody else does.
+// What fails is tried again at the next look.
+func (h *Handle) renewWaiting(ctx context.Context) {
+	now := time.Now()
+	if h.request.TTL == 0 || now.Sub(h.renewed) < h.request.TTL/3 {
+		return
+	}
+	if err := h.Renew(ctx); err == nil {
+		h.renewed = now
+	}
 }
 
 // listens has the handle, whose ticket was just seen satisfied, end when nothing is heard any more.

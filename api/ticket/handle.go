@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// ReasonEnded is the Reason of a LostError where the ticket itself is gone: somebody deleted
-// it, or its time or its owner is.
+// ReasonEnded is the Reason of a LostError, and of a NotSatisfiedError, where the ticket itself is
+// gone: somebody deleted it, or its time or its owner is over.
 const ReasonEnded = "Ended"
 
 // ReasonInterrupted is the Reason of a LostError where the ticket has its volumes, but lost them
@@ -30,7 +30,7 @@ const ReasonInterrupted = "Interrupted"
 const ReasonUnheard = "Unheard"
 
 // NotSatisfiedError is why Acquire came back without the volumes. Reason is a code of
-// docs/reasons.md, and Message says what would change it.
+// docs/reasons.md, and Message says what would change it; or Reason is ReasonEnded.
 type NotSatisfiedError struct {
 	Name, Reason, Message string
 	Err                   error // why Acquire waited no longer
@@ -40,7 +40,7 @@ func (e *NotSatisfiedError) Error() string {
 	return fmt.Sprintf("ticket %s is not satisfied: %s: %s (%v)", e.Name, e.Reason, e.Message, e.Err)
 }
 
-// Unwrap is the cause with which the context of Acquire ended.
+// Unwrap is the cause with which the context of Acquire ended, or ErrEnded.
 func (e *NotSatisfiedError) Unwrap() error { return e.Err }
 
 // LostError is the cause with which a handle's context ends when its volumes are no longer the
@@ -65,6 +65,7 @@ type Handle struct {
 	// Of the goroutine of follow only.
 	had     *v1alpha1.VolumeTicket // as it was when it was satisfied; nil before
 	unheard *time.Timer            // ends the handle; nil before it is satisfied
+	renewed time.Time              // when its TTL was begun anew last
 
 	mu              sync.Mutex
 	known           *v1alpha1.VolumeTicket
@@ -73,7 +74,7 @@ type Handle struct {
 }
 
 func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle {
-	h := &Handle{client: c, request: r, uid: uid, satisfied: make(chan struct{})}
+	h := &Handle{client: c, request: r, uid: uid, satisfied: make(chan struct{}), renewed: time.Now()}
 	h.life, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	return h
 }
@@ -142,7 +143,7 @@ func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
 		return false
 	}
 	if t == nil || t.UID != h.uid || t.DeletionTimestamp != nil {
-		h.end(&LostError{h.name(), ReasonEnded, "the ticket was deleted, or its time or its owner is over"})
+		h.end(&LostError{h.name(), ReasonEnded, ErrEnded.Error()})
 		return false
 	}
 	is := meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied) && !t.LetsGo() // its volumes are about to be taken
