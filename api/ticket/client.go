@@ -31,6 +31,9 @@ var (
 	ErrEnded = errors.New("the ticket was deleted, or its time or its owner is over")
 	// ErrReleased is the cause with which a handle's context ends after Release.
 	ErrReleased = errors.New("the ticket was released")
+	// ErrAsked is the cause with which Handle.Work ends when the ticket is asked to let go of its
+	// volumes.
+	ErrAsked = errors.New("the ticket is asked to let go of its volumes")
 	// ErrLetGo is the cause with which a handle's context ends after LetGo.
 	ErrLetGo = errors.New("the ticket has let go of its volumes")
 	// ErrLeft is the cause with which a handle's context ends after Leave.

@@ -60,6 +60,8 @@ type Handle struct {
 	uid       types.UID
 	life      context.Context
 	end       context.CancelCauseFunc
+	work      context.Context
+	ask       context.CancelCauseFunc
 	satisfied chan struct{} // closed
 
 	// Of the goroutine of follow only.
@@ -69,13 +71,15 @@ type Handle struct {
 
 	mu              sync.Mutex
 	known           *v1alpha1.VolumeTicket
-	reason, message string // told to OnWait last
-	asked           string // told to OnYield last
+	reason, message string           // told to OnWait last
+	asked           string           // told to OnYield last
+	kept            metav1.Condition // what kept the ticket from its grant last
 }
 
 func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle {
 	h := &Handle{client: c, request: r, uid: uid, satisfied: make(chan struct{}), renewed: time.Now()}
 	h.life, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	h.work, h.ask = context.WithCancelCause(h.life)
 	return h
 }
 
@@ -87,6 +91,12 @@ func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle
 // is before the volumes are lost where a policy's yieldNotice is shorter than Unheard, or where
 // somebody deletes the ticket.
 func (h *Handle) Context() context.Context { return h.life }
+
+// Work is Context for work that stops when the ticket is asked to let go of its volumes: it ends
+// then, too, with ErrAsked and for whom and until when, and stays ended if the ticket is asked no
+// longer. The volumes are the ticket's until that time: finish what must be whole, and call LetGo.
+// Whether they were until the work had stopped says Context.
+func (h *Handle) Work() context.Context { return h.work }
 
 // Ticket is the ticket as it was seen last with its volumes: once they are lost it says nothing new.
 // Read only.
@@ -132,8 +142,17 @@ func (h *Handle) name() string { return h.request.Namespace + "/" + h.request.Na
 func (h *Handle) waits(err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	reason, message := why(h.known)
+	reason, message := h.why(h.known)
 	return &NotSatisfiedError{Name: h.name(), Reason: reason, Message: message, Err: err}
+}
+
+// lost is the error of a ticket that is not satisfied any more.
+func (h *Handle) lost(t *v1alpha1.VolumeTicket) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kept = metav1.Condition{} // it had its grant since
+	reason, message := h.why(t)
+	return &LostError{h.name(), reason, message}
 }
 
 // see takes a version of the ticket in, nil when it is gone, and says whether the handle goes
@@ -150,8 +169,7 @@ func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
 	select {
 	case <-h.satisfied:
 		if !is {
-			reason, message := why(t)
-			h.end(&LostError{h.name(), reason, message})
+			h.end(h.lost(t))
 			return false
 		}
 		if !sameGrant(h.had, t) {
@@ -215,7 +233,7 @@ func (h *Handle) tell(t *v1alpha1.VolumeTicket) {
 		return
 	}
 	h.mu.Lock()
-	reason, message := why(t)
+	reason, message := h.why(t)
 	news := reason != h.reason || message != h.message
 	h.reason, h.message = reason, message
 	h.mu.Unlock()
@@ -234,21 +252,33 @@ func (h *Handle) tellYielding(t *v1alpha1.VolumeTicket) {
 	news := message != h.asked
 	h.asked = message
 	h.mu.Unlock()
+	if message != "" {
+		h.ask(fmt.Errorf("%w: %s", ErrAsked, message))
+	}
 	if news && h.request.OnYield != nil {
 		h.request.OnYield(message)
 	}
 }
 
 // why is what a ticket that is not satisfied waits for: its grant, or once it is granted its
-// volumes.
-func why(t *v1alpha1.VolumeTicket) (reason, message string) {
+// volumes. Once it is granted, what kept it from its grant stands in condition Satisfied until the
+// controller writes it anew, and is over.
+func (h *Handle) why(t *v1alpha1.VolumeTicket) (reason, message string) {
 	if t == nil {
 		return v1alpha1.ReasonPending, ""
 	}
-	for _, name := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
-		if c := meta.FindStatusCondition(t.Status.Conditions, name); c != nil && c.Status != metav1.ConditionTrue {
-			return c.Reason, c.Message
-		}
+	granted := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
+	satisfied := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
+	switch {
+	case granted == nil:
+		return v1alpha1.ReasonPending, "the controller has not said anything yet"
+	case granted.Status != metav1.ConditionTrue:
+		h.kept = *granted
+		return granted.Reason, granted.Message
+	case t.LetsGo():
+		return t.Yielding().Reason, "it has let go of its volumes: " + t.Yielding().Message
+	case satisfied == nil, satisfied.Status == metav1.ConditionTrue, satisfied.Reason == h.kept.Reason && satisfied.Message == h.kept.Message:
+		return v1alpha1.ReasonGranted, "its volumes are on their way"
 	}
-	return v1alpha1.ReasonPending, "the controller has not said anything yet"
+	return satisfied.Reason, satisfied.Message
 }
