@@ -137,7 +137,10 @@ func (e *podsOnlyError) Error() string { return worded([]facts.Reason{e.reason})
 func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) error {
 	return o.until(ctx, c, func(w *facts.World) (bool, string, error) {
 		t, ok := w.TicketNow(namespace, name)
+		hidden := command.UnreadTicket(w, namespace, name)
 		switch {
+		case !ok && hidden != nil:
+			return false, "", fmt.Errorf("the ticket asks for its volumes, and whether it has them is not known: %w", hidden)
 		case !ok:
 			return false, "the ticket to be seen", nil
 		case t.State == facts.TicketSatisfied:
