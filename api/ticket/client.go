@@ -26,8 +26,14 @@ var (
 	// ErrDifferent is why a ticket is not adopted that exists: it is this integrator's, and
 	// asks for something else. A ticket's spec never changes: Release it, and Acquire again.
 	ErrDifferent = errors.New("the ticket that exists asks for something else")
+	// ErrEnded is why Acquire waits no longer for a ticket that is gone: somebody deleted it, or its
+	// time or its owner is over.
+	ErrEnded = errors.New("the ticket was deleted, or its time or its owner is over")
 	// ErrReleased is the cause with which a handle's context ends after Release.
 	ErrReleased = errors.New("the ticket was released")
+	// ErrAsked is the cause with which Handle.Work ends when the ticket is asked to let go of its
+	// volumes.
+	ErrAsked = errors.New("the ticket is asked to let go of its volumes")
 	// ErrLetGo is the cause with which a handle's context ends after LetGo.
 	ErrLetGo = errors.New("the ticket has let go of its volumes")
 	// ErrLeft is the cause with which a handle's context ends after Leave.
@@ -58,10 +64,13 @@ func New(api client.Interface, integrator string) (*Client, error) {
 }
 
 // Acquire makes a ticket, or adopts the one that the integrator made before, and returns when
-// all of its volumes are attached at its node. Adopting one begins its TTL anew.
+// all of its volumes are attached at its node. Adopting one begins its TTL anew, and so does
+// Acquire while it waits: when it returns, half of the TTL is left at least, unless the API server
+// was away.
 //
 // When ctx ends before, the error is a *NotSatisfiedError with what the ticket waits for. The
 // ticket stays and asks on, so that a process that is stopped loses nothing: Release ends it.
+// A ticket that ends meanwhile is a *NotSatisfiedError of ReasonEnded, which wraps ErrEnded.
 // After it has returned, ctx no longer matters.
 func (c *Client) Acquire(ctx context.Context, r Request) (*Handle, error) {
 	if err := r.validate(); err != nil {
@@ -77,7 +86,7 @@ func (c *Client) Acquire(ctx context.Context, r Request) (*Handle, error) {
 	case <-h.satisfied:
 		return h, nil
 	case <-h.life.Done():
-		return nil, context.Cause(h.life)
+		return nil, &NotSatisfiedError{Name: h.name(), Reason: ReasonEnded, Message: "it has ended while it waited", Err: ErrEnded}
 	case <-ctx.Done():
 		h.Leave()
 		return nil, h.waits(context.Cause(ctx))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/moorage-dev/moorage/api/ticket"
@@ -20,7 +21,7 @@ func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim string
 	request := ticket.Request{
 		Namespace: namespace, Name: "backup-" + claim, Type: v1alpha1.TicketBackup,
 		Claims: []string{claim}, TTL: 30 * time.Minute,
-		OnWait: func(reason, message string) { fmt.Println("waits:", reason, message) },
+		OnWait: func(reason, message string) { log.Println("waits:", reason, message) },
 	}
 	for {
 		h, err := tickets.Acquire(ctx, request)
@@ -28,10 +29,19 @@ func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim string
 			return err // the ticket stays: the next process goes on with it
 		}
 		go renew(h, request.TTL/3)
-		err = copyFrom(h.Context(), h.Node())
+		err = copyFrom(h.Work(), h.Node())
 		var lost *ticket.LostError
-		if errors.As(context.Cause(h.Context()), &lost) {
+		switch {
+		case errors.As(context.Cause(h.Context()), &lost) && lost.Reason == ticket.ReasonEnded:
+			return lost // somebody has ended the ticket, so that this work is not wanted
+		case errors.As(context.Cause(h.Context()), &lost):
 			fmt.Println("begins anew:", lost.Reason)
+			continue
+		case err != nil && errors.Is(context.Cause(h.Work()), ticket.ErrAsked):
+			fmt.Println("lets go")
+			if err := h.LetGo(ctx); err != nil {
+				return err
+			}
 			continue
 		}
 		return errors.Join(err, h.Release(ctx))
@@ -47,14 +57,14 @@ func renew(h *ticket.Handle, every time.Duration) {
 		case <-h.Context().Done():
 			return
 		case <-tick.C:
-			if err := h.Renew(h.Context()); err != nil {
-				fmt.Println("the ticket is not renewed:", err)
+			if err := h.Renew(h.Context()); err != nil && h.Context().Err() == nil {
+				log.Println("the ticket is not renewed:", err)
 			}
 		}
 	}
 }
 
-// A backup tool, and a test of it: a pod takes the volume while it is copied.
+// A backup tool, and a test of it: pods take the volume while it is copied.
 func Example() {
 	cluster := tickettest.New()
 	cluster.SatisfyAll()
@@ -65,18 +75,46 @@ func Example() {
 	}
 	tries := 0
 	err = backUp(context.Background(), tickets, "shop", "data", func(ctx context.Context, node string) error {
-		if tries++; tries > 1 {
-			fmt.Println("copied at", node)
-			return nil
+		switch tries++; tries {
+		case 1: // a pod wants the volume, and the tool is asked to let go of it
+			cluster.Yield("shop", "backup-data", "let go by noon: pod shop/db-0 needs the volume at worker-2", time.Now())
+			<-ctx.Done()
+			go func() {
+				cluster.Await(context.Background(), "shop", "backup-data", (*v1alpha1.VolumeTicket).LetsGo)
+				cluster.Satisfy("shop", "backup-data")
+			}()
+			return ctx.Err()
+		case 2: // it is lost without a question
+			cluster.Wait("shop", "backup-data", "NodeFenced", "worker-1 is out of service")
+			<-ctx.Done()
+			cluster.Satisfy("shop", "backup-data")
+			return ctx.Err()
 		}
-		cluster.Wait("shop", "backup-data", "Outranked", "pod shop/db-0 needs the volume at worker-2")
-		<-ctx.Done()
-		cluster.Satisfy("shop", "backup-data")
-		return ctx.Err()
+		fmt.Println("copied at", node)
+		return nil
 	})
 	fmt.Println("done after", tries, "tries:", err, cluster.Ticket("shop", "backup-data") == nil)
 	// Output:
-	// begins anew: Outranked
+	// lets go
+	// begins anew: NodeFenced
 	// copied at worker-1
-	// done after 2 tries: <nil> true
+	// done after 3 tries: <nil> true
+}
+
+// An administrator ends the ticket (kubectl moorage ticket end): the tool makes no other one.
+func Example_ended() {
+	cluster := tickettest.New()
+	cluster.SatisfyAll()
+	tickets, err := ticket.New(cluster, "backup.example.com")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = backUp(context.Background(), tickets, "shop", "data", func(ctx context.Context, _ string) error {
+		cluster.End("shop", "backup-data")
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output: ticket shop/backup-data has lost its volumes: Ended: the ticket was deleted, or its time or its owner is over
 }

@@ -5,24 +5,32 @@ package ticket
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// ReasonEnded is the Reason of a LostError where the ticket itself is gone: somebody deleted
-// it, or its time or its owner is.
+// ReasonEnded is the Reason of a LostError, and of a NotSatisfiedError, where the ticket itself is
+// gone: somebody deleted it, or its time or its owner is over.
 const ReasonEnded = "Ended"
 
+// ReasonInterrupted is the Reason of a LostError where the ticket has its volumes, but lost them
+// since the handle was acquired, and was granted them anew, while nobody looked.
+const ReasonInterrupted = "Interrupted"
+
+// ReasonUnheard is the Reason of a LostError where the API server has not answered for
+// Request.Unheard: the volumes may be lost, or about to be, and nobody hears it. Acquire goes on with
+// the ticket if it has them still.
+const ReasonUnheard = "Unheard"
+
 // NotSatisfiedError is why Acquire came back without the volumes. Reason is a code of
-// docs/reasons.md, and Message says what would change it.
+// docs/reasons.md, and Message says what would change it; or Reason is ReasonEnded.
 type NotSatisfiedError struct {
 	Name, Reason, Message string
 	Err                   error // why Acquire waited no longer
@@ -32,7 +40,7 @@ func (e *NotSatisfiedError) Error() string {
 	return fmt.Sprintf("ticket %s is not satisfied: %s: %s (%v)", e.Name, e.Reason, e.Message, e.Err)
 }
 
-// Unwrap is the cause with which the context of Acquire ended.
+// Unwrap is the cause with which the context of Acquire ended, or ErrEnded.
 func (e *NotSatisfiedError) Unwrap() error { return e.Err }
 
 // LostError is the cause with which a handle's context ends when its volumes are no longer the
@@ -52,27 +60,46 @@ type Handle struct {
 	uid       types.UID
 	life      context.Context
 	end       context.CancelCauseFunc
+	work      context.Context
+	ask       context.CancelCauseFunc
 	satisfied chan struct{} // closed
+
+	// Of the goroutine of follow only.
+	had     *v1alpha1.VolumeTicket // as it was when it was satisfied; nil before
+	unheard *time.Timer            // ends the handle; nil before it is satisfied
+	renewed time.Time              // when its TTL was begun anew last
 
 	mu              sync.Mutex
 	known           *v1alpha1.VolumeTicket
-	reason, message string // told to OnWait last
-	asked           string // told to OnYield last
+	reason, message string           // told to OnWait last
+	asked           string           // told to OnYield last
+	kept            metav1.Condition // what kept the ticket from its grant last
 }
 
 func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle {
-	h := &Handle{client: c, request: r, uid: uid, satisfied: make(chan struct{})}
+	h := &Handle{client: c, request: r, uid: uid, satisfied: make(chan struct{}), renewed: time.Now()}
 	h.life, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	h.work, h.ask = context.WithCancelCause(h.life)
 	return h
 }
 
 // Context ends when the volumes may no longer be used: they were taken away, the ticket has
 // ended, or Release or Leave was called; context.Cause says which. Use it for all work on the
-// volumes. It does not end because the API server can't be reached: meanwhile nobody can say
-// that they are lost, and no controller takes them.
+// volumes. It ends, too, when the API server has not answered for Request.Unheard (ReasonUnheard):
+// meanwhile the ticket may be asked to yield, and when that time is over the controller gives the
+// volumes to others, whether anybody has heard it or not. Until then a loss is not seen: nothing
+// is before the volumes are lost where a policy's yieldNotice is shorter than Unheard, or where
+// somebody deletes the ticket.
 func (h *Handle) Context() context.Context { return h.life }
 
-// Ticket is the ticket as it was seen last. Read only.
+// Work is Context for work that stops when the ticket is asked to let go of its volumes: it ends
+// then, too, with ErrAsked and for whom and until when, and stays ended if the ticket is asked no
+// longer. The volumes are the ticket's until that time: finish what must be whole, and call LetGo.
+// Whether they were until the work had stopped says Context.
+func (h *Handle) Work() context.Context { return h.work }
+
+// Ticket is the ticket as it was seen last with its volumes: once they are lost it says nothing new.
+// Read only.
 func (h *Handle) Ticket() *v1alpha1.VolumeTicket {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,56 +142,17 @@ func (h *Handle) name() string { return h.request.Namespace + "/" + h.request.Na
 func (h *Handle) waits(err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	reason, message := why(h.known)
+	reason, message := h.why(h.known)
 	return &NotSatisfiedError{Name: h.name(), Reason: reason, Message: message, Err: err}
 }
 
-// follow looks on until the handle is over.
-func (h *Handle) follow(t *v1alpha1.VolumeTicket) {
-	for h.see(t) {
-		h.watch(t.ResourceVersion)
-		var err error
-		for pause := firstPause; ; pause = min(2*pause, lastPause) {
-			if !sleep(h.life, pause) {
-				return
-			}
-			t, err = h.client.api.VolumeTickets(h.request.Namespace).Get(h.life, h.request.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				t, err = nil, nil
-			}
-			if err == nil {
-				break
-			}
-		}
-	}
-}
-
-// watch looks on from a version until the watch breaks off.
-func (h *Handle) watch(version string) {
-	w, err := h.client.api.VolumeTickets(h.request.Namespace).Watch(h.life, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, h.request.Name).String(), ResourceVersion: version,
-	})
-	if err != nil {
-		return
-	}
-	defer w.Stop()
-	for {
-		select {
-		case <-h.life.Done():
-			return
-		case e, ok := <-w.ResultChan():
-			t, is := e.Object.(*v1alpha1.VolumeTicket)
-			switch {
-			case !ok || !is:
-				return
-			case e.Type == watch.Deleted:
-				t = nil
-			}
-			if !h.see(t) {
-				return
-			}
-		}
-	}
+// lost is the error of a ticket that is not satisfied any more.
+func (h *Handle) lost(t *v1alpha1.VolumeTicket) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kept = metav1.Condition{} // it had its grant since
+	reason, message := h.why(t)
+	return &LostError{h.name(), reason, message}
 }
 
 // see takes a version of the ticket in, nil when it is gone, and says whether the handle goes
@@ -174,25 +162,29 @@ func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
 		return false
 	}
 	if t == nil || t.UID != h.uid || t.DeletionTimestamp != nil {
-		h.end(&LostError{h.name(), ReasonEnded, "the ticket was deleted, or its time or its owner is over"})
+		h.end(&LostError{h.name(), ReasonEnded, ErrEnded.Error()})
 		return false
 	}
-	h.mu.Lock()
-	h.known = t
-	h.mu.Unlock()
 	is := meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied) && !t.LetsGo() // its volumes are about to be taken
 	select {
 	case <-h.satisfied:
 		if !is {
-			reason, message := why(t)
-			h.end(&LostError{h.name(), reason, message})
+			h.end(h.lost(t))
 			return false
 		}
+		if !sameGrant(h.had, t) {
+			h.end(&LostError{h.name(), ReasonInterrupted, "somebody else may have had the volumes, and the ticket was granted them anew"})
+			return false
+		}
+		h.knows(t)
 		h.tellYielding(t)
 		return true
 	default:
 	}
+	h.knows(t)
 	if is {
+		h.had = t
+		h.listens()
 		close(h.satisfied)
 		h.tellYielding(t)
 		return true
@@ -201,13 +193,47 @@ func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
 	return true
 }
 
+// knows keeps a version of the ticket.
+func (h *Handle) knows(t *v1alpha1.VolumeTicket) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known = t
+}
+
+// sameGrant says whether a ticket that is satisfied has been so without a break since it had its
+// volumes first. What either version does not say of a volume is not compared: an older release of
+// the controller may have said less.
+func sameGrant(had, now *v1alpha1.VolumeTicket) bool {
+	since := func(t *v1alpha1.VolumeTicket) *metav1.Time {
+		if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied); c != nil {
+			return &c.LastTransitionTime
+		}
+		return nil
+	}
+	if !since(had).Equal(since(now)) || had.Node() != now.Node() {
+		return false
+	}
+	return !slices.ContainsFunc(had.Status.Volumes, func(a v1alpha1.TicketVolumeStatus) bool {
+		return slices.ContainsFunc(now.Status.Volumes, func(b v1alpha1.TicketVolumeStatus) bool {
+			return a.Claim == b.Claim && a.PersistentVolume == b.PersistentVolume && a.PodVolume == b.PodVolume &&
+				(differs(a.Driver, b.Driver) || differs(a.VolumeHandle, b.VolumeHandle) || differs(a.Transitions, b.Transitions))
+		})
+	})
+}
+
+// differs says whether two values are both known, and not the same.
+func differs[T comparable](a, b T) bool {
+	var unknown T
+	return a != unknown && b != unknown && a != b
+}
+
 // tell calls OnWait where there is something new.
 func (h *Handle) tell(t *v1alpha1.VolumeTicket) {
 	if h.request.OnWait == nil {
 		return
 	}
 	h.mu.Lock()
-	reason, message := why(t)
+	reason, message := h.why(t)
 	news := reason != h.reason || message != h.message
 	h.reason, h.message = reason, message
 	h.mu.Unlock()
@@ -226,21 +252,33 @@ func (h *Handle) tellYielding(t *v1alpha1.VolumeTicket) {
 	news := message != h.asked
 	h.asked = message
 	h.mu.Unlock()
+	if message != "" {
+		h.ask(fmt.Errorf("%w: %s", ErrAsked, message))
+	}
 	if news && h.request.OnYield != nil {
 		h.request.OnYield(message)
 	}
 }
 
 // why is what a ticket that is not satisfied waits for: its grant, or once it is granted its
-// volumes.
-func why(t *v1alpha1.VolumeTicket) (reason, message string) {
+// volumes. Once it is granted, what kept it from its grant stands in condition Satisfied until the
+// controller writes it anew, and is over.
+func (h *Handle) why(t *v1alpha1.VolumeTicket) (reason, message string) {
 	if t == nil {
 		return v1alpha1.ReasonPending, ""
 	}
-	for _, name := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
-		if c := meta.FindStatusCondition(t.Status.Conditions, name); c != nil && c.Status != metav1.ConditionTrue {
-			return c.Reason, c.Message
-		}
+	granted := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
+	satisfied := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
+	switch {
+	case granted == nil:
+		return v1alpha1.ReasonPending, "the controller has not said anything yet"
+	case granted.Status != metav1.ConditionTrue:
+		h.kept = *granted
+		return granted.Reason, granted.Message
+	case t.LetsGo():
+		return t.Yielding().Reason, "it has let go of its volumes: " + t.Yielding().Message
+	case satisfied == nil, satisfied.Status == metav1.ConditionTrue, satisfied.Reason == h.kept.Reason && satisfied.Message == h.kept.Message:
+		return v1alpha1.ReasonGranted, "its volumes are on their way"
 	}
-	return v1alpha1.ReasonPending, "the controller has not said anything yet"
+	return satisfied.Reason, satisfied.Message
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -46,13 +47,22 @@ type Request struct {
 	// TTL ends the ticket this long after Acquire or Renew was called last, in whole seconds.
 	// Zero: never; it needs an Owner then.
 	TTL time.Duration
+	// Unheard is for how long the ticket may go unread before its handle ends, with a LostError of
+	// ReasonUnheard: while the API server does not answer, the ticket may be asked to yield and lose
+	// its volumes, and nobody hears it. Zero: 20 s for a type that yields (Snapshot, Backup) and
+	// with OnDrain Move, 30 s for any other. It is half of TTL at most. Make it shorter than the
+	// yieldNotice of the volumes' policies (30 s, if they say nothing) by the time that the work
+	// takes to stop.
+	Unheard time.Duration
 	// Owner is the object that the ticket ends with.
 	Owner *metav1.OwnerReference
 	// OnWait is called with the reason and message of a ticket that is not satisfied, each
-	// time that they change, until Acquire returns. It may be nil, and must not block.
+	// time that they change, until Acquire returns. The reason Granted says that it waits for
+	// nothing but the attach. It may be nil, and must not block.
 	OnWait func(reason, message string)
 	// OnYield is called when the ticket is asked to let go of its volumes, with until when and
-	// for whom: bring the work to an end, and call LetGo or Release. Whoever does neither loses
+	// for whom: bring the work to an end, and call LetGo or Release (Handle.Work ends then, which
+	// is simpler where the work can be begun anew). Whoever does neither loses
 	// the volumes when that time is over. An empty message says that it is asked no longer. It
 	// may be nil, may be called before Acquire has returned, and must not block.
 	OnYield func(message string)
@@ -82,8 +92,34 @@ func (r Request) validate() error {
 		return errors.New("ticket: TTL or Owner is needed, or nothing would end the ticket")
 	case r.TTL < 0 || r.TTL != 0 && r.TTL < time.Second:
 		return fmt.Errorf("ticket: TTL %s is less than a second", r.TTL)
+	case r.Unheard < 0:
+		return fmt.Errorf("ticket: Unheard %s is less than nothing", r.Unheard)
 	}
 	return nil
+}
+
+// How long a ticket goes unread before its handle ends, where the request does not say it: less than
+// the default notice of a ticket that may be asked to yield.
+const (
+	unheardYielding = v1alpha1.DefaultYieldNotice - 10*time.Second
+	unheardOther    = 30 * time.Second
+)
+
+// unheard is for how long the ticket may go unread. With half of its TTL at most, a ticket that is
+// renewed at a third of it does not end unread.
+func (r Request) unheard() time.Duration {
+	limit := r.Unheard
+	switch {
+	case limit > 0:
+	case r.Type == v1alpha1.TicketSnapshot, r.Type == v1alpha1.TicketBackup, r.OnDrain == v1alpha1.OnDrainMove:
+		limit = unheardYielding
+	default:
+		limit = unheardOther
+	}
+	if r.TTL > 0 {
+		limit = min(limit, r.TTL/2)
+	}
+	return limit
 }
 
 func (r Request) spec() v1alpha1.VolumeTicketSpec {
@@ -149,10 +185,33 @@ func (r Request) mine(holder string, t *v1alpha1.VolumeTicket) error {
 	if others {
 		return fmt.Errorf("%w: %s/%s has another owner", ErrTaken, t.Namespace, t.Name)
 	}
-	if !equality.Semantic.DeepEqual(t.Spec, r.spec()) {
-		return fmt.Errorf("%w: %s/%s is for other volumes, another node, type, TTL or parameters", ErrDifferent, t.Namespace, t.Name)
+	if fields := different(t.Spec, r.spec()); len(fields) > 0 {
+		return fmt.Errorf("%w: %s/%s has another %s", ErrDifferent, t.Namespace, t.Name, strings.Join(fields, ", another "))
 	}
 	return nil
+}
+
+// different names the fields in which two specs are not the same.
+func different(a, b v1alpha1.VolumeTicketSpec) []string {
+	if equality.Semantic.DeepEqual(a, b) {
+		return nil
+	}
+	var fields []string
+	for _, f := range []struct {
+		name string
+		a, b any
+	}{
+		{"type", a.Type, b.Type}, {"nodeName", a.NodeName, b.NodeName}, {"wherever", a.Wherever, b.Wherever}, {"detached", a.Detached, b.Detached},
+		{"parameters", a.Parameters, b.Parameters}, {"onDrain", a.OnDrain, b.OnDrain}, {"volumes", a.Volumes, b.Volumes}, {"ttlSeconds", a.TTLSeconds, b.TTLSeconds},
+	} {
+		if !equality.Semantic.DeepEqual(f.a, f.b) {
+			fields = append(fields, "spec."+f.name)
+		}
+	}
+	if len(fields) == 0 {
+		return []string{"spec"} // a field of a later release
+	}
+	return fields
 }
 
 // heldBy is an error unless a ticket is the integrator's.

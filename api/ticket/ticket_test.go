@@ -337,12 +337,14 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-// While the API server is away nothing is lost, since nobody takes anything; what happened
-// meanwhile is seen afterwards.
+// Who may be unheard for long hears of nothing while the API server is away; what happened meanwhile
+// is seen afterwards.
 func TestOutageIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
-		h := acquired(t, c, nightly())
+		r := nightly()
+		r.TTL, r.Unheard = 24*time.Hour, 2*time.Hour
+		h := acquired(t, c, r)
 		c.Fail(errors.New("away"))
 		time.Sleep(time.Hour)
 		if lost(h) != nil {
@@ -417,6 +419,7 @@ func TestWhatCannotBeAskedFor(t *testing.T) {
 		"no volume":             func(r *ticket.Request) { r.Claims = nil },
 		"no end":                func(r *ticket.Request) { r.TTL = 0 },
 		"a short time":          func(r *ticket.Request) { r.TTL = time.Millisecond },
+		"unheard for no time":   func(r *ticket.Request) { r.Unheard = -time.Second },
 	} {
 		c, r := tickettest.New(), nightly()
 		change(&r)

@@ -208,6 +208,13 @@ func TestAttachWaits(t *testing.T) {
 	if code := <-ended; code != 0 || !strings.Contains(out.String(), "pv-kept is attached to worker-2 for 1h0m0s") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
+	server.Get("volumetickets", "shop", name, &ticket)
+	ticket.CreationTimestamp = metav1.NewTime(now.Add(-20 * time.Minute))
+	server.Put("volumetickets", &ticket)
+	again, errs, code := run(t.Context(), server, now, "attach", "pv-kept", "--node", "worker-2", "--ttl", "2h")
+	if code != 0 || !strings.Contains(strings.Join(strings.Fields(again), " "), "is attached to worker-2 by a ticket that was there already, and ends in about 40m, unless it is renewed: kubectl moorage ticket renew "+name+" -n shop; kubectl moorage detach") {
+		t.Errorf("again: exit code %d: %s%s", code, again, errs)
+	}
 }
 
 // settle has the volume of pv-kept at worker-2, and nowhere else.

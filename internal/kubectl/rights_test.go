@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -174,8 +175,48 @@ func TestTicketsWithRightsInOneNamespace(t *testing.T) {
 		}
 	}
 	out, errors, code := run(t.Context(), server, now, "ticket", "make", "there", "-n", "shop", "--type", "Backup", "--node", "worker-2", "--claim", "data", "--ttl", "1h")
-	if text := strings.Join(strings.Fields(errors), " "); code != 0 || !strings.Contains(out, "there has its volumes at worker-2, for 1h0m0s") ||
+	if text := strings.Join(strings.Fields(errors), " "); code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), "there has its volumes at worker-2 by a ticket that was there already, and ends in about 29m, unless") ||
 		!strings.Contains(text, "If there is no such node, the ticket waits for it.") || strings.Contains(text, "until there is such a node") {
 		t.Errorf("ticket make: exit code %d, output %q, errors %q", code, out, errors)
+	}
+}
+
+// Who may make tickets and read none is told that at once: neither that a ticket is not there which is,
+// nor to wait for what is never seen.
+func TestTicketsWithoutTheRightToReadThem(t *testing.T) {
+	server, now := load(t, "testdata/ticket-told")
+	forbid(server, "persistentvolumeclaims shop", "nodes")
+	const right = "the right to list volumetickets.moorage.dev is missing (kubectl auth can-i list volumetickets.moorage.dev -n shop)"
+	for _, args := range [][]string{
+		{"ticket", "explain", "there", "-n", "shop"},
+		{"explain", "ticket", "nobodys", "-n", "shop"},
+		{"ticket", "make", "there", "-n", "shop", "--type", "Backup", "--node", "worker-2", "--claim", "data", "--ttl", "1h"},
+		{"ticket", "make", "another", "-n", "shop", "--type", "Backup", "--node", "worker-2", "--claim", "data", "--ttl", "1h"},
+	} {
+		out, errors, code := run(t.Context(), server, now, append(args, "--request-timeout", "20s")...)
+		if text := strings.Join(strings.Fields(errors), " "); code != 1 || !strings.Contains(text, right) || strings.Contains(out, "waiting") {
+			t.Errorf("%v: exit code %d, output %q, errors %q", args, code, out, errors)
+		}
+	}
+	if !server.Get("volumetickets", "shop", "another", &v1alpha1.VolumeTicket{}) {
+		t.Error("the ticket is not made, which may be")
+	}
+}
+
+// What nobody uses can't be told where tickets may not be listed: none is made, and no volume is said
+// to be nobody's.
+func TestImportNeedsToSeeTickets(t *testing.T) {
+	for _, resource := range []string{"volumetickets", "volumeattachments"} {
+		server, now := load(t, "testdata/detached")
+		server.Intercept(func(r apitest.Request, serve func()) error {
+			if r.Verb == "list" && r.Resource == resource {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, "", nil)
+			}
+			serve()
+			return nil
+		})
+		if out, errors, code := run(t.Context(), server, now, "import", "attachments"); code != 1 || !strings.Contains(errors, "you may not list all "+resource) {
+			t.Errorf("without %s: exit code %d, output %q, errors %q", resource, code, out, errors)
+		}
 	}
 }

@@ -65,15 +65,21 @@ func (c *Cluster) SatisfyAll() {
 	}
 }
 
-// Satisfy has a ticket granted, and its volumes attached.
+// Grant has a ticket that waits granted, with its volumes not attached yet.
+func (c *Cluster) Grant(namespace, name string) {
+	c.change(namespace, name, granted)
+}
+
+// Satisfy has a ticket granted, and its volumes attached. It is not asked to let go of them.
 func (c *Cluster) Satisfy(namespace, name string) {
 	c.change(namespace, name, satisfied)
 }
 
-// Wait has a ticket wait for a reason; one that was satisfied has lost its volumes.
+// Wait has a ticket wait for a reason; one that was satisfied has lost its volumes, and is not asked
+// to let go of them any more.
 func (c *Cluster) Wait(namespace, name, reason, message string) {
 	c.change(namespace, name, func(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
-		out := t.DeepCopy()
+		out := notAsked(t)
 		say(out, v1alpha1.TicketGranted, metav1.ConditionUnknown, reason, message)
 		if meta.FindStatusCondition(out.Status.Conditions, v1alpha1.TicketSatisfied) != nil {
 			say(out, v1alpha1.TicketSatisfied, metav1.ConditionFalse, reason, message)
@@ -86,8 +92,7 @@ func (c *Cluster) Wait(namespace, name, reason, message string) {
 // message asks it no longer.
 func (c *Cluster) Yield(namespace, name, message string, at time.Time) {
 	c.change(namespace, name, func(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
-		out := t.DeepCopy()
-		meta.RemoveStatusCondition(&out.Status.Conditions, v1alpha1.TicketYielding)
+		out := notAsked(t)
 		if message != "" {
 			meta.SetStatusCondition(&out.Status.Conditions, metav1.Condition{
 				Type: v1alpha1.TicketYielding, Status: metav1.ConditionTrue, Reason: "Outranked", Message: message, LastTransitionTime: metav1.NewTime(at),
@@ -132,7 +137,8 @@ func (c *Cluster) at(node string) map[types.NamespacedName]v1alpha1.OnDrain {
 	return list
 }
 
-// Moved has a ticket that left its node to the controller have its volumes at another one.
+// Moved has a ticket that left its node to the controller have its volumes at another one, as Satisfy
+// does. A handle that has not let go before is over.
 func (c *Cluster) Moved(namespace, name, node string) {
 	c.change(namespace, name, func(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
 		out := t.DeepCopy()
@@ -187,12 +193,25 @@ func (c *Cluster) VolumeTickets(namespace string) client.VolumeTicketInterface {
 // ChosenNode is the node that is chosen for tickets that name none.
 const ChosenNode = "worker-1"
 
-func satisfied(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
-	out := t.DeepCopy()
+func granted(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
+	out := notAsked(t)
 	if out.Spec.Wherever && out.Status.NodeName == "" {
 		out.Status.NodeName = ChosenNode
 	}
 	say(out, v1alpha1.TicketGranted, metav1.ConditionTrue, v1alpha1.ReasonGranted, "")
+	return out
+}
+
+// notAsked is a copy of a ticket that is not asked to let go of its volumes: with the condition goes
+// what an answer to it means.
+func notAsked(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
+	out := t.DeepCopy()
+	meta.RemoveStatusCondition(&out.Status.Conditions, v1alpha1.TicketYielding)
+	return out
+}
+
+func satisfied(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
+	out := granted(t)
 	say(out, v1alpha1.TicketSatisfied, metav1.ConditionTrue, v1alpha1.ReasonSatisfied, "")
 	return out
 }
@@ -433,52 +452,4 @@ func (k *tickets) merge(old, said *v1alpha1.VolumeTicket, forced bool) (*v1alpha
 		next.Spec = said.Spec
 	}
 	return k.unchanged(old, next)
-}
-
-// Watch sends what changes after a version, which has to be given.
-func (k *tickets) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	k.cluster.mu.Lock()
-	defer k.cluster.mu.Unlock()
-	if k.cluster.failing != nil {
-		return nil, k.cluster.failing
-	}
-	from, err := strconv.Atoi(opts.ResourceVersion)
-	if err != nil {
-		return nil, apierrors.NewBadRequest("tickettest: a watch needs the version from which it goes on")
-	}
-	out := make(chan watch.Event)
-	w := watch.NewProxyWatcher(out)
-	go k.send(out, w.StopChan(), from, opts)
-	return w, nil
-}
-
-func (k *tickets) send(out chan<- watch.Event, stop <-chan struct{}, from int, opts metav1.ListOptions) {
-	defer close(out)
-	for {
-		k.cluster.mu.Lock()
-		var news []watch.Event
-		for _, e := range k.cluster.history {
-			if e.version > from && k.selects(opts, e.Object.(*v1alpha1.VolumeTicket)) {
-				news = append(news, watch.Event{Type: e.Type, Object: e.Object.DeepCopyObject()})
-			}
-		}
-		from = k.cluster.version
-		changed, failing := k.cluster.changed, k.cluster.failing
-		k.cluster.mu.Unlock()
-		if failing != nil {
-			return
-		}
-		for _, e := range news {
-			select {
-			case out <- e:
-			case <-stop:
-				return
-			}
-		}
-		select {
-		case <-changed:
-		case <-stop:
-			return
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
@@ -42,6 +43,17 @@ func Missing(unseen []facts.Unseen, resource, namespace, name string, known []st
 		message += fmt.Sprintf(". Did you mean %q?", near)
 	}
 	return &NotFoundError{message}
+}
+
+// UnreadTicket is the error for a ticket that may not be read, whether it exists or not; nil where the
+// tickets of its namespace are seen, or are not served at all.
+func UnreadTicket(w *facts.World, namespace, name string) error {
+	unserved := func(u facts.Unseen) bool { return u.Missing }
+	err := Missing(slices.DeleteFunc(slices.Clone(w.Unseen), unserved), v1alpha1.Resource(v1alpha1.ResourceVolumeTickets).String(), namespace, name, nil)
+	if missing := (*NotFoundError)(nil); errors.As(err, &missing) {
+		return nil
+	}
+	return err
 }
 
 // Elsewhere adds to the error for an object that is not in its namespace in which other

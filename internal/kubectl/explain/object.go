@@ -77,6 +77,9 @@ func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name s
 
 func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	x, ok := w.ExplainTicket(c.Namespace, name)
+	if hidden := command.UnreadTicket(w, c.Namespace, name); !ok && hidden != nil {
+		return answer{}, hidden
+	}
 	if pod := w.Pod(c.Namespace, name); !ok && pod != nil {
 		return answer{}, &command.NotFoundError{Message: fmt.Sprintf("volumetickets %q not found in namespace %q; the pod of that name needs none once it is bound: kubectl moorage explain pod %s -n %s",
 			name, c.Namespace, name, c.Namespace)}

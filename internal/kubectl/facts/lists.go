@@ -227,14 +227,24 @@ func (w *World) adviseByHand(t *Ticket) {
 		switch {
 		case codeOf(r) == arbiter.ClaimMissing:
 			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: kubectl get pvc -n %s", t.Namespace)
-		case codeOf(r) == arbiter.HeldElsewhere && t.Detached && !givesWay(r):
+		case codeOf(r) == arbiter.HeldElsewhere && t.Detached && !givesWay(r) && !heldByTicket(r):
 			r.Do = "End what uses the volume, such as by scaling its workload down, or wait until it is done: the ticket is granted then by itself"
+		case codeOf(r) == arbiter.NoFreeSlot && !t.Wherever && t.Node != "":
+			r.Changes = "A confirmed detach at the node, the end of a ticket there, or a higher limit in its CSINode or in the AttachPolicy"
+			r.Do = fmt.Sprintf("See what has the slots, and what could end: kubectl moorage explain node %s -o wide. A ticket names one node for good: to have it at another one, kubectl moorage ticket end %s -n %s ends this one", t.Node, t.Name, t.Namespace)
+		case codeOf(r) == arbiter.NodeMissing && !t.Wherever:
+			r.Do = fmt.Sprintf("Look whether the name is right: kubectl get nodes. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", t.Name, t.Namespace)
 		case codeOf(r) == arbiter.NodeFenced:
 			r.Do = fmt.Sprintf("Wait until %s is back, or end the ticket and make it at another node: kubectl moorage ticket end %s -n %s", cmp.Or(r.Node, t.Node), t.Name, t.Namespace)
 		case codeOf(r) == arbiter.HeldElsewhere && !givesWay(r) && r.Node != t.Node && (r.Node == "" || w.Node(r.Node) != nil):
 			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", cmp.Or(r.Node, "the node that is named"), t.Name, t.Namespace)
 		}
 	}
+}
+
+// heldByTicket says whether what is in the way is a ticket: what to do about it is said already.
+func heldByTicket(r *Reason) bool {
+	return r.Holder != nil && r.Holder.Kind == string(v1alpha1.TicketKindVolumeTicket)
 }
 
 // toldSatisfied is what the controller has written of whether a granted ticket has its volumes, with

@@ -85,16 +85,7 @@ func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
 		x.Yielding = asked.Message
 	}
 	if t.Spec.TTLSeconds != nil {
-		begun, elapsed := t.CreationTimestamp.Time, t.Status.TTLElapsedSeconds
-		if renewed := t.Annotations[v1alpha1.AnnotationRenewed]; renewed != "" {
-			if at, err := time.Parse(time.RFC3339Nano, renewed); err == nil && at.After(begun) {
-				begun = at
-			}
-			if renewed != t.Status.Renewed {
-				elapsed = 0 // counted before it was renewed
-			}
-		}
-		x.Left = max(0, *t.Spec.TTLSeconds-max(elapsed, int64(now.Sub(begun)/time.Second)))
+		x.Left = secondsLeft(t, now)
 	}
 	if t.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy {
 		x.Operation, x.OperationOf = t.Labels[v1alpha1.LabelOperation], t.Annotations[v1alpha1.AnnotationOperationOf]
@@ -102,6 +93,37 @@ func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
 	for _, o := range t.OwnerReferences {
 		x.Owners = append(x.Owners, o.Kind+"/"+o.Name)
 	}
+}
+
+// secondsLeft is about how much of a ticket's time is left, in seconds; 0: it is over.
+func secondsLeft(t *v1alpha1.VolumeTicket, now time.Time) int64 {
+	begun, elapsed := t.CreationTimestamp.Time, t.Status.TTLElapsedSeconds
+	if renewed := t.Annotations[v1alpha1.AnnotationRenewed]; renewed != "" {
+		if at, err := time.Parse(time.RFC3339Nano, renewed); err == nil && at.After(begun) {
+			begun = at
+		}
+		if renewed != t.Status.Renewed {
+			elapsed = 0 // counted before it was renewed
+		}
+	}
+	return max(0, *t.Spec.TTLSeconds-max(elapsed, int64(now.Sub(begun)/time.Second)))
+}
+
+// TimeLeft says in words when a ticket's time is over, unless it is renewed; empty: it has no time
+// of its own.
+func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
+	if t.Spec.TTLSeconds == nil {
+		return ""
+	}
+	return overIn(secondsLeft(t, now))
+}
+
+// overIn is when a time is over of which so many seconds are left.
+func overIn(left int64) string {
+	if left == 0 {
+		return "any moment"
+	}
+	return "in about " + lasting(time.Duration(left)*time.Second)
 }
 
 func (x *TicketExplanation) answer() string {
@@ -167,11 +189,8 @@ func (x *TicketExplanation) Ends() string {
 	for _, o := range x.Owners {
 		ends = append(ends, "with "+o)
 	}
-	switch {
-	case x.TTLSeconds > 0 && x.Left == 0:
-		ends = append(ends, "any moment, unless it is renewed")
-	case x.TTLSeconds > 0:
-		ends = append(ends, fmt.Sprintf("in about %s, unless it is renewed", lasting(time.Duration(x.Left)*time.Second)))
+	if x.TTLSeconds > 0 {
+		ends = append(ends, overIn(x.Left)+", unless it is renewed")
 	}
 	if x.OnDrain == string(v1alpha1.OnDrainEnd) {
 		ends = append(ends, "when its node is cordoned")

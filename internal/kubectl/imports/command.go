@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,7 +136,7 @@ func seen(w *facts.World) error {
 	for _, u := range w.Unseen {
 		switch {
 		case u.Missing:
-		case u.Resource == "pods", u.Resource == "volumetickets", u.Resource == "volumeattachments", u.Resource == "persistentvolumes", u.Resource == "persistentvolumeclaims":
+		case slices.Contains([]string{"pods", "volumetickets.moorage.dev", "volumeattachments.storage.k8s.io", "persistentvolumes", "persistentvolumeclaims"}, u.Resource):
 			return fmt.Errorf("you may not list all %s, and what is not seen can't be told from what is not there: %s", u.Resource, u.Message)
 		}
 	}

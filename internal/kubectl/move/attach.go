@@ -90,7 +90,24 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return o.say("%s is attached to %s for %s; kubectl moorage detach %s --node %s ends it sooner", pv, o.node, o.ttl, pv, o.node)
+	return o.say("%s is attached to %s%s; kubectl moorage detach %s --node %s ends it sooner", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), pv, o.node)
+}
+
+// lasts is for how long a ticket has its volumes: one that was there already has what is left of its
+// own time, whatever was asked for now.
+func (o *options) lasts(ctx context.Context, c *cluster.Cluster, asked *v1alpha1.VolumeTicket, created bool, ttl time.Duration) string {
+	if created {
+		return fmt.Sprintf(" for %s", ttl)
+	}
+	renew := fmt.Sprintf("unless it is renewed: kubectl moorage ticket renew %s -n %s", asked.Name, asked.Namespace)
+	t, err := c.Moorage.VolumeTickets(asked.Namespace).Get(ctx, asked.Name, metav1.GetOptions{})
+	if err != nil {
+		return " by a ticket that was there already, and ends when its own time is over, " + renew
+	}
+	if left := facts.TimeLeft(t, c.Clock()); left != "" {
+		return fmt.Sprintf(" by a ticket that was there already, and ends %s, %s", left, renew)
+	}
+	return " by a ticket that was there already"
 }
 
 // create writes the ticket, and says whether it was not there yet. One that is there already
@@ -120,7 +137,10 @@ func (e *podsOnlyError) Error() string { return worded([]facts.Reason{e.reason})
 func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) error {
 	return o.until(ctx, c, func(w *facts.World) (bool, string, error) {
 		t, ok := w.TicketNow(namespace, name)
+		hidden := command.UnreadTicket(w, namespace, name)
 		switch {
+		case !ok && hidden != nil:
+			return false, "", fmt.Errorf("the ticket asks for its volumes, and whether it has them is not known: %w", hidden)
 		case !ok:
 			return false, "the ticket to be seen", nil
 		case t.State == facts.TicketSatisfied:

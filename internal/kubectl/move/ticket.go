@@ -154,7 +154,8 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if _, err := o.create(ctx, c, ticket); err != nil || o.dryRun != dryRunNone || !o.wait {
+	created, err := o.create(ctx, c, ticket)
+	if err != nil || o.dryRun != dryRunNone || !o.wait {
 		return err
 	}
 	err = o.await(ctx, c, c.Namespace, name)
@@ -163,6 +164,9 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !created {
+		return o.say("%s has its volumes%s%s", name, o.at(ctx, c, name), o.lasts(ctx, c, ticket, created, o.ttl))
 	}
 	return o.say("%s has its volumes%s, for %s unless it is renewed", name, o.at(ctx, c, name), o.ttl)
 }
