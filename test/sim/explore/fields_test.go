@@ -229,7 +229,7 @@ func flowFields() map[string]fields {
 	return map[string]fields{
 		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch Granted EpochOnly Stamp Since Grants Look Orders YieldingSince", map[string]string{"Interruptions": "its pause lasts, as no time passes",
 			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
-			"NodeID": direct, "Manager": never, "Within": cooperative,
+			"NodeID": direct, "WasID": direct, "TestsID": direct, "Manager": never, "Within": cooperative,
 		}},
 		"flow.NodePatch": {"InUse Version Changes", map[string]string{
 			"Node": "it is the request's", "UID": "it is Read's", "Out": "it follows from Changes",
@@ -257,7 +257,7 @@ func objectFields() map[string]fields {
 			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "OptedOut": never,
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
-		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt Bind Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
+		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt Granting Bind Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
 			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": "it follows from the users of the NodeVolumes",
 			"Interruptions": "its pause lasts, as no time passes", "interrupted": "its pause lasts, as no time passes", "Wherever": never, "Parameters": never, "OnDrain": never, "NodeGone": never, "gone": never,
@@ -311,7 +311,7 @@ func ledgerFields() map[string]fields {
 		"ledger.Volume":     {"ID Access NodeVolumes Hold dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
 		"ledger.earlier":    {"force read", nil},
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
-		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held first idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
+		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held Unlisted first idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced Named Unstaged Look Again vacant", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{
@@ -324,7 +324,7 @@ func ledgerFields() map[string]fields {
 			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
 			"transitions": never, "deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
-		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted Word AskedAt calls attempts FencedAt", map[string]string{
+		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead UnreadSince ReadAgain Unread doubts left boot rebooted Word AskedAt calls attempts FencedAt", map[string]string{
 			"RefusedSince": "nobody refuses a question", "RefusedAt": "nobody refuses a question", "machine": same, "MachineAt": same, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes, "inBulk": "false but within one event", "counted": "it follows from the rest",
 		}},
