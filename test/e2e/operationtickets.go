@@ -114,6 +114,7 @@ func operationYields() sandbox.Scenario {
 
 			s.remove("db2")
 			s.gone("db2")
+			s.leavesEveryNode("data") // else the driver begins to clone it while it still leaves db2's node
 			s.cloneOf("copy", "data")
 			ticket = s.operationTicket(v1alpha1.OperationClone)
 			s.satisfied(ticket)
