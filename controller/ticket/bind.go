@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
@@ -24,6 +22,36 @@ type binder struct {
 	over     bool // the term is: nothing is bound any more
 	underWay sync.WaitGroup
 	patience time.Duration // how long it waits for a pod that it has not seen
+	news     news
+}
+
+// news tells who waits for it that a pod has changed.
+type news struct {
+	mu      sync.Mutex // never held while another is taken: events come with locks held
+	waiting map[string]chan struct{}
+}
+
+// next is closed when a pod, by its UID, or where one of its claims leads, changes.
+func (n *news) next(pod string) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.waiting == nil {
+		n.waiting = map[string]chan struct{}{}
+	}
+	if n.waiting[pod] == nil {
+		n.waiting[pod] = make(chan struct{})
+	}
+	return n.waiting[pod]
+}
+
+// heard has whoever waits to hear of a pod look again.
+func (n *news) heard(pod string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if waits := n.waiting[pod]; waits != nil {
+		close(waits)
+		delete(n.waiting, pod)
+	}
 }
 
 // end has no more binds begin, and returns when those under way are answered.
@@ -44,28 +72,41 @@ var (
 	errContended  = fmt.Errorf("%w: somebody contends for what it needs", bind.ErrUseTicket)
 )
 
-// Whoever asks has seen the pod and its claims, which this process may see a moment later: it
-// looks again for so long, every so often.
-const (
-	behindPatience = 300 * time.Millisecond
-	behindPause    = 5 * time.Millisecond
-)
+// behindPatience is how long a request waits for what whoever asks has seen, and this process has not: on a busy
+// machine one watch may be seconds behind another. A ticket costs three writes more, and is as far behind.
+const behindPatience = 2 * time.Second
+
+// Heard says that a pod, or where one of its claims leads, has changed.
+func (c *Controller) Heard(pod string) { c.binder.news.heard(pod) }
 
 // Bind binds a pod whose volumes nobody else contends for: see bind.Binder.
 func (c *Controller) Bind(ctx context.Context, r bind.Request) error {
-	var reservation ledger.Ticket
-	err := errBehind
-	// Its own error says that the time is over: then the last answer stands.
-	_ = wait.PollUntilContextTimeout(ctx, behindPause, c.binder.patience, true, func(context.Context) (bool, error) {
-		reservation, err = c.reserve(r)
-		return !errors.Is(err, errBehind), nil
-	})
+	reservation, err := c.reserveSoon(ctx, r)
 	if err == nil {
 		defer c.binder.underWay.Done()
 		err = c.carry(ctx, &reservation, r.Version)
 	}
 	c.config.Metrics.Bind(resultOf(err))
 	return err
+}
+
+// reserveSoon reserves for a pod, once it and its claims are seen.
+func (c *Controller) reserveSoon(ctx context.Context, r bind.Request) (ledger.Ticket, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.binder.patience)
+	defer cancel()
+	defer c.binder.news.heard(string(r.Pod)) // nobody asks twice at a time: what is left of the wait goes
+	for {
+		changed := c.binder.news.next(string(r.Pod)) // before the look, so that nothing is missed
+		reservation, err := c.reserve(r)
+		if !errors.Is(err, errBehind) {
+			return reservation, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return reservation, err
+		}
+	}
 }
 
 // carry sends a bind whose reservation counts.

@@ -12,32 +12,41 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// late is a cache that learns one fact more each time that it is looked at.
+// late is a cache that learns one fact more each time that it has been looked at. Whoever watches it is told of each
+// change before Apply returns, as by package observe.
 type late struct {
 	*writer
 	facts []ledger.Event
+	heard func()
 }
 
 func (l *late) Snapshot() ledger.Snapshot {
 	s := l.writer.Snapshot()
 	if len(l.facts) > 0 {
-		l.Apply(l.facts[0])
+		next := l.facts[0]
 		l.facts = l.facts[1:]
+		l.Apply(next)
 	}
 	return s
+}
+
+func (l *late) Apply(e ledger.Event) {
+	l.writer.Apply(e)
+	l.heard()
 }
 
 // Who asks to have a pod bound has seen it, and its claims: a controller that has not looks
 // again before it sends the pod to its tickets.
 func TestBindWaitsForWhatTheAskerHasSeen(t *testing.T) {
 	pod := pod("p", "", "late")
-	l := &late{&writer{ledger: facts()}, []ledger.Event{pod,
+	l := &late{writer: &writer{ledger: facts()}, facts: []ledger.Event{pod,
 		ledger.PersistentVolume{Name: "late", Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: "late"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "late"}},
 		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "late"}, UID: "late", Version: "1", PersistentVolume: "late", Bound: true, Access: ledger.AccessNode}}}
 	c, err := New(Config{Cache: l, Write: l, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.heard = func() { c.Heard(pod.UID) }
 	c.tookOver.Store(true)
 	c.binder.patience = time.Minute
 	if err := c.Bind(t.Context(), bind.Request{Pod: types.UID(pod.UID), Version: pod.Version, Node: "n1"}); err != nil {

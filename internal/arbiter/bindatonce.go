@@ -20,10 +20,10 @@ func (a Arbiter) BindAtOnce(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeNam
 		return ledger.Ticket{}, false
 	}
 	node := s.Node(n)
-	if node == nil || !node.Exists || node.OutOfService || len(node.Tickets) > 0 {
+	if node == nil || !node.Exists || node.OutOfService || slices.ContainsFunc(node.Tickets, func(id ledger.TicketID) bool { return waitsFirst(s.Ticket(id)) }) {
 		return ledger.Ticket{}, false
 	}
-	if a.Uncontended(s, pod, n) {
+	if a.Uncontended(s, pod, n) && !askedAt(s, pod, node) {
 		tickets, verdict := a.Reserve(s, pod, n, "", now)
 		if verdict.Allowed() && len(tickets) == 1 {
 			t := tickets[0]
@@ -32,6 +32,21 @@ func (a Arbiter) BindAtOnce(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeNam
 		}
 	}
 	return ledger.Ticket{}, false
+}
+
+// waitsFirst says whether a ticket that is not granted is to be granted before anybody comes who has none: it has been told
+// why it waits, or may have been granted by the leader before. One that nobody has decided on yet keeps its slots
+// (ledger.Ticket.KeepsSlots), so that those which are free beside them are free.
+func waitsFirst(t *ledger.Ticket) bool {
+	return t == nil || t.Waits() || t.InDoubt
+}
+
+// askedAt says whether a ticket that is not granted asks for a volume of a pod at a node.
+func askedAt(s ledger.Snapshot, pod *ledger.Pod, node *ledger.Node) bool {
+	return slices.ContainsFunc(PodRequest(s, pod).Needs, func(need Need) bool {
+		place := s.Volume(need.Volume).NodeVolume(node.Name)
+		return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return slices.Contains(node.Tickets, u.Ticket) })
+	})
 }
 
 // Uncontended says whether nobody but a pod has anything to do with its volumes, as far as

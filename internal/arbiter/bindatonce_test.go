@@ -33,6 +33,8 @@ func TestBindAtOnce(t *testing.T) {
 	}
 	granted := sample.Ticket("q", "n1", ledger.TypePod, "b")
 	granted.Phase = ledger.TicketGranted
+	waiting := sample.Ticket("m", "n1", ledger.TypeManual, "b")
+	waiting.Reason, waiting.Phase = string(arbiter.HeldElsewhere), ledger.TicketPending
 	ended := sample.Pod("p", "", "a")
 	ended.Version, ended.Phase = "2", ledger.PodTerminating
 	for name, test := range map[string]struct {
@@ -59,7 +61,11 @@ func TestBindAtOnce(t *testing.T) {
 		"another pod's slot is left":                {[]ledger.Event{sample.Pod("q", "n1", "b")}, true},
 		"no slot is left":                           {[]ledger.Event{sample.Pod("q", "n1", "b"), sample.Pod("r", "n1", "c")}, false},
 		"a ticket that is granted leaves a slot":    {[]ledger.Event{granted}, true},
-		"somebody waits at the node":                {[]ledger.Event{sample.Ticket("q", "n1", ledger.TypePod, "b")}, false},
+		"a ticket nobody has decided on":            {[]ledger.Event{sample.Ticket("q", "n1", ledger.TypePod, "b")}, true},
+		"two of them, and no slot is left":          {[]ledger.Event{sample.Ticket("q", "n1", ledger.TypePod, "b"), sample.Ticket("r", "n1", ledger.TypePod, "c")}, false},
+		"one of them asks for its volume":           {[]ledger.Event{sample.Ticket("q", "n1", ledger.TypePod, "a")}, false},
+		"somebody waits at the node":                {[]ledger.Event{waiting}, false},
+		"a ticket there may have been granted":      {[]ledger.Event{sample.Ticket("q", "n1", ledger.TypePod, "b"), ledger.TicketInDoubt{ID: ledger.TicketID{Namespace: "s", Name: "uid-q"}, UID: "t-q"}}, false},
 		"it has a ticket":                           {[]ledger.Event{sample.Ticket("p", "n1", ledger.TypePod, "a")}, false},
 		"it has a ticket for another node":          {[]ledger.Event{sample.Ticket("p", "n2", ledger.TypePod, "a")}, false},
 		"it has a node":                             {[]ledger.Event{func() ledger.Pod { p := sample.Pod("p", "n1", "a"); p.Version = "2"; return p }()}, false},
