@@ -20,6 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="SlotsMax",type=integer,JSONPath=`.spec.slots.max`
 // +kubebuilder:printcolumn:name="Headroom",type=integer,JSONPath=`.spec.slots.headroom`
 // +kubebuilder:printcolumn:name="BindAfter",type=string,JSONPath=`.spec.bindAfter`
+// +kubebuilder:printcolumn:name="AttachFor",type=string,JSONPath=`.spec.attachFor`,priority=1
+// +kubebuilder:printcolumn:name="DetachFor",type=string,JSONPath=`.spec.detachFor`,priority=1
 // +kubebuilder:printcolumn:name="Refused",type=string,JSONPath=`.status.conditions[?(@.type=="Refused")].reason`
 // +kubebuilder:printcolumn:name="NotInEffect",type=string,JSONPath=`.status.conditions[?(@.type=="InEffect")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

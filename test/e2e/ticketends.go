@@ -44,7 +44,7 @@ func ticketDrain() sandbox.Scenario {
 			s.uncordon("worker-3")
 			plan := s.moorageCommand("drain-plan", node)
 			text := strings.Join(strings.Fields(plan.out), " ")
-			s.expect(strings.Contains(text, "1 VolumeTicket there stays until somebody ends it: "+s.Namespace+"/stays. 2 VolumeTickets leave with the cordon: "),
+			s.expect(plan.code == 2 && strings.Contains(text, "1 VolumeTicket there stays until somebody ends it: "+s.Namespace+"/stays. 2 VolumeTickets leave with the cordon: "),
 				"drain-plan says which tickets leave, and which one stays", "%d: %s%s", plan.code, plan.out, plan.err)
 			s.say("%s", plan.out)
 			ended := make(chan answer, 1)

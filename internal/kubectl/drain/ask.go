@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -24,7 +25,7 @@ import (
 func cordon(ctx context.Context, c *cluster.Cluster, n *corev1.Node) error {
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"unschedulable":true}}`, n.UID)
 	if _, err := c.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("cordon node %s (kubectl auth can-i patch nodes): %w", n.Name, err)
+		return command.Failed("cordon node "+n.Name, "patch nodes", err)
 	}
 	return nil
 }

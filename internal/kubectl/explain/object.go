@@ -91,6 +91,21 @@ func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name s
 	}}, nil
 }
 
+// explainSnapshot explains the ticket that Moorage has made for a VolumeSnapshot, whose own object is the snapshot
+// controller's to explain.
+func explainSnapshot(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+	if t, ok := w.OperationTicket("VolumeSnapshot", c.Namespace, name); ok {
+		in := *c
+		in.Namespace = t.Namespace
+		return explainTicket(ctx, &in, w, t.Name)
+	}
+	if hidden := command.UnreadTicket(w, c.Namespace, name); hidden != nil {
+		return answer{}, hidden
+	}
+	return answer{}, &command.NotFoundError{Message: fmt.Sprintf("there is no ticket for volumesnapshots %q in namespace %q: it is done, or no AttachPolicy with attachFor or detachFor: [Snapshot] is for its driver, or it does not exist. "+
+		"Its own state: kubectl describe volumesnapshot %s -n %s", name, c.Namespace, name, c.Namespace)}
+}
+
 // workload reads a workload: who its pods belong to, and how many it wants.
 type workload func(ctx context.Context, c *cluster.Cluster, name string) (facts.Owner, error)
 

@@ -53,6 +53,7 @@ func kinds() []kind {
 		}},
 		{name: "ticket", plural: "tickets", explained: "TicketExplanation", namespaced: true, aliases: []string{"vt", "volumeticket", "volumetickets", "volumeticket.moorage.dev", "volumetickets.moorage.dev"}, names: command.TicketNames, explain: explainTicket,
 			labelled: func(w *facts.World, ns string) []metav1.Object { return within(w.Tickets, ns) }},
+		{name: "volumesnapshot", plural: "volumesnapshots", explained: "TicketExplanation", namespaced: true, aliases: []string{"vs", "volumesnapshot.snapshot.storage.k8s.io", "volumesnapshots.snapshot.storage.k8s.io"}, explain: explainSnapshot},
 	}
 }
 

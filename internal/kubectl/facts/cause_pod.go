@@ -10,7 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -255,7 +257,7 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 			message += ": " + r.Message
 		}
 	} else if first.Code == string(arbiter.NoFreeSlot) {
-		c.Do = w.stuckSlot(x) + roomAdvice(x, first)
+		c.Do = w.stuckSlot(x) + w.slotsOfTickets(x) + roomAdvice(x, first)
 	}
 	c.Message = message
 	return c
@@ -295,6 +297,28 @@ func (w *World) stuckSlot(x *Pod) string {
 		}
 	}
 	return ""
+}
+
+// slotsOfTickets names a VolumeTicket that is no pod's and has volumes at a node that is a choice for a pod: it
+// keeps its slots until somebody ends it. Empty where none is seen.
+func (w *World) slotsOfTickets(x *Pod) string {
+	count, first := 0, ""
+	for _, t := range w.Tickets {
+		if t.Spec.Type == v1alpha1.TicketPod || !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketGranted) ||
+			!slices.ContainsFunc(x.Nodes, func(n NodesVerdict) bool { return n.Barred == "" && slices.Contains(n.Nodes, t.Node()) }) {
+			continue
+		}
+		if count++; count == 1 {
+			first = fmt.Sprintf("%s/%s at %s: kubectl moorage ticket end %s -n %s", t.Namespace, t.Name, t.Node(), t.Name, t.Namespace)
+		}
+	}
+	switch count {
+	case 0:
+		return ""
+	case 1:
+		return "A VolumeTicket that is no pod's has slots there; end it if it is not wanted any more, " + first + ". Otherwise: "
+	}
+	return fmt.Sprintf("%d VolumeTickets that are no pods' have slots there; end those that are not wanted any more, such as %s. Otherwise: ", count, first)
 }
 
 // newNodeReason is what would keep a pod's volumes from a node that is new to the cluster, and

@@ -47,9 +47,10 @@ type DrainPlan struct {
 	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
-// Clear says whether nothing is known or unseen that stands in the way of a drain.
+// Clear says whether nothing is known or unseen that stands in the way of a drain. A ticket that
+// stays does: its volumes are at the node when all pods are gone.
 func (p *DrainPlan) Clear() bool {
-	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0
+	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0 && !slices.ContainsFunc(p.Tickets, DrainTicket.stays)
 }
 
 // DrainTicket is a VolumeTicket at the node that is not a pod's.
@@ -59,6 +60,9 @@ type DrainTicket struct {
 	// Then is what the cordon does to it: Stay, End or Move.
 	Then string `json:"then"`
 }
+
+// stays says whether the cordon leaves it there.
+func (t DrainTicket) stays() bool { return t.Then == string(v1alpha1.OnDrainStay) }
 
 // drainTickets are the VolumeTickets at a node that are not pods', by name: those that have volumes there,
 // and those that the cordon ends or moves.
@@ -80,7 +84,7 @@ func (w *World) drainTickets(node string) []DrainTicket {
 func (p *DrainPlan) thatStay() string {
 	var stay, leave []string
 	for _, t := range p.Tickets {
-		if t.Then == string(v1alpha1.OnDrainStay) {
+		if t.stays() {
 			stay = append(stay, t.Ticket)
 		} else {
 			leave = append(leave, t.Ticket)
@@ -102,6 +106,14 @@ func (p *DrainPlan) thatStay() string {
 		text += fmt.Sprintf(" %d VolumeTickets leave with the cordon: %s.", n, strings.Join(leave[:min(n, fewTickets)], ", "))
 	}
 	return text
+}
+
+// asForPods says that nothing that pods need is in the way of a drain.
+func (p *DrainPlan) asForPods() string {
+	if slices.ContainsFunc(p.Tickets, DrainTicket.stays) {
+		return "as for pods, it may be drained."
+	}
+	return "as for volumes, it may be drained."
 }
 
 // fewTickets is how many tickets a sentence names.
@@ -522,7 +534,7 @@ func answerDrain(p *DrainPlan) string {
 	moving := len(p.Pods) - p.ending()
 	switch {
 	case len(p.Pods) == 0 && len(p.Down) == 0 && len(p.NotVisible) == 0:
-		return "None of its pods needs a volume that has to be attached, or that only some nodes can use: as for volumes, it may be drained." + rest
+		return "None of its pods needs a volume that has to be attached, or that only some nodes can use: " + p.asForPods() + rest
 	case len(p.Down) > 0 && !slices.ContainsFunc(p.Pods, func(pod DrainPod) bool { return !pod.Ends && pod.To == "" && !pod.waitsForComponents() }):
 		return "Its pods would wait: " + downMessages(p) + rest
 	case p.Waits > 0:

@@ -3,10 +3,13 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
 // The codes of a claim that is to be larger.
@@ -25,7 +28,7 @@ func (w *World) expansionCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) 
 			Do:      fmt.Sprintf("Mend what the message names: kubectl describe pvc -n %s %s", c.Namespace, c.Name)}
 	}
 	if waits := claimCondition(c, corev1.PersistentVolumeClaimFileSystemResizePending); waits != nil {
-		if slices.ContainsFunc(pods, func(p PodNeed) bool { return p.State != PodFinished }) {
+		if slices.ContainsFunc(pods, func(p PodNeed) bool { return p.Node != "" && p.State != PodFinished }) {
 			return nil // whose kubelet does it
 		}
 		return &Cause{Of: OfVolume, Code: resizePending, Since: waits.LastTransitionTime.Time,
@@ -40,10 +43,28 @@ func (w *World) expansionCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) 
 		Message: fmt.Sprintf("its expansion to %s fails and is tried again: %s", size.String(), shortened(failed.Message, "nobody says why")),
 		Do: fmt.Sprintf("Mend what the message names: kubectl describe pvc -n %s %s. Where the driver needs the volume attached, or attached nowhere, for it, an AttachPolicy with attachFor or detachFor: [Expansion] has Moorage see to that: docs/operate/tickets.md",
 			c.Namespace, c.Name)}
+	if t, ok := w.OperationTicket("PersistentVolumeClaim", c.Namespace, c.Name); ok && t.State != TicketSatisfied {
+		out.Do = fmt.Sprintf("See what its ticket waits for: kubectl moorage ticket explain %s -n %s", t.Name, t.Namespace)
+		if len(t.Reasons) > 0 {
+			out.Message += fmt.Sprintf(". Moorage has a ticket for it, which waits: %s", t.Reasons[0].Message)
+			out.Do = cmp.Or(t.Reasons[0].Do, out.Do)
+		}
+	}
 	if held := w.Evidence.lastEvent(c.UID, "OperationHeld"); held != nil && eventTime(held).After(failed.LastTransitionTime.Time) {
 		out.Message += ". Moorage does not help yet: " + shortened(held.Message, "")
 	}
 	return out
+}
+
+// OperationTicket is the ticket that Moorage has made for an operation which an object asks for, as an AttachPolicy
+// says; false where there is none.
+func (w *World) OperationTicket(kind, namespace, name string) (Ticket, bool) {
+	for _, t := range w.Tickets {
+		if t.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && t.Annotations[v1alpha1.AnnotationOperationOf] == kind+" "+namespace+"/"+name {
+			return w.TicketNow(t.Namespace, t.Name)
+		}
+	}
+	return Ticket{}, false
 }
 
 // claimCondition is a claim's condition of a kind that is True; nil without one.

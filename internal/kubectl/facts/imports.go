@@ -27,6 +27,13 @@ type Import struct {
 	Err error
 }
 
+// DetachesUnused says whether moorage-controller detaches what nobody uses, as far as is seen: it has written
+// volumesAttached last, and leads.
+func (w *World) DetachesUnused() bool {
+	is, _ := w.leads(v1alpha1.ControllerName)
+	return is == leads && w.Reporter().Manager == v1alpha1.ControllerName
+}
+
 // UnusedAttachments are the attached volumes that no pod and no ticket uses, such as those that a person or
 // a page in a browser has attached, each with a ticket of type Manual: without one a controller that
 // attaches and detaches has them detached. Sorted by volume and node.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,21 +26,25 @@ func ManualName(persistentVolume, node string) string {
 
 // ManualTicket is the ticket that asks for a PersistentVolume at a node. A
 // claimed one is asked for by its claim, in the claim's namespace; one without
-// a claim, or whose claim is gone, by an administrator, in Moorage's own.
+// a claim, or whose claim is gone, by an administrator, in Moorage's own. Where PersistentVolumes may not
+// be listed, the claim that is bound to it is enough.
 func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSeconds int64) (*v1alpha1.VolumeTicket, error) {
+	ticket := &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: ManualName(persistentVolume, node)},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(ledger.TypeManual), NodeName: node, TTLSeconds: &ttlSeconds},
+	}
+	if w.PersistentVolume(persistentVolume) == nil && w.unseen("persistentvolumes") {
+		return w.byClaim(ticket, persistentVolume)
+	}
 	if w.PersistentVolume(persistentVolume) == nil {
 		return nil, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
 	}
-	if w.Node(node) == nil {
+	if w.Node(node) == nil && !w.unseen("nodes") {
 		return nil, fmt.Errorf("nodes %q not found", node)
 	}
 	fact := w.Snapshot.PersistentVolume(persistentVolume)
 	if fact == nil || fact.Volume.IsZero() || !w.Snapshot.AttachRequired(fact.Volume.Driver) {
 		return nil, fmt.Errorf("persistentvolumes %q needs no attachment: any node may mount it", persistentVolume)
-	}
-	ticket := &v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: ManualName(persistentVolume, node)},
-		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(ledger.TypeManual), NodeName: node, TTLSeconds: &ttlSeconds},
 	}
 	volume := v1alpha1.TicketVolume{PersistentVolume: persistentVolume}
 	if key, uid, ok := w.claimedBy(fact); ok {
@@ -48,6 +53,18 @@ func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSec
 	}
 	ticket.Spec.Volumes = []v1alpha1.TicketVolume{volume}
 	return ticket, nil
+}
+
+// byClaim names in a ticket the claim that is bound to a PersistentVolume which may not be read.
+func (w *World) byClaim(ticket *v1alpha1.VolumeTicket, persistentVolume string) (*v1alpha1.VolumeTicket, error) {
+	for _, c := range w.Claims {
+		if c.Spec.VolumeName == persistentVolume && c.Status.Phase == corev1.ClaimBound {
+			ticket.Namespace = c.Namespace
+			ticket.Spec.Volumes = []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: c.Name, UID: c.UID}}}
+			return ticket, nil
+		}
+	}
+	return nil, fmt.Errorf("persistentvolumes %q can't be read, and no claim that you may read is bound to it: kubectl auth can-i list persistentvolumes", persistentVolume)
 }
 
 // claimedBy is the claim by which a ticket may name a PersistentVolume, and the claim's UID: one that

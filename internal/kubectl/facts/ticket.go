@@ -56,8 +56,13 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 		x.Cause = &Cause{Of: OfVolume, Code: first.Code, Message: first.Message, Changes: first.Changes, Do: first.Do, Since: first.Since}
 	} else if now.NodeNotReady {
 		x.Cause = w.silentNode(now.Node)
+	} else {
+		x.Cause = w.nobodyEnds()
 	}
 	x.Answer = x.answer()
+	if leaves := w.LeavesWithPods(&now); leaves != "" && x.Cause == nil {
+		x.Answer += "; " + leaves
+	}
 	return x, true
 }
 
@@ -72,6 +77,30 @@ func (w *World) silentNode(node string) *Cause {
 		c.Code, c.Message = string(arbiter.NodeMissing), "there is no such node any more: nobody can say whether its machine still uses them"
 	case w.kubeletLives(n):
 		c.Message = "that node is not ready, though its kubelet lives: what uses them may run on"
+	}
+	return c
+}
+
+// LeavesWithPods says that a ticket which has its volumes loses one to kube-controller-manager when the last pod
+// that uses it there ends: in Cooperative mode that detaches what its pods had. Empty where no pod uses one there.
+func (w *World) LeavesWithPods(t *Ticket) string {
+	if !w.Arbiter.Cooperative || t.State != TicketSatisfied || t.Node == "" {
+		return ""
+	}
+	for _, need := range t.request.Needs {
+		if w.Snapshot.Volume(need.Volume).NodeVolume(ledger.NodeName(t.Node)).UsedByPod() {
+			return "kube-controller-manager detaches it when the last pod that uses it there ends (Cooperative mode)"
+		}
+	}
+	return ""
+}
+
+// nobodyEnds is what a ticket that has its volumes has to know of a controller that is down: nobody ends it
+// or asks it to yield. Nil where one leads, or that can't be seen.
+func (w *World) nobodyEnds() *Cause {
+	c := w.nobodyGrants()
+	if c != nil {
+		c.Message = "moorage-controller is down: nobody ends the ticket when its time is over, or asks it to yield, meanwhile"
 	}
 	return c
 }
@@ -139,6 +168,9 @@ func (x *TicketExplanation) answer() string {
 		if x.Cause != nil && x.Cause.Of == OfNode {
 			return fmt.Sprintf("has its volumes at %s, and %s", x.Node, sentence(x.Cause.Message))
 		}
+		if x.Cause != nil {
+			return fmt.Sprintf("has its volumes at %s. But %s", x.Node, sentence(x.Cause.Message))
+		}
 		if x.Yielding != "" {
 			return fmt.Sprintf("has its volumes at %s, and is asked to %s", x.Node, x.Yielding)
 		}
@@ -160,6 +192,9 @@ func (x *TicketExplanation) answerDetached(message string) string {
 	case TicketSatisfied:
 		if x.Yielding != "" {
 			return "has its volumes attached nowhere, and is asked to " + x.Yielding
+		}
+		if x.Cause != nil {
+			return "has its volumes attached nowhere. But " + sentence(x.Cause.Message)
 		}
 		return "has its volumes attached nowhere, and no node gets them before it ends"
 	case TicketGranted:

@@ -57,6 +57,11 @@ func newAttachments(b *command.Base) *cobra.Command {
 		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), func(_ context.Context, _ *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
+				if w.DetachesUnused() {
+					if err := o.base.Say(o.base.Streams.ErrOut, detaches); err != nil {
+						return nil, err
+					}
+				}
 				return w.UnusedAttachments(o.ownNamespace, int64(o.ttl/time.Second)), nil
 			})
 		},
@@ -64,6 +69,9 @@ func newAttachments(b *command.Base) *cobra.Command {
 	o.add(cmd)
 	return cmd
 }
+
+// detaches is said where a controller leads already that detaches what nobody uses.
+const detaches = "moorage-controller attaches and detaches in this cluster already (Standalone mode): an attached volume that nobody uses may be on its way off, and a ticket keeps it. To keep a single one: kubectl moorage attach PV --node NODE"
 
 func newLonghorn(b *command.Base) *cobra.Command {
 	o := &options{base: b}
@@ -196,7 +204,7 @@ func (o *options) one(ctx context.Context, c *cluster.Cluster, w *facts.World, i
 	case apierrors.IsAlreadyExists(err):
 		verb = "unchanged"
 	case err != nil:
-		return false, fmt.Errorf("create the ticket %s (kubectl auth can-i create volumetickets.moorage.dev -n %s): %w", i.Ticket.Name, i.Ticket.Namespace, err)
+		return false, command.Failed("create the ticket "+i.Ticket.Name, "create volumetickets.moorage.dev -n "+i.Ticket.Namespace, err)
 	}
 	// One line for each, however long: scripts read them.
 	_, err = fmt.Fprintf(o.base.Streams.Out, "volumeticket.moorage.dev/%s %s in namespace %s\n", i.Ticket.Name, verb, i.Ticket.Namespace)

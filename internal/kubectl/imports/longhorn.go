@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -51,7 +52,7 @@ func readLonghorn(ctx context.Context, kube kubernetes.Interface, namespace stri
 		return nil, nil, fmt.Errorf("the cluster does not serve volumeattachments.longhorn.io/v1beta2: is Longhorn 1.5 or later installed? %w", err)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("list Longhorn's VolumeAttachments (kubectl auth can-i list volumeattachments.longhorn.io -n %s): %w", namespace, err)
+		return nil, nil, command.Failed("list Longhorn's VolumeAttachments", "list volumeattachments.longhorn.io -n "+namespace, err)
 	}
 	return parseLonghorn(raw, namespace)
 }

@@ -69,7 +69,8 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, exists := w.TicketNow(ticket.Namespace, ticket.Name); !exists {
+	seen := w.PersistentVolume(pv) != nil && w.Node(o.node) != nil // else the controller alone can say what is in the way
+	if _, exists := w.TicketNow(ticket.Namespace, ticket.Name); !exists && seen {
 		if reasons := w.Refuses(ticket); len(reasons) > 0 {
 			return o.refusal("%s can't be attached to %s: %s", pv, o.node, worded(reasons))
 		}
@@ -78,7 +79,7 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err != nil || o.dryRun != dryRunNone || !o.wait {
 		return err
 	}
-	err = o.await(ctx, c, ticket.Namespace, ticket.Name)
+	leaves, err := o.await(ctx, c, ticket.Namespace, ticket.Name)
 	if lasts := (*podsOnlyError)(nil); errors.As(err, &lasts) {
 		if created {
 			if err := o.remove(ctx, c, facts.Requester{Namespace: ticket.Namespace, Name: ticket.Name}); err != nil {
@@ -90,7 +91,7 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return o.say("%s is attached to %s%s; kubectl moorage detach %s --node %s ends it sooner", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), pv, o.node)
+	return o.say("%s is attached to %s%s; kubectl moorage detach %s --node %s ends it sooner%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), pv, o.node, leaves)
 }
 
 // lasts is for how long a ticket has its volumes: one that was there already has what is left of its
@@ -120,7 +121,7 @@ func (o *options) create(ctx context.Context, c *cluster.Cluster, ticket *v1alph
 		case apierrors.IsAlreadyExists(err):
 			created, verb = false, "unchanged"
 		case err != nil:
-			return false, fmt.Errorf("create the ticket (kubectl auth can-i create volumetickets.moorage.dev -n %s): %w", ticket.Namespace, err)
+			return false, command.Failed("create the ticket", "create volumetickets.moorage.dev -n "+ticket.Namespace, err)
 		}
 	}
 	return created, o.say("volumeticket.moorage.dev/%s %s in namespace %s%s", ticket.Name, verb, ticket.Namespace, o.suffix())
@@ -133,9 +134,10 @@ type podsOnlyError struct{ reason facts.Reason }
 func (e *podsOnlyError) Error() string { return worded([]facts.Reason{e.reason}) }
 
 // await waits until the controller has granted a ticket and its volumes are attached. It ends
-// with a podsOnlyError once the controller has said that nobody will attach them.
-func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) error {
-	return o.until(ctx, c, func(w *facts.World) (bool, string, error) {
+// with a podsOnlyError once the controller has said that nobody will attach them. leaves is what takes them
+// away before the ticket ends, to be said after the rest; empty where nothing is known to.
+func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) (leaves string, err error) {
+	err = o.until(ctx, c, func(w *facts.World) (bool, string, error) {
 		t, ok := w.TicketNow(namespace, name)
 		hidden := command.UnreadTicket(w, namespace, name)
 		switch {
@@ -144,6 +146,9 @@ func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name
 		case !ok:
 			return false, "the ticket to be seen", nil
 		case t.State == facts.TicketSatisfied:
+			if leaves = w.LeavesWithPods(&t); leaves != "" {
+				leaves = ". But " + leaves
+			}
 			return true, "", nil
 		case len(t.Reasons) > 0:
 			for _, reason := range t.Reasons {
@@ -155,6 +160,7 @@ func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name
 		}
 		return false, "moorage-controller to decide", nil
 	})
+	return leaves, err
 }
 
 func worded(reasons []facts.Reason) string {

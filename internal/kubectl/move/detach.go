@@ -44,6 +44,9 @@ func (o *options) detach(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if w.PersistentVolume(pv) == nil {
+		return o.endManual(ctx, c, w, pv)
+	}
 	at, err := w.At(pv, o.node)
 	if err != nil {
 		return err
@@ -72,6 +75,20 @@ func (o *options) detach(ctx context.Context, name string) error {
 	return o.awaitGone(ctx, c, pv)
 }
 
+// endManual deletes the ticket by which somebody who may not list PersistentVolumes has had one attached: where
+// the volume is, and who else has it there, is not for them to see.
+func (o *options) endManual(ctx context.Context, c *cluster.Cluster, w *facts.World, pv string) error {
+	const hidden = "kubectl auth can-i list persistentvolumes"
+	t, ok := w.TicketNow(c.Namespace, facts.ManualName(pv, o.node))
+	if !ok {
+		return o.refusal("no ticket in namespace %s has %s attached to %s by hand. Whether anybody else has it there can't be seen: %s", c.Namespace, pv, o.node, hidden)
+	}
+	if err := o.remove(ctx, c, facts.Requester{Namespace: t.Namespace, Name: t.Name}); err != nil || o.dryRun != dryRunNone {
+		return err
+	}
+	return o.say("%s leaves %s unless somebody else uses it there. Whether it has left can't be seen: %s", pv, o.node, hidden)
+}
+
 // unwanted says why a volume is still there that nobody wants: no command
 // makes it go sooner than is safe.
 func (o *options) unwanted(pv string, at facts.At) error {
@@ -85,7 +102,7 @@ func (o *options) remove(ctx context.Context, c *cluster.Cluster, t facts.Reques
 	if o.dryRun != dryRunClient {
 		err := c.Moorage.VolumeTickets(t.Namespace).Delete(ctx, t.Name, metav1.DeleteOptions{DryRun: o.serverDryRun()})
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete the ticket (kubectl auth can-i delete volumetickets.moorage.dev -n %s): %w", t.Namespace, err)
+			return command.Failed("delete the ticket", "delete volumetickets.moorage.dev -n "+t.Namespace, err)
 		}
 	}
 	return o.say("volumeticket.moorage.dev/%s deleted from namespace %s%s", t.Name, t.Namespace, o.suffix())

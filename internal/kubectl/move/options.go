@@ -90,9 +90,10 @@ func (o *options) validate() error {
 }
 
 // volume is the PersistentVolume that was named: as NAME, pv/NAME, or pvc/NAME of a
-// claim in the namespace.
+// claim in the namespace. What may not be listed may be there: of a claim's volume that is enough, as its
+// ticket names the claim.
 func (o *options) volume(w *facts.World, namespace, arg string) (string, error) {
-	name := arg
+	name, claimed := arg, false
 	if kind, rest, typed := strings.Cut(arg, "/"); typed {
 		switch kind {
 		case "pv", "persistentvolume", "persistentvolumes":
@@ -105,15 +106,15 @@ func (o *options) volume(w *facts.World, namespace, arg string) (string, error) 
 			case claim.Spec.VolumeName == "":
 				return "", fmt.Errorf("claim %s/%s is not bound to a volume yet. See why: kubectl moorage explain pvc %s -n %s", namespace, rest, rest, namespace)
 			}
-			name = claim.Spec.VolumeName
+			name, claimed = claim.Spec.VolumeName, true
 		default:
 			return "", fmt.Errorf("%q is no volume: name a PersistentVolume, or pvc/NAME with -n", arg)
 		}
 	}
-	if w.PersistentVolume(name) == nil {
+	if w.PersistentVolume(name) == nil && !(claimed && w.MayNotList("persistentvolumes")) {
 		return "", command.Missing(w.Unseen, "persistentvolumes", "", name, command.ObjectNames(w.PersistentVolumes))
 	}
-	if w.Node(o.node) == nil {
+	if w.Node(o.node) == nil && !(claimed && w.MayNotList("nodes")) {
 		return "", command.Missing(w.Unseen, "nodes", "", o.node, command.ObjectNames(w.Nodes))
 	}
 	return name, nil

@@ -158,7 +158,7 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	if err != nil || o.dryRun != dryRunNone || !o.wait {
 		return err
 	}
-	err = o.await(ctx, c, c.Namespace, name)
+	leaves, err := o.await(ctx, c, c.Namespace, name)
 	if lasts := (*podsOnlyError)(nil); errors.As(err, &lasts) {
 		return o.refusal("nobody attaches the volumes of ticket %s, which stays: %s. To end it: kubectl moorage ticket end %s -n %s", name, lasts, name, c.Namespace)
 	}
@@ -166,9 +166,9 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	if !created {
-		return o.say("%s has its volumes%s%s", name, o.at(ctx, c, name), o.lasts(ctx, c, ticket, created, o.ttl))
+		return o.say("%s has its volumes%s%s%s", name, o.at(ctx, c, name), o.lasts(ctx, c, ticket, created, o.ttl), leaves)
 	}
-	return o.say("%s has its volumes%s, for %s unless it is renewed", name, o.at(ctx, c, name), o.ttl)
+	return o.say("%s has its volumes%s, for %s unless it is renewed%s", name, o.at(ctx, c, name), o.ttl, leaves)
 }
 
 // at is where a ticket has its volumes, as far as it can be read.
@@ -263,7 +263,7 @@ func (o *options) mark(ctx context.Context, c *cluster.Cluster, t *v1alpha1.Volu
 		return err
 	}
 	if _, err := c.Moorage.VolumeTickets(t.Namespace).Patch(ctx, t.Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: o.serverDryRun()}); err != nil {
-		return fmt.Errorf("%s (kubectl auth can-i patch volumetickets.moorage.dev -n %s): %w", what, t.Namespace, err)
+		return command.Failed(what, "patch volumetickets.moorage.dev -n "+t.Namespace, err)
 	}
 	return nil
 }

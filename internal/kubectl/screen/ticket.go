@@ -27,7 +27,7 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 	}
 	yields := "keeps what it has been granted"
 	if x.Yields {
-		yields = "gives its volumes up to pods"
+		yields = "gives its volumes up to pods, and to tickets of their priority or higher"
 	}
 	where := "at " + x.Node
 	switch {
@@ -42,7 +42,7 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 	p.line(2, "volumes", strings.Join(x.Volumes, ", "))
 	p.line(2, "attached", parameters(x.Parameters))
 	if x.Interruptions > 0 {
-		p.line(2, "lost", fmt.Sprintf("its volumes %d times in a row: each time it is granted again after a longer pause, 5 minutes at most", x.Interruptions))
+		p.line(2, "lost", fmt.Sprintf("its volumes %s in a row: each time it is granted again after a longer pause, 5 minutes at most", facts.Count(int(x.Interruptions), "time")))
 	}
 	if x.Cause != nil {
 		p.line(2, "changes", x.Cause.Changes)
