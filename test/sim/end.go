@@ -254,6 +254,9 @@ func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 			return true
 		}
 	}
+	if slices.ContainsFunc(s.w.Disks.At[v], func(id string) bool { m := s.w.Machines[id]; return m != nil && m.Replaced }) {
+		return true // an attacher that was late with its mark has called it attached to the other one
+	}
 	known := c.observer.snapshot().Volume(v)
 	return known != nil && slices.ContainsFunc(known.NodeVolumes, func(p ledger.NodeVolume) bool {
 		own := p.Own()
