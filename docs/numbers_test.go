@@ -98,6 +98,8 @@ func TestNumbersOfBindAtOnceAreThoseOfItsRuns(t *testing.T) {
 	for _, says := range []struct{ page, workload, text string }{
 		{"../README.md", "PremadeCSIPVsRWO", "slower machine) | %[1]s (401 ms) | %[2]s (405 ms) |"},
 		{"../README.md", "LoadedNodesCSIPVsRWO", "slower machine) | %[1]s (487 ms) | %[2]s (504 ms) |"},
+		{"benchmarks.md", "PremadeCSIPVsRWO", "volumes made before, empty nodes | %[2]s | %[1]s |"},
+		{"benchmarks.md", "LoadedNodesCSIPVsRWO", "nodes with 30 volumes each | %[2]s | %[1]s |"},
 		{placePage, "PremadeCSIPVsRWO", "| PremadeCSIPVsRWO | %[2]s | %[1]s |"},
 		{placePage, "LoadedNodesCSIPVsRWO", "| LoadedNodesCSIPVsRWO | %[2]s | %[1]s |"},
 		{placePage, "SchedulingCSIPVsRWO", "| SchedulingCSIPVsRWO | %[2]s | %[1]s |"},
@@ -105,6 +107,79 @@ func TestNumbersOfBindAtOnceAreThoseOfItsRuns(t *testing.T) {
 		r := rates[says.workload]
 		if want := fmt.Sprintf(says.text, fmt.Sprintf("%.1f", r["moorage"]), fmt.Sprintf("%.1f", r["stock"])); !strings.Contains(text(t, says.page), want) {
 			t.Errorf("%s does not say %q", says.page, want)
+		}
+	}
+}
+
+// attachRuns are the runs of a result file of attach and detach, by what ran.
+func attachRuns(t *testing.T, file string) map[string][]attachRun {
+	t.Helper()
+	var result struct{ Runs []attachRun }
+	if err := json.Unmarshal([]byte(text(t, "../test/bench/results/"+file)), &result); err != nil {
+		t.Fatal(err)
+	}
+	runs := map[string][]attachRun{}
+	for _, r := range result.Runs {
+		runs[r.Setup] = append(runs[r.Setup], r)
+	}
+	return runs
+}
+
+type attachRun struct {
+	Setup                      string
+	Case                       struct{ Pods float64 }
+	AllRunningMs               float64
+	SamplesMs                  map[string][]float64
+	AttachWrites, DetachWrites []struct{ Count float64 }
+}
+
+// median is the nearest-rank median of a step's samples, in seconds.
+func (r *attachRun) median(step string) string {
+	list := slices.Sorted(slices.Values(r.SamplesMs[step]))
+	return fmt.Sprintf("%.2f s", list[(len(list)+1)/2-1]/1000)
+}
+
+// perPod is how many writes there are for each pod.
+func (r *attachRun) perPod(writes []struct{ Count float64 }) string {
+	sum := 0.0
+	for _, w := range writes {
+		sum += w.Count
+	}
+	return fmt.Sprintf("%.1f", sum/r.Case.Pods)
+}
+
+// What the pages say of 200 pods at once, and of volumes provisioned on first use, is what the runs had: upstream's
+// first, then Moorage's.
+func TestNumbersOfBurstsAreThoseOfTheRuns(t *testing.T) {
+	const page, bindPage = "benchmarks.md", "operate/bind-at-once.md"
+	burst, first := attachRuns(t, "burst-200-at-once.json"), attachRuns(t, "first-use.json")
+	step := func(name string) func(*attachRun) string { return func(r *attachRun) string { return r.median(name) } }
+	for _, says := range []struct {
+		runs  map[string][]attachRun
+		row   string
+		value func(*attachRun) string
+		pages []string
+	}{
+		{burst, "created → bound, median", step("createdToBound"), []string{page, bindPage}},
+		{burst, "bound → attach called, median", step("boundToPublish"), []string{page, bindPage}},
+		{burst, "created → running, median", step("createdToRunning"), []string{page, bindPage}},
+		{burst, "all 200 run after", func(r *attachRun) string { return fmt.Sprintf("%.1f s", r.AllRunningMs/1000) }, []string{page, bindPage}},
+		{burst, "API writes per pod until it runs", func(r *attachRun) string { return r.perPod(r.AttachWrites) }, []string{page, bindPage}},
+		{burst, "API writes per pod until its volume is detached", func(r *attachRun) string { return r.perPod(r.DetachWrites) }, []string{page}},
+		{first, "created → running, median, volume provisioned on first use", step("createdToRunning"), []string{page}},
+	} {
+		want := says.row
+		for _, setup := range []string{"upstream-tuned", "standalone-tuned"} {
+			var values []string
+			for _, r := range says.runs[setup] {
+				values = append(values, says.value(&r))
+			}
+			want += " | " + strings.Join(values, ", ")
+		}
+		for _, in := range says.pages {
+			if !strings.Contains(text(t, in), want+" |") {
+				t.Errorf("%s does not say %q", in, want)
+			}
 		}
 	}
 }
