@@ -33,7 +33,10 @@ func failed(err error) outcome { return outcome{result: decide.Result{Failed: ob
 // prepare puts together what a step needs, under the lock; what it returns does
 // the step, without it.
 func (e *engine) prepare(step decide.Step) func(context.Context) outcome {
-	call := e.calls[step.UID]
+	call, known := e.calls[step.UID]
+	if !known {
+		call = e.callOf(step.Volume)
+	}
 	switch step.Do {
 	case decide.Publish, decide.Unpublish:
 		secrets := e.secrets[step.UID]
@@ -50,6 +53,17 @@ func (e *engine) prepare(step decide.Step) func(context.Context) outcome {
 		va := e.store.attachments[step.Name]
 		return func(ctx context.Context) outcome { return e.write(ctx, step, va) }
 	}
+}
+
+// callOf is what calls for a volume take, by any of its attachments: one whose PersistentVolume was never seen is called
+// for as the others are.
+func (e *engine) callOf(id decide.VolumeID) objects.Call {
+	for _, call := range e.calls {
+		if call.Handle == string(id) {
+			return call
+		}
+	}
+	return objects.Call{Handle: string(id)}
 }
 
 func (e *engine) call(ctx context.Context, step decide.Step, call objects.Call, secrets map[string]string) outcome {

@@ -258,7 +258,10 @@ func (a *ownAttacher) handle(v decide.VolumeID) {
 }
 
 func (a *ownAttacher) begin(step decide.Step) {
-	volume := a.calls[step.UID] // what it was when its PersistentVolume was there
+	volume, seen := a.calls[step.UID] // what it was when its PersistentVolume was there
+	if !seen {
+		volume = ledger.VolumeID{Driver: driver, Handle: string(step.Volume)} // as another attachment of it says
+	}
 	r := world.Request{Key: step.Name, UID: step.UID}
 	switch step.Do {
 	case decide.Publish, decide.Unpublish:

@@ -32,6 +32,25 @@ func (p *pass) blocker(r *record) *record {
 	return first
 }
 
+// adopt takes attachments that are gone, and whose PersistentVolume nobody has seen, to the exclusive volume that they
+// are of by their names, once that is wanted somewhere: what they may have left is undone as its own. Their
+// PersistentVolume may never be seen: its disk can have come back under another name. What their calls take is then
+// what those of another attachment of the volume take.
+func (p *pass) adopt() {
+	if len(p.contenders) == 0 {
+		return
+	}
+	for r := range p.each(maps.Values(p.unplaced)) {
+		if !r.gone || r.running != 0 || r.Name != p.attachmentName(p.v.id, r.Node) {
+			continue
+		}
+		p.unlink(r)
+		r.Volume, r.Exclusive, r.NoUnpublish, r.NeedsSecret = p.v.id, true, Reason{}, p.contenders[0].NeedsSecret
+		p.link(r)
+		p.dropForgotten(r)
+	}
+}
+
 // attachmentName is the name that Kubernetes gives the attachment of a volume
 // at a node.
 func (b *Book) attachmentName(id VolumeID, node string) string {

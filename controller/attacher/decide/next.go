@@ -53,6 +53,7 @@ func (b *Book) Next(id VolumeID, now time.Time) (steps []Step, wake time.Time) {
 	}
 	p := &pass{Book: b, v: v, now: now}
 	p.survey()
+	p.adopt()
 	for r := range p.each(slices.Values(v.records)) {
 		if r.running == 0 {
 			p.decide(r)
