@@ -54,11 +54,22 @@ func (n *news) heard(pod string) {
 	}
 }
 
+// heardAll has everybody who waits look again.
+func (n *news) heardAll() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for pod, waits := range n.waiting {
+		close(waits)
+		delete(n.waiting, pod)
+	}
+}
+
 // end has no more binds begin, and returns when those under way are answered.
 func (b *binder) end() {
 	b.mu.Lock()
 	b.over = true
 	b.mu.Unlock()
+	b.news.heardAll()
 	b.underWay.Wait()
 }
 
@@ -136,7 +147,11 @@ func (c *Controller) reserve(r bind.Request) (ledger.Ticket, error) {
 	s := c.config.Cache.Snapshot()
 	pod := s.Pod(string(r.Pod))
 	switch {
-	case pod == nil || claimsUnseen(s, pod):
+	case pod == nil:
+		return ledger.Ticket{}, errBehind
+	case pod.Node != "" || pod.Phase != ledger.PodLive:
+		return ledger.Ticket{}, fmt.Errorf("%w: it is bound, or is being deleted", bind.ErrUseTicket)
+	case claimsUnseen(s, pod):
 		return ledger.Ticket{}, errBehind
 	case c.config.Serves != nil && !c.config.Serves(pod):
 		return ledger.Ticket{}, errNotServed

@@ -3,6 +3,7 @@
 package ticket
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -33,6 +34,43 @@ func (l *late) Snapshot() ledger.Snapshot {
 func (l *late) Apply(e ledger.Event) {
 	l.writer.Apply(e)
 	l.heard()
+}
+
+// A request that waits for a pod hears of the end of the term, and does not wait for a pod that is bound already.
+func TestBindDoesNotWaitInVain(t *testing.T) {
+	bound := pod("p", "n2", "late")
+	for name, test := range map[string]struct {
+		happens func(c *Controller, l *late)
+		says    error
+	}{
+		"the term ends":         {func(c *Controller, _ *late) { c.binder.end() }, errNotLeading},
+		"the pod is seen bound": {func(_ *Controller, l *late) { l.Apply(bound) }, bind.ErrUseTicket},
+	} {
+		l := &late{writer: &writer{ledger: facts()}}
+		c, err := New(Config{Cache: l, Write: l, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.heard = func() { c.Heard(bound.UID) }
+		c.tookOver.Store(true)
+		c.binder.patience = time.Minute
+		answer := make(chan error)
+		go func() {
+			answer <- c.Bind(t.Context(), bind.Request{Pod: types.UID(bound.UID), Version: "1", Node: "n1"})
+		}()
+		for {
+			c.binder.news.mu.Lock()
+			waits := len(c.binder.news.waiting) > 0
+			c.binder.news.mu.Unlock()
+			if waits {
+				break
+			}
+		}
+		test.happens(c, l)
+		if err := <-answer; !errors.Is(err, test.says) || errors.Is(err, errBehind) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // Who asks to have a pod bound has seen it, and its claims: a controller that has not looks

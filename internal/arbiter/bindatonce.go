@@ -20,7 +20,7 @@ func (a Arbiter) BindAtOnce(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeNam
 		return ledger.Ticket{}, false
 	}
 	node := s.Node(n)
-	if node == nil || !node.Exists || node.OutOfService || slices.ContainsFunc(node.Tickets, func(id ledger.TicketID) bool { return waitsFirst(s.Ticket(id)) }) {
+	if node == nil || !node.Exists || node.OutOfService || slices.ContainsFunc(node.Tickets, func(id ledger.TicketID) bool { return waitsFirst(s, s.Ticket(id)) }) {
 		return ledger.Ticket{}, false
 	}
 	if a.Uncontended(s, pod, n) && !askedAt(s, pod, node) {
@@ -35,10 +35,14 @@ func (a Arbiter) BindAtOnce(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeNam
 }
 
 // waitsFirst says whether a ticket that is not granted is to be granted before anybody comes who has none: it has been told
-// why it waits, or may have been granted by the leader before. One that nobody has decided on yet keeps its slots
-// (ledger.Ticket.KeepsSlots), so that those which are free beside them are free.
-func waitsFirst(t *ledger.Ticket) bool {
-	return t == nil || t.Waits() || t.InDoubt
+// why it waits, may have been granted by the leader before, or names a claim of which this process does not know where
+// it leads. Any other that nobody has decided on yet keeps its slots (ledger.Ticket.KeepsSlots), so that those which are
+// free beside them are free.
+func waitsFirst(s ledger.Snapshot, t *ledger.Ticket) bool {
+	return t == nil || t.Waits() || t.InDoubt ||
+		slices.ContainsFunc(TicketRequest(s, t).Needs, func(need Need) bool {
+			return need.Link == ledger.LinkMissing || need.Link == ledger.LinkUnseen || need.Link == ledger.LinkLost
+		})
 }
 
 // askedAt says whether a ticket that is not granted asks for a volume of a pod at a node.

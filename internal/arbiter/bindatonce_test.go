@@ -64,6 +64,7 @@ func TestBindAtOnce(t *testing.T) {
 		"a ticket nobody has decided on":            {[]ledger.Event{sample.Ticket("q", "n1", ledger.TypePod, "b")}, true},
 		"two of them, and no slot is left":          {[]ledger.Event{sample.Ticket("q", "n1", ledger.TypePod, "b"), sample.Ticket("r", "n1", ledger.TypePod, "c")}, false},
 		"one of them asks for its volume":           {[]ledger.Event{sample.Ticket("q", "n1", ledger.TypePod, "a")}, false},
+		"a ticket whose claim is not seen yet":      {[]ledger.Event{sample.Ticket("m", "n1", ledger.TypeManual, "late")}, false},
 		"somebody waits at the node":                {[]ledger.Event{waiting}, false},
 		"a ticket there may have been granted":      {[]ledger.Event{sample.Ticket("q", "n1", ledger.TypePod, "b"), ledger.TicketInDoubt{ID: ledger.TicketID{Namespace: "s", Name: "uid-q"}, UID: "t-q"}}, false},
 		"it has a ticket":                           {[]ledger.Event{sample.Ticket("p", "n1", ledger.TypePod, "a")}, false},

@@ -215,7 +215,7 @@ func TestAttachWithRightsInOneNamespace(t *testing.T) {
 		there          bool
 	}{
 		{"attach", "volumeticket.moorage.dev/" + name + " created in namespace shop", 0, true},
-		{"detach", "pv-data leaves worker-2 unless somebody else uses it there", 0, false},
+		{"detach", "pv-data leaves worker-2 unless somebody of another namespace uses it there", 0, false},
 		{"detach", "no ticket in namespace shop has pv-data attached to worker-2 by hand", 2, false},
 	} {
 		out, errors, code := run(t.Context(), server, now, step.command, "pvc/data", "-n", "shop", "--node", "worker-2", "--wait=false")

@@ -115,9 +115,10 @@ func (f *Factory) New(ctx context.Context, args runtime.Object, h fwk.Handle) (f
 	}, nil
 }
 
-// askedFor is how long a request to bind a pod takes at most. The controller's own write
-// takes as long by default, and what it has not answered by then it may still bind.
-const askedFor = 5 * time.Second
+// askedFor is how long a request to bind a pod takes at most: 2 s in which the controller waits to see the pod, 5 s that
+// its own write takes at most by default, and one on the way. What it has not answered by then it may still bind, and
+// nobody asks it for a while.
+const askedFor = 8 * time.Second
 
 // binderFor is who binds the pods of a profile without VolumeTickets; nil: nobody. Profiles
 // that ask the same controller learn from each other that it does not answer.

@@ -18,6 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
@@ -94,15 +95,16 @@ func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name s
 // explainSnapshot explains the ticket that Moorage has made for a VolumeSnapshot, whose own object is the snapshot
 // controller's to explain.
 func explainSnapshot(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
-	if t, ok := w.OperationTicket("VolumeSnapshot", c.Namespace, name); ok {
-		in := *c
-		in.Namespace = t.Namespace
-		return explainTicket(ctx, &in, w, t.Name)
+	if !w.Served() {
+		return answer{}, fmt.Errorf("Moorage is not installed in this cluster, and makes no tickets for snapshots. The state of this one: kubectl describe volumesnapshot %s -n %s", name, c.Namespace)
 	}
-	if hidden := command.UnreadTicket(w, c.Namespace, name); hidden != nil {
-		return answer{}, hidden
+	if t, ok := w.OperationTicket(ledger.OperationSnapshot, "VolumeSnapshot", c.Namespace, name); ok {
+		return explainTicket(ctx, c, w, t.Name)
 	}
-	return answer{}, &command.NotFoundError{Message: fmt.Sprintf("there is no ticket for volumesnapshots %q in namespace %q: it is done, or no AttachPolicy with attachFor or detachFor: [Snapshot] is for its driver, or it does not exist. "+
+	if hidden := command.UnreadTicket(w, c.Namespace, ""); hidden != nil {
+		return answer{}, fmt.Errorf("what volumesnapshots %q waits for is not known: %w", name, hidden)
+	}
+	return answer{}, &command.NotFoundError{Message: fmt.Sprintf("there is no ticket for volumesnapshots %q in namespace %q: the snapshot is done, or is one of a group, or no AttachPolicy with attachFor or detachFor: [Snapshot] is for its driver, or there is no such snapshot. "+
 		"Its own state: kubectl describe volumesnapshot %s -n %s", name, c.Namespace, name, c.Namespace)}
 }
 

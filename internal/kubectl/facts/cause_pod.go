@@ -10,9 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -257,7 +255,7 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 			message += ": " + r.Message
 		}
 	} else if first.Code == string(arbiter.NoFreeSlot) {
-		c.Do = w.stuckSlot(x) + w.slotsOfTickets(x) + roomAdvice(x, first)
+		c.Do = w.stuckSlot(x) + w.slotsOfTickets(x, p) + roomAdvice(x, first)
 	}
 	c.Message = message
 	return c
@@ -299,26 +297,59 @@ func (w *World) stuckSlot(x *Pod) string {
 	return ""
 }
 
-// slotsOfTickets names a VolumeTicket that is no pod's and has volumes at a node that is a choice for a pod: it
-// keeps its slots until somebody ends it. Empty where none is seen.
-func (w *World) slotsOfTickets(x *Pod) string {
-	count, first := 0, ""
-	for _, t := range w.Tickets {
-		if t.Spec.Type == v1alpha1.TicketPod || !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketGranted) ||
-			!slices.ContainsFunc(x.Nodes, func(n NodesVerdict) bool { return n.Barred == "" && slices.Contains(n.Nodes, t.Node()) }) {
+// slotsOfTickets names a VolumeTicket that is no pod's and alone has a slot of a driver that a pod needs, at one of the
+// first nodes which are a choice for the pod and have none left: it keeps that until somebody ends it. Empty where none is
+// seen.
+func (w *World) slotsOfTickets(x *Pod, p *corev1.Pod) string {
+	var drivers []string
+	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
+		drivers = append(drivers, need.Volume.Driver)
+	}
+	count, looked, first := 0, 0, ""
+	for _, group := range x.Nodes {
+		full := func(r Reason) bool { return codeOf(&r) == arbiter.NoFreeSlot }
+		if group.Barred != "" || !slices.ContainsFunc(group.Reasons, full) {
 			continue
 		}
-		if count++; count == 1 {
-			first = fmt.Sprintf("%s/%s at %s: kubectl moorage ticket end %s -n %s", t.Namespace, t.Name, t.Node(), t.Name, t.Namespace)
+		for _, name := range group.Nodes[:min(len(group.Nodes), fewNodes-looked)] {
+			looked++
+			for _, t := range w.onlyTicketsAt(ledger.NodeName(name), drivers) {
+				if count++; count == 1 {
+					first = fmt.Sprintf("%s/%s at %s: kubectl moorage ticket end %s -n %s", t.Namespace, t.Name, name, t.Name, t.Namespace)
+				}
+			}
 		}
 	}
 	switch count {
 	case 0:
 		return ""
 	case 1:
-		return "A VolumeTicket that is no pod's has slots there; end it if it is not wanted any more, " + first + ". Otherwise: "
+		return "A VolumeTicket that is no pod's has a slot there; end it if it is not wanted any more, " + first + ". Otherwise: "
 	}
-	return fmt.Sprintf("%d VolumeTickets that are no pods' have slots there; end those that are not wanted any more, such as %s. Otherwise: ", count, first)
+	return fmt.Sprintf("%d volumes have slots there for VolumeTickets that are no pods'; end those that are not wanted any more, such as %s. Otherwise: ", count, first)
+}
+
+// onlyTicketsAt are the VolumeTickets that are no pods', one for each volume of some drivers at a node that nobody else
+// uses there.
+func (w *World) onlyTicketsAt(node ledger.NodeName, drivers []string) []ledger.TicketID {
+	n := w.Snapshot.Node(node)
+	if n == nil {
+		return nil
+	}
+	var list []ledger.TicketID
+	for _, id := range n.At() {
+		if !slices.Contains(drivers, id.Driver) {
+			continue
+		}
+		at := w.Snapshot.Volume(id).NodeVolume(node)
+		if at == nil || !at.TakesSlot() || len(at.Users) != 1 {
+			continue
+		}
+		if t := w.Snapshot.Ticket(at.Users[0].Ticket); t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted {
+			list = append(list, t.ID)
+		}
+	}
+	return list
 }
 
 // newNodeReason is what would keep a pod's volumes from a node that is new to the cluster, and

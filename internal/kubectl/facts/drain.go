@@ -47,10 +47,15 @@ type DrainPlan struct {
 	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
-// Clear says whether nothing is known or unseen that stands in the way of a drain. A ticket that
-// stays does: its volumes are at the node when all pods are gone.
+// Clear says whether nothing is known or unseen that stands in the way of the pods.
 func (p *DrainPlan) Clear() bool {
-	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0 && !slices.ContainsFunc(p.Tickets, DrainTicket.stays)
+	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0
+}
+
+// Empties says whether nothing stands in the way of the pods, and nothing stays: a ticket's volumes, or those that can't
+// leave, are at the node when all pods are gone.
+func (p *DrainPlan) Empties() bool {
+	return p.Clear() && len(p.Stuck) == 0 && !slices.ContainsFunc(p.Tickets, DrainTicket.stays)
 }
 
 // DrainTicket is a VolumeTicket at the node that is not a pod's.

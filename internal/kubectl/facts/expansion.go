@@ -3,13 +3,14 @@
 package facts
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/operation"
 )
 
 // The codes of a claim that is to be larger.
@@ -43,11 +44,11 @@ func (w *World) expansionCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) 
 		Message: fmt.Sprintf("its expansion to %s fails and is tried again: %s", size.String(), shortened(failed.Message, "nobody says why")),
 		Do: fmt.Sprintf("Mend what the message names: kubectl describe pvc -n %s %s. Where the driver needs the volume attached, or attached nowhere, for it, an AttachPolicy with attachFor or detachFor: [Expansion] has Moorage see to that: docs/operate/tickets.md",
 			c.Namespace, c.Name)}
-	if t, ok := w.OperationTicket("PersistentVolumeClaim", c.Namespace, c.Name); ok && t.State != TicketSatisfied {
-		out.Do = fmt.Sprintf("See what its ticket waits for: kubectl moorage ticket explain %s -n %s", t.Name, t.Namespace)
-		if len(t.Reasons) > 0 {
-			out.Message += fmt.Sprintf(". Moorage has a ticket for it, which waits: %s", t.Reasons[0].Message)
-			out.Do = cmp.Or(t.Reasons[0].Do, out.Do)
+	if t, ok := w.OperationTicket(ledger.OperationExpansion, "PersistentVolumeClaim", c.Namespace, c.Name); ok && t.State != TicketSatisfied {
+		out.Message += ". Moorage's ticket for it " + t.Answer
+		out.Do = fmt.Sprintf("See what helps: kubectl moorage ticket explain %s -n %s", t.Name, t.Namespace)
+		if t.Cause != nil && t.Cause.Do != "" {
+			out.Do = t.Cause.Do
 		}
 	}
 	if held := w.Evidence.lastEvent(c.UID, "OperationHeld"); held != nil && eventTime(held).After(failed.LastTransitionTime.Time) {
@@ -57,14 +58,15 @@ func (w *World) expansionCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) 
 }
 
 // OperationTicket is the ticket that Moorage has made for an operation which an object asks for, as an AttachPolicy
-// says; false where there is none.
-func (w *World) OperationTicket(kind, namespace, name string) (Ticket, bool) {
+// says; false where there is none. Labels alone make none: anybody may set some of them.
+func (w *World) OperationTicket(of ledger.Operation, kind, namespace, name string) (TicketExplanation, bool) {
 	for _, t := range w.Tickets {
-		if t.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && t.Annotations[v1alpha1.AnnotationOperationOf] == kind+" "+namespace+"/"+name {
-			return w.TicketNow(t.Namespace, t.Name)
+		own, is := operation.TicketOf(t)
+		if is && own.Operation == of && t.Namespace == namespace && t.Annotations[v1alpha1.AnnotationOperationOf] == kind+" "+namespace+"/"+name {
+			return w.ExplainTicket(t.Namespace, t.Name)
 		}
 	}
-	return Ticket{}, false
+	return TicketExplanation{}, false
 }
 
 // claimCondition is a claim's condition of a kind that is True; nil without one.

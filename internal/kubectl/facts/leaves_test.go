@@ -45,7 +45,7 @@ func withTicket(pod, cooperative bool) *World {
 		attacher = v1alpha1.ControllerName
 	}
 	objects.Nodes[0].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: attacher, Time: &metav1.Time{Time: noon()}, Subresource: "status",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:volumesAttached":{}}}`)}}}
+		FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:volumesAttached":{}}}`)}}
 	if pod {
 		objects.Pods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 			Spec: corev1.PodSpec{NodeName: "n1", Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{

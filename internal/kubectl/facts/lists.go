@@ -236,7 +236,7 @@ func (w *World) adviseByHand(t *Ticket) {
 			r.Do = fmt.Sprintf("Look whether the name is right: kubectl get nodes. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", t.Name, t.Namespace)
 		case codeOf(r) == arbiter.NodeFenced:
 			r.Do = fmt.Sprintf("Wait until %s is back, or end the ticket and make it at another node: kubectl moorage ticket end %s -n %s", cmp.Or(r.Node, t.Node), t.Name, t.Namespace)
-		case codeOf(r) == arbiter.HeldElsewhere && !givesWay(r) && r.Node != t.Node && (r.Node == "" || w.Node(r.Node) != nil):
+		case codeOf(r) == arbiter.HeldElsewhere && !t.Wherever && !givesWay(r) && r.Node != t.Node && (r.Node == "" || w.Node(r.Node) != nil):
 			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", cmp.Or(r.Node, "the node that is named"), t.Name, t.Namespace)
 		}
 	}

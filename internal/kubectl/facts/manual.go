@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,16 +27,8 @@ func ManualName(persistentVolume, node string) string {
 
 // ManualTicket is the ticket that asks for a PersistentVolume at a node. A
 // claimed one is asked for by its claim, in the claim's namespace; one without
-// a claim, or whose claim is gone, by an administrator, in Moorage's own. Where PersistentVolumes may not
-// be listed, the claim that is bound to it is enough.
+// a claim, or whose claim is gone, by an administrator, in Moorage's own.
 func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSeconds int64) (*v1alpha1.VolumeTicket, error) {
-	ticket := &v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: ManualName(persistentVolume, node)},
-		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(ledger.TypeManual), NodeName: node, TTLSeconds: &ttlSeconds},
-	}
-	if w.PersistentVolume(persistentVolume) == nil && w.unseen("persistentvolumes") {
-		return w.byClaim(ticket, persistentVolume)
-	}
 	if w.PersistentVolume(persistentVolume) == nil {
 		return nil, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
 	}
@@ -46,25 +39,41 @@ func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSec
 	if fact == nil || fact.Volume.IsZero() || !w.Snapshot.AttachRequired(fact.Volume.Driver) {
 		return nil, fmt.Errorf("persistentvolumes %q needs no attachment: any node may mount it", persistentVolume)
 	}
-	volume := v1alpha1.TicketVolume{PersistentVolume: persistentVolume}
+	namespace, volume := ownNamespace, v1alpha1.TicketVolume{PersistentVolume: persistentVolume}
 	if key, uid, ok := w.claimedBy(fact); ok {
-		ticket.Namespace = key.Namespace
-		volume = v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: key.Name, UID: types.UID(uid)}}
+		namespace, volume = key.Namespace, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: key.Name, UID: types.UID(uid)}}
 	}
-	ticket.Spec.Volumes = []v1alpha1.TicketVolume{volume}
-	return ticket, nil
+	return manualTicket(namespace, persistentVolume, node, volume, ttlSeconds), nil
 }
 
-// byClaim names in a ticket the claim that is bound to a PersistentVolume which may not be read.
-func (w *World) byClaim(ticket *v1alpha1.VolumeTicket, persistentVolume string) (*v1alpha1.VolumeTicket, error) {
-	for _, c := range w.Claims {
-		if c.Spec.VolumeName == persistentVolume && c.Status.Phase == corev1.ClaimBound {
-			ticket.Namespace = c.Namespace
-			ticket.Spec.Volumes = []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: c.Name, UID: c.UID}}}
-			return ticket, nil
+// ManualTicketOf is ManualTicket for who may read a claim, and not its PersistentVolume.
+func ManualTicketOf(c *corev1.PersistentVolumeClaim, node string, ttlSeconds int64) *v1alpha1.VolumeTicket {
+	return manualTicket(c.Namespace, c.Spec.VolumeName, node, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: c.Name, UID: c.UID}}, ttlSeconds)
+}
+
+func manualTicket(namespace, persistentVolume, node string, volume v1alpha1.TicketVolume, ttlSeconds int64) *v1alpha1.VolumeTicket {
+	return &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ManualName(persistentVolume, node)},
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(ledger.TypeManual), NodeName: node, TTLSeconds: &ttlSeconds,
+			Volumes: []v1alpha1.TicketVolume{volume}},
+	}
+}
+
+// ManualOf are the tickets of type Manual that ask for a claim's volume at a node, and the pods there that use it: of the
+// claim's own namespace, for who may read nothing else.
+func (w *World) ManualOf(c *corev1.PersistentVolumeClaim, node string) (tickets, pods []Requester) {
+	for _, t := range w.Tickets {
+		names := func(v v1alpha1.TicketVolume) bool { return v.Claim != nil && v.Claim.Name == c.Name }
+		if t.Namespace == c.Namespace && t.Spec.Type == v1alpha1.TicketManual && t.Node() == node && slices.ContainsFunc(t.Spec.Volumes, names) {
+			tickets = append(tickets, Requester{Kind: string(v1alpha1.TicketKindVolumeTicket), Namespace: t.Namespace, Name: t.Name})
 		}
 	}
-	return nil, fmt.Errorf("persistentvolumes %q can't be read, and no claim that you may read is bound to it: kubectl auth can-i list persistentvolumes", persistentVolume)
+	for _, p := range w.UsersOf(c) {
+		if p.Spec.NodeName == node && w.PodFact(p).Phase != ledger.PodFinished {
+			pods = append(pods, Requester{Kind: string(v1alpha1.TicketKindPod), Namespace: p.Namespace, Name: p.Name})
+		}
+	}
+	return tickets, pods
 }
 
 // claimedBy is the claim by which a ticket may name a PersistentVolume, and the claim's UID: one that

@@ -100,7 +100,7 @@ func (w *World) LeavesWithPods(t *Ticket) string {
 func (w *World) nobodyEnds() *Cause {
 	c := w.nobodyGrants()
 	if c != nil {
-		c.Message = "moorage-controller is down: nobody ends the ticket when its time is over, or asks it to yield, meanwhile"
+		c.Message = "moorage-controller is down: until it is back nobody takes the volumes away, for whoever needs them or because the ticket ends"
 	}
 	return c
 }
@@ -168,11 +168,11 @@ func (x *TicketExplanation) answer() string {
 		if x.Cause != nil && x.Cause.Of == OfNode {
 			return fmt.Sprintf("has its volumes at %s, and %s", x.Node, sentence(x.Cause.Message))
 		}
-		if x.Cause != nil {
-			return fmt.Sprintf("has its volumes at %s. But %s", x.Node, sentence(x.Cause.Message))
-		}
 		if x.Yielding != "" {
 			return fmt.Sprintf("has its volumes at %s, and is asked to %s", x.Node, x.Yielding)
+		}
+		if x.Cause != nil {
+			return fmt.Sprintf("has its volumes at %s. But %s", x.Node, sentence(x.Cause.Message))
 		}
 		return "has its volumes at " + x.Node
 	case TicketGranted:

@@ -57,12 +57,11 @@ func newAttachments(b *command.Base) *cobra.Command {
 		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), func(_ context.Context, _ *cluster.Cluster, w *facts.World) ([]facts.Import, error) {
-				if w.DetachesUnused() {
-					if err := o.base.Say(o.base.Streams.ErrOut, detaches); err != nil {
-						return nil, err
-					}
+				list := w.UnusedAttachments(o.ownNamespace, int64(o.ttl/time.Second))
+				if len(list) > 0 && w.DetachesUnused() {
+					return list, o.base.Say(o.base.Streams.ErrOut, detaches)
 				}
-				return w.UnusedAttachments(o.ownNamespace, int64(o.ttl/time.Second)), nil
+				return list, nil
 			})
 		},
 	}

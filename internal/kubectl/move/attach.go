@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -61,16 +62,22 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if !w.Served() {
 		return errNotInstalled
 	}
-	pv, err := o.volume(w, c.Namespace, name)
+	pv, claim, err := o.volume(w, c.Namespace, name)
 	if err != nil {
 		return err
 	}
-	ticket, err := w.ManualTicket(pv, o.node, o.ownNamespace, int64(o.ttl/time.Second))
+	ticket, err := o.ticketFor(w, pv, claim)
 	if err != nil {
 		return err
 	}
-	seen := w.PersistentVolume(pv) != nil && w.Node(o.node) != nil // else the controller alone can say what is in the way
-	if _, exists := w.TicketNow(ticket.Namespace, ticket.Name); !exists && seen {
+	_, exists := w.TicketNow(ticket.Namespace, ticket.Name)
+	switch seen := w.PersistentVolume(pv) != nil && w.Node(o.node) != nil; {
+	case exists:
+	case !seen:
+		if err := o.base.Say(o.base.Streams.ErrOut, "Warning: what is in the way of it can't be seen without the right to list PersistentVolumes and nodes: if anything is, or there is no such node, the ticket waits."); err != nil {
+			return err
+		}
+	default:
 		if reasons := w.Refuses(ticket); len(reasons) > 0 {
 			return o.refusal("%s can't be attached to %s: %s", pv, o.node, worded(reasons))
 		}
@@ -91,7 +98,24 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return o.say("%s is attached to %s%s; kubectl moorage detach %s --node %s ends it sooner%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), pv, o.node, leaves)
+	return o.say("%s is attached to %s%s; kubectl moorage detach %s --node %s ends it sooner%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), named(w, pv, claim), o.node, leaves)
+}
+
+// ticketFor is the ticket that asks for the volume: by its claim where its PersistentVolume can't be read.
+func (o *attachOptions) ticketFor(w *facts.World, pv string, claim *corev1.PersistentVolumeClaim) (*v1alpha1.VolumeTicket, error) {
+	ttl := int64(o.ttl / time.Second)
+	if claim != nil && w.PersistentVolume(pv) == nil {
+		return facts.ManualTicketOf(claim, o.node, ttl), nil
+	}
+	return w.ManualTicket(pv, o.node, o.ownNamespace, ttl)
+}
+
+// named is how detach is told which volume: by its claim where its PersistentVolume can't be read.
+func named(w *facts.World, pv string, claim *corev1.PersistentVolumeClaim) string {
+	if claim != nil && w.PersistentVolume(pv) == nil {
+		return fmt.Sprintf("pvc/%s -n %s", claim.Name, claim.Namespace)
+	}
+	return pv
 }
 
 // lasts is for how long a ticket has its volumes: one that was there already has what is left of its

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -40,12 +41,12 @@ func (o *options) detach(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	pv, err := o.volume(w, c.Namespace, name)
+	pv, claim, err := o.volume(w, c.Namespace, name)
 	if err != nil {
 		return err
 	}
 	if w.PersistentVolume(pv) == nil {
-		return o.endManual(ctx, c, w, pv)
+		return o.endManual(ctx, c, w, claim)
 	}
 	at, err := w.At(pv, o.node)
 	if err != nil {
@@ -75,18 +76,29 @@ func (o *options) detach(ctx context.Context, name string) error {
 	return o.awaitGone(ctx, c, pv)
 }
 
-// endManual deletes the ticket by which somebody who may not list PersistentVolumes has had one attached: where
-// the volume is, and who else has it there, is not for them to see.
-func (o *options) endManual(ctx context.Context, c *cluster.Cluster, w *facts.World, pv string) error {
+// endManual deletes the tickets by which somebody who may not list PersistentVolumes has had a claim's volume attached:
+// where the volume is, and who of other namespaces has it there, is not for them to see.
+func (o *options) endManual(ctx context.Context, c *cluster.Cluster, w *facts.World, claim *corev1.PersistentVolumeClaim) error {
 	const hidden = "kubectl auth can-i list persistentvolumes"
-	t, ok := w.TicketNow(c.Namespace, facts.ManualName(pv, o.node))
-	if !ok {
-		return o.refusal("no ticket in namespace %s has %s attached to %s by hand. Whether anybody else has it there can't be seen: %s", c.Namespace, pv, o.node, hidden)
+	pv := claim.Spec.VolumeName
+	if unread := command.UnreadTicket(w, claim.Namespace, facts.ManualName(pv, o.node)); unread != nil {
+		return unread
 	}
-	if err := o.remove(ctx, c, facts.Requester{Namespace: t.Namespace, Name: t.Name}); err != nil || o.dryRun != dryRunNone {
-		return err
+	tickets, pods := w.ManualOf(claim, o.node)
+	for _, t := range tickets {
+		if err := o.remove(ctx, c, t); err != nil {
+			return err
+		}
 	}
-	return o.say("%s leaves %s unless somebody else uses it there. Whether it has left can't be seen: %s", pv, o.node, hidden)
+	switch {
+	case len(pods) > 0:
+		return o.refusal("%s stays at %s, where it is in use: %s", pv, o.node, pods[0])
+	case len(tickets) == 0:
+		return o.refusal("no ticket in namespace %s has %s attached to %s by hand. Whether anybody else has it there can't be seen: %s", claim.Namespace, pv, o.node, hidden)
+	case o.dryRun != dryRunNone:
+		return nil
+	}
+	return o.say("%s leaves %s unless somebody of another namespace uses it there. Whether it has left can't be seen: %s", pv, o.node, hidden)
 }
 
 // unwanted says why a volume is still there that nobody wants: no command

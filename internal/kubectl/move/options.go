@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
@@ -90,34 +91,34 @@ func (o *options) validate() error {
 }
 
 // volume is the PersistentVolume that was named: as NAME, pv/NAME, or pvc/NAME of a
-// claim in the namespace. What may not be listed may be there: of a claim's volume that is enough, as its
-// ticket names the claim.
-func (o *options) volume(w *facts.World, namespace, arg string) (string, error) {
-	name, claimed := arg, false
+// claim in the namespace, which is returned, too. What may not be listed may be there: of a claim's volume that is
+// enough, as its ticket names the claim.
+func (o *options) volume(w *facts.World, namespace, arg string) (name string, claim *corev1.PersistentVolumeClaim, err error) {
+	name = arg
 	if kind, rest, typed := strings.Cut(arg, "/"); typed {
 		switch kind {
 		case "pv", "persistentvolume", "persistentvolumes":
 			name = rest
 		case "pvc", "claim", "persistentvolumeclaim", "persistentvolumeclaims":
-			claim := w.Claim(namespace, rest)
+			claim = w.Claim(namespace, rest)
 			switch {
 			case claim == nil:
-				return "", command.Missing(w.Unseen, "persistentvolumeclaims", namespace, rest, nil)
+				return "", nil, command.Missing(w.Unseen, "persistentvolumeclaims", namespace, rest, nil)
 			case claim.Spec.VolumeName == "":
-				return "", fmt.Errorf("claim %s/%s is not bound to a volume yet. See why: kubectl moorage explain pvc %s -n %s", namespace, rest, rest, namespace)
+				return "", nil, fmt.Errorf("claim %s/%s is not bound to a volume yet. See why: kubectl moorage explain pvc %s -n %s", namespace, rest, rest, namespace)
 			}
-			name, claimed = claim.Spec.VolumeName, true
+			name = claim.Spec.VolumeName
 		default:
-			return "", fmt.Errorf("%q is no volume: name a PersistentVolume, or pvc/NAME with -n", arg)
+			return "", nil, fmt.Errorf("%q is no volume: name a PersistentVolume, or pvc/NAME with -n", arg)
 		}
 	}
-	if w.PersistentVolume(name) == nil && !(claimed && w.MayNotList("persistentvolumes")) {
-		return "", command.Missing(w.Unseen, "persistentvolumes", "", name, command.ObjectNames(w.PersistentVolumes))
+	if w.PersistentVolume(name) == nil && !(claim != nil && w.MayNotList("persistentvolumes")) {
+		return "", nil, command.Missing(w.Unseen, "persistentvolumes", "", name, command.ObjectNames(w.PersistentVolumes))
 	}
-	if w.Node(o.node) == nil && !(claimed && w.MayNotList("nodes")) {
-		return "", command.Missing(w.Unseen, "nodes", "", o.node, command.ObjectNames(w.Nodes))
+	if w.Node(o.node) == nil && !(claim != nil && w.MayNotList("nodes")) {
+		return "", nil, command.Missing(w.Unseen, "nodes", "", o.node, command.ObjectNames(w.Nodes))
 	}
-	return name, nil
+	return name, claim, nil
 }
 
 // suffix is what kubectl prints after what was not really done.

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/test/apitest"
+)
+
+// grantedTicket is a ticket that has a claim's volume at a node.
+func grantedTicket(ns, name string, kind v1alpha1.TicketType, node, claim string, more ...metav1.Condition) *v1alpha1.VolumeTicket {
+	yes := func(kind string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}
+	}
+	return &v1alpha1.VolumeTicket{TypeMeta: metav1.TypeMeta{APIVersion: "moorage.dev/v1alpha1", Kind: "VolumeTicket"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: "uid-of-it"},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: kind, NodeName: node, Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}}, TTLSeconds: new(int64(3600))},
+		Status:     v1alpha1.VolumeTicketStatus{Conditions: append([]metav1.Condition{yes(v1alpha1.TicketGranted), yes(v1alpha1.TicketSatisfied)}, more...)}}
+}
+
+// detach of a claim, without the right to read PersistentVolumes, ends every Manual ticket for it at the node, names the pods
+// that still use it there, and says which right is missing rather than that there is no ticket.
+func TestDetachWithoutPersistentVolumes(t *testing.T) {
+	const tickets, claims, pods = "volumetickets shop", "persistentvolumeclaims shop", "pods shop"
+	name := facts.ManualName("pv-data", "worker-2")
+	for what, test := range map[string]struct {
+		ticket string
+		used   bool
+		rights []string
+		code   int
+		says   string
+		ended  bool
+	}{
+		"a ticket of another name":    {"by-me", false, []string{tickets, claims}, 0, "pv-data leaves worker-2", true},
+		"a pod uses it, too":          {name, true, []string{tickets, claims, pods}, 2, "pv-data stays at worker-2, where it is in use: pod shop/db", true},
+		"tickets may not be listed":   {name, false, []string{claims}, 1, "the right to list volumetickets.moorage.dev is missing", false},
+		"a ticket of somebody's type": {"backup", false, []string{tickets, claims}, 2, "no ticket in namespace shop has pv-data attached to worker-2 by hand", false},
+	} {
+		server, now := load(t, "testdata/ticket-told")
+		kind := v1alpha1.TicketManual
+		if test.ticket == "backup" {
+			kind = v1alpha1.TicketBackup
+		}
+		server.Put("volumetickets", grantedTicket("shop", test.ticket, kind, "worker-2", "data"))
+		if test.used {
+			p := labelled("shop", "db")
+			p.Spec.NodeName = "worker-2"
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+			server.Put("pods", p)
+		}
+		forbid(server, test.rights...)
+		out, errors, code := run(t.Context(), server, now, "detach", "pvc/data", "-n", "shop", "--node", "worker-2")
+		ended := !server.Get("volumetickets", "shop", test.ticket, &v1alpha1.VolumeTicket{})
+		if text := strings.Join(strings.Fields(out+errors), " "); code != test.code || !strings.Contains(text, test.says) || ended != test.ended {
+			t.Errorf("%s: exit code %d, ended %v: %s", what, code, ended, text)
+		}
+	}
+}
+
+// attach names a detach that its user may do.
+func TestAttachNamesTheClaim(t *testing.T) {
+	server, now := load(t, "testdata/ticket-told")
+	forbid(server, "volumetickets shop", "persistentvolumeclaims shop")
+	server.Put("volumetickets", grantedTicket("shop", facts.ManualName("pv-data", "worker-2"), v1alpha1.TicketManual, "worker-2", "data"))
+	out, errors, code := run(t.Context(), server, now, "attach", "pvc/data", "-n", "shop", "--node", "worker-2")
+	if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, "kubectl moorage detach pvc/data -n shop --node worker-2 ends it sooner") {
+		t.Errorf("exit code %d: %s%s", code, text, errors)
+	}
+}
+
+// A ticket is Moorage's own for an operation by its name, owner and shape, and not by labels that anybody may set.
+func TestForgedTicketOfAnOperation(t *testing.T) {
+	server, now := load(t, "testdata/operation")
+	for name, of := range map[string]string{"a": "VolumeSnapshot shop/nightly", "b": "PersistentVolumeClaim shop/logs"} {
+		forged := grantedTicket("attic", name, v1alpha1.TicketManual, "worker-1", "x")
+		forged.UID, forged.Status.Conditions = "uid-"+forged.UID, []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionUnknown, Reason: "Pending", Message: "forged"}}
+		forged.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
+		forged.Annotations = map[string]string{v1alpha1.AnnotationOperationOf: of}
+		server.Put("volumetickets", forged)
+	}
+	c := &corev1.PersistentVolumeClaim{}
+	if !server.Get("persistentvolumeclaims", "shop", "logs", c) {
+		t.Fatal("there is no claim shop/logs")
+	}
+	c.APIVersion, c.Kind = "v1", "PersistentVolumeClaim"
+	c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue, Message: "no"}}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	server.Put("persistentvolumeclaims", c)
+	for _, what := range []string{"volumesnapshot/nightly", "pvc/logs"} {
+		out, errors, _ := run(t.Context(), server, now, "explain", what, "-n", "shop")
+		if text := out + errors; strings.Contains(text, "attic") || strings.Contains(text, "forged") {
+			t.Errorf("%s is explained by a tenant's ticket: %s", what, text)
+		}
+	}
+}
+
+// The tickets that a pod without a free slot is told of have a slot for themselves: none of another driver, nor one whose
+// volume a pod uses there, too.
+func TestSlotsOfTickets(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	server.Put("volumetickets", grantedTicket("attic", "other", v1alpha1.TicketBackup, "worker-1", "other-driver"))
+	server.Put("volumetickets", grantedTicket("shop", "beside", v1alpha1.TicketBackup, "worker-2", "data-c"))
+	out, errors, code := run(t.Context(), server, now, "explain", "pod/e", "-n", "shop")
+	if code != 0 || strings.Contains(out, "no pod's") || strings.Contains(out, "no pods'") {
+		t.Errorf("exit code %d: %s%s", code, out, errors)
+	}
+}
+
+// Who is asked to yield is told that, also while the controller is down; who is not is told what that means.
+func TestTicketsWhileTheControllerIsDown(t *testing.T) {
+	server, now := load(t, "testdata/ticket-controller-down")
+	server.Put("volumetickets", grantedTicket("shop", "asked", v1alpha1.TicketBackup, "worker-1", "used", metav1.Condition{Type: v1alpha1.TicketYielding, Status: metav1.ConditionTrue, Reason: "Outranked",
+		Message: "let go by 2026-03-01T12:05:00Z: pod shop/used needs it", LastTransitionTime: metav1.NewTime(now.Add(-10 * time.Second))}))
+	has := grantedTicket("shop", "has", v1alpha1.TicketBackup, "worker-1", "used")
+	has.UID = "another"
+	server.Put("volumetickets", has)
+	for name, says := range map[string]string{"asked": "let go by", "has": "moorage-controller is down: until it is back nobody takes the volumes away"} {
+		if out, errors, code := run(t.Context(), server, now, "ticket", "explain", name, "-n", "shop"); code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), says) {
+			t.Errorf("%s: exit code %d: %s%s", name, code, out, errors)
+		}
+	}
+}
+
+// drain --dry-run is about the pods; drain-plan is about the node, at which a ticket's volume stays.
+func TestDrainPlanAndDryRunBesideATicket(t *testing.T) {
+	server, now := load(t, "testdata/ticket-told")
+	server.Put("volumetickets", grantedTicket("shop", "stays", v1alpha1.TicketManual, "worker-1", "data"))
+	for code, args := range map[int][]string{2: {"drain-plan", "worker-1"}, 0: {"drain", "worker-1", "--dry-run", "--ignore-tickets"}} {
+		if out, errors, got := run(t.Context(), server, now, args...); got != code {
+			t.Errorf("%v: exit code %d: %s%s", args, got, out, errors)
+		}
+	}
+}
+
+// A quota forbids, too: no right is missing then.
+func TestForbiddenByAQuota(t *testing.T) {
+	for message, names := range map[string]bool{"exceeded quota: q": false, `User "u" cannot create resource "volumetickets"`: true} {
+		server, now := load(t, "testdata/ticket-told")
+		server.Intercept(func(r apitest.Request, serve func()) error {
+			if r.Verb == "create" && r.Resource == "volumetickets" {
+				return apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.GroupName, Resource: r.Resource}, "q", errors.New(message))
+			}
+			serve()
+			return nil
+		})
+		_, said, code := run(t.Context(), server, now, "ticket", "make", "q", "-n", "shop", "--type", "Backup", "--node", "worker-2", "--claim", "data", "--wait=false")
+		if code != 1 || strings.Contains(said, "auth can-i") != names {
+			t.Errorf("%s: exit code %d: %s", message, code, said)
+		}
+	}
+}
