@@ -64,7 +64,7 @@ var laws = []law{
 	{"internal/arch", nil, none},
 	// What the command line shows is computed without a client; the rest reads
 	// and prints.
-	{"internal/kubectl/facts", slices.Concat(core, []string{"api", "docs", "internal/translate"}),
+	{"internal/kubectl/facts", slices.Concat(core, []string{"api", "docs", "internal/translate", "internal/operation"}),
 		append([]string{"k8s.io/component-helpers/", "k8s.io/klog/v2"}, apiTypes...)},
 	{"internal/kubectl/view", []string{"internal/kubectl/facts"}, none},
 	{"internal/kubectl", slices.Concat(shells, []string{"docs"}), nil},
