@@ -69,11 +69,11 @@ func TestTicketBesidePodsInCooperativeMode(t *testing.T) {
 
 // A plan is clear, and drain-plan ends with exit code 0, only where no ticket stays at the node.
 func TestDrainPlanWithTickets(t *testing.T) {
-	for then, clear := range map[v1alpha1.OnDrain]bool{v1alpha1.OnDrainStay: false, v1alpha1.OnDrainEnd: true} {
+	for then, empties := range map[v1alpha1.OnDrain]bool{v1alpha1.OnDrainStay: false, v1alpha1.OnDrainEnd: true} {
 		w := withTicket(false, false)
 		w.Tickets[0].Spec.OnDrain = then
-		if plan := w.DrainPlan("n1"); plan.Clear() != clear || len(plan.Tickets) != 1 || strings.Contains(plan.Answer, "as for volumes, it may be drained") != clear {
-			t.Errorf("onDrain %s: clear %v, tickets %+v, %q", then, plan.Clear(), plan.Tickets, plan.Answer)
+		if plan := w.DrainPlan("n1"); plan.Empties() != empties || len(plan.Tickets) != 1 || strings.Contains(plan.Answer, "as for volumes, it may be drained") != empties {
+			t.Errorf("onDrain %s: empties %v, tickets %+v, %q", then, plan.Empties(), plan.Tickets, plan.Answer)
 		}
 	}
 }
