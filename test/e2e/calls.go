@@ -44,6 +44,28 @@ func (s *story) goesOn(handle, from, to string) {
 	s.expect(next.Write.Flushed == flushed, "the pod at "+to+" finds what was flushed", "that was write %d, it finds %d", flushed, next.Write.Flushed)
 }
 
+// findsAll waits until a pod at a node begins to write to a volume after an entry of the journal, and fails unless it
+// finds all that was flushed before, at whatever node.
+func (s *story) findsAll(handle, node string, since uint64) {
+	var next diskapi.Entry
+	s.until("the pod at "+node+" writes to the volume", func() error {
+		for _, e := range s.calls(diskapi.WriteBegan, diskapi.Noted, handle, node) {
+			if e.Seq > since {
+				next = e
+				return nil
+			}
+		}
+		return errors.New("it does not")
+	})
+	flushed := uint64(0)
+	for _, e := range s.View.Calls(diskapi.Filter{Volume: handle}) {
+		if e.Seq < next.Seq && e.Write != nil {
+			flushed = max(flushed, e.Write.Flushed)
+		}
+	}
+	s.expect(flushed > 0 && next.Write.Flushed == flushed, "the pod at "+node+" finds what was flushed", "that was write %d, it finds %d", flushed, next.Write.Flushed)
+}
+
 // never fails unless a call for a volume and a node has never reached the disk
 // service.
 func (s *story) never(call diskapi.Call, handle, node string) {

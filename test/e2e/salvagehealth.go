@@ -39,7 +39,8 @@ func salvageHealth() sandbox.Scenario {
 		Takes: 30 * time.Second,
 		Run: tell(func(s *story) {
 			s.statefulSet("db")
-			db, claim := s.runs("db-0"), dataOf("db-0")
+			s.runs("db-0")
+			claim := dataOf("db-0")
 			handle := s.handle(claim)
 			s.well(claim)
 			s.must(s.Disk.SetHealth(s.ctx, handle, diskapi.Health{Status: diskapi.DataLoss, Reason: "ReplicaFaulted", Message: "the last replica has a bad block"}))
@@ -68,9 +69,10 @@ func salvageHealth() sandbox.Scenario {
 			s.well(claim)
 			s.must(s.atNoMachine(handle))
 			s.expect(s.published(handle) == tried, "nobody attaches the volume while it is repaired", "%d attempts", s.published(handle)-tried)
+			repaired := last(s.View.Calls(diskapi.Filter{Volume: handle})).Seq
 			s.must(h.Release(s.ctx))
 			after := s.runs("db-0")
-			s.goesOn(handle, db.Spec.NodeName, after.Spec.NodeName)
+			s.findsAll(handle, after.Spec.NodeName, repaired)
 			s.say("it is repaired: db-0 runs on %s, and finds what it had written", after.Spec.NodeName)
 		}),
 	}
