@@ -6,17 +6,14 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // batcher puts what comes in for a node while a request of that node is under
 // way into the next request. When none is, a request starts at once: the wait
-// is never longer than one request and the rest after it, and there is none when it is quiet.
+// is never longer than one request, and there is none when it is quiet.
 type batcher[T waiter] struct {
-	// rest is how long a node has no other request after one, so that what comes meanwhile shares the next.
-	rest    time.Duration
 	mu      sync.Mutex
 	pending map[ledger.NodeName][]T
 	busy    map[ledger.NodeName]bool
@@ -85,6 +82,5 @@ func (b *batcher[T]) drain(node ledger.NodeName, send func(context.Context, ledg
 		ctx := b.latest[node]
 		b.mu.Unlock()
 		send(ctx, node, batch)
-		time.Sleep(b.rest)
 	}
 }

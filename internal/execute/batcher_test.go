@@ -21,43 +21,6 @@ type entry struct {
 
 func (e *entry) result() chan error { return e.done }
 
-// After a request a node has none for a while, and all that comes meanwhile shares the next one: at once again when it
-// has been quiet.
-func TestRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := batcher[*entry]{rest: 100 * time.Millisecond}
-		var sent []int
-		send := func(_ context.Context, _ ledger.NodeName, batch []*entry) {
-			sent = append(sent, len(batch))
-			for _, e := range batch {
-				e.done <- nil
-			}
-		}
-		var adding sync.WaitGroup
-		add := func() {
-			adding.Go(func() {
-				if err := b.add(t.Context(), "n1", &entry{done: make(chan error, 1)}, send); err != nil {
-					t.Error(err)
-				}
-			})
-			synctest.Wait()
-		}
-		for range 5 {
-			add()
-			time.Sleep(10 * time.Millisecond)
-		}
-		adding.Wait()
-		time.Sleep(time.Second)
-		began := time.Now()
-		add()
-		adding.Wait()
-		if waited := time.Since(began); waited != 0 || len(sent) != 3 || sent[0] != 1 || sent[1] != 4 || sent[2] != 1 {
-			t.Errorf("requests of %v changes, want 1, 4 and 1; the last waited %s", sent, waited)
-		}
-		time.Sleep(b.rest)
-	})
-}
-
 // The window in which a node's changes are gathered is the request that is under
 // way: on a clock that only waits move, a lone change is sent at once, and of
 // many that come within a request all share the next.

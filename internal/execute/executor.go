@@ -97,11 +97,6 @@ type Executor struct {
 	droppedBoot sync.Once
 }
 
-// nodeRest is how long a Node's status is not written again by this process. Attaches at one node end one after the
-// other: with 200 pods at once at 10 nodes each Node was written 11 times, and by kube-controller-manager, which looks
-// ten times a second, 4 times. A kubelet looks every 0.1 s at the soonest.
-const nodeRest = 100 * time.Millisecond
-
 // New returns an Executor for one term of leadership: a new term starts
 // without memories.
 func New(config Config) (*Executor, error) {
@@ -120,7 +115,7 @@ func New(config Config) (*Executor, error) {
 	if config.Lease == nil {
 		config.Lease = func() time.Time { return time.Time{} }
 	}
-	e := &Executor{config: config, nodes: batcher[*shared]{rest: nodeRest}}
+	e := &Executor{config: config}
 	e.memory.Epoch, e.memory.Outlast, e.memory.Binds = config.Epoch, e.outlast(), config.Binds
 	return e, nil
 }
