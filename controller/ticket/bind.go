@@ -83,10 +83,6 @@ var (
 	errContended  = fmt.Errorf("%w: somebody contends for what it needs", bind.ErrUseTicket)
 )
 
-// behindPatience is how long a request waits for what whoever asks has seen, and this process has not: on a busy
-// machine one watch may be seconds behind another. A ticket costs three writes more, and is as far behind.
-const behindPatience = 2 * time.Second
-
 // Heard says that a pod, or where one of its claims leads, has changed.
 func (c *Controller) Heard(pod string) { c.binder.news.heard(pod) }
 
@@ -105,7 +101,7 @@ func (c *Controller) Bind(ctx context.Context, r bind.Request) error {
 func (c *Controller) reserveSoon(ctx context.Context, r bind.Request) (ledger.Ticket, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.binder.patience)
 	defer cancel()
-	defer c.binder.news.heard(string(r.Pod)) // nobody asks twice at a time: what is left of the wait goes
+	defer c.binder.news.heard(string(r.Pod)) // so that nothing is kept for it; another request of the pod only looks again
 	for {
 		changed := c.binder.news.next(string(r.Pod)) // before the look, so that nothing is missed
 		reservation, err := c.reserve(r)

@@ -5,6 +5,7 @@ package ticket
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +37,19 @@ func (l *late) Apply(e ledger.Event) {
 	l.heard()
 }
 
+// binding returns a controller that decides by what l knows, hears of a pod's changes, and waits for a minute.
+func binding(t *testing.T, l *late, pod string) *Controller {
+	t.Helper()
+	c, err := New(Config{Cache: l, Write: l, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.heard = func() { c.Heard(pod) }
+	c.tookOver.Store(true)
+	c.binder.patience = time.Minute
+	return c
+}
+
 // A request that waits for a pod hears of the end of the term, and does not wait for a pod that is bound already.
 func TestBindDoesNotWaitInVain(t *testing.T) {
 	bound := pod("p", "n2", "late")
@@ -46,30 +60,22 @@ func TestBindDoesNotWaitInVain(t *testing.T) {
 		"the term ends":         {func(c *Controller, _ *late) { c.binder.end() }, errNotLeading},
 		"the pod is seen bound": {func(_ *Controller, l *late) { l.Apply(bound) }, bind.ErrUseTicket},
 	} {
-		l := &late{writer: &writer{ledger: facts()}}
-		c, err := New(Config{Cache: l, Write: l, Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.heard = func() { c.Heard(bound.UID) }
-		c.tookOver.Store(true)
-		c.binder.patience = time.Minute
-		answer := make(chan error)
-		go func() {
-			answer <- c.Bind(t.Context(), bind.Request{Pod: types.UID(bound.UID), Version: "1", Node: "n1"})
-		}()
-		for {
-			c.binder.news.mu.Lock()
-			waits := len(c.binder.news.waiting) > 0
-			c.binder.news.mu.Unlock()
-			if waits {
-				break
-			}
-		}
-		test.happens(c, l)
-		if err := <-answer; !errors.Is(err, test.says) || errors.Is(err, errBehind) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			l := &late{writer: &writer{ledger: facts()}}
+			c := binding(t, l, bound.UID)
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				answer := make(chan error, 1)
+				go func() {
+					answer <- c.Bind(t.Context(), bind.Request{Pod: types.UID(bound.UID), Version: "1", Node: "n1"})
+				}()
+				synctest.Wait()
+				test.happens(c, l)
+				if err := <-answer; !errors.Is(err, test.says) || errors.Is(err, errBehind) || time.Since(began) != 0 {
+					t.Errorf("after %s: %v", time.Since(began), err)
+				}
+			})
+		})
 	}
 }
 
@@ -80,13 +86,7 @@ func TestBindWaitsForWhatTheAskerHasSeen(t *testing.T) {
 	l := &late{writer: &writer{ledger: facts()}, facts: []ledger.Event{pod,
 		ledger.PersistentVolume{Name: "late", Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: "late"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "late"}},
 		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "late"}, UID: "late", Version: "1", PersistentVolume: "late", Bound: true, Access: ledger.AccessNode}}}
-	c, err := New(Config{Cache: l, Write: l, Now: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.heard = func() { c.Heard(pod.UID) }
-	c.tookOver.Store(true)
-	c.binder.patience = time.Minute
+	c := binding(t, l, pod.UID)
 	if err := c.Bind(t.Context(), bind.Request{Pod: types.UID(pod.UID), Version: pod.Version, Node: "n1"}); err != nil {
 		t.Errorf("it is not bound: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -71,7 +72,7 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, ttl: newAges(), binder: binder{patience: behindPatience}}
+	c := &Controller{config: config, ttl: newAges(), binder: binder{patience: bind.Patience}}
 	c.nodes = work.New("grants", c.grantAt)
 	c.rest = work.New("tickets", c.reconcile)
 	return c, nil

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -23,6 +24,14 @@ type Request struct {
 	Version string `json:"version"`
 	Node    string `json:"node"`
 }
+
+// Patience is how long the controller waits for what whoever asks has seen, and it has not: on a busy machine one watch
+// may be seconds behind another. A ticket costs three writes more, and is as far behind.
+const Patience = 2 * time.Second
+
+// AskedFor is how long a request takes at most: Patience, 5 s that the controller's own write takes at most by default,
+// and one on the way. What it has not answered by then it may still bind, and nobody asks it for a while.
+const AskedFor = Patience + 6*time.Second
 
 // ErrUseTicket says that a pod is not bound, and won't be by this request: it needs a
 // VolumeTicket, since somebody contends for what it needs, or it has changed.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -115,11 +114,6 @@ func (f *Factory) New(ctx context.Context, args runtime.Object, h fwk.Handle) (f
 	}, nil
 }
 
-// askedFor is how long a request to bind a pod takes at most: 2 s in which the controller waits to see the pod, 5 s that
-// its own write takes at most by default, and one on the way. What it has not answered by then it may still bind, and
-// nobody asks it for a while.
-const askedFor = 8 * time.Second
-
 // binderFor is who binds the pods of a profile without VolumeTickets; nil: nobody. Profiles
 // that ask the same controller learn from each other that it does not answer.
 func (f *Factory) binderFor(args *configv1alpha1.BindAtOnce) bind.Binder {
@@ -132,7 +126,7 @@ func (f *Factory) binderFor(args *configv1alpha1.BindAtOnce) bind.Binder {
 		f.binders = map[configv1alpha1.BindAtOnce]bind.Binder{}
 	}
 	if f.binders[*args] == nil {
-		f.binders[*args] = bind.NewClient(strings.TrimRight(args.URL, "/"), bind.Connect(args.CAFile, args.CertFile, args.KeyFile), askedFor)
+		f.binders[*args] = bind.NewClient(strings.TrimRight(args.URL, "/"), bind.Connect(args.CAFile, args.CertFile, args.KeyFile), bind.AskedFor)
 	}
 	return f.binders[*args]
 }
