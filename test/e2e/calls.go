@@ -34,14 +34,20 @@ func (s *story) goesOn(handle, from, to string) {
 	before := slices.Concat(
 		s.calls(diskapi.WriteBegan, diskapi.Noted, handle, from), s.calls(diskapi.Wrote, diskapi.Noted, handle, from),
 		s.calls(diskapi.NodeUnpublish, diskapi.Applied, handle, from))
+	flushed := lastFlushed(before)
+	s.expect(flushed > 0, "the pod at "+from+" has written to the volume, and flushed that", "it has not: %v", before)
+	s.expect(next.Write.Flushed == flushed, "the pod at "+to+" finds what was flushed", "that was write %d, it finds %d", flushed, next.Write.Flushed)
+}
+
+// lastFlushed is the last write that entries say has been flushed; 0: none.
+func lastFlushed(entries []diskapi.Entry) uint64 {
 	flushed := uint64(0)
-	for _, e := range before {
+	for _, e := range entries {
 		if e.Write != nil {
 			flushed = max(flushed, e.Write.Flushed)
 		}
 	}
-	s.expect(flushed > 0, "the pod at "+from+" has written to the volume, and flushed that", "it has not: %v", before)
-	s.expect(next.Write.Flushed == flushed, "the pod at "+to+" finds what was flushed", "that was write %d, it finds %d", flushed, next.Write.Flushed)
+	return flushed
 }
 
 // findsAll waits until a pod at a node begins to write to a volume after an entry of the journal, and fails unless it
@@ -57,12 +63,7 @@ func (s *story) findsAll(handle, node string, since uint64) {
 		}
 		return errors.New("it does not")
 	})
-	flushed := uint64(0)
-	for _, e := range s.View.Calls(diskapi.Filter{Volume: handle}) {
-		if e.Seq < next.Seq && e.Write != nil {
-			flushed = max(flushed, e.Write.Flushed)
-		}
-	}
+	flushed := lastFlushed(slices.DeleteFunc(s.View.Calls(diskapi.Filter{Volume: handle}), func(e diskapi.Entry) bool { return e.Seq >= next.Seq }))
 	s.expect(flushed > 0 && next.Write.Flushed == flushed, "the pod at "+node+" finds what was flushed", "that was write %d, it finds %d", flushed, next.Write.Flushed)
 }
 
