@@ -250,12 +250,13 @@ func (s *Sim) strayElsewhere(v ledger.VolumeID, n ledger.NodeName) bool {
 func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
-		if at, _ := s.w.Source(a); at == v && a.NodeID != "" && a.NodeID != s.nodeID(a.Node) {
+		at, _ := s.w.Source(a)
+		if at == v && a.NodeID != "" && a.NodeID != s.nodeID(a.Node) {
 			return true
 		}
-	}
-	if slices.ContainsFunc(s.w.Disks.At[v], func(id string) bool { m := s.w.Machines[id]; return m != nil && m.Replaced }) {
-		return true // an attacher that was late with its mark has called it attached to the other one
+		if m := s.w.Machines[a.NodeID]; at == v && a.Attached && m != nil && s.w.AtReplaced(m, v) {
+			return true // the mark of an attacher that has called for the machine before was late
+		}
 	}
 	known := c.observer.snapshot().Volume(v)
 	return known != nil && slices.ContainsFunc(known.NodeVolumes, func(p ledger.NodeVolume) bool {

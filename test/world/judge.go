@@ -424,7 +424,7 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	}
 	if !v.NoAttach() && !slices.Contains(w.Disks.At[v], m.ID) {
 		a, _ := w.Attachment(ledger.AttachmentName(v, m.Node))
-		if at := (At{v, m.Node}); a.NodeID != m.ID || w.atReplaced(m, v) || j.foreign(w, at) || j.mayTake(w, m, v) {
+		if at := (At{v, m.Node}); a.NodeID != m.ID || w.AtReplaced(m, v) || j.foreign(w, at) || j.mayTake(w, m, v) {
 			return false
 		}
 		j.fault("%s is mounted at %s, where it is not attached", v, m.Node)
@@ -442,9 +442,9 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	return true
 }
 
-// atReplaced says whether a volume is attached to a machine that had the name of this one's node before. An attacher
+// AtReplaced says whether a volume is attached to a machine that had the name of this one's node before. An attacher
 // that has called for that, and is late with its mark, marks what another has stamped for this one meanwhile.
-func (w *World) atReplaced(m *Machine, v ledger.VolumeID) bool {
+func (w *World) AtReplaced(m *Machine, v ledger.VolumeID) bool {
 	return slices.ContainsFunc(w.Disks.At[v], func(id string) bool {
 		before := w.Machines[id]
 		return id != m.ID && before != nil && before.Replaced && before.Node == m.Node
