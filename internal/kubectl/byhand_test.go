@@ -98,9 +98,9 @@ func TestForgedTicketOfAnOperation(t *testing.T) {
 	c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue, Message: "no"}}
 	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 	server.Put("persistentvolumeclaims", c)
-	for _, what := range []string{"volumesnapshot/nightly", "pvc/logs"} {
+	for what, says := range map[string]string{"volumesnapshot/nightly": "there is no ticket", "pvc/logs": "Moorage's ticket for it"} {
 		out, errors, _ := run(t.Context(), server, now, "explain", what, "-n", "shop")
-		if text := out + errors; strings.Contains(text, "attic") || strings.Contains(text, "forged") {
+		if text := strings.Join(strings.Fields(out+errors), " "); strings.Contains(text, "attic") || strings.Contains(text, "forged") || !strings.Contains(text, says) {
 			t.Errorf("%s is explained by a tenant's ticket: %s", what, text)
 		}
 	}
@@ -116,6 +116,11 @@ func TestSlotsOfTickets(t *testing.T) {
 	if code != 0 || strings.Contains(out, "no pod's") || strings.Contains(out, "no pods'") {
 		t.Errorf("exit code %d: %s%s", code, out, errors)
 	}
+	server.Remove("pods", "shop", "c")
+	out, errors, code = run(t.Context(), server, now, "explain", "pod/e", "-n", "shop")
+	if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, "shop/beside at worker-2: kubectl moorage ticket end beside -n shop") || strings.Contains(text, "attic") {
+		t.Errorf("exit code %d: %s%s", code, text, errors)
+	}
 }
 
 // Who is asked to yield is told that, also while the controller is down; who is not is told what that means.
@@ -126,7 +131,7 @@ func TestTicketsWhileTheControllerIsDown(t *testing.T) {
 	has := grantedTicket("shop", "has", v1alpha1.TicketBackup, "worker-1", "used")
 	has.UID = "another"
 	server.Put("volumetickets", has)
-	for name, says := range map[string]string{"asked": "let go by", "has": "moorage-controller is down: until it is back nobody takes the volumes away"} {
+	for name, says := range map[string]string{"asked": "let go by", "has": "moorage-controller is down: until it is back nobody ends the ticket, or asks it to let go of its volumes"} {
 		if out, errors, code := run(t.Context(), server, now, "ticket", "explain", name, "-n", "shop"); code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), says) {
 			t.Errorf("%s: exit code %d: %s%s", name, code, out, errors)
 		}

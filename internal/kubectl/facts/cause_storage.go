@@ -180,9 +180,6 @@ func (w *World) unseen(resource string) bool {
 	return false
 }
 
-// MayNotList says whether a kind, by its plural and group, could not be listed in every namespace.
-func (w *World) MayNotList(resource string) bool { return w.unseen(resource) }
-
 // partUnseen says whether a kind could not be listed in some namespaces, or in any.
 func (w *World) partUnseen(resource string) bool {
 	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource })

@@ -56,7 +56,7 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 		x.Cause = &Cause{Of: OfVolume, Code: first.Code, Message: first.Message, Changes: first.Changes, Do: first.Do, Since: first.Since}
 	} else if now.NodeNotReady {
 		x.Cause = w.silentNode(now.Node)
-	} else {
+	} else if now.State == TicketSatisfied {
 		x.Cause = w.nobodyEnds()
 	}
 	x.Answer = x.answer()
@@ -100,7 +100,7 @@ func (w *World) LeavesWithPods(t *Ticket) string {
 func (w *World) nobodyEnds() *Cause {
 	c := w.nobodyGrants()
 	if c != nil {
-		c.Message = "moorage-controller is down: until it is back nobody takes the volumes away, for whoever needs them or because the ticket ends"
+		c.Message = "moorage-controller is down: until it is back nobody ends the ticket, or asks it to let go of its volumes"
 	}
 	return c
 }

@@ -38,6 +38,7 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 		Example: "  # Look into a volume for ten minutes\n  kubectl moorage attach pv-db --node worker-1 --ttl 10m\n\n  # The volume of a claim\n  kubectl moorage attach pvc/data-db-0 -n shop --node worker-1",
 		Long: "Attach a volume to a node by hand, such as for a repair or a copy. It makes a VolumeTicket of type Manual, which ends after --ttl, or with kubectl moorage detach.\n\n" +
 			"A volume that is in use elsewhere is refused, and the command says who uses it: nobody loses a volume. So is one that nobody would attach: in Cooperative mode volumes are attached for bound pods only, unless moorage-controller runs with --attach-before-bind.\n\n" +
+			"Who may read claims and no PersistentVolumes names pvc/NAME. What is in the way can't be seen then, and the ticket waits for it.\n\n" +
 			"Exit code: 0 when it is attached, 2 when it is refused, 1 when something failed.",
 		Args: command.One("volume", "kubectl moorage attach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
@@ -62,18 +63,18 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if !w.Served() {
 		return errNotInstalled
 	}
-	pv, claim, err := o.volume(w, c.Namespace, name)
+	pv, unread, err := o.volume(w, c.Namespace, name)
 	if err != nil {
 		return err
 	}
-	ticket, err := o.ticketFor(w, pv, claim)
+	ticket, err := o.ticketFor(w, pv, unread)
 	if err != nil {
 		return err
 	}
 	_, exists := w.TicketNow(ticket.Namespace, ticket.Name)
-	switch seen := w.PersistentVolume(pv) != nil && w.Node(o.node) != nil; {
+	switch {
 	case exists:
-	case !seen:
+	case unread != nil || w.Node(o.node) == nil:
 		if err := o.base.Say(o.base.Streams.ErrOut, "Warning: what is in the way of it can't be seen without the right to list PersistentVolumes and nodes: if anything is, or there is no such node, the ticket waits."); err != nil {
 			return err
 		}
@@ -98,22 +99,22 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return o.say("%s is attached to %s%s; kubectl moorage detach %s --node %s ends it sooner%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), named(w, pv, claim), o.node, leaves)
+	return o.say("%s is attached to %s%s; kubectl moorage detach %s --node %s ends it sooner%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), named(pv, unread), o.node, leaves)
 }
 
-// ticketFor is the ticket that asks for the volume: by its claim where its PersistentVolume can't be read.
-func (o *attachOptions) ticketFor(w *facts.World, pv string, claim *corev1.PersistentVolumeClaim) (*v1alpha1.VolumeTicket, error) {
+// ticketFor is the ticket that asks for a volume: by its claim where the PersistentVolume can't be read.
+func (o *attachOptions) ticketFor(w *facts.World, pv string, unread *corev1.PersistentVolumeClaim) (*v1alpha1.VolumeTicket, error) {
 	ttl := int64(o.ttl / time.Second)
-	if claim != nil && w.PersistentVolume(pv) == nil {
-		return facts.ManualTicketOf(claim, o.node, ttl), nil
+	if unread != nil {
+		return facts.ManualTicketOf(unread, o.node, ttl), nil
 	}
 	return w.ManualTicket(pv, o.node, o.ownNamespace, ttl)
 }
 
-// named is how detach is told which volume: by its claim where its PersistentVolume can't be read.
-func named(w *facts.World, pv string, claim *corev1.PersistentVolumeClaim) string {
-	if claim != nil && w.PersistentVolume(pv) == nil {
-		return fmt.Sprintf("pvc/%s -n %s", claim.Name, claim.Namespace)
+// named is how detach is told which volume: by its claim where the PersistentVolume can't be read.
+func named(pv string, unread *corev1.PersistentVolumeClaim) string {
+	if unread != nil {
+		return fmt.Sprintf("pvc/%s -n %s", unread.Name, unread.Namespace)
 	}
 	return pv
 }

@@ -25,6 +25,7 @@ func NewDetachCommand(b *command.Base) *cobra.Command {
 		Example: "  # Let go of it before its time is over\n  kubectl moorage detach pv-db --node worker-1",
 		Long: "Detach a volume that was attached to a node by hand: delete the manual tickets for it there, and wait until it is detached.\n\n" +
 			"A volume that a pod or another ticket uses there stays, and the command says who uses it.\n\n" +
+			"Who may read claims and no PersistentVolumes names pvc/NAME. Whether the volume has left can't be seen then, and is not waited for.\n\n" +
 			"Exit code: 0 when it is detached, 2 when it is refused, 1 when something failed.",
 		Args: command.One("volume", "kubectl moorage detach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.detach(cmd.Context(), args[0]) },
@@ -41,12 +42,12 @@ func (o *options) detach(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	pv, claim, err := o.volume(w, c.Namespace, name)
+	pv, unread, err := o.volume(w, c.Namespace, name)
 	if err != nil {
 		return err
 	}
-	if w.PersistentVolume(pv) == nil {
-		return o.endManual(ctx, c, w, claim)
+	if unread != nil {
+		return o.endManual(ctx, c, w, unread)
 	}
 	at, err := w.At(pv, o.node)
 	if err != nil {
@@ -79,10 +80,10 @@ func (o *options) detach(ctx context.Context, name string) error {
 // endManual deletes the tickets by which somebody who may not list PersistentVolumes has had a claim's volume attached:
 // where the volume is, and who of other namespaces has it there, is not for them to see.
 func (o *options) endManual(ctx context.Context, c *cluster.Cluster, w *facts.World, claim *corev1.PersistentVolumeClaim) error {
-	const hidden = "kubectl auth can-i list persistentvolumes"
+	const ask = "kubectl auth can-i list persistentvolumes"
 	pv := claim.Spec.VolumeName
-	if unread := command.UnreadTicket(w, claim.Namespace, facts.ManualName(pv, o.node)); unread != nil {
-		return unread
+	if hidden := command.UnreadTicket(w, claim.Namespace, facts.ManualName(pv, o.node)); hidden != nil {
+		return hidden
 	}
 	tickets, pods := w.ManualOf(claim, o.node)
 	for _, t := range tickets {
@@ -94,11 +95,11 @@ func (o *options) endManual(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 	case len(pods) > 0:
 		return o.refusal("%s stays at %s, where it is in use: %s", pv, o.node, pods[0])
 	case len(tickets) == 0:
-		return o.refusal("no ticket in namespace %s has %s attached to %s by hand. Whether anybody else has it there can't be seen: %s", claim.Namespace, pv, o.node, hidden)
+		return o.refusal("no ticket in namespace %s has %s attached to %s by hand. Whether anybody else has it there can't be seen: %s", claim.Namespace, pv, o.node, ask)
 	case o.dryRun != dryRunNone:
 		return nil
 	}
-	return o.say("%s leaves %s unless somebody of another namespace uses it there. Whether it has left can't be seen: %s", pv, o.node, hidden)
+	return o.say("%s leaves %s unless somebody of another namespace uses it there. Whether it has left can't be seen: %s", pv, o.node, ask)
 }
 
 // unwanted says why a volume is still there that nobody wants: no command

@@ -91,10 +91,11 @@ func (o *options) validate() error {
 }
 
 // volume is the PersistentVolume that was named: as NAME, pv/NAME, or pvc/NAME of a
-// claim in the namespace, which is returned, too. What may not be listed may be there: of a claim's volume that is
-// enough, as its ticket names the claim.
-func (o *options) volume(w *facts.World, namespace, arg string) (name string, claim *corev1.PersistentVolumeClaim, err error) {
+// claim in the namespace. What may not be listed may be there: of a claim's volume that is enough, as its ticket names
+// the claim. unread is that claim where its PersistentVolume can't be read; nil where it can.
+func (o *options) volume(w *facts.World, namespace, arg string) (name string, unread *corev1.PersistentVolumeClaim, err error) {
 	name = arg
+	var claim *corev1.PersistentVolumeClaim
 	if kind, rest, typed := strings.Cut(arg, "/"); typed {
 		switch kind {
 		case "pv", "persistentvolume", "persistentvolumes":
@@ -112,13 +113,29 @@ func (o *options) volume(w *facts.World, namespace, arg string) (name string, cl
 			return "", nil, fmt.Errorf("%q is no volume: name a PersistentVolume, or pvc/NAME with -n", arg)
 		}
 	}
-	if w.PersistentVolume(name) == nil && !(claim != nil && w.MayNotList("persistentvolumes")) {
-		return "", nil, command.Missing(w.Unseen, "persistentvolumes", "", name, command.ObjectNames(w.PersistentVolumes))
+	if w.PersistentVolume(name) == nil {
+		missing := command.Missing(w.Unseen, "persistentvolumes", "", name, command.ObjectNames(w.PersistentVolumes))
+		if claim == nil || isNotThere(missing) {
+			return "", nil, missing
+		}
+		unread = claim
 	}
-	if w.Node(o.node) == nil && !(claim != nil && w.MayNotList("nodes")) {
-		return "", nil, command.Missing(w.Unseen, "nodes", "", o.node, command.ObjectNames(w.Nodes))
+	if w.Node(o.node) == nil {
+		if missing := missingNode(w, o.node); claim == nil || isNotThere(missing) {
+			return "", nil, missing
+		}
 	}
-	return name, claim, nil
+	return name, unread, nil
+}
+
+func missingNode(w *facts.World, name string) error {
+	return command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(w.Nodes))
+}
+
+// isNotThere says whether what is missing does not exist; false: it can't be read.
+func isNotThere(missing error) bool {
+	gone := (*command.NotFoundError)(nil)
+	return errors.As(missing, &gone)
 }
 
 // suffix is what kubectl prints after what was not really done.

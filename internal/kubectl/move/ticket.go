@@ -189,10 +189,10 @@ func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) s
 
 // warnOfNode says that the node is not among those that are seen. The ticket waits for it.
 func (o *makeOptions) warnOfNode(w *facts.World) error {
-	missing := command.Missing(w.Unseen, "nodes", "", o.node, command.ObjectNames(w.Nodes))
+	missing := missingNode(w, o.node)
 	said := command.Ended(missing.Error())
 	then := "The ticket waits until there is such a node."
-	if gone := (*command.NotFoundError)(nil); !errors.As(missing, &gone) {
+	if !isNotThere(missing) {
 		then = "If there is no such node, the ticket waits for it."
 	}
 	return o.base.Say(o.base.Streams.ErrOut, "Warning: %s %s", said, then)
