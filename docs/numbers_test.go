@@ -76,37 +76,42 @@ func TestMeasuredNumbersAreThoseOfTheResults(t *testing.T) {
 }
 
 // What the pages say of pods that the controller binds is what the result file has: pods per second from the first
-// pod to the last.
+// pod to the last, p99 of an attempt, and CPU seconds for 1,000 pods.
 func TestNumbersOfBindAtOnceAreThoseOfItsRuns(t *testing.T) {
 	var file struct {
 		Runs []struct {
-			Workload, Profile string
-			Pods, Seconds     float64
+			Workload, Profile         string
+			Pods, Seconds, CPUSeconds float64
+			Attempt                   struct{ P99Nanoseconds float64 }
 		}
 	}
 	if err := json.Unmarshal([]byte(text(t, "../test/bench/results/at-once.json")), &file); err != nil {
 		t.Fatal(err)
 	}
-	rates := map[string]map[string]float64{}
-	for _, r := range file.Runs {
-		workload, _, _ := strings.Cut(r.Workload, "/")
-		if rates[workload] == nil {
-			rates[workload] = map[string]float64{}
-		}
-		rates[workload][r.Profile] = r.Pods / r.Seconds
-	}
-	for _, says := range []struct{ page, workload, text string }{
-		{"../README.md", "PremadeCSIPVsRWO", "slower machine) | %[1]s (401 ms) | %[2]s (405 ms) |"},
-		{"../README.md", "LoadedNodesCSIPVsRWO", "slower machine) | %[1]s (487 ms) | %[2]s (504 ms) |"},
-		{"benchmarks.md", "PremadeCSIPVsRWO", "volumes made before, empty nodes | %[2]s | %[1]s |"},
-		{"benchmarks.md", "LoadedNodesCSIPVsRWO", "nodes with 30 volumes each | %[2]s | %[1]s |"},
-		{placePage, "PremadeCSIPVsRWO", "| PremadeCSIPVsRWO | %[2]s | %[1]s |"},
-		{placePage, "LoadedNodesCSIPVsRWO", "| LoadedNodesCSIPVsRWO | %[2]s | %[1]s |"},
-		{placePage, "SchedulingCSIPVsRWO", "| SchedulingCSIPVsRWO | %[2]s | %[1]s |"},
+	for workload, rows := range map[string]map[string]string{
+		"PremadeCSIPVsRWO": {
+			"../README.md": "slower machine) | {moorage rate} ({moorage p99}) | {stock rate} ({stock p99}) |",
+			"benchmarks.md": "volumes made before, empty nodes | {stock rate} | {moorage rate} |",
+		},
+		"LoadedNodesCSIPVsRWO": {
+			"../README.md": "slower machine) | {moorage rate} ({moorage p99}) | {stock rate} ({stock p99}) |",
+			"benchmarks.md": "nodes with 30 volumes each | {stock rate} | {moorage rate} | 4 times as many |\n| p99 of a scheduling attempt there | {stock p99} | {moorage p99} |",
+		},
+		"SchedulingCSIPVsRWO": {},
 	} {
-		r := rates[says.workload]
-		if want := fmt.Sprintf(says.text, fmt.Sprintf("%.1f", r["moorage"]), fmt.Sprintf("%.1f", r["stock"])); !strings.Contains(text(t, says.page), want) {
-			t.Errorf("%s does not say %q", says.page, want)
+		rows[placePage] = "| " + workload + " | {stock rate} | {moorage rate} | {stock p99} | {moorage p99} | {stock cpu} | {moorage cpu} |"
+		var numbers []string
+		for _, r := range file.Runs {
+			if r.Workload == workload {
+				numbers = append(numbers, "{"+r.Profile+" rate}", fmt.Sprintf("%.1f", r.Pods/r.Seconds),
+					"{"+r.Profile+" p99}", fmt.Sprintf("%.0f ms", r.Attempt.P99Nanoseconds/1e6),
+					"{"+r.Profile+" cpu}", fmt.Sprintf("%.1f", r.CPUSeconds*1000/r.Pods))
+			}
+		}
+		for page, row := range rows {
+			if want := strings.NewReplacer(numbers...).Replace(row); !strings.Contains(text(t, page), want) {
+				t.Errorf("%s does not say %q", page, want)
+			}
 		}
 	}
 }
