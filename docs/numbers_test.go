@@ -90,11 +90,11 @@ func TestNumbersOfBindAtOnceAreThoseOfItsRuns(t *testing.T) {
 	}
 	for workload, rows := range map[string]map[string]string{
 		"PremadeCSIPVsRWO": {
-			"../README.md": "slower machine) | {moorage rate} ({moorage p99}) | {stock rate} ({stock p99}) |",
+			"../README.md":  "slower machine) | {moorage rate} ({moorage p99}) | {stock rate} ({stock p99}) |",
 			"benchmarks.md": "volumes made before, empty nodes | {stock rate} | {moorage rate} |",
 		},
 		"LoadedNodesCSIPVsRWO": {
-			"../README.md": "slower machine) | {moorage rate} ({moorage p99}) | {stock rate} ({stock p99}) |",
+			"../README.md":  "slower machine) | {moorage rate} ({moorage p99}) | {stock rate} ({stock p99}) |",
 			"benchmarks.md": "nodes with 30 volumes each | {stock rate} | {moorage rate} | 4 times as many |\n| p99 of a scheduling attempt there | {stock p99} | {moorage p99} |",
 		},
 		"SchedulingCSIPVsRWO": {},
