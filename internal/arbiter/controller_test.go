@@ -168,7 +168,8 @@ func (c *cluster) releaseGhost(t *ledger.Ticket) bool {
 		c.saw([]ledger.Event{p})
 		pod = &p
 	}
-	for _, e := range flow.Released(t, pod) {
+	events, _ := flow.Released(c.ledger.Snapshot(), t, pod) // nothing comes between the read and its answer here
+	for _, e := range events {
 		c.ledger.Apply(c.Now, e)
 	}
 	c.trace("ticket %s: its ghost is released", t.PodName)

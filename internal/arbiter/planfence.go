@@ -125,10 +125,12 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 }
 
 // fenceKept is what the hold goes on to say of an outage in which the volume was detached:
-// what the kubelet said last counts no more, until the volume comes back.
+// what the kubelet said last counts no more, until the volume comes back. Of a shared volume,
+// which nobody else waits for, it says so where the rule holds only because the volume was
+// unpublished: without that it would be attached there again, and taken again.
 func (p *planner) fenceKept(old ledger.Fence, found bool, n *ledger.Node, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	kept := found && old.Rule != "" && !attachedAt(place) && !outageOver(outageOf(old), n)
-	return p.withLease(old, n, place), kept && p.exclusive && !p.wanted(place)
+	return p.withLease(old, n, place), kept && (p.exclusive || byUnpublish(old.Rule)) && !p.wanted(place)
 }
 
 // withLease is what a hold says of a node from which the volume was taken before anybody

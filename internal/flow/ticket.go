@@ -125,15 +125,17 @@ func (t Task) proves(a Answer) bool {
 
 // Released is what a consistent read of a ghost's pod proves, nil: that there is none. The
 // reservation of a ticket that somebody else has deleted is over, unless its pod is bound.
-func Released(ghost *ledger.Ticket, pod *ledger.Pod) []ledger.Event {
+// The ledger has taken the answer in. again says that it knows no such pod even so: the pod
+// has gone since it was read, and is to be read once more.
+func Released(s ledger.Snapshot, ghost *ledger.Ticket, pod *ledger.Pod) (events []ledger.Event, again bool) {
 	released := ledger.TicketReleased{ID: ghost.ID, UID: ghost.UID}
 	switch {
 	case pod == nil:
-		return []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}
+		return []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}, false
 	case pod.Node != "":
-		return nil
+		return nil, s.Pod(ghost.Pod) == nil
 	}
-	return []ledger.Event{released}
+	return []ledger.Event{released}, false
 }
 
 func decide(t *ledger.Ticket, phase ledger.TicketPhase, v arbiter.Verdict) Request {

@@ -385,21 +385,28 @@ func TestTakeOverReadsNodesThatHoldsName(t *testing.T) {
 }
 
 // A ghost ends with a read that shows its pod unbound, or gone; a bound pod counts by
-// itself.
+// itself, and is read once more where it has gone since.
 func TestReleased(t *testing.T) {
 	ghost := ticket("p", "n1", ledger.TypePod, "a")
 	released := ledger.TicketReleased{ID: ghost.ID, UID: ghost.UID}
 	unbound, bound := pod("p", "", "a"), pod("p", "n1", "a")
 	for name, test := range map[string]struct {
-		pod  *ledger.Pod
-		want []ledger.Event
+		known *ledger.Pod // by the ledger
+		pod   *ledger.Pod
+		want  []ledger.Event
+		again bool
 	}{
-		"gone":    {nil, []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}},
-		"unbound": {&unbound, []ledger.Event{released}},
-		"bound":   {&bound, nil},
+		"gone":                  {nil, nil, []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}, false},
+		"unbound":               {&unbound, &unbound, []ledger.Event{released}, false},
+		"bound":                 {&bound, &bound, nil, false},
+		"bound, and gone since": {nil, &bound, nil, true},
 	} {
-		if got := Released(&ghost, test.pod); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v", name, got)
+		l := ledger.New()
+		if test.known != nil {
+			l.Apply(time.Unix(0, 0), *test.known)
+		}
+		if got, again := Released(l.Snapshot(), &ghost, test.pod); !slices.Equal(got, test.want) || again != test.again {
+			t.Errorf("%s: %v, again %t", name, got, again)
 		}
 	}
 }

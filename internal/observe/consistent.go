@@ -102,8 +102,12 @@ func (o *Observer) resolveGhost(ctx context.Context, id ledger.TicketID) error {
 	if pod != nil {
 		fact = &ledger.Pod{UID: ticket.Pod, Node: ledger.NodeName(pod.Spec.NodeName)}
 	}
-	for _, e := range flow.Released(ticket, fact) {
+	events, again := flow.Released(o.Snapshot(), ticket, fact)
+	for _, e := range events {
 		o.Apply(e)
+	}
+	if again {
+		return fmt.Errorf("pod %s/%s has changed since it was read", id.Namespace, ticket.PodName)
 	}
 	return nil
 }

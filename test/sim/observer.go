@@ -287,12 +287,19 @@ func (o *observer) resolveGhost(id ledger.TicketID) bool {
 		return true
 	}
 	o.confirmPod(t.Pod, func(p *ledger.Pod, err error) {
-		if err == nil {
-			for _, e := range flow.Released(t, p) {
-				o.apply(e)
-			}
+		if err != nil {
+			o.ghosts.done(id, 0, ended(err))
+			return
 		}
-		o.ghosts.done(id, 0, ended(err))
+		events, again := flow.Released(o.snapshot(), t, p)
+		for _, e := range events {
+			o.apply(e)
+		}
+		end := flow.Finished
+		if again {
+			end = flow.Failed
+		}
+		o.ghosts.done(id, 0, end)
 	})
 	return true
 }

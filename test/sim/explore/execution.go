@@ -179,8 +179,12 @@ func (s *state) ghostAnswered(o op, a flow.Answer) {
 		s.leader.again(o.key)
 		return
 	}
-	for _, e := range flow.Released(o.ghost, pod) {
+	events, again := flow.Released(s.leader.ledger.Snapshot(), o.ghost, pod)
+	for _, e := range events {
 		s.leader.apply(s.w.Now, e)
+	}
+	if again {
+		s.leader.again(o.key)
 	}
 }
 
