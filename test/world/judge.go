@@ -32,6 +32,12 @@ type Judge struct {
 	// PersistentVolume of them, and of which one came before the deletion was carried
 	// out: no fault, for a DELETE can't test that. Their transitions begin anew.
 	Forgotten []string
+	// SameBoot are shared volumes that were detached from machines that had them mounted, since the
+	// Node was made again by the same boot before whoever leads began, and no hold says so: no
+	// fault, for nothing in the API tells that leader (residual/shared-same-boot).
+	SameBoot []string
+	// Began is when whoever leads began; 0: not told, and nothing is a SameBoot.
+	Began int64
 	// Leases has the judge count the time of rules as it should be: from the later
 	// of the last user's end, the node's not being Ready, and the last renewal of
 	// its Lease.
@@ -382,12 +388,27 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 	for _, m := range w.machinesOf(a.Node) {
 		switch {
 		case !m.Uses(v):
-		case j.mayTake(w, m, v), j.overtaken(At{v, a.Node}, a.UID, since):
+		case j.mayTake(w, m, v), j.overtaken(At{v, a.Node}, a.UID, since), j.sameBoot(w, m, v):
 			j.doomed = with(j.doomed, a.UID, true)
 		default:
 			j.fault("the VolumeAttachment of %s at %s is deleted while it is mounted there", v, a.Node)
 		}
 	}
+}
+
+// sameBoot says whether nothing tells whoever leads that a volume is mounted at a machine: many may
+// share it, so that no hold names its boot; the Node was made again in that boot before; and the
+// leader that saw that has not written it down. It is listed.
+func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
+	if m.MadeAgain == 0 || m.MadeAgain >= j.Began || w.Exclusive(v) {
+		return false
+	}
+	h, _ := w.Hold(v)
+	if f, found := h.Fence(m.Node); found && f.BootID == m.BootID() {
+		return false
+	}
+	j.SameBoot = append(slices.Clip(j.SameBoot), fmt.Sprintf("%s at %s", v, m.ID))
+	return true
 }
 
 // publishes: an exclusive volume is at one machine at a time, unless the other

@@ -98,3 +98,46 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 		}
 	}
 }
+
+// A shared volume is detached under a mount without a fault only where nothing tells whoever leads: its
+// Node was made again by the same boot before that one began, and no hold names the boot.
+func TestSameBootIsListed(t *testing.T) {
+	for name, test := range map[string]struct {
+		access  ledger.Access
+		boot    bool // the machine has booted anew, so that nothing is mounted
+		seen    bool // by whoever leads
+		written bool
+		listed  bool
+		faults  int
+	}{
+		"a shared volume":                  {access: ledger.AccessMany, listed: true},
+		"an exclusive one":                 {access: ledger.AccessNode, faults: 1},
+		"the leader saw that":              {access: ledger.AccessMany, seen: true, faults: 1},
+		"the hold says so":                 {access: ledger.AccessMany, written: true, faults: 1},
+		"another boot: nothing is mounted": {access: ledger.AccessMany, boot: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, k := running(t)
+			pv, _ := w.Get(PersistentVolumes, "pv1").(ledger.PersistentVolume)
+			pv.Access = test.access
+			w.Put(pv)
+			if test.boot {
+				k.Machine().PowerOff()
+			}
+			w.Drop(Nodes, "w1")
+			w.Kubelet("w1#1").Start()
+			w.Kubelet("w1#1").Register()
+			if !test.seen {
+				w.Judge.Began = w.Version() + 1
+			}
+			if test.written {
+				w.Put(ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Fences: []ledger.Fence{{Node: "w1", BootID: k.Machine().BootID()}}}})
+			}
+			a, _ := w.Attachment(ledger.AttachmentName(disk, "w1"))
+			w.Serve(Request{Do: DropAttachment, Key: a.Name, UID: a.UID, Version: a.Version})
+			if len(w.Judge.Faults) != test.faults || (len(w.Judge.SameBoot) == 1) != test.listed {
+				t.Errorf("faults %q, listed %q", w.Judge.Faults, w.Judge.SameBoot)
+			}
+		})
+	}
+}
