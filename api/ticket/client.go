@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/moorage-dev/moorage/api/client"
@@ -36,6 +37,9 @@ var (
 	ErrAsked = errors.New("the ticket is asked to let go of its volumes")
 	// ErrLetGo is the cause with which a handle's context ends after LetGo.
 	ErrLetGo = errors.New("the ticket has let go of its volumes")
+	// ErrAdopted is why a handle neither releases its ticket nor lets go of its volumes: another Acquire
+	// of this integrator has adopted the ticket since, and works by it.
+	ErrAdopted = errors.New("the ticket was acquired again since")
 	// ErrLeft is the cause with which a handle's context ends after Leave.
 	ErrLeft = errors.New("the ticket was left for the next process")
 )
@@ -76,11 +80,12 @@ func (c *Client) Acquire(ctx context.Context, r Request) (*Handle, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	t, err := c.ask(ctx, r)
+	r, session := r.clone(), string(uuid.NewUUID())
+	t, err := c.ask(ctx, r, session)
 	if err != nil {
 		return nil, err
 	}
-	h := newHandle(ctx, c, r, t.UID)
+	h := newHandle(ctx, c, r, t.UID, session)
 	go h.follow(t)
 	select {
 	case <-h.satisfied:
@@ -95,10 +100,10 @@ func (c *Client) Acquire(ctx context.Context, r Request) (*Handle, error) {
 
 // ask makes or adopts the ticket. What the API server can't answer now is asked again; what it
 // refuses is an error.
-func (c *Client) ask(ctx context.Context, r Request) (*v1alpha1.VolumeTicket, error) {
+func (c *Client) ask(ctx context.Context, r Request, session string) (*v1alpha1.VolumeTicket, error) {
 	var last error
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		t, err := c.askOnce(ctx, r)
+		t, err := c.askOnce(ctx, r, session)
 		if err == nil && t != nil {
 			return t, nil
 		}
@@ -115,12 +120,12 @@ func (c *Client) ask(ctx context.Context, r Request) (*v1alpha1.VolumeTicket, er
 }
 
 // askOnce is nil without an error where a ticket of that name is only about to go, or to come.
-func (c *Client) askOnce(ctx context.Context, r Request) (*v1alpha1.VolumeTicket, error) {
+func (c *Client) askOnce(ctx context.Context, r Request, session string) (*v1alpha1.VolumeTicket, error) {
 	tickets := c.api.VolumeTickets(r.Namespace)
 	t, err := tickets.Get(ctx, r.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return c.apply(ctx, r, "")
+		return c.make(ctx, r, session)
 	case err != nil:
 		return nil, fmt.Errorf("read the ticket %s/%s: %w", r.Namespace, r.Name, err)
 	case t.DeletionTimestamp != nil:
@@ -129,7 +134,7 @@ func (c *Client) askOnce(ctx context.Context, r Request) (*v1alpha1.VolumeTicket
 	if err := r.mine(c.holder, t); err != nil {
 		return nil, err
 	}
-	adopted, err := c.apply(ctx, r, t.UID)
+	adopted, err := c.adopt(ctx, r, t, session)
 	if apierrors.IsInvalid(err) {
 		// The API server says that of another UID, too: the ticket was made again meanwhile.
 		if now, read := tickets.Get(ctx, r.Name, metav1.GetOptions{}); read != nil || now.UID != t.UID {
@@ -139,50 +144,75 @@ func (c *Client) askOnce(ctx context.Context, r Request) (*v1alpha1.VolumeTicket
 	return adopted, err
 }
 
-// apply writes what the request says of a ticket: of the one with that UID, and of no other; or
-// without one of a new ticket, which must not become another integrator's: where somebody else
-// was faster, the fields conflict.
-func (c *Client) apply(ctx context.Context, r Request, uid types.UID) (*v1alpha1.VolumeTicket, error) {
-	body, err := r.patch(c.holder, uid, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	t, err := c.api.VolumeTickets(r.Namespace).Patch(ctx, r.Name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: c.holder, Force: new(uid != "")})
-	if err != nil {
-		return nil, fmt.Errorf("apply the ticket %s/%s: %w", r.Namespace, r.Name, err)
-	}
-	if uid == "" {
-		if err := r.mine(c.holder, t); err != nil {
-			return nil, err // somebody else made it meanwhile
-		}
+// make makes a new ticket. Where somebody else was faster it is nil without an error: whose that one
+// is says the next read.
+func (c *Client) make(ctx context.Context, r Request, session string) (*v1alpha1.VolumeTicket, error) {
+	t, err := c.api.VolumeTickets(r.Namespace).Create(ctx, r.ticket(c.holder, session, time.Now()), metav1.CreateOptions{FieldManager: c.holder})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("make the ticket %s/%s: %w", r.Namespace, r.Name, err)
 	}
 	return t, nil
 }
 
-// letGo says of the ticket with that UID that nobody uses its volumes, if it is asked to let go of
-// them: what it is asked now, since a watch may be behind.
-func (c *Client) letGo(ctx context.Context, r Request, uid types.UID) error {
-	t, err := c.api.VolumeTickets(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read what the ticket %s/%s is asked: %w", r.Namespace, r.Name, err)
-	case t.UID != uid || t.Yielding() == nil:
-		return nil
+// adopt writes what the request says of a ticket that is there, by server-side apply: of the one with
+// its UID, and of no other.
+func (c *Client) adopt(ctx context.Context, r Request, was *v1alpha1.VolumeTicket, session string) (*v1alpha1.VolumeTicket, error) {
+	body, err := r.patch(c.holder, session, was, time.Now())
+	if err != nil {
+		return nil, err
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": uid, "annotations": map[string]string{v1alpha1.AnnotationLetsGo: v1alpha1.LetsGoValue(t.Yielding())},
-	}})
+	t, err := c.api.VolumeTickets(r.Namespace).Patch(ctx, r.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: c.holder, Force: new(true)})
+	if err != nil {
+		return nil, fmt.Errorf("apply the ticket %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	return t, nil
+}
+
+// note writes annotations of the ticket with that UID; with a version, only of the ticket as it was
+// then: otherwise it is a conflict.
+func (c *Client) note(ctx context.Context, r Request, uid types.UID, version string, annotations map[string]string) error {
+	about := map[string]any{"uid": uid}
+	if len(annotations) > 0 {
+		about["annotations"] = annotations
+	}
+	if version != "" {
+		about["resourceVersion"] = version
+	}
+	body, err := json.Marshal(map[string]any{"metadata": about})
 	if err != nil {
 		return err
 	}
 	_, err = c.api.VolumeTickets(r.Namespace).Patch(ctx, r.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: c.holder})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("say that the ticket %s/%s lets go: %w", r.Namespace, r.Name, err)
+	return err
+}
+
+// own does something to a handle's ticket as it is now, by its UID and version: again where it has
+// changed meanwhile. Where the ticket is gone there is nothing to do, and where it was acquired again
+// it is ErrAdopted.
+func (h *Handle) own(ctx context.Context, what string, do func(*v1alpha1.VolumeTicket) error) error {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		t, err := h.client.api.VolumeTickets(h.request.Namespace).Get(ctx, h.request.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err), err == nil && t.UID != h.uid:
+			return nil
+		case err == nil && t.Annotations[v1alpha1.AnnotationSession] != h.session:
+			return fmt.Errorf("%s %s: %w", what, h.name(), ErrAdopted)
+		case err == nil:
+			err = do(t)
+		}
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
+		case !apierrors.IsConflict(err):
+			return fmt.Errorf("%s %s: %w", what, h.name(), err)
+		case !sleep(ctx, pause):
+			return fmt.Errorf("%s %s: %w", what, h.name(), context.Cause(ctx))
+		}
 	}
-	return nil
 }
 
 // Release ends a ticket of this integrator without having acquired it, such as one that asks
@@ -198,16 +228,21 @@ func (c *Client) Release(ctx context.Context, namespace, name string) error {
 	if err := heldBy(c.holder, t); err != nil {
 		return err
 	}
-	return c.delete(ctx, namespace, name, t.UID)
-}
-
-// delete deletes the ticket with that UID, and no other of its name.
-func (c *Client) delete(ctx context.Context, namespace, name string, uid types.UID) error {
-	err := c.api.VolumeTickets(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err = c.delete(ctx, t, "")
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete the ticket %s/%s: %w", namespace, name, err)
 	}
 	return nil
+}
+
+// delete deletes the ticket with that UID, and no other of its name; with a version, only the ticket as
+// it was then: otherwise it is a conflict.
+func (c *Client) delete(ctx context.Context, t *v1alpha1.VolumeTicket, version string) error {
+	only := &metav1.Preconditions{UID: &t.UID}
+	if version != "" {
+		only.ResourceVersion = &version
+	}
+	return c.api.VolumeTickets(t.Namespace).Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: only})
 }
 
 // final says whether an error is the same when asked again. A conflict is not: the ticket is

@@ -8,5 +8,5 @@
 // whole story.
 //
 // Reads: one VolumeTicket. Decides: nothing. Writes: that ticket's labels, annotations, owner
-// and spec, by server-side apply, and its deletion; never its status.
+// and spec, by a creation, server-side apply and merge patches, and its deletion; never its status.
 package ticket

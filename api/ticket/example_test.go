@@ -44,8 +44,15 @@ func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim string
 			}
 			continue
 		}
-		return errors.Join(err, h.Release(ctx))
+		return errors.Join(err, release(ctx, h))
 	}
+}
+
+// release ends the ticket though the process is told to stop: otherwise its volumes wait for its TTL.
+func release(ctx context.Context, h *ticket.Handle) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return h.Release(ctx)
 }
 
 // renew keeps the ticket for as long as the handle lives.

@@ -58,6 +58,7 @@ type Handle struct {
 	client    *Client
 	request   Request
 	uid       types.UID
+	session   string
 	life      context.Context
 	end       context.CancelCauseFunc
 	work      context.Context
@@ -76,8 +77,8 @@ type Handle struct {
 	kept            metav1.Condition // what kept the ticket from its grant last
 }
 
-func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle {
-	h := &Handle{client: c, request: r, uid: uid, satisfied: make(chan struct{}), renewed: time.Now()}
+func newHandle(ctx context.Context, c *Client, r Request, uid types.UID, session string) *Handle {
+	h := &Handle{client: c, request: r, uid: uid, session: session, satisfied: make(chan struct{}), renewed: time.Now()}
 	h.life, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.work, h.ask = context.WithCancelCause(h.life)
 	return h
@@ -112,24 +113,40 @@ func (h *Handle) Node() string { return h.Ticket().Node() }
 // Renew begins the ticket's TTL anew. Call it while the work goes on, well before the time is
 // over: at a third of it, say. It makes no new ticket where this one has ended.
 func (h *Handle) Renew(ctx context.Context) error {
-	_, err := h.client.apply(ctx, h.request, h.uid)
-	return err
+	var annotations map[string]string
+	if h.request.TTL != 0 {
+		annotations = renewal(time.Now())
+	}
+	if err := h.client.note(ctx, h.request, h.uid, "", annotations); err != nil {
+		return fmt.Errorf("renew the ticket %s: %w", h.name(), err)
+	}
+	return nil
 }
 
 // Release ends the ticket: first the handle's context, then the object. It may be called again
-// after an error, and where the volumes are lost already.
+// after an error, and where the volumes are lost already. A ticket that another Acquire has adopted
+// since stays: that is ErrAdopted. ctx is not the one whose end stops the work, or nothing is sent
+// then, and the ticket keeps its volumes until its TTL is over.
 func (h *Handle) Release(ctx context.Context) error {
 	h.end(ErrReleased)
-	return h.client.delete(ctx, h.request.Namespace, h.request.Name, h.uid)
+	return h.own(ctx, "release the ticket", func(t *v1alpha1.VolumeTicket) error {
+		return h.client.delete(ctx, t, t.ResourceVersion)
+	})
 }
 
 // LetGo ends the handle and not the ticket, which was asked to let go of its volumes
 // (Request.OnYield): they go to who wants them at once, and the ticket asks on. Another Acquire
 // of the same request waits until they are back. Call it when nothing uses the volumes any more;
-// it may be called again after an error. Of a ticket that is not asked to it is Leave.
+// it may be called again after an error. Of a ticket that is not asked to it is Leave; one that another
+// Acquire has adopted since is ErrAdopted.
 func (h *Handle) LetGo(ctx context.Context) error {
 	h.end(ErrLetGo)
-	return h.client.letGo(ctx, h.request, h.uid)
+	return h.own(ctx, "let go of the volumes of the ticket", func(t *v1alpha1.VolumeTicket) error {
+		if t.Yielding() == nil {
+			return nil
+		}
+		return h.client.note(ctx, h.request, h.uid, t.ResourceVersion, map[string]string{v1alpha1.AnnotationLetsGo: v1alpha1.LetsGoValue(t.Yielding())})
+	})
 }
 
 // Leave ends the handle and not the ticket: the process ends, or no longer leads, and the next

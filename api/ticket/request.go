@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -92,8 +93,8 @@ func (r Request) validate() error {
 		return errors.New("ticket: TTL or Owner is needed, or nothing would end the ticket")
 	case r.TTL < 0 || r.TTL != 0 && r.TTL < time.Second:
 		return fmt.Errorf("ticket: TTL %s is less than a second", r.TTL)
-	case r.Unheard < 0:
-		return fmt.Errorf("ticket: Unheard %s is less than nothing", r.Unheard)
+	case r.Unheard < 0 || r.Unheard != 0 && r.Unheard < time.Second:
+		return fmt.Errorf("ticket: Unheard %s is less than a second", r.Unheard)
 	}
 	return nil
 }
@@ -156,23 +157,53 @@ type appliedMeta struct {
 	OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
 }
 
-// patch is the request as a body of server-side apply: of the ticket with that UID, or of one
-// that is to be made.
-func (r Request) patch(holder string, uid types.UID, now time.Time) ([]byte, error) {
-	body := applied{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
-		Metadata: appliedMeta{
-			Namespace: r.Namespace, Name: r.Name, UID: uid,
-			Labels: map[string]string{v1alpha1.LabelManagedBy: holder},
-		},
-		Spec: r.spec(),
+// clone is the request as it is now: what the caller does with its slices and maps later is not its.
+func (r Request) clone() Request {
+	r.Claims, r.PersistentVolumes, r.Parameters = slices.Clone(r.Claims), slices.Clone(r.PersistentVolumes), maps.Clone(r.Parameters)
+	if r.Owner != nil {
+		r.Owner = r.Owner.DeepCopy()
+	}
+	return r
+}
+
+// meta is what the request says of a ticket beside its spec.
+func (r Request) meta(holder, session string, now time.Time) appliedMeta {
+	m := appliedMeta{
+		Namespace: r.Namespace, Name: r.Name,
+		Labels:      map[string]string{v1alpha1.LabelManagedBy: holder},
+		Annotations: map[string]string{v1alpha1.AnnotationSession: session},
 	}
 	if r.TTL != 0 {
-		body.Metadata.Annotations = map[string]string{v1alpha1.AnnotationRenewed: now.UTC().Format(time.RFC3339Nano)}
+		maps.Copy(m.Annotations, renewal(now))
 	}
 	if r.Owner != nil {
-		body.Metadata.OwnerReferences = []metav1.OwnerReference{*r.Owner}
+		m.OwnerReferences = []metav1.OwnerReference{*r.Owner}
 	}
+	return m
+}
+
+// renewal is the annotation that begins a ticket's TTL anew.
+func renewal(now time.Time) map[string]string {
+	return map[string]string{v1alpha1.AnnotationRenewed: now.UTC().Format(time.RFC3339Nano)}
+}
+
+// ticket is the request as a new ticket.
+func (r Request) ticket(holder, session string, now time.Time) *v1alpha1.VolumeTicket {
+	m := r.meta(holder, session, now)
+	return &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, Labels: m.Labels, Annotations: m.Annotations, OwnerReferences: m.OwnerReferences},
+		Spec:       r.spec(),
+	}
+}
+
+// patch is the request as a body of server-side apply of a ticket that asks for the same, in whatever order.
+func (r Request) patch(holder, session string, was *v1alpha1.VolumeTicket, now time.Time) ([]byte, error) {
+	body := applied{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
+		Metadata: r.meta(holder, session, now),
+		Spec:     was.Spec,
+	}
+	body.Metadata.UID = was.UID
 	return json.Marshal(body)
 }
 
@@ -191,8 +222,10 @@ func (r Request) mine(holder string, t *v1alpha1.VolumeTicket) error {
 	return nil
 }
 
-// different names the fields in which two specs are not the same.
+// different names the fields in which two specs are not the same. The order of the volumes says
+// nothing.
 func different(a, b v1alpha1.VolumeTicketSpec) []string {
+	a.Volumes, b.Volumes = v1alpha1.SortedVolumes(a.Volumes), v1alpha1.SortedVolumes(b.Volumes)
 	if equality.Semantic.DeepEqual(a, b) {
 		return nil
 	}

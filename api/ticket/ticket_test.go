@@ -420,6 +420,7 @@ func TestWhatCannotBeAskedFor(t *testing.T) {
 		"no end":                func(r *ticket.Request) { r.TTL = 0 },
 		"a short time":          func(r *ticket.Request) { r.TTL = time.Millisecond },
 		"unheard for no time":   func(r *ticket.Request) { r.Unheard = -time.Second },
+		"unheard for too short": func(r *ticket.Request) { r.Unheard = 30 * time.Nanosecond }, // somebody means seconds
 	} {
 		c, r := tickettest.New(), nightly()
 		change(&r)

@@ -23,14 +23,14 @@ import (
 // sent is what an API server was sent.
 type sent struct{ method, query, contentType, body string }
 
-// answers serves one ticket: none before it is applied, and then one that is satisfied.
+// answers serves one ticket: none before it is made, and then one that is satisfied.
 func answers(t *testing.T, asked chan<- sent) *httptest.Server {
 	made := &v1alpha1.VolumeTicket{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly", UID: "uid-1", ResourceVersion: "7", Labels: map[string]string{v1alpha1.LabelManagedBy: integrator}},
 		Status:     v1alpha1.VolumeTicketStatus{Conditions: []metav1.Condition{{Type: v1alpha1.TicketSatisfied, Status: metav1.ConditionTrue}}},
 	}
-	applied := false
+	there := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -45,10 +45,11 @@ func answers(t *testing.T, asked chan<- sent) *httptest.Server {
 		asked <- sent{r.Method, r.URL.RawQuery, r.Header.Get("Content-Type"), string(body)}
 		var answer any = made
 		switch {
-		case r.Method == http.MethodPatch:
-			applied = true
-			made.Spec = specOf(t, body)
-		case !applied:
+		case r.Method == http.MethodPost:
+			there = true
+			said := ticketOf(t, body)
+			made.Spec, made.Annotations = said.Spec, said.Annotations
+		case !there:
 			w.WriteHeader(http.StatusNotFound)
 			answer = apierrors.NewNotFound(v1alpha1.Resource(v1alpha1.ResourceVolumeTickets), "nightly").Status()
 		}
@@ -60,17 +61,16 @@ func answers(t *testing.T, asked chan<- sent) *httptest.Server {
 	return server
 }
 
-func specOf(t *testing.T, body []byte) v1alpha1.VolumeTicketSpec {
+func ticketOf(t *testing.T, body []byte) v1alpha1.VolumeTicket {
 	var said v1alpha1.VolumeTicket
 	if err := json.Unmarshal(body, &said); err != nil {
 		t.Error(err)
 	}
-	return said.Spec
+	return said
 }
 
-// A ticket is made and renewed by server-side apply, of what the integrator says and nothing
-// else: the first time without force, so that another integrator's stays its own, and then of
-// the ticket with that UID. It is deleted by its UID.
+// A ticket is made as a new object, so that nobody else's is touched that came meanwhile, and renewed by
+// a merge patch of the one with its UID, of nothing but the time. It is deleted by its UID, as it was read.
 func TestWhatIsSent(t *testing.T) {
 	asked := make(chan sent, 10)
 	server := answers(t, asked)
@@ -101,32 +101,28 @@ func TestWhatIsSent(t *testing.T) {
 	for _, s := range all {
 		methods = append(methods, s.method)
 	}
-	if !slices.Equal(methods, []string{"GET", "PATCH", "PATCH", "DELETE"}) {
+	if !slices.Equal(methods, []string{"GET", "POST", "PATCH", "GET", "DELETE"}) {
 		t.Fatalf("sent %v", methods)
 	}
-	for i, want := range []struct{ query, uid string }{{"fieldManager=" + integrator + "&force=false", ""}, {"fieldManager=" + integrator + "&force=true", "uid-1"}} {
-		patch := all[i+1]
-		var said struct {
-			Metadata map[string]any `json:"metadata"`
-			Spec     map[string]any `json:"spec"`
-			Status   any            `json:"status"`
+	for i, content := range []string{"application/json", "application/merge-patch+json"} {
+		is := all[i+1]
+		if said := ticketOf(t, []byte(is.body)); is.query != "fieldManager="+integrator || is.contentType != content || len(said.Status.Conditions) > 0 {
+			t.Errorf("sent %+v", is)
 		}
-		if err := json.Unmarshal([]byte(patch.body), &said); err != nil {
-			t.Fatal(err)
-		}
-		uid, _ := said.Metadata["uid"].(string)
-		if patch.query != want.query || patch.contentType != "application/apply-patch+yaml" || uid != want.uid ||
-			said.Status != nil || said.Metadata["creationTimestamp"] != nil || said.Spec["nodeName"] != "n1" {
-			t.Errorf("sent %+v", patch)
-		}
-		annotations, _ := said.Metadata["annotations"].(map[string]any)
-		at, _ := annotations[v1alpha1.AnnotationRenewed].(string)
+		at := ticketOf(t, []byte(is.body)).Annotations[v1alpha1.AnnotationRenewed]
 		if _, err := time.Parse(time.RFC3339Nano, at); err != nil {
 			t.Errorf("it is renewed at %q: %v", at, err)
 		}
 	}
+	if made := ticketOf(t, []byte(all[1].body)); made.Spec.NodeName != "n1" || made.Labels[v1alpha1.LabelManagedBy] != integrator || made.Annotations[v1alpha1.AnnotationSession] == "" {
+		t.Errorf("made %+v", made)
+	}
+	if renewed := ticketOf(t, []byte(all[2].body)); renewed.UID != "uid-1" || len(renewed.Annotations) != 1 {
+		t.Errorf("renewed %+v", renewed)
+	}
 	var options metav1.DeleteOptions
-	if err := json.Unmarshal([]byte(all[3].body), &options); err != nil || options.Preconditions == nil || string(*options.Preconditions.UID) != "uid-1" {
-		t.Errorf("deleted with %s", all[3].body)
+	if err := json.Unmarshal([]byte(all[4].body), &options); err != nil || options.Preconditions == nil ||
+		string(*options.Preconditions.UID) != "uid-1" || *options.Preconditions.ResourceVersion != "7" {
+		t.Errorf("deleted with %s", all[4].body)
 	}
 }

@@ -60,6 +60,9 @@ const (
 	// whoever needs the ticket for longer: the controller counts the time anew from when
 	// it sees that. The first 64 characters count, whatever they say; a time is usual.
 	AnnotationRenewed = "moorage.dev/renewed"
+	// AnnotationSession on a VolumeTicket of package api/ticket has another value since each Acquire:
+	// who acquired it before neither ends it nor lets go of its volumes any more.
+	AnnotationSession = "moorage.dev/session"
 	// AnnotationLetsGo on a VolumeTicket that is asked to yield says that whoever uses its
 	// volumes has let go of them: its value is the lastTransitionTime of the condition Yielding.
 	// The volumes go to who wants them then, and the ticket asks on.

@@ -20,7 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// askEvery is how often it is asked whether definitions are served that were not.
+// askEvery is how often it is asked in which version the definitions are served, if in any.
 const askEvery = 30 * time.Second
 
 // Watcher keeps the contents of snapshots that are not ready, from when they are needed, and
@@ -45,7 +45,9 @@ type kind struct {
 	read     func(*unstructured.Unstructured) (operation.Work, bool)
 
 	mu       sync.Mutex
-	informer cache.SharedIndexInformer // nil until the kind is served
+	version  schema.GroupVersion // that is watched; empty until the kind is served
+	stop     context.CancelFunc  // of that watch
+	informer cache.SharedIndexInformer
 	handled  cache.ResourceEventHandlerRegistration
 	works    map[string]operation.Work
 }
@@ -92,62 +94,63 @@ func (w *Watcher) Run(ctx context.Context) {
 	defer running.Wait()
 	tick := time.NewTicker(w.every)
 	defer tick.Stop()
-	for !w.startAll(ctx, &running) {
+	for {
+		w.lookAll(ctx, &running)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 	}
-	<-ctx.Done()
 }
 
-// startAll watches the kinds that are served. It is false while there is one that is not.
-func (w *Watcher) startAll(ctx context.Context, running *sync.WaitGroup) bool {
-	all := true
+// lookAll watches each kind in the version that is served now.
+func (w *Watcher) lookAll(ctx context.Context, running *sync.WaitGroup) {
 	for _, k := range w.kinds {
-		started, err := w.start(ctx, k, running)
-		if err != nil {
-			klog.FromContext(ctx).Error(err, "Snapshots are not seen yet; asking again", "kind", k.name, "after", w.every)
+		if err := w.look(ctx, k, running); err != nil {
+			klog.FromContext(ctx).Error(err, "It is not known in which version the contents of snapshots are served; asking again", "kind", k.name, "after", w.every)
 		}
-		all = all && started
 	}
-	return all
 }
 
-// start watches a kind, if it is served.
-func (w *Watcher) start(ctx context.Context, k *kind, running *sync.WaitGroup) (bool, error) {
-	if k.started() {
-		return true, nil
-	}
+// look watches a kind in the version that is served now. Where that is another one than before, or
+// none any more, the watch of before ends: its version may be served no longer, and would say nothing new.
+func (w *Watcher) look(ctx context.Context, k *kind, running *sync.WaitGroup) error {
 	version, err := k.served(w.discovery)
-	if err != nil || version.Empty() {
-		return false, err
+	if err != nil || version == k.watched() {
+		return err
+	}
+	if k.end() {
+		w.tell()
+	}
+	if version.Empty() {
+		return nil
 	}
 	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, version.WithResource(k.resource), "", 0, cache.Indexers{}, nil).Informer()
 	if err := informer.SetTransform(slim); err != nil {
-		return false, fmt.Errorf("informer of %s: %w", k.name, err)
+		return fmt.Errorf("informer of %s: %w", k.name, err)
 	}
-	k.begin(informer)
 	handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { k.is(object, false); w.tell() },
-		UpdateFunc: func(_, object any) { k.is(object, false); w.tell() },
-		DeleteFunc: func(object any) { k.is(object, true); w.tell() },
+		AddFunc:    func(object any) { k.is(informer, object, false); w.tell() },
+		UpdateFunc: func(_, object any) { k.is(informer, object, false); w.tell() },
+		DeleteFunc: func(object any) { k.is(informer, object, true); w.tell() },
 	})
 	if err != nil {
-		return false, fmt.Errorf("informer of %s: %w", k.name, err)
+		return fmt.Errorf("informer of %s: %w", k.name, err)
 	}
+	ctx, stop := context.WithCancel(ctx)
+	k.begin(informer, version, stop)
 	running.Go(func() { informer.RunWithContext(ctx) })
 	running.Go(func() {
 		select {
 		case <-handled.HasSyncedChecker().Done():
-			k.sees(handled)
+			k.sees(informer, handled)
 			w.tell()
 		case <-ctx.Done():
 		}
 	})
 	klog.FromContext(ctx).Info("Watching the contents of snapshots", "kind", k.name, "version", version)
-	return true, nil
+	return nil
 }
 
 // served is the version in which a kind is served; empty: in none.
@@ -183,26 +186,42 @@ func slim(object any) (any, error) {
 	return o, nil
 }
 
-func (k *kind) begin(informer cache.SharedIndexInformer) {
+func (k *kind) begin(informer cache.SharedIndexInformer, version schema.GroupVersion, stop context.CancelFunc) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.informer, k.works = informer, map[string]operation.Work{}
+	k.informer, k.version, k.stop, k.works = informer, version, stop, map[string]operation.Work{}
 }
 
-func (k *kind) sees(handled cache.ResourceEventHandlerRegistration) {
+// end stops the watch that there is, and says whether there was one. What it saw is not known any more.
+func (k *kind) end() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.handled = handled
+	if k.informer == nil {
+		return false
+	}
+	k.stop()
+	k.informer, k.handled, k.works, k.version = nil, nil, nil, schema.GroupVersion{}
+	return true
 }
 
-func (k *kind) started() bool {
+// sees notes that an informer has seen all that there is.
+func (k *kind) sees(informer cache.SharedIndexInformer, handled cache.ResourceEventHandlerRegistration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.informer != nil
+	if k.informer == informer {
+		k.handled = handled
+	}
 }
 
-// is notes what a content asks for now.
-func (k *kind) is(object any, gone bool) {
+// watched is the version that is watched; empty: none.
+func (k *kind) watched() schema.GroupVersion {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.version
+}
+
+// is notes what a content asks for now, as an informer has seen it.
+func (k *kind) is(informer cache.SharedIndexInformer, object any, gone bool) {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj
 	}
@@ -213,6 +232,9 @@ func (k *kind) is(object any, gone bool) {
 	work, due := k.read(o)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.informer != informer {
+		return // it is stopped
+	}
 	if due && !gone {
 		k.works[o.GetName()] = work
 	} else {

@@ -179,3 +179,70 @@ func TestTicketInDoubtEnds(t *testing.T) {
 		}
 	}
 }
+
+// once is a mortal whose API server refuses one write of a ticket's status.
+type once struct {
+	*mortal
+	fails bool
+}
+
+func (o *once) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+	if o.fails && task.Commit.Do == flow.DecideTicket {
+		o.fails = false
+		return errors.New("a conflict")
+	}
+	return o.mortal.Carry(ctx, task, status)
+}
+
+// A renewal whose write fails is written as soon as that can be: whoever leads next goes on counting
+// from it, and does not begin the whole time anew.
+func TestRenewalIsWrittenAgain(t *testing.T) {
+	k := ticket("p", "n1", ledger.TypeManual, "a")
+	k.TTLSeconds = 3600
+	m := &once{mortal: newMortal(k)}
+	clock := now
+	lead := func() func(time.Duration) {
+		c, err := New(Config{Cache: m, Write: m, Now: func() time.Time { return clock }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(in time.Duration) {
+			clock = clock.Add(in)
+			if _, err := c.reconcile(t.Context(), k.ID); err != nil {
+				t.Log(err)
+			}
+		}
+	}
+	look := lead()
+	look(0)
+	look(3500 * time.Second)
+	m.object = m.object.DeepCopy()
+	m.object.Annotations[v1alpha1.AnnotationRenewed] = "once"
+	m.fails = true
+	look(0)
+	look(time.Second)
+	if m.object.Status.Renewed != "once" {
+		t.Error("its status does not say that it was renewed")
+	}
+	for range 9 {
+		look(6 * time.Minute)
+	}
+	look = lead() // 54 minutes later
+	look(0)
+	look(11 * time.Minute)
+	if !m.deleted {
+		t.Error("65 minutes after its last renewal a ticket with a TTL of an hour is there")
+	}
+}
+
+// A claim's volumeName is whatever its tenant writes. What no PersistentVolume can be called is left out
+// of a ticket's status, which could not be written.
+func TestNoSuchPersistentVolume(t *testing.T) {
+	k := ticket("p", "n1", ledger.TypeManual, "odd")
+	for name, want := range map[string]string{"pv-1": "pv-1", strings.Repeat("x", 254): ""} {
+		l := facts(ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "odd"}, UID: "odd", Version: "1", PersistentVolume: name}, k)
+		if list := volumes(l.Snapshot(), l.Snapshot().Ticket(k.ID), nil); list[0].PersistentVolume != want {
+			t.Errorf("%.10s: it says %q", name, list[0].PersistentVolume)
+		}
+	}
+}

@@ -158,7 +158,10 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 		return c.end(ctx, flow.Ending(t, false), arbiter.EndTimeOver)
 	}
 	step := max(time.Duration(t.TTLSeconds)*time.Second/ttlSteps, ttlStep)
-	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) || fresh && renewed != object.Status.Renewed {
+	// A renewal is written at once, until that has succeeded; one of a ticket of which nothing is
+	// counted yet with its first step.
+	unwritten := renewed != object.Status.Renewed && (fresh || object.Status.TTLElapsedSeconds > 0)
+	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) || unwritten {
 		next := object.DeepCopy()
 		next.Status.TTLElapsedSeconds, next.Status.Renewed = elapsed, renewed
 		if err := c.config.Write.Carry(ctx, flow.Write(t), as(next)); err != nil {

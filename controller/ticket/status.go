@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -52,7 +53,7 @@ func volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v
 	for i, v := range t.Volumes {
 		status := v1alpha1.TicketVolumeStatus{Claim: v.Claim, PersistentVolume: v.PersistentVolume, PodVolume: v.PodVolume}
 		if c := s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim}); v.Claim != "" && c != nil {
-			status.PersistentVolume = c.PersistentVolume
+			status.PersistentVolume = named(c.PersistentVolume)
 		}
 		if id, link := s.ResolveTicket(t, v); link == ledger.LinkVolume {
 			if volume := s.Volume(id); volume != nil && volume.Hold != nil {
@@ -65,6 +66,15 @@ func volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v
 		list = append(list, status)
 	}
 	return list
+}
+
+// named is the name of a PersistentVolume, empty where none can have it: a claim's volumeName is whatever
+// its tenant writes, and the API server refuses a ticket's status with a longer one.
+func named(volume string) string {
+	if len(volume) > validation.DNS1123SubdomainMaxLength {
+		return ""
+	}
+	return volume
 }
 
 // stateOf is what a ticket's conditions say, in a word.

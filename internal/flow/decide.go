@@ -175,10 +175,11 @@ func place(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time
 // loses its grant when it has, or its time is over. Who wants them is promised them meanwhile,
 // and nothing is detached: a ticket that has its grant is in use. Where nobody wants them any
 // more, it is asked until its time is over, and then no longer: a pod that is tried again and
-// again does not begin that time anew.
+// again does not begin that time anew. Who has let go is asked no longer at once: nobody uses the
+// volumes, and they are its own again.
 func interrupt(s ledger.Snapshot, t *ledger.Ticket, v arbiter.Verdict, now time.Time) (Task, bool) {
 	if v.Allowed() {
-		return ask(t, v, 0, time.Time{}), t.YieldingSince != 0 && !arbiter.Asked(s, t, now)
+		return ask(t, v, 0, time.Time{}), t.YieldingSince != 0 && (t.LetsGo || !arbiter.Asked(s, t, now))
 	}
 	if slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code != arbiter.Outranked && r.Code != arbiter.LeavesNode }) {
 		return Interruption(t, v, Missing(s, t), now), true

@@ -252,7 +252,7 @@ func TestDueAsks(t *testing.T) {
 		"nobody wants it any more":  {asked(29 * time.Second), nil, nothing, 0},
 		"until its time is over":    {asked(30 * time.Second), nil, asksNoMore, 0},
 		"nor has it anything":       {func(k *ledger.Ticket) { asked(0)(k); k.SatisfiedSince = 0 }, nil, asksNoMore, 0},
-		"it let go of it before":    {func(k *ledger.Ticket) { asked(0)(k); k.LetsGo = true }, nil, nothing, 0},
+		"it let go of it before":    {func(k *ledger.Ticket) { asked(0)(k); k.LetsGo = true }, nil, asksNoMore, 0},
 		"it let go before that":     {func(k *ledger.Ticket) { asked(30 * time.Second)(k); k.LetsGo = true }, nil, asksNoMore, 0},
 		"its claim is gone": {func(k *ledger.Ticket) { k.Volumes = []ledger.TicketVolume{{Claim: "nothing"}} },
 			[]ledger.Event{pod("p", "n2", "a")}, takesBack, 0},

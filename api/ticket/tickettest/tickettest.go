@@ -2,8 +2,8 @@
 
 // Package tickettest is a cluster for the tests of integrators that use package ticket: it
 // keeps VolumeTickets in memory, and the test is its controller. What it does as the API server
-// does: server-side apply of labels that belong to another manager, preconditions, watches. It
-// has no admission and no other kinds.
+// does: server-side apply of labels that belong to another manager, preconditions, watches, and
+// nothing once a request's context has ended. It has no admission and no other kinds.
 package tickettest
 
 import (
@@ -283,12 +283,20 @@ type tickets struct {
 	namespace string
 }
 
+// away is why a request is not answered: the test says so, or its context has ended.
+func (c *Cluster) away(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return c.failing
+}
+
 // do runs a request, and copies what it answers.
-func (k *tickets) do(request func(*Cluster) (*v1alpha1.VolumeTicket, error)) (*v1alpha1.VolumeTicket, error) {
+func (k *tickets) do(ctx context.Context, request func(*Cluster) (*v1alpha1.VolumeTicket, error)) (*v1alpha1.VolumeTicket, error) {
 	k.cluster.mu.Lock()
 	defer k.cluster.mu.Unlock()
-	if k.cluster.failing != nil {
-		return nil, k.cluster.failing
+	if err := k.cluster.away(ctx); err != nil {
+		return nil, err
 	}
 	t, err := request(k.cluster)
 	if t == nil || err != nil {
@@ -303,8 +311,8 @@ func (k *tickets) key(name string) types.NamespacedName {
 
 var resource = v1alpha1.Resource(v1alpha1.ResourceVolumeTickets)
 
-func (k *tickets) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1alpha1.VolumeTicket, error) {
-	return k.do(func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
+func (k *tickets) Get(ctx context.Context, name string, _ metav1.GetOptions) (*v1alpha1.VolumeTicket, error) {
+	return k.do(ctx, func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
 		if t := c.tickets[k.key(name)]; t != nil {
 			return t, nil
 		}
@@ -312,8 +320,8 @@ func (k *tickets) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1a
 	})
 }
 
-func (k *tickets) Create(_ context.Context, t *v1alpha1.VolumeTicket, _ metav1.CreateOptions) (*v1alpha1.VolumeTicket, error) {
-	return k.do(func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
+func (k *tickets) Create(ctx context.Context, t *v1alpha1.VolumeTicket, _ metav1.CreateOptions) (*v1alpha1.VolumeTicket, error) {
+	return k.do(ctx, func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
 		if c.tickets[k.key(t.Name)] != nil {
 			return nil, apierrors.NewAlreadyExists(resource, t.Name)
 		}
@@ -323,20 +331,20 @@ func (k *tickets) Create(_ context.Context, t *v1alpha1.VolumeTicket, _ metav1.C
 	})
 }
 
-func (k *tickets) Update(_ context.Context, t *v1alpha1.VolumeTicket, _ metav1.UpdateOptions) (*v1alpha1.VolumeTicket, error) {
-	return k.update(t, func(old, next *v1alpha1.VolumeTicket) { next.Status = old.Status })
+func (k *tickets) Update(ctx context.Context, t *v1alpha1.VolumeTicket, _ metav1.UpdateOptions) (*v1alpha1.VolumeTicket, error) {
+	return k.update(ctx, t, func(old, next *v1alpha1.VolumeTicket) { next.Status = old.Status })
 }
 
-func (k *tickets) UpdateStatus(_ context.Context, t *v1alpha1.VolumeTicket, _ metav1.UpdateOptions) (*v1alpha1.VolumeTicket, error) {
-	return k.update(t, func(old, next *v1alpha1.VolumeTicket) {
+func (k *tickets) UpdateStatus(ctx context.Context, t *v1alpha1.VolumeTicket, _ metav1.UpdateOptions) (*v1alpha1.VolumeTicket, error) {
+	return k.update(ctx, t, func(old, next *v1alpha1.VolumeTicket) {
 		status := next.Status
 		*next = *old.DeepCopy()
 		next.Status = status
 	})
 }
 
-func (k *tickets) update(t *v1alpha1.VolumeTicket, keep func(old, next *v1alpha1.VolumeTicket)) (*v1alpha1.VolumeTicket, error) {
-	return k.do(func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
+func (k *tickets) update(ctx context.Context, t *v1alpha1.VolumeTicket, keep func(old, next *v1alpha1.VolumeTicket)) (*v1alpha1.VolumeTicket, error) {
+	return k.do(ctx, func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
 		old := c.tickets[k.key(t.Name)]
 		switch {
 		case old == nil:
@@ -360,14 +368,16 @@ func (k *tickets) unchanged(old, next *v1alpha1.VolumeTicket) (*v1alpha1.VolumeT
 	return k.cluster.put(next), nil
 }
 
-func (k *tickets) Delete(_ context.Context, name string, opts metav1.DeleteOptions) error {
-	_, err := k.do(func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
+func (k *tickets) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
+	_, err := k.do(ctx, func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
 		t := c.tickets[k.key(name)]
 		switch p := opts.Preconditions; {
 		case t == nil:
 			return nil, apierrors.NewNotFound(resource, name)
 		case p != nil && p.UID != nil && *p.UID != t.UID:
 			return nil, apierrors.NewConflict(resource, name, fmt.Errorf("its UID is %s", t.UID))
+		case p != nil && p.ResourceVersion != nil && *p.ResourceVersion != t.ResourceVersion:
+			return nil, apierrors.NewConflict(resource, name, fmt.Errorf("it is at version %s", t.ResourceVersion))
 		}
 		c.drop(k.key(name))
 		return nil, nil
@@ -375,11 +385,11 @@ func (k *tickets) Delete(_ context.Context, name string, opts metav1.DeleteOptio
 	return err
 }
 
-func (k *tickets) List(_ context.Context, opts metav1.ListOptions) (*v1alpha1.VolumeTicketList, error) {
+func (k *tickets) List(ctx context.Context, opts metav1.ListOptions) (*v1alpha1.VolumeTicketList, error) {
 	k.cluster.mu.Lock()
 	defer k.cluster.mu.Unlock()
-	if k.cluster.failing != nil {
-		return nil, k.cluster.failing
+	if err := k.cluster.away(ctx); err != nil {
+		return nil, err
 	}
 	out := &v1alpha1.VolumeTicketList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(k.cluster.version)}}
 	for _, t := range k.cluster.tickets {
@@ -409,7 +419,7 @@ func (k *tickets) Patch(ctx context.Context, name string, kind types.PatchType, 
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", resource, name, "", 0, false)
 	}
 	said.Name = name
-	return k.do(func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
+	return k.do(ctx, func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
 		old := c.tickets[k.key(name)]
 		switch {
 		case old == nil && kind == types.ApplyPatchType && said.UID == "":
@@ -417,6 +427,8 @@ func (k *tickets) Patch(ctx context.Context, name string, kind types.PatchType, 
 			return c.make(&said), nil
 		case old == nil && kind == types.ApplyPatchType, old != nil && said.UID != "" && said.UID != old.UID:
 			return nil, apierrors.NewConflict(resource, name, fmt.Errorf("uid mismatch"))
+		case old != nil && said.ResourceVersion != "" && said.ResourceVersion != old.ResourceVersion:
+			return nil, apierrors.NewConflict(resource, name, fmt.Errorf("it is at version %s", old.ResourceVersion))
 		case old == nil:
 			return nil, apierrors.NewNotFound(resource, name)
 		}

@@ -13,12 +13,12 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Watch sends what changes after a version, which has to be given.
-func (k *tickets) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+// Watch sends what changes after a version, which has to be given, until ctx ends.
+func (k *tickets) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	k.cluster.mu.Lock()
 	defer k.cluster.mu.Unlock()
-	if k.cluster.failing != nil {
-		return nil, k.cluster.failing
+	if err := k.cluster.away(ctx); err != nil {
+		return nil, err
 	}
 	from, err := strconv.Atoi(opts.ResourceVersion)
 	if err != nil {
@@ -26,11 +26,11 @@ func (k *tickets) Watch(_ context.Context, opts metav1.ListOptions) (watch.Inter
 	}
 	out := make(chan watch.Event)
 	w := watch.NewProxyWatcher(out)
-	go k.send(out, w.StopChan(), from, opts)
+	go k.send(ctx, out, w.StopChan(), from, opts)
 	return w, nil
 }
 
-func (k *tickets) send(out chan<- watch.Event, stop <-chan struct{}, from int, opts metav1.ListOptions) {
+func (k *tickets) send(ctx context.Context, out chan<- watch.Event, stop <-chan struct{}, from int, opts metav1.ListOptions) {
 	defer close(out)
 	for {
 		k.cluster.mu.Lock()
@@ -51,11 +51,15 @@ func (k *tickets) send(out chan<- watch.Event, stop <-chan struct{}, from int, o
 			case out <- e:
 			case <-stop:
 				return
+			case <-ctx.Done():
+				return
 			}
 		}
 		select {
 		case <-changed:
 		case <-stop:
+			return
+		case <-ctx.Done():
 			return
 		}
 	}
