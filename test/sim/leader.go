@@ -80,8 +80,10 @@ func (c *controller) actLease(what string) bool {
 		}
 	case what == "begin" && c.role == waiting && !c.s.Now().Before(c.ready):
 		c.role = syncing
-		c.s.w.Judge.Began = c.s.w.Version()
 	case what == "take-over" && (c.role == syncing && c.observer.synced() || c.role == taking && !c.taking):
+		if c.role == syncing {
+			c.s.w.Judge.Began = c.s.w.Version() // from now on it sees all that changes
+		}
 		c.takeOver()
 	default:
 		return false

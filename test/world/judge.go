@@ -32,11 +32,11 @@ type Judge struct {
 	// PersistentVolume of them, and of which one came before the deletion was carried
 	// out: no fault, for a DELETE can't test that. Their transitions begin anew.
 	Forgotten []string
-	// SameBoot are shared volumes that were detached from machines that had them mounted, since the
-	// Node was made again by the same boot before whoever leads began, and no hold says so: no
-	// fault, for nothing in the API tells that leader (residual/shared-same-boot).
+	// SameBoot are shared volumes that were detached from machines that had them mounted, whose Nodes
+	// were deleted meanwhile, before whoever leads began, and made again by the same boot, and no hold
+	// says so: no fault, for nothing in the API tells that leader (residual/shared-same-boot).
 	SameBoot []string
-	// Began is when whoever leads began; 0: not told, and nothing is a SameBoot.
+	// Began is when whoever leads had seen all that there is; 0: not told, and nothing is a SameBoot.
 	Began int64
 	// Leases has the judge count the time of rules as it should be: from the later
 	// of the last user's end, the node's not being Ready, and the last renewal of
@@ -62,6 +62,7 @@ type Judge struct {
 	taken    map[At]bool                   // slots that those take, and no grant
 	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
+	lost     map[mount]int64               // when Nodes were deleted with volumes mounted, first in the machine's boot
 	told     map[string][]ledger.VolumeID  // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
@@ -121,6 +122,9 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 	}
 	if n, made := is.(ledger.NodeState); made && was == nil {
 		j.registered(w, n.Name)
+	}
+	if n, gone := was.(ledger.NodeState); gone && is == nil {
+		j.losesNode(w, n.Name)
 	}
 	if a, was := was.(ledger.Attachment); was && is == nil {
 		j.leftOver(w, At{j.madeFor[a.UID], a.Node})
@@ -396,11 +400,29 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 	}
 }
 
+// mount is a volume that a machine has staged in a boot.
+type mount struct {
+	machine string
+	boot    int
+	volume  ledger.VolumeID
+}
+
+// losesNode notes what is staged at the machines of a Node that is deleted.
+func (j *Judge) losesNode(w *World, n ledger.NodeName) {
+	for _, m := range w.machinesOf(n) {
+		for _, v := range m.Staged {
+			if at := (mount{m.ID, m.Boots, v}); j.lost[at] == 0 {
+				j.lost = with(j.lost, at, w.Version())
+			}
+		}
+	}
+}
+
 // sameBoot says whether nothing tells whoever leads that a volume is mounted at a machine: many may
-// share it, so that no hold names its boot; the Node was made again in that boot before; and the
-// leader that saw that has not written it down. It is listed.
+// share it, so that no hold names its boot; its Node was deleted with the volume mounted before whoever
+// leads had seen all that there is; and the leader that saw that has not written it down. It is listed.
 func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
-	if m.MadeAgain == 0 || m.MadeAgain >= j.Began || w.Exclusive(v) {
+	if lost := j.lost[mount{m.ID, m.Boots, v}]; lost == 0 || lost > j.Began || w.Exclusive(v) {
 		return false
 	}
 	h, _ := w.Hold(v)

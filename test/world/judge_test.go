@@ -121,15 +121,18 @@ func TestSameBootIsListed(t *testing.T) {
 			pv, _ := w.Get(PersistentVolumes, "pv1").(ledger.PersistentVolume)
 			pv.Access = test.access
 			w.Put(pv)
+			if test.seen {
+				w.Judge.Began = w.Version()
+			}
 			if test.boot {
 				k.Machine().PowerOff()
 			}
 			w.Drop(Nodes, "w1")
+			if !test.seen {
+				w.Judge.Began = w.Version()
+			}
 			w.Kubelet("w1#1").Start()
 			w.Kubelet("w1#1").Register()
-			if !test.seen {
-				w.Judge.Began = w.Version() + 1
-			}
 			if test.written {
 				w.Put(ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Fences: []ledger.Fence{{Node: "w1", BootID: k.Machine().BootID()}}}})
 			}

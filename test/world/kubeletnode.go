@@ -23,7 +23,6 @@ func (k Kubelet) Register(drivers ...ledger.DriverOnNode) bool {
 			n.Labels = map[string]string{"topology.kubernetes.io/zone": k.m.Zone}
 		}
 		k.w.Put(n)
-		k.m.makesNode(k.w.Version())
 	}
 	old, _ := k.w.Drivers(k.m.Node)
 	if len(drivers) > 0 && (len(old.Drivers) == 0 || old.Drivers[0].NodeID != drivers[0].NodeID) {

@@ -27,10 +27,6 @@ type Machine struct {
 	// Boots counts how often it was switched on: another number is another bootID. Starts
 	// counts how often its kubelet has started.
 	Boots, Starts int
-	// MadeIn is the boot in which its kubelet made the Node last. MadeAgain is when it did so in
-	// a boot in which it had before; 0 in another.
-	MadeIn    int
-	MadeAgain int64
 	// Zone is that of the Node that its kubelet makes; empty: it names none.
 	Zone string
 	// NoBoot and NoUUID have its kubelet never say a bootID, or a systemUUID.
@@ -121,15 +117,6 @@ func (m *Machine) PowerOn() {
 		m.Powered = true
 		m.Boots++
 	}
-}
-
-// makesNode notes that the kubelet has made the Node, at a version of the world.
-func (m *Machine) makesNode(at int64) {
-	m.MadeAgain = 0
-	if m.MadeIn == m.Boots {
-		m.MadeAgain = at
-	}
-	m.MadeIn = m.Boots
 }
 
 // Dead says whether nothing on the machine can reach a disk.

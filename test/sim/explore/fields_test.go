@@ -205,7 +205,7 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Recorded Left Stuck Calls Process Renewed Agent Cut", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never, "LeaveRecords": same, "MadeIn": "it matters to SameBoot only", "MadeAgain": "it matters to SameBoot only"}},
+		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Recorded Left Stuck Calls Process Renewed Agent Cut", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never, "LeaveRecords": same}},
 		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Uncallable": never, "Unread": never, "Torn": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
@@ -215,7 +215,7 @@ func worldFields() map[string]fields {
 		"world.Disks": {"At", map[string]string{"Lied": never}},
 		"world.Judge": {"left proofs ended doomed numbers known past taken been atOnce shaken", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
-			"Forgotten": people, "SameBoot": people, "Began": never, "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
+			"Forgotten": people, "SameBoot": people, "Began": never, "lost": "it matters to SameBoot only", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
 			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "Foreign": never, "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
 		}},
 		"world.At":    {"Volume Node", nil},
