@@ -63,7 +63,7 @@ func TestAnotherVersionIsServed(t *testing.T) {
 		default:
 		}
 	})
-	make := func(v, name string) {
+	create := func(v, name string) {
 		content := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": groups + v, "kind": "VolumeGroupSnapshotContent", "metadata": map[string]any{"name": name, "uid": name},
 			"spec": map[string]any{"driver": "d", "source": map[string]any{"volumeHandles": []any{"a", "b"}}},
@@ -97,11 +97,11 @@ func TestAnotherVersionIsServed(t *testing.T) {
 		}
 	}
 	d.serve("v1beta1")
-	make("v1beta1", "g1")
+	create("v1beta1", "g1")
 	w.Need()
 	go w.Run(t.Context())
 	sees(false, "g1")
-	make("v1", "g2")
+	create("v1", "g2")
 	d.serve("v1")
 	sees(false, "g2")
 	d.serve("")
