@@ -204,7 +204,7 @@ func asking() []guard {
 				New:  "limit := p.terms(pod).limit + 0*reservation.NoticeFor(s, arbiter.PodRequest(s, &fact), r.Ticket.Node)",
 			}, {
 				File: "internal/flow/decide.go",
-				Old:  "t.YieldingSince != 0 && !arbiter.Asked(s, t, now)",
+				Old:  "t.YieldingSince != 0 && (t.LetsGo || !arbiter.Asked(s, t, now))",
 				New:  "t.YieldingSince != 0",
 			}},
 			Expect: []string{"db runs"},

@@ -66,6 +66,11 @@ func (c *controller) offerLease(m *menu) {
 	}
 }
 
+// heldBy says whether the process that sent a message holds the lease, and has since.
+func (l *lease) heldBy(m *message) bool {
+	return l.holder != nil && &l.holder.caller == m.caller && l.since == m.incarnation && m.incarnation == m.caller.incarnation
+}
+
 func (c *controller) actLease(what string) bool {
 	l := &c.s.lease
 	switch {

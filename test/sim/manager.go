@@ -277,10 +277,11 @@ func (k *manager) key(at world.At) string {
 }
 
 // idle says whether an operation may begin. One of another kind drops the rest
-// after a failure.
+// after a failure; an attach to another node waits for it (nestedpendingoperations, Run: the
+// name of the operation counts, and the node is no part of an exclusive volume's key).
 func (k *manager) idle(at world.At, attach bool) bool {
 	o := k.busy[k.key(at)]
-	return o == nil || !o.running && (o.attach != attach || o.at != at || !k.s.Now().Before(o.next))
+	return o == nil || !o.running && (o.attach != attach || !k.s.Now().Before(o.next))
 }
 
 // detachable lists what is attached where no pod wants it, and may be detached.

@@ -22,7 +22,7 @@ func (k *manager) send(op string, r world.Request, then func(world.Answer, error
 // start notes that an operation is under way.
 func (k *manager) start(at world.At, attach bool) *operation {
 	o := &operation{at: at, attach: attach, running: true}
-	if was := k.busy[k.key(at)]; was != nil && was.attach == attach && was.at == at {
+	if was := k.busy[k.key(at)]; was != nil && was.attach == attach {
 		o.failed = was.failed
 	}
 	k.busy[k.key(at)] = o

@@ -83,8 +83,8 @@ func (n *network) remove(m *message) {
 // late: their preconditions see to it that they do no harm. What only adds has
 // none that would: for the creation of a VolumeAttachment and an addition to
 // volumesAttached everybody waits until the API server, which was told the
-// timeout, has given up, too. So does whoever has sent a ticket's status: it goes by what a
-// read shows after that. And a kubelet's volumesInUse counts only while
+// timeout, has given up, too. So does a leader that has sent a ticket's status, and leads
+// still: it goes by what a read shows after that. And a kubelet's volumesInUse counts only while
 // that kubelet waits for it: no controller can be safe from one that
 // contradicts itself.
 func (n *network) servable(m *message) bool {
@@ -93,7 +93,7 @@ func (n *network) servable(m *message) bool {
 	}
 	r := m.request
 	switch {
-	case r.Adds(), r.Do == world.DecideTicket && m.incarnation == m.caller.incarnation:
+	case r.Adds(), r.Do == world.DecideTicket && n.s.lease.heldBy(m):
 		return n.s.Now().Before(m.deadline.Add(n.s.config.WriteTimeout))
 	case r.Do == world.ReportUse:
 		return !m.deaf()
