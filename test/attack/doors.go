@@ -146,7 +146,7 @@ func binds() []attempt {
 		{stolen, "the port for binds, with fields that it has not", "the handler: 400", ask(func(_ *Scene, c *caller) { c.body = `{"pod":"x","version":"1","node":"x","force":true}` })},
 		{stolen, "the port for binds, at another path", "the handler: 404", ask(func(_ *Scene, c *caller) { c.url += "/x" })},
 		{stolen, "a bind at once of a pod that is not there", "the handler: no such pod", request(func(_ *Scene, r *bind.Request) { r.Pod = "ghost" })},
-		{stolen, "a bind at once of a pod that is bound elsewhere", "the arbiter", request(func(s *Scene, r *bind.Request) {
+		{stolen, "a bind at once of a pod that is bound elsewhere", "the handler: it is bound already", request(func(s *Scene, r *bind.Request) {
 			r.Pod, r.Version, r.Node = s.victimPod.UID, s.victimPod.ResourceVersion, s.elsewhere
 		})},
 		{stolen, "a bind at once of another scheduler's pod", "the handler: it is not its scheduler's", request(func(s *Scene, r *bind.Request) {
@@ -258,6 +258,7 @@ func (a answered) toTicket() error {
 		"has not seen the pod":                   byHandler + ": no such pod",
 		"a scheduler that this controller binds": byHandler + ": it is not its scheduler's",
 		"contends for what it needs":             "the arbiter",
+		"it is bound, or is being deleted":       byHandler + ": it is bound already",
 		"has changed":                            byHandler + ": the pod has changed",
 	} {
 		if strings.Contains(a.text, said) {

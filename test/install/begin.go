@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,12 +139,15 @@ func (s *story) runPods(ctx context.Context) error {
 }
 
 // awaitNodes waits until each node says what it has, where the chart has installed
-// moorage-node: in Standalone mode.
+// moorage-node: in Standalone mode; and until none of its pods is of before an upgrade.
 func (s *story) awaitNodes(ctx context.Context) error {
 	return until(ctx, "each node says what it has", func(ctx context.Context) error {
-		_, err := s.client.AppsV1().DaemonSets(namespace).Get(ctx, "moorage-node", metav1.GetOptions{})
+		agents, err := s.client.AppsV1().DaemonSets(namespace).Get(ctx, "moorage-node", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
+		}
+		if err == nil {
+			err = s.rolledOut(agents)
 		}
 		nodes, listed := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		words, heard := s.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeVolumes)).List(ctx, metav1.ListOptions{})
@@ -165,6 +169,22 @@ func (s *story) awaitNodes(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// rolledOut says why a DaemonSet is not as it was last asked for, nil: it is.
+func (s *story) rolledOut(d *appsv1.DaemonSet) error {
+	is, want := d.Status, d.Status.DesiredNumberScheduled
+	if is.ObservedGeneration < d.Generation || is.UpdatedNumberScheduled != want {
+		return fmt.Errorf("%s: %d pods are new, want %d", d.Name, is.UpdatedNumberScheduled, want)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return err
+	}
+	if run := len(s.pods.Pods(selector)); run != int(want) {
+		return fmt.Errorf("%s: %d pods run, want %d", d.Name, run, want)
+	}
+	return nil
 }
 
 // awaitMoorage waits until every pod of Moorage's is ready, its leaders lead,
