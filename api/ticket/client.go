@@ -190,31 +190,6 @@ func (c *Client) note(ctx context.Context, r Request, uid types.UID, version str
 	return err
 }
 
-// own does something to a handle's ticket as it is now, by its UID and version: again where it has
-// changed meanwhile. Where the ticket is gone there is nothing to do, and where it was acquired again
-// it is ErrAdopted.
-func (h *Handle) own(ctx context.Context, what string, do func(*v1alpha1.VolumeTicket) error) error {
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		t, err := h.client.api.VolumeTickets(h.request.Namespace).Get(ctx, h.request.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err), err == nil && t.UID != h.uid:
-			return nil
-		case err == nil && t.Annotations[v1alpha1.AnnotationSession] != h.session:
-			return fmt.Errorf("%s %s: %w", what, h.name(), ErrAdopted)
-		case err == nil:
-			err = do(t)
-		}
-		switch {
-		case err == nil, apierrors.IsNotFound(err):
-			return nil
-		case !apierrors.IsConflict(err):
-			return fmt.Errorf("%s %s: %w", what, h.name(), err)
-		case !sleep(ctx, pause):
-			return fmt.Errorf("%s %s: %w", what, h.name(), context.Cause(ctx))
-		}
-	}
-}
-
 // Release ends a ticket of this integrator without having acquired it, such as one that asks
 // for something else than is needed now. One that is not there is no error.
 func (c *Client) Release(ctx context.Context, namespace, name string) error {

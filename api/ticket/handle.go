@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -129,7 +130,7 @@ func (h *Handle) Renew(ctx context.Context) error {
 // then, and the ticket keeps its volumes until its TTL is over.
 func (h *Handle) Release(ctx context.Context) error {
 	h.end(ErrReleased)
-	return h.own(ctx, "release the ticket", func(t *v1alpha1.VolumeTicket) error {
+	return h.unlessAdopted(ctx, "release the ticket", func(t *v1alpha1.VolumeTicket) error {
 		return h.client.delete(ctx, t, t.ResourceVersion)
 	})
 }
@@ -141,12 +142,37 @@ func (h *Handle) Release(ctx context.Context) error {
 // Acquire has adopted since is ErrAdopted.
 func (h *Handle) LetGo(ctx context.Context) error {
 	h.end(ErrLetGo)
-	return h.own(ctx, "let go of the volumes of the ticket", func(t *v1alpha1.VolumeTicket) error {
+	return h.unlessAdopted(ctx, "let go of the volumes of the ticket", func(t *v1alpha1.VolumeTicket) error {
 		if t.Yielding() == nil {
 			return nil
 		}
 		return h.client.note(ctx, h.request, h.uid, t.ResourceVersion, map[string]string{v1alpha1.AnnotationLetsGo: v1alpha1.LetsGoValue(t.Yielding())})
 	})
+}
+
+// unlessAdopted does something to the ticket as it is now, by its UID and version: again where it has
+// changed meanwhile. Where the ticket is gone there is nothing to do, and where another Acquire has
+// adopted it since it is ErrAdopted.
+func (h *Handle) unlessAdopted(ctx context.Context, what string, do func(*v1alpha1.VolumeTicket) error) error {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		t, err := h.client.api.VolumeTickets(h.request.Namespace).Get(ctx, h.request.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err), err == nil && t.UID != h.uid:
+			return nil
+		case err == nil && t.Annotations[v1alpha1.AnnotationSession] != h.session:
+			return fmt.Errorf("%s %s: %w", what, h.name(), ErrAdopted)
+		case err == nil:
+			err = do(t)
+		}
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
+		case !apierrors.IsConflict(err):
+			return fmt.Errorf("%s %s: %w", what, h.name(), err)
+		case !sleep(ctx, pause):
+			return fmt.Errorf("%s %s: %w", what, h.name(), context.Cause(ctx))
+		}
+	}
 }
 
 // Leave ends the handle and not the ticket: the process ends, or no longer leads, and the next

@@ -225,7 +225,7 @@ func (r Request) mine(holder string, t *v1alpha1.VolumeTicket) error {
 // different names the fields in which two specs are not the same. The order of the volumes says
 // nothing.
 func different(a, b v1alpha1.VolumeTicketSpec) []string {
-	a.Volumes, b.Volumes = v1alpha1.SortedVolumes(a.Volumes), v1alpha1.SortedVolumes(b.Volumes)
+	a, b = a.Sorted(), b.Sorted()
 	if equality.Semantic.DeepEqual(a, b) {
 		return nil
 	}

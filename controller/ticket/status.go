@@ -53,7 +53,7 @@ func volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v
 	for i, v := range t.Volumes {
 		status := v1alpha1.TicketVolumeStatus{Claim: v.Claim, PersistentVolume: v.PersistentVolume, PodVolume: v.PodVolume}
 		if c := s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim}); v.Claim != "" && c != nil {
-			status.PersistentVolume = named(c.PersistentVolume)
+			status.PersistentVolume = possibleName(c.PersistentVolume)
 		}
 		if id, link := s.ResolveTicket(t, v); link == ledger.LinkVolume {
 			if volume := s.Volume(id); volume != nil && volume.Hold != nil {
@@ -68,9 +68,9 @@ func volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v
 	return list
 }
 
-// named is the name of a PersistentVolume, empty where none can have it: a claim's volumeName is whatever
+// possibleName is the name of a PersistentVolume, empty where none can have it: a claim's volumeName is whatever
 // its tenant writes, and the API server refuses a ticket's status with a longer one.
-func named(volume string) string {
+func possibleName(volume string) string {
 	if len(volume) > validation.DNS1123SubdomainMaxLength {
 		return ""
 	}

@@ -287,21 +287,24 @@ func (o *observer) resolveGhost(id ledger.TicketID) bool {
 		return true
 	}
 	o.confirmPod(t.Pod, func(p *ledger.Pod, err error) {
-		if err != nil {
-			o.ghosts.done(id, 0, ended(err))
-			return
+		if err == nil {
+			err = o.release(t, p)
 		}
-		events, again := flow.Released(o.snapshot(), t, p)
-		for _, e := range events {
-			o.apply(e)
-		}
-		end := flow.Finished
-		if again {
-			end = flow.Failed
-		}
-		o.ghosts.done(id, 0, end)
+		o.ghosts.done(id, 0, ended(err))
 	})
 	return true
+}
+
+// release takes in what a read of a ghost's pod proves.
+func (o *observer) release(t *ledger.Ticket, p *ledger.Pod) error {
+	events, again := flow.Released(o.snapshot(), t, p)
+	for _, e := range events {
+		o.apply(e)
+	}
+	if again {
+		return fmt.Errorf("pod %s has gone since it was read", t.Pod)
+	}
+	return nil
 }
 
 // confirmPod reads a pod as it is now: nil when there is none.

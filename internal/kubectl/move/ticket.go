@@ -134,12 +134,6 @@ func (o *makeOptions) validate() error {
 	return command.CheckTTL(o.ttl)
 }
 
-// sameSpec says whether two tickets ask for the same, in whatever order.
-func sameSpec(a, b v1alpha1.VolumeTicketSpec) bool {
-	a.Volumes, b.Volumes = v1alpha1.SortedVolumes(a.Volumes), v1alpha1.SortedVolumes(b.Volumes)
-	return equality.Semantic.DeepEqual(a, b)
-}
-
 func (o *makeOptions) run(ctx context.Context, name string) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -152,7 +146,7 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 		return errNotInstalled
 	}
 	ticket := o.ticket(c.Namespace, name)
-	if there := object(w, c.Namespace, name); there != nil && !sameSpec(there.Spec, ticket.Spec) {
+	if there := object(w, c.Namespace, name); there != nil && !equality.Semantic.DeepEqual(there.Spec.Sorted(), ticket.Spec.Sorted()) {
 		return o.refusal("volumeticket.moorage.dev/%s asks for something else, and never changes: kubectl moorage ticket end %s -n %s ends it", name, name, c.Namespace)
 	}
 	if o.node != "" && w.Node(o.node) == nil {
