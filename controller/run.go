@@ -38,6 +38,10 @@ const resync = 5 * time.Minute
 // busy with what pods wait for.
 const maxBackgroundWrites = 8
 
+// gatherInterval is how often a node's unused volumes for which nobody waits leave its
+// volumesAttached, in one write.
+const gatherInterval = time.Second
+
 // flexInterval is how soon a FlexVolume that comes during a term is told.
 const flexInterval = 30 * time.Second
 
@@ -252,7 +256,7 @@ type stages struct {
 func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	rules := c.rules()
 	attachments, err := attachment.New(attachment.Config{
-		Snapshot: c.observer.Snapshot, Arbiter: rules, Do: executor, Now: time.Now, Metrics: c.metrics, Events: c.events,
+		Snapshot: c.observer.Snapshot, Arbiter: rules, Do: executor, Now: time.Now, Gather: gatherInterval, Metrics: c.metrics, Events: c.events,
 	})
 	if err != nil {
 		return nil, err

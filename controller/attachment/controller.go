@@ -27,8 +27,11 @@ type Config struct {
 	Arbiter  arbiter.Arbiter
 	Do       Doer
 	Now      func() time.Time
-	Metrics  *report.Metrics // may be nil
-	Events   *report.Events  // may be nil
+	// Gather is for how long an unused volume for which nobody waits stays in volumesAttached after
+	// it could leave, so that those of a node leave in one write. 0: not at all.
+	Gather  time.Duration
+	Metrics *report.Metrics // may be nil
+	Events  *report.Events  // may be nil
 }
 
 // Validate says what is missing.
@@ -51,6 +54,7 @@ type Controller struct {
 	watch  *stopwatch
 	untold untold
 	pods   *removals
+	gather *gathering
 
 	flights *flights
 	flying  sync.WaitGroup // the steps behind flights
@@ -66,6 +70,7 @@ func New(config Config) (*Controller, error) {
 	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics), aside: make(chan struct{}, maxAside), patches: make(chan struct{}, maxPatches)}
 	c.queue = work.New(queueName, c.process)
 	c.pods = newRemovals(config.Snapshot, c.do)
+	c.gather = newGathering(config.Gather)
 	return c, nil
 }
 
@@ -120,6 +125,8 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 		again = flow.Sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
 	steps, pause := c.pauses.due(id, c.pods.apart(plan.Steps), now)
+	again = flow.Sooner(again, pause)
+	steps, pause = c.gather.due(id, steps, now)
 	again = flow.Sooner(again, pause)
 	workers := arbiter.PolicyFor(s, id.Driver, "").Workers
 	admit := func(nodes int, steps []arbiter.Step) []arbiter.Step {

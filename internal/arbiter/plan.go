@@ -102,6 +102,10 @@ type Step struct {
 	// Beside, of a CreateAttachment, is the node that a live migration comes from.
 	Beside ledger.NodeName
 
+	// Urgent, of an Unreport, says that somebody waits for the volume to leave the node, or for
+	// its slot there.
+	Urgent bool
+
 	// Doubted, of an Unreport, says that the kubelet's list does not tell whether the volume is in
 	// use: that it does not name it ends no doubt.
 	Doubted bool

@@ -118,6 +118,7 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 		return // the attacher's turn
 	case place.Reported || va == nil || proof == ledger.ProofNone: //mutant:delete-before-cleared
 		step.Do, step.Doubted = Unreport, rule == "" && Doubted(p.snapshot, p.volume, place)
+		step.Urgent = rule != "" || p.urgent(p.hold, node, place)
 	case rule == "" && p.asksNode(node, place, va): //mutant:no-fresh-look
 		return
 	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required ||
@@ -133,23 +134,22 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 }
 
 // delayed is for how long an unwanted volume is still kept at its node: the
-// policy's detachDelay, unless somebody wants the volume, the node has no
-// slot to spare, is not ready or is being drained, or the volume goes away.
+// policy's detachDelay, unless its detach is urgent.
 func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) time.Duration {
 	policy := policyOf(p.snapshot, p.volume)
 	since, _ := p.snapshot.Idle(place)
 	left := policy.DetachDelay - p.now.Sub(since)
 	va := place.Own()
-	if left <= 0 || va == nil || va.Deleting || !ready(node) || node.Draining || !p.required {
-		return 0
-	}
-	if p.sought(h, place) {
-		return 0
-	}
-	if full(p.snapshot, node.Driver(p.volume.ID.Driver)) {
+	if left <= 0 || va == nil || va.Deleting || p.urgent(h, node, place) {
 		return 0
 	}
 	return left
+}
+
+// urgent says whether somebody waits for an unwanted volume to leave its node: somebody wants the
+// volume, the node has no slot to spare, is not ready or is being drained, or the volume goes away.
+func (p *planner) urgent(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) bool {
+	return !ready(node) || node.Draining || !p.required || p.sought(h, place) || full(p.snapshot, node.Driver(p.volume.ID.Driver))
 }
 
 // full says whether a driver has no slot to spare at a node.

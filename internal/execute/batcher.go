@@ -6,14 +6,18 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // batcher puts what comes in for a node while a request of that node is under
-// way into the next request. When none is, a request starts at once: the wait
-// is never longer than one request, and there is none when it is quiet.
+// way into the next request. When none is, a request starts after rest: what has the
+// same cause, such as one event about many volumes of a node, comes within that. The
+// wait is never longer than that and one request.
 type batcher[T waiter] struct {
+	rest time.Duration
+
 	mu      sync.Mutex
 	pending map[ledger.NodeName][]T
 	busy    map[ledger.NodeName]bool
@@ -69,6 +73,7 @@ func (b *batcher[T]) withdraw(node ledger.NodeName, item T) bool {
 }
 
 func (b *batcher[T]) drain(node ledger.NodeName, send func(context.Context, ledger.NodeName, []T)) {
+	time.Sleep(b.rest)
 	for {
 		b.mu.Lock()
 		batch := b.pending[node]

@@ -97,6 +97,9 @@ type Executor struct {
 	droppedBoot sync.Once
 }
 
+// nodeRest is how long the patch of a Node's status waits for others that have its cause.
+const nodeRest = 2 * time.Millisecond
+
 // New returns an Executor for one term of leadership: a new term starts
 // without memories.
 func New(config Config) (*Executor, error) {
@@ -115,7 +118,7 @@ func New(config Config) (*Executor, error) {
 	if config.Lease == nil {
 		config.Lease = func() time.Time { return time.Time{} }
 	}
-	e := &Executor{config: config}
+	e := &Executor{config: config, nodes: batcher[*shared]{rest: nodeRest}}
 	e.memory.Epoch, e.memory.Outlast, e.memory.Binds = config.Epoch, e.outlast(), config.Binds
 	return e, nil
 }

@@ -39,6 +39,9 @@ type Case struct {
 	AtOnce bool
 	// FirstUse has each pod's volume provisioned when the pod is placed, and not before.
 	FirstUse bool
+	// NotOptedIn has the pods in a namespace that has not opted in: the webhook does not see them,
+	// so that they get no VolumeStatus.
+	NotOptedIn bool
 }
 
 // Cases lists what a whole benchmark measures: one pod at a time, 50 and 200 at
@@ -75,6 +78,9 @@ func (c Case) Name() string {
 	if c.FirstUse {
 		name += "/first-use"
 	}
+	if c.NotOptedIn {
+		name += "/not-opted-in"
+	}
 	if c.Nodes != DefaultNodes {
 		name += fmt.Sprintf("/nodes-%d", c.Nodes)
 	}
@@ -93,6 +99,9 @@ func (c Case) Title() string {
 	}
 	if c.FirstUse {
 		title += ", volumes provisioned on first use"
+	}
+	if c.NotOptedIn {
+		title += ", in a namespace that has not opted in"
 	}
 	return title
 }
@@ -161,12 +170,13 @@ type caseJSON struct {
 	Status string `json:"status"`
 	AtOnce bool   `json:"atOnce,omitempty"`
 
-	FirstUse bool `json:"firstUse,omitempty"`
+	FirstUse   bool `json:"firstUse,omitempty"`
+	NotOptedIn bool `json:"notOptedIn,omitempty"`
 }
 
 // MarshalJSON writes durations as Go does, such as "1.1s".
 func (c Case) MarshalJSON() ([]byte, error) {
-	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String(), c.AtOnce, c.FirstUse})
+	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String(), c.AtOnce, c.FirstUse, c.NotOptedIn})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote; the name follows from the rest.
@@ -175,7 +185,7 @@ func (c *Case) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	c.Nodes, c.Pods, c.AtOnce, c.FirstUse = j.Nodes, j.Pods, j.AtOnce, j.FirstUse
+	c.Nodes, c.Pods, c.AtOnce, c.FirstUse, c.NotOptedIn = j.Nodes, j.Pods, j.AtOnce, j.FirstUse, j.NotOptedIn
 	for text, d := range map[*string]*time.Duration{&j.Every: &c.Every, &j.Attach: &c.Attach, &j.Status: &c.Status} {
 		var err error
 		if *d, err = time.ParseDuration(*text); err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/test/internal/pace"
 	"github.com/moorage-dev/moorage/test/sandbox"
@@ -54,6 +56,11 @@ func measure(ctx context.Context, e *sandbox.Env, c Case, into *Run) error {
 		return fmt.Errorf("version of the API server: %w", err)
 	}
 	into.Kubernetes = version.GitVersion
+	if c.NotOptedIn {
+		if err := optOut(ctx, e); err != nil {
+			return err
+		}
+	}
 	if err := provision(ctx, e, c); err != nil {
 		return err
 	}
@@ -68,6 +75,15 @@ func measure(ctx context.Context, e *sandbox.Env, c Case, into *Run) error {
 	}
 	into.CPU = after.since(before)
 	return errors.Join(loadErr, collect(e, w, into))
+}
+
+// optOut takes the label from the scenario's namespace that opts it in to Moorage.
+func optOut(ctx context.Context, e *sandbox.Env) error {
+	without := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, sandbox.EnforceLabel)
+	if _, err := e.Client.CoreV1().Namespaces().Patch(ctx, e.Namespace, types.MergePatchType, without, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("take the namespace out of Moorage: %w", err)
+	}
+	return nil
 }
 
 // provision makes a claim per pod and, unless they are bound on first use, waits until all are
