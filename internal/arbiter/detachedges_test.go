@@ -100,6 +100,34 @@ func TestDelayed(t *testing.T) {
 	}
 }
 
+// An Unreport says whether somebody waits for it.
+func TestUrgentUnreport(t *testing.T) {
+	limit := func(n int32) ledger.Event {
+		return ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: n}}}
+	}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		next  ledger.NodeName
+		rule  string
+		want  bool
+	}{
+		"nobody waits":        {[]ledger.Event{limit(2)}, "", "", false},
+		"somebody is next":    {nil, "dead", "", true},
+		"the last slot":       {[]ledger.Event{limit(1)}, "", "", true},
+		"the node is drained": {[]ledger.Event{nodeAs("well", func(n *ledger.NodeState) { n.Draining = true })}, "", "", true},
+		"the PV is gone":      {[]ledger.Event{ledger.PersistentVolumeGone{Name: "pv"}}, "", "", true},
+		"by force":            {nil, "", AfterPodGone, true},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, append([]ledger.Event{alive, madeAt("well")}, test.facts...)...)
+		p.hold.Next.Node = test.next
+		place := p.at("well")
+		p.detach(p.snapshot.Node("well"), place, place.Own(), test.rule)
+		if got := p.plan.Steps; len(got) != 1 || got[0].Do != Unreport || got[0].Urgent != test.want {
+			t.Errorf("%s: %+v, want urgent %t", name, got, test.want)
+		}
+	}
+}
+
 // Where a node has no slot to spare, those of a delay are looked at that nobody uses there.
 func TestSpare(t *testing.T) {
 	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}

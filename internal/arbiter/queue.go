@@ -256,14 +256,14 @@ func (q *Queue) holds(r Request, t *ledger.Ticket) (Verdict, []Step) {
 	var steps []Step
 	for _, need := range r.Needs {
 		v := s.Volume(need.Volume)
-		if v == nil || !v.ID.IsReal() || !s.AttachRequired(v.ID.Driver) {
+		if v == nil || !s.AttachRequired(v.ID.Driver) {
 			continue
 		}
 		p := q.arbiter.planner(granted, v, q.now)
-		if other := p.grantUnderWay(t.Node); other != nil {
+		if other := p.grantUnderWay(t.Node, need.Access); other != nil {
 			return refuse([]Reason{{Code: NotGranted, Volume: v.ID, Claim: need.Name, Who: requester(s, ledger.User{Ticket: other.ID})}}), nil
 		}
-		if !p.exclusive {
+		if !p.exclusive || !v.ID.IsReal() {
 			continue
 		}
 		if reason, kept := p.heldBack(r, t.Node, need.Name); kept {

@@ -90,6 +90,34 @@ func TestWindow(t *testing.T) {
 	})
 }
 
+// What comes within the rest before a request shares it.
+func TestRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := batcher[*entry]{rest: 2 * time.Millisecond}
+		var sent []int
+		send := func(_ context.Context, _ ledger.NodeName, batch []*entry) {
+			sent = append(sent, len(batch))
+			for _, e := range batch {
+				e.done <- nil
+			}
+		}
+		var adding sync.WaitGroup
+		for range 4 {
+			adding.Go(func() {
+				if err := b.add(t.Context(), "n1", &entry{done: make(chan error, 1)}, send); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+			time.Sleep(time.Millisecond / 2)
+		}
+		adding.Wait()
+		if len(sent) != 1 || sent[0] != 4 {
+			t.Errorf("4 changes within the rest are sent in requests of %v, want one", sent)
+		}
+	})
+}
+
 // Whoever is told to stop while a request is under way for him hears what came of
 // it; one for whom none has begun waits no longer, and none is made for him.
 func TestStopDuringTheWindow(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -22,12 +23,13 @@ import (
 
 // flags are those of the command.
 type flags struct {
-	sizes             []int
-	modes, skip       []string
-	attacher          string
-	repeat            int
-	plan              plan
-	out, render, from string
+	sizes       []int
+	modes, skip []string
+	attacher    string
+	repeat      int
+	plan        plan
+	out, render string
+	results     string
 }
 
 // NewCommand returns the bench-scale command.
@@ -41,7 +43,7 @@ func NewCommand(s bench.Session) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.render != "" && f.out == "" {
-				return f.write(f.from)
+				return f.write(f.results)
 			}
 			return f.measure(cmd, s)
 		},
@@ -61,18 +63,18 @@ func NewCommand(s bench.Session) *cobra.Command {
 	fs.BoolVar(&f.plan.atOnce, "at-once", false, "Moorage binds pods without tickets where it can")
 	fs.StringSliceVar(&f.skip, "skip", nil, "leave out some of storm, drain, change")
 	fs.StringVar(&f.out, "out", "", "store the result as JSON in this file, after each run")
-	fs.StringVar(&f.render, "render", "", "write the result into this document; without --out nothing is measured, and that of --from is written")
-	fs.StringVar(&f.from, "from", "test/bench/results/scale.json", "the result to write")
+	fs.StringVar(&f.render, "render", "", "write the results of the folder of --out into this document; without --out nothing is measured, and those of --results are written")
+	fs.StringVar(&f.results, "results", "test/bench/results", "folder of the results for --render")
 	return cmd
 }
 
-// write renders a stored result into the document.
-func (f *flags) write(from string) error {
-	r, err := result.Read(from)
+// write renders the stored results of a folder into the document.
+func (f *flags) write(folder string) error {
+	text, err := result.RenderFolder(folder)
 	if err != nil {
 		return err
 	}
-	return result.Page().Write(f.render, result.Render(r))
+	return result.Page().Write(f.render, text)
 }
 
 // plans lists what is to be measured, in order: the modes take turns, and another one begins each time.
@@ -149,7 +151,7 @@ func (f *flags) measure(cmd *cobra.Command, s bench.Session) error {
 		return err
 	}
 	if f.render != "" {
-		if err := f.write(f.out); err != nil {
+		if err := f.write(filepath.Dir(f.out)); err != nil {
 			return err
 		}
 	}

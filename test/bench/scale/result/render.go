@@ -5,6 +5,7 @@ package result
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,6 +29,26 @@ func Render(r Result) string {
 		out.WriteString(writesOf(runs))
 	}
 	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+// none is what the document says without a result.
+const none = "No result is kept yet.\n"
+
+// RenderFolder is Render for each of a folder's results: the files scale*.json, in the order of their names.
+func RenderFolder(folder string) (string, error) {
+	names, err := filepath.Glob(filepath.Join(folder, "scale*.json"))
+	if err != nil || len(names) == 0 {
+		return none, err
+	}
+	texts := make([]string, len(names))
+	for i, name := range names {
+		r, err := Read(name)
+		if err != nil {
+			return "", err
+		}
+		texts[i] = Render(r)
+	}
+	return strings.Join(texts, "\n"), nil
 }
 
 // String says in words what a run is measured on.

@@ -3,8 +3,7 @@
 package result
 
 import (
-	"errors"
-	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -58,13 +57,10 @@ func TestRender(t *testing.T) {
 // top is the repository's folder.
 const top = "../../../../"
 
-// The document shows the committed result, or says that there is none.
-func TestDocumentShowsTheResult(t *testing.T) {
-	want := none
-	switch r, err := Read(top + "test/bench/results/scale.json"); {
-	case err == nil:
-		want = Render(r)
-	case !errors.Is(err, os.ErrNotExist):
+// The document shows the committed results, or says that there is none.
+func TestDocumentShowsTheResults(t *testing.T) {
+	want, err := RenderFolder(top + "test/bench/results")
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := Page().Shows(top+"docs/internals/benchmarks-scale.md", want); err != nil {
@@ -72,5 +68,21 @@ func TestDocumentShowsTheResult(t *testing.T) {
 	}
 }
 
-// none is what the document says without a result.
-const none = "No result is kept yet.\n"
+// Of a folder all results are shown, in the order of their names; without any that is said.
+func TestRenderFolder(t *testing.T) {
+	folder := t.TempDir()
+	if text, err := RenderFolder(folder); err != nil || text != none {
+		t.Errorf("of no result %q is shown (%v)", text, err)
+	}
+	for name, nodes := range map[string]int{"scale.json": 100, "scale-1000.json": 1000, "other.json": 7} {
+		r := Result{Schema: Schema, Runs: []Run{{Mode: "standalone", Load: Load{Nodes: nodes}}}}
+		if err := record.Save(filepath.Join(folder, name), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := RenderFolder(folder)
+	small, large := strings.Index(text, "### 100 nodes"), strings.Index(text, "### 1000 nodes")
+	if err != nil || small < 0 || large < 0 || strings.Contains(text, "### 7 nodes") {
+		t.Errorf("(%v) %s", err, text)
+	}
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// An Unreport that nobody waits for is put off until its node's turn, which all of the node's
+// volumes share. Everything else is done at once.
+func TestGathering(t *testing.T) {
+	const interval = time.Second
+	begin := time.Unix(1000, 0)
+	unreport := func(node ledger.NodeName) arbiter.Step { return arbiter.Step{Do: arbiter.Unreport, Node: node} }
+	urgent := unreport("n1")
+	urgent.Urgent = true
+	g := newGathering(interval)
+	due := func(handle string, now time.Time, steps ...arbiter.Step) (int, time.Duration) {
+		got, left := g.due(volume(handle), steps, now)
+		return len(got), left
+	}
+	n, first := due("a", begin, unreport("n1"))
+	if n != 0 || first <= 0 || first > interval {
+		t.Fatalf("%d steps, the first is put off for %s", n, first)
+	}
+	later := begin.Add(first / 2)
+	if n, left := due("b", later, unreport("n1")); n != 0 || left != first-first/2 {
+		t.Errorf("%d steps, and another of the node is put off for %s, want %s", n, left, first-first/2)
+	}
+	if n, left := due("a", later, unreport("n1")); n != 0 || left != first-first/2 {
+		t.Errorf("%d steps, and the first is put off for %s more, want %s", n, left, first-first/2)
+	}
+	turn := begin.Add(first)
+	for _, handle := range []string{"a", "b"} {
+		if n, left := due(handle, turn, unreport("n1")); n != 1 || left != 0 {
+			t.Errorf("at the node's turn %s has %d steps, and is put off for %s", handle, n, left)
+		}
+	}
+	if n, left := due("a", turn.Add(time.Hour), unreport("n1")); n != 1 || left != 0 {
+		t.Errorf("what failed at its turn is put off again: %d steps, %s", n, left)
+	}
+	if n, _ := due("a", turn, urgent); n != 1 {
+		t.Error("what somebody waits for is put off")
+	}
+	if n, _ := due("a", turn, unreport("n1")); n != 0 {
+		t.Error("what was urgent for a while is done at once when nobody waits any more")
+	}
+	if n, _ := due("b", turn, unreport("n2")); n != 0 {
+		t.Error("an Unreport at another node is due with the first one")
+	}
+	if n, _ := due("a", begin.Add(-time.Hour), unreport("n1")); n != 1 {
+		t.Error("a clock that was set back puts it off for an hour")
+	}
+	for _, steps := range [][]arbiter.Step{nil, {{Do: arbiter.Report, Node: "n1"}}, {unreport("n1"), {Do: arbiter.WriteHold}}} {
+		if n, left := due("c", begin, steps...); n != len(steps) || left != 0 {
+			t.Errorf("%d of %d steps are left, put off for %s", n, len(steps), left)
+		}
+	}
+	off := newGathering(0)
+	if got, left := off.due(volume("a"), []arbiter.Step{unreport("n1")}, begin); len(got) != 1 || left != 0 {
+		t.Errorf("without an interval %d steps are left, put off for %s", len(got), left)
+	}
+}
+
+// A volume that nobody uses leaves at its node's turn, and at once when somebody asks for it elsewhere.
+func TestUnusedVolumesLeaveTogether(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := facts(now, "data", "logs")
+	l.Apply(now, ledger.NodeState{Name: "n2", UID: "m", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+	l.Apply(now, ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "i-2", Limit: ledger.NoLimit}}})
+	for _, handle := range []string{"data", "logs"} {
+		l.Apply(now, ledger.PersistentVolume{Name: handle, Version: "2", Volume: volume(handle), Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: handle}})
+		l.Apply(now, attachmentOf(handle, "2", true))
+		l.Apply(now, ledger.HoldSeen{Volume: volume(handle), Hold: ledger.Hold{Version: "1", Node: "n1", NodeUID: "n", Transitions: 1, State: ledger.HoldHeld, PVs: []string{handle}}})
+		l.Apply(now, ledger.PodGone{UID: handle})
+	}
+	d := &doer{}
+	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: func() time.Time { return now }, Gather: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := map[string]time.Duration{"data": process(t, c, "data"), "logs": process(t, c, "logs")}
+	c.flying.Wait()
+	if after["data"] <= 0 || after["data"] > time.Minute || after["data"] != after["logs"] || d.count(arbiter.Unreport) != 0 {
+		t.Fatalf("they are put off for %v, steps %+v", after, d.steps)
+	}
+	l.Apply(now, ledger.Pod{UID: "p2", Version: "1", Namespace: "s", Name: "p2", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "logs"}}})
+	for range 3 { // the hold comes first
+		process(t, c, "logs")
+		process(t, c, "data")
+		c.flying.Wait()
+		for _, s := range d.steps {
+			if s.Do == arbiter.WriteHold {
+				s.Hold.Version = "2"
+				l.Apply(now, ledger.HoldSeen{Volume: s.Volume, Hold: s.Hold})
+			}
+		}
+	}
+	for _, s := range d.steps {
+		if s.Do == arbiter.Unreport && s.Volume != volume("logs") {
+			t.Errorf("%s leaves, for which nobody asks", s.Volume)
+		}
+	}
+	if d.count(arbiter.Unreport) == 0 {
+		t.Errorf("the volume is wanted elsewhere, and stays: %+v", d.steps)
+	}
+	now = now.Add(after["data"])
+	process(t, c, "data")
+	c.flying.Wait()
+	if last := d.steps[len(d.steps)-1]; last.Do != arbiter.Unreport || last.Volume != volume("data") {
+		t.Errorf("at the node's turn: %+v", last)
+	}
+}
