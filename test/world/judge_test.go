@@ -99,6 +99,50 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 	}
 }
 
+// A grant that shares the slot which a claim had by another ticket needs no other one where a bind past Moorage
+// has filled the node, though the ticket has gone and the claim has become a volume meanwhile. Without such
+// a bind it is one too many.
+func TestLimitOfAClaimThatIsProvisioned(t *testing.T) {
+	for _, past := range []bool{true, false} {
+		w := New()
+		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
+		w.Put(ledger.NodeDrivers{Node: "w1", Drivers: []ledger.DriverOnNode{{Name: disk.Driver, NodeID: "w1#1", Limit: 1}}})
+		w.Put(ledger.StorageClass{Name: "late", Driver: disk.Driver, WaitForFirst: true})
+		key := func(name string) ledger.ClaimKey { return ledger.ClaimKey{Namespace: "ns", Name: name} }
+		claim := func(name string) ledger.Claim {
+			return ledger.Claim{Key: key(name), UID: name, PersistentVolume: name, Bound: true, Access: ledger.AccessMany, Class: "late"}
+		}
+		pv := func(name string) ledger.PersistentVolume {
+			return ledger.PersistentVolume{Name: name, UID: name, Volume: ledger.VolumeID{Driver: disk.Driver, Handle: name}, Access: ledger.AccessMany, Claim: key(name)}
+		}
+		w.Put(pv("a"))
+		w.Put(claim("a"))
+		w.Put(ledger.Claim{Key: key("new"), UID: "new", Access: ledger.AccessMany, Class: "late"})
+		grant := func(ticket, claim string) {
+			id := ledger.TicketID{Namespace: "ns", Name: ticket}
+			w.Put(ledger.Pod{UID: ticket, Namespace: "ns", Name: ticket, Volumes: []ledger.PodVolume{{Name: "v", Claim: claim}}})
+			w.Put(ledger.Ticket{ID: id, UID: ticket, Type: ledger.TypePod, Pod: ticket, Node: "w1", Volumes: []ledger.TicketVolume{{Claim: claim, ClaimUID: claim}}})
+			w.Serve(Request{Do: DecideTicket, Key: id.String(), Phase: ledger.TicketGranted})
+		}
+		grant("first", "new")
+		if past {
+			w.Put(ledger.Pod{UID: "past", Namespace: "ns", Name: "past", Volumes: []ledger.PodVolume{{Name: "v", Claim: "a"}}})
+			w.BindPast("past", "w1")
+		}
+		w.Serve(Request{Do: DropTicket, Key: "ns/first"})
+		grant("second", "a")
+		if len(w.Judge.Faults) > 0 {
+			t.Errorf("bound past %t: the second: %v", past, w.Judge.Faults)
+		}
+		w.Put(pv("new"))
+		w.Put(claim("new"))
+		grant("third", "new")
+		if found := len(w.Judge.Faults) > 0; found == past {
+			t.Errorf("bound past %t: %v", past, w.Judge.Faults)
+		}
+	}
+}
+
 // A shared volume is detached under a mount without a fault only where nothing tells whoever leads: its
 // Node was made again by the same boot before that one began, and no hold names the boot.
 func TestSameBootIsListed(t *testing.T) {

@@ -93,6 +93,21 @@ func (j *Judge) leftOver(w *World, at At) {
 	}
 }
 
+// everAt says whether the judge knows that a volume was at a node beside binds past Moorage, also as
+// the claim that has become it since.
+func (j *Judge) everAt(w *World, at At) bool {
+	if j.been[at] {
+		return true
+	}
+	for _, e := range w.all[Claims] {
+		c := e.(ledger.Claim)
+		if id, ok := w.Resolve(c.Key); ok && id == at.Volume && j.been[At{claimID(at.Volume.Driver, c), at.Node}] {
+			return true
+		}
+	}
+	return false
+}
+
 // leftPast forgets the slots that nothing takes any more.
 func (j *Judge) leftPast(w *World) {
 	for at := range j.taken {

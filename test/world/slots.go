@@ -21,7 +21,7 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 	for _, v := range w.TicketVolumes(t) {
 		// One that has its slot is known by its name, also where its PersistentVolume has gone.
 		_, attaches := typed[ledger.Attachment](&w.Objects, Attachments, ledger.AttachmentName(v, t.Node))
-		if !there[v] && !attaches && !j.been[At{v, t.Node}] {
+		if !there[v] && !attaches && !j.everAt(w, At{v, t.Node}) {
 			fresh[v.Driver] = true
 		}
 		counted[v] = true
@@ -249,7 +249,12 @@ func (w *World) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 func (w *World) claimed(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	claim, exists := typed[ledger.Claim](&w.Objects, Claims, key.String())
 	class, known := typed[ledger.StorageClass](&w.Objects, Classes, claim.Class)
-	return ledger.VolumeID{Driver: class.Driver, Handle: "claim " + claim.UID}, exists && known && !claim.Bound && !claim.Lost
+	return claimID(class.Driver, claim), exists && known && !claim.Bound && !claim.Lost
+}
+
+// claimID stands for the volume that a claim is yet to become.
+func claimID(driver string, c ledger.Claim) ledger.VolumeID {
+	return ledger.VolumeID{Driver: driver, Handle: "claim " + c.UID}
 }
 
 // TicketVolumes are the volumes that a ticket needs slots for; an unbound
