@@ -158,6 +158,7 @@ func (r *attachRun) perPod(writes []struct{ Count float64 }) string {
 func TestNumbersOfBurstsAreThoseOfTheRuns(t *testing.T) {
 	const page, bindPage = "benchmarks.md", "operate/bind-at-once.md"
 	burst, first := attachRuns(t, "burst-200-at-once.json"), attachRuns(t, "first-use.json")
+	notOptedIn := attachRuns(t, "burst-200-not-opted-in.json") // of Moorage alone
 	step := func(name string) func(*attachRun) string { return func(r *attachRun) string { return r.median(name) } }
 	for _, says := range []struct {
 		runs  map[string][]attachRun
@@ -171,6 +172,7 @@ func TestNumbersOfBurstsAreThoseOfTheRuns(t *testing.T) {
 		{burst, "all 200 run after", func(r *attachRun) string { return fmt.Sprintf("%.1f s", r.AllRunningMs/1000) }, []string{page, bindPage}},
 		{burst, "API writes per pod until it runs", func(r *attachRun) string { return r.perPod(r.AttachWrites) }, []string{page, bindPage}},
 		{burst, "API writes per pod until its volume is detached", func(r *attachRun) string { return r.perPod(r.DetachWrites) }, []string{page}},
+		{notOptedIn, "until it runs, in a namespace that has not opted in", func(r *attachRun) string { return r.perPod(r.AttachWrites) }, []string{page}},
 		{first, "created → running, median, volume provisioned on first use", step("createdToRunning"), []string{page}},
 	} {
 		want := says.row

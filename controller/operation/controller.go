@@ -193,9 +193,7 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 	s := operation.State{Snapshot: c.config.Cache.Snapshot(), Now: c.config.Now(), Namespace: c.config.Namespace, Past: c.past}
 	c.refresh()
 	snapshots, operations := asked(s.Snapshot)
-	for _, t := range c.own {
-		s.Tickets = append(s.Tickets, t)
-	}
+	s.Tickets = c.there(s.Snapshot)
 	if snapshots {
 		c.config.Watcher.Need()
 	}
@@ -238,6 +236,22 @@ func (c *Controller) refresh() {
 			}
 		}
 	}
+}
+
+// there are those of our tickets that the facts have, too. The answer to a DELETE shows that a ticket
+// is gone before the informer does, and nothing is told once more when that follows: one that
+// the facts do not have is read again at the next look.
+func (c *Controller) there(s ledger.Snapshot) (tickets []operation.Ticket) {
+	for id, t := range c.own {
+		if known := s.Ticket(id); known != nil && known.UID == t.UID && !known.Ghost {
+			tickets = append(tickets, t)
+			continue
+		}
+		c.mu.Lock()
+		c.touched[id] = true
+		c.mu.Unlock()
+	}
+	return tickets
 }
 
 // tell says what stands in the way, once as long as it does, and counts what is over.

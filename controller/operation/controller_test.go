@@ -23,7 +23,9 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/controller/operation"
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
+	internal "github.com/moorage-dev/moorage/internal/operation"
 	"github.com/moorage-dev/moorage/internal/report"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
@@ -395,6 +397,31 @@ func TestDeletedAtOnce(t *testing.T) {
 		return made == 2
 	})
 	c.ticket("expansion-uid-of-a")
+}
+
+// A ticket of ours that the facts do not have is gone, though the informer may have it for a moment more; it is
+// read again at the next look. It was deleted again and again, and the operation never had another one.
+func TestGoneBeforeTheInformerKnows(t *testing.T) {
+	id := ledger.TicketID{Namespace: "shop", Name: "expansion-x"}
+	known := ledger.Ticket{ID: id, UID: "1", Version: "1", Type: ledger.TypeExpansion, Phase: ledger.TicketPending, Wherever: true}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		there bool
+	}{
+		"it is there":            {[]ledger.Event{known}, true},
+		"it is gone":             {[]ledger.Event{known, ledger.TicketGone{ID: id, UID: "1"}}, false},
+		"another has its name":   {[]ledger.Event{ledger.Ticket{ID: id, UID: "2", Version: "2", Type: ledger.TypeExpansion, Phase: ledger.TicketPending, Wherever: true}}, false},
+		"it is not known so far": {nil, false},
+	} {
+		l := ledger.New()
+		for _, e := range test.facts {
+			l.Apply(time.Now(), e)
+		}
+		there, again := operation.There(l.Snapshot(), internal.Ticket{ID: id, UID: "1"})
+		if there != test.there || again == test.there {
+			t.Errorf("%s: there %t, read again %t", name, there, again)
+		}
+	}
 }
 
 // forged is a ticket that somebody has made by the name, the labels and the shape of Moorage's,

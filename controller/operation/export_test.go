@@ -2,7 +2,19 @@
 
 package operation
 
-import "time"
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/operation"
+)
 
 // AskOften has a Watcher ask at once again whether what was not served is.
 func AskOften(w *Watcher) { w.every = time.Millisecond }
+
+// There says whether a controller counts a ticket of its own by some facts, and whether it reads
+// the ticket again.
+func There(s ledger.Snapshot, own operation.Ticket) (there, again bool) {
+	c := &Controller{own: map[ledger.TicketID]operation.Ticket{own.ID: own}, touched: map[ledger.TicketID]bool{}}
+	return len(c.there(s)) > 0, c.touched[own.ID]
+}
