@@ -27,8 +27,8 @@ type Config struct {
 	Arbiter  arbiter.Arbiter
 	Do       Doer
 	Now      func() time.Time
-	// Gather is for how long an unused volume for which nobody waits stays in volumesAttached after
-	// it could leave, so that those of a node leave in one write. 0: not at all.
+	// Gather is for how long at most an unused volume for which nobody waits stays in volumesAttached
+	// after it could leave, so that those of a node leave in one write. 0: not at all.
 	Gather  time.Duration
 	Metrics *report.Metrics // may be nil
 	Events  *report.Events  // may be nil

@@ -25,21 +25,21 @@ type Session interface {
 
 // flags are those of the bench command.
 type flags struct {
-	quick     bool
-	out       string
-	modes     []string
-	cases     []string
-	repeat    int
-	nodes     int
-	pods      int
-	atOnce    bool
-	firstUse  bool
-	optedOut  bool
-	attacher  string
-	keep      bool
-	list      bool
-	render    string
-	resultDir string
+	quick      bool
+	out        string
+	modes      []string
+	cases      []string
+	repeat     int
+	nodes      int
+	pods       int
+	atOnce     bool
+	firstUse   bool
+	notOptedIn bool
+	attacher   string
+	keep       bool
+	list       bool
+	render     string
+	resultDir  string
 }
 
 // NewCommand returns the bench command.
@@ -64,7 +64,7 @@ func NewCommand(s Session) *cobra.Command {
 	fs.IntVar(&f.pods, "pods", 0, "this many pods instead of the case's own")
 	fs.BoolVar(&f.atOnce, "at-once", false, "have Moorage's controller bind pods without VolumeTickets")
 	fs.BoolVar(&f.firstUse, "first-use", false, "have each volume provisioned when its pod is placed, and not before")
-	fs.BoolVar(&f.optedOut, "not-opted-in", false, "have the pods in a namespace that has not opted in, so that they get no VolumeStatus")
+	fs.BoolVar(&f.notOptedIn, "not-opted-in", false, "have the pods in a namespace that has not opted in, so that they get no VolumeStatus")
 	fs.BoolVar(&f.list, "list", false, "list the cases and do nothing")
 	fs.StringVar(&f.attacher, "attacher", "", "the csi-attacher binary (default: beside this one, or $"+sandbox.AttacherEnv+")")
 	fs.BoolVar(&f.keep, "keep", false, "keep the clusters' folders, with their logs")
@@ -111,7 +111,7 @@ func (f *flags) chosen() ([]Case, error) {
 		return nil, err
 	}
 	for i := range cases {
-		cases[i].AtOnce, cases[i].FirstUse, cases[i].NotOptedIn = f.atOnce, f.firstUse, f.optedOut
+		cases[i].AtOnce, cases[i].FirstUse, cases[i].NotOptedIn = f.atOnce, f.firstUse, f.notOptedIn
 		if f.nodes > 0 {
 			cases[i].Nodes = f.nodes
 		}
