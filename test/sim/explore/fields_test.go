@@ -247,7 +247,7 @@ func flowFields() map[string]fields {
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people, "Brake": people, "NodeDeleted": people,
 		}},
-		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Doubted Vacant", map[string]string{"Former": "a node has one machine", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Doubted Vacant", map[string]string{"Former": "a node has one machine", "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 
