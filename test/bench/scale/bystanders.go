@@ -26,14 +26,16 @@ func bystanderName(i int) string { return fmt.Sprintf("%s%04d", bystanderPrefix,
 type bystanders struct {
 	maker *maker
 
-	mu      sync.Mutex
-	next    int
-	created map[string]time.Time
-	ran     map[string]time.Duration
+	mu   sync.Mutex
+	next int
+	life map[string]*life
 }
 
+// life is when something was first seen of a bystander, and when it was created, by name.
+type life struct{ created, bound, attached, ran time.Time }
+
 func newBystanders(m *maker) *bystanders {
-	return &bystanders{maker: m, created: map[string]time.Time{}, ran: map[string]time.Duration{}}
+	return &bystanders{maker: m, life: map[string]*life{}}
 }
 
 // take is the next bystander's name; false: there is no volume left.
@@ -83,7 +85,7 @@ func (b *bystanders) come(ctx context.Context) error {
 			return nil
 		}
 		b.mu.Lock()
-		b.created[name] = time.Now()
+		b.life[name] = &life{created: time.Now()}
 		b.mu.Unlock()
 		// What has begun is finished, so that each that is counted exists.
 		if err := b.maker.pod(context.WithoutCancel(ctx), bystanderNamespace, name, "", map[string]string{bystanderLabel: "true"}, []string{name}); err != nil {
@@ -92,16 +94,30 @@ func (b *bystanders) come(ctx context.Context) error {
 	}
 }
 
-// see takes in that a bystander runs: it has done its part, and goes.
-func (b *bystanders) see(ctx context.Context, name string, now time.Time) {
+// first notes when something of a bystander was seen for the first time, and says whether it was now.
+func (b *bystanders) first(name string, moment func(*life) *time.Time, now time.Time) bool {
 	b.mu.Lock()
-	created, ok := b.created[name]
-	_, again := b.ran[name]
-	if ok && !again {
-		b.ran[name] = now.Sub(created)
+	defer b.mu.Unlock()
+	known, ok := b.life[name]
+	if !ok || !moment(known).IsZero() {
+		return false
 	}
-	b.mu.Unlock()
-	if ok && !again {
+	*moment(known) = now
+	return true
+}
+
+// bound takes in that a bystander has a node, attached that its volume, which has its name, is there.
+func (b *bystanders) bound(name string, now time.Time) {
+	b.first(name, func(l *life) *time.Time { return &l.bound }, now)
+}
+
+func (b *bystanders) attached(name string, now time.Time) {
+	b.first(name, func(l *life) *time.Time { return &l.attached }, now)
+}
+
+// runs takes in that a bystander runs: it has done its part, and goes.
+func (b *bystanders) runs(ctx context.Context, name string, now time.Time) {
+	if b.first(name, func(l *life) *time.Time { return &l.ran }, now) {
 		go func() { _ = b.maker.kube.CoreV1().Pods(bystanderNamespace).Delete(ctx, name, metav1.DeleteOptions{}) }()
 	}
 }
@@ -116,8 +132,10 @@ func (b *bystanders) wait(ctx context.Context, patience time.Duration, first, la
 		out := result.Bystanders{}
 		b.mu.Lock()
 		for i := first; i < last; i++ {
-			if took, ok := b.ran[bystanderName(i)]; ok {
-				out.Running = append(out.Running, took.Seconds())
+			if l := b.life[bystanderName(i)]; !l.ran.IsZero() {
+				out.Bound = append(out.Bound, l.bound.Sub(l.created).Seconds())
+				out.Attached = append(out.Attached, l.attached.Sub(l.created).Seconds())
+				out.Running = append(out.Running, l.ran.Sub(l.created).Seconds())
 			}
 		}
 		b.mu.Unlock()

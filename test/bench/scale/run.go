@@ -111,7 +111,8 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	r.workloads = &workloads{maker: r.maker, perPod: r.perPod, queue: make(chan string, r.plan.workloads()), generations: map[string]int{}}
 	r.others = newBystanders(r.maker)
 	r.watcher.replace = func(workload string) { r.workloads.queue <- workload }
-	r.watcher.ran = func(name string, at time.Time) { r.others.see(ctx, name, at) }
+	r.watcher.bound, r.watcher.attachedFor = r.others.bound, r.others.attached
+	r.watcher.ran = func(name string, at time.Time) { r.others.runs(ctx, name, at) }
 	_, _, user := r.controller()
 	r.meter = newMeter(audit.Begin(r.cluster.AuditLog()), user, r.foreign)
 	if err := r.watcher.start(ctx, r.kube); err != nil {

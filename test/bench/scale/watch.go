@@ -35,9 +35,10 @@ type place struct {
 // feeds the hollow nodes. Its methods are safe for parallel use.
 type watcher struct {
 	fleet *hollow.Fleet
-	// replace is told of a workload whose pod is gone, ran of a bystander that runs.
-	replace func(workload string)
-	ran     func(bystander string, at time.Time)
+	// replace is told of a workload whose pod is gone; bound, attached and ran of a bystander that
+	// has a node, whose volume is attached, and that runs.
+	replace                 func(workload string)
+	bound, attachedFor, ran func(bystander string, at time.Time)
 
 	mu       sync.Mutex
 	attached map[string]place // by PersistentVolume
@@ -49,10 +50,13 @@ type watcher struct {
 
 func newWatcher(fleet *hollow.Fleet) *watcher {
 	return &watcher{
-		fleet: fleet, replace: func(string) {}, ran: func(string, time.Time) {},
+		fleet: fleet, replace: func(string) {}, bound: nobody, attachedFor: nobody, ran: nobody,
 		attached: map[string]place{}, running: map[string]place{}, ready: map[string]bool{}, foreign: map[string]bool{},
 	}
 }
+
+// nobody is told of bystanders.
+func nobody(string, time.Time) {}
 
 // start watches until ctx ends, and returns once it has seen all there is.
 func (w *watcher) start(ctx context.Context, kube kubernetes.Interface) error {
@@ -106,7 +110,13 @@ func (w *watcher) seePod(pod *corev1.Pod) {
 			delete(w.running, workload)
 		}
 	}
-	if runs && pod.Labels[bystanderLabel] != "" {
+	if pod.Labels[bystanderLabel] == "" {
+		return
+	}
+	if pod.Spec.NodeName != "" {
+		w.bound(pod.Name, now)
+	}
+	if runs {
 		w.ran(pod.Name, now)
 	}
 }
@@ -142,6 +152,9 @@ func (w *watcher) seeAttachment(a *storagev1.VolumeAttachment) {
 	defer w.mu.Unlock()
 	if isBystander(volume) {
 		w.foreign[a.Name] = true
+		if a.Status.Attached {
+			w.attachedFor(volume, now)
+		}
 	}
 	if a.Status.Attached && a.DeletionTimestamp == nil && w.attached[volume].node != a.Spec.NodeName {
 		w.attached[volume] = place{node: a.Spec.NodeName, since: now}

@@ -16,7 +16,7 @@ func storm(seconds float64, count int) *Storm {
 	return &Storm{
 		Nodes: 3, Volumes: 10, Pods: 10, AttachedSeconds: seconds, RunningSeconds: seconds + 1, QuietSeconds: seconds + 2, Attached: []float64{1, seconds / 2, seconds},
 		Writes:     Writes{All: []audit.Write{{User: "node:*", Verb: "patch", Resource: "nodes/status", Count: count}}, Refused: 4, Again: map[string]int{"update volumeholds": 2}},
-		Bystanders: Bystanders{Running: []float64{3, 1, 2}},
+		Bystanders: Bystanders{Bound: []float64{1, 0.5, 0.75}, Running: []float64{3, 1, 2}},
 	}
 }
 
@@ -42,6 +42,8 @@ func TestRender(t *testing.T) {
 		"| – API writes per volume | 2.50 (2.50–2.50) | 5 | 0.50 |",
 		"| – writes of the controller refused | 4 (4–4) | 4 | 1.00 |",
 		"| – made again for the same object | 2 (2–2) | 2 | 1.00 |",
+		"| – bystander: created → bound, p50 | 0.75 s (0.75–0.75) | 0.75 s | 1.00 |",
+		"| – bystander: created → attached, p50 | – | – | – |",
 		"| – bystander: p99 | 3 s (3–3) | 3 s | 1.00 |",
 		"| rolling drain: volumes | – | – | – |",
 		"| rules broken, by the judge | 0 (0–0) | 2 | – |",

@@ -72,8 +72,11 @@ type Use struct {
 // have nothing to do with what is measured.
 type Bystanders struct {
 	// Running are, in order of their creation, the seconds from before a pod's creation until
-	// a watch shows that it runs.
-	Running []float64 `json:"running,omitempty"`
+	// a watch shows that it runs; Bound and Attached until one shows that it has a node, and that its
+	// volume is attached there. Results of before 26 November 2026 have Running only.
+	Bound    []float64 `json:"bound,omitempty"`
+	Attached []float64 `json:"attached,omitempty"`
+	Running  []float64 `json:"running,omitempty"`
 }
 
 // Start is the controller started where all objects are there.

@@ -68,12 +68,15 @@ func stormRows(name string, storm func(Run) *Storm) []row {
 			return 0, false
 		}
 	}
-	bystanders := func(r Run) []float64 {
-		if s := storm(r); s != nil {
-			return s.Bystanders.Running
+	bystanders := func(times func(Bystanders) []float64) func(Run) []float64 {
+		return func(r Run) []float64 {
+			if s := storm(r); s != nil {
+				return times(s.Bystanders)
+			}
+			return nil
 		}
-		return nil
 	}
+	running := bystanders(func(b Bystanders) []float64 { return b.Running })
 	return []row{
 		{name + ": volumes", "", of(func(s Storm) float64 { return float64(s.Volumes) })},
 		{"– half of them attached elsewhere", " s", of(func(s Storm) float64 { return percentile(s.Attached, 50) })},
@@ -83,8 +86,10 @@ func stormRows(name string, storm func(Run) *Storm) []row {
 		{"– API writes per volume", "", of(func(s Storm) float64 { return float64(s.Writes.Count()) / float64(max(1, s.Volumes)) })},
 		{"– writes of the controller refused", "", of(func(s Storm) float64 { return float64(s.Writes.Refused) })},
 		{"– made again for the same object", "", of(func(s Storm) float64 { return float64(s.Writes.again()) })},
-		{"– bystander: created → Running, p50", " s", bystander(bystanders, 50)},
-		{"– bystander: p99", " s", bystander(bystanders, 99)},
+		{"– bystander: created → bound, p50", " s", bystander(bystanders(func(b Bystanders) []float64 { return b.Bound }), 50)},
+		{"– bystander: created → attached, p50", " s", bystander(bystanders(func(b Bystanders) []float64 { return b.Attached }), 50)},
+		{"– bystander: created → Running, p50", " s", bystander(running, 50)},
+		{"– bystander: p99", " s", bystander(running, 99)},
 		{"– processor time: kube-controller-manager and moorage-controller", " s", of(func(s Storm) float64 { return sum(s.Use.CPUSeconds, controllers()) })},
 		{"– scheduler", " s", of(func(s Storm) float64 { return sum(s.Use.CPUSeconds, schedulers()) })},
 		{"– kube-apiserver", " s", of(func(s Storm) float64 { return s.Use.CPUSeconds["kube-apiserver"] })},
