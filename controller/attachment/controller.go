@@ -68,10 +68,24 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics), aside: make(chan struct{}, maxAside), patches: make(chan struct{}, maxPatches)}
-	c.queue = work.New(queueName, c.process)
+	c.queue = work.NewFair(queueName, func(id ledger.VolumeID) string { return namespace(config.Snapshot(), id) }, c.process)
 	c.pods = newRemovals(config.Snapshot, c.do)
 	c.gather = newGathering(config.Gather)
 	return c, nil
+}
+
+// namespace is that of a volume's claim; "": it has none.
+func namespace(s ledger.Snapshot, id ledger.VolumeID) string {
+	v := s.Volume(id)
+	if v == nil {
+		return ""
+	}
+	for _, name := range v.PVs() {
+		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {
+			return pv.Claim.Namespace
+		}
+	}
+	return ""
 }
 
 // Add has a volume looked at, at once, because something about it has changed: a

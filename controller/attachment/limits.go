@@ -105,7 +105,7 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 		admitted = append(admitted, step)
 	}
 	if waits {
-		turns.wait(id, answers)
+		turns.wait(id, namespace(s, id), answers)
 	} else {
 		turns.leave(id)
 	}
@@ -124,8 +124,7 @@ func (l *limits) next(driver string, workers int) []ledger.VolumeID {
 func (l *limits) waits(id ledger.VolumeID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, waits := l.of(id.Driver).spots[id]
-	return waits
+	return l.of(id.Driver).waits(id)
 }
 
 // of is who waits for a driver. It is called with mu held.

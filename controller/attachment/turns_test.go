@@ -38,21 +38,21 @@ func TestTurnsOfManyThatWait(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var c *Controller
-	snapshots := 0
-	snapshot := func() ledger.Snapshot {
+	looks := 0
+	clock := func() time.Time {
 		// When nobody is due any more, the driver is through with the oldest.
-		if snapshots++; c.Depth() == 0 {
+		if looks++; c.Depth() == 0 {
 			if len(underWay) == 0 {
 				cancel()
-				return l.Snapshot()
+				return now
 			}
 			l.Apply(now, attachmentOf(underWay[0], "3", true))
 			c.Add(volume(underWay[0]))
 			underWay = underWay[1:]
 		}
-		return l.Snapshot()
+		return now
 	}
-	c, err := New(Config{Snapshot: snapshot, Do: d, Now: func() time.Time { return now }})
+	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +63,54 @@ func TestTurnsOfManyThatWait(t *testing.T) {
 	if !slices.Equal(order, handles) || most != workers {
 		t.Errorf("%d of %d were attached, %d at a time, in the order %q", len(order), many, most, order)
 	}
-	if snapshots > 5*many {
-		t.Errorf("%d volumes were looked at %d times", many, snapshots)
+	if looks > 10*many { // the clock is read a few times for each look, and for each step
+		t.Errorf("for %d volumes the clock was read %d times", many, looks)
+	}
+}
+
+// A namespace with very many volumes that are due, or wait for a worker of their driver, holds up none of
+// another: its volumes have every other turn.
+func TestNamespacesTakeTurns(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for name, workers := range map[string]int{"for a worker of the driver": 1, "for a worker of the controller": 0} {
+		t.Run(name, func(t *testing.T) {
+			handles := []string{"storm0", "storm1", "storm2", "storm3", "storm4", "bystander0", "bystander1"}
+			l := facts(now, handles...)
+			for _, h := range handles[5:] {
+				claim := ledger.ClaimKey{Namespace: "other", Name: h}
+				l.Apply(now, ledger.PersistentVolume{Name: h, Version: "2", Volume: volume(h), Access: ledger.AccessMany, Claim: claim})
+				l.Apply(now, ledger.Claim{Key: claim, Version: "1", PersistentVolume: h, Bound: true})
+				l.Apply(now, ledger.Pod{UID: h, Version: "2", Namespace: "other", Name: h, Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: h}}})
+			}
+			l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: workers})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var order []string
+			var c *Controller
+			d := &doer{do: func(s arbiter.Step) error {
+				if s.Do == arbiter.CreateAttachment {
+					order = append(order, s.Volume.Handle)
+					l.Apply(now, attachmentOf(s.Volume.Handle, "2", true))
+					c.Add(s.Volume)
+				}
+				if len(order) == len(handles) {
+					cancel()
+				}
+				return nil
+			}}
+			c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: func() time.Time { return now }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, handle := range handles {
+				c.Add(volume(handle))
+			}
+			c.queue.Run(ctx, 1)
+			place := func(handle string) int { return slices.Index(order, handle) }
+			if len(order) != len(handles) || place("bystander0") > 1 || place("bystander1") > 3 || place("storm4") != len(order)-1 {
+				t.Errorf("attached in the order %q", order)
+			}
+		})
 	}
 }
 
@@ -134,7 +180,7 @@ func TestFreeWorkerIsKept(t *testing.T) {
 	o.asks("new", 1, 1, "n1")
 	o.ends("new", "n1")
 	o.calls(1)
-	if w := o.l.of(driver); len(w.spots)+len(w.now)+w.kept.all+w.kept.live+w.rows[true].Len() > 0 {
+	if w := o.l.of(driver); w.rows[true].Len()+w.rows[false].Len()+len(w.now)+w.kept.all+w.kept.live > 0 {
 		t.Errorf("nobody waits, and kept is %+v", w)
 	}
 }

@@ -76,8 +76,16 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{config: config, waiting: map[string]time.Time{}, next: map[string]time.Time{}, stuck: map[string]stuck{}}
-	c.queue = work.New("pods", c.process)
+	c.queue = work.NewFair("pods", c.namespace, c.process)
 	return c, nil
+}
+
+// namespace is a pod's; "": it is gone.
+func (c *Controller) namespace(uid string) string {
+	if pod := c.config.Cache.Snapshot().Pod(uid); pod != nil {
+		return pod.Namespace
+	}
+	return ""
 }
 
 // Add has a pod, named by its UID, looked at.

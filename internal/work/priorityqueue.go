@@ -13,25 +13,26 @@ import (
 const share = 4
 
 // priorityQueue are the keys that are due, in two rows: first those that something has
-// touched, in the order in which they came, then those that are looked at because
+// touched, with their tenants in turn, then those that are looked at because
 // everything is. A thousand of the latter hold up none of the former.
 //
 //	Invariant: k is in patient if Add or Later has asked for it since it was last
 //	taken, and patient[k] says that only Later has
 //	Invariant: late[k] says that k waits in the second row; whatever else is there has left it
 type priorityQueue[K comparable] struct {
+	tenant func(K) string
 	adding sync.Mutex // held by Add and Later, so that neither undoes what the other says
 
 	mu      sync.Mutex
-	first   []K
+	first   FairRow[K]
 	second  []K
 	patient map[K]bool
 	late    map[K]bool
 	taken   int
 }
 
-func newPriorityQueue[K comparable]() *priorityQueue[K] {
-	return &priorityQueue[K]{patient: map[K]bool{}, late: map[K]bool{}}
+func newPriorityQueue[K comparable](tenant func(K) string) *priorityQueue[K] {
+	return &priorityQueue[K]{tenant: tenant, patient: map[K]bool{}, late: map[K]bool{}}
 }
 
 // add puts a key into the queue.
@@ -56,7 +57,7 @@ func (l *priorityQueue[K]) Push(key K) {
 		l.late[key] = true
 		return
 	}
-	l.first = append(l.first, key)
+	l.first.Push(l.tenant(key), key)
 }
 
 // Touch has a key that is already due move up, if somebody is in a hurry.
@@ -68,7 +69,7 @@ func (l *priorityQueue[K]) Touch(key K) {
 		l.patient[key] = false // it is in the first row
 	case !l.patient[key]:
 		delete(l.late, key)
-		l.first = append(l.first, key)
+		l.first.Push(l.tenant(key), key)
 	}
 }
 
@@ -76,7 +77,7 @@ func (l *priorityQueue[K]) Touch(key K) {
 func (l *priorityQueue[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.first) + len(l.late)
+	return l.first.Len() + len(l.late)
 }
 
 // Pop takes the key that is next. There is one.
@@ -84,10 +85,11 @@ func (l *priorityQueue[K]) Pop() K {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken++
-	if len(l.first) > 0 && (len(l.late) == 0 || l.taken%share != 0) {
-		key := pop(&l.first)
-		delete(l.patient, key)
-		return key
+	if len(l.late) == 0 || l.taken%share != 0 {
+		if key, ok := l.first.Pop(); ok {
+			delete(l.patient, key)
+			return key
+		}
 	}
 	for {
 		if key := pop(&l.second); l.late[key] {

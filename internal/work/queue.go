@@ -31,7 +31,13 @@ type Queue[K comparable] struct {
 // returns after how long the key is to be looked at again even if nothing
 // touches it, 0 for never.
 func New[K comparable](name string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
-	due := newPriorityQueue[K]()
+	return NewFair(name, func(K) string { return "" }, process)
+}
+
+// NewFair returns a queue that takes the keys of different tenants in turn. tenant says whose a key
+// is, each time that it is due; it is called with locks held, and must not call the queue.
+func NewFair[K comparable](name string, tenant func(K) string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
+	due := newPriorityQueue(tenant)
 	return &Queue[K]{
 		name: name, process: process, due: due,
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import "container/list"
+
+// FairRow are keys that wait, each for a tenant: tenants take turns, and the keys of one are taken
+// in the order in which they came. Who comes with one key waits for one key of each other tenant at
+// most, however many those have. The zero value is empty. Not for parallel use.
+//
+//	Invariant: each of tenants is a *tenantRow with at least one key, and is in rows by its name
+//	Invariant: spots has the place of each key
+type FairRow[K comparable] struct {
+	tenants list.List // whose turn it is first
+	rows    map[string]*list.Element
+	spots   map[K]spot
+}
+
+// tenantRow are the keys of one tenant.
+type tenantRow struct {
+	name string
+	keys list.List
+}
+
+// spot is where a key waits.
+type spot struct{ tenant, key *list.Element }
+
+// Push puts a key at the end of its tenant's. It does nothing where the key waits already.
+func (r *FairRow[K]) Push(tenant string, key K) {
+	if r.Has(key) {
+		return
+	}
+	if r.spots == nil {
+		r.rows, r.spots = map[string]*list.Element{}, map[K]spot{}
+	}
+	at := r.rows[tenant]
+	if at == nil {
+		at = r.tenants.PushBack(&tenantRow{name: tenant})
+		r.rows[tenant] = at
+	}
+	r.spots[key] = spot{at, at.Value.(*tenantRow).keys.PushBack(key)}
+}
+
+// Pop takes the first key of the tenant whose turn it is, which is the last one in turn from then
+// on; false: no key waits.
+func (r *FairRow[K]) Pop() (key K, ok bool) {
+	at := r.tenants.Front()
+	if at == nil {
+		return key, false
+	}
+	key = at.Value.(*tenantRow).keys.Front().Value.(K)
+	r.tenants.MoveToBack(at)
+	r.Remove(key)
+	return key, true
+}
+
+// Remove has a key wait no more, if it does.
+func (r *FairRow[K]) Remove(key K) {
+	s, ok := r.spots[key]
+	if !ok {
+		return
+	}
+	delete(r.spots, key)
+	row := s.tenant.Value.(*tenantRow)
+	if row.keys.Remove(s.key); row.keys.Len() == 0 {
+		r.tenants.Remove(s.tenant)
+		delete(r.rows, row.name)
+	}
+}
+
+// Has says whether a key waits.
+func (r *FairRow[K]) Has(key K) bool {
+	_, ok := r.spots[key]
+	return ok
+}
+
+// Len is how many keys wait.
+func (r *FairRow[K]) Len() int { return len(r.spots) }
