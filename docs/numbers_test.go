@@ -191,6 +191,43 @@ func TestNumbersOfBurstsAreThoseOfTheRuns(t *testing.T) {
 	}
 }
 
+// What the page says of 1,000 nodes is what the runs had: upstream's first, then Moorage's.
+func TestNumbersOfManyNodesAreThoseOfTheRuns(t *testing.T) {
+	var result struct {
+		Runs []struct {
+			Mode  string
+			Storm struct {
+				Volumes        int
+				RunningSeconds float64
+				Bystanders     struct{ Running []float64 }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text(t, "../test/bench/results/scale-1000.json")), &result); err != nil {
+		t.Fatal(err)
+	}
+	rows := []string{"all 6,680 pods run elsewhere after", "created → running, median", "– p99"}
+	for _, mode := range []string{"upstream-tuned", "standalone"} {
+		for _, r := range result.Runs {
+			if r.Mode != mode {
+				continue
+			}
+			if r.Storm.Volumes != 6680 {
+				t.Errorf("%d volumes", r.Storm.Volumes)
+			}
+			waits := slices.Sorted(slices.Values(r.Storm.Bystanders.Running))
+			for i, value := range []float64{r.Storm.RunningSeconds, waits[(len(waits)+1)/2-1], waits[(99*len(waits)+99)/100-1]} {
+				rows[i] += fmt.Sprintf(" | %.3g s", value)
+			}
+		}
+	}
+	for _, want := range rows {
+		if !strings.Contains(text(t, "benchmarks.md"), want+" |") {
+			t.Errorf("benchmarks.md does not say %q", want)
+		}
+	}
+}
+
 func (c cell) read(t *testing.T) string {
 	t.Helper()
 	_, section, found := strings.Cut(text(t, c.page), "\n"+c.heading+"\n")

@@ -23,6 +23,7 @@ type Doer interface {
 
 // Config is what a Controller works with.
 type Config struct {
+	// Snapshot returns the facts. It must not call the Controller, whose locks are held.
 	Snapshot func() ledger.Snapshot
 	Arbiter  arbiter.Arbiter
 	Do       Doer
@@ -68,10 +69,27 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics), aside: make(chan struct{}, maxAside), patches: make(chan struct{}, maxPatches)}
-	c.queue = work.NewFair(queueName, func(id ledger.VolumeID) string { return namespace(config.Snapshot(), id) }, c.process)
+	c.queue = work.NewFair(queueName, c.turn, c.process)
 	c.pods = newRemovals(config.Snapshot, c.do)
 	c.gather = newGathering(config.Gather)
 	return c, nil
+}
+
+// turn says in which order volumes are looked at. Namespaces take turns. First come those that keep a
+// worker of their driver, for which others wait: whether it is free is known once they are looked at.
+// Then those that have only to be brought to who waits for them, or all volumes that move at once
+// would arrive last.
+func (c *Controller) turn(id ledger.VolumeID) (tenant string, as work.Rank) {
+	s := c.config.Snapshot()
+	switch {
+	case c.driver.keepsWaiting(id):
+		as = work.First
+	case arbiter.Arrives(s, s.Volume(id)):
+		as = work.Ahead
+	default:
+		as = work.Touched
+	}
+	return namespace(s, id), as
 }
 
 // namespace is that of a volume's claim; "": it has none.
@@ -138,10 +156,10 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	if !plan.Recheck.IsZero() {
 		again = flow.Sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
-	steps, pause := c.pauses.due(id, c.pods.apart(plan.Steps), now)
-	again = flow.Sooner(again, pause)
-	steps, pause = c.gather.due(id, steps, now)
-	again = flow.Sooner(again, pause)
+	// First what is put off: what failed at its turn has had that, and only pauses.
+	steps, putOff := c.gather.due(id, c.pods.apart(plan.Steps), now)
+	steps, pause := c.pauses.due(id, steps, now)
+	again = flow.Sooner(again, flow.Sooner(putOff, pause))
 	workers := arbiter.PolicyFor(s, id.Driver, "").Workers
 	admit := func(nodes int, steps []arbiter.Step) []arbiter.Step {
 		admitted := c.driver.admit(s, id, workers, nodes, steps)
@@ -280,7 +298,7 @@ func (c *Controller) Clear(n ledger.NodeName) {
 // callNext has those looked at for whom there is a worker of a driver by now.
 func (c *Controller) callNext(driver string, workers int) {
 	for _, waiting := range c.driver.next(driver, workers) {
-		c.queue.Add(waiting)
+		c.queue.First(waiting) // its worker is idle until then
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -113,5 +114,80 @@ func TestUnusedVolumesLeaveTogether(t *testing.T) {
 	c.flying.Wait()
 	if last := d.steps[len(d.steps)-1]; last.Do != arbiter.Unreport || last.Volume != volume("data") {
 		t.Errorf("at the node's turn: %+v", last)
+	}
+}
+
+// An Unreport that fails at its node's turn, because the kubelet has written meanwhile, has been put
+// off already. It is tried again after its own pause, and not a whole interval later.
+func TestStaleUnreportHasHadItsTurn(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := facts(now, "data")
+	l.Apply(now, ledger.PersistentVolume{Name: "data", Version: "2", Volume: volume("data"), Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "data"}})
+	l.Apply(now, attachmentOf("data", "2", true))
+	l.Apply(now, ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1", NodeUID: "n", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"data"}}})
+	l.Apply(now, ledger.PodGone{UID: "data"})
+	d := &doer{do: func(s arbiter.Step) error {
+		if s.Do == arbiter.Unreport {
+			return execute.ErrStale // the test of volumesInUse failed, for all of the batch
+		}
+		return nil
+	}}
+	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: func() time.Time { return now }, Gather: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := process(t, c, "data")
+	if left <= 0 || d.count(arbiter.Unreport) != 0 {
+		t.Fatalf("it is put off for %s, steps %+v", left, d.steps)
+	}
+	now = now.Add(left)
+	process(t, c, "data")
+	c.flying.Wait()
+	if d.count(arbiter.Unreport) != 1 || c.Depth() != 1 {
+		t.Fatalf("at the node's turn: %+v, %d are due", d.steps, c.Depth())
+	}
+	pause := process(t, c, "data") // what attemptOrPatch has asked for (controller.go, queue.Add(id))
+	if pause <= 0 || pause > 10*time.Millisecond {
+		t.Fatalf("it pauses for %s", pause)
+	}
+	now = now.Add(pause)
+	again := process(t, c, "data")
+	c.flying.Wait()
+	if d.count(arbiter.Unreport) != 2 {
+		t.Errorf("it is put off again, for %s", again)
+	}
+}
+
+// What a node reports from before its attachment went is taken back for the pod that waits there
+// (planattach.go, retract): nothing is attached before. That is not put off.
+func TestRetractIsNotPutOff(t *testing.T) {
+	for name, gather := range map[string]time.Duration{"not gathered": 0, "gathered": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(1000, 0)
+			l := facts(now, "data") // its pod is bound to n1, and there is no VolumeAttachment
+			node := ledger.NodeState{Name: "n1", UID: "n", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{volume("data")}}
+			l.Apply(now, node)
+			d := &doer{}
+			d.do = func(s arbiter.Step) error {
+				if s.Do == arbiter.Unreport {
+					l.Apply(now, ledger.Unreported{Volume: s.Volume, Node: s.Node, UID: s.UID, Version: s.Version})
+					node.Version, node.Reported = "3", nil
+					l.Apply(now, node)
+				}
+				return nil
+			}
+			c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: func() time.Time { return now }, Gather: gather})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var after time.Duration
+			for range 3 { // no time passes
+				after = process(t, c, "data")
+				c.flying.Wait()
+			}
+			if d.count(arbiter.Unreport) != 1 || d.count(arbiter.CreateAttachment) == 0 {
+				t.Errorf("a pod waits, and its attach is begun after %s at the earliest: %+v", after, d.steps)
+			}
+		})
 	}
 }

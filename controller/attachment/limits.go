@@ -127,6 +127,13 @@ func (l *limits) waits(id ledger.VolumeID) bool {
 	return l.of(id.Driver).waits(id)
 }
 
+// keepsWaiting says whether a volume has a worker of its driver for which another waits.
+func (l *limits) keepsWaiting(id ledger.VolumeID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.under[id]) > 0 && l.of(id.Driver).waiting() > 0
+}
+
 // of is who waits for a driver. It is called with mu held.
 func (l *limits) of(driver string) *turns {
 	if l.turns[driver] == nil {

@@ -18,7 +18,14 @@ type turns struct {
 	rows map[bool]*work.FairRow[ledger.VolumeID]
 	now  map[ledger.VolumeID]bool // whose turn it is: whether at a node that answers
 	kept count                    // for those
+	// passed is how many have had a turn while somebody waited only for other nodes, since one of
+	// those last had one.
+	passed int
 }
+
+// maxPassed is how many have a turn at nodes that answer before one who waits only for others has
+// one: a row of them that never ends keeps nobody waiting for ever.
+const maxPassed = 3
 
 func newTurns() *turns {
 	return &turns{rows: map[bool]*work.FairRow[ledger.VolumeID]{true: {}, false: {}}, now: map[ledger.VolumeID]bool{}}
@@ -39,6 +46,9 @@ func (t *turns) leave(id ledger.VolumeID) {
 // waits says whether a volume waits.
 func (t *turns) waits(id ledger.VolumeID) bool { return t.rows[true].Has(id) || t.rows[false].Has(id) }
 
+// waiting is how many volumes wait.
+func (t *turns) waiting() int { return t.rows[true].Len() + t.rows[false].Len() }
+
 // end ends a volume's turn, if it has one.
 func (t *turns) end(id ledger.VolumeID) {
 	if live, is := t.now[id]; is {
@@ -51,16 +61,29 @@ func (t *turns) end(id ledger.VolumeID) {
 // nor kept, and returns them.
 func (t *turns) next(busy count, workers int) []ledger.VolumeID {
 	var ids []ledger.VolumeID
-	for _, live := range []bool{true, false} {
-		for workers <= 0 || busy.of(live)+t.kept.of(live) < workers {
-			id, waits := t.rows[live].Pop()
-			if !waits {
-				break
-			}
-			t.now[id] = live
-			t.kept.add(live, 1)
-			ids = append(ids, id)
-		}
+	for id, is := t.first(busy, workers); is; id, is = t.first(busy, workers) {
+		ids = append(ids, id)
 	}
 	return ids
+}
+
+// first gives a turn to who is next, where there is a worker. Those at nodes that answer come first,
+// up to maxPassed of them while others wait.
+func (t *turns) first(busy count, workers int) (id ledger.VolumeID, is bool) {
+	answers := t.passed < maxPassed
+	for _, live := range []bool{answers, !answers} {
+		if workers > 0 && busy.of(live)+t.kept.of(live) >= workers {
+			continue
+		}
+		if id, is = t.rows[live].Pop(); !is {
+			continue
+		}
+		if t.passed++; !live || t.rows[false].Len() == 0 {
+			t.passed = 0
+		}
+		t.now[id] = live
+		t.kept.add(live, 1)
+		return id, true
+	}
+	return id, false
 }

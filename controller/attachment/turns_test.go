@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -247,4 +248,83 @@ func TestTurnsWhenItsNodeIsReady(t *testing.T) {
 	o.ends("c", "n1")
 	o.calls(1, "b")
 	o.asks("b", 1, 1, "n1")
+}
+
+// A driver's worker is kept for who has its turn until that volume has been looked at: before all others that
+// are due, or the worker would be idle meanwhile.
+func TestKeptWorkerIsNotIdle(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var storm []string
+	for i := range 50 {
+		storm = append(storm, fmt.Sprintf("storm%02d", i))
+	}
+	l := facts(now, append([]string{"first", "second", "bystander"}, storm...)...)
+	claim := ledger.ClaimKey{Namespace: "other", Name: "bystander"}
+	l.Apply(now, ledger.PersistentVolume{Name: "bystander", Version: "2", Volume: volume("bystander"), Access: ledger.AccessMany, Claim: claim})
+	l.Apply(now, ledger.Claim{Key: claim, Version: "1", PersistentVolume: "bystander", Bound: true})
+	l.Apply(now, ledger.Pod{UID: "bystander", Version: "2", Namespace: "other", Name: "bystander", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "bystander"}}})
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
+	for _, handle := range storm { // each has a report to be made: one look
+		l.Apply(now, attachmentOf(handle, "2", true))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	looks, begun := 0, false
+	var c *Controller
+	d := &doer{}
+	d.do = func(s arbiter.Step) error {
+		switch {
+		case s.Do == arbiter.Report && strings.HasPrefix(s.Volume.Handle, "storm"):
+			looks++
+		case s.Do == arbiter.CreateAttachment && s.Volume == volume("first"):
+			l.Apply(now, attachmentOf("first", "2", false))
+		case s.Do == arbiter.CreateAttachment && s.Volume == volume("second"):
+			l.Apply(now, attachmentOf("second", "2", true)) // the driver is through with it at once
+			c.Add(s.Volume)
+		case s.Do == arbiter.CreateAttachment && s.Volume == volume("bystander"):
+			begun = true
+			cancel()
+		}
+		return nil
+	}
+	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	process(t, c, "first")     // has the one worker
+	process(t, c, "second")    // waits, of the storm's namespace
+	process(t, c, "bystander") // waits, of another
+	for _, handle := range storm {
+		c.Add(volume(handle))
+	}
+	l.Apply(now, attachmentOf("first", "3", true))
+	process(t, c, "first") // its worker is free, and kept for second, which is due behind the storm
+	process(t, c, "bystander")
+	if !c.Waits(volume("bystander")) {
+		t.Fatalf("it does not wait: %+v", d.steps)
+	}
+	c.queue.Run(ctx, 1)
+	if !begun || looks > 4 {
+		t.Errorf("the driver's one worker is idle, and the bystander (begun: %t) waits for %d looks at another namespace's volumes", begun, looks)
+	}
+}
+
+// Attaches at Ready nodes come first. However many of them come, who waits for a node that is not Ready has a
+// turn after a few.
+func TestReadyNodesKeepNobodyWaitingForEver(t *testing.T) {
+	o := newOffice(t)
+	o.asks("live0", 1, 1, "n1")
+	o.asks("failover", 1, 0, "n2") // n2 is not Ready
+	for i := range 1000 {
+		next := fmt.Sprint("live", i+1)
+		o.asks(next, 1, 0, "n1") // comes after it
+		o.ends(fmt.Sprint("live", i), "n1")
+		for _, id := range o.l.next(driver, 1) {
+			if id == volume("failover") {
+				return
+			}
+		}
+		o.asks(next, 1, 1, "n1")
+	}
+	t.Error("1000 who came later have had their turn, and the one who waits for another node has had none")
 }

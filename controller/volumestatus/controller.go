@@ -76,16 +76,16 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{config: config, waiting: map[string]time.Time{}, next: map[string]time.Time{}, stuck: map[string]stuck{}}
-	c.queue = work.NewFair("pods", c.namespace, c.process)
+	c.queue = work.NewFair("pods", c.turn, c.process)
 	return c, nil
 }
 
-// namespace is a pod's; "": it is gone.
-func (c *Controller) namespace(uid string) string {
+// turn says whose a pod is, for the order of the queue.
+func (c *Controller) turn(uid string) (namespace string, as work.Rank) {
 	if pod := c.config.Cache.Snapshot().Pod(uid); pod != nil {
-		return pod.Namespace
+		return pod.Namespace, work.Touched
 	}
-	return ""
+	return "", work.Touched
 }
 
 // Add has a pod, named by its UID, looked at.

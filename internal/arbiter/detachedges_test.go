@@ -128,25 +128,23 @@ func TestUrgentUnreport(t *testing.T) {
 	}
 }
 
-// Where a node has no slot to spare, those of a delay are looked at that nobody uses there.
+// Where a node has no slot to spare, those volumes are looked at that nobody uses there.
 func TestSpare(t *testing.T) {
-	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
-	limit := func(n int32) ledger.Event {
-		return ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: n}, {Name: "other", Limit: 9}}}
+	limits := func(d, other int32) ledger.Event {
+		return ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: d}, {Name: "other", Limit: other}}}
 	}
+	full := limits(1, 9)
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		node  ledger.NodeName
 		want  int
 	}{
-		"full":                {[]ledger.Event{policy, madeAt("well"), limit(1)}, "well", 1},
-		"by a class's policy": {[]ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "d", Class: "fast", DetachDelay: time.Minute}, madeAt("well"), limit(1)}, "well", 1},
-		"one slot is free":    {[]ledger.Event{policy, madeAt("well"), limit(2)}, "well", 0},
-		"without a delay":     {[]ledger.Event{madeAt("well"), limit(1)}, "well", 0},
-		"another driver's":    {[]ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "other", DetachDelay: time.Minute}, madeAt("well"), limit(1)}, "well", 0},
-		"used":                {[]ledger.Event{policy, madeAt("well"), limit(1), dataAt("q", "well", ledger.PodLive)}, "well", 0},
-		"only reported":       {[]ledger.Event{policy, nodeAs("well", reporting), limit(1)}, "well", 0},
-		"no such node":        {[]ledger.Event{policy, madeAt("well"), limit(1)}, "none", 0},
+		"full":                   {[]ledger.Event{madeAt("well"), full}, "well", 1},
+		"one slot is free":       {[]ledger.Event{madeAt("well"), limits(2, 9)}, "well", 0},
+		"another driver is full": {[]ledger.Event{madeAt("well"), limits(2, 0)}, "well", 0},
+		"used":                   {[]ledger.Event{madeAt("well"), full, dataAt("q", "well", ledger.PodLive)}, "well", 0},
+		"only reported":          {[]ledger.Event{nodeAs("well", reporting), full}, "well", 0},
+		"no such node":           {[]ledger.Event{madeAt("well"), full}, "none", 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, append([]ledger.Event{alive}, test.facts...)...)
 		if got := Spare(p.snapshot, test.node); len(got) != test.want {

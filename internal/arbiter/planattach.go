@@ -37,7 +37,7 @@ func (p *planner) acquire(place *ledger.NodeVolume) {
 }
 
 func (p *planner) retract(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
-	step := Step{Do: Unreport, Node: place.Node, NodeUID: node.UID, NodeVersion: node.Version}
+	step := Step{Do: Unreport, Node: place.Node, NodeUID: node.UID, NodeVersion: node.Version, Urgent: true}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
 	}

@@ -149,17 +149,34 @@ func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVo
 // urgent says whether somebody waits for an unwanted volume to leave its node: somebody wants the
 // volume, the node has no slot to spare, is not ready or is being drained, or the volume goes away.
 func (p *planner) urgent(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) bool {
-	return !ready(node) || node.Draining || !p.required || p.sought(h, place) || full(p.snapshot, node.Driver(p.volume.ID.Driver))
+	return !ready(node) || node.Draining || !p.required || p.sought(h, place) || p.released() || full(p.snapshot, node.Driver(p.volume.ID.Driver))
 }
 
-// full says whether a driver has no slot to spare at a node.
+// released says whether the volume's claim is gone: nobody comes back for it, and a provisioner
+// deletes it only once it has left (external-provisioner).
+func (p *planner) released() bool {
+	claimed := false
+	for _, name := range p.volume.PVs() {
+		pv := p.snapshot.PersistentVolume(name)
+		if pv == nil || pv.Claim.Name == "" {
+			continue
+		}
+		if p.snapshot.Claim(pv.Claim) != nil {
+			return false
+		}
+		claimed = true
+	}
+	return claimed
+}
+
+// full says whether a driver has no slot to spare at a node, by its limit or by its own word.
 func full(s ledger.Snapshot, state ledger.NodeDriver) bool {
 	limit := Limit(state, PolicyFor(s, state.Name, ""))
-	return limit != ledger.NoLimit && state.Taken() >= limit
+	return state.Exhausted || limit != ledger.NoLimit && state.Taken() >= limit
 }
 
-// Spare lists the volumes that nobody uses at a node which has no slot to spare, of drivers
-// with a detachDelay: it ends with the last free slot (delayed), whoever has taken that.
+// Spare lists the volumes that nobody uses at a node which has no slot to spare. Whoever has taken
+// the last one, they leave at once then, and are not kept for a detachDelay (urgent).
 func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	n := s.Node(name)
 	if n == nil {
@@ -167,7 +184,7 @@ func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	}
 	var list []ledger.VolumeID
 	for _, state := range n.Drivers {
-		if !delays(s, state.Name) || !full(s, state) {
+		if !full(s, state) {
 			continue
 		}
 		for _, id := range n.At() {
@@ -182,19 +199,6 @@ func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 		}
 	}
 	return list
-}
-
-// delays says whether any policy of a driver has a detachDelay.
-func delays(s ledger.Snapshot, driver string) bool {
-	if PolicyFor(s, driver, "").DetachDelay > 0 {
-		return true
-	}
-	for class := range s.PolicyClasses(driver) {
-		if PolicyFor(s, driver, class).DetachDelay > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // keep says in the hold until when a volume that nobody uses is kept at its node. It

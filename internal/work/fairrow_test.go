@@ -22,7 +22,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	defer cancel()
 	var taken []string
 	var q *Queue[string]
-	q = NewFair("test", tenantOf, func(_ context.Context, key string) (time.Duration, error) {
+	q = NewFair("test", func(key string) (string, Rank) { return tenantOf(key), Touched }, func(_ context.Context, key string) (time.Duration, error) {
 		if taken = append(taken, key); key == "a/1" {
 			q.Add("b/0") // it comes late, and waits for one key of each other tenant
 		}
@@ -36,6 +36,36 @@ func TestTenantsTakeTurns(t *testing.T) {
 	}
 	q.Run(ctx, 1)
 	if want := []string{"a/0", "c/0", "a/1", "c/1", "a/2", "b/0", "a/3"}; !slices.Equal(taken, want) {
+		t.Errorf("taken %q, want %q", taken, want)
+	}
+}
+
+// Keys that go ahead come before others that something has touched, and leave them every fourth turn. One
+// that is due already moves up when it goes ahead from then on.
+func TestSomeGoAhead(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var taken []string
+	goes := false
+	var q *Queue[string]
+	q = NewFair("test", func(key string) (string, Rank) {
+		if strings.HasPrefix(key, "in") || goes && key == "out9" {
+			return "", Ahead
+		}
+		return "", Touched
+	}, func(_ context.Context, key string) (time.Duration, error) {
+		if taken = append(taken, key); q.Len() == 0 {
+			cancel()
+		}
+		return 0, nil
+	})
+	for _, key := range append(append(keys("out", 3), "out9"), keys("in", 5)...) {
+		q.Add(key)
+	}
+	goes = true
+	q.Add("out9")
+	q.Run(ctx, 1)
+	if want := []string{"out0", "in0", "in1", "in2", "out1", "in3", "in4", "out9", "out2"}; !slices.Equal(taken, want) {
 		t.Errorf("taken %q, want %q", taken, want)
 	}
 }

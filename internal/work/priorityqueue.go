@@ -12,36 +12,44 @@ import (
 // work is always theirs, and they come to an end on the busiest day.
 const share = 4
 
-// priorityQueue are the keys that are due, in two rows: first those that something has
-// touched, with their tenants in turn, then those that are looked at because
-// everything is. A thousand of the latter hold up none of the former.
-//
-//	Invariant: k is in patient if Add or Later has asked for it since it was last
-//	taken, and patient[k] says that only Later has
-//	Invariant: late[k] says that k waits in the second row; whatever else is there has left it
-type priorityQueue[K comparable] struct {
-	tenant func(K) string
-	adding sync.Mutex // held by Add and Later, so that neither undoes what the other says
+// Rank is how soon a key is processed.
+type Rank int
 
-	mu      sync.Mutex
-	first   FairRow[K]
-	second  []K
-	patient map[K]bool
-	late    map[K]bool
-	taken   int
+const (
+	First   Rank = iota // before all others: somebody else's work stands still until then. There must be few
+	Ahead               // before others that something has touched
+	Touched             // at once: something has touched it
+	Patient             // it is looked at because everything is
+	ranks
+)
+
+// priorityQueue are the keys that are due, in a row for each rank. In those of what something has
+// touched tenants take turns. A thousand that are looked at because everything is hold up none of
+// the others, and those that go ahead leave every fourth turn to the rest.
+//
+//	Invariant: asked[k] is the first of the ranks with which k was added since it was last taken
+//	Invariant: k is in one row at most
+type priorityQueue[K comparable] struct {
+	of     func(K) (tenant string, as Rank) // of keys that something has touched
+	adding sync.Mutex                       // held by add, so that no two undo what the other says
+
+	mu    sync.Mutex
+	rows  [ranks]FairRow[K]
+	asked map[K]Rank
+	taken int
 }
 
-func newPriorityQueue[K comparable](tenant func(K) string) *priorityQueue[K] {
-	return &priorityQueue[K]{tenant: tenant, patient: map[K]bool{}, late: map[K]bool{}}
+func newPriorityQueue[K comparable](of func(K) (string, Rank)) *priorityQueue[K] {
+	return &priorityQueue[K]{of: of, asked: map[K]Rank{}}
 }
 
 // add puts a key into the queue.
-func (l *priorityQueue[K]) add(queue workqueue.TypedInterface[K], key K, patient bool) {
+func (l *priorityQueue[K]) add(queue workqueue.TypedInterface[K], key K, as Rank) {
 	l.adding.Lock()
 	defer l.adding.Unlock()
 	l.mu.Lock()
-	if _, asked := l.patient[key]; !asked || !patient {
-		l.patient[key] = patient
+	if was, asked := l.asked[key]; !asked || as < was {
+		l.asked[key] = as
 	}
 	l.mu.Unlock()
 	queue.Add(key)
@@ -52,24 +60,30 @@ func (l *priorityQueue[K]) add(queue workqueue.TypedInterface[K], key K, patient
 func (l *priorityQueue[K]) Push(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.patient[key] {
-		l.second = append(l.second, key)
-		l.late[key] = true
-		return
-	}
-	l.first.Push(l.tenant(key), key)
+	as, tenant := l.place(key)
+	l.rows[as].Push(tenant, key)
 }
 
-// Touch has a key that is already due move up, if somebody is in a hurry.
+// place is in which row a key belongs, and whose it is there. mu is held.
+func (l *priorityQueue[K]) place(key K) (as Rank, tenant string) {
+	as, asked := l.asked[key]
+	if asked && as != Touched { // what was not asked for: its time has come
+		return as, ""
+	}
+	tenant, as = l.of(key)
+	return as, tenant
+}
+
+// Touch has a key that is already due move up, if it belongs before where it is.
 func (l *priorityQueue[K]) Touch(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case !l.late[key]:
-		l.patient[key] = false // it is in the first row
-	case !l.patient[key]:
-		delete(l.late, key)
-		l.first.Push(l.tenant(key), key)
+	as, tenant := l.place(key)
+	for later := as + 1; later < ranks; later++ {
+		if l.rows[later].Has(key) {
+			l.rows[later].Remove(key)
+			l.rows[as].Push(tenant, key)
+		}
 	}
 }
 
@@ -77,7 +91,23 @@ func (l *priorityQueue[K]) Touch(key K) {
 func (l *priorityQueue[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.first.Len() + len(l.late)
+	due := 0
+	for i := range l.rows {
+		due += l.rows[i].Len()
+	}
+	return due
+}
+
+// order is in which order the rows are asked for a key. Of four keys one is of those that can wait,
+// and one that something has touched and that does not go ahead, as long as there are such.
+func (l *priorityQueue[K]) order() [ranks]Rank {
+	switch l.taken % share {
+	case 0:
+		return [ranks]Rank{First, Patient, Ahead, Touched}
+	case 1:
+		return [ranks]Rank{First, Touched, Ahead, Patient}
+	}
+	return [ranks]Rank{First, Ahead, Touched, Patient}
 }
 
 // Pop takes the key that is next. There is one.
@@ -85,25 +115,13 @@ func (l *priorityQueue[K]) Pop() K {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken++
-	if len(l.late) == 0 || l.taken%share != 0 {
-		if key, ok := l.first.Pop(); ok {
-			delete(l.patient, key)
-			return key
+	var key K
+	for _, as := range l.order() {
+		if first, due := l.rows[as].Pop(); due {
+			key = first
+			break
 		}
 	}
-	for {
-		if key := pop(&l.second); l.late[key] {
-			delete(l.late, key)
-			delete(l.patient, key)
-			return key
-		}
-	}
-}
-
-func pop[K any](row *[]K) K {
-	var none K
-	key := (*row)[0]
-	(*row)[0] = none // the array is still there
-	*row = (*row)[1:]
+	delete(l.asked, key)
 	return key
 }

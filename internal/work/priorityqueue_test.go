@@ -78,6 +78,27 @@ func TestTouchedMovesUp(t *testing.T) {
 	}
 }
 
+// What somebody's work waits for comes before all others, from whichever row, and once.
+func TestFirst(t *testing.T) {
+	taken := order(t, func(q *Queue[string]) {
+		q.Later("any0")
+		q.Later("any1")
+		for _, k := range keys("touched", 4) {
+			q.Add(k)
+		}
+		q.First("touched2")
+		q.First("any1")
+		q.First("new")
+		q.Add("new")
+		if q.Len() != 7 {
+			t.Errorf("%d are due", q.Len())
+		}
+	})
+	if want := []string{"touched2", "any1", "new", "any0", "touched0", "touched1", "touched3"}; !slices.Equal(taken, want) {
+		t.Errorf("taken %v, want %v", taken, want)
+	}
+}
+
 // What is touched while it is processed is urgent, though it could have waited, in
 // whichever order the two are said.
 func TestTouchedWhileProcessed(t *testing.T) {
@@ -107,8 +128,8 @@ func TestTouchedWhileProcessed(t *testing.T) {
 			if want := []string{"any0", "any0", "any1", "any2"}; !slices.Equal(taken, want) {
 				t.Errorf("taken %v, want %v", taken, want)
 			}
-			if l := q.due; len(l.patient)+len(l.late) > 0 {
-				t.Errorf("kept: %v, %v", l.patient, l.late)
+			if l := q.due; len(l.asked)+l.Len() > 0 {
+				t.Errorf("kept: %v, %v", l.asked, l.rows)
 			}
 		})
 	}

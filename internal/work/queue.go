@@ -31,13 +31,14 @@ type Queue[K comparable] struct {
 // returns after how long the key is to be looked at again even if nothing
 // touches it, 0 for never.
 func New[K comparable](name string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
-	return NewFair(name, func(K) string { return "" }, process)
+	return NewFair(name, func(K) (string, Rank) { return "", Touched }, process)
 }
 
-// NewFair returns a queue that takes the keys of different tenants in turn. tenant says whose a key
-// is, each time that it is due; it is called with locks held, and must not call the queue.
-func NewFair[K comparable](name string, tenant func(K) string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
-	due := newPriorityQueue(tenant)
+// NewFair returns a queue that takes the keys of different tenants in turn. of says of a key that is
+// due whose it is, and how soon it is processed. It is called with locks held, and must not call the
+// queue.
+func NewFair[K comparable](name string, of func(K) (tenant string, as Rank), process func(context.Context, K) (time.Duration, error)) *Queue[K] {
+	due := newPriorityQueue(of)
 	return &Queue[K]{
 		name: name, process: process, due: due,
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
@@ -48,11 +49,14 @@ func NewFair[K comparable](name string, tenant func(K) string, process func(cont
 }
 
 // Add has a key processed at once, also one that waits.
-func (q *Queue[K]) Add(key K) { q.due.add(q.queue, key, false) }
+func (q *Queue[K]) Add(key K) { q.due.add(q.queue, key, Touched) }
+
+// First has a key processed before all others.
+func (q *Queue[K]) First(key K) { q.due.add(q.queue, key, First) }
 
 // Later has a key processed that nothing has touched, after those that something
 // has, unless it is one of them.
-func (q *Queue[K]) Later(key K) { q.due.add(q.queue, key, true) }
+func (q *Queue[K]) Later(key K) { q.due.add(q.queue, key, Patient) }
 
 // Len is how many keys are due, without those that are being processed.
 func (q *Queue[K]) Len() int { return q.queue.Len() }
