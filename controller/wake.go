@@ -93,7 +93,7 @@ func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error)
 		w.tickets.Add(id)
 	}
 	for _, v := range arbiter.Spare(s, n) {
-		w.attachments.GoOn(v) // what failed pauses all the same: nothing about it has changed
+		w.attachments.Add(v)
 	}
 	w.attachments.Clear(n)
 	return 0, nil

@@ -85,7 +85,8 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	turns := l.of(id.Driver)
-	turns.end(id)
+	turn, has := turns.end(id)
+	apart := has && !turn // it has a worker apart from those at nodes that answer
 	admitted := make([]arbiter.Step, 0, len(steps))
 	at := map[ledger.NodeName]bool{}
 	waits, answers := false, false
@@ -95,10 +96,11 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 		}
 		if step.Do == arbiter.CreateAttachment || step.Do == arbiter.DeleteAttachment {
 			live := arbiter.Answers(s.Node(step.Node))
-			if busy := l.total[id.Driver]; workers > 0 && busy.of(live)+turns.kept.of(live) >= workers {
+			if !turns.room(l.total[id.Driver], workers, live, apart) {
 				waits, answers = true, answers || live
 				continue
 			}
+			apart = apart && live
 			l.begin(id, step.Node, live)
 		}
 		at[step.Node] = true
@@ -131,7 +133,12 @@ func (l *limits) waits(id ledger.VolumeID) bool {
 func (l *limits) keepsWaiting(id ledger.VolumeID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.under[id]) > 0 && l.of(id.Driver).waiting() > 0
+	for _, live := range l.under[id] {
+		if l.of(id.Driver).othersWait(id, live) {
+			return true
+		}
+	}
+	return false
 }
 
 // of is who waits for a driver. It is called with mu held.

@@ -46,15 +46,33 @@ func (t *turns) leave(id ledger.VolumeID) {
 // waits says whether a volume waits.
 func (t *turns) waits(id ledger.VolumeID) bool { return t.rows[true].Has(id) || t.rows[false].Has(id) }
 
-// waiting is how many volumes wait.
-func (t *turns) waiting() int { return t.rows[true].Len() + t.rows[false].Len() }
+// othersWait says whether volumes other than one wait for nodes that answer, or only for others.
+func (t *turns) othersWait(id ledger.VolumeID, live bool) bool {
+	others := t.rows[live].Len()
+	if t.rows[live].Has(id) {
+		others--
+	}
+	return others > 0
+}
 
-// end ends a volume's turn, if it has one.
-func (t *turns) end(id ledger.VolumeID) {
-	if live, is := t.now[id]; is {
+// end ends a volume's turn, if it has one, and says whether that was at a node that answers.
+func (t *turns) end(id ledger.VolumeID) (live, is bool) {
+	if live, is = t.now[id]; is {
 		t.kept.add(live, -1)
 		delete(t.now, id)
 	}
+	return live, is
+}
+
+// room says whether there is a worker for one more. Those at nodes that answer are in the way only of
+// each other. All are in the way of one at another node, or, apart, only those at other nodes: so many
+// again as the driver has workers.
+func (t *turns) room(busy count, workers int, live, apart bool) bool {
+	busy.all, busy.live = busy.all+t.kept.all, busy.live+t.kept.live
+	if apart && !live {
+		return workers <= 0 || busy.all-busy.live < workers
+	}
+	return workers <= 0 || busy.of(live) < workers
 }
 
 // next gives a turn to those who are next, one for each worker that is neither busy
@@ -68,11 +86,12 @@ func (t *turns) next(busy count, workers int) []ledger.VolumeID {
 }
 
 // first gives a turn to who is next, where there is a worker. Those at nodes that answer come first,
-// up to maxPassed of them while others wait.
+// up to maxPassed of them while others wait; then one of these has a turn, however many are busy at
+// nodes that answer.
 func (t *turns) first(busy count, workers int) (id ledger.VolumeID, is bool) {
-	answers := t.passed < maxPassed
-	for _, live := range []bool{answers, !answers} {
-		if workers > 0 && busy.of(live)+t.kept.of(live) >= workers {
+	apart := t.passed >= maxPassed
+	for _, live := range []bool{!apart, apart} {
+		if !t.room(busy, workers, live, apart) {
 			continue
 		}
 		if id, is = t.rows[live].Pop(); !is {

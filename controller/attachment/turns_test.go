@@ -205,7 +205,7 @@ func TestAsManyTurnsAsWorkers(t *testing.T) {
 }
 
 // Who has something to begin at a Ready node has a turn before those that wait only for other
-// nodes, and keeps no worker from them but its own; of these there must be fewer in all.
+// nodes, up to three of them, and keeps no worker from them but its own; of these there must be fewer in all.
 func TestTurnsAtReadyNodes(t *testing.T) {
 	o := newOffice(t)
 	o.asks("a", 2, 1, "n1")
@@ -224,15 +224,15 @@ func TestTurnsAtReadyNodes(t *testing.T) {
 	o.asks("both", 2, 1, "n2", "n1") // and waits on, for n2
 	o.ends("both", "n1")
 	o.ends("c", "n1")
-	o.calls(2, "d")
+	o.calls(2, "d", "gone") // three had a turn before it: only those at other nodes are in its way now
 	o.asks("d", 2, 1, "n1")
-	o.ends("away", "n2")
-	o.calls(2, "gone")
 	o.asks("gone", 2, 1, "n2")
+	o.ends("away", "n2")
+	o.calls(2)
 	o.ends("gone", "n2")
 	o.calls(2, "both")
 	o.asks("late", 2, 1, "n1") // a worker that is kept for another node is not kept from this one
-	o.asks("both", 2, 0, "n2")
+	o.asks("both", 2, 1, "n2") // nor from who has its turn
 }
 
 // A volume that waits for a Ready node as well as before for another only moves to those that do.
@@ -327,4 +327,58 @@ func TestReadyNodesKeepNobodyWaitingForEver(t *testing.T) {
 		o.asks(next, 1, 1, "n1")
 	}
 	t.Error("1000 who came later have had their turn, and the one who waits for another node has had none")
+}
+
+// As TestReadyNodesKeepNobodyWaitingForEver, but one operation at a node that does not answer is under way
+// already, and hangs. With it, all = workers whenever one at a Ready node has just ended, and the free worker
+// is always taken by another at a Ready node.
+func TestOneThatHangsKeepsNobodyWaitingForEver(t *testing.T) {
+	for _, workers := range []int{2, 10} {
+		o := newOffice(t)
+		o.asks("hangs", workers, 1, "n2") // n2 is not Ready
+		for i := range workers {
+			o.asks(fmt.Sprint("live", i), workers, 1, "n1")
+		}
+		o.asks("failover", workers, 0, "n2")
+		had := false
+		for i := range 1000 {
+			next := fmt.Sprint("live", i+workers)
+			o.asks(next, workers, 0, "n1") // comes after it
+			o.ends(fmt.Sprint("live", i), "n1")
+			for _, id := range o.l.next(driver, workers) {
+				had = had || id == volume("failover")
+			}
+			if had {
+				break
+			}
+			o.asks(next, workers, 1, "n1")
+		}
+		if !had {
+			t.Errorf("with %d workers 1000 who came later have had their turn, and the one who waits for another node has had none", workers)
+		}
+	}
+}
+
+// A volume that many nodes share has a worker at one, and waits for others itself. Nobody else waits for its
+// worker: it does not come before all others.
+func TestWhoWaitsForItselfIsInNobodysWay(t *testing.T) {
+	o := newOffice(t)
+	o.asks("wide", 1, 1, "n1", "n2")
+	if o.l.keepsWaiting(volume("wide")) {
+		t.Error("it waits for its own worker only, and comes before all others")
+	}
+}
+
+// One waits for a node that does not answer, and the worker of it is kept by another such node. A volume at a
+// Ready node is in its way as well by count, but of two workers at Ready nodes one is free: nothing is gained
+// for anybody by looking at it before all others.
+func TestWhoseEndHelpsNobodyDoesNotComeFirst(t *testing.T) {
+	o := newOffice(t)
+	o.asks("hangs", 2, 1, "n2")
+	o.asks("hangs too", 2, 1, "n2")
+	o.asks("failover", 2, 0, "n2")
+	o.asks("live", 2, 1, "n1")
+	if o.l.keepsWaiting(volume("live")) {
+		t.Error("that at n1 ends, and the waiter still has no worker (two hang at n2): it comes before all others in vain")
+	}
 }

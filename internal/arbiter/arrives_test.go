@@ -17,6 +17,8 @@ func TestArrives(t *testing.T) {
 	}{
 		"a pod here":                  {[]ledger.Event{here}, true},
 		"attached for it":             {[]ledger.Event{here, madeAt("well")}, true},
+		"attached and reported":       {[]ledger.Event{here, madeAt("well"), nodeAs("well", reporting)}, false},
+		"its node does not answer":    {[]ledger.Event{here, nodeAs("well", silent)}, false},
 		"attached elsewhere":          {[]ledger.Event{here, madeAt("dead")}, false},
 		"reported elsewhere":          {[]ledger.Event{here, nodeAs("dead", reporting)}, false},
 		"in use where it is detached": {[]ledger.Event{here, nodeAs("dead", using)}, true},

@@ -161,7 +161,7 @@ func (p *planner) released() bool {
 		if pv == nil || pv.Claim.Name == "" {
 			continue
 		}
-		if p.snapshot.Claim(pv.Claim) != nil {
+		if c := p.snapshot.Claim(pv.Claim); c != nil && !pv.IsAnothers(*c) {
 			return false
 		}
 		claimed = true
@@ -169,10 +169,10 @@ func (p *planner) released() bool {
 	return claimed
 }
 
-// full says whether a driver has no slot to spare at a node, by its limit or by its own word.
+// full says whether a driver has no slot to spare at a node.
 func full(s ledger.Snapshot, state ledger.NodeDriver) bool {
 	limit := Limit(state, PolicyFor(s, state.Name, ""))
-	return state.Exhausted || limit != ledger.NoLimit && state.Taken() >= limit
+	return limit != ledger.NoLimit && state.Taken() >= limit
 }
 
 // Spare lists the volumes that nobody uses at a node which has no slot to spare. Whoever has taken

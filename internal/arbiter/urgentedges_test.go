@@ -59,30 +59,39 @@ func TestFullNodeWakesWhatIsPutOff(t *testing.T) {
 	}
 }
 
-// Where the driver has said ResourceExhausted, pods are refused the node until a volume leaves it
-// (NodeExhausted): an idle volume leaves at once, and is not kept by a detachDelay.
-func TestExhaustedNodeIsUrgent(t *testing.T) {
-	facts := append(otherThere(), ledger.Attachment{
-		Name: ledger.AttachmentName(otherDisk, "well"), UID: "ao", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv-other", Ours: true,
-		AttachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "no room"},
-	}, ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Hour})
-	p, step := plansUnreport(t, facts...)
-	if !p.snapshot.Node("well").Driver("d").Exhausted {
-		t.Fatal("the node is not exhausted")
-	}
-	if !step.Urgent {
-		t.Error("the Unreport is put off, and a pod waits for its slot")
-	}
-	if left := p.delayed(p.hold, p.snapshot.Node("well"), p.at("well")); left > 0 {
-		t.Errorf("it is kept for %s, and a pod waits for its slot", left)
-	}
-}
-
 // The claim is gone, and the provisioner waits for the volume to leave its node before it deletes it
 // (external-provisioner refuses while there is a VolumeAttachment, and backs off): the PersistentVolume is
 // deleted only after that.
 func TestReleasedVolumeIsUrgent(t *testing.T) {
 	if _, step := plansUnreport(t, ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}); !step.Urgent {
 		t.Error("the volume is to be deleted, and its Unreport is put off")
+	}
+}
+
+// The claim is gone, and another of its name is there already, as a StatefulSet or GitOps makes it at once.
+// The PersistentVolume is Released all the same (claimRef has the UID of the first), and its provisioner waits.
+func TestReleasedThoughAnotherClaimHasTheName(t *testing.T) {
+	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
+	_, step := plansUnreport(t,
+		ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: key, ClaimUID: "first"},
+		ledger.ClaimGone{Key: key},
+		ledger.Claim{Key: key, UID: "second", Version: "9", PersistentVolume: "pv-2", Bound: true},
+	)
+	if !step.Urgent {
+		t.Error("its claim is gone, and its Unreport is put off")
+	}
+}
+
+// A volume that is kept for a detachDelay becomes urgent when its claim goes: somebody has to look at it then.
+// The PersistentVolume's phase (Released) may have been seen before, on another watch.
+func TestClaimGoneTouchesTheVolume(t *testing.T) {
+	l := ledger.New()
+	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
+	now := time.Unix(1000, 0)
+	l.Apply(now, ledger.PersistentVolume{Name: "pv", Version: "1", Volume: disk, Access: ledger.AccessNode, Claim: key})
+	l.Apply(now, ledger.Claim{Key: key, Version: "1", PersistentVolume: "pv", Bound: true})
+	l.Apply(now, ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: key}) // Released
+	if touched := l.Apply(now, ledger.ClaimGone{Key: key}); !slices.Contains(touched.Volumes, disk) {
+		t.Errorf("the claim is gone, and only this is looked at: %+v", touched)
 	}
 }

@@ -187,6 +187,9 @@ func (e ClaimGone) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	rec := l.claim(e.Key)
+	if pv := l.facts.pvs.get(rec.PersistentVolume); pv != nil && pv.exists {
+		t.volume(pv.Volume) // nobody comes back for it, and it need not be kept
+	}
 	l.relinkClaim(e.Key, rec.PersistentVolume, "")
 	rec.Claim, rec.exists = Claim{Key: e.Key}, false
 	l.claimChanged(now, t, e.Key)

@@ -99,7 +99,7 @@ func TestWhatEventsTouch(t *testing.T) {
 		"a claim that a pod uses":           {[]Event{pv("1", is), pod}, claim, "%p @n h"},
 		"a claim that a ticket uses":        {[]Event{pv("1", is), asks}, claim, "#t @n h"},
 		"a claim of a class":                {[]Event{drivers, fast}, unbound, waits},
-		"a claim that is gone":              {bound, ClaimGone{key}, "%p"},
+		"a claim that is gone":              {bound, ClaimGone{key}, "%p h"},
 		"a claim that is not bound":         {[]Event{pod}, Claim{Key: key, UID: "c", Version: "1"}, "%p"},
 		"a claim that was never there":      {nil, ClaimGone{key}, ""},
 		"a class, and its claims":           {[]Event{drivers, unbound, asks}, fast, waits + " #t @n"},

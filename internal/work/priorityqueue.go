@@ -16,16 +16,16 @@ const share = 4
 type Rank int
 
 const (
-	First   Rank = iota // before all others: somebody else's work stands still until then. There must be few
+	First   Rank = iota // somebody else's work stands still until then
 	Ahead               // before others that something has touched
-	Touched             // at once: something has touched it
+	Touched             // something has touched it
 	Patient             // it is looked at because everything is
 	ranks
 )
 
 // priorityQueue are the keys that are due, in a row for each rank. In those of what something has
 // touched tenants take turns. A thousand that are looked at because everything is hold up none of
-// the others, and those that go ahead leave every fourth turn to the rest.
+// the others, and get their share of the work all the same (order).
 //
 //	Invariant: asked[k] is the first of the ranks with which k was added since it was last taken
 //	Invariant: k is in one row at most
@@ -99,13 +99,13 @@ func (l *priorityQueue[K]) Len() int {
 }
 
 // order is in which order the rows are asked for a key. Of four keys one is of those that can wait,
-// and one that something has touched and that does not go ahead, as long as there are such.
+// and one of those that something has touched and that do not go ahead, as long as there are such.
 func (l *priorityQueue[K]) order() [ranks]Rank {
 	switch l.taken % share {
 	case 0:
-		return [ranks]Rank{First, Patient, Ahead, Touched}
+		return [ranks]Rank{Patient, First, Ahead, Touched}
 	case 1:
-		return [ranks]Rank{First, Touched, Ahead, Patient}
+		return [ranks]Rank{Touched, First, Ahead, Patient}
 	}
 	return [ranks]Rank{First, Ahead, Touched, Patient}
 }
