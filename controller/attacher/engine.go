@@ -14,6 +14,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
+	"github.com/moorage-dev/moorage/internal/fair"
 )
 
 // engineConfig is what an engine works with.
@@ -67,7 +68,7 @@ type engine struct {
 	secrets map[string]map[string]string // by UID, from reading to calling
 	failed  map[string]codes.Code        // how an attachment's last call failed
 
-	waiting line
+	waiting fair.Row[decide.VolumeID]
 	timers  map[decide.VolumeID]func() bool
 	volumes map[string]*volumeWork // work on PersistentVolumes
 	running int
@@ -193,12 +194,12 @@ func (e *engine) decideOn(id decide.VolumeID, turn bool) {
 		}
 		at := decide.Turn{Began: e.now()}
 		if step.Do.Call() {
-			free := turn || e.waiting.len() == 0
+			free := turn || e.waiting.Len() == 0
 			if free {
 				at, free = e.limit.Take(at.Began)
 			}
 			if !free {
-				e.waiting.join(id, e.namespace(step.Name))
+				e.waiting.Push(e.namespace(step.Name), id)
 				continue
 			}
 			turn = false
@@ -272,7 +273,7 @@ func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 	}
 	e.look(touched...)
 	for e.limit.InUse() < e.limit.Size() {
-		id, ok := e.waiting.next()
+		id, ok := e.waiting.Pop()
 		if !ok {
 			break
 		}

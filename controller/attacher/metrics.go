@@ -18,7 +18,7 @@ func (e *engine) numbers() numbers {
 	defer e.mu.Unlock()
 	return numbers{
 		attachments: e.book.Len(), underWay: e.limit.InUse(), limit: e.limit.Size(),
-		waiting: e.waiting.len(), unaccounted: e.unaccounted,
+		waiting: e.waiting.Len(), unaccounted: e.unaccounted,
 	}
 }
 

@@ -98,12 +98,7 @@ func namespace(s ledger.Snapshot, id ledger.VolumeID) string {
 	if v == nil {
 		return ""
 	}
-	for _, name := range v.PVs() {
-		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {
-			return pv.Claim.Namespace
-		}
-	}
-	return ""
+	return s.ClaimOf(v.PVs()).Namespace
 }
 
 // Add has a volume looked at, at once, because something about it has changed: a

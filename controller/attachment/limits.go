@@ -75,12 +75,13 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 
 // admit returns the steps that may be done now: all but the beginnings of
 // attaches and detaches for which the driver has no worker. At a node that answers
-// only operations at such nodes are in their way; at another node, all are. Without
-// workers nothing is limited. Of the rest it returns those at the first so many nodes.
+// only operations at such nodes are in their way; at another node all are, or, where the
+// volume has its turn for that, only those at such others. Without workers nothing is
+// limited. Of the rest it returns those at the first so many nodes.
 //
 // Workers that are kept for others are not free. With this the volume's own turn ends, and
 // so does its wait, unless there is a step that has no worker. Whoever had its turn waits behind
-// all others.
+// all others of its namespace.
 func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int, steps []arbiter.Step) []arbiter.Step {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,8 +3,8 @@
 package attachment
 
 import (
+	"github.com/moorage-dev/moorage/internal/fair"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // turns are the volumes that wait for a worker of one driver, with their namespaces in turn, and
@@ -15,7 +15,7 @@ import (
 type turns struct {
 	// rows[true] has who waits to begin something at a node that answers, and rows[false]
 	// who waits only to begin something at others.
-	rows map[bool]*work.FairRow[ledger.VolumeID]
+	rows map[bool]*fair.Row[ledger.VolumeID]
 	now  map[ledger.VolumeID]bool // whose turn it is: whether at a node that answers
 	kept count                    // for those
 	// passed is how many have had a turn while somebody waited only for other nodes, since one of
@@ -28,7 +28,7 @@ type turns struct {
 const maxPassed = 3
 
 func newTurns() *turns {
-	return &turns{rows: map[bool]*work.FairRow[ledger.VolumeID]{true: {}, false: {}}, now: map[ledger.VolumeID]bool{}}
+	return &turns{rows: map[bool]*fair.Row[ledger.VolumeID]{true: {}, false: {}}, now: map[ledger.VolumeID]bool{}}
 }
 
 // wait puts a volume of a namespace at the end of a row, unless it is in it.

@@ -158,10 +158,8 @@ func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.Nod
 // claimOf names a volume for people: the claim of its first PersistentVolume,
 // or that PersistentVolume. Empty for an inline volume.
 func claimOf(s ledger.Snapshot, v *ledger.Volume) string {
-	for _, name := range v.PVs() {
-		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {
-			return pv.Claim.Name
-		}
+	if claim := s.ClaimOf(v.PVs()); claim.Name != "" {
+		return claim.Name
 	}
 	if len(v.PVs()) > 0 {
 		return v.PVs()[0]

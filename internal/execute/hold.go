@@ -24,7 +24,7 @@ func (e *Executor) writeHold(ctx context.Context, r flow.Request) (flow.Answer, 
 	hold := fact.Hold
 	hold.Version = r.Version
 	old, _ := e.config.Observer.Hold(r.Volume)
-	claim := e.claimOf(hold.PVs)
+	claim := e.snapshot().ClaimOf(hold.PVs)
 	object := translate.HoldObject(translate.HoldContext{Volume: r.Volume, Claim: claim, Old: old, Now: e.config.Now()}, hold)
 	holds := e.config.Moorage.VolumeHolds()
 	var written *v1alpha1.VolumeHold
@@ -71,18 +71,7 @@ var errOldDefinition = errors.New("the CustomResourceDefinition of VolumeHolds i
 // whatever they say, and status subresources can't end it.
 func untracked() []metav1.ManagedFieldsEntry { return []metav1.ManagedFieldsEntry{{}} }
 
-// claimOf is the claim that people know a volume by.
-func (e *Executor) claimOf(pvs []string) ledger.ClaimKey {
-	s := e.snapshot()
-	for _, name := range pvs {
-		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {
-			return pv.Claim
-		}
-	}
-	return ledger.ClaimKey{}
-}
-
-// boundClaim is that claim itself; nil when it is gone, or another one by now.
+// boundClaim is a claim by which people know a volume (ledger.Snapshot.ClaimOf); nil when it is gone, or another one by now.
 func (e *Executor) boundClaim(key ledger.ClaimKey, pvs []string) *ledger.Claim {
 	claim := e.snapshot().Claim(key)
 	if claim == nil || !slices.Contains(pvs, claim.PersistentVolume) {

@@ -68,6 +68,17 @@ func (s Snapshot) PersistentVolume(name string) *PersistentVolume {
 	return nil
 }
 
+// ClaimOf is the claim by which people know a volume: the first that one of its PersistentVolumes
+// names. Zero: none names one.
+func (s Snapshot) ClaimOf(pvs []string) ClaimKey {
+	for _, name := range pvs {
+		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {
+			return pv.Claim
+		}
+	}
+	return ClaimKey{}
+}
+
 // StorageClass returns a class, or nil.
 func (s Snapshot) StorageClass(name string) *StorageClass { return s.facts.classes.get(name) }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/moorage-dev/moorage/internal/fair"
 )
 
 // share is how many keys are taken for one of those that can wait: so much of the
@@ -34,7 +36,7 @@ type priorityQueue[K comparable] struct {
 	adding sync.Mutex                       // held by add, so that no two undo what the other says
 
 	mu    sync.Mutex
-	rows  [ranks]FairRow[K]
+	rows  [ranks]fair.Row[K]
 	asked map[K]Rank
 	taken int
 }

@@ -51,7 +51,8 @@ func NewFair[K comparable](name string, of func(K) (tenant string, as Rank), pro
 // Add has a key processed at once, also one that waits.
 func (q *Queue[K]) Add(key K) { q.due.add(q.queue, key, Touched) }
 
-// First has a key processed before all others.
+// First has a key processed before others, of which those that something has touched and those that
+// can wait keep every fourth turn.
 func (q *Queue[K]) First(key K) { q.due.add(q.queue, key, First) }
 
 // Later has a key processed that nothing has touched, after those that something

@@ -29,7 +29,7 @@ var targets = []target{
 	{"internal/flow", []string{"internal/ledger", "internal/arbiter"}, nil},
 	{"internal/networkfence", []string{"internal/ledger", "internal/arbiter"}, nil},
 	{"controller/attacher/decide", []string{"internal/ledger"}, nil},
-	{"controller/attacher", nil, []string{"line.go"}},
+	{"internal/fair", nil, nil},
 	{"test/sandbox/disk/judge", nil, nil},
 	{"test/sandbox/disk/writes", nil, nil},
 	{"test/sandbox/disk/csinode", nil, []string{"writer.go"}},

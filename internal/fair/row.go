@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package work
+// Package fair has rows in which many wait, and no tenant holds up another.
+package fair
 
 import "container/list"
 
-// FairRow are keys that wait, each for a tenant: tenants take turns, and the keys of one are taken
+// Row are keys that wait, each for a tenant: tenants take turns, and the keys of one are taken
 // in the order in which they came. Who comes with one key waits for one key of each other tenant at
 // most, however many those have. The zero value is empty. Not for parallel use.
 //
 //	Invariant: each of tenants is a *tenantRow with at least one key, and is in rows by its name
 //	Invariant: spots has the place of each key
-type FairRow[K comparable] struct {
+type Row[K comparable] struct {
 	tenants list.List // whose turn it is first
 	rows    map[string]*list.Element
 	spots   map[K]spot
@@ -26,7 +27,7 @@ type tenantRow struct {
 type spot struct{ tenant, key *list.Element }
 
 // Push puts a key at the end of its tenant's. It does nothing where the key waits already.
-func (r *FairRow[K]) Push(tenant string, key K) {
+func (r *Row[K]) Push(tenant string, key K) {
 	if r.Has(key) {
 		return
 	}
@@ -43,7 +44,7 @@ func (r *FairRow[K]) Push(tenant string, key K) {
 
 // Pop takes the first key of the tenant whose turn it is, which is the last one in turn from then
 // on; false: no key waits.
-func (r *FairRow[K]) Pop() (key K, ok bool) {
+func (r *Row[K]) Pop() (key K, ok bool) {
 	at := r.tenants.Front()
 	if at == nil {
 		return key, false
@@ -55,7 +56,7 @@ func (r *FairRow[K]) Pop() (key K, ok bool) {
 }
 
 // Remove has a key wait no more, if it does.
-func (r *FairRow[K]) Remove(key K) {
+func (r *Row[K]) Remove(key K) {
 	s, ok := r.spots[key]
 	if !ok {
 		return
@@ -69,10 +70,10 @@ func (r *FairRow[K]) Remove(key K) {
 }
 
 // Has says whether a key waits.
-func (r *FairRow[K]) Has(key K) bool {
+func (r *Row[K]) Has(key K) bool {
 	_, ok := r.spots[key]
 	return ok
 }
 
 // Len is how many keys wait.
-func (r *FairRow[K]) Len() int { return len(r.spots) }
+func (r *Row[K]) Len() int { return len(r.spots) }
