@@ -26,6 +26,7 @@ import (
 //
 //	Invariant: what the store reads does not change; event is the handler's
 type brief struct {
+	noMeta
 	namespace, name string
 	uid             types.UID
 	version         string
@@ -45,15 +46,7 @@ type briefHold struct {
 	fenced     []v1alpha1.FencedNode // since when each is listed stays as it is
 }
 
-var (
-	_ runtime.Object            = (*brief)(nil)
-	_ metav1.ObjectMetaAccessor = (*brief)(nil)
-)
-
-// GetObjectMeta implements metav1.ObjectMetaAccessor, for informers.
-func (b *brief) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: b.namespace, Name: b.name, UID: b.uid, ResourceVersion: b.version}
-}
+var _ runtime.Object = (*brief)(nil)
 
 // GetObjectKind implements runtime.Object. What was decoded into a type of its
 // own has no kind, either.
