@@ -82,7 +82,7 @@ func New(config Config) (*Controller, error) {
 func (c *Controller) turn(id ledger.VolumeID) (tenant string, as work.Rank) {
 	s := c.config.Snapshot()
 	switch {
-	case c.driver.keepsWaiting(id):
+	case c.driver.keepsWaiting(id, arbiter.PolicyFor(s, id.Driver, "").Workers):
 		as = work.First
 	case arbiter.Arrives(s, s.Volume(id)):
 		as = work.Ahead
@@ -129,11 +129,20 @@ func (c *Controller) Waits(v ledger.VolumeID) bool { return c.Depth() > crowd ||
 // Run works until ctx is done, and returns when the last write is answered or
 // cancelled.
 func (c *Controller) Run(ctx context.Context, workers int) {
-	c.untold.begin(c.config.Snapshot())
+	c.begin(c.config.Snapshot(), c.config.Now())
 	c.flights.add(workers)
 	c.flying.Go(func() { c.pods.queue.Run(ctx, min(workers, maxRemovals)) })
 	c.queue.Run(ctx, workers)
 	c.flying.Wait()
+}
+
+// begin takes in what the leader before has left: what is under way keeps its worker from now on, and not
+// only once it is looked at.
+func (c *Controller) begin(s ledger.Snapshot, now time.Time) {
+	c.untold.begin(s)
+	for v := range s.Volumes() {
+		c.driver.look(s, v.ID, nil, now)
+	}
 }
 
 // process does what the plan for one volume says. It has no error: each step that
@@ -157,8 +166,11 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	again = flow.Sooner(again, flow.Sooner(putOff, pause))
 	workers := arbiter.PolicyFor(s, id.Driver, "").Workers
 	admit := func(nodes int, steps []arbiter.Step) []arbiter.Step {
-		admitted := c.driver.admit(s, id, workers, nodes, steps)
+		admitted, holders := c.driver.admit(s, id, workers, nodes, steps)
 		c.callNext(id.Driver, workers)
+		for _, holder := range holders {
+			c.queue.MoveUp(holder)
+		}
 		return admitted
 	}
 	switch {

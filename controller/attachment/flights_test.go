@@ -208,3 +208,32 @@ func TestExclusiveVolumeWaitsForItsSteps(t *testing.T) {
 		t.Errorf("nothing is under way, and done was %+v", d.steps)
 	}
 }
+
+// A shared volume that waits for a worker of its driver keeps its place when it is looked at while there is no room
+// for another of its flights: it goes on to want what it waited for. spread asks admit for steps at 0 nodes then,
+// which skips all of them before it finds that one has no worker, and takes the volume out of the row.
+func TestNoRoomForFlightsTakesNoPlace(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := fleet(now, 3, ledger.AccessMany)
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
+	d := &doer{do: func(s arbiter.Step) error {
+		if s.Do == arbiter.CreateAttachment {
+			l.Apply(now, ledger.Attachment{Name: s.Attachment, UID: string(s.Node), Version: "2", Driver: driver, Node: s.Node, PersistentVolume: "data", Ours: true})
+		}
+		return nil
+	}}
+	c := controller(t, l, d, &now)
+	c.flights.add(1)
+	process(t, c, "data") // n0 has the one worker
+	c.flying.Wait()
+	process(t, c, "data")
+	if !c.driver.waits(volume("data")) {
+		t.Fatalf("it does not wait: %+v", d.steps)
+	}
+	c.flights.add(-1)                     // others' steps have all there is
+	c.flights.begin(volume("data"), "n0") // and something of its own is under way, as a report
+	process(t, c, "data")
+	if !c.driver.waits(volume("data")) {
+		t.Error("it wants to be attached at n1 and n2 as before, and waits no more: it has lost its place, or its turn")
+	}
+}

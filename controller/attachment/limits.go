@@ -76,43 +76,80 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 // admit returns the steps that may be done now: all but the beginnings of
 // attaches and detaches for which the driver has no worker. At a node that answers
 // only operations at such nodes are in their way; at another node all are, or, where the
-// volume has its turn for that, only those at such others. Without workers nothing is
-// limited. Of the rest it returns those at the first so many nodes.
+// volume has its turn for that, only those at such others. A worker that is free is for who waits
+// for one already: without a turn a volume begins nothing while others wait, be the worker one that
+// it had itself. Without workers nothing is limited. Of the rest it returns those at the first so
+// many nodes.
 //
 // Workers that are kept for others are not free. With this the volume's own turn ends, and
-// so does its wait, unless there is a step that has no worker. Whoever had its turn waits behind
-// all others of its namespace.
-func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int, steps []arbiter.Step) []arbiter.Step {
+// so does its wait, unless there is a step that has no worker, or one that it waited for and that is
+// left out because of its node. Whoever had its turn waits behind all others of its namespace.
+//
+// Where it is the first that waits it also returns whose end would give it a worker: they were due,
+// perhaps, behind others before anybody waited for them.
+func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int, steps []arbiter.Step) (admitted []arbiter.Step, holders []ledger.VolumeID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	turns := l.of(id.Driver)
-	turn, has := turns.end(id)
-	apart := has && !turn // it has a worker apart from those at nodes that answer
-	admitted := make([]arbiter.Step, 0, len(steps))
+	first := !turns.anybodyWaits()
+	beginning := beginning{turns: turns, workers: workers}
+	beginning.turn, beginning.has = turns.end(id)
+	admitted = make([]arbiter.Step, 0, len(steps))
 	at := map[ledger.NodeName]bool{}
-	waits, answers := false, false
+	waits, answers, leftOut := false, false, false
 	for _, step := range steps {
+		begins := step.Do == arbiter.CreateAttachment || step.Do == arbiter.DeleteAttachment
 		if !at[step.Node] && len(at) >= nodes {
+			leftOut = leftOut || begins
 			continue
 		}
-		if step.Do == arbiter.CreateAttachment || step.Do == arbiter.DeleteAttachment {
+		if begins {
 			live := arbiter.Answers(s.Node(step.Node))
-			if !turns.room(l.total[id.Driver], workers, live, apart) {
+			if !beginning.may(l.total[id.Driver], id, live) {
 				waits, answers = true, answers || live
 				continue
 			}
-			apart = apart && live
 			l.begin(id, step.Node, live)
 		}
 		at[step.Node] = true
 		admitted = append(admitted, step)
 	}
-	if waits {
+	switch {
+	case waits:
 		turns.wait(id, namespace(s, id), answers)
-	} else {
+	case !leftOut:
 		turns.leave(id)
 	}
-	return admitted
+	if waits && first {
+		holders = l.keeping(id.Driver, workers)
+	}
+	return admitted, holders
+}
+
+// beginning says whether a volume may begin one operation after the other, of which a turn covers the
+// first.
+type beginning struct {
+	turns     *turns
+	workers   int
+	turn, has bool // whether it has its turn, and whether at a node that answers
+}
+
+func (b *beginning) may(busy count, id ledger.VolumeID, live bool) bool {
+	covered := b.has && b.turn == live
+	if !b.turns.room(busy, b.workers, live, covered && !live) {
+		return false
+	}
+	if covered {
+		b.has = false
+		return true
+	}
+	if b.workers > 0 && b.turns.othersWait(id, live) {
+		return false
+	}
+	if live {
+		b.turns.pass()
+	}
+	return true
 }
 
 // next returns the volumes of a driver whose turn it is from now on: each is to be looked at,
@@ -131,11 +168,28 @@ func (l *limits) waits(id ledger.VolumeID) bool {
 }
 
 // keepsWaiting says whether a volume has a worker of its driver for which another waits.
-func (l *limits) keepsWaiting(id ledger.VolumeID) bool {
+func (l *limits) keepsWaiting(id ledger.VolumeID, workers int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.helps(id, workers)
+}
+
+// keeping are the volumes of a driver that keep a worker for which another waits. It is called with
+// mu held.
+func (l *limits) keeping(driver string, workers int) (ids []ledger.VolumeID) {
+	for id := range l.under {
+		if id.Driver == driver && l.helps(id, workers) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// helps says whether another volume has a worker once one operation of a volume has ended. It is called
+// with mu held.
+func (l *limits) helps(id ledger.VolumeID, workers int) bool {
 	for _, live := range l.under[id] {
-		if l.of(id.Driver).othersWait(id, live) {
+		if l.of(id.Driver).helps(l.total[id.Driver], workers, id, live) {
 			return true
 		}
 	}

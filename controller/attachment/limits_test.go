@@ -3,6 +3,7 @@
 package attachment
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -120,5 +121,49 @@ func TestReadyNodesDoNotWaitForOthers(t *testing.T) {
 	process(t, c, "next")
 	if d.count(arbiter.DeleteAttachment) != 1 {
 		t.Errorf("it waits, and there is a worker: %+v", d.steps)
+	}
+}
+
+// What the leader before has begun keeps its worker from the beginning of a term, and not only once it is looked
+// at, which comes last: controller/wake.all adds everything with Later.
+func TestWorkersOfTheTermBefore(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := facts(now, "new")
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: workers})
+	var old []string
+	for i := range workers {
+		handle := fmt.Sprint("old", i)
+		old = append(old, handle)
+		claim := ledger.ClaimKey{Namespace: "s", Name: handle}
+		l.Apply(now, ledger.PersistentVolume{Name: handle, Version: "1", Volume: volume(handle), Access: ledger.AccessMany, Claim: claim})
+		l.Apply(now, ledger.Claim{Key: claim, Version: "1", PersistentVolume: handle, Bound: true})
+		l.Apply(now, ledger.Pod{UID: handle, Version: "1", Namespace: "s", Name: handle, Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: handle}}})
+		l.Apply(now, attachmentOf(handle, "2", false)) // under way
+	}
+	d := &doer{do: func(s arbiter.Step) error {
+		if s.Do == arbiter.CreateAttachment {
+			l.Apply(now, attachmentOf(s.Volume.Handle, "2", false))
+		}
+		return nil
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var c *Controller
+	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: func() time.Time {
+		if c.Depth() == 0 {
+			cancel() // the last one is looked at
+		}
+		return now
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, handle := range old {
+		c.Later(volume(handle))
+	}
+	c.Add(volume("new")) // a pod has come
+	c.Run(ctx, 1)
+	if n := d.count(arbiter.CreateAttachment); n != 0 {
+		t.Errorf("%d attaches are under way already, which is all that the policy allows, and %d more were begun", workers, n)
 	}
 }

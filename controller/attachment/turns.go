@@ -18,13 +18,14 @@ type turns struct {
 	rows map[bool]*fair.Row[ledger.VolumeID]
 	now  map[ledger.VolumeID]bool // whose turn it is: whether at a node that answers
 	kept count                    // for those
-	// passed is how many have had a turn while somebody waited only for other nodes, since one of
-	// those last had one.
+	// passed is how many have begun something at nodes that answer while somebody waited only for
+	// others, since one of those last had a turn.
 	passed int
 }
 
-// maxPassed is how many have a turn at nodes that answer before one who waits only for others has
-// one: a row of them that never ends keeps nobody waiting for ever.
+// maxPassed is how many begin something at nodes that answer before one who waits only for others has
+// a turn: a row of them that never ends keeps nobody waiting for ever, nor do those that never have to
+// wait.
 const maxPassed = 3
 
 func newTurns() *turns {
@@ -45,6 +46,16 @@ func (t *turns) leave(id ledger.VolumeID) {
 
 // waits says whether a volume waits.
 func (t *turns) waits(id ledger.VolumeID) bool { return t.rows[true].Has(id) || t.rows[false].Has(id) }
+
+// anybodyWaits says whether any volume waits.
+func (t *turns) anybodyWaits() bool { return t.rows[true].Len()+t.rows[false].Len() > 0 }
+
+// helps says whether another volume has a worker once a volume's operation, at a node that answers or at
+// another, has ended. Its end is in the way of those that wait for nodes of its kind; of those that
+// wait only for nodes that do not answer all are, up to the driver's workers.
+func (t *turns) helps(busy count, workers int, id ledger.VolumeID, live bool) bool {
+	return t.othersWait(id, live) || live && t.othersWait(id, false) && busy.all+t.kept.all-1 < workers
+}
 
 // othersWait says whether volumes other than one wait for nodes that answer, or only for others.
 func (t *turns) othersWait(id ledger.VolumeID, live bool) bool {
@@ -75,6 +86,13 @@ func (t *turns) room(busy count, workers int, live, apart bool) bool {
 	return workers <= 0 || busy.of(live) < workers
 }
 
+// pass notes that something begins at a node that answers.
+func (t *turns) pass() {
+	if t.passed++; t.rows[false].Len() == 0 {
+		t.passed = 0
+	}
+}
+
 // next gives a turn to those who are next, one for each worker that is neither busy
 // nor kept, and returns them.
 func (t *turns) next(busy count, workers int) []ledger.VolumeID {
@@ -97,7 +115,9 @@ func (t *turns) first(busy count, workers int) (id ledger.VolumeID, is bool) {
 		if id, is = t.rows[live].Pop(); !is {
 			continue
 		}
-		if t.passed++; !live || t.rows[false].Len() == 0 {
+		if live {
+			t.pass()
+		} else {
 			t.passed = 0
 		}
 		t.now[id] = live

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,7 +134,7 @@ func (o *office) asks(handle string, workers, want int, nodes ...ledger.NodeName
 	for _, n := range nodes {
 		steps = append(steps, arbiter.Step{Do: arbiter.CreateAttachment, Volume: volume(handle), Node: n})
 	}
-	if got := o.l.admit(o.s, volume(handle), workers, len(steps), steps); len(got) != want {
+	if got, _ := o.l.admit(o.s, volume(handle), workers, len(steps), steps); len(got) != want {
 		o.t.Errorf("%s may begin %d, want %d", handle, len(got), want)
 	}
 }
@@ -204,7 +205,7 @@ func TestAsManyTurnsAsWorkers(t *testing.T) {
 	}
 }
 
-// Who has something to begin at a Ready node has a turn before those that wait only for other
+// Who has something to begin at a Ready node comes before those that wait only for other
 // nodes, up to three of them, and keeps no worker from them but its own; of these there must be fewer in all.
 func TestTurnsAtReadyNodes(t *testing.T) {
 	o := newOffice(t)
@@ -220,11 +221,11 @@ func TestTurnsAtReadyNodes(t *testing.T) {
 	o.asks("d", 2, 0, "n1")
 	o.asks("c", 2, 1, "n1")
 	o.ends("a", "n1")
-	o.calls(2, "both")
+	o.calls(2, "both", "gone")       // three have begun before gone, or have their turn: only those at other nodes are in its way now
 	o.asks("both", 2, 1, "n2", "n1") // and waits on, for n2
 	o.ends("both", "n1")
 	o.ends("c", "n1")
-	o.calls(2, "d", "gone") // three had a turn before it: only those at other nodes are in its way now
+	o.calls(2, "d")
 	o.asks("d", 2, 1, "n1")
 	o.asks("gone", 2, 1, "n2")
 	o.ends("away", "n2")
@@ -364,7 +365,7 @@ func TestOneThatHangsKeepsNobodyWaitingForEver(t *testing.T) {
 func TestWhoWaitsForItselfIsInNobodysWay(t *testing.T) {
 	o := newOffice(t)
 	o.asks("wide", 1, 1, "n1", "n2")
-	if o.l.keepsWaiting(volume("wide")) {
+	if o.l.keepsWaiting(volume("wide"), 1) {
 		t.Error("it waits for its own worker only, and comes before all others")
 	}
 }
@@ -378,7 +379,158 @@ func TestWhoseEndHelpsNobodyDoesNotComeFirst(t *testing.T) {
 	o.asks("hangs too", 2, 1, "n2")
 	o.asks("failover", 2, 0, "n2")
 	o.asks("live", 2, 1, "n1")
-	if o.l.keepsWaiting(volume("live")) {
+	if o.l.keepsWaiting(volume("live"), 2) {
 		t.Error("that at n1 ends, and the waiter still has no worker (two hang at n2): it comes before all others in vain")
+	}
+}
+
+// The worker that a volume's own attach has freed is for who waits longest, not for the volume's next
+// attach: a volume that many nodes share would keep all others waiting for as long as it has a node left,
+// and for ever where pods of it come and go.
+func TestWhoseAttachEndsWaitsForItsTurnAgain(t *testing.T) {
+	const nodes = 8
+	now := time.Unix(1000, 0)
+	l := fleet(now, nodes, ledger.AccessMany)
+	claim := ledger.ClaimKey{Namespace: "other", Name: "lone"}
+	l.Apply(now, ledger.PersistentVolume{Name: "lone", Version: "1", Volume: volume("lone"), Access: ledger.AccessMany, Claim: claim})
+	l.Apply(now, ledger.Claim{Key: claim, Version: "1", PersistentVolume: "lone", Bound: true})
+	l.Apply(now, ledger.Pod{UID: "lone", Version: "1", Namespace: "other", Name: "lone", Node: "n0", Volumes: []ledger.PodVolume{{Name: "v", Claim: "lone"}}})
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
+	attachment := func(s arbiter.Step, version string, attached bool) ledger.Attachment {
+		return ledger.Attachment{
+			Name: s.Attachment, UID: fmt.Sprint(s.Volume.Handle, s.Node), Version: version, Driver: driver, Node: s.Node,
+			PersistentVolume: s.Volume.Handle, Attached: attached, Ours: true,
+		}
+	}
+	var mu sync.Mutex
+	var begun []arbiter.Step
+	d := &doer{do: func(s arbiter.Step) error {
+		if s.Do == arbiter.CreateAttachment {
+			mu.Lock()
+			defer mu.Unlock()
+			begun = append(begun, s)
+			l.Apply(now, attachment(s, "2", false))
+		}
+		return nil
+	}}
+	c := controller(t, l, d, &now)
+	c.flights.add(64)
+	look := func(handle string) {
+		process(t, c, handle)
+		c.flying.Wait()
+	}
+	lone := func() int {
+		return slices.IndexFunc(begun, func(s arbiter.Step) bool { return s.Volume == volume("lone") })
+	}
+	look("data") // has the one worker, at n0
+	look("data") // waits for the others
+	look("lone")
+	if len(begun) != 1 || !c.Waits(volume("lone")) {
+		t.Fatalf("begun: %+v", begun)
+	}
+	for range nodes {
+		l.Apply(now, attachment(begun[len(begun)-1], "3", true)) // the driver is through with it, which touches the volume
+		for _, handle := range []string{"data", "data", "lone"} {
+			look(handle)
+		}
+		if lone() >= 0 {
+			break
+		}
+	}
+	if at := lone(); at < 0 || at > 2 {
+		t.Errorf("the volume of another namespace waits for the driver's worker, and %d attaches of the shared volume began before its one", max(at, len(begun)-1))
+	}
+}
+
+// As TestOneThatHangsKeepsNobodyWaitingForEver, but those at Ready nodes find a worker at once, and never have a
+// turn: a driver that is busy, and not full. passed counts turns only, so it stays 0, and all >= workers for ever.
+func TestWhoFindsAWorkerAtOncePassesOthersToo(t *testing.T) {
+	for _, workers := range []int{2, 10} {
+		o := newOffice(t)
+		o.asks("hangs", workers, 1, "n2") // n2 is not Ready
+		for i := range workers - 1 {      // one worker at Ready nodes is always free
+			o.asks(fmt.Sprint("live", i), workers, 1, "n1")
+		}
+		o.asks("failover", workers, 0, "n2")
+		had := false
+		for i := 0; i < 1000 && !had; i++ {
+			o.asks(fmt.Sprint("live", i+workers-1), workers, 1, "n1") // comes after it, and begins at once
+			for range 2 {
+				for _, id := range o.l.next(driver, workers) {
+					had = had || id == volume("failover")
+				}
+				o.ends(fmt.Sprint("live", i), "n1")
+			}
+		}
+		if !had {
+			t.Errorf("with %d workers 1000 who came later have had a worker, and the one who waits for another node has had none, though one such is under way", workers)
+		}
+	}
+}
+
+// All are in the way of one that waits only for a node that does not answer, those at Ready nodes, too. Where the
+// end of one of these gives it a worker, it comes first, or the worker would be idle meanwhile (decision 98). The
+// counterpart of TestWhoseEndHelpsNobodyDoesNotComeFirst.
+func TestWhoseEndHelpsOneAtAnotherNodeComesFirst(t *testing.T) {
+	o := newOffice(t)
+	o.asks("live", 1, 1, "n1")
+	o.asks("failover", 1, 0, "n2") // n2 is not Ready
+	if !o.l.keepsWaiting(volume("live"), 1) {
+		t.Error("when it ends, the other has its worker, and it is looked at behind all that is due")
+	}
+	o.ends("live", "n1")
+	o.calls(1, "failover") // it is so
+}
+
+// As TestKeptWorkerIsNotIdle, but the one that has the worker was due, behind the storm, before anybody waited for
+// it: its rank is that of the moment at which it was touched. The worker is idle until it has been looked at.
+func TestWorkerIsNotIdleForWhoWaitsLater(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var storm []string
+	for i := range 50 {
+		storm = append(storm, fmt.Sprintf("storm%02d", i))
+	}
+	l := facts(now, append([]string{"first", "bystander"}, storm...)...)
+	claim := ledger.ClaimKey{Namespace: "other", Name: "bystander"}
+	l.Apply(now, ledger.PersistentVolume{Name: "bystander", Version: "2", Volume: volume("bystander"), Access: ledger.AccessMany, Claim: claim})
+	l.Apply(now, ledger.Claim{Key: claim, Version: "1", PersistentVolume: "bystander", Bound: true})
+	l.Apply(now, ledger.Pod{UID: "bystander", Version: "2", Namespace: "other", Name: "bystander", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "bystander"}}})
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
+	for _, handle := range storm { // each has a report to be made: one look
+		l.Apply(now, attachmentOf(handle, "2", true))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	looks, begun := 0, false
+	d := &doer{}
+	d.do = func(s arbiter.Step) error {
+		switch {
+		case s.Do == arbiter.Report && strings.HasPrefix(s.Volume.Handle, "storm"):
+			looks++
+		case s.Do == arbiter.CreateAttachment && s.Volume == volume("first"):
+			l.Apply(now, attachmentOf("first", "2", false))
+		case s.Do == arbiter.CreateAttachment && s.Volume == volume("bystander"):
+			begun = true
+			cancel()
+		}
+		return nil
+	}
+	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	process(t, c, "first") // has the one worker
+	for _, handle := range storm {
+		c.Add(volume(handle))
+	}
+	l.Apply(now, attachmentOf("first", "3", true))
+	c.Add(volume("first"))     // its worker is free, and nobody waits for it yet
+	process(t, c, "bystander") // by namespaces in turn it is looked at before first, and waits
+	if !c.Waits(volume("bystander")) {
+		t.Fatalf("it does not wait: %+v", d.steps)
+	}
+	c.queue.Run(ctx, 1)
+	if !begun || looks > 4 {
+		t.Errorf("the driver's one worker is idle, and the bystander (begun: %t) waits for %d looks at another namespace's volumes", begun, looks)
 	}
 }

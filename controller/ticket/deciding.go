@@ -60,8 +60,11 @@ func (d *deciding) overtaken(began int, mine counts) bool {
 func (d *deciding) announce(cache Cache, n ledger.NodeName, began int, decided []flow.Decided) (left []flow.Decided, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	s := cache.Snapshot()
+	// A claim that is not bound yet has no volume in a decision, and yet it is granted at one node only.
+	of := func(one flow.Decided) counts { return counts{n, slices.Concat(one.Volumes, s.TicketAt(one.Ticket.ID))} }
 	for _, one := range decided {
-		if one.Ruling == flow.Grant && d.overtaken(began, counts{n, one.Volumes}) {
+		if one.Ruling == flow.Grant && d.overtaken(began, of(one)) {
 			again = true
 			continue
 		}
@@ -72,7 +75,7 @@ func (d *deciding) announce(cache Cache, n ledger.NodeName, began int, decided [
 	}
 	for _, one := range left {
 		if one.Ruling == flow.Grant {
-			d.add(counts{n, one.Volumes})
+			d.add(of(one))
 		}
 	}
 	return left, again

@@ -45,7 +45,7 @@ func newPriorityQueue[K comparable](of func(K) (string, Rank)) *priorityQueue[K]
 	return &priorityQueue[K]{of: of, asked: map[K]Rank{}}
 }
 
-// add puts a key into the queue.
+// add puts a key into the queue whose rows these are.
 func (l *priorityQueue[K]) add(queue workqueue.TypedInterface[K], key K, as Rank) {
 	l.adding.Lock()
 	defer l.adding.Unlock()
@@ -69,7 +69,7 @@ func (l *priorityQueue[K]) Push(key K) {
 // place is in which row a key belongs, and whose it is there. mu is held.
 func (l *priorityQueue[K]) place(key K) (as Rank, tenant string) {
 	as, asked := l.asked[key]
-	if asked && as != Touched { // what was not asked for: its time has come
+	if asked && as != Touched {
 		return as, ""
 	}
 	tenant, as = l.of(key)

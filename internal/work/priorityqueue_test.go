@@ -134,3 +134,19 @@ func TestTouchedWhileProcessed(t *testing.T) {
 		})
 	}
 }
+
+// A key whose time has come (the pause after a failure, a Recheck, the end of a put-off) does not wait behind
+// all that is looked at only because everything is, though it is among those, too: a resync has added it.
+// Nothing else touches it then.
+func TestWhoseTimeHasComeIsNotPatient(t *testing.T) {
+	taken := order(t, func(q *Queue[string]) {
+		for _, k := range keys("any", 100) {
+			q.Later(k)
+		}
+		q.Later("timed")
+		q.later.Add("timed") // as the delaying queue does when the time of an AddAfter has come
+	})
+	if taken[0] != "timed" {
+		t.Errorf("its time has come, and %d others that nothing has touched are taken before it", slices.Index(taken, "timed"))
+	}
+}

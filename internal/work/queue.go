@@ -20,8 +20,9 @@ import (
 type Queue[K comparable] struct {
 	name    string
 	process func(context.Context, K) (time.Duration, error)
-	queue   workqueue.TypedDelayingInterface[K]
-	due     *priorityQueue[K]
+	queue   workqueue.TypedInterface[K]         // of what is due
+	later   workqueue.TypedDelayingInterface[K] // puts a key into queue when its time has come
+	due     *priorityQueue[K]                   // in what order queue is taken from
 
 	mu       sync.Mutex
 	attempts map[K]flow.Attempts
@@ -39,14 +40,23 @@ func New[K comparable](name string, process func(context.Context, K) (time.Durat
 // queue.
 func NewFair[K comparable](name string, of func(K) (tenant string, as Rank), process func(context.Context, K) (time.Duration, error)) *Queue[K] {
 	due := newPriorityQueue(of)
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: due})
 	return &Queue[K]{
-		name: name, process: process, due: due,
-		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
-			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: due}),
-		}),
+		name: name, process: process, due: due, queue: queue,
+		later:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Queue: timed[K]{queue, due}}),
 		attempts: map[K]flow.Attempts{},
 	}
 }
+
+// timed is the queue behind a delaying one: it is given a key when the time of that has come.
+type timed[K comparable] struct {
+	workqueue.TypedInterface[K]
+	due *priorityQueue[K]
+}
+
+// Add implements workqueue.TypedInterface. A key whose time has come is touched, whatever else has asked
+// for it.
+func (q timed[K]) Add(key K) { q.due.add(q.TypedInterface, key, Touched) }
 
 // Add has a key processed at once, also one that waits.
 func (q *Queue[K]) Add(key K) { q.due.add(q.queue, key, Touched) }
@@ -58,6 +68,10 @@ func (q *Queue[K]) First(key K) { q.due.add(q.queue, key, First) }
 // Later has a key processed that nothing has touched, after those that something
 // has, unless it is one of them.
 func (q *Queue[K]) Later(key K) { q.due.add(q.queue, key, Patient) }
+
+// MoveUp has a key that is due, and belongs further in front by now than when it was added, be processed
+// in its place. It does nothing to one that is not due.
+func (q *Queue[K]) MoveUp(key K) { q.due.Touch(key) }
 
 // Len is how many keys are due, without those that are being processed.
 func (q *Queue[K]) Len() int { return q.queue.Len() }
@@ -72,7 +86,7 @@ func (q *Queue[K]) Run(ctx context.Context, workers int) {
 		})
 	}
 	<-ctx.Done()
-	q.queue.ShutDown()
+	q.later.ShutDown() // and with it queue
 	running.Wait()
 }
 
@@ -93,7 +107,7 @@ func (q *Queue[K]) next(ctx context.Context) bool {
 		q.succeeded(key)
 	}
 	if after > 0 {
-		q.queue.AddAfter(key, after)
+		q.later.AddAfter(key, after)
 	}
 	return true
 }
