@@ -25,11 +25,13 @@ import (
 // which object it is, at which version; what the object says is in the ledger.
 //
 //	Invariant: what the store reads does not change; event is the handler's
+//	Invariant: name, UID and version are text[:uid], text[uid:version] and text[version:]. One text in
+//	the place of three is less for the garbage collector to follow, in each of millions.
 type brief struct {
 	noMeta
-	namespace, name string
-	uid             types.UID
-	version         string
+	namespace    string // shared
+	text         string
+	uid, version uint32
 	// event is made of the object, for the informer's one handler to take; nil
 	// from then on, so that nothing is kept twice.
 	event ledger.Event
@@ -80,7 +82,7 @@ func (b *brief) take() (ledger.Event, *operation.Work) {
 // holdObject is the VolumeHold as far as it is kept.
 func (b *brief) holdObject() *v1alpha1.VolumeHold {
 	return &v1alpha1.VolumeHold{
-		ObjectMeta: metav1.ObjectMeta{Name: b.name, UID: b.uid, Generation: b.hold.generation},
+		ObjectMeta: metav1.ObjectMeta{Name: b.GetName(), UID: b.GetUID(), Generation: b.hold.generation},
 		Spec:       v1alpha1.VolumeHoldSpec{Driver: b.hold.volume.Driver, Handle: b.hold.volume.Handle},
 		Status:     v1alpha1.VolumeHoldStatus{Conditions: b.hold.conditions, Fenced: b.hold.fenced},
 	}
@@ -125,14 +127,18 @@ func (o *Observer) inBrief(whole runtime.Object) (*brief, bool) {
 	}
 	event, err := o.event(whole)
 	if err != nil {
-		klog.Background().Error(err, "An object names a volume that nobody can attach", "name", b.name, "namespace", b.namespace)
+		klog.Background().Error(err, "An object names a volume that nobody can attach", "name", b.GetName(), "namespace", b.namespace)
 	}
 	b.event = event
 	return b, true
 }
 
 func briefOf(m metav1.Object) *brief {
-	return &brief{namespace: m.GetNamespace(), name: m.GetName(), uid: m.GetUID(), version: m.GetResourceVersion()}
+	name, uid := m.GetName(), string(m.GetUID())
+	return &brief{
+		namespace: m.GetNamespace(), text: name + uid + m.GetResourceVersion(),
+		uid: uint32(len(name)), version: uint32(len(name) + len(uid)),
+	}
 }
 
 // share has equal texts share their bytes: many objects name few drivers,

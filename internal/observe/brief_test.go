@@ -99,12 +99,12 @@ func TestBriefOfHoldKeepsItsTimes(t *testing.T) {
 	hold, _ := briefs()[Holds].(*v1alpha1.VolumeHold)
 	hold.Status.Fenced = []v1alpha1.FencedNode{{Node: "n", Since: ptr.To(metav1.Unix(9, 0))}}
 	o := &Observer{feeds: map[Kind]*feed{}}
+	hold.Name = v1alpha1.VolumeHoldName("d", "h")
 	kept, err := o.slim(hold)
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	kept.(*brief).name = v1alpha1.VolumeHoldName("d", "h")
 	if err := store.Add(kept); err != nil {
 		t.Fatal(err)
 	}

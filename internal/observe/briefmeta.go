@@ -15,13 +15,13 @@ var _ metav1.Object = (*brief)(nil)
 func (b *brief) GetNamespace() string { return b.namespace }
 
 // GetName implements metav1.Object.
-func (b *brief) GetName() string { return b.name }
+func (b *brief) GetName() string { return b.text[:b.uid] }
 
 // GetUID implements metav1.Object.
-func (b *brief) GetUID() types.UID { return b.uid }
+func (b *brief) GetUID() types.UID { return types.UID(b.text[b.uid:b.version]) }
 
 // GetResourceVersion implements metav1.Object.
-func (b *brief) GetResourceVersion() string { return b.version }
+func (b *brief) GetResourceVersion() string { return b.text[b.version:] }
 
 // noMeta is the rest of metav1.Object, of which a brief has nothing. To set a field that an object
 // does not have does nothing, as metav1.Object wants it.

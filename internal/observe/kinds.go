@@ -4,12 +4,15 @@ package observe
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/moorage-dev/moorage/api/client"
@@ -57,6 +60,7 @@ func (o *Observer) connect() error {
 	own := factory == nil
 	if own {
 		factory = informers.NewSharedInformerFactory(o.config.Kube, 0)
+		withoutIndexes(factory)
 	}
 	for _, kind := range o.config.Kinds {
 		f := &feed{kind: kind, observer: o, ahead: map[string]answer{}, byUID: kind == Pods}
@@ -76,6 +80,17 @@ func (o *Observer) connect() error {
 		o.feeds[kind] = f
 	}
 	return nil
+}
+
+// withoutIndexes has the informers of what large clusters have most of keep no index by namespace, which
+// nobody here asks for: it would take 80 bytes and more for each object.
+func withoutIndexes(factory informers.SharedInformerFactory) {
+	factory.InformerFor(&corev1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return coreinformers.NewPodInformer(c, metav1.NamespaceAll, resync, cache.Indexers{})
+	})
+	factory.InformerFor(&corev1.PersistentVolumeClaim{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return coreinformers.NewPersistentVolumeClaimInformer(c, metav1.NamespaceAll, resync, cache.Indexers{})
+	})
 }
 
 func informerOf(k Kind, f informers.SharedInformerFactory, c client.Interface) cache.SharedIndexInformer {

@@ -106,7 +106,7 @@ func (o *Observer) FlexVolumes() []FlexVolume {
 			switch object := object.(type) {
 			case *brief:
 				if object.flex {
-					list = append(list, FlexVolume{Name: object.name, UID: object.uid})
+					list = append(list, FlexVolume{Name: object.GetName(), UID: object.GetUID()})
 				}
 			case *corev1.PersistentVolume:
 				if object.Spec.FlexVolume != nil {
