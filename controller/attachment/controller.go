@@ -250,14 +250,16 @@ func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps 
 	return 0
 }
 
-// maxPatches is how many volumes wait for patches of Nodes at once without a worker.
+// maxPatches is how many volumes wait for patches of Nodes, or for lists of their pods, at once without a
+// worker.
 const maxPatches = 4096
 
 // attemptOrPatch is attempt for a volume that no nodes share. Where all that is to be done is to change
-// a node's volumesAttached, it is done without a worker: the changes of a node share its
-// next patch, and as many workers as it has volumes would wait for that.
+// a node's volumesAttached, or to list its pods, it is done without a worker: the changes of a node share its
+// next patch, and those who want its pods the next list, and as many workers as it has volumes would
+// wait for that.
 func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, steps []arbiter.Step) time.Duration {
-	if len(steps) != 1 || steps[0].Do != arbiter.Report && steps[0].Do != arbiter.Unreport {
+	if len(steps) != 1 || !sharesRequest(steps[0].Do) {
 		return c.attempt(ctx, steps)
 	}
 	select {
@@ -274,6 +276,11 @@ func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, ste
 		c.queue.Add(id) // it sees what came of it, and what pauses
 	})
 	return 0
+}
+
+// sharesRequest says whether a step waits for a request that others of its node share.
+func sharesRequest(a arbiter.Action) bool {
+	return a == arbiter.Report || a == arbiter.Unreport || a == arbiter.ConfirmUnwanted
 }
 
 // attempt does steps side by side, and returns after how long the first of those that

@@ -21,8 +21,42 @@ type binder struct {
 	mu       sync.Mutex
 	over     bool // the term is: nothing is bound any more
 	underWay sync.WaitGroup
-	patience time.Duration // how long it waits for a pod that it has not seen
+	sent     map[string]int // binds under way, by namespace
+	all      int            // of all namespaces
+	patience time.Duration  // how long it waits for a pod that it has not seen
 	news     news
+}
+
+// Binds stand in one row with all other writes of the controller, and nobody takes turns there: so many are
+// under way at once, of one namespace and of all. Who comes beside them has a ticket.
+const (
+	maxBindsOfNamespace = 128
+	maxBinds            = 512
+)
+
+// begin counts a bind, if there is room for it; mu is held.
+func (b *binder) begin(namespace string) bool {
+	if b.sent[namespace] >= maxBindsOfNamespace || b.all >= maxBinds {
+		return false
+	}
+	if b.sent == nil {
+		b.sent = map[string]int{}
+	}
+	b.sent[namespace]++
+	b.all++
+	b.underWay.Add(1)
+	return true
+}
+
+// done counts a bind no more.
+func (b *binder) done(namespace string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all--
+	if b.sent[namespace]--; b.sent[namespace] == 0 {
+		delete(b.sent, namespace)
+	}
+	b.underWay.Done()
 }
 
 // news tells who waits for it that a pod has changed.
@@ -80,6 +114,7 @@ var (
 	errNotLeading = fmt.Errorf("%w: this controller does not lead yet, or any more", bind.ErrUseTicket)
 	errBehind     = fmt.Errorf("%w: this controller has not seen the pod or its claims", bind.ErrUseTicket)
 	errNotServed  = fmt.Errorf("%w: it is not for a scheduler that this controller binds for", bind.ErrUseTicket)
+	errBusy       = fmt.Errorf("%w: many other binds are under way", bind.ErrUseTicket)
 	errContended  = fmt.Errorf("%w: somebody contends for what it needs", bind.ErrUseTicket)
 )
 
@@ -90,7 +125,7 @@ func (c *Controller) Heard(pod string) { c.binder.news.heard(pod) }
 func (c *Controller) Bind(ctx context.Context, r bind.Request) error {
 	reservation, err := c.reserveSoon(ctx, r)
 	if err == nil {
-		defer c.binder.underWay.Done()
+		defer c.binder.done(reservation.ID.Namespace)
 		err = c.carry(ctx, &reservation, r.Version)
 	}
 	c.config.Metrics.Bind(resultOf(err))
@@ -156,7 +191,9 @@ func (c *Controller) reserve(r bind.Request) (ledger.Ticket, error) {
 	if !can {
 		return reservation, errContended
 	}
-	c.binder.underWay.Add(1)
+	if !c.binder.begin(reservation.ID.Namespace) {
+		return reservation, errBusy
+	}
 	c.config.Cache.Apply(reservation)
 	c.deciding.add(counts{reservation.Node, c.config.Cache.Snapshot().TicketAt(reservation.ID)})
 	return reservation, nil
@@ -177,7 +214,7 @@ func resultOf(err error) string {
 		err   error
 		label string
 	}{
-		{nil, "bound"}, {errNotLeading, "NotLeading"}, {errBehind, "Behind"}, {errNotServed, "NotServed"}, {errContended, "Contended"},
+		{nil, "bound"}, {errNotLeading, "NotLeading"}, {errBehind, "Behind"}, {errNotServed, "NotServed"}, {errContended, "Contended"}, {errBusy, "Busy"},
 		{bind.ErrUseTicket, "Changed"},
 	} {
 		if errors.Is(err, known.err) {

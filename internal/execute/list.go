@@ -26,8 +26,14 @@ const listPage = 500
 // same time: where many volumes go at once, that is one list and not one for each. The
 // answer has what may be of the request's volume, or everything where it names none.
 func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error) {
+	namespace := r.Key
 	r.Key = r.Kind.String() // what requests share
 	switch r.Kind {
+	case flow.Claims:
+		r.Key += " " + namespace
+		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
+			e.listClaims(ctx, namespace, batch)
+		})
 	case flow.Tickets:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
 			answerAll(ctx, e, batch, e.ticketsPage, ticketOf)
@@ -52,6 +58,32 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 	default:
 		err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Kind)
 		return answerOf(r, err), err
+	}
+}
+
+// listClaims lists the claims of a namespace for all that asked. Somebody waits for it.
+func (e *Executor) listClaims(ctx context.Context, namespace string, batch []*shared) {
+	var facts []ledger.Event
+	options := metav1.ListOptions{Limit: listPage}
+	for first := true; first || options.Continue != ""; first = false {
+		list, err := call(ctx, e, until(batch), func(ctx context.Context) (*corev1.PersistentVolumeClaimList, error) {
+			return e.config.Kube.CoreV1().PersistentVolumeClaims(namespace).List(ctx, options)
+		})
+		if err != nil {
+			err = fmt.Errorf("list the claims of namespace %s: %w", namespace, err)
+			for _, item := range batch {
+				item.deliver(answerOf(item.request, err), err)
+			}
+			return
+		}
+		for i := range list.Items {
+			e.config.Observer.Saw(&list.Items[i])
+			facts = append(facts, translate.Claim(&list.Items[i]))
+		}
+		options.Continue = list.Continue
+	}
+	for _, item := range batch {
+		item.deliver(answerOf(item.request, nil, facts...), nil)
 	}
 }
 

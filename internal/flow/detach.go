@@ -80,39 +80,65 @@ func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
 		}
 		t.Before = ledger.Snapshot{}
 	}
-	if claim, _ := first[ledger.Claim](a); claim.PersistentVolume != "" && s.PersistentVolume(claim.PersistentVolume) == nil {
-		return t.open(PersistentVolumes, claim.PersistentVolume)
+	already := t.hasRead()
+	if pv, ok := t.unseen(s, already); ok {
+		return t.open(readOf(PersistentVolumes, pv))
 	}
-	if key, ok := t.unfollowed(s); ok {
-		return t.open(Claims, key)
+	if r, ok := t.unfollowed(s, already); ok {
+		return t.open(r)
 	}
 	if wanted(s, t.Listed, t.Step.Volume) {
 		return t, nil, true
 	}
-	if pv, _ := first[ledger.PersistentVolume](a); pv.Claim != (ledger.ClaimKey{}) && t.names(pv.Claim) && !t.read(Claims, pv.Claim.String()) {
-		return t.open(Claims, pv.Claim.String())
+	if pv, _ := first[ledger.PersistentVolume](a); pv.Claim != (ledger.ClaimKey{}) && t.names(pv.Claim) && !already.claim(pv.Claim) {
+		return t.open(readOf(Claims, pv.Claim.String()))
 	}
 	if volume := s.Volume(t.Step.Volume); volume != nil && t.names(ledger.ClaimKey{}) {
 		for _, pv := range volume.PVs() {
-			if !t.read(PersistentVolumes, pv) {
-				return t.open(PersistentVolumes, pv)
+			if !already[readOf(PersistentVolumes, pv)] {
+				return t.open(readOf(PersistentVolumes, pv))
 			}
 		}
 	}
 	return t, nil, true
 }
 
-// open reads an object that the pods' claims may lead to.
-func (t Task) open(k Kind, key string) (Task, *Request, bool) {
-	r := read(k, key)
-	t.Read = append(slices.Clip(t.Read), r)
-	return t, &r, true
+// ReadOf is what a task has read since its list of pods: one object, or all claims of the namespace Key.
+type ReadOf struct {
+	Kind Kind
+	Key  string
+	All  bool
 }
 
-// read says whether an object was read since the list.
-func (t Task) read(k Kind, key string) bool {
-	return slices.ContainsFunc(t.Read, func(r Request) bool { return r.Kind == k && r.Key == key })
+func readOf(k Kind, key string) ReadOf { return ReadOf{Kind: k, Key: key} }
+
+// open reads what the pods' claims may lead to.
+func (t Task) open(r ReadOf) (Task, *Request, bool) {
+	t.Read = append(slices.Clip(t.Read), r)
+	request := read(r.Kind, r.Key)
+	if r.All {
+		request.Do = ListObjects
+	}
+	return t, &request, true
 }
+
+// reads are what was read since the list.
+type reads map[ReadOf]bool
+
+func (t Task) hasRead() reads {
+	all := make(reads, len(t.Read))
+	for _, r := range t.Read {
+		all[r] = true
+	}
+	return all
+}
+
+// claim says whether a claim was read, by itself or with all of its namespace.
+func (r reads) claim(key ledger.ClaimKey) bool {
+	return r.namespace(key.Namespace) || r[readOf(Claims, key.String())]
+}
+
+func (r reads) namespace(name string) bool { return r[ReadOf{Claims, name, true}] }
 
 // names says whether a pod of the list names a claim; of the zero key, whether any
 // names one.
@@ -127,24 +153,65 @@ func (t Task) names(key ledger.ClaimKey) bool {
 	return false
 }
 
-// unfollowed is the next claim to read of which it is not known where it leads:
-// the caches can't follow it, or its pod was not known to be bound before the list.
-// They may be newer than the caches, and lead to any volume. A claim that the
-// caches know, and that was deleted and made again since, is found from the other
-// side: by the volume's PersistentVolumes, and the claims that these are bound to.
-func (t Task) unfollowed(s ledger.Snapshot) (string, bool) {
+// unseen is a PersistentVolume that the caches don't have, and that a claim is bound to which was read.
+func (t Task) unseen(s ledger.Snapshot, already reads) (string, bool) {
+	if len(already) == 0 {
+		return "", false
+	}
 	for i := range t.Listed {
 		pod := &t.Listed[i]
 		for _, volume := range pod.Volumes {
-			key := ledger.ClaimKey{Namespace: pod.Namespace, Name: volume.Claim}.String()
-			_, link := s.ResolvePod(pod, volume)
-			followed := t.Known[i] && (link == ledger.LinkVolume || link == ledger.LinkNone)
-			if volume.Claim != "" && !followed && !t.read(Claims, key) {
-				return key, true
+			key := ledger.ClaimKey{Namespace: pod.Namespace, Name: volume.Claim}
+			if volume.Claim == "" || !already.claim(key) {
+				continue
+			}
+			if claim := s.Claim(key); claim != nil && claim.PersistentVolume != "" && s.PersistentVolume(claim.PersistentVolume) == nil && !already[readOf(PersistentVolumes, claim.PersistentVolume)] {
+				return claim.PersistentVolume, true
 			}
 		}
 	}
 	return "", false
+}
+
+// maxClaimReads is how many claims of one namespace are read one by one: where more are to be read, all
+// of the namespace are listed. Pods may name thousands that do not exist, and whoever is to leave
+// their node would wait for a read of each.
+const maxClaimReads = 16
+
+// unfollowed is what to read next of the claims of which it is not known where they lead:
+// the caches can't follow one, or its pod was not known to be bound before the list.
+// They may be newer than the caches, and lead to any volume. A claim that the
+// caches know, and that was deleted and made again since, is found from the other
+// side: by the volume's PersistentVolumes, and the claims that these are bound to.
+func (t Task) unfollowed(s ledger.Snapshot, already reads) (ReadOf, bool) {
+	var first ledger.ClaimKey
+	var others set[ledger.ClaimKey] // of its namespace
+	for i := range t.Listed {
+		pod := &t.Listed[i]
+		if already.namespace(pod.Namespace) || first.Name != "" && first.Namespace != pod.Namespace {
+			continue
+		}
+		for _, volume := range pod.Volumes {
+			key := ledger.ClaimKey{Namespace: pod.Namespace, Name: volume.Claim}
+			if volume.Claim == "" || others[key] || key == first || already.claim(key) || t.follows(s, i, volume) {
+				continue
+			}
+			if first.Name == "" {
+				first = key
+				continue
+			}
+			if others.add(key); len(others) >= maxClaimReads {
+				return ReadOf{Claims, key.Namespace, true}, true
+			}
+		}
+	}
+	return readOf(Claims, first.String()), first.Name != ""
+}
+
+// follows says whether it is known where a volume of a listed pod leads.
+func (t Task) follows(s ledger.Snapshot, pod int, volume ledger.PodVolume) bool {
+	_, link := s.ResolvePod(&t.Listed[pod], volume)
+	return t.Known[pod] && (link == ledger.LinkVolume || link == ledger.LinkNone)
 }
 
 // wanted says whether one of the unfinished pods wants a volume.

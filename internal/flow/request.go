@@ -17,7 +17,8 @@ type Verb uint8
 const (
 	// GetObject reads the object Kind/Key; of Kind Pods the one with UID.
 	GetObject Verb = iota + 1
-	// ListObjects reads all objects of Kind; of Kind Pods those without a node.
+	// ListObjects reads all objects of Kind; of Kind Pods those without a node, of Kind Claims those
+	// in the namespace Key.
 	ListObjects
 	// ListPods reads all pods that are bound to Node.
 	ListPods

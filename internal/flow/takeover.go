@@ -56,11 +56,22 @@ func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 }
 
 // fences are the tasks that keep older processes from binding pods, as they may have in
-// mind: of each pod that has no node, and may have a volume that needs an attachment.
+// mind: of each pod that has no node, and may have a volume that needs an attachment. They know of
+// none that was made after the pods were listed: a take-over waits for those that were there, and
+// ends, however many come meanwhile.
 func (m *Memory) fences(s ledger.Snapshot) []Task {
+	unbound := func(p *ledger.Pod) bool { return p.Node == "" && p.Phase == ledger.PodLive && len(p.Volumes) > 0 }
+	if !m.counted {
+		m.counted = true
+		for p := range s.Pods() {
+			if unbound(p) {
+				m.unbound.add(p.UID)
+			}
+		}
+	}
 	var tasks []Task
 	for p := range s.Pods() {
-		if p.Node == "" && p.Phase == ledger.PodLive && len(p.Volumes) > 0 && !m.fenced[p.UID] {
+		if m.unbound[p.UID] && unbound(p) && !m.fenced[p.UID] {
 			tasks = append(tasks, fence(p))
 		}
 	}

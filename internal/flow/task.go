@@ -42,7 +42,7 @@ type Task struct {
 	Before ledger.Snapshot
 	Listed []ledger.Pod
 	Known  []bool
-	Read   []Request
+	Read   []ReadOf
 	// Until is when a step with Within must be over.
 	Until time.Time
 	// Outlasted says that a bind, or a grant, without an answer can have no effect any more.
@@ -105,6 +105,10 @@ type Memory struct {
 	current   set[ledger.NodeName] // Nodes that the take-over has read
 	doubted   bool
 	fenced    set[string] // pods that no older process can bind any more, by UID
+	// unbound are the pods that the take-over found without a node, by UID: an older process has
+	// heard of no others when it ended. Counted says that it has looked.
+	unbound set[string]
+	counted bool
 	// heard are the nodes whose NodeVolumes this process has read, with the orders in it
 	// that the leaders before have given.
 	heard set[ledger.NodeName]
@@ -114,7 +118,7 @@ type Memory struct {
 func (m *Memory) Clone() *Memory {
 	c := *m
 	c.confirmed, c.listed, c.fenced, c.heard = m.confirmed.clone(), m.listed.clone(), m.fenced.clone(), m.heard.clone()
-	c.current = m.current.clone()
+	c.current, c.unbound = m.current.clone(), m.unbound.clone()
 	return &c
 }
 

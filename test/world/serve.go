@@ -4,6 +4,7 @@ package world
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -31,7 +32,7 @@ func (w *World) serve(r Request) Answer {
 		}
 		return Answer{Code: NotFound}
 	case ListObjects:
-		return answer(w.List(r.Kind)...)
+		return answer(w.list(r.Kind, r.Key)...)
 	case ListPods:
 		var list []ledger.Event
 		for _, p := range w.PodsAt(r.Node) {
@@ -59,6 +60,14 @@ func (w *World) serve(r Request) Answer {
 	}
 	w.Judge.fault("nobody knows how to do request %d, %q", r.Do, r.Key)
 	return Answer{Code: Invalid}
+}
+
+// list is all objects of a kind; of claims those in a namespace.
+func (w *World) list(k Kind, namespace string) []ledger.Event {
+	return slices.DeleteFunc(w.List(k), func(e ledger.Event) bool {
+		claim, is := e.(ledger.Claim)
+		return is && claim.Key.Namespace != namespace
+	})
 }
 
 func (w *World) serveHold(r Request) Answer {

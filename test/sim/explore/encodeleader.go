@@ -249,6 +249,8 @@ func (e *encoder) task(t flow.Task) {
 		e.pod(p)
 	}
 	for _, r := range t.Read {
+		e.byte(byte(r.Kind))
+		e.bool(r.All)
 		e.text(r.Key)
 	}
 	if t.Commit.Do != 0 {
