@@ -43,12 +43,11 @@ func confirm(t *testing.T, task Task, tenant ledger.Pod, each time.Duration, bef
 		}
 		requests++
 		p.now = p.now.Add(each)
-		answer := Answer{Result: NotFound}
-		switch m.Send.Do {
-		case ListPods:
-			answer = Answer{Result: Done, Facts: []ledger.Event{tenant}}
-		case ListObjects, DropAttachment:
-			answer = Answer{Result: Done}
+		answer := Answer{Result: Done}
+		if m.Send.Do == GetObject {
+			answer.Result = NotFound
+		} else if m.Send.Do == ListPods {
+			answer.Facts = []ledger.Event{tenant}
 		}
 		task, m = p.memory.Answer(task, answer, p.ledger.Snapshot(), p.now)
 	}
