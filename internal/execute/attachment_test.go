@@ -4,6 +4,7 @@ package execute_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -247,6 +248,41 @@ func TestConfirmUnwanted(t *testing.T) {
 			}
 			if !test.unwanted && len(w.place().Users) == 0 {
 				t.Error("the ledger does not know who wants it")
+			}
+		})
+	}
+}
+
+// A pod may name very many claims that do not exist: they are not read one by one, and one among them
+// that leads to the volume is found all the same.
+func TestConfirmUnwantedListsManyClaims(t *testing.T) {
+	const many = 300
+	for name, leads := range map[string]bool{"none leads to the volume": false, "one leads to the volume": true} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, all(withNode(nil, []ledger.VolumeID{data}), withAttachment(nil)), nil)
+			must(t, w.Do(t.Context(), w.step(arbiter.Unreport)))
+			step := w.step(arbiter.ConfirmUnwanted)
+			w.server.Lag(true)
+			pod := usingPod("new", "p1", "young")
+			for i := range many {
+				volume := pod.Spec.Volumes[0].DeepCopy()
+				volume.Name, volume.PersistentVolumeClaim.ClaimName = fmt.Sprint("v", i), fmt.Sprint("missing", i)
+				pod.Spec.Volumes = append(pod.Spec.Volumes, *volume)
+			}
+			w.server.Put("pods", pod)
+			if leads {
+				pv := persistentVolume("data")
+				pv.Name, pv.Spec.ClaimRef.Name = "pv-young", "young"
+				w.server.Put("persistentvolumes", pv)
+				w.server.Put("persistentvolumeclaims", boundClaim("young", "pv-young"))
+			}
+			w.server.Forget()
+			must(t, w.Do(t.Context(), step))
+			if got := w.place().Proof.Stage == ledger.ProofUnwanted; got == leads {
+				t.Errorf("unwanted %t", got)
+			}
+			if n := len(w.server.Requests()); n > 10 {
+				t.Errorf("%d requests", n)
 			}
 		})
 	}
