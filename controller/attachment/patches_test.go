@@ -23,12 +23,7 @@ func TestPatchesKeepNoWorker(t *testing.T) {
 		for _, name := range names {
 			l.Apply(time.Now(), ledger.PersistentVolume{Name: name, Version: "2", Volume: volume(name), Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: name}})
 			l.Apply(time.Now(), attachmentOf(name, "1", true))
-			for _, s := range (arbiter.Arbiter{}).Plan(l.Snapshot(), volume(name), time.Now()).Steps {
-				if s.Do == arbiter.WriteHold {
-					s.Hold.Version = "1"
-					l.Apply(time.Now(), ledger.HoldSeen{Volume: s.Volume, Hold: s.Hold})
-				}
-			}
+			held(l, name)
 		}
 		d, patch := &doer{}, make(chan struct{})
 		var mu sync.Mutex
@@ -62,6 +57,47 @@ func TestPatchesKeepNoWorker(t *testing.T) {
 			t.Errorf("%d reports, %d still wait, %d are due", n, len(c.patches), c.Depth())
 		}
 	})
+}
+
+// Nor do those that wait for a list of their node's pods, which takes as long as its pods' claims let it.
+func TestListsOfPodsKeepNoWorker(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	synctest.Test(t, func(t *testing.T) {
+		l := facts(time.Now())
+		for _, name := range names {
+			l.Apply(time.Now(), ledger.PersistentVolume{Name: name, Version: "1", Volume: volume(name), Access: ledger.AccessNode})
+			l.Apply(time.Now(), attachmentOf(name, "1", true))
+			a := l.Snapshot().Volume(volume(name)).NodeVolumes[0].Canonical()
+			l.Apply(time.Now(), ledger.Unreported{Volume: volume(name), Node: "n1", UID: a.UID, Version: a.Version})
+			held(l, name)
+		}
+		d, list := &doer{}, make(chan struct{})
+		d.do = func(arbiter.Step) error {
+			<-list
+			return nil
+		}
+		c, stop := running(t, l, d)
+		for _, name := range names {
+			c.Add(volume(name))
+		}
+		synctest.Wait()
+		if n := d.count(arbiter.ConfirmUnwanted); n != len(names) {
+			t.Errorf("%d volumes wait for the list, want %d: %+v", n, len(names), d.steps)
+		}
+		go stop()
+		close(list)
+		synctest.Wait()
+	})
+}
+
+// held has the VolumeHold of a volume be what the plan wants it to be.
+func held(l *ledger.Ledger, name string) {
+	for _, s := range (arbiter.Arbiter{}).Plan(l.Snapshot(), volume(name), time.Now()).Steps {
+		if s.Do == arbiter.WriteHold {
+			s.Hold.Version = "1"
+			l.Apply(time.Now(), ledger.HoldSeen{Volume: s.Volume, Hold: s.Hold})
+		}
+	}
 }
 
 // running is a controller with one worker, until stop is called.
