@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	configv1alpha1 "github.com/moorage-dev/moorage/api/config/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
@@ -27,7 +29,8 @@ func (p *VolumeHold) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *
 // too, since the grant was for their slots; and until volumes are attached whose
 // policy says bindAfter: Attached; when that fails, the pod goes elsewhere. It
 // waits as long as Permit did, and as long as tickets have that are asked to let go of its
-// volumes first; and ends early when the pod is deleted, which the framework would notice
+// volumes first; the time does not run while an attach waits for its turn among those that a policy lets the
+// driver do at once, up to MaxGrantTimeout. It ends early when the pod is deleted, which the framework would notice
 // only at Bind.
 func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	r := p.core.book.Of(string(pod.UID))
@@ -36,9 +39,12 @@ func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.
 	}
 	fact, s := factOf(pod), p.core.facts.Snapshot()
 	limit := p.terms(pod).limit + reservation.NoticeFor(s, arbiter.PodRequest(s, &fact), r.Ticket.Node)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("still so after %s", limit))
+	patience := time.NewTimer(limit)
+	defer patience.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, max(limit, configv1alpha1.MaxGrantTimeout), fmt.Errorf("still so after %s", configv1alpha1.MaxGrantTimeout))
 	defer cancel()
-	for {
+	for awaited := false; ; {
+		awaits := p.core.book.AwaitsWorker(p.core.arbiter, r)
 		waitsFor, err := p.core.book.PendingBeforeBind(p.core.arbiter, r)
 		if errors.Is(err, reservation.ErrRefused) {
 			p.core.requeuer.Refuse(pod.UID, r.Ticket.Node, err.Error())
@@ -49,9 +55,17 @@ func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.
 		if waitsFor == "" {
 			return nil
 		}
+		if awaits || awaited {
+			patience.Reset(limit)
+		}
+		awaited = awaits
 		select {
 		case <-ctx.Done():
 			return fwk.AsStatus(fmt.Errorf("%s: %w", waitsFor, context.Cause(ctx)))
+		case <-patience.C:
+			if !awaited {
+				return fwk.AsStatus(fmt.Errorf("%s: still so after %s", waitsFor, limit))
+			}
 		case <-r.News():
 		}
 	}

@@ -90,6 +90,52 @@ func TestPreBindIsBounded(t *testing.T) {
 	}
 }
 
+// While an attach waits for its turn among those that a policy lets the driver do at once, the time does not run:
+// the pod would give up its node, and what was attached for it would be detached, and attached again. From
+// when it has begun, or where no policy limits the driver, it runs.
+func TestPreBindWaitsForAWorker(t *testing.T) {
+	begun := ledger.Attachment{Name: ledger.AttachmentName(volume("data"), "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "pv-data", Ours: true}
+	attached := begun
+	attached.Version, attached.Attached = "2", true
+	for name, test := range map[string]struct {
+		workers int
+		begun   []ledger.Event
+		bound   bool
+	}{
+		"it has not begun":            {1, nil, true},
+		"it has begun":                {1, []ledger.Event{begun}, false},
+		"as many as there are may be": {0, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true, Workers: test.workers}
+			r := newRig(t, all(disk("data", ledger.AccessNode), one(policy, ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
+			pod := podWith("p", "data")
+			r.known(pod)
+			c := r.granted(pod, "n1")
+			r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
+			policy.Version, policy.GrantTimeout = "2", time.Nanosecond // it is over at once
+			r.apply(policy)
+			r.apply(test.begun...)
+			done := make(chan *fwk.Status, 1)
+			go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
+			if !test.bound {
+				if status := <-done; !strings.Contains(status.Message(), "still so after 1ns") {
+					t.Errorf("PreBind says %v", status)
+				}
+				return
+			}
+			r.apply(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "2", Node: "n1"}})
+			eventually(t, "PreBind to look again", func() bool {
+				return len(done) > 0 || len(r.plugin.core.book.Of(string(pod.UID)).News()) == 0
+			})
+			r.apply(attached)
+			if status := <-done; !status.IsSuccess() {
+				t.Errorf("PreBind says %v", status)
+			}
+		})
+	}
+}
+
 // A ticket that is asked to let go of the pod's volume first has its time for that, whatever the
 // scheduler's own limit is: else the pod would give up each time before it gets the volume.
 func TestPreBindWaitsForATicketThatYields(t *testing.T) {

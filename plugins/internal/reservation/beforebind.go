@@ -100,6 +100,27 @@ func NoticeFor(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) time.Dur
 	return notice
 }
 
+// AwaitsWorker says whether the controller has not begun yet to attach a volume for which a pod waits before
+// its bind, and the volume's policy says how many attaches and detaches may be under way: it may have to wait
+// for its turn, which says nothing of the node.
+func (b *Book) AwaitsWorker(a arbiter.Arbiter, r *Reservation) bool {
+	s := b.facts.Snapshot()
+	pod, ticket := s.Pod(r.Ticket.Pod), s.Ticket(r.Ticket.ID)
+	if pod == nil || ticket == nil || ticket.Phase != ledger.TicketGranted {
+		return false
+	}
+	for _, need := range arbiter.PodRequest(s, pod).Needs {
+		policy := policyOf(s, need)
+		if !policy.BindAfterAttached || policy.Workers == 0 || !a.VolumeGranted(s, need, r.Ticket.Node).Allowed() {
+			continue
+		}
+		if v := s.Volume(need.Volume); v == nil || !v.NodeVolume(r.Ticket.Node).HasAttachments() {
+			return true
+		}
+	}
+	return false
+}
+
 // PendingBeforeBind says what a granted reservation's pod still waits for before the bind;
 // empty for nothing. Unbound claims have become volumes, which the controller
 // grants, too; and a policy may want volumes attached first. An error ends the
