@@ -39,8 +39,8 @@ func TestIncompleteGroupReservesNothing(t *testing.T) {
 func TestGroupComesAfterItsPods(t *testing.T) {
 	c := newCluster(t)
 	l1, l2 := c.inGroup("late", "l1", 1), c.inGroup("late", "l2", 1)
-	c.waits(l1, "PodGroup shop/late")
-	c.waits(l2, "PodGroup shop/late")
+	c.waits(l1, "PodGroup shop/late does not exist. No new node would help.")
+	c.waits(l2, "PodGroup shop/late does not exist. No new node would help.")
 	c.podGroup("late", 2)
 	c.bound(l1)
 	c.bound(l2)
