@@ -115,7 +115,7 @@ func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
 // or one that is granted there. At another node one that the hold names counts
 // as granted.
 func (w view) target(v *ledger.Volume) bool {
-	if !migratable(w.snapshot, v) || !mayFollowMigration(w.request.Type) {
+	if !mayFollowMigration(w.request.Type) {
 		return false
 	}
 	here, elsewhere := w.request.Type.SharesVolume(), false
@@ -128,7 +128,7 @@ func (w view) target(v *ledger.Volume) bool {
 			here, elsewhere = here || n == w.node, elsewhere || n != w.node
 		}
 	}
-	return here && !elsewhere
+	return here && !elsewhere && migratable(w.snapshot, v) // last, since it costs most
 }
 
 // otherTargets says to which other nodes a volume migrates, or may be about to: a
