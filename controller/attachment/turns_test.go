@@ -251,23 +251,29 @@ func TestTurnsWhenItsNodeIsReady(t *testing.T) {
 	o.asks("b", 1, 1, "n1")
 }
 
-// A driver's worker is kept for who has its turn until that volume has been looked at: before all others that
-// are due, or the worker would be idle meanwhile.
-func TestKeptWorkerIsNotIdle(t *testing.T) {
-	now := time.Unix(1000, 0)
-	var storm []string
+// stormBesideBystander is a ledger with fifty volumes of one namespace that each have a report to be made, which
+// is one look, others of it, and the volume "bystander" of another, which the driver's one worker has to attach.
+func stormBesideBystander(now time.Time, others ...string) (l *ledger.Ledger, storm []string) {
 	for i := range 50 {
 		storm = append(storm, fmt.Sprintf("storm%02d", i))
 	}
-	l := facts(now, append([]string{"first", "second", "bystander"}, storm...)...)
+	l = facts(now, slices.Concat(others, []string{"bystander"}, storm)...)
 	claim := ledger.ClaimKey{Namespace: "other", Name: "bystander"}
 	l.Apply(now, ledger.PersistentVolume{Name: "bystander", Version: "2", Volume: volume("bystander"), Access: ledger.AccessMany, Claim: claim})
 	l.Apply(now, ledger.Claim{Key: claim, Version: "1", PersistentVolume: "bystander", Bound: true})
 	l.Apply(now, ledger.Pod{UID: "bystander", Version: "2", Namespace: "other", Name: "bystander", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "bystander"}}})
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
-	for _, handle := range storm { // each has a report to be made: one look
+	for _, handle := range storm {
 		l.Apply(now, attachmentOf(handle, "2", true))
 	}
+	return l, storm
+}
+
+// A driver's worker is kept for who has its turn until that volume has been looked at: before all others that
+// are due, or the worker would be idle meanwhile.
+func TestKeptWorkerIsNotIdle(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l, storm := stormBesideBystander(now, "first", "second")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	looks, begun := 0, false
@@ -486,19 +492,7 @@ func TestWhoseEndHelpsOneAtAnotherNodeComesFirst(t *testing.T) {
 // it: its rank is that of the moment at which it was touched. The worker is idle until it has been looked at.
 func TestWorkerIsNotIdleForWhoWaitsLater(t *testing.T) {
 	now := time.Unix(1000, 0)
-	var storm []string
-	for i := range 50 {
-		storm = append(storm, fmt.Sprintf("storm%02d", i))
-	}
-	l := facts(now, append([]string{"first", "bystander"}, storm...)...)
-	claim := ledger.ClaimKey{Namespace: "other", Name: "bystander"}
-	l.Apply(now, ledger.PersistentVolume{Name: "bystander", Version: "2", Volume: volume("bystander"), Access: ledger.AccessMany, Claim: claim})
-	l.Apply(now, ledger.Claim{Key: claim, Version: "1", PersistentVolume: "bystander", Bound: true})
-	l.Apply(now, ledger.Pod{UID: "bystander", Version: "2", Namespace: "other", Name: "bystander", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "bystander"}}})
-	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
-	for _, handle := range storm { // each has a report to be made: one look
-		l.Apply(now, attachmentOf(handle, "2", true))
-	}
+	l, storm := stormBesideBystander(now, "first")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	looks, begun := 0, false

@@ -68,7 +68,7 @@ func reserved(s ledger.Snapshot, pod *ledger.Pod) bool {
 // it, unless it may be at several nodes. The grant is the last word on it: its claim is
 // bound, and no policy wants it attached first.
 func (a Arbiter) uncontended(s ledger.Snapshot, need Need, n ledger.NodeName) bool {
-	if need.Link != ledger.LinkVolume || policyOfNeed(s, need).BindAfterAttached {
+	if need.Link != ledger.LinkVolume || need.Policy(s).BindAfterAttached {
 		return false
 	}
 	v := s.Volume(need.Volume)
@@ -86,13 +86,4 @@ func (a Arbiter) uncontended(s ledger.Snapshot, need Need, n ledger.NodeName) bo
 		return false
 	}
 	return !slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool { return p.Node != n })
-}
-
-// policyOfNeed is the policy for what somebody needs, which need not be a volume yet.
-func policyOfNeed(s ledger.Snapshot, need Need) ledger.Policy {
-	class := ""
-	if need.Claim != nil {
-		class = need.Claim.Class
-	}
-	return PolicyFor(s, need.Volume.Driver, class)
 }

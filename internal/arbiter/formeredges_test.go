@@ -271,11 +271,11 @@ func TestPolicyOfNeed(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{},
 		ledger.Policy{Name: "all", Version: "1", Driver: "d", Headroom: 1, DetachDelay: 1}, ledger.Policy{Name: "fast", Version: "1", Driver: "d", Class: "fast", DetachDelay: 2})
 	for class, want := range map[string]time.Duration{"": 1, "fast": 2, "slow": 1} {
-		if got := policyOfNeed(p.snapshot, Need{Volume: disk, Claim: &ledger.Claim{Class: class}}).DetachDelay; got != want {
+		if got := (Need{Volume: disk, Claim: &ledger.Claim{Class: class}}).Policy(p.snapshot).DetachDelay; got != want {
 			t.Errorf("of class %q: %d", class, got)
 		}
 	}
-	if got := policyOfNeed(p.snapshot, Need{Volume: disk}).DetachDelay; got != 1 {
+	if got := (Need{Volume: disk}).Policy(p.snapshot).DetachDelay; got != 1 {
 		t.Errorf("without a claim: %d", got)
 	}
 }

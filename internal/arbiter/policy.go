@@ -203,11 +203,7 @@ func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []
 	}
 	var reasons []Reason
 	for _, need := range r.Needs {
-		class := ""
-		if need.Claim != nil {
-			class = need.Claim.Class
-		}
-		policy := PolicyFor(s, need.Volume.Driver, class)
+		policy := need.Policy(s)
 		if !s.AttachRequired(need.Volume.Driver) || !refused(policy) {
 			continue
 		}
@@ -275,4 +271,13 @@ func ticketsDeleted(p ledger.Policy) time.Duration {
 
 func ticketsLost(p ledger.Policy) time.Duration {
 	return setOr(p.TicketsLost, never)
+}
+
+// Policy is the policy for what somebody needs, which need not be a volume yet.
+func (n Need) Policy(s ledger.Snapshot) ledger.Policy {
+	class := ""
+	if n.Claim != nil {
+		class = n.Claim.Class
+	}
+	return PolicyFor(s, n.Volume.Driver, class)
 }

@@ -32,28 +32,28 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 	case flow.Claims:
 		r.Key += " " + namespace
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
-			e.listClaims(ctx, namespace, batch)
+			answerAll(ctx, e, e.config.Turn, batch, e.claimsPage(namespace), claimOf) // somebody waits for it
 		})
 	case flow.Tickets:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
-			answerAll(ctx, e, batch, e.ticketsPage, ticketOf)
+			answerAll(ctx, e, e.config.Background, batch, e.ticketsPage, ticketOf)
 		})
 	case flow.Holds:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
-			answerAll(ctx, e, batch, e.holdsPage, holdOf)
+			answerAll(ctx, e, e.config.Background, batch, e.holdsPage, holdOf)
 		})
 	case flow.PersistentVolumes:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
-			answerAll(ctx, e, batch, e.volumesPage, volumeOf)
+			answerAll(ctx, e, e.config.Background, batch, e.volumesPage, volumeOf)
 		})
 	case flow.Attachments:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
 			names := namesAt{volumes: volumesOf(batch), known: map[ledger.NodeName]map[string]ledger.VolumeID{}}
-			answerAll(ctx, e, batch, e.attachmentsPage, names.attachmentOf)
+			answerAll(ctx, e, e.config.Background, batch, e.attachmentsPage, names.attachmentOf)
 		})
 	case flow.Pods:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
-			answerAll(ctx, e, batch, e.unboundPage, podOf)
+			answerAll(ctx, e, e.config.Background, batch, e.unboundPage, podOf)
 		})
 	default:
 		err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Kind)
@@ -61,38 +61,12 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 	}
 }
 
-// listClaims lists the claims of a namespace for all that asked. Somebody waits for it.
-func (e *Executor) listClaims(ctx context.Context, namespace string, batch []*shared) {
-	var facts []ledger.Event
-	options := metav1.ListOptions{Limit: listPage}
-	for first := true; first || options.Continue != ""; first = false {
-		list, err := call(ctx, e, until(batch), func(ctx context.Context) (*corev1.PersistentVolumeClaimList, error) {
-			return e.config.Kube.CoreV1().PersistentVolumeClaims(namespace).List(ctx, options)
-		})
-		if err != nil {
-			err = fmt.Errorf("list the claims of namespace %s: %w", namespace, err)
-			for _, item := range batch {
-				item.deliver(answerOf(item.request, err), err)
-			}
-			return
-		}
-		for i := range list.Items {
-			e.config.Observer.Saw(&list.Items[i])
-			facts = append(facts, translate.Claim(&list.Items[i]))
-		}
-		options.Continue = list.Continue
-	}
-	for _, item := range batch {
-		item.deliver(answerOf(item.request, nil, facts...), nil)
-	}
-}
-
-// answerAll lists once, and answers each of a batch with what is of its volume. Each object
+// answerAll lists once, each page in its turn, and answers each of a batch with what is of its volume. Each object
 // is looked at once, however many ask: of says what it is, and of which volume.
 func answerAll[T any, O interface {
 	*T
 	runtime.Object
-}](ctx context.Context, e *Executor, batch []*shared, page func(context.Context, metav1.ListOptions) ([]T, string, error), of func(O) (ledger.Event, ledger.VolumeID)) {
+}](ctx context.Context, e *Executor, turn func(context.Context) error, batch []*shared, page func(context.Context, metav1.ListOptions) ([]T, string, error), of func(O) (ledger.Event, ledger.VolumeID)) {
 	all := newFindings(volumesOf(batch))
 	options := metav1.ListOptions{Limit: listPage}
 	type part struct {
@@ -100,12 +74,12 @@ func answerAll[T any, O interface {
 		next  string
 	}
 	for {
-		read, err := callIn(ctx, e, e.config.Background, until(batch), func(ctx context.Context) (part, error) {
+		read, err := callIn(ctx, e, turn, until(batch), func(ctx context.Context) (part, error) {
 			items, next, err := page(ctx, options)
 			return part{items, next}, err
 		})
 		if err != nil {
-			err = fmt.Errorf("list %s: %w", batch[0].request.Kind, err)
+			err = fmt.Errorf("list %s: %w", batch[0].request.Key, err)
 			for _, item := range batch {
 				item.deliver(answerOf(item.request, err), err)
 			}
@@ -172,6 +146,22 @@ func (e *Executor) ticketsPage(ctx context.Context, options metav1.ListOptions) 
 		return nil, "", err
 	}
 	return list.Items, list.Continue, nil
+}
+
+// claimOf is for claims, which are of no one volume.
+func claimOf(c *corev1.PersistentVolumeClaim) (ledger.Event, ledger.VolumeID) {
+	return translate.Claim(c), ledger.VolumeID{}
+}
+
+// claimsPage reads the claims of a namespace.
+func (e *Executor) claimsPage(namespace string) func(context.Context, metav1.ListOptions) ([]corev1.PersistentVolumeClaim, string, error) {
+	return func(ctx context.Context, options metav1.ListOptions) ([]corev1.PersistentVolumeClaim, string, error) {
+		list, err := e.config.Kube.CoreV1().PersistentVolumeClaims(namespace).List(ctx, options)
+		if err != nil {
+			return nil, "", err
+		}
+		return list.Items, list.Continue, nil
+	}
 }
 
 // podOf is for pods, which are of no one volume.

@@ -41,7 +41,8 @@ func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.
 	limit := p.terms(pod).limit + reservation.NoticeFor(s, arbiter.PodRequest(s, &fact), r.Ticket.Node)
 	patience := time.NewTimer(limit)
 	defer patience.Stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, max(limit, configv1alpha1.MaxGrantTimeout), fmt.Errorf("still so after %s", configv1alpha1.MaxGrantTimeout))
+	most := max(limit, configv1alpha1.MaxGrantTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("still so after %s", most))
 	defer cancel()
 	for awaited := false; ; {
 		awaits := p.core.book.AwaitsWorker(p.core.arbiter, r)

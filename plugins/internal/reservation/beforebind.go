@@ -25,7 +25,7 @@ var (
 // let go of it.
 func Follows(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) bool {
 	return !a.AttachedOtherwise(s, r, n).Allowed() || slices.ContainsFunc(r.Needs, func(need arbiter.Need) bool {
-		return need.Link == ledger.LinkUnbound || policyOf(s, need).BindAfterAttached
+		return need.Link == ledger.LinkUnbound || need.Policy(s).BindAfterAttached
 	})
 }
 
@@ -49,7 +49,7 @@ func (b *Book) FollowsGrant(a arbiter.Arbiter, r *Reservation) bool {
 func GrantTimeout(s ledger.Snapshot, r arbiter.Request) time.Duration {
 	shortest := time.Duration(0)
 	for _, need := range r.Needs {
-		if t := policyOf(s, need).GrantTimeout; t > 0 && (shortest == 0 || t < shortest) {
+		if t := need.Policy(s).GrantTimeout; t > 0 && (shortest == 0 || t < shortest) {
 			shortest = t
 		}
 	}
@@ -61,22 +61,13 @@ func GrantTimeout(s ledger.Snapshot, r arbiter.Request) time.Duration {
 // nothing of it, the scheduler's own configuration.
 func BindsUngranted(s ledger.Snapshot, r arbiter.Request, otherwise bool) bool {
 	for _, need := range r.Needs {
-		policy := policyOf(s, need)
+		policy := need.Policy(s)
 		says := policy.Says&ledger.FieldOnControllerDown != 0
 		if !policy.BindUngranted && (says || !otherwise) {
 			return false
 		}
 	}
 	return true
-}
-
-// policyOf returns the policy for what a pod needs.
-func policyOf(s ledger.Snapshot, need arbiter.Need) ledger.Policy {
-	class := ""
-	if need.Claim != nil {
-		class = need.Claim.Class
-	}
-	return arbiter.PolicyFor(s, need.Volume.Driver, class)
 }
 
 // NoticeFor is for how long tickets at other nodes, or with parameters at the same one, may be asked
@@ -110,7 +101,7 @@ func (b *Book) AwaitsWorker(a arbiter.Arbiter, r *Reservation) bool {
 		return false
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
-		policy := policyOf(s, need)
+		policy := need.Policy(s)
 		if !policy.BindAfterAttached || policy.Workers == 0 || !a.VolumeGranted(s, need, r.Ticket.Node).Allowed() {
 			continue
 		}
@@ -144,12 +135,12 @@ func (b *Book) PendingBeforeBind(a arbiter.Arbiter, r *Reservation) (waitsFor st
 		return verdict.First().Message(), nil
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
-		if policy := policyOf(s, need); policy.Refused {
+		if policy := need.Policy(s); policy.Refused {
 			// It came after the grant.
 			return "", fmt.Errorf("%w: %s", ErrRefused, arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: policy.Driver}.Message())
 		}
 		verdict := a.VolumeGranted(s, need, r.Ticket.Node)
-		if verdict.Allowed() && policyOf(s, need).BindAfterAttached {
+		if verdict.Allowed() && need.Policy(s).BindAfterAttached {
 			verdict = a.Explain(s, need, r.Ticket.Node, b.now()).SeenFrom(r.Ticket.ID.Namespace)
 			if first := verdict.First(); first.Code == arbiter.AttachFailed && first.GRPC != ledger.ResourceExhausted {
 				// Where the driver has no room, the controller refuses the ticket, and tells the pod.
