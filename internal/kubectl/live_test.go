@@ -64,7 +64,11 @@ func (s *screenful) await(t *testing.T, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	defer context.AfterFunc(ctx, s.changed.Broadcast)()
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock() // or who has looked, and does not wait yet, would miss it
+		defer s.mu.Unlock()
+		s.changed.Broadcast()
+	})()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !strings.Contains(s.text.String(), want) {

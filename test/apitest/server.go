@@ -74,7 +74,7 @@ func Start(t *testing.T) *Server {
 	web := httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() {
 		close(s.ending)
-		s.changed.Broadcast()
+		s.wake()
 		web.CloseClientConnections()
 		web.Close()
 	})

@@ -43,7 +43,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c call) {
 		case <-r.Context().Done():
 		case <-stop:
 		}
-		s.changed.Broadcast()
+		s.wake()
 	}()
 	next, outages := s.initial(c, prefix, send)
 	for {
@@ -112,6 +112,14 @@ func (s *Server) since(r *http.Request, next *int, prefix string, outages int) (
 			s.changed.Wait()
 		}
 	}
+}
+
+// wake has every watch look again whether it should end. It takes the lock, since a watch that
+// has just looked, and doesn't wait yet, would miss it.
+func (s *Server) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed.Broadcast()
 }
 
 // kindOf names the kinds that can be kept, and their groups.
