@@ -84,16 +84,17 @@ func (n *network) remove(m *message) {
 // none that would: for the creation of a VolumeAttachment and an addition to
 // volumesAttached everybody waits until the API server, which was told the
 // timeout, has given up, too. So does a leader that has sent a ticket's status, and leads
-// still: it goes by what a read shows after that. And a kubelet's volumesInUse counts only while
-// that kubelet waits for it: no controller can be safe from one that
-// contradicts itself.
+// still: it goes by what a read shows after that. No precondition of a forced deletion tests the
+// Node, but it is over when the API server has given it up. And a kubelet's volumesInUse counts
+// only while that kubelet waits for it: no controller can be safe from one that contradicts
+// itself.
 func (n *network) servable(m *message) bool {
 	if m.served || m.lost || n.down {
 		return false
 	}
 	r := m.request
 	switch {
-	case r.Adds(), r.Do == world.DecideTicket && n.s.lease.heldBy(m):
+	case r.Adds(), r.Do == world.DropAttachment && r.Since != 0, r.Do == world.DecideTicket && n.s.lease.heldBy(m):
 		return n.s.Now().Before(m.deadline.Add(n.s.config.WriteTimeout))
 	case r.Do == world.ReportUse:
 		return !m.deaf()
@@ -149,7 +150,7 @@ func (n *network) act(what, id string) bool {
 	}
 	switch {
 	case what == "serve" && n.servable(m):
-		if m.deaf() || !n.s.Now().Before(m.deadline) {
+		if m.request.Do == world.DropHold && (m.deaf() || !n.s.Now().Before(m.deadline)) {
 			m.request.Since = 0 // its sender could have seen to it that it fails by now
 		}
 		m.answer, m.served = n.s.w.Serve(m.request), true
