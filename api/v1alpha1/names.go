@@ -144,6 +144,9 @@ const (
 	// ReasonOperationTicketsOff is why a policy's attachFor and detachFor are not in effect: the
 	// controller does not run with --operation-tickets. The rest of the policy is.
 	ReasonOperationTicketsOff = "OperationTicketsOff"
+	// ReasonWorkersNotCounted is why a policy's workers are not in effect: in Cooperative mode
+	// kube-controller-manager attaches and detaches, and counts none. The rest of the policy is.
+	ReasonWorkersNotCounted = "WorkersNotCounted"
 
 	// HoldAttached is a VolumeHold's condition, written only where the volume is
 	// not attached as it should be: False with the reason AttachFailed and the

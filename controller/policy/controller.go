@@ -127,6 +127,9 @@ func Judge(c Config, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.
 	if reason == "" && fact.NetworkFence.Class != "" && !c.NetworkFences {
 		reason, message = v1alpha1.ReasonNetworkFencesOff, "forceDetach.networkFence has no effect, but the rest has: the controller runs without --network-fences. Install the chart with networkFences.enabled=true, in mode Standalone"
 	}
+	if reason == "" && fact.Workers > 0 && c.Arbiter.Cooperative {
+		reason, message = v1alpha1.ReasonWorkersNotCounted, "workers bounds only what Moorage attaches and detaches itself, but the rest has effect: in Cooperative mode kube-controller-manager attaches and detaches for bound pods, and counts no workers. Have the driver's own limits bound it, such as --worker-threads of its external-attacher, or run Moorage in mode Standalone"
+	}
 	return next, say(v1alpha1.PolicyInEffect, metav1.ConditionFalse, reason, message) || changed
 }
 

@@ -115,6 +115,14 @@ func TestInEffect(t *testing.T) {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
+	limits := made("first", "d", "", 1)
+	limits.Spec.Workers = new(int32(3))
+	for cooperative, want := range map[bool]string{true: v1alpha1.ReasonWorkersNotCounted, false: ""} {
+		next, _ := Judge(Config{Arbiter: arbiter.Arbiter{Cooperative: cooperative}}, l.Snapshot(), limits, time.Unix(4, 0))
+		if c := meta.FindStatusCondition(next.Status.Conditions, v1alpha1.PolicyInEffect); (c != nil) != cooperative || c != nil && c.Reason != want {
+			t.Errorf("workers, cooperative %t: %+v", cooperative, c)
+		}
+	}
 	shadowed, _ := Judge(Config{}, l.Snapshot(), second, time.Unix(4, 0))
 	l.Apply(time.Unix(5, 0), ledger.PolicyGone{Name: "first"})
 	if next, changed := Judge(Config{}, l.Snapshot(), shadowed, time.Unix(5, 0)); !changed || len(next.Status.Conditions) != 0 {

@@ -44,14 +44,13 @@ func TestBindsOfOneNamespaceLeaveRoom(t *testing.T) {
 	for i := range pods {
 		events = append(events, pod(fmt.Sprint("p", i), "", "many"))
 	}
-	w := &stuck{writer: &writer{ledger: facts(events...)}}
-	c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.tookOver.Store(true)
 	synctest.Test(t, func(t *testing.T) {
-		w.goOn = make(chan struct{})
+		w := &stuck{writer: &writer{ledger: facts(events...)}, goOn: make(chan struct{})}
+		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.tookOver.Store(true)
 		results := make(chan error, pods)
 		for i := range pods {
 			go func() {
@@ -70,8 +69,13 @@ func TestBindsOfOneNamespaceLeaveRoom(t *testing.T) {
 				t.Errorf("who finds no room has %v", err)
 			}
 		}
+		defer func() { // its queues' goroutines end with it
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			c.Run(ctx, 1, 1)
+		}()
+		if err := c.Bind(t.Context(), bind.Request{Pod: "uid-p1999", Version: "1", Node: "n1"}); errors.Is(err, errBusy) {
+			t.Error("there is no room again once they are over")
+		}
 	})
-	if err := c.Bind(t.Context(), bind.Request{Pod: "uid-p1999", Version: "1", Node: "n1"}); errors.Is(err, errBusy) {
-		t.Error("there is no room again once they are over")
-	}
 }

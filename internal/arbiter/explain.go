@@ -27,6 +27,7 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 	reasons := a.missing(s, v, place, now)
 	for i := range reasons {
 		reasons[i].Claim = need.Name
+		reasons[i] = a.noFreeWorker(s, v, reasons[i], now)
 	}
 	return refuse(reasons)
 }

@@ -39,6 +39,7 @@ const (
 	NodeMissing            ledger.Code = "NodeMissing"
 	NodeUnmanaged          ledger.Code = "NodeUnmanaged"
 	NotGranted             ledger.Code = ledger.CodeNotGranted
+	NoFreeWorker           ledger.Code = "NoFreeWorker" // of the driver's, by its AttachPolicy
 	Attaching              ledger.Code = "Attaching"
 	AttachFailed           ledger.Code = "AttachFailed"
 	NotReported            ledger.Code = "NotReported" // attached, not yet in volumesAttached

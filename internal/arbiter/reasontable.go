@@ -164,6 +164,10 @@ var reasonTable = [...]reasonRow{
 		}
 		return fmt.Sprintf("moorage-controller has not granted %s yet", r.volume())
 	}},
+	{NoFreeWorker, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s waits for its turn to be %s %s: as many attaches and detaches of driver %s are under way as its AttachPolicy %s allows at a time (workers: %d)",
+			r.volume(), map[bool]string{true: "attached to", false: "detached from"}[r.Detail == string(Attaching)], r.Node, r.Driver, r.Policy, r.Limit)
+	}},
 	{Attaching, waits, passes, noEviction, ofMore, CallAttach, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is being attached to %s", r.volume(), r.Node)
 	}},

@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -30,3 +31,32 @@ func UnderWay(s ledger.Snapshot, place *ledger.NodeVolume, now time.Time) (bool,
 // Answers returns whether a node is Ready, so that its attaches and detaches can be
 // expected to end. Those at other nodes never keep one at such a node waiting.
 func Answers(n *ledger.Node) bool { return ready(n) }
+
+// noFreeWorker returns NoFreeWorker in the place of Attaching or Detaching where that has not
+// begun, the controller may begin it, and as many attaches and detaches of the driver are under way
+// as its policy allows. It is only what people read: who is next for a worker the controller
+// decides, which counts those apart that keep none.
+func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason, now time.Time) Reason {
+	policy := PolicyFor(s, v.ID.Driver, "")
+	place := v.NodeVolume(reason.Node)
+	if policy.Workers <= 0 || place == nil || s.UnderWay(v.ID.Driver) < policy.Workers {
+		return reason
+	}
+	p := a.planner(s, v, now)
+	p.hold = hold(v)
+	switch va := place.Own(); {
+	case reason.Code == Attaching && va == nil && !p.forThem(place) && p.mayCreate(s.Node(place.Node), place):
+	case reason.Code == Detaching && va != nil && !va.Deleting && !place.Reported && !p.Cooperative:
+	default:
+		return reason
+	}
+	reason.Detail = string(reason.Code)
+	reason.Code, reason.Driver, reason.Policy, reason.Limit = NoFreeWorker, v.ID.Driver, policy.Name, int32(policy.Workers)
+	return reason
+}
+
+// forThem says whether kube-controller-manager attaches a volume to a node, which counts no workers:
+// in Cooperative mode, for the pods that are bound.
+func (p *planner) forThem(place *ledger.NodeVolume) bool {
+	return p.Cooperative && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" })
+}

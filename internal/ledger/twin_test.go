@@ -596,6 +596,16 @@ func (w *twin) describe() string {
 	for _, v := range volumes {
 		lines = append(lines, describeVolume(v))
 	}
+	underWay := map[string]int{}
+	for _, a := range w.attachments {
+		switch {
+		case a.Deleting && a.DetachError.IsZero(), !a.Deleting && !a.Attached && a.AttachError.IsZero():
+			underWay[a.Driver]++
+		}
+	}
+	for driver, n := range underWay {
+		lines = append(lines, fmt.Sprintf("under way %s: %d", driver, n))
+	}
 	for name, n := range w.nodes {
 		lines = append(lines, w.describeNode(name, n)...)
 	}
@@ -659,6 +669,9 @@ func describeSnapshot(s Snapshot) string {
 	}
 	for p := range s.Pods() {
 		lines = append(lines, fmt.Sprintf("pod %s at %v", p.UID, s.PodAt(p.UID)))
+	}
+	for driver, n := range s.AllUnderWay() {
+		lines = append(lines, fmt.Sprintf("under way %s: %d", driver, n))
 	}
 	for t := range s.Tickets() {
 		lines = append(lines, fmt.Sprintf("ticket %s %s ghost=%t at %v", t.ID, t.Phase, t.Ghost, s.TicketAt(t.ID)))

@@ -28,6 +28,8 @@ type world struct {
 	fenced   *prometheus.Desc
 	braked   *prometheus.Desc
 	cutOff   *prometheus.Desc
+	underWay *prometheus.Desc
+	workers  *prometheus.Desc
 	total    *prometheus.Desc
 }
 
@@ -66,6 +68,10 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 			"Nodes that are unreachable in a zone where an AttachPolicy's afterUnreachable takes nothing from them, since they are more than its maxUnreachable. None where none holds.", []string{"region", "zone"}, nil),
 		cutOff: prometheus.NewDesc("moorage_nodes_cut_off",
 			"1 while a Node says that the storage of a driver has cut its machine off by a NetworkFence: no pod with a volume of that driver is placed there. None where it does not say so.", []string{"node", "driver"}, nil),
+		underWay: prometheus.NewDesc("moorage_driver_operations",
+			"Attaches and detaches of a driver that are under way: begun, and neither ended nor failed. None where there are none.", []string{"driver"}, nil),
+		workers: prometheus.NewDesc("moorage_driver_workers",
+			"How many attaches and detaches of a driver its AttachPolicy allows at a time (workers). None where it sets no limit.", []string{"driver"}, nil),
 		total: prometheus.NewDesc("attachdetach_controller_total_volumes",
 			"Number of volumes in A/D Controller", []string{"plugin_name", "state"}, nil),
 	}
@@ -73,7 +79,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.have, w.oldest, w.doubted, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.braked, w.cutOff, w.total} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.have, w.oldest, w.doubted, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.braked, w.cutOff, w.underWay, w.workers, w.total} {
 		ch <- d
 	}
 }
@@ -119,6 +125,19 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 	w.collectSaid(s, gauge)
 	w.collectStates(s, gauge)
 	w.collectBraked(s, gauge)
+	w.collectOperations(s, gauge)
+}
+
+// collectOperations counts attaches and detaches by driver, beside how many its policy allows.
+func (w *world) collectOperations(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
+	for driver, n := range s.AllUnderWay() {
+		gauge(w.underWay, float64(n), driver)
+	}
+	for p := range s.Policies() {
+		if rule := arbiter.PolicyFor(s, p.Driver, ""); rule.Name == p.Name && rule.Workers > 0 {
+			gauge(w.workers, float64(rule.Workers), p.Driver)
+		}
+	}
 }
 
 // collectBraked counts the nodes of zones in which too many are unreachable.

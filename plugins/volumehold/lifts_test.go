@@ -104,7 +104,7 @@ func lasting() []ledger.Code { return []ledger.Code{arbiter.TooManyVolumes} }
 // volumes has it look again (TestPreBindWaitsForTheVolumeThatTheClaimBecame).
 func progress() []ledger.Code {
 	return []ledger.Code{
-		arbiter.NotGranted, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered, arbiter.KeptByFinalizer,
+		arbiter.NotGranted, arbiter.NoFreeWorker, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered, arbiter.KeptByFinalizer,
 		arbiter.InUse, arbiter.InUseUnexplained, arbiter.StagedAtNode, arbiter.UnstageUnanswered, arbiter.InUseUnknown, arbiter.NodeUnreachable, arbiter.DetachDelayed, arbiter.NodeReplaced, arbiter.VolumeReplaced,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/operation"
 )
@@ -23,13 +24,19 @@ func checkAttachPolicies(e *Evidence) []Finding {
 	var list []Finding
 	for _, p := range e.World.Policies {
 		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.PolicyInEffect); c != nil && c.Status == metav1.ConditionFalse {
-			list = append(list, found(Warning, c.Reason+": "+c.Message, "docs/reasons.md says what "+c.Reason+" means.", "AttachPolicy %s is not in effect", p.Name))
+			said, do := c.Reason+": "+c.Message, "docs/reasons.md says what "+c.Reason+" means."
+			if counts(p) {
+				list = append(list, found(Warning, said, do, "AttachPolicy %s is in effect but for one of its fields", p.Name))
+			} else {
+				list = append(list, found(Warning, said, do, "AttachPolicy %s is not in effect", p.Name))
+			}
 		}
 		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.PolicyRefused); c != nil && c.Status == metav1.ConditionTrue {
 			list = append(list, found(Error, c.Reason+": "+c.Message, "docs/reasons.md says what "+c.Reason+" means.", "AttachPolicy %s is refused: no pod with a volume that it applies to is placed", p.Name))
 		}
 	}
 	list = append(list, unservedSnapshots(e)...)
+	list = append(list, workersBusy(e)...)
 	full := map[string][]string{}
 	for _, s := range e.World.ListSlots() {
 		if s.Limit != nil && *s.Limit == 0 && s.Stated != nil && *s.Stated > 0 {
@@ -43,6 +50,30 @@ func checkAttachPolicies(e *Evidence) []Finding {
 	list = append(list, unknownToAutoscalers(e)...)
 	if len(list) == 0 {
 		list = append(list, ok("AttachPolicies in effect: %d", len(e.World.Policies)))
+	}
+	return list
+}
+
+// counts says whether a policy counts for its driver and class, be it without some of its fields.
+func counts(p *v1alpha1.AttachPolicy) bool {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.PolicyInEffect)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return true
+	}
+	return c.Reason == v1alpha1.ReasonNetworkFencesOff || c.Reason == v1alpha1.ReasonOperationTicketsOff || c.Reason == v1alpha1.ReasonWorkersNotCounted
+}
+
+// workersBusy finds drivers of which volumes wait because as many attaches and detaches are under way
+// as their AttachPolicy allows.
+func workersBusy(e *Evidence) []Finding {
+	var list []Finding
+	waiting := e.World.AwaitWorkers()
+	for _, driver := range sortedKeys(waiting) {
+		rule := arbiter.PolicyFor(e.World.Snapshot, driver, "")
+		list = append(list, found(Info, "under way: "+fmt.Sprint(e.World.Snapshot.UnderWay(driver))+"; waiting: "+some(waiting[driver]),
+			"If they wait for long: raise workers of the AttachPolicy if the storage bears it, and see in the driver's log why attaches and detaches take long.",
+			"driver %s attaches and detaches %d at a time, by workers of AttachPolicy %s: %s waiting for that", driver, rule.Workers, rule.Name,
+			facts.Count(len(waiting[driver]), "volume")))
 	}
 	return list
 }

@@ -99,7 +99,7 @@ func saysWhatFences(p *v1alpha1.AttachPolicy, driver string) bool {
 	case c.Reason == v1alpha1.ReasonNetworkFencesOff:
 		return p.Spec.UnpublishFences != nil || fenced
 	}
-	return false
+	return counts(p) && (p.Spec.UnpublishFences != nil || fenced || force.NetworkFence != nil)
 }
 
 // couldFence says which evidence that a dead node writes no more could be switched on.

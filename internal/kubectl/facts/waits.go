@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -133,4 +134,35 @@ func firstCode(x *Pod) string {
 		}
 	}
 	return ""
+}
+
+// AwaitWorkers lists the volumes, by driver, that pods and tickets wait for because as many attaches and
+// detaches of the driver are under way as its AttachPolicy allows: by claim, or by PersistentVolume.
+func (w *World) AwaitWorkers() map[string][]string {
+	waiting := map[string][]string{}
+	look := func(needs []arbiter.Need, n ledger.NodeName) {
+		for _, need := range needs {
+			v := w.Volume(need.Volume)
+			name := cmp.Or(v.Claim, v.PersistentVolume, need.Name)
+			for _, r := range w.Arbiter.Explain(w.Snapshot, need, n, w.Now).Reasons {
+				if r.Code == arbiter.NoFreeWorker && !slices.Contains(waiting[r.Driver], name) {
+					waiting[r.Driver] = append(waiting[r.Driver], name)
+				}
+			}
+		}
+	}
+	for p := range w.Snapshot.Pods() {
+		if p.Node != "" && p.Phase != ledger.PodFinished {
+			look(arbiter.PodRequest(w.Snapshot, p).Needs, p.Node)
+		}
+	}
+	for t := range w.Snapshot.Tickets() {
+		if t.Phase == ledger.TicketGranted && t.Node != ledger.Detached {
+			look(arbiter.TicketRequest(w.Snapshot, t).Needs, t.Node)
+		}
+	}
+	for _, names := range waiting {
+		slices.Sort(names)
+	}
+	return waiting
 }
