@@ -132,7 +132,7 @@ func TestFindAttachment(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	confirm, patch := "confirm-attachment uid=va", "patch-node n1 add=true uid=n"
+	confirm, sent, patch := "confirm-attachment uid=va", "tell ReportSent", "patch-node n1 add=true uid=n"
 	detached := attachment("6", func(a *ledger.Attachment) { a.Attached = false })
 	leaving := attachment("6", func(a *ledger.Attachment) { a.Deleting = true })
 	for name, test := range map[string]struct {
@@ -140,22 +140,22 @@ func TestReport(t *testing.T) {
 		want    []string
 	}{
 		"confirmed, and written": {[]reply{replies(Done, attachment("6")), replies(Done, node("2"))},
-			[]string{confirm, patch, "finished"}},
+			[]string{confirm, sent, patch, "finished"}},
 		"gone":              {[]reply{replies(NotFound)}, []string{confirm, "stale"}},
 		"another one":       {[]reply{replies(Conflict)}, []string{confirm, "stale"}},
 		"not attached":      {[]reply{replies(Done, detached)}, []string{confirm, "stale"}},
 		"made again":        {[]reply{replies(Done, attachment("6", func(a *ledger.Attachment) { a.UID = "another" }))}, []string{confirm, "stale"}},
-		"the Node is gone":  {[]reply{replies(Done, attachment("6")), replies(NotFound), replies(NotFound)}, []string{confirm, patch, "get nodes n1", "stale"}},
-		"nor to the read":   {[]reply{replies(Done, attachment("6")), replies(Conflict), replies(Unknown)}, []string{confirm, patch, "get nodes n1", "failed"}},
-		"refused for good":  {[]reply{replies(Done, attachment("6")), replies(Refused)}, []string{confirm, patch, "failed"}},
+		"the Node is gone":  {[]reply{replies(Done, attachment("6")), replies(NotFound), replies(NotFound)}, []string{confirm, sent, patch, "get nodes n1", "stale"}},
+		"nor to the read":   {[]reply{replies(Done, attachment("6")), replies(Conflict), replies(Unknown)}, []string{confirm, sent, patch, "get nodes n1", "failed"}},
+		"refused for good":  {[]reply{replies(Done, attachment("6")), replies(Refused)}, []string{confirm, sent, patch, "failed"}},
 		"being deleted":     {[]reply{replies(Done, leaving)}, []string{confirm, "stale"}},
 		"no answer to that": {[]reply{replies(Unknown)}, []string{confirm, "failed"}},
 		"the Node is another": {[]reply{replies(Done, attachment("6")), replies(Conflict), replies(Done, node("2"))},
-			[]string{confirm, patch, "get nodes n1", "stale"}},
+			[]string{confirm, sent, patch, "get nodes n1", "stale"}},
 		"stale before it is sent": {[]reply{replies(Done, attachment("6")), replies(Unfit)},
-			[]string{confirm, patch, "stale"}},
+			[]string{confirm, sent, patch, "stale"}},
 		"no answer": {[]reply{replies(Done, attachment("6")), replies(Unknown), replies(Done, node("2"))},
-			[]string{confirm, patch, "wait 20s", "get nodes n1", "stale"}},
+			[]string{confirm, sent, patch, "wait 20s", "get nodes n1", "stale"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(pod("p", "n1", "a"), attachment("5"))
@@ -169,22 +169,22 @@ func TestReport(t *testing.T) {
 func TestReportWithoutAttachment(t *testing.T) {
 	s := step(arbiter.Report)
 	s.Attachment, s.UID, s.Version = "", "", ""
-	patch := "patch-node n1 add=true uid=n"
-	check(t, newPlayer(pod("p", "n1", "a")).play(t, Do(s), replies(Done, node("2"))), patch, "finished")
-	check(t, newPlayer(pod("p", "n1", "a")).play(t, Do(s), replies(Unknown), replies(Done, node("2"))), patch, "wait 20s", "get nodes n1", "stale")
+	sent, patch := "tell ReportSent", "patch-node n1 add=true uid=n"
+	check(t, newPlayer(pod("p", "n1", "a")).play(t, Do(s), replies(Done, node("2"))), sent, patch, "finished")
+	check(t, newPlayer(pod("p", "n1", "a")).play(t, Do(s), replies(Unknown), replies(Done, node("2"))), sent, patch, "wait 20s", "get nodes n1", "stale")
 }
 
 // Who created an attachment, or confirmed it, need not confirm it, until it has
 // sent a DELETE for it, whatever came of that.
 func TestConfirmedIsRemembered(t *testing.T) {
-	patch := "patch-node n1 add=true uid=n"
+	sent, patch := "tell ReportSent", "patch-node n1 add=true uid=n"
 	p := newPlayer(pod("p", "n1", "a"))
 	p.play(t, Do(step(arbiter.CreateAttachment)), replies(Done, attachment("5")))
-	check(t, p.play(t, Do(step(arbiter.Report)), replies(Done, node("2"))), patch, "finished")
+	check(t, p.play(t, Do(step(arbiter.Report)), replies(Done, node("2"))), sent, patch, "finished")
 	other := p.memory.Clone()
 	p.play(t, Do(step(arbiter.DeleteAttachment)), replies(Unknown))
 	check(t, p.play(t, Do(step(arbiter.Report)), replies(Done, attachment("6")), replies(Done, node("3"))),
-		"confirm-attachment uid=va", patch, "finished")
+		"confirm-attachment uid=va", sent, patch, "finished")
 	p.memory.Prune(p.ledger.Snapshot())
 	if !p.memory.Confirmed("va") || !other.Confirmed("va") {
 		t.Error("it is forgotten")

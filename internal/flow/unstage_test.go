@@ -80,7 +80,7 @@ func TestReportReadsOrders(t *testing.T) {
 	ordered := quiet
 	ordered.Version, ordered.Orders = "6", []ledger.UnstageOrder{{Volume: disk, Number: 9}}
 	reporting := step(arbiter.Report, func(s *arbiter.Step) { s.NodeUID = "n" })
-	const look, confirm, patch = "get nodevolumes n1", "confirm-attachment uid=va", "patch-node n1 add=true uid=n"
+	const look, confirm, sent, patch = "get nodevolumes n1", "confirm-attachment uid=va", "tell ReportSent", "patch-node n1 add=true uid=n"
 	attached := attachment("6")
 	attached.Attached = true
 	for name, test := range map[string]struct {
@@ -88,11 +88,11 @@ func TestReportReadsOrders(t *testing.T) {
 		replies []reply
 		want    []string
 	}{
-		"nothing is ordered": {false, []reply{replies(Done, quiet), replies(Done, attached), replies(Done)}, []string{look, confirm, patch, "finished"}},
+		"nothing is ordered": {false, []reply{replies(Done, quiet), replies(Done, attached), replies(Done)}, []string{look, confirm, sent, patch, "finished"}},
 		"ordered":            {false, []reply{replies(Done, ordered)}, []string{look, "stale"}},
-		"it is gone":         {false, []reply{replies(NotFound), replies(Done, attached), replies(Done)}, []string{look, confirm, patch, "finished"}},
+		"it is gone":         {false, []reply{replies(NotFound), replies(Done, attached), replies(Done)}, []string{look, confirm, sent, patch, "finished"}},
 		"no answer":          {false, []reply{replies(Unknown)}, []string{look, "failed"}},
-		"read before":        {true, []reply{replies(Done, attached), replies(Done)}, []string{confirm, patch, "finished"}},
+		"read before":        {true, []reply{replies(Done, attached), replies(Done)}, []string{confirm, sent, patch, "finished"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(attachment("5"), quiet)

@@ -439,6 +439,13 @@ func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
 	l.prove(now, t, e.Volume, e.Node, ProofUnwanted, e.UID, e.Version)
 }
 
+func (e ReportSent) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
+	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && p.Proof != (Proof{}) {
+		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof = Proof{} })
+	}
+}
+
 // provable says whether the own attachment at a place is as it was when a proof began.
 func (p *NodeVolume) provable(uid, version string) bool {
 	own, at := "", ""

@@ -154,6 +154,14 @@ type Unwanted struct {
 	UID, Version string
 }
 
+// ReportSent says that this process sends a patch that puts a volume into volumesAttached of a node.
+// What was proved of the volume there is over: the node may name it from now on, and nobody may ever
+// hear of that.
+type ReportSent struct {
+	Volume VolumeID
+	Node   NodeName
+}
+
 // LookAsked says that this process has asked a node's moorage-node for a fresh look
 // after the write behind Unreported: NodeWord.Looked reaches Look once it has looked.
 type LookAsked struct {

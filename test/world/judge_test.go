@@ -61,16 +61,19 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 		after  int    // how many grants come before it
 		stock  string // what kube-controller-manager has just attached
 		bad    bool
+		gone   bool // the pod has gone before its volume is attached, and whoever attaches does not know that yet
 	}{
-		"within the limit":              {"ab", "c", 1, "", false},
-		"over it by grants":             {"abd", "c", 1, "", true},
-		"over it by grants, later":      {"abd", "c", 0, "", true},
-		"over it by the bind":           {"ab", "c", 2, "", false},
-		"its volume is granted, too":    {"ac", "c", 1, "", false},
-		"and counts from then on":       {"acb", "c", 1, "", true},
-		"it takes a volume that stands": {"ab", "a", 1, "", false},
-		"which counts as before":        {"abd", "a", 1, "", true},
-		"another one is attached there": {"cba", "c", 0, "a", false},
+		"within the limit":                                     {"ab", "c", 1, "", false, false},
+		"over it by grants":                                    {"abd", "c", 1, "", true, false},
+		"over it by grants, later":                             {"abd", "c", 0, "", true, false},
+		"over it by the bind":                                  {"ab", "c", 2, "", false, false},
+		"its volume is granted, too":                           {"ac", "c", 1, "", false, false},
+		"and counts from then on":                              {"acb", "c", 1, "", true, false},
+		"it takes a volume that stands":                        {"ab", "a", 1, "", false, false},
+		"which counts as before":                               {"abd", "a", 1, "", true, false},
+		"another one is attached there":                        {"cba", "c", 0, "a", false, false},
+		"its pod has gone":                                     {"ab", "c", 1, "", false, true},
+		"its pod has gone, and it is over the limit by grants": {"abd", "c", 1, "", true, true},
 	} {
 		w := New()
 		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
@@ -87,6 +90,9 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 		for i, c := range test.claims {
 			if i == test.after {
 				w.BindPast("past", "w1")
+				if test.gone {
+					w.Drop(Pods, "past")
+				}
 				w.Serve(Request{Do: CreateAttachment, Fact: ledger.Attachment{Name: "csi-" + test.past, Driver: disk.Driver, Node: "w1", PersistentVolume: test.past, Ours: true}})
 			}
 			id := ledger.TicketID{Namespace: "ns", Name: string(c)}

@@ -58,10 +58,13 @@ func (j *Judge) podPast(w *World, p ledger.Pod) {
 }
 
 // attachedPast: a VolumeAttachment for such a pod takes its slot, too, unless a grant has
-// it.
+// it; also where the pod has gone, and whoever creates it does not know that yet.
 func (j *Judge) attachedPast(w *World, at At) {
 	if len(j.past) == 0 || w.granted(at.Node)[at.Volume] {
 		return
+	}
+	if j.been[at] && !j.used(w, at) {
+		j.taken = with(j.taken, at, true)
 	}
 	for _, p := range w.PodsAt(at.Node) {
 		if j.past[p.UID] && p.Phase != ledger.PodFinished && slices.Contains(j.UsedBy(w, p), at.Volume) {
