@@ -19,6 +19,8 @@ import (
 // +kubebuilder:printcolumn:name="StorageClass",type=string,JSONPath=`.spec.storageClassName`
 // +kubebuilder:printcolumn:name="SlotsMax",type=integer,JSONPath=`.spec.slots.max`
 // +kubebuilder:printcolumn:name="Headroom",type=integer,JSONPath=`.spec.slots.headroom`
+// +kubebuilder:printcolumn:name="Workers",type=integer,JSONPath=`.spec.workers`
+// +kubebuilder:printcolumn:name="DetachDelay",type=string,JSONPath=`.spec.detachDelay`
 // +kubebuilder:printcolumn:name="BindAfter",type=string,JSONPath=`.spec.bindAfter`
 // +kubebuilder:printcolumn:name="AttachFor",type=string,JSONPath=`.spec.attachFor`,priority=1
 // +kubebuilder:printcolumn:name="DetachFor",type=string,JSONPath=`.spec.detachFor`,priority=1

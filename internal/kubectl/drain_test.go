@@ -217,7 +217,7 @@ func TestDrainPlanOfBarePods(t *testing.T) {
 	one.Spec.Drivers[0].Allocatable.Count = new(int32(1))
 	server.Put("csinodes", &one)
 	server.Put("nodes", uncordoned(t, server, "worker-3"))
-	expect(0, "the volumes of the 1 pod that is made again can go elsewhere. 1 pod with volumes would end: no controller makes it again.",
+	expect(2, "the volumes of the 1 pod that is made again can go elsewhere. 1 pod with volumes would end: no controller makes it again. A drain needs --force because of shop/a.",
 		"pod shop/a would end", "pod shop/b would go to worker-3")
 	silent := uncordoned(t, server, "worker-1")
 	silent.Status.Conditions[0].Status = corev1.ConditionUnknown

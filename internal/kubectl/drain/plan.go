@@ -23,9 +23,9 @@ func NewPlanCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "drain-plan NODE", Short: "Say whether a node's volumes can go elsewhere, and which pod would wait and why",
 		Long: "Say whether the volumes of a node's pods can go elsewhere, and which pod would wait and why. Nothing is changed.\n\n" +
-			"A pod that no controller makes again would end, and needs no room elsewhere.\n\n" +
+			"A pod that no controller makes again would end, and needs no room elsewhere; drain evicts it with --force only.\n\n" +
 			"Volumes, node selectors and affinity, and taints are looked at; CPU, memory, pod affinity and disruption budgets are not.\n\n" +
-			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait, a ticket or a volume stays, the node is not ready, a component is down, or it is not known, 1 when nothing could be said.",
+			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait or needs --force, a ticket or a volume stays, the node is not ready, a component is down, or it is not known, 1 when nothing could be said.",
 		Example: "  # May I drain this node?\n  kubectl moorage drain-plan worker-1 &&\n  kubectl drain worker-1 --ignore-daemonsets\n\n" +
 			"  # Wait until it may be drained\n  kubectl moorage drain-plan worker-1 --watch &&\n  kubectl drain worker-1 --ignore-daemonsets",
 		Args: command.One("node", "kubectl moorage drain-plan NODE"), ValidArgsFunction: b.Complete(func(ctx context.Context, c *cluster.Cluster, args []string) []string {

@@ -28,6 +28,9 @@ type DrainPlan struct {
 	// Waits is how many pods would find no node.
 	Waits int        `json:"waits"`
 	Pods  []DrainPod `json:"pods,omitempty"`
+	// Alone are the pods that no controller makes again, namespace/name, with volumes or
+	// without: drain evicts them with --force only.
+	Alone []string `json:"alone,omitempty"`
 	// Tickets are those that are not pods' and stay there, end or move.
 	Tickets []DrainTicket `json:"tickets,omitempty"`
 	// Stuck are volumes at the node that nobody there uses, and that do not
@@ -52,10 +55,10 @@ func (p *DrainPlan) Clear() bool {
 	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0
 }
 
-// Empties says whether nothing stands in the way of the pods, and nothing stays: a ticket's volumes, or those that can't
-// leave, are at the node when all pods are gone.
+// Empties says whether nothing stands in the way of the pods, no pod needs --force, and nothing stays: a ticket's volumes,
+// or those that can't leave, are at the node when all pods are gone.
 func (p *DrainPlan) Empties() bool {
-	return p.Clear() && len(p.Stuck) == 0 && !slices.ContainsFunc(p.Tickets, DrainTicket.stays)
+	return p.Clear() && len(p.Alone) == 0 && len(p.Stuck) == 0 && !slices.ContainsFunc(p.Tickets, DrainTicket.stays)
 }
 
 // DrainTicket is a VolumeTicket at the node that is not a pod's.
@@ -164,7 +167,15 @@ func (p *DrainPod) waitsForComponents() bool {
 // after the other, the older first, each to the node that suits its volumes
 // best. Pods of DaemonSets and mirror pods stay, as kubectl drain leaves them.
 func (w *World) DrainPlan(node string) DrainPlan {
-	return w.DrainPlanOf(node, func(*corev1.Pod) bool { return true })
+	out := w.DrainPlanOf(node, func(*corev1.Pod) bool { return true })
+	for _, p := range w.Pods {
+		if p.Spec.NodeName == node && !stays(p) && !MadeAgain(p) && w.PodFact(p).Phase != ledger.PodFinished && p.DeletionTimestamp == nil {
+			out.Alone = append(out.Alone, p.Namespace+"/"+p.Name)
+		}
+	}
+	slices.Sort(out.Alone)
+	out.Answer = answerDrain(&out)
+	return out
 }
 
 // DrainPlanOf is the plan of a drain of those pods only that leave.
@@ -532,7 +543,7 @@ func answerDrain(p *DrainPlan) string {
 	if p.Dead {
 		return answerDead(p)
 	}
-	rest := thatEnd(p) + p.thatStay()
+	rest := thatEnd(p) + p.needForce() + p.thatStay()
 	if n := len(p.Stuck); n > 0 {
 		rest += fmt.Sprintf(" %s there should have left already and can't.", Count(n, "volume"))
 	}
@@ -601,6 +612,18 @@ func thatEnd(p *DrainPlan) string {
 	default:
 		return fmt.Sprintf(" %d pods with volumes would end: no controller makes them again.", n)
 	}
+}
+
+// needForce says which pods drain evicts with --force only, as a sentence after others.
+func (p *DrainPlan) needForce() string {
+	n := len(p.Alone)
+	switch {
+	case n == 0:
+		return ""
+	case n > fewTickets:
+		return fmt.Sprintf(" A drain needs --force because of %s and %s without a controller.", strings.Join(p.Alone[:fewTickets], ", "), Count(n-fewTickets, "more pod"))
+	}
+	return fmt.Sprintf(" A drain needs --force because of %s.", strings.Join(p.Alone, ", "))
 }
 
 func (p *DrainPlan) ending() int {
