@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,7 @@ func (f *shapeFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.shape.DetachLatency, "detach-latency", 0, "how long the disk service takes to detach")
 	fs.DurationVar(&f.shape.KubeletStatusInterval, "kubelet-status-interval", f.shape.KubeletStatusInterval,
 		"the kubelets' nodeStatusUpdateFrequency, which bounds how soon they mount")
+	fs.BoolVar(&f.shape.BindAtOnce, "bind-at-once", false, "have moorage-scheduler ask moorage-controller to bind pods, without VolumeTickets (docs/operate/bind-at-once.md)")
 	fs.BoolVar(&f.shape.Operations.On, "operations", false, "have the driver make snapshots, clones and larger volumes, with the sidecars that ask it to")
 	fs.StringVar(&f.shape.Operations.AttachFor, "attach-for", "", "operations that the driver refuses unless the volume is attached: snapshot, clone, expansion, with commas")
 	fs.StringVar(&f.shape.Operations.DetachFor, "detach-for", "", "operations that the driver refuses unless the volume is attached nowhere")
@@ -154,6 +156,12 @@ func newStatusCommand(s *Session) *cobra.Command {
 			running, err := sandbox.List(cmd.Context(), s.dir)
 			if err != nil {
 				return err
+			}
+			if s.name != "" {
+				if _, err := sandbox.Find(cmd.Context(), s.dir, s.name); err != nil {
+					return err
+				}
+				running = slices.DeleteFunc(running, func(c sandbox.Info) bool { return c.Name != s.name })
 			}
 			if s.json {
 				return printJSON(cmd.OutOrStdout(), running)

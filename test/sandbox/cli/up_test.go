@@ -3,8 +3,11 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"testing"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
 // The commands that up prints find the cluster that it has started.
@@ -15,5 +18,15 @@ func TestProgramFindsItsCluster(t *testing.T) {
 		if got := s.program(); got != os.Args[0]+want {
 			t.Errorf("%q, want %q at its end", got, want)
 		}
+	}
+}
+
+// Who asks for the processes of a cluster that does not run is told so, and sees no other one's.
+func TestStatusOfAClusterThatDoesNotRun(t *testing.T) {
+	cmd := newStatusCommand(&Session{dir: t.TempDir(), name: "nope"})
+	cmd.SetArgs(nil)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, sandbox.ErrNotRunning) {
+		t.Errorf("it says %v", err)
 	}
 }
