@@ -45,7 +45,7 @@ func checkAttachPolicies(e *Evidence) []Finding {
 	}
 	for _, driver := range sortedKeys(full) {
 		list = append(list, found(Error, "the CSINode's own number of slots: "+some(full[driver]), "Lower slots.headroom, or raise slots.max: kubectl get attachpolicies.",
-			"an AttachPolicy leaves driver %s no slot at %s: no pod gets a volume there", driver, facts.Count(len(full[driver]), "node")))
+			"AttachPolicy %s leaves driver %s no slot at %s: no pod gets a volume there", arbiter.PolicyFor(e.World.Snapshot, driver, "").Name, driver, facts.Count(len(full[driver]), "node")))
 	}
 	list = append(list, unknownToAutoscalers(e)...)
 	if len(list) == 0 {
@@ -100,8 +100,8 @@ func unknownToAutoscalers(e *Evidence) []Finding {
 	for _, driver := range sortedKeys(fewer) {
 		list = append(list, found(Warning, "slots by the policy, of those that the CSINode states: "+some(fewer[driver]),
 			"Have the driver state the lower number, by its own flags: docs/operate/autoscaling.md.",
-			"an AttachPolicy leaves driver %s fewer slots than its CSINode states at %s: %s adds no node when they are full",
-			driver, facts.Count(len(fewer[driver]), "node"), strings.Join(names, " and ")))
+			"AttachPolicy %s leaves driver %s fewer slots than its CSINode states at %s: %s adds no node when they are full",
+			arbiter.PolicyFor(e.World.Snapshot, driver, "").Name, driver, facts.Count(len(fewer[driver]), "node"), strings.Join(names, " and ")))
 	}
 	return list
 }
