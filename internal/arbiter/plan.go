@@ -147,6 +147,17 @@ type planner struct {
 	required  bool        // the driver's volumes need attachments
 	hold      ledger.Hold // as it should be
 	plan      Plan
+
+	place *ledger.NodeVolume // of which the own attachment was asked for last
+	ownAt *ledger.Attachment
+}
+
+// own is the own attachment of a NodeVolume. It is kept, since each look at one works out its name.
+func (p *planner) own(place *ledger.NodeVolume) *ledger.Attachment {
+	if place == nil || place != p.place {
+		p.place, p.ownAt = place, place.Own()
+	}
+	return p.ownAt
 }
 
 func (a Arbiter) planner(s ledger.Snapshot, v *ledger.Volume, now time.Time) *planner {

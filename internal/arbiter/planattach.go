@@ -11,7 +11,7 @@ import (
 // acquire plans the next step that brings the volume to a node that wants it.
 func (p *planner) acquire(place *ledger.NodeVolume) {
 	node := p.snapshot.Node(place.Node)
-	va := place.Own()
+	va := p.own(place)
 	switch {
 	case !p.Cooperative && bars(p.snapshot, p.volume, place) && !replaced(node, va):
 		p.takeBack(node, place)

@@ -12,7 +12,7 @@ import (
 // release plans the next step that takes the volume from a node that does
 // not want it: the safe detach (docs/internals/invariants.md, I3), one step at a time.
 func (p *planner) release(place *ledger.NodeVolume) {
-	va, node := place.Own(), p.snapshot.Node(place.Node)
+	va, node := p.own(place), p.snapshot.Node(place.Node)
 	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone
 	if va == nil && !place.Reported && !outlived {
 		return
@@ -139,7 +139,7 @@ func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVo
 	policy := policyOf(p.snapshot, p.volume)
 	since, _ := p.snapshot.Idle(place)
 	left := policy.DetachDelay - p.now.Sub(since)
-	va := place.Own()
+	va := p.own(place)
 	if left <= 0 || va == nil || va.Deleting || p.urgent(h, node, place) {
 		return 0
 	}

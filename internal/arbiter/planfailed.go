@@ -38,7 +38,7 @@ func (p *planner) attachError(was ledger.Hold, place *ledger.NodeVolume) (Reason
 	if !place.AttachFailed() {
 		return Reason{}, false
 	}
-	va := place.Own()
+	va := p.own(place)
 	if va.Deleting && was.State != ledger.HoldAttachFailed {
 		return Reason{}, false
 	}

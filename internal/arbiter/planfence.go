@@ -79,7 +79,7 @@ func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence
 // disproved says whether the doubt of which the hold tells is over, though the attachment that it
 // is about is there, and the boot lasts: moorage-node has looked.
 func (p *planner) disproved(old ledger.Fence, place *ledger.NodeVolume) bool {
-	n, va := p.snapshot.Node(place.Node), place.Own()
+	n, va := p.snapshot.Node(place.Node), p.own(place)
 	return !p.Cooperative && old.Rule == "" && va != nil && va.UID == old.Attachment && n != nil && n.Exists && !n.Doubts(p.volume.ID)
 }
 
@@ -92,7 +92,7 @@ func (p *planner) disproved(old ledger.Fence, place *ledger.NodeVolume) bool {
 func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	n := p.snapshot.Node(old.Node)
 	sameBoot := n != nil && n.Exists && (n.BootID == "" || n.BootID == old.BootID) && (old.BootID != "" || n.UID == old.NodeUID)
-	untouched := !p.Cooperative && place != nil && (place.Reported || place.HasOwn() && place.Own().UID == old.Attachment)
+	untouched := !p.Cooperative && place != nil && (place.Reported || place.HasOwn() && p.own(place).UID == old.Attachment)
 	if !sameBoot || !old.InUse || old.Rule != "" && untouched {
 		return ledger.Fence{}, false
 	}
@@ -104,7 +104,7 @@ func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (led
 // which it was carried out.
 func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	old, found := was.Fence(place.Node)
-	n, va := p.snapshot.Node(place.Node), place.Own()
+	n, va := p.snapshot.Node(place.Node), p.own(place)
 	if p.Cooperative { //mutant:no-fence
 		// Volumes are another controller's to take. What was taken before stays taken, and what
 		// was doubted is doubted by the next leader, too.

@@ -183,9 +183,7 @@ func (p *planner) lingers(place *ledger.NodeVolume) bool {
 func (p *planner) transitions(was ledger.Hold) int64 {
 	most := was.Transitions
 	for i := range p.volume.NodeVolumes {
-		for _, a := range p.volume.NodeVolumes[i].Attachments() {
-			most = max(most, a.Transitions)
-		}
+		most = max(most, p.volume.NodeVolumes[i].Transitions())
 	}
 	return most
 }
@@ -232,7 +230,7 @@ func (p *planner) found() ledger.NodeName {
 		if p.living(place) {
 			points += 2
 		}
-		if a := place.Canonical(); a != nil && a.Attached && !a.Deleting {
+		if place.Attached() {
 			points++
 		}
 		if points > score {

@@ -18,7 +18,7 @@ func (p *planner) asksToStay(place *ledger.NodeVolume) bool {
 	if !p.StayAttached || p.Cooperative || !p.exclusive || place == nil || !p.living(place) {
 		return false
 	}
-	va := place.Own()
+	va := p.own(place)
 	return va != nil && va.Ours && va.Deleting && !va.DetachError.IsZero() && !replaced(p.snapshot.Node(place.Node), va)
 }
 
@@ -26,11 +26,11 @@ func (p *planner) asksToStay(place *ledger.NodeVolume) bool {
 // attachment there: asked for, or so written and not disproved since.
 func (p *planner) stays(was, h ledger.Hold, place *ledger.NodeVolume) bool {
 	if was.Stays && was.Node == h.Node {
-		if place == nil || place.Own() == nil || place.Own().Deleting {
+		if place == nil || p.own(place) == nil || p.own(place).Deleting {
 			return true
 		}
 		// One that a fenced node will never confirm is unpublished when it goes.
-		return !place.Own().Attached && !fenced(p.snapshot, p.volume, place.Node, p.now)
+		return !p.own(place).Attached && !fenced(p.snapshot, p.volume, place.Node, p.now)
 	}
 	return h.Next.Node == "" && p.asksToStay(place)
 }
@@ -61,7 +61,7 @@ func (p *planner) unknown(h *ledger.Hold) {
 
 // askToStay plans the annotation, once the hold has been written.
 func (p *planner) askToStay(place *ledger.NodeVolume) {
-	va := place.Own()
+	va := p.own(place)
 	if was := hold(p.volume); !was.Stays || was.Node != place.Node || was.Version == "" || va.Wanted || p.hold.Next.Node != "" || !p.asksToStay(place) {
 		return
 	}

@@ -46,8 +46,8 @@ func (p *planner) repair(place *ledger.NodeVolume) {
 		if p.rested(node) {
 			p.add(p.unstaging(node, place, OrderUnstage))
 		}
-	case place.Own() != nil && p.rested(node):
-		step := p.leaving(node, place, place.Own(), "")
+	case p.own(place) != nil && p.rested(node):
+		step := p.leaving(node, place, p.own(place), "")
 		step.Do = ConfirmUnwanted
 		p.add(step)
 	}
@@ -64,7 +64,7 @@ func (p *planner) rested(node *ledger.Node) bool {
 }
 
 func (p *planner) unstaging(node *ledger.Node, place *ledger.NodeVolume, do Action) Step {
-	step := p.leaving(node, place, place.Own(), "")
+	step := p.leaving(node, place, p.own(place), "")
 	step.Do, step.Word, step.Number = do, *node.Word, node.NextNumber()
 	return step
 }

@@ -125,16 +125,23 @@ func (r *attachmentRecord) unpack() *Attachment {
 	a := &Attachment{
 		Name: r.name(), UID: r.uidText(), Version: r.versionText(), Driver: r.driver(), Node: r.to.node,
 		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Ours: r.ours, Wanted: r.wanted, Confirmed: r.confirmed,
-		Transitions: int64(r.transitions), NodeID: r.to.nodeID, own: r.own,
+		Transitions: r.allTransitions(), NodeID: r.to.nodeID, own: r.own,
 	}
 	if r.inline {
 		a.Inline = r.at()
 	}
 	if r.odd != nil {
 		a.AttachError, a.DetachError, a.DeletedAt, a.KeptBy = r.odd.attachError, r.odd.detachError, r.odd.deletedAt, r.odd.keptBy
-		a.Transitions += r.odd.transitions
 	}
 	return a
+}
+
+// allTransitions is the number that the attachment's annotation has (v1alpha1.AnnotationTransitions).
+func (r *attachmentRecord) allTransitions() int64 {
+	if r.odd == nil {
+		return int64(r.transitions)
+	}
+	return int64(r.transitions) + r.odd.transitions
 }
 
 func (r *attachmentRecord) name() string {

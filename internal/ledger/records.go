@@ -387,6 +387,20 @@ func (p *NodeVolume) AttachFailed() bool {
 	return p.HasOwn() && !p.first.attached && p.first.odd != nil && !p.first.odd.attachError.IsZero()
 }
 
+// Attached says whether the first attachment is attached and stays: see Canonical.
+func (p *NodeVolume) Attached() bool {
+	return p.HasAttachments() && p.first.attached && !p.first.deleting
+}
+
+// Transitions is the highest number of transitions that an attachment says.
+func (p *NodeVolume) Transitions() int64 {
+	most := int64(0)
+	for _, r := range p.records() {
+		most = max(most, r.allTransitions())
+	}
+	return most
+}
+
 // Own returns the attachment under the one name that the volume and the node
 // lead to. Nil when there is none; others may exist, see Canonical.
 func (p *NodeVolume) Own() *Attachment {
