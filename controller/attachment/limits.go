@@ -83,7 +83,7 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 //
 // Workers that are kept for others are not free. With this the volume's own turn ends, and
 // so does its wait, unless there is a step that has no worker, or one that it waited for and that is
-// left out because of its node. Whoever had its turn waits behind all others of its namespace.
+// left out because of its node. Whoever had its turn waits behind all others of its tenant.
 //
 // Where it is the first that waits it also returns whose end would give it a worker: they were due,
 // perhaps, behind others before anybody waited for them.
@@ -96,7 +96,7 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 	beginning.turn, beginning.has = turns.end(id)
 	admitted = make([]arbiter.Step, 0, len(steps))
 	at := map[ledger.NodeName]bool{}
-	waits, answers, leftOut := false, false, false
+	waits, answers, sought, leftOut := false, false, false, false
 	for _, step := range steps {
 		begins := step.Do == arbiter.CreateAttachment || step.Do == arbiter.DeleteAttachment
 		if !at[step.Node] && len(at) >= nodes {
@@ -105,8 +105,9 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 		}
 		if begins {
 			live := arbiter.Answers(s.Node(step.Node))
-			if !beginning.may(l.total[id.Driver], id, live) {
+			if !l.keepsOwn(id, step.Node) && !beginning.may(l.total[id.Driver], id, live) {
 				waits, answers = true, answers || live
+				sought = sought || step.Do == arbiter.CreateAttachment || step.Urgent
 				continue
 			}
 			l.begin(id, step.Node, live)
@@ -116,7 +117,7 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 	}
 	switch {
 	case waits:
-		turns.wait(id, namespace(s, id), answers)
+		turns.wait(id, tenant(s, id, sought), answers)
 	case !leftOut:
 		turns.leave(id)
 	}
@@ -124,6 +125,22 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 		holders = l.keeping(id.Driver, workers)
 	}
 	return admitted, holders
+}
+
+// tenant is as whose a volume takes turns: its namespace's. Those that are only to leave their nodes, and that
+// nobody waits for, take turns with those of their namespace that somebody waits for, as another one's would.
+func tenant(s ledger.Snapshot, id ledger.VolumeID, sought bool) string {
+	if sought {
+		return namespace(s, id)
+	}
+	return namespace(s, id) + "/unsought"
+}
+
+// keepsOwn says whether a volume has a worker at a node already: what takes the place of the operation that is
+// under way there needs no other one. It is called with mu held.
+func (l *limits) keepsOwn(id ledger.VolumeID, n ledger.NodeName) bool {
+	_, keeps := l.under[id][n]
+	return keeps
 }
 
 // beginning says whether a volume may begin one operation after the other, of which a turn covers the

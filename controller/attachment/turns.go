@@ -32,10 +32,13 @@ func newTurns() *turns {
 	return &turns{rows: map[bool]*fair.Row[ledger.VolumeID]{true: {}, false: {}}, now: map[ledger.VolumeID]bool{}}
 }
 
-// wait puts a volume of a namespace at the end of a row, unless it is in it.
-func (t *turns) wait(id ledger.VolumeID, namespace string, live bool) {
+// wait puts a volume at the end of its tenant's in a row, unless it is there.
+func (t *turns) wait(id ledger.VolumeID, tenant string, live bool) {
 	t.rows[!live].Remove(id)
-	t.rows[live].Push(namespace, id)
+	if was, waits := t.rows[live].Tenant(id); waits && was != tenant {
+		t.rows[live].Remove(id)
+	}
+	t.rows[live].Push(tenant, id)
 }
 
 // leave has a volume wait no more.

@@ -161,6 +161,9 @@ func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledge
 		return err
 	}
 	status := execute.PodStatus{Annotation: annotation, Condition: condition(object, st, now)}
+	if is := &status.Condition; is.Status == corev1.ConditionFalse && is.LastTransitionTime.Time.Equal(now) {
+		is.LastTransitionTime = metav1.NewTime(c.began(pod.UID, now)) // it is told only when it has lasted for a while
+	}
 	if err := c.config.Write.PublishPod(ctx, pod, status); err != nil {
 		return err
 	}

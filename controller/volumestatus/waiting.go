@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -46,16 +47,34 @@ func waitsSince(object *corev1.Pod, now time.Time) time.Time {
 	return now
 }
 
+// began is since when a pod with a node waits; now, where that is not known.
+func (c *Controller) began(uid string, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if pod, waits := c.stuck[uid]; waits {
+		return pod.since
+	}
+	return now
+}
+
 // Waiting counts the pods with a node that wait for their volumes, by the reason that lasts
 // longest. Safe for parallel use.
 func (c *Controller) Waiting() map[ledger.Code]report.PodWait {
 	s := c.config.Cache.Snapshot()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := c.config.Now()
 	waits := map[ledger.Code]report.PodWait{}
 	for uid, pod := range c.stuck {
-		if s.Pod(uid) == nil {
+		is := s.Pod(uid)
+		if is == nil {
 			continue // it was deleted while it waited
+		}
+		if arbiter.Transient(pod.code) {
+			// What others do changes it, of which nobody tells the pod.
+			if pod.code = stateOf(c.config.Arbiter, s, is, now).first().Code; pod.code == "" {
+				continue
+			}
 		}
 		w := waits[pod.code]
 		if w.Pods++; w.Oldest.IsZero() || pod.since.Before(w.Oldest) {

@@ -68,3 +68,39 @@ func TestWaitingPodsThatOptedOut(t *testing.T) {
 	g.apply(g.attachment("2", false))
 	g.waits("opted out", map[ledger.Code]report.PodWait{})
 }
+
+// What passes by itself is counted as it is when somebody asks: nothing has a pod looked at when the facts change
+// that it waits for, such as who has a driver's workers.
+func TestWaitingPodsAsTheyAreNow(t *testing.T) {
+	g := newGate(t, true)
+	began := g.now
+	g.apply(g.attachment("2", false))
+	g.waits("attaching", map[ledger.Code]report.PodWait{arbiter.Attaching: {Pods: 1, Oldest: began}})
+	g.apply(g.attachment("3", true))
+	if got, want := g.Waiting(), (map[ledger.Code]report.PodWait{arbiter.NotReported: {Pods: 1, Oldest: began}}); !maps.Equal(got, want) {
+		t.Errorf("it is attached: %v wait, want %v", got, want)
+	}
+	g.apply(g.node("5", nil, []ledger.VolumeID{data}))
+	if got := g.Waiting(); len(got) != 0 {
+		t.Errorf("it is reported: %v wait", got)
+	}
+}
+
+// A pod is told of a wait that may pass only when it has lasted for a while; the condition says since when it does.
+func TestConditionSaysSinceWhenItWaits(t *testing.T) {
+	g := newGate(t, true)
+	began := g.now
+	g.apply(g.attachment("2", false))
+	for range 2 {
+		if _, err := g.process(t.Context(), "p1"); err != nil {
+			t.Fatal(err)
+		}
+		g.now = g.now.Add(31 * time.Second)
+	}
+	if _, err := g.process(t.Context(), "p1"); err != nil {
+		t.Fatal(err)
+	}
+	if is := g.last().Condition; is.Status != corev1.ConditionFalse || !is.LastTransitionTime.Time.Equal(began) {
+		t.Errorf("it says %s since %s, want False since %s", is.Status, is.LastTransitionTime, began)
+	}
+}

@@ -5,6 +5,7 @@ package arbiter
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -50,6 +51,22 @@ func TestNoFreeWorker(t *testing.T) {
 		got := test.arbiter.Explain(p.snapshot, Need{Name: "data", Volume: disk, Link: ledger.LinkVolume}, "well", auditTime).First()
 		if got.Code != test.want || !strings.Contains(got.Message(), test.says) {
 			t.Errorf("%s: %s (%s)", name, got.Code, got.Message())
+		}
+	}
+}
+
+// A detach that the driver has not answered for an hour keeps no worker: what has not begun waits for something
+// else.
+func TestNoFreeWorkerOfAHungDetach(t *testing.T) {
+	another := ledger.VolumeID{Driver: "d", Handle: "another"}
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, dataAt("q", "well", ledger.PodLive),
+		ledger.Policy{Name: "few", Version: "1", Driver: "d", Workers: 1},
+		ledger.PersistentVolume{Name: "another", Version: "1", Volume: another, Access: ledger.AccessNode},
+		ledger.Attachment{Name: ledger.AttachmentName(another, "third"), UID: "a", Version: "1", Driver: "d", Node: "third", PersistentVolume: "another", Attached: true, Deleting: true})
+	for after, want := range map[time.Duration]ledger.Code{0: NoFreeWorker, time.Hour: Attaching} {
+		got := (Arbiter{}).Explain(p.snapshot, Need{Name: "data", Volume: disk, Link: ledger.LinkVolume}, "well", auditTime.Add(after)).First()
+		if got.Code != want {
+			t.Errorf("after %s: %s, want %s", after, got.Code, want)
 		}
 	}
 }

@@ -102,7 +102,7 @@ type Step struct {
 	// Beside, of a CreateAttachment, is the node that a live migration comes from.
 	Beside ledger.NodeName
 
-	// Urgent, of an Unreport, says that somebody waits for the volume to leave the node, or for
+	// Urgent, of an Unreport and a DeleteAttachment, says that somebody waits for the volume to leave the node, or for
 	// its slot there.
 	Urgent bool
 
@@ -362,6 +362,13 @@ func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	return false
 }
 
+// unproved says whether a volume without VolumeAttachments is at the node that its hold gives it to, for
+// all that was proved. What is known of volumesAttached may be older than a report of this process that got
+// no answer, or of the leader before: only a write that finds it as read shows that the volume is not in it.
+func (p *planner) unproved(place *ledger.NodeVolume) bool {
+	return p.volume.ID.NoAttach() && place.Held && !p.Cooperative && place.Proof.Stage == ledger.ProofNone //mutant:unproved-without-attachment
+}
+
 // mayBeAttached says whether the volume may still be at a node, whoever wants it; or, of
 // ledger.Detached, whether a ticket has not been told yet that it may be attached again.
 func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
@@ -373,6 +380,9 @@ func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	}
 	if place.HasAttachments() || place.Reported { //mutant:free-too-early
 		return true
+	}
+	if p.unproved(place) {
+		return p.evidenceOf(p.snapshot, p.volume, place, p.now).usage != usageFenced
 	}
 	// In use without an attachment: a kubelet that waits for one when it has
 	// a pod for it, else evidence that the volume is mounted all the same.

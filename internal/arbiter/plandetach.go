@@ -14,7 +14,7 @@ import (
 func (p *planner) release(place *ledger.NodeVolume) {
 	va, node := p.own(place), p.snapshot.Node(place.Node)
 	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone
-	if va == nil && !place.Reported && !outlived {
+	if va == nil && !place.Reported && !outlived && !p.unproved(place) {
 		return
 	}
 	if p.Cooperative {
@@ -126,7 +126,7 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 		// Pods of a fenced node no longer count, nor those that need no
 		// attachment any more. Those of a machine that has the name of a first one do, but
 		// where they wait for that one to lose the volume (takeBack).
-		step.Do = DeleteAttachment
+		step.Do, step.Urgent = DeleteAttachment, rule != "" || p.urgent(p.hold, node, place)
 	default:
 		step.Do = ConfirmUnwanted
 	}

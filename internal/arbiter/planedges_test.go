@@ -477,10 +477,11 @@ func TestMayBeAttached(t *testing.T) {
 		"in use, and somebody is":        {disk, []ledger.Event{nodeAs("well", using), dataAt("q", "well", ledger.PodLive)}, false},
 		"in use, and fenced":             {disk, []ledger.Event{nodeAs("well", using, outOfOrder)}, false},
 		"held, and not heard of yet":     {iscsi, []ledger.Event{plain, gives, ledger.NodeGone{Name: "well"}, anew}, true},
-		"held, and not in use":           {iscsi, []ledger.Event{plain, gives}, false},
+		"held, and not in use":           {iscsi, []ledger.Event{plain, gives}, true},
+		"held, and proved not to be":     {iscsi, []ledger.Event{plain, gives, ledger.Unreported{Volume: iscsi, Node: "well"}}, false},
 		"held, and in use":               {iscsi, []ledger.Event{plain, gives, lists}, true},
 		"held, not heard of, and fenced": {iscsi, []ledger.Event{plain, gives, ledger.NodeGone{Name: "well"}, anew, nodeAs("well", outOfOrder, func(n *ledger.NodeState) { n.UID, n.Version = "anew", "7" })}, false},
-		"held, not heard of, and used":   {iscsi, []ledger.Event{plain, gives, ledger.NodeGone{Name: "well"}, anew, dataAt("q", "well", ledger.PodLive)}, false},
+		"held, not heard of, and used":   {iscsi, []ledger.Event{plain, gives, ledger.NodeGone{Name: "well"}, anew, dataAt("q", "well", ledger.PodLive)}, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
 		p = Arbiter{}.planner(p.snapshot, p.snapshot.Volume(test.v), auditTime)

@@ -2,7 +2,11 @@
 
 package arbiter
 
-import "github.com/moorage-dev/moorage/internal/ledger"
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
 
 // A volume whose detach its driver refuses, and that is wanted again at its
 // node. The deletion of a VolumeAttachment can't be taken back, but an attacher
@@ -62,10 +66,18 @@ func (p *planner) unknown(h *ledger.Hold) {
 // askToStay plans the annotation, once the hold has been written.
 func (p *planner) askToStay(place *ledger.NodeVolume) {
 	va := p.own(place)
+	if p.writesHold() { //mutant:stays-beside-write
+		return // what the hold says may have been written otherwise, and not answered
+	}
 	if was := hold(p.volume); !was.Stays || was.Node != place.Node || was.Version == "" || va.Wanted || p.hold.Next.Node != "" || !p.asksToStay(place) {
 		return
 	}
 	p.add(Step{Do: MarkWanted, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Who: p.someone(place)})
+}
+
+// writesHold says whether the plan writes the hold.
+func (p *planner) writesHold() bool {
+	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Do == WriteHold })
 }
 
 // someone names who wants the volume at a node, for people.

@@ -33,13 +33,15 @@ func UnderWay(s ledger.Snapshot, place *ledger.NodeVolume, now time.Time) (bool,
 func Answers(n *ledger.Node) bool { return ready(n) }
 
 // noFreeWorker returns NoFreeWorker in the place of Attaching or Detaching where that has not
-// begun, the controller may begin it, and as many attaches and detaches of the driver are under way
-// as its policy allows. It is only what people read: who is next for a worker the controller
-// decides, which counts those apart that keep none.
+// begun, the controller may begin it, and as many attaches and detaches of the driver keep a worker
+// as its policy allows. It is what people read: who is next for a worker the controller decides.
 func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason, now time.Time) Reason {
 	policy := PolicyFor(s, v.ID.Driver, "")
 	place := v.NodeVolume(reason.Node)
 	if policy.Workers <= 0 || place == nil || s.UnderWay(v.ID.Driver) < policy.Workers {
+		return reason
+	}
+	if !workersBusy(s, v.ID.Driver, policy.Workers, Answers(s.Node(place.Node)), now) {
 		return reason
 	}
 	p := a.planner(s, v, now)
@@ -53,6 +55,28 @@ func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason
 	reason.Detail = string(reason.Code)
 	reason.Code, reason.Driver, reason.Policy, reason.Limit = NoFreeWorker, v.ID.Driver, policy.Name, int32(policy.Workers)
 	return reason
+}
+
+// workersBusy says whether so many attaches and detaches of a driver keep a worker that one at a node needs,
+// which answers or does not. It looks at volumes one by one, and is asked only where as many are under way.
+func workersBusy(s ledger.Snapshot, driver string, workers int, live bool, now time.Time) bool {
+	for v := range s.Volumes() {
+		if v.ID.Driver != driver {
+			continue
+		}
+		for i := range v.NodeVolumes {
+			place := &v.NodeVolumes[i]
+			if !place.HasAttachments() || live && !Answers(s.Node(place.Node)) {
+				continue
+			}
+			if keeps, _ := UnderWay(s, place, now); keeps {
+				if workers--; workers == 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // forThem says whether kube-controller-manager attaches a volume to a node, which counts no workers:

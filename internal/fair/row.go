@@ -75,5 +75,14 @@ func (r *Row[K]) Has(key K) bool {
 	return ok
 }
 
+// Tenant is as whose a key waits; false: it does not.
+func (r *Row[K]) Tenant(key K) (string, bool) {
+	s, waits := r.spots[key]
+	if !waits {
+		return "", false
+	}
+	return s.tenant.Value.(*tenantRow).name, true
+}
+
 // Len is how many keys wait.
 func (r *Row[K]) Len() int { return len(r.spots) }

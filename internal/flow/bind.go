@@ -12,8 +12,8 @@ import (
 // Bind is the task that binds a pod by a reservation without a VolumeTicket
 // (arbiter.BindAtOnce), which the ledger has taken in. version is the pod's as whoever asks
 // for the bind knows it: once somebody has fenced the pod, the bind fails whenever it
-// arrives. It ends Finished when the pod is bound; Stale when the pod has changed, and
-// nothing is reserved any more; Failed when it is not bound for another reason, or nobody
+// arrives. It ends Finished when the pod is bound; Stale when the pod has changed, or is said
+// to have: the reservation counts until Settle has looked; Failed when it is not bound for another reason, or nobody
 // knows whether it is: then the reservation counts on, and Due says what is next.
 func Bind(r *ledger.Ticket, version string) Task {
 	return Task{Ticket: r, Commit: Request{
@@ -74,7 +74,9 @@ func (m *Memory) bindAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	case t.Sent.Do == FencePod:
 		return t.fail(a)
 	case a.Result == Conflict || a.Result == Exists:
-		return t.end(Stale, fmt.Sprintf("pod %s has changed", t.Commit.Key), released(t))
+		// The pod has changed; or the storage of the API server has failed in a way that it has no
+		// word for, and the bind may be carried out (pkg/registry/core/pod/storage, assignPod).
+		return t.end(Stale, fmt.Sprintf("pod %s has changed", t.Commit.Key), ledger.BindLost{ID: t.Ticket.ID}) //mutant:conflict-proves
 	case a.Result == Unknown:
 		return t.fail(a, ledger.BindLost{ID: t.Ticket.ID}) //mutant:bind-lost
 	default:

@@ -159,7 +159,7 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	case arbiter.AskNode:
 		return t.send(askNode(t.Step))
 	case arbiter.OrderUnstage, arbiter.WithdrawUnstage:
-		return beginUnstage(t)
+		return m.beginUnstage(t)
 	case arbiter.FindAttachment:
 		return t.send(read(Attachments, t.Step.Attachment))
 	case arbiter.Report:

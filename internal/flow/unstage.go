@@ -14,7 +14,10 @@ import (
 // beginUnstage sends an order to unstage a volume, or withdraws one. After a write without an
 // answer has been outlasted it reads what has come of it: until that is known nothing else
 // is decided about the volume at that node.
-func beginUnstage(t Task) (Task, Move) {
+//
+// The answer to an order, and the read after it, may never come. What was proved is over before it is sent, and
+// the next Report there reads again what is ordered.
+func (m *Memory) beginUnstage(t Task) (Task, Move) {
 	if t.Sent.Do != 0 {
 		return t.send(read(NodeWords, string(t.Step.Node)))
 	}
@@ -30,7 +33,10 @@ func beginUnstage(t Task) (Task, Move) {
 		Seconds: int32(arbiter.OrderLasts / time.Second),
 	})
 	slices.SortFunc(r.Orders, func(a, b ledger.UnstageOrder) int { return a.Volume.Compare(b.Volume) })
-	return t.send(r)
+	delete(m.heard, step.Node)
+	t, move := t.send(r)
+	move.Tell = []ledger.Event{ledger.UnstageSent{Volume: step.Volume, Node: step.Node}}
+	return t, move
 }
 
 // ordersBut are the orders that stand, for all volumes but one.
@@ -47,7 +53,8 @@ func (m *Memory) unstageAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	case t.Sent.Do == GetObject:
 		return t.reread(a)
 	case a.Result == Done && orders:
-		return t.end(Finished, "", ledger.UnstageSent{Volume: t.Step.Volume, Node: t.Step.Node})
+		m.heard.add(t.Step.Node) // the answer has all orders that stand
+		return t.end(Finished, "")
 	case a.Result == Done:
 		return t.end(Finished, "")
 	case a.Result == Conflict:

@@ -25,19 +25,19 @@ func TestOrderUnstage(t *testing.T) {
 	word := orderedWord()
 	newer := word
 	newer.Version = "5"
-	const order, look = "order-unstage uid=w version=3", "get nodevolumes n1"
+	const sent, order, look = "tell UnstageSent", "order-unstage uid=w version=3", "get nodevolumes n1"
 	for name, test := range map[string]struct {
 		replies []reply
 		want    []string
 	}{
-		"ordered":               {[]reply{replies(Done, newer)}, []string{order, "tell UnstageSent", "finished"}},
-		"somebody else writes":  {[]reply{replies(Conflict), replies(Done, newer)}, []string{order, look, "stale"}},
-		"it is gone":            {[]reply{replies(NotFound)}, []string{order, "tell NodeWordGone", "stale"}},
-		"no answer":             {[]reply{replies(Unknown), replies(Done, newer)}, []string{order, "wait 20s", look, "stale"}},
-		"no answer, and gone":   {[]reply{replies(Unknown), replies(NotFound)}, []string{order, "wait 20s", look, "tell NodeWordGone", "stale"}},
-		"refused":               {[]reply{replies(Refused)}, []string{order, "tell UnstageNotOrdered", "failed"}},
-		"not sent":              {[]reply{replies(NotSent)}, []string{order, "failed"}},
-		"no answer to the read": {[]reply{replies(Conflict), replies(Unknown)}, []string{order, look, "failed"}},
+		"ordered":               {[]reply{replies(Done, newer)}, []string{sent, order, "finished"}},
+		"somebody else writes":  {[]reply{replies(Conflict), replies(Done, newer)}, []string{sent, order, look, "stale"}},
+		"it is gone":            {[]reply{replies(NotFound)}, []string{sent, order, "tell NodeWordGone", "stale"}},
+		"no answer":             {[]reply{replies(Unknown), replies(Done, newer)}, []string{sent, order, "wait 20s", look, "stale"}},
+		"no answer, and gone":   {[]reply{replies(Unknown), replies(NotFound)}, []string{sent, order, "wait 20s", look, "tell NodeWordGone", "stale"}},
+		"refused":               {[]reply{replies(Refused)}, []string{sent, order, "tell UnstageNotOrdered", "failed"}},
+		"not sent":              {[]reply{replies(NotSent)}, []string{sent, order, "failed"}},
+		"no answer to the read": {[]reply{replies(Conflict), replies(Unknown)}, []string{sent, order, look, "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(attachment("5"), word)
@@ -59,7 +59,7 @@ func TestOrdersOfANode(t *testing.T) {
 		numbers []int64
 		look    int64
 	}{{arbiter.OrderUnstage, []int64{7, 4}, 7}, {arbiter.WithdrawUnstage, []int64{4}, 0}} {
-		_, m := beginUnstage(Do(step(test.do, func(s *arbiter.Step) { s.Word, s.Number = word, 7 })))
+		_, m := (&Memory{}).beginUnstage(Do(step(test.do, func(s *arbiter.Step) { s.Word, s.Number = word, 7 })))
 		var numbers []int64
 		for _, o := range m.Send.Orders {
 			numbers = append(numbers, o.Number)

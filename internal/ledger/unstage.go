@@ -285,8 +285,8 @@ func (n *Node) failed(v VolumeID, now time.Time, why string) {
 	n.attempts[i].failures, n.attempts[i].at, n.attempts[i].why = n.attempts[i].failures+1, now, why
 }
 
-// UnstageSent says that this process has ordered that a volume be unstaged. That nobody
-// wants it there has to be proved anew after that.
+// UnstageSent says that this process sends an order that a volume be unstaged. That nobody
+// wants it there has to be proved anew after that, whatever comes of the order.
 type UnstageSent struct {
 	Volume VolumeID
 	Node   NodeName

@@ -222,7 +222,8 @@ func reservedSlots(s ledger.Snapshot) map[slots]int {
 	out := map[slots]int{}
 	for v := range s.Volumes() {
 		for i := range v.NodeVolumes {
-			if p := &v.NodeVolumes[i]; len(p.Users) > 0 && !p.OccupiesSlot() {
+			// A kubelet lists a volume in volumesInUse as soon as its pod is bound.
+			if p := &v.NodeVolumes[i]; len(p.Users) > 0 && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left {
 				out[slots{p.Node, v.ID.Driver}]++
 			}
 		}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+var iscsi = ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}
+
+func iscsiPod(uid string, n ledger.NodeName) ledger.Pod {
+	return ledger.Pod{UID: uid, Name: uid, Namespace: "ns", Version: "1", Node: n, Volumes: []ledger.PodVolume{{Name: "v", Claim: "i"}}}
+}
+
+// iscsiWorld is an exclusive volume without VolumeAttachments, and nodes n1 and n2.
+func iscsiWorld(more ...ledger.Event) *player {
+	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
+	return newPlayer(append([]ledger.Event{
+		node("1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n2", "m" }),
+		ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessNode, Claim: key},
+		ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "i", Bound: true}, ledger.Complete{},
+	}, more...)...)
+}
+
+// reportedAt carries out what is planned of the volume until it is to be put into volumesAttached of a node, and
+// says whether any request has proved before that it is not in n1's.
+func (p *player) reportedAt(t *testing.T, n ledger.NodeName) (report arbiter.Step, proved bool) {
+	t.Helper()
+	for version := range 5 {
+		for _, s := range (arbiter.Arbiter{}).Plan(p.ledger.Snapshot(), iscsi, p.now).Steps {
+			switch {
+			case s.Do == arbiter.WriteHold:
+				h := s.Hold
+				h.Version = s.Expect + strconv.Itoa(version+1)
+				p.play(t, Do(s), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: h}))
+			case s.Do == arbiter.Unreport || s.Do == arbiter.ProveAbsent:
+				return s, true
+			case s.Do == arbiter.Report && s.Node == n:
+				return s, false
+			}
+		}
+	}
+	t.Fatalf("it is never put into volumesAttached of %s", n)
+	return arbiter.Step{}, false
+}
+
+// The API server puts it into volumesAttached of n1; neither the answer nor the read after it arrives.
+func TestLostReportWithoutAttachment(t *testing.T) {
+	p := iscsiWorld(iscsiPod("p", "n1"))
+	report, _ := p.reportedAt(t, "n1")
+	p.play(t, Do(report), replies(Unknown), replies(Unknown))
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+	p.ledger.Apply(p.now, iscsiPod("q", "n2"))
+	if _, proved := p.reportedAt(t, "n2"); !proved {
+		t.Error("it is put into volumesAttached of n2, and that of n1 names it")
+	}
+}
+
+// Nothing is lost: a new leader's watch of Nodes is behind what the leader before has put into volumesAttached of n1.
+func TestOldNodeWithoutAttachment(t *testing.T) {
+	p := iscsiWorld(iscsiPod("q", "n2"), ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{
+		Version: "9", Node: "n1", NodeUID: "n", State: ledger.HoldHeld, Transitions: 1, PVs: []string{"i"}}})
+	if _, proved := p.reportedAt(t, "n2"); !proved {
+		t.Error("it is put into volumesAttached of n2, and no request has shown that n1 neither names nor uses it")
+	}
+}
+
+// The API server takes an order to unstage; neither the answer nor the read after it arrives. A pod comes.
+func TestLostOrder(t *testing.T) {
+	boot := func(n *ledger.NodeState) { n.BootID = "b" }
+	quiet := ledger.NodeWord{Node: "n1", UID: "w", Version: "5", NodeUID: "n", BootID: "b", KubeletStarted: 3, Whole: true, Repairs: true, Look: 4, Looked: 4,
+		Has: []ledger.VolumeID{disk}, Forgotten: []ledger.VolumeID{disk}, Repairable: []ledger.VolumeID{disk}}
+	p := newPlayer(node("1", boot), attachment("5"), quiet)
+	p.memory.heard.add("n1") // another volume was put into its volumesAttached in this term
+	p.memory.confirmed.add("va")
+	p.play(t, Do(step(arbiter.Unreport)), replies(Done, node("2", boot)))
+	p.play(t, Do(step(arbiter.ConfirmUnwanted)), replies(Done))
+	order := step(arbiter.OrderUnstage, func(s *arbiter.Step) { s.Word, s.Number = quiet, 5 })
+	check(t, p.play(t, Do(order), replies(Unknown), replies(Unknown)), "tell UnstageSent", "order-unstage uid=w version=5", "wait 20s", "get nodevolumes n1", "failed")
+	if p.ledger.Snapshot().Volume(disk).NodeVolume("n1").Proof.Stage == ledger.ProofUnwanted {
+		t.Error("that nobody wants it there is taken for proved after the order")
+	}
+	p.ledger.Apply(p.now, pod("p", "n1", "a"))
+	if _, m := p.memory.Next(Do(step(arbiter.Report)), p.ledger.Snapshot(), p.now); m.Send == nil || m.Send.Do == PatchNode {
+		t.Error("it is put into volumesAttached while an order to unstage it stands")
+	}
+}
+
+// etcd has carried the bind out, or may yet, and the API server says 409 Conflict (BindingREST.assignPod).
+func TestConflictOfABindProvesNothing(t *testing.T) {
+	p := newPlayer(pod("p", "", "a"), pod("q", "", "a"),
+		ledger.NodeState{Name: "n2", UID: "n2", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
+		ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}})
+	r := reserved(t, p)
+	p.play(t, Bind(&r, "1"), replies(Conflict))
+	asks := ticket("q", "n2", ledger.TypePod, "a")
+	p.ledger.Apply(p.now, asks)
+	s := p.ledger.Snapshot()
+	if d := Rule(arbiter.Arbiter{}, s, s.Ticket(asks.ID), p.now); d.Ruling == Grant {
+		t.Error("volume a is granted to pod q at n2, and nobody has looked whether pod p is bound to n1")
+	}
+}
+
+// The hold says Stays; the write that takes that back is carried out and not answered. Then somebody deletes the
+// VolumeAttachment, and its detach fails: the attacher is not told to leave the volume there on the strength of
+// a hold that is about to be written again.
+func TestLostHoldIsNotBelieved(t *testing.T) {
+	a := arbiter.Arbiter{StayAttached: true}
+	p := newPlayer(node("1", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk} }), pod("p", "n1", "a"), attachment("5"), ledger.Complete{},
+		node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n2", "m" }),
+		ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}})
+	holds := func() (h ledger.Hold, write *arbiter.Step) {
+		for _, s := range a.Plan(p.ledger.Snapshot(), disk, p.now).Steps {
+			if s.Do == arbiter.WriteHold {
+				h, write = s.Hold, &s
+			}
+		}
+		return h, write
+	}
+	h, _ := holds()
+	h.Version, h.Stays = "5", true
+	p.ledger.Apply(p.now, ledger.HoldSeen{Volume: disk, Hold: h})
+	written, write := holds()
+	if write == nil || written.Stays {
+		t.Fatal("nothing takes it back: this test is about nothing")
+	}
+	written.Version = "6" // as the API server has it from now on
+	p.play(t, Do(*write), replies(Unknown))
+	refuses := func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Message: "no"} }
+	p.ledger.Apply(p.now, attachment("6", refuses))
+	for _, s := range a.Plan(p.ledger.Snapshot(), disk, p.now).Steps {
+		if s.Do == arbiter.MarkWanted {
+			t.Error("the attacher is told to leave the volume at n1, and the hold in the API does not say that it may be there")
+		}
+	}
+}
