@@ -245,7 +245,7 @@ func (s *story) explainsFullNode(node string) {
 	if used := s.slots(node); used.Used != slots || *used.Free != 0 {
 		s.expect(false, "nodes shows the node as full", "it says %+v", used)
 	}
-	s.planned(node, 0, "4 pods with volumes would end: no controller makes them again.")
+	s.planned(node, 2, "4 pods with volumes would end: no controller makes them again. A drain needs --force because of ")
 	s.adopt(pods[0])
 	s.planned(node, 2, "1 of 1 pod that is made again would wait: no other node will do for it or has room for its volumes. 3 pods with volumes would end")
 	s.orphan(pods[0])
