@@ -167,3 +167,29 @@ func TestWorkersOfTheTermBefore(t *testing.T) {
 		t.Errorf("%d attaches are under way already, which is all that the policy allows, and %d more were begun", workers, n)
 	}
 }
+
+// What takes the place of a volume's own operation at a node needs no other worker: where as many attaches as the
+// policy allows never end, one that nobody wants any more can still be taken back.
+func TestOwnWorkerIsNotInTheWay(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l, is := limited(now), newLimits()
+	for _, handle := range []string{"a", "b", "c"} {
+		l.Apply(now, ledger.PersistentVolume{Name: handle, Version: "1", Volume: volume(handle), Access: ledger.AccessMany})
+		l.Apply(now, ledger.Attachment{
+			Name: ledger.AttachmentName(volume(handle), "n1"), UID: handle, Version: "1", Driver: driver, Node: "n1",
+			PersistentVolume: handle, Ours: true,
+		})
+		is.look(l.Snapshot(), volume(handle), nil, now)
+	}
+	admits := func(do arbiter.Action, handle string) bool {
+		step := arbiter.Step{Do: do, Volume: volume(handle), Node: "n1", UID: handle, Version: "1"}
+		admitted, _ := is.admit(l.Snapshot(), volume(handle), workers, 1, []arbiter.Step{step})
+		return len(admitted) == 1
+	}
+	if admits(arbiter.CreateAttachment, "d") {
+		t.Fatal("a worker is free: this test is about nothing")
+	}
+	if !admits(arbiter.DeleteAttachment, "a") {
+		t.Error("it waits for a worker, and it has one itself")
+	}
+}

@@ -160,10 +160,7 @@ func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledge
 	if err != nil || object.Annotations[v1alpha1.AnnotationVolumeStatus] == annotation {
 		return err
 	}
-	status := execute.PodStatus{Annotation: annotation, Condition: condition(object, st, now)}
-	if is := &status.Condition; is.Status == corev1.ConditionFalse && is.LastTransitionTime.Time.Equal(now) {
-		is.LastTransitionTime = metav1.NewTime(c.began(pod.UID, now)) // it is told only when it has lasted for a while
-	}
+	status := execute.PodStatus{Annotation: annotation, Condition: condition(object, st, c.began(pod.UID, now))}
 	if err := c.config.Write.PublishPod(ctx, pod, status); err != nil {
 		return err
 	}
@@ -171,10 +168,11 @@ func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledge
 	return nil
 }
 
-func condition(object *corev1.Pod, st state, now time.Time) corev1.PodCondition {
+// condition says of a pod's volumes what is so since a time, or since before where the pod says so.
+func condition(object *corev1.Pod, st state, since time.Time) corev1.PodCondition {
 	c := corev1.PodCondition{
 		Type: v1alpha1.PodSafeToMount, Status: corev1.ConditionTrue, Reason: reasonSafe,
-		LastTransitionTime: metav1.NewTime(now), ObservedGeneration: object.Generation,
+		LastTransitionTime: metav1.NewTime(since), ObservedGeneration: object.Generation,
 	}
 	switch {
 	case st.safe:

@@ -3,6 +3,7 @@
 package volumestatus
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +48,8 @@ func waitsSince(object *corev1.Pod, now time.Time) time.Time {
 	return now
 }
 
-// began is since when a pod with a node waits; now, where that is not known.
+// began is since when a pod with a node waits, of which it is told only when that has lasted for a while; now
+// for one that does not.
 func (c *Controller) began(uid string, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,12 +62,12 @@ func (c *Controller) began(uid string, now time.Time) time.Time {
 // Waiting counts the pods with a node that wait for their volumes, by the reason that lasts
 // longest. Safe for parallel use.
 func (c *Controller) Waiting() map[ledger.Code]report.PodWait {
-	s := c.config.Cache.Snapshot()
+	s, now := c.config.Cache.Snapshot(), c.config.Now()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.config.Now()
+	all := maps.Clone(c.stuck)
+	c.mu.Unlock()
 	waits := map[ledger.Code]report.PodWait{}
-	for uid, pod := range c.stuck {
+	for uid, pod := range all {
 		is := s.Pod(uid)
 		if is == nil {
 			continue // it was deleted while it waited

@@ -113,12 +113,13 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	if place.Proof.Forced && rule == "" {
 		proof = ledger.ProofNone
 	}
+	urgent := func() bool { return rule != "" || p.urgent(p.hold, node, place) }
 	switch {
 	case va != nil && va.Deleting && !place.Reported:
 		return // the attacher's turn
 	case place.Reported || va == nil || proof == ledger.ProofNone: //mutant:delete-before-cleared
 		step.Do, step.Doubted = Unreport, rule == "" && Doubted(p.snapshot, p.volume, place)
-		step.Urgent = rule != "" || p.urgent(p.hold, node, place)
+		step.Urgent = urgent()
 	case rule == "" && p.asksNode(node, place, va): //mutant:no-fresh-look
 		return
 	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required ||
@@ -126,7 +127,7 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 		// Pods of a fenced node no longer count, nor those that need no
 		// attachment any more. Those of a machine that has the name of a first one do, but
 		// where they wait for that one to lose the volume (takeBack).
-		step.Do, step.Urgent = DeleteAttachment, rule != "" || p.urgent(p.hold, node, place)
+		step.Do, step.Urgent = DeleteAttachment, urgent()
 	default:
 		step.Do = ConfirmUnwanted
 	}

@@ -36,12 +36,12 @@ func Answers(n *ledger.Node) bool { return ready(n) }
 // begun, the controller may begin it, and as many attaches and detaches of the driver keep a worker
 // as its policy allows. It is what people read: who is next for a worker the controller decides.
 func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason, now time.Time) Reason {
-	policy := PolicyFor(s, v.ID.Driver, "")
 	place := v.NodeVolume(reason.Node)
-	if policy.Workers <= 0 || place == nil || s.UnderWay(v.ID.Driver) < policy.Workers {
+	if place == nil || reason.Code != Attaching && reason.Code != Detaching {
 		return reason
 	}
-	if !workersBusy(s, v.ID.Driver, policy.Workers, Answers(s.Node(place.Node)), now) {
+	policy := PolicyFor(s, v.ID.Driver, "")
+	if policy.Workers <= 0 || !workersBusy(s, v.ID.Driver, policy.Workers, Answers(s.Node(place.Node)), now) {
 		return reason
 	}
 	p := a.planner(s, v, now)
@@ -58,22 +58,19 @@ func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason
 }
 
 // workersBusy says whether so many attaches and detaches of a driver keep a worker that one at a node needs,
-// which answers or does not. It looks at volumes one by one, and is asked only where as many are under way.
+// which answers or does not.
 func workersBusy(s ledger.Snapshot, driver string, workers int, live bool, now time.Time) bool {
-	for v := range s.Volumes() {
-		if v.ID.Driver != driver {
+	for u := range s.UnderWay() {
+		if u.Volume.Driver != driver || live && !Answers(s.Node(u.Node)) {
 			continue
 		}
-		for i := range v.NodeVolumes {
-			place := &v.NodeVolumes[i]
-			if !place.HasAttachments() || live && !Answers(s.Node(place.Node)) {
-				continue
-			}
-			if keeps, _ := UnderWay(s, place, now); keeps {
-				if workers--; workers == 0 {
-					return true
-				}
-			}
+		if place := s.Volume(u.Volume).NodeVolume(u.Node); place == nil {
+			continue
+		} else if keeps, _ := UnderWay(s, place, now); !keeps {
+			continue
+		}
+		if workers--; workers == 0 {
+			return true
 		}
 	}
 	return false

@@ -50,7 +50,7 @@ type facts struct {
 	drivers     trie[string, Driver]
 	csi         trie[string, string] // names that were seen as a CSI driver's, see learnDriver
 	attachments trie[string, attachmentRecord]
-	underWay    trie[string, underWay]
+	underWay    trie[volumeAt, UnderWay]
 	unmatched   trie[driverNode, unmatched]
 	tickets     trie[TicketID, Ticket]
 	policies    trie[string, Policy]
@@ -76,7 +76,7 @@ func New() *Ledger {
 		drivers:     newTrie(one, func(d *Driver) string { return d.Name }),
 		csi:         newTrie(one, func(name *string) string { return *name }),
 		attachments: trie[string, attachmentRecord]{how: attachments},
-		underWay:    newTrie(one, func(u *underWay) string { return u.driver }),
+		underWay:    newTrie(volumeAt.hash, (*UnderWay).key),
 		unmatched:   newTrie(func(d driverNode) uint64 { return hashStrings(d.driver, string(d.node)) }, func(u *unmatched) driverNode { return u.at }),
 		tickets:     newTrie(func(t TicketID) uint64 { return hashStrings(t.Name, t.Namespace) }, func(t *Ticket) TicketID { return t.ID }),
 		policies:    newTrie(one, func(p *Policy) string { return p.Name }),

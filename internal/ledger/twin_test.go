@@ -597,10 +597,10 @@ func (w *twin) describe() string {
 		lines = append(lines, describeVolume(v))
 	}
 	underWay := map[string]int{}
-	for _, a := range w.attachments {
+	for name, a := range w.attachments {
 		switch {
 		case a.Deleting && a.DetachError.IsZero(), !a.Deleting && !a.Attached && a.AttachError.IsZero():
-			underWay[a.Driver]++
+			underWay[cmp.Or(w.vaAt[name].Driver, a.Driver)]++
 		}
 	}
 	for driver, n := range underWay {
@@ -670,7 +670,7 @@ func describeSnapshot(s Snapshot) string {
 	for p := range s.Pods() {
 		lines = append(lines, fmt.Sprintf("pod %s at %v", p.UID, s.PodAt(p.UID)))
 	}
-	for driver, n := range s.AllUnderWay() {
+	for driver, n := range s.UnderWayOf() {
 		lines = append(lines, fmt.Sprintf("under way %s: %d", driver, n))
 	}
 	for t := range s.Tickets() {

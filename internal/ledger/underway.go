@@ -4,16 +4,37 @@ package ledger
 
 import "iter"
 
-// underWay counts the VolumeAttachments of a driver that are under way.
-//
-//	Invariant: count is above 0
-type underWay struct {
-	driver string
-	count  int
+// UnderWay are the VolumeAttachments of a volume at a node, mostly one, that an attacher has still to attach
+// or to detach, and of which it has not said that this failed.
+type UnderWay struct {
+	Volume      VolumeID
+	Node        NodeName
+	Attachments int // above 0
 }
 
-// underWay says whether an attacher has still to attach what an attachment asks for, or to detach
-// it, and has not said that this failed.
+// volumeAt is a volume at a node.
+type volumeAt struct {
+	volume VolumeID
+	node   NodeName
+}
+
+func (u *UnderWay) key() volumeAt { return volumeAt{u.Volume, u.Node} }
+
+func (at volumeAt) hash() uint64 { return hashStrings(at.volume.Handle, string(at.node)) }
+
+// UnderWay lists what has begun to be attached or detached, and has neither ended nor failed, in no order.
+func (s Snapshot) UnderWay() iter.Seq[*UnderWay] { return s.facts.underWay.all() }
+
+// UnderWayOf counts that by driver.
+func (s Snapshot) UnderWayOf() map[string]int {
+	count := map[string]int{}
+	for u := range s.UnderWay() {
+		count[u.Volume.Driver] += u.Attachments
+	}
+	return count
+}
+
+// underWay says whether an attachment is under way.
 func (r *attachmentRecord) underWay() bool {
 	if r.deleting {
 		return r.odd == nil || r.odd.detachError.IsZero()
@@ -21,38 +42,19 @@ func (r *attachmentRecord) underWay() bool {
 	return !r.attached && (r.odd == nil || r.odd.attachError.IsZero())
 }
 
-// UnderWay is how many attaches and detaches of a driver have begun, and have neither ended nor failed.
-func (s Snapshot) UnderWay(driver string) int {
-	if u := s.facts.underWay.get(driver); u != nil {
-		return u.count
-	}
-	return 0
-}
-
-// AllUnderWay lists the drivers of which attaches or detaches are under way, and how many.
-func (s Snapshot) AllUnderWay() iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
-		for u := range s.facts.underWay.all() {
-			if !yield(u.driver, u.count) {
-				return
-			}
-		}
-	}
-}
-
-// countUnderWay counts an attachment among those of its driver that are under way, by 1 when it comes
-// and by -1 when it goes.
+// countUnderWay counts an attachment among those that are under way, by 1 when it comes and by -1 when it
+// goes.
 func (l *Ledger) countUnderWay(r *attachmentRecord, by int) {
 	if r == nil || !r.underWay() {
 		return
 	}
-	is := underWay{driver: r.driver(), count: by}
-	if was := l.facts.underWay.get(is.driver); was != nil {
-		is.count += was.count
+	is := UnderWay{r.at(), r.to.node, by}
+	if was := l.facts.underWay.get(is.key()); was != nil {
+		is.Attachments += was.Attachments
 	}
-	if is.count == 0 {
-		l.facts.underWay.del(l.gen, is.driver)
+	if is.Attachments == 0 {
+		l.facts.underWay.del(l.gen, is.key())
 		return
 	}
-	l.facts.underWay.put(l.gen, is.driver, &is)
+	l.facts.underWay.put(l.gen, is.key(), &is)
 }

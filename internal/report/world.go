@@ -130,7 +130,7 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 
 // collectOperations counts attaches and detaches by driver, beside how many its policy allows.
 func (w *world) collectOperations(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
-	for driver, n := range s.AllUnderWay() {
+	for driver, n := range s.UnderWayOf() {
 		gauge(w.underWay, float64(n), driver)
 	}
 	for p := range s.Policies() {

@@ -67,10 +67,10 @@ func counts(p *v1alpha1.AttachPolicy) bool {
 // as their AttachPolicy allows.
 func workersBusy(e *Evidence) []Finding {
 	var list []Finding
-	waiting := e.World.AwaitWorkers()
+	waiting, underWay := e.World.AwaitWorkers(), e.World.Snapshot.UnderWayOf()
 	for _, driver := range sortedKeys(waiting) {
 		rule := arbiter.PolicyFor(e.World.Snapshot, driver, "")
-		list = append(list, found(Info, "under way: "+fmt.Sprint(e.World.Snapshot.UnderWay(driver))+"; waiting: "+some(waiting[driver]),
+		list = append(list, found(Info, "under way: "+fmt.Sprint(underWay[driver])+"; waiting: "+some(waiting[driver]),
 			"If they wait for long: raise workers of the AttachPolicy if the storage bears it, and see in the driver's log why attaches and detaches take long.",
 			"driver %s attaches and detaches %d at a time, by workers of AttachPolicy %s: %s waiting for that", driver, rule.Workers, rule.Name,
 			facts.Count(len(waiting[driver]), "volume")))
