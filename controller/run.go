@@ -199,7 +199,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	}
 	executor, err := execute.New(execute.Config{
 		Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Observer: c.observer, Events: c.events,
-		Timeout: c.WriteTimeout, Lease: c.term.Until, Epoch: c.term.Epoch, Binds: c.Bind.on() && !c.term.Clean,
+		Timeout: c.WriteTimeout, Lease: c.term.Until, Epoch: c.term.Epoch, Binds: c.Bind.on(), Clean: c.term.Clean,
 		Turn:       flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
 		Background: flowcontrol.NewTokenBucketRateLimiter(c.QPS/backgroundShare, 1).Wait,
 		Token:      func() string { return string(uuid.NewUUID()) },

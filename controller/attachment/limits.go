@@ -127,13 +127,16 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 	return admitted, holders
 }
 
+// unsought marks a namespace whose volumes nobody waits for.
+const unsought = "/unsought"
+
 // tenant is as whose a volume takes turns: its namespace's. Those that are only to leave their nodes, and that
 // nobody waits for, take turns with those of their namespace that somebody waits for, as another one's would.
 func tenant(s ledger.Snapshot, id ledger.VolumeID, sought bool) string {
 	if sought {
 		return namespace(s, id)
 	}
-	return namespace(s, id) + "/unsought"
+	return namespace(s, id) + unsought
 }
 
 // keepsOwn says whether a volume has a worker at a node already: what takes the place of the operation that is

@@ -193,3 +193,53 @@ func TestOwnWorkerIsNotInTheWay(t *testing.T) {
 		t.Error("it waits for a worker, and it has one itself")
 	}
 }
+
+// A volume at a node that has its last slot now, and has a slot to spare then, is sought and not sought in turn
+// (planner.urgent, full): it does not go to the end of the other row each time. Others of its namespace come and go.
+func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l, is := limited(now), newLimits()
+	add := func(handle string, va bool) {
+		l.Apply(now, ledger.PersistentVolume{Name: handle, Version: "1", Volume: volume(handle), Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: handle}})
+		if va {
+			l.Apply(now, ledger.Attachment{Name: ledger.AttachmentName(volume(handle), "n1"), UID: handle, Version: "1", Driver: driver, Node: "n1", PersistentVolume: handle, Ours: true})
+			is.look(l.Snapshot(), volume(handle), nil, now)
+		}
+	}
+	for i := range workers {
+		add(fmt.Sprintf("busy%d", i), true)
+	}
+	add("victim", false)
+	waits := func(handle string, urgent bool) bool {
+		step := arbiter.Step{Do: arbiter.DeleteAttachment, Volume: volume(handle), Node: "n1", Urgent: urgent}
+		admitted, _ := is.admit(l.Snapshot(), volume(handle), workers, 1, []arbiter.Step{step})
+		return len(admitted) == 0
+	}
+	// One of each kind waits before it.
+	add("s0", false)
+	add("u0", false)
+	waits("s0", true)
+	waits("u0", false)
+	waits("victim", true)
+	served := 0
+	for i := 1; i <= 1000; i++ {
+		// newcomers, one of each kind
+		s, u := fmt.Sprintf("s%d", i), fmt.Sprintf("u%d", i)
+		add(s, false)
+		add(u, false)
+		waits(s, true)
+		waits(u, false)
+		waits("victim", i%2 == 0)                         // something has touched it; its node is full, or is not
+		for _, next := range is.next(driver, workers+2) { // two are free
+			if next == volume("victim") {
+				t.Logf("served after %d others", served)
+				return
+			}
+			served++
+			waits2 := arbiter.Step{Do: arbiter.DeleteAttachment, Volume: next, Node: "n1", Urgent: next.Handle[0] == 's'}
+			is.admit(l.Snapshot(), next, workers+2, 1, []arbiter.Step{waits2})
+			is.look(l.Snapshot(), next, nil, now) // it has ended
+		}
+	}
+	t.Errorf("%d others that came later were served, and the victim never", served)
+}

@@ -32,10 +32,11 @@ func newTurns() *turns {
 	return &turns{rows: map[bool]*fair.Row[ledger.VolumeID]{true: {}, false: {}}, now: map[ledger.VolumeID]bool{}}
 }
 
-// wait puts a volume at the end of its tenant's in a row, unless it is there.
+// wait puts a volume at the end of its tenant's in a row, unless it is there. One that somebody has waited for
+// keeps that place when nobody does any more: else it might go from end to end for ever.
 func (t *turns) wait(id ledger.VolumeID, tenant string, live bool) {
 	t.rows[!live].Remove(id)
-	if was, waits := t.rows[live].Tenant(id); waits && was != tenant {
+	if was, waits := t.rows[live].Tenant(id); waits && was != tenant && was+unsought != tenant {
 		t.rows[live].Remove(id)
 	}
 	t.rows[live].Push(tenant, id)

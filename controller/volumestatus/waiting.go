@@ -33,6 +33,8 @@ func (c *Controller) note(object *corev1.Pod, pod *ledger.Pod, st state, now tim
 	if !known {
 		c.sweep()
 		before.since = waitsSince(object, now)
+	} else if at := wasSafe(object); at.After(before.since) {
+		before.since = at // it did not wait until then: the answer to that write came late
 	}
 	c.stuck[pod.UID] = stuck{code, before.since}
 }
@@ -46,6 +48,16 @@ func waitsSince(object *corev1.Pod, now time.Time) time.Time {
 		}
 	}
 	return now
+}
+
+// wasSafe is when a pod was told that its volumes are safe to mount, if that is what it is told; else zero.
+func wasSafe(object *corev1.Pod) time.Time {
+	for _, condition := range object.Status.Conditions {
+		if condition.Type == v1alpha1.PodSafeToMount && condition.Status == corev1.ConditionTrue {
+			return condition.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // began is since when a pod with a node waits, of which it is told only when that has lasted for a while; now

@@ -104,3 +104,54 @@ func TestConditionSaysSinceWhenItWaits(t *testing.T) {
 		t.Errorf("it says %s since %s, want False since %s", is.Status, is.LastTransitionTime, began)
 	}
 }
+
+// The answer to the write that says a pod's volumes are safe is lost, and they are not any more when the watch delivers it.
+func TestConditionIsNotSinceBeforeItWasSafe(t *testing.T) {
+	g := newGate(t, true)
+	look := func() {
+		t.Helper()
+		if _, err := g.process(t.Context(), "p1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := func() { // the informer delivers what was written last
+		is := g.last()
+		g.object = g.object.DeepCopy()
+		g.object.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: is.Annotation}
+		g.object.Status.Conditions = []corev1.PodCondition{is.Condition}
+	}
+	g.apply(g.attachment("2", false))
+	look()
+	g.now = g.now.Add(31 * time.Second)
+	look()
+	seen()
+	if c := g.last().Condition; c.Status != corev1.ConditionFalse {
+		t.Fatalf("%+v", c)
+	}
+	g.now = g.now.Add(time.Hour)
+	g.apply(g.attachment("3", true))
+	g.apply(g.node("5", nil, []ledger.VolumeID{data}))
+	stale := g.object
+	look()
+	g.object = stale // the API server has carried it out; the answer is lost, and the watch is a moment behind
+	safe := g.last().Condition
+	if safe.Status != corev1.ConditionTrue {
+		t.Fatalf("%+v", safe)
+	}
+	// Before the informer delivers that, the node's volumesAttached loses it for a moment.
+	g.now = g.now.Add(100 * time.Millisecond)
+	g.apply(g.node("6", nil, nil))
+	look()
+	g.object = stale.DeepCopy() // now the watch delivers it
+	g.object.Status.Conditions = []corev1.PodCondition{safe}
+	g.object.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: g.published[1].Annotation}
+	g.now = g.now.Add(31 * time.Second)
+	look()
+	c := g.last().Condition
+	if c.Status != corev1.ConditionFalse {
+		t.Fatalf("%+v", c)
+	}
+	if c.LastTransitionTime.Before(&safe.LastTransitionTime) {
+		t.Errorf("False since %s, and it was True since %s", c.LastTransitionTime, safe.LastTransitionTime)
+	}
+}

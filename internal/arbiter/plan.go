@@ -184,6 +184,9 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		return p.plan
 	}
 	p.decideHold()
+	if v.HoldUnanswered { //mutant:hold-unanswered
+		return p.plan // nothing rests on a hold that may not say any more what is known of it
+	}
 	for i := range v.NodeVolumes {
 		place := &v.NodeVolumes[i]
 		switch {
@@ -362,11 +365,16 @@ func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	return false
 }
 
-// unproved says whether a volume without VolumeAttachments is at the node that its hold gives it to, for
-// all that was proved. What is known of volumesAttached may be older than a report of this process that got
-// no answer, or of the leader before: only a write that finds it as read shows that the volume is not in it.
+// unproved says whether a volume without VolumeAttachments is at the node that its hold gives it to, or that it
+// was to be put into volumesAttached of, for all that was proved. What is known of volumesAttached may be older
+// than a report of this process that got no answer, or of the leader before: only a write that finds it as read
+// shows that the volume is not in it. A node that is not managed goes by no volumesAttached.
 func (p *planner) unproved(place *ledger.NodeVolume) bool {
-	return p.volume.ID.NoAttach() && place.Held && !p.Cooperative && place.Proof.Stage == ledger.ProofNone //mutant:unproved-without-attachment
+	if !p.volume.ID.NoAttach() || !place.Held && !place.ReportSent || p.Cooperative || place.Proof.Stage != ledger.ProofNone { //mutant:unproved-without-attachment
+		return false
+	}
+	n := p.snapshot.Node(place.Node)
+	return n == nil || !n.Exists || n.Managed
 }
 
 // mayBeAttached says whether the volume may still be at a node, whoever wants it; or, of

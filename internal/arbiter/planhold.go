@@ -29,10 +29,24 @@ func (p *planner) decideHold() {
 		return
 	}
 	p.hold = p.nextHold(was)
-	if !sameHold(was, p.hold) || p.volume.Hold != nil && was.Version == "" || p.lacksBoot(was) {
+	if p.mustWrite(was, &p.hold) || p.lacksBoot(was) {
 		p.writeHold()
 	}
 }
+
+// mustWrite says whether a hold is to be written. One of which a write got no answer is, whatever it says: it
+// gets another version by that, and no write without an answer can be carried out any more.
+func (p *planner) mustWrite(was ledger.Hold, is *ledger.Hold) bool {
+	if p.volume.HoldUnanswered {
+		is.Grants = anotherVersion(is.Grants)
+		return true
+	}
+	return !sameHold(was, *is) || p.volume.Hold != nil && was.Version == ""
+}
+
+// anotherVersion is the number by which a hold differs from the one before that says the same: an API server makes
+// no version of a write that changes nothing.
+func anotherVersion(grants int64) int64 { return grants%ledger.MaxNumber + 1 }
 
 // onlyListed says whether nothing is known of the volume but that kubelets list it in use:
 // it has neither a hold nor a PersistentVolume. A hold would say no more than they do, and a

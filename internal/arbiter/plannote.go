@@ -25,10 +25,13 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 		return
 	case note.State == "" && says && !was.Stays && was.Transitions > 0:
 		note.State = ledger.HoldFree // from when it was exclusive: its transitions stay
-	case silent, was.Transitions > 0 && !says && len(note.Fences) == 0:
+	case !silent && (was.Transitions == 0 || says || len(note.Fences) > 0):
+	case p.volume.HoldUnanswered:
+		note.State = was.State
+	default:
 		return
 	}
-	if !sameHold(was, note) || p.volume.Hold != nil && was.Version == "" {
+	if p.mustWrite(was, &note) {
 		p.add(Step{Do: WriteHold, Hold: note, Expect: was.Version})
 	}
 }

@@ -276,9 +276,8 @@ func (q *Queue) holds(r Request, t *ledger.Ticket) (Verdict, []Step) {
 			p.hold.Waiting = p.waiting(p.hold.Node, r.Who)
 		}
 		// Written even when it says so already: its version is what keeps two leaders apart, and
-		// a leader from what it has under way. An API server makes no version of a write that
-		// changes nothing.
-		p.hold.Grants = p.hold.Grants%ledger.MaxNumber + 1
+		// a leader from what it has under way.
+		p.hold.Grants = anotherVersion(p.hold.Grants)
 		p.writeHold() //mutant:grant-without-hold
 		steps = append(steps, p.plan.Steps...)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,6 +26,9 @@ func (e *Executor) bindPod(ctx context.Context, r flow.Request) (flow.Answer, er
 	_, err := call(ctx, e, r.Until, func(ctx context.Context) (*corev1.Binding, error) {
 		return binding, e.config.Kube.CoreV1().Pods(namespace).Bind(ctx, binding, metav1.CreateOptions{})
 	})
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		e.unsettled.extend(e.config.Now().Add(e.outlast())) // the API server says so of failures of its storage, too
+	}
 	return answerOf(r, err), err
 }
 

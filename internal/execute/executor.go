@@ -54,9 +54,8 @@ type Config struct {
 	// Epoch is this term's number: it is written into tickets with every
 	// decision, and rises from leader to leader.
 	Epoch int64
-	// Binds says that a leader before may have sent binds of pods without VolumeTickets
-	// that are still under way: it has not handed its lease over.
-	Binds bool
+	// Binds and Clean are flow.Memory's.
+	Binds, Clean bool
 	// Token makes the values of the annotations that mark an attachment as confirmed,
 	// and a pod as fenced. No two may be equal, in any process.
 	Token func() string
@@ -119,7 +118,7 @@ func New(config Config) (*Executor, error) {
 		config.Lease = func() time.Time { return time.Time{} }
 	}
 	e := &Executor{config: config, nodes: batcher[*shared]{rest: nodeRest}}
-	e.memory.Epoch, e.memory.Outlast, e.memory.Binds = config.Epoch, e.outlast(), config.Binds
+	e.memory.Epoch, e.memory.Outlast, e.memory.Binds, e.memory.Clean = config.Epoch, e.outlast(), config.Binds, config.Clean
 	return e, nil
 }
 

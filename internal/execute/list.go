@@ -51,6 +51,10 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 			names := namesAt{volumes: volumesOf(batch), known: map[ledger.NodeName]map[string]ledger.VolumeID{}}
 			answerAll(ctx, e, e.config.Background, batch, e.attachmentsPage, names.attachmentOf)
 		})
+	case flow.Nodes:
+		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
+			answerAll(ctx, e, e.config.Background, batch, e.nodesPage, nodeOf)
+		})
 	case flow.Pods:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
 			answerAll(ctx, e, e.config.Background, batch, e.unboundPage, podOf)
@@ -162,6 +166,19 @@ func (e *Executor) claimsPage(namespace string) func(context.Context, metav1.Lis
 		}
 		return list.Items, list.Continue, nil
 	}
+}
+
+// nodeOf is for Nodes, which are of no one volume.
+func nodeOf(n *corev1.Node) (ledger.Event, ledger.VolumeID) {
+	return translate.Node(n), ledger.VolumeID{}
+}
+
+func (e *Executor) nodesPage(ctx context.Context, options metav1.ListOptions) ([]corev1.Node, string, error) {
+	list, err := e.config.Kube.CoreV1().Nodes().List(ctx, options)
+	if err != nil {
+		return nil, "", err
+	}
+	return list.Items, list.Continue, nil
 }
 
 // podOf is for pods, which are of no one volume.

@@ -98,6 +98,7 @@ func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 	case n.MayBeUnstaged(t.Step.Volume): //mutant:order-fence-sent
 		return t.end(Stale, fmt.Sprintf("it may be unstaged at node %s", t.Step.Node))
 	case n != nil && n.Word != nil && !m.heard[t.Step.Node]: //mutant:orders-of-before
+		t.Orders = m.orders[t.Step.Node]
 		return t.send(read(NodeWords, string(t.Step.Node)))
 	case t.Step.Attachment != "" && !m.confirmed[t.Step.UID]:
 		return t.confirm()
@@ -134,7 +135,7 @@ func beginUnreport(t Task) (Task, Move) {
 func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
 	case t.Sent.Kind == NodeWords && (a.Result == Done || a.Result == NotFound):
-		m.heard.add(t.Step.Node)
+		m.hears(t)
 		return m.beginReport(t, s)
 	case t.Sent.Do == ConfirmAttachment:
 		return m.confirmAnswered(t, a)

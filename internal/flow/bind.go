@@ -11,9 +11,9 @@ import (
 
 // Bind is the task that binds a pod by a reservation without a VolumeTicket
 // (arbiter.BindAtOnce), which the ledger has taken in. version is the pod's as whoever asks
-// for the bind knows it: once somebody has fenced the pod, the bind fails whenever it
-// arrives. It ends Finished when the pod is bound; Stale when the pod has changed, or is said
-// to have: the reservation counts until Settle has looked; Failed when it is not bound for another reason, or nobody
+// for the bind knows it: once somebody has changed or fenced the pod, the bind fails whenever it
+// arrives. It ends Finished when the pod is bound; Stale when a read after a conflict shows that the pod has
+// changed, or is gone; Failed when it is not bound for another reason, or nobody
 // knows whether it is: then the reservation counts on, and Due says what is next.
 func Bind(r *ledger.Ticket, version string) Task {
 	return Task{Ticket: r, Commit: Request{
@@ -76,7 +76,7 @@ func (m *Memory) bindAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	case a.Result == Conflict || a.Result == Exists:
 		// The pod has changed; or the storage of the API server has failed in a way that it has no
 		// word for, and the bind may be carried out (pkg/registry/core/pod/storage, assignPod).
-		return t.end(Stale, fmt.Sprintf("pod %s has changed", t.Commit.Key), ledger.BindLost{ID: t.Ticket.ID}) //mutant:conflict-proves
+		return t.send(readPod(t.Ticket)) //mutant:conflict-proves
 	case a.Result == Unknown:
 		return t.fail(a, ledger.BindLost{ID: t.Ticket.ID}) //mutant:bind-lost
 	default:
@@ -86,6 +86,9 @@ func (m *Memory) bindAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 
 // podRead follows the read of a pod whose bind was not answered, or may be under way.
 func (m *Memory) podRead(t Task, a Answer) (Task, Move) {
+	if t.Commit.Do == BindPod {
+		return m.conflictRead(t, a)
+	}
 	pod, found := first[ledger.Pod](a)
 	switch {
 	case a.Result == NotFound:
@@ -100,6 +103,23 @@ func (m *Memory) podRead(t Task, a Answer) (Task, Move) {
 	}
 	t.Commit.Version = pod.Version
 	return t.send(t.Commit)
+}
+
+// conflictRead follows the read of a pod whose bind was answered with a conflict. One that has another version
+// than the bind asks for won't be bound by it, whenever it arrives.
+func (m *Memory) conflictRead(t Task, a Answer) (Task, Move) {
+	pod, found := first[ledger.Pod](a)
+	switch {
+	case a.Result == NotFound:
+		return t.end(Stale, fmt.Sprintf("pod %s is gone", t.Commit.Key), ledger.PodGone{UID: t.Ticket.Pod}, released(t))
+	case found && pod.Node == t.Ticket.Node:
+		return t.end(Finished, "")
+	case found && pod.Node != "":
+		return t.end(Stale, fmt.Sprintf("pod %s is bound to %s", t.Commit.Key, pod.Node))
+	case found && t.Commit.Version != "" && pod.Version != t.Commit.Version:
+		return t.end(Stale, fmt.Sprintf("pod %s has changed", t.Commit.Key), released(t))
+	}
+	return t.end(Failed, fmt.Sprintf("nobody knows whether pod %s is bound", t.Commit.Key), ledger.BindLost{ID: t.Ticket.ID})
 }
 
 // fencedNow ends a task: the pod is not bound, and nothing that was sent before can bind it.

@@ -25,7 +25,7 @@ func reserved(t *testing.T, p *player) ledger.Ticket {
 func TestBind(t *testing.T) {
 	bound := pod("p", "n1", "a")
 	bound.Version = "2"
-	send, gone := "bind-pod s/p n1 uid=uid-p version=1", ledger.PodGone{UID: "uid-p"}
+	send := "bind-pod s/p n1 uid=uid-p version=1"
 	for name, test := range map[string]struct {
 		reply reply
 		want  []string
@@ -33,10 +33,7 @@ func TestBind(t *testing.T) {
 	}{
 		"bound":                      {replies(Done), []string{send, "finished"}, ledger.BindSent},
 		"bound, and seen":            {replies(Done, bound), []string{send, "finished"}, ledger.NoBind},
-		"the pod has changed":        {replies(Conflict), []string{send, "tell BindLost", "stale"}, ledger.BindUnanswered},
-		"the pod has a node":         {replies(Exists), []string{send, "tell BindLost", "stale"}, ledger.BindUnanswered},
 		"the pod is gone":            {replies(NotFound), []string{send, "tell PodGone", "tell TicketReleased", "stale"}, ledger.NoBind},
-		"the pod goes meanwhile":     {replies(Conflict, gone), []string{send, "tell BindLost", "stale"}, ledger.NoBind},
 		"somebody's rule refuses":    {replies(Refused), []string{send, "tell TicketReleased", "failed"}, ledger.NoBind},
 		"it was not sent":            {replies(NotSent), []string{send, "tell TicketReleased", "failed"}, ledger.NoBind},
 		"no answer":                  {replies(Unknown), []string{send, "tell BindLost", "failed"}, ledger.BindUnanswered},

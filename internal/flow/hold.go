@@ -19,6 +19,19 @@ func putHold(step arbiter.Step) Request {
 	}
 }
 
+// beginWriteHold writes a hold, or reads it, once writes without an answer have been outlasted.
+func beginWriteHold(t Task) (Task, Move) {
+	if t.Sent.Do == PutHold {
+		return t.send(readHold(t.Step.Volume))
+	}
+	return t.send(putHold(t.Step))
+}
+
+// holdUnanswered is what the ledger is told of the write of a hold that got no answer.
+func holdUnanswered(sent Request) ledger.Event {
+	return ledger.HoldUnanswered{Volume: sent.Volume, Version: sent.Version}
+}
+
 func readHold(v ledger.VolumeID) Request {
 	return Request{Do: GetObject, Kind: Holds, Key: v.String(), Volume: v}
 }
@@ -62,8 +75,8 @@ func holdBoots(t Task, a Answer, s ledger.Snapshot) []ledger.Event {
 // holdAnswered follows the write and the deletion of a hold.
 func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
-	case t.Sent.Kind == Holds:
-		return t.reread(a)
+	case t.Sent.Do == GetObject:
+		return t.holdRead(a, s)
 	case t.Sent.Do == ListObjects:
 		return m.forgottenAnswered(t, a, now)
 	case t.Sent.Do == DropHold && (a.Result == Done || a.Result == NotFound):
@@ -72,8 +85,28 @@ func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time
 		return t.end(Finished, "", holdBoots(t, a, s)...)
 	case a.Result == Exists, a.Result == Conflict, a.Result == NotFound:
 		return t.send(readHold(t.Step.Volume))
+	case t.Step.Do == arbiter.WriteHold && a.Result == Unknown:
+		return t.fail(a, holdUnanswered(t.Sent))
+	case t.Step.Do == arbiter.WriteHold && a.Result == Refused && unanswered(s, t.Step.Volume):
+		// The one before may be carried out yet. What is left is time.
+		return m.outlast(t, now)
 	}
 	return t.fail(a)
+}
+
+// holdRead follows the read of a hold after a write of it was refused, or can have no effect any more.
+func (t Task) holdRead(a Answer, s ledger.Snapshot) (Task, Move) {
+	t, move := t.reread(a)
+	if t.Step.Do == arbiter.WriteHold && move.End == Stale && unanswered(s, t.Step.Volume) {
+		move.Tell = append(move.Tell, ledger.HoldAnswered{Volume: t.Step.Volume})
+	}
+	return t, move
+}
+
+// unanswered says whether a write of a volume's hold got no answer.
+func unanswered(s ledger.Snapshot, v ledger.VolumeID) bool {
+	volume := s.Volume(v)
+	return volume != nil && volume.HoldUnanswered
 }
 
 // forgottenAnswered follows a list that must show no PersistentVolume of the volume

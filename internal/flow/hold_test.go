@@ -20,7 +20,7 @@ func TestWriteHold(t *testing.T) {
 		"there already":   {[]reply{replies(Exists), replies(Done)}, []string{"get holds d^a", "stale"}},
 		"gone":            {[]reply{replies(NotFound), replies(NotFound)}, []string{"get holds d^a", "stale"}},
 		"refused":         {[]reply{replies(Refused)}, []string{"failed"}},
-		"no answer":       {[]reply{replies(Unknown)}, []string{"failed"}},
+		"no answer":       {[]reply{replies(Unknown)}, []string{"tell HoldUnanswered", "failed"}},
 		"nor to the read": {[]reply{replies(Conflict), replies(Unknown)}, []string{"get holds d^a", "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,15 +17,16 @@ import (
 // caches may be behind. What was granted or attached last is in the way of what this leader
 // would grant, and what was taken by force last is doubted (ledger.HoldsInDoubt). A
 // PersistentVolume that the leader before has seen may say that a disk is for one node,
-// where an older one says that many share it. A Node that a VolumeHold seems to name no
+// where an older one says that many share it. Where there are volumes that need no VolumeAttachment, the Nodes
+// are listed, too: nothing but volumesAttached says where the leader before has attached them. A Node that a VolumeHold seems to name no
 // more is read, too: the cache may be behind the Node that the hold means. Then every pending
 // ticket is in doubt: a grant of an older leader may still be in flight. It has its
 // slots, and is not decided on, until Renew has written the term's epoch into it.
 // Nothing else waits for that.
 func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	var tasks []Task
-	for _, k := range []Kind{Tickets, Attachments, Holds, PersistentVolumes, Pods} {
-		if !m.listed[k] && (k != Pods || m.Binds) {
+	for _, k := range []Kind{Tickets, Attachments, Holds, PersistentVolumes, Pods, Nodes} {
+		if !m.listed[k] && (k != Pods || m.Binds) && (k != Nodes || withoutAttachments(s)) {
 			tasks = append(tasks, Task{Commit: Request{Do: ListObjects, Kind: k}})
 		}
 	}
@@ -55,10 +56,21 @@ func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 	return tasks
 }
 
+// withoutAttachments says whether a VolumeHold gives a volume to a node that needs no VolumeAttachment there.
+func withoutAttachments(s ledger.Snapshot) bool {
+	for v := range s.Volumes() {
+		if v.ID.NoAttach() && v.Hold != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // fences are the tasks that keep older processes from binding pods, as they may have in
 // mind: of each pod that has no node, and may have a volume that needs an attachment. They know of
 // none that was made after the pods were listed: a take-over waits for those that were there, and
-// ends, however many come meanwhile.
+// ends, however many come meanwhile. After a clean hand-over only those pods are looked at that have got a node
+// which the cache does not know.
 func (m *Memory) fences(s ledger.Snapshot) []Task {
 	unbound := func(p *ledger.Pod) bool { return p.Node == "" && p.Phase == ledger.PodLive && len(p.Volumes) > 0 }
 	if !m.counted {
@@ -71,7 +83,7 @@ func (m *Memory) fences(s ledger.Snapshot) []Task {
 	}
 	var tasks []Task
 	for p := range s.Pods() {
-		if m.unbound[p.UID] && unbound(p) && !m.fenced[p.UID] {
+		if m.unbound[p.UID] && unbound(p) && !m.fenced[p.UID] && !(m.Clean && m.seen[p.UID]) {
 			tasks = append(tasks, fence(p))
 		}
 	}
@@ -97,6 +109,11 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 		return t.fail(a)
 	}
 	m.listed.add(t.Sent.Kind)
+	for _, e := range a.Facts {
+		if p, is := e.(ledger.Pod); is && p.Node == "" {
+			m.seen.add(p.UID)
+		}
+	}
 	return t.end(Finished, "")
 }
 

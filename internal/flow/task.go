@@ -4,6 +4,7 @@ package flow
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -45,6 +46,9 @@ type Task struct {
 	Read   []ReadOf
 	// Until is when a step with Within must be over.
 	Until time.Time
+	// Orders is how many orders had been sent to the node when the request in flight was sent that shows
+	// all that stand.
+	Orders int
 	// Outlasted says that a bind, or a grant, without an answer can have no effect any more.
 	Outlasted bool
 }
@@ -93,9 +97,12 @@ type Memory struct {
 	// the request arrives, and a margin.
 	Outlast time.Duration
 
-	// Binds says that leaders bind pods without a VolumeTicket: what they have sent may
-	// still arrive, and no pod is anybody's before it is fenced.
+	// Binds says that leaders bind pods without a VolumeTicket: a cache may show as unbound what the leader
+	// before has bound.
 	Binds bool
+	// Clean says that the leader before has handed over when nothing that it had sent could have an effect
+	// any more. Else what it has sent may still arrive, and no pod is anybody's before it is fenced.
+	Clean bool
 
 	// confirmed are the UIDs of the VolumeAttachments that this process created or
 	// last wrote to, and has sent no DELETE for since. A DELETE of an older process
@@ -106,19 +113,23 @@ type Memory struct {
 	doubted   bool
 	fenced    set[string] // pods that no older process can bind any more, by UID
 	// unbound are the pods that the take-over found without a node, by UID: an older process has
-	// heard of no others when it ended. Counted says that it has looked.
-	unbound set[string]
-	counted bool
+	// heard of no others when it ended. Counted says that it has looked. Seen are those that the list of
+	// pods has shown without a node.
+	unbound, seen set[string]
+	counted       bool
 	// heard are the nodes whose NodeVolumes this process has read, with the orders in it
-	// that the leaders before have given.
-	heard set[ledger.NodeName]
+	// that the leaders before have given, and has sent no order to since. Orders is how many it has sent
+	// to each.
+	heard  set[ledger.NodeName]
+	orders map[ledger.NodeName]int
 }
 
 // Clone returns a Memory of its own that is as m is.
 func (m *Memory) Clone() *Memory {
 	c := *m
 	c.confirmed, c.listed, c.fenced, c.heard = m.confirmed.clone(), m.listed.clone(), m.fenced.clone(), m.heard.clone()
-	c.current, c.unbound = m.current.clone(), m.unbound.clone()
+	c.seen = m.seen.clone()
+	c.current, c.unbound, c.orders = m.current.clone(), m.unbound.clone(), maps.Clone(m.orders)
 	return &c
 }
 
@@ -151,7 +162,7 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	case 0:
 		return m.advance(t, s)
 	case arbiter.WriteHold:
-		return t.send(putHold(t.Step))
+		return beginWriteHold(t)
 	case arbiter.DeleteHold:
 		return m.beginDeleteHold(t, now)
 	case arbiter.CreateAttachment:

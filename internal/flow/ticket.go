@@ -206,6 +206,8 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 			return t, next
 		case Exists, Conflict, NotFound:
 			return t.send(readHold(t.Sent.Volume))
+		case Unknown:
+			return t.fail(a, holdUnanswered(t.Sent))
 		default:
 			return t.fail(a)
 		}

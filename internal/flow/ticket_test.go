@@ -43,7 +43,7 @@ func TestGrant(t *testing.T) {
 		"a hold is gone":                          {[]reply{replies(NotFound), replies(NotFound)}, []string{hold, "get holds d^a", told, "stale"}},
 		"the ticket goes before it is granted":    {[]reply{replies(Done), replies(Done, ledger.TicketGone{ID: asks.ID})}, []string{hold, hold, told, "stale"}},
 		"a hold is refused for good":              {[]reply{replies(Refused)}, []string{hold, told, "failed"}},
-		"no answer to a hold":                     {[]reply{replies(Unknown)}, []string{hold, told, "failed"}},
+		"no answer to a hold":                     {[]reply{replies(Unknown)}, []string{hold, "tell HoldUnanswered", told, "failed"}},
 		"the ticket changes before it is granted": {[]reply{replies(Done, granted)}, []string{hold, told, "stale"}},
 		"another version":                         {[]reply{replies(Done), replies(Done), replies(Conflict), replies(Done, granted)}, []string{hold, hold, commit, get, told, "stale"}},
 		"another version, and then gone":          {[]reply{replies(Done), replies(Done), replies(Conflict), replies(NotFound)}, []string{hold, hold, commit, get, told, "stale"}},

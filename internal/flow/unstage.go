@@ -33,11 +33,32 @@ func (m *Memory) beginUnstage(t Task) (Task, Move) {
 		Seconds: int32(arbiter.OrderLasts / time.Second),
 	})
 	slices.SortFunc(r.Orders, func(a, b ledger.UnstageOrder) int { return a.Volume.Compare(b.Volume) })
-	delete(m.heard, step.Node)
+	m.orderedNow(step.Node)
+	t.Orders = m.orders[step.Node]
 	t, move := t.send(r)
 	move.Tell = []ledger.Event{ledger.UnstageSent{Volume: step.Volume, Node: step.Node}}
 	return t, move
 }
+
+// orderedNow notes that an order is sent to a node: what was read of it before does not show that.
+func (m *Memory) orderedNow(n ledger.NodeName) {
+	delete(m.heard, n)
+	if m.orders == nil {
+		m.orders = map[ledger.NodeName]int{}
+	}
+	m.orders[n]++
+}
+
+// hears notes that an answer shows the orders that stand at the node of a task, but where one was sent after it
+// was asked for.
+func (m *Memory) hears(t Task) {
+	if m.ShowsOrders(t) {
+		m.heard.add(t.Step.Node)
+	}
+}
+
+// ShowsOrders says whether no order was sent to the node of a task after its request in flight, or an earlier one.
+func (m *Memory) ShowsOrders(t Task) bool { return m.orders[t.Step.Node] == t.Orders }
 
 // ordersBut are the orders that stand, for all volumes but one.
 func ordersBut(word *ledger.NodeWord, v ledger.VolumeID) []ledger.UnstageOrder {
@@ -53,7 +74,7 @@ func (m *Memory) unstageAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	case t.Sent.Do == GetObject:
 		return t.reread(a)
 	case a.Result == Done && orders:
-		m.heard.add(t.Step.Node) // the answer has all orders that stand
+		m.hears(t) // the answer has all orders that stand
 		return t.end(Finished, "")
 	case a.Result == Done:
 		return t.end(Finished, "")

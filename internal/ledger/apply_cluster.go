@@ -260,10 +260,15 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	hold := e.Hold
 	rec := l.volume(e.Volume)
+	doubted := rec.HoldUnanswered
+	rec.HoldUnanswered = false
 	if rec.Hold.saysTheSame(&hold) {
 		// A grant has made another version of it. Nobody is woken by that: where the API server
 		// refuses the ticket, the grant is tried again after a pause.
 		rec.Hold = &hold
+		if doubted {
+			t.volume(e.Volume)
+		}
 		return
 	}
 	if rec.Hold == nil {
@@ -300,6 +305,22 @@ func (h *Hold) saysTheSame(is *Hold) bool {
 	return slices.Equal(h.Requesters, is.Requesters) && slices.Equal(h.Waiting, is.Waiting) && slices.Equal(h.PVs, is.PVs) && slices.Equal(h.Fences, is.Fences)
 }
 
+func (e HoldUnanswered) apply(l *Ledger, _ time.Time, t *Touched) {
+	t.Own = true
+	if v := l.facts.volumes.get(e.Volume); v != nil && v.Hold != nil && v.Hold.Version != "" && v.Hold.Version == e.Version {
+		l.volume(e.Volume).HoldUnanswered = true
+		t.volume(e.Volume) // it is to be written again, also where a grant has written it
+	}
+}
+
+func (e HoldAnswered) apply(l *Ledger, _ time.Time, t *Touched) {
+	t.Own = true
+	if v := l.facts.volumes.get(e.Volume); v != nil && v.HoldUnanswered {
+		l.volume(e.Volume).HoldUnanswered = false
+		t.volume(e.Volume)
+	}
+}
+
 func (e HoldBoots) apply(l *Ledger, _ time.Time, t *Touched) {
 	t.Own, l.facts.dropsHoldBoots = true, e.Dropped
 }
@@ -327,6 +348,7 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	rec := l.volume(e.Volume)
+	rec.HoldUnanswered = false
 	was := rec.Hold
 	dropped := rec.dropped != "" && was.Version == rec.dropped
 	needed := was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0
@@ -423,7 +445,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	var unknown bool
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
 		p.Proof.Forced = e.Forced
-		p.Reported = false
+		p.Reported, p.ReportSent = false, false
 		p.InUse = p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // nobody would take back what a node that is gone has said
 		unknown = p.InUse && p.MayBeMounted()
 	})
@@ -441,8 +463,8 @@ func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
 
 func (e ReportSent) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && p.Proof != (Proof{}) {
-		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof = Proof{} })
+	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && (p.Proof != (Proof{}) || e.Volume.NoAttach() && !p.ReportSent) {
+		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof, p.ReportSent = Proof{}, e.Volume.NoAttach() })
 	}
 }
 

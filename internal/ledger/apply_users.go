@@ -216,8 +216,8 @@ func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 	return list
 }
 
-// heldFor are the volumes at a pod's node whose holds list it: they were written when its
-// claims led there. A process that has begun since can't tell it otherwise where a claim or
+// heldFor are the volumes whose holds list a pod, as one for which its node has it, or as one that waits
+// for it: they were written when its claims led there. A process that has begun since can't tell it otherwise where a claim or
 // PersistentVolume has gone, or was made again.
 func (l *Ledger) heldFor(p *Pod) []VolumeID {
 	rec := l.facts.listed.get(p.UID)
@@ -226,7 +226,7 @@ func (l *Ledger) heldFor(p *Pod) []VolumeID {
 	}
 	var list []VolumeID
 	for _, v := range rec.volumes {
-		if l.facts.volumes.get(v).Hold.node() == p.Node {
+		if h := l.facts.volumes.get(v).Hold; h.node() == p.Node || h.waits(p.UID) {
 			list = append(list, v)
 		}
 	}
@@ -275,17 +275,24 @@ func (l *Ledger) listPod(uid string, v VolumeID, is bool) {
 	l.facts.listed.put(l.gen, uid, &rec)
 }
 
-// pods lists the pods that a hold names as those that use its volume, by UID.
+// pods lists the pods that a hold names as those that use its volume, or wait for it, by UID.
 func (h *Hold) pods() []string {
 	var list []string
 	if h != nil {
-		for _, r := range h.Requesters {
-			if !r.Ticket {
-				list = append(list, r.UID)
+		for _, who := range [][]Requester{h.Requesters, h.Waiting} {
+			for _, r := range who {
+				if !r.Ticket {
+					list = append(list, r.UID)
+				}
 			}
 		}
 	}
 	return list
+}
+
+// waits says whether a hold names a pod as one that waits for the volume.
+func (h *Hold) waits(pod string) bool {
+	return h != nil && slices.ContainsFunc(h.Waiting, func(r Requester) bool { return !r.Ticket && r.UID == pod })
 }
 
 // before is where the i-th volume led before; zero when it is new.

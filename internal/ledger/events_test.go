@@ -348,5 +348,9 @@ func (s *stream) rare() Event {
 		uid := s.podUID()
 		h.Requesters = []Requester{{Namespace: "ns", Name: uid, UID: uid}}
 	}
+	if s.chance(3) {
+		uid := s.podUID()
+		h.Waiting = []Requester{{Namespace: "ns", Name: uid, UID: uid}}
+	}
 	return s.keep("hold/"+v.String(), HoldSeen{v, h})
 }

@@ -710,3 +710,41 @@ func TestSnapshotsStayAsTheyWere(t *testing.T) {
 		t.Errorf("the versions of PersistentVolume, claim, node and hold are %s", got)
 	}
 }
+
+// A pod that waits for a volume which another node has uses it, by the hold alone, also for a process that began
+// after its claim was made again.
+func TestWhoWaitsByTheHoldUsesTheVolume(t *testing.T) {
+	v, other := VolumeID{"disk", "h"}, VolumeID{"disk", "i"}
+	claim := ClaimKey{"ns", "c"}
+	waits := []Requester{{Namespace: "ns", Name: "p", UID: "p"}}
+	for name, test := range map[string]struct {
+		hold Hold
+		want string
+	}{
+		"it waits":            {Hold{Version: "1", Node: "m", Waiting: waits}, "h i"},
+		"somebody else waits": {Hold{Version: "1", Node: "m", Waiting: []Requester{{Namespace: "ns", Name: "q", UID: "q"}}}, "i"},
+		"a ticket waits":      {Hold{Version: "1", Node: "m", Waiting: []Requester{{Ticket: true, Namespace: "ns", Name: "p", UID: "p"}}}, "i"},
+		"its node has it":     {Hold{Version: "1", Node: "n", Requesters: waits}, "h i"},
+		"another node has it": {Hold{Version: "1", Node: "m", Requesters: waits}, "i"},
+	} {
+		l := New()
+		for _, e := range []Event{
+			HoldSeen{v, test.hold},
+			PersistentVolume{Name: "pv", Version: "1", Volume: other, Claim: claim},
+			Claim{Key: claim, UID: "made-again", Version: "1", PersistentVolume: "pv", Bound: true},
+			Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Claim: "c"}}},
+			Complete{},
+		} {
+			l.Apply(time.Unix(1000, 0), e)
+		}
+		got := ""
+		for _, id := range []VolumeID{v, other} {
+			if p := l.Snapshot().Volume(id).NodeVolume("n"); p != nil && len(p.Users) == 1 {
+				got += " " + id.Handle
+			}
+		}
+		if got[min(1, len(got)):] != test.want {
+			t.Errorf("%s: the pod uses%s, want %s", name, got, test.want)
+		}
+	}
+}

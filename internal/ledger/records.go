@@ -16,6 +16,8 @@ type Volume struct {
 	named       bool         // a PersistentVolume has named it: Access is what PersistentVolumes said last
 	NodeVolumes []NodeVolume // in the order of their nodes
 	Hold        *Hold        // nil: no VolumeHold
+	// HoldUnanswered says that Hold may be out of date: a write of it got no answer.
+	HoldUnanswered bool
 
 	dropped string    // the version of the hold that this process has deleted last
 	earlier *earlier  // see Earlier; nil: nothing
@@ -139,6 +141,9 @@ type NodeVolume struct {
 	// Held says that the hold gives the volume to this node, where it needs no
 	// attachment (VolumeID.NoAttach): only the kubelet's word shows that it is not there.
 	Held bool
+	// ReportSent says that this process has sent a report of the volume here, which needs no attachment
+	// (VolumeID.NoAttach), and that nothing has shown since what is in volumesAttached.
+	ReportSent bool
 	// Unlisted says that a ticket that is not a pod's has the volume attached here, or had it when the
 	// node was last Ready: its holder may be a process that no kubelet knows, and which volumesInUse
 	// does not tell of.
@@ -165,7 +170,7 @@ func (p *NodeVolume) Empty() bool {
 	if p.Sent { //mutant:forget-creations
 		return false
 	}
-	if p.Left || p.Held {
+	if p.Left || p.Held || p.ReportSent {
 		return false
 	}
 	return p.unbound()

@@ -23,7 +23,8 @@ func (w *twin) work(now time.Time) {
 			continue
 		}
 		for v, h := range w.holds {
-			if h.Node == p.Node && slices.ContainsFunc(h.Requesters, func(r Requester) bool { return !r.Ticket && r.UID == uid }) {
+			names := func(r Requester) bool { return !r.Ticket && r.UID == uid }
+			if h.Node == p.Node && slices.ContainsFunc(h.Requesters, names) || slices.ContainsFunc(h.Waiting, names) {
 				was = append(slices.Clip(was), v)
 			}
 		}

@@ -61,6 +61,8 @@ type Config struct {
 	Stay      bool // --stay-attached, which needs moorage-attacher
 	Migration bool // the driver's policy allows live migration
 
+	// NoAttach has the first volume be of an in-tree plugin: it is attached without a VolumeAttachment.
+	NoAttach bool
 	// Binds has whoever leads bind pods without tickets, on request of a scheduler.
 	Binds bool
 
@@ -140,6 +142,9 @@ func ConfigFor(seed uint64) Config {
 	if seed%32 == 27 && !c.Cooperative && !c.Vanishing {
 		c.Asked, c.Detached = true, true
 	}
+	c.NoAttach = !c.Cooperative && (seed%8 == 4 || seed%32 == 5 || seed%32 == 7 || seed%64 == 22)
+	c.Conflicts = !c.Cooperative && (seed%32 == 11 || seed%32 == 13)
+	c.Repairs = c.Spoken && seed%32 == 31
 	return c
 }
 
@@ -167,6 +172,15 @@ func (c *Config) extend(often func() bool) {
 	}
 }
 
+// volume is the one that a claim is bound to from the beginning.
+func (c Config) volume(i int) ledger.VolumeID {
+	v := volumeOf("v" + strconv.Itoa(i+1))
+	if c.NoAttach && i == 0 {
+		v.Driver = inTree
+	}
+	return v
+}
+
 // fencedCondition is what somebody says of dead machines.
 const fencedCondition = "fenced.moorage.dev/sim"
 
@@ -188,6 +202,10 @@ func (s *Sim) furnish() {
 		policy.MaxUnreachable = &ledger.MaxUnreachable{Percent: 100, Nodes: s.config.MaxUnreachable}
 	}
 	s.w.Put(policy)
+	if s.config.NoAttach {
+		policy.Name, policy.Driver = "in-tree", inTree
+		s.w.Put(policy)
+	}
 	if !s.config.Fresh {
 		s.provide(s.claims()...)
 	}
@@ -258,7 +276,7 @@ func (s *Sim) provide(claims ...string) {
 			s.w.Put(ledger.Claim{Key: key, UID: name, Class: "late", Access: ledger.AccessNode})
 		default:
 			n, access := strconv.Itoa(i+1), s.config.Access[i]
-			s.w.Put(ledger.PersistentVolume{Name: "pv" + n, UID: "pv" + n, Volume: volumeOf("v" + n), Access: access, Claim: key})
+			s.w.Put(ledger.PersistentVolume{Name: "pv" + n, UID: "pv" + n, Volume: s.config.volume(i), Access: access, Claim: key})
 			s.w.Put(ledger.Claim{Key: key, UID: name, PersistentVolume: "pv" + n, Bound: true, Access: access})
 		}
 	}

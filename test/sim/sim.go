@@ -14,10 +14,11 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// driver is the one CSI driver of every simulated cluster, and namespace where
-// its pods and claims are.
+// driver is the one CSI driver of every simulated cluster, inTree the plugin of volumes without
+// VolumeAttachments, and namespace where the pods and claims are.
 const (
 	driver    = "csi.sim"
+	inTree    = "kubernetes.io/iscsi"
 	namespace = "ns"
 )
 

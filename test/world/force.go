@@ -343,7 +343,7 @@ func (j *Judge) mayBeBeside(w *World, m *Machine, v ledger.VolumeID) bool {
 // node was Ready again. Where a detach takes nothing away the machine still writes to it then.
 func (j *Judge) takenByTime(m *Machine, v ledger.VolumeID) bool {
 	p, noted := j.ended[At{v, m.Node}]
-	if !noted || p.ground != byTime || !j.doomed[p.attachment] {
+	if !noted || p.ground != byTime || !v.NoAttach() && !j.doomed[p.attachment] {
 		return false
 	}
 	j.listByTime(m, v)

@@ -129,7 +129,8 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 	if a, was := was.(ledger.Attachment); was && is == nil {
 		j.leftOver(w, At{j.madeFor[a.UID], a.Node})
 		j.leftPast(w)
-		j.migrated(w, a)
+		v, _ := w.Attaches(a)
+		j.migrated(v)
 		j.madeFor = without(j.madeFor, a.UID)
 	}
 	if a, is := is.(ledger.Attachment); is && was == nil {
@@ -270,6 +271,10 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 			continue
 		}
 		at, rule := At{v, n.Name}, ""
+		if v.NoAttach() {
+			j.deletesUnder(w, at, "", 0)
+			j.migrated(v)
+		}
 		for _, s := range changes {
 			if s.Volume == v {
 				rule = s.Rule
@@ -292,8 +297,35 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 		}
 		j.forget(At{v, n.Name})
 		a, exists := w.Attachment(ledger.AttachmentName(v, n.Name))
-		if !v.NoAttach() && (!exists || !a.Attached || a.Deleting) {
+		if v.NoAttach() {
+			j.attachesByReport(w, At{v, n.Name})
+		} else if !exists || !a.Attached || a.Deleting {
 			j.fault("%s is put into volumesAttached of %s, and its VolumeAttachment is not attached", v, n.Name)
+		}
+	}
+}
+
+// attachesByReport: no exclusive volume without VolumeAttachments is put into volumesAttached of a
+// node while that of another names it; in a live migration that of one more may.
+func (j *Judge) attachesByReport(w *World, at At) {
+	if !w.Exclusive(at.Volume) {
+		return
+	}
+	others := 0
+	for _, key := range w.Keys(Nodes) {
+		n, _ := w.Node(ledger.NodeName(key))
+		if n.Name == at.Node || lacks(n.Reported, at.Volume) {
+			continue
+		}
+		migrates := others == 0 && w.migrates(at.Volume)
+		if migrates {
+			j.beside = with(j.beside, at, true)
+		}
+		if j.mayTakeFrom(w, At{at.Volume, n.Name}) {
+			continue
+		}
+		if others++; !migrates {
+			j.fault("%s is put into volumesAttached of %s while that of %s names it", at.Volume, at.Node, n.Name)
 		}
 	}
 }
@@ -345,9 +377,8 @@ func (j *Judge) creates(w *World, a ledger.Attachment) {
 	}
 }
 
-// migrated ends a live migration with the first of its two VolumeAttachments.
-func (j *Judge) migrated(w *World, a ledger.Attachment) {
-	v, _ := w.Attaches(a)
+// migrated ends a live migration of a volume with the first of its two attachments.
+func (j *Judge) migrated(v ledger.VolumeID) {
 	for at := range j.beside {
 		if at.Volume == v {
 			j.beside = without(j.beside, at)

@@ -29,7 +29,9 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 		j.shares(w, t, v)
 	}
 	for v := range counted {
-		after[v.Driver]++
+		if !v.NoAttach() { // such a volume takes no slot
+			after[v.Driver]++
+		}
 	}
 	for driver, n := range after {
 		if limit := j.limits[slots{t.Node, driver}]; n > limit && fresh[driver] && t.Node != ledger.Detached {
@@ -257,7 +259,7 @@ func claimID(driver string, c ledger.Claim) ledger.VolumeID {
 	return ledger.VolumeID{Driver: driver, Handle: "claim " + c.UID}
 }
 
-// TicketVolumes are the volumes that a ticket needs slots for; an unbound
+// TicketVolumes are the volumes that a ticket needs attached; an unbound
 // claim stands for the volume it will become.
 func (w *World) TicketVolumes(t ledger.Ticket) []ledger.VolumeID {
 	var list []ledger.VolumeID
@@ -278,7 +280,7 @@ func (w *World) TicketVolumes(t ledger.Ticket) []ledger.VolumeID {
 		case !ok && t.Type == ledger.TypePod:
 			id, ok = w.claimed(key)
 		}
-		if ok && !id.NoAttach() && w.Needs(id) {
+		if ok && w.Needs(id) {
 			list = append(list, id)
 		}
 	}

@@ -143,7 +143,7 @@ func (j *Judge) deletesUnder(w *World, at At, uid string, since int64) {
 		case overtaken:
 			j.Overtaken = append(slices.Clip(j.Overtaken), fmt.Sprintf("%s at %s", at.Volume, at.Node))
 		default:
-			j.fault("the VolumeAttachment of %s at %s is deleted while ticket %s has it", at.Volume, at.Node, t.ID.Name)
+			j.fault("%s is detached from %s while ticket %s has it", at.Volume, at.Node, t.ID.Name)
 		}
 	}
 }

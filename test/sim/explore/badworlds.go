@@ -31,6 +31,11 @@ func Bad() []World {
 		{"a forgotten mount, repaired, NodeVolumes deleted and moorage-node anew", repaired(func(c *Config) { c.Erased, c.Anew = 1, 1 })},
 		{"a forgotten mount, repaired, a lost answer", repaired(func(c *Config) { c.LostAnswers = 1 })},
 		{"a forgotten mount, repaired, two leaders and moorage-node anew", repaired(func(c *Config) { c.Leaders, c.Anew = 2, 1 })},
+		{"a pod bound by others, a stuck unmount, without VolumeAttachments, two leaders", noAttach(func(c *Config) {
+			c.Placed, c.Foreign, c.Stuck = []int{0, 0}, []bool{true, false}, 1
+		})},
+		{"a Node made again, without VolumeAttachments", noAttach(func(c *Config) { c.Leaders, c.Remade = 1, 1 })},
+		{"a stuck unmount, a restart, without VolumeAttachments", noAttach(func(c *Config) { c.Leaders, c.Stuck, c.Restarts = 1, 1, 1 })},
 		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
 		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},

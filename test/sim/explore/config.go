@@ -13,6 +13,7 @@ import (
 
 const (
 	driver    = "csi.sim"
+	inTree    = "kubernetes.io/iscsi"
 	namespace = "ns"
 	policy    = "moorage"
 	fenced    = "fenced.moorage.dev/x"
@@ -192,6 +193,7 @@ func Small() []World {
 		{"a pod that goes, and a volume to stay detached", asking(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"a pod that comes, and a volume to stay detached", comes(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"a pod bound by others, and a volume to stay detached", comes(1, true, Ask{Type: ledger.TypeExpansion, Volume: 1})},
+		{"handover without VolumeAttachments, one leader", noAttach(func(c *Config) { c.Leaders = 1 })},
 		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
 		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
 		{"handover, a forgotten mount, the node's word required, and no more heard", spoken(func(c *Config) { c.Mute = 1 })},
@@ -213,6 +215,10 @@ func Large() []World {
 	add("handover, three leaders and any failure but a dead node", Handover(), func(c *Config) {
 		c.Leaders, c.Restarts, c.LostAnswers, c.FailedCalls = 3, 1, 1, 1
 	})
+	add("handover without VolumeAttachments", noAttach(func(*Config) {}), func(*Config) {})
+	add("handover without VolumeAttachments, a lost answer", noAttach(func(*Config) {}), func(c *Config) { c.LostAnswers = 1 })
+	add("handover without VolumeAttachments, a restart", noAttach(func(*Config) {}), func(c *Config) { c.Restarts = 1 })
+	add("handover without VolumeAttachments, a dead node", noAttach(func(*Config) {}), func(c *Config) { c.DeadNodes = 1 })
 	add("handover, a restart and a dead node", Handover(), func(c *Config) { c.Leaders, c.Restarts, c.DeadNodes = 1, 1, 1 })
 	add("handover, a failure and a dead node", Handover(), func(c *Config) { c.Leaders, c.DeadNodes = 1, 1; failure(c) })
 	add("handover, a dead node that is back", Handover(), func(c *Config) { c.Leaders, c.DeadNodes, c.Returns = 1, 1, true })
@@ -238,9 +244,20 @@ func Large() []World {
 	return list
 }
 
+// noAttach is a handover of a volume that is attached without a VolumeAttachment.
+func noAttach(change func(*Config)) Config {
+	c := Handover()
+	c.Pods, c.Access = [][]int{{inTreeVolume}, {inTreeVolume}}, []ledger.Access{ledger.AccessNode, ledger.AccessNode, ledger.AccessNode}
+	change(&c)
+	return c
+}
+
+// inTreeVolume is the number of the volume without VolumeAttachments, which pods use in noAttach only.
+const inTreeVolume = 3
+
 // The names of things are made often.
 var (
-	volumes = [...]ledger.VolumeID{{}, {Driver: driver, Handle: "v1"}, {Driver: driver, Handle: "v2"}}
+	volumes = [...]ledger.VolumeID{{}, {Driver: driver, Handle: "v1"}, {Driver: driver, Handle: "v2"}, {Driver: inTree, Handle: "v3"}}
 	names   = [...]ledger.NodeName{"", "w1", "w2"}
 	uids    = [...]string{"", "p1", "p2", "p3"}
 )
@@ -349,9 +366,11 @@ func (s *state) run(p, n int) {
 			Name: attachmentName(claim, n), UID: w.UID(), Driver: driver, Node: node(n), PersistentVolume: fmt.Sprintf("pv%d", claim),
 			Attached: true, Ours: true, Transitions: 1, NodeID: machineID(node(n)),
 		}
-		w.Stamp(a.Name)
-		w.Put(a)
-		w.Publish(v, machineID(node(n)))
+		if !v.NoAttach() {
+			w.Stamp(a.Name)
+			w.Put(a)
+			w.Publish(v, machineID(node(n)))
+		}
 		w.Put(place)
 		w.Put(ledger.HoldSeen{Volume: v, Hold: ledger.Hold{
 			Node: node(n), NodeUID: place.UID, BootID: place.BootID, SystemUUID: place.SystemUUID, Transitions: 1, PVs: []string{a.PersistentVolume}, State: ledger.HoldHeld,

@@ -95,9 +95,9 @@ func (e *encoder) leader(s *state, l *leader) {
 	e.byte(byte(len(l.wires)))
 	for _, w := range l.wires {
 		e.request(w.request)
-		e.ops(w.ops)
+		e.ops(l, w.ops)
 	}
-	e.ops(l.waiting)
+	e.ops(l, l.waiting)
 	e.byte(l.queues()...)
 }
 
@@ -163,7 +163,7 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 		return
 	}
 	e.byte(byte(v.Access))
-	e.bool(v.Hold != nil)
+	e.bool(v.Hold != nil, v.HoldUnanswered)
 	if v.Hold != nil {
 		e.hold(v.ID, *v.Hold)
 	}
@@ -180,7 +180,7 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 		p := &v.NodeVolumes[i]
 		_, idle := snapshot.Idle(p)
 		e.text(string(p.Node))
-		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, idle)
+		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, p.ReportSent, idle)
 		e.bool(p.Unlisted)
 		e.bool(p.Proof.Forced, p.Proof.Named, p.Proof.Unstaged, p.Proof.Again, snapshot.Vacant(p).IsZero())
 		e.look(p.Node, int64(p.Proof.Look))
@@ -206,7 +206,7 @@ func (e *encoder) users(list []ledger.User) {
 }
 
 // ops writes what a leader is at.
-func (e *encoder) ops(list []op) {
+func (e *encoder) ops(l *leader, list []op) {
 	e.byte(byte(len(list)))
 	for _, o := range list {
 		e.text(o.key)
@@ -219,6 +219,7 @@ func (e *encoder) ops(list []op) {
 			continue
 		}
 		e.task(o.task)
+		e.bool(l.memory.ShowsOrders(o.task))
 	}
 }
 

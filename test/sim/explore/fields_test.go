@@ -236,11 +236,11 @@ func flowFields() map[string]fields {
 			"In": "it follows from Changes",
 		}},
 		"flow.Change": {"Volume Add Rule", map[string]string{"NodeUID": "it is the patch's", "Version": "it is the patch's"}},
-		"flow.Memory": {"confirmed heard", map[string]string{
+		"flow.Memory": {"confirmed heard orders", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
-			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "unbound": "a leader that decides has fenced all", "counted": "a leader that decides has fenced all", "Binds": same,
+			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "unbound": "a leader that decides has fenced all", "counted": "a leader that decides has fenced all", "seen": "a leader that decides has fenced all", "Binds": same, "Clean": never,
 		}},
-		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted", map[string]string{"Until": cooperative, "Cause": never, "Was": never}},
+		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted Orders", map[string]string{"Until": cooperative, "Cause": never, "Was": never}},
 		"flow.ReadOf":     {"Kind Key All", nil},
 		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
@@ -310,10 +310,10 @@ func ledgerFields() map[string]fields {
 			"drivers": same, "csi": same, "dropsHoldBoots": never, "doubtsCutOff": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "alone": "it follows from the words and the NodeVolumes", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many", "unread": never,
 		}},
 		"ledger.Snapshot":   {"facts", map[string]string{"delta": "of dry runs"}},
-		"ledger.Volume":     {"ID Access NodeVolumes Hold dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
+		"ledger.Volume":     {"ID Access NodeVolumes Hold HoldUnanswered dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
 		"ledger.earlier":    {"force read", nil},
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
-		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held Unlisted first idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
+		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held ReportSent Unlisted first idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced Named Unstaged Look Again vacant", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{

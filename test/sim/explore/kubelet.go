@@ -116,13 +116,13 @@ func (s *state) mountable(n, claim int, uid string) bool {
 		return false
 	}
 	a, _ := s.w.Attachment(attachmentName(claim, n))
-	return a.Attached && !a.Deleting
+	return v.NoAttach() || a.Attached && !a.Deleting
 }
 
 // mount checks a volume, mounts it, and runs the pod if that was all it lacked.
 func (s *state) mount(n int, v ledger.VolumeID, uid string) {
 	k := s.kubelet(n)
-	if r, possible := k.Check(v); possible {
+	if r, possible := k.Check(v); possible && r.Do != 0 {
 		k.CheckedBy(v, s.w.Serve(r))
 	}
 	k.Mount(v, uid)

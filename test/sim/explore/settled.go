@@ -142,12 +142,20 @@ func (s *state) complete(p ledger.Pod) bool {
 func (s *state) leaks() string {
 	for n := 1; n <= nodes; n++ {
 		for i := range s.config.Access {
-			if _, exists := s.w.Attachment(attachmentName(i+1, n)); exists && !s.usedAt(i+1, node(n)) && !s.stuckAt(volume(i+1)) && !s.doubted(volume(i+1), node(n)) && !s.unheard() {
-				return "the VolumeAttachment of " + volume(i+1).Handle + " at " + string(node(n)) + " is left over"
+			if s.attachedAt(i+1, n) && !s.usedAt(i+1, node(n)) && !s.stuckAt(volume(i+1)) && !s.doubted(volume(i+1), node(n)) && !s.unheard() {
+				return "the attachment of " + volume(i+1).Handle + " at " + string(node(n)) + " is left over"
 			}
 		}
 	}
 	return ""
+}
+
+// attachedAt says whether a volume has a VolumeAttachment at a node, or is in its volumesAttached without
+// needing one.
+func (s *state) attachedAt(claim, n int) bool {
+	now, _ := s.w.Node(node(n))
+	_, exists := s.w.Attachment(attachmentName(claim, n))
+	return exists || volume(claim).NoAttach() && slices.Contains(now.Reported, volume(claim))
 }
 
 func (s *state) usedAt(claim int, n ledger.NodeName) bool {

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+func (p *player) plan(a arbiter.Arbiter, id ledger.VolumeID) (list []arbiter.Step) {
+	return a.Plan(p.ledger.Snapshot(), id, p.now).Steps
+}
+
+func stepOf(list []arbiter.Step, do arbiter.Action) *arbiter.Step {
+	for i := range list {
+		if list[i].Do == do {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// written plays the write of a hold with an answer.
+func (p *player) settle(t *testing.T, a arbiter.Arbiter, id ledger.VolumeID, version string) ledger.Hold {
+	t.Helper()
+	w := stepOf(p.plan(a, id), arbiter.WriteHold)
+	if w == nil {
+		t.Fatalf("no write: %v", p.plan(a, id))
+	}
+	h := w.Hold
+	h.Version = version
+	p.play(t, Do(*w), replies(Done, ledger.HoldSeen{Volume: id, Hold: h}))
+	return h
+}
+
+// as TestLostHoldIsNotBelieved, but with the hold as the planner itself writes it.
+func TestLostHoldIsNotBelievedThoughItSaysTheSame(t *testing.T) {
+	a := arbiter.Arbiter{StayAttached: true}
+	p := newPlayer(node("1", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk} }), pod("p", "n1", "a"), attachment("5"), ledger.Complete{})
+	p.settle(t, a, disk, "1")
+	// Somebody deletes the VolumeAttachment, its detach fails: the hold says Stays, the attacher is told, and ends it.
+	p.ledger.Apply(p.now, attachment("6", func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Message: "no"} }))
+	h := p.settle(t, a, disk, "2")
+	if !h.Stays {
+		t.Fatal("not stays")
+	}
+	if w := stepOf(p.plan(a, disk), arbiter.MarkWanted); w == nil {
+		t.Fatal("not asked")
+	}
+	p.ledger.Apply(p.now, ledger.AttachmentGone{Name: name})
+	w := stepOf(p.plan(a, disk), arbiter.WriteHold)
+	p.play(t, Do(*w), replies(NotSent)) // it is planned beside the creation, which succeeds
+	// It is attached anew.
+	again := func(version string, change ...func(*ledger.Attachment)) ledger.Attachment {
+		x := attachment(version, change...)
+		x.UID = "va2"
+		return x
+	}
+	p.ledger.Apply(p.now, again("8"))
+	w = stepOf(p.plan(a, disk), arbiter.WriteHold)
+	if w == nil || w.Hold.Stays {
+		t.Fatalf("nothing takes it back: %v", p.plan(a, disk))
+	}
+	// The API server carries this out: from now on its hold does not say Stays. No answer arrives.
+	p.play(t, Do(*w), replies(Unknown))
+	// Somebody deletes that VolumeAttachment as well, and the detach fails.
+	p.ledger.Apply(p.now, again("9", func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Message: "no"} }))
+	if w := stepOf(p.plan(a, disk), arbiter.MarkWanted); w != nil {
+		t.Errorf("the attacher is told to leave the volume at n1; the hold in the API does not say Stays. Plan: %+v", p.plan(a, disk))
+	}
+}
+
+// the hold's fence is taken back in a write that is not answered; the taint is set again.
+func TestLostHoldOfAFence(t *testing.T) {
+	a := arbiter.Arbiter{}
+	inUse := func(n *ledger.NodeState) {
+		n.Reported, n.InUse, n.BootID, n.SystemUUID, n.ReadySince = []ledger.VolumeID{disk}, []ledger.VolumeID{disk}, "b", "m", 50
+	}
+	p := newPlayer(node("1", inUse), pod("p", "n1", "a"), attachment("5"), ledger.Complete{})
+	p.settle(t, a, disk, "1")
+	p.ledger.Apply(p.now, node("2", inUse, tainted)) // out of service
+	p.settle(t, a, disk, "2")
+	if u := stepOf(p.plan(a, disk), arbiter.Unreport); u == nil {
+		t.Fatalf("not taken: %v", p.plan(a, disk))
+	}
+	// before it is taken out, the taint is removed
+	p.ledger.Apply(p.now, node("3", inUse, silent))
+	w := stepOf(p.plan(a, disk), arbiter.WriteHold)
+	if w == nil || len(w.Hold.Fences) != 0 {
+		t.Fatalf("the fence is not taken back: %+v", p.plan(a, disk))
+	}
+	p.play(t, Do(*w), replies(Unknown)) // carried out: the hold in the API has no fence any more
+	p.ledger.Apply(p.now, node("4", inUse, tainted))
+	if u := stepOf(p.plan(a, disk), arbiter.Unreport); u != nil {
+		t.Errorf("it is taken by force (%s), and the hold in the API does not say so", u.Rule)
+	}
+}
+
+// the hold in the API gives the volume to n2; it is reported at n1.
+func TestLostHoldOfAnotherNode(t *testing.T) {
+	p := iscsiWorld(iscsiPod("p", "n1"))
+	a := arbiter.Arbiter{}
+	p.settle(t, a, iscsi, "1")
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+	p.ledger.Apply(p.now, iscsiPod("q", "n2"))
+	for _, s := range p.plan(a, iscsi) {
+		if s.Do == arbiter.WriteHold {
+			p.settle(t, a, iscsi, "2")
+		}
+	}
+	u := stepOf(p.plan(a, iscsi), arbiter.Unreport)
+	if u == nil {
+		t.Fatal("no unreport")
+	}
+	p.play(t, Do(*u), replies(Done, node("2")))
+	w := stepOf(p.plan(a, iscsi), arbiter.WriteHold)
+	if w == nil || w.Hold.Node != "n2" {
+		t.Fatalf("%v", p.plan(a, iscsi))
+	}
+	inAPI := w.Hold
+	inAPI.Version = "3"
+	p.play(t, Do(*w), replies(Unknown)) // carried out
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
+	p.ledger.Apply(p.now, iscsiPod("r", "n1"))
+	r := stepOf(p.plan(a, iscsi), arbiter.Report)
+	if r == nil || r.Node != "n1" {
+		return // it is not reported there
+	}
+	t.Errorf("it is put into volumesAttached of %s, and the hold in the API gives it to %s", r.Node, inAPI.Node)
+	p.play(t, Do(*r), replies(Unknown), replies(Unknown)) // carried out
+	// the leader dies; r is deleted, and the next leader's cache of Nodes is old
+	next := iscsiWorld(ledger.HoldSeen{Volume: iscsi, Hold: inAPI}, iscsiPod("s", "n2"))
+	if _, proved := next.reportedAt(t, "n2"); !proved {
+		t.Error("it is put into volumesAttached of n2, and n1's names it")
+	}
+}
+
+// an answer that was on its way when an order was sent hides that order.
+func TestOrdersAreReadAgainAfterAnOrder(t *testing.T) {
+	boot := func(n *ledger.NodeState) { n.BootID = "b" }
+	other := ledger.VolumeID{Driver: driver, Handle: "b"}
+	quiet := ledger.NodeWord{Node: "n1", UID: "w", Version: "5", NodeUID: "n", BootID: "b", KubeletStarted: 3, Whole: true, Repairs: true, Look: 4, Looked: 4,
+		Has: []ledger.VolumeID{disk}, Forgotten: []ledger.VolumeID{disk}, Repairable: []ledger.VolumeID{disk}}
+	p := newPlayer(node("1", boot), attachment("5"), quiet)
+	p.memory.confirmed.add("va")
+	// Another volume is to be put into volumesAttached: the orders are read. The API server has answered, the answer is on its way.
+	beside := step(arbiter.Report, func(s *arbiter.Step) { s.Volume, s.Attachment, s.UID = other, "", "" })
+	reads, m := p.memory.Next(Do(beside), p.ledger.Snapshot(), p.now)
+	if m.Send == nil || m.Send.Kind != NodeWords {
+		t.Fatalf("%+v", m)
+	}
+	// Meanwhile an order for disk is sent.
+	p.play(t, Do(step(arbiter.Unreport)), replies(Done, node("2", boot)))
+	p.play(t, Do(step(arbiter.ConfirmUnwanted)), replies(Done))
+	order := step(arbiter.OrderUnstage, func(s *arbiter.Step) { s.Word, s.Number = quiet, 5 })
+	sent, m := p.memory.Next(Do(order), p.ledger.Snapshot(), p.now)
+	for _, e := range m.Tell {
+		p.ledger.Apply(p.now, e)
+	}
+	if m.Send == nil || m.Send.Do != OrderUnstage {
+		t.Fatalf("%+v", m)
+	}
+	// The answer to the read of before arrives.
+	p.memory.Answer(reads, Answer{Result: Done, Facts: []ledger.Event{quiet}}, p.ledger.Snapshot(), p.now)
+	// The order is carried out; neither the answer nor the read after it arrives.
+	sent, m = p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
+	p.now = m.Wait
+	sent, m = p.memory.Next(sent, p.ledger.Snapshot(), p.now)
+	_, m = p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
+	if m.End != Failed {
+		t.Fatalf("%+v", m)
+	}
+	p.ledger.Apply(p.now, pod("p", "n1", "a"))
+	if _, m := p.memory.Next(Do(step(arbiter.Report)), p.ledger.Snapshot(), p.now); m.Send == nil || m.Send.Do == PatchNode {
+		t.Error("it is put into volumesAttached while an order to unstage it stands")
+	}
+}
+
+// Pod p was bound to n1 without a ticket by the leader before, which has handed over. This leader's watch of pods is
+// behind: the list of pods without a node does not show p, which is read then.
+func TestCleanTakeOverListsPods(t *testing.T) {
+	p := newPlayer(pod("p", "", "a"), pod("q", "", "a"), ledger.Complete{})
+	p.memory.Binds, p.memory.Clean = true, true
+	bound := pod("p", "n1", "a")
+	bound.Version = "9"
+	var looked []string
+	for {
+		tasks := p.memory.TakeOver(p.ledger.Snapshot())
+		if len(tasks) == 0 {
+			break
+		}
+		for _, task := range tasks {
+			switch {
+			case task.Doubts:
+				p.play(t, task)
+			case task.Commit.Kind == Pods && task.Commit.Do == ListObjects:
+				looked = append(looked, "list")
+				p.play(t, task, replies(Done, pod("q", "", "a")))
+			case task.Commit.Do == FencePod:
+				looked = append(looked, task.Ticket.Pod)
+				p.play(t, task, replies(Done, bound))
+			default:
+				p.play(t, task, replies(Done))
+			}
+		}
+	}
+	if !slices.Equal(looked, []string{"list", "uid-p"}) {
+		t.Errorf("it looks at %q", looked)
+	}
+	if is := p.ledger.Snapshot().Pod("uid-p"); is.Node != "n1" {
+		t.Errorf("pod p is at %q", is.Node)
+	}
+}
+
+// A write of the hold that is refused says nothing of the one before, which got no answer: it is read once that
+// can have no effect any more.
+func TestRefusedHoldAfterALostOne(t *testing.T) {
+	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
+	p := newPlayer(node("1"), pod("p", "n1", "a"), ledger.HoldSeen{Volume: disk, Hold: held}, ledger.Complete{})
+	write := step(arbiter.WriteHold, func(s *arbiter.Step) { s.Expect, s.Hold = "3", held })
+	check(t, p.play(t, Do(write), replies(Unknown)), "put-hold version=3", "tell HoldUnanswered", "failed")
+	if steps := p.plan(arbiter.Arbiter{}, disk); len(steps) != 1 || steps[0].Do != arbiter.WriteHold || steps[0].Hold.Grants != 1 {
+		t.Errorf("beside a hold that may be another one by now: %+v", steps)
+	}
+	check(t, p.play(t, Do(write), replies(Refused), replies(Done, ledger.HoldSeen{Volume: disk, Hold: held})),
+		"put-hold version=3", "wait 20s", "get holds d^a", "tell HoldAnswered", "stale")
+	if steps := p.plan(arbiter.Arbiter{}, disk); stepOf(steps, arbiter.WriteHold) != nil && len(steps) == 1 {
+		t.Errorf("the hold has been read: %+v", steps)
+	}
+}
+
+// the node to which a volume without VolumeAttachments migrates is not the one that the hold names.
+func TestLostReportOfAMigrationWithoutAttachment(t *testing.T) {
+	p := iscsiWorld(iscsiPod("p", "n1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n3", "o" }),
+		ledger.Policy{Name: "m", Version: "1", Driver: "kubernetes.io/iscsi", LiveMigration: true, Says: ledger.FieldLiveMigration})
+	a := arbiter.Arbiter{}
+	p.settle(t, a, iscsi, "1")
+	if r := stepOf(p.plan(a, iscsi), arbiter.Report); r != nil {
+		p.play(t, Do(*r), replies(Done, node("2", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{iscsi} })))
+	}
+	m := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "m"}, UID: "tm", Version: "1", Type: ledger.TypeLiveMigration, Node: "n2", Phase: ledger.TicketGranted,
+		Volumes: []ledger.TicketVolume{{Claim: "i"}}}
+	p.ledger.Apply(p.now, m)
+	for range 3 {
+		if w := stepOf(p.plan(a, iscsi), arbiter.WriteHold); w != nil {
+			p.settle(t, a, iscsi, string(rune('2'+len(w.Expect)))+w.Expect)
+		}
+	}
+	r := stepOf(p.plan(a, iscsi), arbiter.Report)
+	if r == nil || r.Node != "n2" {
+		t.Fatalf("%+v", p.plan(a, iscsi))
+	}
+	p.play(t, Do(*r), replies(Unknown), replies(Unknown)) // carried out; neither answer arrives
+	p.ledger.Apply(p.now, ledger.TicketGone{ID: m.ID, UID: "tm"})
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+	p.ledger.Apply(p.now, iscsiPod("q", "n3"))
+	provedAt := map[ledger.NodeName]bool{}
+	version := 100
+	for range 8 {
+		for _, s := range p.plan(a, iscsi) {
+			switch s.Do {
+			case arbiter.WriteHold:
+				version++
+				h := s.Hold
+				h.Version = "9" + string(rune('0'+version-100))
+				p.play(t, Do(s), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: h}))
+			case arbiter.Unreport:
+				provedAt[s.Node] = true
+				p.play(t, Do(s), replies(Done, node("5")))
+			case arbiter.Report:
+				if s.Node == "n3" && !provedAt["n2"] {
+					t.Fatal("it is put into volumesAttached of n3, and that of n2 names it: nobody has looked")
+				}
+			}
+		}
+	}
+	if !provedAt["n2"] {
+		t.Error("nothing shows that n2 does not name it")
+	}
+}
