@@ -57,6 +57,16 @@ func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason
 	return reason
 }
 
+// AwaitsWorker says whether the attach of a volume at a node, or its detach, waits for one of the driver's
+// workers.
+func (a Arbiter) AwaitsWorker(s ledger.Snapshot, v *ledger.Volume, n ledger.NodeName, now time.Time) bool {
+	reason := Reason{Code: Attaching, Node: n}
+	if v.NodeVolume(n).HasAttachments() {
+		reason.Code = Detaching
+	}
+	return a.noFreeWorker(s, v, reason, now).Code == NoFreeWorker
+}
+
 // workersBusy says whether so many attaches and detaches of a driver keep a worker that one at a node needs,
 // which answers or does not.
 func workersBusy(s ledger.Snapshot, driver string, workers int, live bool, now time.Time) bool {

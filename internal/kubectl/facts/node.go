@@ -197,7 +197,7 @@ func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
 		out.Volume, out.Claim = names[0], w.claimOf(names[0])
 	}
 	switch {
-	case nv.State == stateReserved, nv.State == stateAsked:
+	case nv.State == stateReserved, nv.State == stateAsked, nv.State == stateQueued && nv.Attachment == "":
 		out.Slot = slotReserved
 	case nv.State == stateKept:
 		out.Slot = slotKept

@@ -15,6 +15,7 @@ const (
 	stateFree           = "Free"
 	stateAsked          = "Asked"    // somebody asks for it there, and is not granted it
 	stateReserved       = "Reserved" // somebody has it granted there, and nothing is done yet
+	stateQueued         = "Queued"   // to be attached there, or detached, and all workers of the driver are busy
 	stateAttaching      = "Attaching"
 	stateAttachFailed   = "AttachFailed"
 	stateAttached       = "Attached"
@@ -38,7 +39,9 @@ func AtNode(node string) string {
 
 // maybeThere says whether the volume is, or may be, at the node, beyond what somebody asks for
 // there.
-func (n *NodeVolume) maybeThere() bool { return n.State != stateReserved && n.State != stateAsked }
+func (n *NodeVolume) maybeThere() bool {
+	return n.State != stateReserved && n.State != stateAsked && (n.State != stateQueued || n.Attachment != "")
+}
 
 func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
 	out := NodeVolume{Node: string(p.Node), Reported: p.Reported, InUse: p.InUse}
@@ -60,6 +63,8 @@ func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
 		out.State = stateAsked
 	case out.State == stateAttached && len(out.Users) == 0 && w.kept(v, p):
 		out.State = stateKept
+	case (out.State == stateReserved || out.State == stateAttached && !wanted(out.Users)) && w.Arbiter.AwaitsWorker(w.Snapshot, v, p.Node, w.Now):
+		out.State = stateQueued
 	}
 	return out
 }
@@ -126,7 +131,7 @@ func (w *World) stateOf(out *Volume, v *ledger.Volume) string {
 // weight orders the states: what binds a volume more weighs more.
 func weight(state string) int {
 	for i, s := range []string{
-		stateNotProvisioned, stateFree, stateAsked, stateReserved, stateUnknown, stateAttaching, stateAttachFailed,
+		stateNotProvisioned, stateFree, stateAsked, stateReserved, stateQueued, stateUnknown, stateAttaching, stateAttachFailed,
 		stateDetaching, stateDetachFailed, stateKept, stateAttached, stateInUse,
 	} {
 		if s == state {

@@ -69,7 +69,7 @@ type Waiter struct {
 // NodeVolume is a volume at a node.
 type NodeVolume struct {
 	Node string `json:"node"`
-	// State is Asked, Reserved, Attaching, AttachFailed, Attached, InUse, Kept,
+	// State is Asked, Reserved, Queued, Attaching, AttachFailed, Attached, InUse, Kept,
 	// Detaching, DetachFailed or Unknown.
 	State string `json:"state"`
 	// Attachment is the VolumeAttachment's name.
