@@ -48,7 +48,8 @@ const (
 	// as pod garbage collection would later.
 	RemovePod
 	// ProveAbsent proves what Unreport proves, and writes nothing: where
-	// volumesAttached is another controller's, the volume must not be in it.
+	// volumesAttached is another controller's, or seems not to name a volume that needs no
+	// attachment, the volume must not be in it.
 	ProveAbsent
 	// MarkWanted tells the attacher that the volume is wanted again where an
 	// attachment, of exactly this UID, is being deleted.
@@ -367,8 +368,8 @@ func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 
 // unproved says whether a volume without VolumeAttachments is at the node that its hold gives it to, or that it
 // was to be put into volumesAttached of, for all that was proved. What is known of volumesAttached may be older
-// than a report of this process that got no answer, or of the leader before: only a write that finds it as read
-// shows that the volume is not in it. A node that is not managed goes by no volumesAttached.
+// than a report of this process that got no answer, or of the leader before: only a read, or a write that finds it
+// as read, shows that the volume is not in it. A node that is not managed goes by no volumesAttached.
 func (p *planner) unproved(place *ledger.NodeVolume) bool {
 	if !p.volume.ID.NoAttach() || !place.Held && !place.ReportSent || p.Cooperative || place.Proof.Stage != ledger.ProofNone { //mutant:unproved-without-attachment
 		return false

@@ -120,6 +120,9 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	case place.Reported || va == nil || proof == ledger.ProofNone: //mutant:delete-before-cleared
 		step.Do, step.Doubted = Unreport, rule == "" && Doubted(p.snapshot, p.volume, place)
 		step.Urgent = urgent()
+		if rule == "" && !place.Reported && p.unproved(place) {
+			step.Do = ProveAbsent // a read shows it: no report is under way by now
+		}
 	case rule == "" && p.asksNode(node, place, va): //mutant:no-fresh-look
 		return
 	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required ||

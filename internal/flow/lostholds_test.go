@@ -111,9 +111,9 @@ func TestLostHoldOfAnotherNode(t *testing.T) {
 			p.settle(t, a, iscsi, "2")
 		}
 	}
-	u := stepOf(p.plan(a, iscsi), arbiter.Unreport)
+	u := stepOf(p.plan(a, iscsi), arbiter.ProveAbsent)
 	if u == nil {
-		t.Fatal("no unreport")
+		t.Fatal("nobody looks")
 	}
 	p.play(t, Do(*u), replies(Done, node("2")))
 	w := stepOf(p.plan(a, iscsi), arbiter.WriteHold)
@@ -267,9 +267,11 @@ func TestLostReportOfAMigrationWithoutAttachment(t *testing.T) {
 				h := s.Hold
 				h.Version = "9" + string(rune('0'+version-100))
 				p.play(t, Do(s), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: h}))
-			case arbiter.Unreport:
+			case arbiter.Unreport, arbiter.ProveAbsent:
 				provedAt[s.Node] = true
-				p.play(t, Do(s), replies(Done, node("5")))
+				is := node("5")
+				is.Name, is.UID = s.Node, s.NodeUID
+				p.play(t, Do(s), replies(Done, is))
 			case arbiter.Report:
 				if s.Node == "n3" && !provedAt["n2"] {
 					t.Fatal("it is put into volumesAttached of n3, and that of n2 names it: nobody has looked")

@@ -37,8 +37,12 @@ func (a *agents) offer(m *menu) {
 			m.addTo(cure, 2, "agents", "begin", k.name)
 		}
 		for _, v := range k.machine.Staged {
-			if k.forgotten(v) && !a.s.config.Repairs {
+			switch {
+			case !k.forgotten(v):
+			case !a.s.config.Repairs:
 				m.add(1, "agents", "unmount", k.name+" "+volumeArg(v))
+			case len(k.machine.Mounts[v]) > 0: // nobody unstages by order what is mounted for a pod
+				m.add(1, "agents", "unpublish", k.name+" "+volumeArg(v))
 			}
 		}
 		a.offerRepair(m, k)
@@ -100,11 +104,11 @@ func (a *agents) act(what, arg string) bool {
 	case what == "delete":
 		a.s.w.Drop(world.NodeWords, name)
 		return true
-	case what == "unmount" && k.forgotten(volumeOf(volume)):
+	case (what == "unmount" || what == "unpublish") && k.forgotten(volumeOf(volume)):
 		for _, pod := range slices.Clone(k.machine.Mounts[volumeOf(volume)]) {
 			k.machine.Unpublish(volumeOf(volume), pod)
 		}
-		return k.machine.Unstage(volumeOf(volume))
+		return what == "unpublish" || k.machine.Unstage(volumeOf(volume))
 	}
 	return false
 }

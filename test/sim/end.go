@@ -275,6 +275,14 @@ func (s *Sim) judgeLeaks(c *controller) {
 			s.fault("the VolumeAttachment of %s at %s is left over", v, a.Node)
 		}
 	}
+	for _, n := range s.nodeNames() {
+		node, _ := s.w.Node(n)
+		for _, v := range node.Reported {
+			if v.NoAttach() && !s.usedAt(v, n) && !s.vanished(v) && !s.w.RefusedFor(v, n) && !s.doubted(c, v, n) && s.reachable(n) {
+				s.fault("volumesAttached of %s names %s, which nobody uses there", n, v)
+			}
+		}
+	}
 	for _, key := range s.w.Keys(world.Tickets) {
 		t, _ := s.w.Ticket(world.TicketKey(key))
 		if p, exists := s.w.Pod(t.Pod); t.Type == ledger.TypePod && (!exists || p.Node != "" && p.Phase != ledger.PodLive) && s.reachable(t.Node) {
