@@ -33,7 +33,7 @@ func (c *Controller) note(object *corev1.Pod, pod *ledger.Pod, st state, now tim
 	if !known {
 		c.sweep()
 		before.since = waitsSince(object, now)
-	} else if at := wasSafe(object); at.After(before.since) {
+	} else if at := wasSafe(object); at.After(before.since) && at.Before(now) {
 		before.since = at // it did not wait until then: the answer to that write came late
 	}
 	c.stuck[pod.UID] = stuck{code, before.since}

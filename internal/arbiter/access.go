@@ -80,7 +80,7 @@ func keptByHold(s ledger.Snapshot, v *ledger.Volume) bool {
 		return false
 	}
 	place := v.NodeVolume(v.Hold.Node)
-	return place != nil && (place.OccupiesSlot() || place.Held ||
+	return place != nil && (place.OccupiesSlot() || place.WithoutAttachment() ||
 		slices.ContainsFunc(place.Users, func(u ledger.User) bool { return namedInHold(s, v, u) }))
 }
 

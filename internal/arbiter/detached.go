@@ -126,7 +126,7 @@ func (p *planner) somewhere(told bool) []Reason {
 	reasons := alone(p.snapshot, p.volume, "", p.now)
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]
-		is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached
+		is := attachedAt(place) || place.Left || p.unproved(place) || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached
 		switch {
 		case place.Node == ledger.Detached || len(reasons) >= fewUsers:
 		case is:
@@ -172,7 +172,7 @@ func (p *planner) mountOf(place *ledger.NodeVolume) Reason {
 // lists it, or the hold of one that needs no attachment gave it to the node, and no rule of force
 // stands in for the kubelet's word.
 func (p *planner) mayBeInUse(place *ledger.NodeVolume) bool {
-	if !place.InUse && !place.Held {
+	if !place.InUse && !place.WithoutAttachment() {
 		return false
 	}
 	usage := p.evidenceOf(p.snapshot, p.volume, place, p.now).usage

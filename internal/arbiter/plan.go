@@ -185,7 +185,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		return p.plan
 	}
 	p.decideHold()
-	if v.HoldUnanswered { //mutant:hold-unanswered
+	if v.HoldUnanswered > 0 { //mutant:hold-unanswered
 		return p.plan // nothing rests on a hold that may not say any more what is known of it
 	}
 	for i := range v.NodeVolumes {
@@ -371,7 +371,7 @@ func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 // than a report of this process that got no answer, or of the leader before: only a read, or a write that finds it
 // as read, shows that the volume is not in it. A node that is not managed goes by no volumesAttached.
 func (p *planner) unproved(place *ledger.NodeVolume) bool {
-	if !p.volume.ID.NoAttach() || !place.Held && !place.ReportSent || p.Cooperative || place.Proof.Stage != ledger.ProofNone { //mutant:unproved-without-attachment
+	if !p.volume.ID.NoAttach() || !place.WithoutAttachment() || p.Cooperative || place.Proof.Stage != ledger.ProofNone { //mutant:unproved-without-attachment
 		return false
 	}
 	n := p.snapshot.Node(place.Node)
@@ -397,7 +397,7 @@ func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	// a pod for it, else evidence that the volume is mounted all the same.
 	// One that needs no attachment is where its hold has it, until the kubelet's word
 	// or a rule of force says otherwise.
-	if !place.InUse && !place.Held || !unused(p.snapshot, place) {
+	if !place.InUse && !place.WithoutAttachment() || !unused(p.snapshot, place) {
 		return false
 	}
 	usage := p.evidenceOf(p.snapshot, p.volume, place, p.now).usage

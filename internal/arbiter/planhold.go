@@ -37,7 +37,7 @@ func (p *planner) decideHold() {
 // mustWrite says whether a hold is to be written. One of which a write got no answer is, whatever it says: it
 // gets another version by that, and no write without an answer can be carried out any more.
 func (p *planner) mustWrite(was ledger.Hold, is *ledger.Hold) bool {
-	if p.volume.HoldUnanswered {
+	if p.volume.HoldUnanswered > 0 {
 		is.Grants = anotherVersion(is.Grants)
 		return true
 	}

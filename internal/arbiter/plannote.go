@@ -26,7 +26,7 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 	case note.State == "" && says && !was.Stays && was.Transitions > 0:
 		note.State = ledger.HoldFree // from when it was exclusive: its transitions stay
 	case !silent && (was.Transitions == 0 || says || len(note.Fences) > 0):
-	case p.volume.HoldUnanswered:
+	case p.volume.HoldUnanswered > 0:
 		note.State = was.State
 	default:
 		return

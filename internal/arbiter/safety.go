@@ -75,7 +75,7 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 // counts all the same. A VolumeAttachment whose finalizer somebody has removed leaves no
 // more behind, and then the list is the only word on a volume that is mounted.
 func Unexplained(s ledger.Snapshot, p *ledger.NodeVolume) bool {
-	return p.InUse && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left && !p.Held && unused(s, p)
+	return p.InUse && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left && !p.WithoutAttachment() && unused(s, p)
 }
 
 // unexplainedGrace is for how long a kubelet may list a volume after its attachment has gone,

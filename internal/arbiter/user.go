@@ -68,7 +68,7 @@ func runsNowhere(s ledger.Snapshot, p *ledger.Pod) bool {
 	}
 	return !slices.ContainsFunc(n.At(), func(v ledger.VolumeID) bool {
 		at := s.Volume(v).NodeVolume(p.Node)
-		return at.OccupiesSlot() || at.Held
+		return at.OccupiesSlot() || at.WithoutAttachment()
 	})
 }
 

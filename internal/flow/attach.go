@@ -98,7 +98,7 @@ func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 	case n.MayBeUnstaged(t.Step.Volume): //mutant:order-fence-sent
 		return t.end(Stale, fmt.Sprintf("it may be unstaged at node %s", t.Step.Node))
 	case n != nil && n.Word != nil && !m.heard[t.Step.Node]: //mutant:orders-of-before
-		t.Orders = m.orders[t.Step.Node]
+		t.Orders = m.ordersBefore(t.Step.Node)
 		return t.send(read(NodeWords, string(t.Step.Node)))
 	case t.Step.Attachment != "" && !m.confirmed[t.Step.UID]:
 		return t.confirm()

@@ -100,6 +100,10 @@ func (m *Memory) podRead(t Task, a Answer) (Task, Move) {
 		return t.end(Finished, "")
 	case t.Outlasted:
 		return m.fencedNow(t)
+	case m.Clean && t.Ticket.Node == "":
+		// Of a take-over: the leader before has nothing under way.
+		m.fenced.add(t.Ticket.Pod)
+		return t.end(Finished, "")
 	}
 	t.Commit.Version = pod.Version
 	return t.send(t.Commit)

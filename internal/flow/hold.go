@@ -22,6 +22,7 @@ func putHold(step arbiter.Step) Request {
 // beginWriteHold writes a hold, or reads it, once writes without an answer have been outlasted.
 func beginWriteHold(t Task) (Task, Move) {
 	if t.Sent.Do == PutHold {
+		t.Outlasted = true
 		return t.send(readHold(t.Step.Volume))
 	}
 	return t.send(putHold(t.Step))
@@ -81,32 +82,41 @@ func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time
 		return m.forgottenAnswered(t, a, now)
 	case t.Sent.Do == DropHold && (a.Result == Done || a.Result == NotFound):
 		return t.end(Finished, "", ledger.HoldDropped{Volume: t.Step.Volume, Version: t.Step.Expect})
-	case a.Result == Done:
+	case a.Result == Done && unanswered(s, t.Step.Volume) == 0:
 		return t.end(Finished, "", holdBoots(t, a, s)...)
 	case a.Result == Exists, a.Result == Conflict, a.Result == NotFound:
 		return t.send(readHold(t.Step.Volume))
-	case t.Step.Do == arbiter.WriteHold && a.Result == Unknown:
+	case a.Result == Unknown:
 		return t.fail(a, holdUnanswered(t.Sent))
-	case t.Step.Do == arbiter.WriteHold && a.Result == Refused && unanswered(s, t.Step.Volume):
-		// The one before may be carried out yet. What is left is time.
+	case t.Step.Do == arbiter.WriteHold && (a.Result == Done || a.Result == Refused) && unanswered(s, t.Step.Volume) > 0:
+		// It is refused, or has made no other version of the hold, as an older definition of it keeps no number
+		// of writes: the one before may be carried out yet. What is left is time.
+		t.Unanswered = unanswered(s, t.Step.Volume)
 		return m.outlast(t, now)
 	}
 	return t.fail(a)
 }
 
-// holdRead follows the read of a hold after a write of it was refused, or can have no effect any more.
+// holdRead follows the read of a hold after a write of it was refused, or can have no effect any more. That it is
+// gone is known when the watch says so.
 func (t Task) holdRead(a Answer, s ledger.Snapshot) (Task, Move) {
+	if a.Result == NotFound && unanswered(s, t.Step.Volume) > 0 {
+		return t.fail(a)
+	}
 	t, move := t.reread(a)
-	if t.Step.Do == arbiter.WriteHold && move.End == Stale && unanswered(s, t.Step.Volume) {
-		move.Tell = append(move.Tell, ledger.HoldAnswered{Volume: t.Step.Volume})
+	if t.Outlasted && move.End == Stale {
+		move.Tell = append(move.Tell, ledger.HoldAnswered{Volume: t.Step.Volume, Writes: t.Unanswered})
 	}
 	return t, move
 }
 
-// unanswered says whether a write of a volume's hold got no answer.
-func unanswered(s ledger.Snapshot, v ledger.VolumeID) bool {
+// unanswered is how many writes of a volume's hold got no answer since it was seen.
+func unanswered(s ledger.Snapshot, v ledger.VolumeID) uint16 {
 	volume := s.Volume(v)
-	return volume != nil && volume.HoldUnanswered
+	if volume == nil {
+		return 0
+	}
+	return volume.HoldUnanswered
 }
 
 // forgottenAnswered follows a list that must show no PersistentVolume of the volume

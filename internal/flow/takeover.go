@@ -56,10 +56,10 @@ func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 	return tasks
 }
 
-// withoutAttachments says whether a VolumeHold gives a volume to a node that needs no VolumeAttachment there.
+// withoutAttachments says whether any volume needs no VolumeAttachment.
 func withoutAttachments(s ledger.Snapshot) bool {
 	for v := range s.Volumes() {
-		if v.ID.NoAttach() && v.Hold != nil {
+		if v.ID.NoAttach() {
 			return true
 		}
 	}

@@ -47,10 +47,12 @@ type Task struct {
 	// Until is when a step with Within must be over.
 	Until time.Time
 	// Orders is how many orders had been sent to the node when the request in flight was sent that shows
-	// all that stand.
+	// all that stand; negative: it may not show one that was under way.
 	Orders int
-	// Outlasted says that a bind, or a grant, without an answer can have no effect any more.
+	// Outlasted says that a bind, a grant or the write of a hold without an answer can have no effect any more.
 	Outlasted bool
+	// Unanswered is how many writes of the hold had got no answer when this task began to outlast them.
+	Unanswered uint16
 }
 
 // Do is the task of one step of a plan.
@@ -118,11 +120,15 @@ type Memory struct {
 	unbound, seen set[string]
 	counted       bool
 	// heard are the nodes whose NodeVolumes this process has read, with the orders in it
-	// that the leaders before have given, and has sent no order to since. Orders is how many it has sent
-	// to each.
+	// that the leaders before have given, and has sent no order to since. Orders are those that it has
+	// sent itself.
 	heard  set[ledger.NodeName]
-	orders map[ledger.NodeName]int
+	orders map[ledger.NodeName]orders
 }
+
+// orders is how many orders to unstage were sent to a node, and of how many of them it is known what came of
+// them, or that they can have no effect any more.
+type orders struct{ sent, over int }
 
 // Clone returns a Memory of its own that is as m is.
 func (m *Memory) Clone() *Memory {

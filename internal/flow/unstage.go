@@ -34,7 +34,7 @@ func (m *Memory) beginUnstage(t Task) (Task, Move) {
 	})
 	slices.SortFunc(r.Orders, func(a, b ledger.UnstageOrder) int { return a.Volume.Compare(b.Volume) })
 	m.orderedNow(step.Node)
-	t.Orders = m.orders[step.Node]
+	t.Orders = m.orders[step.Node].sent
 	t, move := t.send(r)
 	move.Tell = []ledger.Event{ledger.UnstageSent{Volume: step.Volume, Node: step.Node}}
 	return t, move
@@ -44,21 +44,36 @@ func (m *Memory) beginUnstage(t Task) (Task, Move) {
 func (m *Memory) orderedNow(n ledger.NodeName) {
 	delete(m.heard, n)
 	if m.orders == nil {
-		m.orders = map[ledger.NodeName]int{}
+		m.orders = map[ledger.NodeName]orders{}
 	}
-	m.orders[n]++
+	o := m.orders[n]
+	o.sent++
+	m.orders[n] = o
+}
+
+// ordersBefore is how many orders a read that is sent now shows the effect of: all that were sent, or, as long as
+// one is under way, nobody knows.
+func (m *Memory) ordersBefore(n ledger.NodeName) int {
+	if o := m.orders[n]; o.over == o.sent {
+		return o.sent
+	}
+	return -1
 }
 
 // hears notes that an answer shows the orders that stand at the node of a task, but where one was sent after it
-// was asked for.
+// was asked for, or was under way then.
 func (m *Memory) hears(t Task) {
 	if m.ShowsOrders(t) {
 		m.heard.add(t.Step.Node)
 	}
 }
 
-// ShowsOrders says whether no order was sent to the node of a task after its request in flight, or an earlier one.
-func (m *Memory) ShowsOrders(t Task) bool { return m.orders[t.Step.Node] == t.Orders }
+// ShowsOrders says whether no order to the node of a task was under way when its last request was sent, or was sent
+// since.
+func (m *Memory) ShowsOrders(t Task) bool { return m.orders[t.Step.Node].sent == t.Orders }
+
+// Ordering says whether an order to a node is under way.
+func (m *Memory) Ordering(n ledger.NodeName) bool { return m.orders[n].over != m.orders[n].sent }
 
 // ordersBut are the orders that stand, for all volumes but one.
 func ordersBut(word *ledger.NodeWord, v ledger.VolumeID) []ledger.UnstageOrder {
@@ -67,6 +82,15 @@ func ordersBut(word *ledger.NodeWord, v ledger.VolumeID) []ledger.UnstageOrder {
 
 // unstageAnswered follows an order or its withdrawal, and the read after it.
 func (m *Memory) unstageAnswered(t Task, a Answer, now time.Time) (Task, Move) {
+	t, move := m.afterUnstage(t, a, now)
+	if o := m.orders[t.Step.Node]; move.End != Going && t.Step.Do == arbiter.OrderUnstage {
+		o.over++
+		m.orders[t.Step.Node] = o
+	}
+	return t, move
+}
+
+func (m *Memory) afterUnstage(t Task, a Answer, now time.Time) (Task, Move) {
 	orders := t.Step.Do == arbiter.OrderUnstage
 	switch {
 	case a.Result == NotFound:

@@ -260,8 +260,8 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	hold := e.Hold
 	rec := l.volume(e.Volume)
-	doubted := rec.HoldUnanswered
-	rec.HoldUnanswered = false
+	doubted := rec.HoldUnanswered > 0
+	rec.HoldUnanswered = 0
 	if rec.Hold.saysTheSame(&hold) {
 		// A grant has made another version of it. Nobody is woken by that: where the API server
 		// refuses the ticket, the grant is tried again after a pause.
@@ -308,15 +308,16 @@ func (h *Hold) saysTheSame(is *Hold) bool {
 func (e HoldUnanswered) apply(l *Ledger, _ time.Time, t *Touched) {
 	t.Own = true
 	if v := l.facts.volumes.get(e.Volume); v != nil && v.Hold != nil && v.Hold.Version != "" && v.Hold.Version == e.Version {
-		l.volume(e.Volume).HoldUnanswered = true
+		rec := l.volume(e.Volume)
+		rec.HoldUnanswered = max(1, rec.HoldUnanswered+1)
 		t.volume(e.Volume) // it is to be written again, also where a grant has written it
 	}
 }
 
 func (e HoldAnswered) apply(l *Ledger, _ time.Time, t *Touched) {
 	t.Own = true
-	if v := l.facts.volumes.get(e.Volume); v != nil && v.HoldUnanswered {
-		l.volume(e.Volume).HoldUnanswered = false
+	if v := l.facts.volumes.get(e.Volume); v != nil && v.HoldUnanswered > 0 && v.HoldUnanswered == e.Writes {
+		l.volume(e.Volume).HoldUnanswered = 0
 		t.volume(e.Volume)
 	}
 }
@@ -348,7 +349,7 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	rec := l.volume(e.Volume)
-	rec.HoldUnanswered = false
+	rec.HoldUnanswered = 0
 	was := rec.Hold
 	dropped := rec.dropped != "" && was.Version == rec.dropped
 	needed := was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0

@@ -162,17 +162,20 @@ type ReportSent struct {
 	Node   NodeName
 }
 
-// HoldUnanswered says that a write which replaces a version of a volume's hold got no answer: it may
-// have been carried out, or may be yet. Nothing rests on what the hold said before, until a newer one is
-// seen (HoldSeen), or HoldAnswered.
+// HoldUnanswered says that a write which replaces a version of a volume's hold, or deletes it, got no answer:
+// it may have been carried out, or may be yet. Nothing rests on what the hold said before, until a newer one is
+// seen (HoldSeen), it is seen to be gone (HoldGone), or HoldAnswered.
 type HoldUnanswered struct {
 	Volume  VolumeID
 	Version string // the one that is replaced; empty: the hold is created
 }
 
-// HoldAnswered says that a read has shown the hold of a volume after no write without an answer could be
-// carried out any more.
-type HoldAnswered struct{ Volume VolumeID }
+// HoldAnswered says that a read has shown the hold of a volume after none of the writes that had got no answer by
+// some time could be carried out any more.
+type HoldAnswered struct {
+	Volume VolumeID
+	Writes uint16 // Volume.HoldUnanswered at that time: where there are more by now, nothing has ended
+}
 
 // LookAsked says that this process has asked a node's moorage-node for a fresh look
 // after the write behind Unreported: NodeWord.Looked reaches Look once it has looked.

@@ -24,6 +24,7 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	}
 	change(&vol.NodeVolumes[i])
 	after := &vol.NodeVolumes[i]
+	after.ReportSent = after.ReportSent && !after.Reported // the node says it itself from then on
 	switch {
 	case l.occupied(after):
 		after.idle, after.SawLeave = busy, false
@@ -112,7 +113,7 @@ func (l *Ledger) isReady(n NodeName) bool {
 // onlyAsked says whether nothing binds the volume to the node but tickets that wait and
 // keep no slot meanwhile.
 func (l *Ledger) onlyAsked(p *NodeVolume) bool {
-	if len(p.Users) == 0 || p.OccupiesSlot() || p.Held {
+	if len(p.Users) == 0 || p.OccupiesSlot() || p.WithoutAttachment() {
 		return false
 	}
 	return !slices.ContainsFunc(p.Users, func(u User) bool {

@@ -16,8 +16,9 @@ type Volume struct {
 	named       bool         // a PersistentVolume has named it: Access is what PersistentVolumes said last
 	NodeVolumes []NodeVolume // in the order of their nodes
 	Hold        *Hold        // nil: no VolumeHold
-	// HoldUnanswered says that Hold may be out of date: a write of it got no answer.
-	HoldUnanswered bool
+	// HoldUnanswered is how many writes of Hold got no answer since it was seen: it may be out of date. 0: it
+	// is as the API has it, or had it a moment ago.
+	HoldUnanswered uint16
 
 	dropped string    // the version of the hold that this process has deleted last
 	earlier *earlier  // see Earlier; nil: nothing
@@ -170,7 +171,7 @@ func (p *NodeVolume) Empty() bool {
 	if p.Sent { //mutant:forget-creations
 		return false
 	}
-	if p.Left || p.Held || p.ReportSent {
+	if p.Left || p.WithoutAttachment() {
 		return false
 	}
 	return p.unbound()
@@ -193,6 +194,10 @@ func (p *NodeVolume) MayBeLeft() bool { return p != nil && p.Left }
 func (p *NodeVolume) OccupiesSlot() bool {
 	return p.HasAttachments() || p.Reported || p.InUse || p.Sent || p.Left
 }
+
+// WithoutAttachment says whether the volume may be here without an attachment, as it needs none: the hold says
+// so, or it was to be put into volumesAttached.
+func (p *NodeVolume) WithoutAttachment() bool { return p.Held || p.ReportSent }
 
 // User is a pod bound to a node or a ticket for it; one of the two is set.
 type User struct {

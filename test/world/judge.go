@@ -308,6 +308,9 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 // attachesByReport: no exclusive volume without VolumeAttachments is put into volumesAttached of a
 // node while that of another names it; in a live migration that of one more may.
 func (j *Judge) attachesByReport(w *World, at At) {
+	for _, m := range w.machinesOf(at.Node) {
+		j.keepsDetached(w, at.Volume, m.ID, "attached to")
+	}
 	if !w.Exclusive(at.Volume) {
 		return
 	}

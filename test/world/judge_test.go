@@ -5,6 +5,7 @@ package world
 import (
 	"testing"
 
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -192,5 +193,46 @@ func TestSameBootIsListed(t *testing.T) {
 				t.Errorf("faults %q, listed %q", w.Judge.Faults, w.Judge.SameBoot)
 			}
 		})
+	}
+}
+
+// A ticket has been told that its volume is attached nowhere. Then whoever leads attaches it: the judge says so, also
+// of a volume without VolumeAttachments.
+func TestAttachedWhileKeptDetached(t *testing.T) {
+	for _, v := range []ledger.VolumeID{disk, {Driver: "kubernetes.io/iscsi", Handle: "i"}} {
+		for _, first := range []bool{false, true} { // it is attached before the ticket is told
+			w := New()
+			w.Put(ledger.NodeState{Name: "w1", UID: "w1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+			w.AddMachine("w1#1", "w1")
+			w.Put(ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: v, Access: ledger.AccessMany})
+			attach := func() {
+				if !v.NoAttach() {
+					w.Publish(v, "w1#1")
+					return
+				}
+				n, _ := w.Node("w1")
+				patch, _, _ := flow.Compose(n, []flow.Change{{Volume: v, NodeUID: n.UID, Add: true}})
+				if a := w.Serve(SentPatch(n, patch)); a.Code != OK {
+					t.Fatal(a.Code)
+				}
+				if n, _ := w.Node("w1"); lacks(n.Reported, v) {
+					t.Fatal("not reported")
+				}
+			}
+			if first {
+				attach()
+			}
+			ticket := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "t"}, UID: "t", Type: ledger.TypeExpansion, Node: ledger.Detached,
+				Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}}
+			w.Put(ticket)
+			ticket.SatisfiedSince = 1
+			w.Put(ticket)
+			if !first {
+				attach()
+			}
+			if len(w.Judge.Faults) == 0 {
+				t.Errorf("%s, attached before %t: the judge sees nothing", v, first)
+			}
+		}
 	}
 }

@@ -269,3 +269,47 @@ func TestUnknownRequest(t *testing.T) {
 	}
 	faults(t, w, 1)
 }
+
+// A kubelet looks into volumesAttached for a pod that goes before the answer comes, says that the volume is not in
+// use, and holds it for attached all the same when the answer comes. Of a volume without VolumeAttachments nothing
+// else is asked before the next pod has it mounted there: only Forgetful kubelets do that here, and no fact in the
+// API shows it.
+func TestResidualRiskOfALateLook(t *testing.T) {
+	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}
+	for _, forgetful := range []bool{false, true} {
+		w := New()
+		w.Forgetful = forgetful
+		w.AddMachine("w1#1", "w1")
+		w.Kubelet("w1#1").Register(ledger.DriverOnNode{Name: disk.Driver, NodeID: "w1#1"})
+		pv := ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: iscsi, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "ns", Name: "c"}}
+		w.Put(pv)
+		w.Put(ledger.Claim{Key: pv.Claim, UID: "c", PersistentVolume: "pv", Bound: true})
+		k := w.Kubelet("w1#1")
+		comes := func(uid string) {
+			w.Put(ledger.Pod{UID: uid, Namespace: "ns", Name: uid, Node: "w1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "c"}}})
+			k.SeePods()
+			report(t, w, "w1#1")
+		}
+		comes("p")
+		reported(w, "w1", iscsi)
+		k.SeeNode()
+		look, possible := k.Verify(iscsi)
+		if !possible {
+			t.Fatal("it does not look")
+		}
+		answer := w.Serve(look)
+		w.Drop(Pods, "p")
+		k.SeePods()
+		report(t, w, "w1#1")
+		if now, _ := w.Node("w1"); !lacks(now.InUse, iscsi) {
+			t.Fatal("it says that the volume is in use")
+		}
+		reported(w, "w1") // by whoever leads
+		comes("q")
+		k.Verified(iscsi, answer)
+		k.Check(iscsi)
+		if mounts := k.Mount(iscsi, "q"); mounts != forgetful {
+			t.Errorf("forgetful %t: it mounts %t", forgetful, mounts)
+		}
+	}
+}

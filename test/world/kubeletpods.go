@@ -32,13 +32,16 @@ func (k Kubelet) Desired() []ledger.VolumeID {
 // tidy forgets what it told of volumes that no pod is to use any more: for the
 // next pod it starts over.
 func (k Kubelet) tidy() {
-	if len(k.Told)+len(k.Checked)+len(k.pauses) == 0 {
+	if len(k.Told)+len(k.Checked)+len(k.pauses)+len(k.Asked) == 0 {
 		return
 	}
 	desired := k.Desired()
 	unused := func(v ledger.VolumeID) bool { return lacks(desired, v) }
 	if slices.ContainsFunc(k.Told, unused) {
 		k.Told = slices.DeleteFunc(slices.Clone(k.Told), unused)
+	}
+	if slices.ContainsFunc(k.Asked, unused) {
+		k.Asked = slices.DeleteFunc(slices.Clone(k.Asked), unused)
 	}
 	if slices.ContainsFunc(k.Checked, unused) {
 		k.Checked = slices.DeleteFunc(slices.Clone(k.Checked), unused)

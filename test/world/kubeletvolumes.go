@@ -32,13 +32,19 @@ func (k Kubelet) CanVerify(v ledger.VolumeID) bool {
 
 // Verify is the read of its Node that proves it.
 func (k Kubelet) Verify(v ledger.VolumeID) (Request, bool) {
-	return Request{Do: GetObject, Kind: Nodes, Key: string(k.m.Node)}, k.CanVerify(v)
+	if !k.CanVerify(v) {
+		return Request{}, false
+	}
+	k.Asked = include(k.Asked, v, ledger.VolumeID.Compare)
+	return Request{Do: GetObject, Kind: Nodes, Key: string(k.m.Node)}, true
 }
 
 // Verified takes the answer in: a volume that volumesAttached names is held for
 // attached.
 func (k Kubelet) Verified(v ledger.VolumeID, a Answer) {
-	if lacks(a.node().Reported, v) {
+	asked := !lacks(k.Asked, v)
+	k.Asked = exclude(k.Asked, v)
+	if lacks(a.node().Reported, v) || v.NoAttach() && !asked && !k.w.Forgetful {
 		k.rest(v)
 		return
 	}

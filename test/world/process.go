@@ -38,7 +38,11 @@ type Process struct {
 	// and that volumesAttached did not name then: they are not in volumesInUse.
 	Attached, Uncounted []ledger.VolumeID
 	Told                []ledger.VolumeID // in its desired state, marked as reported in use
-	Checked             []ledger.VolumeID // VolumeAttachment read, mount begins
+	// Asked are the volumes for which a look into volumesAttached is under way, and that a pod has been to use
+	// all the while. A real process holds a volume for attached also when that pod has gone meanwhile, and mounts
+	// it for the next one: without a VolumeAttachment nobody can keep it from that (Forgetful).
+	Asked   []ledger.VolumeID
+	Checked []ledger.VolumeID // VolumeAttachment read, mount begins
 	// Unknown are mounts that failed reconstruction. They are unpublished, once,
 	// unless a pod is to use them, and never unstaged.
 	Unknown []ledger.VolumeID

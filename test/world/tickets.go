@@ -110,6 +110,9 @@ func (j *Judge) tellsDetached(w *World, was, is ledger.Ticket) {
 			j.keepsDetached(w, v, id, "attached to")
 		}
 		for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
+			if n, _ := w.Node(w.Machines[id].Node); v.NoAttach() && !lacks(n.Reported, v) {
+				j.keepsDetached(w, v, id, "attached to")
+			}
 			if w.writes(w.Machines[id], v) {
 				j.keepsDetached(w, v, id, "mounted at")
 			}

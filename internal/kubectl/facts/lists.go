@@ -133,16 +133,18 @@ func (w *World) knownNotReady(node string) bool {
 func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 	var list []Ticket
 	queues := map[ledger.NodeName]*arbiter.Queue{}
-	for _, t := range w.Tickets {
-		if namespace == "" || t.Namespace == namespace {
-			list = append(list, w.ticket(t, queues))
-		}
-	}
+	own := map[string]bool{} // names of the VolumeTickets of pods that are listed themselves
 	for _, p := range w.Pods {
 		if derived && p.Spec.NodeName != "" && (namespace == "" || p.Namespace == namespace) {
 			if t, ok := w.derived(p); ok {
+				own[p.Namespace+"/"+v1alpha1.PodTicketName(p.UID)] = true
 				list = append(list, t)
 			}
+		}
+	}
+	for _, t := range w.Tickets {
+		if (namespace == "" || t.Namespace == namespace) && !own[t.Namespace+"/"+t.Name] {
+			list = append(list, w.ticket(t, queues))
 		}
 	}
 	slices.SortFunc(list, func(a, b Ticket) int { return arbiter.CompareRequests(a.request, b.request) })

@@ -163,7 +163,8 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 		return
 	}
 	e.byte(byte(v.Access))
-	e.bool(v.Hold != nil, v.HoldUnanswered)
+	e.bool(v.Hold != nil)
+	e.byte(byte(v.HoldUnanswered))
 	if v.Hold != nil {
 		e.hold(v.ID, *v.Hold)
 	}
@@ -232,6 +233,7 @@ func (e *encoder) task(t flow.Task) {
 	e.byte(byte(t.Sent.Do), byte(t.Sent.Kind), byte(len(t.Proofs)), byte(len(t.Holds)), byte(len(t.Listed)), byte(len(t.Read)))
 	e.text(t.Sent.Key)
 	e.bool(t.Announced, t.Doubts, t.Outlasted)
+	e.byte(byte(t.Unanswered))
 	e.bool(t.Known...)
 	for _, r := range t.Proofs {
 		e.byte(byte(r.Do), byte(r.Kind))

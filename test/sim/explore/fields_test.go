@@ -210,7 +210,7 @@ func worldFields() map[string]fields {
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
-			"SeenPods": "after each move it is true of a kubelet that works", "Unknown": never, "pauses": "they end at once",
+			"SeenPods": "after each move it is true of a kubelet that works", "Asked": "after each move nothing is under way", "Unknown": never, "pauses": "they end at once",
 		}},
 		"world.Disks": {"At", map[string]string{"Lied": never}},
 		"world.Judge": {"left proofs ended doomed numbers known past taken been atOnce shaken", map[string]string{
@@ -236,11 +236,12 @@ func flowFields() map[string]fields {
 			"In": "it follows from Changes",
 		}},
 		"flow.Change": {"Volume Add Rule", map[string]string{"NodeUID": "it is the patch's", "Version": "it is the patch's"}},
+		"flow.orders": {"", map[string]string{"sent": "it follows from what the tasks show", "over": "it follows from the tasks that are under way"}},
 		"flow.Memory": {"confirmed heard orders", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
 			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "unbound": "a leader that decides has fenced all", "counted": "a leader that decides has fenced all", "seen": "a leader that decides has fenced all", "Binds": same, "Clean": never,
 		}},
-		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted Orders", map[string]string{"Until": cooperative, "Cause": never, "Was": never}},
+		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted Unanswered", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
 		"flow.ReadOf":     {"Kind Key All", nil},
 		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},

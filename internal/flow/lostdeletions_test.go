@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// An order is sent. While it is under way, another volume's report reads the orders: that read is sent after the order,
+// and served before it.
+func TestReadDuringAnOrderDoesNotShowIt(t *testing.T) {
+	boot := func(n *ledger.NodeState) { n.BootID = "b" }
+	other := ledger.VolumeID{Driver: driver, Handle: "b"}
+	quiet := ledger.NodeWord{Node: "n1", UID: "w", Version: "5", NodeUID: "n", BootID: "b", KubeletStarted: 3, Whole: true, Repairs: true, Look: 4, Looked: 4,
+		Has: []ledger.VolumeID{disk}, Forgotten: []ledger.VolumeID{disk}, Repairable: []ledger.VolumeID{disk}}
+	p := newPlayer(node("1", boot), attachment("5"), quiet)
+	p.memory.confirmed.add("va")
+	p.play(t, Do(step(arbiter.Unreport)), replies(Done, node("2", boot)))
+	p.play(t, Do(step(arbiter.ConfirmUnwanted)), replies(Done))
+	order := step(arbiter.OrderUnstage, func(s *arbiter.Step) { s.Word, s.Number = quiet, 5 })
+	sent, m := p.memory.Next(Do(order), p.ledger.Snapshot(), p.now)
+	for _, e := range m.Tell {
+		p.ledger.Apply(p.now, e)
+	}
+	if m.Send == nil || m.Send.Do != OrderUnstage {
+		t.Fatalf("%+v", m)
+	}
+	// It lingers on the way. Another volume is to be put into volumesAttached: the orders are read, and there is none.
+	beside := step(arbiter.Report, func(s *arbiter.Step) { s.Volume, s.Attachment, s.UID = other, "", "" })
+	reads, m := p.memory.Next(Do(beside), p.ledger.Snapshot(), p.now)
+	if m.Send == nil || m.Send.Kind != NodeWords {
+		t.Fatalf("%+v", m)
+	}
+	p.memory.Answer(reads, Answer{Result: Done, Facts: []ledger.Event{quiet}}, p.ledger.Snapshot(), p.now)
+	// Now the order is carried out; neither its answer nor the read after it arrives.
+	sent, m = p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
+	p.now = m.Wait
+	sent, m = p.memory.Next(sent, p.ledger.Snapshot(), p.now)
+	_, m = p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
+	if m.End != Failed {
+		t.Fatalf("%+v", m)
+	}
+	p.ledger.Apply(p.now, pod("p", "n1", "a"))
+	if r := stepOf((arbiter.Arbiter{}).Plan(p.ledger.Snapshot(), disk, p.now).Steps, arbiter.Report); r != nil {
+	}
+	if _, m := p.memory.Next(Do(step(arbiter.Report)), p.ledger.Snapshot(), p.now); m.Send == nil || m.Send.Do == PatchNode {
+		t.Errorf("it is put into volumesAttached while an order to unstage it stands: %+v", m.Send)
+	}
+}
+
+// A shared volume without VolumeAttachments at n1 and n2. The report at n2 is carried out; neither its answer nor the read after it
+// arrives. The pods go. A ticket asks for the volume to be detached; n1 is proved, the write at n2 is not sent yet.
+func TestLostReportIsSomewhere(t *testing.T) {
+	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
+	p := newPlayer(node("1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n2", "m" }),
+		ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessMany, Claim: key},
+		ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "i", Bound: true}, ledger.Complete{}, iscsiPod("p", "n1"), iscsiPod("q", "n2"))
+	a := arbiter.Arbiter{}
+	version := 0
+	for _, s := range p.plan(a, iscsi) {
+		if s.Node == "n1" {
+			p.play(t, Do(s), replies(Done, node("2", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{iscsi} })))
+		} else {
+			p.play(t, Do(s), replies(Unknown), replies(Unknown)) // carried out
+		}
+	}
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
+	asks := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "e"}, UID: "te", Version: "1", Type: ledger.TypeExpansion, Node: ledger.Detached,
+		Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{Claim: "i"}}}
+	p.ledger.Apply(p.now, asks)
+	s := p.ledger.Snapshot()
+	d := Rule(a, s, s.Ticket(asks.ID), p.now)
+	one := Decided{s.Ticket(asks.ID), d}
+	for _, e := range Announce([]Decided{one}) {
+		p.ledger.Apply(p.now, e)
+	}
+	var answers []reply
+	for _, h := range d.Holds {
+		version++
+		is := h.Hold
+		is.Version = strconv.Itoa(version)
+		answers = append(answers, replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: is}))
+	}
+	granted := asks
+	granted.Version, granted.Phase, granted.Granted = "2", ledger.TicketGranted, d.Volumes
+	p.play(t, Decide(one), append(answers, replies(Done, granted))...)
+	for range 4 {
+		for _, step := range p.plan(a, iscsi) {
+			switch {
+			case step.Do == arbiter.WriteHold:
+				version++
+				is := step.Hold
+				is.Version = strconv.Itoa(version)
+				p.play(t, Do(step), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: is}))
+			case step.Do == arbiter.Unreport && step.Node == "n1":
+				p.play(t, Do(step), replies(Done, node("5")))
+			case step.Do == arbiter.Unreport && step.Node == "n2":
+				p.play(t, Do(step), replies(NotSent)) // 429
+			case step.Node == "n1" && step.Do == arbiter.ConfirmUnwanted:
+				p.play(t, Do(step), replies(Done))
+			}
+		}
+		s = p.ledger.Snapshot()
+		if v := a.Satisfied(s, s.Ticket(asks.ID), p.now); v.Allowed() {
+			t.Fatal("the ticket is told that its volume is attached nowhere, and volumesAttached of n2 names it")
+		}
+	}
+}
+
+// A shared volume: the node is out of service, which its hold says; it comes back before anything is taken, and the
+// hold, which has nothing to say any more, is DELETED: carried out, no answer. The node is out of service again.
+func TestLostDeletionOfAHold(t *testing.T) {
+	a := arbiter.Arbiter{}
+	at := func(since int64) func(n *ledger.NodeState) {
+		return func(n *ledger.NodeState) {
+			n.Reported, n.InUse, n.BootID, n.SystemUUID, n.ReadySince = []ledger.VolumeID{disk}, []ledger.VolumeID{disk}, "b", "m", since
+		}
+	}
+	p := newPlayer(
+		node("1", at(40)), pod("p", "n1", "a"), attachment("5"), ledger.Complete{})
+	p.ledger.Apply(p.now, ledger.PersistentVolume{Name: "a", Version: "9", Volume: disk, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}})
+	p.ledger.Apply(p.now, node("2", at(50), tainted))
+	p.settle(t, a, disk, "2")
+	if u := stepOf(p.plan(a, disk), arbiter.Unreport); u == nil {
+		t.Fatalf("not taken")
+	}
+	p.ledger.Apply(p.now, node("3", at(60)))
+	d := stepOf(p.plan(a, disk), arbiter.DeleteHold)
+	if d == nil {
+		t.Fatal("no deletion")
+	}
+	p.play(t, Do(*d), replies(Unknown)) // the API server carries it out: there is no hold any more
+	p.ledger.Apply(p.now, node("4", at(70), tainted))
+	if u := stepOf(p.plan(a, disk), arbiter.Unreport); u != nil {
+		t.Errorf("it is taken by force (%s), and the API has no hold that says so", u.Rule)
+	}
+}
+
+// An exclusive volume: its hold, which still names n1, is deleted since its PersistentVolume has gone: carried out, no answer.
+func TestLostDeletionOfAnExclusiveHold(t *testing.T) {
+	a := arbiter.Arbiter{}
+	p := newPlayer(node("1"), ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}}, ledger.Complete{})
+	for _, e := range []ledger.Event{ledger.PersistentVolumeGone{Name: "a"}} {
+		p.ledger.Apply(p.now, e)
+	}
+	p.ledger.Apply(p.now, ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "3", Node: "n1", NodeUID: "n", State: ledger.HoldHeld, Transitions: 4, PVs: []string{"a"}}})
+	d := stepOf(p.plan(a, disk), arbiter.DeleteHold)
+	if d == nil {
+		t.Fatal()
+	}
+	p.play(t, Do(*d), replies(Done), replies(Done), replies(Unknown))
+	p.ledger.Apply(p.now, ledger.PersistentVolume{Name: "a", UID: "again", Version: "20", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}})
+	p.ledger.Apply(p.now, pod("p", "n1", "a"))
+	if c := stepOf(p.plan(a, disk), arbiter.CreateAttachment); c != nil {
+		t.Errorf("an attachment with transitions %d is made beside a hold that the API has not", c.Transitions)
+	}
+}
+
+// T2: the read that ends the doubt is for an older write; a grant's write got lost meanwhile.
+func TestReadDoesNotAnswerALaterWrite(t *testing.T) {
+	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
+	seen := ledger.HoldSeen{Volume: disk, Hold: held}
+	asks := ticket("p", "n1", ledger.TypePod, "a")
+	p := newPlayer(node("1"), pod("p", "", "a"), asks, seen, ledger.Complete{},
+		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}})
+	write := step(arbiter.WriteHold, func(s *arbiter.Step) { s.Expect, s.Hold = "3", held })
+	p.play(t, Do(write), replies(Unknown))
+	// The plan writes it again, and a policy of the cluster refuses.
+	again := Do(*stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.WriteHold))
+	again, _ = p.memory.Next(again, p.ledger.Snapshot(), p.now)
+	again, m := p.memory.Answer(again, Answer{Result: Refused}, p.ledger.Snapshot(), p.now)
+	if m.Wait.IsZero() {
+		t.Fatal(m)
+	}
+	until := m.Wait
+	// Meanwhile the ticket is granted; a write of the same hold gets no answer, at the end of that time.
+	p.now = until.Add(-1)
+	s := p.ledger.Snapshot()
+	d := Rule(arbiter.Arbiter{}, s, s.Ticket(asks.ID), p.now)
+	if d.Ruling != Grant || len(d.Holds) == 0 {
+		t.Fatal("no grant")
+	}
+	for _, e := range Announce([]Decided{{s.Ticket(asks.ID), d}}) {
+		p.ledger.Apply(p.now, e)
+	}
+	p.play(t, Decide(Decided{s.Ticket(asks.ID), d}), replies(Unknown)) // it may be carried out for another 20 s
+	// The read of the first task.
+	p.now = until
+	again, m = p.memory.Next(again, p.ledger.Snapshot(), p.now)
+	if m.Send == nil || m.Send.Do != GetObject {
+		t.Fatal(m)
+	}
+	again, m = p.memory.Answer(again, Answer{Result: Done, Facts: []ledger.Event{seen}}, p.ledger.Snapshot(), p.now)
+	for _, e := range m.Tell {
+		p.ledger.Apply(p.now, e)
+	}
+	if p.ledger.Snapshot().Volume(disk).HoldUnanswered == 0 {
+		t.Errorf("the hold is believed, and the write of a moment ago may be carried out yet")
+	}
+}
+
+// A new leader, whose cache of Nodes is behind: volumesAttached of n1 names the volume (shared, no VolumeAttachments, so that
+// it has no hold), and n1's kubelet is unmounting it for a pod that has gone. A ticket asks for it to be detached.
+func TestTakeOverListsNodesForSharedVolumes(t *testing.T) {
+	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
+	asks := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "e"}, UID: "te", Version: "1", Type: ledger.TypeExpansion, Node: ledger.Detached, Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{Claim: "i"}}}
+	p := newPlayer(
+		node("1"), ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessMany, Claim: key},
+		ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "i", Bound: true}, asks, ledger.Complete{})
+	a := arbiter.Arbiter{}
+	for {
+		tasks := p.memory.TakeOver(p.ledger.Snapshot())
+		if len(tasks) == 0 {
+			break
+		}
+		for _, task := range tasks {
+			if task.Doubts {
+				p.play(t, task)
+				renewed := asks
+				renewed.Version, renewed.Epoch = "2", 7
+				p.ledger.Apply(p.now, renewed)
+				continue
+			}
+			if task.Commit.Kind == Nodes {
+				return // that shows it
+			}
+			p.play(t, task, replies(Done))
+		}
+	}
+	s := p.ledger.Snapshot()
+	d := Rule(a, s, s.Ticket(asks.ID), p.now)
+	if d.Ruling != Grant {
+		t.Fatal(d.Verdict)
+	}
+	one := Decided{s.Ticket(asks.ID), d}
+	for _, e := range Announce([]Decided{one}) {
+		p.ledger.Apply(p.now, e)
+	}
+	is := d.Holds[0].Hold
+	is.Version = "1"
+	granted := asks
+	granted.Version, granted.Phase, granted.Granted, granted.Epoch = "3", ledger.TicketGranted, d.Volumes, 7
+	p.play(t, Decide(one), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: is}), replies(Done, granted))
+	s = p.ledger.Snapshot()
+	if v := a.Satisfied(s, s.Ticket(asks.ID), p.now); v.Allowed() {
+		t.Error("the ticket is told that its volume is attached nowhere, and nobody has looked at volumesAttached of n1")
+	} else {
+	}
+}
