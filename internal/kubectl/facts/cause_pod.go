@@ -254,6 +254,9 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 		if !strings.Contains(message, r.Message) {
 			message += ": " + r.Message
 		}
+		if r.Code == string(arbiter.NoFreeSlot) && r.Policy != "" {
+			c.Do = policyAdvice(r.Policy)
+		}
 	} else if first.Code == string(arbiter.NoFreeSlot) {
 		c.Do = w.stuckSlot(x) + w.slotsOfTickets(x, p) + roomAdvice(x, first)
 	}
@@ -367,6 +370,11 @@ func (w *World) newNodeReason(p *corev1.Pod) *Reason {
 // fewNodes is how many nodes are named where a pod can go to no others.
 const fewNodes = 3
 
+// policyAdvice is what to do about a policy that limits the slots of nodes.
+func policyAdvice(policy string) string {
+	return fmt.Sprintf("AttachPolicy %s sets that limit. If the nodes can take more, raise its slots.max, or lower its slots.headroom: kubectl get attachpolicy %s -o yaml", policy, policy)
+}
+
 // roomAdvice is what to do about a pod whose nodes are full: about the policy that limits them,
 // and about those nodes where the pod can go to no others.
 func roomAdvice(x *Pod, full *Reason) string {
@@ -380,7 +388,7 @@ func roomAdvice(x *Pod, full *Reason) string {
 		}
 	}
 	if full.Policy != "" {
-		list = append(list, fmt.Sprintf("AttachPolicy %s sets that limit. If the nodes can take more, raise its slots.max, or lower its slots.headroom: kubectl get attachpolicy %s -o yaml", full.Policy, full.Policy))
+		list = append(list, policyAdvice(full.Policy))
 	}
 	switch {
 	case slices.ContainsFunc(slices.Collect(maps.Keys(barred)), func(by string) bool { return strings.HasPrefix(by, byAffinity) }) && len(choice) <= fewNodes:

@@ -210,7 +210,7 @@ func (w *World) storageCause(out *Storage) {
 // takenCause is what to do once a machine is back from which a volume was taken by force; nil
 // where there is no such machine.
 func (w *World) takenCause(v *Volume) *Cause {
-	if v == nil {
+	if v == nil || v.State == stateDetached { // a ticket keeps it from every node
 		return nil
 	}
 	if slices.ContainsFunc(v.Places(), func(at NodeVolume) bool { return !at.Taken }) {
@@ -400,6 +400,8 @@ func whereIs(v *Volume) string {
 		return fmt.Sprintf("is held by %s, where no pod uses it (%s)", v.Holder.Node, v.State)
 	case len(v.Nodes) == 0:
 		return "is at no node, and free"
+	case v.State == stateAsked:
+		return "is at no node (Asked)"
 	}
 	var nodes, taken []string
 	for _, p := range v.Places() {

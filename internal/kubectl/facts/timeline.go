@@ -95,13 +95,20 @@ func (w *World) Timeline(p *corev1.Pod, events []corev1.Event, before []Step) Ti
 		add(StageSafeToMount, "", c.LastTransitionTime.Time, "pod condition "+string(v1alpha1.PodSafeToMount))
 	}
 	add(StageRunning, "", startedAt(p), "pod status.containerStatuses, state.running.startedAt")
-	out.finish(len(request.Needs) > 0 && request.Attachable(w.Snapshot), w.places(p))
+	out.finish(len(request.Needs) > 0 && request.Attachable(w.Snapshot), w.attaches(request), w.places(p))
 	if !out.Done {
 		for _, v := range w.ExplainPod(p).Volumes {
 			out.Waits = append(out.Waits, v.Reasons...)
 		}
 	}
 	return out
+}
+
+// attaches says whether a pod has a volume that gets a VolumeAttachment.
+func (w *World) attaches(r arbiter.Request) bool {
+	return slices.ContainsFunc(r.Needs, func(n arbiter.Need) bool {
+		return !n.Volume.NoAttach() && w.Snapshot.AttachRequired(n.Volume.Driver)
+	})
 }
 
 // attachSteps are those of one volume at the pod's node, and of its way out of
@@ -270,9 +277,9 @@ func (w *World) places(p *corev1.Pod) bool {
 }
 
 // finish puts the steps in order and measures the gaps. Stages of volumes, and of Moorage, are
-// missing only where the pod has to do with those. Times with and without
+// missing only where the pod has to do with those, and the stages of VolumeAttachments where it gets one. Times with and without
 // fractions of a second are compared by their seconds, and then by the path.
-func (t *Timeline) finish(volumes, moorage bool) {
+func (t *Timeline) finish(volumes, attaches, moorage bool) {
 	order := stages()
 	slices.SortStableFunc(t.Steps, func(a, b Step) int {
 		return cmp.Or(a.At.Truncate(time.Second).Compare(b.At.Truncate(time.Second)),
@@ -287,7 +294,7 @@ func (t *Timeline) finish(volumes, moorage bool) {
 		}
 	}
 	for _, stage := range order {
-		optional := !moorage && (stage == StageReserved || stage == StageGranted || stage == StageSafeToMount) || stage == StageDetaching || stage == StageDetached || !volumes && stage != StageCreated && stage != StageBound && stage != StageRunning
+		optional := !attaches && (stage == StageAttaching || stage == StageAttached) || !moorage && (stage == StageReserved || stage == StageGranted || stage == StageSafeToMount) || stage == StageDetaching || stage == StageDetached || !volumes && stage != StageCreated && stage != StageBound && stage != StageRunning
 		if !reached[stage] && !optional {
 			t.Missing = append(t.Missing, stage)
 		}

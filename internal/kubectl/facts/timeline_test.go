@@ -30,7 +30,7 @@ func TestADetachThatIsOverHasAnEnd(t *testing.T) {
 	} {
 		line := Timeline{Steps: c.steps}
 		line.leave("a", c.seen)
-		line.finish(true, true)
+		line.finish(true, true, true)
 		var got []string
 		for _, s := range line.Steps {
 			before := ""

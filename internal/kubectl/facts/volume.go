@@ -108,6 +108,9 @@ func (v *Volume) Key() string {
 	return ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}.String()
 }
 
+// Asked says whether nobody has the volume, and it is at no node, but somebody asks for it.
+func (v *Volume) Asked() bool { return v.State == stateAsked }
+
 // Places are the nodes where the volume is or may be; where it is at none, those where it is
 // wanted.
 func (v *Volume) Places() []NodeVolume {

@@ -211,6 +211,9 @@ func holdersOf(v facts.Volume) (nodes []string, holders []facts.Requester, since
 	if v.Holder != nil {
 		return []string{v.Holder.Node}, v.Holder.For, v.Holder.Since
 	}
+	if v.Asked() {
+		return nil, nil, time.Time{}
+	}
 	for _, p := range v.Places() {
 		nodes = append(nodes, p.Node)
 		for _, u := range p.Users {

@@ -65,16 +65,18 @@ func (t Top) Print(w io.Writer, s Style) error {
 // are taken at the other nodes.
 func (t Top) slotsTaken() (text string, dead int32) {
 	var used, total int32
+	known := false
 	for _, x := range t.Slots {
 		switch {
 		case !x.Ready:
 			dead += x.Taken()
 		case x.Limit != nil:
+			known = true
 			used += x.Taken()
 			total += *x.Limit
 		}
 	}
-	if total == 0 { // as before drivers have registered
+	if !known { // as before drivers have registered
 		return fmt.Sprintf("%d, no limit known", used), dead
 	}
 	return fmt.Sprintf("%d of %d", used, total), dead
