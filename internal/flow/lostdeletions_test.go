@@ -45,8 +45,6 @@ func TestReadDuringAnOrderDoesNotShowIt(t *testing.T) {
 		t.Fatalf("%+v", m)
 	}
 	p.ledger.Apply(p.now, pod("p", "n1", "a"))
-	if r := stepOf((arbiter.Arbiter{}).Plan(p.ledger.Snapshot(), disk, p.now).Steps, arbiter.Report); r != nil {
-	}
 	if _, m := p.memory.Next(Do(step(arbiter.Report)), p.ledger.Snapshot(), p.now); m.Send == nil || m.Send.Do == PatchNode {
 		t.Errorf("it is put into volumesAttached while an order to unstage it stands: %+v", m.Send)
 	}
@@ -195,7 +193,7 @@ func TestReadDoesNotAnswerALaterWrite(t *testing.T) {
 	if m.Send == nil || m.Send.Do != GetObject {
 		t.Fatal(m)
 	}
-	again, m = p.memory.Answer(again, Answer{Result: Done, Facts: []ledger.Event{seen}}, p.ledger.Snapshot(), p.now)
+	_, m = p.memory.Answer(again, Answer{Result: Done, Facts: []ledger.Event{seen}}, p.ledger.Snapshot(), p.now)
 	for _, e := range m.Tell {
 		p.ledger.Apply(p.now, e)
 	}
@@ -212,7 +210,6 @@ func TestTakeOverListsNodesForSharedVolumes(t *testing.T) {
 	p := newPlayer(
 		node("1"), ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessMany, Claim: key},
 		ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "i", Bound: true}, asks, ledger.Complete{})
-	a := arbiter.Arbiter{}
 	for {
 		tasks := p.memory.TakeOver(p.ledger.Snapshot())
 		if len(tasks) == 0 {
@@ -227,28 +224,10 @@ func TestTakeOverListsNodesForSharedVolumes(t *testing.T) {
 				continue
 			}
 			if task.Commit.Kind == Nodes {
-				return // that shows it
+				return // that shows where it is
 			}
 			p.play(t, task, replies(Done))
 		}
 	}
-	s := p.ledger.Snapshot()
-	d := Rule(a, s, s.Ticket(asks.ID), p.now)
-	if d.Ruling != Grant {
-		t.Fatal(d.Verdict)
-	}
-	one := Decided{s.Ticket(asks.ID), d}
-	for _, e := range Announce([]Decided{one}) {
-		p.ledger.Apply(p.now, e)
-	}
-	is := d.Holds[0].Hold
-	is.Version = "1"
-	granted := asks
-	granted.Version, granted.Phase, granted.Granted, granted.Epoch = "3", ledger.TicketGranted, d.Volumes, 7
-	p.play(t, Decide(one), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: is}), replies(Done, granted))
-	s = p.ledger.Snapshot()
-	if v := a.Satisfied(s, s.Ticket(asks.ID), p.now); v.Allowed() {
-		t.Error("the ticket is told that its volume is attached nowhere, and nobody has looked at volumesAttached of n1")
-	} else {
-	}
+	t.Error("a ticket may be told that its volume is attached nowhere, and nobody has looked at volumesAttached of n1")
 }

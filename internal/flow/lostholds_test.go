@@ -276,6 +276,7 @@ func TestLostReportOfAMigrationWithoutAttachment(t *testing.T) {
 				if s.Node == "n3" && !provedAt["n2"] {
 					t.Fatal("it is put into volumesAttached of n3, and that of n2 names it: nobody has looked")
 				}
+			default:
 			}
 		}
 	}
