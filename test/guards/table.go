@@ -681,7 +681,7 @@ const namedVolume = `func namedVolume(pv *corev1.PersistentVolume) (ledger.Volum
 // detachedUnseen has a ticket be told that its volumes are detached while they are attached.
 var detachedUnseen = []edit{{
 	File: "internal/arbiter/detached.go",
-	Old:  "is := attachedAt(place) || place.Left || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached",
+	Old:  "is := attachedAt(place) || place.Left || p.unproved(place) || p.mayBeInUse(place) && (!told || unused(p.snapshot, place)) //mutant:detached-while-attached",
 	New:  "is := false",
 }, {
 	File: "internal/arbiter/detached.go",
