@@ -87,7 +87,6 @@ const again = 30 * time.Second
 func (c *Controller) look(ctx context.Context, name string) (time.Duration, error) {
 	object, ok := c.config.Cache.Policy(name)
 	if !ok {
-		c.All() // it may have kept others from being in effect
 		return 0, nil
 	}
 	next, changed := Judge(c.config, c.config.Cache.Snapshot(), object, c.config.Now())

@@ -28,6 +28,7 @@ func (p Policy) apply(l *Ledger, _ time.Time, t *Touched) {
 func (e PolicyGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	if old := l.facts.policies.get(e.Name); old != nil {
 		l.facts.policies.del(l.gen, e.Name)
+		t.Policies = append(t.Policies, e.Name)
 		l.policyChanged(t, old.key())
 	}
 }

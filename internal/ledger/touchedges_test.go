@@ -158,7 +158,7 @@ func TestWhatEventsTouch(t *testing.T) {
 		"a policy for another driver":       {bound, Policy{Name: "rule", Version: "1", Driver: "other"}, "$rule"},
 		"a policy that moves":               {append(bound, policy), Policy{Name: "rule", Version: "2", Driver: "other"}, "$rule h"},
 		"an older policy":                   {append(bound, Policy{Name: "rule", Version: "2", Driver: "disk"}), policy, ""},
-		"a policy that is gone":             {append(bound, policy), PolicyGone{"rule"}, "h"},
+		"a policy that is gone":             {append(bound, policy), PolicyGone{"rule"}, "$rule h"},
 		"a driver that attaches":            {bound, Driver{Name: "disk", Version: "1", AttachRequired: true}, ""},
 		"a driver that does not":            {bound, Driver{Name: "disk", Version: "1"}, "h"},
 		"a driver that did not, and goes":   {append(bound, Driver{Name: "disk", Version: "1"}), DriverGone{"disk"}, "h"},
