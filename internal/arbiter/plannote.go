@@ -19,16 +19,16 @@ func (p *planner) decideNote(was ledger.Hold) { p.writeNote(was, p.note(was)) }
 func (p *planner) writeNote(was, note ledger.Hold) {
 	says := was.Node != "" || was.Version != "" && (was.Force != nil || len(was.Fences) > 0 || was.State == ledger.HoldAttachFailed)
 	silent := note.State == "" && len(note.Fences) == 0
+	leaves := silent || was.Transitions > 0 && !says && len(note.Fences) == 0 // what the hold says
 	switch {
 	case silent && says && was.Transitions == 0 && was.Version != "":
 		p.add(Step{Do: DeleteHold, Expect: was.Version})
 		return
 	case note.State == "" && says && !was.Stays && was.Transitions > 0:
 		note.State = ledger.HoldFree // from when it was exclusive: its transitions stay
-	case !silent && (was.Transitions == 0 || says || len(note.Fences) > 0):
-	case p.volume.HoldUnanswered > 0:
+	case leaves && p.volume.HoldUnanswered > 0:
 		note.State = was.State
-	default:
+	case leaves:
 		return
 	}
 	if p.mustWrite(was, &note) {

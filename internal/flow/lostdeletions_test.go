@@ -10,46 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An order is sent. While it is under way, another volume's report reads the orders: that read is sent after the order,
-// and served before it.
-func TestReadDuringAnOrderDoesNotShowIt(t *testing.T) {
-	boot := func(n *ledger.NodeState) { n.BootID = "b" }
-	other := ledger.VolumeID{Driver: driver, Handle: "b"}
-	quiet := ledger.NodeWord{Node: "n1", UID: "w", Version: "5", NodeUID: "n", BootID: "b", KubeletStarted: 3, Whole: true, Repairs: true, Look: 4, Looked: 4,
-		Has: []ledger.VolumeID{disk}, Forgotten: []ledger.VolumeID{disk}, Repairable: []ledger.VolumeID{disk}}
-	p := newPlayer(node("1", boot), attachment("5"), quiet)
-	p.memory.confirmed.add("va")
-	p.play(t, Do(step(arbiter.Unreport)), replies(Done, node("2", boot)))
-	p.play(t, Do(step(arbiter.ConfirmUnwanted)), replies(Done))
-	order := step(arbiter.OrderUnstage, func(s *arbiter.Step) { s.Word, s.Number = quiet, 5 })
-	sent, m := p.memory.Next(Do(order), p.ledger.Snapshot(), p.now)
-	for _, e := range m.Tell {
-		p.ledger.Apply(p.now, e)
-	}
-	if m.Send == nil || m.Send.Do != OrderUnstage {
-		t.Fatalf("%+v", m)
-	}
-	// It lingers on the way. Another volume is to be put into volumesAttached: the orders are read, and there is none.
-	beside := step(arbiter.Report, func(s *arbiter.Step) { s.Volume, s.Attachment, s.UID = other, "", "" })
-	reads, m := p.memory.Next(Do(beside), p.ledger.Snapshot(), p.now)
-	if m.Send == nil || m.Send.Kind != NodeWords {
-		t.Fatalf("%+v", m)
-	}
-	p.memory.Answer(reads, Answer{Result: Done, Facts: []ledger.Event{quiet}}, p.ledger.Snapshot(), p.now)
-	// Now the order is carried out; neither its answer nor the read after it arrives.
-	sent, m = p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
-	p.now = m.Wait
-	sent, m = p.memory.Next(sent, p.ledger.Snapshot(), p.now)
-	_, m = p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
-	if m.End != Failed {
-		t.Fatalf("%+v", m)
-	}
-	p.ledger.Apply(p.now, pod("p", "n1", "a"))
-	if _, m := p.memory.Next(Do(step(arbiter.Report)), p.ledger.Snapshot(), p.now); m.Send == nil || m.Send.Do == PatchNode {
-		t.Errorf("it is put into volumesAttached while an order to unstage it stands: %+v", m.Send)
-	}
-}
-
 // A shared volume without VolumeAttachments at n1 and n2. The report at n2 is carried out; neither its answer nor the read after it
 // arrives. The pods go. A ticket asks for the volume to be detached; n1 is proved, the write at n2 is not sent yet.
 func TestLostReportIsSomewhere(t *testing.T) {

@@ -138,45 +138,74 @@ func TestLostHoldOfAnotherNode(t *testing.T) {
 	}
 }
 
-// an answer that was on its way when an order was sent hides that order.
-func TestOrdersAreReadAgainAfterAnOrder(t *testing.T) {
-	boot := func(n *ledger.NodeState) { n.BootID = "b" }
-	other := ledger.VolumeID{Driver: driver, Handle: "b"}
+// ordering is a leader for whom moorage-node has found disk forgotten at n1, and what it says.
+func ordering() (*player, ledger.NodeWord) {
 	quiet := ledger.NodeWord{Node: "n1", UID: "w", Version: "5", NodeUID: "n", BootID: "b", KubeletStarted: 3, Whole: true, Repairs: true, Look: 4, Looked: 4,
 		Has: []ledger.VolumeID{disk}, Forgotten: []ledger.VolumeID{disk}, Repairable: []ledger.VolumeID{disk}}
-	p := newPlayer(node("1", boot), attachment("5"), quiet)
+	p := newPlayer(node("1", booted), attachment("5"), quiet)
 	p.memory.confirmed.add("va")
-	// Another volume is to be put into volumesAttached: the orders are read. The API server has answered, the answer is on its way.
-	beside := step(arbiter.Report, func(s *arbiter.Step) { s.Volume, s.Attachment, s.UID = other, "", "" })
-	reads, m := p.memory.Next(Do(beside), p.ledger.Snapshot(), p.now)
-	if m.Send == nil || m.Send.Kind != NodeWords {
-		t.Fatalf("%+v", m)
-	}
-	// Meanwhile an order for disk is sent.
-	p.play(t, Do(step(arbiter.Unreport)), replies(Done, node("2", boot)))
+	return p, quiet
+}
+
+func booted(n *ledger.NodeState) { n.BootID = "b" }
+
+// sendsOrder has the order to unstage disk sent, once it may be.
+func (p *player) sendsOrder(t *testing.T, word ledger.NodeWord) Task {
+	t.Helper()
+	p.play(t, Do(step(arbiter.Unreport)), replies(Done, node("2", booted)))
 	p.play(t, Do(step(arbiter.ConfirmUnwanted)), replies(Done))
-	order := step(arbiter.OrderUnstage, func(s *arbiter.Step) { s.Word, s.Number = quiet, 5 })
-	sent, m := p.memory.Next(Do(order), p.ledger.Snapshot(), p.now)
+	sent, m := p.memory.Next(Do(step(arbiter.OrderUnstage, func(s *arbiter.Step) { s.Word, s.Number = word, 5 })), p.ledger.Snapshot(), p.now)
 	for _, e := range m.Tell {
 		p.ledger.Apply(p.now, e)
 	}
 	if m.Send == nil || m.Send.Do != OrderUnstage {
 		t.Fatalf("%+v", m)
 	}
-	// The answer to the read of before arrives.
-	p.memory.Answer(reads, Answer{Result: Done, Facts: []ledger.Event{quiet}}, p.ledger.Snapshot(), p.now)
-	// The order is carried out; neither the answer nor the read after it arrives.
-	sent, m = p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
+	return sent
+}
+
+// asksForOrders has the report of another volume at n1 read what is ordered there.
+func (p *player) asksForOrders(t *testing.T) Task {
+	t.Helper()
+	other := ledger.VolumeID{Driver: driver, Handle: "b"}
+	reads, m := p.memory.Next(Do(step(arbiter.Report, func(s *arbiter.Step) { s.Volume, s.Attachment, s.UID = other, "", "" })), p.ledger.Snapshot(), p.now)
+	if m.Send == nil || m.Send.Kind != NodeWords {
+		t.Fatalf("%+v", m)
+	}
+	return reads
+}
+
+// losesOrder has an order carried out of which neither the answer nor the read after it arrives. A pod comes: the
+// volume is not put into volumesAttached before somebody has looked what is ordered.
+func (p *player) losesOrder(t *testing.T, sent Task) {
+	t.Helper()
+	sent, m := p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
 	p.now = m.Wait
-	sent, m = p.memory.Next(sent, p.ledger.Snapshot(), p.now)
-	_, m = p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
-	if m.End != Failed {
+	sent, _ = p.memory.Next(sent, p.ledger.Snapshot(), p.now)
+	if _, m = p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now); m.End != Failed {
 		t.Fatalf("%+v", m)
 	}
 	p.ledger.Apply(p.now, pod("p", "n1", "a"))
 	if _, m := p.memory.Next(Do(step(arbiter.Report)), p.ledger.Snapshot(), p.now); m.Send == nil || m.Send.Do == PatchNode {
-		t.Error("it is put into volumesAttached while an order to unstage it stands")
+		t.Errorf("it is put into volumesAttached while an order to unstage it stands: %+v", m.Send)
 	}
+}
+
+// An answer that was on its way when an order was sent does not show that order.
+func TestOrdersAreReadAgainAfterAnOrder(t *testing.T) {
+	p, quiet := ordering()
+	reads := p.asksForOrders(t) // the API server has answered
+	sent := p.sendsOrder(t, quiet)
+	p.memory.Answer(reads, Answer{Result: Done, Facts: []ledger.Event{quiet}}, p.ledger.Snapshot(), p.now)
+	p.losesOrder(t, sent)
+}
+
+// Nor does the answer to a read that was sent after the order, and served before it.
+func TestReadDuringAnOrderDoesNotShowIt(t *testing.T) {
+	p, quiet := ordering()
+	sent := p.sendsOrder(t, quiet) // it lingers on the way
+	p.memory.Answer(p.asksForOrders(t), Answer{Result: Done, Facts: []ledger.Event{quiet}}, p.ledger.Snapshot(), p.now)
+	p.losesOrder(t, sent)
 }
 
 // Pod p was bound to n1 without a ticket by the leader before, which has handed over. This leader's watch of pods is

@@ -314,23 +314,35 @@ func (j *Judge) attachesByReport(w *World, at At) {
 	if !w.Exclusive(at.Volume) {
 		return
 	}
-	others := 0
+	var others []ledger.NodeName
 	for _, key := range w.Keys(Nodes) {
-		n, _ := w.Node(ledger.NodeName(key))
-		if n.Name == at.Node || lacks(n.Reported, at.Volume) {
-			continue
-		}
-		migrates := others == 0 && w.migrates(at.Volume)
-		if migrates {
-			j.beside = with(j.beside, at, true)
-		}
-		if j.mayTakeFrom(w, At{at.Volume, n.Name}) {
-			continue
-		}
-		if others++; !migrates {
-			j.fault("%s is put into volumesAttached of %s while that of %s names it", at.Volume, at.Node, n.Name)
+		if n, _ := w.Node(ledger.NodeName(key)); n.Name != at.Node && !lacks(n.Reported, at.Volume) {
+			others = append(others, n.Name)
 		}
 	}
+	for _, n := range j.inTheWay(w, at, others) {
+		j.fault("%s is put into volumesAttached of %s while that of %s names it", at.Volume, at.Node, n)
+	}
+}
+
+// inTheWay are those of other nodes with an exclusive volume for which it may not be attached to one more:
+// not from which it may be taken by force, and not the one that a live migration lets have it, too.
+func (j *Judge) inTheWay(w *World, at At, others []ledger.NodeName) []ledger.NodeName {
+	var list []ledger.NodeName
+	living := 0
+	for _, n := range others {
+		migrates := living == 0 && w.migrates(at.Volume)
+		if migrates { // the other node may be back before this one has the volume
+			j.beside = with(j.beside, at, true)
+		}
+		if j.mayTakeFrom(w, At{at.Volume, n}) {
+			continue
+		}
+		if living++; !migrates {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // unstages: nothing is unstaged under a pod that it is published for.
@@ -360,23 +372,15 @@ func (j *Judge) creates(w *World, a ledger.Attachment) {
 	if !ok || !w.Exclusive(v) {
 		return
 	}
-	others := 0
+	var others []ledger.NodeName
 	for _, other := range w.all[Attachments] {
 		b := other.(ledger.Attachment)
-		if j.madeFor[b.UID] != v || b.Node == a.Node || j.Cooperative && !b.Ours {
-			continue
+		if j.madeFor[b.UID] == v && b.Node != a.Node && (!j.Cooperative || b.Ours) {
+			others = append(others, b.Node)
 		}
-		migrates := others == 0 && w.migrates(v)
-		if migrates { // the other node may be back before this one has the volume
-			j.beside = with(j.beside, At{v, a.Node}, true)
-		}
-		if j.mayTakeFrom(w, At{v, b.Node}) {
-			continue
-		}
-		if others++; migrates {
-			continue
-		}
-		j.fault("a VolumeAttachment of %s at %s is created while it has one at %s", v, a.Node, b.Node)
+	}
+	for _, n := range j.inTheWay(w, At{v, a.Node}, others) {
+		j.fault("a VolumeAttachment of %s at %s is created while it has one at %s", v, a.Node, n)
 	}
 }
 
