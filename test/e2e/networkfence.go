@@ -102,23 +102,26 @@ func networkFenceFails() sandbox.Scenario {
 			old := s.evictable()
 			from, handle := old.Spec.NodeName, s.handle("data")
 			fencing := []diskapi.Call{diskapi.FenceNetwork}
-			s.breakCalls(diskapi.Fault{Calls: fencing, Action: diskapi.Fail, Code: "Unavailable", Message: "the storage is busy", Times: 3})
+			works := s.breakCalls(diskapi.Fault{Calls: fencing, Action: diskapi.Fail, Code: "Unavailable", Message: "the storage is busy"})
 			s.breakCalls(diskapi.Fault{Calls: fencing, Action: diskapi.Hang, Times: 1})
-			s.breakCalls(diskapi.Fault{Calls: fencing, Action: diskapi.HangAfter, Times: 1})
+			answers := s.breakCalls(diskapi.Fault{Calls: fencing, Action: diskapi.HangAfter})
 			unmarked := s.denyFenced(from)
 			s.must(s.Cluster.Cut(from))
 			replacement := s.replaced(old)
-			s.asked(diskapi.FenceNetwork, diskapi.Returned, 3)
+			s.asked(diskapi.Filter{Call: diskapi.FenceNetwork, Phase: diskapi.Returned}, 3)
 			s.newLeader()
 			s.untouched(old, replacement)
 			s.unconfirmed()
 			s.say("the storage fails; the leader that made the NetworkFence is killed")
-			s.asked(diskapi.FenceNetwork, diskapi.Returned, 4)
+			works()
+			s.asked(diskapi.Filter{Call: diskapi.FenceNetwork, Outcome: diskapi.Abandoned}, 1)
 			s.untouched(old, replacement)
 			s.unconfirmed()
-			s.asked(diskapi.FenceNetwork, diskapi.Applied, 1)
+			s.asked(diskapi.Filter{Call: diskapi.FenceNetwork, Phase: diskapi.Applied}, 1)
 			s.untouched(old, replacement)
+			s.unconfirmed()
 			s.say("it did not answer, and then it has cut the machine off, and does not say so")
+			answers()
 			s.until("the NetworkFence is confirmed", func() error { return s.fences(1, "Fenced", "moorage.dev/fence-state") })
 			s.newLeader()
 			s.untouched(old, replacement)
@@ -346,10 +349,10 @@ func (s *story) letIn(node string) {
 	}))
 }
 
-// asked waits until a call of csi-addons has come so far so often.
-func (s *story) asked(call diskapi.Call, phase diskapi.Phase, times int) {
-	s.until(fmt.Sprintf("%s has %s %d times", call, phase, times), func() error {
-		if n := len(s.View.Calls(diskapi.Filter{Call: call, Phase: phase})); n < times {
+// asked waits until the disk service has logged so many calls of csi-addons of a kind.
+func (s *story) asked(calls diskapi.Filter, times int) {
+	s.until(fmt.Sprintf("the disk service has logged %s %s%s %d times", calls.Call, calls.Phase, calls.Outcome, times), func() error {
+		if n := len(s.View.Calls(calls)); n < times {
 			return fmt.Errorf("%d times", n)
 		}
 		return nil
