@@ -47,7 +47,7 @@ func TestFenceIsKept(t *testing.T) {
 }
 
 // A step of a detach waits for the hold: one by a rule until the hold names that rule of that attachment, one by none until
-// the hold says nothing of that attachment. Where nothing is attached, a rule waits for nothing.
+// the hold says nothing of that attachment, or no rule where there is none. Where nothing is attached, a rule waits for nothing.
 func TestFenceWrittenFor(t *testing.T) {
 	said := func(attachment, rule string) []ledger.Fence {
 		return []ledger.Fence{{Node: "dead", Attachment: attachment, Rule: rule}}
@@ -67,7 +67,8 @@ func TestFenceWrittenFor(t *testing.T) {
 		"by none, said of another":       {said("z", OutOfService), true, "", true},
 		"nothing is there, by a rule":    {nil, false, OutOfService, true},
 		"nothing is there, rule is said": {said("", OutOfService), false, OutOfService, true},
-		"nothing is there, by none":      {said("", ""), false, "", false},
+		"by none, a rule is said":        {said("", OutOfService), false, "", false},
+		"by none, a mount of before":     {said("", ""), false, "", true},
 		"nothing is there, of one":       {said("a", ""), false, "", true},
 	} {
 		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{Fences: test.fences}, atDead("a", false))

@@ -223,12 +223,13 @@ func (p *planner) forced(place *ledger.NodeVolume, va *ledger.Attachment) string
 }
 
 // fenceWritten says whether the hold, as the API has it, says what a step of a detach
-// asks for: the rule of force by which it is taken, or nothing.
+// asks for: the rule of force by which it is taken, or nothing. Where there is no attachment it may go on to
+// say that a mount of before may be there: nothing tells that one from what is there now.
 func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, rule string) bool {
 	f, found := p.volume.Hold.Fence(place.Node)
 	found = found && p.volume.Hold.Version != ""
 	if rule == "" || !attachedAt(place) { //mutant:unwritten-fence
-		return rule != "" || !found || f.Attachment != uidOf(va)
+		return rule != "" || !found || f.Attachment != uidOf(va) || va == nil && f.Rule == ""
 	}
 	return found && f.Rule == rule && f.Attachment == uidOf(va)
 }
