@@ -243,12 +243,12 @@ type listed struct {
 func (l *Ledger) listPods(now time.Time, t *Touched, v VolumeID, was, is *Hold) {
 	before, after := was.pods(), is.pods()
 	for _, uid := range before {
-		if !slices.Contains(after, uid) {
+		if _, still := slices.BinarySearch(after, uid); !still {
 			l.listPod(uid, v, false)
 		}
 	}
 	for _, uid := range after {
-		if !slices.Contains(before, uid) {
+		if _, known := slices.BinarySearch(before, uid); !known {
 			l.listPod(uid, v, true)
 		} else if was.node() == is.node() {
 			continue
@@ -275,7 +275,7 @@ func (l *Ledger) listPod(uid string, v VolumeID, is bool) {
 	l.facts.listed.put(l.gen, uid, &rec)
 }
 
-// pods lists the pods that a hold names as those that use its volume, or wait for it, by UID.
+// pods lists the pods that a hold names as those that use its volume, or wait for it: their UIDs, sorted.
 func (h *Hold) pods() []string {
 	var list []string
 	if h != nil {
@@ -287,6 +287,7 @@ func (h *Hold) pods() []string {
 			}
 		}
 	}
+	slices.Sort(list)
 	return list
 }
 
