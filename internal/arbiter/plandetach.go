@@ -22,6 +22,13 @@ func (p *planner) release(place *ledger.NodeVolume) {
 		return
 	}
 	p.removePods(node, place)
+	if p.reportOpen(node, place) {
+		// A kubelet for whose pod the volume was to come lists it in use, whether it was reported or not.
+		step := p.leaving(node, place, nil, "")
+		step.Do = ProveAbsent
+		p.add(step)
+		return
+	}
 	if p.inhabited(place) || p.awaited(node, place) {
 		return
 	}
@@ -44,6 +51,12 @@ func (p *planner) release(place *ledger.NodeVolume) {
 	case doubted || p.fenceWritten(place, va, rule):
 		p.detach(node, place, va, rule)
 	}
+}
+
+// reportOpen says whether all that keeps the volume at a node is that it was to be put into volumesAttached there,
+// and that nobody knows what came of it: a read of the Node shows it.
+func (p *planner) reportOpen(node *ledger.Node, place *ledger.NodeVolume) bool {
+	return place.ReportSent && !place.Held && node != nil && node.Exists && !node.Doubts(p.volume.ID) && p.unproved(place)
 }
 
 // putBack plans the report of a volume that may be in use at a Ready node though its

@@ -18,7 +18,7 @@ const maxListed = 256
 func (p *planner) decideHold() {
 	was := hold(p.volume)
 	if p.forgotten() {
-		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
+		p.deleteHold(was)
 		return
 	}
 	if !p.exclusive {
@@ -31,6 +31,13 @@ func (p *planner) decideHold() {
 	p.hold = p.nextHold(was)
 	if p.mustWrite(was, &p.hold) || p.lacksBoot(was) {
 		p.writeHold()
+	}
+}
+
+// deleteHold plans the deletion of a hold, unless it has been deleted, and a watch has yet to show that.
+func (p *planner) deleteHold(was ledger.Hold) {
+	if was.Version != p.volume.Dropped() || p.volume.HoldUnanswered > 0 {
+		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
 	}
 }
 

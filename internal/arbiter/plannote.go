@@ -17,18 +17,18 @@ func (p *planner) decideNote(was ledger.Hold) { p.writeNote(was, p.note(was)) }
 
 // writeNote plans the write of a note, or the end of the one that was.
 func (p *planner) writeNote(was, note ledger.Hold) {
-	says := was.Node != "" || was.Version != "" && (was.Force != nil || len(was.Fences) > 0 || was.State == ledger.HoldAttachFailed)
+	says := was.Node != "" || was.Version != "" && (was.Force != nil || len(was.Fences) > 0 ||
+		was.State == ledger.HoldAttachFailed || was.State == ledger.HoldDetachPending)
 	silent := note.State == "" && len(note.Fences) == 0
-	leaves := silent || was.Transitions > 0 && !says && len(note.Fences) == 0 // what the hold says
 	switch {
 	case silent && says && was.Transitions == 0 && was.Version != "":
-		p.add(Step{Do: DeleteHold, Expect: was.Version})
+		p.deleteHold(ledger.Hold{Version: was.Version})
 		return
 	case note.State == "" && says && !was.Stays && was.Transitions > 0:
 		note.State = ledger.HoldFree // from when it was exclusive: its transitions stay
-	case leaves && p.volume.HoldUnanswered > 0:
+	case silent && p.volume.HoldUnanswered > 0:
 		note.State = was.State
-	case leaves:
+	case silent:
 		return
 	}
 	if p.mustWrite(was, &note) {
@@ -79,7 +79,8 @@ func (p *planner) overdue() *ledger.NodeVolume {
 		place := &p.volume.NodeVolumes[i]
 		f := force(p.snapshot, p.volume, place, p.now)
 		idle := f.over() || f.Rule == "" && f.Brake.IsZero()
-		if idle || !p.mayBeAttached(place) || p.unanswered(place).Code != NodeUnreachable {
+		nothing := !attachedAt(place) && !place.Left && !place.WithoutAttachment() // to detach, whatever the kubelet said last
+		if idle || nothing || !p.mayBeAttached(place) || p.unanswered(place).Code != NodeUnreachable {
 			continue
 		}
 		if best == nil || f.Elapsed > longest.Elapsed {

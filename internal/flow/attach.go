@@ -97,6 +97,8 @@ func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 		return t.send(read(Nodes, string(t.Step.Node)))
 	case n.MayBeUnstaged(t.Step.Volume): //mutant:order-fence-sent
 		return t.end(Stale, fmt.Sprintf("it may be unstaged at node %s", t.Step.Node))
+	case n != nil && n.Word != nil && !m.heard[t.Step.Node] && m.Ordering(t.Step.Node):
+		return t.end(Stale, fmt.Sprintf("an order to unstage is under way at node %s", t.Step.Node))
 	case n != nil && n.Word != nil && !m.heard[t.Step.Node]: //mutant:orders-of-before
 		t.Orders = m.ordersBefore(t.Step.Node)
 		return t.send(read(NodeWords, string(t.Step.Node)))

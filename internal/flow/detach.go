@@ -18,13 +18,15 @@ func unreported(step arbiter.Step) ledger.Event {
 }
 
 // absentAnswered follows the read of a Node whose volumesAttached is another
-// controller's to write: it proves that the volume is neither in use nor
-// reported there.
+// controller's to write, or may name a volume after a report without an answer: it proves that the volume is
+// neither in use nor reported there, or only that it is not reported.
 func absentAnswered(t Task, a Answer) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch {
 	case found && absent(node, t.Step), a.Result == NotFound && t.Step.NodeUID == "":
 		return t.end(Finished, "", unreported(t.Step))
+	case found && t.Step.Volume.NoAttach() && t.Step.Rule == "" && node.UID == t.Step.NodeUID && !slices.Contains(node.Reported, t.Step.Volume):
+		return t.end(Finished, "", ledger.NotReported{Volume: t.Step.Volume, Node: t.Step.Node})
 	case found, a.Result == NotFound:
 		return t.end(Stale, fmt.Sprintf("node %s is not as it was", t.Step.Node))
 	}

@@ -22,15 +22,20 @@ func putHold(step arbiter.Step) Request {
 // beginWriteHold writes a hold, or reads it, once writes without an answer have been outlasted.
 func beginWriteHold(t Task) (Task, Move) {
 	if t.Sent.Do == PutHold {
-		t.Outlasted = true
-		return t.send(readHold(t.Step.Volume))
+		return t.readOutlasted()
 	}
 	return t.send(putHold(t.Step))
 }
 
-// holdUnanswered is what the ledger is told of the write of a hold that got no answer.
+// readOutlasted reads a hold, of which no write without an answer can be carried out any more.
+func (t Task) readOutlasted() (Task, Move) {
+	t.Outlasted = true
+	return t.send(readHold(t.Step.Volume))
+}
+
+// holdUnanswered is what the ledger is told of the write, or deletion, of a hold that got no answer.
 func holdUnanswered(sent Request) ledger.Event {
-	return ledger.HoldUnanswered{Volume: sent.Volume, Version: sent.Version}
+	return ledger.HoldUnanswered{Volume: sent.Volume, Version: sent.Version, Deletes: sent.Do == DropHold}
 }
 
 func readHold(v ledger.VolumeID) Request {
@@ -43,6 +48,9 @@ func readHold(v ledger.VolumeID) Request {
 // made anew counts its transitions from the beginning. One without transitions has
 // nothing to lose.
 func (m *Memory) beginDeleteHold(t Task, now time.Time) (Task, Move) {
+	if t.Sent.Do == DropHold {
+		return t.readOutlasted()
+	}
 	if t.Step.Hold.Transitions > 0 {
 		for _, k := range []Kind{Attachments, PersistentVolumes} {
 			t.Proofs = append(t.Proofs, Request{Do: ListObjects, Kind: k, Volume: t.Step.Volume})
@@ -86,9 +94,15 @@ func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time
 		return t.end(Finished, "", holdBoots(t, a, s)...)
 	case a.Result == Exists, a.Result == Conflict, a.Result == NotFound:
 		return t.send(readHold(t.Step.Volume))
-	case a.Result == Unknown:
+	case a.Result == Unknown && unanswered(s, t.Step.Volume) == 0:
 		return t.fail(a, holdUnanswered(t.Sent))
-	case t.Step.Do == arbiter.WriteHold && (a.Result == Done || a.Result == Refused) && unanswered(s, t.Step.Volume) > 0:
+	case a.Result == Unknown:
+		// The API server may answer no write for long, as where a webhook fails. No webhook is asked about a read.
+		t.Unanswered = unanswered(s, t.Step.Volume) + 1
+		t, move := m.outlast(t, now)
+		move.Tell = append(move.Tell, holdUnanswered(t.Sent))
+		return t, move
+	case (a.Result == Done || a.Result == Refused) && unanswered(s, t.Step.Volume) > 0:
 		// It is refused, or has made no other version of the hold, as an older definition of it keeps no number
 		// of writes: the one before may be carried out yet. What is left is time.
 		t.Unanswered = unanswered(s, t.Step.Volume)
@@ -97,10 +111,10 @@ func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time
 	return t.fail(a)
 }
 
-// holdRead follows the read of a hold after a write of it was refused, or can have no effect any more. That it is
-// gone is known when the watch says so.
+// holdRead follows the read of a hold after a write of it was refused, or can have no effect any more. That one
+// which was there is gone is known when the watch says so.
 func (t Task) holdRead(a Answer, s ledger.Snapshot) (Task, Move) {
-	if a.Result == NotFound && unanswered(s, t.Step.Volume) > 0 {
+	if a.Result == NotFound && unanswered(s, t.Step.Volume) > 0 && t.Step.Expect != "" {
 		return t.fail(a)
 	}
 	t, move := t.reread(a)

@@ -200,11 +200,13 @@ func TestOrdersAreReadAgainAfterAnOrder(t *testing.T) {
 	p.losesOrder(t, sent)
 }
 
-// Nor does the answer to a read that was sent after the order, and served before it.
-func TestReadDuringAnOrderDoesNotShowIt(t *testing.T) {
+// While an order is under way no read shows what came of it: the report waits, and asks nothing meanwhile.
+func TestReportWaitsForAnOrder(t *testing.T) {
 	p, quiet := ordering()
 	sent := p.sendsOrder(t, quiet) // it lingers on the way
-	p.memory.Answer(p.asksForOrders(t), Answer{Result: Done, Facts: []ledger.Event{quiet}}, p.ledger.Snapshot(), p.now)
+	if _, m := p.memory.Next(Do(step(arbiter.Report)), p.ledger.Snapshot(), p.now); m.End != Stale {
+		t.Errorf("%+v", m)
+	}
 	p.losesOrder(t, sent)
 }
 

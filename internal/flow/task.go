@@ -147,7 +147,7 @@ func (m *Memory) Confirmed(uid string) bool { return m.confirmed[uid] }
 // into its volumesAttached.
 func (m *Memory) Heard(n ledger.NodeName) bool { return m.heard[n] }
 
-// Prune forgets the VolumeAttachments that exist no more.
+// Prune forgets the VolumeAttachments and Nodes that exist no more.
 func (m *Memory) Prune(s ledger.Snapshot) {
 	exists := set[string]{}
 	for v := range s.Volumes() {
@@ -160,6 +160,12 @@ func (m *Memory) Prune(s ledger.Snapshot) {
 		}
 	}
 	m.confirmed = exists
+	gone := func(name ledger.NodeName) bool {
+		n := s.Node(name)
+		return n == nil || !n.Exists
+	}
+	maps.DeleteFunc(m.heard, func(name ledger.NodeName, _ bool) bool { return gone(name) })
+	maps.DeleteFunc(m.orders, func(name ledger.NodeName, _ orders) bool { return gone(name) && !m.Ordering(name) })
 }
 
 // Next says how a task begins, and how it goes on after a Move without a request.

@@ -188,6 +188,9 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	for _, v := range rec.At() {
 		if l.facts.volumes.get(v).NodeVolume(e.Name).Reported {
 			rec.left = append(rec.left, v)
+			if v.NoAttach() { // nothing else says that the machine may have it
+				l.changeNodeVolume(now, t, v, e.Name, func(p *NodeVolume) { p.Reported, p.ReportSent = false, true })
+			}
 		}
 	}
 	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
@@ -307,9 +310,12 @@ func (h *Hold) saysTheSame(is *Hold) bool {
 
 func (e HoldUnanswered) apply(l *Ledger, _ time.Time, t *Touched) {
 	t.Own = true
-	if v := l.facts.volumes.get(e.Volume); v != nil && v.Hold != nil && v.Hold.Version != "" && v.Hold.Version == e.Version {
+	if v := l.facts.volumes.get(e.Volume); v != nil && v.Hold.version() == e.Version {
 		rec := l.volume(e.Volume)
 		rec.HoldUnanswered = max(1, rec.HoldUnanswered+1)
+		if e.Deletes {
+			rec.dropped = e.Version
+		}
 		t.volume(e.Volume) // it is to be written again, also where a grant has written it
 	}
 }
@@ -333,6 +339,10 @@ func (e HoldDropped) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	rec := l.volume(e.Volume)
 	rec.dropped = e.Version
+	if rec.Hold.Version == e.Version {
+		rec.HoldUnanswered = 0
+		t.volume(e.Volume)
+	}
 	if rec.Hold.Version == "" { // the watch came before, and who had deleted it was not known
 		l.removeHold(now, t, rec)
 	}
@@ -385,6 +395,14 @@ func (l *Ledger) removeHold(now time.Time, t *Touched, rec *Volume) {
 	l.moveHeld(now, t, v, was.held(v), "")
 	l.noteHold(now, t, v, was.node(), "")
 	l.sweep(rec)
+}
+
+// version is the version of a hold that the API server has; empty: it has none.
+func (h *Hold) version() string {
+	if h == nil {
+		return ""
+	}
+	return h.Version
 }
 
 // node is the node that has the volume; empty: none.
@@ -446,7 +464,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	var unknown bool
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
 		p.Proof.Forced = e.Forced
-		p.Reported, p.ReportSent = false, false
+		p.Reported, p.ReportSent = false, p.ReportSent && e.Doubted && n.Doubts(e.Volume)
 		p.InUse = p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // nobody would take back what a node that is gone has said
 		unknown = p.InUse && p.MayBeMounted()
 	})
@@ -464,7 +482,8 @@ func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
 
 func (e ReportSent) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && (p.Proof != (Proof{}) || e.Volume.NoAttach() && !p.ReportSent) {
+	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
+	if e.Volume.NoAttach() && (p == nil || !p.ReportSent) || p != nil && p.Proof != (Proof{}) {
 		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof, p.ReportSent = Proof{}, e.Volume.NoAttach() })
 	}
 }
@@ -492,4 +511,11 @@ func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage 
 		}
 	})
 	return true
+}
+
+func (e NotReported) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
+	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && p.ReportSent {
+		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.ReportSent = false })
+	}
 }

@@ -279,21 +279,21 @@ func (l *Ledger) listPod(uid string, v VolumeID, is bool) {
 func (h *Hold) pods() []string {
 	var list []string
 	if h != nil {
-		for _, who := range [][]Requester{h.Requesters, h.Waiting} {
+		for _, who := range [][]Requester{h.Requesters, {h.Next.To}, h.Waiting} {
 			for _, r := range who {
-				if !r.Ticket {
+				if !r.Ticket && r.UID != "" {
 					list = append(list, r.UID)
 				}
 			}
 		}
 	}
 	slices.Sort(list)
-	return list
+	return slices.Compact(list)
 }
 
-// waits says whether a hold names a pod as one that waits for the volume.
+// waits says whether a hold names a pod as one that waits for the volume, or is next.
 func (h *Hold) waits(pod string) bool {
-	return h != nil && slices.ContainsFunc(h.Waiting, func(r Requester) bool { return !r.Ticket && r.UID == pod })
+	return h != nil && !h.Next.To.Ticket && h.Next.To.UID == pod || h != nil && slices.ContainsFunc(h.Waiting, func(r Requester) bool { return !r.Ticket && r.UID == pod })
 }
 
 // before is where the i-th volume led before; zero when it is new.

@@ -172,10 +172,10 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
 		here := doubt{volume: v, machine: n.machine, boot: n.boot}
-		if p.Reported || left.has(v) || n.Lists(v, p) {
+		if p.Reported || p.ReportSent || left.has(v) || n.Lists(v, p) {
 			l.doubtBoth(n, v, here)
 		}
-		if p.Reported || left.has(v) || p.InUse && (p.HasAttachments() || p.Left || p.Held) && !n.rebooted {
+		if p.Reported || p.ReportSent || left.has(v) || p.InUse && (p.HasAttachments() || p.Left || p.Held) && !n.rebooted {
 			list = append(list, here)
 			if !p.InUse {
 				l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.Proof = Proof{} })
@@ -398,9 +398,9 @@ func (l *Ledger) wakeTaken(t *Touched, n NodeName) {
 }
 
 // MayBeMounted says whether the volume may be mounted at the node, whatever is said of
-// its use: it is attached, may have been left attached, or is held without needing an
+// its use: it is attached, may have been left attached, or may be there without needing an
 // attachment.
-func (p *NodeVolume) MayBeMounted() bool { return p.HasOwn() || p.Left || p.Held }
+func (p *NodeVolume) MayBeMounted() bool { return p.HasOwn() || p.Left || p.WithoutAttachment() }
 
 // voidForced takes back what was proved by force at a node: the rule has ended.
 func (l *Ledger) voidForced(now time.Time, t *Touched, n *Node) {

@@ -162,12 +162,20 @@ type ReportSent struct {
 	Node   NodeName
 }
 
-// HoldUnanswered says that a write which replaces a version of a volume's hold, or deletes it, got no answer:
-// it may have been carried out, or may be yet. Nothing rests on what the hold said before, until a newer one is
-// seen (HoldSeen), it is seen to be gone (HoldGone), or HoldAnswered.
+// NotReported says that a read of a Node, made while no report of the volume there was under way any more, has
+// shown that volumesAttached does not name the volume: a report without an answer (ReportSent) came to nothing.
+type NotReported struct {
+	Volume VolumeID
+	Node   NodeName
+}
+
+// HoldUnanswered says that a write which creates a volume's hold, replaces a version of it, or deletes it, got no
+// answer: it may have been carried out, or may be yet. Nothing rests on what the hold said before, until a newer one
+// is seen (HoldSeen), it is seen to be gone (HoldGone, HoldDropped), or HoldAnswered.
 type HoldUnanswered struct {
 	Volume  VolumeID
-	Version string // the one that is replaced; empty: the hold is created
+	Version string // the one that is replaced or deleted; empty: the hold is created
+	Deletes bool
 }
 
 // HoldAnswered says that a read has shown the hold of a volume after none of the writes that had got no answer by

@@ -722,6 +722,7 @@ func TestWhoWaitsByTheHoldUsesTheVolume(t *testing.T) {
 		want string
 	}{
 		"it waits":            {Hold{Version: "1", Node: "m", Waiting: waits}, "h i"},
+		"it is next":          {Hold{Version: "1", Node: "m", Next: Promise{Node: "n", To: waits[0]}}, "h i"},
 		"somebody else waits": {Hold{Version: "1", Node: "m", Waiting: []Requester{{Namespace: "ns", Name: "q", UID: "q"}}}, "i"},
 		"a ticket waits":      {Hold{Version: "1", Node: "m", Waiting: []Requester{{Ticket: true, Namespace: "ns", Name: "p", UID: "p"}}}, "i"},
 		"its node has it":     {Hold{Version: "1", Node: "n", Requesters: waits}, "h i"},

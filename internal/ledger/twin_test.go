@@ -35,6 +35,7 @@ type twin struct {
 	named    map[VolumeID]bool // by a PersistentVolume, be it one that is gone
 	places   map[twinKey]*twinPlace
 	sent     map[twinKey]bool
+	reports  map[twinKey]bool // volumes without attachments that may be in volumesAttached
 	buried   map[TicketID]string
 	refused  map[twinSlots]time.Time
 }
@@ -57,6 +58,7 @@ type twinPlace struct {
 	reported, inUse bool
 	lapsed          bool
 	sent, left      bool
+	reportSent      bool
 	held            bool // the hold gives it a volume that needs no attachment
 	onlyAsked       bool // by tickets that wait and keep no slot
 	proof           ProofStage
@@ -93,7 +95,7 @@ func newTwin() *twin {
 		nodes: map[NodeName]*twinNode{}, holds: map[VolumeID]Hold{}, policies: map[string]Policy{},
 		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{}, byName: map[string]bool{},
 		access: map[VolumeID]Access{}, named: map[VolumeID]bool{}, places: map[twinKey]*twinPlace{},
-		buried: map[TicketID]string{}, sent: map[twinKey]bool{}, refused: map[twinSlots]time.Time{},
+		buried: map[TicketID]string{}, sent: map[twinKey]bool{}, reports: map[twinKey]bool{}, refused: map[twinSlots]time.Time{},
 	}
 }
 
@@ -249,6 +251,11 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 			}
 			n.tainted, n.shut, n.fencedAt = time.Time{}, time.Time{}, nil
 			n.exists, n.state.Ready, n.state.Reporting = false, ReadyUnknown, false
+			for v := range n.reported {
+				if v.NoAttach() {
+					w.reports[twinKey{v, e.Name}] = true
+				}
+			}
 			n.left, n.reported = n.reported, map[VolumeID]bool{}
 		}
 	case NodeLease:
@@ -463,7 +470,7 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 			n.boot, n.machine = "", ""
 		}
 		for k, p := range w.places {
-			if k.n == e.Name && n.boot != "" && (p.reported || n.left[k.v] || p.inUse && (len(p.attachments) > 0 || p.left || p.held) && !n.rebooted) {
+			if k.n == e.Name && n.boot != "" && (p.reported || p.reportSent || n.left[k.v] || p.inUse && (len(p.attachments) > 0 || p.left || p.held) && !n.rebooted) {
 				if _, already := n.doubts[k.v]; !already {
 					n.doubts[k.v] = doubt{volume: k.v, machine: n.machine, boot: n.boot}
 				}
@@ -540,10 +547,13 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	p.proof, p.forced = ProofUnreported, e.Forced
 	n := w.node(e.Node)
 	delete(n.reported, e.Volume)
+	if _, doubted := n.doubts[e.Volume]; !e.Doubted || !doubted {
+		delete(w.reports, twinKey{e.Volume, e.Node})
+	}
 	if _, doubted := n.doubts[e.Volume]; !e.Forced && !(e.Doubted && doubted) || !n.exists {
 		delete(n.inUse, e.Volume)
 	}
-	if _, doubted := n.doubts[e.Volume]; !n.inUse[e.Volume] || !hasOwn(p) && !p.left && !p.held {
+	if _, doubted := n.doubts[e.Volume]; !n.inUse[e.Volume] || !hasOwn(p) && !p.left && !p.held && !w.reports[twinKey{e.Volume, e.Node}] {
 		delete(n.doubts, e.Volume)
 	} else if !doubted {
 		n.doubts[e.Volume] = doubt{volume: e.Volume, machine: n.state.SystemUUID, boot: n.state.BootID, listed: true}
@@ -683,7 +693,7 @@ func describeSnapshot(s Snapshot) string {
 // open makes the twin's kind of place of a place.
 func open(s Snapshot, p *NodeVolume) *twinPlace {
 	idle, _ := s.Idle(p)
-	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.Held, p.OnlyAsked, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
+	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.ReportSent, p.Held, p.OnlyAsked, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
 }
 
 func describeVolume(v *Volume) string {
@@ -700,8 +710,8 @@ func (p *twinPlace) describe(v VolumeID) string {
 		attachments = append(attachments, fmt.Sprintf("%+v", *a))
 	}
 	slices.Sort(attachments)
-	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v %t lapsed=%t sent=%t left=%t held=%t onlyAsked=%t idle=%v saw=%t", v, p.node,
-		users, attachments, p.reported, p.inUse, p.proof, p.forced, p.lapsed, p.sent, p.left, p.held, p.onlyAsked, seconds(p.idle), p.sawLeave)
+	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v %t lapsed=%t sent=%t left=%t reportSent=%t held=%t onlyAsked=%t idle=%v saw=%t", v, p.node,
+		users, attachments, p.reported, p.inUse, p.proof, p.forced, p.lapsed, p.sent, p.left, p.reportSent, p.held, p.onlyAsked, seconds(p.idle), p.sawLeave)
 }
 
 func describeNode(n *Node, volumes []VolumeID) []string {

@@ -24,7 +24,7 @@ func (w *twin) work(now time.Time) {
 		}
 		for v, h := range w.holds {
 			names := func(r Requester) bool { return !r.Ticket && r.UID == uid }
-			if h.Node == p.Node && slices.ContainsFunc(h.Requesters, names) || slices.ContainsFunc(h.Waiting, names) {
+			if h.Node == p.Node && slices.ContainsFunc(h.Requesters, names) || names(h.Next.To) || slices.ContainsFunc(h.Waiting, names) {
 				was = append(slices.Clip(was), v)
 			}
 		}
@@ -222,8 +222,10 @@ func (w *twin) match() {
 			bound[twinKey{v, name}] = true
 		}
 	}
-	for k := range w.sent {
-		bound[k] = true
+	for _, unsure := range []map[twinKey]bool{w.sent, w.reports} {
+		for k := range unsure {
+			bound[k] = true
+		}
 	}
 	for v, h := range w.holds {
 		bound[twinKey{v, h.Node}] = true
@@ -285,6 +287,13 @@ func (w *twin) workPlaces(now time.Time) {
 	for k := range w.sent {
 		at(k.v, k.n).sent = true
 	}
+	for k := range w.reports {
+		if w.nodes[k.n].reported[k.v] {
+			delete(w.reports, k)
+		} else {
+			at(k.v, k.n).reportSent = true
+		}
+	}
 	for v, h := range w.holds {
 		if h.Stays && h.Node != "" {
 			at(v, h.Node).left = true
@@ -308,7 +317,7 @@ func (w *twin) occupied(p *twinPlace) bool {
 
 // onlyAsked says whether nothing is at a place but tickets that wait and keep no slot.
 func (w *twin) onlyAsked(p *twinPlace) bool {
-	if len(p.attachments) > 0 || p.reported || p.inUse || p.sent || p.left || p.held || len(p.users) == 0 {
+	if len(p.attachments) > 0 || p.reported || p.inUse || p.sent || p.reportSent || p.left || p.held || len(p.users) == 0 {
 		return false
 	}
 	for _, u := range p.users {

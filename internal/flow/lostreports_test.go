@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+func secondNode(version string, reported ...ledger.VolumeID) ledger.NodeState {
+	return node(version, func(n *ledger.NodeState) { n.Name, n.UID, n.Reported = "n2", "m", reported })
+}
+
+// sharedISCSI has a shared volume without VolumeAttachments that pod q uses at n2.
+func sharedISCSI() *player {
+	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
+	return newPlayer(node("1"), secondNode("1"),
+		ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessMany, Claim: key},
+		ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "i", Bound: true}, ledger.Complete{}, iscsiPod("q", "n2"))
+}
+
+// migrating has the exclusive volume of iscsiWorld at n1, from where a live migration brings it to n2, too. It returns
+// the report at n2, and the ticket.
+func migrating(t *testing.T) (*player, arbiter.Step, ledger.Ticket) {
+	t.Helper()
+	p := iscsiWorld(iscsiPod("p", "n1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n3", "o" }),
+		ledger.Policy{Name: "m", Version: "1", Driver: "kubernetes.io/iscsi", LiveMigration: true, Says: ledger.FieldLiveMigration})
+	p.writesHolds(t)
+	p.play(t, Do(*stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)), replies(Done, node("2", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{iscsi} })))
+	m := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "m"}, UID: "tm", Version: "1", Type: ledger.TypeLiveMigration, Node: "n2", Phase: ledger.TicketGranted,
+		Volumes: []ledger.TicketVolume{{Claim: "i"}}}
+	p.ledger.Apply(p.now, m)
+	p.writesHolds(t)
+	r := stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)
+	if r == nil || r.Node != "n2" {
+		t.Fatalf("%+v", p.plan(arbiter.Arbiter{}, iscsi))
+	}
+	return p, *r, m
+}
+
+// writesHolds carries the writes of the volume's hold out, until none is planned.
+func (p *player) writesHolds(t *testing.T) {
+	t.Helper()
+	for w := stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.WriteHold); w != nil; w = stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.WriteHold) {
+		h := w.Hold
+		was, _ := strconv.Atoi(w.Expect)
+		h.Version = strconv.Itoa(was + 10)
+		p.play(t, Do(*w), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: h}))
+	}
+}
+
+// looksAtSecond carries out what is planned until it is about n2, or the volume is put into volumesAttached of n3.
+func (p *player) looksAtSecond(t *testing.T) (looks bool) {
+	t.Helper()
+	for range 8 {
+		p.writesHolds(t)
+		for _, s := range p.plan(arbiter.Arbiter{}, iscsi) {
+			switch {
+			case s.Node == "n2" && (s.Do == arbiter.Unreport || s.Do == arbiter.ProveAbsent):
+				return true
+			case s.Node == "n3" && s.Do == arbiter.Report:
+				return false
+			case s.Do == arbiter.Unreport, s.Do == arbiter.ProveAbsent:
+				is := node("5")
+				is.Name, is.UID = s.Node, s.NodeUID
+				p.play(t, Do(s), replies(Done, is))
+			}
+		}
+	}
+	return true // it waits
+}
+
+// saysDetached says whether a ticket that asks for the volume to be at no node is told that it is.
+func (p *player) saysDetached(t *testing.T) bool {
+	t.Helper()
+	a := arbiter.Arbiter{}
+	asks := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "e"}, UID: "te", Version: "1", Type: ledger.TypeExpansion, Node: ledger.Detached,
+		Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{Claim: "i"}}}
+	p.ledger.Apply(p.now, asks)
+	s := p.ledger.Snapshot()
+	one := Decided{s.Ticket(asks.ID), Rule(a, s, s.Ticket(asks.ID), p.now)}
+	for _, e := range Announce([]Decided{one}) {
+		p.ledger.Apply(p.now, e)
+	}
+	var answers []reply
+	for _, h := range one.Holds {
+		is := h.Hold
+		is.Version = "11"
+		answers = append(answers, replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: is}))
+	}
+	granted := asks
+	granted.Version, granted.Phase, granted.Granted = "2", ledger.TicketGranted, one.Volumes
+	p.play(t, Decide(one), append(answers, replies(Done, granted))...)
+	p.writesHolds(t)
+	s = p.ledger.Snapshot()
+	return a.Satisfied(s, s.Ticket(asks.ID), p.now).Allowed()
+}
+
+// The only user of a shared volume goes after its report was planned, and before it is sent. The report is carried out,
+// and neither its answer nor the read after it arrives.
+func TestReportOfNobody(t *testing.T) {
+	p := sharedISCSI()
+	r := *stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
+	p.play(t, Do(r), replies(Unknown), replies(Unknown))
+	if p.saysDetached(t) {
+		t.Error("a ticket is told that the volume is attached nowhere; volumesAttached of n2 may name it")
+	}
+}
+
+// The same of the target of a live migration, whose ticket goes.
+func TestReportOfNoMigration(t *testing.T) {
+	p, r, ticket := migrating(t)
+	p.ledger.Apply(p.now, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
+	p.play(t, Do(r), replies(Unknown), replies(Unknown))
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+	p.ledger.Apply(p.now, iscsiPod("q", "n3"))
+	if !p.looksAtSecond(t) {
+		t.Error("it is put into volumesAttached of n3, and nobody has looked whether that of n2 names it")
+	}
+}
+
+// A Node is deleted whose volumesAttached named a volume that its hold gives to another node. Its kubelet may have
+// mounted it: the watch showed nothing in between.
+func TestNodeDeletedAfterAReport(t *testing.T) {
+	for _, answers := range [][]reply{{replies(Unknown), replies(Unknown)}, {replies(Done, secondNode("2", iscsi))}} {
+		t.Run(answers[0].Result.String(), func(t *testing.T) {
+			p, r, ticket := migrating(t)
+			p.play(t, Do(r), answers...)
+			p.ledger.Apply(p.now, ledger.NodeGone{Name: "n2"})
+			p.ledger.Apply(p.now, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
+			p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+			p.ledger.Apply(p.now, iscsiPod("q", "n3"))
+			if !p.looksAtSecond(t) {
+				t.Error("an exclusive volume is put into volumesAttached of n3; the machine of n2 may have it mounted")
+			}
+
+			p = sharedISCSI()
+			p.play(t, Do(*stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)), answers...)
+			p.ledger.Apply(p.now, ledger.NodeGone{Name: "n2"})
+			p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
+			if p.saysDetached(t) {
+				t.Error("a ticket is told that a shared volume is attached nowhere; the machine of n2 may have it mounted")
+			}
+		})
+	}
+}
+
+// As before, and the Node is made again by the same boot: that its new volumesAttached does not name the volume shows
+// nothing.
+func TestNodeMadeAgainAfterAReport(t *testing.T) {
+	booted := func(n ledger.NodeState, uid string) ledger.NodeState {
+		n.UID, n.SystemUUID, n.BootID = uid, "m", "b"
+		return n
+	}
+	p, r, ticket := migrating(t)
+	p.ledger.Apply(p.now, booted(secondNode("2"), "m"))
+	p.play(t, Do(r), replies(Done, booted(secondNode("3", iscsi), "m")))
+	p.ledger.Apply(p.now, ledger.NodeGone{Name: "n2"})
+	p.ledger.Apply(p.now, booted(secondNode("9"), "again"))
+	p.ledger.Apply(p.now, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+	p.ledger.Apply(p.now, iscsiPod("q", "n3"))
+	for range 4 {
+		p.writesHolds(t)
+		for _, s := range p.plan(arbiter.Arbiter{}, iscsi) {
+			is := node("15")
+			is.Name, is.UID = s.Node, s.NodeUID
+			if s.Node == "n2" {
+				is = booted(secondNode("15"), "again")
+			}
+			if s.Do == arbiter.Report && s.Node == "n3" {
+				t.Fatal("it is put into volumesAttached of n3; the machine of n2 may have it mounted, and not list it")
+			}
+			p.play(t, Do(s), replies(Done, is))
+		}
+	}
+}
+
+// A report came to nothing, and no answer says so. The volume is given to n1 meanwhile, while the kubelet of n2, where
+// a pod waits, lists it in use: a read shows that it was never there.
+func TestReportThatCameToNothing(t *testing.T) {
+	p := iscsiWorld(iscsiPod("q", "n2"))
+	p.writesHolds(t)
+	r := *stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)
+	p.ledger.Apply(p.now, ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{Version: "99", Node: "n1", NodeUID: "n", State: ledger.HoldHeld, Transitions: 2, PVs: []string{"i"}}})
+	p.ledger.Apply(p.now, iscsiPod("p", "n1"))
+	waits := secondNode("3")
+	waits.InUse = []ledger.VolumeID{iscsi}
+	p.play(t, Do(r), replies(Unknown), replies(Done, waits))
+	for range 4 {
+		p.writesHolds(t)
+		for _, s := range p.plan(arbiter.Arbiter{}, iscsi) {
+			switch {
+			case s.Do == arbiter.Report && s.Node == "n1":
+				return
+			case s.Do == arbiter.ProveAbsent && s.Node == "n2":
+				p.play(t, Do(s), replies(Done, waits))
+			}
+		}
+	}
+	t.Errorf("the pod at n1 waits: %+v", p.plan(arbiter.Arbiter{}, iscsi))
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+func inUseSince(since int64) func(n *ledger.NodeState) {
+	return func(n *ledger.NodeState) {
+		n.Reported, n.InUse, n.BootID, n.SystemUUID, n.ReadySince = []ledger.VolumeID{disk}, []ledger.VolumeID{disk}, "b", "m", since
+	}
+}
+
+// sharedWorld has a shared volume at n1, where pod p uses it, and n2, which could attach it, too.
+func sharedWorld() *player {
+	drivers := func(n ledger.NodeName) ledger.Event {
+		return ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2, NodeID: string(n)}}}
+	}
+	return newPlayer(node("1", inUseSince(40)), pod("p", "n1", "a"), attachment("5"), ledger.Complete{}, drivers("n1"), drivers("n2"),
+		node("1", func(n *ledger.NodeState) { n.Name, n.UID, n.BootID = "n2", "m2", "b2" }),
+		ledger.PersistentVolume{Name: "a", Version: "9", Volume: disk, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}})
+}
+
+// hasNothingToSay has the hold name a rule by which n1 was about to lose the volume. It is over before anything was
+// taken, and the hold is to be deleted.
+func (p *player) hasNothingToSay(t *testing.T) arbiter.Step {
+	t.Helper()
+	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
+	p.settle(t, arbiter.Arbiter{}, disk, "2")
+	p.ledger.Apply(p.now, node("3", inUseSince(60)))
+	drop := stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.DeleteHold)
+	if drop == nil {
+		t.Fatalf("the hold is not deleted: %v", p.plan(arbiter.Arbiter{}, disk))
+	}
+	return *drop
+}
+
+// drive answers all writes of a task with one result, and its reads with the hold as it is known.
+func (p *player) drive(t *testing.T, task Task, came Result) {
+	t.Helper()
+	task, m := p.memory.Next(task, p.ledger.Snapshot(), p.now)
+	for range 50 {
+		for _, e := range m.Tell {
+			p.ledger.Apply(p.now, e)
+		}
+		switch {
+		case m.End != Going:
+			return
+		case m.Send != nil && m.Send.Do == GetObject:
+			seen := ledger.HoldSeen{Volume: disk, Hold: *p.ledger.Snapshot().Volume(disk).Hold}
+			task, m = p.memory.Answer(task, Answer{Result: Done, Facts: []ledger.Event{seen}}, p.ledger.Snapshot(), p.now)
+		case m.Send != nil:
+			task, m = p.memory.Answer(task, Answer{Result: came}, p.ledger.Snapshot(), p.now)
+		default:
+			if !m.Wait.IsZero() {
+				p.now = m.Wait
+			}
+			task, m = p.memory.Next(task, p.ledger.Snapshot(), p.now)
+		}
+	}
+	t.Fatal("the task does not end")
+}
+
+// carriesOut carries out what is planned about the hold, until nothing is.
+func (p *player) carriesOut(t *testing.T) {
+	t.Helper()
+	for range 10 {
+		for _, s := range p.plan(arbiter.Arbiter{}, disk) {
+			switch s.Do {
+			case arbiter.WriteHold:
+				h := s.Hold
+				was, _ := strconv.Atoi(s.Expect)
+				h.Version = strconv.Itoa(was + 1000)
+				p.play(t, Do(s), replies(Done, ledger.HoldSeen{Volume: disk, Hold: h}))
+			case arbiter.DeleteHold:
+				p.play(t, Do(s), replies(Done))
+				p.ledger.Apply(p.now, ledger.HoldGone{Volume: disk})
+			}
+		}
+	}
+}
+
+// leavesByItself has the last pod of n1 end, and the volume detached by the kubelet's word.
+func (p *player) leavesByItself(t *testing.T, version string, uid string) (unreported bool) {
+	t.Helper()
+	p.ledger.Apply(p.now, ledger.PodGone{UID: uid})
+	p.ledger.Apply(p.now, node(version, inUseSince(60), func(n *ledger.NodeState) { n.InUse = nil }))
+	for range 4 {
+		p.carriesOut(t)
+		for _, s := range p.plan(arbiter.Arbiter{}, disk) {
+			switch s.Do {
+			case arbiter.Unreport:
+				unreported = true
+				p.play(t, Do(s), replies(Done, node(version+"1", inUseSince(60), func(n *ledger.NodeState) { n.Reported, n.InUse = nil, nil })))
+			case arbiter.ConfirmUnwanted:
+				p.play(t, Do(s), replies(Done))
+			case arbiter.DeleteAttachment:
+				p.play(t, Do(s), replies(Done))
+				p.ledger.Apply(p.now, ledger.AttachmentGone{Name: name})
+			}
+		}
+	}
+	return unreported
+}
+
+// usedAgain has a pod use the volume at n1 again, and end.
+func (p *player) usedAgain(t *testing.T) (detached bool) {
+	t.Helper()
+	p.carriesOut(t)
+	p.ledger.Apply(p.now, pod("r", "n1", "a"))
+	p.carriesOut(t)
+	p.ledger.Apply(p.now, attachment("305", func(x *ledger.Attachment) { x.UID = "va9" }))
+	p.carriesOut(t)
+	p.ledger.Apply(p.now, node("500", inUseSince(60)))
+	p.carriesOut(t)
+	p.now = p.now.Add(time.Hour)
+	return p.leavesByItself(t, "600", "uid-r")
+}
+
+// The deletion of a hold that has nothing to say any more is carried out; no answer arrives, and the watch shows it
+// gone. What it said does not come back.
+func TestLostDeletionIsKnownAsOurs(t *testing.T) {
+	for _, came := range []Result{Unknown, Done} {
+		p := sharedWorld()
+		p.play(t, Do(p.hasNothingToSay(t)), replies(came))
+		p.ledger.Apply(p.now, ledger.HoldGone{Volume: disk})
+		if !p.leavesByItself(t, "4", "uid-p") || !p.usedAgain(t) {
+			t.Errorf("%s: the volume is never detached from n1", came)
+		}
+		if h := p.ledger.Snapshot().Volume(disk).Hold; h != nil {
+			t.Errorf("%s: the hold says %+v", came, *h)
+		}
+	}
+}
+
+// The creation of a hold that says a rule of force is carried out, and gets no answer. The rule is over, and nobody
+// needs the hold any more; then the watch shows it.
+func TestLostCreationOfAFence(t *testing.T) {
+	for _, came := range []Result{Unknown, NotSent} {
+		p := sharedWorld()
+		p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
+		w := stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.WriteHold)
+		if w == nil || len(w.Hold.Fences) == 0 || w.Expect != "" {
+			t.Fatalf("%+v", w)
+		}
+		p.play(t, Do(*w), replies(came))
+		p.ledger.Apply(p.now, node("3", inUseSince(60)))
+		if came == Unknown {
+			again := stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.WriteHold)
+			if again == nil || len(p.plan(arbiter.Arbiter{}, disk)) != 1 {
+				t.Fatalf("it goes on as if the hold were not there: %v", p.plan(arbiter.Arbiter{}, disk))
+			}
+			is := w.Hold
+			is.Version = "9"
+			p.play(t, Do(*again), replies(Exists), replies(Done, ledger.HoldSeen{Volume: disk, Hold: is}))
+		}
+		if !p.leavesByItself(t, "4", "uid-p") || !p.usedAgain(t) {
+			t.Errorf("%s: the volume is never detached from n1", came)
+		}
+	}
+}
+
+// The creation of a hold got no answer, and was not carried out: a read shows it, once that can't be any more.
+func TestLostCreationThatCameToNothing(t *testing.T) {
+	p := sharedWorld()
+	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
+	p.play(t, Do(*stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.WriteHold)), replies(Unknown))
+	p.ledger.Apply(p.now, node("3", inUseSince(60)))
+	p.ledger.Apply(p.now, pod("q", "n2", "a"))
+	p.play(t, Do(*stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.WriteHold)), replies(Refused), replies(NotFound))
+	if stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.CreateAttachment) == nil {
+		t.Errorf("pod q waits at n2: %v", p.plan(arbiter.Arbiter{}, disk))
+	}
+}
+
+// The deletion of a hold gets no answer, and is refused from then on, or never answered: a read ends the doubt.
+func TestRefusedDeletionAfterALostOne(t *testing.T) {
+	for _, came := range []Result{Refused, Unknown} {
+		p := sharedWorld()
+		p.play(t, Do(p.hasNothingToSay(t)), replies(Unknown))
+		p.ledger.Apply(p.now, pod("q", "n2", "a"))
+		attaches := false
+		for range 3 {
+			for _, s := range p.plan(arbiter.Arbiter{}, disk) {
+				attaches = attaches || s.Do == arbiter.CreateAttachment
+				if s.Do == arbiter.DeleteHold {
+					p.drive(t, Do(s), came)
+				}
+			}
+		}
+		if !attaches {
+			t.Errorf("%s: pod q waits at n2: %v", came, p.plan(arbiter.Arbiter{}, disk))
+		}
+	}
+}
+
+// A hold that is deleted is not deleted again until the watch shows it, and keeps nothing back meanwhile.
+func TestDeletedHoldIsNotDeletedAgain(t *testing.T) {
+	for _, first := range []Result{Done, Unknown} {
+		p := sharedWorld()
+		drop := p.hasNothingToSay(t)
+		if first == Unknown {
+			p.play(t, Do(drop), replies(Unknown))
+		}
+		p.play(t, Do(drop), replies(Done))
+		p.ledger.Apply(p.now, pod("q", "n2", "a"))
+		if plan := p.plan(arbiter.Arbiter{}, disk); stepOf(plan, arbiter.DeleteHold) != nil || stepOf(plan, arbiter.CreateAttachment) == nil {
+			t.Errorf("%s: it plans %v", first, plan)
+		}
+	}
+}
+
+// An exclusive volume is attached, and another pod comes to its node. No write of its hold is ever answered, as where
+// a webhook fails: the volume is put into volumesAttached, all the same.
+func TestNoWriteOfAHoldIsAnswered(t *testing.T) {
+	a := arbiter.Arbiter{}
+	p := newPlayer(node("1"), pod("p", "n1", "a"), ledger.Complete{},
+		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2, NodeID: "x"}}})
+	p.settle(t, a, disk, "1")
+	p.ledger.Apply(p.now, attachment("5", func(x *ledger.Attachment) { x.Attached = true }))
+	p.ledger.Apply(p.now, pod("p2", "n1", "a"))
+	reports := 0
+	for range 6 {
+		plan := p.plan(a, disk)
+		if stepOf(plan, arbiter.Report) != nil {
+			reports++
+		}
+		p.drive(t, Do(*stepOf(plan, arbiter.WriteHold)), Unknown)
+	}
+	if reports < 2 {
+		t.Errorf("it is reported %d times, and then plans %v", reports, p.plan(a, disk))
+	}
+}
+
+// What is kept of Nodes that are gone goes with them, but for an order that is under way.
+func TestPruneForgetsNodes(t *testing.T) {
+	p, quiet := ordering()
+	p.memory.hears(Task{Step: arbiter.Step{Node: "n1"}, Orders: p.memory.ordersBefore("n1")})
+	if !p.memory.Heard("n1") {
+		t.Fatal("nothing is kept")
+	}
+	p.sendsOrder(t, quiet)
+	p.ledger.Apply(p.now, ledger.NodeGone{Name: "n1"})
+	p.memory.Prune(p.ledger.Snapshot())
+	if p.memory.Heard("n1") || !p.memory.Ordering("n1") {
+		t.Errorf("heard of %t, ordering %t", p.memory.Heard("n1"), p.memory.Ordering("n1"))
+	}
+	p.memory.orders["n1"] = orders{sent: 1, over: 1}
+	p.memory.Prune(p.ledger.Snapshot())
+	if len(p.memory.orders) > 0 {
+		t.Errorf("%v is kept", p.memory.orders)
+	}
+}
