@@ -72,13 +72,13 @@ func (p *player) carriesOut(t *testing.T) {
 	t.Helper()
 	for range 10 {
 		for _, s := range p.plan(arbiter.Arbiter{}, disk) {
-			switch s.Do {
-			case arbiter.WriteHold:
+			switch {
+			case s.Do == arbiter.WriteHold:
 				h := s.Hold
 				was, _ := strconv.Atoi(s.Expect)
 				h.Version = strconv.Itoa(was + 1000)
 				p.play(t, Do(s), replies(Done, ledger.HoldSeen{Volume: disk, Hold: h}))
-			case arbiter.DeleteHold:
+			case s.Do == arbiter.DeleteHold:
 				p.play(t, Do(s), replies(Done))
 				p.ledger.Apply(p.now, ledger.HoldGone{Volume: disk})
 			}
@@ -94,13 +94,13 @@ func (p *player) leavesByItself(t *testing.T, version string, uid string) (unrep
 	for range 4 {
 		p.carriesOut(t)
 		for _, s := range p.plan(arbiter.Arbiter{}, disk) {
-			switch s.Do {
-			case arbiter.Unreport:
+			switch {
+			case s.Do == arbiter.Unreport:
 				unreported = true
 				p.play(t, Do(s), replies(Done, node(version+"1", inUseSince(60), func(n *ledger.NodeState) { n.Reported, n.InUse = nil, nil })))
-			case arbiter.ConfirmUnwanted:
+			case s.Do == arbiter.ConfirmUnwanted:
 				p.play(t, Do(s), replies(Done))
-			case arbiter.DeleteAttachment:
+			case s.Do == arbiter.DeleteAttachment:
 				p.play(t, Do(s), replies(Done))
 				p.ledger.Apply(p.now, ledger.AttachmentGone{Name: name})
 			}
