@@ -9,13 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What a ticket has lived is written down ttlSteps times in its life, and not
-// more often than every ttlStep: that much a restart may add to it.
-const (
-	ttlSteps = 10
-	ttlStep  = 30 * time.Second
-)
-
 // ages knows since when this process has seen a ticket.
 type ages struct {
 	mu   sync.Mutex

@@ -157,7 +157,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	if left <= 0 {
 		return c.end(ctx, flow.Ending(t, false), arbiter.EndTimeOver)
 	}
-	step := max(time.Duration(t.TTLSeconds)*time.Second/ttlSteps, ttlStep)
+	step := arbiter.TTLStep(t.TTLSeconds)
 	// A renewal is written at once, until that has succeeded; one of a ticket of which nothing is
 	// counted yet with its first step.
 	unwritten := renewed != object.Status.Renewed && (fresh || object.Status.TTLElapsedSeconds > 0)

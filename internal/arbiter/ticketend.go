@@ -23,6 +23,19 @@ const (
 	EndNodeUnreachable EndCause = "NodeUnreachable"
 )
 
+// What a ticket has lived is written down ttlSteps times in its life, and not more often than
+// every ttlStep.
+const (
+	ttlSteps = 10
+	ttlStep  = 30 * time.Second
+)
+
+// TTLStep is how much of a ticket's time of so many seconds the controller counts before it
+// writes that down: as much a restart may add to it.
+func TTLStep(seconds int64) time.Duration {
+	return max(time.Duration(seconds)*time.Second/ttlSteps, ttlStep)
+}
+
 // EndCauses lists them.
 func EndCauses() []EndCause {
 	return []EndCause{EndTimeOver, EndNodeCordoned, EndNodeDeleted, EndNodeUnreachable}

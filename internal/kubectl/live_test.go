@@ -213,7 +213,7 @@ func TestAttachWaits(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	server.Get("volumetickets", "shop", name, &ticket)
-	ticket.CreationTimestamp = metav1.NewTime(now.Add(-20 * time.Minute))
+	ticket.CreationTimestamp, ticket.Status.TTLElapsedSeconds = metav1.NewTime(now.Add(-20*time.Minute)), 1190
 	server.Put("volumetickets", &ticket)
 	again, errs, code := run(t.Context(), server, now, "attach", "pv-kept", "--node", "worker-2", "--ttl", "2h")
 	if code != 0 || !strings.Contains(strings.Join(strings.Fields(again), " "), "is attached to worker-2 by a ticket that was there already, and ends in about 40m, unless it is renewed: kubectl moorage ticket renew "+name+" -n shop; kubectl moorage detach") {

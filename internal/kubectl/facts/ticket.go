@@ -5,7 +5,6 @@ package facts
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -25,9 +24,11 @@ type TicketExplanation struct {
 	Yielding string `json:"yielding,omitempty"`
 	// Interruptions is how often in a row it has lost its volumes.
 	Interruptions int64 `json:"interruptions,omitempty"`
-	// Left is about how much of its time is left, in seconds; 0: it is over, or has none of its
-	// own. The controller alone counts it, and writes down how much is over in steps.
-	Left int64 `json:"leftSeconds,omitempty"`
+	// Left is about how much of its time is left at least, in seconds, and LeftAtMost how much that
+	// is at most; 0: it is over, or has none of its own. The controller alone counts it, and one that
+	// was restarted goes on from what is written down.
+	Left       int64 `json:"leftSeconds,omitempty"`
+	LeftAtMost int64 `json:"leftSecondsAtMost,omitempty"`
 	// OnDrain is what the cordon of its node does to it: End or Move; empty: nothing.
 	OnDrain string `json:"onDrain,omitempty"`
 	// Operation is what a driver is to do while the ticket has the volumes, such as Expansion, and
@@ -37,6 +38,8 @@ type TicketExplanation struct {
 	OperationOf string `json:"operationOf,omitempty"`
 	// Owners are the objects that it ends with, as kind/name.
 	Owners []string `json:"owners,omitempty"`
+
+	left timeLeft
 }
 
 // ExplainTicket explains a ticket; false: there is none.
@@ -48,7 +51,7 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 	x := TicketExplanation{Ticket: now, Yields: ledger.TicketType(now.Type).Yields()}
 	for _, t := range w.Tickets {
 		if t.Namespace == namespace && t.Name == name {
-			x.ends(t, w.Now)
+			x.ends(t, w.timeLeft(t))
 		}
 	}
 	if len(x.Reasons) > 0 {
@@ -105,7 +108,7 @@ func (w *World) nobodyEnds() *Cause {
 	return c
 }
 
-func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
+func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, left timeLeft) {
 	x.Interruptions = t.Status.Interruptions
 	if t.Spec.OnDrain != v1alpha1.OnDrainStay {
 		x.OnDrain = string(t.Spec.OnDrain)
@@ -113,46 +116,13 @@ func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
 	if asked := t.Yielding(); asked != nil {
 		x.Yielding = asked.Message
 	}
-	if t.Spec.TTLSeconds != nil {
-		x.Left = secondsLeft(t, now)
-	}
+	x.left, x.Left, x.LeftAtMost = left, left.least, left.most
 	if t.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy {
 		x.Operation, x.OperationOf = t.Labels[v1alpha1.LabelOperation], t.Annotations[v1alpha1.AnnotationOperationOf]
 	}
 	for _, o := range t.OwnerReferences {
 		x.Owners = append(x.Owners, o.Kind+"/"+o.Name)
 	}
-}
-
-// secondsLeft is about how much of a ticket's time is left, in seconds; 0: it is over.
-func secondsLeft(t *v1alpha1.VolumeTicket, now time.Time) int64 {
-	begun, elapsed := t.CreationTimestamp.Time, t.Status.TTLElapsedSeconds
-	if renewed := t.Annotations[v1alpha1.AnnotationRenewed]; renewed != "" {
-		if at, err := time.Parse(time.RFC3339Nano, renewed); err == nil && at.After(begun) {
-			begun = at
-		}
-		if renewed != t.Status.Renewed {
-			elapsed = 0 // counted before it was renewed
-		}
-	}
-	return max(0, *t.Spec.TTLSeconds-max(elapsed, int64(now.Sub(begun)/time.Second)))
-}
-
-// TimeLeft says in words when a ticket's time is over, unless it is renewed; empty: it has no time
-// of its own.
-func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
-	if t.Spec.TTLSeconds == nil {
-		return ""
-	}
-	return overIn(secondsLeft(t, now))
-}
-
-// overIn is when a time is over of which so many seconds are left.
-func overIn(left int64) string {
-	if left == 0 {
-		return "any moment"
-	}
-	return "in about " + lasting(time.Duration(left)*time.Second)
 }
 
 func (x *TicketExplanation) answer() string {
@@ -206,18 +176,6 @@ func (x *TicketExplanation) answerDetached(message string) string {
 	return "waits: " + message
 }
 
-// lasting is a duration without units of which there are none, such as 1h for 1h0m0s.
-func lasting(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
 // Ends says in words when a ticket ends.
 func (x *TicketExplanation) Ends() string {
 	var ends []string
@@ -225,7 +183,7 @@ func (x *TicketExplanation) Ends() string {
 		ends = append(ends, "with "+o)
 	}
 	if x.TTLSeconds > 0 {
-		ends = append(ends, overIn(x.Left)+", unless it is renewed")
+		ends = append(ends, x.left.words()+", unless it is renewed")
 	}
 	if x.OnDrain == string(v1alpha1.OnDrainEnd) {
 		ends = append(ends, "when its node is cordoned")
