@@ -50,12 +50,14 @@ type departure struct {
 	// toldAt.
 	stays, told string
 	toldAt      time.Time
-	leaving     time.Time // when it was seen to end; zero before
-	gone        time.Time // when its object was seen gone; zero before
-	back        bool      // its next pod runs, or nobody makes one
-	runs        bool
-	away        time.Duration // from its eviction until its next pod was seen to run
-	waits       string        // what its next pod waits for
+	// notice says which tickets get time to let go of its volumes before its next pod has them.
+	notice  string
+	leaving time.Time // when it was seen to end; zero before
+	gone    time.Time // when its object was seen gone; zero before
+	back    bool      // its next pod runs, or nobody makes one
+	runs    bool
+	away    time.Duration // from its eviction until its next pod was seen to run
+	waits   string        // what its next pod waits for
 }
 
 // refusal is why an eviction was refused; for good where asking again is of no use.
@@ -115,6 +117,7 @@ func (m *moves) next(w *facts.World, now time.Time) []*departure {
 			d.stays = placed.Down[0].Message
 		case room > 0:
 			room--
+			d.notice = move.Notice
 			list = append(list, d)
 		}
 	}
@@ -206,17 +209,26 @@ func (m *moves) seeThere(d *departure, now time.Time) {
 	switch {
 	case d.pod.DeletionTimestamp != nil && d.leaving.IsZero():
 		d.leaving, d.refusal = now, refusal{}
-		m.say("%s %s is evicted", m.count(), d.name())
+		m.sayEvicted(d)
 	case d.pod.DeletionTimestamp == nil && !d.agreed.IsZero() && now.Sub(d.agreed) > seenAfter:
 		d.agreed, d.notBefore, d.refusal = time.Time{}, now, refusal{why: d.ifNot}
 	}
+}
+
+// sayEvicted says that a pod leaves, and which tickets its next one waits for.
+func (m *moves) sayEvicted(d *departure) {
+	text := "is evicted"
+	if d.notice != "" {
+		text += "; " + d.notice
+	}
+	m.say("%s %s %s", m.count(), d.name(), text)
 }
 
 // seeGone takes in a pod whose object is gone, and whether another one took its place.
 func (m *moves) seeGone(d *departure, w *facts.World, now time.Time) {
 	if d.leaving.IsZero() {
 		d.leaving = now
-		m.say("%s %s is evicted", m.count(), d.name())
+		m.sayEvicted(d)
 	}
 	if d.gone.IsZero() {
 		d.gone = now

@@ -384,6 +384,58 @@ func TestEndBesideATicket(t *testing.T) {
 	}
 }
 
+// The next pod of one whose volume a ticket has, too, waits until that has let go of it: the plan and
+// the drain say so, and for how long, unless the ticket is no longer waited for.
+func TestEvictionIntoANotice(t *testing.T) {
+	asked := []metav1.Condition{{Type: v1alpha1.TicketYielding, Status: metav1.ConditionTrue, Reason: "Outranked", LastTransitionTime: metav1.NewTime(newScene(t).now.Add(-20 * time.Second))}}
+	const first, by = "its next pod waits for up to 30s for ticket shop/nightly, which is asked to let go of volume data-a first", "its next pod waits for ticket shop/nightly, which has been asked to let go of volume data-a by 2026-03-01T12:00:10Z"
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.VolumeTicket)
+		want   string
+	}{
+		"it is asked when the next pod comes": {func(*v1alpha1.VolumeTicket) {}, first},
+		"it is asked already":                 {func(t *v1alpha1.VolumeTicket) { t.Status.Conditions = append(t.Status.Conditions, asked...) }, by},
+		"it has let go": {func(t *v1alpha1.VolumeTicket) {
+			t.Status.Conditions = append(t.Status.Conditions, asked...)
+			t.Annotations = map[string]string{v1alpha1.AnnotationLetsGo: asked[0].LastTransitionTime.UTC().Format(time.RFC3339)}
+		}, ""},
+		"it moves with the cordon": {func(t *v1alpha1.VolumeTicket) {
+			t.Spec.Type, t.Spec.OnDrain, t.Spec.Wherever, t.Spec.NodeName, t.Status.NodeName = v1alpha1.TicketRestore, v1alpha1.OnDrainMove, true, "", "worker-1"
+		}, first},
+		"it ends with the cordon": {func(t *v1alpha1.VolumeTicket) { t.Spec.OnDrain = v1alpha1.OnDrainEnd }, ""},
+		"nobody uses it yet":      {func(t *v1alpha1.VolumeTicket) { t.Status.Conditions = t.Status.Conditions[:1] }, ""},
+		"it is for another claim": {func(t *v1alpha1.VolumeTicket) { t.Spec.Volumes[0].Claim.Name = "data-c" }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newScene(t)
+			ticket := &v1alpha1.VolumeTicket{
+				ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop", UID: "nightly-uid"},
+				Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketBackup, NodeName: "worker-1", Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data-a"}}}},
+				Status: v1alpha1.VolumeTicketStatus{Conditions: []metav1.Condition{
+					{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: "Granted"},
+					{Type: v1alpha1.TicketSatisfied, Status: metav1.ConditionTrue, Reason: "Satisfied", LastTransitionTime: metav1.NewTime(c.now.Add(-time.Minute))},
+				}},
+			}
+			test.change(ticket)
+			c.objects = append(c.objects, ticket)
+			for _, pod := range c.world().DrainPlan("worker-1").Pods {
+				if want := test.want; pod.To == "" || pod.Name == "a" && pod.Note != want || pod.Name != "a" && pod.Note != "" {
+					t.Errorf("the plan says of %s, which goes to %q: %q", pod.Name, pod.To, pod.Note)
+				}
+			}
+			m, said := c.begin(10)
+			c.expect(m, "a b", "at first")
+			c.agreed(m, "a", "b")
+			c.ending("a", "b")
+			c.expect(m, "", "then")
+			want := strings.TrimSuffix("[0/2] shop/a is evicted; "+test.want, "; ")
+			if !slices.Equal(*said, []string{want, "[0/2] shop/b is evicted"}) {
+				t.Errorf("it says %q, want %q", *said, want)
+			}
+		})
+	}
+}
+
 // A pod that comes to the node after the first look is evicted, too.
 func TestPodsThatComeLater(t *testing.T) {
 	c, m, _ := evicting(t)

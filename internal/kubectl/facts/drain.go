@@ -141,10 +141,18 @@ type DrainPod struct {
 	Ends bool `json:"ends,omitempty"`
 	// NotVisible: whether it would wait can't be told.
 	NotVisible bool `json:"notVisible,omitempty"`
-	// Note says what else is worth knowing, such as that nobody makes it again.
+	// Note says what else is worth knowing, such as that nobody makes it again, or which tickets
+	// get time to let go of its volumes first.
 	Note string `json:"note,omitempty"`
 	// Nodes are the nodes and why none will do, for one that would wait.
 	Nodes []NodesVerdict `json:"nodes,omitempty"`
+}
+
+// note adds what else is worth knowing.
+func (p *DrainPod) note(text string) {
+	if text != "" {
+		p.Note = strings.TrimPrefix(p.Note+"; "+text, "; ")
+	}
 }
 
 // waitsForComponents says whether nothing keeps a pod from the nodes that are a choice but
@@ -191,10 +199,12 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 		plan.Volumes = w.roomFor(pod, request)
 		plan.Nodes = after.fits(snapshot, request, pod)
 		if why := w.doubted(pod, node); why != "" {
-			plan.Nodes, plan.Note = nil, strings.TrimPrefix(plan.Note+"; "+why, "; ")
+			plan.Nodes = nil
+			plan.note(why)
 			out.Waits++
 		} else if to := after.best(snapshot, request, plan.Nodes); to != "" {
 			plan.To, plan.Nodes = to, nil
+			plan.note(w.noticeBefore(w.pods[string(originalUID(pod))], node, to))
 			tried.Add(string(pod.UID), ledger.NodeName(to))
 		} else if plan.NotVisible = anyNotVisible(plan.Nodes); !plan.NotVisible {
 			out.Waits++
@@ -328,7 +338,8 @@ func (w *World) keepAtDeadNode(out *DrainPlan) {
 		if p := w.Pod(pod.Namespace, pod.Name); p != nil && w.onlyPodHolds(p) {
 			note = "no kubelet ends it: it keeps its volume at " + out.Node + " until it is deleted by force"
 		}
-		pod.To, pod.Note = "", strings.TrimPrefix(pod.Note+"; "+note, "; ")
+		pod.To = ""
+		pod.note(note)
 		out.Waits++
 	}
 }

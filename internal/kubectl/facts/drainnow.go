@@ -24,6 +24,9 @@ import (
 type DrainMove struct {
 	Pod *corev1.Pod
 	To  string
+	// Notice says which tickets get time to let go of its volumes before the next pod has them
+	// there; empty: none.
+	Notice string
 }
 
 // DrainStay is a pod that stays for now, and what each node says to it; or why its volumes
@@ -99,7 +102,7 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 		if why := w.doubted(pod, ask.Node); why != "" {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Why: why})
 		} else if to, verdicts := try.place(s); to != "" {
-			out.Moves = append(out.Moves, DrainMove{Pod: pod, To: to})
+			out.Moves = append(out.Moves, DrainMove{Pod: pod, To: to, Notice: w.noticeBefore(pod, ask.Node, to)})
 		} else {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Nodes: verdicts})
 		}
