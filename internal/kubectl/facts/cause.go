@@ -11,21 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Cause is why something does not run: one sentence, and one thing to do. It may
-// be a volume, or something that Moorage has nothing to do with.
+// Cause is why something does not run: one sentence, and what to do. It may be a
+// volume, or something that Moorage has nothing to do with.
 type Cause struct {
 	// Of says what the cause is about: Volume, Claim, Node, Scheduling, Component,
 	// Container or Mount.
 	Of string `json:"of"`
 	// Code is one of docs/reasons.md for a volume, and Kubernetes' own reason or a
 	// name of this program's otherwise.
-	Code    string    `json:"code"`
-	Message string    `json:"message"`
-	Changes string    `json:"changes,omitempty"`
-	Do      string    `json:"do,omitempty"`
-	More    string    `json:"more,omitempty"`  // as of a Reason
-	Steps   []ByHand  `json:"steps,omitempty"` // as of a Reason
-	Since   time.Time `json:"since,omitzero"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Changes string `json:"changes,omitempty"`
+	Do      string `json:"do,omitempty"`
+	// Also is what to do about the other things that are in the way, each once, in the order in
+	// which Message names them.
+	Also  []string  `json:"also,omitempty"`
+	More  string    `json:"more,omitempty"`  // as of a Reason
+	Steps []ByHand  `json:"steps,omitempty"` // as of a Reason
+	Since time.Time `json:"since,omitzero"`
 }
 
 // asReason is a cause as a reason of a wait.

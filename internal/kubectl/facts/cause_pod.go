@@ -179,16 +179,17 @@ func (w *World) chosenSince(p *corev1.Pod) time.Time {
 	return w.askedSince(Requester{Namespace: p.Namespace, Name: string(p.UID)})
 }
 
-// volumeCause is the first reason of the first volume that keeps a pod waiting.
+// volumeCause is the first reason of the first volume that keeps a pod waiting, with what to do about
+// the others.
 func (w *World) volumeCause(x *Pod) *Cause {
-	waiting := 0
 	var first *PodVolume
+	var waiting []*PodVolume
 	for i := range x.Volumes {
 		v := &x.Volumes[i]
 		if v.SafeToMount || v.NotMounted || len(v.Reasons) == 0 {
 			continue
 		}
-		waiting++
+		waiting = append(waiting, v)
 		if first == nil || transient(first.Reasons[0]) && !transient(v.Reasons[0]) {
 			first = v
 		}
@@ -214,9 +215,10 @@ func (w *World) volumeCause(x *Pod) *Cause {
 		r.Message += "; and meanwhile " + attach
 	}
 	c := r.Cause()
-	if waiting > 1 {
-		c.Message = fmt.Sprintf("%d of %d volumes are not ready, the first: %s", waiting, len(x.Volumes), r.Message)
+	if len(waiting) > 1 {
+		c.Message = fmt.Sprintf("%d of %d volumes are not ready, the first: %s", len(waiting), len(x.Volumes), r.Message)
 	}
+	c.alsoOfVolumes(waiting, first)
 	return c
 }
 
@@ -261,6 +263,7 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 		c.Do = w.stuckSlot(x) + w.slotsOfTickets(x, p) + roomAdvice(x, first)
 	}
 	c.Message = message
+	c.alsoAtNodes(x)
 	return c
 }
 
@@ -427,6 +430,7 @@ func (w *World) onlyAtHolder(c *Cause, x *Pod) *Cause {
 		return c
 	}
 	out := *c
+	out.Also = nil // which is for other nodes
 	out.Message = fmt.Sprintf("only %s can take it, since %s has its volume there; and the scheduler says: %s", fit[0], held.Holder, c.Message)
 	if strings.Contains(c.Message, "anti-affinity") {
 		out.Do = fmt.Sprintf("The pod may not be where %s is, by an anti-affinity, and its volume can be nowhere else. Pods that share a claim with ReadWriteOnce run at one node: "+

@@ -139,8 +139,7 @@ var refusals = []refusal{
 		"Lower the pod's requests, free capacity or add nodes: kubectl describe nodes | grep -A8 'Allocated resources'"},
 	{[]string{"Too many pods"}, "InsufficientResources",
 		"Their kubelets take no more pods (maxPods): end some there, or add nodes"},
-	{[]string{"untolerated taint"}, tainted,
-		"Give the pod a toleration, or take the taint away: kubectl get nodes -o custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"},
+	{[]string{"untolerated taint"}, tainted, tolerate},
 	{[]string{"didn't match Pod's node affinity/selector"}, "NodeAffinity",
 		"Compare the pod's nodeSelector and affinity with the labels: kubectl get nodes --show-labels"},
 	{[]string{"didn't match PersistentVolume's node affinity", "volume node affinity conflict"}, volumeElsewhere,
@@ -151,8 +150,7 @@ var refusals = []refusal{
 		"Compare the pod's affinity with where the pods that it names run"},
 	{[]string{"free ports"}, "PortTaken",
 		"Another pod of the node has that hostPort: use another, or a Service"},
-	{[]string{cordonedNodes}, "Cordoned",
-		"Let pods go there again when the work is done: kubectl uncordon NODE"},
+	{[]string{cordonedNodes}, "Cordoned", uncordon},
 	{[]string{"max volume count"}, "NoFreeSlot",
 		"See who takes the slots: kubectl moorage nodes"},
 	{[]string{"find available persistent volumes to bind", "unbound immediate PersistentVolumeClaims"}, "ClaimUnbound",
@@ -162,7 +160,9 @@ var refusals = []refusal{
 const (
 	tainted         = "Tainted"
 	volumeElsewhere = "VolumeElsewhere"
+	tolerate        = "Give the pod a toleration, or take the taint away: kubectl get nodes -o custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
 	cordonedNodes   = "were unschedulable"
+	uncordon        = "Let pods go there again when the work is done: kubectl uncordon NODE"
 	notTheHolder    = "didn't satisfy plugin(s) [VolumeHold]" // the plugin's PreFilter left only the node that holds the volume
 )
 
@@ -170,22 +170,27 @@ func (r *refusal) in(message string) bool {
 	return slices.ContainsFunc(r.words, func(words string) bool { return strings.Contains(message, words) })
 }
 
-// refusedBy is what the scheduler says of the nodes, with what a person can do
-// about the first thing that it names. A taint that a node has by itself, because it is not
-// ready or out of service, is no pod's to tolerate: what keeps the pod from the other nodes
-// comes first.
+// refusedBy is what the scheduler says of the nodes, with what a person can do about each thing that
+// it names. A taint that a node has by itself, because it is not ready or out of service, is no
+// pod's to tolerate: what keeps the pod from the other nodes comes first.
 func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 	c := &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: shortened(said.Message, "")}
 	message, _, _ := strings.Cut(said.Message, " preemption:")
 	c.Do = "Read what the scheduler says of each node"
-	dead, byHand := w.nodesNotReady(), w.taintedByHand(p)
+	dead := w.nodesNotReady()
+	byThemselves := dead > 0 && !w.taintedByHand(p)
+	var answered []string
+	if byThemselves {
+		answered = append(answered, tolerate)
+	}
 	for i := range refusals {
 		r := &refusals[i]
 		if !r.in(message) {
 			continue
 		}
 		c.Code, c.Do = r.code, r.do
-		if r.code != tainted || dead == 0 || byHand {
+		answered = append(answered, r.do)
+		if r.code != tainted || !byThemselves {
 			break
 		}
 		c.Do = "" // unless another row follows
@@ -204,12 +209,11 @@ func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 	}
 	if only := w.allowedAndCordoned(p); c.Code == "NodeAffinity" && len(only) > 0 {
 		c.Code = "Cordoned"
+		answered = append(answered, uncordon)
 		c.Message += "; each node that its node selector and affinity allow is cordoned: " + strings.Join(only, ", ")
 		c.Do = fmt.Sprintf("Let pods go there again when the work is done: kubectl uncordon %s. Or loosen the pod's node selector or affinity", only[0])
 	}
-	if strings.Contains(message, cordonedNodes) && c.Code == "TopologySpread" {
-		c.Do += "; or have pods go to the cordoned ones again, when the work is done: kubectl uncordon NODE"
-	}
+	c.alsoRefused(message, answered)
 	return c
 }
 

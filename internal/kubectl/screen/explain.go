@@ -70,8 +70,16 @@ func (p *page) headline(subject, answer string, c *facts.Cause) {
 	}
 	p.printf("%s\n", text)
 	if c != nil {
-		p.do(2, c.Do)
+		p.advise(2, c)
 		p.steps(2, c.Steps)
+	}
+}
+
+// advise prints what to do about a cause, a line for each thing that is in the way.
+func (p *page) advise(indent int, c *facts.Cause) {
+	p.do(indent, c.Do)
+	for _, do := range c.Also {
+		p.do(indent, do)
 	}
 }
 

@@ -78,7 +78,7 @@ func Workload(w io.Writer, s Style, x facts.Workload, now time.Time, wide bool) 
 		}
 		if !p.said(g.Cause.Message) {
 			p.line(4, "why", g.Cause.Message)
-			p.do(4, g.Cause.Do)
+			p.advise(4, &g.Cause)
 		}
 	}
 	if len(x.Groups) > 0 {

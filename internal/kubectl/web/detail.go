@@ -89,7 +89,10 @@ func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 func (d *details) ask(x *Detail) {
 	if x.Cause != nil {
 		c := *x.Cause
-		c.Do, c.More, x.Cause = d.style.Asking(c.Do), d.style.Asking(c.More), &c
+		c.Do, c.More, c.Also, x.Cause = d.style.Asking(c.Do), d.style.Asking(c.More), slices.Clone(c.Also), &c
+		for i := range c.Also {
+			c.Also[i] = d.style.Asking(c.Also[i])
+		}
 	}
 	if x.Volume != nil && x.Volume.Reason != nil {
 		v, r := *x.Volume, *x.Volume.Reason

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+)
+
+// What to do is said of each thing that keeps a pod from the nodes, once, in the order in which the
+// scheduler names them, after that of the cause.
+func TestEachRefusalIsAnswered(t *testing.T) {
+	const affinity, port = "Compare the pod's nodeSelector and affinity with the labels: kubectl get nodes --show-labels", "Another pod of the node has that hostPort: use another, or a Service"
+	for message, want := range map[string][]string{
+		"0/3 nodes are available: 3 Insufficient memory.":                                                                                                                    nil,
+		"0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient memory.":                                                                                                nil,
+		"0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient memory.":                                                                                      {uncordon},
+		"0/3 nodes are available: 1 Insufficient memory, 1 Too many pods, 1 node(s) were unschedulable.":                                                                     {"Their kubelets take no more pods (maxPods): end some there, or add nodes", uncordon},
+		"0/4 nodes are available: 1 node(s) didn't have free ports for the requested pod ports, 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient memory.": {port, affinity},
+	} {
+		p := &corev1.Pod{}
+		c := NewWorld(Objects{}, noon()).refusedBy(p, &corev1.PodCondition{Reason: "Unschedulable", Message: message})
+		if c.Code != "InsufficientResources" || c.Do != refusals[0].do || !slices.Equal(c.Also, want) {
+			t.Errorf("%s: %s, %q and %q, want %q", message, c.Code, c.Do, c.Also, want)
+		}
+	}
+}
+
+// The same is so of what nodes lack for a pod's volumes, but for what a node lacks besides where it is
+// enough at another one that the cause ends.
+func TestEachLackOfNodesIsAnswered(t *testing.T) {
+	held, full, driver := Reason{Code: string(arbiter.HeldElsewhere), Do: "end it"}, Reason{Code: string(arbiter.NoFreeSlot), Do: "add nodes"}, Reason{Code: string(arbiter.DriverNotRegistered), Do: "see the node plugin"}
+	for name, test := range map[string]struct {
+		nodes []NodesVerdict
+		want  []string
+	}{
+		"one thing":                  {[]NodesVerdict{{Reasons: []Reason{held}}, {Reasons: []Reason{held}}}, nil},
+		"another at each":            {[]NodesVerdict{{Reasons: []Reason{held}}, {Reasons: []Reason{full}}, {Reasons: []Reason{driver}}, {Reasons: []Reason{full}}}, []string{"add nodes", "see the node plugin"}},
+		"both at all":                {[]NodesVerdict{{Reasons: []Reason{full, held}}}, []string{"add nodes"}},
+		"enough at one":              {[]NodesVerdict{{Reasons: []Reason{full, held}}, {Reasons: []Reason{held}}}, nil},
+		"a node that is no choice":   {[]NodesVerdict{{Reasons: []Reason{held}}, {Barred: "it is cordoned", Reasons: []Reason{full}}}, nil},
+		"the same in other words":    {[]NodesVerdict{{Reasons: []Reason{held, {Code: "Other", Do: "end it"}}}}, nil},
+		"nothing can be done for it": {[]NodesVerdict{{Reasons: []Reason{held, {Code: "Other"}}}}, nil},
+	} {
+		c := held.Cause()
+		if c.alsoAtNodes(&Pod{Nodes: test.nodes}); !slices.Equal(c.Also, test.want) {
+			t.Errorf("%s: %q, want %q", name, c.Also, test.want)
+		}
+	}
+}
+
+// Of several volumes that wait each thing that does not pass by itself is answered, with the volume.
+func TestEachVolumeIsAnswered(t *testing.T) {
+	volume := func(name string, code arbiter.Reason, do string) PodVolume {
+		return PodVolume{Name: name, Reasons: []Reason{{Code: string(code.Code), Message: name + " waits", Do: do}}}
+	}
+	x := &Pod{Volumes: []PodVolume{
+		volume("a", arbiter.Reason{Code: arbiter.Attaching}, "wait"),
+		volume("b", arbiter.Reason{Code: arbiter.HeldElsewhere}, "end it"),
+		volume("c", arbiter.Reason{Code: arbiter.AttachFailed}, "mend it"),
+		volume("d", arbiter.Reason{Code: arbiter.HeldElsewhere}, "end it"),
+		volume("e", arbiter.Reason{Code: arbiter.AttachFailed}, "mend it"),
+	}}
+	c := NewWorld(Objects{}, noon()).volumeCause(x)
+	if want := []string{"For volume c (AttachFailed): mend it"}; c.Do != "end it" || !slices.Equal(c.Also, want) {
+		t.Errorf("%q and %q, want %q", c.Do, c.Also, want)
+	}
+}
