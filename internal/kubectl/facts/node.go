@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Slots is how one driver's slots at one node are taken. Used, Kept, Leaving
-// and Reserved add up to what the controller counts.
+// Slots is how one driver's slots at one node are taken. Used, Kept, Leaving,
+// Unknown and Reserved add up to what the controller counts.
 type Slots struct {
 	Node  string `json:"node"`
 	Ready bool   `json:"ready"`
@@ -41,8 +41,12 @@ type Slots struct {
 	Used int32 `json:"used"`
 	// Kept are unwanted and kept by the policy's detachDelay.
 	Kept int32 `json:"kept"`
-	// Leaving are unwanted and not detached yet, or of unknown state.
+	// Leaving are unwanted and not detached yet.
 	Leaving int32 `json:"leaving"`
+	// Unknown are those of which nobody can say whether they are used there: they were taken from
+	// the node without its word, or it is not ready, was last heard to have them in use, and
+	// nobody detaches them.
+	Unknown int32 `json:"unknown"`
 	// Reserved are promised to tickets and bound pods, or asked for, and not
 	// attached yet.
 	Reserved int32 `json:"reserved"`
@@ -62,20 +66,17 @@ type Slots struct {
 }
 
 // Taken is how many slots nobody else can have.
-func (s Slots) Taken() int32 { return s.Used + s.Kept + s.Leaving + s.Reserved }
+func (s Slots) Taken() int32 { return s.Used + s.Kept + s.Leaving + s.Unknown + s.Reserved }
 
 // SlotVolume is a volume that takes a slot.
 type SlotVolume struct {
 	Volume string `json:"volume"` // PersistentVolume, or driver^handle
 	Claim  string `json:"claim,omitempty"`
-	// Slot is Used, Kept, Leaving or Reserved.
+	// Slot is Used, Kept, Leaving, Unknown or Reserved.
 	Slot  string `json:"slot"`
 	State string `json:"state"`
 	Users []User `json:"users,omitempty"`
 }
-
-// Unknown says whether nobody can say if the volume is still at the node.
-func (v *SlotVolume) Unknown() bool { return v.State == stateUnknown }
 
 // ListSlots lists every node's drivers, sorted. Drivers whose volumes need no
 // attachment are left out.
@@ -201,6 +202,8 @@ func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
 		out.Slot = slotReserved
 	case nv.State == stateKept:
 		out.Slot = slotKept
+	case nv.State == stateUnknown, nv.State == stateInUse && !wanted(nv.Users) && w.silent(p.Node):
+		out.Slot = slotUnknown
 	case !wanted(nv.Users), nv.State == stateDetaching, nv.State == stateDetachFailed:
 		out.Slot = slotLeaving
 	}
@@ -212,8 +215,14 @@ const (
 	slotUsed     = "Used"
 	slotKept     = "Kept"
 	slotLeaving  = "Leaving"
+	slotUnknown  = "Unknown"
 	slotReserved = "Reserved"
 )
+
+// silent says whether a node is seen to be not ready or gone, so that no kubelet says what is in use there.
+func (w *World) silent(name ledger.NodeName) bool {
+	return w.knownNotReady(string(name)) && (w.nodes[name] == nil || !w.kubeletLives(w.nodes[name]))
+}
 
 // wanted says whether anybody of a volume's users at a node will stay. A terminating pod still
 // uses, but claims nothing.
@@ -252,6 +261,8 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 			out.Kept++
 		case slotLeaving:
 			out.Leaving++
+		case slotUnknown:
+			out.Unknown++
 		case slotReserved:
 			out.Reserved++
 		}

@@ -247,7 +247,7 @@ func NewNodesCommand(b *command.Base) *cobra.Command {
 		})
 		return anyOf(list), screen.Slots(list, s)
 	}
-	cmd := l.command("nodes [NODE…]", "List nodes and drivers: slots used, kept, leaving, reserved and free", "node", "slots")
+	cmd := l.command("nodes [NODE…]", "List nodes and drivers: slots used, kept, leaving, unknown, reserved and free", "node", "slots")
 	cmd.Example = "  # How full are the nodes of a zone?\n  kubectl moorage nodes -l topology.kubernetes.io/zone=a\n\n  # What takes the slots of one node?\n  kubectl moorage nodes worker-1 -o yaml"
 	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, b.Complete(command.NodeNames)
 	return cmd

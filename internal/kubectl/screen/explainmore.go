@@ -143,7 +143,11 @@ func (p *page) slots(x *facts.Slots) {
 	if x.Limit != nil {
 		limit = fmt.Sprintf("limit %d", *x.Limit)
 	}
-	p.line(2, "slots", fmt.Sprintf("%s: %d used, %d kept, %d leaving, %d reserved, %s", x.Driver, x.Used, x.Kept, x.Leaving, x.Reserved, limit))
+	unknown := ""
+	if x.Unknown > 0 {
+		unknown = fmt.Sprintf("%d unknown, ", x.Unknown)
+	}
+	p.line(2, "slots", fmt.Sprintf("%s: %d used, %d kept, %d leaving, %s%d reserved, %s", x.Driver, x.Used, x.Kept, x.Leaving, unknown, x.Reserved, limit))
 	for _, v := range x.Volumes {
 		text := cmp.Or(v.Claim, v.Volume)
 		for i, u := range v.Users {

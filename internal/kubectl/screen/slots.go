@@ -15,6 +15,7 @@ const (
 	signUsed     = "█"
 	signKept     = "▓"
 	signLeaving  = "▒"
+	signUnknown  = "▚"
 	signReserved = "░"
 	signFree     = "·"
 )
@@ -29,19 +30,19 @@ const (
 func (s Style) signs() int { return min(max(s.Columns()-plainWidth+leastSigns, leastSigns), mostSigns) }
 
 // BarLegend explains the bar.
-const BarLegend = signUsed + " used  " + signKept + " kept by detachDelay  " + signLeaving + " leaving  " + signReserved + " reserved  " + signFree + " free"
+const BarLegend = signUsed + " used  " + signKept + " kept by detachDelay  " + signLeaving + " leaving  " + signUnknown + " unknown  " + signReserved + " reserved  " + signFree + " free"
 
 // Slots is the table of nodes and their drivers' slots. The bar is for
 // terminals.
 func Slots(list []facts.Slots, s Style) *Table {
-	columns := []string{"NODE", "DRIVER", "-TAKEN", "+USED", "+KEPT", "+LEAVING", "+RESERVED", "+FREE", "+LIMIT"}
+	columns := []string{"NODE", "DRIVER", "-TAKEN", "+USED", "+KEPT", "+LEAVING", "+UNKNOWN", "+RESERVED", "+FREE", "+LIMIT"}
 	if s.Terminal {
 		columns = append(columns, "SLOTS")
 	}
 	t := newTable(append(columns, "-NOTE", "+NOTE")...)
 	for _, x := range list {
 		cells := []string{
-			x.Node, x.Driver, taken(x), number(int(x.Used)), number(int(x.Kept)), number(int(x.Leaving)), number(int(x.Reserved)),
+			x.Node, x.Driver, taken(x), number(int(x.Used)), number(int(x.Kept)), number(int(x.Leaving)), number(int(x.Unknown)), number(int(x.Reserved)),
 			limited(x.Free), limited(x.Limit),
 		}
 		if s.Terminal {
@@ -130,7 +131,7 @@ func bar(x facts.Slots, most int) string {
 	parts := []struct {
 		sign  string
 		slots int32
-	}{{signUsed, x.Used}, {signKept, x.Kept}, {signLeaving, x.Leaving}, {signReserved, x.Reserved}, {signFree, free}}
+	}{{signUsed, x.Used}, {signKept, x.Kept}, {signLeaving, x.Leaving}, {signUnknown, x.Unknown}, {signReserved, x.Reserved}, {signFree, free}}
 	length := func(per int32) int {
 		signs := 0
 		for _, p := range parts {
@@ -157,7 +158,7 @@ func (s Style) paintBars(text string) string {
 	if !s.Colour {
 		return text
 	}
-	colours := map[rune]colour{'█': blue, '▓': yellow, '▒': red, '░': green, '·': faint}
+	colours := map[rune]colour{'█': blue, '▓': yellow, '▒': red, '▚': red, '░': green, '·': faint}
 	var b strings.Builder
 	var run []rune
 	flush := func() {

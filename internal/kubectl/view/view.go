@@ -179,22 +179,13 @@ func driver(s *facts.Slots) Driver {
 	out := Driver{Name: s.Driver, Registered: s.Registered, Exhausted: s.Exhausted, Limit: s.Limit, Free: s.Free, Slots: []Slot{}}
 	for i := range s.Volumes {
 		v := &s.Volumes[i]
-		slot := Slot{Volume: v.Volume, Slot: kindOf(v), State: v.State}
+		slot := Slot{Volume: v.Volume, Slot: strings.ToLower(v.Slot), State: v.State}
 		for _, u := range v.Users {
 			slot.Users = append(slot.Users, reference(u.Requester))
 		}
 		out.Slots = append(out.Slots, slot)
 	}
 	return out
-}
-
-// kindOf is the state of a slot as it is drawn. One of unknown state counts as leaving in
-// tables, where nothing else can be said of it.
-func kindOf(v *facts.SlotVolume) string {
-	if v.Unknown() {
-		return Unknown
-	}
-	return strings.ToLower(v.Slot)
 }
 
 func volume(v *facts.Volume) Volume {

@@ -82,24 +82,15 @@ func TestSlotsAreThoseOfTheTable(t *testing.T) {
 				counts[slot.Slot]++
 				seen[slot.Slot] = true
 			}
-			if !ok || counts[Used] != s.Used || counts[Kept] != s.Kept || counts[Leaving]+counts[Unknown] != s.Leaving || counts[Reserved] != s.Reserved ||
+			if !ok || counts[Used] != s.Used || counts[Kept] != s.Kept || counts[Leaving] != s.Leaving || counts[Unknown] != s.Unknown || counts[Reserved] != s.Reserved ||
 				!reflect.DeepEqual(d.Free, s.Free) || !reflect.DeepEqual(d.Limit, s.Limit) {
 				t.Errorf("%s: %s has %v (%+v), the table %+v", name, s.Node, counts, d, s)
 			}
 		}
 	}
-	for _, state := range []string{Used, Kept, Leaving, Reserved} {
+	for _, state := range []string{Used, Kept, Leaving, Unknown, Reserved} {
 		if !seen[state] {
 			t.Errorf("no cluster has a slot that is %s", state)
-		}
-	}
-}
-
-// A volume of which nobody knows whether it is still there is drawn so, and not as leaving.
-func TestUnknownIsDrawnAsUnknown(t *testing.T) {
-	for state, want := range map[string]string{"Unknown": Unknown, "Detaching": Leaving} {
-		if got := kindOf(&facts.SlotVolume{State: state, Slot: "Leaving"}); got != want {
-			t.Errorf("%s is drawn as %q, want %q", state, got, want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ export const states = [
   ['kept', 'Unwanted, and kept for a while (detachDelay)'],
   ['leaving', 'Unwanted, and not detached yet'],
   ['reserved', 'Promised or asked for, and not attached yet'],
-  ['unknown', 'Nobody can say whether the volume is still there: it counts'],
+  ['unknown', 'Nobody can say whether the volume is still used there: it counts'],
   ['free', 'Free'],
 ];
 
