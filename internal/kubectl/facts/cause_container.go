@@ -259,10 +259,12 @@ func (w *World) mountEvent(p *corev1.Pod, e *corev1.Event) *Cause {
 	case "FailedAttachVolume":
 		c.Of, c.Do = OfVolume, "See who has the volume: kubectl moorage explain pvc NAME"
 	default:
+		volume := ""
 		if m := setUpOf.FindStringSubmatch(e.Message); m != nil {
+			volume = m[1]
 			c.Message = fmt.Sprintf("volume %s can't be mounted at %s: %s", m[1], p.Spec.NodeName, shortened(m[2], ""))
 		}
-		c.Do = fmt.Sprintf("Read the message; the log of the driver's node plugin at %s has more", p.Spec.NodeName)
+		c.Do = w.mountAdvice(p, volume)
 	}
 	return c
 }
