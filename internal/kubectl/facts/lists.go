@@ -110,6 +110,9 @@ type Ticket struct {
 	// NodeNotReady: Node is not ready, or gone. What is attached there stays attached, and nobody
 	// can say whether what uses it still runs.
 	NodeNotReady bool `json:"nodeNotReady,omitempty"`
+	// Yielding is what the ticket is asked: until when to let go of its volumes, and for whom.
+	// Empty: it is not asked to.
+	Yielding string `json:"yielding,omitempty"`
 
 	request arbiter.Request
 }
@@ -177,6 +180,9 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 		out.Volumes = append(out.Volumes, v.Claim+v.PersistentVolume+v.PodVolume)
 	}
 	out.NodeNotReady = w.knownNotReady(t.Node())
+	if asked := t.Yielding(); asked != nil {
+		out.Yielding = asked.Message
+	}
 	switch fact.Phase {
 	case ledger.TicketGranted:
 		out.State = TicketGranted

@@ -19,9 +19,6 @@ type TicketExplanation struct {
 	Cause *Cause `json:"cause,omitempty"`
 	// Yields says that the ticket gives its volumes up to pods.
 	Yields bool `json:"yields,omitempty"`
-	// Yielding is what the ticket is asked: until when to let go of its volumes, and for whom.
-	// Empty: it is not asked to.
-	Yielding string `json:"yielding,omitempty"`
 	// Interruptions is how often in a row it has lost its volumes.
 	Interruptions int64 `json:"interruptions,omitempty"`
 	// Left is about how much of its time is left at least, in seconds, and LeftAtMost how much that
@@ -112,9 +109,6 @@ func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, left timeLeft) {
 	x.Interruptions = t.Status.Interruptions
 	if t.Spec.OnDrain != v1alpha1.OnDrainStay {
 		x.OnDrain = string(t.Spec.OnDrain)
-	}
-	if asked := t.Yielding(); asked != nil {
-		x.Yielding = asked.Message
 	}
 	x.left, x.Left, x.LeftAtMost = left, left.least, left.most
 	if t.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -268,6 +269,10 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 		} else if x.NodeNotReady {
 			reason = "NodeNotReady"
 		}
+		status := cmp.Or(reason, x.State)
+		if x.Yielding != "" && !x.NodeNotReady { // as its status.state
+			status, reason = v1alpha1.TicketYielding, cmp.Or(reason, v1alpha1.TicketYielding)
+		}
 		name, kind, node := x.Name, x.Type, orNone(x.Node)
 		if x.Detached {
 			node = "(detached)"
@@ -276,7 +281,7 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 			name, kind = "(the pod)", x.Type+" (bound)"
 		}
 		t.add(x.Namespace+"/"+x.Type+"/"+x.Name, x.Namespace+"/"+cmp.Or(x.For, x.Name), kind, x.Namespace, name, x.Type, orNone(x.For), node,
-			cmp.Or(reason, x.State), x.State, orNone(reason), number(x.Priority), strings.Join(x.Volumes, ","), ago(now, x.Created))
+			status, x.State, orNone(reason), number(x.Priority), strings.Join(x.Volumes, ","), ago(now, x.Created))
 	}
 	return t
 }
