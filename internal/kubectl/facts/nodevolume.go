@@ -44,8 +44,7 @@ func (n *NodeVolume) maybeThere() bool {
 }
 
 func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
-	out := NodeVolume{Node: string(p.Node), Reported: p.Reported, InUse: p.InUse}
-	out.Users = w.users(p)
+	out := NodeVolume{Node: string(p.Node), Users: w.users(p)}
 	va := p.Canonical()
 	if va != nil {
 		out.Attachment, out.Attached = va.Name, va.Attached
@@ -65,6 +64,12 @@ func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
 		out.State = stateKept
 	case (out.State == stateReserved || out.State == stateAttached && !wanted(out.Users)) && w.Arbiter.AwaitsWorker(w.Snapshot, v, p.Node, w.Now):
 		out.State = stateQueued
+	}
+	if w.nodes[p.Node] != nil {
+		out.Reported = new(p.Reported)
+		if out.maybeThere() {
+			out.InUse = new(p.InUse)
+		}
 	}
 	return out
 }

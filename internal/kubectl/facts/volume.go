@@ -74,11 +74,12 @@ type NodeVolume struct {
 	State string `json:"state"`
 	// Attachment is the VolumeAttachment's name.
 	Attachment string `json:"attachment,omitempty"`
-	// Attached is its status; Reported and InUse are the node's
-	// volumesAttached and volumesInUse.
+	// Attached is its status; Reported and InUse are the node's volumesAttached and
+	// volumesInUse. Both are absent where no Node is seen that says so, and InUse where nothing
+	// of the volume is there yet: a kubelet that waits for one lists it, too.
 	Attached bool      `json:"attached"`
-	Reported bool      `json:"reported"`
-	InUse    bool      `json:"inUse"`
+	Reported *bool     `json:"reported,omitempty"`
+	InUse    *bool     `json:"inUse,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	Error    string    `json:"error,omitempty"` // the driver's
 	// Taken: a forced detach took it from the node, whose kubelet has not said since that it
