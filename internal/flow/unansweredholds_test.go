@@ -197,6 +197,9 @@ func TestRefusedDeletionAfterALostOne(t *testing.T) {
 		if !attaches {
 			t.Errorf("%s: pod q waits at n2: %v", came, p.plan(arbiter.Arbiter{}, disk))
 		}
+		if came == Refused && stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.DeleteHold) == nil {
+			t.Error("it is not deleted any more")
+		}
 	}
 }
 

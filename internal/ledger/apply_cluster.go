@@ -323,7 +323,8 @@ func (e HoldUnanswered) apply(l *Ledger, _ time.Time, t *Touched) {
 func (e HoldAnswered) apply(l *Ledger, _ time.Time, t *Touched) {
 	t.Own = true
 	if v := l.facts.volumes.get(e.Volume); v != nil && v.HoldUnanswered > 0 && v.HoldUnanswered == e.Writes {
-		l.volume(e.Volume).HoldUnanswered = 0
+		rec := l.volume(e.Volume)
+		rec.HoldUnanswered, rec.dropped = 0, "" // a deletion was not carried out, and won't be
 		t.volume(e.Volume)
 	}
 }
