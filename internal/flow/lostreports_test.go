@@ -156,26 +156,28 @@ func TestNodeMadeAgainAfterAReport(t *testing.T) {
 		n.UID, n.SystemUUID, n.BootID = uid, "m", "b"
 		return n
 	}
-	p, r, ticket := migrating(t)
-	p.ledger.Apply(p.now, booted(secondNode("2"), "m"))
-	p.play(t, Do(r), replies(Done, booted(secondNode("3", iscsi), "m")))
-	p.ledger.Apply(p.now, ledger.NodeGone{Name: "n2"})
-	p.ledger.Apply(p.now, booted(secondNode("9"), "again"))
-	p.ledger.Apply(p.now, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
-	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
-	p.ledger.Apply(p.now, iscsiPod("q", "n3"))
-	for range 4 {
-		p.writesHolds(t)
-		for _, s := range p.plan(arbiter.Arbiter{}, iscsi) {
-			is := node("15")
-			is.Name, is.UID = s.Node, s.NodeUID
-			if s.Node == "n2" {
-				is = booted(secondNode("15"), "again")
+	for _, answers := range [][]reply{{replies(Unknown), replies(Unknown)}, {replies(Done, booted(secondNode("3", iscsi), "m"))}} {
+		p, r, ticket := migrating(t)
+		p.ledger.Apply(p.now, booted(secondNode("2"), "m"))
+		p.play(t, Do(r), answers...)
+		p.ledger.Apply(p.now, ledger.NodeGone{Name: "n2"})
+		p.ledger.Apply(p.now, booted(secondNode("9"), "again"))
+		p.ledger.Apply(p.now, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
+		p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+		p.ledger.Apply(p.now, iscsiPod("q", "n3"))
+		for range 4 {
+			p.writesHolds(t)
+			for _, s := range p.plan(arbiter.Arbiter{}, iscsi) {
+				is := node("15")
+				is.Name, is.UID = s.Node, s.NodeUID
+				if s.Node == "n2" {
+					is = booted(secondNode("15"), "again")
+				}
+				if s.Do == arbiter.Report && s.Node == "n3" {
+					t.Fatalf("%s: it is put into volumesAttached of n3; the machine of n2 may have it mounted, and not list it", answers[0].Result)
+				}
+				p.play(t, Do(s), replies(Done, is))
 			}
-			if s.Do == arbiter.Report && s.Node == "n3" {
-				t.Fatal("it is put into volumesAttached of n3; the machine of n2 may have it mounted, and not list it")
-			}
-			p.play(t, Do(s), replies(Done, is))
 		}
 	}
 }
@@ -203,4 +205,39 @@ func TestReportThatCameToNothing(t *testing.T) {
 		}
 	}
 	t.Errorf("the pod at n1 waits: %+v", p.plan(arbiter.Arbiter{}, iscsi))
+}
+
+// That a volume is reported ends the doubt about its report, and a node that is not managed goes by no report.
+func TestWhatEndsAReport(t *testing.T) {
+	p := sharedISCSI()
+	p.play(t, Do(*stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)), replies(Unknown), replies(Unknown))
+	place := func() *ledger.NodeVolume { return p.ledger.Snapshot().Volume(iscsi).NodeVolume("n2") }
+	if !place().ReportSent {
+		t.Fatal("it is not doubted")
+	}
+	p.ledger.Apply(p.now, secondNode("5", iscsi))
+	if place().ReportSent {
+		t.Error("it is reported, and doubted")
+	}
+
+	p = iscsiWorld(iscsiPod("p", "n1"))
+	p.ledger.Apply(p.now, node("2", func(n *ledger.NodeState) { n.Managed = false }))
+	p.writesHolds(t)
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+	p.ledger.Apply(p.now, iscsiPod("q", "n2"))
+	if _, proved := p.reportedAt(t, "n2"); proved {
+		t.Error("the volumesAttached of a node is read that is not managed")
+	}
+}
+
+// An order that is refused is over, as one that is carried out: a report reads what stands after it.
+func TestRefusedOrderIsOver(t *testing.T) {
+	p, quiet := ordering()
+	sent := p.sendsOrder(t, quiet)
+	if _, m := p.memory.Answer(sent, Answer{Result: Refused}, p.ledger.Snapshot(), p.now); m.End == Going {
+		t.Fatalf("%+v", m)
+	}
+	if _, m := p.memory.Next(Do(step(arbiter.Report)), p.ledger.Snapshot(), p.now); m.Send == nil || m.Send.Kind != NodeWords {
+		t.Errorf("%+v", m)
+	}
 }

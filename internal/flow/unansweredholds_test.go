@@ -3,6 +3,7 @@
 package flow
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -258,5 +259,62 @@ func TestPruneForgetsNodes(t *testing.T) {
 	p.memory.Prune(p.ledger.Snapshot())
 	if len(p.memory.orders) > 0 {
 		t.Errorf("%v is kept", p.memory.orders)
+	}
+}
+
+// What ends the doubt about a hold, and what does not: each by what is asked and told.
+func TestWhatEndsTheDoubtAboutAHold(t *testing.T) {
+	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
+	same := ledger.HoldSeen{Volume: disk, Hold: held}
+	for name, test := range map[string]struct {
+		replies []reply
+		does    []string
+		doubted bool
+	}{
+		"carried out, and no other version": {[]reply{replies(Done, same), replies(Done, same)}, []string{"wait 20s", "get holds d^a", "tell HoldAnswered", "stale"}, false},
+		"gone, as a read has it":            {[]reply{replies(Conflict), replies(NotFound)}, []string{"get holds d^a", "failed"}, true},
+		"not answered again":                {[]reply{replies(Unknown), replies(Unknown)}, []string{"wait 20s", "tell HoldUnanswered", "get holds d^a", "failed"}, true},
+		"not sent":                          {[]reply{replies(NotSent)}, []string{"failed"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(node("1"), pod("p", "n1", "a"), same, ledger.Complete{})
+			write := step(arbiter.WriteHold, func(s *arbiter.Step) { s.Expect, s.Hold = "3", held })
+			p.play(t, Do(write), replies(Unknown))
+			got := p.play(t, Do(write), test.replies...)
+			slices.Sort(got[1:])
+			slices.Sort(test.does)
+			check(t, got, append([]string{"put-hold version=3"}, test.does...)...)
+			if unanswered(p.ledger.Snapshot(), disk) > 0 != test.doubted {
+				t.Errorf("%d writes are doubted", unanswered(p.ledger.Snapshot(), disk))
+			}
+			p.ledger.Apply(p.now, ledger.HoldGone{Volume: disk})
+			if unanswered(p.ledger.Snapshot(), disk) > 0 {
+				t.Error("it is doubted, and is gone")
+			}
+		})
+	}
+}
+
+// A hold of a shared volume that says nothing is written again, too, where a write of it got no answer.
+func TestSilentHoldIsWrittenAgain(t *testing.T) {
+	p := sharedWorld()
+	free := ledger.Hold{Version: "3", State: ledger.HoldFree, Transitions: 1, PVs: []string{"a"}}
+	p.ledger.Apply(p.now, ledger.HoldSeen{Volume: disk, Hold: free})
+	p.ledger.Apply(p.now, ledger.HoldUnanswered{Volume: disk, Version: "3"})
+	if w := stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.WriteHold); w == nil || w.Hold.State != ledger.HoldFree || w.Hold.Grants != 1 {
+		t.Errorf("it plans %v", p.plan(arbiter.Arbiter{}, disk))
+	}
+}
+
+// Who plans is told when a doubt about a hold begins and ends, though nothing else changes.
+func TestDoubtAboutAHoldIsTold(t *testing.T) {
+	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld, PVs: []string{"a"}}
+	again := held
+	again.Version, again.Grants = "4", 1
+	p := newPlayer(node("1"), pod("p", "n1", "a"), ledger.HoldSeen{Volume: disk, Hold: held}, ledger.Complete{})
+	for _, e := range []ledger.Event{ledger.HoldUnanswered{Volume: disk, Version: "3"}, ledger.HoldSeen{Volume: disk, Hold: again}} {
+		if touched := p.ledger.Apply(p.now, e); !slices.Contains(touched.Volumes, disk) {
+			t.Errorf("%T: it tells of %v", e, touched.Volumes)
+		}
 	}
 }
