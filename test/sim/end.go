@@ -64,11 +64,12 @@ func (s *Sim) judgeDecisions(c *controller) {
 		s.fault("left undone: %s", v)
 	}
 	for _, v := range c.arbiter.AuditAtRest(s.fresh(), s.Now()) {
-		if s.doubted(c, v.Volume, "") || s.vanished(v.Volume) || s.remembered(c, v.Volume) || s.replaced(c, v.Volume) {
+		if s.doubted(c, v.Volume, "") || s.vanished(v.Volume) || s.remembered(c, v.Volume) || s.replaced(c, v.Volume) || provedAbsent(c, v.Volume) {
 			// A new leader would not know of the doubt, wherever that is, and take it out of
 			// the hold (docs/internals/invariants.md, I3); nor whose the volume was when the
 			// claim was lost; nor of a use that no object names any more; nor by which name
-			// of the machine a volume was attached first.
+			// of the machine a volume was attached first; nor that somebody has read that
+			// volumesAttached does not name a volume without VolumeAttachments.
 			continue
 		}
 		s.fault("left undone, and not known to be: %s", v)
@@ -262,6 +263,15 @@ func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 	return known != nil && slices.ContainsFunc(known.NodeVolumes, func(p ledger.NodeVolume) bool {
 		own := p.Own()
 		return own != nil && own.NodeID != "" && own.NodeID != s.nodeID(p.Node)
+	})
+}
+
+// provedAbsent says whether a controller has proved of a volume without VolumeAttachments that it is not reported at
+// the node that its hold names.
+func provedAbsent(c *controller, v ledger.VolumeID) bool {
+	known := c.observer.snapshot().Volume(v)
+	return v.NoAttach() && known != nil && slices.ContainsFunc(known.NodeVolumes, func(p ledger.NodeVolume) bool {
+		return p.Held && !p.Reported && p.Proof.Stage != ledger.ProofNone
 	})
 }
 

@@ -68,7 +68,7 @@ func (w *World) Refuses(what Refused, key string) bool {
 
 // RefusedFor says whether a refusal may be why a volume does not come to a node,
 // or does not leave it: of its VolumeAttachments, or of the status of a node that
-// has one, or is to get one.
+// has one, is to get one, or has the volume in volumesAttached without one.
 func (w *World) RefusedFor(v ledger.VolumeID, n ledger.NodeName) bool {
 	if len(w.Refusals) == 0 {
 		return false
@@ -80,7 +80,9 @@ func (w *World) RefusedFor(v ledger.VolumeID, n ledger.NodeName) bool {
 		return true
 	}
 	for _, m := range w.Machines {
-		if _, exists := w.Attachment(ledger.AttachmentName(v, m.Node)); exists && refused(m.Node) {
+		_, attached := w.Attachment(ledger.AttachmentName(v, m.Node))
+		node, _ := w.Node(m.Node)
+		if (attached || v.NoAttach() && slices.Contains(node.Reported, v)) && refused(m.Node) {
 			return true
 		}
 	}
