@@ -50,7 +50,7 @@ func (p *planner) leave() {
 	was := hold(p.volume)
 	switch {
 	case p.forgotten():
-		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
+		p.deleteHold(was)
 	case !p.exclusive:
 		note := p.emptyNote(was)
 		note.Fences = p.fences(was, note)

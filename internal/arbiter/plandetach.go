@@ -14,7 +14,7 @@ import (
 func (p *planner) release(place *ledger.NodeVolume) {
 	va, node := p.own(place), p.snapshot.Node(place.Node)
 	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone
-	if va == nil && !place.Reported && !outlived && !p.unproved(place) {
+	if open := p.unproved(place) || p.reportOpen(node, place); va == nil && !place.Reported && !outlived && !open {
 		return
 	}
 	if p.Cooperative {
@@ -56,7 +56,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 // reportOpen says whether all that keeps the volume at a node is that it was to be put into volumesAttached there,
 // and that nobody knows what came of it: a read of the Node shows it.
 func (p *planner) reportOpen(node *ledger.Node, place *ledger.NodeVolume) bool {
-	return place.ReportSent && !place.Held && node != nil && node.Exists && !node.Doubts(p.volume.ID) && p.unproved(place)
+	return place.ReportSent && !place.Held && !p.Cooperative && node != nil && node.Exists && !node.Doubts(p.volume.ID)
 }
 
 // putBack plans the report of a volume that may be in use at a Ready node though its

@@ -224,12 +224,14 @@ func (p *planner) forced(place *ledger.NodeVolume, va *ledger.Attachment) string
 
 // fenceWritten says whether the hold, as the API has it, says what a step of a detach
 // asks for: the rule of force by which it is taken, or nothing. Where there is no attachment it may go on to
-// say that a mount of before may be there: nothing tells that one from what is there now.
+// say that a mount of before may be there, since nothing tells that one from what is there now: of a shared volume,
+// and of one at its holder's node, which is doubted where that matters (Doubted).
 func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, rule string) bool {
 	f, found := p.volume.Hold.Fence(place.Node)
-	found = found && p.volume.Hold.Version != ""
+	found = found && p.volume.Hold.Version != "" && p.volume.Hold.Version != p.volume.Dropped()
 	if rule == "" || !attachedAt(place) { //mutant:unwritten-fence
-		return rule != "" || !found || f.Attachment != uidOf(va) || va == nil && f.Rule == ""
+		before := va == nil && f.Rule == "" && (!p.exclusive || p.hold.Node == place.Node)
+		return rule != "" || !found || before || f.Attachment != uidOf(va)
 	}
 	return found && f.Rule == rule && f.Attachment == uidOf(va)
 }

@@ -97,6 +97,8 @@ func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 		return t.send(read(Nodes, string(t.Step.Node)))
 	case n.MayBeUnstaged(t.Step.Volume): //mutant:order-fence-sent
 		return t.end(Stale, fmt.Sprintf("it may be unstaged at node %s", t.Step.Node))
+	case t.Step.Volume.NoAttach() && !used(s, t.Step):
+		return t.end(Stale, fmt.Sprintf("nobody at node %s uses the volume any more", t.Step.Node))
 	case n != nil && n.Word != nil && !m.heard[t.Step.Node] && m.Ordering(t.Step.Node):
 		return t.end(Stale, fmt.Sprintf("an order to unstage is under way at node %s", t.Step.Node))
 	case n != nil && n.Word != nil && !m.heard[t.Step.Node]: //mutant:orders-of-before
@@ -106,6 +108,16 @@ func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 		return t.confirm()
 	}
 	return t.patch()
+}
+
+// used says whether a pod or a ticket at the node of a step uses its volume, or asks for it.
+func used(s ledger.Snapshot, step arbiter.Step) bool {
+	volume := s.Volume(step.Volume)
+	if volume == nil {
+		return false
+	}
+	place := volume.NodeVolume(step.Node)
+	return place != nil && len(place.Users) > 0
 }
 
 // confirm gives the attachment of a task's step a new version.

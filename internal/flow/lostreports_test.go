@@ -99,13 +99,32 @@ func (p *player) saysDetached(t *testing.T) bool {
 	return a.Satisfied(s, s.Ticket(asks.ID), p.now).Allowed()
 }
 
-// The only user of a shared volume goes after its report was planned, and before it is sent. The report is carried out,
-// and neither its answer nor the read after it arrives.
+// loses plays a report of which neither the answer nor the read after it arrives. Its user goes as it is sent, before
+// that is told.
+func (p *player) loses(t *testing.T, report arbiter.Step, goes ledger.Event) {
+	t.Helper()
+	task, m := p.memory.Next(Do(report), p.ledger.Snapshot(), p.now)
+	if m.Send == nil || m.Send.Do != PatchNode {
+		t.Fatalf("it is not sent: %+v", m)
+	}
+	p.ledger.Apply(p.now, goes)
+	for _, e := range m.Tell {
+		p.ledger.Apply(p.now, e)
+	}
+	task, m = p.memory.Answer(task, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
+	p.now = m.Wait
+	task, _ = p.memory.Next(task, p.ledger.Snapshot(), p.now)
+	if _, m = p.memory.Answer(task, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now); m.End != Failed {
+		t.Fatalf("%+v", m)
+	}
+}
+
+// The only user of a shared volume goes while its report is sent. That is carried out, and neither its answer nor the
+// read after it arrives.
 func TestReportOfNobody(t *testing.T) {
 	p := sharedISCSI()
 	r := *stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)
-	p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
-	p.play(t, Do(r), replies(Unknown), replies(Unknown))
+	p.loses(t, r, ledger.PodGone{UID: "q"})
 	if p.saysDetached(t) {
 		t.Error("a ticket is told that the volume is attached nowhere; volumesAttached of n2 may name it")
 	}
@@ -114,8 +133,7 @@ func TestReportOfNobody(t *testing.T) {
 // The same of the target of a live migration, whose ticket goes.
 func TestReportOfNoMigration(t *testing.T) {
 	p, r, ticket := migrating(t)
-	p.ledger.Apply(p.now, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
-	p.play(t, Do(r), replies(Unknown), replies(Unknown))
+	p.loses(t, r, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
 	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
 	p.ledger.Apply(p.now, iscsiPod("q", "n3"))
 	if !p.looksAtSecond(t) {
@@ -239,5 +257,54 @@ func TestRefusedOrderIsOver(t *testing.T) {
 	}
 	if _, m := p.memory.Next(Do(step(arbiter.Report)), p.ledger.Snapshot(), p.now); m.Send == nil || m.Send.Kind != NodeWords {
 		t.Errorf("%+v", m)
+	}
+}
+
+// A pod goes while the orders of its node are read before its volume is reported there: it is not, since a ticket may have been told that it is at no node.
+func TestReportOfAPodThatWent(t *testing.T) {
+	p := sharedISCSI()
+	p.ledger.Apply(p.now, ledger.NodeWord{Node: "n2", UID: "w", Version: "5", NodeUID: "m", BootID: "b", KubeletStarted: 3, Whole: true, Look: 4, Looked: 4})
+	r := *stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)
+	task, m := p.memory.Next(Do(r), p.ledger.Snapshot(), p.now)
+	if m.Send == nil || m.Send.Kind != NodeWords {
+		t.Fatalf("%+v", m.Send)
+	}
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
+	told := p.saysDetached(t)
+	_, m = p.memory.Answer(task, Answer{Result: Done}, p.ledger.Snapshot(), p.now)
+	if told && m.Send != nil && m.Send.Do == PatchNode {
+		t.Errorf("ticket told detached; then %s is sent", text(*m.Send))
+	}
+}
+
+// Somebody takes a shared volume out of volumesAttached; the kubelet restarts, and lists nothing.
+func TestSharedVolumeTakenOut(t *testing.T) {
+	p := sharedISCSI()
+	is := func(v string, reported, inUse []ledger.VolumeID) ledger.NodeState {
+		n := secondNode(v, reported...)
+		n.InUse, n.BootID, n.SystemUUID = inUse, "b", "m"
+		return n
+	}
+	p.ledger.Apply(p.now, is("2", nil, nil))
+	p.play(t, Do(*stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)), replies(Done, is("3", []ledger.VolumeID{iscsi}, nil)))
+	p.ledger.Apply(p.now, is("4", []ledger.VolumeID{iscsi}, []ledger.VolumeID{iscsi}))
+	p.ledger.Apply(p.now, is("5", nil, []ledger.VolumeID{iscsi})) // somebody takes it out
+	p.ledger.Apply(p.now, is("6", nil, nil))                      // the kubelet restarts
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
+	if p.saysDetached(t) {
+		t.Error("told detached though mounted")
+	}
+}
+
+// A report without an answer is looked for at a node, too, that is not managed any more.
+func TestReportAtAnUnmanagedNode(t *testing.T) {
+	p := sharedISCSI()
+	p.play(t, Do(*stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)), replies(Unknown), replies(Unknown))
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
+	n := secondNode("7")
+	n.Managed = false
+	p.ledger.Apply(p.now, n)
+	if v := p.ledger.Snapshot().Volume(iscsi); len(v.NodeVolumes) > 0 && len(p.plan(arbiter.Arbiter{}, iscsi)) == 0 {
+		t.Errorf("kept for ever: %+v", v.NodeVolumes)
 	}
 }

@@ -318,3 +318,103 @@ func TestDoubtAboutAHoldIsTold(t *testing.T) {
 		}
 	}
 }
+
+// The watch shows that the hold is gone before the deletion is known to have got no answer.
+func TestLostDeletionAfterTheWatch(t *testing.T) {
+	for _, came := range []Result{Unknown, Done} {
+		p := sharedWorld()
+		task, m := p.memory.Next(Do(p.hasNothingToSay(t)), p.ledger.Snapshot(), p.now)
+		if m.Send == nil || m.Send.Do != DropHold {
+			t.Fatalf("%+v", m)
+		}
+		p.ledger.Apply(p.now, ledger.HoldGone{Volume: disk}) // it is carried out
+		_, m = p.memory.Answer(task, Answer{Result: came}, p.ledger.Snapshot(), p.now)
+		for _, e := range m.Tell {
+			p.ledger.Apply(p.now, e)
+		}
+		if h := p.ledger.Snapshot().Volume(disk).Hold; h != nil {
+			t.Errorf("%s: the hold says %+v, plan %+v", came, *h, p.plan(arbiter.Arbiter{}, disk))
+		}
+		if !p.leavesByItself(t, "4", "uid-p") || !p.usedAgain(t) {
+			t.Errorf("%s: the volume is never detached from n1: doubts %t", came, p.ledger.Snapshot().Node("n1").Doubts(disk))
+		}
+	}
+}
+
+// A hold that was deleted names no rule of force any more, though the watch has yet to show that.
+func TestDeletedFenceIsNotBelieved(t *testing.T) {
+	for _, came := range []Result{Done, Unknown} {
+		p := sharedWorld()
+		a := arbiter.Arbiter{}
+		p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
+		p.settle(t, a, disk, "2")
+		p.ledger.Apply(p.now, node("3", inUseSince(50), silent)) // the taint is removed
+		drop := stepOf(p.plan(a, disk), arbiter.DeleteHold)
+		if drop == nil {
+			t.Fatalf("the hold is not deleted: %+v", p.plan(a, disk))
+		}
+		if came == Unknown {
+			p.play(t, Do(*drop), replies(Unknown))
+		}
+		p.play(t, Do(*drop), replies(Done)) // the API has no hold any more
+		p.ledger.Apply(p.now, node("4", inUseSince(50), tainted))
+		plan := p.plan(a, disk)
+		if u := stepOf(plan, arbiter.Unreport); u != nil {
+			t.Errorf("%s: it is taken by force (%s), and the API has no hold: %+v", came, u.Rule, plan)
+		}
+	}
+}
+
+// Somebody deletes the hold that names a rule of force, and the rule ends before it is written again: it does not come back.
+func TestUnwrittenFenceDoesNotComeBack(t *testing.T) {
+	p := sharedWorld()
+	a := arbiter.Arbiter{}
+	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
+	p.settle(t, a, disk, "2")
+	p.ledger.Apply(p.now, ledger.HoldGone{Volume: disk}) // kubectl delete
+	p.ledger.Apply(p.now, node("3", inUseSince(60)))
+	if s := stepOf(p.plan(a, disk), arbiter.DeleteHold); s != nil { // with a mend
+		p.play(t, Do(*s))
+	}
+	if !p.leavesByItself(t, "4", "uid-p") || !p.usedAgain(t) {
+		t.Errorf("the volume is never detached: hold %+v plan %+v doubts %t", p.ledger.Snapshot().Volume(disk).Hold, p.plan(a, disk), p.ledger.Snapshot().Node("n1").Doubts(disk))
+	}
+	p.ledger.Apply(p.now, ledger.PersistentVolumeGone{Name: "a"})
+	if v := p.ledger.Snapshot().Volume(disk); v != nil {
+		t.Errorf("record is kept: %+v hold %+v plan %+v", v, v.Hold, p.plan(a, disk))
+	}
+}
+
+// A hold that is created only to end the doubt about its creation is deleted again.
+func TestEmptyHoldIsDeleted(t *testing.T) {
+	p := sharedWorld()
+	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
+	p.play(t, Do(*stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.WriteHold)), replies(Unknown)) // not carried out
+	p.ledger.Apply(p.now, node("3", inUseSince(60)))
+	for range 4 {
+		p.carriesOut(t)
+	}
+	if h := p.ledger.Snapshot().Volume(disk).Hold; h != nil {
+		t.Errorf("a hold that says nothing stays: %+v; plan %+v", *h, p.plan(arbiter.Arbiter{}, disk))
+	}
+}
+
+// In Cooperative mode, too, a hold that is deleted is not deleted again.
+func TestCooperativeDeletesOnce(t *testing.T) {
+	a := arbiter.Arbiter{Cooperative: true}
+	p := newPlayer(node("1"), ledger.Complete{}, ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "5", State: ledger.HoldFree, Transitions: 3}})
+	v := p.ledger.Snapshot().Volume(disk)
+	for _, pv := range v.PVs() {
+		p.ledger.Apply(p.now, ledger.PersistentVolumeGone{Name: pv})
+	}
+	for i := range 3 {
+		drop := stepOf(p.plan(a, disk), arbiter.DeleteHold)
+		if drop == nil {
+			break
+		}
+		if i > 0 {
+			t.Errorf("deleted %d times", i+1)
+		}
+		p.play(t, Do(*drop), replies(Done), replies(Done), replies(Done))
+	}
+}

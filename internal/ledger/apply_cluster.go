@@ -308,8 +308,12 @@ func (h *Hold) saysTheSame(is *Hold) bool {
 	return slices.Equal(h.Requesters, is.Requesters) && slices.Equal(h.Waiting, is.Waiting) && slices.Equal(h.PVs, is.PVs) && slices.Equal(h.Fences, is.Fences)
 }
 
-func (e HoldUnanswered) apply(l *Ledger, _ time.Time, t *Touched) {
+func (e HoldUnanswered) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
+	if v := l.facts.volumes.get(e.Volume); e.Deletes && v != nil && v.Hold != nil && v.Hold.Version == "" {
+		l.removeHold(now, t, l.volume(e.Volume)) // the watch came before, as for HoldDropped
+		return
+	}
 	if v := l.facts.volumes.get(e.Volume); v != nil && v.Hold.version() == e.Version {
 		rec := l.volume(e.Volume)
 		rec.HoldUnanswered = max(1, rec.HoldUnanswered+1)

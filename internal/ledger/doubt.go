@@ -214,7 +214,7 @@ func (l *Ledger) doubtTakenOut(now time.Time, t *Touched, n NodeName, reported, 
 	var list []doubt
 	for _, v := range rec.At() {
 		p := l.facts.volumes.get(v).NodeVolume(n)
-		if _, still := slices.BinarySearchFunc(reported, v, VolumeID.Compare); still || !p.Reported || !p.InUse || !p.MayBeMounted() {
+		if _, still := slices.BinarySearchFunc(reported, v, VolumeID.Compare); still || !p.Reported || !p.InUse || !p.MayBeMounted() && !v.NoAttach() {
 			continue
 		}
 		_, listed := slices.BinarySearchFunc(inUse, v, VolumeID.Compare)

@@ -406,7 +406,7 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	w.doubtAfter(n, e)
 	for k, p := range w.places {
 		if _, doubted := n.doubts[k.v]; same && k.n == e.Name && n.reported[k.v] && !slices.Contains(e.Reported, k.v) && !doubted &&
-			(n.inUse[k.v] || slices.Contains(e.InUse, k.v)) && (hasOwn(p) || p.left || p.held) {
+			(n.inUse[k.v] || slices.Contains(e.InUse, k.v)) && (hasOwn(p) || p.left || k.v.NoAttach()) {
 			n.doubts[k.v] = doubt{volume: k.v, machine: n.machine, boot: n.boot, listed: slices.Contains(e.InUse, k.v)}
 		}
 	}
