@@ -77,14 +77,15 @@ func (f *flights) endUnreserved(id ledger.VolumeID, n ledger.NodeName) {
 	}
 }
 
-// except returns the steps at other nodes than these.
+// except returns the steps at other nodes than these. What is done to the hold of a shared volume is at no node: it may
+// take back the fence by which a step of force is taken, which waits for it.
 func except(steps []arbiter.Step, busy map[ledger.NodeName]bool) []arbiter.Step {
 	if len(busy) == 0 {
 		return steps
 	}
 	var others []arbiter.Step
 	for _, step := range steps {
-		if !busy[step.Node] {
+		if !busy[step.Node] && (step.Rule == "" || !busy[""]) {
 			others = append(others, step)
 		}
 	}

@@ -237,3 +237,26 @@ func TestNoRoomForFlightsTakesNoPlace(t *testing.T) {
 		t.Error("it wants to be attached at n1 and n2 as before, and waits no more: it has lost its place, or its turn")
 	}
 }
+
+// A step of force waits for what is done to the volume's hold, and for its own node; any other step for its own node only.
+func TestForceWaitsForTheHold(t *testing.T) {
+	steps := []arbiter.Step{
+		{Do: arbiter.Unreport, Node: "n1", Rule: arbiter.OutOfService},
+		{Do: arbiter.Unreport, Node: "n2"},
+	}
+	for name, test := range map[string]struct {
+		busy map[ledger.NodeName]bool
+		want int
+	}{
+		"nothing is under way":  {nil, 2},
+		"the hold is written":   {map[ledger.NodeName]bool{"": true}, 1},
+		"a step is at n1":       {map[ledger.NodeName]bool{"n1": true}, 1},
+		"a step is at n3":       {map[ledger.NodeName]bool{"n3": true}, 2},
+		"the hold, and n2":      {map[ledger.NodeName]bool{"": true, "n2": true}, 0},
+		"the hold, and another": {map[ledger.NodeName]bool{"": true, "n3": true}, 1},
+	} {
+		if got := except(steps, test.busy); len(got) != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
