@@ -14,7 +14,8 @@ import (
 func (p *planner) release(place *ledger.NodeVolume) {
 	va, node := p.own(place), p.snapshot.Node(place.Node)
 	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone
-	if open := p.unproved(place) || p.reportOpen(node, place); va == nil && !place.Reported && !outlived && !open {
+	open := p.reportOpen(node, place)
+	if va == nil && !place.Reported && !outlived && !open && !p.unproved(place) {
 		return
 	}
 	if p.Cooperative {
@@ -22,7 +23,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 		return
 	}
 	p.removePods(node, place)
-	if p.reportOpen(node, place) {
+	if open {
 		// A kubelet for whose pod the volume was to come lists it in use, whether it was reported or not.
 		step := p.leaving(node, place, nil, "")
 		step.Do = ProveAbsent

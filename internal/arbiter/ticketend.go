@@ -31,7 +31,7 @@ const (
 )
 
 // TTLStep is how much of a ticket's time of so many seconds the controller counts before it
-// writes that down: as much a restart may add to it.
+// writes that down, which is as much as a restart may add to it.
 func TTLStep(seconds int64) time.Duration {
 	return max(time.Duration(seconds)*time.Second/ttlSteps, ttlStep)
 }

@@ -89,8 +89,9 @@ func of(a ledger.Attachment, step arbiter.Step) bool {
 
 // beginReport puts a volume into volumesAttached, once its attachment is proved
 // to be there to stay; it reads the Node after a patch without an answer has
-// been outlasted. Where moorage-node runs, the first one of a term at a node reads what
-// the leaders before have ordered there: a cache may be behind.
+// been outlasted. Where moorage-node runs, the first one of a term at a node, and after an order to unstage, reads
+// what is ordered there: a cache may be behind. A volume without an attachment is reported only while somebody at
+// the node uses it, since nothing else would tell a later look that it is there.
 func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 	switch n := s.Node(t.Step.Node); {
 	case t.Sent.Do == PatchNode:
@@ -99,24 +100,26 @@ func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 		return t.end(Stale, fmt.Sprintf("it may be unstaged at node %s", t.Step.Node))
 	case t.Step.Volume.NoAttach() && !used(s, t.Step):
 		return t.end(Stale, fmt.Sprintf("nobody at node %s uses the volume any more", t.Step.Node))
-	case n != nil && n.Word != nil && !m.heard[t.Step.Node] && m.Ordering(t.Step.Node):
-		return t.end(Stale, fmt.Sprintf("an order to unstage is under way at node %s", t.Step.Node))
 	case n != nil && n.Word != nil && !m.heard[t.Step.Node]: //mutant:orders-of-before
-		t.Orders = m.ordersBefore(t.Step.Node)
-		return t.send(read(NodeWords, string(t.Step.Node)))
+		return m.readOrders(t)
 	case t.Step.Attachment != "" && !m.confirmed[t.Step.UID]:
 		return t.confirm()
 	}
 	return t.patch()
 }
 
+// readOrders reads what is ordered at the node of a task. While an order is under way no read shows what came of it.
+func (m *Memory) readOrders(t Task) (Task, Move) {
+	if m.Ordering(t.Step.Node) {
+		return t.end(Stale, fmt.Sprintf("an order to unstage is under way at node %s", t.Step.Node))
+	}
+	t.Orders = m.orders[t.Step.Node].sent
+	return t.send(read(NodeWords, string(t.Step.Node)))
+}
+
 // used says whether a pod or a ticket at the node of a step uses its volume, or asks for it.
 func used(s ledger.Snapshot, step arbiter.Step) bool {
-	volume := s.Volume(step.Volume)
-	if volume == nil {
-		return false
-	}
-	place := volume.NodeVolume(step.Node)
+	place := s.Volume(step.Volume).NodeVolume(step.Node)
 	return place != nil && len(place.Users) > 0
 }
 

@@ -47,7 +47,7 @@ type Task struct {
 	// Until is when a step with Within must be over.
 	Until time.Time
 	// Orders is how many orders had been sent to the node when the request in flight was sent that shows
-	// all that stand; negative: it may not show one that was under way.
+	// all that stand.
 	Orders int
 	// Outlasted says that a bind, a grant or the write of a hold without an answer can have no effect any more.
 	Outlasted bool

@@ -245,7 +245,7 @@ func TestNoWriteOfAHoldIsAnswered(t *testing.T) {
 // What is kept of Nodes that are gone goes with them, but for an order that is under way.
 func TestPruneForgetsNodes(t *testing.T) {
 	p, quiet := ordering()
-	p.memory.hears(Task{Step: arbiter.Step{Node: "n1"}, Orders: p.memory.ordersBefore("n1")})
+	p.memory.hears(Task{Step: arbiter.Step{Node: "n1"}, Orders: p.memory.orders["n1"].sent})
 	if !p.memory.Heard("n1") {
 		t.Fatal("nothing is kept")
 	}

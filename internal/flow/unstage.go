@@ -51,25 +51,16 @@ func (m *Memory) orderedNow(n ledger.NodeName) {
 	m.orders[n] = o
 }
 
-// ordersBefore is how many orders a read that is sent now shows the effect of: all that were sent, or, as long as
-// one is under way, nobody knows.
-func (m *Memory) ordersBefore(n ledger.NodeName) int {
-	if o := m.orders[n]; o.over == o.sent {
-		return o.sent
-	}
-	return -1
-}
-
 // hears notes that an answer shows the orders that stand at the node of a task, but where one was sent after it
-// was asked for, or was under way then.
+// was asked for.
 func (m *Memory) hears(t Task) {
 	if m.ShowsOrders(t) {
 		m.heard.add(t.Step.Node)
 	}
 }
 
-// ShowsOrders says whether no order to the node of a task was under way when its last request was sent, or was sent
-// since.
+// ShowsOrders says whether no order to the node of a task was sent since its last request was: none was under way
+// then (readOrders).
 func (m *Memory) ShowsOrders(t Task) bool { return m.orders[t.Step.Node].sent == t.Orders }
 
 // Ordering says whether an order to a node is under way.

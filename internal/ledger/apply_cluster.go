@@ -310,11 +310,11 @@ func (h *Hold) saysTheSame(is *Hold) bool {
 
 func (e HoldUnanswered) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if v := l.facts.volumes.get(e.Volume); e.Deletes && v != nil && v.Hold != nil && v.Hold.Version == "" {
+	switch v := l.facts.volumes.get(e.Volume); {
+	case v == nil:
+	case e.Deletes && v.Hold != nil && v.Hold.Version == "":
 		l.removeHold(now, t, l.volume(e.Volume)) // the watch came before, as for HoldDropped
-		return
-	}
-	if v := l.facts.volumes.get(e.Volume); v != nil && v.Hold.version() == e.Version {
+	case v.Hold.version() == e.Version:
 		rec := l.volume(e.Volume)
 		rec.HoldUnanswered = max(1, rec.HoldUnanswered+1)
 		if e.Deletes {
@@ -493,6 +493,13 @@ func (e ReportSent) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
+func (e NotReported) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
+	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && p.ReportSent {
+		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.ReportSent = false })
+	}
+}
+
 // provable says whether the own attachment at a place is as it was when a proof began.
 func (p *NodeVolume) provable(uid, version string) bool {
 	own, at := "", ""
@@ -516,11 +523,4 @@ func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage 
 		}
 	})
 	return true
-}
-
-func (e NotReported) apply(l *Ledger, now time.Time, t *Touched) {
-	t.Own = true
-	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && p.ReportSent {
-		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.ReportSent = false })
-	}
 }

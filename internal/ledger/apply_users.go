@@ -293,7 +293,8 @@ func (h *Hold) pods() []string {
 
 // waits says whether a hold names a pod as one that waits for the volume, or is next.
 func (h *Hold) waits(pod string) bool {
-	return h != nil && !h.Next.To.Ticket && h.Next.To.UID == pod || h != nil && slices.ContainsFunc(h.Waiting, func(r Requester) bool { return !r.Ticket && r.UID == pod })
+	is := func(r Requester) bool { return !r.Ticket && r.UID == pod }
+	return h != nil && (is(h.Next.To) || slices.ContainsFunc(h.Waiting, is))
 }
 
 // before is where the i-th volume led before; zero when it is new.

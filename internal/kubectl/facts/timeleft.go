@@ -61,7 +61,7 @@ func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
 	return timeLeft{least: left(most), most: left(least)}
 }
 
-// TimeLeft says in words when a ticket's time is over, unless it is renewed, by what itself says;
+// TimeLeft says in words when a ticket's time is over, unless it is renewed, by what it says itself;
 // empty: it has no time of its own.
 func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
 	if t.Spec.TTLSeconds == nil {
