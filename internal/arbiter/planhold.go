@@ -34,9 +34,10 @@ func (p *planner) decideHold() {
 	}
 }
 
-// deleteHold plans the deletion of a hold, unless it has been deleted, and a watch has yet to show that.
+// deleteHold plans the deletion of a hold, unless it has been deleted, and a watch has yet to show that. One that is
+// not written (Version is empty) is only the ledger's to forget.
 func (p *planner) deleteHold(was ledger.Hold) {
-	if was.Version != p.volume.Dropped() || p.volume.HoldUnanswered > 0 {
+	if was.Version == "" || was.Version != p.volume.Dropped() || p.volume.HoldUnanswered > 0 {
 		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
 	}
 }

@@ -17,21 +17,18 @@ func (p *planner) decideNote(was ledger.Hold) { p.writeNote(was, p.note(was)) }
 
 // writeNote plans the write of a note, or the end of the one that was.
 func (p *planner) writeNote(was, note ledger.Hold) {
-	says := was.Node != "" || was.Version != "" && (was.Force != nil || len(was.Fences) > 0 ||
+	says := was.Node != "" || len(was.Fences) > 0 || was.Version != "" && (was.Force != nil ||
 		was.State == ledger.HoldAttachFailed || was.State == ledger.HoldDetachPending ||
 		was.State == "" && was.Grants > 0)
 	silent := note.State == "" && len(note.Fences) == 0
 	switch {
-	case silent && says && was.Transitions == 0 && was.Version != "":
+	case silent && says && was.Transitions == 0 && (was.Version != "" || len(was.Fences) > 0):
 		p.deleteHold(ledger.Hold{Version: was.Version})
 		return
 	case note.State == "" && says && !was.Stays && was.Transitions > 0:
 		note.State = ledger.HoldFree // from when it was exclusive: its transitions stay
 	case silent && p.volume.HoldUnanswered > 0:
 		note.State = was.State
-	case silent && was.Version == "" && was.Transitions == 0 && len(was.Fences) > 0:
-		p.add(Step{Do: DeleteHold, Hold: was}) // it is nowhere but in the ledger
-		return
 	case silent:
 		return
 	}

@@ -367,21 +367,36 @@ func TestDeletedFenceIsNotBelieved(t *testing.T) {
 
 // Somebody deletes the hold that names a rule of force, and the rule ends before it is written again: it does not come back.
 func TestUnwrittenFenceDoesNotComeBack(t *testing.T) {
-	p := sharedWorld()
+	t.Run("never exclusive", func(t *testing.T) {
+		p := sharedWorld()
+		unwrittenFenceDoesNotComeBack(t, p)
+		p.ledger.Apply(p.now, ledger.PersistentVolumeGone{Name: "a"})
+		if v := p.ledger.Snapshot().Volume(disk); v != nil {
+			t.Errorf("record is kept: %+v hold %+v plan %+v", v, v.Hold, p.plan(arbiter.Arbiter{}, disk))
+		}
+	})
+	t.Run("exclusive once", func(t *testing.T) {
+		p := sharedWorld()
+		p.ledger.Apply(p.now, ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "1", State: ledger.HoldFree, Transitions: 3, PVs: []string{"a"}}})
+		unwrittenFenceDoesNotComeBack(t, p)
+		if h := p.ledger.Snapshot().Volume(disk).Hold; h == nil || h.Transitions != 3 {
+			t.Errorf("the hold says %+v", h)
+		}
+	})
+}
+
+func unwrittenFenceDoesNotComeBack(t *testing.T, p *player) {
+	t.Helper()
 	a := arbiter.Arbiter{}
 	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
 	p.settle(t, a, disk, "2")
 	p.ledger.Apply(p.now, ledger.HoldGone{Volume: disk}) // kubectl delete
 	p.ledger.Apply(p.now, node("3", inUseSince(60)))
-	if s := stepOf(p.plan(a, disk), arbiter.DeleteHold); s != nil { // with a mend
+	if s := stepOf(p.plan(a, disk), arbiter.DeleteHold); s != nil { // nothing is sent: the API has no hold
 		p.play(t, Do(*s))
 	}
 	if !p.leavesByItself(t, "4", "uid-p") || !p.usedAgain(t) {
 		t.Errorf("the volume is never detached: hold %+v plan %+v doubts %t", p.ledger.Snapshot().Volume(disk).Hold, p.plan(a, disk), p.ledger.Snapshot().Node("n1").Doubts(disk))
-	}
-	p.ledger.Apply(p.now, ledger.PersistentVolumeGone{Name: "a"})
-	if v := p.ledger.Snapshot().Volume(disk); v != nil {
-		t.Errorf("record is kept: %+v hold %+v plan %+v", v, v.Hold, p.plan(a, disk))
 	}
 }
 
