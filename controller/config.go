@@ -74,6 +74,10 @@ type Config struct {
 	// SkipPolicyCheck starts whether or not a policy keeps others from writing
 	// volumesAttached. For development only.
 	SkipPolicyCheck bool
+	// PolicyPatience is how long the controller waits at its start for that policy, and for
+	// the right to read it: an installation creates them after the controller. It is not ready
+	// meanwhile, and ends with an error then.
+	PolicyPatience time.Duration
 	// TracesTo is where a trace of each pod's way is sent to, by OTLP over gRPC, such as
 	// http://collector:4317; TracesFile is a file for them. Neither: there are none.
 	TracesTo, TracesFile string
@@ -101,7 +105,7 @@ func (c Config) election() lead.Config {
 
 // guard is what keeps a second controller from writing volumesAttached.
 func (c Config) guard(kube kubernetes.Interface) guard {
-	return guard{kube: kube, namespace: c.Namespace, cooperative: c.cooperative(), handOver: c.HandOver, skip: c.SkipPolicyCheck}
+	return guard{kube: kube, namespace: c.Namespace, cooperative: c.cooperative(), handOver: c.HandOver, skip: c.SkipPolicyCheck, patience: c.PolicyPatience}
 }
 
 // connection is how the API server is reached. The executor limits the rate of
@@ -119,7 +123,7 @@ func DefaultConfig() Config {
 	return Config{
 		Namespace: "moorage-system", Mode: ModeCooperative, StayAttached: true,
 		QPS: 400, Burst: 800, Workers: 64,
-		WriteTimeout:  5 * time.Second,
+		WriteTimeout: 5 * time.Second, PolicyPatience: time.Minute,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 	}
 }

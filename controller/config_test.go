@@ -53,7 +53,8 @@ func TestServe(t *testing.T) {
 	l := ledger.New()
 	l.Apply(time.Now(), ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 7}}})
 	metrics := report.NewMetrics(l.Snapshot)
-	address, stop, err := Config{Listen: "127.0.0.1:0"}.serve(t.Context(), &health{synced: func() bool { return ready }}, metrics.Registry)
+	probes := &health{synced: func() bool { return ready }}
+	address, stop, err := Config{Listen: "127.0.0.1:0"}.serve(t.Context(), probes, metrics.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +78,10 @@ func TestServe(t *testing.T) {
 		t.Errorf("/readyz says %d before the caches are complete", code)
 	}
 	ready = true
+	if code, _ := get("/readyz"); code != http.StatusServiceUnavailable {
+		t.Errorf("/readyz says %d before the guard lets it lead", code)
+	}
+	probes.guarded.Store(true)
 	if code, _ := get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz says %d", code)
 	}

@@ -59,23 +59,35 @@ type guard struct {
 	cooperative bool
 	handOver    bool // Cooperative: remove the binding of a Standalone controller
 	skip        bool
+	patience    time.Duration // how long await waits for what an installation has yet to create
 	interval    time.Duration // guardInterval if zero
 }
 
 // await returns nil when this controller may lead, and an error when it must not.
-// While the API server does not answer, it asks again.
+// While the API server does not answer, it asks again; for the guard's patience also
+// while the policy, or the right to read it, is missing.
 func (g guard) await(ctx context.Context) error {
-	return g.persist(ctx, func(ctx context.Context) error {
+	began := time.Now()
+	return g.persist(ctx, func(err error) bool {
+		return decided(err) && (!beingInstalled(err) || time.Since(began) >= g.patience)
+	}, func(ctx context.Context) error {
 		_, err := g.check(ctx)
 		return err
 	})
 }
 
-// persist calls look until it returns nil or an error that no repetition changes.
-func (g guard) persist(ctx context.Context, look func(context.Context) error) error {
+// beingInstalled says whether an installation that is under way can mend the error: Helm
+// creates Deployments before the kinds that it does not know, of which
+// ValidatingAdmissionPolicy is one, and API servers learn of new roles with a delay.
+func beingInstalled(err error) bool {
+	return errors.Is(err, errUnguarded) || apierrors.IsForbidden(err)
+}
+
+// persist calls look until it returns nil or an error that is final.
+func (g guard) persist(ctx context.Context, final func(error) bool, look func(context.Context) error) error {
 	for !g.skip {
 		err := look(ctx)
-		if err == nil || decided(err) {
+		if err == nil || final(err) {
 			return err
 		}
 		klog.FromContext(ctx).Error(err, "Can't tell yet who may write volumesAttached; asking again")
@@ -88,6 +100,7 @@ func (g guard) persist(ctx context.Context, look func(context.Context) error) er
 	return nil
 }
 
+// decided says whether the API server has answered that this controller must not lead.
 func decided(err error) bool {
 	for _, final := range []error{errUnguarded, errShutOut, errModeUnknown, errAnotherRelease} {
 		if errors.Is(err, final) {
@@ -101,7 +114,7 @@ func decided(err error) bool {
 // Cooperative mode the other one. Work begins after the binding is as the mode
 // wants it, and ends when it no longer can be.
 func (g guard) keep(ctx context.Context, work func(context.Context) error) error {
-	if err := g.persist(ctx, g.establish); err != nil {
+	if err := g.persist(ctx, decided, g.establish); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)

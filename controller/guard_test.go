@@ -12,7 +12,9 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -90,6 +92,40 @@ func TestGuard(t *testing.T) {
 	})
 	if err := (guard{kube: server.Kube}).await(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("without an API server: %v", err)
+	}
+}
+
+// Helm creates the policy after the controller, and an API server learns of the right to read
+// it later than of the controller: both are waited for, and what else is decided is not.
+func TestGuardWaitsForTheInstallation(t *testing.T) {
+	server := apitest.Start(t)
+	refusals := []func() error{
+		func() error { return nil }, // there is none yet
+		func() error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"}, policyName, nil)
+		},
+		func() error { putPolicy(server); return nil },
+	}
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.String() == "get validatingadmissionpolicies "+policyName && len(refusals) > 0 {
+			next := refusals[0]
+			refusals = refusals[1:]
+			if err := next(); err != nil {
+				return err
+			}
+		}
+		serve()
+		return nil
+	})
+	if err := (guard{kube: server.Kube, namespace: "moorage-system", patience: time.Hour}).await(t.Context()); err != nil {
+		t.Errorf("the policy came, and still: %v", err)
+	}
+	if len(refusals) > 0 {
+		t.Errorf("it went on before the policy was there")
+	}
+	putBindingOf(server, "storage")
+	if err := (guard{kube: server.Kube, namespace: "moorage-system", patience: time.Hour}).await(t.Context()); !errors.Is(err, errAnotherRelease) {
+		t.Errorf("beside another release: %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -16,12 +17,19 @@ import (
 )
 
 // health answers probes: the process is healthy while it answers, and ready
-// when its caches are complete, leading or not.
-type health struct{ synced func() bool }
+// when its caches are complete and the guard lets it lead, leading or not.
+type health struct {
+	synced  func() bool
+	guarded atomic.Bool // the guard has let it lead
+}
 
 func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
 	if !h.synced() {
 		http.Error(w, "the caches are not complete yet", http.StatusServiceUnavailable)
+		return
+	}
+	if !h.guarded.Load() {
+		http.Error(w, "nobody can tell yet whether only one controller writes volumesAttached: see the log", http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ok")

@@ -110,6 +110,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := guard.await(ctx); err != nil {
 		return err
 	}
+	health.guarded.Store(true)
 	return leadTerms(ctx, guard, termConfig{Config: config, clients: clients, observer: observer, metrics: metrics, tracer: tracer, binds: binds, fences: fences, contents: contents})
 }
 

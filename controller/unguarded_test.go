@@ -26,7 +26,7 @@ func TestNothingIsWrittenUnguarded(t *testing.T) {
 		return nil
 	})
 	config := DefaultConfig()
-	config.Mode = ModeStandalone
+	config.Mode, config.PolicyPatience = ModeStandalone, 0
 	config.Kubeconfig = apitest.Kubeconfig(t, c.URL)
 	if err := Run(ctx, config); !errors.Is(err, errUnguarded) {
 		t.Errorf("without the policy: %v", err)
