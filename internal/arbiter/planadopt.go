@@ -45,7 +45,7 @@ func (p *planner) outsider(u ledger.User) bool {
 
 // leave plans the end of what was written for a volume while it was adopted: the hold
 // names no node any more, and goes with the volume. What it says of volumes that were taken
-// by force stays, as long as it may be true.
+// by force stays, as long as it may be true; and so does that a Node which is gone named the volume.
 func (p *planner) leave() {
 	was := hold(p.volume)
 	switch {
@@ -60,6 +60,11 @@ func (p *planner) leave() {
 		p.hold.State, p.hold.Fences = ledger.HoldFree, p.fences(was, p.hold)
 		if !sameHold(was, p.hold) {
 			p.writeHold()
+		}
+	}
+	for i := range p.volume.NodeVolumes {
+		if place := &p.volume.NodeVolumes[i]; place.ReportSent {
+			p.detachUnreported(p.snapshot.Node(place.Node), place, p.own(place))
 		}
 	}
 }

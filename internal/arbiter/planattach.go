@@ -347,6 +347,9 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeV
 		if verdict, _ := a.SafeToDetach(s, v, place, now); !verdict.Allowed() {
 			return verdict.First()
 		}
+		if keptByFence(s, v, place) {
+			reason.Code, reason.Detail = InUseUnknown, forgetfulTaken
+		}
 	}
 	return reason
 }

@@ -46,9 +46,11 @@ func (p *planner) gone(place *ledger.NodeVolume) bool {
 
 // detachUnreported plans the next step that takes an attachment of Moorage's own
 // from a node where nobody wants it and the attach/detach controller does not
-// know of it: the volume is neither reported nor in use, and no pod is there.
+// know of it: the volume is neither reported nor in use, and no pod is there. What needs no
+// attachment, and was named by a Node that is gone, is nobody's to take: a read ends it.
 func (p *planner) detachUnreported(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
-	if va == nil || !va.Ours || va.Deleting || place.Reported || p.inhabited(place) || p.awaited(node, place) { //mutant:delete-not-ours
+	nothing := va == nil && !place.ReportSent
+	if nothing || va != nil && (!va.Ours || va.Deleting) || place.Reported || p.inhabited(place) || p.awaited(node, place) { //mutant:delete-not-ours
 		return
 	}
 	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)

@@ -13,13 +13,13 @@ import (
 // not want it: the safe detach (docs/internals/invariants.md, I3), one step at a time.
 func (p *planner) release(place *ledger.NodeVolume) {
 	va, node := p.own(place), p.snapshot.Node(place.Node)
+	if p.Cooperative {
+		p.detachUnreported(node, place, va)
+		return
+	}
 	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone
 	open := p.reportOpen(node, place)
 	if va == nil && !place.Reported && !outlived && !open && !p.unproved(place) {
-		return
-	}
-	if p.Cooperative {
-		p.detachUnreported(node, place, va)
 		return
 	}
 	p.removePods(node, place)
@@ -57,7 +57,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 // reportOpen says whether all that keeps the volume at a node is that it was to be put into volumesAttached there,
 // and that nobody knows what came of it: a read of the Node shows it.
 func (p *planner) reportOpen(node *ledger.Node, place *ledger.NodeVolume) bool {
-	return place.ReportSent && !place.Held && !p.Cooperative && node != nil && node.Exists && !node.Doubts(p.volume.ID)
+	return place.ReportSent && !place.Held && node != nil && node.Exists && !node.Doubts(p.volume.ID)
 }
 
 // putBack plans the report of a volume that may be in use at a Ready node though its

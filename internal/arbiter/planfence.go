@@ -118,8 +118,10 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 		return p.withLease(old, n, place), true
 	case rule != "":
 		return p.newFence(n, place, va, rule), true
-	case va != nil, n.Doubts(p.volume.ID) && (place.Left || place.Held && p.hold.Node == place.Node):
+	case va != nil, n.Doubts(p.volume.ID) && (place.Left || place.ReportSent || place.Held && p.hold.Node == place.Node):
 		return p.doubtedFence(old, n, place, va)
+	case place.ReportSent && p.hold.Node != place.Node && n != nil && !n.Exists:
+		return p.newFence(n, place, nil, ""), true // nothing else tells the next leader that the machine may have it mounted
 	}
 	return p.fenceKept(old, found, n, place)
 }
@@ -234,6 +236,14 @@ func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, 
 		return rule != "" || !found || before || f.Attachment != uidOf(va)
 	}
 	return found && f.Rule == rule && f.Attachment == uidOf(va)
+}
+
+// keptByFence says whether it is for what the hold says that an exclusive volume which needs no attachment stays at a
+// node that is not its holder's (fenceWritten): a live migration had it there, in a boot from which it was taken by
+// force before.
+func keptByFence(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume) bool {
+	f, found := v.Hold.Fence(place.Node)
+	return found && f.Rule == "" && v.ID.NoAttach() && place.Reported && v.Hold.Node != place.Node && exclusive(access(s, v, v.Access))
 }
 
 func uidOf(va *ledger.Attachment) string {

@@ -3,8 +3,10 @@
 package flow
 
 import (
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -170,16 +172,12 @@ func TestNodeDeletedAfterAReport(t *testing.T) {
 // As before, and the Node is made again by the same boot: that its new volumesAttached does not name the volume shows
 // nothing.
 func TestNodeMadeAgainAfterAReport(t *testing.T) {
-	booted := func(n ledger.NodeState, uid string) ledger.NodeState {
-		n.UID, n.SystemUUID, n.BootID = uid, "m", "b"
-		return n
-	}
-	for _, answers := range [][]reply{{replies(Unknown), replies(Unknown)}, {replies(Done, booted(secondNode("3", iscsi), "m"))}} {
+	for _, answers := range [][]reply{{replies(Unknown), replies(Unknown)}, {replies(Done, inBoot(secondNode("3", iscsi), "m", "b"))}} {
 		p, r, ticket := migrating(t)
-		p.ledger.Apply(p.now, booted(secondNode("2"), "m"))
+		p.ledger.Apply(p.now, inBoot(secondNode("2"), "m", "b"))
 		p.play(t, Do(r), answers...)
 		p.ledger.Apply(p.now, ledger.NodeGone{Name: "n2"})
-		p.ledger.Apply(p.now, booted(secondNode("9"), "again"))
+		p.ledger.Apply(p.now, inBoot(secondNode("9"), "again", "b"))
 		p.ledger.Apply(p.now, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
 		p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
 		p.ledger.Apply(p.now, iscsiPod("q", "n3"))
@@ -189,13 +187,129 @@ func TestNodeMadeAgainAfterAReport(t *testing.T) {
 				is := node("15")
 				is.Name, is.UID = s.Node, s.NodeUID
 				if s.Node == "n2" {
-					is = booted(secondNode("15"), "again")
+					is = inBoot(secondNode("15"), "again", "b")
 				}
 				if s.Do == arbiter.Report && s.Node == "n3" {
 					t.Fatalf("%s: it is put into volumesAttached of n3; the machine of n2 may have it mounted, and not list it", answers[0].Result)
 				}
 				p.play(t, Do(s), replies(Done, is))
 			}
+		}
+	}
+}
+
+// inBoot is a Node that a machine has made in one of its boots.
+func inBoot(n ledger.NodeState, uid, boot string) ledger.NodeState {
+	n.UID, n.SystemUUID, n.BootID = uid, "m", boot
+	return n
+}
+
+// nextLeader is a process that begins to lead, and has seen only what the API has: the volume's hold, and neither a
+// Node n2 nor anybody who uses the volume there.
+func (p *player) nextLeader() *player {
+	hold := *p.ledger.Snapshot().Volume(iscsi).Hold
+	next := iscsiWorld(ledger.HoldSeen{Volume: iscsi, Hold: hold}, ledger.NodeGone{Name: "n2"}, ledger.HoldsInDoubt{})
+	next.now = p.now
+	return next
+}
+
+// A Node is deleted whose volumesAttached named a volume that its hold gives to another one, and the leader changes. The
+// hold tells the next one, until the time of force is over, also where the same boot makes the Node again.
+func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
+	p, r, ticket := migrating(t)
+	p.play(t, Do(r), replies(Done, inBoot(secondNode("3", iscsi), "m", "b")))
+	p.ledger.Apply(p.now, ledger.NodeGone{Name: "n2"})
+	p.ledger.Apply(p.now, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+	p.writesHolds(t)
+	last := func(p *player) *ledger.NodeVolume {
+		p.writesHolds(t)
+		return p.ledger.Snapshot().Volume(iscsi).NodeVolume("n2")
+	}
+	next := p.nextLeader()
+	if place := last(next); place == nil || !place.MayBeMounted() {
+		t.Fatalf("the next leader knows nothing of n2: %+v", next.ledger.Snapshot().Volume(iscsi).Hold)
+	}
+	if place := last(next.nextLeader()); place == nil {
+		t.Error("the one after that knows nothing of it")
+	}
+	if next.nextLeader().saysDetached(t) {
+		t.Error("a ticket is told that the volume is at no node; the machine of n2 may have it mounted")
+	}
+
+	again := next.nextLeader()
+	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "b"))
+	if node := again.ledger.Snapshot().Node("n2"); !node.Doubts(iscsi) {
+		t.Error("the boot that may have it mounted has made the Node again, and its word is believed")
+	}
+	again = next.nextLeader()
+	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "c"))
+	if node := again.ledger.Snapshot().Node("n2"); node.Doubts(iscsi) {
+		t.Error("the machine has booted, and its word is not believed")
+	}
+
+	later := next.nextLeader()
+	for range 20 {
+		later.writesHolds(t)
+		if s := stepOf(later.plan(arbiter.Arbiter{}, iscsi), arbiter.Unreport); s != nil {
+			later.play(t, Do(*s), replies(NotFound))
+		}
+		later.now = later.now.Add(time.Minute)
+	}
+	if place := last(later); place != nil {
+		t.Errorf("it stays at n2 for ever: %+v", place)
+	}
+	if hold := later.ledger.Snapshot().Volume(iscsi).Hold; hold != nil && len(hold.Fences) > 0 {
+		t.Errorf("the hold keeps %+v", hold.Fences)
+	}
+}
+
+// A live migration brings an exclusive volume to a boot from which it was taken by force before. A mount of before may
+// be there, so it stays until another boot when the migration is over, and the volume's hold says why.
+func TestMigrationToABootThatLostTheVolume(t *testing.T) {
+	p, r, ticket := migrating(t)
+	p.ledger.Apply(p.now, inBoot(secondNode("2"), "m", "b"))
+	hold := *p.ledger.Snapshot().Volume(iscsi).Hold
+	hold.Version, hold.Fences = "90", []ledger.Fence{{Node: "n2", NodeUID: "m", SystemUUID: "m", BootID: "b", InUse: true}}
+	p.ledger.Apply(p.now, ledger.HoldSeen{Volume: iscsi, Hold: hold})
+	p.play(t, Do(r), replies(Done, inBoot(secondNode("3", iscsi), "m", "b")))
+	p.ledger.Apply(p.now, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
+	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
+	p.ledger.Apply(p.now, iscsiPod("q", "n3"))
+	leaves := func() bool {
+		return slices.ContainsFunc(p.plan(arbiter.Arbiter{}, iscsi), func(s arbiter.Step) bool { return s.Node == "n2" && s.Do == arbiter.Unreport })
+	}
+	p.writesHolds(t)
+	if leaves() {
+		t.Error("it leaves n2, where a mount of before may be")
+	}
+	if hold := p.ledger.Snapshot().Volume(iscsi).Hold; hold.Reason != arbiter.InUseUnknown {
+		t.Errorf("the hold says %q: %s", hold.Reason, hold.Message)
+	}
+	p.ledger.Apply(p.now, inBoot(secondNode("9", iscsi), "m", "c"))
+	p.writesHolds(t)
+	if !leaves() {
+		t.Errorf("it stays at n2 though the machine has booted: %+v", p.plan(arbiter.Arbiter{}, iscsi))
+	}
+}
+
+// In Cooperative mode, too, a Node that is gone is forgotten at which such a volume was, once the time of force is over:
+// also where the volume is none of Moorage's business.
+func TestCooperativeForgetsANodeWithAReport(t *testing.T) {
+	a := arbiter.Arbiter{Cooperative: true}
+	adopted := ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{Version: "1", Node: "n1", NodeUID: "n", State: ledger.HoldHeld, Transitions: 2}}
+	for name, more := range map[string][]ledger.Event{"adopted": {adopted}, "not adopted": nil} {
+		p := iscsiWorld(append(more, iscsiPod("q", "n2"), secondNode("3", iscsi))...)
+		p.ledger.Apply(p.now, ledger.NodeGone{Name: "n2"})
+		p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
+		for range 20 {
+			if s := stepOf(p.plan(a, iscsi), arbiter.ProveAbsent); s != nil {
+				p.play(t, Do(*s), replies(NotFound))
+			}
+			p.now = p.now.Add(time.Minute)
+		}
+		if place := p.ledger.Snapshot().Volume(iscsi).NodeVolume("n2"); place != nil {
+			t.Errorf("%s: %+v", name, place)
 		}
 	}
 }

@@ -264,13 +264,16 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 		volume VolumeID
 		node   NodeName
 	}
-	var fenced []at
+	var fenced, reported []at
 	var granted []VolumeID
 	for v := range l.facts.volumes.all() {
 		if v.Hold == nil {
 			continue
 		}
 		for _, f := range v.Hold.Fences {
+			if l.reportedAtGone(v, f) {
+				reported = append(reported, at{v.ID, f.Node})
+			}
 			// With a rule it is not put back before the hold says that the rule has ended:
 			// as long as the node reports it, it was not taken out yet. But where another
 			// machine reports, the rule is about the one before.
@@ -282,12 +285,23 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 			granted = append(granted, v.ID)
 		}
 	}
-	for _, a := range fenced {
+	for _, a := range reported {
+		l.changeNodeVolume(now, t, a.volume, a.node, func(p *NodeVolume) { p.ReportSent = true })
+	}
+	for _, a := range append(fenced, reported...) {
 		l.doubtFenced(now, t, a.volume, a.node)
 	}
 	for _, v := range granted {
 		l.doubtGranted(now, t, v)
 	}
+}
+
+// reportedAtGone says whether a hold says of a Node that is gone, and of which nothing else is known, that its
+// volumesAttached named a volume which needs no attachment, in a boot that may last.
+func (l *Ledger) reportedAtGone(v *Volume, f Fence) bool {
+	n := l.facts.nodes.get(f.Node)
+	return v.ID.NoAttach() && f.Rule == "" && f.Attachment == "" && f.InUse && v.NodeVolume(f.Node) == nil &&
+		(n == nil || !n.Exists) && !l.facts.bootOver(n, f.SystemUUID, f.BootID)
 }
 
 // GrantedBefore says whether a volume was granted for a Node that is gone, or for another machine
@@ -358,7 +372,7 @@ func anotherMachine(n *Node, f Fence) bool {
 // very attachment that is there, and not of one before it. What an attachment let mount is
 // harmless once it is gone; only the kubelet of that boot may fail to count it later.
 func (p *NodeVolume) takenAsIs(f Fence) bool {
-	return p.Left || p.Held || p.HasOwn() && p.first.uidText() == f.Attachment
+	return p.Left || p.WithoutAttachment() || p.HasOwn() && p.first.uidText() == f.Attachment
 }
 
 // stillMeant says whether what a hold says of a volume that is taken from this node by
@@ -370,7 +384,7 @@ func (p *NodeVolume) stillMeant(f Fence) bool {
 		return false
 	case p.Left:
 		return true
-	case p.Held:
+	case p.WithoutAttachment():
 		return f.Attachment == ""
 	}
 	return p.HasOwn() && (f.Rule == "" || p.first.uidText() == f.Attachment)
