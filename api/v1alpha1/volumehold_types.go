@@ -341,6 +341,12 @@ type FencedNode struct {
 	// +optional
 	InUse bool `json:"inUse,omitempty"`
 
+	// reported says of a volume that needs no VolumeAttachment, and that another node or none
+	// holds, that the Node named it in volumesAttached when it was deleted, or that it was to:
+	// the machine may have mounted it, and nothing else says so.
+	// +optional
+	Reported bool `json:"reported,omitempty"`
+
 	// notReadySince is the lastTransitionTime of the Node's condition Ready, copied when
 	// the rule began to apply; absent without a rule, and when the Node was gone. It is
 	// only compared with the Node's for being the same, never with a clock: another time

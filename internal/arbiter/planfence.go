@@ -96,7 +96,7 @@ func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (led
 	if !sameBoot || !old.InUse || old.Rule != "" && untouched {
 		return ledger.Fence{}, false
 	}
-	old.Rule, old.Since, old.Renewed = "", 0, 0
+	old.Rule, old.Since, old.Renewed, old.Reported = "", 0, 0, false
 	return old, true
 }
 
@@ -191,7 +191,7 @@ func (p *planner) nodeOf(old ledger.Fence, n *ledger.Node, machine, boot string)
 }
 
 func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) ledger.Fence {
-	f := ledger.Fence{Node: place.Node, Attachment: uidOf(va), Rule: rule}
+	f := ledger.Fence{Node: place.Node, Attachment: uidOf(va), Rule: rule, Reported: place.ReportSent && rule == ""}
 	f.InUse = place.InUse || n == nil || !n.Reporting
 	if h := hold(p.volume); h.Node == place.Node {
 		f.NodeUID, f.BootID, f.SystemUUID = h.NodeUID, h.BootID, h.SystemUUID

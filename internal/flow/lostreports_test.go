@@ -248,6 +248,15 @@ func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
 		t.Error("the machine has booted, and its word is not believed")
 	}
 
+	// Also where the leader changes after that.
+	again = next.nextLeader()
+	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "b"))
+	again.writesHolds(t)
+	after := iscsiWorld(inBoot(secondNode("9"), "again", "b"), ledger.HoldSeen{Volume: iscsi, Hold: *again.ledger.Snapshot().Volume(iscsi).Hold}, ledger.HoldsInDoubt{})
+	if node := after.ledger.Snapshot().Node("n2"); !node.Doubts(iscsi) {
+		t.Errorf("the boot that may have it mounted made the Node again, the leader has changed, and its word is believed: %+v", after.ledger.Snapshot().Volume(iscsi).Hold)
+	}
+
 	later := next.nextLeader()
 	for range 20 {
 		later.writesHolds(t)

@@ -271,7 +271,7 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 			continue
 		}
 		for _, f := range v.Hold.Fences {
-			if l.reportedAtGone(v, f) {
+			if l.wasReported(v, f) {
 				reported = append(reported, at{v.ID, f.Node})
 			}
 			// With a rule it is not put back before the hold says that the rule has ended:
@@ -296,12 +296,14 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// reportedAtGone says whether a hold says of a Node that is gone, and of which nothing else is known, that its
-// volumesAttached named a volume which needs no attachment, in a boot that may last.
-func (l *Ledger) reportedAtGone(v *Volume, f Fence) bool {
-	n := l.facts.nodes.get(f.Node)
-	return v.ID.NoAttach() && f.Rule == "" && f.Attachment == "" && f.InUse && v.NodeVolume(f.Node) == nil &&
-		(n == nil || !n.Exists) && !l.facts.bootOver(n, f.SystemUUID, f.BootID)
+// wasReported says whether a hold says of a node that its Node, which is gone since, named a volume that needs no
+// attachment in volumesAttached, in a boot that may last. Of a Node that is gone still, whatever the hold says without a
+// rule may be that: the API server may drop what an older definition of VolumeHolds does not know.
+func (l *Ledger) wasReported(v *Volume, f Fence) bool {
+	n, p := l.facts.nodes.get(f.Node), v.NodeVolume(f.Node)
+	gone := n == nil || !n.Exists
+	return v.ID.NoAttach() && f.Rule == "" && f.InUse && (f.Reported || gone) && (p == nil || !p.WithoutAttachment()) &&
+		!l.facts.bootOver(n, f.SystemUUID, f.BootID)
 }
 
 // GrantedBefore says whether a volume was granted for a Node that is gone, or for another machine

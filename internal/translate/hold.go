@@ -66,7 +66,7 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 func fenceOf(f *v1alpha1.FencedNode) ledger.Fence {
 	fact := ledger.Fence{
 		Node: ledger.NodeName(f.Node), NodeUID: string(f.NodeUID), BootID: f.BootID, SystemUUID: f.SystemUUID,
-		Attachment: string(f.AttachmentUID), Rule: string(f.Rule), InUse: f.InUse,
+		Attachment: string(f.AttachmentUID), Rule: string(f.Rule), InUse: f.InUse, Reported: f.Reported,
 	}
 	fact.Since, fact.Renewed = outage(f.NotReadySince, f.LeaseRenewed)
 	return fact
@@ -77,7 +77,7 @@ func fenceOf(f *v1alpha1.FencedNode) ledger.Fence {
 func fenced(c HoldContext, f ledger.Fence) v1alpha1.FencedNode {
 	out := v1alpha1.FencedNode{
 		Node: string(f.Node), NodeUID: types.UID(f.NodeUID), BootID: f.BootID, SystemUUID: f.SystemUUID,
-		AttachmentUID: types.UID(f.Attachment), Rule: v1alpha1.ForceDetachRule(f.Rule), InUse: f.InUse,
+		AttachmentUID: types.UID(f.Attachment), Rule: v1alpha1.ForceDetachRule(f.Rule), InUse: f.InUse, Reported: f.Reported,
 	}
 	out.NotReadySince, out.LeaseRenewed = times(f.Since, f.Renewed)
 	out.Since = fencedSince(c, &out)

@@ -33,7 +33,7 @@ func fenceGen() *rapid.Generator[ledger.Fence] {
 		return ledger.Fence{
 			Node: ledger.NodeName(name.Draw(t, "fenced")), NodeUID: name.Draw(t, "fenced UID"), BootID: name.Draw(t, "fenced boot"),
 			Attachment: name.Draw(t, "attachment"), Rule: rapid.SampledFrom([]string{"", "OutOfService", "AfterUnreachable"}).Draw(t, "rule"),
-			InUse: rapid.Bool().Draw(t, "in use"), Since: int64(rapid.IntRange(0, 1<<31).Draw(t, "not ready")), Renewed: rapid.Int64Range(0, 1<<51).Draw(t, "lease"),
+			InUse: rapid.Bool().Draw(t, "in use"), Reported: rapid.Bool().Draw(t, "reported"), Since: int64(rapid.IntRange(0, 1<<31).Draw(t, "not ready")), Renewed: rapid.Int64Range(0, 1<<51).Draw(t, "lease"),
 		}
 	})
 }

@@ -227,7 +227,7 @@ func (e *encoder) fence(v ledger.VolumeID, f ledger.Fence) {
 	e.text(string(f.Node))
 	e.text(f.Rule)
 	e.text(f.BootID)
-	e.bool(f.InUse, f.Since != 0)
+	e.bool(f.InUse, f.Reported, f.Since != 0)
 	e.lease(f.Node, f.Renewed)
 	e.uid(nodeObject(f.Node), f.NodeUID)
 	e.uid(attachmentObject(ledger.AttachmentName(v, f.Node)), f.Attachment)

@@ -275,7 +275,7 @@ func objectFields() map[string]fields {
 		"ledger.Promise":   {"Node To", nil},
 		"ledger.Requester": {"UID", map[string]string{"Ticket": "it follows from the UID", "Namespace": "it follows from the UID", "Name": "it follows from the UID"}},
 		"ledger.Force":     {"Rule Node Elapsed NodeUID Since Renewed", nil},
-		"ledger.Fence":     {"Node NodeUID BootID Attachment Rule InUse Since Renewed", map[string]string{"SystemUUID": "a node has one machine"}},
+		"ledger.Fence":     {"Node NodeUID BootID Attachment Rule InUse Reported Since Renewed", map[string]string{"SystemUUID": "a node has one machine"}},
 		"ledger.Claim": {"Bound", map[string]string{
 			"Key": position, "UID": same, "Version": "a claim changes once", "PersistentVolume": same,
 			"Lost": "it follows from Bound", "Deleting": never, "Class": same, "Access": same, "OwnerPod": never,
