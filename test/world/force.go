@@ -124,7 +124,7 @@ func (j *Judge) rule(w *World, at At) ground {
 	unpublish := policy.UnpublishFences && !at.Volume.NoAttach() && w.toUnpublish(at)
 	switch {
 	case exists && n.Ready == ledger.ReadyTrue:
-		return j.former(w, at, n)
+		return j.former(w, at, n, j.used(w, at))
 	case exists && (n.OutOfService || w.fenced(n, policy.FencedCondition)):
 		return byWord
 	case exists && policy.NetworkFence.Class != "" && w.cutOff(at):
@@ -230,8 +230,8 @@ func (w *World) fenced(n ledger.NodeState, condition string) bool {
 
 // former is what a rule stands on that is about machines which had a Ready node's name
 // before: the times of the policy, from when the Node ceased to name them. The machine that
-// is there must not use the volume, nor any pod there unless it waits for volumesAttached.
-func (j *Judge) former(w *World, at At, n ledger.NodeState) ground {
+// is there must not use the volume, nor any pod there (used) unless it waits for volumesAttached.
+func (j *Judge) former(w *World, at At, n ledger.NodeState, used bool) ground {
 	policy, since := w.policy(at.Volume), j.named[at.Node]
 	others := false
 	for _, m := range w.machinesOf(at.Node) {
@@ -242,7 +242,7 @@ func (j *Judge) former(w *World, at At, n ledger.NodeState) ground {
 		}
 	}
 	waits := lacks(n.Reported, at.Volume)
-	if !others || since.machine == "" || n.SystemUUID != since.machine || j.used(w, at) && !waits {
+	if !others || since.machine == "" || n.SystemUUID != since.machine || used && !waits {
 		return noGround
 	}
 	left := j.left[at]

@@ -282,9 +282,7 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 		}
 		switch {
 		case rule != "" && j.prove(w, at):
-		case rule != "" && n.Ready != ledger.ReadyTrue && !w.uses(at):
-			// A pod came since whoever writes this has looked, and has not got the
-			// volume: the list of the node's pods that follows finds it.
+		case rule != "" && j.onlyAsked(w, at, n):
 		case rule != "":
 			j.fault("%s is taken out of volumesAttached of %s by force (%s), and that rule does not hold", v, n.Name, rule)
 		case !lacks(n.InUse, v):
@@ -360,6 +358,16 @@ func (w *World) uses(at At) bool {
 		}
 	}
 	return false
+}
+
+// onlyAsked says whether all that speaks against a rule of force may be a pod that came since whoever
+// goes by it has looked, and that has not got the volume. The list of the node's pods that follows
+// finds it; what needs no attachment is put into volumesAttached again for it.
+func (j *Judge) onlyAsked(w *World, at At, n ledger.NodeState) bool {
+	if n.Ready == ledger.ReadyTrue {
+		return j.former(w, at, n, false) != noGround
+	}
+	return !w.uses(at)
 }
 
 // creates: no VolumeAttachment of an exclusive volume while it has another; a
