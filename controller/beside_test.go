@@ -165,7 +165,7 @@ func TestCooperativeRefusesBindAfterAttached(t *testing.T) {
 	c.ticket("db", "n1", "data")
 	c.until("the ticket is refused", func() bool {
 		g := c.granted("db")
-		return g != nil && g.Reason == "NotBeforeBind" && strings.Contains(g.Message, "--attach-before-bind")
+		return g != nil && g.Reason == "NotBeforeBind" && strings.Contains(g.Message, "--attach-before-bind") && strings.HasSuffix(g.Message, "AttachPolicy late")
 	})
 	c.until("the policy is refused", func() bool {
 		r := c.refused("late")

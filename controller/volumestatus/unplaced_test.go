@@ -63,6 +63,8 @@ func TestUnplaced(t *testing.T) {
 		"room":     {message: "0/1 nodes are available: 1 node(s) where driver d has no room for another volume (it answered ResourceExhausted).", code: arbiter.NodeExhausted},
 		"refused policy": {"0/3 nodes are available: " + early + ". No new node would help.",
 			ledger.Policy{Name: "p", Version: "1", Driver: "d", BindAfterAttached: true, Refused: true}, arbiter.NotBeforeBind},
+		"refused policy, named": {"0/3 nodes are available: " + early + " in AttachPolicy p. No new node would help.",
+			ledger.Policy{Name: "p", Version: "1", Driver: "d", BindAfterAttached: true, Refused: true}, arbiter.NotBeforeBind},
 		"no matter of volumes": {message: "0/3 nodes are available: 3 Insufficient cpu."},
 		"of another driver":    {message: "0/3 nodes are available: 3 node(s) have no free slot of driver d2 (4 of 4 used)."},
 		"of another volume":    {"0/3 nodes are available: 3 node(s) can't take volume data-2: worker-2 holds it for pod shop/db-0.", holder, ""},

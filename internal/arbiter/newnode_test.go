@@ -4,6 +4,7 @@ package arbiter_test
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -122,8 +123,10 @@ func TestRefusedPolicyFitsNowhere(t *testing.T) {
 		if anywhere.Allowed() != test.fits || at.Allowed() != test.fits || nowhere == test.fits {
 			t.Errorf("%s: admissible %v, at the node %v, nowhere %t", name, anywhere, at, nowhere)
 		}
-		if !test.fits && (anywhere.First().Code != arbiter.NotBeforeBind || at.First().Code != arbiter.NotBeforeBind) {
-			t.Errorf("%s: refused for %v and %v", name, anywhere, at)
+		for _, r := range []arbiter.Reason{anywhere.First(), at.First()} {
+			if !test.fits && (r.Code != arbiter.NotBeforeBind || r.Policy != policy.Name) {
+				t.Errorf("%s: refused for %+v", name, r)
+			}
 		}
 	}
 }
@@ -131,12 +134,16 @@ func TestRefusedPolicyFitsNowhere(t *testing.T) {
 // Only beside another controller, and only without the wish to attach early, is a
 // policy refused; what was said of it before is no matter.
 func TestAccepts(t *testing.T) {
-	late := ledger.Policy{Driver: "disk", BindAfterAttached: true}
+	late := ledger.Policy{Name: "late", Driver: "disk", BindAfterAttached: true}
 	for _, a := range []arbiter.Arbiter{{}, {Cooperative: true}, {Cooperative: true, BeforeBind: true}} {
 		for _, said := range []bool{false, true} {
 			late.Refused = said
-			if got, want := a.Accepts(late).Allowed(), !a.Cooperative || a.BeforeBind; got != want {
+			verdict, want := a.Accepts(late), !a.Cooperative || a.BeforeBind
+			if got := verdict.Allowed(); got != want {
 				t.Errorf("%+v accepts %t, want %t", a, got, want)
+			}
+			if !want && !strings.HasSuffix(verdict.First().Message(), " in AttachPolicy late") {
+				t.Errorf("%+v does not name the policy: %s", a, verdict.First().Message())
 			}
 		}
 		if !a.Accepts(ledger.Policy{Driver: "disk"}).Allowed() {

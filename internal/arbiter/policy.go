@@ -180,7 +180,7 @@ func longer(a, b time.Duration) time.Duration {
 // what came of it (ledger.Policy.Refused).
 func (a Arbiter) Accepts(p ledger.Policy) Verdict {
 	if a.refuses(p) {
-		return refuse([]Reason{notBeforeBind(p)})
+		return refuse([]Reason{{Code: NotBeforeBind, Driver: p.Driver, Policy: p.Name}})
 	}
 	return allow()
 }
@@ -194,7 +194,18 @@ func (a Arbiter) refuses(p ledger.Policy) bool {
 // refused says whether the controller has said so of a policy.
 func refused(p ledger.Policy) bool { return p.Refused }
 
-func notBeforeBind(p ledger.Policy) Reason { return Reason{Code: NotBeforeBind, Driver: p.Driver} }
+// NotBeforeBind is why nobody is bound who needs this where its policy is refused. It names the
+// AttachPolicy that says bindAfter: Attached: the one for the class, else the one for all of the driver.
+func (n Need) NotBeforeBind(s ledger.Snapshot) Reason {
+	r := Reason{Code: NotBeforeBind, Driver: n.Volume.Driver, Volume: n.Volume, Claim: n.Name}
+	for _, class := range []string{n.class(), ""} {
+		if p := s.Policy(r.Driver, class); p != nil && p.BindAfterAttached {
+			r.Policy = p.Name
+			break
+		}
+	}
+	return r
+}
 
 // tooEarly says which policies keep a pod from every node, since they are refused.
 func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []Reason {
@@ -203,13 +214,9 @@ func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []
 	}
 	var reasons []Reason
 	for _, need := range r.Needs {
-		policy := need.Policy(s)
-		if !s.AttachRequired(need.Volume.Driver) || !refused(policy) {
-			continue
+		if s.AttachRequired(need.Volume.Driver) && refused(need.Policy(s)) {
+			reasons = append(reasons, need.NotBeforeBind(s))
 		}
-		reason := notBeforeBind(policy)
-		reason.Volume, reason.Claim = need.Volume, need.Name
-		reasons = append(reasons, reason)
 	}
 	return reasons
 }
@@ -275,9 +282,13 @@ func ticketsLost(p ledger.Policy) time.Duration {
 
 // Policy is the policy for what somebody needs, which need not be a volume yet.
 func (n Need) Policy(s ledger.Snapshot) ledger.Policy {
-	class := ""
-	if n.Claim != nil {
-		class = n.Claim.Class
+	return PolicyFor(s, n.Volume.Driver, n.class())
+}
+
+// class is the StorageClass of what somebody needs; empty where it has none.
+func (n Need) class() string {
+	if n.Claim == nil {
+		return ""
 	}
-	return PolicyFor(s, n.Volume.Driver, class)
+	return n.Claim.Class
 }

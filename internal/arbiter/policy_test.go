@@ -139,3 +139,34 @@ func TestPolicyOfClassInheritsEverything(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
+
+// A pod that is refused since it would be bound too early is told the policy that has it so: the one for
+// the claim's class where that says so, else the one for all of the driver. A policy that does not count is not named.
+func TestNotBeforeBindNamesThePolicy(t *testing.T) {
+	policy := func(name, class string, early bool) ledger.Event {
+		return ledger.Policy{Name: name, Version: "1", Driver: "disk", Class: class, BindAfterAttached: early}
+	}
+	for name, test := range map[string]struct {
+		class    string
+		policies []ledger.Event
+		want     string
+	}{
+		"of the class":                     {"fast", []ledger.Event{policy("all", "", true), policy("fast", "fast", true), policy("slow", "slow", true)}, "fast"},
+		"of the driver":                    {"fast", []ledger.Event{policy("all", "", true), policy("slow", "slow", true)}, "all"},
+		"of the driver, under the class's": {"fast", []ledger.Event{policy("all", "", true), policy("fast", "fast", false)}, "all"},
+		"of no class":                      {"", []ledger.Event{policy("all", "", true), policy("fast", "fast", true)}, "all"},
+		"of two, the first by name":        {"fast", []ledger.Event{policy("b", "fast", true), policy("a", "fast", true)}, "a"},
+	} {
+		l := ledger.New()
+		for _, e := range append(test.policies, ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "c", Class: test.class},
+			ledger.StorageClass{Name: test.class, Driver: "disk"}) {
+			l.Apply(time.Unix(1, 0), e)
+		}
+		s := l.Snapshot()
+		need := arbiter.Need{Name: "data", Volume: ledger.VolumeID{Driver: "disk", Handle: "h"}, Claim: s.Claim(ledger.ClaimKey{Namespace: "shop", Name: "data"})}
+		want := arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: "disk", Volume: need.Volume, Claim: "data", Policy: test.want}
+		if got := need.NotBeforeBind(s); got != want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -55,7 +55,7 @@ const (
 type subject uint8
 
 const (
-	ofDriver subject = iota + 1 // only a driver
+	ofDriver subject = iota + 1 // only a driver, and behind that the policy
 	ofMore                      // a claim, a node, or figures that differ from node to node
 )
 
@@ -112,7 +112,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("can't use %s: the node affinity of its PersistentVolume excludes the node", r.volume())
 	}},
 	{NotBeforeBind, denies, lasts, noEviction, ofDriver, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("the AttachPolicy of driver %s has pods bound only once their volumes are attached (bindAfter: Attached), and in Cooperative mode volumes are attached only once pods are bound: start moorage-controller with --attach-before-bind, or set bindAfter: Granted", r.Driver)
+		return fmt.Sprintf("the AttachPolicy of driver %s has pods bound only once their volumes are attached (bindAfter: Attached), and in Cooperative mode volumes are attached only once pods are bound: start moorage-controller with --attach-before-bind, or set bindAfter: Granted%s", r.Driver, r.inPolicy())
 	}},
 	{NodeFenced, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Driver != "" {
@@ -285,6 +285,15 @@ func (r Reason) unstageCalled() string {
 		return text + "; " + r.Detail
 	}
 	return text
+}
+
+// inPolicy ends the words of a reason with the AttachPolicy to change, where that is known. The words before
+// it are the same for every volume of a driver: by them the controller finds the reason in a scheduler's message.
+func (r Reason) inPolicy() string {
+	if r.Policy == "" {
+		return ""
+	}
+	return " in AttachPolicy " + r.Policy
 }
 
 func (r Reason) byPolicy() string {

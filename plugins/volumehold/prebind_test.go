@@ -212,7 +212,7 @@ func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
 			Reported: []ledger.VolumeID{volume("data")}}), ""},
 		"failed": {one(bad), "attaching volume data to n1 failed and will be tried again: disk is broken"},
 		"refused": {one(ledger.Policy{Name: "p", Version: "2", Driver: driver, BindAfterAttached: true, Refused: true}),
-			arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: driver}.Message()},
+			arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: driver, Policy: "p"}.Message()},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

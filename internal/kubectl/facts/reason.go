@@ -96,9 +96,6 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	if resource := w.hidden(r.Code); resource != "" {
 		return notVisible(r.Code, r.Node, resource)
 	}
-	if r.Code == arbiter.NotBeforeBind {
-		r.Policy = w.policyOfBind(r)
-	}
 	message, until := w.message(r)
 	c := w.componentCause(&Reason{Code: string(r.Code), Message: message}, r.Volume.Driver)
 	if c == nil {
@@ -256,41 +253,7 @@ func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
 	if words := w.wordsOfHold(r); words != "" {
 		return words, until
 	}
-	if message = byPlan(r, r.Message()); r.Code == arbiter.NotBeforeBind && r.Policy != "" {
-		message = strings.Replace(message, "the AttachPolicy of driver ", "AttachPolicy "+r.Policy+" of driver ", 1)
-	}
-	return message, until
-}
-
-// policyOfBind names the AttachPolicy that has pods bound only once a volume is attached: the one for the
-// class of its PersistentVolume, else the one for all of its driver, else the only one for a class of that. Empty
-// where none is seen.
-func (w *World) policyOfBind(r arbiter.Reason) string {
-	says := func(class string) string {
-		if p := w.Snapshot.Policy(r.Driver, class); p != nil && p.BindAfterAttached {
-			return p.Name
-		}
-		return ""
-	}
-	name := ""
-	if v := w.Snapshot.Volume(r.Volume); v != nil {
-		for _, pv := range v.PVs() {
-			if fact := w.Snapshot.PersistentVolume(pv); fact != nil {
-				name = cmp.Or(name, says(fact.Class))
-			}
-		}
-	}
-	if name = cmp.Or(name, says("")); name != "" {
-		return name
-	}
-	for class := range w.Snapshot.PolicyClasses(r.Driver) {
-		one := says(class)
-		if one != "" && name != "" && one != name {
-			return "" // it may be either
-		}
-		name = cmp.Or(name, one)
-	}
-	return name
+	return byPlan(r, r.Message()), until
 }
 
 // wordsOfHold is what the controller has written of a reason into the volume's hold; empty

@@ -135,9 +135,9 @@ func (b *Book) PendingBeforeBind(a arbiter.Arbiter, r *Reservation) (waitsFor st
 		return verdict.First().Message(), nil
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
-		if policy := need.Policy(s); policy.Refused {
+		if need.Policy(s).Refused {
 			// It came after the grant.
-			return "", fmt.Errorf("%w: %s", ErrRefused, arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: policy.Driver}.Message())
+			return "", fmt.Errorf("%w: %s", ErrRefused, need.NotBeforeBind(s).Message())
 		}
 		verdict := a.VolumeGranted(s, need, r.Ticket.Node)
 		if verdict.Allowed() && need.Policy(s).BindAfterAttached {
