@@ -64,6 +64,7 @@ func New(config Config) (*Clients, error) {
 		write.QPS = config.WriteQPS
 	}
 	write.Wrap(lead.Punctual)
+	write.Wrap(sendOnce)
 	lease.Timeout = config.RenewDeadline / 2
 
 	var c Clients
