@@ -341,9 +341,10 @@ type FencedNode struct {
 	// +optional
 	InUse bool `json:"inUse,omitempty"`
 
-	// reported says of a volume that needs no VolumeAttachment, and that another node or none
-	// holds, that the Node named it in volumesAttached when it was deleted, or that it was to:
-	// the machine may have mounted it, and nothing else says so.
+	// reported says of a volume that needs no VolumeAttachment that the machine may have
+	// mounted it, though the hold gives it to another node or to none: the Node named it in
+	// volumesAttached when it was deleted, or was to, or somebody took it out of there.
+	// Nothing else says so.
 	// +optional
 	Reported bool `json:"reported,omitempty"`
 

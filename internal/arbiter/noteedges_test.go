@@ -35,7 +35,7 @@ func TestWriteNote(t *testing.T) {
 		"at a node, and not written":       {ledger.Hold{Node: "well", State: ledger.HoldHeld, Transitions: 1}, ledger.Hold{Transitions: 1}, WriteHold, ledger.HoldFree},
 		"at a node, and it stays":          {ledger.Hold{Version: "1", Node: "well", State: ledger.HoldHeld, Transitions: 1, Stays: true}, ledger.Hold{Transitions: 1}, 0, ""},
 		"at a node, by somebody's hand":    {ledger.Hold{Version: "1", Node: "well", State: ledger.HoldHeld}, ledger.Hold{}, DeleteHold, ""},
-		"exclusive once, and a fence now":  {ledger.Hold{Version: "1", State: ledger.HoldHeld, Transitions: 1}, ledger.Hold{Fences: fence, Transitions: 1}, WriteHold, ""},
+		"exclusive once, and a fence now":  {ledger.Hold{Version: "1", State: ledger.HoldHeld, Transitions: 1}, ledger.Hold{Fences: fence, Transitions: 1}, WriteHold, ledger.HoldFree},
 		"exclusive once, nothing to say":   {ledger.Hold{Version: "1", State: ledger.HoldHeld, Transitions: 1}, ledger.Hold{Transitions: 1}, 0, ""},
 		"exclusive once, force is over":    {ledger.Hold{Version: "1", Force: force, Transitions: 1}, ledger.Hold{Transitions: 1}, WriteHold, ledger.HoldFree},
 		"exclusive once, other fences":     {ledger.Hold{Version: "1", Force: force, Transitions: 1}, ledger.Hold{Transitions: 1, Fences: fence}, WriteHold, ledger.HoldFree},

@@ -48,21 +48,27 @@ func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
 	before := p.hold
 	p.hold = is
 	defer func() { p.hold = before }()
-	var list []ledger.Fence
+	var forced, list []ledger.Fence
 	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
-		if f, needed := p.fence(was, place); needed && len(list) < maxFences {
+		f, needed := p.fence(was, &p.volume.NodeVolumes[i])
+		switch {
+		case needed && f.Rule != "":
+			forced = append(forced, f)
+		case needed:
 			list = append(list, f)
 		}
 	}
 	for _, old := range was.Fences {
-		if p.volume.NodeVolume(old.Node) != nil || len(list) == maxFences {
+		if p.volume.NodeVolume(old.Node) != nil {
 			continue
 		}
 		if f, may := p.mountOfBefore(old, nil); may {
 			list = append(list, f)
 		}
 	}
+	// Where there is no room for all, those are listed without which nothing is taken.
+	list = append(forced, list...)
+	list = list[:min(len(list), maxFences)]
 	slices.SortFunc(list, func(a, b ledger.Fence) int { return cmp.Compare(a.Node, b.Node) })
 	return list
 }
@@ -108,8 +114,12 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 	if p.Cooperative { //mutant:no-fence
 		// Volumes are another controller's to take. What was taken before stays taken, and what
 		// was doubted is doubted by the next leader, too.
-		if f, kept := p.fenceKept(old, found, n, place); kept || !p.snapshot.GrantedBefore(p.volume.Hold) || p.volume.Hold.Node != place.Node {
-			return f, kept
+		f, kept := p.fenceKept(old, found, n, place)
+		switch {
+		case kept, old.Reported && place.ReportSent:
+			return f, true
+		case !p.snapshot.GrantedBefore(p.volume.Hold) || p.volume.Hold.Node != place.Node:
+			return f, false
 		}
 		return p.doubtedFence(old, n, place, va)
 	}
@@ -118,12 +128,35 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 		return p.withLease(old, n, place), true
 	case rule != "":
 		return p.newFence(n, place, va, rule), true
-	case va != nil, n.Doubts(p.volume.ID) && (place.Left || place.ReportSent || place.Held && p.hold.Node == place.Node):
+	case va != nil, n.Doubts(p.volume.ID) && (place.Left || p.volume.ID.NoAttach() && !p.leaves(place)):
 		return p.doubtedFence(old, n, place, va)
-	case place.ReportSent && p.hold.Node != place.Node && n != nil && !n.Exists:
-		return p.newFence(n, place, nil, ""), true // nothing else tells the next leader that the machine may have it mounted
 	}
-	return p.fenceKept(old, found, n, place)
+	f, kept := p.fenceKept(old, found, n, place)
+	if kept || !p.reportedAtGone(n, place) {
+		return f, kept
+	}
+	return p.reportedFence(old, n, place), true
+}
+
+// leaves says whether a volume that needs no attachment is given to another node than the one that the hold, as written,
+// gives it to: the doubt about that one ends with it (ledger.moveHeld).
+func (p *planner) leaves(place *ledger.NodeVolume) bool {
+	return place.Held && p.hold.Node != place.Node
+}
+
+// reportedAtGone says whether a Node that is gone named the volume in volumesAttached, or was to, and neither is the
+// volume its holder's nor does a rule of force say that it has lost it.
+func (p *planner) reportedAtGone(n *ledger.Node, place *ledger.NodeVolume) bool {
+	return place.ReportSent && p.hold.Node != place.Node && n != nil && !n.Exists && !force(p.snapshot, p.volume, place, p.now).over()
+}
+
+// reportedFence is what the hold is to say of such a Node: nothing else tells the next leader that the machine may have
+// the volume mounted. A leader that has never seen the Node goes on to say what the hold says.
+func (p *planner) reportedFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume) ledger.Fence {
+	if old.Reported && n.UID == "" {
+		return old
+	}
+	return p.newFence(n, place, nil, "")
 }
 
 // fenceKept is what the hold goes on to say of an outage in which the volume was detached:
@@ -191,7 +224,8 @@ func (p *planner) nodeOf(old ledger.Fence, n *ledger.Node, machine, boot string)
 }
 
 func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) ledger.Fence {
-	f := ledger.Fence{Node: place.Node, Attachment: uidOf(va), Rule: rule, Reported: place.ReportSent && rule == ""}
+	f := ledger.Fence{Node: place.Node, Attachment: uidOf(va), Rule: rule}
+	f.Reported = p.volume.ID.NoAttach() && rule == "" && p.hold.Node != place.Node
 	f.InUse = place.InUse || n == nil || !n.Reporting
 	if h := hold(p.volume); h.Node == place.Node {
 		f.NodeUID, f.BootID, f.SystemUUID = h.NodeUID, h.BootID, h.SystemUUID

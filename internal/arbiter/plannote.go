@@ -25,7 +25,7 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 	case silent && says && was.Transitions == 0 && (was.Version != "" || len(was.Fences) > 0):
 		p.deleteHold(ledger.Hold{Version: was.Version})
 		return
-	case note.State == "" && says && !was.Stays && was.Transitions > 0:
+	case note.State == "" && (says || len(note.Fences) > 0) && !was.Stays && was.Transitions > 0:
 		note.State = ledger.HoldFree // from when it was exclusive: its transitions stay
 	case silent && p.volume.HoldUnanswered > 0:
 		note.State = was.State

@@ -37,7 +37,9 @@ func TestWritesAreSentOnce(t *testing.T) {
 			"bind": func() error {
 				return c.Write.CoreV1().Pods("s").Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "p"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}, metav1.CreateOptions{})
 			},
-			"ticket": func() error { return c.WriteMoorage.VolumeTickets("s").Delete(t.Context(), "t", metav1.DeleteOptions{}) },
+			"ticket": func() error {
+				return c.WriteMoorage.VolumeTickets("s").Delete(t.Context(), "t", metav1.DeleteOptions{})
+			},
 		}
 		for name, write := range writes {
 			sent = 0

@@ -475,8 +475,8 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	})
 	if unknown {
 		l.doubt(now, t, e.Node, doubt{volume: e.Volume, machine: n.SystemUUID, boot: n.BootID, listed: true})
-	} else {
-		l.undoubt(e.Node, e.Volume)
+	} else if listed, doubted := l.undoubt(e.Node, e.Volume); doubted {
+		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.InUse = p.InUse && listed })
 	}
 }
 

@@ -148,12 +148,27 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	if over || madeLately || rec.boot != "" && is.BootID != "" && rec.boot != is.BootID {
 		l.wakeTaken(t, is.Name)
 	}
-	if !over && (another || was.UID != "" && was.UID != is.UID) {
+	remade := was.UID != "" && was.UID != is.UID
+	switch {
+	case over && remade:
+		l.endReports(now, t, rec)
+	case !over && (another || remade):
 		l.doubtMadeAgain(now, t, rec)
 	}
 	rec.left = nil
 	if is.BootID != "" {
 		rec.boot, rec.machine = is.BootID, is.SystemUUID
+	}
+}
+
+// endReports forgets, of a Node that was made again by another boot, which volumes that need no attachment were to be put
+// into volumesAttached of the one before: no such write succeeds any more, and that boot's mounts have ended. What is in
+// doubt because of still another boot stays.
+func (l *Ledger) endReports(now time.Time, t *Touched, n *Node) {
+	for _, v := range n.At() {
+		if p := l.facts.volumes.get(v).NodeVolume(n.Name); p != nil && p.ReportSent && !n.Doubts(v) {
+			l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.ReportSent = false })
+		}
 	}
 }
 
@@ -273,6 +288,7 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 		for _, f := range v.Hold.Fences {
 			if l.wasReported(v, f) {
 				reported = append(reported, at{v.ID, f.Node})
+				continue
 			}
 			// With a rule it is not put back before the hold says that the rule has ended:
 			// as long as the node reports it, it was not taken out yet. But where another
@@ -296,14 +312,12 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// wasReported says whether a hold says of a node that its Node, which is gone since, named a volume that needs no
-// attachment in volumesAttached, in a boot that may last. Of a Node that is gone still, whatever the hold says without a
-// rule may be that: the API server may drop what an older definition of VolumeHolds does not know.
+// wasReported says whether a hold says of a node that a volume which needs no attachment was in volumesAttached there,
+// in a boot that may last, and nothing else that is known says so.
 func (l *Ledger) wasReported(v *Volume, f Fence) bool {
-	n, p := l.facts.nodes.get(f.Node), v.NodeVolume(f.Node)
-	gone := n == nil || !n.Exists
-	return v.ID.NoAttach() && f.Rule == "" && f.InUse && (f.Reported || gone) && (p == nil || !p.WithoutAttachment()) &&
-		!l.facts.bootOver(n, f.SystemUUID, f.BootID)
+	p := v.NodeVolume(f.Node)
+	return v.ID.NoAttach() && f.Reported && f.Rule == "" && f.InUse && (p == nil || !p.WithoutAttachment()) &&
+		!l.facts.bootOver(l.facts.nodes.get(f.Node), f.SystemUUID, f.BootID)
 }
 
 // GrantedBefore says whether a volume was granted for a Node that is gone, or for another machine
@@ -374,7 +388,7 @@ func anotherMachine(n *Node, f Fence) bool {
 // very attachment that is there, and not of one before it. What an attachment let mount is
 // harmless once it is gone; only the kubelet of that boot may fail to count it later.
 func (p *NodeVolume) takenAsIs(f Fence) bool {
-	return p.Left || p.WithoutAttachment() || p.HasOwn() && p.first.uidText() == f.Attachment
+	return p.Left || p.WithoutAttachment() || f.Reported || p.HasOwn() && p.first.uidText() == f.Attachment
 }
 
 // stillMeant says whether what a hold says of a volume that is taken from this node by
@@ -384,7 +398,7 @@ func (p *NodeVolume) stillMeant(f Fence) bool {
 	switch {
 	case p == nil:
 		return false
-	case p.Left:
+	case p.Left, f.Reported:
 		return true
 	case p.WithoutAttachment():
 		return f.Attachment == ""

@@ -441,8 +441,9 @@ type Fence struct {
 	// InUse says that the kubelet's last list did not say that the volume is not in use:
 	// it named the volume, or there was none.
 	InUse bool
-	// Reported says of a volume that needs no attachment that a Node which is gone since named
-	// it in volumesAttached, or was to (NodeVolume.ReportSent).
+	// Reported says of a volume that needs no attachment, and that the hold gives to another node
+	// or to none, that it was in volumesAttached here, or was to be (NodeVolume.ReportSent), and
+	// that its Node has gone since or is doubted.
 	Reported bool
 	// Since and Renewed tell the outage, as in Force; 0 without a rule.
 	Since, Renewed int64
