@@ -519,7 +519,7 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 		j.fault("%s is mounted at %s, where it is not attached", v, m.Node)
 	}
 	j.keepsDetached(w, v, m.ID, "mounted at")
-	if !w.Exclusive(v) {
+	if !w.Exclusive(v) || m.Uses(v) && j.takenByTime(m, v) { // the latter goes on with what it has mounted, for one more pod
 		return true
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
