@@ -118,7 +118,7 @@ func TestGrantUnderWay(t *testing.T) {
 		"sent":                        {ledger.Hold{}, "third", "well", []ledger.Event{sent}, true},
 		"sent to the same node":       {ledger.Hold{}, "well", "well", []ledger.Event{sent}, false},
 		"sent, and the hold names it": {named, "third", "well", []ledger.Event{sent}, false},
-		"in doubt":                    {ledger.Hold{}, "third", "well", []ledger.Event{doubted}, false},
+		"in doubt":                    {ledger.Hold{}, "third", "well", []ledger.Event{doubted}, true},
 		"sent, to be detached":        {ledger.Hold{}, ledger.Detached, "well", []ledger.Event{sent}, true},
 		"shared, sent":                {ledger.Hold{}, "third", "well", []ledger.Event{sharedDisk, sent}, false},
 		"shared, sent detached":       {ledger.Hold{}, ledger.Detached, "well", []ledger.Event{sharedDisk, sent}, true},

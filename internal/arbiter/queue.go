@@ -220,8 +220,9 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 		return decision{verdict: refuse(before)} // Keeps would take the grant back at once
 	}
 	verdict, steps := q.holds(r, t)
-	d := decision{verdict: verdict, steps: steps, gets: verdict.Allowed()}
-	if d.gets && gaveWay(t) && len(r.Needs) > 0 {
+	// Who waits only until it is known whether another ticket is granted has its slots meanwhile.
+	d := decision{verdict: verdict, steps: steps, gets: verdict.Allowed() || verdict.First().Code == NotGranted}
+	if verdict.Allowed() && gaveWay(t) && len(r.Needs) > 0 {
 		// It asks anew, and that is written first: from here on a hold that
 		// names it means it.
 		d.verdict, d.steps = r.notGranted(), nil
