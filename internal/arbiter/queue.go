@@ -249,6 +249,9 @@ func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
 	return nil
 }
 
+// holdUnanswered as the Detail of NotGranted says why a grant does not write a volume's hold.
+const holdUnanswered = "the API server has not answered a write of its VolumeHold, and nothing is granted until it is known what that says"
+
 // holds makes the holds that are written before a grant, unless one of the volumes is
 // another's by its hold as it is to be.
 func (q *Queue) holds(r Request, t *ledger.Ticket) (Verdict, []Step) {
@@ -266,6 +269,10 @@ func (q *Queue) holds(r Request, t *ledger.Ticket) (Verdict, []Step) {
 		}
 		if !p.exclusive || !v.ID.IsReal() {
 			continue
+		}
+		if v.HoldUnanswered > 0 {
+			// The volume's plan finds out what the hold says. Each write of a grant would have it begin anew.
+			return refuse([]Reason{{Code: NotGranted, Volume: v.ID, Claim: need.Name, Detail: holdUnanswered}}), nil
 		}
 		if reason, kept := p.heldBack(r, t.Node, need.Name); kept {
 			return refuse([]Reason{reason}).SeenFrom(r.Who.Namespace), nil

@@ -162,6 +162,9 @@ var reasonTable = [...]reasonRow{
 		if !r.Who.IsZero() {
 			return fmt.Sprintf("moorage-controller waits for the answer to the grant of %s to %s", r.volume(), r.Who)
 		}
+		if r.Detail != "" {
+			return fmt.Sprintf("moorage-controller has not granted %s yet: %s", r.volume(), r.Detail)
+		}
 		return fmt.Sprintf("moorage-controller has not granted %s yet", r.volume())
 	}},
 	{NoFreeWorker, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {

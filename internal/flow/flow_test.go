@@ -32,6 +32,8 @@ type player struct {
 	now    time.Time
 	lines  []string
 	last   Task // as it was at its end
+
+	version int // see next
 }
 
 func newPlayer(events ...ledger.Event) *player {

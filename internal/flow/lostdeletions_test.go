@@ -126,6 +126,11 @@ func TestReadDoesNotAnswerALaterWrite(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypePod, "a")
 	p := newPlayer(node("1"), pod("p", "", "a"), asks, seen, ledger.Complete{},
 		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}})
+	d := decided(p, asks.ID)
+	if d.Ruling != Grant || len(d.Holds) == 0 {
+		t.Fatal("no grant")
+	}
+	grant := p.announced(d)
 	write := step(arbiter.WriteHold, func(s *arbiter.Step) { s.Expect, s.Hold = "3", held })
 	p.play(t, Do(write), replies(Unknown))
 	// The plan writes it again, and a policy of the cluster refuses.
@@ -136,17 +141,9 @@ func TestReadDoesNotAnswerALaterWrite(t *testing.T) {
 		t.Fatal(m)
 	}
 	until := m.Wait
-	// Meanwhile the ticket is granted; a write of the same hold gets no answer, at the end of that time.
+	// A grant that was decided on before writes the same hold, and gets no answer, at the end of that time.
 	p.now = until.Add(-1)
-	s := p.ledger.Snapshot()
-	d := Rule(arbiter.Arbiter{}, s, s.Ticket(asks.ID), p.now)
-	if d.Ruling != Grant || len(d.Holds) == 0 {
-		t.Fatal("no grant")
-	}
-	for _, e := range Announce([]Decided{{s.Ticket(asks.ID), d}}) {
-		p.ledger.Apply(p.now, e)
-	}
-	p.play(t, Decide(Decided{s.Ticket(asks.ID), d}), replies(Unknown)) // it may be carried out for another 20 s
+	p.play(t, grant, replies(Unknown)) // it may be carried out for another 20 s
 	// The read of the first task.
 	p.now = until
 	again, m = p.memory.Next(again, p.ledger.Snapshot(), p.now)
