@@ -347,11 +347,12 @@ func (p *planner) waits(u ledger.User, place *ledger.NodeVolume) bool {
 
 // namedInHold says whether the hold as written gives the volume to a user. A ticket
 // that has been told since that it gives way has given it back: that write has
-// changed its version, and a grant of it that is still on its way fails.
+// changed its version, and a grant of it that is still on its way fails. So has one whose grant has
+// failed, as where the API server refuses the hold of another volume: the next grant writes the hold anew.
 func (p *planner) namedInHold(u ledger.User) bool { return namedInHold(p.snapshot, p.volume, u) }
 
 func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
-	if t := s.Ticket(u.Ticket); v.Hold == nil || t != nil && gaveWay(t) {
+	if t := s.Ticket(u.Ticket); v.Hold == nil || t != nil && (gaveWay(t) || t.GrantFailed) {
 		return false
 	}
 	who := requester(s, u)

@@ -252,6 +252,17 @@ func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
 // holdUnanswered as the Detail of NotGranted says why a grant does not write a volume's hold.
 const holdUnanswered = "the API server has not answered a write of its VolumeHold, and nothing is granted until it is known what that says"
 
+// HoldRefused says why a ticket waits of which the API server refuses to have the hold of a volume written.
+func HoldRefused(s ledger.Snapshot, t *ledger.Ticket, v ledger.VolumeID) Verdict {
+	reason := Reason{Code: NotGranted, Volume: v, Detail: "the API server refuses to have its VolumeHold written, as by a webhook or a policy of the cluster; the log of moorage-controller quotes it"}
+	for _, need := range TicketRequest(s, t).Needs {
+		if need.Volume == v {
+			reason.Claim = need.Name
+		}
+	}
+	return refuse([]Reason{reason})
+}
+
 // holds makes the holds that are written before a grant, unless one of the volumes is
 // another's by its hold as it is to be.
 func (q *Queue) holds(r Request, t *ledger.Ticket) (Verdict, []Step) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -153,5 +154,81 @@ func TestPlanEndsTheDoubtOfATicketAlone(t *testing.T) {
 				t.Errorf("it is not granted: %s", decided(p, id).Verdict.First().Message())
 			}
 		})
+	}
+}
+
+// A ticket asks for two volumes. The hold of the first is written, and then the API server refuses the hold of the
+// second, or the ticket's status. The first hold is taken back, the ticket is told why it waits where it can be, and
+// whoever ranks before gets the first volume.
+func TestRefusedGrantGivesItsHoldsBack(t *testing.T) {
+	a, id, first := arbiter.Arbiter{}, ticket("p", "n1", ledger.TypeManual).ID, ledger.VolumeID{Driver: driver, Handle: "a"}
+	told := func(d Decided) reply {
+		k := *d.Ticket
+		k.Version, k.Reason = "2", string(arbiter.NotGranted)
+		return replies(Done, k)
+	}
+	for name, test := range map[string]struct {
+		then func(Decided) []reply // what follows the write of the first hold
+		tell bool
+	}{
+		"the second hold is refused":                {func(d Decided) []reply { return []reply{replies(Refused), told(d)} }, true},
+		"the second hold and the status is refused": {func(Decided) []reply { return []reply{replies(Refused), replies(Refused)} }, false},
+		"the status is refused":                     {func(Decided) []reply { return []reply{replies(Done), replies(Refused)} }, false},
+		"the second hold gets no answer":            {func(Decided) []reply { return []reply{replies(Unknown)} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(ticket("p", "n1", ledger.TypeManual, "a", "b"), ledger.Complete{}, pod("q", "", "a"),
+				ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 4, NodeID: "n2"}}})
+			for i := range 3 {
+				p.refusedGrant(t, id, first, test.then, i)
+			}
+			if k := p.ledger.Snapshot().Ticket(id); (k.Reason == string(arbiter.NotGranted)) != test.tell {
+				t.Errorf("the ticket's reason is %q", k.Reason)
+			}
+			q := ticket("q", "n2", ledger.TypePod, "a")
+			q.Created = -5
+			p.ledger.Apply(p.now, q)
+			if d := decided(p, q.ID); d.Ruling != Grant {
+				t.Errorf("the pod's ticket: ruling %d, %s", d.Ruling, d.Verdict.First().Message())
+			}
+			if given := p.settle(t, a, first, strconv.Itoa(900)); given.Node != "" || len(given.Requesters) > 0 {
+				t.Errorf("the hold still gives the volume to %v at %s", given.Requesters, given.Node)
+			}
+		})
+	}
+}
+
+// refusedGrant plays a grant whose first hold is written, the i-th one.
+func (p *player) refusedGrant(t *testing.T, id ledger.TicketID, first ledger.VolumeID, then func(Decided) []reply, i int) {
+	t.Helper()
+	d := decided(p, id)
+	if d.Ruling == Wait { // the second hold is in doubt
+		return
+	}
+	if len(d.Holds) != 2 || d.Holds[0].Volume != first {
+		t.Fatalf("ruling %d, holds %v", d.Ruling, d.Holds)
+	}
+	h := d.Holds[0].Hold
+	h.Version = strconv.Itoa(100 + i)
+	p.play(t, p.announced(d), append([]reply{replies(Done, ledger.HoldSeen{Volume: first, Hold: h})}, then(d)...)...)
+}
+
+// A ticket that was told that a hold is refused is left alone after that as one whose write failed: it is tried once
+// more at the version that it was told at, and then after pauses.
+func TestToldTicketPauses(t *testing.T) {
+	p := newPlayer(ticket("p", "n1", ledger.TypeManual, "a"), ledger.Complete{})
+	id := ticket("p", "n1", ledger.TypeManual).ID
+	var pauses TicketPauses
+	tries := 0
+	for range 10 {
+		list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n1", p.now, func(k *ledger.Ticket) time.Duration { return pauses.Left(k, p.now) })
+		for _, d := range list {
+			tries++
+			p.carryOut(t, p.announced(d), Refused)
+			pauses.End(d.Ticket, Failed, func(d time.Duration) time.Duration { return d }, p.now)
+		}
+	}
+	if k := p.ledger.Snapshot().Ticket(id); tries != 2 || k.Reason != string(arbiter.NotGranted) {
+		t.Errorf("it is tried %d times at one instant, and told %q", tries, k.Reason)
 	}
 }

@@ -53,6 +53,8 @@ type Task struct {
 	Outlasted bool
 	// Unanswered is how many writes of the hold had got no answer when this task began to outlast them.
 	Unanswered uint16
+	// Refused says, of a grant, which hold the API server has refused. The ticket is told so.
+	Refused string
 }
 
 // Do is the task of one step of a plan.
@@ -248,7 +250,7 @@ func (t Task) send(r Request) (Task, Move) {
 // end ends the task.
 func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 	if t.grants() {
-		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID})
+		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Failed: e == Failed})
 	}
 	return t, Move{Tell: tell, End: e, Why: why}
 }

@@ -208,6 +208,8 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 			return t.send(readHold(t.Sent.Volume))
 		case Unknown:
 			return t.fail(a, holdUnanswered(t.Sent))
+		case Refused:
+			return m.tellRefused(t, s)
 		default:
 			return t.fail(a)
 		}
@@ -232,6 +234,16 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	}
 }
 
+// tellRefused tells a ticket that it waits, since the API server refuses a hold without which it is not granted. The
+// holds that were written before are the ticket's no more from here on (ledger.GrantResolved).
+func (m *Memory) tellRefused(t Task, s ledger.Snapshot) (Task, Move) {
+	t.Refused = fmt.Sprintf("%s %s: %s", t.Sent.Do, t.Sent.Key, Refused)
+	t.Holds, t.Commit = nil, decide(t.Ticket, ledger.TicketPending, arbiter.HoldRefused(s, t.Ticket, t.Sent.Volume))
+	t, move := m.advance(t, s)
+	move.Tell = append([]ledger.Event{ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Failed: true}}, move.Tell...)
+	return t, move
+}
+
 // granting says whether the ledger knows that a ticket is about to be granted as it is.
 func granting(s ledger.Snapshot, t *ledger.Ticket) bool {
 	now := s.Ticket(t.ID)
@@ -243,6 +255,9 @@ func granting(s ledger.Snapshot, t *ledger.Ticket) bool {
 func (m *Memory) decideAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	switch a.Result {
 	case Done:
+		if t.Refused != "" {
+			return t.end(Failed, t.Refused)
+		}
 		return t.end(Finished, "")
 	case NotFound:
 		return t.end(Stale, fmt.Sprintf("ticket %s is gone", t.Ticket.ID))

@@ -24,7 +24,7 @@ func (e GrantSent) apply(l *Ledger, _ time.Time, t *Touched) {
 	if k == nil || k.Ghost || k.UID != e.UID || k.Version != e.Version || k.Phase != TicketPending {
 		return
 	}
-	l.grants(k, true)
+	l.grants(k, true, false)
 }
 
 func (e GrantResolved) apply(l *Ledger, _ time.Time, t *Touched) {
@@ -33,16 +33,16 @@ func (e GrantResolved) apply(l *Ledger, _ time.Time, t *Touched) {
 	if k == nil || k.UID != e.UID || !k.Granting {
 		return
 	}
-	l.grants(k, false)
+	l.grants(k, false, e.Failed && k.Phase == TicketPending)
 	t.ticket(k.ID)
 	for _, v := range k.at {
 		t.volume(v) // others may have waited for what comes of it
 	}
 }
 
-// grants puts down whether a grant of a ticket may be on its way.
-func (l *Ledger) grants(k *Ticket, sent bool) {
+// grants puts down whether a grant of a ticket may be on its way, or has failed.
+func (l *Ledger) grants(k *Ticket, sent, failed bool) {
 	next := *k
-	next.Granting = sent
+	next.Granting, next.GrantFailed = sent, failed
 	l.facts.tickets.put(l.gen, k.ID, &next)
 }

@@ -103,6 +103,8 @@ type GrantSent struct {
 type GrantResolved struct {
 	ID  TicketID
 	UID string
+	// Failed: it had none, and the next one is sent after a pause.
+	Failed bool
 }
 
 // BindLost says that the bind of a reservation without a VolumeTicket was sent and not

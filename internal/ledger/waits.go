@@ -6,7 +6,7 @@ package ledger
 const (
 	// CodePending: nobody has looked yet.
 	CodePending Code = "Pending"
-	// CodeNotGranted: the ticket is about to be granted.
+	// CodeNotGranted: the ticket is about to be granted, or the API server keeps it from being so.
 	CodeNotGranted Code = "NotGranted"
 	// CodeNoFreeSlot: nothing but slots is missing, and a ticket of a type that doesn't yield
 	// keeps those that come free.

@@ -232,7 +232,7 @@ func (e *encoder) task(t flow.Task) {
 	}
 	e.byte(byte(t.Sent.Do), byte(t.Sent.Kind), byte(len(t.Proofs)), byte(len(t.Holds)), byte(len(t.Listed)), byte(len(t.Read)))
 	e.text(t.Sent.Key)
-	e.bool(t.Announced, t.Doubts, t.Outlasted)
+	e.bool(t.Announced, t.Doubts, t.Outlasted, t.Refused != "")
 	e.byte(byte(t.Unanswered))
 	e.bool(t.Known...)
 	for _, r := range t.Proofs {

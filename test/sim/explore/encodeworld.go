@@ -81,7 +81,7 @@ func (e *encoder) pod(p ledger.Pod) {
 
 func (e *encoder) ticket(t ledger.Ticket) {
 	e.byte(byte(t.Phase), byte(t.Bind))
-	e.bool(t.Ghost, t.InDoubt, t.Granting, t.SatisfiedSince != 0, t.YieldingSince != 0, t.LetsGo)
+	e.bool(t.Ghost, t.InDoubt, t.Granting, t.GrantFailed, t.SatisfiedSince != 0, t.YieldingSince != 0, t.LetsGo)
 	e.text(string(t.Node))
 	e.text(t.Reason)
 	e.volumes(t.Granted)
