@@ -60,7 +60,7 @@ func askedInline(s ledger.Snapshot, v *ledger.Volume) ledger.Access {
 			if t == nil {
 				return ledger.AccessUnknown
 			}
-			a := s.Pod(t.Pod).InlineAccess(v.ID)
+			a := s.PodOf(t).InlineAccess(v.ID)
 			if a == ledger.AccessUnknown {
 				return ledger.AccessUnknown
 			}

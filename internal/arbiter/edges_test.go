@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -107,6 +108,31 @@ func TestStandings(t *testing.T) {
 	}
 }
 
+// A ticket that is named by the UID of another namespace's pod does not ask for that one: it stays where a dry run takes
+// the pod away, mounts nothing with the pod's label, and its request is not the pod's.
+func TestATicketOfAnotherNamespacesPod(t *testing.T) {
+	disk := ledger.VolumeID{Driver: "d", Handle: "inline"}
+	for _, namespace := range []string{"shop", "bank"} {
+		k := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "p"}, UID: "t", Version: "1", Type: ledger.TypePod, Pod: "p", Node: "n"}
+		l := ledger.New()
+		l.Apply(auditTime, ledger.Pod{UID: "p", Version: "1", Namespace: namespace, Name: "db", Phase: ledger.PodLive,
+			Volumes: []ledger.PodVolume{{Name: "v", Inline: disk, SELinux: ledger.SELinux("a")}}})
+		l.Apply(auditTime, k)
+		s, own := l.Snapshot(), namespace == "shop"
+		d := &ledger.Delta{}
+		d.Remove("p")
+		if got := standingOf(s.With(d), ledger.User{Ticket: k.ID}); (got == gone) != own {
+			t.Errorf("in namespace %s: %d without the pod", namespace, got)
+		}
+		if got := mountedFor(s, ledger.User{Ticket: k.ID}, disk); (got != ledger.SELinuxUnknown) != own {
+			t.Errorf("in namespace %s: mounted with %v", namespace, got)
+		}
+		if got := TicketRequest(s, &k).Pod; (got == "p") != own {
+			t.Errorf("in namespace %s: the request of pod %q", namespace, got)
+		}
+	}
+}
+
 // Whether a pod counts by itself, so that its reservation may end.
 func TestCovered(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -114,7 +140,7 @@ func TestCovered(t *testing.T) {
 		l.Apply(auditTime, ledger.Attachment{Name: ledger.AttachmentName(id, "well"), UID: "a", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Ours: true})
 	}
 	with := func(p ledger.Pod, more ...ledger.Event) func(*ledger.Ledger) {
-		p.UID, p.Version, p.Namespace, p.Name = "p", "2", "shop", "db"
+		p.UID, p.Version, p.Namespace, p.Name = "p", "2", cmp.Or(p.Namespace, "shop"), "db"
 		return func(l *ledger.Ledger) {
 			for _, e := range append(more, p) {
 				l.Apply(auditTime, e)
@@ -137,6 +163,7 @@ func TestCovered(t *testing.T) {
 	}{
 		"gone":                    {[]func(*ledger.Ledger){func(l *ledger.Ledger) { l.Apply(auditTime, ledger.PodGone{UID: "p"}) }}, false, true},
 		"finished":                {[]func(*ledger.Ledger){with(ledger.Pod{Phase: ledger.PodFinished, Volumes: claims("data")})}, true, false},
+		"another namespace's":     {[]func(*ledger.Ledger){attached, with(ledger.Pod{Namespace: "bank", Node: "well", Volumes: claims("data")})}, false, true},
 		"not bound":               {[]func(*ledger.Ledger){attached, with(ledger.Pod{Volumes: claims("data")})}, false, false},
 		"bound elsewhere":         {[]func(*ledger.Ledger){with(ledger.Pod{Node: "dead", Volumes: claims("data")})}, true, false},
 		"bound, and not attached": {[]func(*ledger.Ledger){with(ledger.Pod{Node: "well", Volumes: claims("data")})}, false, false},
@@ -151,7 +178,7 @@ func TestCovered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld}, test.change...)
-			k := &ledger.Ticket{Type: ledger.TypePod, Pod: "p", Node: "well"}
+			k := &ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "p"}, Type: ledger.TypePod, Pod: "p", Node: "well"}
 			covered, isGone := Arbiter{}.Covered(s, k)
 			if covered != test.covered || isGone != test.gone {
 				t.Errorf("covered: %t, gone: %t", covered, isGone)

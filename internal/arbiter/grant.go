@@ -85,7 +85,7 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 // ledElsewhere says which volumes of a granted ticket are for certain others, or none that needs an
 // attachment, than those that it was granted. A pod that is bound counts by itself.
 func ledElsewhere(s ledger.Snapshot, t *ledger.Ticket) []Reason {
-	if pod := s.Pod(t.Pod); pod != nil && pod.Node != "" || t.Phase != ledger.TicketGranted {
+	if pod := s.PodOf(t); pod != nil && pod.Node != "" || t.Phase != ledger.TicketGranted {
 		return nil
 	}
 	had := s.TicketAt(t.ID) // it keeps what it was granted
@@ -183,7 +183,7 @@ func (p *planner) contested(n ledger.NodeName) bool {
 // lost. gone says that the pod is no more,
 // as far as the snapshot knows: a consistent read has to confirm it.
 func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone bool) {
-	pod := s.Pod(t.Pod)
+	pod := s.PodOf(t)
 	if pod == nil {
 		return false, true
 	}

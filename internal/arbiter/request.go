@@ -63,7 +63,7 @@ func podAsks(p *ledger.Pod) Request {
 
 // ticketAsks is the request of a ticket without what it needs.
 func ticketAsks(s ledger.Snapshot, t *ledger.Ticket) Request {
-	return Request{Who: ticketRequester(s, t), Type: t.Type, Created: t.Created, Pod: t.Pod, Ticket: t.ID, Parameters: t.Parameters}
+	return Request{Who: ticketRequester(s, t), Type: t.Type, Created: t.Created, Pod: s.PodUIDOf(t), Ticket: t.ID, Parameters: t.Parameters}
 }
 
 // TicketRequest makes the request of a ticket.

@@ -174,9 +174,12 @@ func TestPodsWithoutANode(t *testing.T) {
 		t.Error("a pod without a node is leaving")
 	}
 	for pod, want := range map[string]string{"q": "web", "gone": "gone"} {
-		if got := ticketRequester(p.snapshot, &ledger.Ticket{Type: ledger.TypePod, Pod: pod}); got.Name != want || got.UID != pod || got.Ticket {
+		if got := ticketRequester(p.snapshot, &ledger.Ticket{ID: ledger.TicketID{Namespace: "shop"}, Type: ledger.TypePod, Pod: pod}); got.Name != want || got.UID != pod || got.Ticket {
 			t.Errorf("of pod %s: %+v", pod, got)
 		}
+	}
+	if got := ticketRequester(p.snapshot, &ledger.Ticket{ID: ledger.TicketID{Namespace: "bank"}, Type: ledger.TypePod, Pod: "q"}); got.Name != "q" || got.Namespace != "bank" {
+		t.Errorf("of a pod of another namespace: %+v", got)
 	}
 	if got := ticketRequester(p.snapshot, &ledger.Ticket{Type: ledger.TypePod, Pod: "q", PodName: "told"}); got.Name != "told" {
 		t.Errorf("of a pod that is told: %+v", got)

@@ -60,7 +60,7 @@ func mountedFor(s ledger.Snapshot, u ledger.User, v ledger.VolumeID) ledger.SELi
 		return mountLabel(s, u.Pod, v)
 	}
 	if t := s.Ticket(u.Ticket); t != nil {
-		return mountLabel(s, t.Pod, v)
+		return mountLabel(s, s.PodUIDOf(t), v)
 	}
 	return ledger.SELinuxUnknown
 }

@@ -28,7 +28,7 @@ func standingOf(s ledger.Snapshot, u ledger.User) standing {
 	if t == nil || t.Phase == ledger.TicketRefused {
 		return gone
 	}
-	if d := s.Delta(); d != nil && t.Pod != "" && d.Removed[t.Pod] {
+	if d := s.Delta(); d != nil && d.Removed[t.Pod] && s.PodUIDOf(t) != "" {
 		return gone
 	} else if d != nil && d.Granted == t.ID {
 		return living
@@ -111,7 +111,7 @@ func ticketRequester(s ledger.Snapshot, t *ledger.Ticket) ledger.Requester {
 	name := t.PodName
 	if name == "" {
 		name = t.Pod
-		if p := s.Pod(t.Pod); p != nil {
+		if p := s.PodOf(t); p != nil {
 			name = p.Name
 		}
 	}

@@ -82,15 +82,14 @@ func (e *Executor) podsOf(id ledger.VolumeID) iter.Seq[*corev1.Pod] {
 		}
 		for i := range v.NodeVolumes {
 			for _, u := range v.NodeVolumes[i].Users {
-				uid := u.Pod
+				fact := s.Pod(u.Pod)
 				if t := s.Ticket(u.Ticket); t != nil {
-					uid = t.Pod
+					fact = s.PodOf(t)
 				}
-				fact := s.Pod(uid)
 				if fact == nil {
 					continue
 				}
-				if pod, ok := e.config.Observer.Pod(fact.Namespace, fact.Name); ok && string(pod.UID) == uid && !yield(pod) {
+				if pod, ok := e.config.Observer.Pod(fact.Namespace, fact.Name); ok && string(pod.UID) == fact.UID && !yield(pod) {
 					return
 				}
 			}

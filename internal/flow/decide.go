@@ -212,7 +212,7 @@ func ask(t *ledger.Ticket, v arbiter.Verdict, notice time.Duration, now time.Tim
 // exhausted says whether a granted reservation leads nowhere: the driver has
 // said that the node has no room, and the pod is not bound yet.
 func exhausted(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
-	if pod := s.Pod(t.Pod); pod == nil || pod.Node != "" { // nobody's ticket but a pod's names one
+	if pod := s.PodOf(t); pod == nil || pod.Node != "" { // nobody's ticket but a pod's names one
 		return arbiter.Verdict{Outcome: arbiter.Allow}
 	}
 	for _, v := range s.TicketAt(t.ID) {

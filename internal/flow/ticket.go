@@ -125,15 +125,16 @@ func (t Task) proves(a Answer) bool {
 
 // Released is what a consistent read of a ghost's pod proves, nil: that there is none. The
 // reservation of a ticket that somebody else has deleted is over, unless its pod is bound.
+// The pod that the ledger knows by that UID is gone only if it is of the ghost's namespace: no other was read.
 // The ledger has taken the answer in. again says that it knows no such pod even so: the pod
 // has gone since it was read, and is to be read once more.
 func Released(s ledger.Snapshot, ghost *ledger.Ticket, pod *ledger.Pod) (events []ledger.Event, again bool) {
 	released := ledger.TicketReleased{ID: ghost.ID, UID: ghost.UID}
 	switch {
-	case pod == nil:
+	case pod == nil && s.PodOf(ghost) != nil:
 		return []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}, false
-	case pod.Node != "":
-		return nil, s.Pod(ghost.Pod) == nil
+	case pod != nil && pod.Node != "":
+		return nil, s.PodOf(ghost) == nil
 	}
 	return []ledger.Event{released}, false
 }
@@ -286,7 +287,7 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	case found:
 		return t.end(Stale, fmt.Sprintf("%s %s of ticket %s is there", t.Sent.Kind, t.Sent.Key, t.Ticket.ID))
 	}
-	gone := a.Result == NotFound && t.Sent.Kind == Pods
+	gone := a.Result == NotFound && t.Sent.Kind == Pods && s.PodOf(t.Ticket) != nil
 	t.Proofs = t.Proofs[1:]
 	t, next := m.advance(t, s)
 	if gone {

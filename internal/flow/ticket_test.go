@@ -187,7 +187,7 @@ func TestEnding(t *testing.T) {
 		"gone already":       {false, []reply{replies(NotFound)}, []string{drop, "tell TicketReleased", "finished"}, true},
 		"another version":    {false, []reply{replies(Conflict), replies(Done)}, []string{drop, "get tickets s/uid-p", "stale"}, false},
 		"no answer":          {false, []reply{replies(Unknown)}, []string{drop, "failed"}, false},
-		"its pod is gone":    {true, []reply{replies(NotFound), replies(Done)}, []string{look, "tell PodGone", drop, "tell TicketReleased", "finished"}, true},
+		"its pod is gone":    {true, []reply{replies(NotFound), replies(Done)}, []string{look, drop, "tell TicketReleased", "finished"}, true},
 		"its pod is there":   {true, []reply{replies(Done, pod("p", ""))}, []string{look, "finished"}, false},
 		"no word of its pod": {true, []reply{replies(Unknown)}, []string{look, "failed"}, false},
 	} {
@@ -387,19 +387,38 @@ func TestTakeOverReadsNodesThatHoldsName(t *testing.T) {
 	}
 }
 
+// A read that finds no pod of a ticket's namespace ends the pod that the ledger knows by that UID, unless that one is
+// of another namespace.
+func TestEndingEndsThePodOfItsNamespace(t *testing.T) {
+	for _, namespace := range []string{"s", "other"} {
+		asks, known := ticket("p", "n1", ledger.TypePod, "a"), pod("p", "", "a")
+		known.Namespace = namespace
+		p := newPlayer(asks, known)
+		p.play(t, Ending(p.ledger.Snapshot().Ticket(asks.ID), true), replies(NotFound), replies(Done))
+		s := p.ledger.Snapshot()
+		if gone, own := s.Pod(known.UID) == nil, namespace == "s"; gone != own || s.Ticket(asks.ID) != nil {
+			t.Errorf("a pod of namespace %s is taken for gone: %t; the ticket: %v", namespace, gone, s.Ticket(asks.ID))
+		}
+	}
+}
+
 // A ghost ends with a read that shows its pod unbound, or gone; a bound pod counts by
-// itself, and is read once more where it has gone since.
+// itself, and is read once more where it has gone since. A pod of another namespace is not the ghost's.
 func TestReleased(t *testing.T) {
 	ghost := ticket("p", "n1", ledger.TypePod, "a")
 	released := ledger.TicketReleased{ID: ghost.ID, UID: ghost.UID}
 	unbound, bound := pod("p", "", "a"), pod("p", "n1", "a")
+	foreign := bound
+	foreign.Namespace = "other"
 	for name, test := range map[string]struct {
 		known *ledger.Pod // by the ledger
 		pod   *ledger.Pod
 		want  []ledger.Event
 		again bool
 	}{
-		"gone":                  {nil, nil, []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}, false},
+		"gone":                  {&unbound, nil, []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}, false},
+		"gone, as is known":     {nil, nil, []ledger.Event{released}, false},
+		"another namespace's":   {&foreign, nil, []ledger.Event{released}, false},
 		"unbound":               {&unbound, &unbound, []ledger.Event{released}, false},
 		"bound":                 {&bound, &bound, nil, false},
 		"bound, and gone since": {nil, &bound, nil, true},

@@ -447,7 +447,7 @@ func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old == nil || old.Ghost || e.UID != "" && e.UID != old.UID {
 		return
 	}
-	pod := l.facts.pods.get(old.Pod)
+	pod := l.facts.podOf(old)
 	counted := pod != nil && pod.Node != ""
 	if old.Type != TypePod || old.Phase == TicketRefused || counted {
 		l.removeTicket(now, t, old)

@@ -36,6 +36,34 @@ func TestReleaseIsOfOneTicketOnly(t *testing.T) {
 	}
 }
 
+// A ticket is named by the UID of another namespace's pod, which is bound: that pod does not count for it, so that
+// it lives on as a ghost when it goes, and its inline volumes are not that pod's.
+func TestATicketHasNoPodOfAnotherNamespace(t *testing.T) {
+	now, inline := time.Unix(1, 0), ledger.VolumeID{Driver: "d", Handle: "h"}
+	for _, namespace := range []string{"shop", "bank"} {
+		ticket := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "p"}, UID: "t", Version: "2", Type: ledger.TypePod, Node: "n1", Pod: "p",
+			Volumes: []ledger.TicketVolume{{PodVolume: "v"}}}
+		l := ledger.New()
+		l.Apply(now, ledger.Pod{UID: "p", Namespace: namespace, Name: "p", Version: "1", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Inline: inline}}})
+		l.Apply(now, ticket)
+		s, own := l.Snapshot(), namespace == ticket.ID.Namespace
+		if pod, uid := s.PodOf(&ticket), s.PodUIDOf(&ticket); (pod != nil) != own || (uid == "p") != own {
+			t.Errorf("in namespace %s the ticket reserves for %v, UID %q", namespace, pod, uid)
+		}
+		if id, _ := s.ResolveTicket(&ticket, ticket.Volumes[0]); (id == inline) != own {
+			t.Errorf("in namespace %s the ticket's volume leads to %v", namespace, id)
+		}
+		l.Apply(now, ledger.TicketGone{ID: ticket.ID})
+		if k := l.Snapshot().Ticket(ticket.ID); (k == nil) != own || k != nil && !k.Ghost {
+			t.Errorf("in namespace %s it is left: %v", namespace, k)
+		}
+	}
+	unseen := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "q"}, Type: ledger.TypePod, Pod: "q"}
+	if uid := ledger.New().Snapshot().PodUIDOf(&unseen); uid != "q" {
+		t.Errorf("a pod that is not seen yet is %q", uid)
+	}
+}
+
 // This process has deleted a ticket, and a watch that is behind still shows it, with
 // a write that came before the deletion: it takes its slot and its volume no more.
 // When the watch has caught up, the name is free for the next ticket.

@@ -95,6 +95,15 @@ func (w *facts) resolvePod(p *Pod, v PodVolume) (VolumeID, Link) {
 	return w.resolveClaim(rec)
 }
 
+// podOf is the pod that a ticket reserves for, see Snapshot.PodOf.
+func (w *facts) podOf(t *Ticket) *Pod {
+	p := w.pods.get(t.Pod)
+	if p == nil || p.Namespace != t.ID.Namespace {
+		return nil
+	}
+	return p
+}
+
 // resolveTicket follows one volume of a ticket.
 func (w *facts) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	switch {
@@ -107,7 +116,7 @@ func (w *facts) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	case v.PersistentVolume != "":
 		return w.resolvePV(v.PersistentVolume)
 	}
-	if p := w.pods.get(t.Pod); p != nil {
+	if p := w.podOf(t); p != nil {
 		for _, pv := range p.Volumes {
 			if pv.Name == v.PodVolume && pv.Claim == "" {
 				return w.resolvePod(p, pv)

@@ -113,36 +113,56 @@ func (o *Observer) resolveGhost(ctx context.Context, id ledger.TicketID) error {
 }
 
 // ConfirmPod reads a pod as it is now, and takes in what it finds: nil without
-// an error when no pod of that UID exists.
+// an error when no pod of that UID exists in the namespace. The name proves nothing, and
+// may be empty: it may be what the owner of a ticket says, which others may write. A pod
+// that the ledger knows is asked for by its own name; one that it doesn't know is looked
+// for among all of the namespace, where there is none of the name.
 func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error) {
-	pods := o.config.Kube.CoreV1().Pods(namespace)
-	if name == "" {
+	known := o.Snapshot().Pod(uid)
+	switch {
+	case known != nil && known.Namespace != namespace:
+		return nil, nil // it is of another namespace, and stays
+	case known != nil:
+		name = known.Name
+	case name == "":
 		return o.findPod(ctx, namespace, uid)
 	}
-	pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+	pod, err := o.config.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err), err == nil && string(pod.UID) != uid:
+	case err == nil && string(pod.UID) == uid:
+		o.Saw(pod)
+		return pod, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("read pod %s/%s: %w", namespace, name, err)
+	case known != nil:
 		o.Apply(ledger.PodGone{UID: uid})
 		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read pod %s/%s: %w", namespace, name, err)
+	case o.feeds[Pods].showedEnd(namespace, name, uid):
+		return nil, nil
 	}
-	o.Saw(pod)
-	return pod, nil
+	return o.findPod(ctx, namespace, uid)
 }
 
-// findPod looks for a pod of which only the UID is known.
+// findPod looks for a pod of which only the UID is known. That there is none ends nothing:
+// the ledger did not know it.
 func (o *Observer) findPod(ctx context.Context, namespace, uid string) (*corev1.Pod, error) {
-	list, err := o.config.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	var found *corev1.Pod
+	list := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		opts.ResourceVersion = "" // consistent, not from a cache
+		return o.config.Kube.CoreV1().Pods(namespace).List(ctx, opts)
+	})
+	list.PageSize = listPage
+	err := list.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		if pod, ok := object.(*corev1.Pod); ok && string(pod.UID) == uid {
+			found = pod
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list pods of namespace %s: %w", namespace, err)
 	}
-	for i := range list.Items {
-		if string(list.Items[i].UID) == uid {
-			o.Saw(&list.Items[i])
-			return &list.Items[i], nil
-		}
+	if found != nil {
+		o.Saw(found)
 	}
-	o.Apply(ledger.PodGone{UID: uid})
-	return nil, nil
+	return found, nil
 }

@@ -106,6 +106,14 @@ func (f *feed) OnDelete(object any) {
 	f.applyGone(last, m)
 }
 
+// showedEnd says whether the informer has shown lately that an object of that name and UID is gone.
+func (f *feed) showedEnd(namespace, name, uid string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, ok := f.deleted[namespace+"/"+name]
+	return ok && string(d.uid) == uid
+}
+
 func (f *feed) deliver(old, object any) {
 	current, ok := object.(runtime.Object)
 	if !ok {

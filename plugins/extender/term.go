@@ -97,7 +97,7 @@ func (x *extender) leftovers() int {
 			continue
 		}
 		// The ticket of a pod that is gone ends with it.
-		if pod := s.Pod(t.Pod); pod != nil && pod.Node == "" {
+		if pod := s.PodOf(t); pod != nil && pod.Node == "" {
 			count++
 		}
 	}
