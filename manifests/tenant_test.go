@@ -105,6 +105,50 @@ func TestReservationsAreEndedByRight(t *testing.T) {
 	}
 }
 
+// Who changes the owner of a pod's reservation has the garbage collector delete it: only those may who may end it. All
+// else of a ticket may be changed as before, and so may the owners of other tickets.
+func TestReservationsKeepTheirOwners(t *testing.T) {
+	policy := loadPolicy(t, "moorage-pod-tickets")
+	const denied = "leave metadata.ownerReferences as they are"
+	pod := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "db", UID: "t"}
+	ticket := func(kind v1alpha1.TicketType, owners ...metav1.OwnerReference) *v1alpha1.VolumeTicket {
+		return &v1alpha1.VolumeTicket{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "t", OwnerReferences: owners},
+			Spec:       v1alpha1.VolumeTicketSpec{Type: kind, NodeName: "n1", Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
+		}
+	}
+	renamed, blocks, labelled := pod, pod, ticket(v1alpha1.TicketPod, pod)
+	renamed.Name, blocks.BlockOwnerDeletion, labelled.Labels = "nobody", ptr.To(true), map[string]string{"app": "x"}
+	for change, test := range map[string]struct {
+		before, now *v1alpha1.VolumeTicket
+		refused     bool
+	}{
+		"renamed":                       {ticket(v1alpha1.TicketPod, pod), ticket(v1alpha1.TicketPod, renamed), true},
+		"taken off":                     {ticket(v1alpha1.TicketPod, pod), ticket(v1alpha1.TicketPod), true},
+		"another one beside it":         {ticket(v1alpha1.TicketPod, pod), ticket(v1alpha1.TicketPod, pod, renamed), true},
+		"one where there was none":      {ticket(v1alpha1.TicketPod), ticket(v1alpha1.TicketPod, renamed), true},
+		"blocking the pod's deletion":   {ticket(v1alpha1.TicketPod, pod), ticket(v1alpha1.TicketPod, blocks), true},
+		"as it was, with another label": {ticket(v1alpha1.TicketPod, pod), labelled, false},
+		"none, as before":               {ticket(v1alpha1.TicketPod), ticket(v1alpha1.TicketPod), false},
+		"that of a Manual ticket":       {ticket(v1alpha1.TicketManual, pod), ticket(v1alpha1.TicketManual, renamed), false},
+	} {
+		for user, may := range map[string]bool{
+			"walt": false, "mallory": false, "tess": false, "root": true, "system:serviceaccount:shop:gc": false, "system:serviceaccount:kube-system-2:gc": false,
+			"system:serviceaccount:moorage-system:moorage-controller": true, "system:serviceaccount:moorage-system:moorage-scheduler": true,
+			"system:serviceaccount:moorage-system:moorage-webhook":        false,
+			"system:serviceaccount:kube-system:generic-garbage-collector": true, "system:kube-controller-manager": true,
+		} {
+			r := request{user: user, namespace: "shop", resource: tickets, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), before: test.before, now: test.now}
+			want := ""
+			if test.refused && !may {
+				want = denied
+			}
+			t.Run(change+" by "+user, func(t *testing.T) { check(t, policy.judge(t, r), want) })
+		}
+	}
+}
+
 // A ticket that is made for an operation of a driver says so, and is owned by what asks for that:
 // nobody but the controller makes one, or makes another ticket look like one, and nobody takes its
 // marks or its owner off, but for the garbage collector, which orphans.

@@ -127,6 +127,18 @@ func endReservation(ctx context.Context, s *Scene, c clients) error {
 	return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).Delete(ctx, name, metav1.DeleteOptions{})
 }
 
+// disownReservation gives it an owner of a name that no pod has, so that the garbage collector deletes it.
+func disownReservation(ctx context.Context, s *Scene, c clients) error {
+	name := string(s.waits.UID)
+	if err := s.reserve(ctx); err != nil {
+		return err
+	}
+	defer s.end(ctx, name)
+	patch := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"nobody","uid":%q}]}}`, name)
+	_, err := c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
 // endReservations deletes it with all others.
 func endReservations(ctx context.Context, s *Scene, c clients) error {
 	if err := s.reserve(ctx); err != nil {

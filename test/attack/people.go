@@ -97,6 +97,7 @@ func wildcards() []attempt {
 		{wildcard(), "a forged condition Placeable", byMarks, patchPod(conditioned(v1alpha1.PodPlaceable), "status")},
 		{wildcard(), "a binding with a fence", byMarks, bindByHand(map[string]string{v1alpha1.AnnotationBindFence: "x"})},
 		{wildcard(), "deleting the reservation of a pod of one's own", byEnds, endReservation},
+		{wildcard(), "giving the reservation of a pod of one's own an owner that is not there", byEnds, disownReservation},
 		{wildcard(), "deleting all tickets of one's namespace", byEnds, endReservations},
 		{wildcard(), "deleting another namespace's ticket", byRBAC, func(ctx context.Context, s *Scene, c clients) error {
 			return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Victim).Delete(ctx, "any", metav1.DeleteOptions{})
