@@ -4,7 +4,6 @@ package flow
 
 import (
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -46,12 +45,7 @@ func migrating(t *testing.T) (*player, arbiter.Step, ledger.Ticket) {
 // writesHolds carries the writes of the volume's hold out, until none is planned.
 func (p *player) writesHolds(t *testing.T) {
 	t.Helper()
-	for w := stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.WriteHold); w != nil; w = stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.WriteHold) {
-		h := w.Hold
-		was, _ := strconv.Atoi(w.Expect)
-		h.Version = strconv.Itoa(was + 10)
-		p.play(t, Do(*w), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: h}))
-	}
+	p.settles(t, standalone)
 }
 
 // looksAtSecond carries out what is planned until it is about n2, or the volume is put into volumesAttached of n3.
@@ -204,52 +198,38 @@ func inBoot(n ledger.NodeState, uid, boot string) ledger.NodeState {
 	return n
 }
 
-// nextLeader is a process that begins to lead, and has seen only what the API has: the volume's hold, and neither a
-// Node n2 nor anybody who uses the volume there.
-func (p *player) nextLeader() *player {
-	hold := *p.ledger.Snapshot().Volume(iscsi).Hold
-	next := iscsiWorld(ledger.HoldSeen{Volume: iscsi, Hold: hold}, ledger.NodeGone{Name: "n2"}, ledger.HoldsInDoubt{})
-	next.now = p.now
-	return next
-}
-
 // A Node is deleted whose volumesAttached named a volume that its hold gives to another one, and the leader changes. The
 // hold tells the next one, until the time of force is over, also where the same boot makes the Node again.
 func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
-	p, r, ticket := migrating(t)
-	p.play(t, Do(r), replies(Done, inBoot(secondNode("3", iscsi), "m", "b")))
-	p.ledger.Apply(p.now, ledger.NodeGone{Name: "n2"})
-	p.ledger.Apply(p.now, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
-	p.ledger.Apply(p.now, ledger.PodGone{UID: "p"})
-	p.writesHolds(t)
+	p := goneAfterReport(t)
 	last := func(p *player) *ledger.NodeVolume {
 		p.writesHolds(t)
 		return p.ledger.Snapshot().Volume(iscsi).NodeVolume("n2")
 	}
-	next := p.nextLeader()
+	next := p.leaderAfter()
 	if place := last(next); place == nil || !place.MayBeMounted() {
 		t.Fatalf("the next leader knows nothing of n2: %+v", next.ledger.Snapshot().Volume(iscsi).Hold)
 	}
-	if place := last(next.nextLeader()); place == nil {
+	if place := last(next.leaderAfter()); place == nil {
 		t.Error("the one after that knows nothing of it")
 	}
-	if next.nextLeader().saysDetached(t) {
+	if next.leaderAfter().saysDetached(t) {
 		t.Error("a ticket is told that the volume is at no node; the machine of n2 may have it mounted")
 	}
 
-	again := next.nextLeader()
+	again := next.leaderAfter()
 	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "b"))
 	if node := again.ledger.Snapshot().Node("n2"); !node.Doubts(iscsi) {
 		t.Error("the boot that may have it mounted has made the Node again, and its word is believed")
 	}
-	again = next.nextLeader()
+	again = next.leaderAfter()
 	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "c"))
 	if node := again.ledger.Snapshot().Node("n2"); node.Doubts(iscsi) {
 		t.Error("the machine has booted, and its word is not believed")
 	}
 
 	// Also where the leader changes after that.
-	again = next.nextLeader()
+	again = next.leaderAfter()
 	again.ledger.Apply(again.now, inBoot(secondNode("9"), "again", "b"))
 	again.writesHolds(t)
 	after := iscsiWorld(inBoot(secondNode("9"), "again", "b"), ledger.HoldSeen{Volume: iscsi, Hold: *again.ledger.Snapshot().Volume(iscsi).Hold}, ledger.HoldsInDoubt{})
@@ -257,7 +237,7 @@ func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
 		t.Errorf("the boot that may have it mounted made the Node again, the leader has changed, and its word is believed: %+v", after.ledger.Snapshot().Volume(iscsi).Hold)
 	}
 
-	later := next.nextLeader()
+	later := next.leaderAfter()
 	for range 20 {
 		later.writesHolds(t)
 		if s := stepOf(later.plan(arbiter.Arbiter{}, iscsi), arbiter.Unreport); s != nil {

@@ -4,6 +4,7 @@ package flow
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -171,7 +172,7 @@ func TestNextLeaderAfterSomebodyTookAVolumeOut(t *testing.T) {
 
 var standalone, cooperative = arbiter.Arbiter{}, arbiter.Arbiter{Cooperative: true}
 
-// settles carries out the writes of the hold of one mode, and returns how many there were.
+// settles carries out the writes of the hold that one mode plans, until it plans none, and returns them.
 func (p *player) settles(t *testing.T, a arbiter.Arbiter) (writes []ledger.Hold) {
 	t.Helper()
 	for range 12 {
@@ -180,7 +181,8 @@ func (p *player) settles(t *testing.T, a arbiter.Arbiter) (writes []ledger.Hold)
 			return writes
 		}
 		h := w.Hold
-		h.Version = w.Expect + "1"
+		was, _ := strconv.Atoi(w.Expect)
+		h.Version = strconv.Itoa(was + 10)
 		writes = append(writes, h)
 		p.play(t, Do(*w), replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: h}))
 	}

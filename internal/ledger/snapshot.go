@@ -40,6 +40,9 @@ func (s Snapshot) PodOf(t *Ticket) *Pod { return s.facts.podOf(t) }
 // PodUIDOf is the UID of the pod that a ticket reserves for, be the pod known or not. It is empty where
 // PodOf is nil because the pod is of another namespace.
 func (s Snapshot) PodUIDOf(t *Ticket) string {
+	if t.Pod == "" {
+		return ""
+	}
 	if p := s.facts.pods.get(t.Pod); p != nil && p.Namespace != t.ID.Namespace {
 		return ""
 	}
