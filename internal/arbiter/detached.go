@@ -34,10 +34,12 @@ func (w view) keptFrom(v *ledger.Volume, need Need) []Reason {
 
 // grantUnderWay says which ticket's grant may be on its way that would not be true beside one at a node. Of a volume
 // that many share that is one that keeps it detached, or is at a node while this one would keep it detached. Of a
-// volume that one node has, the hold says it; but not before it is written, nor where somebody has deleted it, nor of
-// one that a claim had yet to become when the ticket was granted. need is the claim's access.
+// volume that one node has, the hold says it; but not before it is written. Where it gives the volume to no node, as where
+// somebody has deleted it, or a claim was bound after the grant of a ticket for it, a leader before may have sent one,
+// too. need is the claim's access.
 func (p *planner) grantUnderWay(n ledger.NodeName, need ledger.Access) *ledger.Ticket {
-	exclusive := exclusive(told(p.snapshot, p.volume, need))
+	exclusive, written := exclusive(told(p.snapshot, p.volume, need)), hold(p.volume)
+	given := written.Version != "" && written.Node != ""
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]
 		if place.Node == n || !exclusive && place.Node != ledger.Detached && n != ledger.Detached {
@@ -45,7 +47,7 @@ func (p *planner) grantUnderWay(n ledger.NodeName, need ledger.Access) *ledger.T
 		}
 		for _, u := range place.Users {
 			t := p.snapshot.Ticket(u.Ticket)
-			if !mayBeGranted(t) || exclusive && p.volume.ID.IsReal() && p.namedInHold(u) {
+			if !mayBeGranted(t) || exclusive && p.volume.ID.IsReal() && (p.namedInHold(u) || given && !t.Granting) {
 				continue
 			}
 			return t //mutant:share-beside-detached

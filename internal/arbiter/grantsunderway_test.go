@@ -47,7 +47,7 @@ func TestSharedGrantsUnderWay(t *testing.T) {
 		return ledger.TicketInDoubt{ID: ledger.TicketID{Namespace: "shop", Name: name}, UID: name}
 	}
 	over := func(name string) ledger.Event {
-		return ledger.GrantResolved{ID: ledger.TicketID{Namespace: "shop", Name: name}, UID: name}
+		return ledger.GrantResolved{ID: ledger.TicketID{Namespace: "shop", Name: name}, UID: name, Version: "1"}
 	}
 	for name, test := range map[string]struct {
 		other ledger.NodeName

@@ -531,17 +531,11 @@ func detaching(place *ledger.NodeVolume) bool {
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // sameHold says whether two holds say the same. A hold of before that names no boot, or no
-// machine, is not written only to name it, but see lacksBoot; nor is one for Fence.Reported: an
-// older definition of VolumeHolds would drop it each time.
+// machine, is not written only to name it, but see lacksBoot.
 func sameHold(a, b ledger.Hold) bool {
 	return a.Node == b.Node && a.NodeUID == b.NodeUID && (a.BootID == b.BootID || a.BootID == "") && (a.SystemUUID == b.SystemUUID || a.SystemUUID == "") && a.Next == b.Next &&
 		a.Transitions == b.Transitions && a.State == b.State && a.Stays == b.Stays && a.Reason == b.Reason &&
-		a.Message == b.Message && same(a.Force, b.Force) && slices.EqualFunc(a.Fences, b.Fences, sameFence) &&
+		a.Message == b.Message && same(a.Force, b.Force) && slices.Equal(a.Fences, b.Fences) &&
 		slices.Equal(a.Requesters, b.Requesters) && slices.Equal(a.Waiting, b.Waiting) &&
 		(slices.Equal(a.PVs, b.PVs) || b.Node == "")
-}
-
-func sameFence(was, is ledger.Fence) bool {
-	is.Reported = is.Reported && was.Reported
-	return was == is
 }

@@ -587,3 +587,22 @@ func TestForcedDetachFromAMachineOfBefore(t *testing.T) {
 	}
 	t.Error("never forced")
 }
+
+// A live migration brought the volume to a boot from which it was taken by force before, of which its hold speaks
+// already. The hold says, too, that the Node which is gone named it.
+func TestReportAtANodeWithAFence(t *testing.T) {
+	p, r, _ := migrating(t)
+	p.ledger.Apply(p.now, inBoot(secondNode("2"), "m", "b"))
+	h := *p.holdNow()
+	h.Version, h.Fences = "500", []ledger.Fence{{Node: "n2", NodeUID: "m", BootID: "b", SystemUUID: "m", InUse: true}}
+	p.ledger.Apply(p.now, ledger.HoldSeen{Volume: iscsi, Hold: h})
+	p.writesHolds(t)
+	p.play(t, Do(r), replies(Done, inBoot(secondNode("3", iscsi), "m", "b")))
+	p.writesHolds(t)
+	p.ledger.Apply(p.now, ledger.NodeGone{Name: "n2"})
+	p.writesHolds(t)
+	next := p.leaderAfter(node("6"), iscsiPod("q", "n3"))
+	if !next.looksAtSecond(t) {
+		t.Errorf("it is put into volumesAttached of n3; the machine of n2 may have it mounted: %+v", next.holdNow().Fences)
+	}
+}

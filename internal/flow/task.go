@@ -250,7 +250,7 @@ func (t Task) send(r Request) (Task, Move) {
 // end ends the task.
 func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 	if t.grants() {
-		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Failed: e == Failed})
+		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version, Failed: e == Failed})
 	}
 	return t, Move{Tell: tell, End: e, Why: why}
 }

@@ -241,7 +241,7 @@ func (m *Memory) tellRefused(t Task, s ledger.Snapshot) (Task, Move) {
 	t.Refused = fmt.Sprintf("%s %s: %s", t.Sent.Do, t.Sent.Key, Refused)
 	t.Holds, t.Commit = nil, decide(t.Ticket, ledger.TicketPending, arbiter.HoldRefused(s, t.Ticket, t.Sent.Volume))
 	t, move := m.advance(t, s)
-	move.Tell = append([]ledger.Event{ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Failed: true}}, move.Tell...)
+	move.Tell = append([]ledger.Event{ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version, Failed: true}}, move.Tell...)
 	return t, move
 }
 

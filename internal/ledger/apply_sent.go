@@ -30,7 +30,7 @@ func (e GrantSent) apply(l *Ledger, _ time.Time, t *Touched) {
 func (e GrantResolved) apply(l *Ledger, _ time.Time, t *Touched) {
 	t.Own = true
 	k := l.facts.tickets.get(e.ID)
-	if k == nil || k.UID != e.UID || !k.Granting {
+	if k == nil || k.UID != e.UID || k.Version != e.Version || !k.Granting {
 		return
 	}
 	l.grants(k, false, e.Failed && k.Phase == TicketPending)

@@ -99,10 +99,11 @@ type GrantSent struct {
 }
 
 // GrantResolved is the proof that a grant which GrantSent announced has had its effect, which
-// the ledger knows, or can have none any more.
+// the ledger knows, or can have none any more. It is taken in only while the ticket has the version
+// at which that grant was sent: another one may be on its way by then.
 type GrantResolved struct {
-	ID  TicketID
-	UID string
+	ID           TicketID
+	UID, Version string
 	// Failed: it had none, and the next one is sent after a pause.
 	Failed bool
 }

@@ -114,8 +114,9 @@ func TestGrantSent(t *testing.T) {
 		"seen again":                     {[]Event{waits, sent, waits}, true},
 		"granted now":                    {[]Event{waits, sent, as("t", "6", TicketGranted)}, false},
 		"changed":                        {[]Event{waits, sent, as("t", "6", TicketPending)}, false},
-		"settled":                        {[]Event{waits, sent, GrantResolved{ID: id, UID: "t"}}, false},
-		"another one's is settled":       {[]Event{waits, sent, GrantResolved{ID: id, UID: "u"}}, true},
+		"settled":                        {[]Event{waits, sent, GrantResolved{ID: id, UID: "t", Version: "5"}}, false},
+		"an older one is settled":        {[]Event{waits, sent, GrantResolved{ID: id, UID: "t", Version: "4"}}, true},
+		"another one's is settled":       {[]Event{waits, sent, GrantResolved{ID: id, UID: "u", Version: "5"}}, true},
 		"in doubt, with the next leader": {[]Event{waits, sent, TicketInDoubt{ID: id, UID: "t"}}, false},
 	} {
 		l := New()
@@ -131,7 +132,7 @@ func TestGrantSent(t *testing.T) {
 	for _, e := range []Event{PersistentVolume{Name: "pv", Version: "1", Volume: v}, waits, sent} {
 		l.Apply(start, e)
 	}
-	if touched := l.Apply(start, GrantResolved{ID: id, UID: "t"}); !touched.Own || len(touched.Tickets) != 1 || len(touched.Volumes) != 1 || touched.Volumes[0] != v {
+	if touched := l.Apply(start, GrantResolved{ID: id, UID: "t", Version: "5"}); !touched.Own || len(touched.Tickets) != 1 || len(touched.Volumes) != 1 || touched.Volumes[0] != v {
 		t.Errorf("that it is settled touched %+v", touched)
 	}
 }
@@ -144,14 +145,14 @@ func TestGrantFailed(t *testing.T) {
 		return Ticket{ID: id, UID: uid, Version: version, Type: TypeManual, Phase: phase, Node: "n"}
 	}
 	before := []Event{as("t", "5", TicketPending), GrantSent{ID: id, UID: "t", Version: "5"}}
-	failed := GrantResolved{ID: id, UID: "t", Failed: true}
+	failed := GrantResolved{ID: id, UID: "t", Version: "5", Failed: true}
 	for name, test := range map[string]struct {
 		then []Event
 		want bool
 	}{
 		"failed":                   {[]Event{failed}, true},
-		"of another of the name":   {[]Event{GrantResolved{ID: id, UID: "u", Failed: true}}, false},
-		"settled otherwise":        {[]Event{GrantResolved{ID: id, UID: "t"}}, false},
+		"of another of the name":   {[]Event{GrantResolved{ID: id, UID: "u", Version: "5", Failed: true}}, false},
+		"settled otherwise":        {[]Event{GrantResolved{ID: id, UID: "t", Version: "5"}}, false},
 		"granted before":           {[]Event{as("t", "6", TicketGranted), failed}, false},
 		"in doubt before":          {[]Event{TicketInDoubt{ID: id, UID: "t"}, failed}, false},
 		"failed, told":             {[]Event{failed, as("t", "6", TicketPending)}, true},
@@ -159,8 +160,9 @@ func TestGrantFailed(t *testing.T) {
 		"failed, made again":       {[]Event{failed, as("u", "6", TicketPending)}, false},
 		"failed, in doubt":         {[]Event{failed, TicketInDoubt{ID: id, UID: "t"}}, false},
 		"failed, sent":             {[]Event{failed, GrantSent{ID: id, UID: "t", Version: "5"}}, false},
-		"failed, sent, settled":    {[]Event{failed, GrantSent{ID: id, UID: "t", Version: "5"}, GrantResolved{ID: id, UID: "t"}}, false},
-		"failed, told, failed too": {[]Event{failed, as("t", "6", TicketPending), GrantSent{ID: id, UID: "t", Version: "6"}, failed}, true},
+		"failed, sent, settled":    {[]Event{failed, GrantSent{ID: id, UID: "t", Version: "5"}, GrantResolved{ID: id, UID: "t", Version: "5"}}, false},
+		"failed, told, failed too": {[]Event{failed, as("t", "6", TicketPending), GrantSent{ID: id, UID: "t", Version: "6"}, GrantResolved{ID: id, UID: "t", Version: "6", Failed: true}}, true},
+		"an older one fails late":  {[]Event{as("t", "6", TicketPending), GrantSent{ID: id, UID: "t", Version: "6"}, failed}, false},
 	} {
 		l := New()
 		for _, e := range append(before[:2:2], test.then...) {
