@@ -337,7 +337,12 @@ func (e *encoder) request(r world.Request) {
 		e.text(a.PersistentVolume)
 		e.bool(r.Stamp)
 	case world.ConfirmAttachment, world.MarkWanted:
-		e.uid(e.named(r.Key), r.UID)
+		o := e.named(r.Key)
+		e.uid(o, r.UID)
+		if r.Version != "" {
+			e.version(o, r.Version)
+		}
+		e.transitions(volumeAt(o), r.Transitions)
 	case world.DropAttachment:
 		o := e.named(r.Key)
 		if r.UID != "" {
