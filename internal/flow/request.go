@@ -111,9 +111,9 @@ type Request struct {
 	Change       Change
 	// Transitions is what ConfirmAttachment writes as ledger.Attachment.Transitions; 0 leaves it.
 	Transitions int64
-	Phase        ledger.TicketPhase
-	Verdict      arbiter.Verdict
-	Epoch        int64
+	Phase       ledger.TicketPhase
+	Verdict     arbiter.Verdict
+	Epoch       int64
 	// Granted are the volumes that DecideTicket with phase TicketGranted gives to the ticket
 	// (ledger.Ticket.Granted).
 	Granted []ledger.VolumeID
