@@ -96,7 +96,7 @@ func (a Arbiter) detached(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []
 	reasons := neverAttached(s, t)
 	for _, need := range TicketRequest(s, t).Needs {
 		v := s.Volume(need.Volume)
-		if broken := need.broken(s); len(broken) > 0 {
+		if broken := need.broken(s, v); len(broken) > 0 {
 			reasons = append(reasons, broken...)
 			continue
 		}

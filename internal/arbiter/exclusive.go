@@ -147,12 +147,11 @@ func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reas
 	return reasons
 }
 
-// free says what keeps an exclusive volume from the request: somebody living
+// free says what keeps an exclusive volume, which a need is for, from the request: somebody living
 // elsewhere, or for a volume of one pod, anywhere. A place elsewhere that
 // nobody living claims does not: the volume is promised to the request, and
 // follows when the old node has let go.
-func (w view) free(need Need) []Reason {
-	v := w.snapshot.Volume(need.Volume)
+func (w view) free(v *ledger.Volume, need Need) []Reason {
 	a := access(w.snapshot, v, need.Access)
 	if !exclusive(a) && w.node == ledger.Detached {
 		a = ledger.AccessNode // of however many share it

@@ -115,7 +115,7 @@ func TestWhatIsNotFree(t *testing.T) {
 			s = s.With(d)
 		}
 		w := view{snapshot: s, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Type: ledger.TypePod, Created: 5}, node: "well", now: auditTime}
-		if got := codes(w.free(Need{Name: "data", Volume: disk, Access: ledger.AccessNode})); !slices.Equal(got, test.want) {
+		if got := codes(w.free(s.Volume(disk), Need{Name: "data", Volume: disk, Access: ledger.AccessNode})); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

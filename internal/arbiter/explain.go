@@ -16,10 +16,10 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 	if a.SafeToMount(s, need.Volume, n) {
 		return allow()
 	}
-	if broken := need.broken(s); len(broken) > 0 {
+	v := s.Volume(need.Volume)
+	if broken := need.broken(s, v); len(broken) > 0 {
 		return refuse(broken)
 	}
-	v := s.Volume(need.Volume)
 	place := v.NodeVolume(n)
 	if v == nil || !v.ID.IsReal() || place == nil {
 		return refuse([]Reason{{Code: undecided(s, need, place), Volume: need.Volume, Claim: need.Name}})

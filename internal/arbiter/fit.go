@@ -37,13 +37,13 @@ func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
 	}
 	var reasons []Reason
 	for _, need := range r.Needs {
-		reasons = append(reasons, need.broken(s)...)
+		reasons = append(reasons, need.broken(s, s.Volume(need.Volume))...)
 	}
 	return refuse(append(reasons, tooEarly(s, r, refused)...))
 }
 
-// broken says what is wrong with a need wherever it is to be met.
-func (n Need) broken(s ledger.Snapshot) []Reason {
+// broken says what is wrong with a need, which is for v, wherever it is to be met.
+func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 	reason := Reason{Volume: n.Volume, Claim: n.Name}
 	switch {
 	case n.Link == ledger.LinkMissing:
@@ -60,7 +60,7 @@ func (n Need) broken(s ledger.Snapshot) []Reason {
 	case n.Link == ledger.LinkUnbound && (n.Bound || !waitsForConsumer(s, n.Claim)):
 		reason.Code = ClaimUnbound
 	default:
-		return n.brokenVolume(s, reason)
+		return brokenVolume(s, v, reason)
 	}
 	return []Reason{reason}
 }
@@ -81,25 +81,19 @@ func waitsForConsumer(s ledger.Snapshot, c *ledger.Claim) bool {
 	return class != nil && class.WaitForFirst
 }
 
-func (n Need) brokenVolume(s ledger.Snapshot, reason Reason) []Reason {
-	v := s.Volume(n.Volume)
-	if v == nil || !v.ID.IsReal() {
+func brokenVolume(s ledger.Snapshot, v *ledger.Volume, reason Reason) []Reason {
+	if v == nil || !v.ID.IsReal() || len(v.PVs()) == 0 {
 		return nil
 	}
-	if conflicts(s, v) {
-		reason.Code = AccessModesConflict
-		return []Reason{reason}
-	}
-	for _, name := range v.PVs() {
-		if pv := s.PersistentVolume(name); pv != nil && !pv.Deleting {
-			return nil
-		}
-	}
-	if len(v.PVs()) > 0 {
+	switch pv := source(s, v); {
+	case pv == nil:
 		reason.Code = VolumeDeleting
-		return []Reason{reason}
+	case pv.Access == ledger.AccessConflict:
+		reason.Code = AccessModesConflict
+	default:
+		return nil
 	}
-	return nil
+	return []Reason{reason}
 }
 
 // Fit says whether a request may be placed at a node: what Filter asks. Every
@@ -132,16 +126,17 @@ func (w view) wherever() []Reason {
 		reasons = tooEarly(w.snapshot, w.request, refused)
 	}
 	for _, need := range w.request.Needs {
-		reasons = append(reasons, need.broken(w.snapshot)...)
+		v := w.snapshot.Volume(need.Volume)
+		reasons = append(reasons, need.broken(w.snapshot, v)...)
 		if need.Volume.IsZero() || !w.snapshot.AttachRequired(need.Volume.Driver) {
 			continue
 		}
-		if excludes(w.snapshot, w.snapshot.Volume(need.Volume), w.node) {
+		if excludes(w.snapshot, v, w.node) {
 			reasons = append(reasons, Reason{Code: NodeExcluded, Volume: need.Volume, Claim: need.Name, Node: w.node})
 		}
-		reasons = append(reasons, w.free(need)...)
-		reasons = append(reasons, w.incompatible(need)...)
-		reasons = append(reasons, w.labelledOtherwise(need)...)
+		reasons = append(reasons, w.free(v, need)...)
+		reasons = append(reasons, w.incompatible(v, need)...)
+		reasons = append(reasons, w.labelledOtherwise(v, need)...)
 	}
 	return reasons
 }

@@ -36,7 +36,7 @@ func TestBrokenNeeds(t *testing.T) {
 		if test.want != "" {
 			want = []Reason{{Code: test.want, Volume: test.need.Volume, Claim: "data", Detail: test.why}}
 		}
-		if got := test.need.broken(p.snapshot); !slices.Equal(got, want) {
+		if got := test.need.broken(p.snapshot, p.snapshot.Volume(test.need.Volume)); !slices.Equal(got, want) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		r := Request{Needs: []Need{{Volume: disk}, test.need}}

@@ -59,7 +59,8 @@ func gaveWay(t *ledger.Ticket) bool {
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	reasons := slices.Concat(a.forPodsOnly(s, t), leaves(s, t, now), ledElsewhere(s, t))
 	for _, need := range TicketRequest(s, t).Needs {
-		if broken := need.broken(s); len(broken) > 0 {
+		v := s.Volume(need.Volume)
+		if broken := need.broken(s, v); len(broken) > 0 {
 			if broken[0].Code != VolumeMissing && (need.Bound || broken[0].Code != ClaimUnbound) {
 				reasons = append(reasons, broken...)
 			}
@@ -68,7 +69,7 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 		if need.Volume.IsReal() && t.Type != ledger.TypePod && !slices.Contains(s.TicketAt(t.ID), need.Volume) {
 			continue // it was granted another one
 		}
-		if v := s.Volume(need.Volume); v != nil {
+		if v != nil {
 			p := a.planner(s, v, now)
 			if lost := p.superseded(t, need.Name); len(lost) > 0 {
 				reasons = append(reasons, lost...)

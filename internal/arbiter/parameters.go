@@ -18,8 +18,7 @@ import (
 // bound before that (AttachedOtherwise), and another ticket is not satisfied.
 
 // incompatible says who keeps a volume at the request's node from it, as it has other parameters.
-func (w view) incompatible(need Need) []Reason {
-	v := w.snapshot.Volume(need.Volume)
+func (w view) incompatible(v *ledger.Volume, need Need) []Reason {
 	place := v.NodeVolume(w.node)
 	if place == nil || w.node == ledger.Detached {
 		return nil

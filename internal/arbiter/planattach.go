@@ -247,20 +247,25 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 
 // source is the PersistentVolume to attach: one that is not being deleted, a
 // claimed one first. Empty for an inline volume.
-func (p *planner) source() string { return source(p.snapshot, p.volume) }
+func (p *planner) source() string {
+	if pv := source(p.snapshot, p.volume); pv != nil {
+		return pv.Name
+	}
+	return ""
+}
 
-func source(s ledger.Snapshot, v *ledger.Volume) string {
-	best := ""
+func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
+	var best *ledger.PersistentVolume
 	for _, name := range v.PVs() {
 		pv := s.PersistentVolume(name)
 		if pv == nil || pv.Deleting {
 			continue
 		}
 		if pv.Claim.Name != "" {
-			return name
+			return pv
 		}
-		if best == "" {
-			best = name
+		if best == nil {
+			best = pv
 		}
 	}
 	return best
@@ -269,7 +274,7 @@ func source(s ledger.Snapshot, v *ledger.Volume) string {
 // conflicts says whether the PersistentVolume to attach has access modes that no attacher
 // takes together. Another one of the volume that has them keeps nobody from it.
 func conflicts(s ledger.Snapshot, v *ledger.Volume) bool {
-	pv := s.PersistentVolume(source(s, v))
+	pv := source(s, v)
 	return pv != nil && pv.Access == ledger.AccessConflict
 }
 

@@ -135,7 +135,7 @@ func TestParametersOfWhatIsDetached(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w := view{snapshot: p.snapshot, request: r, node: ledger.Detached, now: auditTime}
-	if got := w.incompatible(Need{Name: "data", Volume: disk}); len(got) > 0 {
+	if got := w.incompatible(w.snapshot.Volume(disk), Need{Name: "data", Volume: disk}); len(got) > 0 {
 		t.Errorf("%+v", got)
 	}
 }

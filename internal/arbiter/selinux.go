@@ -11,7 +11,7 @@ import "github.com/moorage-dev/moorage/internal/ledger"
 
 // labelledOtherwise says who keeps the request's pod from a volume at its node, as the kubelet has it
 // mounted with another SELinux label, or will. A pod that is terminating counts: its containers run.
-func (w view) labelledOtherwise(need Need) []Reason {
+func (w view) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 	s, n := w.snapshot, w.snapshot.Node(w.node)
 	if w.request.Pod == "" || n == nil || !n.SELinuxMount || !s.SELinuxMount(need.Volume.Driver) {
 		return nil
@@ -21,10 +21,9 @@ func (w view) labelledOtherwise(need Need) []Reason {
 	conflicts := func(u ledger.User) {
 		reasons = append(reasons, Reason{Code: SELinuxConflict, Volume: need.Volume, Claim: need.Name, Node: w.node, Who: requester(s, u)})
 	}
-	v := s.Volume(need.Volume)
 	if place := v.NodeVolume(w.node); place != nil {
 		for _, u := range w.queue.blockers(place, w.request) {
-			if len(reasons) < fewUsers && mountedFor(s, u, v.ID).Conflicts(label) && (w.blocks(v, place, u) || w.leavesIt(u)) { //mutant:share-selinux
+			if len(reasons) < fewUsers && mountedFor(s, u, need.Volume).Conflicts(label) && (w.blocks(v, place, u) || w.leavesIt(u)) { //mutant:share-selinux
 				conflicts(u)
 			}
 		}

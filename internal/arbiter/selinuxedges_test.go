@@ -62,7 +62,7 @@ func TestLabelledOtherwise(t *testing.T) {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, labelling(test.facts...)...)
 		w, need := asksWithLabel(p.snapshot)
 		test.change(&w, &need)
-		got := w.labelledOtherwise(need)
+		got := w.labelledOtherwise(w.snapshot.Volume(need.Volume), need)
 		if len(got) != test.want {
 			t.Errorf("%s: %+v, want %d", name, got, test.want)
 		}
@@ -90,7 +90,7 @@ func TestLabelledOtherwiseInAQueue(t *testing.T) {
 			mountsWithLabel("asks", "", ledger.PodLive, firstLabel), mountsWithLabel("other", "", ledger.PodLive, test.label), asks)...)
 		w, need := asksWithLabel(p.snapshot)
 		w.queue, need.SELinux = Arbiter{}.Queue(p.snapshot, "well", auditTime), ledger.SELinuxUnknown
-		if got := w.labelledOtherwise(need); len(got) != test.want {
+		if got := w.labelledOtherwise(w.snapshot.Volume(need.Volume), need); len(got) != test.want {
 			t.Errorf("%s: %+v, want %d", name, got, test.want)
 		}
 	}
@@ -114,7 +114,7 @@ func TestLabelledOtherwiseInADryRun(t *testing.T) {
 		d.Add("new", test.at)
 		w, need := asksWithLabel(p.snapshot.With(d))
 		w.request.Pod = test.pod
-		if got := w.labelledOtherwise(need); len(got) != test.want {
+		if got := w.labelledOtherwise(w.snapshot.Volume(need.Volume), need); len(got) != test.want {
 			t.Errorf("%s: %+v, want %d", name, got, test.want)
 		}
 	}
@@ -142,7 +142,7 @@ func TestFewAreLabelledOtherwise(t *testing.T) {
 		}
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, labelling(facts...)...)
 		w, need := asksWithLabel(p.snapshot.With(d))
-		if got := w.labelledOtherwise(need); len(got) != test.want {
+		if got := w.labelledOtherwise(w.snapshot.Volume(need.Volume), need); len(got) != test.want {
 			t.Errorf("%s: %d are told, want %d", name, len(got), test.want)
 		}
 	}

@@ -272,7 +272,7 @@ func TestBrokenVolume(t *testing.T) {
 		"nobody knows it":    {ledger.VolumeID{Driver: "d", Handle: "unknown"}, nil, ""},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, test.facts...)
-		got := Need{Volume: test.id}.brokenVolume(p.snapshot, Reason{Claim: "data"})
+		got := brokenVolume(p.snapshot, p.snapshot.Volume(test.id), Reason{Claim: "data"})
 		if len(got) > 0 != (test.want != "") || test.want != "" && (got[0].Code != test.want || got[0].Claim != "data") {
 			t.Errorf("%s: %+v, want %q", name, got, test.want)
 		}

@@ -11,7 +11,8 @@ import (
 // waits for before it binds a pod whose claim was not bound at the grant. That
 // one was for a slot; an exclusive volume may turn out to be held elsewhere.
 func (a Arbiter) VolumeGranted(s ledger.Snapshot, need Need, n ledger.NodeName) Verdict {
-	if broken := need.broken(s); len(broken) > 0 {
+	v := s.Volume(need.Volume)
+	if broken := need.broken(s, v); len(broken) > 0 {
 		return refuse(broken)
 	}
 	reason := Reason{Code: NotGranted, Volume: need.Volume, Claim: need.Name}
@@ -19,7 +20,6 @@ func (a Arbiter) VolumeGranted(s ledger.Snapshot, need Need, n ledger.NodeName) 
 		reason.Code = ClaimUnbound
 		return refuse([]Reason{reason})
 	}
-	v := s.Volume(need.Volume)
 	if !s.AttachRequired(need.Volume.Driver) || !exclusive(access(s, v, need.Access)) {
 		return allow()
 	}
