@@ -58,8 +58,7 @@ const (
 	// creation was sent, and tells the ledger AttachResolved.
 	FindAttachment
 	// RetryAttach writes to an attachment, of exactly this UID, whose attach has failed:
-	// a change of the object has its attacher try again at once. With Transitions it writes
-	// that number, too, at exactly Version.
+	// a change of the object has its attacher try again at once.
 	RetryAttach
 	// AskNode asks a node's moorage-node to look once more what is there, by a higher
 	// number in the NodeVolumes that Word is of, at exactly its version. Its success is
@@ -94,7 +93,7 @@ type Step struct {
 	Version     string      // of the VolumeAttachment
 	PV          string      // CreateAttachment: the source; empty for an inline volume
 	NodeID      string      // CreateAttachment: the driver's name for the node
-	Transitions int64       // CreateAttachment, RetryAttach: the fencing token, 0 for a shared volume, and to leave it
+	Transitions int64       // CreateAttachment: the fencing token, 0 for a shared volume
 	Hold        ledger.Hold // WriteHold; DeleteHold: as it is
 	Expect      string      // WriteHold, DeleteHold: the version to replace
 	Who         string      // MarkWanted: who wants the volume, for people

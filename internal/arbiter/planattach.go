@@ -32,7 +32,7 @@ func (p *planner) acquire(place *ledger.NodeVolume) {
 	case va != nil && va.Deleting:
 		p.askToStay(place)
 	case p.mayRetry(node, place, va):
-		p.add(Step{Do: RetryAttach, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Transitions: p.newerTransitions(va)})
+		p.add(Step{Do: RetryAttach, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version})
 	}
 }
 
@@ -175,24 +175,12 @@ func (p *planner) namesFormer(node *ledger.Node) bool {
 		p.hold.SystemUUID == node.SystemUUID
 }
 
-// mayRetry says whether an attach that has failed is to be tried again: nothing that
-// Moorage waits for before it attaches is in the way any more. One that another controller
-// has begun too early is tried again once: its attacher may pause for minutes. One of
-// Moorage's own is not made before it can succeed, and is tried again only where the volume
-// has changed its node since: moorage-attacher refuses its number of transitions for good
-// (controller/attacher/decide).
+// mayRetry says whether an attach that another controller has begun too early is to be
+// tried again: it has failed, and nothing that Moorage waits for before it attaches is in
+// the way any more. Its attacher may pause for minutes. That is asked once for each
+// attachment. One of Moorage's own is not made before it can succeed.
 func (p *planner) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
-	again := place.AttachFailed() && (p.newerTransitions(va) > 0 || !va.Ours && !va.Confirmed)
-	return again && !replaced(node, va) && p.mayCreate(node, place)
-}
-
-// newerTransitions is the number of transitions that an attachment of Moorage's own would be
-// created with now; 0 if it has that one, or none.
-func (p *planner) newerTransitions(va *ledger.Attachment) int64 {
-	if va.Ours && va.Transitions > 0 && va.Transitions < p.hold.Transitions { //mutant:old-transitions
-		return p.hold.Transitions
-	}
-	return 0
+	return place.AttachFailed() && !va.Ours && !va.Confirmed && !replaced(node, va) && p.mayCreate(node, place)
 }
 
 // granted says whether the hold, as the API has it, gives an exclusive volume

@@ -97,19 +97,12 @@ func (e *Executor) podsOf(id ledger.VolumeID) iter.Seq[*corev1.Pod] {
 	}
 }
 
-// annotate writes an annotation of exactly the attachment that is meant, and the number of
-// transitions that a request has.
+// annotate writes an annotation of exactly the attachment that is meant.
 func (e *Executor) annotate(ctx context.Context, r flow.Request, key, value string) (flow.Answer, error) {
-	meta := map[string]any{"uid": r.UID}
-	annotations := map[string]string{key: cmp.Or(value, string(r.Node))}
-	if r.Version != "" {
-		meta["resourceVersion"] = r.Version
-	}
-	if r.Transitions > 0 {
-		annotations[v1alpha1.AnnotationTransitions] = strconv.FormatInt(r.Transitions, 10)
-	}
-	meta["annotations"] = annotations
-	patch, err := json.Marshal(map[string]any{"metadata": meta})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         r.UID,
+		"annotations": map[string]string{key: cmp.Or(value, string(r.Node))},
+	}})
 	if err != nil {
 		err = fmt.Errorf("%w: encode the patch of VolumeAttachment %s: %w", errNotSent, r.Key, err)
 		return answerOf(r, err), err

@@ -57,25 +57,3 @@ func TestRetryAttach(t *testing.T) {
 		t.Errorf("the ledger has %+v", va)
 	}
 }
-
-// An attachment that is older than the volume's last change of its node gets the number of now, unless
-// somebody has changed it: a leader of before writes no lower one over a higher one.
-func TestRetryAttachWritesTransitions(t *testing.T) {
-	w := start(t, withUser, nil)
-	must(t, w.Do(t.Context(), creation()))
-	step := w.step(arbiter.RetryAttach)
-	step.Transitions = 7
-	must(t, w.Do(t.Context(), step))
-	late := step
-	late.Transitions = 6
-	if err := w.Do(t.Context(), late); err == nil {
-		t.Error("a number of transitions is written at a version that is over")
-	}
-	var got storagev1.VolumeAttachment
-	if !w.server.Get("volumeattachments", "", step.Attachment, &got) || got.Annotations[v1alpha1.AnnotationTransitions] != "7" {
-		t.Errorf("annotations %v", got.Annotations)
-	}
-	if va := w.place().Own(); va == nil || va.Transitions != 7 {
-		t.Errorf("the ledger has %+v", va)
-	}
-}

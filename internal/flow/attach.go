@@ -128,16 +128,6 @@ func (t Task) confirm() (Task, Move) {
 	return t.send(Request{Do: ConfirmAttachment, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node})
 }
 
-// retryAttach has the attacher of a task's step try again. What a leader of before writes late is no
-// number of transitions that is lower than the one that is there: it names an older version.
-func (t Task) retryAttach() (Task, Move) {
-	r := Request{Do: ConfirmAttachment, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node}
-	if t.Step.Transitions > 0 {
-		r.Transitions, r.Version = t.Step.Transitions, t.Step.Version //mutant:lower-transitions
-	}
-	return t.send(r)
-}
-
 // patch asks for the change of a node's status. An answer may never come, so that what was proved
 // of a volume is over before it is put into volumesAttached.
 func (t Task) patch() (Task, Move) {

@@ -225,10 +225,6 @@ func TestMarkWanted(t *testing.T) {
 		check(t, p.play(t, Do(step(arbiter.MarkWanted)), replies(result)), "mark-wanted uid=va", want)
 		p = newPlayer(attachment("5"))
 		check(t, p.play(t, Do(step(arbiter.RetryAttach)), replies(result)), "confirm-attachment uid=va", want)
-		older := step(arbiter.RetryAttach)
-		older.Transitions, older.Version = 7, "5"
-		p = newPlayer(attachment("5"))
-		check(t, p.play(t, Do(older), replies(result)), "confirm-attachment uid=va version=5 transitions=7", want)
 		if p.memory.Confirmed("va") {
 			t.Error("a failed attach is no proof that the attachment is there to stay")
 		}

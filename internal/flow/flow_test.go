@@ -111,9 +111,6 @@ func text(r Request) string {
 	if r.Version != "" {
 		words = append(words, "version="+r.Version)
 	}
-	if r.Transitions != 0 {
-		words = append(words, fmt.Sprintf("transitions=%d", r.Transitions))
-	}
 	return strings.Join(words, " ")
 }
 

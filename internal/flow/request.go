@@ -31,8 +31,7 @@ const (
 	// the one at Beside, if that is set, for a live migration.
 	CreateAttachment
 	// ConfirmAttachment gives the VolumeAttachment Key of UID an annotation value
-	// that it never had, so that it has a new version in any case. If Transitions is set,
-	// it writes that, too, at exactly Version.
+	// that it never had, so that it has a new version in any case.
 	ConfirmAttachment
 	// MarkWanted annotates the VolumeAttachment Key of UID: Who wants the volume,
 	// and its deletion may leave the volume where it is.
@@ -109,11 +108,9 @@ type Request struct {
 	Beside       ledger.NodeName
 	Who          string
 	Change       Change
-	// Transitions is what ConfirmAttachment writes as ledger.Attachment.Transitions; 0 leaves it.
-	Transitions int64
-	Phase       ledger.TicketPhase
-	Verdict     arbiter.Verdict
-	Epoch       int64
+	Phase        ledger.TicketPhase
+	Verdict      arbiter.Verdict
+	Epoch        int64
 	// Granted are the volumes that DecideTicket with phase TicketGranted gives to the ticket
 	// (ledger.Ticket.Granted).
 	Granted []ledger.VolumeID

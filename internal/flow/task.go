@@ -192,7 +192,7 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	case arbiter.MarkWanted:
 		return t.send(Request{Do: MarkWanted, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node, Who: t.Step.Who})
 	case arbiter.RetryAttach:
-		return t.retryAttach()
+		return t.confirm()
 	case arbiter.ProveAbsent, arbiter.RemovePod:
 		return t.send(read(Nodes, string(t.Step.Node)))
 	case arbiter.Unreport:

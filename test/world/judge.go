@@ -392,13 +392,6 @@ func (j *Judge) creates(w *World, a ledger.Attachment) {
 	}
 }
 
-// renumbers: what attachers are told to be the newer attachment is not older than it was.
-func (j *Judge) renumbers(a ledger.Attachment, transitions int64) {
-	if transitions <= a.Transitions {
-		j.fault("the transitions of VolumeAttachment %s, %d, become %d", a.Name, a.Transitions, transitions)
-	}
-}
-
 // migrated ends a live migration of a volume with the first of its two attachments.
 func (j *Judge) migrated(v ledger.VolumeID) {
 	for at := range j.beside {

@@ -67,7 +67,6 @@ type Request struct {
 	// UID and Version are what the object must have, where they are set.
 	UID, Version string
 	Fact         ledger.Event
-	Transitions  int64 // ConfirmAttachment: what it writes of them; 0 leaves them
 	// Read is the Node that Patch was composed on.
 	Read  ledger.NodeState
 	Patch flow.NodePatch
@@ -126,7 +125,7 @@ func kindOf(k flow.Kind) Kind {
 func Sent(r flow.Request, stamp bool) Request {
 	sent := Request{
 		Do: r.Do, Kind: kindOf(r.Kind), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
-		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Granted: r.Granted, Interruptions: r.Interruptions, YieldingSince: r.YieldingSince, Look: r.Look, Orders: r.Orders, Transitions: r.Transitions, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
+		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Granted: r.Granted, Interruptions: r.Interruptions, YieldingSince: r.YieldingSince, Look: r.Look, Orders: r.Orders, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
 	}
 	switch {
 	case r.Do == BindPod:

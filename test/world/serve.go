@@ -114,12 +114,8 @@ func (w *World) serveAttachment(r Request) Answer {
 		return Answer{Code: NotFound}
 	}
 	if r.Do == ConfirmAttachment || r.Do == MarkWanted {
-		if a.UID != r.UID || r.Version != "" && r.Version != a.Version {
+		if a.UID != r.UID {
 			return Answer{Code: Conflict}
-		}
-		if r.Transitions > 0 {
-			w.Judge.renumbers(a, r.Transitions)
-			a.Transitions = r.Transitions
 		}
 		a.Wanted = a.Wanted || r.Do == MarkWanted
 		a.Confirmed = a.Confirmed || r.Do == ConfirmAttachment

@@ -337,12 +337,7 @@ func (e *encoder) request(r world.Request) {
 		e.text(a.PersistentVolume)
 		e.bool(r.Stamp)
 	case world.ConfirmAttachment, world.MarkWanted:
-		o := e.named(r.Key)
-		e.uid(o, r.UID)
-		if r.Version != "" {
-			e.version(o, r.Version)
-		}
-		e.transitions(volumeAt(o), r.Transitions)
+		e.uid(e.named(r.Key), r.UID)
 	case world.DropAttachment:
 		o := e.named(r.Key)
 		if r.UID != "" {

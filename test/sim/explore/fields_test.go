@@ -227,7 +227,7 @@ func worldFields() map[string]fields {
 
 func flowFields() map[string]fields {
 	return map[string]fields{
-		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch Granted EpochOnly Stamp Since Grants Look Orders YieldingSince Transitions", map[string]string{"Interruptions": "its pause lasts, as no time passes",
+		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch Granted EpochOnly Stamp Since Grants Look Orders YieldingSince", map[string]string{"Interruptions": "its pause lasts, as no time passes",
 			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "WasID": direct, "TestsID": direct, "Manager": never, "Within": cooperative,
 		}},
@@ -243,7 +243,7 @@ func flowFields() map[string]fields {
 		}},
 		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted Unanswered Refused", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
 		"flow.ReadOf":     {"Kind Key All", nil},
-		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince Transitions", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
+		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"arbiter.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
