@@ -41,9 +41,6 @@ func (e *engine) LoseVolume(pv *corev1.PersistentVolume) {
 		return
 	}
 	e.forgetVolume(pv.Name)
-	if pv.Spec.CSI != nil {
-		e.book.Forget(decide.VolumeID(pv.Spec.CSI.VolumeHandle))
-	}
 	e.look(e.readAgain(e.store.byVolume[pv.Name])...)
 }
 

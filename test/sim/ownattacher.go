@@ -148,7 +148,7 @@ func (a *ownAttacher) act(what, arg string) bool {
 		a.nodes()
 		a.tellAll()
 	case what == "watch-pvs" && a.renamed():
-		a.forgetVolumes()
+		a.pvsAt = len(a.s.logs[world.PersistentVolumes])
 		a.tellAll()
 	case what == "handle" && slices.Contains(a.ready(), decide.VolumeID(arg)):
 		a.handle(decide.VolumeID(arg))
@@ -156,16 +156,6 @@ func (a *ownAttacher) act(what, arg string) bool {
 		return false
 	}
 	return true
-}
-
-// forgetVolumes takes in which PersistentVolumes have gone, as the product's attacher does.
-func (a *ownAttacher) forgetVolumes() {
-	log := a.s.logs[world.PersistentVolumes]
-	for ; a.pvsAt < len(log); a.pvsAt++ {
-		if pv, was := log[a.pvsAt].Old.(ledger.PersistentVolume); was && log[a.pvsAt].Fact == nil {
-			a.book.Forget(decide.VolumeID(pv.Volume.Handle))
-		}
-	}
 }
 
 // nodes takes in what CSINodes say.

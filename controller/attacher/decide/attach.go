@@ -80,9 +80,13 @@ func (r *record) unpublishable() Reason {
 	return Reason{}
 }
 
-// outdated says whether an attachment is too old to be published: the volume has
-// changed its node since whoever made it looked.
-func (p *pass) outdated(r *record) bool { return r.Transitions != 0 && r.Transitions < p.v.fence }
+// outdated says whether an attachment of an exclusive volume is too old to be published: the
+// volume has changed its node since whoever made it looked. It is compared with what is there.
+// A number of before may be higher for no reason: a live migration's target keeps the one that
+// it was made with, and a VolumeHold counts from 1 again when it was deleted.
+func (p *pass) outdated(r *record) bool {
+	return p.exclusive && r.Transitions != 0 && r.Transitions < p.newest
+}
 
 // refused says that an attachment is outdated, if it is.
 func (p *pass) refused(r *record) Reason {
@@ -92,7 +96,7 @@ func (p *pass) refused(r *record) Reason {
 	return Reason{
 		Code: codes.FailedPrecondition,
 		Message: fmt.Sprintf("refused: made at transition %d of the volume, which is at %d by now; delete this VolumeAttachment",
-			r.Transitions, p.v.fence),
+			r.Transitions, p.newest),
 	}
 }
 

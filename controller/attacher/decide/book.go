@@ -43,10 +43,6 @@ func (r Rules) Validate() error {
 type volume struct {
 	id      VolumeID
 	records []*record // sorted by name, UID
-	// fence is the newest transitions seen on any attachment.
-	fence int64
-	// forgotten: no PersistentVolume names it any more.
-	forgotten bool
 }
 
 // Book is what the process knows of a driver's attachments. Its methods are
@@ -101,12 +97,9 @@ func (b *Book) link(r *record) {
 	if r.Volume == "" {
 		b.unplaced[r.UID] = r
 	}
-	v.fence = max(v.fence, r.Transitions)
-	v.forgotten = false
 }
 
-// unlink takes a record from its volume. A volume without any is kept for its
-// fence until Forget.
+// unlink takes a record from its volume.
 func (b *Book) unlink(r *record) {
 	v := b.volumes[key(&r.Attachment)]
 	if v == nil {
@@ -114,7 +107,7 @@ func (b *Book) unlink(r *record) {
 	}
 	v.records = slices.DeleteFunc(v.records, func(other *record) bool { return other == r })
 	delete(b.unplaced, r.UID)
-	if len(v.records) == 0 && (v.fence == 0 || v.forgotten) {
+	if len(v.records) == 0 {
 		delete(b.volumes, v.id)
 	}
 }
@@ -125,17 +118,6 @@ func (b *Book) drop(r *record) {
 	delete(b.records, r.UID)
 	b.notFull(r)
 	b.press.leave(r)
-}
-
-// Forget drops the fence of a volume that no PersistentVolume names any more.
-func (b *Book) Forget(id VolumeID) {
-	v := b.volumes[id]
-	if v == nil {
-		return
-	}
-	if v.forgotten = true; len(v.records) == 0 {
-		delete(b.volumes, id)
-	}
 }
 
 // Knows says whether the Book still has anything to decide for an attachment.

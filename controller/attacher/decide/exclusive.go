@@ -66,17 +66,18 @@ func apart(a, b *record) bool {
 // joins says whether an attachment was made for a live migration from another
 // one. What names the source stays on the object for as long as that lives, but
 // is about the attachment that was there when the target was made: a later one at
-// the same node is no source, whoever makes it.
+// the same node is no source, whoever makes it, nor is one that is gone and has left
+// the volume there.
 func (r *record) joins(source *record) bool {
-	return r.Beside == source.Node &&
+	return r.Beside == source.Node && !source.gone &&
 		!source.Created.After(r.Created) && source.Transitions <= r.Transitions
 }
 
 // rival is an attachment that an exclusive volume goes to before this one: of all that
-// it does, the first.
+// it does, the first. To one that is outdated anybody is a rival.
 func (p *pass) rival(r *record) *record {
 	first := p.contender(r)
-	if first == nil || firstServed(first, r) > 0 {
+	if first == nil || !p.outdated(r) && firstServed(first, r) > 0 {
 		return nil
 	}
 	return first

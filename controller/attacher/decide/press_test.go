@@ -275,7 +275,6 @@ func TestFailureTouchesItsVolume(t *testing.T) {
 		t.Errorf("the end of a step of nobody says something new about %q", got)
 	}
 	d.book.Start(decide.Step{Do: decide.Publish, UID: "nobody"}, d.now)
-	d.book.Forget("no volume")
 }
 
 // Who is tried again for others' success and pushed back once more waits no longer than

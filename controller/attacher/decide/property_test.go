@@ -194,9 +194,9 @@ func (w *world) atRest() {
 		}
 	}
 	switch {
-	case w.exclusive && claims > 0 && served == 0 && !w.fencedOut():
+	case w.exclusive && claims > 0 && served == 0:
 		w.violated("nobody gets the volume")
-	case !w.exclusive && served < claims && !w.fencedOut():
+	case !w.exclusive && served < claims:
 		w.violated("%d of %d get the volume", served, claims)
 	case w.exclusive && served > 1 && !w.leaks && !(joined && served == 2):
 		w.violated("%d have the volume", served)
@@ -211,16 +211,6 @@ func (w *world) atRest() {
 			w.violated("left at %s", id)
 		}
 	}
-}
-
-// fencedOut: a newer transition was seen on an object that is gone.
-func (w *world) fencedOut() bool {
-	for _, o := range w.objects {
-		if !o.deleting && o.transitions > 0 && o.attachErrorCode == codes.FailedPrecondition {
-			return true
-		}
-	}
-	return false
 }
 
 func nodeOf(id string) string { return id[3:4] } // id-a, id-a2

@@ -226,8 +226,7 @@ func TestSomebodyElseAttaches(t *testing.T) {
 	d.offers()
 }
 
-// The newest transitions of a volume are remembered while a PersistentVolume names it,
-// or an attachment is of it.
+// An attachment is compared with those that are there.
 func TestFence(t *testing.T) {
 	at := func(n int64) func(*decide.Attachment) { return func(a *decide.Attachment) { a.Transitions = n } }
 	refused := "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment"
@@ -239,33 +238,21 @@ func TestFence(t *testing.T) {
 		"it had them, and is gone": {func(d *desk) {
 			d.see(wanted("a", at(2)))
 			d.book.Lose("uid-a", d.now)
-		}, refused},
+		}, "stamp va-b id-b"},
 		"an attachment has got them": {func(d *desk) {
 			d.see(wanted("a", at(0)))
 			d.see(wanted("a", at(2), deleting, func(a *decide.Attachment) { a.Kept = true }))
 		}, refused},
-		"no PersistentVolume names it, after that": {func(d *desk) {
-			d.see(wanted("a", at(2)))
+		"it is gone, and has left the volume": {func(d *desk) {
+			d.see(attached("a", at(2)))
 			d.book.Lose("uid-a", d.now)
-			d.book.Forget(handle)
-		}, "stamp va-b id-b"},
-		"no PersistentVolume names it, before that": {func(d *desk) {
-			d.see(wanted("a", at(2)))
-			d.book.Forget(handle)
-			d.book.Lose("uid-a", d.now)
-		}, "stamp va-b id-b"},
-		"one names it again": {func(d *desk) {
-			d.see(wanted("a", at(2)))
-			d.book.Forget(handle)
-			d.see(wanted("c", at(2)))
-			d.book.Lose("uid-a", d.now)
-			d.book.Lose("uid-c", d.now)
 		}, refused},
-		"another volume is not named any more": {func(d *desk) {
-			d.see(wanted("a", at(2)))
+		"it is gone, and left nothing": {func(d *desk) {
+			d.see(attached("a", at(2)), attached("a", at(2), deleting))
+			d.does("unpublish va-a id-a", ok)
+			d.does("release va-a", ok)
 			d.book.Lose("uid-a", d.now)
-			d.book.Forget("disk-2")
-		}, refused},
+		}, "stamp va-b id-b"},
 		"none had any": {func(d *desk) {
 			d.see(wanted("a", at(0)))
 			d.book.Lose("uid-a", d.now)
@@ -282,6 +269,14 @@ func TestFence(t *testing.T) {
 			d.offers(c.want)
 		})
 	}
+}
+
+// Of a volume that nodes share no attachment is outdated.
+func TestNoFenceOfASharedVolume(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a", shared, func(a *decide.Attachment) { a.Transitions = 2 }))
+	d.see(wanted("b", shared, func(a *decide.Attachment) { a.Transitions = 1 }))
+	d.offers("stamp va-b id-b")
 }
 
 // What the driver lists is believed as of the moment at which it was asked: not where a
@@ -512,8 +507,8 @@ func TestStaysBesideOthers(t *testing.T) {
 func TestStaysOnlyUndisturbed(t *testing.T) {
 	d := newDesk(t)
 	old := func(a *decide.Attachment) { a.Transitions = 1 }
-	d.see(attached("a", old), wanted("b", func(a *decide.Attachment) { a.Transitions = 2 }))
-	d.book.Lose("uid-b", d.now)
+	newer := func(a *decide.Attachment) { a.Transitions, a.Kept = 2, true }
+	d.see(attached("a", old), wanted("b", newer), wanted("b", newer, deleting)) // who wants it no more, and is there
 	d.see(attached("a", old, deleting, wantedAgain))
 	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
 	d.pass(time.Second)

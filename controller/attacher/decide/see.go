@@ -32,8 +32,6 @@ func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 	before, after := key(&r.Attachment), key(&a)
 	if before == after {
 		r.Attachment = a
-		v := b.volumes[after]
-		v.fence = max(v.fence, a.Transitions)
 		return []VolumeID{after}
 	}
 	var waiting []VolumeID

@@ -15,6 +15,9 @@ type together struct {
 	// its attachments says so. (Two PersistentVolumes may name one volume and
 	// disagree.)
 	exclusive bool
+	// newest is the highest number of transitions of the attachments that there are, or whose
+	// end left open where the volume is.
+	newest int64
 	// called are the nodes for which a call is under way, or among the steps.
 	called map[string]bool
 	// contenders are those that want an exclusive volume, in the order in which they
@@ -42,6 +45,7 @@ func (p *pass) survey() {
 	p.called = map[string]bool{}
 	for r := range p.each(slices.Values(p.v.records)) {
 		p.exclusive = p.exclusive || r.Exclusive
+		p.newest = max(p.newest, r.Transitions)
 		if r.running.Call() {
 			p.called[r.Node] = true
 		}

@@ -82,8 +82,8 @@ type world struct {
 	// left are the nodes at which the volume was left for the next attachment:
 	// until that one is attached, the controller makes none elsewhere.
 	left map[string]bool
-	// fence is the newest transitions that the process has seen.
-	fence int64
+	// seen are the UIDs of the objects that the process has seen.
+	seen map[string]bool
 	// pairs are the UIDs of a live migration's target and source.
 	pairs map[[2]string]bool
 }
@@ -118,7 +118,7 @@ func (w *world) restart() {
 			w.lingering = append(w.lingering, c)
 		}
 	}
-	w.running, w.lost, w.blind, w.fence = nil, nil, w.leaks, 0
+	w.running, w.lost, w.blind, w.seen = nil, nil, w.leaks, map[string]bool{}
 	book, err := decide.NewBook(decide.Rules{
 		Driver: driver, Publishes: true, Looks: w.looks,
 		Backoff: decide.Backoff{First: time.Second, Max: time.Minute},
@@ -200,7 +200,7 @@ func (w *world) collect(o *object) {
 }
 
 func (w *world) see(o *object) {
-	w.fence = max(w.fence, o.transitions)
+	w.seen[o.uid] = true
 	w.book.See(decide.Attachment{
 		Name: o.name, UID: o.uid, Node: o.node, Created: o.created,
 		Mark: fmt.Sprint(o.wanted, o.kept), Transitions: o.transitions,
@@ -252,8 +252,14 @@ func (w *world) judgePublish(s decide.Step) {
 	if o := w.objects[s.Name]; o != nil && o.uid == s.UID && !o.stamped {
 		w.violated("publish of %s without the finalizer", s.Name)
 	}
-	if o := w.objects[s.Name]; o != nil && o.uid == s.UID && o.transitions > 0 && o.transitions < w.fence && !o.attached {
-		w.violated("publish of %s, made at transition %d, after %d was seen", s.Name, o.transitions, w.fence)
+	newest := int64(0)
+	for _, o := range w.objects {
+		if w.seen[o.uid] {
+			newest = max(newest, o.transitions)
+		}
+	}
+	if o := w.objects[s.Name]; w.exclusive && o != nil && o.uid == s.UID && o.transitions > 0 && o.transitions < newest && !o.attached {
+		w.violated("publish of %s, made at transition %d, beside one of %d", s.Name, o.transitions, newest)
 	}
 	if !w.exclusive || w.blind {
 		return
