@@ -46,13 +46,16 @@ type DrainPlan struct {
 	// elsewhere by what is seen can do so is not known.
 	NotVisible []string `json:"notVisible,omitempty"`
 	// Down are the components without which no pod gets its volumes elsewhere.
-	Down   []Cause  `json:"down,omitempty"`
-	Unseen []Unseen `json:"unseen,omitempty"`
+	Down []Cause `json:"down,omitempty"`
+	// NotDetached are the components that are down, and without which the volumes of pods that end
+	// stay attached at the node; those of Down are not said again.
+	NotDetached []Cause  `json:"notDetached,omitempty"`
+	Unseen      []Unseen `json:"unseen,omitempty"`
 }
 
 // Clear says whether nothing is known or unseen that stands in the way of the pods.
 func (p *DrainPlan) Clear() bool {
-	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0
+	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0 && len(p.NotDetached) == 0
 }
 
 // Empties says whether nothing stands in the way of the pods, no pod needs --force, and nothing stays: a ticket's volumes,
@@ -211,18 +214,21 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 		}
 		out.Pods = append(out.Pods, plan)
 	}
-	out.Pods = append(out.Pods, w.ending(leaving)...)
+	end := w.endingPods(leaving)
+	out.Pods = append(out.Pods, w.ending(end)...)
 	out.Down = w.downFor(moved)
 	out.Stuck, out.Tickets = w.keptAt(node), w.drainTickets(node)
 	if n := w.Snapshot.Node(ledger.NodeName(node)); n != nil && n.Exists && n.Ready != ledger.ReadyTrue {
 		w.keepAtDeadNode(&out)
+	} else {
+		out.NotDetached = w.notDetached(end, node, out.Down)
 	}
 	out.Answer = answerDrain(&out)
 	return out
 }
 
-// ending are the pods with volumes that leave and that no controller makes again, the older first.
-func (w *World) ending(leaves func(*corev1.Pod) bool) []DrainPod {
+// endingPods are the pods with volumes that leave and that no controller makes again, the older first.
+func (w *World) endingPods(leaves func(*corev1.Pod) bool) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, p := range w.Pods {
 		if leaves(p) && !MadeAgain(p) && w.PodFact(p).Phase != ledger.PodFinished && w.needsRoom(p) {
@@ -230,6 +236,11 @@ func (w *World) ending(leaves func(*corev1.Pod) bool) []DrainPod {
 		}
 	}
 	slices.SortStableFunc(pods, olderFirst)
+	return pods
+}
+
+// ending are pods that end, as a plan has them.
+func (w *World) ending(pods []*corev1.Pod) []DrainPod {
 	var list []DrainPod
 	for _, p := range pods {
 		request := arbiter.PodRequest(w.Snapshot, w.PodFact(p))
@@ -312,6 +323,26 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 			add(w.componentCause(&Reason{Code: string(arbiter.Attaching)}, need.Volume.Driver))
 		}
 		add(w.nobodyGrants())
+	}
+	return list
+}
+
+// notDetached are the components that are down, and without which the volumes that pods have
+// attached at a node are not detached once these end; without those that are said already.
+func (w *World) notDetached(pods []*corev1.Pod, node string, said []Cause) []Cause {
+	var list []Cause
+	for _, p := range pods {
+		for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
+			place := w.Snapshot.Volume(need.Volume).NodeVolume(ledger.NodeName(node))
+			if place == nil || !place.HasAttachments() && !place.Reported {
+				continue
+			}
+			c := w.componentCause(&Reason{Code: string(arbiter.Detaching)}, need.Volume.Driver)
+			same := func(o Cause) bool { return o.Message == c.Message }
+			if c != nil && !slices.ContainsFunc(said, same) && !slices.ContainsFunc(list, same) {
+				list = append(list, *c)
+			}
+		}
 	}
 	return list
 }
@@ -539,7 +570,7 @@ func answerDead(p *DrainPlan) string {
 	case p.KubeletLives:
 		return "It is not ready, and its kubelet lives: a drain ends pods there as far as that can."
 	case len(p.Down) > 0:
-		return "It is not ready: a drain ends nothing there, and nobody takes its volumes away: " + downMessages(p)
+		return "It is not ready: a drain ends nothing there, and nobody takes its volumes away: " + causesSay(p.Down)
 	case p.Waits == 0 && len(p.NotVisible) > 0:
 		return "It is not ready, so that a drain ends nothing there. Whether a pod there has a volume that would be missed elsewhere " + cantBeTold(p)
 	case p.Waits == 0 && len(p.Stuck) > 0:
@@ -554,7 +585,7 @@ func answerDrain(p *DrainPlan) string {
 	if p.Dead {
 		return answerDead(p)
 	}
-	rest := thatEnd(p) + p.needForce() + p.thatStay()
+	rest := thatEnd(p) + p.thatStaysAttached() + p.needForce() + p.thatStay()
 	if n := len(p.Stuck); n > 0 {
 		rest += fmt.Sprintf(" %s there should have left already and can't.", Count(n, "volume"))
 	}
@@ -563,11 +594,11 @@ func answerDrain(p *DrainPlan) string {
 	case len(p.Pods) == 0 && len(p.Down) == 0 && len(p.NotVisible) == 0:
 		return "None of its pods needs a volume that has to be attached, or that only some nodes can use: " + p.asForPods() + rest
 	case len(p.Down) > 0 && !slices.ContainsFunc(p.Pods, func(pod DrainPod) bool { return !pod.Ends && pod.To == "" && !pod.waitsForComponents() }):
-		return "Its pods would wait: " + downMessages(p) + rest
+		return "Its pods would wait: " + causesSay(p.Down) + rest
 	case p.Waits > 0:
 		first := ""
 		if len(p.Down) > 0 {
-			first = "Its pods would wait: " + downMessages(p) + " Besides, "
+			first = "Its pods would wait: " + causesSay(p.Down) + " Besides, "
 		}
 		return first + fmt.Sprintf("%d of %s would wait: %s.", p.Waits, thatMove(p), whyWait(p)) + rest
 	case len(p.NotVisible) > 0:
@@ -625,6 +656,19 @@ func thatEnd(p *DrainPlan) string {
 	}
 }
 
+// thatStaysAttached says what keeps the volumes of pods that end from being detached, as a sentence
+// after thatEnd; empty: nothing that is known.
+func (p *DrainPlan) thatStaysAttached() string {
+	whose := "Their"
+	switch {
+	case len(p.NotDetached) == 0:
+		return ""
+	case p.ending() == 1:
+		whose = "Its"
+	}
+	return " " + whose + " volumes would stay attached there: " + causesSay(p.NotDetached)
+}
+
 // needForce says which pods drain evicts with --force only, as a sentence after others.
 func (p *DrainPlan) needForce() string {
 	n := len(p.Alone)
@@ -647,12 +691,13 @@ func (p *DrainPlan) ending() int {
 	return n
 }
 
-func downMessages(p *DrainPlan) string {
-	var down []string
-	for _, c := range p.Down {
-		down = append(down, c.Message)
+// causesSay is what causes say, as one sentence.
+func causesSay(causes []Cause) string {
+	var list []string
+	for _, c := range causes {
+		list = append(list, c.Message)
 	}
-	return sentence(strings.Join(down, "; "))
+	return sentence(strings.Join(list, "; "))
 }
 
 func cantBeTold(p *DrainPlan) string {

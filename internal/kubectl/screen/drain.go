@@ -42,7 +42,7 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+afterColon(x.Answer), 0), subject)
 	p.printf("%s%s\n", s.paint(bold, subject), s.paint(answer, rest))
 	p.do(2, x.Do)
-	for _, c := range x.Down {
+	for _, c := range slices.Concat(x.Down, x.NotDetached) {
 		p.do(2, c.Do)
 	}
 	groups := drainGroups(&x, wide)
