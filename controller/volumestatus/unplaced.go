@@ -120,11 +120,22 @@ func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
 		return ""
 	}
 	for _, code := range arbiter.DriverCodes() {
-		if strings.Contains(says, (arbiter.Reason{Code: code, Driver: driver}).Message()) {
+		if saysOf(says, arbiter.Reason{Code: code, Driver: driver}) {
 			return code
 		}
 	}
 	return arbiter.NoFreeSlot
+}
+
+// saysOf says whether a text has the words of a reason, whatever the driver itself has said, which
+// they may end with.
+func saysOf(text string, r arbiter.Reason) bool {
+	if strings.Contains(text, r.Message()) {
+		return true
+	}
+	r.Detail = "\x00" // which no words have
+	words, _, _ := strings.Cut(r.Message(), r.Detail)
+	return strings.Contains(text, words)
 }
 
 // mentions says whether words are in a text, and not as the beginning of a longer
