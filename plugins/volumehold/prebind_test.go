@@ -237,6 +237,27 @@ func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
 	}
 }
 
+// The policy of a driver whose volumes need no attachment keeps no pod from its bind, refused or
+// not: nobody attaches them, before the bind or after it.
+func TestPolicyOfNoAttachmentKeepsNoBind(t *testing.T) {
+	for name, refused := range map[string]bool{"refused": true, "not refused": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, all(disk("data", ledger.AccessNode), diskOf("files", "share", ledger.AccessMany), one(
+				ledger.Driver{Name: "files", Version: "1"}, ledger.Policy{Name: "p", Version: "1", Driver: "files", BindAfterAttached: true, Refused: refused},
+				ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
+			pod := podWith("p", "data", "share")
+			r.known(pod)
+			c := r.granted(pod, "n1")
+			if !r.plugin.core.book.Of(string(pod.UID)).Follow {
+				t.Fatal("the grant is the last word before the bind")
+			}
+			if status := r.RunPreBindPlugins(t.Context(), c.state, pod, "n1"); !status.IsSuccess() {
+				t.Errorf("PreBind says %v", status)
+			}
+		})
+	}
+}
+
 // Where the driver has no room at the node, the pod waits for the controller to refuse its ticket, which tells
 // the pod: a scheduler that heard of it first would withdraw the ticket without a word.
 func TestNoRoomIsLeftToTheController(t *testing.T) {

@@ -135,7 +135,7 @@ func (b *Book) PendingBeforeBind(a arbiter.Arbiter, r *Reservation) (waitsFor st
 		return verdict.First().Message(), nil
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
-		if need.Policy(s).Refused {
+		if need.Policy(s).Refused && s.AttachRequired(need.Volume.Driver) {
 			// It came after the grant.
 			return "", fmt.Errorf("%w: %s", ErrRefused, need.NotBeforeBind(s).Message())
 		}
