@@ -177,12 +177,8 @@ func (s *story) rolledOut(d *appsv1.DaemonSet) error {
 	if is.ObservedGeneration < d.Generation || is.UpdatedNumberScheduled != want {
 		return fmt.Errorf("%s: %d pods are new, want %d", d.Name, is.UpdatedNumberScheduled, want)
 	}
-	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
-	if err != nil {
-		return err
-	}
-	if run := len(s.pods.Pods(selector)); run != int(want) {
-		return fmt.Errorf("%s: %d pods run, want %d", d.Name, run, want)
+	if _, err := s.pods.Exactly(want, d.Spec.Selector); err != nil {
+		return fmt.Errorf("%s: %w", d.Name, err)
 	}
 	return nil
 }

@@ -3,10 +3,13 @@
 package pods
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -59,6 +62,28 @@ func TestPortsAreFoundByName(t *testing.T) {
 	}
 	if _, err := portNumber(pod, intstr.FromString("http")); err == nil {
 		t.Error("a port is found that is not there")
+	}
+}
+
+// A workload's pods are those that its selector selects, and as many as it wants or none.
+func TestExactlyAsManyAsAWorkloadWants(t *testing.T) {
+	pod := func(name, app string) *running {
+		return &running{ip: name, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}}}}
+	}
+	r := &Runtime{running: map[types.UID]*running{"1": pod("a-1", "a"), "2": pod("a-2", "a"), "3": pod("b-1", "b")}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
+	all, err := r.Exactly(2, selector)
+	if addresses := slices.Sorted(maps.Values(all)); err != nil || !slices.Equal(addresses, []string{"a-1", "a-2"}) {
+		t.Errorf("the pods are %v (%v)", addresses, err)
+	}
+	for _, want := range []int32{1, 3} {
+		if all, err := r.Exactly(want, selector); err == nil || len(all) > 0 {
+			t.Errorf("where %d are wanted the pods are %v (%v)", want, all, err)
+		}
+	}
+	wrong := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "none"}}}
+	if all, err := r.Exactly(0, wrong); err == nil {
+		t.Errorf("a selector that is none selects %v", all)
 	}
 }
 

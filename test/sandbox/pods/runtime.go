@@ -213,6 +213,20 @@ func (r *Runtime) Pods(selector labels.Selector) map[*corev1.Pod]string {
 	return out
 }
 
+// Exactly returns the pods of a workload with this selector, as Pods does; an error unless the
+// processes of so many run.
+func (r *Runtime) Exactly(want int32, of *metav1.LabelSelector) (map[*corev1.Pod]string, error) {
+	selector, err := metav1.LabelSelectorAsSelector(of)
+	if err != nil {
+		return nil, err
+	}
+	all := r.Pods(selector)
+	if len(all) != int(want) {
+		return nil, fmt.Errorf("%d pods run, want %d", len(all), want)
+	}
+	return all, nil
+}
+
 // Kill ends the processes of a pod with SIGKILL; they are started again, as a
 // kubelet would.
 func (r *Runtime) Kill(ctx context.Context, name string) error {
@@ -281,13 +295,9 @@ func (r *Runtime) ready(ctx context.Context, name string) error {
 	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas != *d.Spec.Replicas || d.Status.Replicas != *d.Spec.Replicas {
 		return fmt.Errorf("%d pods, %d of them new, want %d", d.Status.Replicas, d.Status.UpdatedReplicas, *d.Spec.Replicas)
 	}
-	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	all, err := r.Exactly(*d.Spec.Replicas, d.Spec.Selector)
 	if err != nil {
 		return err
-	}
-	all := r.Pods(selector)
-	if len(all) != int(*d.Spec.Replicas) {
-		return fmt.Errorf("%d pods run, want %d", len(all), *d.Spec.Replicas)
 	}
 	for pod, ip := range all {
 		if err := probe(ctx, pod, ip); err != nil {
