@@ -70,28 +70,11 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 	var now time.Time
 	namespaces, said := map[string]bool{}, map[string]bool{} // to be made, and made already
 	for _, path := range []string{"testdata/base.yaml", filepath.Join(folder, "objects.yaml")} {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
+		list, says := objectsOf(t, path)
+		if !says.IsZero() {
+			now = says
 		}
-		for line := range strings.Lines(string(raw)) {
-			if text, ok := strings.CutPrefix(line, "# now: "); ok {
-				if now, err = time.Parse(time.RFC3339, strings.TrimSpace(text)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(repeated(t, string(raw))), 4096)
-		for {
-			var object unstructured.Unstructured
-			if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
-			if object.Object == nil {
-				continue
-			}
+		for _, object := range list {
 			if ns := object.GetNamespace(); ns != "" && !said[ns] {
 				namespaces[ns] = true
 			}
@@ -102,7 +85,7 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 			if object.GetKind() == v1alpha1.KindNodeVolumes {
 				resource.Resource = v1alpha1.ResourceNodeVolumes // a plural already
 			}
-			server.Put(resource.Resource, &object)
+			server.Put(resource.Resource, object)
 		}
 	}
 	for name, make := range namespaces {
@@ -120,6 +103,34 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 		server.Intercept(forbidden(strings.Split(strings.TrimSpace(string(raw)), "\n")))
 	}
 	return server, now
+}
+
+// objectsOf are the objects of a file, and the time that it says it is; zero: it says none.
+func objectsOf(t *testing.T, path string) (list []*unstructured.Unstructured, now time.Time) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if text, ok := strings.CutPrefix(line, "# now: "); ok {
+			if now, err = time.Parse(time.RFC3339, strings.TrimSpace(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(repeated(t, string(raw))), 4096)
+	for {
+		var object unstructured.Unstructured
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return list, now
+		} else if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if object.Object != nil {
+			list = append(list, &object)
+		}
+	}
 }
 
 // forbidden has a server refuse the lists that a folder's file "forbid" names: a resource
