@@ -44,6 +44,7 @@ const (
 	StageReserved    Stage = "Reserved"    // its VolumeTicket is made
 	StageGranted     Stage = "Granted"     // the controller has granted it
 	StageBound       Stage = "Bound"       // it has its node
+	StageQueued      Stage = "Queued"      // a volume waits for its turn at the driver (workers)
 	StageDetaching   Stage = "Detaching"   // the volume begins to leave another node
 	StageDetached    Stage = "Detached"    // it has left that node
 	StageAttaching   Stage = "Attaching"   // its VolumeAttachment is made
@@ -54,7 +55,7 @@ const (
 
 // stages lists the path.
 func stages() []Stage {
-	return []Stage{StageCreated, StageReserved, StageGranted, StageBound, StageDetaching, StageDetached, StageAttaching, StageAttached, StageSafeToMount, StageRunning}
+	return []Stage{StageCreated, StageReserved, StageGranted, StageBound, StageQueued, StageDetaching, StageDetached, StageAttaching, StageAttached, StageSafeToMount, StageRunning}
 }
 
 // Step is a stage that was reached.
@@ -88,6 +89,7 @@ func (w *World) Timeline(p *corev1.Pod, events []corev1.Event, before []Step) Ti
 	request := arbiter.PodRequest(w.Snapshot, w.PodFact(p))
 	for _, need := range request.Needs {
 		w.attachSteps(need, ledger.NodeName(p.Spec.NodeName), add)
+		out.Steps = append(out.Steps, queued(p, need.Name, events)...)
 		out.leave(need.Name, append(w.detaches(p, need, events), before...))
 	}
 	w.ticketSteps(p, request, add, &out)
@@ -142,8 +144,8 @@ func attachedAt(va *storagev1.VolumeAttachment) time.Time {
 
 // Times of a volume's way out of another node, after which nothing in the API has its end.
 const (
-	leftSource    = "the VolumeAttachment there has ended: no later than the next one was made"
-	leavingSource = "event of the pod: no later than that was told"
+	leftSource = "the VolumeAttachment there has ended: no later than the next one was made"
+	toldSource = "event of the pod: no later than that was told"
 )
 
 // Events of a pod that tell where its volume is: moorage-controller's, whose message begins
@@ -163,11 +165,11 @@ func (w *World) detaches(p *corev1.Pod, need arbiter.Need, events []corev1.Event
 		names = v.PVs()
 	}
 	for _, e := range events {
-		at := cmp.Or(e.FirstTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time)
-		step := Step{Stage: StageDetaching, Volume: need.Name, At: at, NotAfter: true, Source: leavingSource}
+		at := firstAt(&e)
+		step := Step{Stage: StageDetaching, Volume: need.Name, At: at, NotAfter: true, Source: toldSource}
 		switch {
 		case e.InvolvedObject.UID != p.UID || at.IsZero():
-		case e.Reason == volumeWait && tellsOfDetach(e.Message, need.Name):
+		case e.Reason == volumeWait && tellsOf(e.Message, need.Name, arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered):
 			out = append(out, step)
 		case e.Reason == multiAttach && strings.Contains(e.Message, multiAttachSay) && slices.ContainsFunc(names, func(n string) bool { return strings.Contains(e.Message, `volume "`+n+`"`) }):
 			step.Stage = "" // the volume was elsewhere; when it began to leave is not told
@@ -177,12 +179,29 @@ func (w *World) detaches(p *corev1.Pod, need arbiter.Need, events []corev1.Event
 	return out
 }
 
-// tellsOfDetach says whether an event of moorage-controller, whose message begins with the code
-// of a reason, says that a volume leaves a node.
-func tellsOfDetach(message, volume string) bool {
+// queued are what the pod's events tell of a volume's waits for its turn at the driver. No other
+// object says when one began, or that there was one once it is over.
+func queued(p *corev1.Pod, volume string, events []corev1.Event) []Step {
+	var out []Step
+	for i := range events {
+		e := &events[i]
+		if at := firstAt(e); e.InvolvedObject.UID == p.UID && !at.IsZero() && e.Reason == volumeWait && tellsOf(e.Message, volume, arbiter.NoFreeWorker) {
+			out = append(out, Step{Stage: StageQueued, Volume: volume, At: at, NotAfter: true, Source: toldSource})
+		}
+	}
+	return out
+}
+
+// firstAt is when an event was told first.
+func firstAt(e *corev1.Event) time.Time {
+	return cmp.Or(e.FirstTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time)
+}
+
+// tellsOf says whether an event of moorage-controller, whose message begins with the code of a
+// reason, gives a volume one of these.
+func tellsOf(message, volume string, codes ...ledger.Code) bool {
 	code, words, _ := strings.Cut(message, ": ")
-	leaving := []ledger.Code{arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered}
-	return slices.Contains(leaving, ledger.Code(code)) && strings.Contains(words+" ", "volume "+volume+" ")
+	return slices.Contains(codes, ledger.Code(code)) && strings.Contains(words+" ", "volume "+volume+" ")
 }
 
 // leave adds the way of a volume out of another node where it is over: of what was seen of
@@ -285,7 +304,7 @@ func (t *Timeline) finish(volumes, attaches, moorage bool) {
 		return cmp.Or(a.At.Truncate(time.Second).Compare(b.At.Truncate(time.Second)),
 			cmp.Compare(slices.Index(order, a.Stage), slices.Index(order, b.Stage)), cmp.Compare(a.Volume, b.Volume))
 	})
-	reached := map[Stage]bool{}
+	reached, byTheWay := map[Stage]bool{}, []Stage{StageQueued, StageDetaching, StageDetached}
 	created := max(0, slices.IndexFunc(t.Steps, func(s Step) bool { return s.Stage == StageCreated }))
 	for i := range t.Steps {
 		reached[t.Steps[i].Stage] = true
@@ -294,7 +313,7 @@ func (t *Timeline) finish(volumes, attaches, moorage bool) {
 		}
 	}
 	for _, stage := range order {
-		optional := !attaches && (stage == StageAttaching || stage == StageAttached) || !moorage && (stage == StageReserved || stage == StageGranted || stage == StageSafeToMount) || stage == StageDetaching || stage == StageDetached || !volumes && stage != StageCreated && stage != StageBound && stage != StageRunning
+		optional := !attaches && (stage == StageAttaching || stage == StageAttached) || !moorage && (stage == StageReserved || stage == StageGranted || stage == StageSafeToMount) || slices.Contains(byTheWay, stage) || !volumes && stage != StageCreated && stage != StageBound && stage != StageRunning
 		if !reached[stage] && !optional {
 			t.Missing = append(t.Missing, stage)
 		}

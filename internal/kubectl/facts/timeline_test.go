@@ -7,6 +7,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
 )
 
 // A detach that was seen, and is over, is told with its end: no later than the volume was
@@ -41,6 +46,39 @@ func TestADetachThatIsOverHasAnEnd(t *testing.T) {
 		}
 		if text := strings.Join(got, ", "); text != c.want {
 			t.Errorf("%s: %s, want %s", what, text, c.want)
+		}
+	}
+}
+
+// A wait for a turn at the driver is known from the pod's own events, of that volume, and in the
+// words that moorage-controller has for it; of one that is over, too.
+func TestAWaitForATurnIsToldByEvents(t *testing.T) {
+	told := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}}
+	event := func(code, words string) corev1.Event {
+		return corev1.Event{InvolvedObject: corev1.ObjectReference{UID: "p"}, Reason: volumeWait, Message: code + ": " + words, FirstTimestamp: metav1.NewTime(told)}
+	}
+	words := arbiter.Reason{Code: arbiter.NoFreeWorker, Claim: "data", Node: "n1", Driver: "d", Policy: "p", Limit: 1}.Message()
+	queue := string(arbiter.NoFreeWorker)
+	other, late := event(queue, words), event(queue, words)
+	other.InvolvedObject.UID = "q"
+	late.FirstTimestamp, late.EventTime = metav1.Time{}, metav1.NewMicroTime(told)
+	for what, c := range map[string]struct {
+		event corev1.Event
+		want  bool
+	}{
+		"its own":                  {event(queue, words), true},
+		"with the newer time":      {late, true},
+		"of another pod":           {other, false},
+		"of another volume":        {event(queue, strings.Replace(words, "data", "data-2", 1)), false},
+		"of another wait":          {event(string(arbiter.Attaching), words), false},
+		"of another kind of event": {corev1.Event{InvolvedObject: corev1.ObjectReference{UID: "p"}, Reason: "Scheduled", Message: queue + ": " + words, FirstTimestamp: metav1.NewTime(told)}, false},
+	} {
+		got := queued(pod, "data", []corev1.Event{c.event})
+		if len(got) != map[bool]int{true: 1}[c.want] {
+			t.Errorf("an event %s: steps %+v", what, got)
+		} else if c.want && (got[0].Stage != StageQueued || got[0].Volume != "data" || !got[0].At.Equal(told) || !got[0].NotAfter) {
+			t.Errorf("an event %s: step %+v", what, got[0])
 		}
 	}
 }

@@ -33,7 +33,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "timeline POD", Short: "Show when a pod was created, reserved for, bound, attached and started",
 		Long: "Show when a pod was created, reserved for, granted, bound, when each volume was attached, when all were safe to mount, and when it ran.\n\n" +
-			"The times are those of the objects in the API, most of which have whole seconds. A time with ≤ is the latest possible: the object that had it is gone.",
+			"The times are those of the objects in the API, most of which have whole seconds. A time with ≤ is the latest possible: the object that had it is gone. " +
+			"That a volume waited for its turn at the driver (Queued, workers of an AttachPolicy) stands in the pod's events only: waits of less than 30 s, or of events that are gone, are not shown.",
 		Example: "  # Where did a pod's start spend its time?\n  kubectl moorage timeline db-0 -n shop\n\n  # Each step of one that is about to be made\n  kubectl moorage timeline db-0 -w",
 		Args:    command.One("pod", "kubectl moorage timeline POD"), ValidArgsFunction: b.Complete(command.PodNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
