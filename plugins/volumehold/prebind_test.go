@@ -243,13 +243,16 @@ func TestPolicyOfNoAttachmentKeepsNoBind(t *testing.T) {
 	for name, refused := range map[string]bool{"refused": true, "not refused": false} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, all(disk("data", ledger.AccessNode), diskOf("files", "share", ledger.AccessMany), one(
-				ledger.Driver{Name: "files", Version: "1"}, ledger.Policy{Name: "p", Version: "1", Driver: "files", BindAfterAttached: true, Refused: refused},
+				ledger.Driver{Name: "files", Version: "1"}, ledger.Policy{Name: "p", Version: "1", Driver: "files", BindAfterAttached: true, Workers: 1, Refused: refused},
 				ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
 			pod := podWith("p", "data", "share")
 			r.known(pod)
 			c := r.granted(pod, "n1")
 			if !r.plugin.core.book.Of(string(pod.UID)).Follow {
 				t.Fatal("the grant is the last word before the bind")
+			}
+			if r.plugin.core.book.AwaitsWorker(r.plugin.core.arbiter, r.plugin.core.book.Of(string(pod.UID))) {
+				t.Error("it waits for a worker of a driver that attaches nothing")
 			}
 			if status := r.RunPreBindPlugins(t.Context(), c.state, pod, "n1"); !status.IsSuccess() {
 				t.Errorf("PreBind says %v", status)

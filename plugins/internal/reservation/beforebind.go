@@ -102,7 +102,7 @@ func (b *Book) AwaitsWorker(a arbiter.Arbiter, r *Reservation) bool {
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
 		policy := need.Policy(s)
-		if !policy.BindAfterAttached || policy.Workers == 0 || !a.VolumeGranted(s, need, r.Ticket.Node).Allowed() {
+		if !policy.BindAfterAttached || policy.Workers == 0 || !s.AttachRequired(need.Volume.Driver) || !a.VolumeGranted(s, need, r.Ticket.Node).Allowed() {
 			continue
 		}
 		if v := s.Volume(need.Volume); v == nil || !v.NodeVolume(r.Ticket.Node).HasAttachments() {
