@@ -47,6 +47,7 @@ func (p *pass) adopt() {
 		p.unlink(r)
 		r.Volume, r.Exclusive, r.NoUnpublish, r.NeedsSecret = p.v.id, true, Reason{}, p.contenders[0].NeedsSecret
 		p.link(r)
+		p.newest = max(p.newest, r.Transitions)
 		p.dropForgotten(r)
 	}
 }
@@ -66,10 +67,9 @@ func apart(a, b *record) bool {
 // joins says whether an attachment was made for a live migration from another
 // one. What names the source stays on the object for as long as that lives, but
 // is about the attachment that was there when the target was made: a later one at
-// the same node is no source, whoever makes it, nor is one that is gone and has left
-// the volume there.
+// the same node is no source, whoever makes it.
 func (r *record) joins(source *record) bool {
-	return r.Beside == source.Node && !source.gone &&
+	return r.Beside == source.Node &&
 		!source.Created.After(r.Created) && source.Transitions <= r.Transitions
 }
 

@@ -16,7 +16,7 @@ type together struct {
 	// disagree.)
 	exclusive bool
 	// newest is the highest number of transitions of the attachments that there are, or whose
-	// end left open where the volume is.
+	// end has left open where the volume is.
 	newest int64
 	// called are the nodes for which a call is under way, or among the steps.
 	called map[string]bool
