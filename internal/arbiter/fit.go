@@ -186,12 +186,15 @@ func (w view) blockedAt(v *ledger.Volume) ledger.NodeName {
 // node. Of several PersistentVolumes of one volume each has to allow the node. What is
 // not known of a node excludes nothing: it is refused for not being there.
 func excludes(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) bool {
-	n := s.Node(name)
-	if v == nil || n == nil || !n.Exists {
+	if v == nil {
 		return false
 	}
 	return slices.ContainsFunc(v.PVs(), func(pv string) bool {
 		p := s.PersistentVolume(pv)
-		return p != nil && !p.Affinity.Matches(name, n.Labels)
+		if p == nil || p.Affinity == (ledger.NodeAffinity{}) {
+			return false
+		}
+		n := s.Node(name)
+		return n != nil && n.Exists && !p.Affinity.Matches(name, n.Labels)
 	})
 }

@@ -74,7 +74,7 @@ func (p *planner) takeBack(node *ledger.Node, place *ledger.NodeVolume) {
 		}
 		return
 	}
-	if verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now); verdict.Allowed() && rule != "" && p.fenceWritten(place, va, rule) {
+	if verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, va, p.now); verdict.Allowed() && rule != "" && p.fenceWritten(place, va, rule) {
 		p.detach(node, place, va, rule)
 	}
 }

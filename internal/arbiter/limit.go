@@ -45,7 +45,7 @@ func (w view) takesSlot(need Need) bool {
 func (w view) drivers() []string {
 	var list []string
 	for _, need := range w.request.Needs {
-		if w.takesSlot(need) && !slices.Contains(list, need.Volume.Driver) {
+		if !slices.Contains(list, need.Volume.Driver) && w.takesSlot(need) {
 			list = append(list, need.Volume.Driver)
 		}
 	}

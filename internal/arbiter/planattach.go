@@ -53,7 +53,7 @@ func (p *planner) stale(place *ledger.NodeVolume) bool {
 	if !place.Reported || p.Cooperative {
 		return false
 	}
-	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)
+	verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, p.own(place), p.now)
 	return verdict.Allowed() && rule == "" // the kubelet's own word that it is not in use
 }
 

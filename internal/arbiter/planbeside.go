@@ -53,7 +53,7 @@ func (p *planner) detachUnreported(node *ledger.Node, place *ledger.NodeVolume, 
 	if nothing || va != nil && (!va.Ours || va.Deleting) || place.Reported || p.inhabited(place) || p.awaited(node, place) { //mutant:delete-not-ours
 		return
 	}
-	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)
+	verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, va, p.now)
 	if !verdict.Allowed() {
 		if f := force(p.snapshot, p.volume, place, p.now); f.Left > 0 {
 			p.recheck(f.Left)

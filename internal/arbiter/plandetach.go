@@ -37,7 +37,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 		p.recheck(left)
 		return
 	}
-	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)
+	verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, va, p.now)
 	if !verdict.Allowed() {
 		if f := force(p.snapshot, p.volume, place, p.now); f.Left > 0 {
 			p.recheck(f.Left)

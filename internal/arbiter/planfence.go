@@ -251,7 +251,7 @@ func (p *planner) forced(place *ledger.NodeVolume, va *ledger.Attachment) string
 	if place.Sent && !place.HasOwn() || va == nil && !place.Reported || va != nil && va.Deleting && !place.Reported {
 		return ""
 	}
-	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)
+	verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, va, p.now)
 	if !verdict.Allowed() {
 		return ""
 	}

@@ -422,7 +422,7 @@ func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVo
 		h.State, h.Reason, h.Message = ledger.HoldUnknown, reason.Code, reason.Message()
 		return
 	}
-	if place == nil || p.living(place) && h.Next.Node == "" && !detaching(place) {
+	if place == nil || p.living(place) && h.Next.Node == "" && !place.Detaching() {
 		return
 	}
 	stuck := p.stuck(place)
@@ -518,13 +518,6 @@ func (p *planner) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeV
 		return
 	}
 	h.Force = outage(p.volume, place, n, f)
-}
-
-// detaching says whether the volume leaves a place whoever wants it there again:
-// the deletion of a VolumeAttachment can't be undone.
-func detaching(place *ledger.NodeVolume) bool {
-	va := place.Canonical()
-	return va != nil && va.Deleting
 }
 
 // same says whether two pointers lead to the same, or to nothing.

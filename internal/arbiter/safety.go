@@ -23,13 +23,18 @@ func unused(s ledger.Snapshot, p *ledger.NodeVolume) bool {
 // do. Allow is not yet a licence to delete the VolumeAttachment: the steps of
 // Plan prove it against the API first.
 func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) (Verdict, string) {
+	return a.safeToDetach(s, v, p, p.Own(), now)
+}
+
+// safeToDetach is SafeToDetach where the own attachment is known.
+func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment, now time.Time) (Verdict, string) {
 	n := s.Node(p.Node)
 	reason := Reason{Volume: v.ID, Claim: claimOf(s, v), Node: p.Node}
 	if n != nil && n.Exists && !n.Managed {
 		reason.Code = NodeUnmanaged
 		return refuse([]Reason{reason}), ""
 	}
-	if va := p.Own(); replaced(n, va) {
+	if replaced(n, va) {
 		reason.Code, reason.Detail = NodeReplaced, va.NodeID
 		return refuse([]Reason{reason}), ""
 	} else if volumeReplaced(s, v.ID, va) {

@@ -402,6 +402,12 @@ func (p *NodeVolume) Attached() bool {
 	return p.HasAttachments() && p.first.attached && !p.first.deleting
 }
 
+// Detaching says whether the first attachment is being deleted, so that the volume leaves the node
+// whoever wants it there again: a deletion can't be undone. See Canonical.
+func (p *NodeVolume) Detaching() bool {
+	return p.HasAttachments() && p.first.deleting
+}
+
 // Transitions is the highest number of transitions that an attachment says.
 func (p *NodeVolume) Transitions() int64 {
 	most := int64(0)

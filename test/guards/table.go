@@ -426,7 +426,7 @@ func failing() []guard {
 				New:  "return true",
 			}, {
 				File: "internal/arbiter/safety.go",
-				Old:  "if va := p.Own(); replaced(n, va) {",
+				Old:  "if replaced(n, va) {",
 				New:  "if va := p.Own(); false {",
 			}},
 			Expect: []string{"ControllerUnpublishVolume of the volume for", "ControllerPublishVolume of the volume for"},
