@@ -233,8 +233,7 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 	return []Reason{reason}
 }
 
-// source is the PersistentVolume to attach: one that is not being deleted, a
-// claimed one first. Empty for an inline volume.
+// source names the PersistentVolume to attach. Empty for an inline volume.
 func (p *planner) source() string {
 	if pv := source(p.snapshot, p.volume); pv != nil {
 		return pv.Name
@@ -242,6 +241,8 @@ func (p *planner) source() string {
 	return ""
 }
 
+// source is the PersistentVolume of a volume to attach: one that is not being deleted, a claimed
+// one first. Nil where there is none.
 func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
 	var best *ledger.PersistentVolume
 	for _, name := range v.PVs() {

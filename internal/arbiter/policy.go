@@ -194,9 +194,16 @@ func (a Arbiter) refuses(p ledger.Policy) bool {
 // refused says whether the controller has said so of a policy.
 func refused(p ledger.Policy) bool { return p.Refused }
 
-// NotBeforeBind is why nobody is bound who needs this where its policy is refused. It names the
-// AttachPolicy that says bindAfter: Attached: the one for the class, else the one for all of the driver.
-func (n Need) NotBeforeBind(s ledger.Snapshot) Reason {
+// NotBeforeBind says whether nobody is bound who needs this, since its policy is refused, and why. What
+// needs no attachment keeps nobody.
+func (n Need) NotBeforeBind(s ledger.Snapshot) (Reason, bool) { return n.tooEarly(s, refused) }
+
+// tooEarly is NotBeforeBind by another word on policies. The reason names the AttachPolicy that says
+// bindAfter: Attached: the one for the class, else the one for all of the driver.
+func (n Need) tooEarly(s ledger.Snapshot, refused func(ledger.Policy) bool) (Reason, bool) {
+	if !s.AttachRequired(n.Volume.Driver) || !refused(n.Policy(s)) {
+		return Reason{}, false
+	}
 	r := Reason{Code: NotBeforeBind, Driver: n.Volume.Driver, Volume: n.Volume, Claim: n.Name}
 	for _, class := range []string{n.class(), ""} {
 		if p := s.Policy(r.Driver, class); p != nil && p.BindAfterAttached {
@@ -204,7 +211,7 @@ func (n Need) NotBeforeBind(s ledger.Snapshot) Reason {
 			break
 		}
 	}
-	return r
+	return r, true
 }
 
 // tooEarly says which policies keep a pod from every node, since they are refused.
@@ -214,8 +221,8 @@ func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []
 	}
 	var reasons []Reason
 	for _, need := range r.Needs {
-		if s.AttachRequired(need.Volume.Driver) && refused(need.Policy(s)) {
-			reasons = append(reasons, need.NotBeforeBind(s))
+		if reason, is := need.tooEarly(s, refused); is {
+			reasons = append(reasons, reason)
 		}
 	}
 	return reasons

@@ -144,7 +144,7 @@ func TestPolicyOfClassInheritsEverything(t *testing.T) {
 // the claim's class where that says so, else the one for all of the driver. A policy that does not count is not named.
 func TestNotBeforeBindNamesThePolicy(t *testing.T) {
 	policy := func(name, class string, early bool) ledger.Event {
-		return ledger.Policy{Name: name, Version: "1", Driver: "disk", Class: class, BindAfterAttached: early}
+		return ledger.Policy{Name: name, Version: "1", Driver: "disk", Class: class, BindAfterAttached: early, Refused: early}
 	}
 	for name, test := range map[string]struct {
 		class    string
@@ -165,8 +165,8 @@ func TestNotBeforeBindNamesThePolicy(t *testing.T) {
 		s := l.Snapshot()
 		need := arbiter.Need{Name: "data", Volume: ledger.VolumeID{Driver: "disk", Handle: "h"}, Claim: s.Claim(ledger.ClaimKey{Namespace: "shop", Name: "data"})}
 		want := arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: "disk", Volume: need.Volume, Claim: "data", Policy: test.want}
-		if got := need.NotBeforeBind(s); got != want {
-			t.Errorf("%s: %+v", name, got)
+		if got, is := need.NotBeforeBind(s); !is || got != want {
+			t.Errorf("%s: %t, %+v", name, is, got)
 		}
 	}
 }

@@ -427,7 +427,7 @@ func failing() []guard {
 			}, {
 				File: "internal/arbiter/safety.go",
 				Old:  "if replaced(n, va) {",
-				New:  "if va := p.Own(); false {",
+				New:  "if false {",
 			}},
 			Expect: []string{"ControllerUnpublishVolume of the volume for", "ControllerPublishVolume of the volume for"},
 		},

@@ -81,9 +81,9 @@ func (r *record) unpublishable() Reason {
 }
 
 // outdated says whether an attachment of an exclusive volume is too old to be published: the
-// volume has changed its node since whoever made it looked. It is compared with what is there.
-// A number of before may be higher for no reason: a live migration's target keeps the one that
-// it was made with, and a VolumeHold counts from 1 again when it was deleted.
+// volume has changed its node since whoever made it looked. Numbers of attachments that are gone
+// do not count: a live migration's target keeps the number that it was made with, though the
+// volume may have been at other nodes since, and a VolumeHold that was deleted counts from 1 again.
 func (p *pass) outdated(r *record) bool {
 	return p.exclusive && r.Transitions != 0 && r.Transitions < p.newest
 }

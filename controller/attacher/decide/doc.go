@@ -22,6 +22,6 @@
 //     confirmed unpublish; the one exception is record.mayStay.
 //   - A call whose outcome is unknown leaves the volume unknown until another
 //     call proves where it is.
-//   - An attachment with older transitions than another one that its volume has
-//     is not published.
+//   - An attachment of an exclusive volume that has older transitions than another
+//     one of the volume is not published.
 package decide

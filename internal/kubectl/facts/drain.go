@@ -312,11 +312,7 @@ func anyNotVisible(groups []NodesVerdict) bool {
 // volumes: their schedulers, the controller, and the attachers.
 func (w *World) downFor(pods []*corev1.Pod) []Cause {
 	var list []Cause
-	add := func(c *Cause) {
-		if c != nil && !slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
-			list = append(list, *c)
-		}
-	}
+	add := func(c *Cause) { list = withCause(list, c) }
 	for _, p := range pods {
 		add(w.schedulerDown(p, &corev1.PodCondition{}))
 		for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
@@ -327,24 +323,28 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 	return list
 }
 
+// withCause adds a cause to a list, unless it is nil or the list says it already.
+func withCause(list []Cause, c *Cause) []Cause {
+	if c == nil || slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
+		return list
+	}
+	return append(list, *c)
+}
+
 // notDetached are the components that are down, and without which the volumes that pods have
 // attached at a node are not detached once these end; without those that are said already.
 func (w *World) notDetached(pods []*corev1.Pod, node string, said []Cause) []Cause {
-	var list []Cause
+	list := slices.Clone(said)
 	for _, p := range pods {
 		for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
 			place := w.Snapshot.Volume(need.Volume).NodeVolume(ledger.NodeName(node))
 			if place == nil || !place.HasAttachments() && !place.Reported {
 				continue
 			}
-			c := w.componentCause(&Reason{Code: string(arbiter.Detaching)}, need.Volume.Driver)
-			same := func(o Cause) bool { return o.Message == c.Message }
-			if c != nil && !slices.ContainsFunc(said, same) && !slices.ContainsFunc(list, same) {
-				list = append(list, *c)
-			}
+			list = withCause(list, w.componentCause(&Reason{Code: string(arbiter.Detaching)}, need.Volume.Driver))
 		}
 	}
-	return list
+	return list[len(said):]
 }
 
 // keepAtDeadNode has pods wait whose volumes a node that is not ready does not let

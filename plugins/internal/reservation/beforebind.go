@@ -135,9 +135,9 @@ func (b *Book) PendingBeforeBind(a arbiter.Arbiter, r *Reservation) (waitsFor st
 		return verdict.First().Message(), nil
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
-		if need.Policy(s).Refused && s.AttachRequired(need.Volume.Driver) {
+		if reason, is := need.NotBeforeBind(s); is {
 			// It came after the grant.
-			return "", fmt.Errorf("%w: %s", ErrRefused, need.NotBeforeBind(s).Message())
+			return "", fmt.Errorf("%w: %s", ErrRefused, reason.Message())
 		}
 		verdict := a.VolumeGranted(s, need, r.Ticket.Node)
 		if verdict.Allowed() && need.Policy(s).BindAfterAttached {
