@@ -41,11 +41,15 @@ func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (unt
 	now := w.config.Now()
 	if entry.freed.node != n {
 		entry.freed = freed{n, now}
-		w.retries.AddAfter(retry{uid: uid}, freedSettles)
-		w.retries.AddAfter(retry{uid: uid, expires: true}, FreedLasts)
 	}
 	until = entry.freed.since.Add(FreedLasts)
-	if frees && now.Before(until) || now.Before(entry.freed.since.Add(freedSettles)) {
+	settled := entry.freed.since.Add(freedSettles)
+	if now.Before(settled) || frees && now.Before(until) {
+		// At each attempt anew: of several times the queue keeps the first only.
+		if now.Before(settled) {
+			w.retries.AddAfter(retry{uid: uid}, settled.Sub(now))
+		}
+		w.retries.AddAfter(retry{uid: uid, expires: true}, until.Sub(now))
 		return until, true
 	}
 	entry.freed = freed{}

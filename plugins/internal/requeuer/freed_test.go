@@ -4,6 +4,7 @@ package requeuer
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,42 @@ func TestAwaitFreed(t *testing.T) {
 		await("n1", true, FreedLasts)
 		if _, waits := w.AwaitFreed("unknown", "n1", true); waits {
 			t.Error("a pod that nobody knows waits")
+		}
+	})
+}
+
+// The time at the node that a pod waits at is what wakes it, also where it waited at
+// another one before, and where it was tried for something else meanwhile.
+func TestAwaitFreedElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+		began, at := time.Now(), ledger.NodeName("n1")
+		var w *Requeuer
+		var woken []time.Duration
+		try := func() {
+			w.Enter(pod, ledger.Pod{})
+			w.AwaitFreed(pod.UID, at, true)
+		}
+		w = New(Config{Facts: facts{ledger.New()}, Gone: func(*corev1.Pod) bool { return false }, Wake: func(context.Context, *corev1.Pod) {
+			woken = append(woken, time.Since(began))
+			try()
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		try()
+		w.Retry(pod.UID)
+		time.Sleep(time.Minute)
+		at = "n2"
+		try()
+		w.Retry(pod.UID)
+		time.Sleep(FreedLasts)
+		cancel()
+		<-done
+		for _, want := range []time.Duration{freedSettles, time.Minute + freedSettles, FreedLasts + time.Minute} {
+			if !slices.Contains(woken, want) {
+				t.Errorf("woken after %v, want after %s, too", woken, want)
+			}
 		}
 	})
 }

@@ -185,6 +185,8 @@ func (w *Requeuer) enter(entry *waiting) Attempt {
 		for _, r := range earlier.Refused {
 			if now.Before(r.until) {
 				entry.Refused = append(entry.Refused, r)
+				// At each attempt anew: of several times the queue keeps the first only.
+				w.retries.AddAfter(retry{uid: pod.UID}, r.until.Sub(now))
 			}
 		}
 	}
