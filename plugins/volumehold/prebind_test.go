@@ -196,6 +196,31 @@ func TestPreBindWaitsForOtherParameters(t *testing.T) {
 	}
 }
 
+// A policy that comes while a pod waits for its grant counts: the pod is bound once its volumes are attached.
+func TestPreBindHeedsAPolicyThatHasComeSince(t *testing.T) {
+	r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
+	pod := podWith("p", "data")
+	r.known(pod)
+	c := r.reserve(pod, "n1").permit()
+	r.apply(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true})
+	r.written(pod, "n1")
+	r.decide(pod, metav1.ConditionTrue, "")
+	if status := c.verdict(); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
+	book := r.plugin.core.book
+	if !book.Of(string(pod.UID)).Follow {
+		t.Fatal("PreBind is skipped")
+	}
+	done := make(chan *fwk.Status, 1)
+	go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
+	r.apply(attached("data", "n1"))
+	if status := <-done; !status.IsSuccess() {
+		t.Errorf("PreBind says %v", status)
+	}
+}
+
 // bindAfter: Attached.
 func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
 	attachment := ledger.Attachment{

@@ -30,15 +30,15 @@ func Follows(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, n ledger.N
 }
 
 // FollowsGrant says whether the grant that a reservation has got is not the last word before the
-// bind: by what was known when the node was chosen (Reservation.Follow), or since a ticket with
-// parameters was granted a volume there before it.
+// bind: by what was known when the node was chosen (Reservation.Follow), or by what has come since, such
+// as a policy, or a ticket with parameters that was granted a volume there before it.
 func (b *Book) FollowsGrant(a arbiter.Arbiter, r *Reservation) bool {
 	if r.Follow {
 		return true
 	}
 	s := b.facts.Snapshot()
 	pod := s.Pod(r.Ticket.Pod)
-	if pod == nil || a.AttachedOtherwise(s, arbiter.PodRequest(s, pod), r.Ticket.Node).Allowed() {
+	if pod == nil || !Follows(a, s, arbiter.PodRequest(s, pod), r.Ticket.Node) {
 		return false
 	}
 	return b.While(r, func() { r.Follow = true })
