@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -110,6 +111,47 @@ func TestTicketWhereNotAtOnce(t *testing.T) {
 			}
 			if len(sent.sent) != 1 || sent.sent[0].Target.Name != "n1" || sent.sent[0].ResourceVersion != "41" {
 				t.Errorf("sent: %+v", sent.sent)
+			}
+		})
+	}
+}
+
+// Where the controller wants a ticket because of what has come since the node was chosen, the pod is not
+// bound by its grant alone: a ticket with other parameters lets go of the volume first, and a policy
+// may want it attached.
+func TestTicketWhereNotAtOnceIsNotTheLastWord(t *testing.T) {
+	backup := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "nightly"}, UID: "nightly", Version: "1", Type: ledger.TypeBackup, Node: "n1",
+		Phase: ledger.TicketGranted, SatisfiedSince: 1, Parameters: "x", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
+	gone := backup
+	gone.Version, gone.Phase, gone.Reason = "2", ledger.TicketPending, string(arbiter.Outranked)
+	for name, test := range map[string]struct{ comes, then ledger.Event }{
+		"a ticket with parameters":          {backup, gone},
+		"a policy with bindAfter: Attached": {ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true}, attached("data", "n1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
+			sent := r.binds()
+			c := r.atOnce(&fakeBinder{answer: func(bind.Request) error {
+				r.apply(test.comes)
+				return bind.ErrUseTicket
+			}})
+			done := make(chan *fwk.Status, 1)
+			go func() { done <- r.RunBindPlugins(t.Context(), c.state, c.pod, "n1") }()
+			r.written(c.pod, "n1")
+			r.decide(c.pod, metav1.ConditionTrue, "")
+			book := r.plugin.core.book
+			eventually(t, "the pod to be bound, or to wait", func() bool {
+				waits := false
+				of := book.Of(string(c.pod.UID))
+				book.While(of, func() { waits = of.Follow })
+				return waits || len(done) > 0
+			})
+			if len(done) > 0 {
+				t.Fatalf("it is bound too early: %v, %+v", <-done, sent.sent)
+			}
+			r.apply(test.then)
+			if status := <-done; !status.IsSuccess() || len(sent.sent) != 1 {
+				t.Errorf("%v, %+v", status, sent.sent)
 			}
 		})
 	}

@@ -19,8 +19,9 @@ import (
 // reservation's slots away. It leaves pods without a reservation to DefaultBinder.
 //
 // A pod that did not wait for a grant in Permit is bound by the controller, or waits for
-// its grant here.
-func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+// its grant here, and for what others wait for in PreBind: the controller may want a ticket
+// because of what has come since the node was chosen.
+func (p *VolumeHold) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	r := p.core.book.Of(string(pod.UID))
 	if r == nil {
 		return fwk.NewStatus(fwk.Skip)
@@ -36,6 +37,11 @@ func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 		}
 		if refusal := p.grant(ctx, r, pod); refusal != "" {
 			return fwk.NewStatus(fwk.Unschedulable, refusal)
+		}
+		if p.follows(r) {
+			if status := p.PreBind(ctx, state, pod, node); !status.IsSuccess() {
+				return status
+			}
 		}
 	}
 	return fwk.AsStatus(p.core.book.Bind(ctx, r, p.core.bind))

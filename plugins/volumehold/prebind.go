@@ -19,10 +19,15 @@ import (
 // PreBindPreFlight has PreBind skipped, but for pods for which the grant is not
 // the last word. Those go after VolumeBinding's PreBind, not beside it.
 func (p *VolumeHold) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
-	if r := p.core.book.Of(string(pod.UID)); r != nil && !p.core.book.Ungranted(r) && p.core.book.FollowsGrant(p.core.arbiter, r) {
+	if r := p.core.book.Of(string(pod.UID)); r != nil && p.follows(r) {
 		return &fwk.PreBindPreFlightResult{AllowParallel: false}, nil
 	}
 	return &fwk.PreBindPreFlightResult{AllowParallel: true}, fwk.NewStatus(fwk.Skip)
+}
+
+// follows says whether a pod that has been let pass still waits for something before its bind.
+func (p *VolumeHold) follows(r *reservation.Reservation) bool {
+	return !p.core.book.Ungranted(r) && p.core.book.FollowsGrant(p.core.arbiter, r)
 }
 
 // PreBind waits until the volumes that unbound claims have become are granted,
