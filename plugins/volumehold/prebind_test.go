@@ -92,7 +92,7 @@ func TestPreBindIsBounded(t *testing.T) {
 
 // While an attach waits for its turn among those that a policy lets the driver do at once, the time does not run:
 // the pod would give up its node, and what was attached for it would be detached, and attached again. From
-// when it has begun, or where no policy limits the driver, it runs.
+// when it has begun, or where no policy limits the driver, or something else is in the way, it runs.
 func TestPreBindWaitsForAWorker(t *testing.T) {
 	begun := ledger.Attachment{Name: ledger.AttachmentName(volume("data"), "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "pv-data", Ours: true}
 	attached := begun
@@ -102,9 +102,10 @@ func TestPreBindWaitsForAWorker(t *testing.T) {
 		begun   []ledger.Event
 		bound   bool
 	}{
-		"it has not begun":            {1, nil, true},
-		"it has begun":                {1, []ledger.Event{begun}, false},
-		"as many as there are may be": {0, nil, false},
+		"it has not begun":             {1, nil, true},
+		"it has begun":                 {1, []ledger.Event{begun}, false},
+		"as many as there are may be":  {0, nil, false},
+		"its driver has left the node": {1, []ledger.Event{ledger.NodeDrivers{Node: "n1"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true, Workers: test.workers}
@@ -283,6 +284,27 @@ func TestPolicyOfNoAttachmentKeepsNoBind(t *testing.T) {
 				t.Errorf("PreBind says %v", status)
 			}
 		})
+	}
+}
+
+// What needs no VolumeAttachment waits for no worker, either: iSCSI and FC have none.
+func TestNoWorkerWithoutAnAttachment(t *testing.T) {
+	const plugin = "kubernetes.io/iscsi"
+	lun := ledger.VolumeID{Driver: plugin, Handle: "lun"}
+	r := newRig(t, all(diskOf(plugin, "lun", ledger.AccessNode), one(
+		ledger.Policy{Name: "p", Version: "1", Driver: plugin, BindAfterAttached: true, Workers: 1},
+		ledger.HoldSeen{Volume: lun, Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
+	pod := podWith("p", "lun")
+	r.known(pod)
+	r.granted(pod, "n1")
+	// It is still at another node.
+	r.apply(ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{lun}})
+	book := r.plugin.core.book
+	if waitsFor, err := book.PendingBeforeBind(r.plugin.core.arbiter, book.Of(string(pod.UID))); err != nil || waitsFor == "" {
+		t.Fatalf("the pod waits for %q: %v", waitsFor, err)
+	}
+	if book.AwaitsWorker(r.plugin.core.arbiter, book.Of(string(pod.UID))) {
+		t.Error("it waits for a worker of a plugin that attaches nothing")
 	}
 }
 

@@ -93,7 +93,7 @@ func NoticeFor(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) time.Dur
 
 // AwaitsWorker says whether the controller has not begun yet to attach a volume for which a pod waits before
 // its bind, and the volume's policy says how many attaches and detaches may be under way: it may have to wait
-// for its turn, which says nothing of the node.
+// for its turn, which says nothing of the node. Not where something else is in the way of the attach.
 func (b *Book) AwaitsWorker(a arbiter.Arbiter, r *Reservation) bool {
 	s := b.facts.Snapshot()
 	pod, ticket := s.Pod(r.Ticket.Pod), s.Ticket(r.Ticket.ID)
@@ -101,12 +101,17 @@ func (b *Book) AwaitsWorker(a arbiter.Arbiter, r *Reservation) bool {
 		return false
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
-		policy := need.Policy(s)
-		if !policy.BindAfterAttached || policy.Workers == 0 || !s.AttachRequired(need.Volume.Driver) || !a.VolumeGranted(s, need, r.Ticket.Node).Allowed() {
+		policy, attaches := need.Policy(s), s.AttachRequired(need.Volume.Driver) && !need.Volume.NoAttach()
+		if !policy.BindAfterAttached || policy.Workers == 0 || !attaches || !a.VolumeGranted(s, need, r.Ticket.Node).Allowed() {
 			continue
 		}
-		if v := s.Volume(need.Volume); v == nil || !v.NodeVolume(r.Ticket.Node).HasAttachments() {
+		if s.Volume(need.Volume).NodeVolume(r.Ticket.Node).HasAttachments() {
+			continue
+		}
+		switch a.Explain(s, need, r.Ticket.Node, b.now()).First().Code {
+		case arbiter.Attaching, arbiter.Detaching, arbiter.NoFreeWorker:
 			return true
+		default: // something else is in the way
 		}
 	}
 	return false
