@@ -3,6 +3,7 @@
 package attacher
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,16 +109,22 @@ func (e *engine) readAgain(names map[string]struct{}) []decide.VolumeID {
 }
 
 // read makes a fact of an attachment of this driver. What calls for it take is
-// kept: should its PersistentVolume be lost while the volume is attached, it
-// can be detached all the same.
+// kept: should its PersistentVolume be lost while the volume is attached, or be made
+// again for another one, it can be detached all the same.
 func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) {
 	if va == nil || va.Spec.Attacher != e.config.Reader.Driver {
 		return decide.Attachment{}, false
 	}
 	a, call := e.config.Reader.Attachment(va, e.store)
+	kept, known := e.calls[a.UID]
+	if known && a.Volume != "" && call.Handle != kept.Handle && !kept.Migrated && (a.Stamped || a.Attached) {
+		// The one that it was attached for stays known. An in-tree volume may be called otherwise, and be the same.
+		a.Volume = ""
+		a.NoPublish = decide.Reason{Message: fmt.Sprintf("PersistentVolume %s is another volume's now: this VolumeAttachment was made for %s", call.PersistentVolume, kept.Handle)}
+	}
 	if a.Volume != "" {
 		e.calls[a.UID] = call
-	} else if kept, ok := e.calls[a.UID]; ok {
+	} else if known {
 		a.NoUnpublish, a.NeedsSecret = decide.Reason{}, kept.Secret != nil
 	}
 	return a, true
