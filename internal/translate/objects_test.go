@@ -42,7 +42,7 @@ func TestAttachment(t *testing.T) {
 	if got, err := Attachment(object); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("attachment %+v (%v)\nwant       %+v", got, err, want)
 	}
-	for _, broken := range []string{"", "-3", "x", "99999999999999999999"} {
+	for _, broken := range []string{"", "-3", "x", "99999999999999999999", "9223372036854775807"} {
 		object.Annotations[v1alpha1.AnnotationTransitions] = broken
 		if got, _ := Attachment(object); got.Transitions != 0 {
 			t.Errorf("transitions %q are taken for %d", broken, got.Transitions)

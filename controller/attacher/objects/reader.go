@@ -174,8 +174,8 @@ func transitionsOf(va *storagev1.VolumeAttachment) (int64, error) {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("annotation %s is %q, and must be a number that is not negative", v1alpha1.AnnotationTransitions, text)
+	if err != nil || n < 0 || n > translate.MaxTransitions {
+		return 0, fmt.Errorf("annotation %s is %q, and must be a number from 0 to %d", v1alpha1.AnnotationTransitions, text, int64(translate.MaxTransitions))
 	}
 	return n, nil
 }
