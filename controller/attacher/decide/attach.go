@@ -101,9 +101,11 @@ func (p *pass) refused(r *record) Reason {
 }
 
 // yield lets another attachment of an exclusive volume go first. If the volume
-// may be here, which nobody has said it is, an unpublish proves that it is not.
+// may be here, which nobody has said it is, an unpublish proves that it is not. Not
+// where it was left by one that is gone, as a live migration's source that somebody
+// has stripped: it may be mounted here, and leaves with this one.
 func (p *pass) yield(r, rival *record) move {
-	if r.maybe() && !r.known() && r.NoUnpublish.IsZero() && r.volumeID() != "" {
+	if r.maybe() && !r.known() && (!r.keeps() || p.outdated(r)) && r.NoUnpublish.IsZero() && r.volumeID() != "" {
 		if m, ok := p.backoff(r, true); ok {
 			return m
 		}

@@ -113,7 +113,7 @@ func (b *Book) unpublished(r *record, s Step, result Result, now time.Time) (Vol
 	r.secret = false
 	if result.Failed.IsZero() {
 		r.evidence, r.proved, r.context, r.atID = Absent, true, nil, ""
-		r.doubted = false
+		r.doubted, r.left = false, false
 		r.succeed()
 		b.notFull(r)
 		b.layGhosts(r, s.NodeID)

@@ -102,11 +102,11 @@ func (p *pass) contends(r *record) bool {
 }
 
 // firstServed orders the attachments that want an exclusive volume: where it is
-// known to be, then the newer transitions, then the older object. It is total,
+// known to be, or was left, then the newer transitions, then the older object. It is total,
 // so that one of them goes first and never two.
 func firstServed(a, b *record) int {
-	if a.known() != b.known() {
-		if a.known() {
+	if a.keeps() != b.keeps() {
+		if a.keeps() {
 			return -1
 		}
 		return 1

@@ -313,3 +313,42 @@ func TestVolumeStaysKnown(t *testing.T) {
 		}
 	}
 }
+
+// Where somebody has taken away the source of a live migration, its pod runs on, and the next attachment there
+// does not give the volume away from under it: neither to a target that is attached already, for which it
+// waits, nor to one that is not.
+func TestSourceTakenAwayDuringAMigration(t *testing.T) {
+	at := func(seconds int, uid string) func(*decide.Attachment) {
+		return func(a *decide.Attachment) {
+			a.Created, a.Transitions, a.UID = epoch.Add(time.Duration(seconds)*time.Second), 5, uid
+		}
+	}
+	beside := func(a *decide.Attachment) { a.Beside = "a" }
+	for name, c := range map[string]struct {
+		play func(d *desk)
+		then []string
+	}{
+		"the target is attached": {func(d *desk) {
+			d.does("publish va-b id-b", ok)
+			d.see(attached("b", at(1, "uid-b"), beside))
+		}, nil},
+		"the attach of the target has failed": {func(d *desk) {
+			d.does("publish va-b id-b", failed(codes.Internal))
+			d.does("report-attach va-b: Internal", ok)
+		}, []string{"unpublish va-b id-b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.see(attached("a", at(0, "uid-a")), stamped("b", at(1, "uid-b"), beside))
+			c.play(d)
+			d.book.Lose("uid-a", d.now)
+			d.see(wanted("a", at(2, "uid-a2")))
+			d.offers(c.then...)
+			if c.then == nil {
+				d.see(attached("b", at(1, "uid-b"), beside, deleting))
+			}
+			d.does("unpublish va-b id-b", ok)
+			d.starts("stamp va-a id-a")
+		})
+	}
+}

@@ -39,6 +39,8 @@ type record struct {
 	sight  sight
 	// proved: an unpublish has succeeded, and no publish was called since.
 	proved bool
+	// left: an attachment that is gone, and that this one answers for, has left the volume here.
+	left bool
 	// context is the publish context of the success that evidence stands for.
 	context map[string]string
 
@@ -88,6 +90,12 @@ func (r *record) maybe() bool { return r.evidence != Absent }
 // known says whether the volume is at the attachment's node, as far as anybody
 // has said.
 func (r *record) known() bool { return r.evidence == Published || r.Attached && r.maybe() }
+
+// keeps says whether the volume is known to be at the attachment's node, or was left there by one that is
+// gone, and that it can be published for this one: somebody may have it mounted there.
+func (r *record) keeps() bool {
+	return r.known() || r.left && r.maybe() && r.unpublishable().IsZero()
+}
 
 // volumeID is the driver's ID of the node at which the volume may be: the one
 // that it was published at. A CSINode of the same name may by now be another

@@ -94,6 +94,7 @@ func (b *Book) inherit(heir *record) {
 
 func (b *Book) bequeath(ghost, heir *record) {
 	if ghost.maybe() {
+		heir.left = heir.left || ghost.left || ghost.known()
 		heir.doubted, heir.proved = true, false
 		heir.atID = ghost.volumeID() // the node may be another machine by the time it is undone
 		if heir.evidence == Absent {
