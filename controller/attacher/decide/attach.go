@@ -88,10 +88,14 @@ func (p *pass) outdated(r *record) bool {
 	return p.exclusive && r.Transitions != 0 && r.Transitions < p.newest
 }
 
-// refused says that an attachment is outdated, if it is.
+// refused says that an attachment is outdated, if it is; beside one that is gone it says that the volume may be
+// there: to delete this one, and make another, would not help.
 func (p *pass) refused(r *record) Reason {
-	if !p.outdated(r) {
+	switch {
+	case !p.outdated(r):
 		return Reason{}
+	case p.former != nil:
+		return p.blocked(r, p.former).why
 	}
 	return Reason{
 		Code: codes.FailedPrecondition,

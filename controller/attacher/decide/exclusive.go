@@ -47,7 +47,7 @@ func (p *pass) adopt() {
 		p.unlink(r)
 		r.Volume, r.Exclusive, r.NoUnpublish, r.NeedsSecret = p.v.id, true, Reason{}, p.contenders[0].NeedsSecret
 		p.link(r)
-		p.newest = max(p.newest, r.Transitions)
+		p.count(r)
 		p.dropForgotten(r)
 	}
 }

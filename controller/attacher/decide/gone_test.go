@@ -192,11 +192,10 @@ func TestGhostIsNotHurriedByTheOld(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", at(2)))
 	d.book.Lose("uid-a", d.now)
-	told := "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment"
 	d.see(wanted("b", at(1)))
-	d.offers(told)
+	d.offers("report-attach va-b: the volume may be at node a: waiting until VolumeAttachment va-a is detached")
 	d.see(wanted("c", at(2)))
-	d.offers("unpublish va-a id-a", told)
+	d.offers("unpublish va-a id-a", "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment")
 }
 
 // An attachment that is gone before its PersistentVolume was seen lets an exclusive volume go elsewhere, once its place is

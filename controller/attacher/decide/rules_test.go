@@ -230,6 +230,7 @@ func TestSomebodyElseAttaches(t *testing.T) {
 func TestFence(t *testing.T) {
 	at := func(n int64) func(*decide.Attachment) { return func(a *decide.Attachment) { a.Transitions = n } }
 	refused := "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment"
+	waits := "report-attach va-b: the volume may be at node a: waiting until VolumeAttachment va-a is detached"
 	for name, c := range map[string]struct {
 		play func(d *desk)
 		want string
@@ -245,6 +246,16 @@ func TestFence(t *testing.T) {
 		}, refused},
 		"it is gone, and has left the volume": {func(d *desk) {
 			d.see(attached("a", at(2)))
+			d.book.Lose("uid-a", d.now)
+		}, waits},
+		"it is gone and has left the volume, and a detach there has failed": {func(d *desk) {
+			d.see(attached("a", at(2)))
+			d.book.Lose("uid-a", d.now)
+			d.pass(2 * time.Minute)
+			d.does("unpublish va-a id-a", failed(codes.Internal))
+		}, waits + ", which failed: Internal"},
+		"one that is gone has left the volume, and another has them": {func(d *desk) {
+			d.see(attached("a", at(2)), wanted("c", at(2), deleting, func(a *decide.Attachment) { a.Kept = true }))
 			d.book.Lose("uid-a", d.now)
 		}, refused},
 		"it is gone, and left nothing": {func(d *desk) {

@@ -18,6 +18,8 @@ type together struct {
 	// newest is the highest number of transitions of the attachments that there are, or whose
 	// end has left open where the volume is.
 	newest int64
+	// former is an attachment that is gone and had that number, where none that is there has it.
+	former *record
 	// called are the nodes for which a call is under way, or among the steps.
 	called map[string]bool
 	// contenders are those that want an exclusive volume, in the order in which they
@@ -40,12 +42,25 @@ func (b *Book) each(records iter.Seq[*record]) iter.Seq[*record] {
 	}
 }
 
+// count takes an attachment's number of transitions into account.
+func (t *together) count(r *record) {
+	switch {
+	case r.Transitions > t.newest:
+		t.newest, t.former = r.Transitions, nil
+		if r.gone {
+			t.former = r
+		}
+	case r.Transitions == t.newest && !r.gone:
+		t.former = nil
+	}
+}
+
 // survey works out what the volume's attachments say together.
 func (p *pass) survey() {
 	p.called = map[string]bool{}
 	for r := range p.each(slices.Values(p.v.records)) {
 		p.exclusive = p.exclusive || r.Exclusive
-		p.newest = max(p.newest, r.Transitions)
+		p.count(r)
 		if r.running.Call() {
 			p.called[r.Node] = true
 		}
