@@ -48,7 +48,8 @@ func (b *Book) WaitForGrant(ctx context.Context, r *Reservation, limit time.Dura
 	if err := r.attempt.err; err != nil {
 		return Outcome{Message: fmt.Sprintf("the reservation could not be written, and will be tried again: %v", err), Unwritten: true}, false
 	}
-	newest, seen, waited := b.written(r), false, 0
+	newest, waited := b.written(r), 0
+	seen := b.counted(&newest) != nil
 	for {
 		switch newest.Phase {
 		case ledger.TicketGranted:
@@ -72,14 +73,21 @@ func (b *Book) WaitForGrant(ctx context.Context, r *Reservation, limit time.Dura
 			return Outcome{Message: b.unanswered(&newest, time.Duration(waited)*limit, b.decided.Load() != began), Silent: silent}, false
 		case <-r.news:
 		}
-		known := b.facts.Snapshot().Ticket(r.Ticket.ID)
-		switch {
-		case known != nil && known.UID == newest.UID && !known.Ghost:
+		switch known := b.counted(&newest); {
+		case known != nil:
 			newest, seen = *known, true
 		case seen:
 			return Outcome{Message: "the reservation was deleted, and will be tried again"}, false
 		}
 	}
+}
+
+// counted is a ticket as the ledger has it; nil where it is gone, or has not been heard of.
+func (b *Book) counted(t *ledger.Ticket) *ledger.Ticket {
+	if known := b.facts.Snapshot().Ticket(t.ID); known != nil && known.UID == t.UID && !known.Ghost {
+		return known
+	}
+	return nil
 }
 
 // written is the ticket of a reservation as it is known when its write is over.

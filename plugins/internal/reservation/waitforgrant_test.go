@@ -112,3 +112,20 @@ func TestWaitWhileOthersAreDecided(t *testing.T) {
 		})
 	}
 }
+
+// A ticket that is deleted before anything else is heard of it is not waited for, nor is the controller
+// taken for silent.
+func TestWaitEndsWithATicketDeletedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		facts := &known{ledger: ledger.New(), tickets: map[ledger.TicketID]*v1alpha1.VolumeTicket{}}
+		b, r := &Book{facts: facts}, written("p", "", "")
+		time.AfterFunc(time.Millisecond, func() {
+			facts.ledger.Apply(time.Now(), ledger.TicketGone{ID: r.Ticket.ID})
+			r.signal()
+		})
+		outcome, ended := b.WaitForGrant(t.Context(), r, time.Second, 1)
+		if ended || outcome.Silent || outcome.Message != "the reservation was deleted, and will be tried again" {
+			t.Errorf("%+v, ended %t", outcome, ended)
+		}
+	})
+}
