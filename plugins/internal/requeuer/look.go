@@ -24,16 +24,15 @@ func (w *Requeuer) Look(ctx context.Context) {
 	now, volumes, nodes := w.changes.Take()
 	entries := make([]*waiting, 0, len(w.pods.idle))
 	for _, entry := range w.pods.idle {
-		if entry.Based {
+		// Where nothing was touched, only the line has changed.
+		if entry.Based && (entry.touched || len(volumes)+len(nodes) > 0) {
+			entry.touched = false
 			entries = append(entries, entry)
 		}
 	}
 	w.mu.Unlock()
 
 	for _, entry := range entries {
-		if len(volumes)+len(nodes) == 0 {
-			break // only the line has changed
-		}
 		if w.reconsider(entry, change{now, volumes, nodes}) && !w.config.Gone(entry.pod) {
 			w.wake(ctx, entry)
 		}

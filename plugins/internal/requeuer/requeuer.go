@@ -129,6 +129,7 @@ type waiting struct {
 	freed    freed
 	open     openings // what was lifted, and the pod not woken for
 	turn     turn
+	touched  bool // one of its claims may lead elsewhere, which need not touch any volume
 }
 
 // asked is what a pod asks for by the facts of its Base, once that was looked
@@ -279,10 +280,26 @@ func (w *Requeuer) RetryAfter(uid types.UID, d time.Duration) { w.retries.AddAft
 
 // Touch hears that the ledger has changed. It returns at once.
 func (w *Requeuer) Touch(t ledger.Touched) {
-	if len(t.Volumes) == 0 && len(t.Nodes) == 0 {
-		return
+	if w.touchPods(t.Pods) || len(t.Volumes) > 0 || len(t.Nodes) > 0 {
+		w.next()
 	}
-	w.next()
+}
+
+// touchPods has the next look judge those of these pods that wait, and says whether there
+// are any. A claim that comes to lead to storage which needs no attachment, such as NFS,
+// touches no volume.
+func (w *Requeuer) touchPods(uids []string) (some bool) {
+	if len(uids) == 0 {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, uid := range uids {
+		if entry := w.pods.idle[types.UID(uid)]; entry != nil {
+			entry.touched, some = true, true
+		}
+	}
+	return some
 }
 
 // Run wakes pods until ctx is done.
