@@ -59,7 +59,8 @@ func (w *Requeuer) serveLine(ctx context.Context, s ledger.Snapshot) {
 			taken.Add(string(uid), entry.turn.node)
 			w.nextAt(entry.turn.until.Sub(now))
 		}
-		if entry.Based && entry.open.any() {
+		// One that is gated would not be tried: what opens its gate wakes it.
+		if entry.Based && !entry.gated && entry.open.any() {
 			line = append(line, entry)
 		}
 	}
