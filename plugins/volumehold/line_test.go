@@ -41,3 +41,30 @@ func TestGatedPodsTakeNoTurn(t *testing.T) {
 		t.Errorf("woken are %v, want the pod that may be tried", got)
 	}
 }
+
+// What opens while a pod has a node is not lost for it when another plugin takes that node
+// from it, also where others are looked at just then.
+func TestOpenedWhileThePodHadANode(t *testing.T) {
+	r := newStillRig(t, all(fullNodes("d1"), one(slotsAt("n2", 1)))...)
+	close(r.synced)
+	r.putGroup("g", 1, 600)
+	pod, other := inGroup(podWith("p", "d1"), "g", 1), podWith("other", "no-such-claim")
+	r.known(pod, other)
+	c := r.reserve(pod, "n2")
+	r.prefilter(other)
+	r.apply(detached("a", "n1"))
+	r.plugin.core.requeuer.Look(t.Context())
+
+	groups := r.plugin.core.groups
+	groups.mu.Lock() // which stops Unreserve after the reservation has ended
+	over := make(chan struct{})
+	go func() { defer close(over); c.unreserve() }()
+	eventually(t, "the reservation to end", func() bool { return r.Snapshot().Volume(volume("d1")).NodeVolume("n2") == nil })
+	r.plugin.core.requeuer.Look(t.Context())
+	groups.mu.Unlock()
+	<-over
+	r.plugin.core.requeuer.Look(t.Context())
+	if got := r.queue.names(); !slices.Equal(got, []string{"p"}) {
+		t.Errorf("woken are %v: n1 has become free since the pod's snapshot", got)
+	}
+}

@@ -43,9 +43,11 @@ func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 // asked for stops counting at once. One that may be written counts on until its
 // deletion is confirmed, as it does for the controller.
 func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
+	// First: the end of the reservation touches the pod's volumes, and has it judged by all
+	// that was not judged for it while it had a node.
+	p.core.requeuer.Reserved(pod.UID, false)
 	r, over := p.core.book.Withdraw(p.core.process, string(pod.UID))
 	again := p.core.groups.leave(pod)
-	p.core.requeuer.Reserved(pod.UID, false)
 	if r == nil {
 		if again {
 			p.core.requeuer.Retry(pod.UID)
