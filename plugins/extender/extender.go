@@ -120,10 +120,11 @@ func (x *extender) touched(t ledger.Touched) {
 	}
 }
 
-// gone says whether a refused pod is no more, or bound.
+// gone says whether a refused pod is no more, or bound, or being deleted: no scheduler tries
+// such a pod.
 func (x *extender) gone(pod *corev1.Pod) bool {
 	known := x.Facts.Snapshot().Pod(string(pod.UID))
-	return known == nil || known.Node != ""
+	return known == nil || known.Node != "" || known.Phase != ledger.PodLive
 }
 
 // run does what goes on beside requests, until ctx is done, which ends with the

@@ -112,6 +112,25 @@ func TestFilterReservesNothing(t *testing.T) {
 	r.wantWrites()
 }
 
+// A pod that is being deleted is not tried any more, also where a finalizer keeps it.
+func TestDeletedPodsAreForgotten(t *testing.T) {
+	pod := podWith("db", "data")
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.fill("n1", "n2", "n3")
+		r.Put("pods", pod)
+	})
+	r.seen(pod)
+	r.filter(pod)
+	if n := r.x.requeuer.Waiting(); n != 1 {
+		t.Fatalf("%d pods are remembered, want 1", n)
+	}
+	ends, now := pod.DeepCopy(), metav1.Now()
+	ends.DeletionTimestamp, ends.Finalizers = &now, []string{"example.com/kept"}
+	r.Put("pods", ends)
+	r.eventually("the pod to be forgotten", func() bool { return r.x.requeuer.Waiting() == 0 })
+}
+
 // A pod that somebody makes up is not remembered.
 func TestFilterOfAPodThatDoesNotExist(t *testing.T) {
 	r := newRig(t, func(r *rig) {

@@ -110,10 +110,11 @@ func (c *core) wake(ctx context.Context, pod *corev1.Pod) {
 	c.handle.Activate(klog.FromContext(ctx), map[string]*corev1.Pod{string(pod.UID): pod})
 }
 
-// gone says whether a pod is no more, or bound.
+// gone says whether a pod is no more, or bound, or being deleted: kube-scheduler does not
+// try such a pod.
 func (c *core) gone(pod *corev1.Pod) bool {
 	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
-	return err != nil || known.UID != pod.UID || known.Spec.NodeName != ""
+	return err != nil || known.UID != pod.UID || known.Spec.NodeName != "" || known.DeletionTimestamp != nil
 }
 
 // podSeen takes in what an informer shows first.

@@ -68,3 +68,21 @@ func TestOpenedWhileThePodHadANode(t *testing.T) {
 		t.Errorf("woken are %v: n1 has become free since the pod's snapshot", got)
 	}
 }
+
+// A pod that is being deleted is not tried any more, and takes nobody's turn.
+func TestDeletedPodsTakeNoTurn(t *testing.T) {
+	r := newStillRig(t, fullNodes("d1", "d2")...)
+	close(r.synced)
+	ends, pod := terminating(podWith("ends", "d1")), podWith("p", "d2")
+	ends.Finalizers = []string{"example.com/kept"}
+	ends.CreationTimestamp, pod.CreationTimestamp = metav1.Unix(1, 0), metav1.Unix(2, 0)
+	r.known(ends, pod)
+	if r.filter(ends, "n1").IsSuccess() || r.filter(pod, "n1").IsSuccess() {
+		t.Fatal("n1 is not full")
+	}
+	r.apply(detached("a", "n1"))
+	r.plugin.core.requeuer.Look(t.Context())
+	if got := r.queue.names(); !slices.Equal(got, []string{"p"}) {
+		t.Errorf("woken are %v, want the pod that lives", got)
+	}
+}

@@ -70,7 +70,8 @@ type Config struct {
 	Turn time.Duration
 	// Wake has the scheduler try a pod again at once. It must return soon.
 	Wake func(ctx context.Context, pod *corev1.Pod)
-	// Gone says whether a pod is no more, or bound. It must return at once.
+	// Gone says whether a pod is no more, or bound, or not tried any more. It must return at
+	// once.
 	Gone func(pod *corev1.Pod) bool
 	// Gated says whether a pod must not be tried at all by these facts. It must
 	// return at once. No pod is when nil.
