@@ -54,3 +54,51 @@ func TestRefusedNodeIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// A pod that node after node refuses is tried as seldom as one that a single node refuses
+// again and again, and at each of the nodes in turn, in the order of their scores.
+func TestRefusedEverywhere(t *testing.T) {
+	for _, nodes := range []int{1, 2, 20} {
+		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+				began := time.Now()
+				var w *Requeuer
+				attempts, last := 0, map[ledger.NodeName]time.Duration{}
+				try := func() {
+					attempts++
+					refused := w.Enter(pod, ledger.Pod{}).Refused
+					for i := range nodes {
+						n := ledger.NodeName(fmt.Sprint("n", i))
+						if !slices.ContainsFunc(refused, func(r Refusal) bool { return r.Node == n }) {
+							last[n] = time.Since(began)
+							w.Refuse(pod.UID, n, "not managed")
+							w.Retry(pod.UID)
+							return
+						}
+					}
+				}
+				w = New(Config{
+					Facts: facts{ledger.New()},
+					Gone:  func(*corev1.Pod) bool { return false },
+					Wake:  func(context.Context, *corev1.Pod) { try() },
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() { defer close(done); w.Run(ctx) }()
+				try()
+				time.Sleep(time.Hour) // of the bubble's time: it takes none
+				cancel()
+				<-done
+				if attempts > 400 {
+					t.Errorf("tried %d times in an hour, want one every ten seconds at most", attempts)
+				}
+				for i := range nodes {
+					if n := ledger.NodeName(fmt.Sprint("n", i)); last[n] < time.Hour-5*time.Minute {
+						t.Errorf("tried at %s last after %s", n, last[n])
+					}
+				}
+			})
+		})
+	}
+}

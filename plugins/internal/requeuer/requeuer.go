@@ -48,8 +48,13 @@ type Insistence struct {
 // refused there, although the ledger would allow it. By then the ledger has
 // what the controller went by; and if it never gets it, the pod goes elsewhere
 // first. Without this kube-scheduler would choose the same of several nodes that
-// score alike.
-const RefusalLasts = 5 * time.Second
+// score alike. A pod that is refused again and again is tried less often, and each of
+// those nodes is left out for longer, refusalMost at most, so that it is tried at all
+// of them, one after the other.
+const (
+	RefusalLasts = 5 * time.Second
+	refusalMost  = 5 * time.Minute
+)
 
 // Facts is what the package needs of observe.Observer.
 type Facts interface {
@@ -188,7 +193,7 @@ func (w *Requeuer) enter(entry *waiting) Attempt {
 			if now.Before(r.until) {
 				entry.Refused = append(entry.Refused, r)
 				// At each attempt anew: of several times the queue keeps the first only.
-				w.retries.AddAfter(retry{uid: pod.UID}, r.until.Sub(now))
+				w.retries.AddAfter(retry{uid: pod.UID}, max(r.until.Sub(now), w.spacing(pod.UID)))
 			}
 		}
 	}
@@ -204,9 +209,19 @@ func (w *Requeuer) Refuse(uid types.UID, n ledger.NodeName, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if entry := w.pods.all[uid]; entry != nil {
-		entry.Refused = append(slices.Clip(entry.Refused), Refusal{n, message, w.config.Now().Add(RefusalLasts)})
-		w.retries.AddAfter(retry{uid: uid}, RefusalLasts)
+		// Long enough for an attempt at each of the others that are left out, and at a new one.
+		lasts := min(max(RefusalLasts, time.Duration(len(entry.Refused)+2)*w.spacing(uid)), refusalMost)
+		entry.Refused = append(slices.Clip(entry.Refused), Refusal{n, message, w.config.Now().Add(lasts)})
+		w.retries.AddAfter(retry{uid: uid}, lasts)
 	}
+}
+
+// spacing is how far apart a pod's attempts are by now that come to nothing after a node
+// had been chosen; see Retry. Where many nodes refuse it, each has its own time, and
+// the pod would be tried for each.
+func (w *Requeuer) spacing(uid types.UID) time.Duration {
+	times := min(w.retries.NumRequeues(retry{uid: uid}), 10)
+	return min(retryFirst<<times, retryMost)
 }
 
 // Leave takes a pod off the list: it needs nothing any more.
