@@ -52,8 +52,10 @@ func TestWokenUntilTried(t *testing.T) {
 			w.Enter(pod, ledger.Pod{})
 			w.Rejected(pod.UID)
 		}, 1},
-		"given a node": {most, false, func(w *Requeuer, _ int) { w.Reserved(pod.UID, true) }, 1},
-		"gone":         {most, false, func(w *Requeuer, _ int) { w.Leave(pod.UID) }, 1},
+		// Such as by a plugin whose PreFilter comes before.
+		"refused before it was seen to be tried": {most, true, func(w *Requeuer, _ int) { w.Rejected(pod.UID) }, 1},
+		"given a node":                           {most, false, func(w *Requeuer, _ int) { w.Reserved(pod.UID, true) }, 1},
+		"gone":                                   {most, false, func(w *Requeuer, _ int) { w.Leave(pod.UID) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

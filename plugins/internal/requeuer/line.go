@@ -153,13 +153,13 @@ func (w *Requeuer) call(ctx context.Context, entry *waiting, node ledger.NodeNam
 func (w *Requeuer) nextAt(d time.Duration) { w.retries.AddAfter(retry{}, d) }
 
 // Rejected notes that an attempt to place a pod has failed, and that no pod was evicted
-// for it, so that nobody keeps it from the queue. Room that was kept for it is the next
-// pod's.
+// for it, so that nobody keeps it from the queue: it was tried, also where another plugin
+// refused it before Enter. Room that was kept for it is the next pod's.
 func (w *Requeuer) Rejected(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if entry := w.pods.all[uid]; entry != nil {
-		entry.kept = false
+		entry.kept, entry.woken = false, 0
 		w.endTurn(entry)
 	}
 }
