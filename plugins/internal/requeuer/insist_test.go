@@ -122,6 +122,20 @@ func TestRetryElsewhere(t *testing.T) {
 	})
 }
 
+// What is asked for pods that have gone meanwhile is not remembered: a pod is retried
+// after the withdrawal of its ticket, which it may not live to see.
+func TestRetriesOfPodsThatAreGoneAreForgotten(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+	w := New(Config{Facts: facts{ledger.New()}, Gone: func(*corev1.Pod) bool { return true }, Wake: func(context.Context, *corev1.Pod) {}})
+	defer w.retries.ShutDown()
+	w.Enter(pod, ledger.Pod{})
+	w.Sweep()
+	w.Retry(pod.UID)
+	if n := w.retries.NumRequeues(retry{uid: pod.UID}); n != 0 {
+		t.Errorf("%d retries are remembered of a pod that is gone", n)
+	}
+}
+
 func when(condition bool, do func()) {
 	if condition {
 		do()

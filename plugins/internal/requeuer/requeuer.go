@@ -288,8 +288,15 @@ func (w *Requeuer) Woken(uid types.UID) bool {
 	return entry != nil && entry.woken > 0
 }
 
-// Retry has a pod tried again soon, and less soon each time until it is bound.
-func (w *Requeuer) Retry(uid types.UID) { w.retries.AddRateLimited(retry{uid: uid}) }
+// Retry has a pod tried again soon, and less soon each time until it is bound. How often
+// is remembered of pods on the list only: no other would be forgotten.
+func (w *Requeuer) Retry(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pods.all[uid] != nil {
+		w.retries.AddRateLimited(retry{uid: uid})
+	}
+}
 
 // RetryAfter has a pod tried again after a while.
 func (w *Requeuer) RetryAfter(uid types.UID, d time.Duration) { w.retries.AddAfter(retry{uid: uid}, d) }
