@@ -77,7 +77,7 @@ func (g *groups) changed(key groupKey) {
 
 // look has the pods of a group that are kept from being tried let through if nothing keeps
 // them any more, or else told why; and releases a gathering that has become
-// incomplete. looking is held.
+// incomplete, or takes one as far as it goes by what its PodGroup says now. looking is held.
 func (g *groups) look(key groupKey, why string) {
 	delete(g.kept, key)
 	if why != "" {
@@ -94,7 +94,14 @@ func (g *groups) look(key groupKey, why string) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if at := g.gatherings[key]; at != nil && why != "" && !at.asking {
+	at := g.gatherings[key]
+	if at == nil || at.asking {
+		return
+	}
+	if why != "" {
 		g.release(at, why)
+	} else if group, err := g.group(key); err == nil {
+		at.group = group
+		g.step(at)
 	}
 }

@@ -120,6 +120,26 @@ func TestLateMember(t *testing.T) {
 	}
 }
 
+// A group whose PodGroup comes to need no more pods than wait for one another goes.
+func TestGroupComesToNeedFewer(t *testing.T) {
+	a1, a2, a3 := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1), inGroup(podWith("a3", "d3"), "a", 1)
+	r := twoSlots(t, a1, a2, a3)
+	r.putGroup("a", 3, 600)
+	first, second := r.reserve(a1, "n1").permit().outcome(), r.reserve(a2, "n2").permit().outcome()
+	r.gathers("a", 2)
+	r.putGroup("a", 2, 600)
+	r.plugin.core.groups.changed(groupKey{namespace: "shop", name: "a"})
+	for pod, node := range map[*corev1.Pod]string{a1: "n1", a2: "n2"} {
+		r.written(pod, node)
+		r.decide(pod, metav1.ConditionTrue, "")
+	}
+	for _, status := range []*fwk.Status{<-first, <-second} {
+		if !status.IsSuccess() {
+			t.Errorf("two pods will do, and one of two gets %v", status)
+		}
+	}
+}
+
 // What ends a gathering gives all its slots back, at once, and has its pods
 // tried again.
 func TestGroupIsReleasedTogether(t *testing.T) {
