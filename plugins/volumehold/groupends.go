@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -84,6 +85,13 @@ func (g *groups) resting(pod *corev1.Pod) time.Duration {
 	return max(0, g.rests[key].until.Sub(g.core.now()))
 }
 
+// keptByRest says whether a pod is not tried while its group rests, as one without
+// attachable volumes is. It comes when the rest is over; who waits for it may wait on.
+func (g *groups) keptByRest(pod *corev1.Pod) bool {
+	fact, s := factOf(pod), g.core.facts.Snapshot()
+	return g.resting(pod) > 0 && arbiter.PodRequest(s, &fact).Attachable(s)
+}
+
 // forget takes a pod off those that were let go; mu is held.
 func (g *groups) forget(key groupKey, uid types.UID) bool {
 	was := g.allowed[key][uid]
@@ -105,7 +113,7 @@ func (g *groups) stuck(ctx context.Context, state fwk.CycleState, pod *corev1.Po
 		return
 	}
 	others, tried := g.ranksAfter(key, pod)
-	if !tried {
+	if !tried || stateOf(state) == nil && g.keptByRest(pod) {
 		return
 	}
 	for _, other := range others {

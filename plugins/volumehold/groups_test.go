@@ -140,6 +140,35 @@ func TestGroupComesToNeedFewer(t *testing.T) {
 	}
 }
 
+// A pod that its group's rest keeps from being tried does not have those give up who wait
+// for it: pods without volumes do not rest, and one that was being tried when the group was
+// released may be in Permit by then.
+func TestRestingPodsReleaseNobody(t *testing.T) {
+	a1, plain := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("plain"), "a", 1)
+	r := twoSlots(t, a1, plain)
+	r.putGroup("a", 2, 600)
+	g, key := r.plugin.core.groups, groupKey{namespace: "shop", name: "a"}
+	g.mu.Lock()
+	g.rests[key] = pause{g.core.now().Add(time.Hour), time.Hour}
+	g.mu.Unlock()
+	waits := r.reserve(plain, "n3").permit().outcome()
+	r.gathers("a", 1)
+	state, _, status := r.prefilter(a1)
+	if status.IsSuccess() {
+		t.Fatal("the group does not rest")
+	}
+	r.plugin.PostFilter(t.Context(), state, a1, nil)
+	r.later.Store(int64(2 * time.Hour))
+	goes := r.reserve(a1, "n1").permit().outcome()
+	r.written(a1, "n1")
+	r.decide(a1, metav1.ConditionTrue, "")
+	for name, done := range map[string]<-chan *fwk.Status{"a1": goes, "plain": waits} {
+		if status := <-done; !status.IsSuccess() {
+			t.Errorf("%s: %v", name, status)
+		}
+	}
+}
+
 // What ends a gathering gives all its slots back, at once, and has its pods
 // tried again.
 func TestGroupIsReleasedTogether(t *testing.T) {
