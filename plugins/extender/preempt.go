@@ -49,6 +49,7 @@ func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 func (x *extender) awaitsFreed(pod *corev1.Pod, r arbiter.Request, s ledger.Snapshot, now time.Time) bool {
 	node := ledger.NodeName(pod.Status.NominatedNodeName)
 	if node == "" || x.arbiter.Fit(s, r, node, now).Allowed() {
+		x.requeuer.Freed(pod.UID)
 		return false
 	}
 	_, waits := x.requeuer.AwaitFreed(pod.UID, node, x.arbiter.FreesSlots(s, r, node, now))

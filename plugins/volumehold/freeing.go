@@ -26,6 +26,7 @@ type freeing struct {
 func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) freeing {
 	c, at := p.core, ledger.NodeName(p.nominated(pod))
 	if at == "" || c.arbiter.Fit(s, r, at, c.now()).Allowed() {
+		c.requeuer.Freed(pod.UID)
 		return freeing{}
 	}
 	until, waits := c.requeuer.AwaitFreed(pod.UID, at, c.arbiter.FreesSlots(s, r, at, c.now()))

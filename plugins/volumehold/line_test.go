@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
 // fullNodes is a world in which n1 is the only node of the driver and its one slot is taken.
@@ -84,5 +85,24 @@ func TestDeletedPodsTakeNoTurn(t *testing.T) {
 	r.plugin.core.requeuer.Look(t.Context())
 	if got := r.queue.names(); !slices.Equal(got, []string{"p"}) {
 		t.Errorf("woken are %v, want the pod that lives", got)
+	}
+}
+
+// A pod whose slot came, and was lost again, waits for the next one as long as for the
+// first: nobody is evicted for it meanwhile.
+func TestNextFreedSlotHasItsOwnTime(t *testing.T) {
+	r := newStillRig(t, fullNodes("d1")...)
+	close(r.synced)
+	pod := podWith("p", "d1")
+	r.known(pod)
+	state, _, _ := r.prefilter(pod)
+	if _, waits := r.plugin.core.requeuer.AwaitFreed(pod.UID, "n1", true); !waits {
+		t.Fatal("it does not wait for the first slot")
+	}
+	r.plugin.PostFilter(t.Context(), state, pod, nil) // which finds it nominated to no node
+	r.later.Store(int64(requeuer.FreedLasts))
+	r.prefilter(pod)
+	if _, waits := r.plugin.core.requeuer.AwaitFreed(pod.UID, "n1", true); !waits {
+		t.Error("it does not wait for the second slot, and others are evicted for it")
 	}
 }

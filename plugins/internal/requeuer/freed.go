@@ -26,6 +26,16 @@ type freed struct {
 	since time.Time
 }
 
+// Freed notes that a pod waits for no slot to come free any more: it fits the node that it
+// is nominated to, or is nominated to none. What is freed for it later has its own time.
+func (w *Requeuer) Freed(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if entry := w.pods.all[uid]; entry != nil {
+		entry.freed = freed{}
+	}
+}
+
 // AwaitFreed says whether a pod that is nominated to a node, and does not fit it, is to
 // wait for a slot there, and until when at most: FreedLasts from when its nomination
 // was first seen; the pod is woken then. frees says whether a slot does come free there.

@@ -49,6 +49,10 @@ func TestAwaitFreed(t *testing.T) {
 		time.Sleep(freedSettles)
 		await("n2", false, 0)
 		await("n1", true, FreedLasts)
+		time.Sleep(FreedLasts)
+		w.Enter(pod, ledger.Pod{})
+		w.Freed(pod.UID) // the slot came, and the pod was kept from it; others are evicted for it later
+		await("n1", true, FreedLasts)
 		if _, waits := w.AwaitFreed("unknown", "n1", true); waits {
 			t.Error("a pod that nobody knows waits")
 		}
