@@ -5,6 +5,7 @@ package arbiter
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -28,6 +29,28 @@ func Eased(before, after ledger.Snapshot, r Request, n ledger.NodeName) bool {
 	for _, need := range r.Needs {
 		if is.Driver(need.Volume.Driver).Taken() < was.Driver(need.Volume.Driver).Taken() {
 			return true
+		}
+	}
+	return false
+}
+
+// FencedSince says whether a node is fenced for a volume that a request asks for, which was
+// not by older facts and at an earlier time: who has the volume there keeps it from nobody
+// any more, and nothing but time need have passed.
+func FencedSince(before ledger.Snapshot, then time.Time, after ledger.Snapshot, now time.Time, r Request) bool {
+	for _, need := range r.Needs {
+		v := after.Volume(need.Volume)
+		if v == nil {
+			continue
+		}
+		for i := range v.NodeVolumes {
+			n := v.NodeVolumes[i].Node
+			if ready(after.Node(n)) || !fenced(after, v, n, now) {
+				continue
+			}
+			if was := before.Volume(need.Volume); was == nil || !fenced(before, was, n, then) {
+				return true
+			}
 		}
 	}
 	return false

@@ -58,6 +58,39 @@ func (w *Requeuer) Sweep() {
 	}
 }
 
+// timePasses has the next look judge the pods that wait for a volume at a node which time
+// alone has fenced meanwhile: no event may come of that, since nobody asks for the volume
+// before the pod is placed. Where every node is Ready it costs a look at each.
+func (w *Requeuer) timePasses() {
+	s, now := w.config.Facts.Snapshot(), w.config.Now()
+	if !someNotReady(s) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, entry := range w.pods.idle {
+		if !entry.Based {
+			continue
+		}
+		if entry.asked == nil {
+			entry.asked = w.asked(entry.Base, entry)
+		}
+		if arbiter.FencedSince(entry.Base, entry.judged, s, now, entry.asked.Request) {
+			entry.touched = true
+			w.next()
+		}
+	}
+}
+
+func someNotReady(s ledger.Snapshot) bool {
+	for n := range s.Nodes() {
+		if !n.Exists || n.Ready != ledger.ReadyTrue {
+			return true
+		}
+	}
+	return false
+}
+
 // change is what has happened between two looks.
 type change struct {
 	after   ledger.Snapshot
@@ -69,17 +102,19 @@ type change struct {
 // nodes have opened for it, and notes by what it was judged.
 func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	w.mu.Lock()
-	base, gated, was := entry.Base, entry.gated, entry.asked
+	base, then, now := entry.Base, entry.judged, w.config.Now()
+	gated, was := entry.gated, entry.asked
 	w.mu.Unlock()
 	if was == nil {
 		was = w.asked(base, entry)
 	}
 	is := w.asked(c.after, entry)
-	own := ownTouched(was.Request, c.volumes) || ownTouched(is.Request, c.volumes)
+	own := ownTouched(was.Request, c.volumes) || ownTouched(is.Request, c.volumes) ||
+		arbiter.FencedSince(base, then, c.after, now, is.Request)
 	// One that was not admissible is tried, if only to be told what else is in the way.
 	lifted, opened := is.admissible && !was.admissible, openings{}
 	if !lifted {
-		opened = w.opened(base, c, was, is, own)
+		opened = w.opened(judgement{base, then, was}, judgement{c.after, now, is}, c.nodes, own)
 	}
 	// One that was tried before it would have been gated is to be tried again as
 	// well: what is said of it is not true any more. Whether a pod that was let
@@ -89,7 +124,7 @@ func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 		lifted, gated = true, false
 	}
 	w.mu.Lock()
-	entry.Base, entry.asked, entry.gated, entry.open = c.after, is, gated, entry.open.add(opened)
+	entry.Base, entry.judged, entry.asked, entry.gated, entry.open = c.after, now, is, gated, entry.open.add(opened)
 	if lifted {
 		entry.open = openings{} // it is tried anyway
 	}
@@ -109,17 +144,24 @@ func (w *Requeuer) asked(s ledger.Snapshot, entry *waiting) *asked {
 	return &asked{r, w.config.Arbiter.Admissible(s, r).Allowed()}
 }
 
+// judgement is by what a pod is judged: facts, when, and what it asks for by them.
+type judgement struct {
+	ledger.Snapshot
+	at time.Time
+	*asked
+}
+
 // opened says where a refusal of the pod is no more. What can't have changed is not
 // judged again: only the nodes that were touched and are easier now, or all of them
-// when it was one of the pod's own volumes or its policy. was and is are what the pod
-// asks for before and after; own says whether one of its volumes was touched.
-func (w *Requeuer) opened(before ledger.Snapshot, c change, was, is *asked, own bool) openings {
-	a, now := w.config.Arbiter, w.config.Now()
+// when it was one of the pod's own volumes or its policy. own says whether one of its
+// volumes was touched, or is at a node that time has fenced.
+func (w *Requeuer) opened(was, is judgement, nodes map[ledger.NodeName]bool, own bool) openings {
+	a := w.config.Arbiter
 	fits := func(n ledger.NodeName) bool {
-		return a.Fit(c.after, is.Request, n, now).Allowed() && !a.Fit(before, was.Request, n, now).Allowed()
+		return a.Fit(is.Snapshot, is.Request, n, is.at).Allowed() && !a.Fit(was.Snapshot, was.Request, n, was.at).Allowed()
 	}
-	if own || policyChanged(before, c.after, is.Request) {
-		for n := range c.after.Nodes() {
+	if own || policyChanged(was.Snapshot, is.Snapshot, is.Request) {
+		for n := range is.Nodes() {
 			if fits(n.Name) {
 				return openings{anywhere: true}
 			}
@@ -127,8 +169,8 @@ func (w *Requeuer) opened(before ledger.Snapshot, c change, was, is *asked, own 
 		return openings{}
 	}
 	var o openings
-	for n := range c.nodes {
-		if arbiter.Eased(before, c.after, is.Request, n) && fits(n) {
+	for n := range nodes {
+		if arbiter.Eased(was.Snapshot, is.Snapshot, is.Request, n) && fits(n) {
 			o.nodes = append(o.nodes, n)
 		}
 	}

@@ -125,6 +125,7 @@ type waiting struct {
 	Attempt
 	pod      *corev1.Pod
 	fact     ledger.Pod
+	judged   time.Time // when, by Base
 	reserved bool      // it has a node: nothing to wake
 	gated    bool      // it was kept from being tried
 	kept     bool      // another plugin may be keeping it from the queue
@@ -135,7 +136,7 @@ type waiting struct {
 	freed    freed
 	open     openings // what was lifted, and the pod not woken for
 	turn     turn
-	touched  bool // one of its claims may lead elsewhere, which need not touch any volume
+	touched  bool // the next look is to judge it, whatever else is touched
 }
 
 // asked is what a pod asks for by the facts of its Base, once that was looked
@@ -199,7 +200,7 @@ func (w *Requeuer) enter(entry *waiting) Attempt {
 	}
 	w.pods.put(entry)
 	if w.config.Facts.HasSynced() {
-		entry.Base, entry.Based = w.config.Facts.Snapshot(), true
+		entry.Base, entry.Based, entry.judged = w.config.Facts.Snapshot(), true, w.config.Now()
 	}
 	return entry.Attempt
 }
@@ -346,6 +347,7 @@ func (w *Requeuer) Run(ctx context.Context) {
 			return
 		case <-sweep.C:
 			w.Sweep()
+			w.timePasses()
 		case <-w.signal:
 			began := time.Now()
 			w.Look(ctx)
