@@ -11,19 +11,14 @@ import (
 )
 
 // gates are kube-scheduler's, apart from those of the process.
-func gates(t *testing.T) featuregate.MutableVersionedFeatureGate {
-	t.Helper()
-	own, ok := feature.DefaultMutableFeatureGate.(featuregate.MutableVersionedFeatureGate)
-	if !ok {
-		t.Fatal("kube-scheduler's feature gates are of another kind")
-	}
-	return own.DeepCopyAndReset()
+func gates() featuregate.MutableVersionedFeatureGate {
+	return feature.DefaultMutableFeatureGate.DeepCopyAndReset()
 }
 
 // Nobody but who asks for it pays for a write that says what the ticket says.
 // The day on which Kubernetes locks the gate, this fails.
 func TestPodsAreNotNominatedByDefault(t *testing.T) {
-	own := gates(t)
+	own := gates()
 	if err := setDefaults(own); err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,8 @@ import (
 
 // ownGates are kube-scheduler's with their dependencies, apart from those of the
 // process.
-func ownGates(t *testing.T) featuregate.MutableVersionedFeatureGate {
-	t.Helper()
-	return feature.DefaultMutableFeatureGate.(featuregate.MutableVersionedFeatureGate).DeepCopy()
+func ownGates() featuregate.MutableVersionedFeatureGate {
+	return feature.DefaultMutableFeatureGate.DeepCopy()
 }
 
 // everything is an API server that serves all that the features read, except some.
@@ -34,7 +33,7 @@ func everything(except ...string) served.Resources {
 // The table names gates that exist, and says which are on by default, and which are
 // locked.
 func TestFeaturesAreGates(t *testing.T) {
-	gates := ownGates(t)
+	gates := ownGates()
 	for _, f := range served.SchedulerFeatures() {
 		spec, ok := gates.GetAll()[featuregate.Feature(f.Gate)]
 		if !ok {
@@ -63,7 +62,7 @@ func TestOmissions(t *testing.T) {
 		"another needs it, by name":               {flags: "GenericWorkload=true,WorkloadWithJob=true", resources: everything("podgroups"), kept: "--feature-gates asks for"},
 		"locked":                                  {resources: everything("resourceclaims"), kept: "DynamicResourceAllocation can't be switched off"},
 	} {
-		gates := ownGates(t)
+		gates := ownGates()
 		if test.emulated != "" {
 			if err := gates.SetEmulationVersion(version.MustParse(test.emulated)); err != nil {
 				t.Fatal(err)
@@ -98,7 +97,7 @@ func TestOmissions(t *testing.T) {
 
 // What is said names the resource and where it would be.
 func TestOmissionNamesWhatIsMissing(t *testing.T) {
-	list := omissions(ownGates(t), everything("devicetaintrules"))
+	list := omissions(ownGates(), everything("devicetaintrules"))
 	if len(list) != 1 || fmt.Sprint(list[0].missing) != "devicetaintrules of resource.k8s.io/v1" {
 		t.Errorf("the omissions are %+v", list)
 	}

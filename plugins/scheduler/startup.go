@@ -4,7 +4,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -45,10 +44,7 @@ func heedServed(command *cobra.Command) {
 		if !runs(command) {
 			return nil
 		}
-		gates, ok := feature.DefaultMutableFeatureGate.(featuregate.MutableVersionedFeatureGate)
-		if !ok {
-			return errors.New("kube-scheduler's feature gates are of another kind")
-		}
+		gates := feature.DefaultMutableFeatureGate
 		asked, err := discoveryOf(command)
 		if err != nil {
 			return err

@@ -16,7 +16,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/features"
 
@@ -28,7 +27,7 @@ import (
 // for ever; nil is no answer.
 func answers(t *testing.T, list ...served.Resources) (*startup, *int) {
 	t.Helper()
-	gates, restarts := ownGates(t), 0
+	gates, restarts := ownGates(), 0
 	return &startup{
 		gates: gates, flags: gates.DeepCopy(), log: klog.Background(), after: time.After,
 		ask: func() (served.Resources, error) {
@@ -90,7 +89,7 @@ func TestBeginsWithWhatIsServed(t *testing.T) {
 // The command asks the API server that its configuration names, before the scheduler
 // is made; one that only prints something asks nobody.
 func TestCommandAsksWhatIsServed(t *testing.T) {
-	gates := feature.DefaultMutableFeatureGate.(featuregate.MutableVersionedFeatureGate)
+	gates := feature.DefaultMutableFeatureGate
 	t.Cleanup(func() {
 		if err := gates.ResetFeatureValueToDefault(features.DRADeviceTaintRules); err != nil {
 			t.Error(err)

@@ -26,7 +26,7 @@ func TestDecodeArgs(t *testing.T) {
 		"JSON":          {unknown(`{"weights":{"held":50},"grantTimeout":"5s"}`), 50, 5 * time.Second, ""},
 		"YAML":          {unknown("apiVersion: config.moorage.dev/v1alpha1\nkind: VolumeHoldArgs\nweights: {held: 7}\n"), 7, 30 * time.Second, ""},
 		"typed":         {&v1alpha1.VolumeHoldArgs{}, 100, 30 * time.Second, ""},
-		"unknown field": {unknown(`{"weigths":{}}`), 0, 0, "weigths"},
+		"unknown field": {unknown(`{"wights":{}}`), 0, 0, "wights"},
 		"bad value":     {unknown(`{"grantTimeout":"20m"}`), 0, 0, "grantTimeout is 20m0s: it must be above 0s and below 15m0s"},
 		"bad duration":  {unknown(`{"grantTimeout":"soon"}`), 0, 0, "soon"},
 		"another type":  {&corev1.Pod{}, 0, 0, "are a *v1.Pod, want VolumeHoldArgs"},

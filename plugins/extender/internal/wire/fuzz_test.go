@@ -17,8 +17,8 @@ import (
 
 const pod = `{"metadata":{"namespace":"shop","name":"db","uid":"u"},"spec":{"volumes":[{"name":"x","csi":null},{}]}}`
 
-// clear wants an error to be one that an HTTP client can be told.
-func clear(t *testing.T, body []byte, err error) {
+// clearError wants an error to be one that an HTTP client can be told.
+func clearError(t *testing.T, body []byte, err error) {
 	t.Helper()
 	var known *serving.RequestError
 	if !errors.As(err, &known) || known.Code != http.StatusBadRequest && known.Code != http.StatusRequestEntityTooLarge {
@@ -40,7 +40,7 @@ func FuzzReadArgs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := wire.ReadArgs(bytes.NewReader(body))
 		if err != nil {
-			clear(t, body, err)
+			clearError(t, body, err)
 			return
 		}
 		if got.Pod == nil || got.Pod.Name == "" || got.Pod.Namespace == "" || got.Pod.UID == "" {
@@ -127,7 +127,7 @@ func FuzzReadPreemption(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := wire.ReadPreemption(bytes.NewReader(body))
 		if err != nil {
-			clear(t, body, err)
+			clearError(t, body, err)
 			return
 		}
 		for node, victims := range got.Victims {
