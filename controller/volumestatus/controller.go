@@ -139,7 +139,10 @@ func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now ti
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
 	if pod.Phase == ledger.PodFinished {
 		c.podLeft(pod.UID)
-		return stamped && st.released, 0
+		if stamped && !st.released {
+			return false, c.config.Grace // it uses nothing any more, so that nothing has it looked at
+		}
+		return stamped, 0
 	}
 	if st.safe {
 		c.podLeft(pod.UID)

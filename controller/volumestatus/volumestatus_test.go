@@ -4,6 +4,7 @@ package volumestatus
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -183,6 +185,25 @@ func TestFinishedPod(t *testing.T) {
 		t.Errorf("status %+v (%v), condition %+v", status, err, g.last().Condition)
 	}
 	g.look("nothing new", 2)
+}
+
+// A pod that has finished uses nothing any more, so that nothing has it looked at when its kubelet lets go of
+// its volumes: it is looked at again by itself, as long as it is not told.
+func TestFinishedPodIsToldByItself(t *testing.T) {
+	g := newGate(t, true)
+	g.apply(g.attachment("2", true))
+	g.apply(g.node("3", []ledger.VolumeID{data}, []ledger.VolumeID{data}))
+	g.look("runs", 1)
+	g.apply(g.pod(ledger.PodFinished, "4"))
+	after := g.look("finished, and still in use", 1)
+	touched := g.ledger.Apply(g.now, g.node("5", nil, []ledger.VolumeID{data}))
+	if woken := flow.Wake(touched, g.Snapshot()).Pods; after == 0 && !slices.Contains(woken, "p1") {
+		t.Fatalf("it is not looked at again: woken %q", woken)
+	}
+	g.now = g.now.Add(after)
+	if after := g.look("not in use any more", 2); after > 0 {
+		t.Errorf("it has been told all, and is looked at after %s", after)
+	}
 }
 
 // Storage that is never attached is safe to mount, and says no node.
