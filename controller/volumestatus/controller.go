@@ -154,7 +154,7 @@ func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now ti
 	if left := c.config.Grace - now.Sub(c.since(pod.UID, now)); left > 0 {
 		return false, left
 	}
-	return true, 0
+	return true, c.config.Grace // time, or what others do, may make it another one, of which nobody tells the pod
 }
 
 // publish writes a pod's state, unless the pod says so already.

@@ -170,6 +170,31 @@ func TestWaitThatDoesNotPass(t *testing.T) {
 	}
 }
 
+// A wait that has been told as one that passes may become one that lasts by time alone, as where a driver does
+// not answer a detach for a minute: of a volume that nodes share no hold says so, and nothing touches the pod.
+func TestWaitThatLastsByTimeAlone(t *testing.T) {
+	g := newGate(t, true)
+	g.apply(ledger.PersistentVolume{Name: "data", Version: "2", Volume: data, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}})
+	leaving := g.attachment("3", true)
+	leaving.Deleting = true
+	g.apply(leaving)
+	began := g.now
+	g.now = g.now.Add(g.look("it is being detached", 0))
+	after := g.look("for longer than usual", 1)
+	if reason := g.last().Condition.Reason; reason != "Detaching" {
+		t.Fatalf("it is told %s", reason)
+	}
+	for ; g.last().Condition.Reason == "Detaching"; after, _ = g.process(t.Context(), "p1") {
+		if after == 0 || g.now.Sub(began) > 2*time.Minute {
+			t.Fatalf("after %s it is told that the volume is being detached, and is looked at again after %s", g.now.Sub(began), after)
+		}
+		g.now = g.now.Add(after)
+	}
+	if reason := g.last().Condition.Reason; reason != "DetachUnanswered" {
+		t.Errorf("it is told %s", reason)
+	}
+}
+
 // When a pod has finished, it is told once its volumes are safe to detach.
 func TestFinishedPod(t *testing.T) {
 	g := newGate(t, true)
