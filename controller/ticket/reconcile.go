@@ -76,7 +76,8 @@ func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot
 	if err := c.stillAsked(ctx, s, t); err != nil {
 		return left, err
 	}
-	return left, c.satisfied(ctx, s, t)
+	again, err = c.satisfied(ctx, s, t)
+	return flow.Sooner(left, again), err
 }
 
 // stillAsked keeps what condition Yielding says: the policy's time may be another one since, and
@@ -96,20 +97,27 @@ func (c *Controller) stillAsked(ctx context.Context, s ledger.Snapshot, t *ledge
 	return c.config.Write.Carry(ctx, flow.Write(t), as(next))
 }
 
+// waitsAgain is when a granted ticket is looked at again that waits for its volumes: why it does so may change by
+// time alone, or by what others do, of which nobody tells it.
+const waitsAgain = 30 * time.Second
+
 // satisfied keeps condition Satisfied of a granted ticket. It is written together with
-// the loss of the grant (granted), and is not True of any other ticket.
-func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
+// the loss of the grant (granted), and is not True of any other ticket. It returns after how long a
+// ticket is to be looked at again that waits for its volumes.
+func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (again time.Duration, err error) {
 	object, ok := c.config.Cache.Ticket(t.ID)
 	if !ok || object.ResourceVersion != t.Version {
-		return nil // another event follows
+		return 0, nil // another event follows
 	}
 	if t.Phase != ledger.TicketGranted && !meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.TicketSatisfied) {
-		return nil // what Granted says
+		return 0, nil // what Granted says
 	}
 	verdict := c.config.Arbiter.Satisfied(s, t, c.config.Now())
 	status := metav1.ConditionFalse
 	if verdict.Allowed() {
 		status = metav1.ConditionTrue
+	} else if t.Phase == ledger.TicketGranted {
+		again = waitsAgain
 	}
 	now := condition(v1alpha1.TicketSatisfied, status, verdict, v1alpha1.ReasonSatisfied, object, c.config.Now())
 	granted, named := t.Granted, true
@@ -118,12 +126,12 @@ func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger
 		named = !slices.ContainsFunc(granted, ledger.VolumeID.IsReal)
 	}
 	if named && (says(object, now) || passes(object, verdict)) {
-		return nil
+		return again, nil
 	}
 	next := object.DeepCopy()
 	meta.SetStatusCondition(&next.Status.Conditions, now)
 	next.Status.Volumes = volumes(s, t, granted)
-	return c.config.Write.Carry(ctx, flow.Write(t), as(next))
+	return again, c.config.Write.Carry(ctx, flow.Write(t), as(next))
 }
 
 // passes says whether an unsatisfied ticket waits for nothing but an attach

@@ -52,7 +52,7 @@ func TestSatisfiedEndsWithTheGrant(t *testing.T) {
 			outranked := arbiter.Verdict{Reasons: []arbiter.Reason{{Code: arbiter.Outranked, Claim: "a", Node: "n2"}}}
 			err = c.write(t.Context(), flow.Interruption(s.Ticket(backup.ID), outranked, nil, now))
 		} else {
-			err = c.satisfied(t.Context(), s, s.Ticket(backup.ID))
+			_, err = c.satisfied(t.Context(), s, s.Ticket(backup.ID))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -178,14 +178,53 @@ func TestVolumesOfAnEarlierReleaseAreNamed(t *testing.T) {
 	}
 	s := w.Snapshot()
 	at, seen := s.TicketAt(backup.ID), *s.Ticket(backup.ID)
-	if err := c.satisfied(t.Context(), s, &seen); err != nil {
+	if _, err := c.satisfied(t.Context(), s, &seen); err != nil {
 		t.Fatal(err)
 	}
 	if volumes := w.object.Status.Volumes; len(volumes) != 1 || volumes[0].Driver != at[0].Driver || volumes[0].VolumeHandle != at[0].Handle {
 		t.Errorf("its status names %+v, want %v", volumes, at)
 	}
 	written := w.object
-	if seen.Granted = at; c.satisfied(t.Context(), s, &seen) != nil || w.object != written {
+	seen.Granted = at
+	if _, err := c.satisfied(t.Context(), s, &seen); err != nil || w.object != written {
 		t.Error("it is written again")
 	}
+}
+
+// What a granted ticket waits for may become a reason that lasts by time alone, as where a driver does not answer
+// a detach for a minute: of a volume that nodes share no hold says so, and nothing touches the ticket.
+func TestWaitThatLastsByTimeAloneIsTold(t *testing.T) {
+	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
+	backup.Phase = ledger.TicketGranted
+	shared := ledger.VolumeID{Driver: driver, Handle: "a"}
+	backup.Granted = []ledger.VolumeID{shared}
+	object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}
+	w := &kept{&writer{ledger: facts(
+		ledger.PersistentVolume{Name: "a", Version: "2", Volume: shared, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}},
+		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "a"}, UID: "a", Version: "2", PersistentVolume: "a", Bound: true, Access: ledger.AccessMany},
+		ledger.Attachment{Name: ledger.AttachmentName(shared, "n1"), UID: "v", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "a", Ours: true, Attached: true, Deleting: true},
+		backup,
+	)}, object}
+	at := now
+	c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return at }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at.Sub(now) < 2*time.Minute {
+		after, err := c.reconcile(t.Context(), backup.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketSatisfied); said != nil {
+			if said.Reason != string(arbiter.DetachUnanswered) {
+				t.Errorf("after %s it is told %s", at.Sub(now), said.Reason)
+			}
+			return
+		}
+		if after == 0 {
+			t.Fatalf("after %s it is told nothing, and is not looked at again", at.Sub(now))
+		}
+		at = at.Add(after)
+	}
+	t.Error("it is told nothing")
 }
