@@ -198,6 +198,9 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 		c.config.Watcher.Need()
 	}
 	if !operations && len(s.Tickets) == 0 && len(c.past) == 0 {
+		nothing := operation.Plan{} // also of what was ordered before, and is tried again
+		c.order(nothing)
+		c.tell(nothing)
 		return longestPause
 	}
 	s.Works = c.config.Cache.Works()

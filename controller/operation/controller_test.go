@@ -99,6 +99,8 @@ type cluster struct {
 	t     *testing.T
 	end   context.CancelFunc
 	depth func() int // of the queue of the controller that leads
+	// ordered is how many writes it has to make, or to try again.
+	ordered func() int
 }
 
 const (
@@ -174,6 +176,7 @@ func (c *cluster) lead() {
 	running.Go(func() { controller.Run(ctx) })
 	c.end = func() { cancel(); running.Wait() }
 	c.depth = controller.Depth
+	c.ordered = func() int { return operation.Ordered(controller) }
 }
 
 // eventually waits for something, as long as the test may take.
@@ -370,6 +373,23 @@ func TestRefused(t *testing.T) {
 	c.ticket("expansion-uid-of-b")
 	c.eventually("that it is said", func() bool { return c.said("TicketNotMade the API server refuses ticket shop/expansion-uid-of-a") })
 	c.ticket("expansion-uid-of-a")
+}
+
+// A ticket that could not be made while a policy asked for it is not tried to be made any more once none does.
+func TestNobodyAsksAnyMore(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
+	c.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "create" && r.Resource == "volumetickets" {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "exceeded quota"}}
+		}
+		serve()
+		return nil
+	})
+	c.claim("a", bigger)
+	c.lead()
+	c.eventually("that it is refused", func() bool { return c.said("TicketNotMade the API server refuses ticket shop/expansion-uid-of-a") })
+	c.Remove("attachpolicies", "", "disk")
+	c.eventually("that it is ordered no more", func() bool { return c.ordered() == 0 })
 }
 
 // A ticket that somebody deletes as soon as it is there is made anew.

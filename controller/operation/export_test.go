@@ -18,3 +18,10 @@ func There(s ledger.Snapshot, own operation.Ticket) (there, again bool) {
 	c := &Controller{own: map[ledger.TicketID]operation.Ticket{own.ID: own}, touched: map[ledger.TicketID]bool{}}
 	return len(c.there(s)) > 0, c.touched[own.ID]
 }
+
+// Ordered is how many writes the last look of a controller has ordered that are not done.
+func Ordered(c *Controller) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.todo)
+}
