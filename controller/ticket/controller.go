@@ -51,6 +51,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// grantsName is what logs call the queue of nodes.
+const grantsName = "grants"
+
 // Controller grants and ends tickets. Add is safe for parallel use.
 type Controller struct {
 	config Config
@@ -73,7 +76,7 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{config: config, ttl: newAges(), binder: binder{patience: bind.Patience}}
-	c.nodes = work.New("grants", c.grantAt)
+	c.nodes = work.New(grantsName, c.grantAt)
 	c.rest = work.NewFair("tickets", func(id ledger.TicketID) (string, work.Rank) { return id.Namespace, work.Touched }, c.reconcile)
 	return c, nil
 }

@@ -21,16 +21,23 @@ import (
 )
 
 // grantAt decides on the pending tickets of one node, round by round, until
-// none is left that another look would help now.
+// none is left that another look would help now. Whose pause has ended while others
+// were written on is looked at again at once.
 func (c *Controller) grantAt(ctx context.Context, name ledger.NodeName) (time.Duration, error) {
 	for {
+		began := c.config.Now()
 		again, err := c.round(ctx, name)
-		if err != nil {
+		if err != nil || ctx.Err() != nil {
 			return 0, err
 		}
-		if !again {
-			return flow.Resumes(c.config.Cache.Snapshot(), name, c.config.Now(), c.refused.left(c.config.Now())), nil
+		if again {
+			continue
 		}
+		after := flow.Resumes(c.config.Cache.Snapshot(), name, began, c.refused.left(began))
+		if after == 0 {
+			return 0, nil
+		}
+		return max(after-c.config.Now().Sub(began), time.Millisecond), nil
 	}
 }
 
@@ -38,7 +45,8 @@ func (c *Controller) grantAt(ctx context.Context, name ledger.NodeName) (time.Du
 const maxParallelWrites = 8
 
 // round decides on the pending tickets of a node, and writes what follows side
-// by side.
+// by side. Its error is execute.ErrStale: a ticket whose write failed pauses by itself, and
+// no other of its node with it.
 func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again bool, err error) {
 	decided, again := c.decide(name)
 	var writing sync.WaitGroup
@@ -49,7 +57,11 @@ func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again boo
 		writing.Go(func() {
 			err := c.write(ctx, flow.Decide(d))
 			c.refused.end(d.Ticket, work.End(err), c.config.Now())
-			errs.add(d.Ticket.ID, err)
+			if work.End(err) == flow.Stale {
+				errs.add(d.Ticket.ID, err)
+			} else if err != nil && ctx.Err() == nil {
+				work.Log(ctx, grantsName, d.Ticket.ID, err, c.refused.left(c.config.Now())(d.Ticket))
+			}
 			<-places
 		})
 	}
@@ -93,11 +105,9 @@ type failures struct {
 }
 
 func (f *failures) add(id ledger.TicketID, err error) {
-	if err != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.list = append(f.list, fmt.Errorf("ticket %s: %w", id, err))
-	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list = append(f.list, fmt.Errorf("ticket %s: %w", id, err))
 }
 
 // write writes what was decided on a ticket, and tells a pod of a refusal once that is

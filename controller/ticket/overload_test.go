@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// slow is a writer that fails once for the first ticket, and needs a while for any other.
+type slow struct {
+	*writer
+	first  ledger.TicketID
+	failed atomic.Bool
+}
+
+func (s *slow) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+	if task.Ticket.ID != s.first {
+		time.Sleep(10 * time.Second)
+	} else if !s.failed.Swap(true) {
+		return errors.New("no answer")
+	}
+	return s.writer.Carry(ctx, task, status)
+}
+
+// A ticket whose pause ends while another one of its node is written on is tried again all the same.
+func TestPauseEndsDuringAnotherWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := ticket("one", "n1", ledger.TypePod, "a"), ticket("two", "n1", ledger.TypePod, "b")
+		w := &slow{writer: &writer{ledger: facts(pod("one", "", "a"), one, pod("two", "", "b"), two)}, first: one.ID}
+		c, err := New(Config{Cache: w, Write: w, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go c.Run(ctx, 1, 1)
+		c.AddNode("n1")
+		time.Sleep(time.Minute)
+		for _, id := range []ledger.TicketID{one.ID, two.ID} {
+			if is := w.Snapshot().Ticket(id); is.Phase != ledger.TicketGranted {
+				t.Errorf("ticket %s is %s", id, is.Phase)
+			}
+		}
+		stop()
+		synctest.Wait()
+	})
+}
+
+// overloaded is a writer of which no write succeeds for a while.
+type overloaded struct {
+	*writer
+	is atomic.Bool
+}
+
+func (o *overloaded) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+	if o.is.Load() {
+		return errors.New("too many requests")
+	}
+	return o.writer.Carry(ctx, task, status)
+}
+
+// The pauses after writes that failed are those of their tickets. One that came late, and failed once, does not
+// wait for as long as those at its node that failed before it have failed together.
+func TestTicketsOfANodePauseForThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tickets = 40
+		w := &overloaded{writer: &writer{ledger: facts(
+			ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2 * tickets}}})}}
+		w.is.Store(true)
+		c, err := New(Config{Cache: w, Write: w, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go c.Run(ctx, 1, 1)
+		var last ledger.Ticket
+		for i := range tickets {
+			claim, name := fmt.Sprint("claim", i), fmt.Sprint("pod", i)
+			last = ticket(name, "n1", ledger.TypePod, claim)
+			w.put(claim)
+			w.Apply(pod(name, "", claim))
+			w.Apply(last)
+			c.AddNode("n1")
+			synctest.Wait() // it has failed
+			if i < tickets-1 {
+				time.Sleep(3 * time.Second)
+			}
+		}
+		w.is.Store(false)
+		time.Sleep(time.Second)
+		if is := w.Snapshot().Ticket(last.ID); is.Phase != ledger.TicketGranted {
+			t.Errorf("a second after writes succeed again the ticket that has failed once is still %s", is.Phase)
+		}
+		stop()
+		synctest.Wait()
+	})
+}
