@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -160,10 +162,13 @@ func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now ti
 // publish writes a pod's state, unless the pod says so already.
 func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) error {
 	annotation, err := st.status.Annotation()
-	if err != nil || object.Annotations[v1alpha1.AnnotationVolumeStatus] == annotation {
+	if err != nil {
 		return err
 	}
 	status := execute.PodStatus{Annotation: annotation, Condition: condition(object, st, c.began(pod.UID, now))}
+	if object.Annotations[v1alpha1.AnnotationVolumeStatus] == annotation && !saysOtherwise(object, status.Condition) {
+		return nil
+	}
 	if err := c.config.Write.PublishPod(ctx, pod, status); err != nil {
 		return err
 	}
@@ -183,7 +188,7 @@ func condition(object *corev1.Pod, st state, since time.Time) corev1.PodConditio
 		c.Status, c.Reason = corev1.ConditionFalse, "PodFinished"
 	default:
 		first := st.first()
-		c.Status, c.Reason, c.Message = corev1.ConditionFalse, string(first.Code), first.Message()
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, string(first.Code), strings.ToValidUTF8(first.Message(), "")
 	}
 	for _, old := range object.Status.Conditions {
 		if old.Type == c.Type && old.Status == c.Status {
@@ -191,6 +196,14 @@ func condition(object *corev1.Pod, st state, since time.Time) corev1.PodConditio
 		}
 	}
 	return c
+}
+
+// saysOtherwise says whether a pod has a condition, and it says something else: it names the reason that lasts,
+// and the annotation the first one of each volume.
+func saysOtherwise(object *corev1.Pod, is corev1.PodCondition) bool {
+	return slices.ContainsFunc(object.Status.Conditions, func(was corev1.PodCondition) bool {
+		return was.Type == is.Type && (was.Status != is.Status || was.Reason != is.Reason || was.Message != is.Message)
+	})
 }
 
 // since says since when this process has seen a pod wait.

@@ -264,6 +264,38 @@ func TestPodsThatAreLeftAlone(t *testing.T) {
 	}
 }
 
+// The condition says what lasts, though a volume's own reason, which stands in the annotation, is one that passes
+// and stays the same: it does not go on naming what is over.
+func TestConditionEndsWithItsReason(t *testing.T) {
+	g := newGate(t, true)
+	other := func(node ledger.NodeName, version string, ready ledger.Readiness, has ...ledger.VolumeID) {
+		g.apply(ledger.NodeState{Name: node, UID: string(node), Version: version, Ready: ready, Managed: true, Reporting: true, InUse: has, Reported: has})
+	}
+	other("n2", "1", ledger.ReadyTrue)
+	other("n3", "1", ledger.ReadyUnknown, data)
+	for _, node := range []ledger.NodeName{"n2", "n3"} {
+		g.apply(ledger.Attachment{Name: ledger.AttachmentName(data, node), UID: string(node), Version: "1", Driver: "d", Node: node,
+			PersistentVolume: "data", Ours: true, Attached: true, Deleting: node == "n2"})
+	}
+	g.apply(ledger.HoldSeen{Volume: data, Hold: ledger.Hold{Version: "1", Node: "n1", Transitions: 1, State: ledger.HoldHeld}})
+	g.look("it leaves one node, and another one is silent", 1)
+	if c := g.last().Condition; c.Reason != "NodeUnreachable" {
+		t.Fatalf("condition %+v", c)
+	}
+	other("n3", "2", ledger.ReadyTrue)
+	g.apply(ledger.AttachmentGone{Name: ledger.AttachmentName(data, "n3")})
+	for range 2 {
+		after, err := g.process(t.Context(), "p1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.now = g.now.Add(after)
+	}
+	if c := g.last().Condition; c.Reason != "Detaching" {
+		t.Errorf("it is at the silent node no more, and the condition says %s: %s", c.Reason, c.Message)
+	}
+}
+
 // Beside another attach/detach controller pods that have not opted in are told
 // nothing.
 func TestBystandersAreToldNothing(t *testing.T) {
