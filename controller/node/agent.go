@@ -123,6 +123,9 @@ func (a *agent) run(ctx context.Context) error {
 				klog.FromContext(ctx).Error(err, "What the node has could not be published", "failures", p.failures, "nextTry", wait)
 			} else {
 				p.failures, p.pause = 0, 0
+				if left := a.orders.left(); left > 0 {
+					wait = min(wait, left)
+				}
 			}
 			p.at = a.clock.Now().Add(wait)
 			due.Reset(wait)

@@ -58,6 +58,7 @@ type firstRead struct {
 	at     time.Time
 	unread map[string]bool // by path
 	waits  bool            // other volumes of the driver were unstaged when it could have begun
+	lasts  time.Duration   // from when it was read it may be begun for so long
 }
 
 type volumeKey struct{ driver, handle string }
@@ -114,7 +115,7 @@ func (o *orders) note(object *v1alpha1.NodeVolumes) {
 		number := object.Spec.Unstage[i].Number
 		stands[number] = true
 		if _, read := o.first[number]; !read {
-			o.first[number] = &firstRead{at: now, unread: unreadRecords(object)}
+			o.first[number] = &firstRead{at: now, unread: unreadRecords(object), lasts: time.Duration(object.Spec.Unstage[i].Seconds) * time.Second}
 		}
 	}
 	maps.DeleteFunc(o.first, func(number int64, _ *firstRead) bool { return !stands[number] })
@@ -154,6 +155,21 @@ func (o *orders) begin(object *v1alpha1.NodeVolumes, s sight) []v1alpha1.NodeUns
 		begun = append(begun, order)
 	}
 	return begun
+}
+
+// left is after how long the time of the first order is over that waits for its turn: it is to be answered then,
+// since it takes the place of others as long as it stands. 0: none waits.
+func (o *orders) left() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	least := time.Duration(0)
+	for _, first := range o.first {
+		left := first.lasts - o.clock.Since(first.at)
+		if first.waits && left > 0 && (least == 0 || left < least) {
+			least = left
+		}
+	}
+	return least
 }
 
 // calling is how many volumes of a node have calls, as a driver sees it.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -535,4 +536,57 @@ func TestRepairBesideAHangingDriver(t *testing.T) {
 	}
 	close(release)
 	b.agent.calls.Wait()
+}
+
+// hanging is a driver that answers no call, and a Node.
+type hanging struct{ node corev1.Node }
+
+func (h *hanging) Get(context.Context, string, metav1.GetOptions) (*corev1.Node, error) {
+	return &h.node, nil
+}
+
+func (h *hanging) Unstage(ctx context.Context, _, _, _ string, calls func()) error {
+	calls()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// An order that waits for its turn is answered when its time is over, and not only when a driver that hangs is given
+// up: as long as it stands it takes the place of others, also of other drivers.
+func TestOrdersThatWaitEndByTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, h := &fake{}, &hanging{}
+		h.node.UID, h.node.Status.NodeInfo.BootID = "uid-n1", "boot"
+		f.object.Name = "n1"
+		started := time.Now().Add(-time.Hour)
+		config := DefaultConfig()
+		config.Repair = true
+		a := newAgent(config, f, "n1", "uid-n1", func() sight {
+			return sight{machine: nodevolumes.Machine{BootID: "boot", KubeletStarted: started}}
+		})
+		a.nodes, a.drivers = h, h
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := a.run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		ordered := f.object.DeepCopy()
+		ordered.Spec.Look = maxCalls + 1
+		for i := range int64(maxCalls + 1) {
+			ordered.Spec.Unstage = append(ordered.Spec.Unstage, v1alpha1.NodeUnstage{
+				Driver: testDriver, Handle: fmt.Sprint("vol-", i), Number: i + 1, BootID: "boot", KubeletStarted: metav1.NewTime(started), Seconds: 30,
+			})
+		}
+		a.told(ordered)
+		time.Sleep(35 * time.Second)
+		if answers := f.object.Status.Unstaged; len(answers) != maxCalls+1 || answers[maxCalls].Result != v1alpha1.UnstageRefused {
+			t.Errorf("of %d orders, of which one waits for its turn, %d are answered: %+v", maxCalls+1, len(answers), answers)
+		}
+		cancel()
+		running.Wait()
+		a.calls.Wait()
+	})
 }
