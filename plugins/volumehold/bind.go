@@ -21,7 +21,7 @@ import (
 // A pod that did not wait for a grant in Permit is bound by the controller, or waits for
 // its grant here, and for what others wait for in PreBind: the controller may want a ticket
 // because of what has come since the node was chosen.
-func (p *VolumeHold) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	r := p.core.book.Of(string(pod.UID))
 	if r == nil {
 		return fwk.NewStatus(fwk.Skip)
@@ -38,10 +38,8 @@ func (p *VolumeHold) Bind(ctx context.Context, state fwk.CycleState, pod *corev1
 		if refusal := p.grant(ctx, r, pod); refusal != "" {
 			return fwk.NewStatus(fwk.Unschedulable, refusal)
 		}
-		if p.follows(r) {
-			if status := p.PreBind(ctx, state, pod, node); !status.IsSuccess() {
-				return status
-			}
+		if status := p.settled(ctx, r, pod); !status.IsSuccess() {
+			return status
 		}
 	}
 	return fwk.AsStatus(p.core.book.Bind(ctx, r, p.core.bind))

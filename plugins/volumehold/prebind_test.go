@@ -198,26 +198,51 @@ func TestPreBindWaitsForOtherParameters(t *testing.T) {
 }
 
 // A policy that comes while a pod waits for its grant counts: the pod is bound once its volumes are attached.
+// kube-scheduler asks PreBindPreFlight before that wait, or, as moorage-scheduler has it, not at all.
 func TestPreBindHeedsAPolicyThatHasComeSince(t *testing.T) {
+	for name, asked := range map[string]bool{"asked before the wait": true, "not asked": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
+			pod := podWith("p", "data")
+			r.known(pod)
+			c := r.reserve(pod, "n1").permit()
+			if asked {
+				r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
+			}
+			r.apply(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true})
+			r.written(pod, "n1")
+			r.decide(pod, metav1.ConditionTrue, "")
+			if status := c.verdict(); !status.IsSuccess() {
+				t.Fatal(status)
+			}
+			done := make(chan *fwk.Status, 1)
+			go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
+			of := r.plugin.core.book.Of(string(pod.UID))
+			eventually(t, "PreBind to be over, or to wait", func() bool {
+				waits := false
+				r.plugin.core.book.While(of, func() { waits = of.Follow })
+				return waits || len(done) > 0
+			})
+			if len(done) > 0 {
+				t.Fatalf("it is bound before its volumes are attached: %v", <-done)
+			}
+			r.apply(attached("data", "n1"))
+			if status := <-done; !status.IsSuccess() {
+				t.Errorf("PreBind says %v", status)
+			}
+		})
+	}
+}
+
+// A pod that the controller may bind at once has no ticket: PreBind leaves what has come since to Bind.
+func TestPreBindLeavesAtOnceToBind(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
-	pod := podWith("p", "data")
-	r.known(pod)
-	c := r.reserve(pod, "n1").permit()
-	r.apply(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true})
-	r.written(pod, "n1")
-	r.decide(pod, metav1.ConditionTrue, "")
-	if status := c.verdict(); !status.IsSuccess() {
-		t.Fatal(status)
+	c := r.atOnce(&fakeBinder{})
+	r.apply(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true, GrantTimeout: time.Millisecond})
+	if status := r.RunPreBindPreFlights(t.Context(), c.state, c.pod, "n1"); !status.IsSkip() {
+		t.Errorf("PreBind is not skipped: %v", status)
 	}
-	r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
-	book := r.plugin.core.book
-	if !book.Of(string(pod.UID)).Follow {
-		t.Fatal("PreBind is skipped")
-	}
-	done := make(chan *fwk.Status, 1)
-	go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
-	r.apply(attached("data", "n1"))
-	if status := <-done; !status.IsSuccess() {
+	if status := r.RunPreBindPlugins(t.Context(), c.state, c.pod, "n1"); !status.IsSuccess() {
 		t.Errorf("PreBind says %v", status)
 	}
 }

@@ -213,6 +213,13 @@ func (b *Book) Ungranted(r *Reservation) bool {
 	return r.nogrant
 }
 
+// Passed says whether a reservation's pod has been let go, with a grant or without.
+func (b *Book) Passed(r *Reservation) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return r.allowed
+}
+
 // boundAtOnce says whether the controller has bound a reservation's pod without a ticket.
 func (b *Book) boundAtOnce(r *Reservation) bool {
 	b.mu.Lock()
