@@ -351,3 +351,30 @@ func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 		})
 	}
 }
+
+// Nor does it while it can't be published itself: the node plugin is started anew, or the PersistentVolume is
+// being deleted, and the pod runs on.
+func TestSourceTakenAwayAndUnpublishable(t *testing.T) {
+	at := func(seconds int, uid string) func(*decide.Attachment) {
+		return func(a *decide.Attachment) {
+			a.Created, a.Transitions, a.UID = epoch.Add(time.Duration(seconds)*time.Second), 5, uid
+		}
+	}
+	beside := func(a *decide.Attachment) { a.Beside = "a" }
+	for name, can := range map[string]func(*decide.Attachment){
+		"no driver at the node": func(a *decide.Attachment) { a.TargetID, a.NoTarget = "", decide.Reason{Message: "no driver"} },
+		"being deleted":         func(a *decide.Attachment) { a.NoPublish = decide.Reason{Message: "being deleted"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.see(attached("a", at(0, "uid-a")), stamped("b", at(1, "uid-b"), beside))
+			d.does("publish va-b id-b", ok)
+			d.see(attached("b", at(1, "uid-b"), beside))
+			d.book.Lose("uid-a", d.now)
+			d.see(wanted("a", at(2, "uid-a2")))
+			d.see(wanted("a", at(2, "uid-a2"), can))
+			d.offers()
+			d.see(wanted("a", at(2, "uid-a2"), can, deleting), attached("b", at(1, "uid-b"), beside))
+		})
+	}
+}

@@ -92,9 +92,9 @@ func (r *record) maybe() bool { return r.evidence != Absent }
 func (r *record) known() bool { return r.evidence == Published || r.Attached && r.maybe() }
 
 // keeps says whether the volume is known to be at the attachment's node, or was left there by one that is
-// gone, and that it can be published for this one: somebody may have it mounted there.
+// gone: somebody may have it mounted there, also where it can't be published for this one at the moment.
 func (r *record) keeps() bool {
-	return r.known() || r.left && r.maybe() && r.unpublishable().IsZero()
+	return r.known() || r.left && r.maybe()
 }
 
 // volumeID is the driver's ID of the node at which the volume may be: the one
