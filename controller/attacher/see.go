@@ -3,6 +3,7 @@
 package attacher
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -10,6 +11,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
+	"github.com/moorage-dev/moorage/controller/attacher/objects"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // SeeAttachment takes a VolumeAttachment of any driver as the API has it.
@@ -117,10 +120,12 @@ func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) 
 	}
 	a, call := e.config.Reader.Attachment(va, e.store)
 	kept, known := e.calls[a.UID]
-	if known && a.Volume != "" && call.Handle != kept.Handle && !kept.Migrated && (a.Stamped || a.Attached) {
-		// The one that it was attached for stays known. An in-tree volume may be called otherwise, and be the same.
+	if a.Volume != "" && e.otherThan(&a, call, kept, known) {
+		// The one that it was attached for stays known, or is told by its name.
 		a.Volume = ""
-		a.NoPublish = decide.Reason{Message: fmt.Sprintf("PersistentVolume %s is another volume's now: this VolumeAttachment was made for %s", call.PersistentVolume, kept.Handle)}
+		a.NoPublish = decide.Reason{Message: fmt.Sprintf("PersistentVolume %s is another volume's now: this VolumeAttachment was made for %s",
+			call.PersistentVolume, cmp.Or(kept.Handle, "one that nobody can tell"))}
+		a.NoUnpublish = a.NoPublish
 	}
 	if a.Volume != "" {
 		e.calls[a.UID] = call
@@ -128,4 +133,15 @@ func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) 
 		a.NoUnpublish, a.NeedsSecret = decide.Reason{}, kept.Secret != nil
 	}
 	return a, true
+}
+
+// otherThan says whether an attachment was attached, or made, for another volume than the one that its
+// PersistentVolume is by now. Who has not seen it before goes by its name, if that is one that Kubernetes gives. An
+// in-tree volume may be called otherwise, and be the same.
+func (e *engine) otherThan(a *decide.Attachment, call, kept objects.Call, known bool) bool {
+	if known && (a.Stamped || a.Attached) && !kept.Migrated && call.Handle != kept.Handle {
+		return true
+	}
+	v := ledger.VolumeID{Driver: e.config.Reader.Driver, Handle: call.Handle}
+	return call.PersistentVolume != "" && !call.Migrated && ledger.NamesAnother(a.Name, v, ledger.NodeName(a.Node))
 }

@@ -172,6 +172,12 @@ func leadsTo(name string, v VolumeID, n NodeName) bool {
 	return digest == string(text[:])
 }
 
+// NamesAnother says whether an attachment's name has the form of AttachmentName, and is that of another
+// volume, or node.
+func NamesAnother(name string, v VolumeID, n NodeName) bool {
+	return usualName(name) && !leadsTo(name, v, n)
+}
+
 // usualName says whether an attachment's name has the form of AttachmentName.
 func usualName(name string) bool {
 	digest, ok := strings.CutPrefix(name, attachmentPrefix)
