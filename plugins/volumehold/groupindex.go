@@ -23,7 +23,7 @@ type groupIndex struct {
 // indexedGroup is one group's entry.
 type indexedGroup struct {
 	pods        map[types.UID]indexedPod
-	living      int // neither terminating nor finished
+	living      int // neither terminating nor finished, nor kept back by gates
 	withVolumes int // those that have volumes that may be attachable
 }
 
@@ -119,9 +119,10 @@ func (x *groupIndex) pods(key groupKey) []*corev1.Pod {
 	return list
 }
 
-// mayRun says whether a pod counts among those that its group needs.
+// mayRun says whether a pod counts among those that its group needs. One with scheduling gates
+// is not tried before somebody takes them off, and the others would wait for it with their slots.
 func mayRun(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	return p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
 func count(is bool) int {

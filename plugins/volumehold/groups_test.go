@@ -352,9 +352,11 @@ func TestIncompleteGroup(t *testing.T) {
 	going, ended := inGroup(podWith("a2", "d2"), "a", 1), inGroup(podWith("a3", "d3"), "a", 1)
 	now := metav1.Now()
 	going.DeletionTimestamp, ended.Status.Phase = &now, corev1.PodSucceeded
-	r.known(going, ended)
+	gated := inGroup(podWith("a4"), "a", 1)
+	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}}
+	r.known(going, ended, gated)
 	refused("PodGroup shop/a has 1 of the 2 pods that it needs")
-	r.known(inGroup(podWith("a4"), "a", 1))
+	r.plugin.core.podWritten(gated, inGroup(podWith("a4"), "a", 1)) // without its gate
 	if status := r.plugin.PreEnqueue(t.Context(), a1); !status.IsSuccess() {
 		t.Errorf("the group is complete: %v", status)
 	}
