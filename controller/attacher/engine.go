@@ -293,12 +293,14 @@ func (e *engine) answered(uid string, code codes.Code, turn decide.Turn, now tim
 	}
 }
 
-// tidy forgets what belongs to an attachment that the Book has forgotten.
-func (e *engine) tidy(uid string) {
-	if !e.book.Knows(uid) {
-		delete(e.calls, uid)
-		delete(e.secrets, uid)
-		delete(e.failed, uid)
+// tidy forgets what belongs to attachments that the Book has forgotten; some may have been before.
+func (e *engine) tidy(some ...string) {
+	for _, uid := range append(some, e.book.Forgotten()...) {
+		if !e.book.Knows(uid) {
+			delete(e.calls, uid)
+			delete(e.secrets, uid)
+			delete(e.failed, uid)
+		}
 	}
 }
 

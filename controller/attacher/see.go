@@ -72,11 +72,11 @@ func (e *engine) sawAttachment(va *storagev1.VolumeAttachment) []decide.VolumeID
 	var touched []decide.VolumeID
 	if replaced != "" {
 		touched = e.book.Lose(string(replaced), e.now())
-		e.tidy(string(replaced))
 	}
 	if a, ok := e.read(va); ok {
 		touched = append(touched, e.book.See(a, e.now())...)
 	}
+	e.tidy()
 	return touched
 }
 
@@ -85,7 +85,7 @@ func (e *engine) lostAttachment(va *storagev1.VolumeAttachment) []decide.VolumeI
 		return nil
 	}
 	touched := e.book.Lose(string(va.UID), e.now())
-	e.tidy(string(va.UID))
+	e.tidy()
 	if pv := va.Spec.Source.PersistentVolumeName; pv != nil {
 		e.lookAtVolume(*pv)
 	}

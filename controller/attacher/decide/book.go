@@ -59,6 +59,8 @@ type Book struct {
 	press pushBack
 	// looked is how many records, and volumes by their names, were looked at so far.
 	looked int
+	// forgotten are those that were dropped since somebody asked, by UID.
+	forgotten []string
 }
 
 // NewBook returns an empty Book.
@@ -118,10 +120,19 @@ func (b *Book) drop(r *record) {
 	delete(b.records, r.UID)
 	b.notFull(r)
 	b.press.leave(r)
+	b.forgotten = append(b.forgotten, r.UID)
 }
 
 // Knows says whether the Book still has anything to decide for an attachment.
 func (b *Book) Knows(uid string) bool { return b.records[uid] != nil }
+
+// Forgotten are the attachments, by UID, of which the Book has come to know nothing more
+// since it was asked last: one of them may be gone for long, and answered for by another.
+func (b *Book) Forgotten() []string {
+	list := b.forgotten
+	b.forgotten = nil
+	return list
+}
 
 // Len is the number of attachments in the Book.
 func (b *Book) Len() int { return len(b.records) }

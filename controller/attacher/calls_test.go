@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacher
+
+import "testing"
+
+// What calls for a VolumeAttachment take is kept for as long as there is anything to call for: where somebody takes
+// its finalizer off, the next one at the node answers for it.
+func TestCallsOfStrippedAttachmentsAreForgotten(t *testing.T) {
+	s := newStage(t)
+	commands := []string{"given create pv pv1 stamped", "given create csinode node1 id=nodeID1"}
+	for range 3 {
+		commands = append(commands, "when create va va1 pv=pv1 node=node1", "when delete va va1", "when finalizer va va1 -ours")
+	}
+	commands = append([]string{"given driver unpublish: Internal, Internal, Internal, Internal, Internal, Internal"}, commands...)
+	s.play(append(commands, "when create va va1 pv=pv1 node=node1"))
+	if e := s.engine; len(e.calls) != 1 || len(e.failed) > 1 || e.book.Len() != 1 {
+		t.Errorf("the calls of %d VolumeAttachments are kept, and the failures of %d, where the Book knows %d", len(e.calls), len(e.failed), e.book.Len())
+	}
+}
