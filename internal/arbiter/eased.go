@@ -36,11 +36,12 @@ func Eased(before, after ledger.Snapshot, r Request, n ledger.NodeName) bool {
 
 // FencedSince says whether a node is fenced for a volume that a request asks for, which was
 // not by older facts and at an earlier time: who has the volume there keeps it from nobody
-// any more, and nothing but time need have passed.
+// any more, and nothing but time need have passed. Of a shared volume nobody keeps another
+// from it in the first place, and it may be at very many nodes.
 func FencedSince(before ledger.Snapshot, then time.Time, after ledger.Snapshot, now time.Time, r Request) bool {
 	for _, need := range r.Needs {
 		v := after.Volume(need.Volume)
-		if v == nil {
+		if v == nil || !exclusive(access(after, v, need.Access)) {
 			continue
 		}
 		for i := range v.NodeVolumes {

@@ -5,6 +5,7 @@ package arbiter_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -48,6 +49,34 @@ func (w *randomWorld) compareEased(t *rapid.T, before, after ledger.Snapshot, to
 			if w.arb.Fit(after, is, n, w.Now).Allowed() && !w.arb.Fit(before, was, n, w.Now).Allowed() && !arbiter.Eased(before, after, is, n) {
 				w.fail(t, "%s has come to fit %s, which is said not to be easier", p.Name, n)
 			}
+		}
+	}
+}
+
+// Time frees an exclusive volume of a silent node. A shared one was kept from nobody: whoever waits for
+// it is not judged again at every node for that.
+func TestFencedSince(t *testing.T) {
+	for access, want := range map[ledger.Access]bool{ledger.AccessNode: true, ledger.AccessPod: true, ledger.AccessMany: false} {
+		l, began, after := ledger.New(), time.Now(), time.Minute
+		key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
+		pod := ledger.Pod{UID: "p", Namespace: "shop", Name: "p", Volumes: []ledger.PodVolume{{Name: "data", Claim: "data"}}}
+		holder := pod
+		holder.UID, holder.Name, holder.Node = "holder", "holder", "n1"
+		for _, event := range []ledger.Event{
+			ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: &after},
+			ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyUnknown, Managed: true, Reporting: true},
+			ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: ledger.VolumeID{Driver: "d", Handle: "data"}, Access: access, Claim: key},
+			ledger.Claim{Key: key, UID: "data", PersistentVolume: "pv", Bound: true, Access: access}, pod, holder,
+		} {
+			l.Apply(began, event)
+		}
+		s := l.Snapshot()
+		request := arbiter.PodRequest(s, &pod)
+		if arbiter.FencedSince(s, began, s, began.Add(after-time.Second), request) {
+			t.Errorf("access %v: fenced before the time of the policy is over", access)
+		}
+		if got := arbiter.FencedSince(s, began, s, began.Add(after+time.Second), request); got != want {
+			t.Errorf("access %v: fenced since: %t, want %t", access, got, want)
 		}
 	}
 }
