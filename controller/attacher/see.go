@@ -76,7 +76,7 @@ func (e *engine) sawAttachment(va *storagev1.VolumeAttachment) []decide.VolumeID
 	if a, ok := e.read(va); ok {
 		touched = append(touched, e.book.See(a, e.now())...)
 	}
-	e.tidy()
+	e.tidy(string(replaced))
 	return touched
 }
 
@@ -85,7 +85,7 @@ func (e *engine) lostAttachment(va *storagev1.VolumeAttachment) []decide.VolumeI
 		return nil
 	}
 	touched := e.book.Lose(string(va.UID), e.now())
-	e.tidy()
+	e.tidy(string(va.UID))
 	if pv := va.Spec.Source.PersistentVolumeName; pv != nil {
 		e.lookAtVolume(*pv)
 	}

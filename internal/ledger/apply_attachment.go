@@ -108,7 +108,7 @@ func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byNa
 // and does not follow from these. A PersistentVolume of that name was deleted, and made
 // again for another disk. A name of any other form says nothing of a volume.
 func madeForAnother(a *Attachment, v VolumeID) bool {
-	return usualName(a.Name) && !leadsTo(a.Name, v, a.Node)
+	return NamesAnother(a.Name, v, a.Node)
 }
 
 // machine is the node that an attachment of a driver's volume names: one that
