@@ -56,7 +56,7 @@ func TestLostLeaseIsNotWaitedFor(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it waits for the last write")
 	}
 }
