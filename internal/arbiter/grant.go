@@ -201,7 +201,7 @@ func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone boo
 		if need.Volume.IsZero() && (need.Link == ledger.LinkUnseen || need.Link == ledger.LinkUnbound) {
 			return false, false // which volume it is will be known
 		}
-		if need.Volume.IsZero() || need.Volume.NoAttach() || !s.AttachRequired(need.Volume.Driver) {
+		if !need.Attaches(s) {
 			continue
 		}
 		if p := s.Volume(need.Volume).NodeVolume(pod.Node); !p.HasAttachments() {

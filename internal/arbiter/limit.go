@@ -37,15 +37,17 @@ func (w view) room() []Reason {
 	return reasons
 }
 
-func (w view) takesSlot(need Need) bool {
-	return !need.Volume.IsZero() && !need.Volume.NoAttach() && w.snapshot.AttachRequired(need.Volume.Driver)
+// Attaches says whether what is needed gets a VolumeAttachment, and so takes a slot of its driver: neither
+// what leads to no volume, nor iSCSI and FC, nor a driver that says attachRequired: false.
+func (n Need) Attaches(s ledger.Snapshot) bool {
+	return !n.Volume.IsZero() && !n.Volume.NoAttach() && s.AttachRequired(n.Volume.Driver)
 }
 
 // drivers are those of which the request needs slots, in the order of its needs.
 func (w view) drivers() []string {
 	var list []string
 	for _, need := range w.request.Needs {
-		if !slices.Contains(list, need.Volume.Driver) && w.takesSlot(need) {
+		if !slices.Contains(list, need.Volume.Driver) && need.Attaches(w.snapshot) {
 			list = append(list, need.Volume.Driver)
 		}
 	}
@@ -117,7 +119,7 @@ func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 // that the running count misses them.
 func (w view) fresh(driver string) (fresh, missing int32) {
 	for _, need := range w.request.Needs {
-		if need.Volume.Driver != driver || !w.takesSlot(need) {
+		if need.Volume.Driver != driver || !need.Attaches(w.snapshot) {
 			continue
 		}
 		p := w.snapshot.Volume(need.Volume).NodeVolume(w.node)
@@ -191,7 +193,7 @@ func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 	}
 	change := int32(0)
 	for _, need := range PodRequest(w.snapshot, p).Needs {
-		if need.Volume.Driver != driver || !w.takesSlot(need) || kept[need.Volume] {
+		if need.Volume.Driver != driver || !need.Attaches(w.snapshot) || kept[need.Volume] {
 			continue
 		}
 		kept[need.Volume] = true

@@ -238,7 +238,7 @@ func (a Arbiter) forPodsOnly(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 	var reasons []Reason
 	for _, need := range TicketRequest(s, t).Needs {
 		va := s.Volume(need.Volume).NodeVolume(t.Node).Own()
-		if need.Volume.IsReal() && !need.Volume.NoAttach() && s.AttachRequired(need.Volume.Driver) && (va == nil || va.Deleting) {
+		if need.Volume.IsReal() && need.Attaches(s) && (va == nil || va.Deleting) {
 			reasons = append(reasons, Reason{Code: AttachedForPods, Volume: need.Volume, Claim: need.Name, Node: t.Node})
 		}
 	}

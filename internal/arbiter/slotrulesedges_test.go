@@ -23,7 +23,7 @@ func TestWhatTakesASlot(t *testing.T) {
 		"of one that attaches none":  {ledger.VolumeID{Driver: "n", Handle: "h"}, false, false},
 		"of a driver nobody has met": {ledger.VolumeID{Driver: "x", Handle: "h"}, true, true},
 	} {
-		if got := w.takesSlot(Need{Volume: test.v}); got != test.slot {
+		if got := (Need{Volume: test.v}).Attaches(w.snapshot); got != test.slot {
 			t.Errorf("%s: takes a slot: %t", name, got)
 		}
 		r := Request{Needs: []Need{{Volume: ledger.VolumeID{Driver: "n", Handle: "other"}}, {Volume: test.v}}}

@@ -122,7 +122,7 @@ func (q *Queue) keep(r Request) {
 func (q *Queue) each(r Request, do func(v ledger.VolumeID, h *handed, stays bool)) {
 	w := view{snapshot: q.snapshot}
 	for _, need := range r.Needs {
-		if !w.takesSlot(need) {
+		if !need.Attaches(w.snapshot) {
 			continue
 		}
 		v := need.Volume
@@ -162,7 +162,7 @@ func (q *Queue) tooFew(r Request, reasons []Reason) []Reason {
 	for _, reason := range reasons {
 		reason.Code, reason.Needed = SlotsNotKept, 0
 		for _, need := range r.Needs {
-			if need.Volume.Driver == reason.Driver && w.takesSlot(need) {
+			if need.Volume.Driver == reason.Driver && need.Attaches(w.snapshot) {
 				reason.Needed++
 			}
 		}
@@ -193,7 +193,7 @@ func (w awaiting) of(r Reason) Reason {
 func (q *Queue) keptElsewhere(r Request) (awaiting, bool) {
 	w := view{snapshot: q.snapshot}
 	for _, need := range r.Needs {
-		if !w.takesSlot(need) {
+		if !need.Attaches(w.snapshot) {
 			continue
 		}
 		first, known := q.elsewhere[need.Volume]

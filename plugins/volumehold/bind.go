@@ -38,7 +38,7 @@ func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 		if refusal := p.grant(ctx, r, pod); refusal != "" {
 			return fwk.NewStatus(fwk.Unschedulable, refusal)
 		}
-		if status := p.settled(ctx, r, pod); !status.IsSuccess() {
+		if status := p.waitBeforeBind(ctx, r, pod); !status.IsSuccess() {
 			return status
 		}
 	}

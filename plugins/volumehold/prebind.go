@@ -45,11 +45,11 @@ func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.
 	if r == nil || r.AtOnce {
 		return nil
 	}
-	return p.settled(ctx, r, pod)
+	return p.waitBeforeBind(ctx, r, pod)
 }
 
-// settled waits in PreBind's way until nothing keeps a pod with a grant from its bind.
-func (p *VolumeHold) settled(ctx context.Context, r *reservation.Reservation, pod *corev1.Pod) *fwk.Status {
+// waitBeforeBind waits as PreBind says until nothing keeps a pod with a grant from its bind.
+func (p *VolumeHold) waitBeforeBind(ctx context.Context, r *reservation.Reservation, pod *corev1.Pod) *fwk.Status {
 	if !p.follows(r) {
 		return nil
 	}

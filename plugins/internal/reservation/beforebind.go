@@ -101,8 +101,8 @@ func (b *Book) AwaitsWorker(a arbiter.Arbiter, r *Reservation) bool {
 		return false
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
-		policy, attaches := need.Policy(s), s.AttachRequired(need.Volume.Driver) && !need.Volume.NoAttach()
-		if !policy.BindAfterAttached || policy.Workers == 0 || !attaches || !a.VolumeGranted(s, need, r.Ticket.Node).Allowed() {
+		policy := need.Policy(s)
+		if !policy.BindAfterAttached || policy.Workers == 0 || !need.Attaches(s) || !a.VolumeGranted(s, need, r.Ticket.Node).Allowed() {
 			continue
 		}
 		if s.Volume(need.Volume).NodeVolume(r.Ticket.Node).HasAttachments() {
