@@ -112,7 +112,7 @@ func (a *agent) run(ctx context.Context) error {
 				p.hurried, p.pause = now, 0
 			}
 		case <-due.C():
-			wait := a.config.Rescan
+			wait, began := a.config.Rescan, a.clock.Now()
 			err := a.round(ctx)
 			a.wrote(err)
 			if errors.Is(err, errAnotherNode) {
@@ -123,8 +123,8 @@ func (a *agent) run(ctx context.Context) error {
 				klog.FromContext(ctx).Error(err, "What the node has could not be published", "failures", p.failures, "nextTry", wait)
 			} else {
 				p.failures, p.pause = 0, 0
-				if left := a.orders.left(); left > 0 {
-					wait = min(wait, left)
+				if left := a.orders.left(began); left > 0 { // it may be over by now: the write takes a while
+					wait = min(wait, max(0, left-a.clock.Since(began)))
 				}
 			}
 			p.at = a.clock.Now().Add(wait)

@@ -157,14 +157,14 @@ func (o *orders) begin(object *v1alpha1.NodeVolumes, s sight) []v1alpha1.NodeUns
 	return begun
 }
 
-// left is after how long the time of the first order is over that waits for its turn: it is to be answered then,
-// since it takes the place of others as long as it stands. 0: none waits.
-func (o *orders) left() time.Duration {
+// left is how long after a look the time of the first order is over that waited for its turn then: it is to be
+// answered at that time, since it takes the place of others as long as it stands. 0: none waited.
+func (o *orders) left(looked time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	least := time.Duration(0)
 	for _, first := range o.first {
-		left := first.lasts - o.clock.Since(first.at)
+		left := first.lasts - looked.Sub(first.at)
 		if first.waits && left > 0 && (least == 0 || left < least) {
 			least = left
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -551,42 +552,69 @@ func (h *hanging) Unstage(ctx context.Context, _, _, _ string, calls func()) err
 	return ctx.Err()
 }
 
+// late is a fake that takes a while to write.
+type late struct {
+	*fake
+	takes time.Duration
+}
+
+func (l *late) UpdateStatus(ctx context.Context, object *v1alpha1.NodeVolumes, options metav1.UpdateOptions) (*v1alpha1.NodeVolumes, error) {
+	time.Sleep(l.takes)
+	return l.fake.UpdateStatus(ctx, object, options)
+}
+
 // An order that waits for its turn is answered when its time is over, and not only when a driver that hangs is given
-// up: as long as it stands it takes the place of others, also of other drivers.
+// up: as long as it stands it takes the place of others, also of other drivers. So it is where the time is over while it
+// is written what a look has found before.
 func TestOrdersThatWaitEndByTheirTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, h := &fake{}, &hanging{}
-		h.node.UID, h.node.Status.NodeInfo.BootID = "uid-n1", "boot"
-		f.object.Name = "n1"
-		started := time.Now().Add(-time.Hour)
-		config := DefaultConfig()
-		config.Repair = true
-		a := newAgent(config, f, "n1", "uid-n1", func() sight {
-			return sight{machine: nodevolumes.Machine{BootID: "boot", KubeletStarted: started}}
-		})
-		a.nodes, a.drivers = h, h
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() {
-			if err := a.run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-		synctest.Wait()
-		ordered := f.object.DeepCopy()
-		ordered.Spec.Look = maxCalls + 1
-		for i := range int64(maxCalls + 1) {
-			ordered.Spec.Unstage = append(ordered.Spec.Unstage, v1alpha1.NodeUnstage{
-				Driver: testDriver, Handle: fmt.Sprint("vol-", i), Number: i + 1, BootID: "boot", KubeletStarted: metav1.NewTime(started), Seconds: 30,
-			})
+	for _, look := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { ordersThatWait(t, look) })
+	}
+}
+
+// ordersThatWait is the test, where the node is looked at shortly before the time is over, or is not.
+func ordersThatWait(t *testing.T, look bool) {
+	f, h := &late{fake: &fake{}, takes: time.Second}, &hanging{}
+	h.node.UID, h.node.Status.NodeInfo.BootID = "uid-n1", "boot"
+	f.object.Name = "n1"
+	started := time.Now().Add(-time.Hour)
+	config := DefaultConfig()
+	config.Repair = true
+	var mounted atomic.Bool
+	a := newAgent(config, f, "n1", "uid-n1", func() sight {
+		s := sight{machine: nodevolumes.Machine{BootID: "boot", KubeletStarted: started}}
+		if mounted.Load() {
+			s.facts.Volumes = []nodevolumes.Volume{{Driver: "other.example.com", Handle: "other", Path: "other"}}
 		}
-		a.told(ordered)
-		time.Sleep(35 * time.Second)
-		if answers := f.object.Status.Unstaged; len(answers) != maxCalls+1 || answers[maxCalls].Result != v1alpha1.UnstageRefused {
-			t.Errorf("of %d orders, of which one waits for its turn, %d are answered: %+v", maxCalls+1, len(answers), answers)
-		}
-		cancel()
-		running.Wait()
-		a.calls.Wait()
+		return s
 	})
+	a.nodes, a.drivers = h, h
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := a.run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	time.Sleep(2 * f.takes)
+	ordered := f.object.DeepCopy()
+	ordered.Spec.Look = maxCalls + 1
+	for i := range int64(maxCalls + 1) {
+		ordered.Spec.Unstage = append(ordered.Spec.Unstage, v1alpha1.NodeUnstage{
+			Driver: testDriver, Handle: fmt.Sprint("vol-", i), Number: i + 1, BootID: "boot", KubeletStarted: metav1.NewTime(started), Seconds: 30,
+		})
+	}
+	a.told(ordered)
+	time.Sleep(30*time.Second - config.Gather - f.takes/2)
+	if look {
+		mounted.Store(true)
+		signal(a.changed)
+	}
+	time.Sleep(10 * time.Second)
+	if answers := f.object.Status.Unstaged; len(answers) != maxCalls+1 || answers[maxCalls].Result != v1alpha1.UnstageRefused {
+		t.Errorf("looked at before: %t; of %d orders, of which one waits for its turn, %d are answered: %+v", look, maxCalls+1, len(answers), answers)
+	}
+	cancel()
+	running.Wait()
+	a.calls.Wait()
 }
