@@ -41,6 +41,7 @@ type mortal struct {
 	*writer
 	object  *v1alpha1.VolumeTicket
 	deleted bool
+	refused bool // to write its status
 }
 
 // newMortal is that of a Manual ticket, which lives for its TTLSeconds.
@@ -69,6 +70,9 @@ func (m *mortal) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) 
 }
 
 func (m *mortal) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+	if m.refused && task.Commit.Do == flow.DecideTicket {
+		return errors.New("the storage takes no more writes")
+	}
 	m.deleted = m.deleted || task.Commit.Do == flow.DropTicket
 	return carry(ctx, m, task, status)
 }
@@ -109,6 +113,33 @@ func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
 	looks(first, 0, 0, 595) // sees that it is gone
 	if len(first.ttl.seen) > 0 {
 		t.Errorf("of a ticket that is gone it keeps %v", first.ttl.seen)
+	}
+}
+
+// Where the status of a ticket can't be written, as where etcd is full and takes nothing but deletions, it is looked at
+// again when its time is over, or that of its node, whatever the pause after the failures is by then.
+func TestTimeToLiveEndsThoughWritesFail(t *testing.T) {
+	for name, after := range map[string]time.Duration{"its own time": 600 * time.Second, "that of its node": 6 * time.Minute} {
+		k := ticket("p", "n1", ledger.TypeManual, "a")
+		k.Phase = ledger.TicketGranted
+		if name == "its own time" {
+			k.TTLSeconds = int64(after / time.Second)
+		}
+		m := newMortal(k)
+		m.ledger.Apply(now, ledger.Complete{})
+		if name == "that of its node" {
+			m.ledger.Apply(now, ledger.NodeGone{Name: "n1"})
+		}
+		clock := now
+		c := m.leader(t, &clock)
+		if _, err := c.reconcile(t.Context(), k.ID); err != nil {
+			t.Fatal(err)
+		}
+		const left = 5 * time.Second
+		clock, m.refused = clock.Add(after-left), true
+		if again, err := c.reconcile(t.Context(), k.ID); err == nil || again != left {
+			t.Errorf("%s: it is looked at again after %s (%v), want %s", name, again, err, left)
+		}
 	}
 }
 

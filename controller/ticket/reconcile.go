@@ -58,13 +58,16 @@ func (c *Controller) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticke
 func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
 	left, err := c.expire(ctx, t)
 	if err != nil || left < 0 {
-		return 0, err
+		return max(0, left), err
 	}
 	ended, err := c.endByNode(ctx, s, t)
-	if err != nil || ended < 0 {
+	if ended < 0 {
 		return 0, err
 	}
 	left = flow.Sooner(left, ended)
+	if err != nil {
+		return left, err
+	}
 	again := arbiter.PlacedAgain(t, c.config.Now())
 	if t.InDoubt || again == 0 || c.placings.may(t.ID.Namespace) {
 		if err := c.due(ctx, s, t); err != nil {
@@ -173,7 +176,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 		next := object.DeepCopy()
 		next.Status.TTLElapsedSeconds, next.Status.Renewed = elapsed, renewed
 		if err := c.config.Write.Carry(ctx, flow.Write(t), as(next)); err != nil {
-			return 0, err
+			return left, err
 		}
 	}
 	return min(left, step), nil

@@ -30,7 +30,7 @@ type Queue[K comparable] struct {
 
 // New returns a queue. process decides on a key and does what follows; it
 // returns after how long the key is to be looked at again even if nothing
-// touches it, 0 for never.
+// touches it, 0 for never. With an error, too: then it is also the longest pause.
 func New[K comparable](name string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
 	return NewFair(name, func(K) (string, Rank) { return "", Touched }, process)
 }
@@ -101,7 +101,7 @@ func (q *Queue[K]) next(ctx context.Context) bool {
 	}
 	after, err := q.process(ctx, key)
 	if err != nil && ctx.Err() == nil {
-		after = q.failed(key, err)
+		after = flow.Sooner(after, q.failed(key, err))
 		Log(ctx, q.name, key, err, after)
 	} else {
 		q.succeeded(key)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/execute"
@@ -143,4 +144,30 @@ func TestEnd(t *testing.T) {
 	if len(began) != 0 {
 		t.Errorf("%s was begun after the end", <-began)
 	}
+}
+
+// What is due at a time of its own is looked at then, however long it pauses after failures by then.
+func TestPauseEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const due = 10 * time.Second
+		began := time.Now()
+		looks := make(chan time.Duration, 2)
+		q := New("test", func(context.Context, string) (time.Duration, error) {
+			since := time.Since(began)
+			looks <- since
+			return due - since, errors.New("broken")
+		})
+		for range 20 {
+			q.failed("a", errors.New("broken")) // it pauses for long by now
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		ended.Go(func() { q.Run(ctx, 1) })
+		q.Add("a")
+		if first, second := <-looks, <-looks; first != 0 || second != due {
+			t.Errorf("it is looked at after %s and %s, want at once and after %s", first, second, due)
+		}
+		cancel()
+		ended.Wait()
+	})
 }
