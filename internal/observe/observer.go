@@ -51,7 +51,7 @@ func New(config Config) (*Observer, error) {
 		config: config,
 		ledger: ledger.New(),
 		feeds:  map[Kind]*feed{},
-		ghosts: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ledger.TicketID]()),
+		ghosts: newGhosts(),
 		synced: make(chan struct{}),
 	}
 	if err := o.connect(); err != nil {
@@ -153,7 +153,9 @@ func (o *Observer) Run(ctx context.Context) {
 			running.Go(func() { f.informer.RunWithContext(ctx) })
 		}
 	}
-	running.Go(func() { o.resolveGhosts(ctx) })
+	for range ghostReaders {
+		running.Go(func() { o.resolveGhosts(ctx) })
+	}
 	running.Go(func() { o.sweep(ctx) })
 	if err := o.sync(ctx, &running); err == nil {
 		o.Apply(ledger.Complete{})
