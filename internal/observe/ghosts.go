@@ -3,6 +3,8 @@
 package observe
 
 import (
+	"time"
+
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/moorage-dev/moorage/internal/fair"
@@ -12,12 +14,20 @@ import (
 // ghostReaders is for how many reservations without a ticket pods are read at once.
 const ghostReaders = 4
 
+// The pauses after reads that failed double from the first to the longest.
+const firstUnread, longestUnread = 200 * time.Millisecond, time.Minute
+
 // newGhosts is the queue of reservations whose tickets somebody else deleted.
 func newGhosts() workqueue.TypedRateLimitingInterface[ledger.TicketID] {
 	turns := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ledger.TicketID]{Queue: &ghostTurns{}})
-	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[ledger.TicketID](), workqueue.TypedRateLimitingQueueConfig[ledger.TicketID]{
+	return workqueue.NewTypedRateLimitingQueueWithConfig(ghostPauses(), workqueue.TypedRateLimitingQueueConfig[ledger.TicketID]{
 		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[ledger.TicketID]{Queue: turns}),
 	})
+}
+
+// ghostPauses are of each by itself.
+func ghostPauses() workqueue.TypedRateLimiter[ledger.TicketID] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ledger.TicketID](firstUnread, longestUnread)
 }
 
 // ghostTurns has namespaces take turns: a read may be a list of all pods of one. Serial.
