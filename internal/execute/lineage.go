@@ -58,6 +58,16 @@ func (l *lineages) atNewest(node ledger.NodeState, c flow.Change) flow.Change {
 	return c
 }
 
+// prune forgets the Nodes that exist no more.
+func (l *lineages) prune(s ledger.Snapshot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.all, func(name ledger.NodeName, _ []string) bool {
+		n := s.Node(name)
+		return n == nil || !n.Exists
+	})
+}
+
 // sameButReported says whether two states of a Node differ in nothing but their versions and
 // volumesAttached.
 func sameButReported(a, b ledger.NodeState) bool {

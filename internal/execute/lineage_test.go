@@ -4,6 +4,7 @@ package execute
 
 import (
 	"testing"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -60,5 +61,23 @@ func TestLineage(t *testing.T) {
 	}
 	if n := len(l.all["n1"]); n != maxLineage {
 		t.Errorf("%d versions are remembered", n)
+	}
+}
+
+// Of Nodes that exist no more nothing is remembered.
+func TestLineageOfGoneNodes(t *testing.T) {
+	l, facts := lineages{}, ledger.New()
+	for _, name := range []ledger.NodeName{"n1", "n2", "n3"} {
+		is := ledger.NodeState{Name: name, UID: string(name), Version: "1"}
+		facts.Apply(time.Now(), is)
+		then := is
+		then.Version = "2"
+		l.patched(is, then, flow.NodePatch{Node: name, Version: "1"})
+	}
+	facts.Apply(time.Now(), ledger.NodeGone{Name: "n1"})
+	facts.Apply(time.Now(), ledger.NodeGone{Name: "n2"})
+	facts.Apply(time.Now(), ledger.NodeDrivers{Node: "n2", Version: "1"})
+	if l.prune(facts.Snapshot()); len(l.all) != 1 || len(l.all["n3"]) != 2 {
+		t.Errorf("it remembers %v", l.all)
 	}
 }

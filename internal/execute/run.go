@@ -84,8 +84,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Prune forgets what is remembered of attachments that exist no more.
+// Prune forgets what is remembered of attachments and Nodes that exist no more.
 func (e *Executor) Prune(s ledger.Snapshot) {
+	e.lines.prune(s)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.memory.Prune(s)
