@@ -220,8 +220,9 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 		return decision{verdict: refuse(before)} // Keeps would take the grant back at once
 	}
 	verdict, steps := q.holds(r, t)
-	// Who waits only until it is known whether another ticket is granted has its slots meanwhile.
-	d := decision{verdict: verdict, steps: steps, gets: verdict.Allowed() || verdict.First().Code == NotGranted}
+	// Who waits only until it is known whether another ticket is granted has its slots meanwhile. Not so one whose
+	// hold was refused: that lasts as a rule, and each time that it is tried again it asks anew first.
+	d := decision{verdict: verdict, steps: steps, gets: (verdict.Allowed() || verdict.First().Code == NotGranted) && !HoldWasRefused(t)}
 	if verdict.Allowed() && gaveWay(t) && len(r.Needs) > 0 {
 		// It asks anew, and that is written first: from here on a hold that
 		// names it means it.
@@ -229,6 +230,10 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	}
 	return d
 }
+
+// HoldWasRefused says whether a ticket that is not a pod's waits, as it was told, since the hold of one of its volumes
+// was refused: it keeps nothing from others, and is tried again after a pause.
+func HoldWasRefused(t *ledger.Ticket) bool { return t.Waits() && t.Reason == string(HoldRefused) }
 
 // outranked says to whom a ticket that yields would lose a volume as soon as it is granted: the
 // volume is at its node for others, who have the time of their notice, and then goes elsewhere.
@@ -252,9 +257,9 @@ func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
 // holdUnanswered as the Detail of NotGranted says why a grant does not write a volume's hold.
 const holdUnanswered = "the API server has not answered a write of its VolumeHold, and nothing is granted until it is known what that says"
 
-// HoldRefused says why a ticket waits of which the API server refuses to have the hold of a volume written.
-func HoldRefused(s ledger.Snapshot, t *ledger.Ticket, v ledger.VolumeID) Verdict {
-	reason := Reason{Code: NotGranted, Volume: v, Detail: "the API server refuses to have its VolumeHold written, as by a webhook or a policy of the cluster; the log of moorage-controller quotes it"}
+// WithoutHold says why a ticket is not granted of which the API server refuses to have the hold of a volume written.
+func WithoutHold(s ledger.Snapshot, t *ledger.Ticket, v ledger.VolumeID) Verdict {
+	reason := Reason{Code: HoldRefused, Volume: v}
 	for _, need := range TicketRequest(s, t).Needs {
 		if need.Volume == v {
 			reason.Claim = need.Name

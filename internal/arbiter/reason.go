@@ -25,6 +25,7 @@ const (
 	NotBeforeBind       ledger.Code = "NotBeforeBind" // Cooperative mode attaches after the bind
 	NodeFenced          ledger.Code = "NodeFenced"    // what is at the node no longer counts
 	TooManyVolumes      ledger.Code = "TooManyVolumes"
+	HoldRefused         ledger.Code = "HoldRefused" // by a rule of somebody else: no VolumeHold, no grant
 )
 
 // The reasons that wait.

@@ -33,7 +33,8 @@ type player struct {
 	lines  []string
 	last   Task // as it was at its end
 
-	version int // see next
+	version int                      // see next
+	refused map[ledger.VolumeID]bool // whose holds carryOut has the API server refuse for good
 }
 
 func newPlayer(events ...ledger.Event) *player {

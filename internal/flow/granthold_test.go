@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -36,8 +35,10 @@ func (p *player) carryOut(t *testing.T, task Task, holds Result) (writes int) {
 		switch {
 		case m.Send.Do == PutHold:
 			writes++
-			a = Answer{Result: holds}
-			if h, _ := m.Send.Fact.(ledger.HoldSeen); holds == Done {
+			if a.Result = holds; p.refused[m.Send.Volume] {
+				a.Result = Refused
+			}
+			if h, _ := m.Send.Fact.(ledger.HoldSeen); a.Result == Done {
 				h.Hold.Version = p.next()
 				a.Facts = []ledger.Event{h}
 			}
@@ -164,7 +165,7 @@ func TestRefusedGrantGivesItsHoldsBack(t *testing.T) {
 	a, id, first := arbiter.Arbiter{}, ticket("p", "n1", ledger.TypeManual).ID, ledger.VolumeID{Driver: driver, Handle: "a"}
 	told := func(d Decided) reply {
 		k := *d.Ticket
-		k.Version, k.Reason = "2", string(arbiter.NotGranted)
+		k.Version, k.Reason = "2", string(arbiter.HoldRefused)
 		return replies(Done, k)
 	}
 	for name, test := range map[string]struct {
@@ -182,7 +183,7 @@ func TestRefusedGrantGivesItsHoldsBack(t *testing.T) {
 			for i := range 3 {
 				p.refusedGrant(t, id, first, test.then, i)
 			}
-			if k := p.ledger.Snapshot().Ticket(id); (k.Reason == string(arbiter.NotGranted)) != test.tell {
+			if k := p.ledger.Snapshot().Ticket(id); (k.Reason == string(arbiter.HoldRefused)) != test.tell {
 				t.Errorf("the ticket's reason is %q", k.Reason)
 			}
 			q := ticket("q", "n2", ledger.TypePod, "a")
@@ -211,24 +212,4 @@ func (p *player) refusedGrant(t *testing.T, id ledger.TicketID, first ledger.Vol
 	h := d.Holds[0].Hold
 	h.Version = strconv.Itoa(100 + i)
 	p.play(t, p.announced(d), append([]reply{replies(Done, ledger.HoldSeen{Volume: first, Hold: h})}, then(d)...)...)
-}
-
-// A ticket that was told that a hold is refused is left alone after that as one whose write failed: it is tried once
-// more at the version that it was told at, and then after pauses.
-func TestToldTicketPauses(t *testing.T) {
-	p := newPlayer(ticket("p", "n1", ledger.TypeManual, "a"), ledger.Complete{})
-	id := ticket("p", "n1", ledger.TypeManual).ID
-	var pauses TicketPauses
-	tries := 0
-	for range 10 {
-		list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n1", p.now, func(k *ledger.Ticket) time.Duration { return pauses.Left(k, p.now) })
-		for _, d := range list {
-			tries++
-			p.carryOut(t, p.announced(d), Refused)
-			pauses.End(d.Ticket, Failed, func(d time.Duration) time.Duration { return d }, p.now)
-		}
-	}
-	if k := p.ledger.Snapshot().Ticket(id); tries != 2 || k.Reason != string(arbiter.NotGranted) {
-		t.Errorf("it is tried %d times at one instant, and told %q", tries, k.Reason)
-	}
 }

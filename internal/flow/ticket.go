@@ -235,11 +235,16 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	}
 }
 
-// tellRefused tells a ticket that it waits, since the API server refuses a hold without which it is not granted. The
-// holds that were written before are the ticket's no more from here on (ledger.GrantResolved).
+// tellRefused tells a ticket that the API server refuses a hold without which it is not granted. A pod's is refused: it
+// keeps its node's slots, and whatever else its pod needs there, from nobody. The holds that were written before are the
+// ticket's no more from here on (ledger.GrantResolved).
 func (m *Memory) tellRefused(t Task, s ledger.Snapshot) (Task, Move) {
 	t.Refused = fmt.Sprintf("%s %s: %s", t.Sent.Do, t.Sent.Key, Refused)
-	t.Holds, t.Commit = nil, decide(t.Ticket, ledger.TicketPending, arbiter.HoldRefused(s, t.Ticket, t.Sent.Volume))
+	phase, verdict := ledger.TicketPending, arbiter.WithoutHold(s, t.Ticket, t.Sent.Volume)
+	if verdict.Refuses(t.Ticket) {
+		phase = ledger.TicketRefused
+	}
+	t.Holds, t.Commit = nil, decide(t.Ticket, phase, verdict)
 	t, move := m.advance(t, s)
 	move.Tell = append([]ledger.Event{ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version, Failed: true}}, move.Tell...)
 	return t, move

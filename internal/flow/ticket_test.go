@@ -31,7 +31,7 @@ func TestGrant(t *testing.T) {
 	granted := asks
 	granted.Phase, granted.Version = ledger.TicketGranted, "2"
 	hold, commit := "put-hold", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1"
-	waits := "decide-ticket s/uid-p pending epoch=7 uid=t-p version=1"
+	refuses := "decide-ticket s/uid-p refused epoch=7 uid=t-p version=1"
 	get, told := "get tickets s/uid-p", "tell GrantResolved"
 	for name, test := range map[string]struct {
 		replies []reply
@@ -43,8 +43,8 @@ func TestGrant(t *testing.T) {
 		"a hold is there already":                 {[]reply{replies(Exists), replies(Done)}, []string{hold, "get holds d^a", told, "stale"}},
 		"a hold is gone":                          {[]reply{replies(NotFound), replies(NotFound)}, []string{hold, "get holds d^a", told, "stale"}},
 		"the ticket goes before it is granted":    {[]reply{replies(Done), replies(Done, ledger.TicketGone{ID: asks.ID})}, []string{hold, hold, told, "stale"}},
-		"a hold is refused for good":              {[]reply{replies(Refused), replies(Done)}, []string{hold, told, waits, "failed"}},
-		"a hold and the reason are refused":       {[]reply{replies(Refused), replies(Refused)}, []string{hold, told, waits, "failed"}},
+		"a hold is refused for good":              {[]reply{replies(Refused), replies(Done)}, []string{hold, told, refuses, "failed"}},
+		"a hold and the reason are refused":       {[]reply{replies(Refused), replies(Refused)}, []string{hold, told, refuses, "failed"}},
 		"a hold is refused, and the ticket gone":  {[]reply{replies(Refused, ledger.TicketGone{ID: asks.ID})}, []string{hold, told, "stale"}},
 		"no answer to a hold":                     {[]reply{replies(Unknown)}, []string{hold, "tell HoldUnanswered", told, "failed"}},
 		"the ticket changes before it is granted": {[]reply{replies(Done, granted)}, []string{hold, told, "stale"}},

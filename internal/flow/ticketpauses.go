@@ -6,12 +6,14 @@ import (
 	"maps"
 	"time"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // TicketPauses keeps until when a ticket is not decided on again, after the API server has refused, or
 // not carried out, what was decided on it. Only a change of the ticket itself ends the pause: the holds
-// that are written before a grant are taken back when it fails, and look like news every time.
+// that are written before a grant are taken back when it fails, and look like news every time. Not even that
+// ends the pause of a ticket that was told that a hold is refused: what it is told changes it each time.
 // The zero value has none. Its methods are serial.
 type TicketPauses struct {
 	tickets map[ledger.TicketID]ticketPause
@@ -30,7 +32,7 @@ const forgotten = 2 * longestFailed
 // Left is for how long a ticket is not to be decided on, 0: it may be.
 func (p *TicketPauses) Left(t *ledger.Ticket, now time.Time) time.Duration {
 	k, known := p.tickets[t.ID]
-	if !known || k.uid != t.UID || k.version != t.Version {
+	if !known || k.uid != t.UID || k.version != t.Version && !arbiter.HoldWasRefused(t) {
 		return 0
 	}
 	return max(0, k.until.Sub(now))
@@ -42,7 +44,9 @@ func (p *TicketPauses) End(t *ledger.Ticket, end End, spread Spread, now time.Ti
 		p.sweep(now)
 	}
 	if end != Failed {
-		delete(p.tickets, t.ID)
+		if !arbiter.HoldWasRefused(t) { // else it asks anew, and what comes of that is to be seen
+			delete(p.tickets, t.ID)
+		}
 		return
 	}
 	k := p.tickets[t.ID]
