@@ -20,10 +20,6 @@ import (
 
 // attacks has package attack try everything on what the chart installed.
 func (s *story) attacks(ctx context.Context) error {
-	// What is off by default, and has ports of its own.
-	if err := s.openDoors(ctx, true); err != nil {
-		return err
-	}
 	enforced := map[string]string{sandbox.EnforceLabel: "true"}
 	own, err := s.makeWorkload(ctx, "attackers", enforced)
 	if err != nil {
@@ -48,10 +44,7 @@ func (s *story) attacks(ctx context.Context) error {
 		Binds:     s.addresses(func(_, port string) bool { return port == "bind" }),
 		Metrics:   s.addresses(metricsPort),
 	}}
-	if err := attack.Run(ctx, s.attacked.scene, os.Stdout); err != nil {
-		return err
-	}
-	return errors.Join(s.openDoors(ctx, false), s.survived(ctx))
+	return attack.Run(ctx, s.attacked.scene, os.Stdout)
 }
 
 // attacked is what the attacks are on.
@@ -100,7 +93,8 @@ func (s *story) attacksWithoutPolicies(ctx context.Context) error {
 	return nil
 }
 
-// openDoors turns on, or off again, what serves schedulers and who may get metrics.
+// openDoors turns on, or off again, what is off by default and has ports of its own: what
+// serves schedulers and who may get metrics.
 func (s *story) openDoors(ctx context.Context, open bool) error {
 	_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values",
 		"--set", fmt.Sprintf("extender.enabled=%t,bindAtOnce.enabled=%t,metrics.secure=%t", open, open, open))

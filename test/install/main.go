@@ -57,8 +57,9 @@ type chapter struct {
 	tell func(context.Context) error
 }
 
-// chapterTimeout bounds a chapter for the case that something hangs.
-const chapterTimeout = 8 * time.Minute
+// chapterTimeout bounds a chapter for the case that something hangs. The attacks took
+// eight minutes where a slow machine ran scenarios beside them.
+const chapterTimeout = 20 * time.Minute
 
 func run(ctx context.Context, c config) (err error) {
 	if c.certmanager == "" {
