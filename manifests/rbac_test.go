@@ -110,6 +110,8 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-controller", "update", "moorage.dev", "attachpolicies/status", "", "", true},
 		{"moorage-controller", "create update patch delete", "moorage.dev", "attachpolicies", "", "", false},
 		{"moorage-controller", "create patch", "", "events", elsewhere, "", true},
+		{"moorage-controller", "list", "", "events", "default", "", true},
+		{"moorage-controller", "get list watch delete", "", "events", elsewhere, "", false},
 		{"moorage-controller", "create", "coordination.k8s.io", "leases", own, "", true},
 		{"moorage-controller", "get update", "coordination.k8s.io", "leases", own, "moorage-controller", true},
 		{"moorage-scheduler", "get list watch create delete", "moorage.dev", "volumetickets", elsewhere, "", true},

@@ -8,15 +8,20 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 const driver = "d"
@@ -371,6 +376,60 @@ func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 	all := strings.Join(told, "\n")
 	if len(told) != 2 || !strings.Contains(all, "volume d^gone was") || !strings.Contains(all, "iqn:0") {
 		t.Errorf("told:\n%s", all)
+	}
+}
+
+// A leader reads once which detaches the ones before have told of, and writes the events
+// that are missing, no others; all of them where it can't read.
+func TestForcedDetachesAreToldOnceByAllLeaders(t *testing.T) {
+	for name, test := range map[string]struct {
+		refused bool
+		creates int32
+	}{
+		"they are listed":     {false, 1},
+		"the list is refused": {true, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, server := time.Unix(1000, 0), apitest.Start(t)
+			l := facts(now, "a", "b", "c")
+			fence := func(v string) ledger.Fence {
+				return ledger.Fence{Node: "n1", Attachment: v, Rule: arbiter.OutOfService}
+			}
+			for _, v := range []string{"a", "b", "c"} {
+				l.Apply(now, ledger.HoldSeen{Volume: volume(v), Hold: ledger.Hold{Version: "1", Node: "n1", State: ledger.HoldHeld, Fences: []ledger.Fence{fence(v)}}})
+			}
+			for _, v := range []string{"a", "b"} {
+				report.NewEvents(t.Context(), server.Kube).ForcedDetach(t.Context(), volume(v), fence(v))
+			}
+			var creates atomic.Int32
+			server.Intercept(func(r apitest.Request, serve func()) error {
+				if r.Verb == "create" {
+					creates.Add(1)
+				}
+				if test.refused && r.Verb == "list" {
+					return apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no right"))
+				}
+				serve()
+				return nil
+			})
+			c, err := New(Config{
+				Snapshot: l.Snapshot, Do: &doer{}, Now: func() time.Time { return now }, Events: report.NewEvents(t.Context(), server.Kube),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.begin(t.Context(), l.Snapshot(), now)
+			for v := range l.Snapshot().Volumes() {
+				c.tellForced(t.Context(), v.ID, l.Snapshot())
+			}
+			if n := creates.Load(); n != test.creates {
+				t.Errorf("%d events written, want %d", n, test.creates)
+			}
+			list, err := server.Kube.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{})
+			if !test.refused && (err != nil || len(list.Items) != 3) {
+				t.Errorf("%d events, %v", len(list.Items), err)
+			}
+		})
 	}
 }
 

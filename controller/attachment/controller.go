@@ -129,7 +129,7 @@ func (c *Controller) Waits(v ledger.VolumeID) bool { return c.Depth() > crowd ||
 // Run works until ctx is done, and returns when the last write is answered or
 // cancelled.
 func (c *Controller) Run(ctx context.Context, workers int) {
-	c.begin(c.config.Snapshot(), c.config.Now())
+	c.begin(ctx, c.config.Snapshot(), c.config.Now())
 	c.flights.add(workers)
 	c.flying.Go(func() { c.pods.queue.Run(ctx, min(workers, maxRemovals)) })
 	c.queue.Run(ctx, workers)
@@ -138,8 +138,11 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 
 // begin takes in what the leader before has left: what is under way keeps its worker from now on, and not
 // only once it is looked at.
-func (c *Controller) begin(s ledger.Snapshot, now time.Time) {
+func (c *Controller) begin(ctx context.Context, s ledger.Snapshot, now time.Time) {
 	c.untold.begin(s)
+	if c.untold.any() {
+		c.untold.told(c.config.Events.ForcedDetaches(ctx))
+	}
 	for v := range s.Volumes() {
 		c.driver.look(s, v.ID, nil, now)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
 )
 
 // untold are detaches by force that nobody may have been told of: those that were carried
@@ -31,6 +32,21 @@ func (u *untold) begin(s ledger.Snapshot) {
 				u.add(v.ID, f)
 			}
 		}
+	}
+}
+
+func (u *untold) any() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.fences) > 0
+}
+
+// told forgets those that the API server has an event of.
+func (u *untold) told(events report.ForcedDetaches) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for v, fences := range u.fences {
+		u.keep(v, slices.DeleteFunc(fences, func(f ledger.Fence) bool { return events.Has(v, f) }))
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -45,6 +47,36 @@ func (e *Events) ForcedDetach(ctx context.Context, v ledger.VolumeID, f ledger.F
 	}
 	e.log.Info("A volume is detached by force", "reason", eventForcedDetach, "volume", v.String(), "node", f.Node, "rule", f.Rule)
 	return true
+}
+
+// ForcedDetaches are detaches by force of which the API server has an event, by its name.
+type ForcedDetaches map[string]bool
+
+// Has says whether there is an event of a detach from a node, as a hold says (ledger.Fence).
+func (d ForcedDetaches) Has(v ledger.VolumeID, f ledger.Fence) bool { return d[forcedName(v, f)] }
+
+// ForcedDetaches lists the detaches by force that a leader has told of, so that the next
+// one does not ask for each of them by writing its event again. What can't be listed in
+// time is not in the result.
+func (e *Events) ForcedDetaches(ctx context.Context) ForcedDetaches {
+	if e == nil || e.writes == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, forcedTimeout)
+	defer cancel()
+	told := ForcedDetaches{}
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return e.writes.List(ctx, o) })
+	options := metav1.ListOptions{FieldSelector: "reason=" + eventForcedDetach}
+	err := pages.EachListItem(ctx, options, func(o runtime.Object) error {
+		if event, ok := o.(*corev1.Event); ok {
+			told[event.Name] = true
+		}
+		return nil
+	})
+	if err != nil {
+		e.log.Error(err, "The events of detaches by force can't be listed: those that are missing from the list are written again, which does no harm")
+	}
+	return told
 }
 
 // errNoWriter is why an event goes to the recorder.

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -291,15 +293,17 @@ func (s *Server) list(resource string, c call) any {
 	}
 }
 
-// selects knows the one field selector that is used.
+// selects says whether a field selector selects an object, by any field that has text.
 func (c call) selects(o object) bool {
-	node, ok := strings.CutPrefix(c.query["fieldSelector"], "spec.nodeName=")
-	if !ok {
-		return true
+	selector, err := fields.ParseSelector(c.query["fieldSelector"])
+	if err != nil {
+		return false
 	}
-	spec, _ := o["spec"].(map[string]any)
-	name, _ := spec["nodeName"].(string)
-	return name == node
+	values := fields.Set{}
+	for _, r := range selector.Requirements() {
+		values[r.Field], _, _ = unstructured.NestedString(o, strings.Split(r.Field, ".")...)
+	}
+	return selector.Matches(values)
 }
 
 func (s *Server) delete(key string, old object, c call) (any, *metav1.Status) {

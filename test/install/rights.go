@@ -101,6 +101,7 @@ func rare() map[right]string {
 		{"", "delete", "", "pods"}:                                                          "of a node that is out of service: scenario node-failure",
 		{"", "create", "", "events"}:                                                        events,
 		{"", "patch", "", "events"}:                                                         events,
+		{"", "list", "", "events"}:                                                          "by a leader that finds detaches by force: TestForcedDetachesAreToldOnceByAllLeaders in controller/attachment",
 		{"", "use", "moorage.dev", "tickettypes"}:                                           "asked for by the policy moorage-tickets, not by a request",
 		{"", "list", "scheduling.x-k8s.io", "podgroups"}:                                    "of pods that name a group",
 		{"", "watch", "scheduling.x-k8s.io", "podgroups"}:                                   "of pods that name a group",
