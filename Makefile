@@ -80,12 +80,21 @@ sandbox: build ## Start a cluster to play with; Ctrl-C ends it
 $(BIN)/certmanager: FORCE
 	@$(GO) build -C test/install/certmanager -ldflags '-s -w' -o $(abspath $@) .
 
+# The searches compute for minutes, and the scenarios mostly wait: they run side by side.
 .PHONY: test
-test: unit systems ## Run the unit tests, every scenario, and the story of the chart
+test: packages ## Run the unit tests, every scenario, and the story of the chart
+	$(MAKE) --no-print-directory systems BESIDE=searches
 
 .PHONY: unit
-unit: ## Run the unit tests, those of modules of their own too
-	$(GO) test -timeout 30m ./...
+unit: packages searches ## Run the unit tests, those of modules of their own too
+
+.PHONY: searches
+searches: ## Run the short searches of simulator and explorer, and the mutants that they must find
+	nice $(GO) test -timeout 60m ./test/sim/...
+
+.PHONY: packages
+packages: ## Run the unit tests without the searches
+	$(GO) test -timeout 30m $$($(GO) list ./... | grep -v /test/sim)
 	$(GO) test -C hack/image ./...
 	$(GO) test -C test/promql ./...
 	$(GO) test -C test/karpenter ./...
@@ -152,18 +161,20 @@ test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl $(REAL) ## Instal
 	$(GO) run ./test/install --binaries $(BIN) $(REAL_FLAGS) \
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
 
-# Each of the two waits more than it computes. What the story prints is shown
-# when both are over, and that one fails stops the other no sooner. What failed
-# is said once more at the end, where people look first.
+# Each of the two waits more than it computes; BESIDE is a target that runs with them. What
+# the story and that print is shown when all are over, and that one fails stops no other
+# sooner. What failed is said once more at the end, where people look first.
 .PHONY: systems
 systems: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Run every scenario, and the story of the chart beside them
-	@rm -f $(BIN)/scenarios.failed; \
-	  $(MAKE) --no-print-directory test-install >$(BIN)/test-install.log 2>&1 & install=$$!; \
+	@rm -f $(BIN)/*.failed; \
+	  for target in test-install $(BESIDE); do \
+	    { $(MAKE) --no-print-directory $$target || touch $(BIN)/$$target.failed; } >$(BIN)/$$target.log 2>&1 & \
+	  done; \
 	  { $(MAKE) --no-print-directory scenarios || touch $(BIN)/scenarios.failed; } 2>&1 | tee $(BIN)/scenarios.log; \
-	  installed=0; wait $$install || installed=$$?; \
-	  cat $(BIN)/test-install.log; \
-	  if test $$installed -ne 0 -o -e $(BIN)/scenarios.failed; then \
-	    grep -h -e '^FAIL ' -e '^Error: ' $(BIN)/scenarios.log $(BIN)/test-install.log; false; \
+	  wait; \
+	  for target in test-install $(BESIDE); do cat $(BIN)/$$target.log; done; \
+	  if ls $(BIN)/*.failed >/dev/null 2>&1; then \
+	    grep -h -e '^FAIL' -e '^--- FAIL' -e '^Error: ' $(foreach target,scenarios test-install $(BESIDE),$(BIN)/$(target).log); false; \
 	  fi
 
 .PHONY: images
