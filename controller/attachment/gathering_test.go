@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -128,7 +128,7 @@ func TestStaleUnreportHasHadItsTurn(t *testing.T) {
 	l.Apply(now, ledger.PodGone{UID: "data"})
 	d := &doer{do: func(s arbiter.Step) error {
 		if s.Do == arbiter.Unreport {
-			return execute.ErrStale // the test of volumesInUse failed, for all of the batch
+			return flow.ErrStale // the test of volumesInUse failed, for all of the batch
 		}
 		return nil
 	}}

@@ -47,5 +47,5 @@ func (p *pauses) begin(step arbiter.Step) {
 func (p *pauses) end(step arbiter.Step, err error, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.steps.End(step, work.End(err), now)
+	return p.steps.End(step, flow.AttemptEnd(err), now)
 }

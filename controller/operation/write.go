@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/operation"
 )
@@ -101,7 +101,7 @@ func (c *Controller) make(ctx context.Context, m operation.Make) error {
 		klog.FromContext(ctx).V(1).Info("A ticket for an operation is made", "ticket", m.ID, "operation", m.Operation, "of", m.Told)
 		return nil
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("%w: there is a ticket %s", execute.ErrStale, m.ID)
+		return fmt.Errorf("%w: there is a ticket %s", flow.ErrStale, m.ID)
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		c.config.Events.OperationHeld(reported(m.Told), operation.ReasonRefused, fmt.Sprintf("the API server refuses ticket %s: %v", m.ID, err))
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/internal/work"
@@ -98,7 +98,7 @@ func (c *Controller) look(ctx context.Context, name string) (time.Duration, erro
 		return later, nil
 	}
 	err := c.config.Write.WritePolicyStatus(ctx, next)
-	if err != nil && !errors.Is(err, execute.ErrStale) {
+	if err != nil && !errors.Is(err, flow.ErrStale) {
 		return later, fmt.Errorf("say of AttachPolicy %s whether it is refused and in effect: %w", name, err)
 	}
 	return later, err

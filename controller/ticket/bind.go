@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/bind"
-	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -159,7 +158,7 @@ func (c *Controller) carry(ctx context.Context, reservation *ledger.Ticket, vers
 	switch {
 	case err == nil, pod != nil && pod.Node == reservation.Node:
 		return nil
-	case errors.Is(err, execute.ErrStale), s.Ticket(reservation.ID) == nil:
+	case errors.Is(err, flow.ErrStale), s.Ticket(reservation.ID) == nil:
 		return errors.Join(bind.ErrUseTicket, err)
 	}
 	return err

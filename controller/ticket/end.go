@@ -31,7 +31,7 @@ func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger
 }
 
 // end carries the end of a ticket out, and tells the ticket and its owner why. Where the ticket is not
-// deleted, since its node is not as it was decided on, nothing is told, and the error is execute.ErrStale.
+// deleted, since its node is not as it was decided on, nothing is told, and the error is flow.ErrStale.
 // It returns what endByNode does. One that is being deleted already is kept by its finalizers: whoever set
 // them knows, and it counts as any other ticket until they are gone, so there is no end to wait for.
 func (c *Controller) end(ctx context.Context, task flow.Task, cause arbiter.EndCause) (time.Duration, error) {

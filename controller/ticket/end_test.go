@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -98,7 +98,7 @@ func TestTicketKeepsANodeThatIsThere(t *testing.T) {
 			m.node = &is
 			*clock = clock.Add(time.Hour)
 			id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
-			if _, err := c.reconcile(t.Context(), id); !m.deleted || err != nil && !errors.Is(err, execute.ErrStale) {
+			if _, err := c.reconcile(t.Context(), id); !m.deleted || err != nil && !errors.Is(err, flow.ErrStale) {
 				t.Errorf("%s: it is not tried (%t), error %v", name, !m.deleted, err)
 			}
 			if m.ledger.Snapshot().Ticket(id) == nil || len(recorder.Events) > 0 {

@@ -45,7 +45,7 @@ func (c *Controller) grantAt(ctx context.Context, name ledger.NodeName) (time.Du
 const maxParallelWrites = 8
 
 // round decides on the pending tickets of a node, and writes what follows side
-// by side. Its error is execute.ErrStale: a ticket whose write failed pauses by itself, and
+// by side. Its error is flow.ErrStale: a ticket whose write failed pauses by itself, and
 // no other of its node with it.
 func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again bool, err error) {
 	decided, again := c.decide(name)
@@ -56,8 +56,8 @@ func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again boo
 		places <- struct{}{}
 		writing.Go(func() {
 			err := c.write(ctx, flow.Decide(d))
-			c.refused.end(d.Ticket, work.End(err), c.config.Now())
-			if work.End(err) == flow.Stale {
+			c.refused.end(d.Ticket, flow.AttemptEnd(err), c.config.Now())
+			if flow.AttemptEnd(err) == flow.Stale {
 				errs.add(d.Ticket.ID, err)
 			} else if err != nil && ctx.Err() == nil {
 				work.Log(ctx, grantsName, d.Ticket.ID, err, c.refused.left(c.config.Now())(d.Ticket))
@@ -127,7 +127,7 @@ func (c *Controller) granted(t *ledger.Ticket) execute.Status {
 	return func(r flow.Request) (*v1alpha1.VolumeTicket, error) {
 		object, ok := c.config.Cache.Ticket(t.ID)
 		if !ok || object.ResourceVersion != r.Version {
-			return nil, fmt.Errorf("%w: ticket %s has another version", execute.ErrStale, t.ID)
+			return nil, fmt.Errorf("%w: ticket %s has another version", flow.ErrStale, t.ID)
 		}
 		granted := condition(v1alpha1.TicketGranted, statusOf(r.Phase), r.Verdict, v1alpha1.ReasonGranted, object, c.config.Now())
 		chosen := r.Node != "" && object.Status.NodeName != string(r.Node)

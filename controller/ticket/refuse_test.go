@@ -27,7 +27,7 @@ type unlucky struct {
 func (u *unlucky) WriteTicketStatus(ctx context.Context, t *v1alpha1.VolumeTicket) error {
 	if u.failures > 0 {
 		u.failures--
-		return execute.ErrStale
+		return flow.ErrStale
 	}
 	return u.writer.WriteTicketStatus(ctx, t)
 }
@@ -46,7 +46,7 @@ func TestRefusalIsToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := c.grantAt(t.Context(), "n1"); !errors.Is(err, execute.ErrStale) {
+		if _, err := c.grantAt(t.Context(), "n1"); !errors.Is(err, flow.ErrStale) {
 			t.Fatalf("error %v", err)
 		}
 		if len(recorder.Events) > 0 {

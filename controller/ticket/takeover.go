@@ -12,7 +12,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -66,7 +65,7 @@ func (c *Controller) takeOverSoon(ctx context.Context, id ledger.TicketID) {
 		if ctx.Err() != nil || t == nil || !t.InDoubt {
 			return
 		}
-		if err := c.takeOverOne(ctx, t); err != nil && !errors.Is(err, execute.ErrStale) {
+		if err := c.takeOverOne(ctx, t); err != nil && !errors.Is(err, flow.ErrStale) {
 			klog.FromContext(ctx).Error(err, "A ticket is not taken over, and not granted before it is; others are", "ticket", id)
 			return
 		}

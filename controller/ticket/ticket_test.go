@@ -112,7 +112,7 @@ func carry(ctx context.Context, to sink, task flow.Task, status execute.Status) 
 			to.Apply(e)
 		}
 		if move.End == flow.Stale {
-			return fmt.Errorf("%w: %s", execute.ErrStale, move.Why)
+			return fmt.Errorf("%w: %s", flow.ErrStale, move.Why)
 		} else if move.End != flow.Going {
 			return nil
 		}
@@ -203,7 +203,7 @@ func TestNodeThatIsNotSeenYet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.grantAt(t.Context(), "n9"); errors.Is(err, execute.ErrStale) != there {
+		if _, err := c.grantAt(t.Context(), "n9"); errors.Is(err, flow.ErrStale) != there {
 			t.Fatalf("there: %t: %v", there, err)
 		}
 		if _, err := c.grantAt(t.Context(), "n9"); err != nil {
@@ -223,7 +223,7 @@ func (w *writer) decideAll(t *rapid.T) {
 		t.Fatal(err)
 	}
 	for range 2 + len(w.unseen) {
-		if _, err = c.grantAt(context.Background(), "n1"); !errors.Is(err, execute.ErrStale) {
+		if _, err = c.grantAt(context.Background(), "n1"); !errors.Is(err, flow.ErrStale) {
 			break
 		}
 	}

@@ -44,9 +44,9 @@ var laws = []law{
 	// Decides on the objects of external-snapshotter, and on claims, as they are.
 	{"internal/operation", slices.Concat(core, []string{"api"}), apiTypes},
 	{"internal/report", slices.Concat(core, []string{"api", "internal/translate"}), nil},
-	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate", "internal/operation", "internal/fair"}), nil},
+	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate", "internal/operation", "internal/work"}), nil},
 	{"internal/execute", slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/report"}), nil},
-	{"internal/work", slices.Concat(core, []string{"internal/execute", "internal/fair"}), nil},
+	{"internal/work", slices.Concat(core, []string{"internal/fair"}), nil},
 	// Knows who waits, and not for what.
 	{"internal/fair", nil, none},
 	// Know Leases, HTTP and certificates, and nothing of volumes.

@@ -20,6 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/test/apitest"
@@ -83,7 +84,7 @@ func TestReportOfOwnAttachment(t *testing.T) {
 func TestCreateAttachmentOfAnotherVolume(t *testing.T) {
 	w := start(t, all(withUser, withAttachment(func(a *storagev1.VolumeAttachment) { a.Spec.NodeName = "n9" })), nil)
 	err := w.Do(t.Context(), creation())
-	if err == nil || errors.Is(err, execute.ErrStale) || !strings.Contains(err.Error(), "of another volume") {
+	if err == nil || errors.Is(err, flow.ErrStale) || !strings.Contains(err.Error(), "of another volume") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/apitest"
@@ -23,7 +22,7 @@ func TestConflictOfABindIsOutlasted(t *testing.T) {
 	}, withNode(nil, nil)), nil)
 	r := ledger.Ticket{ID: ledger.BindID("shop", "p9"), Type: ledger.TypePod, Pod: "p9", PodName: "late", Node: "n1", Phase: ledger.TicketGranted, Bind: ledger.BindSent}
 	w.observer.Apply(r)
-	if err := w.Carry(t.Context(), flow.Bind(&r, "1000000"), nil); !errors.Is(err, execute.ErrStale) {
+	if err := w.Carry(t.Context(), flow.Bind(&r, "1000000"), nil); !errors.Is(err, flow.ErrStale) {
 		t.Fatal(err)
 	}
 	if s := w.observer.Snapshot().Ticket(r.ID); s != nil {

@@ -14,7 +14,7 @@ import (
 	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
@@ -62,7 +62,7 @@ func TestDeniedWrites(t *testing.T) {
 				return denied
 			})
 			err := w.Do(t.Context(), w.step(do))
-			if stale, failed := errors.Is(err, execute.ErrStale), name == "a failed test"; err == nil || stale != failed || writes != 1 {
+			if stale, failed := errors.Is(err, flow.ErrStale), name == "a failed test"; err == nil || stale != failed || writes != 1 {
 				t.Errorf("%s, of %s: %d writes, error %v", name, do, writes, err)
 			}
 		}

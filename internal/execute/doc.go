@@ -11,7 +11,7 @@
 //
 // What an answer shows is handed to the observer before it is handed back, so that
 // the next decision knows it. A task whose precondition no longer holds ends with
-// ErrStale: decide anew. Every write has a deadline inside the leader's lease.
+// flow.ErrStale: decide anew. Every write has a deadline inside the leader's lease.
 //
 // All methods are safe for parallel use; the caller sees to it that one volume
 // has one step at a node at a time.

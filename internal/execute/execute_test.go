@@ -221,8 +221,8 @@ func must(t *testing.T, err error) {
 
 func isStale(t *testing.T, err error) {
 	t.Helper()
-	if !errors.Is(err, execute.ErrStale) {
-		t.Errorf("error %v, want ErrStale", err)
+	if !errors.Is(err, flow.ErrStale) {
+		t.Errorf("error %v, want flow.ErrStale", err)
 	}
 }
 

@@ -19,11 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// ErrStale says that a precondition did not hold: what was decided on has
-// changed. Nothing was written; the change is known to the ledger, or will be
-// in a moment. Decide anew.
-var ErrStale = errors.New("the facts have changed")
-
 // ErrNoLease says that a write was not begun, because its deadline would lie
 // outside the lease.
 var ErrNoLease = errors.New("the leader's lease is over")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/test/apitest"
@@ -183,7 +184,7 @@ func TestReportWithoutAnswer(t *testing.T) {
 			if waited := time.Since(*began.Load()); settled && waited < 50*time.Millisecond {
 				t.Errorf("it returned after %s, when the API server may still be at it", waited)
 			}
-			if stale := errors.Is(err, execute.ErrStale); err == nil || stale != settled {
+			if stale := errors.Is(err, flow.ErrStale); err == nil || stale != settled {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -268,7 +269,7 @@ func TestForcedChangesOfANodeShareAPatch(t *testing.T) {
 				switch err := <-errs; {
 				case err == nil:
 					done++
-				case errors.Is(err, execute.ErrStale):
+				case errors.Is(err, flow.ErrStale):
 					stale++
 				default:
 					t.Error(err)

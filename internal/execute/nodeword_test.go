@@ -11,7 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/test/apitest"
@@ -38,7 +38,7 @@ func TestAskNode(t *testing.T) {
 	step.Word = translate.NodeWord(&was)
 	old := step
 	old.Word.Version = "1"
-	if err := w.Do(t.Context(), old); !errors.Is(err, execute.ErrStale) {
+	if err := w.Do(t.Context(), old); !errors.Is(err, flow.ErrStale) {
 		t.Errorf("at another version: %v", err)
 	}
 	must(t, w.Do(t.Context(), step))
@@ -77,7 +77,7 @@ func TestOrderUnstage(t *testing.T) {
 	step.Word, step.Number = translate.NodeWord(&was), 4
 	old := step
 	old.Word.Version = "1"
-	if err := w.Do(t.Context(), old); !errors.Is(err, execute.ErrStale) {
+	if err := w.Do(t.Context(), old); !errors.Is(err, flow.ErrStale) {
 		t.Errorf("at another version: %v", err)
 	}
 	must(t, w.Do(t.Context(), step))

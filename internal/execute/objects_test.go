@@ -87,7 +87,7 @@ func TestHoldIsNotWrittenOnOldFacts(t *testing.T) {
 	w.HoldWriters(t, data, 2)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := w.Do(ended, arbiter.Step{Do: arbiter.WriteHold, Volume: data}); err == nil || errors.Is(err, execute.ErrStale) {
+	if err := w.Do(ended, arbiter.Step{Do: arbiter.WriteHold, Volume: data}); err == nil || errors.Is(err, flow.ErrStale) {
 		t.Errorf("whoever is told to stop while others write: %v", err)
 	}
 	close(goOn)
@@ -214,7 +214,7 @@ func TestWritePolicyStatus(t *testing.T) {
 	next.Status.Conditions = nil
 	isStale(t, w.WritePolicyStatus(t.Context(), next))
 	w.server.Remove("attachpolicies", "", "p")
-	if err := w.WritePolicyStatus(t.Context(), next); err == nil || errors.Is(err, execute.ErrStale) {
+	if err := w.WritePolicyStatus(t.Context(), next); err == nil || errors.Is(err, flow.ErrStale) {
 		t.Errorf("of a policy that is gone: %v", err)
 	}
 }
@@ -245,7 +245,7 @@ func TestRefusalReadsTheClaim(t *testing.T) {
 		t.Errorf("with the claim: written %t, and the ledger knows %v", written, w.observer.Snapshot().Claim(ledger.ClaimKey{Namespace: "shop", Name: "data"}))
 	}
 	w.server.Intercept(func(apitest.Request, func()) error { return apierrors.NewInternalError(errors.New("no")) })
-	if written, err := refuse(); err == nil || errors.Is(err, execute.ErrStale) || written {
+	if written, err := refuse(); err == nil || errors.Is(err, flow.ErrStale) || written {
 		t.Errorf("without an answer: written %t, error %v", written, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
@@ -28,7 +29,7 @@ func (e *Executor) WritePolicyStatus(ctx context.Context, policy *v1alpha1.Attac
 		e.config.Events.PolicyChanged(old, written)
 		return nil
 	case apierrors.IsConflict(err) && !translate.Denied(err):
-		return fmt.Errorf("%w: AttachPolicy %s has another version", ErrStale, policy.Name)
+		return fmt.Errorf("%w: AttachPolicy %s has another version", flow.ErrStale, policy.Name)
 	}
 	return fmt.Errorf("write the status of AttachPolicy %s: %w", policy.Name, err)
 }

@@ -67,7 +67,7 @@ func ended(move flow.Move, failed error) error {
 	case move.End == flow.Finished:
 		return nil
 	case move.End == flow.Stale:
-		return fmt.Errorf("%w: %s", ErrStale, move.Why)
+		return fmt.Errorf("%w: %s", flow.ErrStale, move.Why)
 	case failed != nil:
 		return fmt.Errorf("%s: %w", move.Why, failed)
 	}

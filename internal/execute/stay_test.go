@@ -10,7 +10,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 )
 
 func TestLiveMigrationNamesItsSource(t *testing.T) {
@@ -33,7 +33,7 @@ func TestMarkWanted(t *testing.T) {
 	step.Who = "default/db"
 	other := step
 	other.UID = "00000000-0000-0000-0000-00000000dead"
-	if err := w.Do(t.Context(), other); !errors.Is(err, execute.ErrStale) {
+	if err := w.Do(t.Context(), other); !errors.Is(err, flow.ErrStale) {
 		t.Errorf("another object of the name: %v", err)
 	}
 	must(t, w.Do(t.Context(), step))

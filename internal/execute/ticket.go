@@ -15,7 +15,7 @@ import (
 
 // Status makes a ticket's object with the status that a request of package flow
 // (DecideTicket) is to write: at the version that the ticket was decided on, else
-// ErrStale. nil: its status says so already.
+// flow.ErrStale. nil: its status says so already.
 type Status func(flow.Request) (*v1alpha1.VolumeTicket, error)
 
 // Carry carries a task about a ticket out, and returns when its effect is known to

@@ -2,7 +2,26 @@
 
 package flow
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// ErrStale says that a precondition did not hold: what was decided on has
+// changed. Nothing was written; the change is known to the ledger, or will be
+// in a moment. Decide anew.
+var ErrStale = errors.New("the facts have changed")
+
+// AttemptEnd is how an attempt ended that returned err.
+func AttemptEnd(err error) End {
+	switch {
+	case err == nil:
+		return Finished
+	case errors.Is(err, ErrStale):
+		return Stale
+	}
+	return Failed
+}
 
 // Spread shortens a pause by chance, by a quarter at most, so that what failed
 // together is not tried together.

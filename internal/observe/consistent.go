@@ -5,16 +5,17 @@ package observe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/pager"
-	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // listPage is how many objects one request of a consistent list asks for.
@@ -71,32 +72,25 @@ func (o *Observer) listAll(ctx context.Context, what string, page pager.ListPage
 	return nil
 }
 
-// resolveGhosts ends the reservations whose tickets somebody else deleted, by
-// consistent reads of their pods.
-func (o *Observer) resolveGhosts(ctx context.Context) {
-	for {
-		id, shutdown := o.ghosts.Get()
-		if shutdown {
-			return
-		}
-		if err := o.resolveGhost(ctx, id); err != nil {
-			klog.FromContext(ctx).Error(err, "A deleted ticket's pod can't be read; its reservation counts on", "ticket", id)
-			o.ghosts.AddRateLimited(id)
-		} else {
-			o.ghosts.Forget(id)
-		}
-		o.ghosts.Done(id)
-	}
+// ghostReaders is for how many reservations without a ticket pods are read at once.
+const ghostReaders = 4
+
+// newGhosts is the queue of reservations whose tickets somebody else deleted. Namespaces take turns: a
+// read may be a list of all pods of one.
+func (o *Observer) newGhosts() *work.Queue[ledger.TicketID] {
+	return work.NewFair("reservations of deleted tickets", func(id ledger.TicketID) (string, work.Rank) { return id.Namespace, work.Touched }, o.resolveGhost)
 }
 
-func (o *Observer) resolveGhost(ctx context.Context, id ledger.TicketID) error {
+// resolveGhost ends a reservation whose ticket somebody else deleted, by a consistent read
+// of its pod. While that can't be read, the reservation counts on.
+func (o *Observer) resolveGhost(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
 	ticket := o.Snapshot().Ticket(id)
 	if ticket == nil || !ticket.Ghost {
-		return nil
+		return 0, nil
 	}
 	pod, err := o.ConfirmPod(ctx, id.Namespace, ticket.PodName, ticket.Pod)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var fact *ledger.Pod
 	if pod != nil {
@@ -107,9 +101,9 @@ func (o *Observer) resolveGhost(ctx context.Context, id ledger.TicketID) error {
 		o.Apply(e)
 	}
 	if again {
-		return fmt.Errorf("pod %s/%s has changed since it was read", id.Namespace, ticket.PodName)
+		return 0, fmt.Errorf("%w: pod %s/%s is not as it was read", flow.ErrStale, id.Namespace, ticket.PodName)
 	}
-	return nil
+	return 0, nil
 }
 
 // ConfirmPod reads a pod as it is now, and takes in what it finds: nil without

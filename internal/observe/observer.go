@@ -11,10 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // retryInterval is the pause between two attempts of a start-up read.
@@ -25,7 +25,7 @@ type Observer struct {
 	config   Config
 	ledger   *ledger.Ledger
 	feeds    map[Kind]*feed
-	ghosts   workqueue.TypedRateLimitingInterface[ledger.TicketID]
+	ghosts   *work.Queue[ledger.TicketID] // reservations whose tickets somebody else deleted
 	synced   chan struct{}
 	attacher sync.Map // finalizers of external-attachers that were seen on PersistentVolumes
 
@@ -51,9 +51,9 @@ func New(config Config) (*Observer, error) {
 		config: config,
 		ledger: ledger.New(),
 		feeds:  map[Kind]*feed{},
-		ghosts: newGhosts(),
 		synced: make(chan struct{}),
 	}
+	o.ghosts = o.newGhosts()
 	if err := o.connect(); err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
@@ -147,15 +147,12 @@ func (o *Observer) publish(t ledger.Touched) {
 func (o *Observer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer o.ghosts.ShutDown()
 	for kind, f := range o.feeds {
 		if moorageKind(kind) || o.config.Factory == nil && kind != Pods {
 			running.Go(func() { f.informer.RunWithContext(ctx) })
 		}
 	}
-	for range ghostReaders {
-		running.Go(func() { o.resolveGhosts(ctx) })
-	}
+	running.Go(func() { o.ghosts.Run(ctx, ghostReaders) })
 	running.Go(func() { o.sweep(ctx) })
 	if err := o.sync(ctx, &running); err == nil {
 		o.Apply(ledger.Complete{})

@@ -13,7 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 	m.Leads(map[string]func() int{"volumes": func() int { return 1 }}, none)
 	m.Leads(map[string]func() int{"volumes": func() int { return 7 }}, none)
 	m.Step(arbiter.Step{Do: arbiter.Report}, nil)
-	m.Step(arbiter.Step{Do: arbiter.Report}, execute.ErrStale)
+	m.Step(arbiter.Step{Do: arbiter.Report}, flow.ErrStale)
 	m.Step(arbiter.Step{Do: arbiter.DeleteAttachment, Rule: arbiter.OutOfService}, nil)
 	m.Step(arbiter.Step{Do: arbiter.Unreport, Rule: arbiter.OutOfService}, nil) // a forced detach is counted once
 	m.Violations([]arbiter.Violation{{Invariant: "I1"}, {Invariant: "I1"}})

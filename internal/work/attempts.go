@@ -4,13 +4,11 @@ package work
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
 	"k8s.io/klog/v2"
 
-	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 )
 
@@ -19,22 +17,11 @@ func Spread(pause time.Duration) time.Duration {
 	return pause - time.Duration(rand.Int64N(int64(pause)/4+1))
 }
 
-// End is how an attempt ended that returned err.
-func End(err error) flow.End {
-	switch {
-	case err == nil:
-		return flow.Finished
-	case errors.Is(err, execute.ErrStale):
-		return flow.Stale
-	}
-	return flow.Failed
-}
-
 // Log says in the log that an attempt at a key of a queue failed, and after how
 // long the next one is made.
 func Log(ctx context.Context, queue string, key any, err error, pause time.Duration) {
 	logger := klog.FromContext(ctx)
-	if End(err) == flow.Stale {
+	if flow.AttemptEnd(err) == flow.Stale {
 		logger.V(2).Info("Decided on old facts; deciding anew", "queue", queue, "key", key, "why", err.Error())
 		return
 	}

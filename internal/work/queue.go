@@ -117,7 +117,7 @@ func (q *Queue[K]) failed(key K, err error) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.attempts[key]
-	pause := a.Fail(End(err), Spread)
+	pause := a.Fail(flow.AttemptEnd(err), Spread)
 	q.attempts[key] = a
 	return pause
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/work"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
@@ -96,7 +96,7 @@ func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectNa
 		return nil
 	case apierrors.IsConflict(err):
 		// The pod as it is now is on its way to the lister.
-		return fmt.Errorf("%w: %w", execute.ErrStale, err)
+		return fmt.Errorf("%w: %w", flow.ErrStale, err)
 	case err != nil:
 		return fmt.Errorf("writing the condition %s of pod %s: %w", wanted.Type, key, err)
 	}

@@ -50,7 +50,7 @@ func (c *controller) round(n ledger.NodeName) {
 
 func (c *controller) leftAlone(t *ledger.Ticket) time.Duration { return c.refused.Left(t, c.s.Now()) }
 
-// together is how two attempts ended whose errors are joined (errors.Join, work.End).
+// together is how two attempts ended whose errors are joined (errors.Join, flow.AttemptEnd).
 func together(a, b flow.End) flow.End {
 	if a == flow.Finished || b == flow.Stale {
 		return b
