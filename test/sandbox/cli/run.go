@@ -84,13 +84,16 @@ func newRunCommand(s *Session) *cobra.Command {
 	fs := cmd.Flags()
 	fs.BoolVar(&o.all, "all", false, "run every scenario")
 	fs.StringSliceVar(&o.modes, "mode", nil, "only in these modes")
-	fs.StringSliceVar(&o.releases, "kubernetes", nil, "only those on clusters that emulate these minor releases: "+strings.Join(sandbox.EmulatedReleases(), ", "))
+	fs.StringSliceVar(&o.releases, "kubernetes", nil, "only those on clusters that emulate these minor releases: "+strings.Join(sandbox.EmulatedReleases(), ", ")+"; "+ownRelease+": those that emulate none")
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the scenarios' random choices (default: a random one, printed)")
 	fs.BoolVar(&o.timeline, "timeline", false, "print when each stage of each pod's path was reached")
 	fs.IntVar(&o.parallel, "parallel", 0, "how many scenarios run side by side, each on a cluster of its own (default: with --all what this machine can take, else 1)")
 	o.cluster.addCommon(fs)
 	return cmd
 }
+
+// ownRelease stands for the release of Kubernetes that is in the binary.
+const ownRelease = "own"
 
 // job is a scenario in a mode.
 type job struct {
@@ -123,7 +126,7 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 			if o.cluster.controlPlane+o.cluster.kubelets != "" && scenario.In(mode).Kubernetes != "" {
 				continue // a binary of another release emulates none
 			}
-			if len(o.releases) > 0 && !slices.Contains(o.releases, scenario.In(mode).Kubernetes) {
+			if len(o.releases) > 0 && !slices.Contains(o.releases, cmp.Or(scenario.In(mode).Kubernetes, ownRelease)) {
 				continue
 			}
 			if scenario.Supports(mode) {

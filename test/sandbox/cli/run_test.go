@@ -63,6 +63,7 @@ func TestRun(t *testing.T) {
 		"wrong mode":       {[]string{"run", "tuned", "--mode", "upstream"}, "does not run in mode upstream", false},
 		"all in a mode":    {[]string{"run", "--all", "--mode", "upstream-tuned"}, "1 passed, 0 failed", true},
 		"all of a release": {[]string{"run", "--all", "--kubernetes", "1.34,1.35"}, "1 passed, 0 failed", true},
+		"all of its own":   {[]string{"run", "--all", "--kubernetes", "own", "--mode", "upstream-tuned"}, "1 passed, 0 failed", true},
 		"no such release":  {[]string{"run", "--all", "--kubernetes", "1.36"}, "no scenario to run", false},
 		"a failure":        {[]string{"run", "fine", "broken", "--mode", "upstream"}, "1 passed, 1 failed", false},
 		"its reason":       {[]string{"run", "broken"}, "the bridge is down", false},

@@ -191,12 +191,9 @@ func Small() []World {
 		{"binds without tickets", binds}, {"binds without tickets, a lost answer", lost},
 		{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()}, {"handover, a dead node", dead},
 		{"a pod that goes, and a volume to stay detached", asking(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
-		{"a pod that comes, and a volume to stay detached", comes(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
-		{"a pod bound by others, and a volume to stay detached", comes(1, true, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"handover without VolumeAttachments, one leader", noAttach(func(c *Config) { c.Leaders = 1 })},
 		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
 		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
-		{"handover, a forgotten mount, the node's word required, and no more heard", spoken(func(c *Config) { c.Mute = 1 })},
 		{"one node, a forgotten mount, repaired", repaired(func(c *Config) { c.OneNode = true })},
 	}
 }
@@ -215,6 +212,9 @@ func Large() []World {
 	add("handover, three leaders and any failure but a dead node", Handover(), func(c *Config) {
 		c.Leaders, c.Restarts, c.LostAnswers, c.FailedCalls = 3, 1, 1, 1
 	})
+	add("a pod that comes, and a volume to stay detached", comes(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1}), func(*Config) {})
+	add("a pod bound by others, and a volume to stay detached", comes(1, true, Ask{Type: ledger.TypeExpansion, Volume: 1}), func(*Config) {})
+	add("handover, a forgotten mount, the node's word required, and no more heard", spoken(func(c *Config) { c.Mute = 1 }), func(*Config) {})
 	add("handover without VolumeAttachments", noAttach(func(*Config) {}), func(*Config) {})
 	add("handover without VolumeAttachments, a lost answer", noAttach(func(*Config) {}), func(c *Config) { c.LostAnswers = 1 })
 	add("handover without VolumeAttachments, a restart", noAttach(func(*Config) {}), func(c *Config) { c.Restarts = 1 })
