@@ -111,15 +111,24 @@ func (f *failures) add(id ledger.TicketID, err error) {
 }
 
 // write writes what was decided on a ticket, and tells a pod of a refusal once that is
-// written.
+// written. So is a grant that became a refusal, since the API server refuses a VolumeHold: its error is for the log,
+// and the ticket is refused all the same.
 func (c *Controller) write(ctx context.Context, task flow.Task) error {
-	if err := c.config.Write.Carry(ctx, task, c.granted(task.Ticket)); err != nil {
-		return err
+	status, written := c.granted(task.Ticket), task.Commit
+	err := c.config.Write.Carry(ctx, task, func(r flow.Request) (*v1alpha1.VolumeTicket, error) {
+		written = r
+		return status(r)
+	})
+	if written.Phase == ledger.TicketRefused && (err == nil || c.isRefused(task.Ticket)) {
+		c.config.Events.Refused(task.Ticket, written.Verdict.First())
 	}
-	if task.Commit.Phase == ledger.TicketRefused {
-		c.config.Events.Refused(task.Ticket, task.Commit.Verdict.First())
-	}
-	return nil
+	return err
+}
+
+// isRefused says whether a ticket is known to be refused by now.
+func (c *Controller) isRefused(t *ledger.Ticket) bool {
+	now := c.config.Cache.Snapshot().Ticket(t.ID)
+	return now != nil && now.UID == t.UID && now.Phase == ledger.TicketRefused
 }
 
 // granted makes a ticket's status with condition Granted, as a decision has it.

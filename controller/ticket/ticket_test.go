@@ -59,6 +59,16 @@ type writer struct {
 	ledger *ledger.Ledger
 	unseen map[string]bool   // claims, with volumes of their names, that are there
 	node   *ledger.NodeState // what a read of it shows
+	// refuses says that the API server refuses all VolumeHolds.
+	refuses bool
+}
+
+// holds is what the API server answers to the write of a VolumeHold.
+func (w *writer) holds() flow.Result {
+	if w.refuses {
+		return flow.Refused
+	}
+	return flow.Done
 }
 
 func (w *writer) Snapshot() ledger.Snapshot { return w.ledger.Snapshot() }
@@ -96,6 +106,7 @@ type sink interface {
 	Snapshot() ledger.Snapshot
 	Apply(ledger.Event)
 	read(flow.Request) flow.Answer
+	holds() flow.Result
 	WriteTicketStatus(context.Context, *v1alpha1.VolumeTicket) error
 }
 
@@ -113,6 +124,8 @@ func carry(ctx context.Context, to sink, task flow.Task, status execute.Status) 
 		}
 		if move.End == flow.Stale {
 			return fmt.Errorf("%w: %s", flow.ErrStale, move.Why)
+		} else if move.End == flow.Failed {
+			return errors.New(move.Why)
 		} else if move.End != flow.Going {
 			return nil
 		}
@@ -120,6 +133,8 @@ func carry(ctx context.Context, to sink, task flow.Task, status execute.Status) 
 		switch move.Send.Do {
 		case flow.GetObject:
 			answer = to.read(*move.Send)
+		case flow.PutHold:
+			answer.Result = to.holds()
 		case flow.DecideTicket:
 			if object, err := status(*move.Send); err != nil {
 				answer.Result = flow.Unfit
