@@ -56,7 +56,7 @@ func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again boo
 		places <- struct{}{}
 		writing.Go(func() {
 			err := c.write(ctx, flow.Decide(d))
-			c.refused.end(d.Ticket, flow.AttemptEnd(err), c.config.Now())
+			c.refused.end(d, flow.AttemptEnd(err), c.config.Now())
 			if flow.AttemptEnd(err) == flow.Stale {
 				errs.add(d.Ticket.ID, err)
 			} else if err != nil && ctx.Err() == nil {
@@ -92,10 +92,10 @@ func (r *refused) left(now time.Time) flow.Paused {
 	}
 }
 
-func (r *refused) end(t *ledger.Ticket, end flow.End, now time.Time) {
+func (r *refused) end(d flow.Decided, end flow.End, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pauses.End(t, end, work.Spread, now)
+	r.pauses.End(d, end, work.Spread, now)
 }
 
 // failures collects errors. add is safe for parallel use.

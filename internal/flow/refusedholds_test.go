@@ -25,7 +25,7 @@ func (p *player) lookWithPauses(t *testing.T, n ledger.NodeName, pauses *TicketP
 			end = Failed
 			tried = append(tried, d.Ticket.ID.Name)
 		}
-		pauses.End(d.Ticket, end, func(d time.Duration) time.Duration { return d }, p.now)
+		pauses.End(d, end, func(d time.Duration) time.Duration { return d }, p.now)
 	}
 	return tried
 }

@@ -13,7 +13,9 @@ import (
 // TicketPauses keeps until when a ticket is not decided on again, after the API server has refused, or
 // not carried out, what was decided on it. Only a change of the ticket itself ends the pause: the holds
 // that are written before a grant are taken back when it fails, and look like news every time. Not even that
-// ends the pause of a ticket that was told that a hold is refused: what it is told changes it each time.
+// ends the pause of a ticket that was told that a hold is refused: what it is told changes it each time. The pauses
+// of such a ticket grow until it is granted, whatever else it is told between: others that ask for its volumes may keep
+// it from them for as long as they are tried.
 // The zero value has none. Its methods are serial.
 type TicketPauses struct {
 	tickets map[ledger.TicketID]ticketPause
@@ -24,6 +26,7 @@ type ticketPause struct {
 	uid, version string // of the ticket that was decided on
 	attempts     Attempts
 	until        time.Time
+	hold         bool // it was told that a hold is refused
 }
 
 // forgotten is how long after its end a pause still makes the next one longer.
@@ -39,17 +42,23 @@ func (p *TicketPauses) Left(t *ledger.Ticket, now time.Time) time.Duration {
 }
 
 // End notes how the write of what was decided on a ticket ended.
-func (p *TicketPauses) End(t *ledger.Ticket, end End, spread Spread, now time.Time) {
+func (p *TicketPauses) End(d Decided, end End, spread Spread, now time.Time) {
 	if now.Sub(p.swept) > forgotten {
 		p.sweep(now)
 	}
+	t := d.Ticket
+	k, known := p.tickets[t.ID]
 	if end != Failed {
-		if !arbiter.HoldWasRefused(t) { // else it asks anew, and what comes of that is to be seen
+		k.hold = k.hold || arbiter.HoldWasRefused(t)
+		switch {
+		case !known:
+		case !k.hold, k.uid != t.UID, end == Finished && d.Ruling == Grant:
 			delete(p.tickets, t.ID)
+		default:
+			p.tickets[t.ID] = k
 		}
 		return
 	}
-	k := p.tickets[t.ID]
 	if k.uid != t.UID {
 		k = ticketPause{}
 	}

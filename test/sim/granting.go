@@ -39,7 +39,7 @@ func (c *controller) round(n ledger.NodeName) {
 	}
 	for _, d := range decided {
 		c.answer(d, func(end flow.End) {
-			c.refused.End(d.Ticket, end, whole, c.s.Now())
+			c.refused.End(d, end, whole, c.s.Now())
 			came = together(came, end)
 			if left--; left == 0 {
 				over()
