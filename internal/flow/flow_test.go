@@ -35,6 +35,7 @@ type player struct {
 
 	version int                      // see next
 	refused map[ledger.VolumeID]bool // whose holds carryOut has the API server refuse for good
+	busy    bool                     // carryOut has the API server answer writes of all other holds with 429
 }
 
 func newPlayer(events ...ledger.Event) *player {

@@ -37,6 +37,8 @@ func (p *player) carryOut(t *testing.T, task Task, holds Result) (writes int) {
 			writes++
 			if a.Result = holds; p.refused[m.Send.Volume] {
 				a.Result = Refused
+			} else if p.busy {
+				a.Result = NotSent
 			}
 			if h, _ := m.Send.Fact.(ledger.HoldSeen); a.Result == Done {
 				h.Hold.Version = p.next()

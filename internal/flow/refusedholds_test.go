@@ -100,6 +100,31 @@ func TestRefusedHoldIsTriedLessAndLessOften(t *testing.T) {
 	}
 }
 
+// A ticket was told for long that a hold is refused. It asks anew, and the write of the hold is answered with 429 and not
+// refused any more: it keeps its volumes from others then, as any ticket that asks, and is tried again a moment later.
+func TestRefusedHoldThenTooManyRequests(t *testing.T) {
+	p := newPlayer(ticket("p", "n1", ledger.TypeManual, "a"), ledger.Complete{})
+	p.refused = map[ledger.VolumeID]bool{disk: true}
+	id := ticket("p", "n1", ledger.TypeManual).ID
+	var pauses TicketPauses
+	is := func(code ledger.Code) bool { return p.ledger.Snapshot().Ticket(id).Reason == string(code) }
+	for until := p.now.Add(10 * longestFailed); p.now.Before(until) || !is(arbiter.HoldRefused); p.now = p.now.Add(50 * time.Millisecond) {
+		p.lookWithPauses(t, "n1", &pauses)
+	}
+	for p.refused, p.busy = nil, true; !is(arbiter.NotGranted) || len(p.lookWithPauses(t, "n1", &pauses)) == 0; p.now = p.now.Add(50 * time.Millisecond) {
+		p.lookWithPauses(t, "n1", &pauses)
+	}
+	p.busy = false
+	began := p.now
+	for p.ledger.Snapshot().Ticket(id).Phase != ledger.TicketGranted {
+		p.now = p.now.Add(50 * time.Millisecond)
+		p.lookWithPauses(t, "n1", &pauses)
+	}
+	if took := p.now.Sub(began); took > time.Second {
+		t.Errorf("it asks for %s without being tried", took)
+	}
+}
+
 // A pod's ticket is refused when a hold is: its pod waits without a node, and keeps nothing at this one.
 func TestRefusedHoldRefusesAPodsTicket(t *testing.T) {
 	p := newPlayer(pod("p", "", "a"), ticket("p", "n1", ledger.TypePod, "a"), ledger.Complete{})

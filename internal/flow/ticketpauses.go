@@ -27,6 +27,10 @@ type ticketPause struct {
 	attempts     Attempts
 	until        time.Time
 	hold         bool // it was told that a hold is refused
+	// asked are the attempts since it was told so last, and soon is until when it is left alone as long as it asks: it
+	// keeps its volumes and slots from others meanwhile.
+	asked Attempts
+	soon  time.Time
 }
 
 // forgotten is how long after its end a pause still makes the next one longer.
@@ -35,10 +39,15 @@ const forgotten = 2 * longestFailed
 // Left is for how long a ticket is not to be decided on, 0: it may be.
 func (p *TicketPauses) Left(t *ledger.Ticket, now time.Time) time.Duration {
 	k, known := p.tickets[t.ID]
-	if !known || k.uid != t.UID || k.version != t.Version && !arbiter.HoldWasRefused(t) {
+	switch {
+	case !known || k.uid != t.UID:
+		return 0
+	case arbiter.HoldWasRefused(t):
+		return max(0, k.until.Sub(now))
+	case k.version != t.Version:
 		return 0
 	}
-	return max(0, k.until.Sub(now))
+	return max(0, k.soon.Sub(now))
 }
 
 // End notes how the write of what was decided on a ticket ended.
@@ -49,7 +58,9 @@ func (p *TicketPauses) End(d Decided, end End, spread Spread, now time.Time) {
 	t := d.Ticket
 	k, known := p.tickets[t.ID]
 	if end != Failed {
-		k.hold = k.hold || arbiter.HoldWasRefused(t)
+		if arbiter.HoldWasRefused(t) {
+			k.hold, k.asked = true, Attempts{}
+		}
 		switch {
 		case !known:
 		case !k.hold, k.uid != t.UID, end == Finished && d.Ruling == Grant:
@@ -64,6 +75,9 @@ func (p *TicketPauses) End(d Decided, end End, spread Spread, now time.Time) {
 	}
 	k.uid, k.version = t.UID, t.Version
 	k.until = now.Add(k.attempts.Fail(end, spread))
+	if k.soon = k.until; k.hold {
+		k.soon = now.Add(k.asked.Fail(end, spread))
+	}
 	if p.tickets == nil {
 		p.tickets = map[ledger.TicketID]ticketPause{}
 	}
