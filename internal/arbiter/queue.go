@@ -178,7 +178,7 @@ func (q *Queue) handOut(t *ledger.Ticket) {
 	switch {
 	case d.gets:
 		q.give(r)
-	case d.verdict.Refuses(t): // gone
+	case d.verdict.Refuses(t), HoldWasRefused(t): // gone, or keeps nothing
 	case t.Type == ledger.TypePod, d.verdict.First().Code == NoFreeSlot && !t.Type.Yields():
 		q.keep(r)
 	}

@@ -67,6 +67,33 @@ func TestTicketOfARefusedHoldKeepsNothing(t *testing.T) {
 	}
 }
 
+// A ticket that was told that a hold is refused keeps no free slot either while it lacks another one: a pod that comes
+// meanwhile gets the slot.
+func TestTicketOfARefusedHoldKeepsNoFreeSlot(t *testing.T) {
+	p := newPlayer(pod("one", "", "c"), pod("two", "", "d"),
+		ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2, NodeID: "n1"}}},
+		ledger.PersistentVolume{Name: "d", Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: "d"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "d"}},
+		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "d"}, UID: "d", Version: "1", PersistentVolume: "d", Bound: true, Access: ledger.AccessNode},
+		ledger.Complete{})
+	p.refused = map[ledger.VolumeID]bool{{Driver: driver, Handle: "b"}: true}
+	first := ticket("first", "n1", ledger.TypeManual, "a", "b")
+	one, two := ticket("one", "n1", ledger.TypePod, "c"), ticket("two", "n1", ledger.TypePod, "d")
+	one.Created, two.Created = 9, 10
+	var pauses TicketPauses
+	for _, k := range []ledger.Ticket{first, one, two} {
+		p.ledger.Apply(p.now, k)
+		p.lookWithPauses(t, "n1", &pauses)
+	}
+	if k := p.ledger.Snapshot().Ticket(first.ID); k.Reason != string(arbiter.HoldRefused) {
+		t.Errorf("the ticket is told %q", k.Reason)
+	}
+	for _, k := range []ledger.Ticket{one, two} {
+		if k := p.ledger.Snapshot().Ticket(k.ID); k.Phase != ledger.TicketGranted {
+			t.Errorf("ticket %s is %s: %s", k.ID, k.Phase, k.Reason)
+		}
+	}
+}
+
 // A ticket that was told that a hold is refused is tried again after pauses that grow to a minute, though what it is told
 // changes it each time; and it is granted within a minute after the hold is let pass.
 func TestRefusedHoldIsTriedLessAndLessOften(t *testing.T) {
