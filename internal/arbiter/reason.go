@@ -126,6 +126,9 @@ func ForcedIn(message string) (time.Duration, bool) {
 	return left, ended && err == nil
 }
 
+// HoldRefusedWords are in each message of HoldRefused, and in no other.
+const HoldRefusedWords = "the API server refuses to have its VolumeHold written"
+
 // since is since when, in words, where that is known.
 func (r Reason) since() string {
 	if r.Since == 0 {

@@ -124,7 +124,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%d volumes are asked for, and one pod or ticket can have %d at most", r.Needed, r.Limit)
 	}},
 	{HoldRefused, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is not granted, since the API server refuses to have its VolumeHold written, as by a webhook or a policy of the cluster: the log of moorage-controller quotes it", r.volume())
+		return fmt.Sprintf("%s is not granted, since "+HoldRefusedWords+", as by a webhook or a policy of the cluster: the log of moorage-controller quotes it", r.volume())
 	}},
 
 	{ClaimUnbound, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {

@@ -55,11 +55,14 @@ func (c *Cause) alsoAtNodes(x *Pod) {
 
 // alsoRefused adds what to do about the nodes that a scheduler's message refuses for other reasons, in
 // its order. answered is what is said already.
-func (c *Cause) alsoRefused(message string, answered []string) {
-	for _, part := range perNode.FindAllString(message, -1) {
+func (w *World) alsoRefused(c *Cause, message string, answered []string) {
+	for _, part := range partsByNodes(message) {
 		i := slices.IndexFunc(refusals, func(r refusal) bool { return r.in(part) })
-		if i >= 0 && !slices.Contains(answered, refusals[i].do) {
-			c.also(refusals[i].do)
+		if i < 0 {
+			continue
+		}
+		if do := w.doAbout(&refusals[i]); !slices.Contains(answered, do) {
+			c.also(do)
 		}
 	}
 }

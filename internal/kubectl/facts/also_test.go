@@ -4,6 +4,7 @@ package facts
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,22 @@ func TestEachRefusalIsAnswered(t *testing.T) {
 		if c.Code != "InsufficientResources" || c.Do != refusals[0].do || !slices.Equal(c.Also, want) {
 			t.Errorf("%s: %s, %q and %q, want %q", message, c.Code, c.Do, c.Also, want)
 		}
+	}
+}
+
+// What a scheduler says of nodes may have commas, as a reason of Moorage's has: all of it is told, and a
+// refused VolumeHold is answered in docs/reasons.md's words.
+func TestRefusedHoldIsAnswered(t *testing.T) {
+	why := arbiter.Reason{Code: arbiter.HoldRefused}.Message()
+	message := "0/4 nodes are available: 1 Insufficient cpu, 3 node(s) refused: " + why + ". preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
+	w := NewWorld(Objects{}, noon())
+	parts := countedParts(strings.SplitN(message, " preemption:", 2)[0])
+	if want := []string{"Insufficient cpu (1 node)", "refused: " + why + " (3 nodes)"}; !slices.Equal(parts, want) {
+		t.Errorf("parts %q, want %q", parts, want)
+	}
+	c := w.refusedBy(&corev1.Pod{}, &corev1.PodCondition{Reason: "Unschedulable", Message: message})
+	if do := w.adviceOn(arbiter.HoldRefused).Do; do == "" || !slices.Contains(append(c.Also, c.Do), do) {
+		t.Errorf("do %q and %q, want %q", c.Do, c.Also, do)
 	}
 }
 

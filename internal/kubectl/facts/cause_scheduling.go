@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // schedulerPatience is for how long a pod may be unseen by its scheduler before
@@ -123,13 +126,30 @@ func lookAtScheduler(lease string) string {
 	return "See why: kubectl get lease -A | grep " + lease + ", and the logs of its pod"
 }
 
-// perNode are parts of a scheduler's message, "3 Insufficient cpu" and the like.
-var perNode = regexp.MustCompile(`(\d+) ((?:Insufficient [^,.]+)|(?:node\(s\) [^,]+?)|(?:Too many pods))(?:,|\. |\.$|$)`)
+// partBegins is how a part of a scheduler's message begins, "3 Insufficient cpu" and the like.
+var partBegins = regexp.MustCompile(`(?:^|[:,] )\d+ (?:Insufficient |node\(s\) |Too many pods)`)
+
+// partsByNodes are the parts of a scheduler's message that say what is wrong with how many nodes, in its
+// order. A part may have commas itself: it ends where the next one or the next sentence begins.
+func partsByNodes(message string) []string {
+	var parts []string
+	begins := partBegins.FindAllStringIndex(message, -1)
+	for i, at := range begins {
+		end := len(message)
+		if i+1 < len(begins) {
+			end = begins[i+1][0]
+		}
+		part, _, _ := strings.Cut(strings.TrimLeft(message[at[0]:end], ":, "), ". ")
+		parts = append(parts, strings.TrimSuffix(part, "."))
+	}
+	return parts
+}
 
 // refusal is how a plugin of kube-scheduler refuses nodes.
 type refusal struct {
-	words    []string // any of them in the scheduler's message, of 1.34 to 1.37
-	code, do string
+	words []string // any of them in the scheduler's message, of 1.34 to 1.37
+	code  string
+	do    string // "": what docs/reasons.md says of the code
 }
 
 // refusals are those that are known, with the advice for each. Of several in one message the
@@ -153,6 +173,7 @@ var refusals = []refusal{
 	{[]string{cordonedNodes}, "Cordoned", uncordon},
 	{[]string{"max volume count"}, "NoFreeSlot",
 		"See who takes the slots: kubectl moorage nodes"},
+	{[]string{arbiter.HoldRefusedWords}, string(arbiter.HoldRefused), ""},
 	{[]string{"find available persistent volumes to bind", "unbound immediate PersistentVolumeClaims"}, "ClaimUnbound",
 		"See why the claim has no volume: kubectl moorage explain pvc NAME"},
 }
@@ -188,8 +209,8 @@ func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 		if !r.in(message) {
 			continue
 		}
-		c.Code, c.Do = r.code, r.do
-		answered = append(answered, r.do)
+		c.Code, c.Do = r.code, w.doAbout(r)
+		answered = append(answered, c.Do)
 		if r.code != tainted || !byThemselves {
 			break
 		}
@@ -213,9 +234,12 @@ func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 		c.Message += "; each node that its node selector and affinity allow is cordoned: " + strings.Join(only, ", ")
 		c.Do = fmt.Sprintf("Let pods go there again when the work is done: kubectl uncordon %s. Or loosen the pod's node selector or affinity", only[0])
 	}
-	c.alsoRefused(message, answered)
+	w.alsoRefused(c, message, answered)
 	return c
 }
+
+// doAbout is what a person can do about a refusal.
+func (w *World) doAbout(r *refusal) string { return cmp.Or(r.do, w.adviceOn(ledger.Code(r.code)).Do) }
 
 // allowedAndDown are the nodes that a pod's node selector and affinity allow, where none of them is
 // ready: then these are right, and a node is what is missing.
@@ -285,8 +309,9 @@ func (w *World) bringBack(otherwise string) string {
 // countedParts are the parts of a scheduler's message with their numbers.
 func countedParts(message string) []string {
 	var parts []string
-	for _, m := range perNode.FindAllStringSubmatch(message, -1) {
-		text := strings.TrimPrefix(strings.TrimPrefix(m[2], "node(s) "), "had ")
+	for _, part := range partsByNodes(message) {
+		count, text, _ := strings.Cut(part, " ")
+		text = strings.TrimPrefix(strings.TrimPrefix(text, "node(s) "), "had ")
 		switch text {
 		case cordonedNodes:
 			text = "cordoned"
@@ -294,10 +319,10 @@ func countedParts(message string) []string {
 			text = "its volume is held at another node"
 		}
 		nodes := " nodes"
-		if m[1] == "1" {
+		if count == "1" {
 			nodes = " node"
 		}
-		parts = append(parts, text+" ("+m[1]+nodes+")")
+		parts = append(parts, text+" ("+count+nodes+")")
 	}
 	return parts
 }

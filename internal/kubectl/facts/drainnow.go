@@ -157,7 +157,7 @@ func (w *World) mayBePlaced(p *corev1.Pod) bool {
 		}
 		message, _, _ = strings.Cut(said.Message, " preemption:")
 	}
-	parts := perNode.FindAllString(message, -1)
+	parts := partsByNodes(message)
 	if len(parts) == 0 {
 		return w.Now.Sub(p.CreationTimestamp.Time) <= placedWithin
 	}
