@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 	"github.com/moorage-dev/moorage/test/apitest"
@@ -285,6 +286,55 @@ moorage_forced_detaches_total{rule="OutOfService"} 1
 	}
 	if len(recorder.Events) > 0 {
 		t.Errorf("and event %q", <-recorder.Events)
+	}
+}
+
+// A pod that waits for a volume is told that the API server refuses a write that attaching needs; not of
+// what it doesn't answer or of old facts, nor where the volume is attached, or leaves.
+func TestRefusedWritesAreToldToPods(t *testing.T) {
+	now := time.Unix(1000, 0)
+	denied := fmt.Errorf("put-hold: refused: %w", apierrors.NewForbidden(corev1.Resource("volumeholds"), "vh-1", errors.New("by a policy")))
+	for name, test := range map[string]struct {
+		do       arbiter.Action
+		err      error
+		reported bool
+		told     int
+	}{
+		"a hold":             {arbiter.WriteHold, denied, false, 1},
+		"an attachment":      {arbiter.CreateAttachment, denied, false, 1},
+		"a node's status":    {arbiter.Report, denied, false, 1},
+		"it is there":        {arbiter.WriteHold, denied, true, 0},
+		"a detach":           {arbiter.DeleteAttachment, denied, false, 0},
+		"no answer":          {arbiter.CreateAttachment, errors.New("connection reset"), false, 0},
+		"old facts":          {arbiter.WriteHold, fmt.Errorf("%w: %w", flow.ErrStale, denied), false, 0},
+		"it has no time now": {arbiter.CreateAttachment, apierrors.NewTooManyRequests("", 1), false, 0},
+		"it fails":           {arbiter.CreateAttachment, apierrors.NewInternalError(errors.New("etcd")), false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, recorder := facts(now, "a"), record.NewFakeRecorder(10)
+			if test.reported {
+				l.Apply(now, attachmentOf("a", "1", true))
+				l.Apply(now, ledger.NodeState{Name: "n1", UID: "n", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{volume("a")}})
+			}
+			c, err := New(Config{
+				Snapshot: l.Snapshot, Do: &doer{do: func(arbiter.Step) error { return test.err }}, Now: func() time.Time { return now },
+				Events: report.NewEventsWith(recorder),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(t.Context(), arbiter.Step{Do: test.do, Volume: volume("a"), Node: "n1"}); err == nil {
+				t.Fatal("the step succeeds")
+			}
+			if len(recorder.Events) != test.told {
+				t.Fatalf("%d events, want %d", len(recorder.Events), test.told)
+			}
+			if test.told > 0 {
+				if e := <-recorder.Events; !strings.Contains(e, "FailedAttachVolume") || !strings.Contains(e, "by a policy") {
+					t.Errorf("told %q", e)
+				}
+			}
+		})
 	}
 }
 

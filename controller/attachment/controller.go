@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
@@ -350,6 +351,7 @@ func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
 		c.forced(ctx, step.Volume, taken, err)
 	}
 	if err != nil {
+		c.tellRefused(step, err)
 		return fmt.Errorf("at node %s: %w", step.Node, err)
 	}
 	if c.watch.done(step, began, c.config.Now()) {
@@ -361,6 +363,26 @@ func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
 // tellAttached tells the pods that wait for a volume at a node that it is attached, as
 // the attach/detach controller does.
 func (c *Controller) tellAttached(step arbiter.Step) {
+	c.tellWaiting(step, func(pod *ledger.Pod, volume string) { c.config.Events.Attached(pod, volume) })
+}
+
+// tellRefused tells the pods that wait for a volume at a node that the API server refuses a
+// write that attaching it needs, as the attach/detach controller does.
+func (c *Controller) tellRefused(step arbiter.Step, err error) {
+	switch step.Do {
+	case arbiter.WriteHold, arbiter.CreateAttachment, arbiter.Report, arbiter.MarkWanted, arbiter.RetryAttach:
+	default:
+		return
+	}
+	place := c.config.Snapshot().Volume(step.Volume).NodeVolume(step.Node)
+	if !execute.Refused(err) || place == nil || place.Reported {
+		return
+	}
+	c.tellWaiting(step, func(pod *ledger.Pod, volume string) { c.config.Events.AttachRefused(pod, volume, step.Node, err) })
+}
+
+// tellWaiting calls tell with each pod that uses a volume at a node, and the volume's name.
+func (c *Controller) tellWaiting(step arbiter.Step, tell func(pod *ledger.Pod, volume string)) {
 	s := c.config.Snapshot()
 	v := s.Volume(step.Volume)
 	place := v.NodeVolume(step.Node)
@@ -373,7 +395,7 @@ func (c *Controller) tellAttached(step arbiter.Step) {
 	}
 	for _, u := range place.Users {
 		if pod := s.Pod(u.Pod); pod != nil {
-			c.config.Events.Attached(pod, name)
+			tell(pod, name)
 		}
 	}
 }

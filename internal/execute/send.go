@@ -100,6 +100,13 @@ func resultOf(do flow.Verb, err error) flow.Result {
 	return flow.Refused
 }
 
+// Refused says whether the API server refused a write for good, as by a webhook, a policy, a quota
+// or a right that is missing: it will do so again. False for a nil error, and where what was decided on has changed.
+func Refused(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && !errors.Is(err, flow.ErrStale) && resultOf(0, err) == flow.Refused
+}
+
 // mayFollow says whether a write that failed may still have its effect: the
 // API server did not refuse it, and may be at it.
 func mayFollow(err error) bool {

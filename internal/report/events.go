@@ -112,6 +112,14 @@ func (e *Events) Attached(pod *ledger.Pod, volume string) {
 	e.tell(OfPod(pod), eventAttached, fmt.Sprintf("AttachVolume.Attach succeeded for volume %q ", volume))
 }
 
+// AttachRefused tells a pod that the API server refuses a write without which one of its volumes
+// is not attached to a node. volume is the name of its PersistentVolume.
+func (e *Events) AttachRefused(pod *ledger.Pod, volume string, node ledger.NodeName, err error) {
+	if e != nil {
+		e.warn(OfPod(pod), eventFailedAttach, fmt.Sprintf("volume %q is not attached to %s, since the API server refuses a write; it is tried again: %v", volume, node, err))
+	}
+}
+
 // Refused tells a pod that a node was refused to its reservation.
 func (e *Events) Refused(t *ledger.Ticket, reason arbiter.Reason) {
 	if e == nil {
