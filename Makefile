@@ -167,14 +167,14 @@ test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl $(REAL) ## Instal
 # sooner. What failed is said once more at the end, where people look first.
 .PHONY: systems
 systems: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Run every scenario, and the story of the chart beside them
-	@rm -f $(BIN)/*.failed; \
+	@touch $(BIN)/scenarios.failed || exit; beside=; failed=; \
 	  for target in test-install $(BESIDE); do \
-	    { $(MAKE) --no-print-directory $$target || touch $(BIN)/$$target.failed; } >$(BIN)/$$target.log 2>&1 & \
+	    $(MAKE) --no-print-directory $$target >$(BIN)/$$target.log 2>&1 & beside="$$beside $$!"; \
 	  done; \
-	  { $(MAKE) --no-print-directory scenarios || touch $(BIN)/scenarios.failed; } 2>&1 | tee $(BIN)/scenarios.log; \
-	  wait; \
+	  { $(MAKE) --no-print-directory scenarios && rm -f $(BIN)/scenarios.failed; } 2>&1 | tee $(BIN)/scenarios.log; \
+	  for job in $$beside; do wait $$job || failed=1; done; \
 	  for target in test-install $(BESIDE); do cat $(BIN)/$$target.log; done; \
-	  if ls $(BIN)/*.failed >/dev/null 2>&1; then \
+	  if test "$$failed" -o -e $(BIN)/scenarios.failed; then \
 	    grep -h -e '^FAIL' -e '^--- FAIL' -e '^Error: ' $(foreach target,scenarios test-install $(BESIDE),$(BIN)/$(target).log); false; \
 	  fi
 
