@@ -64,7 +64,8 @@ type podKey struct {
 
 func newPodToucher(kube kubernetes.Interface, now func() time.Time, timeout time.Duration, waits func(types.UID) bool) *podToucher {
 	n := &podToucher{kube: kube, now: now, timeout: timeout, waits: waits, due: map[podKey]time.Time{}, last: map[podKey]time.Time{}}
-	n.queue = work.New("pods that may be placed", n.touchWhenDue)
+	// One change may concern thousands of a namespace: they keep none of another waiting.
+	n.queue = work.NewFair("pods that may be placed", func(key podKey) (string, work.Rank) { return key.Namespace, work.Touched }, n.touchWhenDue)
 	return n
 }
 

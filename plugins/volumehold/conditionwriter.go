@@ -50,10 +50,15 @@ type conditionWriter struct {
 
 func newConditionWriter(c *core, client kubernetes.Interface) *conditionWriter {
 	t := &conditionWriter{core: c, client: client}
-	t.queue = work.New("waiting pods", func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
+	// Writes are slow where many pods wait: those of one namespace keep none of another waiting.
+	t.queue = work.NewFair("waiting pods", ofNamespace, func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 		return 0, t.writeCondition(ctx, key)
 	})
 	return t
+}
+
+func ofNamespace(key cache.ObjectName) (namespace string, as work.Rank) {
+	return key.Namespace, work.Touched
 }
 
 // enqueue has a pod looked at, soon.
