@@ -375,10 +375,11 @@ func (c *Controller) tellRefused(step arbiter.Step, err error) {
 		return
 	}
 	place := c.config.Snapshot().Volume(step.Volume).NodeVolume(step.Node)
-	if !execute.Refused(err) || place == nil || place.Reported {
+	why := execute.Refusal(err)
+	if why == "" || place == nil || place.Reported {
 		return
 	}
-	c.tellWaiting(step, func(pod *ledger.Pod, volume string) { c.config.Events.AttachRefused(pod, volume, step.Node, err) })
+	c.tellWaiting(step, func(pod *ledger.Pod, volume string) { c.config.Events.AttachRefused(pod, volume, step.Node, why) })
 }
 
 // tellWaiting calls tell with each pod that uses a volume at a node, and the volume's name.

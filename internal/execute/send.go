@@ -100,11 +100,14 @@ func resultOf(do flow.Verb, err error) flow.Result {
 	return flow.Refused
 }
 
-// Refused says whether the API server refused a write for good, as by a webhook, a policy, a quota
-// or a right that is missing: it will do so again. False for a nil error, and where what was decided on has changed.
-func Refused(err error) bool {
+// Refusal is what the API server says that refused a write for good, as by a webhook, a policy, a quota
+// or a right that is missing: it will do so again. Empty for other errors, and for none.
+func Refusal(err error) string {
 	var answer apierrors.APIStatus
-	return errors.As(err, &answer) && !errors.Is(err, flow.ErrStale) && resultOf(0, err) == flow.Refused
+	if !errors.As(err, &answer) || errors.Is(err, flow.ErrStale) || resultOf(0, err) != flow.Refused {
+		return ""
+	}
+	return answer.Status().Message
 }
 
 // mayFollow says whether a write that failed may still have its effect: the

@@ -113,10 +113,10 @@ func (e *Events) Attached(pod *ledger.Pod, volume string) {
 }
 
 // AttachRefused tells a pod that the API server refuses a write without which one of its volumes
-// is not attached to a node. volume is the name of its PersistentVolume.
-func (e *Events) AttachRefused(pod *ledger.Pod, volume string, node ledger.NodeName, err error) {
+// is not attached to a node, in its words. volume is the name of its PersistentVolume.
+func (e *Events) AttachRefused(pod *ledger.Pod, volume string, node ledger.NodeName, why string) {
 	if e != nil {
-		e.warn(OfPod(pod), eventFailedAttach, fmt.Sprintf("volume %q is not attached to %s, since the API server refuses a write; it is tried again: %v", volume, node, err))
+		e.warn(OfPod(pod), eventFailedAttach, fmt.Sprintf("volume %q is not attached to %s, since the API server refuses a write that is tried again: %s", volume, node, why))
 	}
 }
 
