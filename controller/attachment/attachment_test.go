@@ -429,6 +429,26 @@ func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 	}
 }
 
+// A volume that has gone to another node since it was taken by force was told of before it went: that is
+// not told again, however long the outage lasts.
+func TestForcedDetachOfAVolumeThatMovedOn(t *testing.T) {
+	now := time.Unix(1000, 0)
+	fence := ledger.Fence{Node: "n1", Attachment: "gone", Rule: arbiter.OutOfService}
+	for holder, told := range map[ledger.NodeName]int{"n1": 1, "": 1, "n2": 0} {
+		l, recorder := facts(now, "a"), record.NewFakeRecorder(10)
+		l.Apply(now, ledger.HoldSeen{Volume: volume("a"), Hold: ledger.Hold{Version: "1", Node: holder, State: ledger.HoldHeld, Fences: []ledger.Fence{fence}}})
+		c, err := New(Config{Snapshot: l.Snapshot, Do: &doer{}, Now: func() time.Time { return now }, Events: report.NewEventsWith(recorder)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.begin(t.Context(), l.Snapshot(), now)
+		c.tellForced(t.Context(), volume("a"), l.Snapshot())
+		if len(recorder.Events) != told {
+			t.Errorf("held by %q: %d events, want %d", holder, len(recorder.Events), told)
+		}
+	}
+}
+
 // A leader reads once which detaches the ones before have told of, and writes the events
 // that are missing, no others; all of them where it can't read.
 func TestForcedDetachesAreToldOnceByAllLeaders(t *testing.T) {
