@@ -46,10 +46,10 @@ func TestSystemsFailWithEachOfThem(t *testing.T) {
 				default:
 					put(fails+".fails", "")
 				}
-				make := exec.CommandContext(t.Context(), "make", "systems", "BESIDE=searches", "GO=true", "SANDBOX=a", "ATTACHER=b", "SIDECARS=c", "CSIADDONS=", "SNAPSHOTS=")
-				make.Dir = dir
-				make.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=") })
-				out, err := make.CombinedOutput()
+				systems := exec.CommandContext(t.Context(), "make", "systems", "BESIDE=searches", "GO=true", "SANDBOX=a", "ATTACHER=b", "SIDECARS=c", "CSIADDONS=", "SNAPSHOTS=")
+				systems.Dir = dir
+				systems.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=") })
+				out, err := systems.CombinedOutput()
 				// The scenarios are shown as they go, log or not.
 				bad := fails != "" && (fails != "scenarios" || how != "has no log")
 				if failed := err != nil; failed != bad {
