@@ -82,7 +82,7 @@ $(BIN)/certmanager: FORCE
 
 # The searches compute for minutes, and the scenarios mostly wait: they run side by side.
 .PHONY: test
-test: packages ## Run the unit tests, every scenario, and the story of the chart
+test: packages ## Run the unit tests, the scenarios, and the story of the chart
 	$(MAKE) --no-print-directory systems BESIDE=searches
 
 .PHONY: unit
@@ -120,7 +120,7 @@ test-web: ## Open the page of kubectl moorage web in a real Chromium; CHROMIUM=P
 
 # Of the releases that are emulated the oldest: what the others serve lies between. make test-skew has all.
 .PHONY: scenarios
-scenarios: build ## Run every scenario on real clusters, as many side by side as the machine has room for; PARALLEL=N
+scenarios: build ## Run the scenarios on real clusters, as many side by side as the machine has room for; PARALLEL=N
 	$(SANDBOX) run --all --kubernetes own,1.34 $(if $(PARALLEL),--parallel $(PARALLEL))
 
 # The control plane and the nodes of another release, from the modules that are pinned in

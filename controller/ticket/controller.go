@@ -77,7 +77,7 @@ func New(config Config) (*Controller, error) {
 	}
 	c := &Controller{config: config, ttl: newAges(), binder: binder{patience: bind.Patience}}
 	c.nodes = work.New(grantsName, c.grantAt)
-	c.rest = work.NewFair("tickets", func(id ledger.TicketID) (string, work.Rank) { return id.Namespace, work.Touched }, c.reconcile)
+	c.rest = work.NewInTurns("tickets", func(id ledger.TicketID) string { return id.Namespace }, c.reconcile)
 	return c, nil
 }
 

@@ -78,7 +78,7 @@ const ghostReaders = 4
 // newGhosts is the queue of reservations whose tickets somebody else deleted. Namespaces take turns: a
 // read may be a list of all pods of one.
 func (o *Observer) newGhosts() *work.Queue[ledger.TicketID] {
-	return work.NewFair("reservations of deleted tickets", func(id ledger.TicketID) (string, work.Rank) { return id.Namespace, work.Touched }, o.resolveGhost)
+	return work.NewInTurns("reservations of deleted tickets", func(id ledger.TicketID) string { return id.Namespace }, o.resolveGhost)
 }
 
 // resolveGhost ends a reservation whose ticket somebody else deleted, by a consistent read

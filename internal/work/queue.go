@@ -32,7 +32,13 @@ type Queue[K comparable] struct {
 // returns after how long the key is to be looked at again even if nothing
 // touches it, 0 for never. With an error, too: then it is also the longest pause.
 func New[K comparable](name string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
-	return NewFair(name, func(K) (string, Rank) { return "", Touched }, process)
+	return NewInTurns(name, func(K) string { return "" }, process)
+}
+
+// NewInTurns returns a queue that takes the keys of different tenants in turn. of says whose a key is: it is
+// called with locks held, and must not call the queue.
+func NewInTurns[K comparable](name string, of func(K) (tenant string), process func(context.Context, K) (time.Duration, error)) *Queue[K] {
+	return NewFair(name, func(key K) (string, Rank) { return of(key), Touched }, process)
 }
 
 // NewFair returns a queue that takes the keys of different tenants in turn. of says of a key that is

@@ -122,6 +122,19 @@ func TestAttemptsAreCountedApart(t *testing.T) {
 	}
 }
 
+// However often a key has failed, it is tried again within a minute, and another key's pauses begin anew.
+func TestPausesAreOfEachKey(t *testing.T) {
+	q := New("test", func(context.Context, string) (time.Duration, error) { return 0, nil })
+	for range 1000 {
+		if pause := q.failed("a", errors.New("broken")); pause > time.Minute {
+			t.Fatalf("it pauses %s", pause)
+		}
+	}
+	if pause := q.failed("b", errors.New("broken")); pause > 200*time.Millisecond {
+		t.Errorf("another one pauses %s", pause)
+	}
+}
+
 // When the context is done, keys that wait are not processed any more.
 func TestEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -65,7 +65,7 @@ type podKey struct {
 func newPodToucher(kube kubernetes.Interface, now func() time.Time, timeout time.Duration, waits func(types.UID) bool) *podToucher {
 	n := &podToucher{kube: kube, now: now, timeout: timeout, waits: waits, due: map[podKey]time.Time{}, last: map[podKey]time.Time{}}
 	// One change may concern thousands of a namespace: they keep none of another waiting.
-	n.queue = work.NewFair("pods that may be placed", func(key podKey) (string, work.Rank) { return key.Namespace, work.Touched }, n.touchWhenDue)
+	n.queue = work.NewInTurns("pods that may be placed", func(key podKey) string { return key.Namespace }, n.touchWhenDue)
 	return n
 }
 

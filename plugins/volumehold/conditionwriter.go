@@ -51,14 +51,11 @@ type conditionWriter struct {
 func newConditionWriter(c *core, client kubernetes.Interface) *conditionWriter {
 	t := &conditionWriter{core: c, client: client}
 	// Writes are slow where many pods wait: those of one namespace keep none of another waiting.
-	t.queue = work.NewFair("waiting pods", ofNamespace, func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
+	of := func(key cache.ObjectName) string { return key.Namespace }
+	t.queue = work.NewInTurns("waiting pods", of, func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 		return 0, t.writeCondition(ctx, key)
 	})
 	return t
-}
-
-func ofNamespace(key cache.ObjectName) (namespace string, as work.Rank) {
-	return key.Namespace, work.Touched
 }
 
 // enqueue has a pod looked at, soon.

@@ -32,8 +32,8 @@ type reconciler struct {
 func newReconciler(b *Book) *reconciler {
 	k := &reconciler{book: b, leading: map[string]bool{}}
 	// Namespaces take turns: a read may be a list of all pods of one.
-	of := func(id ledger.TicketID) (namespace string, as work.Rank) { return id.Namespace, work.Touched }
-	k.queue = work.NewFair("leftover reservations", of, func(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
+	of := func(id ledger.TicketID) string { return id.Namespace }
+	k.queue = work.NewInTurns("leftover reservations", of, func(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
 		return 0, k.reconcile(ctx, id)
 	})
 	return k
