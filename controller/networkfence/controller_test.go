@@ -54,12 +54,13 @@ type cluster struct {
 	t        *testing.T
 	observer *observe.Observer
 	told     *told
+	now      func() time.Time
 	end      context.CancelFunc
 }
 
 func start(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{Server: apitest.Start(t), t: t, told: &told{}}
+	c := &cluster{Server: apitest.Start(t), t: t, told: &told{}, now: fast()}
 	c.Put("csidrivers", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}})
 	c.Put("attachpolicies", &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "rbd"}, Spec: v1alpha1.AttachPolicySpec{Driver: driver,
 		ForceDetach: &v1alpha1.ForceDetachPolicy{NetworkFence: &v1alpha1.NetworkFencePolicy{ClassName: "rbd", AfterUnreachable: &metav1.Duration{}}}}})
@@ -105,7 +106,7 @@ func (c *cluster) node(name, address string, ready corev1.ConditionStatus, boot 
 // lead begins a controller, as a process that leads does.
 func (c *cluster) lead() {
 	c.t.Helper()
-	observer, err := observe.New(observe.Config{Kube: c.Kube, Moorage: c.Moorage})
+	observer, err := observe.New(observe.Config{Kube: c.Kube, Moorage: c.Moorage, Now: c.now})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func (c *cluster) lead() {
 	c.observer = observer
 	controller, err := networkfence.New(networkfence.Config{
 		Watcher: watcher, Cache: observer, Kube: c.Kube, Moorage: c.Moorage, Dynamic: c.Any,
-		Turn: func(context.Context) error { return nil }, Timeout: 5 * time.Second, Now: time.Now, Events: c.told,
+		Turn: func(context.Context) error { return nil }, Timeout: 5 * time.Second, Now: c.now, Events: c.told,
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -132,10 +133,17 @@ func (c *cluster) lead() {
 	c.end = func() { cancel(); running.Wait() }
 }
 
+// fast is a clock on which time passes two and a half times as fast. A node counts as silent only after 50 s,
+// and its Lease is read every 5 s of real time, which must not become 20 s of the clock's.
+func fast() func() time.Time {
+	began := time.Now()
+	return func() time.Time { return began.Add(time.Since(began) * 5 / 2) }
+}
+
 // eventually waits for something, as long as the test may take.
 func (c *cluster) eventually(what string, is func() bool) {
 	c.t.Helper()
-	deadline, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	deadline, cancel := context.WithTimeout(c.t.Context(), 3*time.Minute)
 	defer cancel()
 	for !is() {
 		select {
@@ -180,6 +188,7 @@ func (c *cluster) cutOff() bool {
 // A node that can't be reached is cut off, says so once the storage has confirmed it, and is
 // let in when it has booted: then the NetworkFence is gone. Whoever leads next goes on.
 func TestFencedAndLetIn(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.answer("Failed", "the sidecar is away")
 	c.eventually("what keeps it", func() bool { return c.told.said("the sidecar is away") })
@@ -207,6 +216,7 @@ func TestFencedAndLetIn(t *testing.T) {
 
 // What the API server refuses does not stop the rest, and is tried again.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	var refused sync.Once
 	c.Intercept(func(r apitest.Request, serve func()) error {
@@ -227,6 +237,7 @@ func TestRefused(t *testing.T) {
 // What csi-addons says of a node is remembered after its CSIAddonsNode is gone, until the node
 // is Ready again: csi-addons deletes what it can't reach.
 func TestClientsAreRemembered(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.eventually("a NetworkFence", func() bool { return c.fence() != nil })
 	c.Remove("csiaddonsnodes", "", "a")
