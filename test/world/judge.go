@@ -32,9 +32,10 @@ type Judge struct {
 	// PersistentVolume of them, and of which one came before the deletion was carried
 	// out: no fault, for a DELETE can't test that. Their transitions begin anew.
 	Forgotten []string
-	// SameBoot are shared volumes that were detached from machines that had them mounted, whose Nodes
-	// were deleted meanwhile, before whoever leads began, and made again by the same boot, and no hold
-	// says so: no fault, for nothing in the API tells that leader (residual/shared-same-boot).
+	// SameBoot are volumes that were detached from machines that had them mounted, whose Nodes were deleted
+	// meanwhile, before whoever leads began, and made again by the same boot, and no hold named that boot: of a
+	// shared volume none does, and of an exclusive one it may name the boot before. No fault, for nothing in the
+	// API tells that leader (residual/shared-same-boot, residual/booted-between-leaders).
 	SameBoot []string
 	// Began is when whoever leads had seen all that there is; 0: not told, and nothing is a SameBoot.
 	Began int64
@@ -62,7 +63,7 @@ type Judge struct {
 	taken    map[At]bool                   // slots that those take, and no grant
 	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
-	lost     map[mount]int64               // when Nodes were deleted with volumes mounted, first in the machine's boot
+	lost     map[mount]loss                // Nodes that were deleted with volumes mounted
 	told     map[string][]ledger.VolumeID  // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
@@ -453,22 +454,38 @@ type mount struct {
 	volume  ledger.VolumeID
 }
 
+// loss is that a Node was deleted while a volume was mounted in a boot of its machine: the world's version when
+// that happened first, and whether the volume's hold named that boot at any such time, or another one of the node.
+type loss struct {
+	at             int64
+	named, another bool
+}
+
 // losesNode notes what is staged at the machines of a Node that is deleted.
 func (j *Judge) losesNode(w *World, n ledger.NodeName) {
 	for _, m := range w.machinesOf(n) {
 		for _, v := range m.Staged {
-			if at := (mount{m.ID, m.Boots, v}); j.lost[at] == 0 {
-				j.lost = with(j.lost, at, w.Version())
+			at := mount{m.ID, m.Boots, v}
+			lost, noted := j.lost[at]
+			if !noted {
+				lost.at = w.Version()
 			}
+			h, _ := w.Hold(v)
+			if h.Node == n && h.BootID != "" {
+				lost.named, lost.another = lost.named || h.BootID == m.BootID(), h.BootID != m.BootID()
+			}
+			j.lost = with(j.lost, at, lost)
 		}
 	}
 }
 
-// sameBoot says whether nothing tells whoever leads that a volume is mounted at a machine: many may
-// share it, so that no hold names its boot; its Node was deleted with the volume mounted before whoever
-// leads had seen all that there is; and the leader that saw that has not written it down. It is listed.
+// sameBoot says whether nothing tells whoever leads that a volume is mounted at a machine: its Node was deleted
+// with the volume mounted before whoever leads had seen all that there is; no hold named its boot, as many may
+// share the volume, or as nobody led since the machine had booted; and the leader that saw that has not written
+// it down. It is listed.
 func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
-	if lost := j.lost[mount{m.ID, m.Boots, v}]; lost == 0 || lost > j.Began || w.Exclusive(v) {
+	lost, noted := j.lost[mount{m.ID, m.Boots, v}]
+	if !noted || lost.at > j.Began || lost.named || w.Exclusive(v) && !lost.another {
 		return false
 	}
 	h, _ := w.Hold(v)

@@ -150,19 +150,24 @@ func TestLimitOfAClaimThatIsProvisioned(t *testing.T) {
 	}
 }
 
-// A shared volume is detached under a mount without a fault only where nothing tells whoever leads: its
-// Node was made again by the same boot before that one began, and no hold names the boot.
+// A volume is detached under a mount without a fault only where nothing tells whoever leads: its Node was made
+// again by the same boot before that one began, and no hold names the boot, but that of an exclusive one a boot
+// before it.
 func TestSameBootIsListed(t *testing.T) {
 	for name, test := range map[string]struct {
 		access  ledger.Access
-		boot    bool // the machine has booted anew, so that nothing is mounted
-		seen    bool // by whoever leads
+		held    string // the boot that the hold names when the Node is deleted
+		boot    bool   // the machine has booted anew, so that nothing is mounted
+		seen    bool   // by whoever leads
 		written bool
 		listed  bool
 		faults  int
 	}{
 		"a shared volume":                  {access: ledger.AccessMany, listed: true},
 		"an exclusive one":                 {access: ledger.AccessNode, faults: 1},
+		"the hold names the boot":          {access: ledger.AccessNode, held: "w1#1.1", faults: 1},
+		"the hold names another boot":      {access: ledger.AccessNode, held: "w1#1.0", listed: true},
+		"the leader saw that, too":         {access: ledger.AccessNode, held: "w1#1.0", seen: true, faults: 1},
 		"the leader saw that":              {access: ledger.AccessMany, seen: true, faults: 1},
 		"the hold says so":                 {access: ledger.AccessMany, written: true, faults: 1},
 		"another boot: nothing is mounted": {access: ledger.AccessMany, boot: true},
@@ -172,6 +177,9 @@ func TestSameBootIsListed(t *testing.T) {
 			pv, _ := w.Get(PersistentVolumes, "pv1").(ledger.PersistentVolume)
 			pv.Access = test.access
 			w.Put(pv)
+			if test.held != "" {
+				w.Put(ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Node: "w1", BootID: test.held, Transitions: 1}})
+			}
 			if test.seen {
 				w.Judge.Began = w.Version()
 			}

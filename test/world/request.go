@@ -3,6 +3,8 @@
 package world
 
 import (
+	"slices"
+
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -153,6 +155,13 @@ func SentPatch(read ledger.NodeState, p flow.NodePatch) Request {
 // controller waits until such a one must be over.
 func (r Request) Adds() bool {
 	return r.Do == CreateAttachment || r.Do == OrderUnstage || r.Do == PatchNode && r.Patch.Adds()
+}
+
+// Forces says whether a request takes a volume from a node by force: no precondition of it fails by itself when
+// the kubelet renews its Lease.
+func (r Request) Forces() bool {
+	rule := func(c flow.Change) bool { return c.Rule != "" }
+	return r.Do == DropAttachment && r.Since != 0 || r.Do == PatchNode && !r.Manager && slices.ContainsFunc(r.Patch.Changes, rule)
 }
 
 // Code is how a request ended.
