@@ -41,8 +41,9 @@ const (
 	settleTime    = time.Hour
 	// Where requests are refused for good, everybody tries again and again: more
 	// actions, in a time in which each has tried with the longest of its pauses. A
-	// scheduler makes another ticket of each pod every 30 s, which is tried eight times.
-	retryActions = 250000
+	// scheduler makes another ticket of each pod every 30 s, which is tried eight times, and
+	// all those for the same volume are looked at with each try.
+	retryActions = 800000
 	retryTime    = 20 * time.Minute
 )
 

@@ -285,3 +285,33 @@ func TestExcuseEndsWithTheRule(t *testing.T) {
 		}
 	}
 }
+
+// A volume is taken from a mount by force, and its Node is made again by the same boot: that the mount is there is
+// remembered nowhere, and a detach of the volume, when it has been attached there anew, is listed. It is a fault where
+// the Node is the same one.
+func TestTakenFromAMountOfBefore(t *testing.T) {
+	for _, remade := range []bool{true, false} {
+		w, k := running(t)
+		minute := time.Minute
+		w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
+		w.Judge.Began = w.Version()
+		unready(w, false)
+		w.Now = w.Now.Add(minute)
+		unreport(t, w, arbiter.AfterUnreachable)
+		detach(w)
+		if remade {
+			w.Drop(Nodes, "w1")
+			w.Kubelet("w1#1").Start()
+			w.Kubelet("w1#1").Register()
+		}
+		report(t, w, k.Machine().ID)
+		w.Drop(Attachments, ledger.AttachmentName(disk, "w1"))
+		attach(w, "w1", "w1#1")
+		reported(w, "w1")
+		faults(t, w, 0)
+		w.Serve(Request{Do: DropAttachment, Key: ledger.AttachmentName(disk, "w1")})
+		if listed := len(w.Judge.SameBoot) == 1; listed != remade || len(w.Judge.Faults) > 0 == remade {
+			t.Errorf("made again %t: faults %q, listed %q", remade, w.Judge.Faults, w.Judge.SameBoot)
+		}
+	}
+}

@@ -35,7 +35,9 @@ type Judge struct {
 	// SameBoot are volumes that were detached from machines that had them mounted, whose Nodes were deleted
 	// meanwhile, before whoever leads began, and made again by the same boot, and no hold named that boot: of a
 	// shared volume none does, and of an exclusive one it may name the boot before. No fault, for nothing in the
-	// API tells that leader (residual/shared-same-boot, residual/booted-between-leaders).
+	// API tells that leader (residual/shared-same-boot, residual/booted-between-leaders). And volumes that were
+	// detached from there anew, after they had been taken from that mount by force: the end of the Node ends what is
+	// remembered of that (residual/node-deleted-after-force).
 	SameBoot []string
 	// Began is when whoever leads had seen all that there is; 0: not told, and nothing is a SameBoot.
 	Began int64
@@ -64,6 +66,7 @@ type Judge struct {
 	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 	lost     map[mount]loss                // Nodes that were deleted with volumes mounted
+	forced   map[mount]bool                // mounts under which volumes were detached by force, as long as no pod gets them anew
 	told     map[string][]ledger.VolumeID  // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
@@ -439,7 +442,10 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 	for _, m := range w.machinesOf(a.Node) {
 		switch {
 		case !m.Uses(v):
-		case j.mayTake(w, m, v), j.overtaken(At{v, a.Node}, a.UID, since), j.sameBoot(w, m, v):
+		case j.mayTake(w, m, v), j.overtaken(At{v, a.Node}, a.UID, since):
+			j.forced = with(j.forced, mount{m.ID, m.Boots, v}, true)
+			j.doomed = with(j.doomed, a.UID, true)
+		case j.sameBoot(w, m, v):
 			j.doomed = with(j.doomed, a.UID, true)
 		default:
 			j.fault("the VolumeAttachment of %s at %s is deleted while it is mounted there", v, a.Node)
@@ -479,17 +485,17 @@ func (j *Judge) losesNode(w *World, n ledger.NodeName) {
 	}
 }
 
-// sameBoot says whether nothing tells whoever leads that a volume is mounted at a machine: its Node was deleted
-// with the volume mounted before whoever leads had seen all that there is; no hold named its boot, as many may
-// share the volume, or as nobody led since the machine had booted; and the leader that saw that has not written
-// it down. It is listed.
+// sameBoot says whether nothing tells whoever leads that a volume is mounted at a machine, whose Node was deleted
+// with the volume mounted, and the leader that saw that has not written it down. Either that was before whoever
+// leads had seen all that there is, and no hold named the boot, as many may share the volume, or as nobody led
+// since the machine had booted; or the volume was taken from that mount by force. It is listed.
 func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
-	lost, noted := j.lost[mount{m.ID, m.Boots, v}]
-	if !noted || lost.at > j.Began || lost.named || w.Exclusive(v) && !lost.another {
-		return false
-	}
+	at := mount{m.ID, m.Boots, v}
+	lost, noted := j.lost[at]
 	h, _ := w.Hold(v)
-	if f, found := h.Fence(m.Node); found && f.BootID == m.BootID() {
+	f, written := h.Fence(m.Node)
+	untold := lost.at <= j.Began && !lost.named && (lost.another || !w.Exclusive(v))
+	if !noted || j.Began == 0 || written && f.BootID == m.BootID() || !untold && !j.forced[at] {
 		return false
 	}
 	j.SameBoot = append(slices.Clip(j.SameBoot), fmt.Sprintf("%s at %s", v, m.ID))
@@ -525,6 +531,7 @@ func (j *Judge) unpublishes(w *World, v ledger.VolumeID, machine string) {
 // machine at a time. It is false for a mount that fails, because the volume has
 // been taken away by force, or is attached to another machine of that name.
 func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
+	j.forced = without(j.forced, mount{m.ID, m.Boots, v})
 	if w.Disks.Lied[v] {
 		return true
 	}
