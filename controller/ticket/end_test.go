@@ -172,6 +172,22 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
+// A ticket that has a time of its own ends with its node, too, where its status can't be written: the
+// seconds that are to be written down are those of its own time.
+func TestTicketWithTimeLeftEndsWithItsNode(t *testing.T) {
+	m, c, clock, _ := gone(t, func(k *ledger.Ticket) { k.TTLSeconds = 7200 })
+	id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
+	m.ledger.Apply(*clock, ledger.NodeGone{Name: "n1"})
+	if _, err := c.reconcile(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	m.refused = true
+	*clock = clock.Add(time.Hour)
+	if _, err := c.reconcile(t.Context(), id); !m.deleted || err != nil {
+		t.Errorf("its node has been gone for an hour: deleted %t, error %v", m.deleted, err)
+	}
+}
+
 // A ticket that is kept by finalizers when its time is over, or its node is emptied, counts as before: what
 // it has lost is said, and it gives way.
 func TestKeptTicketSaysWhatIsSo(t *testing.T) {

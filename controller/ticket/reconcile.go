@@ -3,6 +3,7 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -57,15 +58,16 @@ func (c *Controller) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticke
 // reconcileOtherTicket looks after a ticket that is not a pod's.
 func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
 	left, err := c.expire(ctx, t)
-	if err != nil || left < 0 {
-		return max(0, left), err
-	}
-	ended, err := c.endByNode(ctx, s, t)
-	if ended < 0 {
+	if left < 0 {
 		return 0, err
 	}
+	// Also where what is over of its own time can't be written: the end of its node's is no such write.
+	ended, failed := c.endByNode(ctx, s, t)
+	if ended < 0 {
+		return 0, failed
+	}
 	left = flow.Sooner(left, ended)
-	if err != nil {
+	if err = cmp.Or(err, failed); err != nil {
 		return left, err
 	}
 	again := arbiter.PlacedAgain(t, c.config.Now())
