@@ -38,8 +38,16 @@ type removals struct {
 
 func newRemovals(snapshot func() ledger.Snapshot, do func(context.Context, arbiter.Step) error) *removals {
 	r := &removals{snapshot: snapshot, do: do, known: map[removal]bool{}}
-	r.queue = work.New("pods of nodes out of service", r.process)
+	r.queue = work.NewInTurns("pods of nodes out of service", r.namespace, r.process)
 	return r
+}
+
+// namespace is that of a pod; "": it is gone.
+func (r *removals) namespace(pod removal) string {
+	if p := r.snapshot().Pod(pod.uid); p != nil {
+		return p.Namespace
+	}
+	return ""
 }
 
 // apart has the pods removed that steps are to remove, and returns the other steps.

@@ -5,6 +5,8 @@ package attachment
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,6 +87,32 @@ func TestPodsAreRemovedBesideTheVolumes(t *testing.T) {
 		synctest.Wait()
 		if n := d.count(arbiter.RemovePod); n != 2 || len(c.pods.known) != 0 {
 			t.Errorf("%d removals of a pod that is gone, and %d are remembered", n, len(c.pods.known))
+		}
+	})
+}
+
+// Namespaces take turns: a pod waits for one of each other namespace's, however many of these there are.
+func TestRemovalsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := outOfService(time.Now())
+		var order []string
+		r := newRemovals(l.Snapshot, func(_ context.Context, s arbiter.Step) error { order = append(order, s.UID); return nil })
+		add := func(namespace, uid string) {
+			l.Apply(time.Now(), ledger.Pod{UID: uid, Version: "1", Namespace: namespace, Name: uid, Node: "n1", Phase: ledger.PodTerminating})
+			r.add(removal{"n1", uid})
+		}
+		for i := range 40 {
+			add("many", fmt.Sprint("m", i))
+		}
+		add("few", "f")
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); r.queue.Run(ctx, 1) }()
+		synctest.Wait()
+		stop()
+		<-done
+		if at := slices.Index(order, "f"); at < 0 || at > 1 {
+			t.Errorf("it comes after %d others, want 1 at most", at)
 		}
 	})
 }
