@@ -105,7 +105,7 @@ func New(config Config) (*Controller, error) {
 		own: map[ledger.TicketID]operation.Ticket{}, told: map[trouble]bool{},
 		touched: map[ledger.TicketID]bool{}, todo: map[ledger.TicketID]write{},
 	}
-	c.queue = work.New("operations", c.write)
+	c.queue = work.NewInTurns("operations", func(id ledger.TicketID) string { return id.Namespace }, c.write)
 	return c, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,17 +137,22 @@ func (c *cluster) claim(name string, change func(*corev1.PersistentVolumeClaim))
 		change(pvc)
 	}
 	if pvc.Spec.VolumeName != "" {
-		c.volume(name, "1Gi")
+		c.volumeOf(pvc, "1Gi")
 	}
 	c.Put("persistentvolumeclaims", pvc)
 }
 
 // volume is a claim's PersistentVolume, as large as it is.
 func (c *cluster) volume(name, capacity string) {
+	c.volumeOf(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}, capacity)
+}
+
+func (c *cluster) volumeOf(pvc *corev1.PersistentVolumeClaim, capacity string) {
+	name := pvc.Name
 	c.Put("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: uid("pv-" + name)}, Spec: corev1.PersistentVolumeSpec{
 		Capacity:         corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(capacity)},
 		StorageClassName: "fast", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: name, UID: uid(name)},
+		ClaimRef:               &corev1.ObjectReference{Namespace: pvc.Namespace, Name: name, UID: uid(name)},
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}}}})
 }
 
@@ -477,6 +483,44 @@ func TestEndsHoldUpNothing(t *testing.T) {
 	c.ticket("expansion-uid-of-a")
 	close(gate)
 	c.eventually("the end of all", func() bool { return len(c.Writes()) == 41 })
+}
+
+// Namespaces take turns: tickets of one that are made slowly, as where a webhook is slow there, keep those
+// of another waiting for one of them and no more.
+func TestTicketsOfNamespacesTakeTurns(t *testing.T) {
+	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
+	gate := make(chan struct{})
+	var begun, before atomic.Int32 // of the slow ones, and when the other one comes
+	c.Intercept(func(r apitest.Request, serve func()) error {
+		switch {
+		case r.Verb != "create":
+		case strings.HasPrefix(r.Name, "slow/"):
+			begun.Add(1)
+			<-gate
+		default:
+			before.Store(begun.Load())
+		}
+		serve()
+		return nil
+	})
+	for i := range 12 {
+		c.claim(fmt.Sprint("s", i), func(pvc *corev1.PersistentVolumeClaim) {
+			bigger(pvc)
+			pvc.Namespace = "slow"
+		})
+	}
+	c.lead()
+	c.eventually("that all wait", func() bool { return c.depth() == 8 }) // and 4 are under way
+	c.claim("a", bigger)
+	c.eventually("that another one waits", func() bool { return c.depth() == 9 })
+	for range 2 { // the turn of each namespace has come then
+		gate <- struct{}{}
+	}
+	c.ticket("expansion-uid-of-a")
+	close(gate)
+	if n := before.Load(); n > 6 {
+		t.Errorf("%d of the other namespace came before it, want 4 that were under way and 2 at most", n)
+	}
 }
 
 // A ticket alone, whoever has made it, does not have the contents of snapshots watched: a policy
