@@ -355,30 +355,35 @@ func TestToldLater(t *testing.T) {
 	c.eventually("that it is told", func() bool { return c.said("held VolumeSnapshot of-s TicketNameTaken") })
 }
 
-// What the API server refuses for one does not keep others waiting, is said, and is tried again.
+// What the API server refuses for one does not keep others waiting, is said, and is tried again: also where a
+// webhook denies it, whatever code that gives.
 func TestRefused(t *testing.T) {
-	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
-	var mu sync.Mutex
-	refusals := 2
-	c.Intercept(func(r apitest.Request, serve func()) error {
-		mu.Lock()
-		refuse := r.Verb == "create" && r.Resource == "volumetickets" && r.Name == "shop/expansion-uid-of-a" && refusals > 0
-		if refuse {
-			refusals--
-		}
-		mu.Unlock()
-		if refuse {
-			return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "exceeded quota"}}
-		}
-		serve()
-		return nil
-	})
-	c.claim("a", bigger)
-	c.claim("b", bigger)
-	c.lead()
-	c.ticket("expansion-uid-of-b")
-	c.eventually("that it is said", func() bool { return c.said("TicketNotMade the API server refuses ticket shop/expansion-uid-of-a") })
-	c.ticket("expansion-uid-of-a")
+	for _, refusal := range []metav1.Status{
+		{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "exceeded quota"},
+		{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: `admission webhook "a.b" denied the request: no`},
+		{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: `admission webhook "a.b" denied the request: no`},
+	} {
+		t.Run(fmt.Sprint(refusal.Code), func(t *testing.T) {
+			refusal.Status = metav1.StatusFailure
+			c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
+			var refusals atomic.Int32
+			c.Intercept(func(r apitest.Request, serve func()) error {
+				if r.Verb == "create" && r.Resource == "volumetickets" && r.Name == "shop/expansion-uid-of-a" && refusals.Add(1) <= 2 {
+					return &apierrors.StatusError{ErrStatus: refusal}
+				}
+				serve()
+				return nil
+			})
+			c.claim("a", bigger)
+			c.claim("b", bigger)
+			c.lead()
+			c.ticket("expansion-uid-of-b")
+			c.ticket("expansion-uid-of-a")
+			if !c.said("TicketNotMade the API server refuses ticket shop/expansion-uid-of-a: " + refusal.Message) {
+				t.Errorf("it is not said: %q", c.lines)
+			}
+		})
+	}
 }
 
 // A ticket that could not be made while a policy asked for it is not tried to be made any more once none does.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/operation"
@@ -102,8 +103,9 @@ func (c *Controller) make(ctx context.Context, m operation.Make) error {
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%w: there is a ticket %s", flow.ErrStale, m.ID)
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-		c.config.Events.OperationHeld(reported(m.Told), operation.ReasonRefused, fmt.Sprintf("the API server refuses ticket %s: %v", m.ID, err))
+	}
+	if why := execute.Refusal(err); why != "" {
+		c.config.Events.OperationHeld(reported(m.Told), operation.ReasonRefused, fmt.Sprintf("the API server refuses ticket %s: %s", m.ID, why))
 	}
 	return fmt.Errorf("make ticket %s for the %s of %s: %w", m.ID, m.Operation, m.Told, err)
 }
