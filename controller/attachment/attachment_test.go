@@ -338,6 +338,49 @@ func TestRefusedWritesAreToldToPods(t *testing.T) {
 	}
 }
 
+// A pod that waits until a volume has left another node is told that the API server refuses a write without
+// which it does not leave; not of a volume that many nodes may have.
+func TestRefusedDetachesAreToldToWhoWaits(t *testing.T) {
+	now := time.Unix(1000, 0)
+	denied := apierrors.NewForbidden(corev1.Resource("volumeattachments"), "va", errors.New("by a policy"))
+	for name, test := range map[string]struct {
+		do     arbiter.Action
+		holder ledger.NodeName
+		told   int
+	}{
+		"the attachment":     {arbiter.DeleteAttachment, "n1", 1},
+		"the node's status":  {arbiter.Unreport, "n1", 1},
+		"nobody holds it":    {arbiter.DeleteAttachment, "", 0},
+		"a pod that is gone": {arbiter.RemovePod, "n1", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, recorder := facts(now, "a"), record.NewFakeRecorder(10)
+			l.Apply(now, attachmentOf("a", "1", true))
+			l.Apply(now, ledger.HoldSeen{Volume: volume("a"), Hold: ledger.Hold{Version: "1", Node: test.holder, State: ledger.HoldHeld}})
+			l.Apply(now, ledger.NodeState{Name: "n2", UID: "m", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+			l.Apply(now, ledger.Pod{UID: "next", Version: "1", Namespace: "s", Name: "next", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "a"}}})
+			c, err := New(Config{
+				Snapshot: l.Snapshot, Do: &doer{do: func(arbiter.Step) error { return denied }}, Now: func() time.Time { return now },
+				Events: report.NewEventsWith(recorder),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(t.Context(), arbiter.Step{Do: test.do, Volume: volume("a"), Node: "n1"}); err == nil {
+				t.Fatal("the step succeeds")
+			}
+			if len(recorder.Events) != test.told {
+				t.Fatalf("%d events, want %d", len(recorder.Events), test.told)
+			}
+			if test.told > 0 {
+				if e := <-recorder.Events; !strings.Contains(e, `volume "a" is not attached to n2`) || !strings.Contains(e, "by a policy") {
+					t.Errorf("told %q", e)
+				}
+			}
+		})
+	}
+}
+
 // A detach by force whose answer was lost is told when the VolumeAttachment is seen to go, and
 // counted; one that was not carried out is not, nor one that the hold does not ask for any more.
 func TestForcedDetachWithoutAnAnswer(t *testing.T) {

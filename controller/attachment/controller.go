@@ -363,34 +363,44 @@ func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
 // tellAttached tells the pods that wait for a volume at a node that it is attached, as
 // the attach/detach controller does.
 func (c *Controller) tellAttached(step arbiter.Step) {
-	c.tellWaiting(step, func(pod *ledger.Pod, volume string) { c.config.Events.Attached(pod, volume) })
+	s := c.config.Snapshot()
+	v := s.Volume(step.Volume)
+	tellUsers(s, v, v.NodeVolume(step.Node), func(pod *ledger.Pod, volume string) { c.config.Events.Attached(pod, volume) })
 }
 
 // tellRefused tells the pods that wait for a volume at a node that the API server refuses a
-// write that attaching it needs, as the attach/detach controller does.
+// write that attaching it needs, as the attach/detach controller does: one about that node, or
+// one without which the volume does not leave the node that holds it.
 func (c *Controller) tellRefused(step arbiter.Step, err error) {
+	s := c.config.Snapshot()
+	v, why := s.Volume(step.Volume), execute.Refusal(err)
+	if v == nil || why == "" {
+		return
+	}
+	leaves := false
 	switch step.Do {
 	case arbiter.WriteHold, arbiter.CreateAttachment, arbiter.Report, arbiter.MarkWanted, arbiter.RetryAttach:
+	case arbiter.Unreport, arbiter.DeleteAttachment:
+		leaves = true
 	default:
 		return
 	}
-	place := c.config.Snapshot().Volume(step.Volume).NodeVolume(step.Node)
-	why := execute.Refusal(err)
-	if why == "" || place == nil || place.Reported {
+	if leaves && (v.Hold == nil || v.Hold.Node != step.Node) {
 		return
 	}
-	c.tellWaiting(step, func(pod *ledger.Pod, volume string) { c.config.Events.AttachRefused(pod, volume, step.Node, why) })
+	for i := range v.NodeVolumes {
+		if place := &v.NodeVolumes[i]; !place.Reported && leaves == (place.Node != step.Node) {
+			tellUsers(s, v, place, func(pod *ledger.Pod, volume string) { c.config.Events.AttachRefused(pod, volume, place.Node, why) })
+		}
+	}
 }
 
-// tellWaiting calls tell with each pod that uses a volume at a node, and the volume's name.
-func (c *Controller) tellWaiting(step arbiter.Step, tell func(pod *ledger.Pod, volume string)) {
-	s := c.config.Snapshot()
-	v := s.Volume(step.Volume)
-	place := v.NodeVolume(step.Node)
+// tellUsers calls tell with each pod that uses a volume at a node, and the volume's name.
+func tellUsers(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, tell func(pod *ledger.Pod, volume string)) {
 	if place == nil {
 		return
 	}
-	name := step.Volume.String()
+	name := v.ID.String()
 	if pvs := v.PVs(); len(pvs) > 0 {
 		name = pvs[0]
 	}
