@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -336,6 +337,63 @@ func TestRefusedWritesAreToldToPods(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One namespace's pods that wait for a volume whose attach is refused, however many they are and however often
+// it is tried, leave room for the events of others: the recorder drops what does not fit in. Each of them is told in
+// time all the same.
+func TestRefusedWritesAreToldWithinAQuota(t *testing.T) {
+	const pods, most = 40, 10
+	now := time.Unix(1000, 0)
+	l := facts(now, "a")
+	for i := range pods {
+		name := fmt.Sprint("p", i)
+		l.Apply(now, ledger.Pod{UID: name, Version: "1", Namespace: "s", Name: name, Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "a"}}})
+	}
+	denied := apierrors.NewForbidden(corev1.Resource("volumeattachments"), "va", errors.New("by a policy"))
+	told, all := named{}, 0
+	tries := func(n int) {
+		c, err := New(Config{
+			Snapshot: l.Snapshot, Do: &doer{do: func(arbiter.Step) error { return denied }}, Now: func() time.Time { return now },
+			Events: report.NewEventsWith(told),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range n {
+			if err := c.do(t.Context(), arbiter.Step{Do: arbiter.CreateAttachment, Volume: volume("a"), Node: "n1"}); err == nil {
+				t.Fatal("the step succeeds")
+			}
+		}
+	}
+	tries(20)
+	for _, n := range told {
+		all += n
+	}
+	if all == 0 || all > most {
+		t.Errorf("%d events at once, want %d at most", all, most)
+	}
+	for range 200 { // each has a quota of its own
+		tries(1)
+	}
+	if len(told) != pods+1 {
+		t.Errorf("%d pods of %d are told", len(told), pods+1)
+	}
+}
+
+// named counts events by the name of what they are about.
+type named map[string]int
+
+func (n named) Event(of runtime.Object, _, _, _ string) {
+	if o, ok := of.(*corev1.ObjectReference); ok {
+		n[o.Name]++
+	}
+}
+
+func (n named) Eventf(of runtime.Object, _, _, _ string, _ ...any) { n.Event(of, "", "", "") }
+
+func (n named) AnnotatedEventf(of runtime.Object, _ map[string]string, _, _, _ string, _ ...any) {
+	n.Event(of, "", "", "")
 }
 
 // A pod that waits until a volume has left another node is told that the API server refuses a write without

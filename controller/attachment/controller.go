@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -395,7 +396,8 @@ func (c *Controller) tellRefused(step arbiter.Step, err error) {
 	}
 }
 
-// tellUsers calls tell with each pod that uses a volume at a node, and the volume's name.
+// tellUsers calls tell with each pod that uses a volume at a node, and the volume's name. Where not all
+// can be told, it is not always the first that are.
 func tellUsers(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, tell func(pod *ledger.Pod, volume string)) {
 	if place == nil {
 		return
@@ -404,8 +406,8 @@ func tellUsers(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, te
 	if pvs := v.PVs(); len(pvs) > 0 {
 		name = pvs[0]
 	}
-	for _, u := range place.Users {
-		if pod := s.Pod(u.Pod); pod != nil {
+	for _, i := range rand.Perm(len(place.Users)) {
+		if pod := s.Pod(place.Users[i].Pod); pod != nil {
 			tell(pod, name)
 		}
 	}

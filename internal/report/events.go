@@ -46,7 +46,7 @@ type Events struct {
 	recorder record.EventRecorder
 	writes   typedcorev1.EventInterface // of Nodes; nil: all go to the recorder
 	log      klog.Logger
-	quotas   quotas // of events that tickets bring about
+	quotas   quotas // of events that tickets and refused writes bring about
 	now      func() time.Time
 }
 
@@ -113,9 +113,10 @@ func (e *Events) Attached(pod *ledger.Pod, volume string) {
 }
 
 // AttachRefused tells a pod that the API server refuses a write without which one of its volumes
-// is not attached to a node, in its words. volume is the name of its PersistentVolume.
+// is not attached to a node, in its words, within its namespace's quota: each attempt that fails tells it.
+// volume is the name of its PersistentVolume.
 func (e *Events) AttachRefused(pod *ledger.Pod, volume string, node ledger.NodeName, why string) {
-	if e != nil {
+	if e != nil && e.quotas.refused.take(pod.Namespace, e.now()) {
 		e.warn(OfPod(pod), eventFailedAttach, fmt.Sprintf("volume %q is not attached to %s, since the API server refuses a write that is tried again: %s", volume, node, why))
 	}
 }

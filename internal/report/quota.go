@@ -9,7 +9,8 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// The events that one namespace's tickets, or what asks for tickets there, can have: so many at
+// The events that one namespace's tickets, or what asks for tickets there, or its pods of writes that are
+// refused, can have: so many at
 // once, and one more each time. The recorder has one queue for all events, of 1000, and drops what
 // does not fit in: without a quota who makes many tickets would have it drop events of others.
 const (
@@ -19,9 +20,9 @@ const (
 )
 
 // quotas are what is counted apart: that a ticket has ended is told though it has changed often.
-type quotas struct{ changes, ends, operations *quota }
+type quotas struct{ changes, ends, operations, refused *quota }
 
-func newQuotas() quotas { return quotas{newQuota(), newQuota(), newQuota()} }
+func newQuotas() quotas { return quotas{newQuota(), newQuota(), newQuota(), newQuota()} }
 
 // quota bounds how many events each namespace can have. It is safe for parallel use.
 type quota struct {
