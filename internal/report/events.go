@@ -5,6 +5,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -217,5 +218,12 @@ func (e *Events) tell(at Object, reason, message string) {
 }
 
 func (e *Events) warn(at Object, reason, message string) {
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "")
+	}
 	e.recorder.Event(at.reference(), corev1.EventTypeWarning, reason, message)
 }
+
+// maxMessage is how long the message of an event is at most, as of a note of events.k8s.io: it may quote
+// whoever refuses a write.
+const maxMessage = 1024

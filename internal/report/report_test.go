@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -177,4 +178,15 @@ func TestTicketEnded(t *testing.T) {
 	}
 	e.TicketEnded(nil, arbiter.EndTimeOver)
 	(*report.Events)(nil).TicketEnded(ticket, arbiter.EndTimeOver)
+}
+
+// Who refuses a write may say as much as he likes. An event has as much of it as the API has room for in the note of
+// one: the recorder keeps thousands, and compares them by their words.
+func TestLongWordsAreCut(t *testing.T) {
+	recorder := record.NewFakeRecorder(10)
+	pod := &ledger.Pod{Namespace: "shop", Name: "db", UID: "u"}
+	report.NewEventsWith(recorder).AttachRefused(pod, "pv", "n1", "denied: "+strings.Repeat("ü", 1<<20))
+	if got := <-recorder.Events; len(got) > 1100 || !strings.Contains(got, "denied: ") || !utf8.ValidString(got) {
+		t.Errorf("an event of %d bytes: %.100q", len(got), got)
+	}
 }
