@@ -76,7 +76,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	defer stopServing()
 
-	fences, err := config.watchFences(clients)
+	fences, err := config.watchFences(clients, observer.Snapshot)
 	if err != nil {
 		return err
 	}
@@ -138,11 +138,11 @@ func (c Config) restrain(observer *observe.Observer) {
 }
 
 // watchFences watches what csi-addons says; nil where nobody asks for that.
-func (c Config) watchFences(clients *connect.Clients) (*networkfence.Watcher, error) {
+func (c Config) watchFences(clients *connect.Clients, snapshot func() ledger.Snapshot) (*networkfence.Watcher, error) {
 	if !c.NetworkFences {
 		return nil, nil
 	}
-	return networkfence.NewWatcher(clients.ReadAny)
+	return networkfence.NewWatcher(clients.ReadAny, snapshot)
 }
 
 // watchContents watches the contents of snapshots, when a policy asks for that; nil where no

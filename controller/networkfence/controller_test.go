@@ -110,7 +110,7 @@ func (c *cluster) lead() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	watcher, err := networkfence.NewWatcher(c.Any)
+	watcher, err := networkfence.NewWatcher(c.Any, observer.Snapshot)
 	if err != nil {
 		c.t.Fatal(err)
 	}

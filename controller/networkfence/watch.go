@@ -8,6 +8,8 @@ package networkfence
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/networkfence"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // Watcher keeps what csi-addons' objects say, from the start of the process on, so that
@@ -28,21 +31,23 @@ import (
 type Watcher struct {
 	factory                 dynamicinformer.DynamicSharedInformerFactory
 	fences, classes, addons informers.GenericInformer
+	snapshot                func() ledger.Snapshot
 
-	mu   sync.Mutex
-	gone map[string]networkfence.Clients // by the key of the CSIAddonsNode that is deleted
-	kick func()
+	mu    sync.Mutex
+	gone  map[string]networkfence.Clients // by the key of the CSIAddonsNode that is deleted
+	sweep work.Sweep                      // of gone, as long as another process leads
+	kick  func()
 }
 
-// NewWatcher returns a Watcher that is ready to Run.
-func NewWatcher(client dynamic.Interface) (*Watcher, error) {
+// NewWatcher returns a Watcher that is ready to Run. snapshot returns the facts.
+func NewWatcher(client dynamic.Interface, snapshot func() ledger.Snapshot) (*Watcher, error) {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	of := func(resource string) informers.GenericInformer {
 		return factory.ForResource(networkfence.GroupVersion.WithResource(resource))
 	}
 	w := &Watcher{
 		factory: factory, fences: of("networkfences"), classes: of("networkfenceclasses"), addons: of("csiaddonsnodes"),
-		gone: map[string]networkfence.Clients{}, kick: func() {},
+		snapshot: snapshot, gone: map[string]networkfence.Clients{}, kick: func() {},
 	}
 	changed := func() { w.kicker()() }
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() }}
@@ -83,6 +88,33 @@ func (w *Watcher) was(object any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone[o.GetNamespace()+"/"+o.GetName()] = networkfence.ClientsOf(o)
+	if w.sweep.Due(len(w.gone)) {
+		w.forget(w.snapshot())
+		w.sweep.Left(len(w.gone))
+	}
+}
+
+// forget forgets what is remembered once another object says something of the same node, or that node
+// is gone. mu is held.
+func (w *Watcher) forget(s ledger.Snapshot) {
+	if len(w.gone) == 0 {
+		return
+	}
+	said, known := map[[2]string]bool{}, map[[2]string]bool{}
+	for _, o := range listed(w.addons) {
+		c := networkfence.ClientsOf(o)
+		said[[2]string{c.Driver, c.NodeID}] = len(c.OfClass) > 0
+	}
+	for n := range s.Nodes() {
+		for i := range n.Drivers {
+			known[[2]string{n.Drivers[i].Name, n.Drivers[i].NodeID}] = n.Exists
+			known[[2]string{n.Drivers[i].Name, string(n.Name)}] = n.Exists
+		}
+	}
+	maps.DeleteFunc(w.gone, func(_ string, c networkfence.Clients) bool {
+		id := [2]string{c.Driver, c.NodeID}
+		return said[id] || !known[id]
+	})
 }
 
 func (w *Watcher) kicker() func() {
@@ -114,8 +146,7 @@ func (w *Watcher) synced() bool {
 	return w.fences.Informer().HasSynced() && w.classes.Informer().HasSynced() && w.addons.Informer().HasSynced()
 }
 
-// state is what there is to decide on. What is remembered is forgotten when another object says
-// something of the same node, or that node is gone.
+// state is what there is to decide on.
 func (w *Watcher) state(s ledger.Snapshot, now time.Time) networkfence.State {
 	state := networkfence.State{Snapshot: s, Now: now, Classes: map[string]string{}}
 	for _, o := range listed(w.fences) {
@@ -124,31 +155,13 @@ func (w *Watcher) state(s ledger.Snapshot, now time.Time) networkfence.State {
 	for _, o := range listed(w.classes) {
 		state.Classes[o.GetName()], _, _ = unstructured.NestedString(o.Object, "spec", "provisioner")
 	}
-	said := map[[2]string]bool{}
 	for _, o := range listed(w.addons) {
-		c := networkfence.ClientsOf(o)
-		said[[2]string{c.Driver, c.NodeID}] = len(c.OfClass) > 0
-		state.Clients = append(state.Clients, c)
+		state.Clients = append(state.Clients, networkfence.ClientsOf(o))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.gone) == 0 {
-		return state
-	}
-	known := map[[2]string]bool{}
-	for n := range s.Nodes() {
-		for i := range n.Drivers {
-			known[[2]string{n.Drivers[i].Name, n.Drivers[i].NodeID}] = n.Exists
-			known[[2]string{n.Drivers[i].Name, string(n.Name)}] = n.Exists
-		}
-	}
-	for key, c := range w.gone {
-		if id := ([2]string{c.Driver, c.NodeID}); said[id] || !known[id] {
-			delete(w.gone, key)
-			continue
-		}
-		state.Clients = append(state.Clients, c)
-	}
+	w.forget(s)
+	state.Clients = slices.AppendSeq(state.Clients, maps.Values(w.gone))
 	return state
 }
 

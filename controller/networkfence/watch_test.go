@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package networkfence
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// A process that never leads forgets CSIAddonsNodes of nodes that are gone as well, and remembers those of
+// nodes that are there.
+func TestForgottenWithoutLeading(t *testing.T) {
+	l := ledger.New()
+	l.Apply(time.Now(), ledger.NodeState{Name: "there", UID: "u", Version: "1"})
+	l.Apply(time.Now(), ledger.NodeDrivers{Node: "there", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "there"}}})
+	w, err := NewWatcher(nil, l.Snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := func(node string) {
+		w.was(&unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"namespace": "x", "name": node},
+			"spec":     map[string]any{"driver": map[string]any{"name": "d", "nodeID": node}},
+		}})
+	}
+	gone("there")
+	const many = 10000
+	for i := range many {
+		gone(fmt.Sprint("node-", i))
+	}
+	if n := len(w.gone); n > many/10 {
+		t.Errorf("%d are remembered of %d whose nodes are gone", n, many)
+	}
+	if is := w.state(l.Snapshot(), time.Now()).Clients; len(is) != 1 || is[0].NodeID != "there" {
+		t.Errorf("remembered %+v, want what was said of the node that is there", is)
+	}
+}
