@@ -47,6 +47,21 @@ func TestRefusedHoldIsAnswered(t *testing.T) {
 	}
 }
 
+// What a scheduler says of nodes is told apart whatever it begins with: kube-scheduler's plugins for claims of devices,
+// and those of others, have words of their own.
+func TestPartsOfOtherWords(t *testing.T) {
+	for message, want := range map[string][]string{
+		"0/5 nodes are available: 2 Insufficient cpu, 3 cannot allocate all claims.":                           {"Insufficient cpu (2 nodes)", "cannot allocate all claims (3 nodes)"},
+		"0/5 nodes are available: 1 cannot align pod: pod, 1 Insufficient cpu, 3 Too many pods.":               {"cannot align pod: pod (1 node)", "Insufficient cpu (1 node)", "Too many pods (3 nodes)"},
+		"0/3 nodes are available: 1 resourceclaim not available on the node, 2 node(s) were unschedulable.":    {"resourceclaim not available on the node (1 node)", "cordoned (2 nodes)"},
+		"0/3 nodes are available: 3 node(s) refused: no free slot of driver d (3 of 3 used, 2 are detaching).": {"refused: no free slot of driver d (3 of 3 used, 2 are detaching) (3 nodes)"},
+	} {
+		if got := countedParts(message); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", message, got, want)
+		}
+	}
+}
+
 // The same is so of what nodes lack for a pod's volumes, but for what a node lacks besides where it is
 // enough at another one that the cause ends.
 func TestEachLackOfNodesIsAnswered(t *testing.T) {

@@ -127,19 +127,25 @@ func lookAtScheduler(lease string) string {
 }
 
 // partBegins is how a part of a scheduler's message begins, "3 Insufficient cpu" and the like.
-var partBegins = regexp.MustCompile(`(?:^|[:,] )\d+ (?:Insufficient |node\(s\) |Too many pods)`)
+var partBegins = regexp.MustCompile(`(?:^|available: |, )(\d+ \pL)`)
 
 // partsByNodes are the parts of a scheduler's message that say what is wrong with how many nodes, in its
-// order. A part may have commas itself: it ends where the next one or the next sentence begins.
+// order. A part may have commas itself: it ends where the next one, which is not in brackets, or the next
+// sentence begins.
 func partsByNodes(message string) []string {
+	open, from := 0, 0
+	begins := slices.DeleteFunc(partBegins.FindAllStringSubmatchIndex(message, -1), func(at []int) bool {
+		open += strings.Count(message[from:at[0]], "(") - strings.Count(message[from:at[0]], ")")
+		from = at[0]
+		return open > 0
+	})
 	var parts []string
-	begins := partBegins.FindAllStringIndex(message, -1)
 	for i, at := range begins {
 		end := len(message)
 		if i+1 < len(begins) {
 			end = begins[i+1][0]
 		}
-		part, _, _ := strings.Cut(strings.TrimLeft(message[at[0]:end], ":, "), ". ")
+		part, _, _ := strings.Cut(message[at[2]:end], ". ")
 		parts = append(parts, strings.TrimSuffix(part, "."))
 	}
 	return parts
