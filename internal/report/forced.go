@@ -86,7 +86,7 @@ func (e *Events) writeForced(ctx context.Context, v ledger.VolumeID, f ledger.Fe
 	if e.writes == nil {
 		return errNoWriter
 	}
-	ctx, cancel := context.WithTimeout(ctx, forcedTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forcedTimeout) // at the end of a term, too
 	defer cancel()
 	now := metav1.Now()
 	_, err := e.writes.Create(ctx, &corev1.Event{

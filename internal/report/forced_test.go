@@ -3,6 +3,7 @@
 package report_test
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,5 +55,20 @@ func TestForcedDetachIsToldOnce(t *testing.T) {
 		if e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name == "" || e.Reason != "ForcedDetach" || e.Type != corev1.EventTypeWarning || e.Message == "" || e.Count != 1 || e.LastTimestamp.IsZero() {
 			t.Errorf("event %+v", e)
 		}
+	}
+}
+
+// A leader whose term ends while it takes a volume by force tells of that all the same: the next one would count
+// it once more, or not tell of it where the volume has gone to another node by then.
+func TestForcedDetachIsToldAtTheEndOfATerm(t *testing.T) {
+	server := apitest.Start(t)
+	ctx, end := context.WithCancel(t.Context())
+	leader := report.NewEvents(ctx, server.Kube)
+	end()
+	f := ledger.Fence{Node: "n1", Attachment: "a", Rule: arbiter.OutOfService}
+	leader.ForcedDetach(ctx, ledger.VolumeID{Driver: "d", Handle: "h"}, f)
+	list, err := server.Kube.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		t.Errorf("%d events, want 1 (%v)", len(list.Items), err)
 	}
 }
