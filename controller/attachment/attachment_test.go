@@ -306,6 +306,7 @@ func TestRefusedWritesAreToldToPods(t *testing.T) {
 		"a node's status":    {arbiter.Report, denied, false, 1},
 		"it is there":        {arbiter.WriteHold, denied, true, 0},
 		"a detach":           {arbiter.DeleteAttachment, denied, false, 0},
+		"a webhook is down":  {arbiter.CreateAttachment, apierrors.NewInternalError(errors.New(`failed calling webhook "by a policy": connection refused`)), false, 1},
 		"no answer":          {arbiter.CreateAttachment, errors.New("connection reset"), false, 0},
 		"old facts":          {arbiter.WriteHold, fmt.Errorf("%w: %w", flow.ErrStale, denied), false, 0},
 		"it has no time now": {arbiter.CreateAttachment, apierrors.NewTooManyRequests("", 1), false, 0},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,14 +101,23 @@ func resultOf(do flow.Verb, err error) flow.Result {
 	return flow.Refused
 }
 
+// webhookFailed is in the message of a write that is refused since a webhook could not be asked
+// (k8s.io/apiserver, admission/plugin/webhook).
+const webhookFailed = "failed calling webhook "
+
 // Refusal is what the API server says that refused a write for good, as by a webhook, a policy, a quota
-// or a right that is missing: it will do so again. Empty for other errors, and for none.
+// or a right that is missing, or since a webhook does not answer: it will do so again. Empty for other errors,
+// and for none.
 func Refusal(err error) string {
 	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) || errors.Is(err, flow.ErrStale) || resultOf(0, err) != flow.Refused {
+	if !errors.As(err, &answer) || errors.Is(err, flow.ErrStale) {
 		return ""
 	}
-	return answer.Status().Message
+	message := answer.Status().Message
+	if resultOf(0, err) != flow.Refused && !strings.Contains(message, webhookFailed) {
+		return ""
+	}
+	return message
 }
 
 // mayFollow says whether a write that failed may still have its effect: the
