@@ -532,22 +532,73 @@ func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 }
 
 // A volume that has gone to another node since it was taken by force was told of before it went: that is
-// not told again, however long the outage lasts.
+// not told again, however long the outage lasts. One that the other node had before is told of: it was attached
+// at both.
 func TestForcedDetachOfAVolumeThatMovedOn(t *testing.T) {
 	now := time.Unix(1000, 0)
 	fence := ledger.Fence{Node: "n1", Attachment: "gone", Rule: arbiter.OutOfService}
-	for holder, told := range map[ledger.NodeName]int{"n1": 1, "": 1, "n2": 0} {
+	for _, test := range []struct {
+		holder ledger.NodeName
+		state  ledger.HoldState
+		told   int
+	}{{"n1", ledger.HoldHeld, 1}, {"", ledger.HoldFree, 1}, {"n2", ledger.HoldHeld, 0}, {"n2", ledger.HoldAttachFailed, 0}, {"n2", ledger.HoldUnknown, 1}} {
 		l, recorder := facts(now, "a"), record.NewFakeRecorder(10)
-		l.Apply(now, ledger.HoldSeen{Volume: volume("a"), Hold: ledger.Hold{Version: "1", Node: holder, State: ledger.HoldHeld, Fences: []ledger.Fence{fence}}})
+		l.Apply(now, ledger.HoldSeen{Volume: volume("a"), Hold: ledger.Hold{Version: "1", Node: test.holder, State: test.state, Fences: []ledger.Fence{fence}}})
 		c, err := New(Config{Snapshot: l.Snapshot, Do: &doer{}, Now: func() time.Time { return now }, Events: report.NewEventsWith(recorder)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.begin(t.Context(), l.Snapshot(), now)
 		c.tellForced(t.Context(), volume("a"), l.Snapshot())
-		if len(recorder.Events) != told {
-			t.Errorf("held by %q: %d events, want %d", holder, len(recorder.Events), told)
+		if len(recorder.Events) != test.told {
+			t.Errorf("held by %q, %s: %d events, want %d", test.holder, test.state, len(recorder.Events), test.told)
 		}
+	}
+}
+
+// A leader that ends when it has taken a volume from one of two nodes at which it was attached has told nobody: the
+// next one does.
+func TestForcedDetachFromOneOfTwoNodesIsToldByTheNextLeader(t *testing.T) {
+	now, recorder := time.Unix(1000, 0), record.NewFakeRecorder(10)
+	l := facts(now)
+	apply := func(events ...ledger.Event) {
+		for _, e := range events {
+			l.Apply(now, e)
+		}
+	}
+	of := func(node ledger.NodeName, uid string) ledger.Attachment {
+		return ledger.Attachment{Name: ledger.AttachmentName(volume("a"), node), UID: uid, Version: "1", Driver: driver, Node: node, PersistentVolume: "a", Attached: true, Ours: true}
+	}
+	at := []ledger.VolumeID{volume("a")}
+	apply(
+		ledger.PersistentVolume{Name: "a", Version: "1", Volume: volume("a"), Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}},
+		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "a"}, Version: "1", PersistentVolume: "a", Bound: true},
+		ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "p", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "a"}}},
+		ledger.NodeState{Name: "n1", UID: "n", Version: "2", Ready: ledger.ReadyUnknown, OutOfService: true, Managed: true, Reporting: true, InUse: at},
+		ledger.NodeState{Name: "n2", UID: "m", BootID: "b", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: at, Reported: at},
+		of("n1", "first"), of("n2", "second"), ledger.Complete{},
+		ledger.HoldSeen{Volume: volume("a"), Hold: ledger.Hold{Version: "1", Node: "n2", NodeUID: "m", BootID: "b", State: ledger.HoldHeld, PVs: []string{"a"}, Transitions: 1}},
+	)
+	first := &doer{do: func(s arbiter.Step) error {
+		hold := s.Hold
+		if hold.Version = "2"; s.Do == arbiter.WriteHold {
+			apply(ledger.HoldSeen{Volume: s.Volume, Hold: hold})
+		}
+		return nil
+	}}
+	process(t, controller(t, l, first, &now), "a")
+	if hold := l.Snapshot().Volume(volume("a")).Hold; len(hold.Fences) != 1 || hold.Node != "n2" {
+		t.Fatalf("the hold says %+v", hold)
+	}
+	apply(ledger.AttachmentGone{Name: of("n1", "").Name}) // and that is the last of the first leader
+	next, err := New(Config{Snapshot: l.Snapshot, Do: &doer{}, Now: func() time.Time { return now }, Events: report.NewEventsWith(recorder)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.begin(t.Context(), l.Snapshot(), now)
+	next.tellForced(t.Context(), volume("a"), l.Snapshot())
+	if len(recorder.Events) != 1 {
+		t.Errorf("%d events, want 1", len(recorder.Events))
 	}
 }
 

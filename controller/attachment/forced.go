@@ -21,16 +21,17 @@ type untold struct {
 	fences map[ledger.VolumeID][]ledger.Fence
 }
 
-// begin takes what the holds say before this term writes them. One that names another node by now was
-// written after its volume's detach had been told: that is not told, and counted, again when the event has
-// expired, which the API server keeps for an hour.
+// begin takes what the holds say before this term writes them. One that names another node by now, as the
+// only one where its volume is, was written after the volume's detach had been told: that is not told, and counted,
+// again when the event has expired, which the API server keeps for an hour.
 func (u *untold) begin(s ledger.Snapshot) {
 	for v := range s.Volumes() {
 		if v.Hold == nil {
 			continue
 		}
 		for _, f := range v.Hold.Fences {
-			if movedOn := v.Hold.Node != "" && v.Hold.Node != f.Node; !movedOn && arbiter.Taken(v, f) {
+			movedOn := v.Hold.Node != "" && v.Hold.Node != f.Node && v.Hold.State != ledger.HoldUnknown
+			if !movedOn && arbiter.Taken(v, f) {
 				u.add(v.ID, f)
 			}
 		}
