@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 )
@@ -59,6 +61,35 @@ func TestPartsOfOtherWords(t *testing.T) {
 		if got := countedParts(message); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", message, got, want)
 		}
+	}
+}
+
+// A pod whose volume's VolumeHold is refused can go nowhere, whatever room nodes have for it; and who asks for the
+// claim is told, too.
+func TestRefusedHoldIsOfTheVolume(t *testing.T) {
+	o := left()
+	o.Drivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: driver}}}
+	o.NodeDrivers = []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: "n"}}}}}
+	for name, test := range map[string]struct {
+		claim   string
+		refused bool
+	}{"its own": {"h", true}, "another one": {"other", false}} {
+		p := podWith("h", "")
+		why := arbiter.Reason{Code: arbiter.HoldRefused, Claim: test.claim}.Message()
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 node(s) refused: " + why + "."}}
+		o.Pods = []*corev1.Pod{p}
+		w := NewWorld(o, noon())
+		if x := w.ExplainPod(p); len(x.Nodes) != 1 || x.Nodes[0].Fits || len(x.Nodes[0].Reasons) != 1 || x.Nodes[0].Reasons[0].Message != why {
+			t.Errorf("%s: the node says %+v", name, x.Nodes)
+		}
+		if s := w.ExplainClaim(o.Claims[0]); (s.Cause != nil && s.Cause.Code == string(arbiter.HoldRefused)) != test.refused || strings.Contains(s.Answer, why) != test.refused {
+			t.Errorf("%s: the claim %s (%+v)", name, s.Answer, s.Cause)
+		}
+	}
+	p := podWith("h", "")
+	o.Pods = []*corev1.Pod{p}
+	if x := NewWorld(o, noon()).ExplainPod(p); len(x.Nodes) != 1 || !x.Nodes[0].Fits {
+		t.Errorf("nothing is refused, and the node says %+v", x.Nodes)
 	}
 }
 

@@ -244,6 +244,27 @@ func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 	return c
 }
 
+// refusedHold says of each node that could take a pod's volumes what its scheduler says of a VolumeHold that is
+// refused: that is the volume's, at whatever node.
+func (w *World) refusedHold(x *Pod, p *corev1.Pod) {
+	said := podCondition(p, corev1.PodScheduled)
+	if said == nil || said.Status == corev1.ConditionTrue {
+		return
+	}
+	for _, part := range partsByNodes(said.Message) {
+		_, why, _ := strings.Cut(part, "refused: ")
+		if !strings.Contains(why, arbiter.HoldRefusedWords) {
+			continue
+		}
+		advice := w.adviceOn(arbiter.HoldRefused)
+		for i := range x.Nodes {
+			if n := &x.Nodes[i]; n.Fits {
+				n.Fits, n.Reasons = false, []Reason{{Code: string(arbiter.HoldRefused), Message: why, Since: said.LastTransitionTime.Time, Changes: advice.Changes, Do: advice.Do}}
+			}
+		}
+	}
+}
+
 // doAbout is what a person can do about a refusal.
 func (w *World) doAbout(r *refusal) string { return cmp.Or(r.do, w.adviceOn(ledger.Code(r.code)).Do) }
 

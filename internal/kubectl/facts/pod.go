@@ -113,6 +113,7 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.NodeReady = w.isReady(at) || w.unseen("nodes")
 	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
+	w.refusedHold(&out, p)
 	if notes := append(notMounted(&out), w.deletingClaims(p)...); len(notes) > 0 {
 		out.Note = sentence(strings.Join(notes, "; "))
 	}
