@@ -3,6 +3,7 @@
 package networkfence
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -256,7 +257,9 @@ func (c *Controller) do(ctx context.Context, a networkfence.Action) error {
 	if err := c.config.Turn(ctx); err != nil {
 		return fmt.Errorf("waiting for a turn: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	term := ctx
+	// A request that was sent is not given up when the term ends: the API server might carry it out later.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.Timeout)
 	defer cancel()
 	fences := c.config.Dynamic.Resource(networkfence.GroupVersion.WithResource("networkfences"))
 	switch a.Do {
@@ -273,17 +276,17 @@ func (c *Controller) do(ctx context.Context, a networkfence.Action) error {
 	case networkfence.AskLook:
 		return c.askLook(ctx, a)
 	case networkfence.Confirm, networkfence.Doubt, networkfence.End, networkfence.NoteLook, networkfence.Unfence:
-		return c.change(ctx, a)
+		return c.change(term, ctx, a)
 	}
 	return nil
 }
 
-// change changes a NetworkFence.
-func (c *Controller) change(ctx context.Context, a networkfence.Action) error {
+// change changes a NetworkFence, unless the term ends while it reads what it needs for that.
+func (c *Controller) change(term, ctx context.Context, a networkfence.Action) error {
 	var is ledger.NodeState
 	if a.Do == networkfence.Confirm || a.Do == networkfence.Doubt {
 		node, err := c.config.Kube.CoreV1().Nodes().Get(ctx, string(a.Node), metav1.GetOptions{})
-		if err != nil {
+		if err = cmp.Or(err, term.Err()); err != nil {
 			return err
 		}
 		c.config.Cache.Saw(node)

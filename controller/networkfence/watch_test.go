@@ -3,6 +3,7 @@
 package networkfence
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/networkfence"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 // A process that never leads forgets CSIAddonsNodes of nodes that are gone as well, and remembers those of
@@ -38,5 +41,31 @@ func TestForgottenWithoutLeading(t *testing.T) {
 	}
 	if is := w.state(l.Snapshot(), time.Now()).Clients; len(is) != 1 || is[0].NodeID != "there" {
 		t.Errorf("remembered %+v, want what was said of the node that is there", is)
+	}
+}
+
+// A write that was sent is not given up when the term ends: the API server might carry it out when the next leader
+// has decided otherwise, as that a machine is not to be cut off.
+func TestWriteIsAnsweredAtTheEndOfATerm(t *testing.T) {
+	server := apitest.Start(t)
+	fence := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "f"}}}
+	fence.SetAPIVersion(networkfence.GroupVersion.String())
+	fence.SetKind("NetworkFence")
+	server.Put("networkfences", fence)
+	server.Get("networkfences", "", "f", &fence.Object)
+	ctx, end := context.WithCancel(t.Context())
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "delete" {
+			end()
+		}
+		serve()
+		return nil
+	})
+	c := &Controller{config: Config{Dynamic: server.Any, Turn: func(context.Context) error { return nil }, Timeout: 10 * time.Second, Now: time.Now}}
+	if err := c.do(ctx, networkfence.Action{Do: networkfence.Delete, Name: "f", UID: string(fence.GetUID()), Version: fence.GetResourceVersion()}); err != nil {
+		t.Errorf("it is given up: %v", err)
+	}
+	if server.Get("networkfences", "", "f", &fence.Object) {
+		t.Error("it is not carried out")
 	}
 }
