@@ -3,12 +3,15 @@
 // Package controller is moorage-controller: it grants tickets, detaches and
 // attaches volumes, and publishes what may be mounted. This package is the
 // composition; it may serve schedulers that ask for binds without tickets (package
-// internal/bind). The stages are ticket, attachment, volumestatus and policy below it, and
-// operation, which makes the tickets that drivers need for snapshots, clones and expansions.
+// internal/bind). The stages are ticket, attachment, volumestatus and policy below it.
+// Beside them are operation, which makes the tickets that drivers need for snapshots, clones
+// and expansions, networkfence, which has a storage cut machines off, truth, which compares
+// what is written in several places, and trace.
 //
 // Reads: everything that package observe observes; the policy that keeps
-// others from writing volumesAttached. Decides: who leads; internal/arbiter
-// decides all else. Writes: its Lease; all else goes through package execute.
+// others from writing volumesAttached. Decides: who leads; internal/arbiter decides for the
+// stages, internal/operation and internal/networkfence for those two. Writes: its Lease. The
+// stages write through package execute, operation and networkfence by themselves.
 //
 // Of several processes one leads, and only that one writes. A lease does not
 // stop a process that was paused: so every write has a deadline inside the

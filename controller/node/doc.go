@@ -3,7 +3,9 @@
 // Package node is moorage-node: on each node one process that publishes what the node
 // itself has of CSI volumes, as a NodeVolumes of its name.
 //
-// Reads: the kubelet's folder, the mount table, and its own NodeVolumes. Decides: nothing.
-// What it found is said by internal/nodevolumes. Writes: its own NodeVolumes, on the
-// version that it has read, and only when it found something else than is written there.
+// Reads: the kubelet's folder, the mount table, its own NodeVolumes, and before a repair its
+// Node. Decides: which order to unstage a volume it refuses; what it found is said by
+// internal/nodevolumes. Writes: its own NodeVolumes, on the version that it has read, and only
+// when it has something else to say than is written there. By an order it calls
+// NodeUnstageVolume of the driver, and removes the kubelet's records of that volume.
 package node
