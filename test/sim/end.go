@@ -215,12 +215,12 @@ func (s *Sim) somewhere(v ledger.VolumeID) bool {
 	return len(s.w.Disks.At[v]) > 0 || s.vanished(v)
 }
 
-// claimedElsewhere says whether somebody at another node has a volume.
+// claimedElsewhere says whether somebody at another node has a volume, or had it by a claim that was lost.
 func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
 	for _, key := range s.w.Keys(world.Pods) {
 		other, _ := s.w.Pod(key)
 		list := s.w.Judge.UsedBy(s.w, other)
-		if other.Node != "" && other.Node != p.Node && other.Phase != ledger.PodFinished && slices.Contains(list, v) {
+		if other.Node != "" && other.Node != p.Node && other.Phase != ledger.PodFinished && (slices.Contains(list, v) || s.lostBy(other, v)) {
 			return true
 		}
 	}

@@ -81,6 +81,13 @@ func (j *Judge) registered(w *World, n ledger.NodeName) {
 			}
 		}
 	}
+	for _, m := range w.machinesOf(n) {
+		for _, v := range m.Staged {
+			if at := (At{v, n}); v.NoAttach() && j.rule(w, at) == byTime {
+				j.ended = with(j.ended, at, ended{proof{ground: byTime}, w.version})
+			}
+		}
+	}
 }
 
 // forget ends what was proved of a volume that is attached anew.
