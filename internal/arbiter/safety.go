@@ -145,7 +145,8 @@ func secondsLeft(f forcing) int64 {
 
 // SafeToMount says whether the volume may be mounted at a node: its
 // VolumeAttachment is attached, and the node's volumesAttached, which the
-// kubelet obeys, says so.
+// kubelet obeys, says so. Of a volume that needs no attachment nothing on its way
+// takes it out of there.
 func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName) bool {
 	p := s.Volume(id).NodeVolume(n)
 	switch {
@@ -154,7 +155,7 @@ func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.Nod
 	case p == nil || !p.Reported:
 		return false
 	case id.NoAttach():
-		return true
+		return !p.Leaving
 	}
 	va := p.Own()
 	return va != nil && va.Attached && !va.Deleting

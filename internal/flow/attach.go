@@ -132,10 +132,19 @@ func (t Task) confirm() (Task, Move) {
 // of a volume is over before it is put into volumesAttached.
 func (t Task) patch() (Task, Move) {
 	t, move := t.send(Request{Do: PatchNode, Node: t.Step.Node, Volume: t.Step.Volume, Change: change(t.Step)})
-	if t.Step.Do == arbiter.Report {
+	switch {
+	case t.Step.Do == arbiter.Report:
 		move.Tell = []ledger.Event{ledger.ReportSent{Volume: t.Step.Volume, Node: t.Step.Node}} //mutant:proof-outlives-report
+	case t.detaches():
+		move.Tell = []ledger.Event{ledger.UnreportSent{Volume: t.Step.Volume, Node: t.Step.Node}}
 	}
 	return t, move
+}
+
+// detaches says whether a task takes a volume that needs no attachment out of volumesAttached: nothing follows by
+// which it is detached, and a ticket that has come meanwhile must not be told that it has the volume.
+func (t Task) detaches() bool {
+	return t.Step.Do == arbiter.Unreport && t.Step.Volume.NoAttach() && t.Step.NodeUID != ""
 }
 
 // beginUnreport takes a volume out of volumesAttached. Where there is to be no
@@ -166,11 +175,12 @@ func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 		return t.end(Finished, "")
 	case a.Result == Conflict, a.Result == NotFound:
 		return t.send(read(Nodes, string(t.Step.Node)))
-	case a.Result == Unknown && (t.Step.Do == arbiter.Report || t.Step.Rule != ""):
+	case a.Result == Unknown && (t.Step.Do == arbiter.Report || t.Step.Rule != "" || t.detaches()):
 		// Nothing else is decided about the volume until it is known whether this
 		// was written. An addition that comes late, to a list that meanwhile is
-		// again as it was, would name a volume whose attachment has gone. And as long
-		// as a removal by force may come, the hold has to say so.
+		// again as it was, would name a volume whose attachment has gone. As long
+		// as a removal by force may come, the hold has to say so. And one that comes
+		// late would detach a volume that somebody has again by then.
 		return m.outlast(t, now)
 	}
 	return t.fail(a)

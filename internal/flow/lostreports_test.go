@@ -411,3 +411,53 @@ func TestReportAtAnUnmanagedNode(t *testing.T) {
 		t.Errorf("kept for ever: %+v", v.NodeVolumes)
 	}
 }
+
+// A volume without VolumeAttachments is on its way out of volumesAttached of a node, when a pod comes to that node.
+// Nobody is told that it has the volume until it is known what came of that: a patch without an answer is waited for.
+func TestNobodyIsToldOfAVolumeThatLeaves(t *testing.T) {
+	leaves := func() (*player, Task) {
+		p := sharedISCSI()
+		p.ledger.Apply(p.now, secondNode("2", iscsi))
+		p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
+		p.now = p.now.Add(time.Hour)
+		p.writesHolds(t)
+		step := stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Unreport)
+		if step == nil {
+			t.Fatalf("it stays: %+v", p.plan(arbiter.Arbiter{}, iscsi))
+		}
+		return p, Do(*step)
+	}
+	isTold := func(p *player) bool {
+		return arbiter.Arbiter{}.SafeToMount(p.ledger.Snapshot(), iscsi, "n2")
+	}
+	for name, test := range map[string]struct {
+		list  []reply
+		lines []string
+		told  bool
+	}{
+		"done":      {[]reply{replies(Done, secondNode("3"))}, []string{"tell Unreported", "tell UnreportResolved", "finished"}, false},
+		"refused":   {[]reply{replies(Refused)}, []string{"tell UnreportResolved", "failed"}, true},
+		"not sent":  {[]reply{replies(Unfit)}, []string{"tell UnreportResolved", "stale"}, true},
+		"no answer": {[]reply{replies(Unknown), replies(Done, secondNode("2", iscsi))}, []string{"wait 20s", "get nodes n2", "tell UnreportResolved", "stale"}, true},
+	} {
+		p, task := leaves()
+		want := append([]string{"tell UnreportSent", "patch-node n2 add=false uid=m"}, test.lines...)
+		if got := p.play(t, task, test.list...); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if told := isTold(p); told != test.told {
+			t.Errorf("%s: told %t", name, told)
+		}
+	}
+	p, task := leaves()
+	if !isTold(p) {
+		t.Error("it is not there before it leaves")
+	}
+	_, m := p.memory.Next(task, p.ledger.Snapshot(), p.now)
+	for _, e := range m.Tell {
+		p.ledger.Apply(p.now, e)
+	}
+	if isTold(p) {
+		t.Error("it is told of while it leaves")
+	}
+}

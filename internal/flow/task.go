@@ -252,6 +252,9 @@ func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 	if t.grants() {
 		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version, Failed: e == Failed})
 	}
+	if t.detaches() {
+		tell = append(tell, ledger.UnreportResolved{Volume: t.Step.Volume, Node: t.Step.Node})
+	}
 	return t, Move{Tell: tell, End: e, Why: why}
 }
 

@@ -165,6 +165,19 @@ type ReportSent struct {
 	Node   NodeName
 }
 
+// UnreportSent says that this process sends a patch that takes a volume which needs no attachment out of
+// volumesAttached of a node: until UnreportResolved it may be gone from there, though the node names it.
+type UnreportSent struct {
+	Volume VolumeID
+	Node   NodeName
+}
+
+// UnreportResolved says that such a patch has been answered, or can have no effect any more.
+type UnreportResolved struct {
+	Volume VolumeID
+	Node   NodeName
+}
+
 // NotReported says that a read of a Node, made while no report of the volume there was under way any more, has
 // shown that volumesAttached does not name the volume: a report without an answer (ReportSent) came to nothing.
 type NotReported struct {

@@ -85,8 +85,8 @@ func (n *network) remove(m *message) {
 // volumesAttached everybody waits until the API server, which was told the
 // timeout, has given up, too. So does a leader that has sent a ticket's status, and leads
 // still: it goes by what a read shows after that. No precondition of a forced deletion tests the
-// Node, and none of a forced removal from volumesAttached the Lease of a kubelet that is back, but both are over
-// when the API server has given them up. And a kubelet's volumesInUse counts
+// Node, none of a forced removal from volumesAttached the Lease of a kubelet that is back, and none of the removal
+// of a volume without VolumeAttachments who has it by then, but all are over when the API server has given them up. And a kubelet's volumesInUse counts
 // only while that kubelet waits for it: no controller can be safe from one that contradicts
 // itself.
 func (n *network) servable(m *message) bool {
@@ -95,7 +95,7 @@ func (n *network) servable(m *message) bool {
 	}
 	r := m.request
 	switch {
-	case r.Adds(), r.Forces(), r.Do == world.DecideTicket && n.s.lease.heldBy(m):
+	case r.Adds(), r.Detaches(), r.Do == world.DecideTicket && n.s.lease.heldBy(m):
 		return n.s.Now().Before(m.deadline.Add(n.s.config.WriteTimeout))
 	case r.Do == world.ReportUse:
 		return !m.deaf()

@@ -157,11 +157,12 @@ func (r Request) Adds() bool {
 	return r.Do == CreateAttachment || r.Do == OrderUnstage || r.Do == PatchNode && r.Patch.Adds()
 }
 
-// Forces says whether a request takes a volume from a node by force: no precondition of it fails by itself when
-// the kubelet renews its Lease.
-func (r Request) Forces() bool {
-	rule := func(c flow.Change) bool { return c.Rule != "" }
-	return r.Do == DropAttachment && r.Since != 0 || r.Do == PatchNode && !r.Manager && slices.ContainsFunc(r.Patch.Changes, rule)
+// Detaches says whether a request takes a volume from a node, and no precondition of it fails by itself when it comes
+// late: by force, though the kubelet has renewed its Lease; or a volume that needs no attachment, though somebody has
+// been told that he has it.
+func (r Request) Detaches() bool {
+	late := func(c flow.Change) bool { return c.Rule != "" || !c.Add && c.Volume.NoAttach() }
+	return r.Do == DropAttachment && r.Since != 0 || r.Do == PatchNode && !r.Manager && slices.ContainsFunc(r.Patch.Changes, late)
 }
 
 // Code is how a request ended.
