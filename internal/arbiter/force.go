@@ -9,7 +9,7 @@ import (
 )
 
 // The rules by which a volume may be detached without its kubelet's word. The
-// node is not Ready in any of them. The first five are proof that the machine does not
+// node is not Ready, or another machine has its name by now (former). The first five are proof that the machine does not
 // write to the volume when it is attached elsewhere; the others are a time that a policy
 // sets, and prove nothing.
 const (

@@ -5,8 +5,8 @@ package ledger
 // TicketType says what a ticket is for; its priority follows from it.
 type TicketType string
 
-// The types of tickets. Pod and Manual are made by Moorage, the others by
-// integrators.
+// The types of tickets. Moorage makes those of pods, Manual ones by the command line, and those that a driver
+// needs for its operations; integrators and people make the others.
 const (
 	TypeRestore       TicketType = "Restore"
 	TypeExpansion     TicketType = "Expansion"

@@ -10,7 +10,7 @@ import (
 
 // Badness is what a run may have besides the faults of every other: how bad real
 // clusters are. docs/internals/simulation.md has a table of them, and of those that no run
-// has unless it is asked for, since the core has not got an answer to them yet.
+// has unless it is asked for, since no fact in the API shows what happens there.
 type Badness struct {
 	Broken    bool `json:",omitempty"` // kubelets say they are not ready, and live; or leave, and are switched off
 	Stuck     bool `json:",omitempty"` // mounts can't be taken down, until the power goes

@@ -25,7 +25,7 @@ func TestEveryReasonHasACase(t *testing.T) {
 	shown := shownCodes(t)
 	for _, code := range arbiter.Codes() {
 		if !shown[string(code)] {
-			t.Errorf("no session shows the reason %s", code)
+			t.Errorf("no session of testdata/reasons shows the reason %s: write one there (go test -run TestSessions -rewrite)", code)
 		}
 	}
 	causes := documentedCauses(t)
