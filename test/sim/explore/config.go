@@ -181,15 +181,13 @@ type World struct {
 func Small() []World {
 	restart := Handover()
 	restart.Restarts = 1
-	dead := Handover()
-	dead.Leaders, dead.DeadNodes = 1, 1
 	binds := Newcomers()
 	binds.Binds, binds.Leaders, binds.Deletable = true, 2, []bool{false, false}
 	lost := binds
 	lost.Leaders, lost.LostAnswers = 1, 1
 	return []World{
 		{"binds without tickets", binds}, {"binds without tickets, a lost answer", lost},
-		{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()}, {"handover, a dead node", dead},
+		{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()},
 		{"a pod that goes, and a volume to stay detached", asking(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"handover without VolumeAttachments, one leader", noAttach(func(c *Config) { c.Leaders = 1 })},
 		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
@@ -219,6 +217,7 @@ func Large() []World {
 	add("handover without VolumeAttachments, a lost answer", noAttach(func(*Config) {}), func(c *Config) { c.LostAnswers = 1 })
 	add("handover without VolumeAttachments, a restart", noAttach(func(*Config) {}), func(c *Config) { c.Restarts = 1 })
 	add("handover without VolumeAttachments, a dead node", noAttach(func(*Config) {}), func(c *Config) { c.DeadNodes = 1 })
+	add("handover, a dead node", Handover(), func(c *Config) { c.Leaders, c.DeadNodes = 1, 1 })
 	add("handover, a restart and a dead node", Handover(), func(c *Config) { c.Leaders, c.Restarts, c.DeadNodes = 1, 1, 1 })
 	add("handover, a failure and a dead node", Handover(), func(c *Config) { c.Leaders, c.DeadNodes = 1, 1; failure(c) })
 	add("handover, a dead node that is back", Handover(), func(c *Config) { c.Leaders, c.DeadNodes, c.Returns = 1, 1, true })
