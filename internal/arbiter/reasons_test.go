@@ -5,9 +5,11 @@ package arbiter_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -39,8 +41,42 @@ func TestReasonsAreDocumented(t *testing.T) {
 	for _, code := range arbiter.Codes() {
 		codes = append(codes, string(code))
 	}
-	if !slices.Equal(documented, codes) {
-		t.Errorf("docs/reasons.md has\n%v, the code has\n%v", documented, codes)
+	for _, code := range codes {
+		if !slices.Contains(documented, code) {
+			t.Errorf("docs/reasons.md has no row for %s", code)
+		}
+	}
+	for _, code := range documented {
+		if !slices.Contains(codes, code) {
+			t.Errorf("docs/reasons.md has a row for %s, which is no reason", code)
+		}
+	}
+	if !t.Failed() && !slices.Equal(documented, codes) {
+		t.Errorf("docs/reasons.md has its rows in another order than reasontable.go:\n%v", codes)
+	}
+}
+
+// Each reason is given in a script, or named in a test of the core: who adds a rule shows that it refuses.
+func TestEveryReasonIsTested(t *testing.T) {
+	var text strings.Builder
+	for _, pattern := range []string{"testdata/*.txt", "*_test.go", "../flow/*_test.go", "../translate/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no files: %v", pattern, err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.Write(content)
+		}
+	}
+	words := strings.FieldsFunc(text.String(), func(r rune) bool { return !unicode.IsLetter(r) })
+	for _, code := range arbiter.Codes() {
+		if !slices.Contains(words, string(code)) {
+			t.Errorf("no script of testdata and no test gives the reason %s", code)
+		}
 	}
 }
 

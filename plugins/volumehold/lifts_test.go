@@ -116,11 +116,18 @@ func TestEveryReasonHasALift(t *testing.T) {
 	for _, l := range lifts() {
 		have = append(have, l.code)
 	}
-	want := arbiter.Codes()
-	slices.Sort(have)
-	slices.Sort(want)
-	if !slices.Equal(have, want) {
-		t.Errorf("there are rows for\n%v, the arbiter has\n%v", have, want)
+	for _, code := range arbiter.Codes() {
+		switch n := len(slices.DeleteFunc(slices.Clone(have), func(c ledger.Code) bool { return c != code })); {
+		case n == 0:
+			t.Errorf("%s is in no list: in lifts if something lifts it, in lasting if nothing does, in progress if it keeps no pod from being placed, in answers if only the controller gives it, on a ticket", code)
+		case n > 1:
+			t.Errorf("%s is in %d lists", code, n)
+		}
+	}
+	for _, code := range have {
+		if !slices.Contains(arbiter.Codes(), code) {
+			t.Errorf("%s is no reason of the arbiter's", code)
+		}
 	}
 }
 
