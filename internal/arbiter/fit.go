@@ -42,7 +42,9 @@ func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
 	return refuse(append(reasons, tooEarly(s, r, refused)...))
 }
 
-// broken says what is wrong with a need, which is for v, wherever it is to be met.
+// broken says what is wrong with a need, which is for v, wherever it is to be met. A rule about claims and volumes
+// belongs here: Admissible, Fit and Explain ask it, and a grant that it refuses is taken back (Keeps). One about a
+// node belongs in wherever, and one about slots in the queue.
 func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 	reason := Reason{Volume: n.Volume, Claim: n.Name}
 	switch {
