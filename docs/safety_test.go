@@ -42,12 +42,12 @@ func TestWhatIsSafeIsMeasured(t *testing.T) {
 	const chaos = "chaos.md:<!-- results: begin; written by `moorage-sandbox bench-chaos --render`, not by hand -->"
 	const hole = "kubelet-staging-hole.md:<!-- results: begin; written by `moorage-sandbox bench-kubelet-kills --render`, not by hand -->"
 	moved := cells(hole, "volumes that were moved", 1, 3)
-	staged := cells(hole, "violations of `unpublish-while-staged`", 1, 3)
+	staged := cells(hole, "violations of `unpublish-while-staged`", 1, 2, 3)
 	for _, want := range []string{
 		fmt.Sprintf("%d × `kill -9`, %d faults of the driver", kills, faults),
 		fmt.Sprintf("| %s attempts to attach a volume to a second node that the first may still have | %s attempts, refused", cells(chaos, "violations of `two-nodes`", 1, 2)...),
 		fmt.Sprintf("| %s × one volume attached to two nodes at once | %s × one volume attached to two nodes at once, 0 × mounted", cells(chaos, "volumes attached to two nodes at once", 3, 4)...),
-		fmt.Sprintf("| %s of %s | %s of %s | as without |", staged[0], moved[0], staged[1], moved[1]),
+		fmt.Sprintf("| %s of %s with moorage-node, %s without | %s of %s | as without |", staged[0], moved[0], staged[1], staged[2], moved[1]),
 		fmt.Sprintf("out-of-service taint | %s | %s |", after(0, "taint out-of-service"), after(1, "taint out-of-service")),
 		fmt.Sprintf("| %s; %s; %s; %s | never |", after(0, "taint of a cloud, unpublishFences"), after(0, "networkFence"), after(0, "fencedCondition"), after(0, "afterUnreachable 1m, unpublishFences")),
 	} {
