@@ -155,7 +155,7 @@ func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.Nod
 	case p == nil || !p.Reported:
 		return false
 	case id.NoAttach():
-		return !p.Leaving
+		return !p.UnreportSent
 	}
 	va := p.Own()
 	return va != nil && va.Attached && !va.Deleting

@@ -495,18 +495,18 @@ func (e ReportSent) apply(l *Ledger, now time.Time, t *Touched) {
 
 func (e UnreportSent) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	l.leaving(now, t, e.Volume, e.Node, true)
+	l.unreportSent(now, t, e.Volume, e.Node, true)
 }
 
 func (e UnreportResolved) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	l.leaving(now, t, e.Volume, e.Node, false)
+	l.unreportSent(now, t, e.Volume, e.Node, false)
 }
 
-// leaving notes whether a volume that needs no attachment may be on its way out of volumesAttached.
-func (l *Ledger) leaving(now time.Time, t *Touched, v VolumeID, n NodeName, is bool) {
-	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && v.NoAttach() && p.Leaving != is {
-		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Leaving = is })
+// unreportSent notes whether a volume that needs no attachment may be on its way out of volumesAttached.
+func (l *Ledger) unreportSent(now time.Time, t *Touched, v VolumeID, n NodeName, is bool) {
+	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && v.NoAttach() && p.UnreportSent != is {
+		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.UnreportSent = is })
 	}
 }
 

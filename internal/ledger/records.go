@@ -145,9 +145,9 @@ type NodeVolume struct {
 	// ReportSent says that this process has sent a report of the volume here, which needs no attachment
 	// (VolumeID.NoAttach), and that nothing has shown since what is in volumesAttached.
 	ReportSent bool
-	// Leaving says that this process has sent a patch that takes the volume, which needs no attachment, out of
+	// UnreportSent says that this process has sent a patch that takes the volume, which needs no attachment, out of
 	// volumesAttached, and that it may still be carried out: nobody is told that the volume is here.
-	Leaving bool
+	UnreportSent bool
 	// Unlisted says that a ticket that is not a pod's has the volume attached here, or had it when the
 	// node was last Ready: its holder may be a process that no kubelet knows, and which volumesInUse
 	// does not tell of.

@@ -181,7 +181,7 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 		p := &v.NodeVolumes[i]
 		_, idle := snapshot.Idle(p)
 		e.text(string(p.Node))
-		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, p.ReportSent, p.Leaving, idle)
+		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, p.ReportSent, p.UnreportSent, idle)
 		e.bool(p.Unlisted)
 		e.bool(p.Proof.Forced, p.Proof.Named, p.Proof.Unstaged, p.Proof.Again, snapshot.Vacant(p).IsZero())
 		e.look(p.Node, int64(p.Proof.Look))
