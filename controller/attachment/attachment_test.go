@@ -318,25 +318,36 @@ func TestRefusedWritesAreToldToPods(t *testing.T) {
 				l.Apply(now, attachmentOf("a", "1", true))
 				l.Apply(now, ledger.NodeState{Name: "n1", UID: "n", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{volume("a")}})
 			}
-			c, err := New(Config{
-				Snapshot: l.Snapshot, Do: &doer{do: func(arbiter.Step) error { return test.err }}, Now: func() time.Time { return now },
-				Events: report.NewEventsWith(recorder),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.do(t.Context(), arbiter.Step{Do: test.do, Volume: volume("a"), Node: "n1"}); err == nil {
-				t.Fatal("the step succeeds")
-			}
-			if len(recorder.Events) != test.told {
-				t.Fatalf("%d events, want %d", len(recorder.Events), test.told)
-			}
-			if test.told > 0 {
-				if e := <-recorder.Events; !strings.Contains(e, "FailedAttachVolume") || !strings.Contains(e, "by a policy") {
-					t.Errorf("told %q", e)
-				}
-			}
+			refuse(t, l, recorder, test.do, test.err, test.told, "FailedAttachVolume", "by a policy")
 		})
+	}
+}
+
+// refuse has the write of a step about volume a at n1 end with an error, and wants so many events, the first with
+// these words.
+func refuse(t *testing.T, l *ledger.Ledger, recorder *record.FakeRecorder, do arbiter.Action, refusal error, told int, words ...string) {
+	t.Helper()
+	c, err := New(Config{
+		Snapshot: l.Snapshot, Do: &doer{do: func(arbiter.Step) error { return refusal }}, Now: func() time.Time { return time.Unix(1000, 0) },
+		Events: report.NewEventsWith(recorder),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.do(t.Context(), arbiter.Step{Do: do, Volume: volume("a"), Node: "n1"}); err == nil {
+		t.Fatal("the step succeeds")
+	}
+	if len(recorder.Events) != told {
+		t.Fatalf("%d events, want %d", len(recorder.Events), told)
+	}
+	if told == 0 {
+		return
+	}
+	event := <-recorder.Events
+	for _, w := range words {
+		if !strings.Contains(event, w) {
+			t.Errorf("told %q, and not %q", event, w)
+		}
 	}
 }
 
@@ -418,24 +429,7 @@ func TestRefusedDetachesAreToldToWhoWaits(t *testing.T) {
 			l.Apply(now, ledger.HoldSeen{Volume: volume("a"), Hold: ledger.Hold{Version: "1", Node: test.holder, State: ledger.HoldHeld}})
 			l.Apply(now, ledger.NodeState{Name: "n2", UID: "m", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
 			l.Apply(now, ledger.Pod{UID: "next", Version: "1", Namespace: "s", Name: "next", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "a"}}})
-			c, err := New(Config{
-				Snapshot: l.Snapshot, Do: &doer{do: func(arbiter.Step) error { return denied }}, Now: func() time.Time { return now },
-				Events: report.NewEventsWith(recorder),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.do(t.Context(), arbiter.Step{Do: test.do, Volume: volume("a"), Node: "n1"}); err == nil {
-				t.Fatal("the step succeeds")
-			}
-			if len(recorder.Events) != test.told {
-				t.Fatalf("%d events, want %d", len(recorder.Events), test.told)
-			}
-			if test.told > 0 {
-				if e := <-recorder.Events; !strings.Contains(e, `volume "a" is not attached to n2`) || !strings.Contains(e, "by a policy") {
-					t.Errorf("told %q", e)
-				}
-			}
+			refuse(t, l, recorder, test.do, denied, test.told, `volume "a" is not attached to n2`, "by a policy")
 		})
 	}
 }
