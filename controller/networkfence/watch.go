@@ -89,20 +89,28 @@ func (w *Watcher) was(object any) {
 	defer w.mu.Unlock()
 	w.gone[o.GetNamespace()+"/"+o.GetName()] = networkfence.ClientsOf(o)
 	if w.sweep.Due(len(w.gone)) {
-		w.forget(w.snapshot())
+		w.forget(w.snapshot(), w.clients())
 		w.sweep.Left(len(w.gone))
 	}
 }
 
+// clients is what the CSIAddonsNodes that there are say.
+func (w *Watcher) clients() []networkfence.Clients {
+	var list []networkfence.Clients
+	for _, o := range listed(w.addons) {
+		list = append(list, networkfence.ClientsOf(o))
+	}
+	return list
+}
+
 // forget forgets what is remembered once another object says something of the same node, or that node
-// is gone. mu is held.
-func (w *Watcher) forget(s ledger.Snapshot) {
+// is gone. clients is what the objects say now. mu is held.
+func (w *Watcher) forget(s ledger.Snapshot, clients []networkfence.Clients) {
 	if len(w.gone) == 0 {
 		return
 	}
 	said, known := map[[2]string]bool{}, map[[2]string]bool{}
-	for _, o := range listed(w.addons) {
-		c := networkfence.ClientsOf(o)
+	for _, c := range clients {
 		said[[2]string{c.Driver, c.NodeID}] = len(c.OfClass) > 0
 	}
 	for n := range s.Nodes() {
@@ -155,12 +163,10 @@ func (w *Watcher) state(s ledger.Snapshot, now time.Time) networkfence.State {
 	for _, o := range listed(w.classes) {
 		state.Classes[o.GetName()], _, _ = unstructured.NestedString(o.Object, "spec", "provisioner")
 	}
-	for _, o := range listed(w.addons) {
-		state.Clients = append(state.Clients, networkfence.ClientsOf(o))
-	}
+	state.Clients = w.clients()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.forget(s)
+	w.forget(s, state.Clients)
 	state.Clients = slices.AppendSeq(state.Clients, maps.Values(w.gone))
 	return state
 }
