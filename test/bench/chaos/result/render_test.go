@@ -143,8 +143,10 @@ func TestReadmeTellsTheResult(t *testing.T) {
 		t.Fatal("the result has no runs with lenient disks")
 	}
 	ourKills, stockKills := kills[kind{mode: sandbox.Standalone}], kills[kind{mode: sandbox.Upstream}]
-	if moved(ourKills) != moved(stockKills) {
-		t.Fatalf("%d volumes were moved by Moorage, and %d upstream", moved(ourKills), moved(stockKills))
+	killsWithoutNode := kills[kind{mode: sandbox.Standalone, withoutNode: true}]
+	if moved(ourKills) != moved(stockKills) || moved(ourKills) != moved(killsWithoutNode) {
+		t.Fatalf("%d volumes were moved by Moorage, %d by Moorage without moorage-node, and %d upstream",
+			moved(ourKills), moved(killsWithoutNode), moved(stockKills))
 	}
 	ourPower, stockPower := power[kind{mode: sandbox.Standalone}], power[kind{mode: sandbox.Upstream}]
 	for _, want := range []string{
@@ -152,8 +154,8 @@ func TestReadmeTellsTheResult(t *testing.T) {
 			done(ours, "kill -9: "), done(ours, "faults: "), ours.Broken[diskapi.TwoNodes], stock.Broken[diskapi.TwoNodes]),
 		fmt.Sprintf("| the same, with disks that refuse nothing | %d × one volume attached to two nodes at once | %d × one volume attached to two nodes at once, %d × mounted by both |",
 			oursLenient.Counts[sandbox.AttachedToTwo], stockLenient.Counts[sandbox.AttachedToTwo], stockLenient.Counts[sandbox.MountedAtTwo]),
-		fmt.Sprintf("| [kubelets killed](docs/internals/kubelet-staging-hole.md) while they mount: volumes detached while staged | %d of %d | %d of %d |",
-			ourKills.Broken[diskapi.UnpublishWhileStaged], moved(ourKills), stockKills.Broken[diskapi.UnpublishWhileStaged], moved(stockKills)),
+		fmt.Sprintf("| [kubelets killed](docs/internals/kubelet-staging-hole.md) while they mount: volumes detached while staged | %d of %d with moorage-node, %d without | %d of %d |",
+			ourKills.Broken[diskapi.UnpublishWhileStaged], moved(ourKills), killsWithoutNode.Broken[diskapi.UnpublishWhileStaged], stockKills.Broken[diskapi.UnpublishWhileStaged], moved(stockKills)),
 		fmt.Sprintf("| [machine off](docs/internals/power-off.md) until its pod runs elsewhere, median (worst), out-of-service taint | %s | %s |",
 			took(ourPower, "taint out-of-service"), took(stockPower, "taint out-of-service")),
 		fmt.Sprintf("| the same, a cloud's taint; a [NetworkFence](docs/operate/dead-nodes.md#fenced-by-the-storage); a [condition of yours](docs/operate/dead-nodes.md#fencing-of-your-own); a minute without a sign | %s; %s; %s; %s | never |",
