@@ -62,7 +62,8 @@ type Judge struct {
 	past     map[string]bool               // pods, by UID, that were bound past Moorage
 	atOnce   map[string]bool               // pods, by UID, that were bound by whoever leads, without tickets
 	shaken   map[string]bool               // those of them whose node has been out of service since, or had no Node
-	taken    map[At]bool                   // slots that those take, and no grant
+	taken    map[At]bool                   // slots that those take
+	shared   map[At][]string               // those of them that a grant shares since, and by then who was there that grants may be for (requester)
 	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 	lost     map[mount]loss                // Nodes that were deleted with volumes mounted
@@ -98,6 +99,7 @@ func newJudge() Judge {
 		left: map[At]time.Time{}, notReady: map[ledger.NodeName]time.Time{}, proofs: map[At]proof{}, ended: map[At]ended{},
 		numbers: map[ledger.VolumeID]given{}, known: map[string][]ledger.VolumeID{},
 		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]bool{}, theirs: map[At]bool{},
+		shared: map[At][]string{},
 	}
 }
 

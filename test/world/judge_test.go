@@ -62,19 +62,21 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 		after  int    // how many grants come before it
 		stock  string // what kube-controller-manager has just attached
 		bad    bool
-		gone   bool // the pod has gone before its volume is attached, and whoever attaches does not know that yet
+		early  string // claims of tickets that are there from the start
+		gone   bool   // the pod has gone before its volume is attached, and whoever attaches does not know that yet
 	}{
-		"within the limit":                                     {"ab", "c", 1, "", false, false},
-		"over it by grants":                                    {"abd", "c", 1, "", true, false},
-		"over it by grants, later":                             {"abd", "c", 0, "", true, false},
-		"over it by the bind":                                  {"ab", "c", 2, "", false, false},
-		"its volume is granted, too":                           {"ac", "c", 1, "", false, false},
-		"and counts from then on":                              {"acb", "c", 1, "", true, false},
-		"it takes a volume that stands":                        {"ab", "a", 1, "", false, false},
-		"which counts as before":                               {"abd", "a", 1, "", true, false},
-		"another one is attached there":                        {"cba", "c", 0, "a", false, false},
-		"its pod has gone":                                     {"ab", "c", 1, "", false, true},
-		"its pod has gone, and it is over the limit by grants": {"abd", "c", 1, "", true, true},
+		"within the limit":                                     {"ab", "c", 1, "", false, "", false},
+		"over it by grants":                                    {"abd", "c", 1, "", true, "", false},
+		"over it by grants, later":                             {"abd", "c", 0, "", true, "", false},
+		"over it by the bind":                                  {"ab", "c", 2, "", false, "", false},
+		"its volume is granted, too":                           {"ac", "c", 1, "", false, "", false},
+		"and counts from then on":                              {"acb", "c", 1, "", true, "", false},
+		"but a grant was on its way when it was bound":         {"acb", "c", 1, "", false, "b", false},
+		"it takes a volume that stands":                        {"ab", "a", 1, "", false, "", false},
+		"which counts as before":                               {"abd", "a", 1, "", true, "", false},
+		"another one is attached there":                        {"cba", "c", 0, "a", false, "", false},
+		"its pod has gone":                                     {"ab", "c", 1, "", false, "", true},
+		"its pod has gone, and it is over the limit by grants": {"abd", "c", 1, "", true, "", true},
 	} {
 		w := New()
 		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
@@ -88,6 +90,15 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 			w.Serve(Request{Do: CreateAttachment, Fact: ledger.Attachment{Name: "csi-" + test.stock, Driver: disk.Driver, Node: "w1", PersistentVolume: test.stock}})
 		}
 		w.Put(ledger.Pod{UID: "past", Namespace: "ns", Name: "past", Volumes: []ledger.PodVolume{{Name: "v", Claim: test.past}}})
+		ask := func(claim string) {
+			id := ledger.TicketID{Namespace: "ns", Name: claim}
+			if _, exists := w.Ticket(TicketKey(id.String())); !exists {
+				w.Put(ledger.Ticket{ID: id, UID: claim, Type: ledger.TypeManual, Node: "w1", Volumes: []ledger.TicketVolume{{Claim: claim, ClaimUID: claim}}})
+			}
+		}
+		for _, c := range test.early {
+			ask(string(c))
+		}
 		for i, c := range test.claims {
 			if i == test.after {
 				w.BindPast("past", "w1")
@@ -96,9 +107,8 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 				}
 				w.Serve(Request{Do: CreateAttachment, Fact: ledger.Attachment{Name: "csi-" + test.past, Driver: disk.Driver, Node: "w1", PersistentVolume: test.past, Ours: true}})
 			}
-			id := ledger.TicketID{Namespace: "ns", Name: string(c)}
-			w.Put(ledger.Ticket{ID: id, UID: id.Name, Type: ledger.TypeManual, Node: "w1", Volumes: []ledger.TicketVolume{{Claim: id.Name, ClaimUID: id.Name}}})
-			w.Serve(Request{Do: DecideTicket, Key: id.String(), Phase: ledger.TicketGranted})
+			ask(string(c))
+			w.Serve(Request{Do: DecideTicket, Key: ledger.TicketID{Namespace: "ns", Name: string(c)}.String(), Phase: ledger.TicketGranted})
 		}
 		if found := len(w.Judge.Faults) > 0; found != test.bad {
 			t.Errorf("%s: %v", name, w.Judge.Faults)

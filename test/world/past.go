@@ -26,6 +26,12 @@ func (j *Judge) Past(uid string) bool { return j.past[uid] }
 // and whether one ever brought it there, or an unanswered creation may have.
 func (j *Judge) TakenPast(at At) (taken, been bool) { return j.taken[at], j.been[at] }
 
+// Excuses says whether a slot that a bind past Moorage has taken is left out of account where a ticket is granted.
+func (j *Judge) Excuses(t ledger.Ticket, at At) bool {
+	there, shared := j.shared[at]
+	return j.taken[at] && (!shared || slices.Contains(there, requester(t)))
+}
+
 // Unanswered takes in that a creation got no answer: whoever sent it counts the volume as
 // at the node, until it knows better. Where binds past Moorage have filled the node, a
 // grant for that volume needs no other slot, also where they come later (Foreign).
@@ -115,21 +121,42 @@ func (j *Judge) everAt(w *World, at At) bool {
 func (j *Judge) leftPast(w *World) {
 	for at := range j.taken {
 		if !w.bound(at.Node)[at.Volume] {
-			j.taken = without(j.taken, at)
+			j.taken, j.shared = without(j.taken, at), without(j.shared, at)
 		}
 	}
 }
 
-// accountable are the volumes that whoever grants answers for at a node: what is booked
-// there, but for what binds past Moorage have brought and no grant has.
-func (j *Judge) accountable(w *World, n ledger.NodeName) map[ledger.VolumeID]bool {
-	counted := w.booked(n)
-	if len(j.taken) == 0 {
-		return counted
+// sharesPast: a grant shares a slot that a bind past Moorage has taken. From now on the slot counts, but for
+// requesters that are there by now: a grant for one of them may have been on its way when the slot was taken.
+func (j *Judge) sharesPast(w *World, at At) {
+	if _, shared := j.shared[at]; shared || !j.taken[at] {
+		return
 	}
-	granted := w.granted(n)
+	var there []string
+	for _, key := range w.Keys(Tickets) {
+		t, _ := w.Ticket(TicketKey(key))
+		there = append(there, requester(t))
+	}
+	for _, key := range w.Keys(Pods) {
+		there = append(there, key)
+	}
+	j.shared = withList(j.shared, at, there)
+}
+
+// requester is whom a ticket is for: the UID of its pod, or the ticket's.
+func requester(t ledger.Ticket) string {
+	if t.Type == ledger.TypePod {
+		return t.Pod
+	}
+	return t.UID
+}
+
+// accountable are the volumes that whoever grants a ticket answers for at its node: what is booked there, but
+// for what binds past Moorage have brought.
+func (j *Judge) accountable(w *World, t ledger.Ticket) map[ledger.VolumeID]bool {
+	counted := w.booked(t.Node)
 	for v := range counted {
-		if j.taken[At{v, n}] && !granted[v] {
+		if j.Excuses(t, At{v, t.Node}) {
 			delete(counted, v)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // bind it there; and without those that somebody's bind past Moorage has taken, of which
 // whoever grants may not have heard.
 func (j *Judge) grants(w *World, t ledger.Ticket) {
-	there, counted := w.bound(t.Node), j.accountable(w, t.Node)
+	there, counted := w.bound(t.Node), j.accountable(w, t)
 	fresh, after := map[string]bool{}, map[string]int32{}
 	for _, v := range w.TicketVolumes(t) {
 		// One that has its slot is known by its name, also where its PersistentVolume has gone.
@@ -25,7 +25,7 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 			fresh[v.Driver] = true
 		}
 		counted[v] = true
-		j.taken = without(j.taken, At{v, t.Node}) // from now on a grant has it
+		j.sharesPast(w, At{v, t.Node})
 		j.shares(w, t, v)
 	}
 	for v := range counted {

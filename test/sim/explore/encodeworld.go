@@ -67,8 +67,16 @@ func (e *encoder) past(s *state) {
 	}
 	for i := range s.config.Access {
 		for n := 1; n <= nodes; n++ {
-			taken, been := s.w.Judge.TakenPast(world.At{Volume: volume(i + 1), Node: node(n)})
-			e.bool(taken, been)
+			at := world.At{Volume: volume(i + 1), Node: node(n)}
+			e.bool(s.w.Judge.TakenPast(at))
+			for i := range s.config.Pods {
+				e.bool(s.w.Judge.Excuses(ledger.Ticket{Type: ledger.TypePod, Pod: pod(i + 1)}, at))
+			}
+			for _, key := range s.w.Keys(world.Tickets) {
+				if t, _ := s.w.Ticket(world.TicketKey(key)); t.Type != ledger.TypePod {
+					e.bool(s.w.Judge.Excuses(t, at))
+				}
+			}
 		}
 	}
 }
