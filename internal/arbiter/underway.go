@@ -70,13 +70,11 @@ func (a Arbiter) AwaitsWorker(s ledger.Snapshot, v *ledger.Volume, n ledger.Node
 // workersBusy says whether so many attaches and detaches of a driver keep a worker that one at a node needs,
 // which answers or does not.
 func workersBusy(s ledger.Snapshot, driver string, workers int, live bool, now time.Time) bool {
-	for u := range s.UnderWay() {
-		if u.Volume.Driver != driver || live && !Answers(s.Node(u.Node)) {
+	for v, place := range s.UnderWay() {
+		if v.Driver != driver || live && !Answers(s.Node(place.Node)) {
 			continue
 		}
-		if place := s.Volume(u.Volume).NodeVolume(u.Node); place == nil {
-			continue
-		} else if keeps, _ := UnderWay(s, place, now); !keeps {
+		if keeps, _ := UnderWay(s, place, now); !keeps {
 			continue
 		}
 		if workers--; workers == 0 {

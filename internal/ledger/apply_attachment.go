@@ -157,11 +157,13 @@ func (l *Ledger) amend(p *NodeVolume, r *attachmentRecord, change func(*attachme
 func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecord, name string, rec attachmentRecord) {
 	rec.gen = l.gen
 	rec.noteDeletion(old, now.Sub(l.facts.epoch))
-	l.countUnderWay(old, -1)
-	l.countUnderWay(&rec, 1)
 	same := old != nil && old.at() == rec.at() && old.to.node == rec.to.node
 	if same && old.gen == l.gen && old.uid == rec.uid && old.odd == nil && rec.odd == nil && !old.proved {
+		marked := old.underWay()
 		*old = rec // no snapshot has it, and nothing else depends on it
+		if marked != rec.underWay() {
+			l.facts.attachments.put(l.gen, name, old)
+		}
 		t.volume(rec.at())
 		return
 	}
@@ -210,7 +212,6 @@ func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	l.leaveAttachment(now, t, old)
 	l.facts.attachments.del(l.gen, e.Name)
-	l.countUnderWay(old, -1)
 	l.sourceFree(t, old)
 	if old.attached {
 		l.exhausted(t, old.to.node, old.driver(), false) // a slot came free

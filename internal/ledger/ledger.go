@@ -48,9 +48,8 @@ type facts struct {
 	pvs         trie[string, pvRecord]
 	classes     trie[string, StorageClass]
 	drivers     trie[string, Driver]
-	csi         trie[string, string] // names that were seen as a CSI driver's, see learnDriver
-	attachments trie[string, attachmentRecord]
-	underWay    trie[volumeAt, UnderWay]
+	csi         trie[string, string]           // names that were seen as a CSI driver's, see learnDriver
+	attachments trie[string, attachmentRecord] // marked: those that are under way
 	unmatched   trie[driverNode, unmatched]
 	tickets     trie[TicketID, Ticket]
 	policies    trie[string, Policy]
@@ -63,7 +62,7 @@ type facts struct {
 // New returns an empty ledger.
 func New() *Ledger {
 	one := func(s string) uint64 { return hashStrings(s, "") }
-	attachments := &hashing[string, attachmentRecord]{hash: hashName, rehash: (*attachmentRecord).hash, is: (*attachmentRecord).named}
+	attachments := &hashing[string, attachmentRecord]{hash: hashName, rehash: (*attachmentRecord).hash, is: (*attachmentRecord).named, marks: (*attachmentRecord).underWay}
 	return &Ledger{gen: 1, buried: map[TicketID]string{}, facts: facts{
 		volumes:     newTrie(func(v VolumeID) uint64 { return hashStrings(v.Handle, v.Driver) }, func(v *Volume) VolumeID { return v.ID }),
 		nodes:       newTrie(func(n NodeName) uint64 { return one(string(n)) }, func(n *Node) NodeName { return n.Name }),
@@ -76,7 +75,6 @@ func New() *Ledger {
 		drivers:     newTrie(one, func(d *Driver) string { return d.Name }),
 		csi:         newTrie(one, func(name *string) string { return *name }),
 		attachments: trie[string, attachmentRecord]{how: attachments},
-		underWay:    newTrie(volumeAt.hash, (*UnderWay).key),
 		unmatched:   newTrie(func(d driverNode) uint64 { return hashStrings(d.driver, string(d.node)) }, func(u *unmatched) driverNode { return u.at }),
 		tickets:     newTrie(func(t TicketID) uint64 { return hashStrings(t.Name, t.Namespace) }, func(t *Ticket) TicketID { return t.ID }),
 		policies:    newTrie(one, func(p *Policy) string { return p.Name }),

@@ -5,6 +5,7 @@ package ledger
 import (
 	"iter"
 	"math/bits"
+	"slices"
 )
 
 // trie is a persistent map from K to *V: a hash array mapped trie. A copy of
@@ -26,6 +27,7 @@ type hashing[K comparable, V any] struct {
 	hash   func(K) uint64
 	rehash func(*V) uint64 // hash of the value's key
 	is     func(*V, K) bool
+	marks  func(*V) bool // which values are marked; nil: none is
 }
 
 const (
@@ -39,13 +41,16 @@ const (
 //	Invariant: slot i of the 64 is a value (in leafs), a deeper branch (in
 //	kids) or empty; never two of them
 //	Invariant: a deeper branch holds two values or more
+//	Invariant: the slots in marked are those that have a marked value, in them or
+//	deeper
 //
 // Beyond the last bits of the hash, leafs holds the values whose hashes are
-// all equal, in no order.
+// all equal, in no order, and marked is not 0 where one of them is marked.
 type branch[K comparable, V any] struct {
 	gen      uint64
 	leafBits uint64
 	kidBits  uint64
+	marked   uint64
 	leafs    []*V
 	kids     []*branch[K, V]
 }
@@ -93,7 +98,8 @@ func (b *branch[K, V]) collision(k K, is func(*V, K) bool) *V {
 	return nil
 }
 
-// put sets the value of k, which is v's key, to v.
+// put sets the value of k, which is v's key, to v. A value that was changed in place, and is marked now or
+// no longer, is put again.
 func (t *trie[K, V]) put(gen uint64, k K, v *V) {
 	var added bool
 	t.root, added = t.insert(t.root, gen, 0, t.how.hash(k), k, v)
@@ -108,10 +114,12 @@ func (t *trie[K, V]) insert(b *branch[K, V], gen uint64, shift int, h uint64, k 
 		for i, old := range b.leafs {
 			if t.how.is(old, k) {
 				b.leafs[i] = v
+				t.markAlike(b)
 				return b, false
 			}
 		}
 		b.leafs = append(b.leafs, v)
+		t.markAlike(b)
 		return b, true
 	}
 	bit := uint64(1) << (h >> shift & branchMask)
@@ -119,35 +127,57 @@ func (t *trie[K, V]) insert(b *branch[K, V], gen uint64, shift int, h uint64, k 
 	if b.kidBits&bit != 0 {
 		next, added := t.insert(b.kids[kid], gen, shift+branchBits, h, k, v)
 		b.kids[kid] = next
+		b.mark(bit, next.marked != 0)
 		return b, added
 	}
 	leaf := rank(b.leafBits, bit)
 	if b.leafBits&bit == 0 {
 		b.leafs = insertAt(b.leafs, leaf, v)
 		b.leafBits |= bit
+		b.mark(bit, t.how.marked(v))
 		return b, true
 	}
 	old := b.leafs[leaf]
-	if t.how.is(old, k) {
+	if old == v || t.how.is(old, k) {
 		b.leafs[leaf] = v
+		b.mark(bit, t.how.marked(v))
 		return b, false
 	}
 	// Two values share this slot: both move one level down.
-	deeper, _ := t.insert(branchOf[K](gen, shift+branchBits, t.how.rehash(old), old), gen, shift+branchBits, h, k, v)
+	deeper, _ := t.insert(t.branchOf(gen, shift+branchBits, old), gen, shift+branchBits, h, k, v)
 	b.leafs = removeAt(b.leafs, leaf)
 	b.leafBits &^= bit
 	b.kids = insertAt(b.kids, kid, deeper)
 	b.kidBits |= bit
+	b.mark(bit, deeper.marked != 0)
 	return b, true
 }
 
 // branchOf makes a branch that holds one value.
-func branchOf[K comparable, V any](gen uint64, shift int, h uint64, v *V) *branch[K, V] {
+func (t *trie[K, V]) branchOf(gen uint64, shift int, v *V) *branch[K, V] {
 	b := &branch[K, V]{gen: gen, leafs: []*V{v}}
-	if shift < hashBits {
-		b.leafBits = 1 << (h >> shift & branchMask)
+	if shift >= hashBits {
+		t.markAlike(b)
+		return b
 	}
+	b.leafBits = 1 << (t.how.rehash(v) >> shift & branchMask)
+	b.mark(b.leafBits, t.how.marked(v))
 	return b
+}
+
+func (h *hashing[K, V]) marked(v *V) bool { return h.marks != nil && h.marks(v) }
+
+// mark says whether a slot has a marked value, in it or deeper.
+func (b *branch[K, V]) mark(bit uint64, marked bool) {
+	b.marked &^= bit
+	if marked {
+		b.marked |= bit
+	}
+}
+
+// markAlike is mark for a branch of values whose hashes are all equal.
+func (t *trie[K, V]) markAlike(b *branch[K, V]) {
+	b.mark(1, slices.ContainsFunc(b.leafs, t.how.marked))
 }
 
 // del removes k.
@@ -169,16 +199,19 @@ func (t *trie[K, V]) remove(b *branch[K, V], gen uint64, shift int, h uint64, k 
 				break
 			}
 		}
+		t.markAlike(b)
 		return b.orNil()
 	}
 	bit := uint64(1) << (h >> shift & branchMask)
 	if b.leafBits&bit != 0 {
 		b.leafs = removeAt(b.leafs, rank(b.leafBits, bit))
 		b.leafBits &^= bit
+		b.mark(bit, false)
 		return b.orNil()
 	}
 	kid := rank(b.kidBits, bit)
 	next := t.remove(b.kids[kid], gen, shift+branchBits, h, k)
+	b.mark(bit, next.marked != 0)
 	if len(next.leafs)+len(next.kids) > 1 || len(next.kids) == 1 {
 		b.kids[kid] = next
 		return b
@@ -215,33 +248,37 @@ func (b *branch[K, V]) own(gen uint64) *branch[K, V] {
 
 // all iterates over the values, in the order of their hashes.
 func (t *trie[K, V]) all() iter.Seq[*V] {
-	return func(yield func(*V) bool) { t.root.walk(yield) }
+	return func(yield func(*V) bool) { t.walk(t.root, false, yield) }
 }
 
-func (b *branch[K, V]) walk(yield func(*V) bool) bool {
+// marked iterates over the marked values, in the same order. It passes by the branches that have none.
+func (t *trie[K, V]) marked() iter.Seq[*V] {
+	return func(yield func(*V) bool) { t.walk(t.root, true, yield) }
+}
+
+func (t *trie[K, V]) walk(b *branch[K, V], marked bool, yield func(*V) bool) bool {
 	if b == nil {
 		return true
 	}
 	if b.leafBits|b.kidBits == 0 { // beyond the last bits
 		for _, v := range b.leafs {
-			if !yield(v) {
+			if (!marked || t.how.marked(v)) && !yield(v) {
 				return false
 			}
 		}
 		return true
 	}
-	leaf, kid := 0, 0
-	for rest := b.leafBits | b.kidBits; rest != 0; rest &= rest - 1 {
+	rest := b.leafBits | b.kidBits
+	if marked {
+		rest = b.marked
+	}
+	for ; rest != 0; rest &= rest - 1 {
 		if bit := rest & -rest; b.leafBits&bit != 0 {
-			if !yield(b.leafs[leaf]) {
+			if !yield(b.leafs[rank(b.leafBits, bit)]) {
 				return false
 			}
-			leaf++
-		} else {
-			if !b.kids[kid].walk(yield) {
-				return false
-			}
-			kid++
+		} else if !t.walk(b.kids[rank(b.kidBits, bit)], marked, yield) {
+			return false
 		}
 	}
 	return true

@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"testing"
@@ -25,9 +26,9 @@ func newTestTrie(hash func(int) uint64) trie[int, entry] {
 	return newTrie(hash, func(e *entry) int { return e.key })
 }
 
-func contents(t *trie[int, entry]) map[int]int {
+func contents(of iter.Seq[*entry]) map[int]int {
 	m := map[int]int{}
-	for e := range t.all() {
+	for e := range of {
 		m[e.key] = e.value
 	}
 	return m
@@ -39,22 +40,28 @@ func TestTrieIsAMap(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		hash := rapid.SampledFrom([]func(int) uint64{narrow, func(k int) uint64 { return hashStrings(string(rune(k)), "") }}).Draw(t, "hash")
 		fast, slow := newTestTrie(hash), map[int]int{}
-		gen := uint64(1)
+		fast.how.marks = func(e *entry) bool { return e.value%3 == 0 }
+		gen, madeIn := uint64(1), map[int]uint64{}
 		var frozen []trie[int, entry]
 		var was []map[int]int
 		steps := rapid.IntRange(1, 80).Draw(t, "steps")
 		for i := range steps {
 			k := rapid.IntRange(0, 40).Draw(t, "key")
-			switch rapid.IntRange(0, 5).Draw(t, "do") {
+			switch rapid.IntRange(0, 6).Draw(t, "do") {
 			case 0, 1, 2:
 				fast.put(gen, k, &entry{k, i})
-				slow[k] = i
+				slow[k], madeIn[k] = i, gen
 			case 3, 4:
 				fast.del(gen, k)
 				delete(slow, k)
 			case 5:
 				frozen, was = append(frozen, fast), append(was, maps.Clone(slow))
 				gen++
+			case 6:
+				if e := fast.get(k); e != nil && madeIn[k] == gen { // no snapshot has it
+					e.value, slow[k] = i, i
+					fast.put(gen, k, e)
+				}
 			}
 			if e := fast.get(k); (e != nil) != has(slow, k) || e != nil && e.value != slow[k] {
 				t.Fatalf("get(%d) = %v, want %d", k, e, slow[k])
@@ -63,12 +70,14 @@ func TestTrieIsAMap(t *testing.T) {
 				t.Fatalf("size %d, want %d", fast.size, len(slow))
 			}
 		}
-		if got := contents(&fast); !maps.Equal(got, slow) {
-			t.Fatalf("contents %v, want %v", got, slow)
-		}
+		frozen, was = append(frozen, fast), append(was, slow)
 		for i := range frozen {
-			if got := contents(&frozen[i]); !maps.Equal(got, was[i]) {
-				t.Fatalf("snapshot %d has changed: %v, was %v", i, got, was[i])
+			if got := contents(frozen[i].all()); !maps.Equal(got, was[i]) {
+				t.Fatalf("snapshot %d of %d is %v, want %v", i, len(frozen), got, was[i])
+			}
+			maps.DeleteFunc(was[i], func(_, value int) bool { return value%3 != 0 })
+			if got := contents(frozen[i].marked()); !maps.Equal(got, was[i]) {
+				t.Fatalf("marked in snapshot %d of %d is %v, want %v", i, len(frozen), got, was[i])
 			}
 		}
 	})

@@ -599,6 +599,12 @@ func (w *twin) describe() string {
 	for k, p := range w.places {
 		at(k.v)
 		lines = append(lines, p.describe(k.v))
+		slices.SortFunc(p.attachments, func(a, b *Attachment) int { // as Canonical has them
+			return cmp.Or(count(b.own)-count(a.own), cmp.Compare(a.Name, b.Name))
+		})
+		if len(p.attachments) > 0 && beingCalled(p.attachments[0]) {
+			lines = append(lines, fmt.Sprintf("under way: %s at %s", k.v, p.node))
+		}
 	}
 	for id, h := range w.holds {
 		at(id).Hold = &h
@@ -608,8 +614,7 @@ func (w *twin) describe() string {
 	}
 	underWay := map[string]int{}
 	for name, a := range w.attachments {
-		switch {
-		case a.Deleting && a.DetachError.IsZero(), !a.Deleting && !a.Attached && a.AttachError.IsZero():
+		if beingCalled(&a) {
 			underWay[cmp.Or(w.vaAt[name].Driver, a.Driver)]++
 		}
 	}
@@ -665,6 +670,14 @@ func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 	return describeNode(&node, at)
 }
 
+// beingCalled says whether an attacher has still to attach or detach, and has not said that this failed.
+func beingCalled(a *Attachment) bool {
+	if a.Deleting {
+		return a.DetachError.IsZero()
+	}
+	return !a.Attached && a.AttachError.IsZero()
+}
+
 // describeSnapshot is describe for the real ledger.
 func describeSnapshot(s Snapshot) string {
 	var lines []string
@@ -679,6 +692,9 @@ func describeSnapshot(s Snapshot) string {
 	}
 	for p := range s.Pods() {
 		lines = append(lines, fmt.Sprintf("pod %s at %v", p.UID, s.PodAt(p.UID)))
+	}
+	for v, p := range s.UnderWay() {
+		lines = append(lines, fmt.Sprintf("under way: %s at %s", v, p.Node))
 	}
 	for driver, n := range s.UnderWayOf() {
 		lines = append(lines, fmt.Sprintf("under way %s: %d", driver, n))
