@@ -215,7 +215,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 	pv := func(access ledger.Access, deleting bool) ledger.Event {
 		return ledger.PersistentVolume{Name: "pv", Version: "2", Volume: id, Access: access, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Deleting: deleting}
 	}
-	namesake := ledger.Attachment{Name: "theirs", UID: "n", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}
+	other := ledger.Attachment{Name: "theirs", UID: "n", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}
 	first := ledger.PersistentVolume{Name: "pv", Version: "0", Volume: ledger.VolumeID{Driver: "d", Handle: "before"}}
 	inline := ledger.Pod{UID: "i", Version: "1", Namespace: "shop", Name: "i", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: id}}}
 	for name, test := range map[string]struct {
@@ -248,13 +248,13 @@ func TestWhatIsInTheWay(t *testing.T) {
 		}
 	}
 	l := ledger.New()
-	for _, e := range []ledger.Event{first, namesake, well, ledger.NodeDrivers{Node: "well", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d"}}}, pv(ledger.AccessMany, false)} {
+	for _, e := range []ledger.Event{first, other, well, ledger.NodeDrivers{Node: "well", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d"}}}, pv(ledger.AccessMany, false)} {
 		l.Apply(auditTime, e)
 	}
 	s := l.Snapshot()
 	got := Arbiter{}.planner(s, s.Volume(id), auditTime).blockers(s.Node("well"), &ledger.NodeVolume{Node: "well"})
 	if len(got) != 1 || got[0].Code != VolumeReplaced || got[0].Detail != "theirs" {
-		t.Errorf("a namesake is there: %+v", got)
+		t.Errorf("what blocks an attach beside an attachment of another volume that names the same PersistentVolume: %+v", got)
 	}
 }
 

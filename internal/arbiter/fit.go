@@ -110,16 +110,16 @@ func (w view) fit() Verdict { return w.judge(w.fenced()) }
 // judge says whether the request fits the node, of which it is known for which volumes it
 // is fenced.
 func (w view) judge(lost []Reason) Verdict {
-	reasons := slices.Concat(lost, w.cutOff(), w.wherever())
+	reasons := slices.Concat(lost, w.cutOff(), w.reasonsBesideRoom())
 	if w.node != ledger.Detached { // which has room for all
 		reasons = append(reasons, w.room()...)
 	}
 	return refuse(reasons).SeenFrom(w.request.Who.Namespace)
 }
 
-// wherever says what keeps a request from the node that is not a matter of
+// reasonsBesideRoom says what keeps a request from the node that is not a matter of
 // slots.
-func (w view) wherever() []Reason {
+func (w view) reasonsBesideRoom() []Reason {
 	if many := w.request.tooMany(w.snapshot); len(many) > 0 {
 		return many
 	}

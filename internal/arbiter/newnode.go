@@ -15,7 +15,7 @@ import (
 // for those who hold them, and adding nodes doesn't help.
 func (a Arbiter) NewNode(s ledger.Snapshot, r Request, now time.Time) Verdict {
 	w := view{arbiter: a, snapshot: s, request: r, now: now}
-	return refuse(append(w.wherever(), w.policed()...)).SeenFrom(r.Who.Namespace)
+	return refuse(append(w.reasonsBesideRoom(), w.policed()...)).SeenFrom(r.Who.Namespace)
 }
 
 // Nowhere says whether a request fits no node there is, and none that may be

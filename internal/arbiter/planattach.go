@@ -80,10 +80,10 @@ func volumeReplaced(s ledger.Snapshot, v ledger.VolumeID, va *ledger.Attachment)
 	return pv != nil && pv.Volume != v
 }
 
-// namesake is an attachment of another volume at a node that names the PersistentVolume
+// otherVolumesAttachment is an attachment of another volume at a node that names the PersistentVolume
 // by which this one would be attached there: when it goes, its attacher detaches this
 // one. Empty: there is none.
-func (p *planner) namesake(n *ledger.Node) string {
+func (p *planner) otherVolumesAttachment(n *ledger.Node) string {
 	source := p.source()
 	if source == "" {
 		return ""
@@ -222,7 +222,7 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 	case len(p.volume.PVs()) == 0 && !p.inline():
 		reason.Code = ClaimLost
 	default:
-		if name := p.namesake(node); name != "" {
+		if name := p.otherVolumesAttachment(node); name != "" {
 			reason.Code, reason.Detail = VolumeReplaced, name
 		} else if p.exclusive {
 			return p.elsewhere(place.Node, p.hold.Node)

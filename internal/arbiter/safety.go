@@ -66,7 +66,7 @@ func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 			case p.Left && !p.HasOwn():
 				reason.Detail = forgetfulLeft
 			case ofAnotherMachine(n, v, p):
-				reason = namesakes(v, p, e.rule, reason)
+				reason = formerMachineReason(v, p, e.rule, reason)
 			case a.couldLook(s, v, p):
 				reason.Detail = forgetfulUnseen
 			}
@@ -101,14 +101,14 @@ const forgetful = "its kubelet may have forgotten that it is mounted, since for 
 // forgetfulUnseen is the same where moorage-node could tell, and does not.
 const forgetfulUnseen = forgetful + ", and moorage-node does not say whether it is"
 
-// namesake is why it is not, where another machine had the node's name.
-const namesake = "another machine had its name before, and may have it mounted"
+// formerMachine is why it is not, where another machine had the node's name.
+const formerMachine = "another machine had its name before, and may have it mounted"
 
-// namesakes is the reason of a volume that such a machine may have mounted, as long as no rule
+// formerMachineReason is the reason of a volume that such a machine may have mounted, as long as no rule
 // of force is over.
-func namesakes(v *ledger.Volume, p *ledger.NodeVolume, f forcing, reason Reason) Reason {
+func formerMachineReason(v *ledger.Volume, p *ledger.NodeVolume, f forcing, reason Reason) Reason {
 	reason.Code, reason.Volume, reason.Node = InUseUnknown, v.ID, p.Node
-	reason.Detail, reason.Seconds = namesake, secondsLeft(f)
+	reason.Detail, reason.Seconds = formerMachine, secondsLeft(f)
 	return reason
 }
 

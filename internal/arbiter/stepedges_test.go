@@ -273,7 +273,7 @@ func TestBrokenVolume(t *testing.T) {
 }
 
 // An attachment of another volume at a node that names the PersistentVolume of this one.
-func TestNamesake(t *testing.T) {
+func TestOtherVolumesAttachment(t *testing.T) {
 	other := ledger.VolumeID{Driver: "d", Handle: "old"}
 	theirs := func(n ledger.NodeName, pv string) ledger.Event {
 		return ledger.Attachment{Name: ledger.AttachmentName(other, n), UID: "o", Version: "1", Driver: "d", Node: n, PersistentVolume: pv, Attached: true}
@@ -295,7 +295,7 @@ func TestNamesake(t *testing.T) {
 	} {
 		facts := append(append(append([]ledger.Event{}, before...), test.theirs), after)
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, append(facts, test.facts...)...)
-		if got := p.namesake(p.snapshot.Node("well")); got != test.want {
+		if got := p.otherVolumesAttachment(p.snapshot.Node("well")); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

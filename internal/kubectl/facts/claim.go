@@ -240,12 +240,12 @@ func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
 		return nil
 	}
 	return &Cause{Of: OfScheduling, Code: volumeElsewhere,
-		Message: fmt.Sprintf("no node is where it can be used: %s", wherever(pv)),
+		Message: fmt.Sprintf("no node is where it can be used: %s", usableNodes(pv)),
 		Do:      "Bring a node there, or correct the labels of one: kubectl get nodes --show-labels. Otherwise restore the data into a volume where there are nodes"}
 }
 
-// wherever says which nodes may use a volume.
-func wherever(pv *corev1.PersistentVolume) string {
+// usableNodes says which nodes may use a volume.
+func usableNodes(pv *corev1.PersistentVolume) string {
 	var terms []string
 	if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
 		for _, term := range a.Required.NodeSelectorTerms {

@@ -132,7 +132,7 @@ func (w *World) LonghornImports(tickets []LonghornTicket, driver, ownNamespace s
 func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, ttlSeconds int64) Import {
 	out := Import{From: fmt.Sprintf("Longhorn volume %q in namespace %q, ticket %q of type %q", t.Volume, t.Namespace, t.Key, t.Type)}
 	kind, known := longhornTypes()[t.Type]
-	name, why := w.namesake(ledger.VolumeID{Driver: driver, Handle: t.Volume})
+	name, why := w.persistentVolumeFor(ledger.VolumeID{Driver: driver, Handle: t.Volume})
 	switch {
 	case t.Type == podsOwn:
 		out.Note = "Kubernetes' VolumeAttachment says the same, and pods ask for it themselves"
@@ -162,10 +162,10 @@ func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, tt
 	return out
 }
 
-// namesake is the PersistentVolume by which a volume is asked for, and, where several name the volume, which
+// persistentVolumeFor is the PersistentVolume by which a volume is asked for, and, where several name the volume, which
 // one that is and why: one that a claim has, then one whose phase is Bound, then the first by name. Empty
 // where none names it.
-func (w *World) namesake(id ledger.VolumeID) (name, why string) {
+func (w *World) persistentVolumeFor(id ledger.VolumeID) (name, why string) {
 	v := w.Snapshot.Volume(id)
 	if v == nil || len(v.PVs()) == 0 {
 		return "", ""
@@ -197,15 +197,15 @@ func (w *World) namesake(id ledger.VolumeID) (name, why string) {
 	default:
 		name, why = names[0], "the first by name; no claim has any of them, and none is Bound"
 	}
-	listed := strings.Join(names[:min(len(names), maxNamesakes)], ", ")
-	if more := len(names) - maxNamesakes; more > 0 {
+	listed := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
 		listed += fmt.Sprintf(" and %d more", more)
 	}
 	return name, fmt.Sprintf("%s name this volume (%s): its ticket is for %s, %s. It keeps the disk, by whichever name", Count(len(names), "PersistentVolume"), listed, name, why)
 }
 
-// maxNamesakes is how many PersistentVolumes of one volume a message names.
-const maxNamesakes = 4
+// maxNamed is how many PersistentVolumes of one volume a message names.
+const maxNamed = 4
 
 // longhornName is the name of the ticket that a Longhorn ticket becomes: the same command finds it again.
 func longhornName(kind ledger.TicketType, t LonghornTicket) string {
