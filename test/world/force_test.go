@@ -315,3 +315,54 @@ func TestTakenFromAMountOfBefore(t *testing.T) {
 		}
 	}
 }
+
+// A volume without VolumeAttachments is taken by time from a Node that was made again by the same boot, and does not
+// name it. The mount at the next node, after the first one is Ready again, is listed; without a forced patch it is a fault.
+func TestTakenFromANodeThatDoesNotNameIt(t *testing.T) {
+	iscsi, minute := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}, time.Minute
+	for _, forced := range []bool{true, false} {
+		w := New()
+		pv := ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: iscsi, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "ns", Name: "c"}}
+		w.Put(pv)
+		w.Put(ledger.Claim{Key: pv.Claim, UID: "c", PersistentVolume: "pv", Bound: true, Access: ledger.AccessNode})
+		w.Put(ledger.Policy{Name: "p", Driver: iscsi.Driver, AfterUnreachable: &minute})
+		mount := func(n ledger.NodeName) {
+			id, uid := string(n)+"#1", "at-"+string(n)
+			w.AddMachine(id, n)
+			w.Kubelet(id).Register()
+			w.Put(ledger.Pod{UID: uid, Namespace: "ns", Name: uid, Node: n, Volumes: []ledger.PodVolume{{Name: "v", Claim: "c"}}})
+			report(t, w, id)
+			reported(w, n, iscsi)
+			k := w.Kubelet(id)
+			k.SeeNode()
+			look, _ := k.Verify(iscsi)
+			k.Verified(iscsi, w.Serve(look))
+			k.Check(iscsi)
+			if !k.Mount(iscsi, uid) {
+				t.Fatalf("it does not mount at %s", n)
+			}
+		}
+		mount("w1")
+		w.Drop(Nodes, "w1")
+		w.Kubelet("w1#1").Start()
+		w.Kubelet("w1#1").Register()
+		unready(w, false)
+		w.Now = w.Now.Add(minute)
+		n, exists := w.Node("w1")
+		if !exists || !lacks(n.Reported, iscsi) {
+			t.Fatalf("the Node that was made again: %+v", n)
+		}
+		if forced {
+			patch, _, _ := flow.Compose(n, []flow.Change{{Volume: iscsi, NodeUID: n.UID, Version: n.Version, Rule: arbiter.AfterUnreachable}})
+			if a := w.Serve(SentPatch(n, patch)); a.Code != OK {
+				t.Fatal(a.Code)
+			}
+		}
+		n.Ready = ledger.ReadyTrue
+		w.Put(n)
+		mount("w2")
+		if listed := len(w.Judge.ByTime) == 1; listed != forced || len(w.Judge.Faults) > 0 == forced {
+			t.Errorf("forced %t: faults %q, listed %q", forced, w.Judge.Faults, w.Judge.ByTime)
+		}
+	}
+}

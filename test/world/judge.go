@@ -309,6 +309,16 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 	}
 }
 
+// forcesUnnamed notes that a rule holds for a volume without VolumeAttachments that is taken by force from a Node that
+// does not name it: it was made again by the same boot, and the volume may be mounted there.
+func (j *Judge) forcesUnnamed(w *World, n ledger.NodeName, was []ledger.VolumeID, changes []flow.Change) {
+	for _, c := range changes {
+		if c.Rule != "" && c.Volume.NoAttach() && lacks(was, c.Volume) {
+			j.prove(w, At{c.Volume, n})
+		}
+	}
+}
+
 // attachesByReport: no exclusive volume without VolumeAttachments is put into volumesAttached of a
 // node while that of another names it; in a live migration that of one more may.
 func (j *Judge) attachesByReport(w *World, at At) {

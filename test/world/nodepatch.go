@@ -22,6 +22,7 @@ func (w *World) patchNode(r Request) Answer {
 	}
 	was := now.Reported
 	now.Reported = append(slices.DeleteFunc(slices.Clone(was), func(v ledger.VolumeID) bool { return !lacks(p.Out, v) }), p.In...)
+	w.Judge.forcesUnnamed(w, now.Name, was, p.Changes)
 	if slices.Equal(was, now.Reported) {
 		return answer(now)
 	}
