@@ -147,11 +147,18 @@ func (t Task) detaches() bool {
 	return t.Step.Do == arbiter.Unreport && t.Step.Volume.NoAttach() && t.Step.NodeUID != ""
 }
 
+// shows says whether the ledger knows by the answer to a read of a task's node whether its volume has left that. What
+// was read has been taken in; that a Node is gone only the watch tells the ledger.
+func (t Task) shows(a Answer, s ledger.Snapshot) bool {
+	n := s.Node(t.Step.Node)
+	return a.Result == Done || a.Result == NotFound && (n == nil || !n.Exists || n.UID != t.Step.NodeUID)
+}
+
 // beginUnreport takes a volume out of volumesAttached. Where there is to be no
-// Node, a read must find none. After a patch by force without an answer has been
-// outlasted, the Node is read, too.
+// Node, a read must find none. After a patch without an answer has been
+// outlasted, the Node is read, too, and again until that shows what came of it.
 func beginUnreport(t Task) (Task, Move) {
-	if t.Step.NodeUID == "" || t.Sent.Do == PatchNode {
+	if t.Step.NodeUID == "" || t.Sent.Do != 0 {
 		return t.send(read(Nodes, string(t.Step.Node)))
 	}
 	return t.patch()
@@ -167,6 +174,8 @@ func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 		return m.confirmAnswered(t, a)
 	case t.Step.NodeUID == "" && a.Result == NotFound: // of an Unreport: a Report names its Node
 		return t.end(Finished, "", unreported(t.Step))
+	case t.Sent.Do == GetObject && t.detaches() && !t.shows(a, s):
+		return m.outlast(t, now)
 	case t.Sent.Do == GetObject:
 		return t.reread(a)
 	case a.Result == Done && t.Step.Do == arbiter.Unreport:

@@ -439,6 +439,12 @@ func TestNobodyIsToldOfAVolumeThatLeaves(t *testing.T) {
 		"refused":   {[]reply{replies(Refused)}, []string{"tell UnreportResolved", "failed"}, true},
 		"not sent":  {[]reply{replies(Unfit)}, []string{"tell UnreportResolved", "stale"}, true},
 		"no answer": {[]reply{replies(Unknown), replies(Done, secondNode("2", iscsi))}, []string{"wait 20s", "get nodes n2", "tell UnreportResolved", "stale"}, true},
+		"no answer, and none to the read": {[]reply{replies(Unknown), replies(Unknown), replies(NotSent), replies(Done, secondNode("3"))},
+			[]string{"wait 20s", "get nodes n2", "wait 20s", "get nodes n2", "wait 20s", "get nodes n2", "tell UnreportResolved", "stale"}, false},
+		"a conflict, and no answer to the read": {[]reply{replies(Conflict), replies(Unknown), replies(Done, secondNode("2", iscsi))},
+			[]string{"get nodes n2", "wait 20s", "get nodes n2", "tell UnreportResolved", "stale"}, true},
+		"no answer, and the Node is gone, as the watch says later": {[]reply{replies(Unknown), replies(NotFound), replies(NotFound, ledger.NodeGone{Name: "n2"})},
+			[]string{"wait 20s", "get nodes n2", "wait 20s", "get nodes n2", "tell UnreportResolved", "stale"}, false},
 	} {
 		p, task := leaves()
 		want := append([]string{"tell UnreportSent", "patch-node n2 add=false uid=m"}, test.lines...)
