@@ -88,6 +88,14 @@ func (p *planner) inhabited(place *ledger.NodeVolume) bool {
 	})
 }
 
+// Inhabited says whether somebody at a node may use a volume, or be about to: as long as that is so, no plan has
+// the volume leave the node.
+func Inhabited(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName, now time.Time) bool {
+	v := s.Volume(id)
+	place := v.NodeVolume(n)
+	return place != nil && Arbiter{}.planner(s, v, now).inhabited(place)
+}
+
 // awaited says whether a ticket that is not decided, and does not wait, asks for the
 // volume where it is, and nobody for it elsewhere: granted, it finds the volume there.
 func (p *planner) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {

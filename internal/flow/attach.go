@@ -132,11 +132,8 @@ func (t Task) confirm() (Task, Move) {
 // of a volume is over before it is put into volumesAttached.
 func (t Task) patch() (Task, Move) {
 	t, move := t.send(Request{Do: PatchNode, Node: t.Step.Node, Volume: t.Step.Volume, Change: change(t.Step)})
-	switch {
-	case t.Step.Do == arbiter.Report:
+	if t.Step.Do == arbiter.Report {
 		move.Tell = []ledger.Event{ledger.ReportSent{Volume: t.Step.Volume, Node: t.Step.Node}} //mutant:proof-outlives-report
-	case t.detaches():
-		move.Tell = []ledger.Event{ledger.UnreportSent{Volume: t.Step.Volume, Node: t.Step.Node}}
 	}
 	return t, move
 }
@@ -157,9 +154,17 @@ func (t Task) shows(a Answer, s ledger.Snapshot) bool {
 // beginUnreport takes a volume out of volumesAttached. Where there is to be no
 // Node, a read must find none. After a patch without an answer has been
 // outlasted, the Node is read, too, and again until that shows what came of it.
-func beginUnreport(t Task) (Task, Move) {
-	if t.Step.NodeUID == "" || t.Sent.Do != 0 {
+// A removal that detaches is announced to the ledger before it is sent: whoever has come to the node by then may
+// have been told that the volume is there, and keeps it.
+func beginUnreport(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
+	switch {
+	case t.Step.NodeUID == "" || t.Sent.Do != 0:
 		return t.send(read(Nodes, string(t.Step.Node)))
+	case t.detaches() && !t.Announced:
+		t.Announced = true
+		return t, Move{Tell: []ledger.Event{ledger.UnreportSent{Volume: t.Step.Volume, Node: t.Step.Node}}}
+	case t.detaches() && arbiter.Inhabited(s, t.Step.Volume, t.Step.Node, now):
+		return t.end(Stale, fmt.Sprintf("somebody has come to node %s who may use the volume", t.Step.Node))
 	}
 	return t.patch()
 }

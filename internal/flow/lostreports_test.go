@@ -466,4 +466,65 @@ func TestNobodyIsToldOfAVolumeThatLeaves(t *testing.T) {
 	if isTold(p) {
 		t.Error("it is told of while it leaves")
 	}
+	if m.Send != nil {
+		t.Error("it may have been told before the ledger knew, and whoever was told is not looked for")
+	}
+}
+
+// Somebody comes to a node after it was planned that a volume without VolumeAttachments leaves it, and is told that it
+// is there before the ledger knows of the removal: that is not sent.
+func TestVolumeStaysForWhoCameMeanwhile(t *testing.T) {
+	manual := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "m"}, UID: "tm", Version: "2", Type: ledger.TypeManual, Node: "n2",
+		Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "i"}}}
+	asks := manual
+	asks.Phase = ledger.TicketPending
+	for name, test := range map[string]struct {
+		comes ledger.Event
+		stays bool
+	}{
+		"a ticket that is granted": {manual, true},
+		"a ticket that asks":       {asks, false},
+		"a pod that is bound":      {iscsiPod("r", "n2"), true},
+	} {
+		p := sharedISCSI()
+		p.ledger.Apply(p.now, secondNode("2", iscsi))
+		p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
+		p.writesHolds(t)
+		step := stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Unreport)
+		if step == nil {
+			t.Fatalf("it stays: %+v", p.plan(arbiter.Arbiter{}, iscsi))
+		}
+		p.ledger.Apply(p.now, test.comes)
+		want, answers := []string{"tell UnreportSent", "tell UnreportResolved", "stale"}, []reply(nil)
+		if !test.stays {
+			want, answers = []string{"tell UnreportSent", "patch-node n2 add=false uid=m", "tell UnreportResolved", "failed"}, []reply{replies(Refused)}
+		}
+		if got := p.play(t, Do(*step), answers...); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		s := p.ledger.Snapshot()
+		if told := (arbiter.Arbiter{}).SafeToMount(s, iscsi, "n2"); !told {
+			t.Errorf("%s: nobody is told of it any more", name)
+		}
+	}
+}
+
+// Who is at a fenced node does not keep it there.
+func TestVolumeLeavesAFencedNode(t *testing.T) {
+	p := sharedISCSI()
+	p.ledger.Apply(p.now, secondNode("2", iscsi))
+	dead := secondNode("3", iscsi)
+	dead.InUse = []ledger.VolumeID{iscsi}
+	tainted(&dead)
+	p.ledger.Apply(p.now, dead)
+	p.now = p.now.Add(time.Hour)
+	p.writesHolds(t)
+	step := stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Unreport)
+	if step == nil || step.Rule == "" {
+		t.Fatalf("%+v", p.plan(arbiter.Arbiter{}, iscsi))
+	}
+	got := p.play(t, Do(*step), replies(Done, secondNode("4")))
+	if !slices.Contains(got, "tell Unreported") {
+		t.Errorf("%q", got)
+	}
 }

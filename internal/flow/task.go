@@ -35,7 +35,8 @@ type Task struct {
 
 	// Sent is the request in flight, or the last that was answered.
 	Sent Request
-	// Announced says that the ledger was told of a creation (ledger.AttachSent).
+	// Announced says that the ledger was told of a creation (ledger.AttachSent), or of a removal from volumesAttached
+	// that detaches (ledger.UnreportSent).
 	Announced bool
 	// Before is what was known when a ListPods in flight was asked for. Listed are
 	// the unfinished pods that the last one showed, Known says which of them were
@@ -196,7 +197,7 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	case arbiter.ProveAbsent, arbiter.RemovePod:
 		return t.send(read(Nodes, string(t.Step.Node)))
 	case arbiter.Unreport:
-		return beginUnreport(t)
+		return beginUnreport(t, s, now)
 	case arbiter.ConfirmUnwanted:
 		return t.listPods(s)
 	case arbiter.DeleteAttachment:

@@ -165,14 +165,15 @@ type ReportSent struct {
 	Node   NodeName
 }
 
-// UnreportSent says that this process sends a patch that takes a volume which needs no attachment out of
+// UnreportSent says that this process is about to send a patch that takes a volume which needs no attachment out of
 // volumesAttached of a node: until UnreportResolved it may be gone from there, though the node names it.
 type UnreportSent struct {
 	Volume VolumeID
 	Node   NodeName
 }
 
-// UnreportResolved says that such a patch has been answered, or can have no effect any more.
+// UnreportResolved says that such a patch was not sent, has been answered, or can have no effect any more, and that
+// the ledger knows what came of it.
 type UnreportResolved struct {
 	Volume VolumeID
 	Node   NodeName

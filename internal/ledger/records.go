@@ -146,7 +146,8 @@ type NodeVolume struct {
 	// (VolumeID.NoAttach), and that nothing has shown since what is in volumesAttached.
 	ReportSent bool
 	// UnreportSent says that this process has sent a patch that takes the volume, which needs no attachment, out of
-	// volumesAttached, and that it may still be carried out: nobody is told that the volume is here.
+	// volumesAttached, or is about to, and that nothing has shown since what came of it: nobody is told that the
+	// volume is here.
 	UnreportSent bool
 	// Unlisted says that a ticket that is not a pod's has the volume attached here, or had it when the
 	// node was last Ready: its holder may be a process that no kubelet knows, and which volumesInUse
