@@ -141,11 +141,36 @@ func (s *state) lives(claim int) bool {
 	return false
 }
 
+// misled says which ticket of a user has been told that it has a volume without VolumeAttachments at a node whose
+// volumesAttached does not name it. Where Nodes are deleted or machines die, it hears of that later.
+func (s *state) misled() string {
+	if s.config.DeadNodes > 0 || s.config.Remade > 0 {
+		return ""
+	}
+	for i, ask := range s.config.Asks {
+		t, exists := s.w.Ticket(askID(i))
+		if v := volume(ask.Volume); exists && t.SatisfiedSince != 0 && ask.Node != 0 && v.NoAttach() && !s.reports(ask.Node, v) {
+			return t.ID.Name + " is told that it has its volume, which is not in volumesAttached"
+		}
+	}
+	return ""
+}
+
+// reports says whether volumesAttached of a node names a volume.
+func (s *state) reports(n int, v ledger.VolumeID) bool {
+	now, _ := s.w.Node(node(n))
+	return slices.Contains(now.Reported, v)
+}
+
 // unanswered says what is wrong with the tickets of users where nothing moves any more: one that is
 // granted is told so as soon as it has what it asks for, and one that asks to be detached has that.
 func (s *state) unanswered() string {
-	for i := range s.config.Asks {
+	for i, ask := range s.config.Asks {
 		t, exists := s.w.Ticket(askID(i))
+		waits := exists && t.Phase == ledger.TicketGranted && t.SatisfiedSince == 0
+		if v := volume(ask.Volume); waits && ask.Node != 0 && v.NoAttach() && s.reports(ask.Node, v) {
+			return t.ID.Name + " is not told that it has its volume"
+		}
 		if exists && t.Node == ledger.Detached && t.Phase == ledger.TicketGranted && t.SatisfiedSince == 0 && s.stuck == 0 && s.dead == 0 && !s.listedSomewhere(s.config.Asks[i].Volume) {
 			return t.ID.Name + " is not told that its volume is attached nowhere"
 		}

@@ -190,6 +190,7 @@ func Small() []World {
 		{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()},
 		{"a pod that goes, and a volume to stay detached", asking(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"handover without VolumeAttachments, one leader", noAttach(func(c *Config) { c.Leaders = 1 })},
+		{"a ticket without VolumeAttachments, a lost answer", asksAsItLeaves(1)},
 		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
 		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
 		{"one node, a forgotten mount, repaired", repaired(func(c *Config) { c.OneNode = true })},
@@ -215,6 +216,7 @@ func Large() []World {
 	add("handover, a forgotten mount, the node's word required, and no more heard", spoken(func(c *Config) { c.Mute = 1 }), func(*Config) {})
 	add("handover without VolumeAttachments", noAttach(func(*Config) {}), func(*Config) {})
 	add("handover without VolumeAttachments, a lost answer", noAttach(func(*Config) {}), func(c *Config) { c.LostAnswers = 1 })
+	add("a ticket without VolumeAttachments, two lost answers", asksAsItLeaves(2), func(*Config) {})
 	add("handover without VolumeAttachments, a restart", noAttach(func(*Config) {}), func(c *Config) { c.Restarts = 1 })
 	add("handover without VolumeAttachments, a dead node", noAttach(func(*Config) {}), func(c *Config) { c.DeadNodes = 1 })
 	add("handover, a dead node", Handover(), func(c *Config) { c.Leaders, c.DeadNodes = 1, 1 })
@@ -251,7 +253,15 @@ func noAttach(change func(*Config)) Config {
 	return c
 }
 
-// inTreeVolume is the number of the volume without VolumeAttachments, which pods use in noAttach only.
+// asksAsItLeaves is a world in which a pod goes that has a volume without VolumeAttachments, and a ticket asks for it at
+// the same node. So many of the leader's requests get no answer.
+func asksAsItLeaves(lost int) Config {
+	c := asking(1, false, Ask{Type: ledger.TypeManual, Volume: inTreeVolume, Node: 1})
+	c.Pods, c.Access, c.LostAnswers = [][]int{{inTreeVolume}}, []ledger.Access{ledger.AccessNode, ledger.AccessNode, ledger.AccessMany}, lost
+	return c
+}
+
+// inTreeVolume is the number of the volume without VolumeAttachments, which is used in noAttach and asksAsItLeaves only.
 const inTreeVolume = 3
 
 // The names of things are made often.

@@ -17,6 +17,9 @@ func (s *state) broken() string {
 	if fault := s.listed(); fault != "" {
 		return fault
 	}
+	if fault := s.misled(); fault != "" {
+		return fault
+	}
 	if s.leader == nil {
 		return ""
 	}
