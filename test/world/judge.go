@@ -320,7 +320,8 @@ func (j *Judge) forcesUnnamed(w *World, n ledger.NodeName, was []ledger.VolumeID
 }
 
 // attachesByReport: no exclusive volume without VolumeAttachments is put into volumesAttached of a
-// node while that of another names it; in a live migration that of one more may.
+// node while that of another names it; in a live migration that of one more may. A Node that is gone, or was made
+// again, names nothing, though the volume is mounted there: a live migration lets it stay so.
 func (j *Judge) attachesByReport(w *World, at At) {
 	for _, m := range w.machinesOf(at.Node) {
 		j.keepsDetached(w, at.Volume, m.ID, "attached to")
@@ -333,6 +334,10 @@ func (j *Judge) attachesByReport(w *World, at At) {
 		if n, _ := w.Node(ledger.NodeName(key)); n.Name != at.Node && !lacks(n.Reported, at.Volume) {
 			others = append(others, n.Name)
 		}
+	}
+	mounted := func(m *Machine) bool { return m.Node != at.Node && m.Uses(at.Volume) }
+	if w.migrates(at.Volume) && slices.ContainsFunc(slices.Collect(maps.Values(w.Machines)), mounted) {
+		j.beside = with(j.beside, at, true)
 	}
 	for _, n := range j.inTheWay(w, at, others) {
 		j.fault("%s is put into volumesAttached of %s while that of %s names it", at.Volume, at.Node, n)
