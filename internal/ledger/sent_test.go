@@ -173,3 +173,38 @@ func TestGrantFailed(t *testing.T) {
 		}
 	}
 }
+
+// That a volume is about to leave volumesAttached is noted of one that needs no attachment, where it is known to be, and
+// whoever waits for it hears of each change: when it is noted, and when it is known what came of it.
+func TestUnreportSent(t *testing.T) {
+	iscsi, disk, n := VolumeID{"kubernetes.io/iscsi", "h"}, VolumeID{"disk", "h"}, NodeName("n")
+	l := New()
+	l.Apply(start, NodeState{Name: n, UID: "n", Version: "1", Ready: ReadyTrue, Managed: true, Reporting: true, Reported: []VolumeID{iscsi, disk}})
+	leaves := func(v VolumeID) bool { return l.Snapshot().Volume(v).NodeVolume(n).UnreportSent }
+	for _, step := range []struct {
+		event   Event
+		leaves  bool
+		touches int
+	}{
+		{UnreportSent{disk, n}, false, 0},
+		{UnreportSent{iscsi, "m"}, false, 0},
+		{UnreportSent{iscsi, n}, true, 1},
+		{UnreportSent{iscsi, n}, true, 0},
+		{UnreportResolved{disk, n}, true, 0},
+		{UnreportResolved{iscsi, n}, false, 1},
+		{UnreportResolved{iscsi, n}, false, 0},
+		{UnreportSent{iscsi, n}, true, 1},
+		{NodeGone{n}, true, 2},
+	} {
+		touched := l.Apply(start, step.event)
+		if _, gone := step.event.(NodeGone); len(touched.Volumes) < step.touches || step.touches == 0 && len(touched.Volumes) > 0 || !gone && !touched.Own {
+			t.Errorf("%#v: touched %+v", step.event, touched)
+		}
+		if leaves(iscsi) != step.leaves || l.Snapshot().Volume(disk) != nil && leaves(disk) {
+			t.Errorf("%#v: it leaves: %t, want %t", step.event, leaves(iscsi), step.leaves)
+		}
+		if l.Snapshot().Volume(iscsi).NodeVolume("m") != nil {
+			t.Errorf("%#v: it is at a node that nobody has named", step.event)
+		}
+	}
+}
