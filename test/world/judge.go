@@ -66,7 +66,7 @@ type Judge struct {
 	shared   map[At][]string               // those of them that a grant shares since, and by then who was there that grants may be for (requester)
 	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
-	lost     map[mount]loss                // Nodes that were deleted with volumes mounted
+	lost     map[mount]loss                // mounts that were there when their Nodes were deleted, as long as they last
 	forced   map[mount]bool                // mounts under which volumes were detached by force, as long as no pod gets them anew
 	told     map[string][]ledger.VolumeID  // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
@@ -130,7 +130,7 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		j.registered(w, n.Name)
 	}
 	if n, gone := was.(ledger.NodeState); gone && is == nil {
-		j.losesNode(w, n.Name)
+		j.losesNode(w, n)
 	}
 	if a, was := was.(ledger.Attachment); was && is == nil {
 		j.leftOver(w, At{j.madeFor[a.UID], a.Node})
@@ -478,23 +478,25 @@ type mount struct {
 }
 
 // loss is that a Node was deleted while a volume was mounted in a boot of its machine: the world's version when
-// that happened first, and whether the volume's hold named that boot at any such time, or another one of the node.
+// that happened last while volumesAttached named the volume, else first; and whether the volume's hold named that
+// boot at any such time, or another one of the node.
 type loss struct {
 	at             int64
 	named, another bool
 }
 
-// losesNode notes what is staged at the machines of a Node that is deleted.
-func (j *Judge) losesNode(w *World, n ledger.NodeName) {
-	for _, m := range w.machinesOf(n) {
+// losesNode notes what is staged at the machines of a Node that is deleted. What its volumesAttached names nobody had
+// begun to detach: who sees that end of the Node has no deletion on its way that it decided on before.
+func (j *Judge) losesNode(w *World, n ledger.NodeState) {
+	for _, m := range w.machinesOf(n.Name) {
 		for _, v := range m.Staged {
 			at := mount{m.ID, m.Boots, v}
 			lost, noted := j.lost[at]
-			if !noted {
+			if !noted || !lacks(n.Reported, v) {
 				lost.at = w.Version()
 			}
 			h, _ := w.Hold(v)
-			if h.Node == n && h.BootID != "" {
+			if h.Node == n.Name && h.BootID != "" {
 				lost.named, lost.another = lost.named || h.BootID == m.BootID(), h.BootID != m.BootID()
 			}
 			j.lost = with(j.lost, at, lost)
@@ -549,6 +551,9 @@ func (j *Judge) unpublishes(w *World, v ledger.VolumeID, machine string) {
 // been taken away by force, or is attached to another machine of that name.
 func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	j.forced = without(j.forced, mount{m.ID, m.Boots, v})
+	if !m.Uses(v) { // a mount that no Node was deleted with
+		j.lost = without(j.lost, mount{m.ID, m.Boots, v})
+	}
 	if w.Disks.Lied[v] {
 		return true
 	}

@@ -161,8 +161,8 @@ func TestLimitOfAClaimThatIsProvisioned(t *testing.T) {
 }
 
 // A volume is detached under a mount without a fault only where nothing tells whoever leads: its Node was made
-// again by the same boot before that one began, and no hold names the boot, but that of an exclusive one a boot
-// before it.
+// again by the same boot before that one began, and not once more since, no hold names the boot, but that of an
+// exclusive one a boot before it, and the mount is the one of then.
 func TestSameBootIsListed(t *testing.T) {
 	for name, test := range map[string]struct {
 		access  ledger.Access
@@ -170,10 +170,14 @@ func TestSameBootIsListed(t *testing.T) {
 		boot    bool   // the machine has booted anew, so that nothing is mounted
 		seen    bool   // by whoever leads
 		written bool
+		again   bool // the Node is deleted and made again once more, under whoever leads
+		anew    bool // the volume is unmounted since, and mounted for another pod
 		listed  bool
 		faults  int
 	}{
 		"a shared volume":                  {access: ledger.AccessMany, listed: true},
+		"the leader saw it once more":      {access: ledger.AccessMany, again: true, faults: 1},
+		"another mount":                    {access: ledger.AccessMany, anew: true, faults: 1},
 		"an exclusive one":                 {access: ledger.AccessNode, faults: 1},
 		"the hold names the boot":          {access: ledger.AccessNode, held: "w1#1.1", faults: 1},
 		"the hold names another boot":      {access: ledger.AccessNode, held: "w1#1.0", listed: true},
@@ -200,8 +204,19 @@ func TestSameBootIsListed(t *testing.T) {
 			if !test.seen {
 				w.Judge.Began = w.Version()
 			}
-			w.Kubelet("w1#1").Start()
-			w.Kubelet("w1#1").Register()
+			register := func() {
+				w.Kubelet("w1#1").Start()
+				w.Kubelet("w1#1").Register()
+			}
+			register()
+			if test.again {
+				reported(w, "w1", disk)
+				w.Drop(Nodes, "w1")
+				register()
+			}
+			if m := k.Machine(); test.anew && !(m.Unpublish(disk, "p1") && m.Unstage(disk) && w.Mount(m, disk, "p2")) {
+				t.Fatal("the volume is not mounted anew")
+			}
 			if test.written {
 				w.Put(ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Fences: []ledger.Fence{{Node: "w1", BootID: k.Machine().BootID()}}}})
 			}
