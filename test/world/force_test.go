@@ -288,21 +288,37 @@ func TestExcuseEndsWithTheRule(t *testing.T) {
 
 // A volume is taken from a mount by force, and its Node is made again by the same boot: that the mount is there is
 // remembered nowhere, and a detach of the volume, when it has been attached there anew, is listed. It is a fault where
-// the Node is the same one.
+// the Node is the same one since the volume was taken, also where it was made again before.
 func TestTakenFromAMountOfBefore(t *testing.T) {
-	for _, remade := range []bool{true, false} {
+	for _, test := range []struct{ before, gone, remade bool }{
+		{remade: true}, {}, {before: true}, {before: true, remade: true}, {gone: true, remade: true},
+	} {
 		w, k := running(t)
+		again := func() {
+			w.Kubelet("w1#1").Start()
+			w.Kubelet("w1#1").Register()
+		}
+		if test.before {
+			w.Drop(Nodes, "w1")
+			again()
+			report(t, w, k.Machine().ID)
+			reported(w, "w1", disk)
+		}
 		minute := time.Minute
 		w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
 		w.Judge.Began = w.Version()
 		unready(w, false)
-		w.Now = w.Now.Add(minute)
-		unreport(t, w, arbiter.AfterUnreachable)
-		detach(w)
-		if remade {
+		if test.gone {
 			w.Drop(Nodes, "w1")
-			w.Kubelet("w1#1").Start()
-			w.Kubelet("w1#1").Register()
+			w.Now = w.Now.Add(minute)
+		} else {
+			w.Now = w.Now.Add(minute)
+			unreport(t, w, arbiter.AfterUnreachable)
+		}
+		detach(w)
+		if test.remade {
+			w.Drop(Nodes, "w1")
+			again()
 		}
 		report(t, w, k.Machine().ID)
 		w.Drop(Attachments, ledger.AttachmentName(disk, "w1"))
@@ -310,8 +326,8 @@ func TestTakenFromAMountOfBefore(t *testing.T) {
 		reported(w, "w1")
 		faults(t, w, 0)
 		w.Serve(Request{Do: DropAttachment, Key: ledger.AttachmentName(disk, "w1")})
-		if listed := len(w.Judge.SameBoot) == 1; listed != remade || len(w.Judge.Faults) > 0 == remade {
-			t.Errorf("made again %t: faults %q, listed %q", remade, w.Judge.Faults, w.Judge.SameBoot)
+		if listed := len(w.Judge.SameBoot) == 1; listed != test.remade || len(w.Judge.Faults) > 0 == test.remade {
+			t.Errorf("%+v: faults %q, listed %q", test, w.Judge.Faults, w.Judge.SameBoot)
 		}
 	}
 }

@@ -36,8 +36,8 @@ type Judge struct {
 	// meanwhile, before whoever leads began, and made again by the same boot, and no hold named that boot: of a
 	// shared volume none does, and of an exclusive one it may name the boot before. No fault, for nothing in the
 	// API tells that leader (residual/shared-same-boot, residual/booted-between-leaders). And volumes that were
-	// detached from there anew, after they had been taken from that mount by force: the end of the Node ends what is
-	// remembered of that (residual/node-deleted-after-force).
+	// detached from there anew, after they had been taken from that mount by force, and the Node has been gone since:
+	// its end ends what is remembered of that (residual/node-deleted-after-force).
 	SameBoot []string
 	// Began is when whoever leads had seen all that there is; 0: not told, and nothing is a SameBoot.
 	Began int64
@@ -67,7 +67,7 @@ type Judge struct {
 	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 	lost     map[mount]loss                // mounts that were there when their Nodes were deleted, as long as they last
-	forced   map[mount]bool                // mounts under which volumes were detached by force, as long as no pod gets them anew
+	forced   map[mount]bool                // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
 	told     map[string][]ledger.VolumeID  // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
@@ -460,7 +460,7 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 		switch {
 		case !m.Uses(v):
 		case j.mayTake(w, m, v), j.overtaken(At{v, a.Node}, a.UID, since):
-			j.forced = with(j.forced, mount{m.ID, m.Boots, v}, true)
+			j.forced = with(j.forced, mount{m.ID, m.Boots, v}, !exists)
 			j.doomed = with(j.doomed, a.UID, true)
 		case j.sameBoot(w, m, v):
 			j.doomed = with(j.doomed, a.UID, true)
@@ -500,6 +500,9 @@ func (j *Judge) losesNode(w *World, n ledger.NodeState) {
 				lost.named, lost.another = lost.named || h.BootID == m.BootID(), h.BootID != m.BootID()
 			}
 			j.lost = with(j.lost, at, lost)
+			if _, taken := j.forced[at]; taken {
+				j.forced = with(j.forced, at, true)
+			}
 		}
 	}
 }
@@ -507,7 +510,8 @@ func (j *Judge) losesNode(w *World, n ledger.NodeState) {
 // sameBoot says whether nothing tells whoever leads that a volume is mounted at a machine, whose Node was deleted
 // with the volume mounted, and the leader that saw that has not written it down. Either that was before whoever
 // leads had seen all that there is, and no hold named the boot, as many may share the volume, or as nobody led
-// since the machine had booted; or the volume was taken from that mount by force. It is listed.
+// since the machine had booted; or the volume was taken from that mount by force, and the Node was gone then, or has
+// been since. It is listed.
 func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
 	at := mount{m.ID, m.Boots, v}
 	lost, noted := j.lost[at]
