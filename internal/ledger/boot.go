@@ -19,7 +19,7 @@ func (w *facts) bootOver(n *Node, machine, boot string) bool {
 	if n == nil || boot == "" || n.BootID == "" || n.BootID == boot {
 		return false
 	}
-	return machine == "" || n.SystemUUID == machine && w.onlyOne(n)
+	return machine == "" || n.SystemUUID == machine && w.onlyOne(n) //mutant:boot-over
 }
 
 // onlyOne says whether no other node has the systemUUID of this one, as far as this

@@ -211,7 +211,7 @@ func (s *Sim) furnish() {
 	}
 	for i := range s.config.Nodes {
 		name := ledger.NodeName(fmt.Sprintf("w%d", i+1))
-		m := s.w.AddMachine(string(name)+"#1", name)
+		m := s.w.AddMachine(firstMachine(name), name)
 		if s.config.MaxUnreachable > 0 {
 			m.Zone = string(rune('a' + i/2)) // two in each
 		}
@@ -237,6 +237,9 @@ func (s *Sim) furnish() {
 		s.attacher = newAttacher(s)
 	}
 }
+
+// firstMachine is the first machine of a node; those that replace it have other numbers.
+func firstMachine(n ledger.NodeName) string { return string(n) + "#1" }
 
 // claims lists the claims that there are, or may come to be.
 func (s *Sim) claims() []string {

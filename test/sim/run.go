@@ -5,8 +5,11 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // Result is how a run ended.
@@ -88,7 +91,8 @@ func (s *Sim) result(faulty int) Result {
 }
 
 // finish ends the faults, runs everything until nothing moves any more, and
-// judges the run as a whole.
+// judges the run as a whole. Where volumes are in doubt then, their machines boot anew, as
+// a person has them do, and it is judged once more.
 func (s *Sim) finish() Result {
 	faulty := len(s.trace)
 	s.rng = rand.New(rand.NewPCG(s.config.Seed, 0x736574746c65)) // a shortened run settles alike
@@ -96,6 +100,14 @@ func (s *Sim) finish() Result {
 	s.faults.heal()
 	s.moved++
 	s.collect()
+	if s.settle(); len(s.broken()) == 0 && s.reboot() {
+		s.settle()
+	}
+	return s.result(faulty)
+}
+
+// settle runs everything until nothing moves any more, and judges that, or until a rule is broken.
+func (s *Sim) settle() {
 	long, actions := settleTime, settleActions
 	if len(s.w.Refusals) > 0 {
 		long, actions = retryTime, retryActions
@@ -112,16 +124,32 @@ func (s *Sim) finish() Result {
 			s.pass(leaseInterval)
 		} else if due.IsZero() || due.After(end) {
 			s.judgeEnd() // what is still tried now and then does not help
-			return s.result(faulty)
+			return
 		} else {
 			s.pass(due.Sub(s.Now()))
 		}
 		if len(s.broken()) > 0 {
-			return s.result(faulty)
+			return
 		}
 	}
 	s.fault("it does not settle: %s", s.restless())
-	return s.result(faulty)
+}
+
+// reboot has the machines boot anew of whose nodes whoever leads does not believe that they do not use a volume. It is
+// false where there are none. Where another machine had the name before, no boot tells of that one.
+func (s *Sim) reboot() bool {
+	c := s.leader()
+	for _, k := range s.kubelets {
+		doubted := func(v ledger.VolumeID) bool { return s.doubted(c, v, k.node) }
+		if k.working() && k.machine.ID == firstMachine(k.node) && slices.ContainsFunc(s.w.Volumes(), doubted) {
+			s.rebooted = append(s.rebooted, k.node)
+			k.crash()
+			k.restart()
+		}
+	}
+	s.moved++
+	s.collect()
+	return len(s.rebooted) > 0
 }
 
 // restless says what still goes on.

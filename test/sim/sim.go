@@ -57,9 +57,10 @@ type Sim struct {
 	// firstClaims are all claims as long as no PersistentVolume has vanished.
 	firstClaims []string
 	all         []process
-	kept        []kept // of each of all, if it is a keeper
-	moved       int    // how often something happened that may touch every process
-	doubt       bool   // that offers are kept rightly: they are made anew each time, and compared
+	kept        []kept            // of each of all, if it is a keeper
+	moved       int               // how often something happened that may touch every process
+	rebooted    []ledger.NodeName // nodes whose machines have booted since nothing moved any more (reboot)
+	doubt       bool              // that offers are kept rightly: they are made anew each time, and compared
 	menu        menu
 	trace       []Action
 	notes       func(string) // nil: nobody listens
