@@ -70,14 +70,14 @@ func (j *Judge) void(w *World, n ledger.NodeName) {
 }
 
 // registered notes which rules of time held for a Node that was gone, and is made
-// again: they end with that.
+// again: they end with that. None held before the node ceased to be Ready.
 func (j *Judge) registered(w *World, n ledger.NodeName) {
 	for _, key := range w.Keys(Attachments) {
 		a, _ := w.Attachment(key)
 		v, known := w.Source(a)
 		if at := (At{v, n}); known && a.Node == n {
 			if ground := j.rule(w, at); ground >= byUnpublish {
-				j.ended = with(j.ended, at, ended{proof{attachment: a.UID, ground: ground}, w.version})
+				j.ended = with(j.ended, at, ended{proof{a.UID, ground, j.notReady[n].at - 1}, w.version})
 			}
 		}
 	}
@@ -139,7 +139,8 @@ func (j *Judge) rule(w *World, at At) ground {
 	case exists && n.Shutdown && unpublish:
 		return byUnpublish
 	}
-	since, noted := j.notReady[at.Node]
+	silent, noted := j.notReady[at.Node]
+	since := silent.since
 	if d := policy.AfterUnreachable; d != nil && *d >= 0 && noted && j.lasts(w, at.Node, since, *d) {
 		if unpublish {
 			return byUnpublish

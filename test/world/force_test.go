@@ -192,6 +192,30 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
+// Where a Node that was gone is made again, and its node is Ready again, the same is true: what was read before the
+// node ceased to be Ready showed no rule.
+func TestOvertakenByANodeMadeAgain(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		w, k := running(t)
+		minute, key := time.Minute, ledger.AttachmentName(disk, "w1")
+		w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
+		read := func() int64 { return w.Serve(Request{Do: GetObject, Kind: Nodes, Key: "w1"}).At }
+		since := read()
+		w.Drop(Nodes, "w1")
+		w.Now = w.Now.Add(minute)
+		if gone {
+			since = read()
+		}
+		w.Kubelet("w1#1").Start()
+		w.Kubelet("w1#1").Register()
+		report(t, w, k.Machine().ID)
+		w.Serve(Request{Do: DropAttachment, Key: key, Since: since})
+		if listed := len(w.Judge.Overtaken) == 1; listed != gone || len(w.Judge.Faults) > 0 == gone {
+			t.Errorf("read when it was gone %t: faults %q, listed %q", gone, w.Judge.Faults, w.Judge.Overtaken)
+		}
+	}
+}
+
 // Leases are renewed whatever Ready says, and only by kubelets that live and have
 // a Node.
 func TestLease(t *testing.T) {

@@ -48,27 +48,27 @@ type Judge struct {
 	// Foreign says that pods may be bound past Moorage at any time.
 	Foreign bool
 
-	left     map[At]time.Time              // when the last unfinished pod with the volume left the node
-	notReady map[ledger.NodeName]time.Time // since when the node has not been Ready
-	named    map[ledger.NodeName]naming    // which machine the Node names
-	proofs   map[At]proof                  // taken out of volumesAttached by a rule of force that held
-	ended    map[At]ended                  // proofs that ended as their nodes were Ready again
-	doomed   map[string]bool               // VolumeAttachments, by UID, deleted while their volumes might be taken by force
-	numbers  map[ledger.VolumeID]given     // by the volume's hold
-	known    map[string][]ledger.VolumeID  // where a pod's volumes led last
-	limits   map[slots]int32               // the highest that a CSINode has said
-	beside   map[At]bool                   // made for a live migration, as long as there are two
-	over     map[ledger.VolumeID]bool      // volumes of which a live migration has ended
-	past     map[string]bool               // pods, by UID, that were bound past Moorage
-	atOnce   map[string]bool               // pods, by UID, that were bound by whoever leads, without tickets
-	shaken   map[string]bool               // those of them whose node has been out of service since, or had no Node
-	taken    map[At]bool                   // slots that those take
-	shared   map[At][]string               // those of them that a grant shares since, and by then who was there that grants may be for (requester)
-	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
-	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
-	lost     map[mount]loss                // mounts that were there when their Nodes were deleted, as long as they last
-	forced   map[mount]bool                // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
-	told     map[string][]ledger.VolumeID  // by satisfied tickets, by UID: where their volumes led when they were told that they have them
+	left     map[At]time.Time             // when the last unfinished pod with the volume left the node
+	notReady map[ledger.NodeName]outage   // since when the node has not been Ready
+	named    map[ledger.NodeName]naming   // which machine the Node names
+	proofs   map[At]proof                 // taken out of volumesAttached by a rule of force that held
+	ended    map[At]ended                 // proofs that ended as their nodes were Ready again
+	doomed   map[string]bool              // VolumeAttachments, by UID, deleted while their volumes might be taken by force
+	numbers  map[ledger.VolumeID]given    // by the volume's hold
+	known    map[string][]ledger.VolumeID // where a pod's volumes led last
+	limits   map[slots]int32              // the highest that a CSINode has said
+	beside   map[At]bool                  // made for a live migration, as long as there are two
+	over     map[ledger.VolumeID]bool     // volumes of which a live migration has ended
+	past     map[string]bool              // pods, by UID, that were bound past Moorage
+	atOnce   map[string]bool              // pods, by UID, that were bound by whoever leads, without tickets
+	shaken   map[string]bool              // those of them whose node has been out of service since, or had no Node
+	taken    map[At]bool                  // slots that those take
+	shared   map[At][]string              // those of them that a grant shares since, and by then who was there that grants may be for (requester)
+	been     map[At]bool                  // where such pods ever had volumes: whoever grants may not know that they have left
+	madeFor  map[string]ledger.VolumeID   // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
+	lost     map[mount]loss               // mounts that were there when their Nodes were deleted, as long as they last
+	forced   map[mount]bool               // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
+	told     map[string][]ledger.VolumeID // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
 	// judged. Of Moorage it is asked what docs/internals/invariants.md has for that mode.
@@ -80,6 +80,12 @@ type Judge struct {
 type given struct {
 	node        ledger.NodeName
 	transitions int64
+}
+
+// outage is since when a node has not been Ready, and the world's version when that began.
+type outage struct {
+	since time.Time
+	at    int64
 }
 
 // naming is the systemUUID that a Node names, and since when it has named no other.
@@ -96,7 +102,7 @@ type slots struct {
 
 func newJudge() Judge {
 	return Judge{
-		left: map[At]time.Time{}, notReady: map[ledger.NodeName]time.Time{}, proofs: map[At]proof{}, ended: map[At]ended{},
+		left: map[At]time.Time{}, notReady: map[ledger.NodeName]outage{}, proofs: map[At]proof{}, ended: map[At]ended{},
 		numbers: map[ledger.VolumeID]given{}, known: map[string][]ledger.VolumeID{},
 		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]bool{}, theirs: map[At]bool{},
 		shared: map[At][]string{},
@@ -232,7 +238,7 @@ func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
 		j.void(w, name)
 	default:
 		if _, noted := j.notReady[name]; !noted {
-			j.notReady = with(j.notReady, name, w.Now)
+			j.notReady = with(j.notReady, name, outage{w.Now, w.version})
 		}
 	}
 }
