@@ -216,12 +216,14 @@ func (s *Sim) somewhere(v ledger.VolumeID) bool {
 	return len(s.w.Disks.At[v]) > 0 || s.vanished(v)
 }
 
-// claimedElsewhere says whether somebody at another node has a volume, or had it by a claim that was lost.
+// claimedElsewhere says whether somebody at another node has a volume, or had it by a claim that was lost. Two pods
+// that wait at two nodes are not in each other's way: one of them has it, or is to get it.
 func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
 	for _, key := range s.w.Keys(world.Pods) {
 		other, _ := s.w.Pod(key)
 		list := s.w.Judge.UsedBy(s.w, other)
-		if other.Node != "" && other.Node != p.Node && other.Phase != ledger.PodFinished && (slices.Contains(list, v) || s.lostBy(other, v)) {
+		claims := slices.Contains(list, v) || s.lostBy(other, v)
+		if other.Node != "" && other.Node != p.Node && other.Phase != ledger.PodFinished && claims && s.shownAt(v, other.Node) {
 			return true
 		}
 	}
@@ -231,6 +233,17 @@ func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
 		}
 	}
 	return false
+}
+
+// shownAt says whether an exclusive volume is at a node, or is to be: its hold, a VolumeAttachment or volumesAttached
+// says so, or a machine has it. That volumesInUse names it says nothing: a pod may wait for it there.
+func (s *Sim) shownAt(v ledger.VolumeID, n ledger.NodeName) bool {
+	h, _ := s.w.Hold(v)
+	_, exists := s.w.Attachment(ledger.AttachmentName(v, n))
+	node, _ := s.w.Node(n)
+	has := func(id string) bool { return s.w.Machines[id].Node == n }
+	k := s.kubeletOf(n)
+	return h.Node == n || exists || slices.Contains(node.Reported, v) || k != nil && k.machine.Uses(v) || slices.ContainsFunc(s.w.Disks.At[v], has)
 }
 
 // strayElsewhere says whether a volume is attached at another node for a request of a controller that

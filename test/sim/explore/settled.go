@@ -109,7 +109,8 @@ func (s *state) waits(p ledger.Pod, claims []int) string {
 	return ""
 }
 
-// elsewhere says whether somebody who lives has a volume at another node.
+// elsewhere says whether somebody who lives has a volume at another node, or is to get it. Two pods that wait at two
+// nodes are not in each other's way.
 func (s *state) elsewhere(claim int, p ledger.Pod) bool {
 	for i, claims := range s.config.Pods {
 		if !slices.Contains(claims, claim) {
@@ -117,11 +118,19 @@ func (s *state) elsewhere(claim int, p ledger.Pod) bool {
 		}
 		other, exists := s.w.Pod(pod(i + 1))
 		t, reserved := s.w.Ticket(ticketID(pod(i + 1)))
-		if exists && other.Node != "" && other.Node != p.Node || reserved && t.Phase == ledger.TicketGranted && t.Node != p.Node {
+		if exists && other.Node != "" && other.Node != p.Node && s.shownAt(claim, other.Node) || reserved && t.Phase == ledger.TicketGranted && t.Node != p.Node {
 			return true
 		}
 	}
 	return false
+}
+
+// shownAt says whether a volume is at a node, or is to be, as its hold says, a VolumeAttachment or volumesAttached, or
+// the machine has it mounted.
+func (s *state) shownAt(claim int, name ledger.NodeName) bool {
+	v, n := volume(claim), nodeIndex(name)
+	h, _ := s.w.Hold(v)
+	return h.Node == name || s.attachedAt(claim, n) || s.machine(n).Uses(v)
 }
 
 // askedElsewhere says whether a ticket that a user has written has a volume at another node, or keeps
