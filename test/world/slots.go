@@ -123,12 +123,13 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
 			j.fault("%s is granted to ticket %s at %s while ticket %s at %s has it", v, t.ID.Name, t.Node, other.ID.Name, other.Node)
 		}
 	}
-	if !w.onePod(v) && j.been[At{v, t.Node}] {
-		return // such a pod has or had it there, and who was bound elsewhere since waits for that
-	}
+	hold, _ := w.Hold(v)
 	for _, p := range w.boundAtOnce() { // as long as they would have tickets
 		if _, covered := w.Attachment(ledger.AttachmentName(v, p.Node)); covered || j.shaken[p.UID] || p.UID == t.Pod || p.Phase != ledger.PodLive || !slices.Contains(j.UsedBy(w, p), v) || j.mayTakeFrom(w, At{v, p.Node}) {
 			continue
+		}
+		if !w.onePod(v) && j.been[At{v, t.Node}] && hold.Node != p.Node {
+			continue // a pod bound past Moorage has or had it there, and who was bound elsewhere since waits for that
 		}
 		if p.Node != t.Node || w.onePod(v) {
 			j.fault("%s is granted to ticket %s at %s while pod %s, bound at %s, has it", v, t.ID.Name, t.Node, p.UID, p.Node)
@@ -244,6 +245,24 @@ func (w *World) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 		}
 	}
 	return used
+}
+
+// HasRoom says whether these volumes fit a node by the limits of its CSINode, beside all that anything there binds to it.
+func (w *World) HasRoom(n ledger.NodeName, volumes []ledger.VolumeID) bool {
+	taken := w.bound(n)
+	for _, v := range volumes {
+		taken[v] = true
+	}
+	used := map[string]int32{}
+	for v := range taken {
+		if !v.NoAttach() {
+			used[v.Driver]++
+		}
+	}
+	node, _ := w.Drivers(n)
+	return !slices.ContainsFunc(node.Drivers, func(d ledger.DriverOnNode) bool {
+		return d.Limit != ledger.NoLimit && used[d.Name] > d.Limit
+	})
 }
 
 // claimed stands for the volume that an unbound claim will become; one that has lost its
