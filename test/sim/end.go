@@ -136,7 +136,8 @@ func (s *Sim) kubeletOf(n ledger.NodeName) *kubelet {
 }
 
 // judgePending: a pod that no node takes is told why, and a node that would
-// take it would have been found.
+// take it would have been found: one that would do so by the rules of the core, and one
+// at which nothing is in its way.
 func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	r := arbiter.PodRequest(f, &p)
 	volumes, _ := s.w.VolumesOf(p)
@@ -144,6 +145,9 @@ func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
 		node := f.Node(n)
 		if past(s.scheduler[p.UID]) || node == nil || node.Ready != ledger.ReadyTrue || node.OutOfService {
 			continue
+		}
+		if s.mayRun(c, p, n) {
+			s.fault("pod %s waits to be placed, and nothing is in its way at %s", p.UID, n)
 		}
 		v := c.arbiter.Fit(f, r, n, s.Now())
 		if v.Allowed() && len(s.w.Refusals) == 0 && !slices.ContainsFunc(volumes, s.vanished) && !s.lostAt(n) { // others know who used it before

@@ -343,13 +343,14 @@ func (f *faults) healNode(k *kubelet) {
 	if !k.process().Linked {
 		k.join()
 	}
-	if k.machine.Cut {
+	n, exists := f.s.w.Node(k.node)
+	if k.machine.Cut || len(n.CutOff) > 0 {
 		if !f.nothingLeft(k) {
 			k.crash()
 		}
 		f.s.w.LetIn(k.node)
+		n, _ = f.s.w.Node(k.node)
 	}
-	n, exists := f.s.w.Node(k.node)
 	switch {
 	case !k.machine.Powered && exists && n.OutOfService:
 		return // for good
