@@ -332,7 +332,7 @@ func (w *facts) grantedBefore(h *Hold) bool {
 	}
 	n := w.nodes.get(h.Node)
 	another := n == nil || !n.Exists || n.UID != h.NodeUID || n.SystemUUID != "" && h.SystemUUID != "" && n.SystemUUID != h.SystemUUID
-	return another && !w.bootOver(n, h.SystemUUID, h.BootID)
+	return another && !w.bootOver(n, h.SystemUUID, h.BootID) //mutant:granted-before
 }
 
 // doubtGranted begins to doubt what the holder's node says of a volume that was granted for a
