@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -43,19 +44,35 @@ func TestWhatTakesASlot(t *testing.T) {
 // A volume has its slot at a node whoever asks, where it is attached or another user of it will stay: not by the request's own
 // grant, nor by those who ask or leave.
 func TestWhoConfirmsASlot(t *testing.T) {
+	taken := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "5", Fences: []ledger.Fence{
+		{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", Attachment: "awell", Rule: AfterPodGone, InUse: true},
+	}}}
+	gone := ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "well")}
+	// The Node was deleted while the volume was in use there, and the volume was taken from it by force.
+	lost := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using, reporting), madeAt("well"), ledger.NodeGone{Name: "well"}, taken, gone}
+	registers := func(machine, boot string) []ledger.Event {
+		return []ledger.Event{
+			again(ofMachine(machine, boot), func(n *ledger.NodeState) { n.Version, n.Ready, n.Reporting = "7", ledger.ReadyUnknown, false }),
+			again(ofMachine(machine, boot), func(n *ledger.NodeState) { n.Version = "8" }),
+		}
+	}
 	for name, test := range map[string]struct {
 		facts          []ledger.Event
 		fresh, missing int32
 	}{
-		"nobody is there":        {nil, 1, 1},
-		"its own grant":          {[]ledger.Event{asksAt("r", ledger.TypeManual, "well", grantedNow)}, 1, 0},
-		"another's grant":        {[]ledger.Event{asksAt("o", ledger.TypeManual, "well", grantedNow)}, 0, 0},
-		"its own, and another's": {[]ledger.Event{asksAt("r", ledger.TypeManual, "well", grantedNow), asksAt("o", ledger.TypeManual, "well", grantedNow)}, 0, 0},
-		"another one asks":       {[]ledger.Event{asksAt("o", ledger.TypeManual, "well")}, 1, 0},
-		"a pod":                  {[]ledger.Event{dataAt("q", "well", ledger.PodLive)}, 0, 0},
-		"a pod that leaves":      {[]ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, 1, 0},
-		"it is attached":         {[]ledger.Event{madeAt("well")}, 0, 0},
-		"it is at another node":  {[]ledger.Event{madeAt("dead")}, 1, 1},
+		"nobody is there":                         {nil, 1, 1},
+		"its own grant":                           {[]ledger.Event{asksAt("r", ledger.TypeManual, "well", grantedNow)}, 1, 0},
+		"another's grant":                         {[]ledger.Event{asksAt("o", ledger.TypeManual, "well", grantedNow)}, 0, 0},
+		"its own, and another's":                  {[]ledger.Event{asksAt("r", ledger.TypeManual, "well", grantedNow), asksAt("o", ledger.TypeManual, "well", grantedNow)}, 0, 0},
+		"another one asks":                        {[]ledger.Event{asksAt("o", ledger.TypeManual, "well")}, 1, 0},
+		"a pod":                                   {[]ledger.Event{dataAt("q", "well", ledger.PodLive)}, 0, 0},
+		"a pod that leaves":                       {[]ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, 1, 0},
+		"it is attached":                          {[]ledger.Event{madeAt("well")}, 0, 0},
+		"it is at another node":                   {[]ledger.Event{madeAt("dead")}, 1, 1},
+		"the machine has it":                      {[]ledger.Event{nodeAs("well", ofMachine("m", "b"), using)}, 0, 0},
+		"it was detached while its Node was gone": {append(slices.Clone(lost), registers("m", "b")...), 1, 1},
+		"and another machine has the name since":  {append(slices.Clone(lost), registers("z", "c")...), 1, 1},
+		"it is attached to the machine before":    {[]ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well"), again(ofMachine("z", "c"))}, 0, 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
 		w := view{snapshot: p.snapshot, request: needing("d/h"), node: "well", now: auditTime}

@@ -187,10 +187,12 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
 		here := doubt{volume: v, machine: n.machine, boot: n.boot}
-		if p.Reported || p.ReportSent || left.has(v) || n.Lists(v, p) {
+		may := p.HasAttachments() || p.Left || p.Held
+		named := p.Reported || p.ReportSent || left.has(v) && (may || v.NoAttach()) // what was detached since is harmless
+		if named || n.Lists(v, p) {
 			l.doubtBoth(n, v, here)
 		}
-		if p.Reported || p.ReportSent || left.has(v) || p.InUse && (p.HasAttachments() || p.Left || p.Held) && !n.rebooted {
+		if named || p.InUse && may && !n.rebooted {
 			list = append(list, here)
 			if !p.InUse {
 				l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.Proof = Proof{} })

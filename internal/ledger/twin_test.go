@@ -470,7 +470,9 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 			n.boot, n.machine = "", ""
 		}
 		for k, p := range w.places {
-			if k.n == e.Name && n.boot != "" && (p.reported || p.reportSent || n.left[k.v] || p.inUse && (len(p.attachments) > 0 || p.left || p.held) && !n.rebooted) {
+			may := len(p.attachments) > 0 || p.left || p.held
+			named := p.reported || p.reportSent || n.left[k.v] && (may || k.v.NoAttach())
+			if k.n == e.Name && n.boot != "" && (named || p.inUse && may && !n.rebooted) {
 				if _, already := n.doubts[k.v]; !already {
 					n.doubts[k.v] = doubt{volume: k.v, machine: n.machine, boot: n.boot}
 				}

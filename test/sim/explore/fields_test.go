@@ -306,7 +306,6 @@ func ledgerFields() map[string]fields {
 			"touched": "between events it is empty", "gathering": "nobody gathers", "shown": "it is facts",
 		}},
 		"ledger.facts": {"volumes nodes pods claims pvs attachments tickets", map[string]string{
-			"underWay": "it follows from the attachments",
 			"epoch":    noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
 			"drivers": same, "csi": same, "dropsHoldBoots": never, "doubtsCutOff": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "alone": "it follows from the words and the NodeVolumes", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many", "unread": never,
 		}},
