@@ -289,11 +289,15 @@ func (j *Judge) lasts(w *World, n ledger.NodeName, since time.Time, long time.Du
 }
 
 // heard is when the last renewal of a node's Lease was that whoever reads Leases now
-// and then must know of.
+// and then must know of. Nobody reads that of a Node that is gone.
 func (w *World) heard(n ledger.NodeName) time.Time {
 	var t time.Time
+	until, gone := w.Judge.gone[n]
+	if !gone {
+		until = w.Now
+	}
 	for _, m := range w.machinesOf(n) {
-		if w.Now.Sub(m.Streak) < told {
+		if until.Sub(m.Streak) < told {
 			t = later(t, m.Before)
 		} else {
 			t = later(t, m.Renewed)

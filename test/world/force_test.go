@@ -406,3 +406,28 @@ func TestTakenFromANodeThatDoesNotNameIt(t *testing.T) {
 		}
 	}
 }
+
+// A Lease goes with its Node. What its kubelet renewed shortly before nobody may have read, and by the time that a policy
+// sets the volume is taken from the machine all the same: that is listed. It is a fault where the renewal was read.
+func TestRenewedBeforeTheNodeIsGone(t *testing.T) {
+	minute := time.Minute
+	for _, read := range []bool{false, true} {
+		w, k := running(t)
+		w.Judge.Leases = true
+		w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
+		k.Renew()
+		unready(w, false)
+		w.Now = w.Now.Add(2 * minute)
+		k.Renew()
+		w.Now = w.Now.Add(told - time.Second)
+		if read {
+			w.Now = w.Now.Add(time.Second)
+		}
+		w.Drop(Nodes, "w1")
+		w.Now = w.Now.Add(minute / 2)
+		detach(w)
+		if listed := len(w.Judge.ByTime) == 1; listed == read || len(w.Judge.Faults) > 0 != read {
+			t.Errorf("read %t: faults %q, listed %q", read, w.Judge.Faults, w.Judge.ByTime)
+		}
+	}
+}

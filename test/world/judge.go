@@ -48,27 +48,28 @@ type Judge struct {
 	// Foreign says that pods may be bound past Moorage at any time.
 	Foreign bool
 
-	left     map[At]time.Time             // when the last unfinished pod with the volume left the node
-	notReady map[ledger.NodeName]outage   // since when the node has not been Ready
-	named    map[ledger.NodeName]naming   // which machine the Node names
-	proofs   map[At]proof                 // taken out of volumesAttached by a rule of force that held
-	ended    map[At]ended                 // proofs that ended as their nodes were Ready again
-	doomed   map[string]bool              // VolumeAttachments, by UID, deleted while their volumes might be taken by force
-	numbers  map[ledger.VolumeID]given    // by the volume's hold
-	known    map[string][]ledger.VolumeID // where a pod's volumes led last
-	limits   map[slots]int32              // the highest that a CSINode has said
-	beside   map[At]bool                  // made for a live migration, as long as there are two
-	over     map[ledger.VolumeID]bool     // volumes of which a live migration has ended
-	past     map[string]bool              // pods, by UID, that were bound past Moorage
-	atOnce   map[string]bool              // pods, by UID, that were bound by whoever leads, without tickets
-	shaken   map[string]bool              // those of them whose node has been out of service since, or had no Node
-	taken    map[At]bool                  // slots that those take
-	shared   map[At][]string              // those of them that a grant shares since, and by then who was there that grants may be for (requester)
-	been     map[At]bool                  // where such pods ever had volumes: whoever grants may not know that they have left
-	madeFor  map[string]ledger.VolumeID   // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
-	lost     map[mount]loss               // mounts that were there when their Nodes were deleted, as long as they last
-	forced   map[mount]bool               // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
-	told     map[string][]ledger.VolumeID // by satisfied tickets, by UID: where their volumes led when they were told that they have them
+	left     map[At]time.Time              // when the last unfinished pod with the volume left the node
+	notReady map[ledger.NodeName]outage    // since when the node has not been Ready
+	named    map[ledger.NodeName]naming    // which machine the Node names
+	gone     map[ledger.NodeName]time.Time // when Nodes were deleted that do not exist
+	proofs   map[At]proof                  // taken out of volumesAttached by a rule of force that held
+	ended    map[At]ended                  // proofs that ended as their nodes were Ready again
+	doomed   map[string]bool               // VolumeAttachments, by UID, deleted while their volumes might be taken by force
+	numbers  map[ledger.VolumeID]given     // by the volume's hold
+	known    map[string][]ledger.VolumeID  // where a pod's volumes led last
+	limits   map[slots]int32               // the highest that a CSINode has said
+	beside   map[At]bool                   // made for a live migration, as long as there are two
+	over     map[ledger.VolumeID]bool      // volumes of which a live migration has ended
+	past     map[string]bool               // pods, by UID, that were bound past Moorage
+	atOnce   map[string]bool               // pods, by UID, that were bound by whoever leads, without tickets
+	shaken   map[string]bool               // those of them whose node has been out of service since, or had no Node
+	taken    map[At]bool                   // slots that those take
+	shared   map[At][]string               // those of them that a grant shares since, and by then who was there that grants may be for (requester)
+	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
+	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
+	lost     map[mount]loss                // mounts that were there when their Nodes were deleted, as long as they last
+	forced   map[mount]bool                // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
+	told     map[string][]ledger.VolumeID  // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
 	// judged. Of Moorage it is asked what docs/internals/invariants.md has for that mode.
@@ -133,6 +134,7 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		}
 	}
 	if n, made := is.(ledger.NodeState); made && was == nil {
+		j.gone = without(j.gone, n.Name)
 		j.registered(w, n.Name)
 	}
 	if n, gone := was.(ledger.NodeState); gone && is == nil {
@@ -494,6 +496,7 @@ type loss struct {
 // losesNode notes what is staged at the machines of a Node that is deleted. What its volumesAttached names nobody had
 // begun to detach: who sees that end of the Node has no deletion on its way that it decided on before.
 func (j *Judge) losesNode(w *World, n ledger.NodeState) {
+	j.gone = with(j.gone, n.Name, w.Now)
 	for _, m := range w.machinesOf(n.Name) {
 		for _, v := range m.Staged {
 			at := mount{m.ID, m.Boots, v}
