@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -136,7 +137,7 @@ func TestOfWhichDriversSlotsAreNeeded(t *testing.T) {
 	for _, v := range []ledger.VolumeID{{Driver: "e", Handle: "1"}, {Driver: "nfs", Handle: "1"}, {}, {Driver: "d", Handle: "1"}, {Driver: "kubernetes.io/iscsi", Handle: "1"}, {Driver: "e", Handle: "2"}} {
 		w.request.Needs = append(w.request.Needs, Need{Volume: v})
 	}
-	if got := w.drivers(); len(got) != 2 || got[0] != "e" || got[1] != "d" {
+	if got := slices.Collect(w.drivers()); len(got) != 2 || got[0] != "e" || got[1] != "d" {
 		t.Errorf("of %q", got)
 	}
 }

@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -29,7 +30,7 @@ func Lapse(now time.Time) ledger.Event {
 func (w view) room() []Reason {
 	node := w.snapshot.Node(w.node)
 	var reasons []Reason
-	for _, driver := range w.drivers() {
+	for driver := range w.drivers() {
 		if r, full := w.full(node, driver); full {
 			reasons = append(reasons, r)
 		}
@@ -43,15 +44,18 @@ func (n Need) Attaches(s ledger.Snapshot) bool {
 	return !n.Volume.IsZero() && !n.Volume.NoAttach() && s.AttachRequired(n.Volume.Driver)
 }
 
-// drivers are those of which the request needs slots, in the order of its needs.
-func (w view) drivers() []string {
-	var list []string
-	for _, need := range w.request.Needs {
-		if !slices.Contains(list, need.Volume.Driver) && need.Attaches(w.snapshot) {
-			list = append(list, need.Volume.Driver)
+// drivers are those of which the request needs slots, each once, in the order of its needs.
+func (w view) drivers() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i, need := range w.request.Needs {
+			before := slices.ContainsFunc(w.request.Needs[:i], func(b Need) bool {
+				return b.Volume.Driver == need.Volume.Driver && b.Attaches(w.snapshot)
+			})
+			if !before && need.Attaches(w.snapshot) && !yield(need.Volume.Driver) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 // full says whether a driver lacks a slot for the request's new volumes.

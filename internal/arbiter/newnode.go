@@ -52,7 +52,7 @@ func (a Arbiter) fitsAny(s ledger.Snapshot, r Request, now time.Time) bool {
 // request needs.
 func (w view) policed() []Reason {
 	var reasons []Reason
-	for _, driver := range w.drivers() {
+	for driver := range w.drivers() {
 		policy := PolicyFor(w.snapshot, driver, "")
 		limit := Limit(ledger.NodeDriver{DriverOnNode: ledger.DriverOnNode{Limit: ledger.NoLimit}}, policy)
 		needed, _ := w.fresh(driver)

@@ -32,7 +32,7 @@ func TestWhatTakesASlot(t *testing.T) {
 			t.Errorf("%s: may need an attachment: %t", name, got)
 		}
 		w.request.Needs = []Need{{Volume: test.v}, {Volume: test.v}}
-		if list := w.drivers(); len(list) > 1 || (len(list) == 1) != test.slot {
+		if list := slices.Collect(w.drivers()); len(list) > 1 || (len(list) == 1) != test.slot {
 			t.Errorf("%s: slots of %q are needed", name, list)
 		}
 	}

@@ -162,10 +162,10 @@ func (r *attachmentRecord) named(name string) bool {
 // leadsTo says whether an attachment's name is AttachmentName(v, n), of a
 // volume that a driver knows.
 func leadsTo(name string, v VolumeID, n NodeName) bool {
-	if !usualName(name) || !v.IsReal() {
+	digest, ok := strings.CutPrefix(name, attachmentPrefix)
+	if !ok || len(digest) != 2*sha256.Size || !v.IsReal() {
 		return false
 	}
-	digest := name[len(attachmentPrefix):]
 	var text [2 * sha256.Size]byte
 	sum := attachmentDigest(v, n)
 	hex.Encode(text[:], sum[:])
