@@ -211,7 +211,7 @@ func (e *encoder) ops(l *leader, list []op) {
 	e.byte(byte(len(list)))
 	for _, o := range list {
 		e.text(o.key)
-		e.bool(o.ghost != nil, o.late != nil)
+		e.bool(o.ghost != nil, o.late != nil, o.waits)
 		if o.late != nil {
 			e.request(*o.late)
 		}

@@ -76,8 +76,11 @@ func (s *state) follow(o op, m flow.Move) {
 	case m.End == flow.Finished:
 	case m.End != flow.Going:
 		l.again(o.key)
-	case m.Send != nil && m.Send.Do == flow.PatchNode, !m.Wait.IsZero():
-		l.wait(o) // for its turn, or until late is outlasted
+	case m.Send != nil && m.Send.Do == flow.PatchNode:
+		l.wait(o) // for its turn
+	case !m.Wait.IsZero():
+		o.waits = true
+		l.wait(o)
 	case m.Send != nil:
 		sent := world.Sent(*m.Send, true)
 		if sent.Do == world.DropAttachment && o.task.Step.Rule != "" || sent.Do == world.DropHold {
@@ -147,15 +150,23 @@ func (s *state) answerOne(o op, a flow.Answer) {
 }
 
 // outlasted lists the waiting tasks whose request without an answer can have no
-// effect any more: it was carried out, or never will be.
+// effect any more: it was carried out, or never will be; and those that wait for
+// the watch to show what has become of their Node, once it has.
 func (s *state) outlasted() []int {
 	var list []int
 	for i, o := range s.leader.waiting {
-		if o.late != nil && !slices.Contains(s.orphans, o.late) {
+		if o.late != nil && !slices.Contains(s.orphans, o.late) || o.late == nil && o.waits && s.shows(o.task.Step.Node) {
 			list = append(list, i)
 		}
 	}
 	return list
+}
+
+// shows says whether the leader knows of the Node that there is, or that there is none.
+func (s *state) shows(n ledger.NodeName) bool {
+	is, exists := s.w.Node(n)
+	known := s.leader.ledger.Snapshot().Node(n)
+	return (known != nil && known.Exists) == exists && (!exists || known.UID == is.UID)
 }
 
 // outlast goes on with such a task.

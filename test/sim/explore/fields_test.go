@@ -196,7 +196,7 @@ func worldFields() map[string]fields {
 		"explore.queue":      {"volumes nodes tickets", nil},
 		"arbiter.CutMachine": {"NodeUID BootID Look LookSince LookWord", map[string]string{"Driver": same, "Node": position, "SystemUUID": same}},
 		"explore.wire":       {"request ops", nil},
-		"explore.op":         {"key task ghost late", nil},
+		"explore.op":         {"key task ghost late waits", nil},
 		"world.World":        {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "Mapped": same, "OlderHolds": never, "Refusals": never}},
 		"world.Objects": {"all stamped deleting vanished", map[string]string{
 			"shared": internal, "sorted": "it follows from all", "leads": resolved,
@@ -306,7 +306,7 @@ func ledgerFields() map[string]fields {
 			"touched": "between events it is empty", "gathering": "nobody gathers", "shown": "it is facts",
 		}},
 		"ledger.facts": {"volumes nodes pods claims pvs attachments tickets", map[string]string{
-			"epoch":    noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
+			"epoch": noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
 			"drivers": same, "csi": same, "dropsHoldBoots": never, "doubtsCutOff": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "alone": "it follows from the words and the NodeVolumes", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many", "unread": never,
 		}},
 		"ledger.Snapshot":   {"facts", map[string]string{"delta": "of dry runs"}},

@@ -222,7 +222,11 @@ func (s *state) leaderMoves(list []move) []move {
 		list = append(list, move{l.wires[i].name(), true, func(s *state) { s.serve(i) }})
 	}
 	for _, i := range s.outlasted() {
-		list = append(list, move{"leader has outlasted " + requestName(l.waiting[i].late), true, func(s *state) { s.outlast(i) }})
+		name := "leader has waited for the watch"
+		if late := l.waiting[i].late; late != nil {
+			name = "leader has outlasted " + requestName(late)
+		}
+		list = append(list, move{name, true, func(s *state) { s.outlast(i) }})
 	}
 	behind := s.lags()
 	for _, k := range watched() {

@@ -68,6 +68,8 @@ type op struct {
 	ghost *ledger.Ticket
 	// late is the request without an answer that has to be outlasted; nil: none.
 	late *world.Request
+	// waits says that it waits for a time, and not for the turn of its patch.
+	waits bool
 }
 
 // wire is a request in flight, and who waits for its answer.
