@@ -366,23 +366,11 @@ func TestTakenFromANodeThatDoesNotNameIt(t *testing.T) {
 		w.Put(pv)
 		w.Put(ledger.Claim{Key: pv.Claim, UID: "c", PersistentVolume: "pv", Bound: true, Access: ledger.AccessNode})
 		w.Put(ledger.Policy{Name: "p", Driver: iscsi.Driver, AfterUnreachable: &minute})
-		mount := func(n ledger.NodeName) {
-			id, uid := string(n)+"#1", "at-"+string(n)
-			w.AddMachine(id, n)
-			w.Kubelet(id).Register()
-			w.Put(ledger.Pod{UID: uid, Namespace: "ns", Name: uid, Node: n, Volumes: []ledger.PodVolume{{Name: "v", Claim: "c"}}})
-			report(t, w, id)
-			reported(w, n, iscsi)
-			k := w.Kubelet(id)
-			k.SeeNode()
-			look, _ := k.Verify(iscsi)
-			k.Verified(iscsi, w.Serve(look))
-			k.Check(iscsi)
-			if !k.Mount(iscsi, uid) {
-				t.Fatalf("it does not mount at %s", n)
-			}
+		for _, n := range []ledger.NodeName{"w1", "w2"} {
+			w.AddMachine(string(n)+"#1", n)
+			w.Kubelet(string(n) + "#1").Register()
 		}
-		mount("w1")
+		mountsReported(t, w, "w1", iscsi)
 		w.Drop(Nodes, "w1")
 		w.Kubelet("w1#1").Start()
 		w.Kubelet("w1#1").Register()
@@ -400,7 +388,7 @@ func TestTakenFromANodeThatDoesNotNameIt(t *testing.T) {
 		}
 		n.Ready = ledger.ReadyTrue
 		w.Put(n)
-		mount("w2")
+		mountsReported(t, w, "w2", iscsi)
 		if listed := len(w.Judge.ByTime) == 1; listed != forced || len(w.Judge.Faults) > 0 == forced {
 			t.Errorf("forced %t: faults %q, listed %q", forced, w.Judge.Faults, w.Judge.ByTime)
 		}

@@ -321,32 +321,17 @@ func TestMigrationFromANodeThatIsGone(t *testing.T) {
 		pv := ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: iscsi, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "ns", Name: "c"}}
 		w.Put(pv)
 		w.Put(ledger.Claim{Key: pv.Claim, UID: "c", PersistentVolume: "pv", Bound: true})
-		mounts := func(id string, n ledger.NodeName, uid string) {
-			k := w.Kubelet(id)
-			w.Put(ledger.Pod{UID: uid, Namespace: "ns", Name: uid, Node: n, Volumes: []ledger.PodVolume{{Name: "v", Claim: "c"}}})
-			report(t, w, id)
-			is, _ := w.Node(n)
-			patch, _, _ := flow.Compose(is, []flow.Change{{Volume: iscsi, NodeUID: is.UID, Add: true}})
-			w.Serve(SentPatch(is, patch))
-			k.SeeNode()
-			look, _ := k.Verify(iscsi)
-			k.Verified(iscsi, w.Serve(look))
-			k.Check(iscsi)
-			if !k.Mount(iscsi, uid) {
-				t.Fatalf("it is not mounted at %s", n)
-			}
-		}
 		for _, n := range []ledger.NodeName{"w1", "w2"} {
 			w.AddMachine(string(n)+"#1", n)
 			w.Kubelet(string(n) + "#1").Register(ledger.DriverOnNode{Name: iscsi.Driver, NodeID: string(n)})
 		}
-		mounts("w1#1", "w1", "p")
+		mountsReported(t, w, "w1", iscsi)
 		w.Drop(Nodes, "w1")
 		if migrates {
 			w.Put(ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "t"}, UID: "t", Type: ledger.TypeLiveMigration, Node: "w2",
 				Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "c"}}})
 		}
-		mounts("w2#1", "w2", "q")
+		mountsReported(t, w, "w2", iscsi)
 		if len(w.Judge.Faults) > 0 == migrates {
 			t.Errorf("it migrates %t: %q", migrates, w.Judge.Faults)
 		}

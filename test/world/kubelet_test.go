@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -81,6 +82,26 @@ func reach(t *testing.T, w *World, machine, pod string) {
 	k.Mount(disk, pod)
 	if !k.Run(pod) {
 		t.Fatalf("%s does not run", pod)
+	}
+}
+
+// mountsReported has a volume without VolumeAttachments put into volumesAttached of a node, and mounted there for a new
+// pod with claim ns/c.
+func mountsReported(t *testing.T, w *World, n ledger.NodeName, v ledger.VolumeID) {
+	t.Helper()
+	machine, uid := string(n)+"#1", "at-"+string(n)
+	k := w.Kubelet(machine)
+	w.Put(ledger.Pod{UID: uid, Namespace: "ns", Name: uid, Node: n, Volumes: []ledger.PodVolume{{Name: "v", Claim: "c"}}})
+	report(t, w, machine)
+	is, _ := w.Node(n)
+	patch, _, _ := flow.Compose(is, []flow.Change{{Volume: v, NodeUID: is.UID, Add: true}})
+	w.Serve(SentPatch(is, patch))
+	k.SeeNode()
+	look, _ := k.Verify(v)
+	k.Verified(v, w.Serve(look))
+	k.Check(v)
+	if !k.Mount(v, uid) {
+		t.Fatalf("it is not mounted at %s", n)
 	}
 }
 

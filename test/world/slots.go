@@ -17,7 +17,7 @@ import (
 // whoever grants may not have heard.
 func (j *Judge) grants(w *World, t ledger.Ticket) {
 	there, counted := w.bound(t.Node), j.accountable(w, t)
-	fresh, after := map[string]bool{}, map[string]int32{}
+	fresh := map[string]bool{}
 	for _, v := range w.TicketVolumes(t) {
 		// One that has its slot is known by its name, also where its PersistentVolume has gone.
 		_, attaches := typed[ledger.Attachment](&w.Objects, Attachments, ledger.AttachmentName(v, t.Node))
@@ -28,12 +28,7 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 		j.sharesPast(w, At{v, t.Node})
 		j.shares(w, t, v)
 	}
-	for v := range counted {
-		if !v.NoAttach() { // such a volume takes no slot
-			after[v.Driver]++
-		}
-	}
-	for driver, n := range after {
+	for driver, n := range slotsTaken(counted) {
 		if limit := j.limits[slots{t.Node, driver}]; n > limit && fresh[driver] && t.Node != ledger.Detached {
 			j.fault("ticket %s is granted at %s past the limit of %s: %d of %d", t.ID.Name, t.Node, driver, n, limit)
 		}
@@ -247,18 +242,24 @@ func (w *World) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 	return used
 }
 
+// slotsTaken counts, by driver, the volumes that take a slot: those without VolumeAttachments take none.
+func slotsTaken(volumes map[ledger.VolumeID]bool) map[string]int32 {
+	count := map[string]int32{}
+	for v := range volumes {
+		if !v.NoAttach() {
+			count[v.Driver]++
+		}
+	}
+	return count
+}
+
 // HasRoom says whether these volumes fit a node by the limits of its CSINode, beside all that anything there binds to it.
 func (w *World) HasRoom(n ledger.NodeName, volumes []ledger.VolumeID) bool {
 	taken := w.bound(n)
 	for _, v := range volumes {
 		taken[v] = true
 	}
-	used := map[string]int32{}
-	for v := range taken {
-		if !v.NoAttach() {
-			used[v.Driver]++
-		}
-	}
+	used := slotsTaken(taken)
 	node, _ := w.Drivers(n)
 	return !slices.ContainsFunc(node.Drivers, func(d ledger.DriverOnNode) bool {
 		return d.Limit != ledger.NoLimit && used[d.Name] > d.Limit
