@@ -199,6 +199,19 @@ func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord)
 	if r.own {
 		l.trust(now, t, r.to.node, r.at())
 	}
+	l.forgetReported(r.to.node, r.at())
+}
+
+// forgetReported has a volume whose last attachment at a node was seen to go not be doubted there when the Node, which
+// does not exist, is made again; but where it may have been left.
+func (l *Ledger) forgetReported(n NodeName, v VolumeID) {
+	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && (p.HasAttachments() || p.Left) {
+		return
+	}
+	if old := l.facts.nodes.get(n); old != nil && slices.Contains(old.left, v) {
+		rec := l.node(n)
+		rec.left = drop(rec.left, v)
+	}
 }
 
 func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {

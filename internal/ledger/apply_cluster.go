@@ -186,11 +186,12 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	t.node(e.Name)
 	rec.left = nil
 	for _, v := range rec.At() {
-		if l.facts.volumes.get(v).NodeVolume(e.Name).Reported {
+		switch p := l.facts.volumes.get(v).NodeVolume(e.Name); {
+		case !p.Reported:
+		case v.NoAttach(): // nothing else says that the machine may have it
+			l.changeNodeVolume(now, t, v, e.Name, func(p *NodeVolume) { p.Reported, p.ReportSent = false, true })
+		case !p.outlived():
 			rec.left = append(rec.left, v)
-			if v.NoAttach() { // nothing else says that the machine may have it
-				l.changeNodeVolume(now, t, v, e.Name, func(p *NodeVolume) { p.Reported, p.ReportSent = false, true })
-			}
 		}
 	}
 	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })

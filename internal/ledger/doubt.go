@@ -188,7 +188,7 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
 		here := doubt{volume: v, machine: n.machine, boot: n.boot}
 		may := p.HasAttachments() || p.Left || p.Held
-		named := p.Reported || p.ReportSent || left.has(v) && (may || v.NoAttach()) // what was detached since is harmless
+		named := p.Reported && !p.outlived() || p.ReportSent || left.has(v)
 		if named || n.Lists(v, p) {
 			l.doubtBoth(n, v, here)
 		}
@@ -200,6 +200,13 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 		}
 	}
 	l.doubtAll(now, t, n.Name, list)
+}
+
+// outlived says whether the volume is reported here for an attachment that was seen to go, with
+// nothing in its place: what that let mount is harmless. That no attachment is known says less:
+// it may have yet to be seen.
+func (p *NodeVolume) outlived() bool {
+	return p.Lapsed && !p.HasAttachments() && !p.MayBeMounted()
 }
 
 // doubtBoth has a volume that is doubted because of a boot doubted because of another one, too:

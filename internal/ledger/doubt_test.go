@@ -444,3 +444,55 @@ func TestTakenOutByOthersIsDoubted(t *testing.T) {
 		}
 	}
 }
+
+// What was seen detached is not doubted where its Node is made again, in whichever order the watches told it, and though they
+// showed no more of the Node than that it is another one; nor is what needs no attachment and was taken by force while the
+// Node did not exist. What was not seen to go is doubted: its attachment may have yet to be seen, or to be known for its.
+func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
+	v, iscsi := VolumeID{"d", "h"}, VolumeID{"kubernetes.io/iscsi", "h"}
+	node := func(uid, version string, reporting bool, lists ...VolumeID) Event {
+		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: "m", BootID: "b", Reporting: reporting, Reported: lists, InUse: lists}
+	}
+	was, made, reports := node("u", "1", true, v), node("w", "7", false), node("w", "8", true)
+	attached, gone := proofAttachment(v, "n", "a", "1"), AttachmentGone{Name: AttachmentName(v, "n")}
+	theirs := Attachment{Name: "theirs", UID: "a", Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true}
+	pv := PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}
+	held := func(version string, n NodeName, stays bool) Event {
+		return HoldSeen{Volume: v, Hold: Hold{Version: version, Node: n, Stays: stays}}
+	}
+	given := func(version string, n NodeName) Event {
+		return HoldSeen{Volume: iscsi, Hold: Hold{Version: version, Node: n}}
+	}
+	for name, test := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"gone, detached, made again":            {[]Event{was, attached, NodeGone{"n"}, gone, made, reports}, false},
+		"detached, gone, made again":            {[]Event{was, attached, gone, NodeGone{"n"}, made, reports}, false},
+		"detached, another Node":                {[]Event{was, attached, gone, made, reports}, false},
+		"another Node, detached":                {[]Event{was, attached, made, reports, gone}, false},
+		"detached by others":                    {[]Event{pv, was, theirs, NodeGone{"n"}, AttachmentGone{"theirs"}, made, reports}, false},
+		"taken, and given to another node":      {[]Event{node("u", "1", true, iscsi), Pod{UID: "p", Version: "1", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: iscsi}}}, given("1", "n"), NodeGone{"n"}, Unreported{Volume: iscsi, Node: "n", Forced: true}, given("2", "o"), made, reports}, false},
+		"attached still":                        {[]Event{was, attached, NodeGone{"n"}, made, reports}, true},
+		"attached still, another Node":          {[]Event{was, attached, made, reports}, true},
+		"left there":                            {[]Event{was, attached, held("1", "n", true), NodeGone{"n"}, gone, made, reports}, true},
+		"detached, attached anew, another Node": {[]Event{was, attached, gone, proofAttachment(v, "n", "b", "5"), made, reports}, true},
+		"seen late":                             {[]Event{was, NodeGone{"n"}, made, attached, reports}, true},
+		"seen late, another Node":               {[]Event{was, made, attached, reports}, true},
+		"known late to be its":                  {[]Event{was, theirs, NodeGone{"n"}, made, pv, reports}, true},
+		"needs no attachment":                   {[]Event{node("u", "1", true, iscsi), NodeGone{"n"}, made, reports}, true},
+	} {
+		l, n := New(), v
+		l.Apply(start, Complete{})
+		for _, e := range test.events {
+			l.Apply(start, e)
+			if s, is := e.(NodeState); is && slices.Contains(s.InUse, iscsi) {
+				n = iscsi
+			}
+		}
+		p := atNode(l, n, "n")
+		if got := l.Snapshot().Node("n").Doubts(n); got != test.want || (p != nil && p.InUse) != test.want {
+			t.Errorf("%s: doubted: %t, %+v", name, got, p)
+		}
+	}
+}

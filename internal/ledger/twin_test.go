@@ -73,7 +73,7 @@ type twinNode struct {
 	csirev          string
 	inUse, reported map[VolumeID]bool
 	doubts          map[VolumeID]doubt
-	left            map[VolumeID]bool // reported when the object was deleted
+	left            map[VolumeID]bool // reported when the object was deleted, and not seen detached since
 	rebooted        bool
 	machine         string
 	boot            string // reported last
@@ -251,12 +251,15 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 			}
 			n.tainted, n.shut, n.fencedAt = time.Time{}, time.Time{}, nil
 			n.exists, n.state.Ready, n.state.Reporting = false, ReadyUnknown, false
+			n.left = map[VolumeID]bool{}
 			for v := range n.reported {
 				if v.NoAttach() {
 					w.reports[twinKey{v, e.Name}] = true
+				} else if !outlived(w.places[twinKey{v, e.Name}]) {
+					n.left[v] = true
 				}
 			}
-			n.left, n.reported = n.reported, map[VolumeID]bool{}
+			n.reported = map[VolumeID]bool{}
 		}
 	case NodeLease:
 		if n := w.nodes[e.Node]; n != nil {
@@ -471,7 +474,7 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 		}
 		for k, p := range w.places {
 			may := len(p.attachments) > 0 || p.left || p.held
-			named := p.reported || p.reportSent || n.left[k.v] && (may || k.v.NoAttach())
+			named := p.reported && !outlived(p) || p.reportSent || n.left[k.v]
 			if k.n == e.Name && n.boot != "" && (named || p.inUse && may && !n.rebooted) {
 				if _, already := n.doubts[k.v]; !already {
 					n.doubts[k.v] = doubt{volume: k.v, machine: n.machine, boot: n.boot}
@@ -487,6 +490,11 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 		d.listed = slices.Contains(e.InUse, v)
 		n.doubts[v] = d
 	}
+}
+
+// outlived says whether a place is reported for an attachment that was seen to go.
+func outlived(p *twinPlace) bool {
+	return p.lapsed && len(p.attachments) == 0 && !p.left && !p.held && !p.reportSent
 }
 
 // anythingAt says whether any volume has a place at a node.
@@ -510,8 +518,8 @@ func (w *twin) voidForced(name NodeName) {
 
 // trust ends the doubt about a volume at a node.
 func (w *twin) trust(k twinKey) {
-	if h := w.holds[k.v]; h.Stays && h.Node == k.n {
-		return // it may have been left there
+	if w.mayBeLeft(k) {
+		return
 	}
 	if d, doubted := w.node(k.n).doubts[k.v]; doubted {
 		delete(w.node(k.n).doubts, k.v)
@@ -519,6 +527,12 @@ func (w *twin) trust(k twinKey) {
 			delete(w.node(k.n).inUse, k.v)
 		}
 	}
+}
+
+// mayBeLeft says whether a hold says that a volume may have been left at a node.
+func (w *twin) mayBeLeft(k twinKey) bool {
+	h := w.holds[k.v]
+	return h.Stays && h.Node == k.n
 }
 
 func (w *twin) csinode(e NodeDrivers) {

@@ -275,6 +275,9 @@ func (w *twin) workPlaces(now time.Time) {
 		if uid, _ := ownVA(o); hasOwn(o) && (!hasOwn(w.places[k]) || uid != ownUID(w.places[k])) {
 			w.trust(k)
 		}
+		if n := w.nodes[k.n]; n != nil && len(o.attachments) > 0 && (w.places[k] == nil || len(w.places[k].attachments) == 0) && !w.mayBeLeft(k) {
+			delete(n.left, k.v)
+		}
 	}
 	for name, n := range w.nodes {
 		for v := range n.reported {
