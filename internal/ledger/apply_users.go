@@ -457,6 +457,7 @@ func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 	ghost.Ghost = true
 	l.facts.tickets.put(l.gen, e.ID, &ghost)
 	l.queueTicket(t, &ghost, false)
+	l.updateTicketVolumes(now, t, e.ID) // its pod may be bound, and have what the ticket was granted
 	l.phaseChanged(now, t, e.ID)
 	t.ticket(e.ID)
 }

@@ -195,12 +195,19 @@ func (w *twin) applyRare(e Event) {
 			w.heldElsewhere(e.Volume, old.Node, e.Hold.Node)
 		}
 	case HoldGone:
-		h := w.holds[e.Volume]
+		h, known := w.holds[e.Volume]
+		if !known {
+			break
+		}
 		named := false
 		for _, pv := range w.pvs {
 			named = named || pv.Volume == e.Volume
 		}
-		if was := h.Node; named && (len(h.Fences) > 0 || (h.Stays || e.Volume.NoAttach()) && was != "") {
+		needed := len(h.Fences) > 0 || (h.Stays || e.Volume.NoAttach()) && h.Node != ""
+		if p := w.places[twinKey{e.Volume, h.Node}]; !named { // nothing but what is seen there tells that it is there
+			needed = p != nil && (len(p.attachments) > 0 || p.sent || p.reported || p.inUse)
+		}
+		if was := h.Node; needed {
 			h.Version = ""
 			w.holds[e.Volume] = h
 		} else {
