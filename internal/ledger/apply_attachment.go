@@ -196,7 +196,7 @@ func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord)
 			p.Proof = Proof{}
 		}
 	})
-	if r.own {
+	if p := l.facts.volumes.get(r.at()).NodeVolume(r.to.node); r.own || p != nil && !p.HasAttachments() && !p.WithoutAttachment() {
 		l.trust(now, t, r.to.node, r.at())
 	}
 	l.forgetReported(r.to.node, r.at())

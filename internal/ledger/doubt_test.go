@@ -472,6 +472,8 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 		"detached, another Node":                {[]Event{was, attached, gone, made, reports}, false},
 		"another Node, detached":                {[]Event{was, attached, made, reports, gone}, false},
 		"detached by others":                    {[]Event{pv, was, theirs, NodeGone{"n"}, AttachmentGone{"theirs"}, made, reports}, false},
+		"another Node, detached by others":      {[]Event{pv, was, theirs, made, reports, AttachmentGone{"theirs"}}, false},
+		"another Node, ours is there still":     {[]Event{pv, was, attached, theirs, made, reports, AttachmentGone{"theirs"}}, true},
 		"taken, and given to another node":      {[]Event{node("u", "1", true, iscsi), Pod{UID: "p", Version: "1", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: iscsi}}}, given("1", "n"), NodeGone{"n"}, Unreported{Volume: iscsi, Node: "n", Forced: true}, given("2", "o"), made, reports}, false},
 		"attached still":                        {[]Event{was, attached, NodeGone{"n"}, made, reports}, true},
 		"attached still, another Node":          {[]Event{was, attached, made, reports}, true},

@@ -272,10 +272,11 @@ func (w *twin) workPlaces(now time.Time) {
 		p.attachments = append(p.attachments, &a)
 	}
 	for k, o := range old { // what was in doubt is about the attachment that was there
-		if uid, _ := ownVA(o); hasOwn(o) && (!hasOwn(w.places[k]) || uid != ownUID(w.places[k])) {
+		none := len(o.attachments) > 0 && (w.places[k] == nil || len(w.places[k].attachments) == 0)
+		if uid, _ := ownVA(o); hasOwn(o) && (!hasOwn(w.places[k]) || uid != ownUID(w.places[k])) || none && !o.held && !o.reportSent {
 			w.trust(k)
 		}
-		if n := w.nodes[k.n]; n != nil && len(o.attachments) > 0 && (w.places[k] == nil || len(w.places[k].attachments) == 0) && !w.mayBeLeft(k) {
+		if n := w.nodes[k.n]; n != nil && none && !w.mayBeLeft(k) {
 			delete(n.left, k.v)
 		}
 	}
