@@ -64,7 +64,7 @@ type Judge struct {
 	atOnce   map[string]bool               // pods, by UID, that were bound by whoever leads, without tickets
 	shaken   map[string]bool               // those of them whose node has been out of service since, or had no Node
 	taken    map[At]bool                   // slots that those take
-	shared   map[At][]string               // those of them that a grant shares since, and by then who was there that grants may be for (requester)
+	counts   map[At]int64                  // those of them that whoever grants knows of, and the world's version by then
 	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 	lost     map[mount]loss                // mounts that were there when their Nodes were deleted, as long as they last
@@ -106,7 +106,6 @@ func newJudge() Judge {
 		left: map[At]time.Time{}, notReady: map[ledger.NodeName]outage{}, proofs: map[At]proof{}, ended: map[At]ended{},
 		numbers: map[ledger.VolumeID]given{}, known: map[string][]ledger.VolumeID{},
 		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]bool{}, theirs: map[At]bool{},
-		shared: map[At][]string{},
 	}
 }
 
@@ -151,6 +150,9 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		v, _ := w.Attaches(a)
 		j.madeFor = with(j.madeFor, a.UID, v)
 		j.attachedPast(w, At{v, a.Node})
+		if a.Ours {
+			j.knowsPast(w, At{v, a.Node})
+		}
 	}
 	if t, ok := is.(ledger.Ticket); ok {
 		before, _ := was.(ledger.Ticket)

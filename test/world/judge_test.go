@@ -64,19 +64,22 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 		bad    bool
 		early  string // claims of tickets that are there from the start
 		gone   bool   // the pod has gone before its volume is attached, and whoever attaches does not know that yet
+		anew   string // claims of tickets that change once the volume is attached
 	}{
-		"within the limit":                                     {"ab", "c", 1, "", false, "", false},
-		"over it by grants":                                    {"abd", "c", 1, "", true, "", false},
-		"over it by grants, later":                             {"abd", "c", 0, "", true, "", false},
-		"over it by the bind":                                  {"ab", "c", 2, "", false, "", false},
-		"its volume is granted, too":                           {"ac", "c", 1, "", false, "", false},
-		"and counts from then on":                              {"acb", "c", 1, "", true, "", false},
-		"but a grant was on its way when it was bound":         {"acb", "c", 1, "", false, "b", false},
-		"it takes a volume that stands":                        {"ab", "a", 1, "", false, "", false},
-		"which counts as before":                               {"abd", "a", 1, "", true, "", false},
-		"another one is attached there":                        {"cba", "c", 0, "a", false, "", false},
-		"its pod has gone":                                     {"ab", "c", 1, "", false, "", true},
-		"its pod has gone, and it is over the limit by grants": {"abd", "c", 1, "", true, "", true},
+		"within the limit": {"ab", "c", 1, "", false, "b", false, ""},
+		"its volume is attached before the ticket is made": {"ab", "c", 1, "", true, "", false, ""},
+		"its volume is attached before the ticket changes": {"ab", "c", 1, "", true, "b", false, "b"},
+		"over it by grants":                                    {"abd", "c", 1, "", true, "bd", false, ""},
+		"over it by grants, later":                             {"abd", "c", 0, "", true, "abd", false, ""},
+		"over it by the bind":                                  {"ab", "c", 2, "", false, "", false, ""},
+		"its volume is granted, too":                           {"ac", "c", 1, "", false, "", false, ""},
+		"and counts from then on":                              {"acb", "c", 1, "", true, "", false, ""},
+		"but a grant was on its way when it was bound":         {"acb", "c", 1, "", false, "b", false, ""},
+		"it takes a volume that stands":                        {"ab", "a", 1, "", false, "", false, ""},
+		"which counts as before":                               {"abd", "a", 1, "", true, "", false, ""},
+		"another one is attached there":                        {"cba", "c", 0, "a", false, "", false, ""},
+		"its pod has gone":                                     {"ab", "c", 1, "", false, "b", true, ""},
+		"its pod has gone, and it is over the limit by grants": {"abd", "c", 1, "", true, "bd", true, ""},
 	} {
 		w := New()
 		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
@@ -106,6 +109,11 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 					w.Drop(Pods, "past")
 				}
 				w.Serve(Request{Do: CreateAttachment, Fact: ledger.Attachment{Name: "csi-" + test.past, Driver: disk.Driver, Node: "w1", PersistentVolume: test.past, Ours: true}})
+				for _, claim := range test.anew {
+					waiting, _ := w.Ticket(TicketKey(ledger.TicketID{Namespace: "ns", Name: string(claim)}.String()))
+					waiting.Reason = "NoFreeSlot"
+					w.Put(waiting)
+				}
 			}
 			ask(string(c))
 			w.Serve(Request{Do: DecideTicket, Key: ledger.TicketID{Namespace: "ns", Name: string(c)}.String(), Phase: ledger.TicketGranted})

@@ -26,10 +26,11 @@ func (j *Judge) Past(uid string) bool { return j.past[uid] }
 // and whether one ever brought it there, or an unanswered creation may have.
 func (j *Judge) TakenPast(at At) (taken, been bool) { return j.taken[at], j.been[at] }
 
-// Excuses says whether a slot that a bind past Moorage has taken is left out of account where a ticket is granted.
-func (j *Judge) Excuses(t ledger.Ticket, at At) bool {
-	there, shared := j.shared[at]
-	return j.taken[at] && (!shared || slices.Contains(there, requester(t)))
+// Excuses says whether a slot that a bind past Moorage has taken is left out of account where a grant is carried out on
+// what was decided at a version of its ticket, or pod.
+func (j *Judge) Excuses(version int64, at At) bool {
+	since, counts := j.counts[at]
+	return j.taken[at] && (!counts || version <= since)
 }
 
 // Unanswered takes in that a creation got no answer: whoever sent it counts the volume as
@@ -121,34 +122,18 @@ func (j *Judge) everAt(w *World, at At) bool {
 func (j *Judge) leftPast(w *World) {
 	for at := range j.taken {
 		if !w.bound(at.Node)[at.Volume] {
-			j.taken, j.shared = without(j.taken, at), without(j.shared, at)
+			j.taken, j.counts = without(j.taken, at), without(j.counts, at)
 		}
 	}
 }
 
-// sharesPast: a grant shares a slot that a bind past Moorage has taken. From now on the slot counts, but for
-// requesters that are there by now: a grant for one of them may have been on its way when the slot was taken.
-func (j *Judge) sharesPast(w *World, at At) {
-	if _, shared := j.shared[at]; shared || !j.taken[at] {
-		return
+// knowsPast: whoever grants knows of a slot that a bind past Moorage has taken: it has granted that volume there, or
+// made its VolumeAttachment. From now on the slot counts, but for a grant that may be on its way: its ticket, or pod, has
+// not changed since.
+func (j *Judge) knowsPast(w *World, at At) {
+	if _, counts := j.counts[at]; !counts && j.taken[at] {
+		j.counts = with(j.counts, at, w.Version())
 	}
-	var there []string
-	for _, key := range w.Keys(Tickets) {
-		t, _ := w.Ticket(TicketKey(key))
-		there = append(there, requester(t))
-	}
-	for _, key := range w.Keys(Pods) {
-		there = append(there, key)
-	}
-	j.shared = withList(j.shared, at, there)
-}
-
-// requester is whom a ticket is for: the UID of its pod, or the ticket's.
-func requester(t ledger.Ticket) string {
-	if t.Type == ledger.TypePod {
-		return t.Pod
-	}
-	return t.UID
 }
 
 // accountable are the volumes that whoever grants a ticket answers for at its node: what is booked there, but
@@ -156,7 +141,7 @@ func requester(t ledger.Ticket) string {
 func (j *Judge) accountable(w *World, t ledger.Ticket) map[ledger.VolumeID]bool {
 	counted := w.booked(t.Node)
 	for v := range counted {
-		if j.Excuses(t, At{v, t.Node}) {
+		if j.Excuses(VersionOf(t), At{v, t.Node}) {
 			delete(counted, v)
 		}
 	}

@@ -25,7 +25,7 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 			fresh[v.Driver] = true
 		}
 		counted[v] = true
-		j.sharesPast(w, At{v, t.Node})
+		j.knowsPast(w, At{v, t.Node})
 		j.shares(w, t, v)
 	}
 	for driver, n := range slotsTaken(counted) {
@@ -37,7 +37,7 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 
 // bindsAtOnce: a bind by whoever leads is a grant.
 func (j *Judge) bindsAtOnce(w *World, p ledger.Pod, n ledger.NodeName) {
-	t := ledger.Ticket{ID: ledger.TicketID{Namespace: p.Namespace, Name: p.UID}, Type: ledger.TypePod, Pod: p.UID, PodName: p.Name, Node: n}
+	t := ledger.Ticket{ID: ledger.TicketID{Namespace: p.Namespace, Name: p.UID}, Version: p.Version, Type: ledger.TypePod, Pod: p.UID, PodName: p.Name, Node: n}
 	for _, v := range p.Volumes {
 		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim})
 	}

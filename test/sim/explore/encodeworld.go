@@ -69,12 +69,10 @@ func (e *encoder) past(s *state) {
 		for n := 1; n <= nodes; n++ {
 			at := world.At{Volume: volume(i + 1), Node: node(n)}
 			e.bool(s.w.Judge.TakenPast(at))
-			for i := range s.config.Pods {
-				e.bool(s.w.Judge.Excuses(ledger.Ticket{Type: ledger.TypePod, Pod: pod(i + 1)}, at))
-			}
-			for _, key := range s.w.Keys(world.Tickets) {
-				if t, _ := s.w.Ticket(world.TicketKey(key)); t.Type != ledger.TypePod {
-					e.bool(s.w.Judge.Excuses(t, at))
+			e.bool(s.w.Judge.Excuses(s.w.Version(), at))
+			for _, kind := range []world.Kind{world.Pods, world.Tickets} {
+				for _, object := range s.w.List(kind) {
+					e.bool(s.w.Judge.Excuses(world.VersionOf(object), at))
 				}
 			}
 		}
