@@ -132,7 +132,7 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	}
 	over := l.facts.bootOver(rec, rec.machine, rec.boot)
 	another := rec.machine != "" && is.SystemUUID != "" && rec.machine != is.SystemUUID
-	rec.rebooted = !is.Reporting && (rec.rebooted && !another || over)
+	rec.rebooted = rec.rebooted && !another || over
 	var ended []doubt
 	rec.doubts = slices.DeleteFunc(slices.Clone(rec.doubts), func(d doubt) bool {
 		ends := over && (d.machine == "" || d.machine == rec.machine) || l.facts.bootOver(rec, d.machine, d.boot)
@@ -155,7 +155,7 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	case !over && (another || remade):
 		l.doubtMadeAgain(now, t, rec)
 	}
-	rec.left = nil
+	rec.left, rec.rebooted = nil, rec.rebooted && !is.Reporting
 	if is.BootID != "" {
 		rec.boot, rec.machine = is.BootID, is.SystemUUID
 	}

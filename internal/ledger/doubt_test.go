@@ -498,3 +498,35 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 		}
 	}
 }
+
+// What was in use before a boot is not doubted where the Node is made again once more by the new boot, whether or not its kubelet
+// has reported when it is seen; but it is what the Node named as attached meanwhile.
+func TestDoubtOfWhatWasInUseBeforeABoot(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	node := func(uid, version, machine, boot string, reporting bool, reported, inUse []VolumeID) Event {
+		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, Reporting: reporting, Reported: reported, InUse: inUse}
+	}
+	has := []VolumeID{v}
+	before := []Event{node("u", "1", "m", "b", true, has, has), proofAttachment(v, "n", "a", "1"), NodeGone{"n"}, node("w", "7", "m", "c", false, nil, nil)}
+	reports := node("x", "10", "m", "c", true, nil, nil)
+	for name, test := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"seen as it is made":           {[]Event{NodeGone{"n"}, node("x", "9", "m", "c", false, nil, nil), reports}, false},
+		"seen as it reports":           {[]Event{NodeGone{"n"}, reports}, false},
+		"another Node, as it reports":  {[]Event{reports}, false},
+		"it named the volume":          {[]Event{node("w", "8", "m", "c", false, has, nil), NodeGone{"n"}, reports}, true},
+		"it has reported":              {[]Event{node("w", "8", "m", "c", true, nil, has), NodeGone{"n"}, reports}, true},
+		"another machine that reports": {[]Event{NodeGone{"n"}, node("x", "10", "z", "d", true, nil, nil)}, true},
+	} {
+		l := New()
+		l.Apply(start, Complete{})
+		for _, e := range slices.Concat(before, test.events) {
+			l.Apply(start, e)
+		}
+		if got := l.Snapshot().Node("n").Doubts(v); got != test.want {
+			t.Errorf("%s: doubted: %t", name, got)
+		}
+	}
+}

@@ -469,7 +469,7 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 	}
 	over := ended(n.machine, n.boot)
 	another := n.machine != "" && e.SystemUUID != "" && n.machine != e.SystemUUID
-	n.rebooted = (n.rebooted && !another || over) && !e.Reporting
+	n.rebooted = n.rebooted && !another || over
 	for v, d := range n.doubts {
 		if over && (d.machine == "" || d.machine == n.machine) || ended(d.machine, d.boot) {
 			delete(n.doubts, v)
@@ -489,7 +489,7 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 			}
 		}
 	}
-	n.left = nil
+	n.left, n.rebooted = nil, n.rebooted && !e.Reporting
 	if e.BootID != "" {
 		n.boot, n.machine = e.BootID, e.SystemUUID
 	}
