@@ -123,9 +123,10 @@ func (c *controller) act(what, arg string) bool {
 	if !c.awake() {
 		return false
 	}
-	switch what {
-	case "list", "watch", "ghost", "lapse":
+	if c.observer.does(what) {
 		return c.observer.act(what, arg)
+	}
+	switch what {
 	case "notice", "acquire", "begin", "take-over":
 		return c.actLease(what)
 	case "wake":

@@ -25,6 +25,27 @@ func (s *Sim) judgeEnd() {
 	s.judgePods(leader)
 	s.judgeLeaks(leader)
 	s.judgeDetached()
+	s.judgeDoubts()
+}
+
+// judgeDoubts: nobody disbelieves a node about a volume for longer than there is a reason to.
+func (s *Sim) judgeDoubts() {
+	var observers []*observer
+	for _, c := range s.controllers {
+		observers = append(observers, c.observer)
+	}
+	for _, k := range s.schedulers {
+		observers = append(observers, k.observer)
+	}
+	for _, o := range observers {
+		for n := range o.snapshot().Nodes() {
+			for _, v := range n.At() {
+				if n.Exists && n.Doubts(v) && !v.NoAttach() && !s.w.MayDoubt(world.At{Volume: v, Node: n.Name}) {
+					s.fault("%s does not believe %s about %s, which is not there, nor was when its Node was deleted or made", o.caller.name, n.Name, v)
+				}
+			}
+		}
+	}
 }
 
 // leader is the controller that leads; nil when none does.

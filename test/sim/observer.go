@@ -90,6 +90,12 @@ func (o *observer) offer(m *menu) {
 			if pending > 1 {
 				m.add(4, o.caller.name, "watch", firstOf[k])
 			}
+			if pending > 1 && o.s.config.Gaps {
+				m.add(4, o.caller.name, "relist", k.String())
+			}
+		}
+		if o.s.config.Gaps && len(o.vanished(k)) > 0 {
+			m.add(5, o.caller.name, "sweep", k.String())
 		}
 	}
 	o.ghosts.offer(m, 5, o.caller.name, "ghost")
@@ -164,6 +170,15 @@ func (o *observer) oldest(k world.Kind) int {
 	return max(0, n-o.s.rng.IntN(4))
 }
 
+// does says whether an action is one that offer adds.
+func (o *observer) does(what string) bool {
+	switch what {
+	case "list", "watch", "relist", "sweep", "ghost", "lapse":
+		return true
+	}
+	return false
+}
+
 // act implements process for what offer adds.
 func (o *observer) act(what, arg string) bool {
 	switch what {
@@ -194,6 +209,10 @@ func (o *observer) act(what, arg string) bool {
 			o.at[k]++
 			o.deliver(log[o.at[k]-1])
 		}
+	case what == "relist" && o.at[k] >= 0 && o.at[k] < len(log):
+		o.relist(k)
+	case what == "sweep":
+		return o.sweepVanished(k)
 	default:
 		return false
 	}

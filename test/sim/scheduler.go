@@ -114,7 +114,7 @@ func (k *scheduler) act(what, arg string) bool {
 	switch {
 	case !k.awake():
 		return false
-	case what == "list" || what == "watch" || what == "ghost" || what == "lapse":
+	case k.observer.does(what):
 		return k.observer.act(what, arg)
 	case !k.observer.synced():
 		return false

@@ -69,6 +69,7 @@ type Judge struct {
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 	lost     map[mount]loss                // mounts that were there when their Nodes were deleted, as long as they last
 	forced   map[mount]bool                // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
+	unsure   map[At]bool                   // where a Node was deleted or made while the volume might be there (MayDoubt)
 	told     map[string][]ledger.VolumeID  // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
@@ -132,18 +133,25 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 			j.limitsChanged(e)
 		}
 	}
+	if before, was := was.(ledger.NodeState); was {
+		after, _ := is.(ledger.NodeState)
+		j.listsNoMore(w, before, after)
+	}
 	if n, made := is.(ledger.NodeState); made && was == nil {
 		j.gone = without(j.gone, n.Name)
 		j.registered(w, n.Name)
+		j.nodeReplaced(w, n.Name)
 	}
 	if n, gone := was.(ledger.NodeState); gone && is == nil {
 		j.losesNode(w, n)
+		j.nodeReplaced(w, n.Name)
 	}
 	if a, was := was.(ledger.Attachment); was && is == nil {
 		j.leftOver(w, At{j.madeFor[a.UID], a.Node})
 		j.leftPast(w)
 		v, _ := w.Attaches(a)
 		j.migrated(v)
+		j.detachedLast(w, At{j.madeFor[a.UID], a.Node})
 		j.madeFor = without(j.madeFor, a.UID)
 	}
 	if a, is := is.(ledger.Attachment); is && was == nil {

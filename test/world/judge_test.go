@@ -65,21 +65,23 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 		early  string // claims of tickets that are there from the start
 		gone   bool   // the pod has gone before its volume is attached, and whoever attaches does not know that yet
 		anew   string // claims of tickets that change once the volume is attached
+		listed string // claims whose volumes the node lists in use, until that volume is attached
 	}{
-		"within the limit": {"ab", "c", 1, "", false, "b", false, ""},
-		"its volume is attached before the ticket is made": {"ab", "c", 1, "", true, "", false, ""},
-		"its volume is attached before the ticket changes": {"ab", "c", 1, "", true, "b", false, "b"},
-		"over it by grants":                                    {"abd", "c", 1, "", true, "bd", false, ""},
-		"over it by grants, later":                             {"abd", "c", 0, "", true, "abd", false, ""},
-		"over it by the bind":                                  {"ab", "c", 2, "", false, "", false, ""},
-		"its volume is granted, too":                           {"ac", "c", 1, "", false, "", false, ""},
-		"and counts from then on":                              {"acb", "c", 1, "", true, "", false, ""},
-		"but a grant was on its way when it was bound":         {"acb", "c", 1, "", false, "b", false, ""},
-		"it takes a volume that stands":                        {"ab", "a", 1, "", false, "", false, ""},
-		"which counts as before":                               {"abd", "a", 1, "", true, "", false, ""},
-		"another one is attached there":                        {"cba", "c", 0, "a", false, "", false, ""},
-		"its pod has gone":                                     {"ab", "c", 1, "", false, "b", true, ""},
-		"its pod has gone, and it is over the limit by grants": {"abd", "c", 1, "", true, "bd", true, ""},
+		"within the limit": {"ab", "c", 1, "", false, "b", false, "", ""},
+		"its volume is attached before the ticket is made":             {"ab", "c", 1, "", true, "", false, "", ""},
+		"its volume is attached before the ticket changes":             {"ab", "c", 1, "", true, "b", false, "b", ""},
+		"but the one granted was there until then, by the node's word": {"ab", "c", 1, "", false, "", false, "", "b"},
+		"over it by grants":                                    {"abd", "c", 1, "", true, "bd", false, "", ""},
+		"over it by grants, later":                             {"abd", "c", 0, "", true, "abd", false, "", ""},
+		"over it by the bind":                                  {"ab", "c", 2, "", false, "", false, "", ""},
+		"its volume is granted, too":                           {"ac", "c", 1, "", false, "", false, "", ""},
+		"and counts from then on":                              {"acb", "c", 1, "", true, "", false, "", ""},
+		"but a grant was on its way when it was bound":         {"acb", "c", 1, "", false, "b", false, "", ""},
+		"it takes a volume that stands":                        {"ab", "a", 1, "", false, "", false, "", ""},
+		"which counts as before":                               {"abd", "a", 1, "", true, "", false, "", ""},
+		"another one is attached there":                        {"cba", "c", 0, "a", false, "", false, "", ""},
+		"its pod has gone":                                     {"ab", "c", 1, "", false, "b", true, "", ""},
+		"its pod has gone, and it is over the limit by grants": {"abd", "c", 1, "", true, "bd", true, "", ""},
 	} {
 		w := New()
 		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
@@ -93,6 +95,9 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 			w.Serve(Request{Do: CreateAttachment, Fact: ledger.Attachment{Name: "csi-" + test.stock, Driver: disk.Driver, Node: "w1", PersistentVolume: test.stock}})
 		}
 		w.Put(ledger.Pod{UID: "past", Namespace: "ns", Name: "past", Volumes: []ledger.PodVolume{{Name: "v", Claim: test.past}}})
+		if test.listed != "" {
+			w.Put(ledger.NodeState{Name: "w1", UID: "w1", InUse: []ledger.VolumeID{{Driver: disk.Driver, Handle: test.listed}}})
+		}
 		ask := func(claim string) {
 			id := ledger.TicketID{Namespace: "ns", Name: claim}
 			if _, exists := w.Ticket(TicketKey(id.String())); !exists {
@@ -109,6 +114,9 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 					w.Drop(Pods, "past")
 				}
 				w.Serve(Request{Do: CreateAttachment, Fact: ledger.Attachment{Name: "csi-" + test.past, Driver: disk.Driver, Node: "w1", PersistentVolume: test.past, Ours: true}})
+				if test.listed != "" {
+					w.Put(ledger.NodeState{Name: "w1", UID: "w1"})
+				}
 				for _, claim := range test.anew {
 					waiting, _ := w.Ticket(TicketKey(ledger.TicketID{Namespace: "ns", Name: string(claim)}.String()))
 					waiting.Reason = "NoFreeSlot"

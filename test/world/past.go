@@ -80,7 +80,20 @@ func (j *Judge) attachedPast(w *World, at At) {
 	}
 }
 
-// leftOver: a volume, or the ticket that was granted it, leaves a node that binds past
+// listsNoMore: a node's lists name volumes no more, and whoever grants may not know that yet.
+func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
+	if len(j.past) == 0 {
+		return
+	}
+	lists := slices.Concat(is.InUse, is.Reported)
+	for _, v := range slices.Concat(was.InUse, was.Reported) {
+		if !slices.Contains(lists, v) {
+			j.leftOver(w, At{v, was.Name})
+		}
+	}
+}
+
+// leftOver: a volume, the ticket that was granted it, or the node's word on it, leaves a node that binds past
 // Moorage have taken to its limit, or may still take to it by what was sent for them. Whoever
 // grants may not know yet that it has left, and needs no other slot for it there.
 func (j *Judge) leftOver(w *World, at At) {

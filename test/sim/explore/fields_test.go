@@ -216,7 +216,7 @@ func worldFields() map[string]fields {
 		"world.Judge": {"left proofs ended doomed numbers known past taken counts been atOnce shaken", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "SameBoot": people, "Began": never, "lost": "it matters to SameBoot only", "forced": "it matters to SameBoot only", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "gone": noTime, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
-			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "Foreign": never, "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
+			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "Foreign": never, "unsure": "only the end of a run asks for it", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
 		}},
 		"world.At":    {"Volume Node", nil},
 		"world.given": {"node transitions", nil},

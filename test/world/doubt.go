@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// MayDoubt says whether there is a reason not to believe a node about a volume: something says that the volume is there, or
+// may have been when a Node of that name was deleted, or made, and no VolumeAttachment of it there has gone since.
+func (w *World) MayDoubt(at At) bool { return w.Judge.unsure[at] || w.mayBeAt(at.Node)[at.Volume] }
+
+// nodeReplaced notes which volumes may be at a node whose Node is deleted, or made.
+func (j *Judge) nodeReplaced(w *World, n ledger.NodeName) {
+	for v := range w.mayBeAt(n) {
+		j.unsure = with(j.unsure, At{v, n}, true)
+	}
+}
+
+// detachedLast: the last VolumeAttachment of a volume at a node has gone, and with it any doubt, unless the volume may have been
+// left there.
+func (j *Judge) detachedLast(w *World, at At) {
+	h, _ := w.Hold(at.Volume)
+	if h.Node == at.Node && h.Stays {
+		return
+	}
+	for _, key := range w.Keys(Attachments) {
+		a, _ := w.Attachment(key)
+		if v, _ := w.Attaches(a); v == at.Volume && a.Node == at.Node {
+			return
+		}
+	}
+	j.unsure = without(j.unsure, at)
+}
+
+// mayBeAt are the volumes that any object, machine or disk has at a node.
+func (w *World) mayBeAt(n ledger.NodeName) map[ledger.VolumeID]bool {
+	at := w.bound(n)
+	for _, key := range w.Keys(Attachments) {
+		a, _ := w.Attachment(key)
+		if v, _ := w.Attaches(a); a.Node == n && v.IsReal() {
+			at[v] = true
+		}
+	}
+	for _, e := range w.all[Holds] {
+		h := e.(ledger.HoldSeen)
+		if _, fenced := h.Hold.Fence(n); fenced || h.Hold.Node == n {
+			at[h.Volume] = true
+		}
+	}
+	for _, m := range w.machinesOf(n) {
+		for _, v := range m.Staged {
+			at[v] = true
+		}
+		for v, machines := range w.Disks.At {
+			if slices.Contains(machines, m.ID) {
+				at[v] = true
+			}
+		}
+	}
+	return at
+}
