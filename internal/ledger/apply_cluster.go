@@ -467,6 +467,10 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	if !l.prove(now, t, e.Volume, e.Node, ProofUnreported, e.UID, e.Version) {
 		return
 	}
+	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); e.Forced && n != nil && !exists && p.InUse && p.HasAttachments() && !n.rebooted {
+		rec := l.node(e.Node) // until the attachment is gone the Node may be made again with the volume mounted
+		rec.left = add(rec.left, e.Volume)
+	}
 	var unknown bool
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
 		p.Proof.Forced = e.Forced

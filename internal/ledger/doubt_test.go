@@ -455,6 +455,7 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 	}
 	was, made, reports := node("u", "1", true, v), node("w", "7", false), node("w", "8", true)
 	attached, gone := proofAttachment(v, "n", "a", "1"), AttachmentGone{Name: AttachmentName(v, "n")}
+	force := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Forced: true}
 	theirs := Attachment{Name: "theirs", UID: "a", Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true}
 	pv := PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}
 	held := func(version string, n NodeName, stays bool) Event {
@@ -479,6 +480,9 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 		"attached still, another Node":          {[]Event{was, attached, made, reports}, true},
 		"left there":                            {[]Event{was, attached, held("1", "n", true), NodeGone{"n"}, gone, made, reports}, true},
 		"detached, attached anew, another Node": {[]Event{was, attached, gone, proofAttachment(v, "n", "b", "5"), made, reports}, true},
+		"taken by force":                        {[]Event{was, attached, NodeGone{"n"}, force, made, reports}, true},
+		"made again, gone, taken by force":      {[]Event{was, attached, NodeGone{"n"}, made, NodeGone{"n"}, force, node("x", "9", false), node("x", "10", true)}, true},
+		"taken by force, and detached":          {[]Event{was, attached, NodeGone{"n"}, made, NodeGone{"n"}, force, gone, node("x", "9", false), node("x", "10", true)}, false},
 		"seen late":                             {[]Event{was, NodeGone{"n"}, made, attached, reports}, true},
 		"seen late, another Node":               {[]Event{was, made, attached, reports}, true},
 		"known late to be its":                  {[]Event{was, theirs, NodeGone{"n"}, made, pv, reports}, true},

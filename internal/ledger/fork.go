@@ -14,7 +14,8 @@ type NodeTrace struct {
 	Doubted bool   // see Node.Doubts
 	Boot    string // in which the volume in doubt may be mounted; empty: not known
 	Listed  bool   // the node's last list named the volume in doubt
-	// LeftReported: volumesAttached named the volume when the Node was deleted, and its attachment was not seen to go since.
+	// LeftReported: volumesAttached named the volume when the Node was deleted, or it was in use, and was taken by force since; and its
+	// attachment was not seen to go.
 	LeftReported bool
 	// Rebooted: what the node is known to use was said by a kubelet of an earlier boot.
 	Rebooted bool

@@ -302,7 +302,7 @@ type Node struct {
 	calls    []call     // see Unanswered, in the order of their volumes
 	attempts []attempt  // see UnstageFailures
 	doubts   []doubt    // see Doubts, in the order of their volumes
-	left     []VolumeID // in volumesAttached when the Node was deleted, and whose attachments have not been seen to go since
+	left     []VolumeID // in volumesAttached when the Node was deleted, or in use, and taken by force since; whose attachments have not been seen to go since
 	boot     string     // the last bootID that a kubelet of this name has reported; empty: none
 	machine  string     // and the systemUUID with it; empty: none
 	rebooted bool       // what is in use was said by a kubelet of an earlier boot

@@ -569,6 +569,9 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	}
 	p.proof, p.forced = ProofUnreported, e.Forced
 	n := w.node(e.Node)
+	if e.Forced && !n.exists && !n.rebooted && n.inUse[e.Volume] && len(p.attachments) > 0 {
+		n.left[e.Volume] = true
+	}
 	delete(n.reported, e.Volume)
 	if _, doubted := n.doubts[e.Volume]; !e.Doubted || !doubted {
 		delete(w.reports, twinKey{e.Volume, e.Node})
