@@ -65,6 +65,7 @@ type Judge struct {
 	shaken   map[string]bool               // those of them whose node has been out of service since, or had no Node
 	taken    map[At]bool                   // slots that those take
 	counts   map[At]int64                  // those of them that whoever grants knows of, and the world's version by then
+	leavers  map[At]bool                   // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound past Moorage
 	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 	lost     map[mount]loss                // mounts that were there when their Nodes were deleted, as long as they last

@@ -65,23 +65,25 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 		early  string // claims of tickets that are there from the start
 		gone   bool   // the pod has gone before its volume is attached, and whoever attaches does not know that yet
 		anew   string // claims of tickets that change once the volume is attached
+		left   string // claims whose granted tickets go before the bind
 		listed string // claims whose volumes the node lists in use, until that volume is attached
 	}{
-		"within the limit": {"ab", "c", 1, "", false, "b", false, "", ""},
-		"its volume is attached before the ticket is made":             {"ab", "c", 1, "", true, "", false, "", ""},
-		"its volume is attached before the ticket changes":             {"ab", "c", 1, "", true, "b", false, "b", ""},
-		"but the one granted was there until then, by the node's word": {"ab", "c", 1, "", false, "", false, "", "b"},
-		"over it by grants":                                    {"abd", "c", 1, "", true, "bd", false, "", ""},
-		"over it by grants, later":                             {"abd", "c", 0, "", true, "abd", false, "", ""},
-		"over it by the bind":                                  {"ab", "c", 2, "", false, "", false, "", ""},
-		"its volume is granted, too":                           {"ac", "c", 1, "", false, "", false, "", ""},
-		"and counts from then on":                              {"acb", "c", 1, "", true, "", false, "", ""},
-		"but a grant was on its way when it was bound":         {"acb", "c", 1, "", false, "b", false, "", ""},
-		"it takes a volume that stands":                        {"ab", "a", 1, "", false, "", false, "", ""},
-		"which counts as before":                               {"abd", "a", 1, "", true, "", false, "", ""},
-		"another one is attached there":                        {"cba", "c", 0, "a", false, "", false, "", ""},
-		"its pod has gone":                                     {"ab", "c", 1, "", false, "b", true, "", ""},
-		"its pod has gone, and it is over the limit by grants": {"abd", "c", 1, "", true, "bd", true, "", ""},
+		"within the limit": {"ab", "c", 1, "", false, "b", false, "", "", ""},
+		"its volume is attached before the ticket is made":             {"ab", "c", 1, "", true, "", false, "", "", ""},
+		"its volume is attached before the ticket changes":             {"ab", "c", 1, "", true, "b", false, "b", "", ""},
+		"but the one granted was there until then, by the node's word": {"ab", "c", 1, "", false, "", false, "", "", "b"},
+		"or was, by a ticket that went before the bind":                {"ab", "c", 1, "", false, "", false, "", "b", ""},
+		"over it by grants":                                    {"abd", "c", 1, "", true, "bd", false, "", "", ""},
+		"over it by grants, later":                             {"abd", "c", 0, "", true, "abd", false, "", "", ""},
+		"over it by the bind":                                  {"ab", "c", 2, "", false, "", false, "", "", ""},
+		"its volume is granted, too":                           {"ac", "c", 1, "", false, "", false, "", "", ""},
+		"and counts from then on":                              {"acb", "c", 1, "", true, "", false, "", "", ""},
+		"but a grant was on its way when it was bound":         {"acb", "c", 1, "", false, "b", false, "", "", ""},
+		"it takes a volume that stands":                        {"ab", "a", 1, "", false, "", false, "", "", ""},
+		"which counts as before":                               {"abd", "a", 1, "", true, "", false, "", "", ""},
+		"another one is attached there":                        {"cba", "c", 0, "a", false, "", false, "", "", ""},
+		"its pod has gone":                                     {"ab", "c", 1, "", false, "b", true, "", "", ""},
+		"its pod has gone, and it is over the limit by grants": {"abd", "c", 1, "", true, "bd", true, "", "", ""},
 	} {
 		w := New()
 		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
@@ -107,6 +109,15 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 		for _, c := range test.early {
 			ask(string(c))
 		}
+		w.Judge.Foreign = true
+		grant := func(claim string) {
+			ask(claim)
+			w.Serve(Request{Do: DecideTicket, Key: ledger.TicketID{Namespace: "ns", Name: claim}.String(), Phase: ledger.TicketGranted})
+		}
+		for _, c := range test.left {
+			grant(string(c))
+			w.Drop(Tickets, ledger.TicketID{Namespace: "ns", Name: string(c)}.String())
+		}
 		for i, c := range test.claims {
 			if i == test.after {
 				w.BindPast("past", "w1")
@@ -123,8 +134,7 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 					w.Put(waiting)
 				}
 			}
-			ask(string(c))
-			w.Serve(Request{Do: DecideTicket, Key: ledger.TicketID{Namespace: "ns", Name: string(c)}.String(), Phase: ledger.TicketGranted})
+			grant(string(c))
 		}
 		if found := len(w.Judge.Faults) > 0; found != test.bad {
 			t.Errorf("%s: %v", name, w.Judge.Faults)

@@ -23,8 +23,11 @@ func (w *World) BindPast(uid string, n ledger.NodeName) {
 func (j *Judge) Past(uid string) bool { return j.past[uid] }
 
 // TakenPast says whether it is a bind past Moorage that takes a volume's slot at a node,
-// and whether one ever brought it there, or an unanswered creation may have.
-func (j *Judge) TakenPast(at At) (taken, been bool) { return j.taken[at], j.been[at] }
+// whether one ever brought it there, or an unanswered creation may have, and whether the volume
+// has left the node.
+func (j *Judge) TakenPast(at At) (taken, been, left bool) {
+	return j.taken[at], j.been[at], j.leavers[at]
+}
 
 // Excuses says whether a slot that a bind past Moorage has taken is left out of account where a grant is carried out on
 // what was decided at a version of its ticket, or pod.
@@ -62,6 +65,7 @@ func (j *Judge) podPast(w *World, p ledger.Pod) {
 		}
 	}
 	j.leftPast(w)
+	j.fills(w, p.Node)
 }
 
 // attachedPast: a VolumeAttachment for such a pod takes its slot, too, unless a grant has
@@ -78,11 +82,12 @@ func (j *Judge) attachedPast(w *World, at At) {
 			j.taken, j.been = with(j.taken, at, true), with(j.been, at, true)
 		}
 	}
+	j.fills(w, at.Node)
 }
 
 // listsNoMore: a node's lists name volumes no more, and whoever grants may not know that yet.
 func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
-	if len(j.past) == 0 {
+	if len(j.past) == 0 && !j.Foreign {
 		return
 	}
 	lists := slices.Concat(is.InUse, is.Reported)
@@ -97,9 +102,29 @@ func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
 // Moorage have taken to its limit, or may still take to it by what was sent for them. Whoever
 // grants may not know yet that it has left, and needs no other slot for it there.
 func (j *Judge) leftOver(w *World, at At) {
-	if len(j.past) == 0 || at.Volume.IsZero() {
+	if len(j.past) == 0 && !j.Foreign || at.Volume.IsZero() {
 		return
 	}
+	j.leavers = with(j.leavers, at, true)
+	j.fills(w, at.Node)
+}
+
+// fills: of a node that binds past Moorage have taken to its limit, whoever grants may take what has left it for
+// there still, also where it left before the bind.
+func (j *Judge) fills(w *World, n ledger.NodeName) {
+	var full []At
+	for at := range j.leavers {
+		if at.Node == n && !j.been[at] && j.fullWithout(w, at) {
+			full = append(full, at)
+		}
+	}
+	for _, at := range full {
+		j.been = with(j.been, at, true)
+	}
+}
+
+// fullWithout says whether what is bound to a node, or ever was beside binds past Moorage, leaves no slot for a volume.
+func (j *Judge) fullWithout(w *World, at At) bool {
 	rest, bound := int32(0), w.bound(at.Node)
 	for v := range bound {
 		if v.Driver == at.Volume.Driver && v != at.Volume {
@@ -111,9 +136,7 @@ func (j *Judge) leftOver(w *World, at At) {
 			rest++
 		}
 	}
-	if rest >= j.limits[slots{at.Node, at.Volume.Driver}] {
-		j.been = with(j.been, at, true)
-	}
+	return len(j.past) > 0 && rest >= j.limits[slots{at.Node, at.Volume.Driver}]
 }
 
 // everAt says whether the judge knows that a volume was at a node beside binds past Moorage, also as
