@@ -145,7 +145,7 @@ func ConfigFor(seed uint64) Config {
 	c.NoAttach = !c.Cooperative && (seed%8 == 4 || seed%32 == 5 || seed%32 == 7 || seed%64 == 22)
 	c.Conflicts = !c.Cooperative && (seed%32 == 11 || seed%32 == 13)
 	c.Repairs = c.Spoken && seed%32 == 31
-	c.Gaps = c.Gaps || !c.Cooperative && (seed%32 == 7 || seed%64 == 35 || seed%16 == 2)
+	c.Gaps = !c.Cooperative && (seed%32 == 7 || seed%64 == 35 || seed%16 == 2)
 	return c
 }
 

@@ -11,25 +11,17 @@ import (
 // relist takes a kind in as it is now, as an informer does whose watch had a gap: what was made and deleted meanwhile is
 // not shown, what was made again comes in the place of the one before, and deletions come last.
 func (o *observer) relist(k world.Kind) {
-	log := o.s.logs[k]
-	last := map[string]world.Change{}
-	var keys []string
-	for _, c := range log[o.at[k]:] {
-		if _, seen := last[c.Key]; !seen {
-			keys = append(keys, c.Key)
-		}
-		last[c.Key] = c
+	changes := newest(o.s.logs[k][o.at[k]:])
+	o.at[k] = len(o.s.logs[k])
+	for _, c := range changes {
 		o.handled[k] = max(o.handled[k], c.Version)
-	}
-	o.at[k] = len(log)
-	for _, key := range keys {
-		if c := last[key]; c.Fact != nil {
+		if c.Fact != nil {
 			o.deliver(c)
 		}
 	}
-	for _, key := range keys {
-		if c := last[key]; c.Fact == nil && o.store[k][key] != nil {
-			c.Old = o.store[k][key]
+	for _, c := range changes {
+		if old := o.store[k][c.Key]; c.Fact == nil && old != nil {
+			c.Old = old
 			o.deliver(c)
 		}
 	}

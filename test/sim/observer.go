@@ -222,24 +222,33 @@ func (o *observer) act(what, arg string) bool {
 // list takes a kind in as it was after the first n events of its log.
 func (o *observer) list(k world.Kind, n int) {
 	o.at[k] = n
-	state := map[string]ledger.Event{}
-	var keys []string
-	for _, c := range o.s.logs[k][:n] {
-		if _, seen := state[c.Key]; !seen {
-			keys = append(keys, c.Key)
-		}
-		state[c.Key] = c.Fact
-		o.handled[k] = c.Version
+	if n > 0 {
+		o.handled[k] = o.s.logs[k][n-1].Version
 	}
-	for _, key := range keys {
-		if fact := state[key]; fact != nil {
-			o.store[k][key] = fact
-			o.apply(fact)
+	for _, c := range newest(o.s.logs[k][:n]) {
+		if c.Fact != nil {
+			o.store[k][c.Key] = c.Fact
+			o.apply(c.Fact)
 		}
 	}
 	if o.synced() {
 		o.apply(ledger.Complete{})
 	}
+}
+
+// newest are the last changes of each object, in the order in which the objects changed first.
+func newest(log []world.Change) []world.Change {
+	var list []world.Change
+	at := map[string]int{}
+	for _, c := range log {
+		i, seen := at[c.Key]
+		if !seen {
+			i = len(list)
+			at[c.Key], list = i, append(list, c)
+		}
+		list[i] = c
+	}
+	return list
 }
 
 // deliver takes one event of a watch in, as a feed of internal/observe does.
