@@ -183,7 +183,7 @@ func fencedBy(v *ledger.Volume, condition string, n *ledger.Node, now time.Time)
 // writing to the API does not void it: what is cut is the machine's way to the storage. It says
 // nothing of another machine that had the node's name before (docs/decisions/0062).
 func networkFenced(s ledger.Snapshot, v *ledger.Volume, policy ledger.Policy, n *ledger.Node) forcing {
-	if policy.NetworkFence.Class == "" || !s.BelievesCutOff() || !n.IsCutOff(v.ID.Driver) || mayBeAtAnother(v, n) {
+	if policy.NetworkFence.Class == "" || !s.BelievesCutOff() || !n.ProvesCutOff(v.ID.Driver) || mayBeAtAnother(v, n) {
 		return forcing{}
 	}
 	return forcing{Rule: NetworkFence}

@@ -68,6 +68,12 @@ type CutMachine struct {
 	LookWord        string
 }
 
+// IsAnother says whether a node names another machine than the one that was cut off, where its
+// kubelet had said which one that was.
+func (m CutMachine) IsAnother(n *ledger.Node) bool {
+	return m.SystemUUID != "" && n.SystemUUID != m.SystemUUID
+}
+
 // Unfencing is what may be done about a machine that a storage has cut off.
 type Unfencing uint8
 

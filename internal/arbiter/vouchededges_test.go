@@ -63,6 +63,7 @@ func TestNetworkFenced(t *testing.T) {
 		"nobody has compared it":   {policy, func(*ledger.Node) {}, nil, []ledger.Event{ledger.CutOffBelieved{}}, ""},
 		"from another storage":     {policy, func(n *ledger.Node) { n.CutOff = []string{"e"} }, nil, nil, ""},
 		"the Node is gone":         {policy, func(n *ledger.Node) { n.Exists = false }, nil, nil, ""},
+		"the one before was":       {policy, func(n *ledger.Node) { n.CutBefore = n.CutOff }, nil, nil, ""},
 		"another machine is there": {policy, func(*ledger.Node) {}, &ledger.Hold{Node: "n1", SystemUUID: "z"}, nil, ""},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)

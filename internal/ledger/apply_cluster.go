@@ -44,6 +44,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.ShutdownAt = taintedAt(rec.ShutdownAt, s.Shutdown, known, now)
 	replaced := rec.seeMachine(&was, &s, now)
 	fencedChanged, fenceEnded := rec.seeFenced(&was, known, now)
+	rec.seeCutOff(&was, known, replaced)
 	cutChanged := !slices.Equal(was.CutOff, s.CutOff)
 	letIn := slices.ContainsFunc(was.CutOff, func(driver string) bool { return !slices.Contains(s.CutOff, driver) })
 	if healthChanged || fencedChanged || cutChanged {

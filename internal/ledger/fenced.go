@@ -69,6 +69,25 @@ func (n *Node) IsCutOff(driver string) bool {
 	return cut
 }
 
+// ProvesCutOff says whether it is proof that the storage of a driver has cut the machine off that
+// the Node names: it was not said of another machine before, as far as this process has seen.
+func (n *Node) ProvesCutOff(driver string) bool {
+	return n.IsCutOff(driver) && !slices.Contains(n.CutBefore, driver)
+}
+
+// seeCutOff takes in which storages have cut the machine off by a new state of a node, and whether
+// the node names another machine by now: what was said before is true of the one before. A new
+// object has nothing of before. The record is owned, and has the new state.
+func (n *Node) seeCutOff(was *NodeState, known, replaced bool) {
+	var before []string
+	for _, driver := range n.CutOff {
+		if known && slices.Contains(was.CutOff, driver) && (replaced || slices.Contains(n.CutBefore, driver)) {
+			before = append(before, driver)
+		}
+	}
+	n.CutBefore = before
+}
+
 func (e CutOffBelieved) apply(l *Ledger, _ time.Time, t *Touched) {
 	if l.facts.doubtsCutOff != e.Believed {
 		return

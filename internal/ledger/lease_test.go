@@ -4,6 +4,7 @@ package ledger
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -284,5 +285,39 @@ func TestLeaseUnread(t *testing.T) {
 	l.Apply(time.Unix(1000, 0), unread)
 	if l.Snapshot().Node("n") != nil {
 		t.Error("a node that is not known is")
+	}
+}
+
+// What a Node says of a machine that its storage has cut off is no proof of another machine, which
+// takes the Node over with its conditions, until it is said anew.
+func TestCutOffIsOfOneMachine(t *testing.T) {
+	const cut, let = "d", ""
+	type state struct{ uid, machine, cut string }
+	for name, test := range map[string]struct {
+		states []state
+		proves bool
+	}{
+		"the machine that was cut off":     {[]state{{"u", "m", let}, {"u", "m", cut}}, true},
+		"it booted":                        {[]state{{"u", "m", cut}, {"u", "m", cut}}, true},
+		"another machine":                  {[]state{{"u", "m", cut}, {"u", "z", cut}}, false},
+		"another machine, and later":       {[]state{{"u", "m", cut}, {"u", "z", cut}, {"u", "z", cut}}, false},
+		"the machine is not said at first": {[]state{{"u", "m", cut}, {"u", "", cut}, {"u", "z", cut}}, false},
+		"another one, cut off since":       {[]state{{"u", "m", cut}, {"u", "z", cut}, {"u", "z", let}, {"u", "z", cut}}, true},
+		"another one, cut off at once":     {[]state{{"u", "m", let}, {"u", "z", cut}}, true},
+		"a new Node":                       {[]state{{"u", "m", cut}, {"v", "z", cut}}, true},
+		"nothing of before was seen":       {[]state{{"u", "z", cut}}, true},
+		"let in":                           {[]state{{"u", "m", cut}, {"u", "m", let}}, false},
+	} {
+		l := New()
+		for i, s := range test.states {
+			n := NodeState{Name: "n", UID: s.uid, Version: strconv.Itoa(i + 1), SystemUUID: s.machine, BootID: strconv.Itoa(i)}
+			if s.cut != "" {
+				n.CutOff = []string{s.cut}
+			}
+			l.Apply(time.Unix(int64(i), 0), n)
+		}
+		if n := l.Snapshot().Node("n"); n.ProvesCutOff("d") != test.proves || n.ProvesCutOff("e") {
+			t.Errorf("%s: %+v", name, n)
+		}
 	}
 }

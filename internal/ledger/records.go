@@ -272,6 +272,9 @@ type Node struct {
 	OutOfServiceAt, ShutdownAt time.Time
 	// FencedAt is, for each of Fenced, when this process first saw it.
 	FencedAt []FencedAt
+	// CutBefore are those of CutOff that were said of another machine that the Node named, and
+	// not anew since, sorted: they prove nothing of the one that it names now.
+	CutBefore []string
 	// Renewed is NodeLease.Renewed as it was read last since the node is not Ready;
 	// RenewedAt is when this process read that value first, and LeaseRead when it read
 	// it last, so that the Lease has stood still from the one to the other. All are

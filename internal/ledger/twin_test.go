@@ -5,6 +5,7 @@ package ledger
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,6 +84,7 @@ type twinNode struct {
 	heard, tainted  time.Time
 	shut            time.Time
 	fencedAt        map[FencedCondition]FencedAt
+	cutBefore       map[string]bool // storages that had cut off another machine that the Node named
 	renewed         int64
 	renewedAt       time.Time
 	leaseRead       time.Time
@@ -391,6 +393,7 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 		n.shut = now
 	}
 	letIn := slices.ContainsFunc(n.state.CutOff, func(driver string) bool { return !slices.Contains(e.CutOff, driver) })
+	n.cutOff(e, same)
 	if w.fenced(now, n, e, same) || letIn {
 		w.voidForced(e.Name)
 	}
@@ -455,6 +458,20 @@ func (w *twin) fenced(now time.Time, n *twinNode, e NodeState, same bool) (ended
 	}
 	n.fencedAt = is
 	return ended
+}
+
+// cutOff is what follows for what a node says of storages from a new state of it: what is said of one
+// machine is not said of the next one.
+func (n *twinNode) cutOff(e NodeState, same bool) {
+	was := n.state
+	another := e.SystemUUID != "" && (was.SystemUUID != e.SystemUUID || was.ProviderID != "" && e.ProviderID != "" && was.ProviderID != e.ProviderID)
+	before := map[string]bool{}
+	for _, d := range e.CutOff {
+		if same && (n.cutBefore[d] || another && slices.Contains(was.CutOff, d)) {
+			before[d] = true
+		}
+	}
+	n.cutBefore = before
 }
 
 // doubtAfter is what follows from a new state of a node for which volumes count as in
@@ -669,6 +686,7 @@ func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 	for _, f := range n.fencedAt {
 		node.FencedAt = append(node.FencedAt, f)
 	}
+	node.CutBefore = slices.Sorted(maps.Keys(n.cutBefore))
 	used, onlyAsked := map[string]int32{}, map[string]int32{}
 	var at []VolumeID
 	for k := range w.places {
@@ -768,8 +786,8 @@ func describeNode(n *Node, volumes []VolumeID) []string {
 	for _, f := range n.FencedAt {
 		fenced = append(fenced, fmt.Sprint(f.FencedCondition, seconds(f.At), f.Void))
 	}
-	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v shut=%v fenced=%v lease=%d %v %v doubts=%q", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
-		seconds(n.NotReady), n.SawFail, seconds(n.Heard), seconds(n.OutOfServiceAt), seconds(n.ShutdownAt), fenced, n.Renewed, seconds(n.RenewedAt), seconds(n.LeaseRead), doubts)}
+	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v shut=%v fenced=%v cutBefore=%q lease=%d %v %v doubts=%q", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
+		seconds(n.NotReady), n.SawFail, seconds(n.Heard), seconds(n.OutOfServiceAt), seconds(n.ShutdownAt), fenced, n.CutBefore, n.Renewed, seconds(n.RenewedAt), seconds(n.LeaseRead), doubts)}
 	for _, d := range n.Drivers {
 		lines = append(lines, fmt.Sprintf("slots %s %v registered=%t exhausted=%t used=%d taken=%d", n.Name, d.DriverOnNode, d.Registered, d.Exhausted, d.Used, d.Taken()))
 	}

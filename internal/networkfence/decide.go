@@ -324,6 +324,8 @@ func (d *decider) ends(f Fence, act func(Action)) bool {
 		switch {
 		case n == nil || !n.Exists || n.UID != m.NodeUID:
 			d.say(p, "NetworkFence %s is of a machine whose Node is gone: once that machine is gone or has booted, set spec.fenceState to Unfenced", f.Name)
+		case m.IsAnother(n):
+			d.say(p, "NetworkFence %s is of a machine that node %s had before: once that machine is gone or has booted, set spec.fenceState to Unfenced", f.Name, m.Node)
 		case n.Ready != ledger.ReadyTrue:
 		case m.SystemUUID == "" || m.BootID == "":
 			d.say(p, "node %s is Ready, and NetworkFence %s goes on: nobody has said in which boot the machine was cut off. Once it has booted since, set spec.fenceState to Unfenced", m.Node, f.Name)
@@ -396,7 +398,7 @@ func (d *decider) cutBy(n *ledger.Node, p place, class string, leaving []string)
 		if !f.counts() || slices.Contains(leaving, f.Name) || f.Class != class || d.driverOf(f) != p.driver {
 			continue
 		}
-		mine := f.Ours && f.Machine.Node == p.node && f.Machine.NodeUID == n.UID
+		mine := f.Ours && f.Machine.Node == p.node && f.Machine.NodeUID == n.UID && !f.Machine.IsAnother(n)
 		if mine || overlap(f.CIDRs, listed) {
 			cidrs, ours = append(cidrs, f.CIDRs...), ours || mine
 			by = f

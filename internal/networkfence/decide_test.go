@@ -420,6 +420,10 @@ func TestUnfencing(t *testing.T) {
 		"another machine": {func(s *scene) {
 			s.node("a", func(n *ledger.NodeState) { n.SystemUUID, n.BootID = "other", "a-boot-2" })
 		}, nil},
+		"another machine, of which no client is listed": {func(s *scene) {
+			s.addons = s.addons[1:]
+			s.node("a", func(n *ledger.NodeState) { n.SystemUUID, n.BootID = "other", "a-boot-2" })
+		}, []string{"unmark a"}},
 		"it can be asked":     {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7) }, []string{"note look a"}},
 		"asked":               {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7); s.do(t) }, []string{"ask to look a"}},
 		"asked, and silent":   {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7); s.do(t); s.do(t) }, nil},

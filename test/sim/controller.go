@@ -127,7 +127,7 @@ func (c *controller) act(what, arg string) bool {
 		return c.observer.act(what, arg)
 	}
 	switch what {
-	case "notice", "acquire", "begin", "take-over":
+	case "notice", "acquire", "begin", "take-over", "compare":
 		return c.actLease(what)
 	case "wake":
 		return c.wake()

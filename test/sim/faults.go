@@ -159,6 +159,8 @@ func (f *faults) offerNode(m *menu, k *kubelet) {
 			m.addTo(cure, 3, "fault", "cut-off", k.name)
 		case k.machine.Cut && f.mayBeLetIn(k):
 			m.addTo(cure, 3, "fault", "let-in", k.name)
+		case !k.machine.Cut && len(n.CutOff) > 0:
+			m.addTo(cure, 3, "fault", "uncut", k.name)
 		}
 	}
 	if f.s.config.UnpublishFences && exists {
@@ -294,6 +296,9 @@ func (f *faults) actNode(what string, name ledger.NodeName, arg string) bool {
 		f.s.w.CutOff(name, driver)
 	case what == "let-in" && f.mayBeLetIn(k):
 		f.s.w.LetIn(name)
+	case what == "uncut" && !k.machine.Cut: // whoever set the condition sees that another machine is there
+		n.CutOff = nil
+		f.s.w.Put(n)
 	case what == "cloud-off" && !k.machine.Powered, what == "cloud-on":
 		n.Shutdown = what == "cloud-off"
 		f.s.w.Put(n)

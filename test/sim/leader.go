@@ -2,7 +2,11 @@
 
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
 
 // lease is the controllers' Lease: who has it, and until when everybody else
 // must believe so.
@@ -63,7 +67,24 @@ func (c *controller) offerLease(m *menu) {
 		m.add(10, c.name, "take-over", "")
 	case c.role == taking && !c.taking:
 		m.add(10, c.name, "take-over", "")
+	case c.mayCompare():
+		m.add(10, c.name, "compare", "")
 	}
+}
+
+// mayCompare says whether a leader may believe from now on what Nodes say of storages that have cut
+// them off: it has compared that with the NetworkFences, and it is so of the machines that it knows.
+func (c *controller) mayCompare() bool {
+	s := c.observer.snapshot()
+	if c.role != leading || s.BelievesCutOff() {
+		return false
+	}
+	for n := range s.Nodes() {
+		if n.IsCutOff(driver) && !c.s.w.CutsOff(n.Name, n.SystemUUID) {
+			return false
+		}
+	}
+	return true
 }
 
 // heldBy says whether the process that sent a message holds the lease, and has since.
@@ -83,6 +104,11 @@ func (c *controller) actLease(what string) bool {
 		if !clean {
 			c.ready = c.s.Now().Add(c.s.config.WriteTimeout)
 		}
+		if c.s.config.CutsOff {
+			c.observer.apply(ledger.CutOffBelieved{})
+		}
+	case what == "compare" && c.mayCompare():
+		c.observer.apply(ledger.CutOffBelieved{Believed: true})
 	case what == "begin" && c.role == waiting && !c.s.Now().Before(c.ready):
 		c.role = syncing
 	case what == "take-over" && (c.role == syncing && c.observer.synced() || c.role == taking && !c.taking):

@@ -191,6 +191,11 @@ func (w *World) CutOff(name ledger.NodeName, driver string) bool {
 	return true
 }
 
+// CutsOff says whether the storage has cut off the machine of a node that has a systemUUID.
+func (w *World) CutsOff(name ledger.NodeName, systemUUID string) bool {
+	return slices.ContainsFunc(w.machinesOf(name), func(m *Machine) bool { return m.Cut && m.SystemUUID() == systemUUID })
+}
+
 // LetIn has the Node say no more that its storage has cut it off, and then the storage let its
 // machines in again.
 func (w *World) LetIn(name ledger.NodeName) {

@@ -327,7 +327,7 @@ func ledgerFields() map[string]fields {
 			"transitions": never, "deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
 		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead UnreadSince ReadAgain Unread doubts left boot rebooted Word AskedAt calls attempts FencedAt", map[string]string{
-			"RefusedSince": "nobody refuses a question", "RefusedAt": "nobody refuses a question", "machine": same, "MachineAt": same, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
+			"RefusedSince": "nobody refuses a question", "RefusedAt": "nobody refuses a question", "machine": same, "MachineAt": same, "CutBefore": never, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes, "inBulk": "false but within one event", "counted": "it follows from the rest",
 		}},
 		"ledger.FencedCondition": {"Since", map[string]string{"Type": same}},
