@@ -182,15 +182,18 @@ func (f slowFit) haunts(u slowUser) bool {
 
 // slots counts the node's volumes with and without the pod's.
 func (f slowFit) slots(users []slowUser) ledger.Code {
-	bodily := map[ledger.VolumeID]bool{}
+	bodily, attached := map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}
 	node, _ := f.w.Node(f.n)
-	for _, v := range slices.Concat(node.InUse, node.Reported, f.remembered()) {
-		bodily[v] = true
+	for _, v := range node.Reported {
+		attached[v] = true
 	}
 	for _, a := range list[ledger.Attachment](f.w.cluster, world.Attachments) {
 		if v, ok := f.w.Source(a); ok && a.Node == f.n {
-			bodily[v] = true
+			attached[v] = true
 		}
+	}
+	for _, v := range slices.Concat(node.InUse, f.remembered(), slices.Collect(maps.Keys(attached))) {
+		bodily[v] = true
 	}
 	kept, stays, freed := map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}
 	for _, u := range users {
@@ -215,7 +218,7 @@ func (f slowFit) slots(users []slowUser) ledger.Code {
 	}
 	for _, v := range f.podVolumes(f.pod) {
 		all[v] = true
-		if !bodily[v] && !stays[v] {
+		if !attached[v] && !stays[v] {
 			fresh++
 		}
 	}

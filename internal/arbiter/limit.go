@@ -148,11 +148,13 @@ func (w view) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
 }
 
 // confirmed says whether a NodeVolume has a slot that is not the request's to get:
-// by its attachment or the node's word, or by another user who will stay.
-// Tickets that are not granted have their slots only as long as there are as
-// many: where they are too many, who joins one would be refused with it.
+// by its attachment or volumesAttached, or by another user who will stay. That the
+// node has it in use is not enough: a kubelet says so of what its pods wait for,
+// too, and others may have got their slots since they ended. Tickets that are not
+// granted have their slots only as long as there are as many: where they are too
+// many, who joins one would be refused with it.
 func (w view) confirmed(p *ledger.NodeVolume) bool {
-	if p.OccupiesSlot() {
+	if p.HasAttachments() || p.Reported || p.Sent || p.Left {
 		return true
 	}
 	return slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {

@@ -69,7 +69,7 @@ func TestWhoConfirmsASlot(t *testing.T) {
 		"a pod that leaves":                       {[]ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, 1, 0},
 		"it is attached":                          {[]ledger.Event{madeAt("well")}, 0, 0},
 		"it is at another node":                   {[]ledger.Event{madeAt("dead")}, 1, 1},
-		"the machine has it":                      {[]ledger.Event{nodeAs("well", ofMachine("m", "b"), using)}, 0, 0},
+		"the machine says that it is in use":      {[]ledger.Event{nodeAs("well", ofMachine("m", "b"), using)}, 1, 0},
 		"it was detached while its Node was gone": {append(slices.Clone(lost), registers("m", "b")...), 1, 1},
 		"and another machine has the name since":  {append(slices.Clone(lost), registers("z", "c")...), 1, 1},
 		"it is attached to the machine before":    {[]ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well"), again(ofMachine("z", "c"))}, 0, 0},
