@@ -478,6 +478,10 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 	for _, m := range w.machinesOf(a.Node) {
 		switch {
 		case !m.Uses(v):
+			// A kubelet that has looked for the VolumeAttachment before may still mount the volume.
+			if j.ground(w, At{v, a.Node}) >= byUnpublish || j.Overtakes(At{v, a.Node}, a.UID, since) {
+				j.doomed = with(j.doomed, a.UID, true)
+			}
 		case j.mayTake(w, m, v), j.overtaken(At{v, a.Node}, a.UID, since):
 			j.forced = with(j.forced, mount{m.ID, m.Boots, v}, !exists)
 			j.doomed = with(j.doomed, a.UID, true)
@@ -565,7 +569,7 @@ func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
 func (j *Judge) unpublishes(w *World, v ledger.VolumeID, machine string) {
 	m := w.Machines[machine]
 	a, _ := w.Attachment(ledger.AttachmentName(v, m.Node))
-	if at := (At{v, m.Node}); m.Uses(v) && !j.doomed[a.UID] && !j.foreign(w, at) && !j.mayTake(w, m, v) {
+	if m.Uses(v) && !j.foreign(w, At{v, m.Node}) && !j.mayTake(w, m, v) && !j.takenByTime(m, v) && !j.doomed[a.UID] {
 		j.fault("%s is detached from %s while it is mounted there", v, m.Node)
 	}
 }
