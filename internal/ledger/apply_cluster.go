@@ -468,15 +468,23 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	if !l.prove(now, t, e.Volume, e.Node, ProofUnreported, e.UID, e.Version) {
 		return
 	}
-	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); e.Forced && n != nil && !exists && p.InUse && p.HasAttachments() && !n.rebooted {
-		rec := l.node(e.Node) // until the attachment is gone the Node may be made again with the volume mounted
+	// Until the attachment is gone the Node may be made again with the volume mounted, and what was doubted before
+	// tells of which machine, and boot, that may be.
+	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
+	outlives := e.Forced && n != nil && !exists && p.InUse && p.HasAttachments()
+	doubted := outlives && p.HasOwn() && n.Doubts(e.Volume)
+	switch {
+	case doubted:
+		l.forgetListed(e.Node, e.Volume)
+	case outlives && !n.rebooted:
+		rec := l.node(e.Node)
 		rec.left = add(rec.left, e.Volume)
 	}
 	var unknown bool
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
 		p.Proof.Forced = e.Forced
 		p.Reported, p.ReportSent = false, p.ReportSent && e.Doubted && n.Doubts(e.Volume)
-		p.InUse = p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // nobody would take back what a node that is gone has said
+		p.InUse = doubted || p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // nobody would take back what a node that is gone has said
 		unknown = p.InUse && p.MayBeMounted()
 	})
 	if unknown {

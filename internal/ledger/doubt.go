@@ -121,6 +121,14 @@ func (l *Ledger) undoubt(n NodeName, v VolumeID) (listed, doubted bool) {
 	return listed, true
 }
 
+// forgetListed has a doubt go on without the last list, so that the volume is not in use once the doubt ends.
+func (l *Ledger) forgetListed(n NodeName, v VolumeID) {
+	rec := l.node(n)
+	i, _ := rec.findDoubt(v)
+	rec.doubts = slices.Clone(rec.doubts)
+	rec.doubts[i].listed = false
+}
+
 // doubtAfter takes in what follows for a node's doubts from a new state of it, before
 // its lists are taken in: was is the one before. A Node that was made again may be of
 // the same boot until another one is reported: whoever makes it need not be a kubelet,

@@ -534,3 +534,47 @@ func TestDoubtOfWhatWasInUseBeforeABoot(t *testing.T) {
 		}
 	}
 }
+
+// A doubt goes on, of the same machine and boot, where the volume is to be taken by force while the Node does not exist, until
+// the attachment is gone: also for a leader that has never seen the Node, and where another machine has had the name since.
+func TestDoubtOutlivesForceAtANodeThatIsGone(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	node := func(uid, version, machine, boot string, reporting bool, lists ...VolumeID) Event {
+		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, Reporting: reporting, Reported: lists, InUse: lists}
+	}
+	attached, gone := proofAttachment(v, "n", "a", "1"), AttachmentGone{Name: AttachmentName(v, "n")}
+	force := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Forced: true}
+	taken := Fence{Node: "n", NodeUID: "u", SystemUUID: "m", BootID: "b", Attachment: proofUID("a"), Rule: "AfterUnreachable", InUse: true}
+	leads := []Event{attached, HoldSeen{Volume: v, Hold: Hold{Version: "1", Fences: []Fence{taken}}}, HoldsInDoubt{}}
+	other := []Event{node("u", "1", "m", "b", true, v), attached, NodeGone{"n"}, node("w", "7", "z", "d", true), NodeGone{"n"}}
+	booted := append(slices.Clip(other), node("x", "8", "z", "e", false), NodeGone{"n"})
+	for name, test := range map[string]struct {
+		before, after []Event
+		want          bool
+	}{
+		"the next leader":                      {leads, []Event{node("y", "9", "m", "b", false), node("y", "10", "m", "b", true)}, true},
+		"the next leader, detached":            {leads, []Event{gone, node("y", "9", "m", "b", false), node("y", "10", "m", "b", true)}, false},
+		"the next leader, booted":              {leads, []Event{node("y", "9", "m", "c", true)}, false},
+		"another machine, again":               {other, []Event{node("y", "9", "z", "d", true)}, true},
+		"another machine, that boots":          {other, []Event{node("y", "9", "z", "d", true), node("y", "10", "z", "e", true)}, true},
+		"another machine, detached":            {other, []Event{gone, node("y", "9", "z", "d", true)}, false},
+		"the first one is back":                {other, []Event{node("y", "9", "m", "b", true)}, true},
+		"the first one is back, booted":        {other, []Event{node("y", "9", "m", "c", true)}, false},
+		"the other booted, the first is back":  {booted, []Event{node("y", "9", "m", "b", true)}, true},
+		"the other booted, the first, too":     {booted, []Event{node("y", "9", "m", "c", true)}, false},
+		"the other booted, and is there again": {booted, []Event{node("y", "9", "z", "e", true)}, true},
+	} {
+		l := New()
+		l.Apply(start, Complete{})
+		for _, e := range slices.Concat(test.before, []Event{force}, test.after) {
+			l.Apply(start, e)
+		}
+		n, p := l.Snapshot().Node("n"), atNode(l, v, "n")
+		if got := n.Doubts(v); got != test.want || (p != nil && p.InUse) != test.want {
+			t.Errorf("%s: doubted: %t, %+v", name, got, p)
+		}
+		if machine, boot := n.DoubtedAt(v); test.want && (machine != "m" || boot != "b") {
+			t.Errorf("%s: doubted at %q in %q", name, machine, boot)
+		}
+	}
+}

@@ -586,17 +586,23 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	}
 	p.proof, p.forced = ProofUnreported, e.Forced
 	n := w.node(e.Node)
-	if e.Forced && !n.exists && !n.rebooted && n.inUse[e.Volume] && len(p.attachments) > 0 {
+	d, doubted := n.doubts[e.Volume]
+	outlives := e.Forced && !n.exists && n.inUse[e.Volume] && len(p.attachments) > 0
+	stays := outlives && doubted && hasOwn(p)
+	if stays {
+		d.listed = false
+		n.doubts[e.Volume] = d
+	} else if outlives && !n.rebooted {
 		n.left[e.Volume] = true
 	}
 	delete(n.reported, e.Volume)
-	if _, doubted := n.doubts[e.Volume]; !e.Doubted || !doubted {
+	if !e.Doubted || !doubted {
 		delete(w.reports, twinKey{e.Volume, e.Node})
 	}
-	if _, doubted := n.doubts[e.Volume]; !e.Forced && !(e.Doubted && doubted) || !n.exists {
+	if !e.Forced && !(e.Doubted && doubted) || !n.exists && !stays {
 		delete(n.inUse, e.Volume)
 	}
-	if _, doubted := n.doubts[e.Volume]; !n.inUse[e.Volume] || !hasOwn(p) && !p.left && !p.held && !w.reports[twinKey{e.Volume, e.Node}] {
+	if !n.inUse[e.Volume] || !hasOwn(p) && !p.left && !p.held && !w.reports[twinKey{e.Volume, e.Node}] {
 		delete(n.doubts, e.Volume)
 	} else if !doubted {
 		n.doubts[e.Volume] = doubt{volume: e.Volume, machine: n.state.SystemUUID, boot: n.state.BootID, listed: true}
