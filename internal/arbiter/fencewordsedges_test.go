@@ -84,6 +84,8 @@ func TestFenceOfAFormerMachine(t *testing.T) {
 	}
 	now := ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: "z", BootID: "c", Attachment: "awell", Since: 40, InUse: true}
 	was := ledger.Fence{Node: "well", SystemUUID: "m", BootID: "b", Attachment: "awell", InUse: true}
+	ofBefore := now // the outage is that of the machine that is there
+	ofBefore.SystemUUID, ofBefore.BootID = was.SystemUUID, was.BootID
 	by := func(rule string, f ledger.Fence) ledger.Fence { f.Rule = rule; return f }
 	held := func(f ledger.Fence) ledger.Fence { f.NodeUID = "h"; return f }
 	for name, test := range map[string]struct {
@@ -95,7 +97,8 @@ func TestFenceOfAFormerMachine(t *testing.T) {
 		"of a former machine":              {"", then(), AfterPodGone, by(AfterPodGone, was)},
 		"of one whose Node the hold names": {"well", then(), AfterPodGone, held(by(AfterPodGone, was))},
 		"by no rule":                       {"", then(), "", now},
-		"of one that is not Ready":         {"", then(silent), AfterPodGone, by(AfterPodGone, now)},
+		"of one that is not Ready":         {"", then(silent), AfterPodGone, by(AfterPodGone, ofBefore)},
+		"of one that has it in use itself": {"", then(silent, using), AfterPodGone, by(AfterPodGone, now)},
 		"of the machine that is there":     {"", then(ofMachine("m", "b")), OutOfService, ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", Attachment: "awell", Since: 40, Rule: OutOfService}},
 	} {
 		hold := ledger.Hold{}

@@ -236,6 +236,10 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 			f.Since, f.Renewed = n.ReadySince, n.Renewed
 		}
 	}
+	if machine, boot := n.DoubtedAt(p.volume.ID); rule != "" && !ready(n) && machine != "" && machine != f.SystemUUID && !n.Lists(p.volume.ID, place) {
+		// The outage is that of the machine which has the Node; the volume may be mounted at the one before.
+		f.SystemUUID, f.BootID, f.InUse = machine, boot, true
+	}
 	if rule != "" && ready(n) && ofAnotherMachine(n, p.volume, place) {
 		// What that one's Node says of its outages is not about the first one.
 		f.Since, f.Renewed, f.InUse = 0, 0, true
