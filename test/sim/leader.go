@@ -113,7 +113,7 @@ func (c *controller) actLease(what string) bool {
 		c.role = syncing
 	case what == "take-over" && (c.role == syncing && c.observer.synced() || c.role == taking && !c.taking):
 		if c.role == syncing {
-			c.s.w.Judge.Began = c.s.w.Version() // from now on it sees all that changes
+			c.s.w.Judge.Begins(c.s.w)
 		}
 		c.takeOver()
 	default:

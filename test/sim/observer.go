@@ -161,13 +161,14 @@ func (o *observer) due() time.Time {
 func (o *observer) listable(k world.Kind) bool { return k == world.Tickets || o.at[world.Tickets] >= 0 }
 
 // oldest is how old a first list may be: pods as they are after the tickets,
-// everything else as a watch cache that is some events behind has it.
+// everything else as a watch cache that is some events behind has it, but not behind what all
+// controllers have known.
 func (o *observer) oldest(k world.Kind) int {
 	n := len(o.s.logs[k])
 	if k == world.Pods {
 		return n
 	}
-	return max(0, n-o.s.rng.IntN(4))
+	return max(o.s.knownAt[k], n-o.s.rng.IntN(4))
 }
 
 // does says whether an action is one that offer adds.

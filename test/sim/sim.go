@@ -37,6 +37,7 @@ type Sim struct {
 	lease       lease
 	controllers []*controller
 	schedulers  []*scheduler
+	knownAt     [world.Kinds + 1]int // how much of each kind's log all controllers knew at once
 	kubelets    []*kubelet
 	attacher    sidecar
 	disks       *diskService
@@ -196,6 +197,7 @@ func (s *Sim) Do(a Action) bool {
 	s.pass(tick)
 	s.collect()
 	s.audit()
+	s.noteKnown()
 	return true
 }
 

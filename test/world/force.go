@@ -90,6 +90,22 @@ func (j *Judge) registered(w *World, n ledger.NodeName) {
 	}
 }
 
+// readyAgain notes which rules of time held for a node until it was Ready, of what its volumesAttached did not name: that
+// need not leave it, as where the Node was made again, and no proof was noted.
+func (j *Judge) readyAgain(w *World, was ledger.NodeState) {
+	for _, key := range w.Keys(Attachments) {
+		a, _ := w.Attachment(key)
+		v, known := w.Source(a)
+		at := At{v, was.Name}
+		if _, proved := j.proofs[at]; proved || !known || a.Node != was.Name || !lacks(was.Reported, v) {
+			continue
+		}
+		if ground := j.ruleOf(w, at, was, true); ground >= byUnpublish {
+			j.ended = with(j.ended, at, ended{proof{a.UID, ground, j.notReady[was.Name].at - 1}, w.version})
+		}
+	}
+}
+
 // forget ends what was proved of a volume that is attached anew.
 func (j *Judge) forget(at At) {
 	j.proofs, j.ended = without(j.proofs, at), without(j.ended, at)
@@ -127,6 +143,11 @@ func (j *Judge) Overtakes(at At, uid string, since int64) bool {
 // rule is what a rule of force that holds for a volume at a node now stands on.
 func (j *Judge) rule(w *World, at At) ground {
 	n, exists := w.Node(at.Node)
+	return j.ruleOf(w, at, n, exists)
+}
+
+// ruleOf is rule for a state of the Node.
+func (j *Judge) ruleOf(w *World, at At, n ledger.NodeState, exists bool) ground {
 	policy := w.policy(at.Volume)
 	unpublish := policy.UnpublishFences && !at.Volume.NoAttach() && w.toUnpublish(at)
 	switch {

@@ -330,7 +330,7 @@ func TestTakenFromAMountOfBefore(t *testing.T) {
 		}
 		minute := time.Minute
 		w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
-		w.Judge.Began = w.Version()
+		w.Judge.Begins(w)
 		unready(w, false)
 		if test.gone {
 			w.Drop(Nodes, "w1")

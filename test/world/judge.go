@@ -66,7 +66,7 @@ type Judge struct {
 	taken    map[At]bool                   // slots that those take
 	counts   map[At]int64                  // those of them that whoever grants knows of, and the world's version by then
 	leavers  map[At]bool                   // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound past Moorage
-	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
+	been     map[At]bool                   // where such pods have or had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 	lost     map[mount]loss                // mounts that were there when their Nodes were deleted, as long as they last
 	forced   map[mount]bool                // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
@@ -123,6 +123,9 @@ func (j *Judge) fault(format string, args ...any) {
 
 // changed keeps what the judge must remember of objects.
 func (j *Judge) changed(w *World, was, is ledger.Event) {
+	if before, after, both := nodeStates(was, is); both && before.Ready != ledger.ReadyTrue && after.Ready == ledger.ReadyTrue {
+		j.readyAgain(w, before)
+	}
 	for _, e := range []ledger.Event{was, is} {
 		switch e := e.(type) {
 		case ledger.Pod:
@@ -240,6 +243,12 @@ func (j *Judge) used(w *World, at At) bool {
 	return false
 }
 
+func nodeStates(was, is ledger.Event) (before, after ledger.NodeState, both bool) {
+	before, existed := was.(ledger.NodeState)
+	after, exists := is.(ledger.NodeState)
+	return before, after, existed && exists
+}
+
 func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
 	n, exists := w.Node(name)
 	if n.SystemUUID != "" && n.SystemUUID != j.named[name].machine {
@@ -272,6 +281,30 @@ func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
 		j.fault("%s is given to %s with transitions %d, which %d were before", v, now.Node, now.Transitions, last.transitions)
 	}
 	j.numbers = with(j.numbers, v, given{now.Node, max(last.transitions, now.Transitions)})
+	j.tells(after)
+}
+
+// Begins notes that somebody leads from now on who knows what there is now, and sees all that changes.
+func (j *Judge) Begins(w *World) {
+	j.Began = w.Version()
+	for at, lost := range j.lost {
+		lost.told = false
+		j.lost = with(j.lost, at, lost)
+	}
+	for _, key := range w.Keys(Holds) {
+		h, _ := typed[ledger.HoldSeen](&w.Objects, Holds, key)
+		j.tells(h)
+	}
+}
+
+// tells notes of which mounts a hold says that they may be there.
+func (j *Judge) tells(h ledger.HoldSeen) {
+	for at, lost := range j.lost {
+		if at.volume == h.Volume && slices.ContainsFunc(h.Hold.Fences, func(f ledger.Fence) bool { return f.InUse && f.BootID == bootID(at.machine, at.boot) }) {
+			lost.told = true
+			j.lost = with(j.lost, at, lost)
+		}
+	}
 }
 
 // policy is the policy of a volume; the worlds have none for classes.
@@ -506,6 +539,7 @@ type mount struct {
 type loss struct {
 	at             int64
 	named, another bool
+	told           bool // the hold has said to whoever leads now that the mount may be there
 }
 
 // losesNode notes what is staged at the machines of a Node that is deleted. What its volumesAttached names nobody had
@@ -541,7 +575,7 @@ func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
 	lost, noted := j.lost[at]
 	h, _ := w.Hold(v)
 	f, written := h.Fence(m.Node)
-	untold := lost.at <= j.Began && !lost.named && (lost.another || !w.Exclusive(v))
+	untold := lost.at <= j.Began && !lost.named && !lost.told && (lost.another || !w.Exclusive(v))
 	if !noted || j.Began == 0 || written && f.BootID == m.BootID() || !untold && !j.forced[at] {
 		return false
 	}

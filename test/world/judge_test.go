@@ -196,6 +196,8 @@ func TestSameBootIsListed(t *testing.T) {
 		boot    bool   // the machine has booted anew, so that nothing is mounted
 		seen    bool   // by whoever leads
 		written bool
+		told    bool // the hold said so when that one began, and says so no more
+		before  bool // or only before that
 		again   bool // the Node is deleted and made again once more, under whoever leads
 		anew    bool // the volume is unmounted since, and mounted for another pod
 		listed  bool
@@ -210,6 +212,8 @@ func TestSameBootIsListed(t *testing.T) {
 		"the leader saw that, too":         {access: ledger.AccessNode, held: "w1#1.0", seen: true, faults: 1},
 		"the leader saw that":              {access: ledger.AccessMany, seen: true, faults: 1},
 		"the hold says so":                 {access: ledger.AccessMany, written: true, faults: 1},
+		"the hold said so":                 {access: ledger.AccessMany, told: true, faults: 1},
+		"the hold said so before":          {access: ledger.AccessMany, before: true, listed: true},
 		"another boot: nothing is mounted": {access: ledger.AccessMany, boot: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,14 +225,25 @@ func TestSameBootIsListed(t *testing.T) {
 				w.Put(ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Node: "w1", BootID: test.held, Transitions: 1}})
 			}
 			if test.seen {
-				w.Judge.Began = w.Version()
+				w.Judge.Begins(w)
 			}
 			if test.boot {
 				k.Machine().PowerOff()
 			}
 			w.Drop(Nodes, "w1")
+			says := func(fences ...ledger.Fence) { w.Put(ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Fences: fences}}) }
+			if mount := (ledger.Fence{Node: "w1", BootID: k.Machine().BootID(), InUse: true}); test.told || test.before {
+				says(mount)
+			}
+			if test.before {
+				w.Judge.Begins(w)
+				says()
+			}
 			if !test.seen {
-				w.Judge.Began = w.Version()
+				w.Judge.Begins(w)
+			}
+			if test.told {
+				says()
 			}
 			register := func() {
 				w.Kubelet("w1#1").Start()
@@ -360,6 +375,46 @@ func TestMigrationFromANodeThatIsGone(t *testing.T) {
 		mountsReported(t, w, "w2", iscsi)
 		if len(w.Judge.Faults) > 0 == migrates {
 			t.Errorf("it migrates %t: %q", migrates, w.Judge.Faults)
+		}
+	}
+}
+
+// What a bind past Moorage brought to a node, and has left it, is no excuse for a grant past the limit any more once
+// whoever grants knows all that there is, but where it counts the volume there still.
+func TestAllKnownEndsExcuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		stays, known, counted bool
+		faults                int
+	}{
+		"not all is known":        {},
+		"all is known":            {known: true, faults: 1},
+		"it is counted there":     {known: true, counted: true},
+		"the pod is there still":  {known: true, stays: true},
+		"nobody knows that it is": {stays: true},
+	} {
+		w := New()
+		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
+		w.Put(ledger.NodeDrivers{Node: "w1", Drivers: []ledger.DriverOnNode{{Name: disk.Driver, NodeID: "w1#1", Limit: 1}}})
+		for _, c := range []string{"a", "b"} {
+			key := ledger.ClaimKey{Namespace: "ns", Name: c}
+			w.Put(ledger.PersistentVolume{Name: c, UID: c, Volume: ledger.VolumeID{Driver: disk.Driver, Handle: c}, Access: ledger.AccessMany, Claim: key})
+			w.Put(ledger.Claim{Key: key, UID: c, PersistentVolume: c, Bound: true, Access: ledger.AccessMany})
+		}
+		w.Put(ledger.Pod{UID: "past", Namespace: "ns", Name: "past", Volumes: []ledger.PodVolume{{Name: "v", Claim: "b"}}})
+		w.BindPast("past", "w1")
+		if !test.stays {
+			w.Drop(Pods, "past")
+		}
+		if test.known {
+			w.Judge.AllKnown(w, func(At) bool { return test.counted })
+		}
+		for _, c := range []string{"a", "b"} {
+			id := ledger.TicketID{Namespace: "ns", Name: c}
+			w.Put(ledger.Ticket{ID: id, UID: c, Type: ledger.TypeManual, Node: "w1", Volumes: []ledger.TicketVolume{{Claim: c}}})
+			w.Serve(Request{Do: DecideTicket, Key: id.String(), Phase: ledger.TicketGranted})
+		}
+		if len(w.Judge.Faults) != test.faults {
+			t.Errorf("%s: %q", name, w.Judge.Faults)
 		}
 	}
 }

@@ -95,8 +95,10 @@ func (m *Machine) BootID() string {
 	if m.NoBoot {
 		return ""
 	}
-	return m.ID + "." + strconv.Itoa(m.Boots)
+	return bootID(m.ID, m.Boots)
 }
+
+func bootID(machine string, boots int) string { return machine + "." + strconv.Itoa(boots) }
 
 // PowerOff ends everything that runs.
 func (m *Machine) PowerOff() {

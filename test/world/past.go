@@ -154,6 +154,22 @@ func (j *Judge) everAt(w *World, at At) bool {
 	return false
 }
 
+// MarksPast says whether there is anything that AllKnown may end.
+func (j *Judge) MarksPast() bool { return len(j.been) > 0 || len(j.leavers) > 0 }
+
+// AllKnown is for when whoever grants knows all that there is, and nothing that was decided before is on its way: a
+// volume that has left a node by now needs a slot to come back, unless whoever grants counts it there still, for
+// what it remembers.
+func (j *Judge) AllKnown(w *World, counts func(At) bool) {
+	for _, marks := range []*map[At]bool{&j.been, &j.leavers} {
+		for at := range *marks {
+			if !w.bound(at.Node)[at.Volume] && !counts(at) {
+				*marks = without(*marks, at)
+			}
+		}
+	}
+}
+
 // leftPast forgets the slots that nothing takes any more.
 func (j *Judge) leftPast(w *World) {
 	for at := range j.taken {
