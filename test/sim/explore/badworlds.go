@@ -2,6 +2,8 @@
 
 package explore
 
+import "github.com/moorage-dev/moorage/internal/ledger"
+
 // Bad are worlds as bad as real clusters, in which no rule is broken: what a
 // kubelet that starts anew drops, and what it says while it can't do its work.
 // docs/internals/simulation.md says how far each was searched.
@@ -39,6 +41,11 @@ func Bad() []World {
 		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
 		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},
+		{"a Node made again, a shared volume", shared(func(c *Config) { c.Remade = 1 })},
+		{"a Node made again, a shared volume, a stuck unmount", shared(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
+		{"a Node made again, a shared volume, forced by time", shared(func(c *Config) { c.Remade, c.Impatient = 1, true })},
+		{"a Node made again twice, a shared volume, forced by time", shared(func(c *Config) { c.Remade, c.Impatient = 2, true })},
+		{"a Node made again, a shared volume, forced by time, two leaders", shared(func(c *Config) { c.Remade, c.Impatient, c.Leaders = 1, true, 2 })},
 		{"a Node made again, moorage-node", remade(func(*Config) {})},
 		{"a Node made again, a stuck unmount, moorage-node", remade(func(c *Config) { c.Stuck = 1 })},
 		{"a Node made again, two leaders, moorage-node", remade(func(c *Config) { c.Leaders = 2 })},
@@ -112,6 +119,14 @@ func rebooted(change func(*Config)) Config {
 func remade(change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Remade, c.Agents = 1, true
+		change(c)
+	})
+}
+
+// shared is a handover of a volume that many nodes may have at once, under one leader.
+func shared(change func(*Config)) Config {
+	return bad(func(c *Config) {
+		c.Access = []ledger.Access{ledger.AccessMany}
 		change(c)
 	})
 }
