@@ -320,14 +320,14 @@ func (s *Sim) judgeLeaks(c *controller) {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
 		v, ok := s.w.Source(a)
-		if ok && !s.strays[a.UID] && !s.usedAt(v, a.Node) && !s.replaced(c, v) && !s.w.RefusedFor(v, a.Node) && !s.doubted(c, v, a.Node) && s.reachable(a.Node) {
+		if ok && !s.strays[a.UID] && !s.usedAt(v, a.Node) && !s.triedInVain(v) && !s.replaced(c, v) && !s.w.RefusedFor(v, a.Node) && !s.doubted(c, v, a.Node) && s.reachable(a.Node) {
 			s.fault("the VolumeAttachment of %s at %s is left over", v, a.Node)
 		}
 	}
 	for _, n := range s.nodeNames() {
 		node, _ := s.w.Node(n)
 		for _, v := range node.Reported {
-			if v.NoAttach() && !s.usedAt(v, n) && !s.vanished(v) && !s.w.RefusedFor(v, n) && !s.doubted(c, v, n) && s.reachable(n) {
+			if v.NoAttach() && !s.usedAt(v, n) && !s.triedInVain(v) && !s.vanished(v) && !s.w.RefusedFor(v, n) && !s.doubted(c, v, n) && s.reachable(n) {
 				s.fault("volumesAttached of %s names %s, which nobody uses there", n, v)
 			}
 		}
@@ -365,6 +365,15 @@ func (s *Sim) usedAt(v ledger.VolumeID, n ledger.NodeName) bool {
 		}
 	}
 	return false
+}
+
+// triedInVain says whether the status of a ticket that asks for a volume is refused for good: it is granted again
+// and again, and each time the volume begins to leave where it is, and does not.
+func (s *Sim) triedInVain(v ledger.VolumeID) bool {
+	return len(s.w.Refusals) > 0 && slices.ContainsFunc(s.w.Keys(world.Tickets), func(key string) bool {
+		t, _ := s.w.Ticket(world.TicketKey(key))
+		return t.Phase == ledger.TicketPending && s.w.Refuses(world.RefusedTickets, key) && slices.Contains(s.w.TicketVolumes(t), v)
+	})
 }
 
 // lostBy says whether a claim of a pod led to a volume until its PersistentVolume
