@@ -96,14 +96,22 @@ func (j *Judge) readyAgain(w *World, was ledger.NodeState) {
 	for _, key := range w.Keys(Attachments) {
 		a, _ := w.Attachment(key)
 		v, known := w.Source(a)
-		at := At{v, was.Name}
-		if _, proved := j.proofs[at]; proved || !known || a.Node != was.Name || !lacks(was.Reported, v) {
-			continue
-		}
-		if ground := j.ruleOf(w, at, was, true); ground >= byUnpublish {
-			j.ended = with(j.ended, at, ended{proof{a.UID, ground, j.notReady[was.Name].at - 1}, w.version})
+		if at := (At{v, was.Name}); known && a.Node == was.Name {
+			if p, holds := j.unlisted(w, at, a.UID, was); holds {
+				j.ended = with(j.ended, at, ended{p, w.version})
+			}
 		}
 	}
+}
+
+// unlisted is what a rule of time proves of a volume that has not to leave volumesAttached first, as a state of its Node,
+// which is not Ready, does not name it there.
+func (j *Judge) unlisted(w *World, at At, attachment string, n ledger.NodeState) (proof, bool) {
+	if _, proved := j.proofs[at]; proved || !lacks(n.Reported, at.Volume) {
+		return proof{}, false
+	}
+	ground := j.ruleOf(w, at, n, true)
+	return proof{attachment, ground, j.notReady[n.Name].at - 1}, ground >= byUnpublish
 }
 
 // forget ends what was proved of a volume that is attached anew.
@@ -132,11 +140,14 @@ func (p proof) permits(uid string, since int64) bool {
 
 // Overtakes says whether a deletion in flight is no fault when it is carried out after
 // the node is Ready again.
-func (j *Judge) Overtakes(at At, uid string, since int64) bool {
-	if p, noted := j.ended[at]; noted {
+func (j *Judge) Overtakes(w *World, at At, uid string, since int64) bool {
+	p, stands := j.proofs[at]
+	if n, exists := w.Node(at.Node); !stands && exists && n.Ready != ledger.ReadyTrue {
+		p, stands = j.unlisted(w, at, uid, n)
+	}
+	if p, noted := j.ended[at]; noted && !stands {
 		return p.permits(uid, since) && since < p.at
 	}
-	p, stands := j.proofs[at]
 	return stands && p.permits(uid, since)
 }
 
@@ -433,6 +444,16 @@ func (j *Judge) Given(v ledger.VolumeID) (ledger.NodeName, int64) {
 
 // Led says whether the volumes of a pod are known to have led somewhere.
 func (j *Judge) Led(pod string) bool { return len(j.known[pod]) > 0 }
+
+// Lost says what makes a detach under a mount at a machine one that is listed (Judge.SameBoot): its Node was deleted with the
+// volume mounted; nothing has told that whoever leads; the volume was taken from that mount by force; and the Node was gone
+// then, or has been since.
+func (j *Judge) Lost(m *Machine, v ledger.VolumeID) (noted, untold, taken, gone bool) {
+	at := mount{m.ID, m.Boots, v}
+	lost, noted := j.lost[at]
+	gone, taken = j.forced[at]
+	return noted, j.untold(lost), taken, gone
+}
 
 // Doomed says whether a VolumeAttachment was deleted while its volume might be
 // taken by force from where it is mounted: what comes of that is no fault.

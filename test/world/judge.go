@@ -512,7 +512,7 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 		switch {
 		case !m.Uses(v):
 			// A kubelet that has looked for the VolumeAttachment before may still mount the volume.
-			if j.ground(w, At{v, a.Node}) >= byUnpublish || j.Overtakes(At{v, a.Node}, a.UID, since) {
+			if j.ground(w, At{v, a.Node}) >= byUnpublish || j.Overtakes(w, At{v, a.Node}, a.UID, since) {
 				j.doomed = with(j.doomed, a.UID, true)
 			}
 		case j.mayTake(w, m, v), j.overtaken(At{v, a.Node}, a.UID, since):
@@ -575,13 +575,17 @@ func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
 	lost, noted := j.lost[at]
 	h, _ := w.Hold(v)
 	f, written := h.Fence(m.Node)
-	untold := lost.at <= j.Began && !lost.named && !lost.told && (lost.another || !w.Exclusive(v))
+	untold := j.untold(lost) && (lost.another || !w.Exclusive(v))
 	if !noted || j.Began == 0 || written && f.BootID == m.BootID() || !untold && !j.forced[at] {
 		return false
 	}
 	j.SameBoot = append(slices.Clip(j.SameBoot), fmt.Sprintf("%s at %s", v, m.ID))
 	return true
 }
+
+// untold says whether neither whoever leads has seen that a Node was deleted with a volume mounted, nor the hold has told
+// it of the mount.
+func (j *Judge) untold(lost loss) bool { return lost.at <= j.Began && !lost.named && !lost.told }
 
 // publishes: an exclusive volume is at one machine at a time, unless the other
 // one's node is fenced, or was this one's before.

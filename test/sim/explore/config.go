@@ -4,6 +4,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -161,6 +162,12 @@ func named(what string, i int, again bool) string {
 		return fmt.Sprintf("%s%d-again", what, i)
 	}
 	return fmt.Sprintf("%s%d", what, i)
+}
+
+// losesShared says whether Nodes are deleted under volumes that many may share: no hold names the boot in which such
+// a volume is mounted, and the judge lists what nothing tells whoever leads (Judge.SameBoot).
+func (c *Config) losesShared() bool {
+	return c.Remade > 0 && slices.Contains(c.Access, ledger.AccessMany)
 }
 
 // slots is how many a node has.

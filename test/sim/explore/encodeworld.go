@@ -273,6 +273,9 @@ func (e *encoder) truth(s *state) {
 			e.uid(attachmentObject(attachmentName(i+1, n)), attachment)
 			e.byte(ground)
 			e.bool(slices.Contains(s.w.Disks.At[v], m.ID), fragile && s.w.Judge.Left(at))
+			if c.losesShared() {
+				e.bool(s.w.Judge.Lost(m, v))
+			}
 			for _, uid := range m.Mounts[v] {
 				e.text(uid)
 			}
@@ -291,7 +294,7 @@ func (e *encoder) overtakers(s *state) {
 		switch {
 		case r.Since == 0:
 		case r.Do == world.DropAttachment:
-			e.bool(s.w.Judge.Overtakes(world.At{Volume: r.Volume, Node: r.Node}, r.UID, r.Since))
+			e.bool(s.w.Judge.Overtakes(s.w, world.At{Volume: r.Volume, Node: r.Node}, r.UID, r.Since))
 		case r.Do == world.DropHold:
 			for _, again := range []bool{false, true} {
 				pv := s.w.Get(world.PersistentVolumes, pvName(podIndex(r.Volume.Handle), again))

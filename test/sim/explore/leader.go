@@ -23,6 +23,9 @@ func watched() []world.Kind {
 // granted is written to, so that an older leader's grant of it fails.
 func (s *state) lead() {
 	s.led++
+	if s.config.losesShared() {
+		s.w.Judge.Begins(s.w)
+	}
 	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &flow.Memory{Epoch: int64(s.led), Binds: s.config.Binds}}
 	s.leader = l
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
