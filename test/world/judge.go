@@ -625,7 +625,7 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	}
 	if !v.NoAttach() && !slices.Contains(w.Disks.At[v], m.ID) {
 		a, _ := w.Attachment(ledger.AttachmentName(v, m.Node))
-		if at := (At{v, m.Node}); a.NodeID != m.ID || w.AtReplaced(m, v) || j.foreign(w, at) || j.mayTake(w, m, v) {
+		if at := (At{v, m.Node}); a.NodeID != m.ID || j.doomed[a.UID] || w.AtReplaced(m, v) || j.foreign(w, at) || j.mayTake(w, m, v) {
 			return false
 		}
 		j.fault("%s is mounted at %s, where it is not attached", v, m.Node)
