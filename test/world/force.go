@@ -42,7 +42,28 @@ const (
 // its Node was made again.
 type ended struct {
 	proof
-	at int64
+	at    int64
+	again int64 // when the Node was made again meanwhile, 0: it existed all the while
+	// first and last are when an earlier proof of the same attachment was made, and ended.
+	first, last int64
+}
+
+// permits says whether a deletion was sent on a read of the node, which was served since, that
+// was served while the proof stood, or the one before.
+func (e ended) permits(uid string, since int64) bool {
+	return e.proof.permits(uid, since) && since < e.at || e.ground >= byStorage && e.attachment == uid && e.first < since && since < e.last
+}
+
+// end notes that a proof has ended.
+func (j *Judge) end(at At, e ended) {
+	switch old := j.ended[at]; {
+	case old.attachment != e.attachment:
+	case old.made == e.made:
+		e.first, e.last = old.first, old.last
+	default:
+		e.first, e.last = old.made, old.at
+	}
+	j.ended = with(j.ended, at, e)
 }
 
 // prove notes that a rule holds for a volume that leaves volumesAttached.
@@ -64,7 +85,7 @@ func (j *Judge) void(w *World, n ledger.NodeName) {
 	for at, p := range j.proofs {
 		if at.Node == n {
 			j.proofs = without(j.proofs, at)
-			j.ended = with(j.ended, at, ended{p, w.version})
+			j.end(at, ended{proof: p, at: w.version})
 		}
 	}
 }
@@ -77,14 +98,14 @@ func (j *Judge) registered(w *World, n ledger.NodeName) {
 		v, known := w.Source(a)
 		if at := (At{v, n}); known && a.Node == n {
 			if ground := j.rule(w, at); ground >= byUnpublish {
-				j.ended = with(j.ended, at, ended{proof{a.UID, ground, j.notReady[n].at - 1}, w.version})
+				j.end(at, ended{proof: proof{a.UID, ground, j.notReady[n].at - 1}, at: w.version, again: w.version})
 			}
 		}
 	}
 	for _, m := range w.machinesOf(n) {
 		for _, v := range m.Staged {
 			if at := (At{v, n}); v.NoAttach() && j.rule(w, at) == byTime {
-				j.ended = with(j.ended, at, ended{proof{ground: byTime}, w.version})
+				j.end(at, ended{proof: proof{ground: byTime}, at: w.version, again: w.version})
 			}
 		}
 	}
@@ -98,7 +119,7 @@ func (j *Judge) readyAgain(w *World, was ledger.NodeState) {
 		v, known := w.Source(a)
 		if at := (At{v, was.Name}); known && a.Node == was.Name {
 			if p, holds := j.unlisted(w, at, a.UID, was); holds {
-				j.ended = with(j.ended, at, ended{p, w.version})
+				j.end(at, ended{proof: p, at: w.version, again: j.ended[at].again})
 			}
 		}
 	}
@@ -125,7 +146,7 @@ func (j *Judge) forget(at At) {
 // that. It is listed.
 func (j *Judge) overtaken(at At, uid string, since int64) bool {
 	p, noted := j.ended[at]
-	if !noted || !p.permits(uid, since) || since >= p.at {
+	if !noted || !p.permits(uid, since) {
 		return false
 	}
 	j.Overtaken = append(slices.Clip(j.Overtaken), fmt.Sprintf("%s at %s", at.Volume, at.Node))
@@ -146,7 +167,7 @@ func (j *Judge) Overtakes(w *World, at At, uid string, since int64) bool {
 		p, stands = j.unlisted(w, at, uid, n)
 	}
 	if p, noted := j.ended[at]; noted && !stands {
-		return p.permits(uid, since) && since < p.at
+		return p.permits(uid, since)
 	}
 	return stands && p.permits(uid, since)
 }

@@ -281,29 +281,15 @@ func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
 		j.fault("%s is given to %s with transitions %d, which %d were before", v, now.Node, now.Transitions, last.transitions)
 	}
 	j.numbers = with(j.numbers, v, given{now.Node, max(last.transitions, now.Transitions)})
-	j.tells(after)
 }
 
 // Begins notes that somebody leads from now on who knows what there is now, and sees all that changes.
 func (j *Judge) Begins(w *World) {
 	j.Began = w.Version()
 	for at, lost := range j.lost {
-		lost.told = false
+		h, _ := w.Hold(at.volume)
+		lost.told = slices.ContainsFunc(h.Fences, func(f ledger.Fence) bool { return f.InUse && f.BootID == bootID(at.machine, at.boot) })
 		j.lost = with(j.lost, at, lost)
-	}
-	for _, key := range w.Keys(Holds) {
-		h, _ := typed[ledger.HoldSeen](&w.Objects, Holds, key)
-		j.tells(h)
-	}
-}
-
-// tells notes of which mounts a hold says that they may be there.
-func (j *Judge) tells(h ledger.HoldSeen) {
-	for at, lost := range j.lost {
-		if at.volume == h.Volume && slices.ContainsFunc(h.Hold.Fences, func(f ledger.Fence) bool { return f.InUse && f.BootID == bootID(at.machine, at.boot) }) {
-			lost.told = true
-			j.lost = with(j.lost, at, lost)
-		}
 	}
 }
 
@@ -516,7 +502,9 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 				j.doomed = with(j.doomed, a.UID, true)
 			}
 		case j.mayTake(w, m, v), j.overtaken(At{v, a.Node}, a.UID, since):
-			j.forced = with(j.forced, mount{m.ID, m.Boots, v}, !exists)
+			// Whoever sent it may have read that the Node does not exist.
+			gone := !exists || since > 0 && since < j.ended[At{v, a.Node}].again
+			j.forced = with(j.forced, mount{m.ID, m.Boots, v}, gone)
 			j.doomed = with(j.doomed, a.UID, true)
 		case j.sameBoot(w, m, v):
 			j.doomed = with(j.doomed, a.UID, true)
@@ -539,7 +527,7 @@ type mount struct {
 type loss struct {
 	at             int64
 	named, another bool
-	told           bool // the hold has said to whoever leads now that the mount may be there
+	told           bool // the hold said that the mount may be there when whoever leads now began
 }
 
 // losesNode notes what is staged at the machines of a Node that is deleted. What its volumesAttached names nobody had
@@ -583,8 +571,8 @@ func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
 	return true
 }
 
-// untold says whether neither whoever leads has seen that a Node was deleted with a volume mounted, nor the hold has told
-// it of the mount.
+// untold says whether neither whoever leads has seen that a Node was deleted with a volume mounted, nor the hold said so
+// when it began.
 func (j *Judge) untold(lost loss) bool { return lost.at <= j.Began && !lost.named && !lost.told }
 
 // publishes: an exclusive volume is at one machine at a time, unless the other

@@ -41,11 +41,6 @@ func Bad() []World {
 		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
 		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},
-		{"a Node made again, a shared volume", shared(func(c *Config) { c.Remade = 1 })},
-		{"a Node made again, a shared volume, a stuck unmount", shared(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
-		{"a Node made again, a shared volume, forced by time", shared(func(c *Config) { c.Remade, c.Impatient = 1, true })},
-		{"a Node made again twice, a shared volume, forced by time", shared(func(c *Config) { c.Remade, c.Impatient = 2, true })},
-		{"a Node made again, a shared volume, forced by time, two leaders", shared(func(c *Config) { c.Remade, c.Impatient, c.Leaders = 1, true, 2 })},
 		{"a Node made again, moorage-node", remade(func(*Config) {})},
 		{"a Node made again, a stuck unmount, moorage-node", remade(func(c *Config) { c.Stuck = 1 })},
 		{"a Node made again, two leaders, moorage-node", remade(func(c *Config) { c.Leaders = 2 })},
@@ -123,9 +118,10 @@ func remade(change func(*Config)) Config {
 	})
 }
 
-// shared is a handover of a volume that many nodes may have at once, under one leader.
+// shared is a volume that many nodes may have at once, and a pod that has it and may be deleted, under one leader.
 func shared(change func(*Config)) Config {
 	return bad(func(c *Config) {
+		c.Pods, c.Placed, c.Foreign, c.Deletable = [][]int{{1}}, []int{1}, []bool{false}, []bool{true}
 		c.Access = []ledger.Access{ledger.AccessMany}
 		change(c)
 	})

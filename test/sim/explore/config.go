@@ -199,6 +199,9 @@ func Small() []World {
 		{"handover without VolumeAttachments, one leader", noAttach(func(c *Config) { c.Leaders = 1 })},
 		{"a ticket without VolumeAttachments, a lost answer", asksAsItLeaves(1)},
 		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
+		{"a Node made again, a shared volume", shared(func(c *Config) { c.Remade = 1 })},
+		{"a Node made again, a shared volume, a stuck unmount", shared(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
+		{"a Node made again, a shared volume, forced by time", shared(func(c *Config) { c.Remade, c.Impatient = 1, true })},
 		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
 		{"one node, a forgotten mount, repaired", repaired(func(c *Config) { c.OneNode = true })},
 	}
@@ -380,7 +383,10 @@ func (s *state) run(p, n int) {
 		place.InUse, place.Reported = append(place.InUse, v), append(place.Reported, v)
 		a := ledger.Attachment{
 			Name: attachmentName(claim, n), UID: w.UID(), Driver: driver, Node: node(n), PersistentVolume: fmt.Sprintf("pv%d", claim),
-			Attached: true, Ours: true, Transitions: 1, NodeID: machineID(node(n)),
+			Attached: true, Ours: true, NodeID: machineID(node(n)),
+		}
+		if w.Exclusive(v) {
+			a.Transitions = 1
 		}
 		if !v.NoAttach() {
 			w.Stamp(a.Name)
@@ -388,10 +394,12 @@ func (s *state) run(p, n int) {
 			w.Publish(v, machineID(node(n)))
 		}
 		w.Put(place)
-		w.Put(ledger.HoldSeen{Volume: v, Hold: ledger.Hold{
-			Node: node(n), NodeUID: place.UID, BootID: place.BootID, SystemUUID: place.SystemUUID, Transitions: 1, PVs: []string{a.PersistentVolume}, State: ledger.HoldHeld,
-			Requesters: []ledger.Requester{{Namespace: namespace, Name: pod(p + 1), UID: pod(p + 1)}},
-		}})
+		if w.Exclusive(v) {
+			w.Put(ledger.HoldSeen{Volume: v, Hold: ledger.Hold{
+				Node: node(n), NodeUID: place.UID, BootID: place.BootID, SystemUUID: place.SystemUUID, Transitions: 1, PVs: []string{a.PersistentVolume}, State: ledger.HoldHeld,
+				Requesters: []ledger.Requester{{Namespace: namespace, Name: pod(p + 1), UID: pod(p + 1)}},
+			}})
+		}
 		w.Mount(s.machine(n), v, pod(p+1))
 		k := &s.machine(n).Process
 		k.Told, k.Attached = append(k.Told, v), append(k.Attached, v)

@@ -223,7 +223,7 @@ func worldFields() map[string]fields {
 		"world.At":    {"Volume Node", nil},
 		"world.given": {"node transitions", nil},
 		"world.proof": {"attachment ground made", nil},
-		"world.ended": {"proof at", nil},
+		"world.ended": {"proof at again first last", nil},
 	}
 }
 
