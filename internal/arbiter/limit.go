@@ -154,7 +154,7 @@ func (w view) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
 // granted have their slots only as long as there are as many: where they are too
 // many, who joins one would be refused with it.
 func (w view) confirmed(p *ledger.NodeVolume) bool {
-	if p.HasAttachments() || p.Reported || p.Sent || p.Left {
+	if p.OccupiesSlotWithoutUse() {
 		return true
 	}
 	return slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {

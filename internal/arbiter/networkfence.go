@@ -97,7 +97,7 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 	n := s.Node(m.Node)
 	of := func(v ledger.VolumeID) bool { return v.Driver == m.Driver }
 	switch {
-	case !ready(n) || n.UID != m.NodeUID || m.SystemUUID == "" || n.SystemUUID != m.SystemUUID || m.BootID == "":
+	case !ready(n) || n.UID != m.NodeUID || m.SystemUUID == "" || m.IsAnother(n) || m.BootID == "":
 		return StaysFenced
 	case s.BootOver(n, m.SystemUUID, m.BootID): // which ends mounts, and leaves folders and records
 		if n.Answers() && slices.ContainsFunc(n.Word.Mounted, of) {

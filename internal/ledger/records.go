@@ -195,8 +195,12 @@ func (p *NodeVolume) MayBeLeft() bool { return p != nil && p.Left }
 // OccupiesSlot says whether more than wishes binds the volume to the node, so that it has
 // its slot there whoever comes and goes: an attachment, or the creation of one in
 // flight; the node's own word; or that it may have been left there.
-func (p *NodeVolume) OccupiesSlot() bool {
-	return p.HasAttachments() || p.Reported || p.InUse || p.Sent || p.Left
+func (p *NodeVolume) OccupiesSlot() bool { return p.InUse || p.OccupiesSlotWithoutUse() }
+
+// OccupiesSlotWithoutUse is OccupiesSlot whatever its kubelet has in use: the volume is attached there, or may be, by an
+// attachment, or the creation of one in flight; by volumesAttached; or as it may have been left there.
+func (p *NodeVolume) OccupiesSlotWithoutUse() bool {
+	return p.HasAttachments() || p.Reported || p.Sent || p.Left
 }
 
 // WithoutAttachment says whether the volume may be here without an attachment, as it needs none: the hold says

@@ -243,6 +243,7 @@ func (j *Judge) used(w *World, at At) bool {
 	return false
 }
 
+// nodeStates are the states of a Node before and after a change; false where it is made, or deleted.
 func nodeStates(was, is ledger.Event) (before, after ledger.NodeState, both bool) {
 	before, existed := was.(ledger.NodeState)
 	after, exists := is.(ledger.NodeState)
