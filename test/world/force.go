@@ -350,9 +350,9 @@ func (j *Judge) lasts(w *World, n ledger.NodeName, since time.Time, long time.Du
 // and then must know of. Nobody reads that of a Node that is gone.
 func (w *World) heard(n ledger.NodeName) time.Time {
 	var t time.Time
-	until, gone := w.Judge.gone[n]
-	if !gone {
-		until = w.Now
+	until := w.Now
+	if end, gone := w.Judge.gone[n]; gone {
+		until = end.since
 	}
 	for _, m := range w.machinesOf(n) {
 		if until.Sub(m.Streak) < told {
@@ -474,6 +474,12 @@ func (j *Judge) Lost(m *Machine, v ledger.VolumeID) (noted, untold, taken, gone 
 	lost, noted := j.lost[at]
 	gone, taken = j.forced[at]
 	return noted, j.untold(lost), taken, gone
+}
+
+// GoneBefore says whether a Node that does not exist was deleted before whoever leads now had seen all that there is.
+func (j *Judge) GoneBefore(n ledger.NodeName) bool {
+	end, gone := j.gone[n]
+	return gone && end.at <= j.Began
 }
 
 // Doomed says whether a VolumeAttachment was deleted while its volume might be

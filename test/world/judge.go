@@ -48,30 +48,30 @@ type Judge struct {
 	// Foreign says that pods may be bound past Moorage at any time.
 	Foreign bool
 
-	left     map[At]time.Time              // when the last unfinished pod with the volume left the node
-	notReady map[ledger.NodeName]outage    // since when the node has not been Ready
-	named    map[ledger.NodeName]naming    // which machine the Node names
-	gone     map[ledger.NodeName]time.Time // when Nodes were deleted that do not exist
-	proofs   map[At]proof                  // taken out of volumesAttached by a rule of force that held
-	ended    map[At]ended                  // proofs that ended as their nodes were Ready again
-	doomed   map[string]bool               // VolumeAttachments, by UID, deleted while their volumes might be taken by force
-	numbers  map[ledger.VolumeID]given     // by the volume's hold
-	known    map[string][]ledger.VolumeID  // where a pod's volumes led last
-	limits   map[slots]int32               // the highest that a CSINode has said
-	beside   map[At]bool                   // made for a live migration, as long as there are two
-	over     map[ledger.VolumeID]bool      // volumes of which a live migration has ended
-	past     map[string]bool               // pods, by UID, that were bound past Moorage
-	atOnce   map[string]bool               // pods, by UID, that were bound by whoever leads, without tickets
-	shaken   map[string]bool               // those of them whose node has been out of service since, or had no Node
-	taken    map[At]bool                   // slots that those take
-	counts   map[At]int64                  // those of them that whoever grants knows of, and the world's version by then
-	leavers  map[At]bool                   // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound past Moorage
-	been     map[At]bool                   // where such pods have or had volumes: whoever grants may not know that they have left
-	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
-	lost     map[mount]loss                // mounts that were there when their Nodes were deleted, as long as they last
-	forced   map[mount]bool                // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
-	unsure   map[At]bool                   // where a Node was deleted or made while the volume might be there (MayDoubt)
-	told     map[string][]ledger.VolumeID  // by satisfied tickets, by UID: where their volumes led when they were told that they have them
+	left     map[At]time.Time             // when the last unfinished pod with the volume left the node
+	notReady map[ledger.NodeName]outage   // since when the node has not been Ready
+	named    map[ledger.NodeName]naming   // which machine the Node names
+	gone     map[ledger.NodeName]deletion // of Nodes that do not exist
+	proofs   map[At]proof                 // taken out of volumesAttached by a rule of force that held
+	ended    map[At]ended                 // proofs that ended as their nodes were Ready again
+	doomed   map[string]bool              // VolumeAttachments, by UID, deleted while their volumes might be taken by force
+	numbers  map[ledger.VolumeID]given    // by the volume's hold
+	known    map[string][]ledger.VolumeID // where a pod's volumes led last
+	limits   map[slots]int32              // the highest that a CSINode has said
+	beside   map[At]bool                  // made for a live migration, as long as there are two
+	over     map[ledger.VolumeID]bool     // volumes of which a live migration has ended
+	past     map[string]bool              // pods, by UID, that were bound past Moorage
+	atOnce   map[string]bool              // pods, by UID, that were bound by whoever leads, without tickets
+	shaken   map[string]bool              // those of them whose node has been out of service since, or had no Node
+	taken    map[At]bool                  // slots that those take
+	counts   map[At]int64                 // those of them that whoever grants knows of, and the world's version by then
+	leavers  map[At]bool                  // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound past Moorage
+	been     map[At]bool                  // where such pods have or had volumes: whoever grants may not know that they have left
+	madeFor  map[string]ledger.VolumeID   // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
+	lost     map[mount]loss               // mounts that were there when their Nodes were deleted, as long as they last
+	forced   map[mount]bool               // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
+	unsure   map[At]bool                  // where a Node was deleted or made while the volume might be there (MayDoubt)
+	told     map[string][]ledger.VolumeID // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
 	// judged. Of Moorage it is asked what docs/internals/invariants.md has for that mode.
@@ -87,6 +87,12 @@ type given struct {
 
 // outage is since when a node has not been Ready, and the world's version when that began.
 type outage struct {
+	since time.Time
+	at    int64
+}
+
+// deletion is when a Node was deleted, and the world's version by then.
+type deletion struct {
 	since time.Time
 	at    int64
 }
@@ -289,7 +295,7 @@ func (j *Judge) Begins(w *World) {
 	j.Began = w.Version()
 	for at, lost := range j.lost {
 		h, _ := w.Hold(at.volume)
-		lost.told = slices.ContainsFunc(h.Fences, func(f ledger.Fence) bool { return f.InUse && f.BootID == bootID(at.machine, at.boot) })
+		lost.told = tells(h, at)
 		j.lost = with(j.lost, at, lost)
 	}
 }
@@ -522,9 +528,10 @@ type mount struct {
 	volume  ledger.VolumeID
 }
 
-// loss is that a Node was deleted while a volume was mounted in a boot of its machine: the world's version when
-// that happened last while volumesAttached named the volume, else first; and whether the volume's hold named that
-// boot at any such time, or another one of the node.
+// loss is that a Node was deleted while a volume was mounted in a boot of its machine, or that the volume was mounted
+// while the Node was gone, as the kubelet had looked for it before: the world's version when the Node was deleted last
+// while volumesAttached named the volume, else first; and whether the volume's hold named that boot at any such time,
+// or another one of the node.
 type loss struct {
 	at             int64
 	named, another bool
@@ -534,24 +541,36 @@ type loss struct {
 // losesNode notes what is staged at the machines of a Node that is deleted. What its volumesAttached names nobody had
 // begun to detach: who sees that end of the Node has no deletion on its way that it decided on before.
 func (j *Judge) losesNode(w *World, n ledger.NodeState) {
-	j.gone = with(j.gone, n.Name, w.Now)
+	j.gone = with(j.gone, n.Name, deletion{w.Now, w.Version()})
 	for _, m := range w.machinesOf(n.Name) {
 		for _, v := range m.Staged {
+			j.loses(w, m, v, !lacks(n.Reported, v))
 			at := mount{m.ID, m.Boots, v}
-			lost, noted := j.lost[at]
-			if !noted || !lacks(n.Reported, v) {
-				lost.at = w.Version()
-			}
-			h, _ := w.Hold(v)
-			if h.Node == n.Name && h.BootID != "" {
-				lost.named, lost.another = lost.named || h.BootID == m.BootID(), h.BootID != m.BootID()
-			}
-			j.lost = with(j.lost, at, lost)
 			if _, taken := j.forced[at]; taken {
 				j.forced = with(j.forced, at, true)
 			}
 		}
 	}
+}
+
+// loses notes a mount whose Node is gone, and that volumesAttached named it.
+func (j *Judge) loses(w *World, m *Machine, v ledger.VolumeID, reported bool) {
+	at := mount{m.ID, m.Boots, v}
+	lost, noted := j.lost[at]
+	if !noted || reported {
+		lost.at = j.gone[m.Node].at
+	}
+	h, _ := w.Hold(v)
+	if h.Node == m.Node && h.BootID != "" {
+		lost.named, lost.another = lost.named || h.BootID == m.BootID(), h.BootID != m.BootID()
+	}
+	lost.told = tells(h, at)
+	j.lost = with(j.lost, at, lost)
+}
+
+// tells says whether a hold names the boot of a mount among those that may have the volume in use.
+func tells(h ledger.Hold, at mount) bool {
+	return slices.ContainsFunc(h.Fences, func(f ledger.Fence) bool { return f.InUse && f.BootID == bootID(at.machine, at.boot) })
 }
 
 // sameBoot says whether nothing tells whoever leads that a volume is mounted at a machine, whose Node was deleted
@@ -608,6 +627,9 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	j.forced = without(j.forced, mount{m.ID, m.Boots, v})
 	if !m.Uses(v) { // a mount that no Node was deleted with
 		j.lost = without(j.lost, mount{m.ID, m.Boots, v})
+		if _, gone := j.gone[m.Node]; gone {
+			j.loses(w, m, v, false)
+		}
 	}
 	if w.Disks.Lied[v] {
 		return true

@@ -200,6 +200,7 @@ func TestSameBootIsListed(t *testing.T) {
 		before  bool // or only before that
 		again   bool // the Node is deleted and made again once more, under whoever leads
 		anew    bool // the volume is unmounted since, and mounted for another pod
+		after   bool // the volume is mounted once the Node is gone
 		listed  bool
 		faults  int
 	}{
@@ -215,6 +216,8 @@ func TestSameBootIsListed(t *testing.T) {
 		"the hold said so":                 {access: ledger.AccessMany, told: true, faults: 1},
 		"the hold said so before":          {access: ledger.AccessMany, before: true, listed: true},
 		"another boot: nothing is mounted": {access: ledger.AccessMany, boot: true},
+		"mounted after that":               {access: ledger.AccessNode, held: "w1#1.0", after: true, listed: true},
+		"mounted after the leader saw it":  {access: ledger.AccessNode, held: "w1#1.0", after: true, seen: true, faults: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, k := running(t)
@@ -230,7 +233,13 @@ func TestSameBootIsListed(t *testing.T) {
 			if test.boot {
 				k.Machine().PowerOff()
 			}
+			if test.after && !(k.Machine().Unpublish(disk, "p1") && k.Machine().Unstage(disk)) {
+				t.Fatal("the volume is not unmounted")
+			}
 			w.Drop(Nodes, "w1")
+			if test.after && !w.Mount(k.Machine(), disk, "p1") {
+				t.Fatal("the volume is not mounted")
+			}
 			says := func(fences ...ledger.Fence) { w.Put(ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Fences: fences}}) }
 			if mount := (ledger.Fence{Node: "w1", BootID: k.Machine().BootID(), InUse: true}); test.told || test.before {
 				says(mount)

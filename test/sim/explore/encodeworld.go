@@ -262,6 +262,9 @@ func (e *encoder) truth(s *state) {
 			e.uid(theWord+object(n), s.cut[n].LookWord)
 			e.uid(nodeObject(m.Node), s.cut[n].NodeUID)
 		}
+		if c.losesShared() {
+			e.bool(s.w.Judge.GoneBefore(m.Node)) // what is mounted now counts as lost by then
+		}
 		e.agent(m)
 		if e.bool(m.Powered); m.Powered {
 			e.kubelet(s, m)

@@ -213,17 +213,18 @@ func worldFields() map[string]fields {
 			"SeenPods": "after each move it is true of a kubelet that works", "Asked": "after each move nothing is under way", "Unknown": never, "pauses": "they end at once",
 		}},
 		"world.Disks": {"At", map[string]string{"Lied": never}},
-		"world.Judge": {"left proofs ended doomed numbers known past taken counts leavers been atOnce shaken lost forced", map[string]string{
+		"world.Judge": {"left proofs ended doomed numbers known past taken counts leavers been atOnce shaken lost forced gone", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
-			"Forgotten": people, "SameBoot": people, "Began": "it matters to what untold says", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "gone": noTime, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
+			"Forgotten": people, "SameBoot": people, "Began": "it matters to what untold says", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
 			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "Foreign": never, "unsure": "only the end of a run asks for it", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
 		}},
-		"world.loss":  {"at named told", map[string]string{"another": "the volumes whose losses are listed are shared"}},
-		"world.mount": {"machine boot volume", nil},
-		"world.At":    {"Volume Node", nil},
-		"world.given": {"node transitions", nil},
-		"world.proof": {"attachment ground made", nil},
-		"world.ended": {"proof at again first last", nil},
+		"world.deletion": {"at", map[string]string{"since": noTime}},
+		"world.loss":     {"at named told", map[string]string{"another": "the volumes whose losses are listed are shared"}},
+		"world.mount":    {"machine boot volume", nil},
+		"world.At":       {"Volume Node", nil},
+		"world.given":    {"node transitions", nil},
+		"world.proof":    {"attachment ground made", nil},
+		"world.ended":    {"proof at again first last", nil},
 	}
 }
 
