@@ -43,9 +43,16 @@ const conformanceIntro = `# What Moorage's controller does where kube-controller
 The first table has a row for each behaviour of the attach/detach controller of
 Kubernetes 1.37.1 that its own tests assert (reconciler_test.go,
 attach_detach_controller_test.go and their neighbours in
-pkg/controller/volume/attachdetach, test/integration/volume, test/e2e/storage).
+pkg/controller/volume/attachdetach, pkg/volume/csi, test/integration/volume,
+test/e2e/storage).
 The second has the hazards that its source shows: where it loses sight of a
-volume, waits for ever or touches what is in use.
+volume, waits forever or touches what is in use.
+
+In brackets are the file and the line of upstream's test: RT is reconciler_test.go,
+CT attach_detach_controller_test.go, PT desired_state_of_world_populator_test.go,
+ST node_status_updater_test.go, IT attach_detach_test.go of
+test/integration/volume, AT csi_attacher_test.go of pkg/volume/csi, and E a file
+of test/e2e/storage.
 
 - **as upstream**: the same outcome.
 - **stricter**: less, or later, because upstream's way is not safe.
