@@ -35,11 +35,12 @@ type clause struct {
 const intro = `# What scheduler and extender answer
 
 The first tables have a row for each case that plugin and extender have to
-answer rightly, and what shows that they do: of volumes, limits and claims each
-is shown both by the core, whose rules the controller decides by, too, and in
-kube-scheduler's framework. The last one has every verdict with
-the very words that a pod is told; its rows run through the plugin in
-kube-scheduler's own framework and through the extender's HTTP handler alike.
+answer rightly, and what shows that they do. Each case of the first six tables
+(access modes, SELinux labels, limits, claims) is shown twice: by the core, by
+whose rules the controller decides, too, and in kube-scheduler's framework or
+over the extender's HTTP. The last table has every verdict, with the message
+that the pod gets; each of its rows runs through the plugin in kube-scheduler's
+own framework and through the extender's HTTP handler.
 
 | shown by | command |
 |---|---|
@@ -52,8 +53,8 @@ Tests of plugins/scheduler run a whole kube-scheduler over an API in memory; the
 controller there is played by the test. A sandbox scenario has real processes.
 
 This file is written by ` + "`go test ./test/verdicts -rewrite`" + `. That test
-fails when something named here does not exist, when a case lacks one of the two,
-when a verdict is named by no row, or when this file says otherwise.
+fails when something named here does not exist, when a case of the first six
+tables is not shown twice, when a verdict is named by no row, or when this file says otherwise.
 `
 
 // TestConformance compares the document with the clauses and the verdicts.
