@@ -45,8 +45,9 @@ result compares the two:
 - **fewer writes**, **fewer calls**: the same order, with some of them left out.
 - **differs**: something else; the last column says why.
 
-External-attacher's transcripts are as against an API server: its tests run on a
-fake that keeps neither patches nor finalizers. Messages are not compared.
+External-attacher's own tests run on a fake client that keeps neither patches nor
+finalizers. Its transcripts here have what happens on an API server. Messages are
+not compared.
 
 This file is written by ` + "`go test ./controller/attacher -run 'Scenarios|Conformance' -rewrite`" + `,
 and a test compares it with the run.
