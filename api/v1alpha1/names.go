@@ -85,7 +85,8 @@ const (
 	LabelMode = "moorage.dev/mode"
 
 	// LabelManagedBy with value ManagedBy marks the objects that Moorage made.
-	// What does not carry it is never deleted by Moorage.
+	// In Standalone mode the controller deletes VolumeAttachments without it, too, if
+	// they have the name that their volume and node lead to.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "moorage"
 	// LabelPartOf with value PartOf marks all that the chart makes, and what Moorage

@@ -30,7 +30,8 @@ type Badness struct {
 	Spoken    bool `json:",omitempty"` // moorage-node runs on each machine, comes and goes, and a policy requires its word
 }
 
-// badness is every kind by name, and whether one run in eight draws it.
+// badness is every kind by name, and whether the Standalone runs of every fourth seed draw it, half of them. The shares
+// noted beside the others are of Standalone runs, too.
 var badness = []struct {
 	name string
 	on   bool
