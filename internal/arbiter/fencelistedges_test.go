@@ -82,6 +82,33 @@ func TestMountOfBefore(t *testing.T) {
 	}
 }
 
+// Where one of several machines may have the volume mounted, the one that has the Node when the volume has left it is
+// remembered, in the boot that it names then: only its kubelet may come by a new attachment.
+func TestMountOfBeforeAtOneOfSeveral(t *testing.T) {
+	of := func(uid string) ledger.Fence {
+		return takenFrom(func(f *ledger.Fence) { f.NodeUID, f.SystemUUID, f.BootID = uid, ledger.OtherMachine, "" })
+	}
+	for name, test := range map[string]struct {
+		uid  string
+		gone bool
+		want string
+	}{
+		"of this Node":    {"x", false, "b"},
+		"of another Node": {"z", false, ""},
+		"it is gone":      {"x", true, ""},
+	} {
+		facts := []ledger.Event{deadNode("2", "x", "b", ofMachine("m", "b"))}
+		if test.gone {
+			facts = append(facts, ledger.NodeGone{Name: "dead"})
+		}
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, facts...)
+		f, kept := p.mountOfBefore(of(test.uid), nil)
+		if kept != (test.want != "") || f.BootID != test.want || kept && f.SystemUUID != "m" {
+			t.Errorf("%s: %t, %+v", name, kept, f)
+		}
+	}
+}
+
 // What a hold said of a node it goes on to say of mounts of before, once nothing of the
 // detach is to be said; what is to be said of the detach comes first.
 func TestFenceGoesOnAboutMounts(t *testing.T) {

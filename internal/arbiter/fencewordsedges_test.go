@@ -86,6 +86,13 @@ func TestFenceOfAFormerMachine(t *testing.T) {
 	was := ledger.Fence{Node: "well", SystemUUID: "m", BootID: "b", Attachment: "awell", InUse: true}
 	ofBefore := now // the outage is that of the machine that is there
 	ofBefore.SystemUUID, ofBefore.BootID = was.SystemUUID, was.BootID
+	ofBoth := now // it lists the volume, too
+	ofBoth.SystemUUID, ofBoth.BootID = ledger.OtherMachine, ""
+	ofBothGone, ofBeforeGone := ofBoth, ofBefore
+	ofBothGone.Since, ofBeforeGone.Since = 0, 0
+	gone := ledger.NodeGone{Name: "well"}
+	taken := ledger.Unreported{Volume: disk, Node: "well", UID: "awell", Version: "1", Forced: true}
+	naming := func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk} }
 	by := func(rule string, f ledger.Fence) ledger.Fence { f.Rule = rule; return f }
 	held := func(f ledger.Fence) ledger.Fence { f.NodeUID = "h"; return f }
 	for name, test := range map[string]struct {
@@ -98,7 +105,11 @@ func TestFenceOfAFormerMachine(t *testing.T) {
 		"of one whose Node the hold names": {"well", then(), AfterPodGone, held(by(AfterPodGone, was))},
 		"by no rule":                       {"", then(), "", now},
 		"of one that is not Ready":         {"", then(silent), AfterPodGone, by(AfterPodGone, ofBefore)},
-		"of one that has it in use itself": {"", then(silent, using), AfterPodGone, by(AfterPodGone, now)},
+		"of one whose pods wait for it":    {"", then(silent, using), AfterPodGone, by(AfterPodGone, ofBefore)},
+		"of one that has it in use itself": {"", then(silent, using, naming), AfterPodGone, by(AfterPodGone, ofBoth)},
+		"of one whose pods waited, gone":   {"", append(then(silent, using), gone), AfterPodGone, by(AfterPodGone, ofBeforeGone)},
+		"of one that had, and is gone":     {"", append(then(silent, using, naming), gone), AfterPodGone, by(AfterPodGone, ofBothGone)},
+		"of one gone, taken, another rule": {"", append(then(silent, using, naming), gone, taken), AfterUnreachable, by(AfterUnreachable, ofBothGone)},
 		"of the machine that is there":     {"", then(ofMachine("m", "b")), OutOfService, ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", Attachment: "awell", Since: 40, Rule: OutOfService}},
 	} {
 		hold := ledger.Hold{}

@@ -97,6 +97,11 @@ func (p *planner) disproved(old ledger.Fence, place *ledger.NodeVolume) bool {
 // that, since what is attached and reported there is another controller's doing.
 func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	n := p.snapshot.Node(old.Node)
+	if old.SystemUUID == ledger.OtherMachine && n != nil && n.Exists && n.UID == old.NodeUID {
+		// Of the machines that are meant only the one that has the Node may have the volume attached anew, and
+		// may not count what it has mounted.
+		old.SystemUUID, old.BootID = n.SystemUUID, n.BootID
+	}
 	sameBoot := n != nil && n.Exists && (n.BootID == "" || n.BootID == old.BootID) && (old.BootID != "" || n.UID == old.NodeUID)
 	untouched := !p.Cooperative && place != nil && (place.Reported || place.HasOwn() && p.own(place).UID == old.Attachment)
 	if !sameBoot || !old.InUse || old.Rule != "" && untouched {
@@ -236,8 +241,11 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 			f.Since, f.Renewed = n.ReadySince, n.Renewed
 		}
 	}
-	if machine, boot := n.DoubtedAt(p.volume.ID); rule != "" && !ready(n) && machine != "" && machine != f.SystemUUID && !n.Lists(p.volume.ID, place) {
+	if machine, boot := n.DoubtedAt(p.volume.ID); rule != "" && !ready(n) && machine != "" && machine != f.SystemUUID {
 		// The outage is that of the machine which has the Node; the volume may be mounted at the one before.
+		if n.LeftNaming(p.volume.ID) || place.Reported && n.Lists(p.volume.ID, place) {
+			machine, boot = ledger.OtherMachine, "" // or at both: no boot ends that
+		}
 		f.SystemUUID, f.BootID, f.InUse = machine, boot, true
 	}
 	if rule != "" && ready(n) && ofAnotherMachine(n, p.volume, place) {

@@ -75,6 +75,10 @@ func (n *Node) Lists(v VolumeID, p *NodeVolume) bool {
 	return p != nil && p.InUse
 }
 
+// LeftNaming says whether volumesAttached of a Node that is gone named the volume to the end, or the volume was taken by
+// force since: the machine may have it mounted, and its attachment has not been seen to go since.
+func (n *Node) LeftNaming(v VolumeID) bool { return n != nil && slices.Contains(n.left, v) }
+
 func (n *Node) findDoubt(v VolumeID) (i int, found bool) {
 	return slices.BinarySearchFunc(n.doubts, v, func(d doubt, v VolumeID) int { return d.volume.Compare(v) })
 }
