@@ -33,7 +33,7 @@ type Judge struct {
 	// out: no fault, for a DELETE can't test that. Their transitions begin anew.
 	Forgotten []string
 	// SameBoot are volumes that were detached from machines that had them mounted, whose Nodes were deleted
-	// meanwhile, before whoever leads began, and made again by the same boot, and no hold named that boot: of a
+	// meanwhile, before whoever leads began, and made again by the same boot, and no hold has named that boot to any leader: of a
 	// shared volume none does, and of an exclusive one it may name the boot before. No fault, for nothing in the
 	// API tells that leader (residual/shared-same-boot, residual/booted-between-leaders). And volumes that were
 	// detached from there anew, after they had been taken from that mount by force, and the Node has been gone since:
@@ -295,7 +295,7 @@ func (j *Judge) Begins(w *World) {
 	j.Began = w.Version()
 	for at, lost := range j.lost {
 		h, _ := w.Hold(at.volume)
-		lost.told = tells(h, at)
+		lost.told = lost.told || tells(h, at)
 		j.lost = with(j.lost, at, lost)
 	}
 }
@@ -564,7 +564,7 @@ func (j *Judge) loses(w *World, m *Machine, v ledger.VolumeID, reported bool) {
 	if h.Node == m.Node && h.BootID != "" {
 		lost.named, lost.another = lost.named || h.BootID == m.BootID(), h.BootID != m.BootID()
 	}
-	lost.told = tells(h, at)
+	lost.told = lost.told || tells(h, at)
 	j.lost = with(j.lost, at, lost)
 }
 

@@ -187,7 +187,7 @@ func TestLimitOfAClaimThatIsProvisioned(t *testing.T) {
 }
 
 // A volume is detached under a mount without a fault only where nothing tells whoever leads: its Node was made
-// again by the same boot before that one began, and not once more since, no hold names the boot, but that of an
+// again by the same boot before that one began, and not once more since, no hold has ever named the boot, but that of an
 // exclusive one a boot before it, and the mount is the one of then.
 func TestSameBootIsListed(t *testing.T) {
 	for name, test := range map[string]struct {
