@@ -9,9 +9,10 @@ import (
 )
 
 // noteKnown tells the judge when all controllers know all that there is, and nothing that they have decided
-// before is on its way: what has left a node by then is no excuse for what is granted afterwards.
+// before is on its way: what has left a node by then is no excuse for what is granted afterwards, nor is a limit
+// that has shrunk.
 func (s *Sim) noteKnown() {
-	if !s.w.Judge.MarksPast() || !s.allKnown() {
+	if !s.w.Judge.Marks(s.w) || !s.allKnown() {
 		return
 	}
 	for _, c := range s.controllers {

@@ -19,7 +19,8 @@ type Judge struct {
 	// Faults are the rules that were broken, in the order of their breaking.
 	Faults []string
 	// Exact has grants judged by the limits that stand, where nothing lies between a
-	// decision and its write; otherwise by the highest that the node has had.
+	// decision and its write; otherwise by the highest that the node has had since all
+	// controllers knew all that there is (AllKnown).
 	Exact bool
 	// ByTime are the machines that lived when time alone forced a volume from them:
 	// no fault, for a policy says so, but all that it can break.
@@ -65,7 +66,8 @@ type Judge struct {
 	shaken   map[string]bool              // those of them whose node has been out of service since, or had no Node
 	taken    map[At]bool                  // slots that those take
 	counts   map[At]int64                 // those of them that whoever grants knows of, and the world's version by then
-	leavers  map[At]bool                  // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound past Moorage
+	leavers  map[At]bool                  // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound past Moorage, or once shrank
+	shrank   bool                         // a limit counts that is lower than one before (AllKnown)
 	been     map[At]bool                  // where such pods have or had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID   // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 	lost     map[mount]loss               // mounts that were there when their Nodes were deleted, as long as they last
@@ -201,16 +203,20 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 // limitsChanged: a grant may have been decided before a limit shrank.
 func (j *Judge) limitsChanged(n ledger.NodeDrivers) {
 	for _, d := range n.Drivers {
-		limit := d.Limit
-		if limit == ledger.NoLimit {
-			limit = math.MaxInt32
-		}
-		at := slots{n.Node, d.Name}
+		limit, at := limitOf(d), slots{n.Node, d.Name}
 		if !j.Exact {
 			limit = max(limit, j.limits[at])
 		}
 		j.limits = with(j.limits, at, limit)
 	}
+}
+
+// limitOf is how many volumes of a driver a node takes.
+func limitOf(d ledger.DriverOnNode) int32 {
+	if d.Limit == ledger.NoLimit {
+		return math.MaxInt32
+	}
+	return d.Limit
 }
 
 // UsedBy lists the volumes of a pod that need an attachment; what led

@@ -427,3 +427,34 @@ func TestAllKnownEndsExcuses(t *testing.T) {
 		}
 	}
 }
+
+// A grant may have been decided on before a limit shrank; once whoever grants knows all that there is, none was.
+func TestAllKnownEndsLimits(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		w := New()
+		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
+		for _, limit := range []int32{2, 1} {
+			w.Put(ledger.NodeDrivers{Node: "w1", Drivers: []ledger.DriverOnNode{{Name: disk.Driver, NodeID: "w1#1", Limit: limit}}})
+		}
+		if !w.Judge.Marks(w) {
+			t.Error("that a limit has shrunk is no mark")
+		}
+		if known {
+			w.Judge.AllKnown(w, func(At) bool { return false })
+		}
+		if w.Judge.Marks(w) == known {
+			t.Errorf("known %t: the mark", known)
+		}
+		for _, c := range []string{"a", "b"} {
+			key := ledger.ClaimKey{Namespace: "ns", Name: c}
+			w.Put(ledger.PersistentVolume{Name: c, UID: c, Volume: ledger.VolumeID{Driver: disk.Driver, Handle: c}, Access: ledger.AccessMany, Claim: key})
+			w.Put(ledger.Claim{Key: key, UID: c, PersistentVolume: c, Bound: true, Access: ledger.AccessMany})
+			id := ledger.TicketID{Namespace: "ns", Name: c}
+			w.Put(ledger.Ticket{ID: id, UID: c, Type: ledger.TypeManual, Node: "w1", Volumes: []ledger.TicketVolume{{Claim: c}}})
+			w.Serve(Request{Do: DecideTicket, Key: id.String(), Phase: ledger.TicketGranted})
+		}
+		if len(w.Judge.Faults) > 0 != known {
+			t.Errorf("known %t: %q", known, w.Judge.Faults)
+		}
+	}
+}

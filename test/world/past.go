@@ -87,7 +87,7 @@ func (j *Judge) attachedPast(w *World, at At) {
 
 // listsNoMore: a node's lists name volumes no more, and whoever grants may not know that yet.
 func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
-	if len(j.past) == 0 && !j.Foreign {
+	if len(j.past) == 0 && !j.Foreign && !j.shrank {
 		return
 	}
 	lists := slices.Concat(is.InUse, is.Reported)
@@ -102,7 +102,7 @@ func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
 // Moorage have taken to its limit, or may still take to it by what was sent for them. Whoever
 // grants may not know yet that it has left, and needs no other slot for it there.
 func (j *Judge) leftOver(w *World, at At) {
-	if len(j.past) == 0 && !j.Foreign || at.Volume.IsZero() {
+	if len(j.past) == 0 && !j.Foreign && !j.shrank || at.Volume.IsZero() {
 		return
 	}
 	j.leavers = with(j.leavers, at, true)
@@ -154,13 +154,32 @@ func (j *Judge) everAt(w *World, at At) bool {
 	return false
 }
 
-// MarksPast says whether there is anything that AllKnown may end.
-func (j *Judge) MarksPast() bool { return len(j.been) > 0 || len(j.leavers) > 0 }
+// Marks says whether there is anything that AllKnown may end.
+func (j *Judge) Marks(w *World) bool {
+	return len(j.been) > 0 || len(j.leavers) > 0 || len(j.shrunk(w)) > 0
+}
+
+// shrunk are the limits that stand by now where a higher one did once.
+func (j *Judge) shrunk(w *World) map[slots]int32 {
+	var list map[slots]int32
+	for at, highest := range j.limits {
+		n, _ := w.Drivers(at.node)
+		for _, d := range n.Drivers {
+			if d.Name == at.driver && limitOf(d) < highest {
+				list = with(list, at, limitOf(d))
+			}
+		}
+	}
+	return list
+}
 
 // AllKnown is for when whoever grants knows all that there is, and nothing that was decided before is on its way: a
 // volume that has left a node by now needs a slot to come back, unless whoever grants counts it there still, for
-// what it remembers.
+// what it remembers; and a limit that has shrunk is the one that counts.
 func (j *Judge) AllKnown(w *World, counts func(At) bool) {
+	for at, limit := range j.shrunk(w) {
+		j.limits, j.shrank = with(j.limits, at, limit), true
+	}
 	for _, marks := range []*map[At]bool{&j.been, &j.leavers} {
 		for at := range *marks {
 			if !w.bound(at.Node)[at.Volume] && !counts(at) {
