@@ -458,3 +458,30 @@ func TestAllKnownEndsLimits(t *testing.T) {
 		}
 	}
 }
+
+// A ticket that is told that it has its volume has it attached at its node.
+func TestToldOfWhatIsNotAttached(t *testing.T) {
+	for _, attached := range []bool{false, true} {
+		w := New()
+		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
+		w.AddMachine("w1#1", "w1")
+		w.Kubelet("w1#1").Register(ledger.DriverOnNode{Name: disk.Driver, NodeID: "w1#1", Limit: ledger.NoLimit})
+		n, _ := w.Node("w1")
+		n.Ready = ledger.ReadyTrue
+		w.Put(n)
+		pv := ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "ns", Name: "c"}}
+		w.Put(pv)
+		w.Put(ledger.Claim{Key: pv.Claim, UID: "c", PersistentVolume: "pv", Bound: true})
+		if attached {
+			w.Publish(disk, "w1#1")
+		}
+		ticket := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "t"}, UID: "t", Type: ledger.TypeBackup, Node: "w1",
+			Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "c"}}}
+		w.Put(ticket)
+		ticket.SatisfiedSince = 1
+		w.Put(ticket)
+		if len(w.Judge.Faults) > 0 == attached {
+			t.Errorf("attached %t: %q", attached, w.Judge.Faults)
+		}
+	}
+}

@@ -55,10 +55,29 @@ func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
 	case is.SatisfiedSince == 0:
 		j.told = without(j.told, is.UID)
 	case was.SatisfiedSince == 0:
+		j.tellsAttached(w, is)
 		if j.told = maps.Clone(j.told); j.told == nil {
 			j.told = map[string][]ledger.VolumeID{}
 		}
 		j.told[is.UID] = w.TicketVolumes(is)
+	}
+}
+
+// tellsAttached: a ticket that is told that it has its volumes at its node has them attached there. What a disk service has
+// lied about counts as there; and where the node is not Ready, or was not since they were attached, it hears later that
+// they were taken by force.
+func (j *Judge) tellsAttached(w *World, t ledger.Ticket) {
+	n, exists := w.Node(t.Node)
+	if t.Node == ledger.Detached || !exists || n.Ready != ledger.ReadyTrue {
+		return
+	}
+	for _, v := range w.TicketVolumes(t) {
+		at := At{v, t.Node}
+		_, taken := j.ended[at]
+		is := v.NoAttach() && !lacks(n.Reported, v) || slices.ContainsFunc(w.machinesOf(t.Node), func(m *Machine) bool { return slices.Contains(w.Disks.At[v], m.ID) })
+		if !is && !taken && !w.Disks.Lied[v] && !j.foreign(w, at) && j.ground(w, at) == noGround {
+			j.fault("ticket %s is told that it has its volumes at %s, where %s is not attached", t.ID.Name, t.Node, v)
+		}
 	}
 }
 
