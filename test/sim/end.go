@@ -25,6 +25,7 @@ func (s *Sim) judgeEnd() {
 	s.judgePods(leader)
 	s.judgeLeaks(leader)
 	s.judgeDetached()
+	s.judgeTickets(leader)
 	s.judgeDoubts()
 }
 
