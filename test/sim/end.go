@@ -27,6 +27,26 @@ func (s *Sim) judgeEnd() {
 	s.judgeDetached()
 	s.judgeTickets(leader)
 	s.judgeDoubts()
+	s.judgeTelling(leader)
+}
+
+// judgeTelling: what whoever leads does not believe a node about, while a VolumeAttachment may let somebody detach it, the
+// VolumeHold tells whoever leads next: of which boot that is. Nothing else does.
+func (s *Sim) judgeTelling(c *controller) {
+	if s.config.Cooperative || len(s.w.Refusals) > 0 || len(s.faults.vanished) > 0 {
+		return
+	}
+	for n := range c.observer.snapshot().Nodes() {
+		for _, v := range n.At() {
+			_, boot := n.DoubtedAt(v)
+			h, _ := s.w.Hold(v)
+			f, _ := h.Fence(n.Name)
+			a, exists := s.w.Attachment(ledger.AttachmentName(v, n.Name))
+			if boot != "" && exists && !a.Deleting && f.BootID != boot && (h.Node != n.Name || h.BootID != boot) {
+				s.fault("%s does not believe %s about %s, and no hold says so to whoever leads next", c.name, n.Name, v)
+			}
+		}
+	}
 }
 
 // judgeDoubts: nobody disbelieves a node about a volume for longer than there is a reason to.
