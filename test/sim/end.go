@@ -322,7 +322,15 @@ func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 	known := c.observer.snapshot().Volume(v)
 	return known != nil && slices.ContainsFunc(known.NodeVolumes, func(p ledger.NodeVolume) bool {
 		own := p.Own()
-		return own != nil && own.NodeID != "" && own.NodeID != s.nodeID(p.Node)
+		return own != nil && own.NodeID != "" && own.NodeID != s.nodeID(p.Node) && s.stamped(own.UID, own.NodeID)
+	})
+}
+
+// stamped says whether a VolumeAttachment has ever named a node by this name of the driver.
+func (s *Sim) stamped(uid, nodeID string) bool {
+	return slices.ContainsFunc(s.logs[world.Attachments], func(c world.Change) bool {
+		a, ok := c.Fact.(ledger.Attachment)
+		return ok && a.UID == uid && a.NodeID == nodeID
 	})
 }
 
