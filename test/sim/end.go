@@ -214,7 +214,7 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	volumes, complete := s.w.VolumesOf(p)
 	excused := !complete
 	for _, v := range volumes {
-		excused = excused || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(c, v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && (s.claimedElsewhere(v, p) || s.strayElsewhere(v, p.Node))
+		excused = excused || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(c, v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") && !s.looked(c, v) || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && (s.claimedElsewhere(v, p) || s.strayElsewhere(v, p.Node))
 	}
 	if !excused {
 		s.fault("pod %s at %s does not run, and nobody is in its way", p.UID, p.Node)
@@ -224,6 +224,25 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 			s.fault("pod %s at %s is not told why it waits for %s", p.UID, p.Node, need.Name)
 		}
 	}
+}
+
+// looked says whether nothing is in doubt about a volume that a look of moorage-node would not end: it runs at each node in
+// doubt, in the boot in doubt, can read all, and the volume is not mounted there.
+func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
+	if s.agents == nil || v.NoAttach() {
+		return false
+	}
+	for _, n := range s.nodeNames() {
+		if !s.doubted(c, v, n) {
+			continue
+		}
+		k, node := s.kubeletOf(n), c.observer.snapshot().Node(n)
+		a := &k.machine.Agent
+		if !k.working() || !a.Runs || a.Blind || len(a.Unread)+len(a.Torn) > 0 || !node.DoubtedHere(v) || k.machine.Uses(v) || slices.Contains(k.machine.Left, v) || s.usedAt(v, n) {
+			return false
+		}
+	}
+	return true
 }
 
 // keptDetached says whether a ticket keeps a volume from every node.
