@@ -541,7 +541,7 @@ type mount struct {
 type loss struct {
 	at             int64
 	named, another bool
-	told           bool // the hold said that the mount may be there when whoever leads now began
+	told           bool // the hold said that the mount may be there when somebody began to lead
 }
 
 // losesNode notes what is staged at the machines of a Node that is deleted. What its volumesAttached names nobody had

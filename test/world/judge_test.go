@@ -214,7 +214,7 @@ func TestSameBootIsListed(t *testing.T) {
 		"the leader saw that":              {access: ledger.AccessMany, seen: true, faults: 1},
 		"the hold says so":                 {access: ledger.AccessMany, written: true, faults: 1},
 		"the hold said so":                 {access: ledger.AccessMany, told: true, faults: 1},
-		"the hold said so before":          {access: ledger.AccessMany, before: true, listed: true},
+		"the hold said so before":          {access: ledger.AccessMany, before: true, faults: 1},
 		"another boot: nothing is mounted": {access: ledger.AccessMany, boot: true},
 		"mounted after that":               {access: ledger.AccessNode, held: "w1#1.0", after: true, listed: true},
 		"mounted after the leader saw it":  {access: ledger.AccessNode, held: "w1#1.0", after: true, seen: true, faults: 1},
