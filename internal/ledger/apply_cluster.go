@@ -25,7 +25,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	wrote := rec.wrote(s, now)
 	ended := s.Ready == ReadyTrue && rec.Ready != ReadyTrue || wrote.Equal(now) || !known || rec.OutOfService && !s.OutOfService || rec.Shutdown && !s.Shutdown
-	was := rec.NodeState
+	was, answered := rec.NodeState, rec.Answers()
 	healthChanged := !known || rec.Ready != s.Ready || rec.OutOfService != s.OutOfService || rec.Shutdown != s.Shutdown ||
 		rec.Managed != s.Managed || rec.Draining != s.Draining || rec.Reporting != s.Reporting || rec.BootID != s.BootID
 	labelsChanged := !maps.Equal(rec.Labels, s.Labels) || rec.SELinuxMount != s.SELinuxMount
@@ -74,6 +74,9 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		// kubelet has reported: what was in use before stays so.
 		inUse = l.node(s.Name).withDoubted(inUse)
 		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *NodeVolume) *bool { return &p.InUse })
+	}
+	if rec := l.node(s.Name); answered != rec.Answers() { // its word may have been seen before the Node that it is about
+		l.lookedForAll(now, t, rec)
 	}
 }
 

@@ -33,7 +33,7 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	if was != p.Volume || !known {
 		l.matchEverywhere(now, t, p.Volume)
-		l.resolveUnreadAgain(t, func(u *Unread) bool { return u.PersistentVolume == p.Name })
+		l.resolveUnreadAgain(now, t, func(u *Unread) bool { return u.PersistentVolume == p.Name })
 	}
 }
 

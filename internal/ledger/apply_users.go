@@ -36,7 +36,7 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	l.resolveTicketByPod(now, t, &p)
 	if old == nil && len(p.OwnCSI) > 0 {
-		l.resolveUnreadAgain(t, func(u *Unread) bool { return u.Pod == p.UID })
+		l.resolveUnreadAgain(now, t, func(u *Unread) bool { return u.Pod == p.UID })
 	}
 }
 

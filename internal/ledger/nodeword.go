@@ -255,7 +255,7 @@ func (l *Ledger) noteUnread(w *NodeWord) {
 
 // resolveUnreadAgain takes in that a PersistentVolume or a pod was seen by which it may be known
 // of which volumes records are that nodes could not read.
-func (l *Ledger) resolveUnreadAgain(t *Touched, about func(*Unread) bool) {
+func (l *Ledger) resolveUnreadAgain(now time.Time, t *Touched, about func(*Unread) bool) {
 	for _, name := range l.facts.unread {
 		was := l.facts.nodes.get(name).Word
 		if !slices.ContainsFunc(was.Unread, func(u Unread) bool { return about(&u) }) {
@@ -265,6 +265,7 @@ func (l *Ledger) resolveUnreadAgain(t *Touched, about func(*Unread) bool) {
 		spoke := rec.Speaks()
 		l.resolveUnread(was, &word)
 		rec.Word = &word
+		l.lookedForAll(now, t, rec)
 		l.touchSpoken(t, rec, was, spoke != rec.Speaks())
 	}
 }
@@ -296,6 +297,14 @@ func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
 func (l *Ledger) named(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && (!p.Proof.Named || p.Proof.Unstaged) {
 		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Named, p.Proof.Unstaged = true, false })
+	}
+}
+
+// lookedForAll notes what a node has found of all volumes for which it was asked to look, where it has come to be known, or
+// is known no more, that its word is about this Node, or of which volumes it can't speak.
+func (l *Ledger) lookedForAll(now time.Time, t *Touched, n *Node) {
+	for _, v := range slices.Clone(n.At()) {
+		l.looked(now, t, v, n)
 	}
 }
 

@@ -29,6 +29,12 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 	}
 	out := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Doubted: true}
 	unread := func(version string, look int64) Event { w := word(version, look); w.Whole = false; return w }
+	ofNext := func(version string, look int64) Event { w := word(version, look); w.NodeUID = "u3"; return w }
+	halfRead := func(version string, look int64) Event {
+		w := word(version, look)
+		w.Unread = []Unread{{PersistentVolume: "pv9"}}
+		return w
+	}
 	remade := func(version string, look int64) Event { w := word(version, look); w.UID = "w2"; return w }
 	for name, test := range map[string]struct {
 		events       []Event
@@ -50,6 +56,9 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 		"the kubelet lists it":              {[]Event{out, asked(1), word("1", 1), node("4", "u2", "b", nil, []VolumeID{v}), node("5", "u2", "b", nil, nil), asked(2, 6), word("2", 2)}, true, false},
 		"a pod comes and goes":              {[]Event{out, asked(1), word("1", 1), dataPod(v, "n"), PodGone{UID: "p"}, asked(2, 6), word("2", 2)}, true, false},
 		"its NodeVolumes is made again":     {[]Event{out, asked(1), word("1", 1), remade("2", 0), asked(2, 6), remade("3", 2)}, true, true},
+		"its word comes before the Node":    {[]Event{out, asked(1), NodeGone{Name: "n"}, ofNext("1", 1), node("4", "u3", "b", nil, nil), asked(2, 8), ofNext("2", 2)}, false, true},
+		"and nobody has asked again":        {[]Event{out, asked(1), NodeGone{Name: "n"}, ofNext("1", 1), node("4", "u3", "b", nil, nil)}, true, true},
+		"whose a record is, is known later": {[]Event{out, asked(1), halfRead("1", 1), PersistentVolume{Name: "pv9", UID: "9", Version: "1", Volume: VolumeID{"d", "other"}}}, true, true},
 		"it was not taken out in doubt":     {[]Event{asked(1), word("1", 1), asked(2, 5), word("2", 2)}, true, false},
 	} {
 		l := New()
