@@ -65,7 +65,8 @@ func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
 
 // tellsAttached: a ticket that is told that it has its volumes at its node has them attached there. What a disk service has
 // lied about counts as there; and where the node is not Ready, or was not since they were attached, it hears later that
-// they were taken by force.
+// they were taken by force. Whoever tells it so may not have seen yet that a Node was deleted, which alone said that
+// a volume without VolumeAttachments is there.
 func (j *Judge) tellsAttached(w *World, t ledger.Ticket) {
 	n, exists := w.Node(t.Node)
 	if t.Node == ledger.Detached || !exists || n.Ready != ledger.ReadyTrue {
@@ -74,7 +75,7 @@ func (j *Judge) tellsAttached(w *World, t ledger.Ticket) {
 	for _, v := range w.TicketVolumes(t) {
 		at := At{v, t.Node}
 		_, taken := j.ended[at]
-		is := v.NoAttach() && !lacks(n.Reported, v) || slices.ContainsFunc(w.machinesOf(t.Node), func(m *Machine) bool { return slices.Contains(w.Disks.At[v], m.ID) })
+		is := v.NoAttach() && (j.unsure[at] || !lacks(n.Reported, v)) || slices.ContainsFunc(w.machinesOf(t.Node), func(m *Machine) bool { return slices.Contains(w.Disks.At[v], m.ID) })
 		if !is && !taken && !w.Disks.Lied[v] && !j.foreign(w, at) && j.ground(w, at) == noGround {
 			j.fault("ticket %s is told that it has its volumes at %s, where %s is not attached", t.ID.Name, t.Node, v)
 		}
