@@ -65,9 +65,11 @@ func (j *Judge) forgets(w *World, v ledger.VolumeID, since int64) {
 }
 
 // Existed says whether a disk is attached, or has a PersistentVolume that is no newer
-// than a version of the world.
+// than a version of the world. That a detach has lied nobody knows, nor that an attach which came late has left the
+// disk at a machine whose node has another one since.
 func (w *World) Existed(v ledger.VolumeID, version int64) bool {
-	if len(w.Disks.At[v]) > 0 && !w.Disks.Lied[v] { // where a detach lied nobody knows that it is
+	known := func(id string) bool { return !w.Machines[id].Replaced }
+	if !w.Disks.Lied[v] && slices.ContainsFunc(w.Disks.At[v], known) {
 		return true
 	}
 	for _, e := range w.all[PersistentVolumes] {
