@@ -211,6 +211,7 @@ func (l *Ledger) forgetReported(n NodeName, v VolumeID) {
 	if old := l.facts.nodes.get(n); old != nil && slices.Contains(old.left, v) {
 		rec := l.node(n)
 		rec.left = drop(rec.left, v)
+		l.sweepNode(rec)
 	}
 }
 

@@ -438,6 +438,7 @@ func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 	}
 	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Left = true })
 	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) { p.Left = false })
+	l.forgetReported(was, v)
 }
 
 // held is the node to which a hold gives a volume that needs no attachment; empty: none.

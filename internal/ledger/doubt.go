@@ -187,7 +187,7 @@ func (l *Ledger) endReports(now time.Time, t *Touched, n *Node) {
 // doubtMadeAgain begins to doubt what was attached at a node that was made again,
 // maybe by the same boot, or by another machine while the first one may go on.
 func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
-	at := n.At()
+	at := distinct(append(n.At(), n.left...)) // what a Node that is gone named has no NodeVolume where nothing else tells of it yet
 	if len(at) == 0 {
 		n.boot, n.machine = "", "" // nothing is left of it
 	}
@@ -198,6 +198,9 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	var list []doubt
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
+		if p == nil {
+			p = &NodeVolume{Node: n.Name}
+		}
 		here := doubt{volume: v, machine: n.machine, boot: n.boot}
 		may := p.HasAttachments() || p.Left || p.Held
 		named := p.Reported && !p.outlived() || p.ReportSent || left.has(v)
@@ -206,7 +209,7 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 		}
 		if named || p.InUse && may && !n.rebooted {
 			list = append(list, here)
-			if !p.InUse {
+			if !p.InUse && p.Proof != (Proof{}) {
 				l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.Proof = Proof{} })
 			}
 		}

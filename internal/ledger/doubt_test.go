@@ -454,6 +454,7 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: "m", BootID: "b", Reporting: reporting, Reported: lists, InUse: lists}
 	}
 	was, made, reports := node("u", "1", true, v), node("w", "7", false), node("w", "8", true)
+	unused := NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "m", BootID: "b", Reporting: true, Reported: []VolumeID{v}}
 	attached, gone := proofAttachment(v, "n", "a", "1"), AttachmentGone{Name: AttachmentName(v, "n")}
 	force := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Forced: true}
 	theirs := Attachment{Name: "theirs", UID: "a", Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true}
@@ -484,6 +485,9 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 		"made again, gone, taken by force":      {[]Event{was, attached, NodeGone{"n"}, made, NodeGone{"n"}, force, node("x", "9", false), node("x", "10", true)}, true},
 		"taken by force, and detached":          {[]Event{was, attached, NodeGone{"n"}, made, NodeGone{"n"}, force, gone, node("x", "9", false), node("x", "10", true)}, false},
 		"seen late":                             {[]Event{was, NodeGone{"n"}, made, attached, reports}, true},
+		"seen late, and not in use":             {[]Event{unused, NodeGone{"n"}, made, attached, reports}, true},
+		"detached late, and not in use":         {[]Event{unused, NodeGone{"n"}, attached, gone, made, reports}, false},
+		"and after it is made again":            {[]Event{unused, NodeGone{"n"}, made, attached, reports, gone}, false},
 		"seen late, another Node":               {[]Event{was, made, attached, reports}, true},
 		"known late to be its":                  {[]Event{was, theirs, NodeGone{"n"}, made, pv, reports}, true},
 		"needs no attachment":                   {[]Event{node("u", "1", true, iscsi), NodeGone{"n"}, made, reports}, true},

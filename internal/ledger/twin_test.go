@@ -493,8 +493,13 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 		}
 	}
 	if !over && (again || another) {
-		if !w.anythingAt(e.Name) {
+		if !w.anythingAt(e.Name) && len(n.left) == 0 {
 			n.boot, n.machine = "", ""
+		}
+		for v := range n.left {
+			if _, already := n.doubts[v]; w.places[twinKey{v, e.Name}] == nil && n.boot != "" && !already {
+				n.doubts[v] = doubt{volume: v, machine: n.machine, boot: n.boot}
+			}
 		}
 		for k, p := range w.places {
 			may := len(p.attachments) > 0 || p.left || p.held

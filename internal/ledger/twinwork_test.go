@@ -276,7 +276,8 @@ func (w *twin) workPlaces(now time.Time) {
 		if uid, _ := ownVA(o); hasOwn(o) && (!hasOwn(w.places[k]) || uid != ownUID(w.places[k])) || none && !o.held && !o.reportSent {
 			w.trust(k)
 		}
-		if n := w.nodes[k.n]; n != nil && none && !w.mayBeLeft(k) {
+		notLeft := o.left && !w.mayBeLeft(k) && (w.places[k] == nil || len(w.places[k].attachments) == 0)
+		if n := w.nodes[k.n]; n != nil && (none && !w.mayBeLeft(k) || notLeft) {
 			delete(n.left, k.v)
 		}
 	}
@@ -445,7 +446,7 @@ func (w *twin) workNodes(now time.Time) {
 		}
 	}
 	for name, n := range w.nodes {
-		if !n.exists && !n.csinode && !needed[name] {
+		if !n.exists && !n.csinode && !needed[name] && len(n.left) == 0 {
 			delete(w.nodes, name)
 		}
 	}
