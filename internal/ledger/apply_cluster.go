@@ -57,6 +57,9 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if ended || replaced || fenceEnded || letIn {
 		l.voidForced(now, t, rec)
 	}
+	if s.Ready == ReadyTrue && !wasReady {
+		l.unlistedNoMore(now, t, rec)
+	}
 	l.recount(now, t, rec)
 	defer l.beginBulk(s.Name, reported, inUse)()
 	l.doubtAfter(now, t, &was, &s)
@@ -77,6 +80,15 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	if rec := l.node(s.Name); answered != rec.Answers() { // its word may have been seen before the Node that it is about
 		l.lookedForAll(now, t, rec)
+	}
+}
+
+// unlistedNoMore takes in that a node is Ready: a ticket that has gone meanwhile does not have a volume there any more.
+func (l *Ledger) unlistedNoMore(now time.Time, t *Touched, n *Node) {
+	for _, v := range n.At() {
+		if p := l.facts.volumes.get(v).NodeVolume(n.Name); p != nil && p.Unlisted && !l.unlisted(p) {
+			l.changeNodeVolume(now, t, v, n.Name, func(*NodeVolume) {})
+		}
 	}
 }
 

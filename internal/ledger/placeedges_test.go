@@ -749,3 +749,39 @@ func TestWhoWaitsByTheHoldUsesTheVolume(t *testing.T) {
 		}
 	}
 }
+
+// A ticket whose holder no kubelet knows of has a volume attached until it is gone from a node that is Ready, whichever of
+// ticket and Node is heard of first.
+func TestUnlistedHolders(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	node := func(version string, ready Readiness) Event {
+		n := proofNode("n", version)
+		n.Ready = ready
+		return n
+	}
+	attached, gone := proofAttachment(v, "n", "a", "1"), TicketGone{ID: TicketID{"ns", "t"}, UID: "t"}
+	ticket := Ticket{ID: gone.ID, UID: "t", Version: "1", Type: TypeManual, Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	for name, test := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"it has it":                            {[]Event{node("1", ReadyTrue), attached, ticket}, true},
+		"it has gone":                          {[]Event{node("1", ReadyTrue), attached, ticket, gone}, false},
+		"gone while the node is silent":        {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), gone}, true},
+		"and the node comes back":              {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), gone, node("3", ReadyTrue)}, false},
+		"and is silent again":                  {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), gone, node("3", ReadyTrue), node("4", ReadyUnknown)}, false},
+		"silent again, and it has it":          {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), node("3", ReadyTrue), node("4", ReadyUnknown), gone}, true},
+		"gone before the Node is seen":         {[]Event{attached, ticket, gone, node("1", ReadyTrue), node("2", ReadyUnknown)}, false},
+		"gone before the Node is seen, silent": {[]Event{attached, ticket, gone, node("1", ReadyUnknown)}, true},
+		"the node comes back as another one":   {[]Event{node("1", ReadyTrue), attached, ticket, NodeGone{"n"}, gone, node("3", ReadyTrue)}, false},
+	} {
+		l := New()
+		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if got := atNode(l, v, "n").Unlisted; got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}
