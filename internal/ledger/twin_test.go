@@ -464,7 +464,7 @@ func (w *twin) fenced(now time.Time, n *twinNode, e NodeState, same bool) (ended
 // machine is not said of the next one.
 func (n *twinNode) cutOff(e NodeState, same bool) {
 	was := n.state
-	another := e.SystemUUID != "" && (was.SystemUUID != e.SystemUUID || was.ProviderID != "" && e.ProviderID != "" && was.ProviderID != e.ProviderID)
+	another := was.SystemUUID != e.SystemUUID || was.ProviderID != "" && e.ProviderID != "" && was.ProviderID != e.ProviderID
 	before := map[string]bool{}
 	for _, d := range e.CutOff {
 		if same && (n.cutBefore[d] || another && slices.Contains(was.CutOff, d)) {
@@ -490,6 +490,17 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 	for v, d := range n.doubts {
 		if over && (d.machine == "" || d.machine == n.machine) || ended(d.machine, d.boot) {
 			delete(n.doubts, v)
+			if !d.listed {
+				delete(n.inUse, v)
+			}
+			if p := w.places[twinKey{v, e.Name}]; p != nil {
+				p.inUse = d.listed
+			}
+		}
+	}
+	for k := range w.reports { // no such write succeeds any more, and the mounts of that boot have ended
+		if _, doubted := n.doubts[k.v]; over && again && k.n == e.Name && !doubted {
+			delete(w.reports, k)
 		}
 	}
 	if !over && (again || another) {
@@ -608,6 +619,9 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 		delete(n.inUse, e.Volume)
 	}
 	if !n.inUse[e.Volume] || !hasOwn(p) && !p.left && !p.held && !w.reports[twinKey{e.Volume, e.Node}] {
+		if doubted && !d.listed {
+			delete(n.inUse, e.Volume)
+		}
 		delete(n.doubts, e.Volume)
 	} else if !doubted {
 		n.doubts[e.Volume] = doubt{volume: e.Volume, machine: n.state.SystemUUID, boot: n.state.BootID, listed: true}
