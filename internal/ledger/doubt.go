@@ -187,7 +187,7 @@ func (l *Ledger) endReports(now time.Time, t *Touched, n *Node) {
 // doubtMadeAgain begins to doubt what was attached at a node that was made again,
 // maybe by the same boot, or by another machine while the first one may go on.
 func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
-	at := distinct(append(n.At(), n.left...)) // what a Node that is gone named has no NodeVolume where nothing else tells of it yet
+	at := distinct(slices.Concat(n.At(), n.left)) // what a Node that is gone named has no NodeVolume where nothing else tells of it yet
 	if len(at) == 0 {
 		n.boot, n.machine = "", "" // nothing is left of it
 	}
