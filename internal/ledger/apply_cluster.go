@@ -27,7 +27,8 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	ended := s.Ready == ReadyTrue && rec.Ready != ReadyTrue || wrote.Equal(now) || !known || rec.OutOfService && !s.OutOfService || rec.Shutdown && !s.Shutdown
 	was, answered := rec.NodeState, rec.Answers()
 	healthChanged := !known || rec.Ready != s.Ready || rec.OutOfService != s.OutOfService || rec.Shutdown != s.Shutdown ||
-		rec.Managed != s.Managed || rec.Draining != s.Draining || rec.Reporting != s.Reporting || rec.BootID != s.BootID
+		rec.Managed != s.Managed || rec.Draining != s.Draining || rec.Reporting != s.Reporting || rec.BootID != s.BootID ||
+		rec.SystemUUID != s.SystemUUID || rec.ProviderID != s.ProviderID
 	labelsChanged := !maps.Equal(rec.Labels, s.Labels) || rec.SELinuxMount != s.SELinuxMount
 	rec.NodeState, rec.Exists = s, true
 	switch {

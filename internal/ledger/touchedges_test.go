@@ -302,3 +302,30 @@ func TestListedHoldsEnd(t *testing.T) {
 		}
 	}
 }
+
+// What is at a node is looked at again when nothing of its Node changes but which machine it names.
+func TestAnotherMachineIsTouched(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	first := proofNode("n", "1")
+	first.Ready, first.ReadySince, first.SystemUUID, first.ProviderID, first.BootID = ReadyUnknown, 1, "m", "p", "b"
+	for name, test := range map[string]struct {
+		change func(*NodeState)
+		want   bool
+	}{
+		"nothing":                   {func(*NodeState) {}, false},
+		"its systemUUID":            {func(n *NodeState) { n.SystemUUID = "other" }, true},
+		"its providerID":            {func(n *NodeState) { n.ProviderID = "other" }, true},
+		"its boot":                  {func(n *NodeState) { n.BootID = "other" }, true},
+		"it lists what it did list": {func(n *NodeState) { n.InUse = nil }, false},
+	} {
+		l := New()
+		l.Apply(start, first)
+		l.Apply(start, proofAttachment(v, "n", "a", "1"))
+		next := first
+		next.Version = "2"
+		test.change(&next)
+		if got := slices.Contains(l.Apply(start, next).Volumes, v); got != test.want {
+			t.Errorf("%s: touched: %t", name, got)
+		}
+	}
+}
