@@ -28,6 +28,8 @@ func (s *Sim) judgeEnd() {
 	s.judgeTickets(leader)
 	s.judgeDoubts()
 	s.judgeTelling(leader)
+	s.judgeBooks()
+	s.judgeAgreement(leader)
 }
 
 // judgeTelling: what whoever leads does not believe a node about, while a VolumeAttachment may let somebody detach it, the

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
+)
+
+// judgeBooks: whoever grants, or proposes nodes, counts a slot at a node for what the API's objects have there, and for
+// nothing else. One that is counted for a volume which has left sends pods elsewhere, and as long as some other node takes
+// them nobody notices.
+func (s *Sim) judgeBooks() {
+	for _, c := range s.controllers {
+		s.judgeBooksOf(c.observer)
+	}
+	for _, k := range s.schedulers {
+		s.judgeBooksOf(k.observer)
+	}
+}
+
+func (s *Sim) judgeBooksOf(o *observer) {
+	if !o.caller.awake() || !o.synced() || !o.current() {
+		return
+	}
+	known := o.snapshot()
+	for _, n := range s.nodeNames() {
+		if !s.reachable(n) {
+			continue // a Node before this one may have said what it has, and nobody has said otherwise
+		}
+		node, least, most := known.Node(n), int32(0), int32(0)
+		if node == nil {
+			node = &ledger.Node{}
+		}
+		for _, v := range node.At() {
+			switch p := known.Volume(v).NodeVolume(n); {
+			case s.bindsAt(v, n) || s.asksAt(v, n) || node.Doubts(v) || s.w.Disks.Lied[v] || s.vanished(v): // what is in doubt is asked about elsewhere
+				most += slotOf(v)
+			case p.TakesSlot() && !v.NoAttach(): // those take no slot, and whether they are in the way judgeAgreement asks
+				s.fault("%s counts %s as one of %s, where nothing has it, nor asks for it", o.caller.name, v, n)
+			}
+		}
+		for _, v := range s.w.Volumes() {
+			if !s.bindsAt(v, n) {
+				continue
+			}
+			if least += slotOf(v); !known.Volume(v).NodeVolume(n).TakesSlot() {
+				s.fault("%s does not count %s as one of %s, where it is", o.caller.name, v, n)
+			}
+		}
+		if taken := node.Driver(driver).Taken(); taken < least || taken > most {
+			s.fault("%s counts %d slots as taken at %s, where there are %d to %d", o.caller.name, taken, n, least, most)
+		}
+	}
+}
+
+// slotOf is how many slots a volume takes where it is.
+func slotOf(v ledger.VolumeID) int32 {
+	if v.Driver == driver {
+		return 1
+	}
+	return 0
+}
+
+// bindsAt says whether an object of the API has a volume at a node, whatever anybody remembers.
+func (s *Sim) bindsAt(v ledger.VolumeID, n ledger.NodeName) bool {
+	for _, p := range s.w.PodsAt(n) {
+		if volumes, _ := s.w.VolumesOf(p); p.Phase != ledger.PodFinished && slices.Contains(volumes, v) {
+			return true
+		}
+	}
+	for _, key := range s.w.Keys(world.Attachments) {
+		a, _ := s.w.Attachment(key)
+		if at, there := s.w.Source(a); there && at == v && a.Node == n {
+			return true
+		}
+	}
+	for _, key := range s.w.Keys(world.Tickets) {
+		if t, _ := s.w.Ticket(world.TicketKey(key)); t.Node == n && t.Phase == ledger.TicketGranted && slices.Contains(s.w.TicketVolumes(t), v) {
+			return true
+		}
+	}
+	node, _ := s.w.Node(n)
+	h, _ := s.w.Hold(v)
+	return slices.Contains(node.Reported, v) || h.Node == n && h.Stays
+}
+
+// asksAt says whether something else may have whoever reads the API count a volume at a node: a ticket that waits, a
+// hold, volumesInUse, or a pod whose claim is not bound, or was lost.
+func (s *Sim) asksAt(v ledger.VolumeID, n ledger.NodeName) bool {
+	node, _ := s.w.Node(n)
+	h, _ := s.w.Hold(v)
+	if slices.Contains(node.InUse, v) || v.NoAttach() && h.Node == n || s.usedAt(v, n) {
+		return true
+	}
+	if !v.IsReal() && !v.IsClaim() { // of a VolumeAttachment whose PersistentVolume whoever counts has not seen
+		return slices.ContainsFunc(s.w.Keys(world.Attachments), func(key string) bool {
+			a, _ := s.w.Attachment(key)
+			_, there := s.w.Source(a)
+			return a.Node == n && !there
+		})
+	}
+	unbound := func(claim string) bool {
+		c, _ := s.w.Get(world.Claims, ledger.ClaimKey{Namespace: namespace, Name: claim}.String()).(ledger.Claim)
+		return v == ledger.UnboundClaim(driver, c.UID)
+	}
+	return slices.ContainsFunc(s.w.PodsAt(n), func(p ledger.Pod) bool {
+		return p.Phase != ledger.PodFinished && slices.ContainsFunc(p.Volumes, func(pv ledger.PodVolume) bool { return unbound(pv.Claim) })
+	}) || slices.ContainsFunc(s.w.Keys(world.Tickets), func(key string) bool {
+		t, _ := s.w.Ticket(world.TicketKey(key))
+		return t.Node == n && slices.ContainsFunc(t.Volumes, func(tv ledger.TicketVolume) bool { return unbound(tv.Claim) })
+	})
+}
+
+// judgeAgreement: where a pod with a claim may go, all say the same. A scheduler that refuses a node which whoever leads would
+// grant leaves pods waiting, and one that proposes a node which that one refuses asks for it again and again.
+func (s *Sim) judgeAgreement(c *controller) {
+	leads := c.observer.snapshot()
+	for _, k := range s.schedulers {
+		o := k.observer
+		if !o.caller.awake() || !o.synced() || !o.current() {
+			continue
+		}
+		for _, key := range s.w.Keys(world.Claims) {
+			claim, _ := s.w.Get(world.Claims, key).(ledger.Claim)
+			p := ledger.Pod{UID: "another", Namespace: namespace, Name: "another", Created: s.Now().Unix(), Volumes: []ledger.PodVolume{{Name: "v", Claim: claim.Key.Name}}}
+			for _, n := range s.nodeNames() {
+				if !s.reachable(n) {
+					continue // no place for a pod, and who has watched it for longer knows more
+				}
+				grants := c.arbiter.Fit(leads, arbiter.PodRequest(leads, &p), n, s.Now())
+				proposes := c.arbiter.Fit(o.snapshot(), arbiter.PodRequest(o.snapshot(), &p), n, s.Now())
+				if grants.Allowed() != proposes.Allowed() {
+					s.fault("%s would have a pod with %s at %s: %t, by %q; and %s: %t, by %q", o.caller.name, key, n, proposes.Allowed(), proposes.First().Code, c.name, grants.Allowed(), grants.First().Code)
+				}
+			}
+		}
+	}
+}
