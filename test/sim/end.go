@@ -29,6 +29,7 @@ func (s *Sim) judgeEnd() {
 	s.judgeDoubts()
 	s.judgeTelling(leader)
 	s.judgeBooks()
+	s.judgeHolds(leader)
 	s.judgeAgreement(leader)
 }
 
