@@ -23,7 +23,11 @@ const yieldNotice = 30 * time.Second
 // grant to somebody who ranks before only if its type yields, after it was asked to let go of
 // them, and has, or has had its time.
 func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
-	if t.Type == ledger.TypePod || t.Phase != ledger.TicketGranted || r.Phase == ledger.TicketGranted || r.Reason != string(arbiter.Outranked) {
+	if t.Type == ledger.TypePod || t.Phase != ledger.TicketGranted || r.Phase == ledger.TicketGranted {
+		return
+	}
+	if r.Reason != string(arbiter.Outranked) {
+		j.losesUnasked(w, t, r.Reason)
 		return
 	}
 	switch {
@@ -44,6 +48,16 @@ func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 	}
 	if notice > 0 && (t.YieldingSince == 0 || w.Now.Sub(time.Unix(t.YieldingSince, 0)) < notice) {
 		j.fault("ticket %s loses its volumes without having had its time to let go of them (satisfied for %s, asked for %s)", t.ID.Name, since(w, t.SatisfiedSince), since(w, t.YieldingSince))
+	}
+}
+
+// losesUnasked: a ticket that has been told that it has its volumes loses its grant to nobody only where a claim of it leads
+// elsewhere by now, or nowhere, or its node is not there to have them.
+func (j *Judge) losesUnasked(w *World, t ledger.Ticket, reason string) {
+	n, exists := w.Node(t.Node)
+	lives := t.Node == ledger.Detached || exists && n.Ready == ledger.ReadyTrue && !n.OutOfService && (!n.Draining || t.OnDrain == ledger.StayOnDrain)
+	if t.SatisfiedSince != 0 && lives && slices.Equal(w.TicketVolumes(t), j.told[t.UID]) {
+		j.fault("ticket %s loses its volumes at %s (%s), and they are there", t.ID.Name, t.Node, reason)
 	}
 }
 
