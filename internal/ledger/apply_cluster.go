@@ -26,9 +26,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	wrote := rec.wrote(s, now)
 	ended := s.Ready == ReadyTrue && rec.Ready != ReadyTrue || wrote.Equal(now) || !known || rec.OutOfService && !s.OutOfService || rec.Shutdown && !s.Shutdown
 	was, answered := rec.NodeState, rec.Answers()
-	healthChanged := !known || rec.Ready != s.Ready || rec.OutOfService != s.OutOfService || rec.Shutdown != s.Shutdown ||
-		rec.Managed != s.Managed || rec.Draining != s.Draining || rec.Reporting != s.Reporting || rec.BootID != s.BootID ||
-		rec.SystemUUID != s.SystemUUID || rec.ProviderID != s.ProviderID
+	healthChanged := !known || !sameHealth(&was, &s)
 	labelsChanged := !maps.Equal(rec.Labels, s.Labels) || rec.SELinuxMount != s.SELinuxMount
 	rec.NodeState, rec.Exists = s, true
 	switch {
@@ -62,8 +60,24 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		l.unlistedNoMore(now, t, rec)
 	}
 	l.recount(now, t, rec)
+	l.takeLists(now, t, &was, &s, known, reported, inUse)
+	if rec := l.node(s.Name); answered != rec.Answers() { // its word may have been seen before the Node that it is about
+		l.lookedForAll(now, t, rec)
+	}
+}
+
+// sameHealth says whether two states of a Node tell the same of its health, and of the machine and boot that it names.
+func sameHealth(a, b *NodeState) bool {
+	return a.Ready == b.Ready && a.OutOfService == b.OutOfService && a.Shutdown == b.Shutdown &&
+		a.Managed == b.Managed && a.Draining == b.Draining && a.Reporting == b.Reporting && a.BootID == b.BootID &&
+		a.SystemUUID == b.SystemUUID && a.ProviderID == b.ProviderID
+}
+
+// takeLists takes in which volumes volumesAttached and volumesInUse of a Node name, and which are doubted since its
+// last state. known says that this was a state of the same object.
+func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known bool, reported, inUse []VolumeID) {
 	defer l.beginBulk(s.Name, reported, inUse)()
-	l.doubtAfter(now, t, &was, &s)
+	l.doubtAfter(now, t, was, s)
 	l.hear(now, t, s.Name, inUse)
 	// First what is there, then what is not: a place that stays is never lost
 	// in between, and its clock runs on.
@@ -78,9 +92,6 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		// kubelet has reported: what was in use before stays so.
 		inUse = l.node(s.Name).withDoubted(inUse)
 		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *NodeVolume) *bool { return &p.InUse })
-	}
-	if rec := l.node(s.Name); answered != rec.Answers() { // its word may have been seen before the Node that it is about
-		l.lookedForAll(now, t, rec)
 	}
 }
 
