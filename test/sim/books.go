@@ -115,6 +115,12 @@ func (s *Sim) asksAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	})
 }
 
+// hasUnknown says whether a VolumeAttachment at a node counts as an unknown volume.
+func hasUnknown(known ledger.Snapshot, n ledger.NodeName) bool {
+	node := known.Node(n)
+	return node != nil && slices.ContainsFunc(node.At(), func(v ledger.VolumeID) bool { return !v.IsReal() && !v.IsClaim() })
+}
+
 // judgeAgreement: where a pod with a claim may go, all say the same. A scheduler that refuses a node which whoever leads would
 // grant leaves pods waiting, and one that proposes a node which that one refuses asks for it again and again.
 func (s *Sim) judgeAgreement(c *controller) {
@@ -128,8 +134,8 @@ func (s *Sim) judgeAgreement(c *controller) {
 			claim, _ := s.w.Get(world.Claims, key).(ledger.Claim)
 			p := ledger.Pod{UID: "another", Namespace: namespace, Name: "another", Created: s.Now().Unix(), Volumes: []ledger.PodVolume{{Name: "v", Claim: claim.Key.Name}}}
 			for _, n := range s.nodeNames() {
-				if !s.reachable(n) {
-					continue // no place for a pod, and who has watched it for longer knows more
+				if !s.reachable(n) || hasUnknown(o.snapshot(), n) {
+					continue // no place for a pod, and who has watched it for longer knows more; or whoever has seen a PersistentVolume that has vanished since
 				}
 				grants := c.arbiter.Fit(leads, arbiter.PodRequest(leads, &p), n, s.Now())
 				proposes := c.arbiter.Fit(o.snapshot(), arbiter.PodRequest(o.snapshot(), &p), n, s.Now())
