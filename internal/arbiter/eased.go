@@ -60,9 +60,10 @@ func FencedSince(before ledger.Snapshot, then time.Time, after ledger.Snapshot, 
 // alike says whether two records of a node differ in nothing that Fit looks at,
 // but for the slots in use.
 func alike(a, b *ledger.Node) bool {
-	if a.Exists != b.Exists || a.CSINode != b.CSINode || a.CSIRev != b.CSIRev || !a.NotReady.Equal(b.NotReady) || !a.Heard.Equal(b.Heard) || !a.RenewedAt.Equal(b.RenewedAt) || !a.ReadAgain.Equal(b.ReadAgain) ||
-		a.UID != b.UID || a.SystemUUID != b.SystemUUID || a.ProviderID != b.ProviderID || a.BootID != b.BootID || a.Ready != b.Ready || a.ReadySince != b.ReadySince || a.OutOfService != b.OutOfService || a.Shutdown != b.Shutdown || !slices.Equal(a.FencedAt, b.FencedAt) || !slices.Equal(a.CutOff, b.CutOff) || !slices.Equal(a.CutBefore, b.CutBefore) ||
-		a.Managed != b.Managed || a.SELinuxMount != b.SELinuxMount || a.Draining != b.Draining || a.Reporting != b.Reporting || len(a.Drivers) != len(b.Drivers) || !maps.Equal(a.Labels, b.Labels) {
+	if !a.SameHealth(&b.NodeState) || a.Exists != b.Exists || a.UID != b.UID || a.ReadySince != b.ReadySince || !a.NotReady.Equal(b.NotReady) ||
+		!a.Heard.Equal(b.Heard) || !a.RenewedAt.Equal(b.RenewedAt) || !a.ReadAgain.Equal(b.ReadAgain) ||
+		!slices.Equal(a.FencedAt, b.FencedAt) || !slices.Equal(a.CutOff, b.CutOff) || !slices.Equal(a.CutBefore, b.CutBefore) ||
+		a.CSINode != b.CSINode || a.CSIRev != b.CSIRev || len(a.Drivers) != len(b.Drivers) || a.SELinuxMount != b.SELinuxMount || !maps.Equal(a.Labels, b.Labels) {
 		return false
 	}
 	for i := range a.Drivers {

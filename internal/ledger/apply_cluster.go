@@ -26,7 +26,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	wrote := rec.wrote(s, now)
 	ended := s.Ready == ReadyTrue && rec.Ready != ReadyTrue || wrote.Equal(now) || !known || rec.OutOfService && !s.OutOfService || rec.Shutdown && !s.Shutdown
 	was, answered := rec.NodeState, rec.Answers()
-	healthChanged := !known || !sameHealth(&was, &s)
+	healthChanged := !known || !was.SameHealth(&s)
 	labelsChanged := !maps.Equal(rec.Labels, s.Labels) || rec.SELinuxMount != s.SELinuxMount
 	rec.NodeState, rec.Exists = s, true
 	switch {
@@ -66,11 +66,11 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// sameHealth says whether two states of a Node tell the same of its health, and of the machine and boot that it names.
-func sameHealth(a, b *NodeState) bool {
-	return a.Ready == b.Ready && a.OutOfService == b.OutOfService && a.Shutdown == b.Shutdown &&
-		a.Managed == b.Managed && a.Draining == b.Draining && a.Reporting == b.Reporting && a.BootID == b.BootID &&
-		a.SystemUUID == b.SystemUUID && a.ProviderID == b.ProviderID
+// SameHealth says whether two states of a Node tell the same of its health, and of the machine and boot that it names.
+func (s *NodeState) SameHealth(other *NodeState) bool {
+	return s.Ready == other.Ready && s.OutOfService == other.OutOfService && s.Shutdown == other.Shutdown &&
+		s.Managed == other.Managed && s.Draining == other.Draining && s.Reporting == other.Reporting && s.BootID == other.BootID &&
+		s.SystemUUID == other.SystemUUID && s.ProviderID == other.ProviderID
 }
 
 // takeLists takes in which volumes volumesAttached and volumesInUse of a Node name, and which are doubted since its

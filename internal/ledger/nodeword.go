@@ -187,7 +187,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	case rec.AskedAt.IsZero() || was == nil || was.UID != w.UID || was.Looked != w.Looked:
 		rec.AskedAt = now
 	}
-	for _, v := range slices.Clone(rec.At()) {
+	for _, v := range rec.At() {
 		switch {
 		case w.has(v):
 			l.named(now, t, v, w.Node)
@@ -303,7 +303,7 @@ func (l *Ledger) named(now time.Time, t *Touched, v VolumeID, n NodeName) {
 // lookedForAll notes what a node has found of all volumes for which it was asked to look, where it has come to be known, or
 // is known no more, that its word is about this Node, or of which volumes it can't speak.
 func (l *Ledger) lookedForAll(now time.Time, t *Touched, n *Node) {
-	for _, v := range slices.Clone(n.At()) {
+	for _, v := range n.At() {
 		l.looked(now, t, v, n)
 	}
 }

@@ -23,7 +23,7 @@ func (s *Sim) judgeBooks() {
 }
 
 func (s *Sim) judgeBooksOf(o *observer) {
-	if !o.caller.awake() || !o.synced() || !o.current() {
+	if !o.knowsAll() {
 		return
 	}
 	known := o.snapshot()
@@ -127,7 +127,7 @@ func (s *Sim) judgeAgreement(c *controller) {
 	leads := c.observer.snapshot()
 	for _, k := range s.schedulers {
 		o := k.observer
-		if !o.caller.awake() || !o.synced() || !o.current() {
+		if !o.knowsAll() {
 			continue
 		}
 		for _, key := range s.w.Keys(world.Claims) {

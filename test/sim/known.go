@@ -40,6 +40,9 @@ func (s *Sim) allKnown() bool {
 	})
 }
 
+// knowsAll says whether a process runs that has listed everything, and has had all events since.
+func (o *observer) knowsAll() bool { return o.caller.awake() && o.synced() && o.current() }
+
 // current says whether all events of the kinds that are listed have been delivered.
 func (o *observer) current() bool {
 	for _, k := range o.kinds {
