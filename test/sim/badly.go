@@ -180,10 +180,13 @@ func (f *faults) healBadness() {
 // deletePodsOf deletes the pods that are bound with a PersistentVolume which has vanished: where their disk is
 // back under another name, a scheduler that began since does not know that they use it.
 func (f *faults) deletePodsOf(vanished string) {
-	claim := strings.Replace(vanished, "pv", "c", 1)
+	lost := func(v ledger.PodVolume) bool {
+		claim, _ := f.s.w.Get(world.Claims, ledger.ClaimKey{Namespace: namespace, Name: v.Claim}.String()).(ledger.Claim)
+		return claim.PersistentVolume == vanished
+	}
 	for _, key := range f.s.w.Keys(world.Pods) {
 		p, _ := f.s.w.Pod(key)
-		if p.Node != "" && !f.s.w.Deleting(key) && slices.ContainsFunc(p.Volumes, func(v ledger.PodVolume) bool { return v.Claim == claim }) {
+		if p.Node != "" && !f.s.w.Deleting(key) && slices.ContainsFunc(p.Volumes, lost) {
 			f.s.w.DeletePod(key)
 		}
 	}
