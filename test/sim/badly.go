@@ -162,8 +162,8 @@ func (f *faults) healBadness() {
 	}
 	for _, name := range f.vanished {
 		f.restore(name)
-		f.deletePodsOf(name)
 	}
+	f.deleteLostPods()
 	if f.s.agents != nil {
 		f.s.agents.begin()
 	}
@@ -177,19 +177,22 @@ func (f *faults) healBadness() {
 	}
 }
 
-// deletePodsOf deletes the pods that are bound with a PersistentVolume which has vanished: where their disk is
-// back under another name, a scheduler that began since does not know that they use it.
-func (f *faults) deletePodsOf(vanished string) {
+// deleteLostPods deletes the pods that are bound with a PersistentVolume which has vanished, and says whether there are
+// any: where their disk is back under another name, whoever began since does not know that they use it.
+func (f *faults) deleteLostPods() bool {
 	lost := func(v ledger.PodVolume) bool {
 		claim, _ := f.s.w.Get(world.Claims, ledger.ClaimKey{Namespace: namespace, Name: v.Claim}.String()).(ledger.Claim)
-		return claim.PersistentVolume == vanished
+		return slices.Contains(f.vanished, claim.PersistentVolume)
 	}
+	any := false
 	for _, key := range f.s.w.Keys(world.Pods) {
 		p, _ := f.s.w.Pod(key)
 		if p.Node != "" && !f.s.w.Deleting(key) && slices.ContainsFunc(p.Volumes, lost) {
 			f.s.w.DeletePod(key)
+			any = true
 		}
 	}
+	return any
 }
 
 // stranded says whether a volume is attached under the name of a PersistentVolume

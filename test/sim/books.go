@@ -134,7 +134,7 @@ func (s *Sim) judgeAgreement(c *controller) {
 			claim, _ := s.w.Get(world.Claims, key).(ledger.Claim)
 			p := ledger.Pod{UID: "another", Namespace: namespace, Name: "another", Created: s.Now().Unix(), Volumes: []ledger.PodVolume{{Name: "v", Claim: claim.Key.Name}}}
 			for _, n := range s.nodeNames() {
-				if !s.reachable(n) || hasUnknown(o.snapshot(), n) {
+				if !s.reachable(n) || hasUnknown(o.snapshot(), n) || hasUnknown(leads, n) {
 					continue // no place for a pod, and who has watched it for longer knows more; or whoever has seen a PersistentVolume that has vanished since
 				}
 				grants := c.arbiter.Fit(leads, arbiter.PodRequest(leads, &p), n, s.Now())

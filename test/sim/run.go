@@ -122,6 +122,10 @@ func (s *Sim) settle() {
 		} else if due := s.due(); (due.IsZero() || due.After(end)) && !read {
 			read = true
 			s.pass(leaseInterval)
+		} else if (due.IsZero() || due.After(end)) && s.faults.deleteLostPods() { // one was bound after the others had gone
+			s.moved++
+			s.collect()
+			s.note("%s  user delete the pods whose PersistentVolume has vanished", s.Now().Sub(start()))
 		} else if due.IsZero() || due.After(end) {
 			s.judgeEnd() // what is still tried now and then does not help
 			return
