@@ -64,7 +64,7 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 // says. What the kubelet of a node that is not Ready has listed last does not tell: it lists what pods use.
 func mayBeUnlisted(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	h := hold(v)
-	return p.HasAttachments() && (p.Unlisted || h.Node == p.Node && slices.ContainsFunc(h.Requesters, func(r ledger.Requester) bool { return r.Ticket }))
+	return p.MayBeThere(v.ID) && (p.Unlisted || h.Node == p.Node && slices.ContainsFunc(h.Requesters, func(r ledger.Requester) bool { return r.Ticket }))
 }
 
 // usageInDoubt is what is known of the use of a volume of which the kubelet's list does not tell.

@@ -785,3 +785,36 @@ func TestUnlistedHolders(t *testing.T) {
 		}
 	}
 }
+
+// The same of a volume that needs no attachment: it is there by volumesAttached, or by its hold.
+func TestUnlistedHoldersWithoutAttachments(t *testing.T) {
+	v := VolumeID{"kubernetes.io/iscsi", "h"}
+	node := func(version string, ready Readiness, lists ...VolumeID) Event {
+		n := proofNode("n", version)
+		n.Ready, n.Reported = ready, lists
+		return n
+	}
+	gone := TicketGone{ID: TicketID{"ns", "t"}, UID: "t"}
+	ticket := Ticket{ID: gone.ID, UID: "t", Version: "1", Type: TypeManual, Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	held := HoldSeen{v, Hold{Version: "1", Node: "n"}}
+	for name, test := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"it is not there yet":          {[]Event{node("1", ReadyTrue), ticket, node("2", ReadyUnknown)}, false},
+		"it is reported":               {[]Event{node("1", ReadyTrue, v), ticket, node("2", ReadyUnknown, v), gone}, true},
+		"it is held":                   {[]Event{node("1", ReadyTrue), held, ticket, node("2", ReadyUnknown), gone}, true},
+		"gone while the node is Ready": {[]Event{node("1", ReadyTrue, v), held, ticket, gone, node("2", ReadyUnknown, v)}, false},
+		"the node comes back":          {[]Event{node("1", ReadyTrue, v), held, ticket, node("2", ReadyUnknown, v), gone, node("3", ReadyTrue, v)}, false},
+		"it is not there any more":     {[]Event{node("1", ReadyTrue, v), ticket, node("2", ReadyUnknown, v), node("3", ReadyUnknown)}, false},
+	} {
+		l := New()
+		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if got := atNode(l, v, "n").Unlisted; got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}

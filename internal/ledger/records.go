@@ -149,7 +149,7 @@ type NodeVolume struct {
 	// volumesAttached, or is about to, and that nothing has shown since what came of it: nobody is told that the
 	// volume is here.
 	UnreportSent bool
-	// Unlisted says that a ticket that is not a pod's has the volume attached here, or had it when the
+	// Unlisted says that a ticket that is not a pod's has the volume here, or had it when the
 	// node was last Ready: its holder may be a process that no kubelet knows, and which volumesInUse
 	// does not tell of.
 	Unlisted bool
@@ -206,6 +206,12 @@ func (p *NodeVolume) OccupiesSlotWithoutUse() bool {
 // WithoutAttachment says whether the volume may be here without an attachment, as it needs none: the hold says
 // so, or it was to be put into volumesAttached.
 func (p *NodeVolume) WithoutAttachment() bool { return p.Held || p.ReportSent }
+
+// MayBeThere says whether the volume, whose NodeVolume this is, is attached at the node as far as the API says: by an attachment, or
+// where it needs none by volumesAttached, or by what WithoutAttachment says.
+func (p *NodeVolume) MayBeThere(v VolumeID) bool {
+	return p.HasAttachments() || v.NoAttach() && (p.Reported || p.WithoutAttachment())
+}
 
 // User is a pod bound to a node or a ticket for it; one of the two is set.
 type User struct {
