@@ -61,7 +61,8 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	l.recount(now, t, rec)
 	l.takeLists(now, t, &was, &s, known, reported, inUse)
-	if rec := l.node(s.Name); answered != rec.Answers() { // its word may have been seen before the Node that it is about
+	if rec := l.node(s.Name); answered != rec.Answers() || was.SystemUUID != s.SystemUUID {
+		// Its word may have been seen before the Node that it is about, or before that named the machine of a doubt.
 		l.lookedForAll(now, t, rec)
 	}
 }

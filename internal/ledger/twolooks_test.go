@@ -35,6 +35,8 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 		w.Unread = []Unread{{PersistentVolume: "pv9"}}
 		return w
 	}
+	unnamed := node("4", "u2", "b", nil, nil)
+	unnamed.SystemUUID = ""
 	remade := func(version string, look int64) Event { w := word(version, look); w.UID = "w2"; return w }
 	for name, test := range map[string]struct {
 		events       []Event
@@ -59,6 +61,7 @@ func TestTwoLooksEndADoubt(t *testing.T) {
 		"its word comes before the Node":    {[]Event{out, asked(1), NodeGone{Name: "n"}, ofNext("1", 1), node("4", "u3", "b", nil, nil), asked(2, 8), ofNext("2", 2)}, false, true},
 		"and nobody has asked again":        {[]Event{out, asked(1), NodeGone{Name: "n"}, ofNext("1", 1), node("4", "u3", "b", nil, nil)}, true, true},
 		"whose a record is, is known later": {[]Event{out, asked(1), halfRead("1", 1), PersistentVolume{Name: "pv9", UID: "9", Version: "1", Volume: VolumeID{"d", "other"}}}, true, true},
+		"the machine is named only later":   {[]Event{out, asked(1), word("1", 1), asked(2, 6), unnamed, word("2", 2), node("5", "u2", "b", nil, nil)}, false, true},
 		"it was not taken out in doubt":     {[]Event{asked(1), word("1", 1), asked(2, 5), word("2", 2)}, true, false},
 	} {
 		l := New()
