@@ -73,6 +73,9 @@ func (l *Ledger) replaceAttachment(now time.Time, t *Touched, old *attachmentRec
 		l.sourceFree(t, old)
 	}
 	l.sourceTaken(t, pv, at, &packed)
+	if rec := l.facts.pvs.get(pv); rec != nil && slices.Contains(l.attachedUnder(rec), at) {
+		l.resolveUnreadAgain(now, t, func(u *Unread) bool { return u.PersistentVolume == pv })
+	}
 	if byName && !l.facts.complete.IsZero() { // see attachedAs
 		for _, key := range l.facts.pvs.get(pv).claims {
 			l.claimChanged(now, t, key)

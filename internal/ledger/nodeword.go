@@ -219,10 +219,12 @@ func (l *Ledger) resolveUnread(was, w *NodeWord) {
 		}
 		switch pv := l.facts.pvs.get(u.PersistentVolume); {
 		case pv != nil && pv.exists && !pv.Volume.IsZero():
-			of = distinct(append(append(slices.Clone(of), pv.Volume), pv.outlived...))
+			of = distinct(slices.Concat(of, []VolumeID{pv.Volume}, l.attachedUnder(pv)))
 		case !known && (pv != nil || !l.isOwnVolume(u)):
 			w.Whole = false
 			continue
+		case pv != nil:
+			of = distinct(slices.Concat(of, l.attachedUnder(pv)))
 		}
 		if w.unreadOf == nil {
 			w.unreadOf = map[unreadKey][]VolumeID{}
@@ -235,6 +237,18 @@ func (l *Ledger) resolveUnread(was, w *NodeWord) {
 		}
 	}
 	w.doubts, w.theres = distinct(w.doubts), distinct(w.theres)
+}
+
+// attachedUnder are the volumes with attachments that were made for a PersistentVolume which does not name them, or not any
+// more: as this process has seen, or as the attachments' names say.
+func (l *Ledger) attachedUnder(pv *pvRecord) []VolumeID {
+	list := slices.Clip(pv.outlived)
+	for _, name := range pv.attachments {
+		if at := l.facts.attachments.get(name).at(); at.IsReal() {
+			list = append(list, at)
+		}
+	}
+	return list
 }
 
 // isOwnVolume says whether a record is of a CSI volume that is written into the pod in whose

@@ -467,3 +467,41 @@ func TestLiftedBounds(t *testing.T) {
 		}
 	}
 }
+
+// A record of a node that could not be read may be of any volume that is attached for a PersistentVolume of its name, also where that
+// one names another disk by now, and only the name of the attachment says of which it is: in whatever order that is heard of.
+func TestUnreadOfAReplacedDisk(t *testing.T) {
+	first, second := VolumeID{"d", "h1"}, VolumeID{"d", "h2"}
+	attached := Attachment{Name: AttachmentName(first, "n"), UID: proofUID("a"), Version: "1", Driver: "d", Node: "n", PersistentVolume: "pv", Attached: true}
+	again := PersistentVolume{Name: "pv", UID: "2", Version: "5", Volume: second}
+	gone := PersistentVolumeGone{Name: "pv"}
+	hold := HoldSeen{first, Hold{Version: "1", Node: "n", PVs: []string{"pv"}}}
+	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
+	word := wordOf("1", 1, 1)
+	word.Unread = []Unread{{PersistentVolume: "pv"}}
+	for name, events := range map[string][]Event{
+		"the word last":                     {again, hold, attached, node, word},
+		"the word first":                    {word, again, hold, node, attached},
+		"the attachment last":               {again, hold, node, word, attached},
+		"the PersistentVolume last":         {hold, node, word, attached, again},
+		"the hold last":                     {again, node, word, attached, hold},
+		"the hold last, and gone":           {again, node, word, attached, gone, hold},
+		"gone before the attachment":        {again, hold, node, word, gone, attached},
+		"and gone":                          {again, hold, attached, node, word, gone},
+		"it has named the first":            {PersistentVolume{Name: "pv", UID: "1", Version: "1", Volume: first}, attached, node, word, again, gone},
+		"it has named the first, and again": {PersistentVolume{Name: "pv", UID: "1", Version: "1", Volume: first}, node, word, again, attached, hold, gone},
+	} {
+		for _, complete := range []bool{false, true} {
+			l := New()
+			if complete {
+				l.Apply(start, Complete{})
+			}
+			for _, e := range events {
+				l.Apply(start, e)
+			}
+			if s := l.Snapshot(); !atNode(l, first, "n").HasAttachments() || s.Node("n").SpeaksOf(first) {
+				t.Errorf("%s, complete %t: attached %t, speaks of it %t", name, complete, atNode(l, first, "n").HasAttachments(), s.Node("n").SpeaksOf(first))
+			}
+		}
+	}
+}
