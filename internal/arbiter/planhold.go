@@ -348,6 +348,9 @@ func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger
 				list = append(list, requester(p.snapshot, u))
 			}
 		}
+		if by := place.UnlistedBy(); by != nil && !slices.ContainsFunc(list, func(r ledger.Requester) bool { return r.Ticket }) {
+			list = append(list, *by) // a hold before did not say so, or is not there any more
+		}
 	}
 	return listed(list, append(p.migrations(place), p.granting(place)...)...)
 }

@@ -34,6 +34,7 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && l.lapses(&before, after))
 	after.OnlyAsked = l.onlyAsked(after)
 	after.Unlisted = after.MayBeThere(v) && (l.unlisted(after) || after.Unlisted && !l.isReady(n))
+	after.had = l.unlistedBy(after)
 	reported, inUse, asked := after.Reported, after.InUse, after.OnlyAsked
 	gone := after.Empty()
 	if gone {
@@ -103,6 +104,25 @@ func (l *Ledger) unlisted(p *NodeVolume) bool {
 		k := l.facts.tickets.get(u.Ticket)
 		return u.Pod == "" && k != nil && k.Type != TypePod && k.Phase == TicketGranted
 	})
+}
+
+// unlistedBy is a ticket for which the volume is Unlisted there: the one that was, or one that has it since.
+func (l *Ledger) unlistedBy(p *NodeVolume) *Requester {
+	if !p.Unlisted {
+		return nil
+	}
+	by := p.had
+	for _, u := range p.Users {
+		k := l.facts.tickets.get(u.Ticket)
+		switch {
+		case u.Pod != "" || k == nil || k.Type == TypePod || k.Phase != TicketGranted:
+		case p.had != nil && p.had.UID == k.UID:
+			return p.had
+		case by == p.had:
+			by = &Requester{Ticket: true, Namespace: k.ID.Namespace, Name: k.ID.Name, UID: k.UID}
+		}
+	}
+	return by
 }
 
 func (l *Ledger) isReady(n NodeName) bool {

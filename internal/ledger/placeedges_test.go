@@ -818,3 +818,48 @@ func TestUnlistedHoldersWithoutAttachments(t *testing.T) {
 		}
 	}
 }
+
+// Of the tickets for which a volume is Unlisted one is known, also once it has gone.
+func TestUnlistedBy(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	node := func(version string, ready Readiness) Event {
+		n := proofNode("n", version)
+		n.Ready = ready
+		return n
+	}
+	ticket := func(name string) Ticket {
+		return Ticket{ID: TicketID{"ns", name}, UID: name, Version: "1", Type: TypeManual, Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	}
+	gone := func(name string) Event { return TicketGone{ID: TicketID{"ns", name}, UID: name} }
+	lost := ticket("a")
+	lost.Version, lost.Phase = "2", TicketPending
+	pods := ticket("p")
+	pods.Type = TypePod
+	for name, test := range map[string]struct {
+		events []Event
+		want   string
+	}{
+		"nobody":                       {[]Event{node("2", ReadyUnknown)}, ""},
+		"a pod's":                      {[]Event{pods, node("2", ReadyUnknown)}, ""},
+		"it has it":                    {[]Event{ticket("a")}, "a"},
+		"it has gone":                  {[]Event{ticket("a"), node("2", ReadyUnknown), gone("a")}, "a"},
+		"it has lost its grant":        {[]Event{ticket("a"), node("2", ReadyUnknown), lost}, "a"},
+		"another one has it since":     {[]Event{ticket("a"), node("2", ReadyUnknown), gone("a"), ticket("b")}, "b"},
+		"the first one stays":          {[]Event{ticket("a"), ticket("b")}, "a"},
+		"the first one goes":           {[]Event{ticket("a"), ticket("b"), gone("a")}, "b"},
+		"the second one goes":          {[]Event{ticket("a"), ticket("b"), node("2", ReadyUnknown), gone("b"), gone("a")}, "a"},
+		"the node is Ready, they went": {[]Event{ticket("a"), node("2", ReadyUnknown), gone("a"), node("3", ReadyTrue)}, ""},
+	} {
+		l := New()
+		for _, e := range append([]Event{PersistentVolume{Name: "pv", Version: "1", Volume: v}, node("1", ReadyTrue), proofAttachment(v, "n", "a", "1")}, test.events...) {
+			l.Apply(start, e)
+		}
+		got := ""
+		if p := atNode(l, v, "n"); p.UnlistedBy() != nil {
+			got = p.UnlistedBy().Name
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

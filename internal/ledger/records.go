@@ -160,6 +160,7 @@ type NodeVolume struct {
 
 	first *attachmentRecord    // the own one, if there is one
 	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
+	had   *Requester           // see UnlistedBy
 	idle  time.Duration        // since the ledger's epoch, see Snapshot.Idle; busy: it is not
 }
 
@@ -206,6 +207,9 @@ func (p *NodeVolume) OccupiesSlotWithoutUse() bool {
 // WithoutAttachment says whether the volume may be here without an attachment, as it needs none: the hold says
 // so, or it was to be put into volumesAttached.
 func (p *NodeVolume) WithoutAttachment() bool { return p.Held || p.ReportSent }
+
+// UnlistedBy is a ticket of those for which the volume is Unlisted, be it gone; nil: it is not.
+func (p *NodeVolume) UnlistedBy() *Requester { return p.had }
 
 // MayBeThere says whether the volume, whose NodeVolume this is, is attached at the node as far as the API says: by an attachment, or
 // where it needs none by volumesAttached, or by what WithoutAttachment says.

@@ -183,6 +183,9 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 		e.text(string(p.Node))
 		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, p.ReportSent, p.UnreportSent, idle)
 		e.bool(p.Unlisted)
+		if by := p.UnlistedBy(); by != nil {
+			e.text(by.Name)
+		}
 		e.bool(p.Proof.Forced, p.Proof.Named, p.Proof.Unstaged, p.Proof.Again, snapshot.Vacant(p).IsZero())
 		e.look(p.Node, int64(p.Proof.Look))
 		e.byte(byte(p.Proof.Stage), byte(len(p.Users)))

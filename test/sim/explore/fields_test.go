@@ -316,7 +316,7 @@ func ledgerFields() map[string]fields {
 		"ledger.Volume":     {"ID Access NodeVolumes Hold HoldUnanswered dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
 		"ledger.earlier":    {"force read", nil},
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
-		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held ReportSent UnreportSent Unlisted first idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
+		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held ReportSent UnreportSent Unlisted first had idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced Named Unstaged Look Again vacant", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{
