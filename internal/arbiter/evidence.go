@@ -3,7 +3,6 @@
 package arbiter
 
 import (
-	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -64,7 +63,7 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 // says. What the kubelet of a node that is not Ready has listed last does not tell: it lists what pods use.
 func mayBeUnlisted(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	h := hold(v)
-	return p.MayBeThere(v.ID) && (p.Unlisted || h.Node == p.Node && slices.ContainsFunc(h.Requesters, func(r ledger.Requester) bool { return r.Ticket }))
+	return p.MayBeThere(v.ID) && (p.Unlisted || h.Node == p.Node && namesTicket(h))
 }
 
 // untold says whether nobody has told this process if a ticket had the volume at a node when that was last Ready: it has

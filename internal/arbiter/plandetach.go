@@ -231,7 +231,7 @@ func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 // is written together with the end of its last user (lingers), and stays until the
 // volume has left or is used again: by itself it costs no write.
 func (p *planner) keep(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
-	if p.Cooperative || len(h.Requesters) > 0 || p.lingers(place) {
+	if p.Cooperative || len(h.Requesters) > 0 || was.Reason != DetachDelayed && !p.keptAfterTicket(was, *h, place) && p.lingers(place) {
 		return
 	}
 	if p.delayed(*h, p.snapshot.Node(place.Node), place) > 0 {

@@ -175,10 +175,22 @@ func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledge
 func (p *planner) unwritten(h, was ledger.Hold, place *ledger.NodeVolume) ledger.Hold {
 	stale := h
 	stale.Requesters = was.Requesters
-	if len(h.Requesters) == 0 && len(was.Requesters) > 0 && sameHold(was, stale) && p.lingers(place) {
+	if len(h.Requesters) == 0 && len(was.Requesters) > 0 && sameHold(was, stale) && !p.keptAfterTicket(was, h, place) && p.lingers(place) {
 		return stale
 	}
 	return h
+}
+
+// namesTicket says whether a hold names a ticket among those for whom its node has the volume.
+func namesTicket(h ledger.Hold) bool {
+	return slices.ContainsFunc(h.Requesters, func(r ledger.Requester) bool { return r.Ticket })
+}
+
+// keptAfterTicket says whether a volume is kept at its node for a while after its last user has left (detachDelay), and its
+// hold names a ticket. It does not go on to do so: should the node fall silent meanwhile, the ticket's holder would count as one
+// who may use the volume there (mayBeUnlisted).
+func (p *planner) keptAfterTicket(was, h ledger.Hold, place *ledger.NodeVolume) bool {
+	return place != nil && namesTicket(was) && p.delayed(h, p.snapshot.Node(place.Node), place) > 0
 }
 
 // lingering is for how long a hold may go on naming those who have left: as a
@@ -348,7 +360,7 @@ func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger
 				list = append(list, requester(p.snapshot, u))
 			}
 		}
-		if by := place.UnlistedBy(); by != nil && !slices.ContainsFunc(list, func(r ledger.Requester) bool { return r.Ticket }) {
+		if by := place.UnlistedBy(); by != nil && !namesTicket(ledger.Hold{Requesters: list}) {
 			list = append(list, *by) // a hold before did not say so, or is not there any more
 		}
 	}
