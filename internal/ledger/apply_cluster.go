@@ -61,6 +61,9 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	l.recount(now, t, rec)
 	l.takeLists(now, t, &was, &s, known, reported, inUse)
+	if was.SystemUUID != s.SystemUUID {
+		l.cloneGone(now, t, was.SystemUUID)
+	}
 	if rec := l.node(s.Name); answered != rec.Answers() || was.SystemUUID != s.SystemUUID {
 		// Its word may have been seen before the Node that it is about, or before that named the machine of a doubt.
 		l.lookedForAll(now, t, rec)
@@ -201,7 +204,8 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	rec := l.node(e.Name)
 	// What it had in use stays so: a deleted Node object proves nothing.
-	wasReady := rec.Ready == ReadyTrue
+	wasReady, machine := rec.Ready == ReadyTrue, rec.SystemUUID
+	defer func() { l.cloneGone(now, t, machine) }() // when nothing is known of it any more
 	defer l.beginBulk(e.Name)()
 	l.dropFenced(now, t, rec)
 	rec.OutOfServiceAt, rec.ShutdownAt, rec.FencedAt = time.Time{}, time.Time{}, nil
@@ -225,6 +229,23 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
 	l.recount(now, t, rec)
+}
+
+// cloneGone takes in that a node has a systemUUID no more: a boot of the one that has it still may be over by that.
+func (l *Ledger) cloneGone(now time.Time, t *Touched, machine string) {
+	if machine == "" {
+		return
+	}
+	var names []NodeName
+	for n := range l.facts.nodes.all() {
+		if n.Exists && n.SystemUUID == machine && len(n.doubts) > 0 && l.facts.onlyOne(n) {
+			names = append(names, n.Name)
+		}
+	}
+	for _, name := range names {
+		state := l.facts.nodes.get(name).NodeState
+		l.doubtAfter(now, t, &state, &state)
+	}
 }
 
 // dropFenced ends the use of volumes that were detached from a node while somebody
@@ -271,7 +292,7 @@ func (d NodeDrivers) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Volumes = append(t.Volumes, l.touchable(rec)...)
 }
 
-func (e NodeDriversGone) apply(l *Ledger, _ time.Time, t *Touched) {
+func (e NodeDriversGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old := l.facts.nodes.get(e.Node); old == nil || !old.CSINode {
 		return
 	}
@@ -284,6 +305,9 @@ func (e NodeDriversGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	t.node(e.Node)
 	t.Volumes = append(t.Volumes, l.touchable(rec)...)
 	l.sweepNode(rec)
+	if !rec.Exists {
+		l.cloneGone(now, t, rec.SystemUUID)
+	}
 }
 
 func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {

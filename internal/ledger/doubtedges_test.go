@@ -352,3 +352,31 @@ func TestSeenMachines(t *testing.T) {
 		}
 	}
 }
+
+// A boot ends a doubt once no other node has the systemUUID of its machine: also where the other one goes after the boot was said,
+// and not only with the next state of the Node.
+func TestBootEndsADoubtOnceACloneIsGone(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	node := func(name NodeName, version, uid, machine, boot string, lists ...VolumeID) NodeState {
+		return NodeState{Name: name, UID: uid, Version: version, SystemUUID: machine, BootID: boot, Ready: ReadyTrue, Reporting: true, Reported: lists}
+	}
+	for name, last := range map[string]Event{
+		"its Node is gone":         NodeGone{Name: "clone"},
+		"it is of another machine": node("clone", "2", "c", "other", "cb"),
+	} {
+		l := New()
+		for _, e := range []Event{
+			node("clone", "1", "c", "m", "cb"), proofAttachment(v, "n", "a", "1"), node("n", "1", "u", "m", "b", v), NodeGone{Name: "n"},
+			node("n", "3", "u2", "m", "b"), node("n", "4", "u2", "m", "b2"),
+		} {
+			l.Apply(start, e)
+		}
+		if !l.Snapshot().Node("n").Doubts(v) {
+			t.Errorf("%s: nothing is doubted before", name)
+		}
+		touched := l.Apply(start, last)
+		if l.Snapshot().Node("n").Doubts(v) || !slices.Contains(touched.Volumes, v) {
+			t.Errorf("%s: doubted: %t, touched: %t", name, l.Snapshot().Node("n").Doubts(v), slices.Contains(touched.Volumes, v))
+		}
+	}
+}
