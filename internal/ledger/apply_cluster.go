@@ -472,6 +472,14 @@ func (h *Hold) node() NodeName {
 	return h.Node
 }
 
+// heldAt is the node to which a volume's hold gives it; empty: none.
+func (v *Volume) heldAt() NodeName {
+	if v == nil {
+		return ""
+	}
+	return v.Hold.node()
+}
+
 // left is where a hold says that the volume may have been left; empty: nowhere.
 func (h *Hold) left() NodeName {
 	if h == nil || !h.Stays {
@@ -487,7 +495,9 @@ func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 	}
 	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Left = true })
 	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) { p.Left = false })
-	l.forgetReported(was, v)
+	if l.facts.volumes.get(v).heldAt() != was { // else it has been attached there anew, by what may have yet to be seen
+		l.forgetReported(was, v)
+	}
 }
 
 // held is the node to which a hold gives a volume that needs no attachment; empty: none.

@@ -276,7 +276,7 @@ func (w *twin) workPlaces(now time.Time) {
 		if uid, _ := ownVA(o); hasOwn(o) && (!hasOwn(w.places[k]) || uid != ownUID(w.places[k])) || none && !o.held && !o.reportSent {
 			w.trust(k)
 		}
-		notLeft := o.left && !w.mayBeLeft(k) && (w.places[k] == nil || len(w.places[k].attachments) == 0)
+		notLeft := o.left && w.holds[k.v].Node != k.n && (w.places[k] == nil || len(w.places[k].attachments) == 0)
 		if n := w.nodes[k.n]; n != nil && (none && !w.mayBeLeft(k) || notLeft) {
 			delete(n.left, k.v)
 		}
