@@ -458,6 +458,7 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 	attached, gone := proofAttachment(v, "n", "a", "1"), AttachmentGone{Name: AttachmentName(v, "n")}
 	force := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Forced: true}
 	theirs := Attachment{Name: "theirs", UID: "a", Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true}
+	byPV := Attachment{Name: AttachmentName(v, "n"), UID: proofUID("a"), Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true}
 	pv := PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}
 	held := func(version string, n NodeName, stays bool) Event {
 		return HoldSeen{Volume: v, Hold: Hold{Version: version, Node: n, Stays: stays}}
@@ -492,6 +493,9 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 		"detached late, and not in use":         {[]Event{unused, NodeGone{"n"}, attached, gone, made, reports}, false},
 		"and after it is made again":            {[]Event{unused, NodeGone{"n"}, made, attached, reports, gone}, false},
 		"seen late, another Node":               {[]Event{was, made, attached, reports}, true},
+		"detached before it is known to be its": {[]Event{unused, NodeGone{"n"}, byPV, gone, made, reports, pv}, false},
+		"attached, of a volume not known yet":   {[]Event{unused, NodeGone{"n"}, byPV, made, reports}, true},
+		"detached after that":                   {[]Event{unused, NodeGone{"n"}, byPV, made, reports, gone}, false},
 		"known late to be its":                  {[]Event{was, theirs, NodeGone{"n"}, made, pv, reports}, true},
 		"needs no attachment":                   {[]Event{node("u", "1", true, iscsi), NodeGone{"n"}, made, reports}, true},
 	} {

@@ -221,6 +221,9 @@ func (w *twin) match() {
 		for v := range n.inUse {
 			bound[twinKey{v, name}] = true
 		}
+		for v := range n.left {
+			bound[twinKey{v, name}] = true
+		}
 	}
 	for _, unsure := range []map[twinKey]bool{w.sent, w.reports} {
 		for k := range unsure {

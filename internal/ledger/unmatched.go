@@ -56,13 +56,18 @@ func (l *Ledger) sweepUnmatched(rec *unmatched) {
 	}
 }
 
-// volumeNamedBy is the volume, of those that may be at the attachment's node, that
-// leads to its name; zero when none does.
+// volumeNamedBy is the volume, of those that may be at the attachment's node, or that the Node
+// named which is gone, that leads to its name; zero when none does.
 func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
 	if !strings.HasPrefix(a.Name, attachmentPrefix) {
 		return VolumeID{}
 	}
 	if n := l.facts.nodes.get(a.Node); n != nil {
+		for _, v := range n.left {
+			if v.Driver == a.Driver && leadsTo(a.Name, v, a.Node) {
+				return v
+			}
+		}
 		if i, ok := n.driver(a.Driver); ok {
 			for handle := range n.Drivers[i].handles.all() {
 				if v := (VolumeID{a.Driver, handle}); leadsTo(a.Name, v, a.Node) {
