@@ -170,6 +170,23 @@ func TestDoubtedFenceTells(t *testing.T) {
 	}
 }
 
+// What may be mounted at one of several machines, though no rule of force has taken it, is said of the Node that there is:
+// when the attachment has gone, that one's kubelet may fail to count what it has mounted.
+func TestFenceOfSeveralMachines(t *testing.T) {
+	state := func(version string, reported ...ledger.VolumeID) ledger.Event {
+		return nodeAs("well", ofMachine("z", "c"), using, func(n *ledger.NodeState) { n.Version, n.Reported = version, reported })
+	}
+	first := nodeAs("well", ofMachine("m", "b"), using)
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, first, madeAt("well"), state("7", disk), state("8"))
+	f, says := p.fence(ledger.Hold{}, p.at("well"))
+	if want := (ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: ledger.OtherMachine, Attachment: "awell", InUse: true}); !says || f != want {
+		t.Errorf("%t %+v", says, f)
+	}
+	if f, kept := p.mountOfBefore(f, nil); !kept || f.SystemUUID != "z" || f.BootID != "c" {
+		t.Errorf("it has left: %t %+v", kept, f)
+	}
+}
+
 // Beside another controller the hold tells of what was granted for a Node before, and of what was taken as
 // long as that outage lasts.
 func TestFenceBesideAnother(t *testing.T) {

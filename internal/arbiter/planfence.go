@@ -214,13 +214,14 @@ func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.N
 }
 
 // nodeOf is the UID of the Node by which a machine was known in a boot, as far as what the hold says
-// of it already, the Node that there is, or the hold's holder tells; empty: not known.
+// of it already, the Node that there is, or the hold's holder tells; empty: not known. Of several machines it is
+// the Node that there is (mountOfBefore).
 func (p *planner) nodeOf(old ledger.Fence, n *ledger.Node, machine, boot string) string {
 	h := hold(p.volume)
 	switch {
 	case old.Node == n.Name && old.SystemUUID == machine && old.BootID == boot:
 		return old.NodeUID
-	case n.UID != "" && n.SystemUUID == machine && n.BootID == boot:
+	case n.UID != "" && n.SystemUUID == machine && n.BootID == boot, machine == ledger.OtherMachine:
 		return n.UID
 	case h.Node == n.Name && h.SystemUUID == machine && h.BootID == boot:
 		return h.NodeUID
