@@ -82,7 +82,6 @@ func (s *NodeState) SameHealth(other *NodeState) bool {
 func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known bool, reported, inUse []VolumeID) {
 	defer l.beginBulk(s.Name, reported, inUse)()
 	l.doubtAfter(now, t, was, s)
-	l.hear(now, t, s.Name, inUse)
 	// First what is there, then what is not: a place that stays is never lost
 	// in between, and its clock runs on.
 	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })
@@ -90,6 +89,7 @@ func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known b
 	if known {
 		l.doubtTakenOut(now, t, s.Name, reported, inUse)
 	}
+	l.hear(now, t, s.Name, inUse) // until then the last list counts
 	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
 	if s.Reporting {
 		// A new object of an old name says nothing about use until its own

@@ -589,3 +589,34 @@ func TestDoubtOutlivesForceAtANodeThatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// What others take out of volumesAttached of a machine whose kubelet has listed it may be mounted there as well as at the machine
+// before: also where one state shows both lists without it, as after a gap.
+func TestTakenOutIsDoubtedAtBothMachines(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	node := func(uid, version, machine, boot string, reported, inUse []VolumeID) Event {
+		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, Reporting: true, Reported: reported, InUse: inUse}
+	}
+	has := []VolumeID{v}
+	for name, test := range map[string]struct {
+		after []Event
+		want  string
+	}{
+		"in use":                     {[]Event{node("w", "8", "z", "c", has, has), node("w", "9", "z", "c", nil, has)}, OtherMachine},
+		"in use, and then not":       {[]Event{node("w", "8", "z", "c", has, has), node("w", "9", "z", "c", nil, has), node("w", "10", "z", "c", nil, nil)}, OtherMachine},
+		"in use until then":          {[]Event{node("w", "8", "z", "c", has, has), node("w", "10", "z", "c", nil, nil)}, OtherMachine},
+		"in use until then, at once": {[]Event{node("w", "8", "z", "c", has, has), NodeGone{"n"}, node("x", "10", "z", "c", nil, nil)}, OtherMachine},
+		"in use from then on":        {[]Event{node("w", "8", "z", "c", has, nil), node("w", "10", "z", "c", nil, has)}, OtherMachine},
+		"not in use":                 {[]Event{node("w", "8", "z", "c", has, nil), node("w", "10", "z", "c", nil, nil)}, "m"},
+		"not in use before that":     {[]Event{node("w", "8", "z", "c", has, has), node("w", "9", "z", "c", has, nil), node("w", "10", "z", "c", nil, nil)}, "m"},
+	} {
+		l := New()
+		l.Apply(start, Complete{})
+		for _, e := range append([]Event{node("u", "1", "m", "b", has, has), proofAttachment(v, "n", "a", "1"), node("w", "7", "z", "c", nil, nil)}, test.after...) {
+			l.Apply(start, e)
+		}
+		if machine, _ := l.Snapshot().Node("n").DoubtedAt(v); machine != test.want {
+			t.Errorf("%s: doubted at %q, want %q", name, machine, test.want)
+		}
+	}
+}
