@@ -90,7 +90,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 	}
 	switch {
 	case bars(s, v, place) && !replaced(s.Node(place.Node), va):
-		reason = formerMachineReason(v, place, former(s, v, place, now), reason)
+		reason = formerMachineReason(s, v, place, former(s, v, place, now), reason)
 	case v.ID.NoAttach():
 		if reasons := p.elsewhere(place.Node, p.hold.Node); len(reasons) > 0 {
 			return reasons

@@ -4,6 +4,7 @@ package arbiter
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -256,14 +257,20 @@ var reasonTable = [...]reasonRow{
 
 // waysToKnow names what shows that a volume is not in use at a node whose kubelet may have
 // forgotten it. Volumes of iSCSI and Fibre Channel have no VolumeAttachment to delete, and
-// their hold, which says where they are, is written again.
+// their hold, which says where they are, is written again. Where one of several machines may have it
+// mounted, no boot shows anything.
 func (r Reason) waysToKnow() string {
 	const boot, taint = "the machine is rebooted", "is known to be powered off and has the taint node.kubernetes.io/out-of-service"
 	ways := boot + ", " + taint
-	switch {
+	nothing := r.Volume.NoAttach() || r.Detail == forgetfulLeft || r.Detail == forgetfulTaken || strings.HasSuffix(r.Detail, unattached)
+	switch several := strings.HasPrefix(r.Detail, severalMachines); {
 	case r.Detail == unsaid:
 		return "moorage-node there has looked, or the machine " + taint
-	case r.Volume.NoAttach() || r.Detail == forgetfulLeft || r.Detail == forgetfulTaken:
+	case several && nothing:
+		return "the machine " + taint
+	case several:
+		ways = "the machine " + taint
+	case nothing:
 		return boot + ", or " + taint
 	case r.Detail == forgetfulUnseen:
 		ways = "moorage-node there has looked twice, " + ways

@@ -66,7 +66,9 @@ func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 			case p.Left && !p.HasOwn():
 				reason.Detail = forgetfulLeft
 			case ofAnotherMachine(n, v, p):
-				reason = formerMachineReason(v, p, e.rule, reason)
+				reason = formerMachineReason(s, v, p, e.rule, reason)
+			case !p.HasAttachments() && !v.ID.NoAttach():
+				reason.Detail = forgetful + unattached
 			case a.couldLook(s, v, p):
 				reason.Detail = forgetfulUnseen
 			}
@@ -104,11 +106,23 @@ const forgetfulUnseen = forgetful + ", and moorage-node does not say whether it 
 // formerMachine is why it is not, where another machine had the node's name.
 const formerMachine = "another machine had its name before, and may have it mounted"
 
+// severalMachines is the same where the one that is there may have it mounted, too: no boot tells.
+const severalMachines = "the machine that is there may have it mounted, or one that had its name before"
+
+// unattached is added to either where no VolumeAttachment is there that somebody could delete.
+const unattached = ", and no VolumeAttachment of it is there"
+
 // formerMachineReason is the reason of a volume that such a machine may have mounted, as long as no rule
 // of force is over.
-func formerMachineReason(v *ledger.Volume, p *ledger.NodeVolume, f forcing, reason Reason) Reason {
+func formerMachineReason(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f forcing, reason Reason) Reason {
 	reason.Code, reason.Volume, reason.Node = InUseUnknown, v.ID, p.Node
 	reason.Detail, reason.Seconds = formerMachine, secondsLeft(f)
+	if machine, _ := doubtedAt(s.Node(p.Node), v, p); machine == ledger.OtherMachine {
+		reason.Detail = severalMachines
+	}
+	if !p.HasAttachments() && !v.ID.NoAttach() {
+		reason.Detail += unattached
+	}
 	return reason
 }
 

@@ -41,3 +41,40 @@ func TestDoubtNamesWhatIsThere(t *testing.T) {
 		}
 	}
 }
+
+// One that began with what a deleted Node named, and of which no VolumeAttachment was seen, names none to delete, either;
+// and no boot where one of several machines may have the volume mounted.
+func TestDoubtOfADeletedNodeNamesWhatIsThere(t *testing.T) {
+	v := ledger.VolumeID{Driver: "disk", Handle: "a"}
+	node := func(uid, version, machine, boot string, reported ...ledger.VolumeID) ledger.Event {
+		return ledger.NodeState{Name: "n1", UID: uid, Version: version, SystemUUID: machine, BootID: boot, Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: reported, InUse: reported}
+	}
+	attached := ledger.Attachment{Name: ledger.AttachmentName(v, "n1"), UID: "u", Version: "1", Driver: "disk", Node: "n1", PersistentVolume: "a", Attached: true}
+	before, gone := node("u", "1", "m", "b", v), ledger.NodeGone{Name: "n1"}
+	for name, test := range map[string]struct {
+		events         []ledger.Event
+		boots, deletes bool
+	}{
+		"made again":                {[]ledger.Event{before, gone, node("w", "7", "m", "b")}, true, false},
+		"made again, attached":      {[]ledger.Event{before, attached, gone, node("w", "7", "m", "b")}, true, true},
+		"another machine":           {[]ledger.Event{before, gone, node("w", "7", "z", "c")}, true, false},
+		"another machine, attached": {[]ledger.Event{before, attached, gone, node("w", "7", "z", "c")}, true, true},
+		"both machines, attached":   {[]ledger.Event{before, attached, gone, node("w", "7", "z", "c", v), node("w", "8", "z", "c")}, false, true},
+		"both machines":             {[]ledger.Event{before, gone, node("w", "7", "z", "c", v), gone, node("x", "8", "z", "c")}, false, false},
+	} {
+		l := ledger.New()
+		l.Apply(auditTime, ledger.PersistentVolume{Name: "a", UID: "a", Version: "1", Volume: v, Access: ledger.AccessMany})
+		for _, e := range test.events {
+			l.Apply(auditTime, e)
+		}
+		s := l.Snapshot()
+		verdict, _ := Arbiter{}.SafeToDetach(s, s.Volume(v), s.Volume(v).NodeVolume("n1"), auditTime)
+		message := verdict.First().Message()
+		if verdict.First().Code != InUseUnknown || !strings.Contains(message, "out-of-service") {
+			t.Errorf("%s: %s %s", name, verdict.First().Code, message)
+		}
+		if boots, deletes := strings.Contains(message, "is rebooted"), strings.Contains(message, "deletes its VolumeAttachment"); boots != test.boots || deletes != test.deletes {
+			t.Errorf("%s: it names a boot: %t, a VolumeAttachment: %t: %s", name, boots, deletes, message)
+		}
+	}
+}

@@ -72,13 +72,19 @@ func TestWaysToKnowByTheDetail(t *testing.T) {
 		"forgotten, and left there":   {Reason{Detail: forgetfulLeft, Volume: disk}, true, false, false},
 		"it was taken by force":       {Reason{Detail: forgetfulTaken, Volume: disk}, true, false, false},
 		"of iSCSI":                    {Reason{Detail: forgetful, Volume: iscsi}, true, false, false},
+		"forgotten, not attached":     {Reason{Detail: forgetful + unattached, Volume: disk}, true, false, false},
+		"at the machine before":       {Reason{Detail: formerMachine, Volume: disk}, true, false, true},
+		"there, not attached":         {Reason{Detail: formerMachine + unattached, Volume: disk}, true, false, false},
+		"at one of several":           {Reason{Detail: severalMachines, Volume: disk}, false, false, true},
+		"there, and not attached":     {Reason{Detail: severalMachines + unattached, Volume: disk}, false, false, false},
+		"there, of iSCSI":             {Reason{Detail: severalMachines, Volume: iscsi}, false, false, false},
 		"of iSCSI, and nobody looks":  {Reason{Detail: forgetfulUnseen, Volume: iscsi}, true, false, false},
 		"the word is required":        {Reason{Detail: unsaid, Volume: disk}, false, false, false},
 	} {
 		text := test.r.waysToKnow()
 		for words, want := range map[string]bool{
 			"the machine is rebooted": test.boots, "moorage-node there has looked twice": test.looks, "deletes its VolumeAttachment": test.attachment,
-			"node.kubernetes.io/out-of-service": true, "moorage-node there has looked, or": !test.boots,
+			"node.kubernetes.io/out-of-service": true, "moorage-node there has looked, or": test.r.Detail == unsaid,
 		} {
 			if got := strings.Contains(text, words); got != want {
 				t.Errorf("%s: that it says %q is %t: %s", name, words, got, text)
