@@ -306,17 +306,29 @@ func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 }
 
 func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
-	var beside ledger.NodeName
-	if p.hold.Node != place.Node { // a shared volume has no holder; of others it is a live migration
-		beside = p.hold.Node
-	}
 	p.add(Step{
-		Do: CreateAttachment, Node: place.Node, Beside: beside,
+		Do: CreateAttachment, Node: place.Node, Beside: p.beside(place),
 		Attachment:  ledger.AttachmentName(p.volume.ID, place.Node),
 		PV:          p.source(),
 		NodeID:      node.Driver(p.volume.ID.Driver).NodeID,
 		Transitions: p.hold.Transitions,
 	})
+}
+
+// beside is the other node of a live migration, at which an exclusive volume may be while it is attached to this one; empty: none.
+func (p *planner) beside(place *ledger.NodeVolume) ledger.NodeName {
+	if p.hold.Node != place.Node {
+		return p.hold.Node // a shared volume has none
+	}
+	if !p.hold.Stays {
+		return ""
+	}
+	for i := range p.volume.NodeVolumes { // the source, where it was left, is attached anew
+		if target := &p.volume.NodeVolumes[i]; target.Node != place.Node && target.HasAttachments() && p.migratesTo(target) {
+			return target.Node
+		}
+	}
+	return ""
 }
 
 // find plans the look for an attachment whose creation is sent, also where one of its name is seen: that

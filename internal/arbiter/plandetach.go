@@ -30,7 +30,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 		p.add(step)
 		return
 	}
-	if p.inhabited(place) || p.awaited(node, place) {
+	if p.inhabited(place) || p.awaited(node, place) || p.attachedAnew(place, va) {
 		return
 	}
 	if left := p.delayed(p.hold, node, place); left > 0 {

@@ -105,3 +105,10 @@ func (p *planner) attachAbandoned() {
 		p.create(node, place)
 	}
 }
+
+// attachedAnew says whether an attachment was made to detach a volume that was left at its node, and is yet to be attached. It is not
+// deleted before: the attacher may never have seen it then, and its end would not show that the volume has left.
+func (p *planner) attachedAnew(place *ledger.NodeVolume, va *ledger.Attachment) bool {
+	was := hold(p.volume)
+	return was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting && !fenced(p.snapshot, p.volume, place.Node, p.now)
+}

@@ -44,6 +44,50 @@ func TestAttachAbandoned(t *testing.T) {
 	}
 }
 
+// Beside the target of a live migration it is attached anew as one of the two nodes of that: an attacher which
+// keeps an exclusive volume from two nodes would wait for the target to lose it.
+func TestAttachAbandonedBesideAMigration(t *testing.T) {
+	left := ledger.Hold{State: ledger.HoldUnknown, Stays: true, Transitions: 1}
+	migrates := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
+	target := asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  ledger.NodeName
+	}{
+		"its target has it":         {[]ledger.Event{alive, migrates, target, madeAt("dead")}, "dead"},
+		"its target has it not yet": {[]ledger.Event{alive, migrates, target}, ""},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", left, test.facts...)
+		p.attachAbandoned()
+		if steps := p.plan.Steps; len(steps) != 1 || steps[0].Node != "well" || steps[0].Beside != test.want {
+			t.Errorf("%s: planned %+v", name, steps)
+		}
+	}
+}
+
+// What was made for that is deleted once it is attached, and not before: until then its attacher may not have seen it.
+func TestDetachAbandoned(t *testing.T) {
+	made := func(change func(*ledger.Attachment)) ledger.Event {
+		return madeAt("well", func(a *ledger.Attachment) { a.Attached = false; change(a) })
+	}
+	for name, test := range map[string]struct {
+		stays bool
+		made  ledger.Event
+		want  bool // its detach begins
+	}{
+		"yet to be attached":       {true, made(func(*ledger.Attachment) {}), false},
+		"it could not be attached": {true, made(func(a *ledger.Attachment) { a.AttachError = ledger.CallError{Code: 9, Message: "no"} }), false},
+		"attached":                 {true, madeAt("well"), true},
+		"not left there before":    {false, made(func(*ledger.Attachment) {}), true},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{State: ledger.HoldUnknown, Stays: test.stays, Transitions: 1}, alive, test.made)
+		p.release(p.at("well"))
+		if got := len(p.plan.Steps) > 0; got != test.want {
+			t.Errorf("%s: planned %+v", name, p.plan.Steps)
+		}
+	}
+}
+
 // An attacher is asked to leave a volume only where the hold says that it stays, and only
 // for somebody who lives there, after a detach that it has refused.
 func TestAskToStay(t *testing.T) {
