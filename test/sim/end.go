@@ -26,7 +26,7 @@ func (s *Sim) judgeEnd() {
 	s.judgeLeaks(leader)
 	s.judgeDetached()
 	s.judgeTickets(leader)
-	s.judgeDoubts()
+	s.judgeDoubts(leader)
 	s.judgeTelling(leader)
 	s.judgeBooks()
 	s.judgeHolds(leader)
@@ -53,7 +53,7 @@ func (s *Sim) judgeTelling(c *controller) {
 }
 
 // judgeDoubts: nobody disbelieves a node about a volume for longer than there is a reason to.
-func (s *Sim) judgeDoubts() {
+func (s *Sim) judgeDoubts(leader *controller) {
 	var observers []*observer
 	for _, c := range s.controllers {
 		observers = append(observers, c.observer)
@@ -64,7 +64,9 @@ func (s *Sim) judgeDoubts() {
 	for _, o := range observers {
 		for n := range o.snapshot().Nodes() {
 			for _, v := range n.At() {
-				if n.Exists && n.Doubts(v) && !v.NoAttach() && !s.w.MayDoubt(world.At{Volume: v, Node: n.Name}) {
+				at := world.At{Volume: v, Node: n.Name}
+				late := o != leader.observer && s.w.MayDoubtLate(at)
+				if n.Exists && n.Doubts(v) && !v.NoAttach() && !late && !s.w.MayDoubt(at) {
 					s.fault("%s does not believe %s about %s, which is not there, nor was when its Node was deleted or made", o.caller.name, n.Name, v)
 				}
 			}

@@ -12,6 +12,10 @@ import (
 // may have been when a Node of that name was deleted, or made, and no VolumeAttachment of it there has gone since.
 func (w *World) MayDoubt(at At) bool { return w.Judge.unsure[at] || w.mayBeAt(at.Node)[at.Volume] }
 
+// MayDoubtLate says whether there is one for a process that does not lead: the VolumeAttachment went while its Node was gone, and it
+// may have seen that first. To it the volume was in use without a VolumeAttachment when the Node was deleted, which only a boot ends.
+func (w *World) MayDoubtLate(at At) bool { return w.Judge.late[at] }
+
 // nodeReplaced notes which volumes may be at a node whose Node is deleted, or made.
 func (j *Judge) nodeReplaced(w *World, n ledger.NodeName) {
 	for v := range w.mayBeAt(n) {
@@ -33,6 +37,9 @@ func (j *Judge) detachedLast(w *World, at At) {
 		}
 	}
 	j.unsure = without(j.unsure, at)
+	if _, exists := w.Node(at.Node); !exists {
+		j.late = with(j.late, at, true)
+	}
 }
 
 // mayBeAt are the volumes that any object, machine or disk has at a node.

@@ -85,9 +85,14 @@ func (j *Judge) attachedPast(w *World, at At) {
 	j.fills(w, at.Node)
 }
 
+// remembers says whether it matters what has left a node: pods are bound past Moorage, or may be, or a limit has shrunk.
+func (j *Judge) remembers(w *World) bool {
+	return len(j.past) > 0 || j.Foreign || j.shrank || len(j.shrunk(w)) > 0
+}
+
 // listsNoMore: a node's lists name volumes no more, and whoever grants may not know that yet.
 func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
-	if len(j.past) == 0 && !j.Foreign && !j.shrank {
+	if !j.remembers(w) {
 		return
 	}
 	lists := slices.Concat(is.InUse, is.Reported)
@@ -102,7 +107,7 @@ func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
 // Moorage have taken to its limit, or may still take to it by what was sent for them. Whoever
 // grants may not know yet that it has left, and needs no other slot for it there.
 func (j *Judge) leftOver(w *World, at At) {
-	if len(j.past) == 0 && !j.Foreign && !j.shrank || at.Volume.IsZero() {
+	if !j.remembers(w) || at.Volume.IsZero() {
 		return
 	}
 	j.leavers = with(j.leavers, at, true)
@@ -147,7 +152,7 @@ func (j *Judge) everAt(w *World, at At) bool {
 	}
 	for _, e := range w.all[Claims] {
 		c := e.(ledger.Claim)
-		if id, ok := w.Resolve(c.Key); ok && id == at.Volume && j.been[At{claimID(at.Volume.Driver, c), at.Node}] {
+		if id, ok := w.Resolve(c.Key); ok && id == at.Volume && j.been[At{ledger.UnboundClaim(at.Volume.Driver, c.UID), at.Node}] {
 			return true
 		}
 	}

@@ -271,12 +271,7 @@ func (w *World) HasRoom(n ledger.NodeName, volumes []ledger.VolumeID) bool {
 func (w *World) claimed(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	claim, exists := typed[ledger.Claim](&w.Objects, Claims, key.String())
 	class, known := typed[ledger.StorageClass](&w.Objects, Classes, claim.Class)
-	return claimID(class.Driver, claim), exists && known && !claim.Bound && !claim.Lost
-}
-
-// claimID stands for the volume that a claim is yet to become.
-func claimID(driver string, c ledger.Claim) ledger.VolumeID {
-	return ledger.VolumeID{Driver: driver, Handle: "claim " + c.UID}
+	return ledger.UnboundClaim(class.Driver, claim.UID), exists && known && !claim.Bound && !claim.Lost
 }
 
 // TicketVolumes are the volumes that a ticket needs attached; an unbound
