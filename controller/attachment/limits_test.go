@@ -19,7 +19,9 @@ const workers = 3
 func limited(now time.Time) *ledger.Ledger {
 	l := facts(now, "new", "newer")
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: workers})
-	l.Apply(now, ledger.NodeState{Name: "n2", UID: "m", Version: "1", Ready: ledger.ReadyFalse, Managed: true, Reporting: true})
+	for version, ready := range []ledger.Readiness{ledger.ReadyTrue, ledger.ReadyFalse} { // whoever saw it Ready knows that no ticket had anything there
+		l.Apply(now, ledger.NodeState{Name: "n2", UID: "m", Version: fmt.Sprint(version + 1), Ready: ready, Managed: true, Reporting: true})
+	}
 	l.Apply(now, ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "i-2", Limit: ledger.NoLimit}}})
 	return l
 }
