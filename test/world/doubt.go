@@ -12,8 +12,8 @@ import (
 // may have been when a Node of that name was deleted, or made, and no VolumeAttachment of it there has gone since.
 func (w *World) MayDoubt(at At) bool { return w.Judge.unsure[at] || w.mayBeAt(at.Node)[at.Volume] }
 
-// MayDoubtLate says whether there is one for a process that does not lead: the VolumeAttachment went while its Node was gone, and it
-// may have seen that first. To it the volume was in use without a VolumeAttachment when the Node was deleted, which only a boot ends.
+// MayDoubtLate says whether there is one for a process that does not lead: the VolumeAttachment went after its Node, and it may have
+// seen that first. To it the volume was in use without a VolumeAttachment when the Node was deleted, which only a boot ends.
 func (w *World) MayDoubtLate(at At) bool { return w.Judge.late[at] }
 
 // nodeReplaced notes which volumes may be at a node whose Node is deleted, or made.
@@ -36,9 +36,8 @@ func (j *Judge) detachedLast(w *World, at At) {
 			return
 		}
 	}
-	j.unsure = without(j.unsure, at)
-	if _, exists := w.Node(at.Node); !exists {
-		j.late = with(j.late, at, true)
+	if j.unsure[at] {
+		j.unsure, j.late = without(j.unsure, at), with(j.late, at, true)
 	}
 }
 

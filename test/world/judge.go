@@ -73,7 +73,7 @@ type Judge struct {
 	lost     map[mount]loss               // mounts that were there when their Nodes were deleted, as long as they last
 	forced   map[mount]bool               // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
 	unsure   map[At]bool                  // where a Node was deleted or made while the volume might be there (MayDoubt)
-	late     map[At]bool                  // where the last VolumeAttachment went while the Node did not exist (MayDoubtLate)
+	late     map[At]bool                  // where the last VolumeAttachment went after that (MayDoubtLate)
 	told     map[string][]ledger.VolumeID // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
