@@ -100,10 +100,16 @@ func (l *Ledger) occupied(p *NodeVolume) bool {
 
 // unlisted says whether a ticket that is not a pod's is granted the volume.
 func (l *Ledger) unlisted(p *NodeVolume) bool {
-	return slices.ContainsFunc(p.Users, func(u User) bool {
-		k := l.facts.tickets.get(u.Ticket)
-		return u.Pod == "" && k != nil && k.Type != TypePod && k.Phase == TicketGranted
-	})
+	return slices.ContainsFunc(p.Users, func(u User) bool { return l.unlistedHolder(u) != nil })
+}
+
+// unlistedHolder is a user's ticket, where that is granted and not a pod's; nil: it is none.
+func (l *Ledger) unlistedHolder(u User) *Ticket {
+	k := l.facts.tickets.get(u.Ticket)
+	if u.Pod != "" || k == nil || k.Type == TypePod || k.Phase != TicketGranted {
+		return nil
+	}
+	return k
 }
 
 // unlistedBy is a ticket for which the volume is Unlisted there: the one that was, or one that has it since.
@@ -113,9 +119,8 @@ func (l *Ledger) unlistedBy(p *NodeVolume) *Requester {
 	}
 	by := p.had
 	for _, u := range p.Users {
-		k := l.facts.tickets.get(u.Ticket)
-		switch {
-		case u.Pod != "" || k == nil || k.Type == TypePod || k.Phase != TicketGranted:
+		switch k := l.unlistedHolder(u); {
+		case k == nil:
 		case p.had != nil && p.had.UID == k.UID:
 			return p.had
 		case by == p.had:

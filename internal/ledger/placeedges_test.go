@@ -775,15 +775,20 @@ func TestUnlistedHolders(t *testing.T) {
 		"gone before the Node is seen, silent": {[]Event{attached, ticket, gone, node("1", ReadyUnknown)}, true},
 		"the node comes back as another one":   {[]Event{node("1", ReadyTrue), attached, ticket, NodeGone{"n"}, gone, node("3", ReadyTrue)}, false},
 	} {
-		l := New()
-		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
-		for _, e := range test.events {
-			l.Apply(start, e)
-		}
-		if got := atNode(l, v, "n").Unlisted; got != test.want {
+		if got := isUnlisted(v, test.events); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}
+}
+
+// isUnlisted says whether a volume is Unlisted at node n after some events.
+func isUnlisted(v VolumeID, events []Event) bool {
+	l := New()
+	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
+	for _, e := range events {
+		l.Apply(start, e)
+	}
+	return atNode(l, v, "n").Unlisted
 }
 
 // The same of a volume that needs no attachment: it is there by volumesAttached, or by its hold.
@@ -808,12 +813,7 @@ func TestUnlistedHoldersWithoutAttachments(t *testing.T) {
 		"the node comes back":          {[]Event{node("1", ReadyTrue, v), held, ticket, node("2", ReadyUnknown, v), gone, node("3", ReadyTrue, v)}, false},
 		"it is not there any more":     {[]Event{node("1", ReadyTrue, v), ticket, node("2", ReadyUnknown, v), node("3", ReadyUnknown)}, false},
 	} {
-		l := New()
-		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
-		for _, e := range test.events {
-			l.Apply(start, e)
-		}
-		if got := atNode(l, v, "n").Unlisted; got != test.want {
+		if got := isUnlisted(v, test.events); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}
