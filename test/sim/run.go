@@ -119,18 +119,18 @@ func (s *Sim) settle() {
 				s.fault("%s was offered, and can't be done", a)
 			}
 			s.note("%s  %s", s.Now().Sub(start()), a)
-		} else if due := s.due(); (due.IsZero() || due.After(end)) && !read {
+		} else if due := s.due(); !due.IsZero() && !due.After(end) {
+			s.pass(due.Sub(s.Now()))
+		} else if !read {
 			read = true
 			s.pass(leaseInterval)
-		} else if (due.IsZero() || due.After(end)) && s.faults.deleteLostPods() { // one was bound after the others had gone
+		} else if s.faults.deleteLostPods() { // one was bound after the others had gone
 			s.moved++
 			s.collect()
 			s.note("%s  user delete the pods whose PersistentVolume has vanished", s.Now().Sub(start()))
-		} else if due.IsZero() || due.After(end) {
+		} else {
 			s.judgeEnd() // what is still tried now and then does not help
 			return
-		} else {
-			s.pass(due.Sub(s.Now()))
 		}
 		if len(s.broken()) > 0 {
 			return
