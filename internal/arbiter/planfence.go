@@ -190,6 +190,9 @@ func (p *planner) withLease(old ledger.Fence, n *ledger.Node, place *ledger.Node
 func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) (ledger.Fence, bool) {
 	meant := old.Node == place.Node && (old.Attachment == uidOf(va) || place.Left)
 	machine, boot := n.DoubtedAt(p.volume.ID)
+	if p.hold.Node != place.Node && n.DoubtedInEither(p.volume.ID) {
+		machine, boot = ledger.OtherMachine, "" // the hold does not tell of the other boot any more
+	}
 	switch {
 	case meant && old.Rule != "" && (va == nil || va.Deleting) && force(p.snapshot, p.volume, place, p.now).over():
 		return old, true // the attacher's turn

@@ -33,7 +33,8 @@ type doubt struct {
 	volume  VolumeID
 	machine string // where it may be mounted, and in which boot; empty: not known
 	boot    string
-	listed  bool // whether the last status named it in use
+	orBoot  string // or in this boot of the same machine; empty: in no other one
+	listed  bool   // whether the last status named it in use
 }
 
 // Doubts says whether the node's list does not tell if a volume is in use there. It
@@ -55,6 +56,16 @@ func (n *Node) DoubtedAt(v VolumeID) (machine, boot string) {
 		}
 	}
 	return "", ""
+}
+
+// DoubtedInEither says whether a volume in doubt may be mounted in that boot, or in the one in which its hold says that it
+// was granted. The next state of the node that names a boot of the machine tells.
+func (n *Node) DoubtedInEither(v VolumeID) bool {
+	if n == nil {
+		return false
+	}
+	i, found := n.findDoubt(v)
+	return found && n.doubts[i].orBoot != ""
 }
 
 // DoubtedHere says whether a volume in doubt would be mounted at the machine, and in the boot,
@@ -145,14 +156,16 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	over := l.facts.bootOver(rec, rec.machine, rec.boot)
 	another := rec.machine != "" && is.SystemUUID != "" && rec.machine != is.SystemUUID
 	rec.rebooted = rec.rebooted && !another || over
-	var ended []doubt
-	rec.doubts = slices.DeleteFunc(slices.Clone(rec.doubts), func(d doubt) bool {
-		ends := over && (d.machine == "" || d.machine == rec.machine) || l.facts.bootOver(rec, d.machine, d.boot)
-		if ends {
+	var ended, lasting []doubt
+	for _, d := range rec.doubts {
+		d, lasts := l.doubtLasts(rec, d)
+		if lasts && !(over && d.orBoot == "" && (d.machine == "" || d.machine == rec.machine)) {
+			lasting = append(lasting, d)
+		} else {
 			ended = append(ended, d)
 		}
-		return ends
-	})
+	}
+	rec.doubts = lasting
 	for _, d := range ended { // what the machine that had the name last has in use, its list alone says
 		l.changeNodeVolume(now, t, d.volume, is.Name, func(p *NodeVolume) { p.InUse = d.listed })
 	}
@@ -171,6 +184,22 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	if is.BootID != "" {
 		rec.boot, rec.machine = is.BootID, is.SystemUUID
 	}
+}
+
+// doubtLasts says whether no boot that a node's state names ends a doubt, and in which boots the volume may be mounted
+// by that: a machine is in one boot at a time.
+func (l *Ledger) doubtLasts(n *Node, d doubt) (doubt, bool) {
+	over := l.facts.bootOver(n, d.machine, d.boot)
+	switch orOver := l.facts.bootOver(n, d.machine, d.orBoot); {
+	case d.orBoot == "":
+		return d, !over
+	case over:
+		d.boot, d.orBoot = d.orBoot, ""
+		return d, !orOver
+	case orOver:
+		d.orBoot = ""
+	}
+	return d, true
 }
 
 // endReports forgets, of a Node that was made again by another boot, which volumes that need no attachment were to be put
@@ -235,7 +264,7 @@ func (l *Ledger) doubtBoth(n *Node, v VolumeID, other doubt) {
 	rec.doubts = slices.Clone(rec.doubts)
 	switch d := &rec.doubts[i]; {
 	case d.boot != other.boot || d.machine != other.machine && d.machine != "" && other.machine != "":
-		d.machine, d.boot = OtherMachine, ""
+		d.machine, d.boot, d.orBoot = OtherMachine, "", ""
 	case d.machine == "":
 		d.machine = other.machine // one of them was written before machines were
 	}
@@ -361,16 +390,29 @@ func (w *facts) grantedBefore(h *Hold) bool {
 
 // doubtGranted begins to doubt what the holder's node says of a volume that was granted for a
 // Node before it. Where the hold says of that node that the volume was taken from it by force, too,
-// and in another boot, no boot ends both doubts.
+// and in another boot, only a third boot of that machine ends both doubts; of two machines, none.
 func (l *Ledger) doubtGranted(now time.Time, t *Touched, v VolumeID) {
 	volume := l.facts.volumes.get(v)
 	h := volume.Hold
 	n, p := l.facts.nodes.get(h.Node), volume.NodeVolume(h.Node)
 	if n.Doubts(v) {
-		l.doubtBoth(n, v, doubt{machine: h.SystemUUID, boot: h.BootID})
+		l.doubtEither(n, v, h)
 		return
 	}
 	l.doubt(now, t, h.Node, doubt{volume: v, machine: h.SystemUUID, boot: h.BootID, listed: p.InUse || n == nil || !n.Reporting})
+}
+
+// doubtEither has a volume that is doubted at its holder's node doubted in the boot for which it was granted, too.
+func (l *Ledger) doubtEither(n *Node, v VolumeID, h *Hold) {
+	i, _ := n.findDoubt(v)
+	d := n.doubts[i]
+	if d.machine == "" || d.machine != h.SystemUUID || d.boot == "" || d.boot == h.BootID || d.orBoot != "" {
+		l.doubtBoth(n, v, doubt{machine: h.SystemUUID, boot: h.BootID})
+		return
+	}
+	rec := l.node(n.Name)
+	rec.doubts = slices.Clone(rec.doubts)
+	rec.doubts[i].orBoot = h.BootID
 }
 
 // doubtFenced begins to doubt what a node says of a volume, if its hold says that the

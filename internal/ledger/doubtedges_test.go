@@ -380,3 +380,37 @@ func TestBootEndsADoubtOnceACloneIsGone(t *testing.T) {
 		}
 	}
 }
+
+// A machine is in one boot at a time: a volume that it may have mounted in either of two is doubted in the one that its Node
+// names, and not at all in a third one. With a clone of the machine about, no boot of it tells.
+func TestDoubtInEitherBoot(t *testing.T) {
+	hold := HoldSeen{edge, Hold{Version: "1", Node: "n", NodeUID: "u", SystemUUID: "m", BootID: "granted",
+		Fences: []Fence{{Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "fenced", Attachment: proofUID("a"), InUse: true}}}}
+	node := func(name NodeName, boot string) Event {
+		return NodeState{Name: name, UID: "w", Version: "1", SystemUUID: "m", BootID: boot, Ready: ReadyTrue, Reporting: true}
+	}
+	for name, test := range map[string]struct {
+		then            []Event
+		machine, boot   string
+		doubted, either bool
+	}{
+		"no Node":                     {nil, "m", "fenced", true, true},
+		"a Node that names no boot":   {[]Event{node("n", "")}, "m", "fenced", true, true},
+		"the boot of the grant":       {[]Event{node("n", "granted")}, "m", "granted", true, false},
+		"the boot of the doubt":       {[]Event{node("n", "fenced")}, "m", "fenced", true, false},
+		"a third boot":                {[]Event{node("n", "third")}, "", "", false, false},
+		"a third boot after one":      {[]Event{node("n", "granted"), NodeGone{"n"}, node("n", "third")}, "", "", false, false},
+		"a third boot beside a clone": {[]Event{node("clone", "z"), node("n", "third")}, "m", "fenced", true, true},
+	} {
+		l := New()
+		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: edge})
+		for _, e := range append([]Event{proofAttachment(edge, "n", "a", "1"), hold, HoldsInDoubt{}, Complete{}}, test.then...) {
+			l.Apply(start, e)
+		}
+		n := l.Snapshot().Node("n")
+		machine, boot := n.DoubtedAt(edge)
+		if machine != test.machine || boot != test.boot || n.Doubts(edge) != test.doubted || n.DoubtedInEither(edge) != test.either {
+			t.Errorf("%s: at %q in %q, doubted %t, in either %t", name, machine, boot, n.Doubts(edge), n.DoubtedInEither(edge))
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 type NodeTrace struct {
 	Doubted bool   // see Node.Doubts
 	Boot    string // in which the volume in doubt may be mounted; empty: not known
+	OrBoot  string // or in this boot of the same machine; empty: in no other one
 	Listed  bool   // the node's last list named the volume in doubt
 	// LeftReported: volumesAttached named the volume when the Node was deleted, or it was in use, and was taken by force since; and its
 	// attachment was not seen to go.
@@ -31,7 +32,7 @@ func (n *Node) Trace(v VolumeID) NodeTrace {
 	t := NodeTrace{LeftReported: slices.Contains(n.left, v), Rebooted: n.rebooted, LastBoot: n.boot, LastMachine: n.machine}
 	for _, d := range n.doubts {
 		if d.volume == v {
-			t.Doubted, t.Boot, t.Machine, t.Listed = true, d.boot, d.machine, d.listed
+			t.Doubted, t.Boot, t.OrBoot, t.Machine, t.Listed = true, d.boot, d.orBoot, d.machine, d.listed
 		}
 	}
 	return t

@@ -136,6 +136,7 @@ func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 		e.look(n.Name, next)
 		e.bool(t.Doubted, t.Listed, t.LeftReported, t.Rebooted)
 		e.text(t.Boot)
+		e.text(t.OrBoot)
 		e.text(t.LastBoot)
 	}
 }
