@@ -76,6 +76,7 @@ func New(config Config) *Sim {
 	}
 	s.w.Stamps, s.w.Judge.Cooperative = config.Stamps, config.Cooperative
 	s.w.Forgetful, s.w.Judge.Leases, s.w.Judge.Foreign = config.Forgetful, config.Leases, config.Foreign
+	s.w.Judge.Shrinks = config.NodeFaults && config.Limit != ledger.NoLimit
 	s.net, s.disks = &network{s: s}, &diskService{s: s}
 	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s, cutIn: map[ledger.NodeName]int{}}
 	s.furnish()

@@ -111,6 +111,18 @@ func (j *Judge) registered(w *World, n ledger.NodeName) {
 	}
 }
 
+// wordGone notes of which volumes somebody vouched for it that the machine is dead, until its Node was deleted, where that
+// is true and the machine has them mounted still: their VolumeAttachments may be deleted by whoever has read it.
+func (j *Judge) wordGone(w *World, n ledger.NodeState) {
+	for _, key := range w.Keys(Attachments) {
+		a, _ := w.Attachment(key)
+		v, known := w.Source(a)
+		if at := (At{v, n.Name}); known && a.Node == n.Name && j.ruleOf(w, at, n, true) == byWord && w.cutOff(at) {
+			j.end(at, ended{proof: proof{a.UID, byStorage, j.notReady[n.Name].at - 1}, at: w.version})
+		}
+	}
+}
+
 // readyAgain notes which rules of time held for a node until it was Ready, of what its volumesAttached did not name: that
 // need not leave it, as where the Node was made again, and no proof was noted.
 func (j *Judge) readyAgain(w *World, was ledger.NodeState) {

@@ -46,8 +46,8 @@ type Judge struct {
 	// of the last user's end, the node's not being Ready, and the last renewal of
 	// its Lease.
 	Leases bool
-	// Foreign says that pods may be bound past Moorage at any time.
-	Foreign bool
+	// Foreign says that pods may be bound past Moorage at any time, Shrinks that limits may shrink.
+	Foreign, Shrinks bool
 
 	left     map[At]time.Time             // when the last unfinished pod with the volume left the node
 	notReady map[ledger.NodeName]outage   // since when the node has not been Ready
@@ -549,6 +549,7 @@ type loss struct {
 // begun to detach: who sees that end of the Node has no deletion on its way that it decided on before.
 func (j *Judge) losesNode(w *World, n ledger.NodeState) {
 	j.gone = with(j.gone, n.Name, deletion{w.Now, w.Version()})
+	j.wordGone(w, n)
 	for _, m := range w.machinesOf(n.Name) {
 		for _, v := range m.Staged {
 			j.loses(w, m, v, !lacks(n.Reported, v))

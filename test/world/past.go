@@ -85,9 +85,9 @@ func (j *Judge) attachedPast(w *World, at At) {
 	j.fills(w, at.Node)
 }
 
-// remembers says whether it matters what has left a node: pods are bound past Moorage, or may be, or a limit has shrunk.
+// remembers says whether it matters what has left a node: pods are bound past Moorage, or a limit has shrunk; or either may be.
 func (j *Judge) remembers(w *World) bool {
-	return len(j.past) > 0 || j.Foreign || j.shrank || len(j.shrunk(w)) > 0
+	return len(j.past) > 0 || j.Foreign || j.Shrinks || j.shrank || len(j.shrunk(w)) > 0
 }
 
 // listsNoMore: a node's lists name volumes no more, and whoever grants may not know that yet.
