@@ -215,6 +215,8 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 		reason.Code = NodeUnmanaged
 	case !node.Driver(p.volume.ID.Driver).Registered:
 		reason.Code = DriverNotRegistered
+	case p.leftAtAnother(hold(p.volume), node):
+		reason.Code, reason.Detail, reason.Left = NodeReplaced, p.volume.Hold.SystemUUID, true
 	case conflicts(p.snapshot, p.volume):
 		reason.Code = AccessModesConflict
 	case len(p.volume.PVs()) > 0 && p.source() == "":
@@ -324,7 +326,7 @@ func (p *planner) beside(place *ledger.NodeVolume) ledger.NodeName {
 		return ""
 	}
 	for i := range p.volume.NodeVolumes { // the source, where it was left, is attached anew
-		if target := &p.volume.NodeVolumes[i]; target.Node != place.Node && target.HasAttachments() && p.migratesTo(target) {
+		if target := &p.volume.NodeVolumes[i]; target.Node != place.Node && p.migratesTo(target) {
 			return target.Node
 		}
 	}

@@ -164,6 +164,8 @@ func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledge
 		return was.NodeUID, was.BootID, was.SystemUUID
 	case n == nil:
 		return "", "", ""
+	case p.leftAtAnother(was, n):
+		return was.NodeUID, was.BootID, was.SystemUUID
 	case n.BootID == "" && was.Node == name && was.NodeUID == n.UID:
 		return n.UID, was.BootID, was.SystemUUID // it has said before
 	}

@@ -33,17 +33,31 @@ func (p *planner) stays(was, h ledger.Hold, place *ledger.NodeVolume) bool {
 		if place == nil || p.own(place) == nil || p.own(place).Deleting {
 			return true
 		}
-		// One that a fenced node will never confirm is unpublished when it goes.
-		return !p.own(place).Attached && !fenced(p.snapshot, p.volume, place.Node, p.now)
+		// One that a dead node will never confirm is unpublished when it goes.
+		return !p.own(place).Attached && !p.forcedFrom(place.Node)
 	}
 	return h.Next.Node == "" && p.asksToStay(place)
 }
 
-// lost says whether a node is gone for good: fenced, and without an object that
-// an attachment could name.
+// lost says whether a node is gone for good: the volume may be taken from it by force, and it has no object
+// that an attachment could name.
 func (p *planner) lost(name ledger.NodeName) bool {
 	n := p.snapshot.Node(name)
-	return fenced(p.snapshot, p.volume, name, p.now) && (n == nil || !n.Exists)
+	return p.forcedFrom(name) && (n == nil || !n.Exists)
+}
+
+// forcedFrom says whether a rule by which the volume may be taken from a node by force is over.
+func (p *planner) forcedFrom(name ledger.NodeName) bool {
+	if place := p.volume.NodeVolume(name); place != nil {
+		return force(p.snapshot, p.volume, place, p.now).over()
+	}
+	return fenced(p.snapshot, p.volume, name, p.now)
+}
+
+// leftAtAnother says whether a hold has a volume left at another machine than the one that has its node's name now. What is
+// attached to this one, and detached from it, shows nothing of the first one.
+func (p *planner) leftAtAnother(h ledger.Hold, n *ledger.Node) bool {
+	return h.Stays && n != nil && n.Name == h.Node && h.SystemUUID != "" && n.SystemUUID != "" && n.SystemUUID != h.SystemUUID
 }
 
 // unknown has the hold say so where nothing else is wrong.
@@ -52,7 +66,9 @@ func (p *planner) unknown(h *ledger.Hold) {
 		return
 	}
 	words := "it may be attached to " + string(h.Node) + ", where it was left when its detach failed; "
-	if p.source() == "" && !p.inline() {
+	if p.leftAtAnother(*h, p.snapshot.Node(h.Node)) {
+		words += "another machine has that name now: detach it by hand from the one with systemUUID " + h.SystemUUID + ", and delete this VolumeHold"
+	} else if p.source() == "" && !p.inline() {
 		words += "no PersistentVolume names it by which it could be attached anew and detached: make one, or detach it there by hand and delete this VolumeHold"
 	} else {
 		words += "it is being attached anew"
@@ -98,7 +114,7 @@ func (p *planner) attachAbandoned() {
 		return
 	}
 	place := p.volume.NodeVolume(was.Node)
-	if place == nil || place.HasAttachments() || place.Sent || p.wanted(place) {
+	if place == nil || place.HasAttachments() || place.Sent || p.wanted(place) || !p.gone(place) {
 		return
 	}
 	if node := p.snapshot.Node(was.Node); len(p.blockers(node, place)) == 0 {
@@ -107,8 +123,10 @@ func (p *planner) attachAbandoned() {
 }
 
 // attachedAnew says whether an attachment was made to detach a volume that was left at its node, and is yet to be attached. It is not
-// deleted before: the attacher may never have seen it then, and its end would not show that the volume has left.
+// deleted before: the attacher may never have seen it then, and its end would not show that the volume has left. Where no
+// attacher will attach it any more, its PersistentVolume waits for its end.
 func (p *planner) attachedAnew(place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	was := hold(p.volume)
-	return was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting && !fenced(p.snapshot, p.volume, place.Node, p.now)
+	waits := was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting
+	return waits && (p.source() != "" || p.inline()) && !p.forcedFrom(place.Node)
 }

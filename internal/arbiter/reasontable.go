@@ -247,6 +247,9 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
 	}},
 	{NodeReplaced, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		if r.Left {
+			return fmt.Sprintf("%s was left attached to the machine with systemUUID %s when its detach failed, and another machine has the name %s now. Detach the volume from the first one by hand, then delete its VolumeHold", r.volume(), r.Detail, r.Node)
+		}
 		return fmt.Sprintf("%s was attached to the machine with nodeID %s, and %s has another nodeID now: it is another machine, or its driver has renamed it. Detach the volume from %s by hand, then delete VolumeAttachment %s", r.volume(), r.Detail, r.Node, r.Detail, ledger.AttachmentName(r.Volume, r.Node))
 	}},
 	{VolumeReplaced, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {

@@ -55,7 +55,9 @@ func TestAttachAbandonedBesideAMigration(t *testing.T) {
 		want  ledger.NodeName
 	}{
 		"its target has it":         {[]ledger.Event{alive, migrates, target, madeAt("dead")}, "dead"},
-		"its target has it not yet": {[]ledger.Event{alive, migrates, target}, ""},
+		"its target has it not yet": {[]ledger.Event{alive, migrates, target}, "dead"}, // it may be made at the same time
+		"its target is asked for":   {[]ledger.Event{alive, migrates, target, ledger.AttachSent{Volume: disk, Node: "dead"}}, "dead"},
+		"nothing migrates":          {[]ledger.Event{alive, migrates}, ""},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", left, test.facts...)
 		p.attachAbandoned()

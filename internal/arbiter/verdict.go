@@ -129,4 +129,6 @@ type Reason struct {
 	Brake   Brake            // why a time of force does not run
 	// NodeDeleted says that Node has no Node object any more, whatever its machine does.
 	NodeDeleted bool
+	// Left says that the volume was left at Node without a VolumeAttachment, when its detach failed.
+	Left bool
 }

@@ -335,7 +335,7 @@ func ledgerFields() map[string]fields {
 		}},
 		"ledger.FencedCondition": {"Since", map[string]string{"Type": same}},
 		"ledger.FencedAt":        {"FencedCondition Void", map[string]string{"At": noTime}},
-		"ledger.doubt":           {"volume boot listed", map[string]string{"machine": "a node has one machine"}},
+		"ledger.doubt":           {"volume boot orBoot listed", map[string]string{"machine": "a node has one machine"}},
 		"ledger.NodeDriver":      {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "OnlyAsked": ofVolumes, "handles": ofVolumes, "to": same}},
 		"ledger.claimRecord":     {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
 		"ledger.pvRecord": {"exists", map[string]string{
