@@ -187,6 +187,30 @@ func TestFenceOfSeveralMachines(t *testing.T) {
 	}
 }
 
+// The Node is made again by the later one in the same boot: the hold names that Node, and so goes on telling of its mount
+// when somebody has deleted the VolumeAttachment.
+func TestFenceOfSeveralMachinesWhoseNodeIsMadeAgain(t *testing.T) {
+	state := func(uid, version string, reported ...ledger.VolumeID) ledger.Event {
+		return nodeAs("well", ofMachine("z", "c"), using, func(n *ledger.NodeState) { n.UID, n.Version, n.Reported = uid, version, reported })
+	}
+	events := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well"), state("w", "7", disk), state("w", "8")}
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, events...)
+	f, _ := p.fence(ledger.Hold{}, p.at("well"))
+	was := ledger.Hold{Fences: []ledger.Fence{f}}
+
+	events = append(events, ledger.NodeGone{Name: "well"}, state("w2", "12"))
+	p = plannerOf(t, Arbiter{}, "", was, events...)
+	f, says := p.fence(was, p.at("well"))
+	if !says || f.NodeUID != "w2" {
+		t.Fatalf("the hold does not name the Node that there is: %t %+v", says, f)
+	}
+	was.Fences[0] = f
+	p = plannerOf(t, Arbiter{}, "", was, append(events, ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "well")})...)
+	if list := p.fences(was, ledger.Hold{}); len(list) != 1 || list[0].SystemUUID != "z" || list[0].BootID != "c" {
+		t.Errorf("its VolumeAttachment has been deleted: %+v", list)
+	}
+}
+
 // Beside another controller the hold tells of what was granted for a Node before, and of what was taken as
 // long as that outage lasts.
 func TestFenceBesideAnother(t *testing.T) {

@@ -222,9 +222,11 @@ func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.N
 func (p *planner) nodeOf(old ledger.Fence, n *ledger.Node, machine, boot string) string {
 	h := hold(p.volume)
 	switch {
+	case machine == ledger.OtherMachine && n.UID != "":
+		return n.UID
 	case old.Node == n.Name && old.SystemUUID == machine && old.BootID == boot:
 		return old.NodeUID
-	case n.UID != "" && n.SystemUUID == machine && n.BootID == boot, machine == ledger.OtherMachine:
+	case n.UID != "" && n.SystemUUID == machine && n.BootID == boot:
 		return n.UID
 	case h.Node == n.Name && h.SystemUUID == machine && h.BootID == boot:
 		return h.NodeUID
