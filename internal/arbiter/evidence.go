@@ -51,7 +51,7 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 		e.usage = usageInUse
 	case staged(s, v, p, now):
 		e.usage = usageStaged
-	case !ready(n) && (mayBeUnlisted(v, p) || untold(n, v, p)): //mutant:unlisted-holder
+	case !ready(n) && mayBeUnlisted(v, p): //mutant:unlisted-holder
 		e.usage = usageUnknown
 	default:
 		e.usage = usageNone
@@ -64,12 +64,6 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 func mayBeUnlisted(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	h := hold(v)
 	return p.MayBeThere(v.ID) && (p.Unlisted || h.Node == p.Node && namesTicket(h))
-}
-
-// untold says whether nobody has told this process if a ticket had the volume at a node when that was last Ready: it has
-// not seen the node Ready since it began, and the hold tells only of the node that it names, and so of no shared volume.
-func untold(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
-	return p.MayBeThere(v.ID) && !n.SawFail && hold(v).Node != p.Node
 }
 
 // usageInDoubt is what is known of the use of a volume of which the kubelet's list does not tell.

@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -334,7 +335,13 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	var fenced, reported []at
 	var granted []VolumeID
+	var untold []at
 	for v := range l.facts.volumes.all() {
+		for i := range v.NodeVolumes {
+			if p := &v.NodeVolumes[i]; l.untold(v, p) {
+				untold = append(untold, at{v.ID, p.Node})
+			}
+		}
 		if v.Hold == nil {
 			continue
 		}
@@ -363,6 +370,19 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	for _, v := range granted {
 		l.doubtGranted(now, t, v)
 	}
+	for _, a := range untold {
+		// The hold names a ticket nobody knows where it comes to name the node.
+		unknown := &Requester{Ticket: true, Namespace: "unknown", Name: "unknown", UID: "unknown"}
+		l.changeNodeVolume(now, t, a.volume, a.node, func(p *NodeVolume) { p.Unlisted, p.had = true, cmp.Or(p.had, unknown) })
+	}
+}
+
+// untold says whether nobody has told this process if a ticket had a volume at a node when that was last Ready: it has
+// not seen the node Ready, and the hold tells only of the node that it names, and so of no shared volume.
+func (l *Ledger) untold(v *Volume, p *NodeVolume) bool {
+	n := l.facts.nodes.get(p.Node)
+	saw := n != nil && n.SawFail || l.isReady(p.Node)
+	return p.MayBeThere(v.ID) && !saw && (v.Hold == nil || v.Hold.Node != p.Node)
 }
 
 // wasReported says whether a hold says of a node that a volume which needs no attachment was in volumesAttached there,

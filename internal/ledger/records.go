@@ -150,8 +150,8 @@ type NodeVolume struct {
 	// volume is here.
 	UnreportSent bool
 	// Unlisted says that a ticket that is not a pod's has the volume here, or had it when the
-	// node was last Ready: its holder may be a process that no kubelet knows, and which volumesInUse
-	// does not tell of.
+	// node was last Ready, or may have had it then, as far as who began to lead since knows: its
+	// holder may be a process that no kubelet knows, and which volumesInUse does not tell of.
 	Unlisted bool
 	// OnlyAsked says that nothing binds the volume to the node but tickets that wait and
 	// keep no slot meanwhile: see Ticket.KeepsSlots.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import "testing"
+
+// A leader that began while a node was silent does not know whether a ticket had a volume there, and takes the word of its kubelet neither
+// before nor after it has written a hold that names the node; nor does the next leader.
+func TestHoldComesToASilentNode(t *testing.T) {
+	for name, lines := range map[string]string{
+		"a migration's target": `
+pv pv-1 claim=data
+policy migrate liveMigration
+pod vm claim=data
+reserve vm node=worker-1
+run
+ticket move type=LiveMigration node=worker-2 claims=data
+run
+kubelet worker-2 down
+node worker-2 ready=unknown
+run
+delete ticket=move
+run
+restart
+run
+show volume=pv-1
+delete pod=vm
+run
+`,
+		"a shared volume that a ticket wants detached": `
+pv pv-1 claim=data access=RWX
+ticket mine type=Manual node=worker-2 claims=data
+run
+kubelet worker-2 down
+node worker-2 ready=unknown
+run
+delete ticket=mine
+run
+restart
+run
+show volume=pv-1
+ticket fsck type=Manual claims=data detached
+run
+`,
+		"a shared volume that is exclusive by now": `
+pv pv-1 claim=data access=none
+ticket mine type=Manual node=worker-2 claims=data
+run
+kubelet worker-2 down
+node worker-2 ready=unknown
+run
+delete ticket=mine
+run
+restart
+run
+show volume=pv-1
+policy once emptyIsExclusive
+run
+`,
+		"its hold was deleted": `
+pv pv-1 claim=data
+ticket mine type=Manual node=worker-2 claims=data
+run
+kubelet worker-2 down
+node worker-2 ready=unknown
+run
+delete ticket=mine
+delete hold=pv-1
+restart
+run
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scriptAfter(t, `
+node worker-1 driver=disk limit=4
+node worker-2 driver=disk limit=4
+node worker-3 driver=disk limit=4
+`+lines+`
+show volume=pv-1
+`)
+			t.Log(s.command("restart"), s.command("run"))
+			if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-2"); p == nil || !p.HasAttachments() {
+				t.Error("detached from silent worker-2 on its kubelet's word, though the ticket's holder may write there")
+			}
+		})
+	}
+}
+
+// The same of volumes that need no VolumeAttachment.
+func TestHoldComesToASilentNodeWithoutAttachments(t *testing.T) {
+	for name, lines := range map[string]string{
+		"shared, a ticket wants it detached": "pv pv-1 claim=data driver=kubernetes.io/iscsi handle=1.2.3.4:iqn:1 access=RWX\nticket mine type=Manual node=worker-2 claims=data\nrun\nkubelet worker-2 down\nnode worker-2 ready=unknown\nrun\ndelete ticket=mine\nrun\nrestart\nrun\nshow volume=pv-1\nticket fsck type=Manual claims=data detached\nrun",
+		"exclusive, its hold was deleted":    "pv pv-1 claim=data driver=kubernetes.io/iscsi handle=1.2.3.4:iqn:1\nticket mine type=Manual node=worker-2 claims=data\nrun\nkubelet worker-2 down\nnode worker-2 ready=unknown\nrun\ndelete ticket=mine\ndelete hold=pv-1\nrestart\nrun\nshow volume=pv-1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scriptAfter(t, "node worker-1 driver=disk limit=4\nnode worker-2 driver=disk limit=4\n"+lines)
+			t.Log(s.command("restart"), s.command("run"))
+			n, _ := s.Node("worker-2")
+			t.Log(s.command("show volume=kubernetes.io/iscsi^1.2.3.4:iqn:1"))
+			if len(n.Reported) == 0 {
+				t.Error("taken out of volumesAttached of silent worker-2 on its kubelet's word, though the ticket's holder may write there")
+			}
+		})
+	}
+}
