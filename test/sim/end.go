@@ -232,7 +232,8 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 }
 
 // looked says whether nothing is in doubt about a volume that a look of moorage-node would not end: it runs at each node in
-// doubt, in the boot in doubt, can read all, and the volume is not mounted there.
+// doubt, in the boot in doubt, can read all, and the volume is not mounted there. Where the hold has the volume granted for another
+// machine of the name, nobody asks it (docs/internals/simulation-faults.md, known and open).
 func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
 	if s.agents == nil || v.NoAttach() {
 		return false
@@ -242,6 +243,9 @@ func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
 			continue
 		}
 		k, node := s.kubeletOf(n), c.observer.snapshot().Node(n)
+		if h, _ := s.w.Hold(v); h.Node == n && h.SystemUUID != node.SystemUUID {
+			return false
+		}
 		a := &k.machine.Agent
 		if !k.working() || !a.Runs || a.Blind || len(a.Unread)+len(a.Torn) > 0 || !node.DoubtedHere(v) || k.machine.Uses(v) || slices.Contains(k.machine.Left, v) || s.usedAt(v, n) {
 			return false
