@@ -440,5 +440,8 @@ func TestFenceIsCompletedByTheLease(t *testing.T) {
 		if got := p.withLease(old, p.snapshot.Node("dead"), place); got.Renewed != test.want {
 			t.Errorf("%s: %+v", name, got)
 		}
+		if again := !p.plan.Recheck.IsZero(); again != (name == "the rule is not over") {
+			t.Errorf("%s: looked at again when the rule is over: %t", name, again)
+		}
 	}
 }

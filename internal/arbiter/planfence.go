@@ -178,8 +178,14 @@ func (p *planner) fenceKept(old ledger.Fence, found bool, n *ledger.Node, place 
 // is over at that time, too: without the Lease no later leader knows the outage again.
 func (p *planner) withLease(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume) ledger.Fence {
 	unread := old.Rule != "" && old.Renewed == 0 && n != nil && n.Exists && old.NodeUID == n.UID && old.Since == n.ReadySince
-	if unread && force(p.snapshot, p.volume, place, p.now).over() {
+	if !unread {
+		return old
+	}
+	switch f := force(p.snapshot, p.volume, place, p.now); {
+	case f.over():
 		old.Renewed = n.Renewed
+	case f.Left > 0:
+		p.recheck(f.Left)
 	}
 	return old
 }
