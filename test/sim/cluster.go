@@ -31,12 +31,12 @@ const (
 	quarantine  = 40 * time.Second  // until pods of a node that is gone are removed
 )
 
-// provision lets the claims of a pod be bound: its scheduler has chosen a node.
+// provision lets the claims of a pod be bound: its scheduler has chosen a node. One that is lost stays so.
 func (s *Sim) provision(pod string, n ledger.NodeName) {
 	p, _ := s.w.Pod(pod)
 	for _, v := range p.Volumes {
 		key := ledger.ClaimKey{Namespace: namespace, Name: v.Claim}
-		if c, ok := s.w.Get(world.Claims, key.String()).(ledger.Claim); ok && !c.Bound {
+		if c, ok := s.w.Get(world.Claims, key.String()).(ledger.Claim); ok && !c.Bound && !c.Lost {
 			s.cluster.late[v.Claim] = n
 		}
 	}
@@ -159,7 +159,7 @@ func (c *cluster) unready(name ledger.NodeName) bool {
 func (c *cluster) bindClaim(name string) bool {
 	key := ledger.ClaimKey{Namespace: namespace, Name: name}
 	claim, ok := c.s.w.Get(world.Claims, key.String()).(ledger.Claim)
-	if !ok || c.late[name] == "" {
+	if !ok || c.late[name] == "" || claim.Lost {
 		return false
 	}
 	delete(c.late, name)

@@ -125,12 +125,15 @@ func (s *Sim) judgeDecisions(c *controller) {
 
 // doubted says whether whoever leads does not believe a node about a volume, which
 // stays there until the machine boots anew. Any node: the empty name. Nothing is in doubt at a node
-// whose machine has booted since nothing moved any more, unless it is not the first one of the name.
+// whose machine has booted since nothing moved any more, unless it is not the first one of the name, or the ledger does not
+// know in which boot the volume may be mounted (docs/internals/simulation-faults.md, known and open).
 func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
 	known := c.observer.snapshot()
 	v := known.Volume(id)
 	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
-		return (n == "" || p.Node == n) && !slices.Contains(s.rebooted, p.Node) && arbiter.Doubted(known, v, &p)
+		machine, _ := known.Node(p.Node).DoubtedAt(id)
+		ended := slices.Contains(s.rebooted, p.Node) && machine != ledger.OtherMachine
+		return (n == "" || p.Node == n) && !ended && arbiter.Doubted(known, v, &p)
 	})
 }
 

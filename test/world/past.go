@@ -144,15 +144,17 @@ func (j *Judge) fullWithout(w *World, at At) bool {
 	return len(j.past) > 0 && rest >= j.limits[slots{at.Node, at.Volume.Driver}]
 }
 
-// everAt says whether the judge knows that a volume was at a node beside binds past Moorage, also as
-// the claim that has become it since.
-func (j *Judge) everAt(w *World, at At) bool {
-	if j.been[at] {
+// everAt says whether the judge knows that a volume was at a node beside binds past Moorage.
+func (j *Judge) everAt(w *World, at At) bool { return w.marked(j.been, at) }
+
+// marked says whether a volume at a node is among these, also as the claim that has become it since.
+func (w *World) marked(marks map[At]bool, at At) bool {
+	if marks[at] {
 		return true
 	}
 	for _, e := range w.all[Claims] {
 		c := e.(ledger.Claim)
-		if id, ok := w.Resolve(c.Key); ok && id == at.Volume && j.been[At{ledger.UnboundClaim(at.Volume.Driver, c.UID), at.Node}] {
+		if id, ok := w.Resolve(c.Key); ok && id == at.Volume && marks[At{ledger.UnboundClaim(at.Volume.Driver, c.UID), at.Node}] {
 			return true
 		}
 	}

@@ -21,7 +21,7 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 	for _, v := range w.TicketVolumes(t) {
 		// One that has its slot is known by its name, also where its PersistentVolume has gone.
 		_, attaches := typed[ledger.Attachment](&w.Objects, Attachments, ledger.AttachmentName(v, t.Node))
-		if !there[v] && !attaches && !j.everAt(w, At{v, t.Node}) && !(j.shrank && j.leavers[At{v, t.Node}]) {
+		if !there[v] && !attaches && !j.everAt(w, At{v, t.Node}) && !(j.shrank && w.marked(j.leavers, At{v, t.Node})) {
 			fresh[v.Driver] = true
 		}
 		counted[v] = true

@@ -55,7 +55,8 @@ func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 // elsewhere by now, or nowhere, or its node is not there to have them.
 func (j *Judge) losesUnasked(w *World, t ledger.Ticket, reason string) {
 	n, exists := w.Node(t.Node)
-	lives := t.Node == ledger.Detached || exists && n.Ready == ledger.ReadyTrue && !n.OutOfService && (!n.Draining || t.OnDrain == ledger.StayOnDrain)
+	ready := exists && n.Ready == ledger.ReadyTrue && w.Now.Sub(time.Unix(n.ReadySince, 0)) >= told // else it may have been decided before
+	lives := t.Node == ledger.Detached || ready && !n.OutOfService && (!n.Draining || t.OnDrain == ledger.StayOnDrain)
 	if t.SatisfiedSince != 0 && lives && slices.Equal(w.TicketVolumes(t), j.told[t.UID]) {
 		j.fault("ticket %s loses its volumes at %s (%s), and they are there", t.ID.Name, t.Node, reason)
 	}

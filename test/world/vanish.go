@@ -52,6 +52,16 @@ func (w *World) LostBy(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	return w.Vanished(c.PersistentVolume)
 }
 
+// hasPV says whether a PersistentVolume names a volume.
+func (w *World) hasPV(v ledger.VolumeID) bool {
+	for _, e := range w.all[PersistentVolumes] {
+		if e.(ledger.PersistentVolume).Volume == v {
+			return true
+		}
+	}
+	return false
+}
+
 // exists says whether a volume has a PersistentVolume, or is attached anywhere.
 func (w *World) exists(v ledger.VolumeID) bool { return w.Existed(v, w.version) }
 
