@@ -26,6 +26,14 @@ func scriptAfter(t *testing.T, text string) *script {
 	return s
 }
 
+// otherGetsIt has a pod at worker-2 get the volume that was left within a day.
+func otherGetsIt(t *testing.T, s *script) {
+	t.Helper()
+	if s.heldAt("pv-1") != "worker-2" {
+		t.Error("a day later the pod at worker-2 still waits")
+	}
+}
+
 func (s *script) heldAt(pv string) ledger.NodeName {
 	return s.snapshot().Volume(s.volumeNamed(pv)).Hold.Node
 }
@@ -95,58 +103,33 @@ run
 show volume=pv-1
 plan volume=pv-1
 `)
-			if s.heldAt("pv-1") != "worker-2" {
-				t.Error("a day later the pod at worker-2 still waits")
-			}
+			otherGetsIt(t, s)
 		})
 	}
 }
 
-// The same where no VolumeAttachment could be made in time: nobody can make one for a Node that is gone, nor taint that.
+// The same where no VolumeAttachment could be made in time: nobody can make one for a Node that is gone, nor taint that; nor does it
+// matter whether it was out of service before.
 func TestLeftAtANodeThatIsGone(t *testing.T) {
-	s := scriptAfter(t, leftAtWorker1+`
+	const other = "pod other claim=data\nreserve other node=worker-2\nrun\n"
+	for name, lines := range map[string]string{
+		"it was there":          "delete node=worker-1\n" + other + "advance 7m\n",
+		"it was out of service": "node worker-1 ready=unknown\n" + other + "node worker-1 oos=true\nadvance 1m\nrun\ndelete node=worker-1\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			otherGetsIt(t, scriptAfter(t, leftAtWorker1+`
 csinode worker-1 gone
 delete pod=db force
 run
 fail detach volume=pv-1 ok
-delete node=worker-1
-pod other claim=data
-reserve other node=worker-2
-run
-advance 7m
+`+lines+`
 run
 advance 24h
 run
 show volume=pv-1
 plan volume=pv-1
-`)
-	if s.heldAt("pv-1") != "worker-2" {
-		t.Error("a day later the pod at worker-2 still waits")
-	}
-}
-
-// The same where the Node was out of service before.
-func TestLeftAtANodeOutOfServiceThatIsGone(t *testing.T) {
-	s := scriptAfter(t, leftAtWorker1+`
-csinode worker-1 gone
-delete pod=db force
-run
-fail detach volume=pv-1 ok
-node worker-1 ready=unknown
-pod other claim=data
-reserve other node=worker-2
-run
-node worker-1 oos=true
-advance 1m
-run
-delete node=worker-1
-run
-advance 24h
-run
-show volume=pv-1
-`)
-	if s.heldAt("pv-1") != "worker-2" {
-		t.Error("a day later the pod at worker-2 still waits")
+`))
+		})
 	}
 }
 

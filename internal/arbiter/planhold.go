@@ -160,12 +160,10 @@ func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledge
 	switch {
 	case was.Node == name && place != nil && p.volume.ID.NoAttach() && bars(p.snapshot, p.volume, place) && former(p.snapshot, p.volume, place, p.now).over():
 		return n.UID, n.BootID, n.SystemUUID
-	case was.Node == name && (n == nil || !n.Exists || place != nil && Doubted(p.snapshot, p.volume, place) && !p.emptied(place)):
+	case was.Node == name && (n == nil || !n.Exists || leftAtAnother(was, n) || place != nil && Doubted(p.snapshot, p.volume, place) && !p.emptied(place)):
 		return was.NodeUID, was.BootID, was.SystemUUID
 	case n == nil:
 		return "", "", ""
-	case p.leftAtAnother(was, n):
-		return was.NodeUID, was.BootID, was.SystemUUID
 	case n.BootID == "" && was.Node == name && was.NodeUID == n.UID:
 		return n.UID, was.BootID, was.SystemUUID // it has said before
 	}

@@ -56,7 +56,7 @@ func (p *planner) forcedFrom(name ledger.NodeName) bool {
 
 // leftAtAnother says whether a hold has a volume left at another machine than the one that has its node's name now. What is
 // attached to this one, and detached from it, shows nothing of the first one.
-func (p *planner) leftAtAnother(h ledger.Hold, n *ledger.Node) bool {
+func leftAtAnother(h ledger.Hold, n *ledger.Node) bool {
 	return h.Stays && n != nil && n.Name == h.Node && h.SystemUUID != "" && n.SystemUUID != "" && n.SystemUUID != h.SystemUUID
 }
 
@@ -66,7 +66,7 @@ func (p *planner) unknown(h *ledger.Hold) {
 		return
 	}
 	words := "it may be attached to " + string(h.Node) + ", where it was left when its detach failed; "
-	if p.leftAtAnother(*h, p.snapshot.Node(h.Node)) {
+	if leftAtAnother(*h, p.snapshot.Node(h.Node)) {
 		words += "another machine has that name now: detach it by hand from the one with systemUUID " + h.SystemUUID + ", and delete this VolumeHold"
 	} else if p.source() == "" && !p.inline() {
 		words += "no PersistentVolume names it by which it could be attached anew and detached: make one, or detach it there by hand and delete this VolumeHold"

@@ -4,6 +4,15 @@ package arbiter_test
 
 import "testing"
 
+// ticketEnds has a ticket get the volume at worker-2, and end when that is silent.
+const ticketEnds = `ticket mine type=Manual node=worker-2 claims=data
+run
+kubelet worker-2 down
+node worker-2 ready=unknown
+run
+delete ticket=mine
+`
+
 // A leader that began while a node was silent does not know whether a ticket had a volume there, and takes the word of its kubelet neither
 // before nor after it has written a hold that names the node; nor does the next leader.
 func TestHoldComesToASilentNode(t *testing.T) {
@@ -29,13 +38,7 @@ run
 `,
 		"a shared volume that a ticket wants detached": `
 pv pv-1 claim=data access=RWX
-ticket mine type=Manual node=worker-2 claims=data
-run
-kubelet worker-2 down
-node worker-2 ready=unknown
-run
-delete ticket=mine
-run
+` + ticketEnds + `run
 restart
 run
 show volume=pv-1
@@ -44,13 +47,7 @@ run
 `,
 		"a shared volume that is exclusive by now": `
 pv pv-1 claim=data access=none
-ticket mine type=Manual node=worker-2 claims=data
-run
-kubelet worker-2 down
-node worker-2 ready=unknown
-run
-delete ticket=mine
-run
+` + ticketEnds + `run
 restart
 run
 show volume=pv-1
@@ -59,13 +56,7 @@ run
 `,
 		"its hold was deleted": `
 pv pv-1 claim=data
-ticket mine type=Manual node=worker-2 claims=data
-run
-kubelet worker-2 down
-node worker-2 ready=unknown
-run
-delete ticket=mine
-delete hold=pv-1
+` + ticketEnds + `delete hold=pv-1
 restart
 run
 `,
@@ -89,8 +80,8 @@ show volume=pv-1
 // The same of volumes that need no VolumeAttachment.
 func TestHoldComesToASilentNodeWithoutAttachments(t *testing.T) {
 	for name, lines := range map[string]string{
-		"shared, a ticket wants it detached": "pv pv-1 claim=data driver=kubernetes.io/iscsi handle=1.2.3.4:iqn:1 access=RWX\nticket mine type=Manual node=worker-2 claims=data\nrun\nkubelet worker-2 down\nnode worker-2 ready=unknown\nrun\ndelete ticket=mine\nrun\nrestart\nrun\nshow volume=pv-1\nticket fsck type=Manual claims=data detached\nrun",
-		"exclusive, its hold was deleted":    "pv pv-1 claim=data driver=kubernetes.io/iscsi handle=1.2.3.4:iqn:1\nticket mine type=Manual node=worker-2 claims=data\nrun\nkubelet worker-2 down\nnode worker-2 ready=unknown\nrun\ndelete ticket=mine\ndelete hold=pv-1\nrestart\nrun\nshow volume=pv-1",
+		"shared, a ticket wants it detached": "pv pv-1 claim=data driver=kubernetes.io/iscsi handle=1.2.3.4:iqn:1 access=RWX\n" + ticketEnds + "run\nrestart\nrun\nshow volume=pv-1\nticket fsck type=Manual claims=data detached\nrun",
+		"exclusive, its hold was deleted":    "pv pv-1 claim=data driver=kubernetes.io/iscsi handle=1.2.3.4:iqn:1\n" + ticketEnds + "delete hold=pv-1\nrestart\nrun\nshow volume=pv-1",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scriptAfter(t, "node worker-1 driver=disk limit=4\nnode worker-2 driver=disk limit=4\n"+lines)

@@ -342,7 +342,7 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 		switch {
 		case rule != "" && j.prove(w, at):
 		case rule != "" && j.onlyAsked(w, at, n):
-		case rule == arbiter.AfterPodGone && v.NoAttach() && j.Began > 0 && !w.hasPV(v): // listed: residual/vanished-pod
+		case rule == arbiter.AfterPodGone && v.NoAttach() && j.Began > 0 && !w.hasPV(v, w.version): // listed: residual/vanished-pod
 		case rule != "":
 			j.fault("%s is taken out of volumesAttached of %s by force (%s), and that rule does not hold", v, n.Name, rule)
 		case !lacks(n.InUse, v):

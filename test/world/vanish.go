@@ -52,10 +52,10 @@ func (w *World) LostBy(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	return w.Vanished(c.PersistentVolume)
 }
 
-// hasPV says whether a PersistentVolume names a volume.
-func (w *World) hasPV(v ledger.VolumeID) bool {
+// hasPV says whether a PersistentVolume that was there at a version of the world names a volume.
+func (w *World) hasPV(v ledger.VolumeID, version int64) bool {
 	for _, e := range w.all[PersistentVolumes] {
-		if e.(ledger.PersistentVolume).Volume == v {
+		if e.(ledger.PersistentVolume).Volume == v && VersionOf(e) <= version {
 			return true
 		}
 	}
@@ -79,15 +79,7 @@ func (j *Judge) forgets(w *World, v ledger.VolumeID, since int64) {
 // disk at a machine whose node has another one since.
 func (w *World) Existed(v ledger.VolumeID, version int64) bool {
 	known := func(id string) bool { return !w.Machines[id].Replaced }
-	if !w.Disks.Lied[v] && slices.ContainsFunc(w.Disks.At[v], known) {
-		return true
-	}
-	for _, e := range w.all[PersistentVolumes] {
-		if e.(ledger.PersistentVolume).Volume == v && VersionOf(e) <= version {
-			return true
-		}
-	}
-	return false
+	return !w.Disks.Lied[v] && slices.ContainsFunc(w.Disks.At[v], known) || w.hasPV(v, version)
 }
 
 // Attaches is the volume that a VolumeAttachment attaches, also when its
