@@ -33,13 +33,12 @@ func TestWriteNote(t *testing.T) {
 		"a brake is over":                  {ledger.Hold{Version: "1", State: ledger.HoldDetachPending}, ledger.Hold{}, DeleteHold, ""},
 		"exclusive once, and at a node":    {ledger.Hold{Version: "1", Node: "well", State: ledger.HoldHeld, Transitions: 1}, ledger.Hold{Transitions: 1}, WriteHold, ledger.HoldFree},
 		"at a node, and not written":       {ledger.Hold{Node: "well", State: ledger.HoldHeld, Transitions: 1}, ledger.Hold{Transitions: 1}, WriteHold, ledger.HoldFree},
-		"at a node, and it stays":          {ledger.Hold{Version: "1", Node: "well", State: ledger.HoldHeld, Transitions: 1, Stays: true}, ledger.Hold{Transitions: 1}, 0, ""},
+		"it was left, and is no more":      {ledger.Hold{Version: "1", Node: "well", State: ledger.HoldUnknown, Transitions: 1, Stays: true}, ledger.Hold{Transitions: 1}, WriteHold, ledger.HoldFree},
 		"at a node, by somebody's hand":    {ledger.Hold{Version: "1", Node: "well", State: ledger.HoldHeld}, ledger.Hold{}, DeleteHold, ""},
 		"exclusive once, and a fence now":  {ledger.Hold{Version: "1", State: ledger.HoldHeld, Transitions: 1}, ledger.Hold{Fences: fence, Transitions: 1}, WriteHold, ledger.HoldFree},
 		"exclusive once, nothing to say":   {ledger.Hold{Version: "1", State: ledger.HoldHeld, Transitions: 1}, ledger.Hold{Transitions: 1}, 0, ""},
 		"exclusive once, force is over":    {ledger.Hold{Version: "1", Force: force, Transitions: 1}, ledger.Hold{Transitions: 1}, WriteHold, ledger.HoldFree},
 		"exclusive once, other fences":     {ledger.Hold{Version: "1", Force: force, Transitions: 1}, ledger.Hold{Transitions: 1, Fences: fence}, WriteHold, ledger.HoldFree},
-		"exclusive once, and it stays":     {ledger.Hold{Version: "1", Force: force, Transitions: 1, Stays: true}, ledger.Hold{Transitions: 1, Fences: fence}, WriteHold, ""},
 		"exclusive once, and it fails":     {ledger.Hold{Version: "1", Fences: fence, Transitions: 1}, ledger.Hold{State: ledger.HoldAttachFailed, Transitions: 1}, WriteHold, ledger.HoldAttachFailed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -215,7 +215,7 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 		reason.Code = NodeUnmanaged
 	case !node.Driver(p.volume.ID.Driver).Registered:
 		reason.Code = DriverNotRegistered
-	case leftAtAnother(hold(p.volume), node):
+	case p.volume.Hold.LeftAtAnother(node):
 		reason.Code, reason.Detail, reason.Left = NodeReplaced, p.volume.Hold.SystemUUID, true
 	case conflicts(p.snapshot, p.volume):
 		reason.Code = AccessModesConflict

@@ -123,6 +123,8 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 		switch {
 		case kept, old.Reported && place.ReportSent:
 			return f, true
+		case found && old.Rule == "" && va != nil && (n == nil || !n.Exists):
+			return old, true // the same boot may make the Node again
 		case !p.snapshot.GrantedBefore(p.volume.Hold) || p.volume.Hold.Node != place.Node:
 			return f, false
 		}
@@ -253,8 +255,12 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 			f.Since, f.Renewed = n.ReadySince, n.Renewed
 		}
 	}
-	if machine, boot := n.DoubtedAt(p.volume.ID); rule != "" && !ready(n) && machine != "" && machine != f.SystemUUID {
-		// The outage is that of the machine which has the Node; the volume may be mounted at the one before.
+	machine, boot := n.DoubtedAt(p.volume.ID)
+	if n.DoubtedInEither(p.volume.ID) {
+		machine, boot = ledger.OtherMachine, "" // the hold names one of the two boots, and may name another node once the volume has left
+	}
+	if rule != "" && !ready(n) && machine != "" && (machine != f.SystemUUID || boot != f.BootID) {
+		// The outage is that of the machine which has the Node; the volume may be mounted at the one before, or in another boot.
 		if n.LeftNaming(p.volume.ID) || place.Reported && n.Lists(p.volume.ID, place) {
 			machine, boot = ledger.OtherMachine, "" // or at both: no boot ends that
 		}

@@ -160,7 +160,7 @@ func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledge
 	switch {
 	case was.Node == name && place != nil && p.volume.ID.NoAttach() && bars(p.snapshot, p.volume, place) && former(p.snapshot, p.volume, place, p.now).over():
 		return n.UID, n.BootID, n.SystemUUID
-	case was.Node == name && (n == nil || !n.Exists || leftAtAnother(was, n) || place != nil && Doubted(p.snapshot, p.volume, place) && !p.emptied(place)):
+	case was.Node == name && (n == nil || !n.Exists || was.LeftAtAnother(n) || place != nil && Doubted(p.snapshot, p.volume, place) && !p.emptied(place)):
 		return was.NodeUID, was.BootID, was.SystemUUID
 	case n == nil:
 		return "", "", ""

@@ -25,7 +25,7 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 	case silent && says && was.Transitions == 0 && (was.Version != "" || len(was.Fences) > 0):
 		p.deleteHold(ledger.Hold{Version: was.Version})
 		return
-	case note.State == "" && (says || len(note.Fences) > 0) && !was.Stays && was.Transitions > 0:
+	case note.State == "" && (says || len(note.Fences) > 0) && was.Transitions > 0:
 		note.State = ledger.HoldFree // from when it was exclusive: its transitions stay
 	case silent && p.volume.HoldUnanswered > 0:
 		note.State = was.State
@@ -47,8 +47,22 @@ func (p *planner) note(was ledger.Hold) ledger.Hold {
 	} else if reason, found := p.unattached(was); found {
 		note.State, note.Reason, note.Message = ledger.HoldAttachFailed, reason.Code, reason.Message()
 	}
+	p.noteLeft(was, &note)
 	note.Fences = p.fences(was, note)
 	return note
+}
+
+// noteLeft has the hold of a volume that was exclusive when it was left at a node go on to say so.
+func (p *planner) noteLeft(was ledger.Hold, note *ledger.Hold) {
+	if !was.Stays || p.lost(was.Node) {
+		return
+	}
+	left := *note
+	left.Node, left.NodeUID, left.BootID, left.SystemUUID = was.Node, was.NodeUID, was.BootID, was.SystemUUID
+	if left.Stays = p.stays(was, left, p.volume.NodeVolume(was.Node)); left.Stays {
+		p.unknown(&left)
+		*note = left
+	}
 }
 
 func (p *planner) emptyNote(was ledger.Hold) ledger.Hold {

@@ -30,7 +30,7 @@ func (p *planner) asksToStay(place *ledger.NodeVolume) bool {
 // attachment there: asked for, or so written and not disproved since.
 func (p *planner) stays(was, h ledger.Hold, place *ledger.NodeVolume) bool {
 	if was.Stays && was.Node == h.Node {
-		if place == nil || p.own(place) == nil || p.own(place).Deleting {
+		if was.LeftAtAnother(p.snapshot.Node(h.Node)) || place == nil || p.own(place) == nil || p.own(place).Deleting {
 			return true
 		}
 		// One that a dead node will never confirm is unpublished when it goes.
@@ -54,19 +54,13 @@ func (p *planner) forcedFrom(name ledger.NodeName) bool {
 	return fenced(p.snapshot, p.volume, name, p.now)
 }
 
-// leftAtAnother says whether a hold has a volume left at another machine than the one that has its node's name now. What is
-// attached to this one, and detached from it, shows nothing of the first one.
-func leftAtAnother(h ledger.Hold, n *ledger.Node) bool {
-	return h.Stays && n != nil && n.Name == h.Node && h.SystemUUID != "" && n.SystemUUID != "" && n.SystemUUID != h.SystemUUID
-}
-
 // unknown has the hold say so where nothing else is wrong.
 func (p *planner) unknown(h *ledger.Hold) {
 	if h.State == ledger.HoldDetachPending {
 		return
 	}
 	words := "it may be attached to " + string(h.Node) + ", where it was left when its detach failed; "
-	if leftAtAnother(*h, p.snapshot.Node(h.Node)) {
+	if h.LeftAtAnother(p.snapshot.Node(h.Node)) {
 		words += "another machine has that name now: detach it by hand from the one with systemUUID " + h.SystemUUID + ", and delete this VolumeHold"
 	} else if p.source() == "" && !p.inline() {
 		words += "no PersistentVolume names it by which it could be attached anew and detached: make one, or detach it there by hand and delete this VolumeHold"
@@ -110,7 +104,7 @@ func (p *planner) someone(place *ledger.NodeVolume) string {
 // (NodeVolume.Left).
 func (p *planner) attachAbandoned() {
 	was := hold(p.volume)
-	if !was.Stays || was.Version == "" || was.Node != p.hold.Node || was.Node == "" {
+	if !was.Stays || was.Version == "" || p.exclusive && was.Node != p.hold.Node || was.Node == "" {
 		return
 	}
 	place := p.volume.NodeVolume(was.Node)
@@ -127,6 +121,6 @@ func (p *planner) attachAbandoned() {
 // attacher will attach it any more, its PersistentVolume waits for its end.
 func (p *planner) attachedAnew(place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	was := hold(p.volume)
-	waits := was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting
+	waits := was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting && !was.LeftAtAnother(p.snapshot.Node(place.Node))
 	return waits && (p.source() != "" || p.inline()) && !p.forcedFrom(place.Node)
 }

@@ -2,7 +2,11 @@
 
 package arbiter_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
 
 // ticketEnds has a ticket get the volume at worker-2, and end when that is silent.
 const ticketEnds = `ticket mine type=Manual node=worker-2 claims=data
@@ -90,6 +94,41 @@ func TestHoldComesToASilentNodeWithoutAttachments(t *testing.T) {
 			t.Log(s.command("show volume=kubernetes.io/iscsi^1.2.3.4:iqn:1"))
 			if len(n.Reported) == 0 {
 				t.Error("taken out of volumesAttached of silent worker-2 on its kubelet's word, though the ticket's holder may write there")
+			}
+		})
+	}
+}
+
+// A leader that knows by the hold alone that a ticket had a volume at a silent node goes on not to take its kubelet's word when
+// the hold does not say so any more.
+func TestHoldNamesATicketAtASilentNodeNoMore(t *testing.T) {
+	for name, lines := range map[string]string{
+		"it is deleted":               "delete hold=pv-1\nrun",
+		"it is edited":                "forge-hold pv-1 node=worker-2\nrun",
+		"it is edited, names no node": "forge-hold pv-1\nrun",
+		"the volume is shared by now": "delete pv=pv-1\ndelete claim=data\npv pv-2 claim=data2 handle=h-pv-1 access=RWX\nrun",
+		"nothing":                     "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scriptAfter(t, `
+node worker-1 driver=disk limit=4
+node worker-2 driver=disk limit=4
+pv pv-1 claim=data
+ticket mine type=Manual node=worker-2 claims=data
+run
+kubelet worker-2 down
+node worker-2 ready=unknown
+run
+delete ticket=mine
+run
+restart
+run
+show volume=disk^h-pv-1
+`+lines+`
+show volume=disk^h-pv-1
+`)
+			if p := s.snapshot().Volume(ledger.VolumeID{Driver: "disk", Handle: "h-pv-1"}).NodeVolume("worker-2"); p == nil || !p.HasAttachments() {
+				t.Error("detached from silent worker-2 on its kubelet's word, though the ticket's holder may write there")
 			}
 		})
 	}

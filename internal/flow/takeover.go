@@ -42,15 +42,17 @@ func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	return tasks
 }
 
-// nodesBefore are the tasks that read the Nodes whose machine or boot is another one than the
-// VolumeHold of a volume that was granted for them names, as far as this process knows.
+// nodesBefore are the tasks that read the Nodes whose machine or boot is another one than a VolumeHold names, as far as this
+// process knows: that of the holder, or of a node that may have the volume mounted still. Its cache may be behind.
 func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 	var tasks []Task
 	var asked set[ledger.NodeName]
 	for v := range s.Volumes() {
-		if s.GrantedBefore(v.Hold) && !m.current[v.Hold.Node] && !asked[v.Hold.Node] {
-			asked.add(v.Hold.Node)
-			tasks = append(tasks, Task{Commit: read(Nodes, string(v.Hold.Node))})
+		for name := range s.NodesOfBefore(v.Hold) {
+			if !m.current[name] && !asked[name] {
+				asked.add(name)
+				tasks = append(tasks, Task{Commit: read(Nodes, string(name))})
+			}
 		}
 	}
 	return tasks

@@ -412,7 +412,8 @@ func (e HoldDropped) apply(l *Ledger, now time.Time, t *Touched) {
 // PersistentVolume; so is one that says where the volume may be mounted after a detach by
 // force. Without a PersistentVolume, the hold is all that says how many the volume may serve,
 // and is kept as long as the volume is seen at the node that it names; else who deletes it
-// says that the volume is nowhere. This process deletes what has nothing to say.
+// says that the volume is nowhere. So does who deletes that of a volume which was left at a machine that has its
+// node's name no more: nothing else can tell. This process deletes what has nothing to say.
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old := l.facts.volumes.get(e.Volume); old == nil || old.Hold == nil {
 		return
@@ -421,7 +422,8 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.HoldUnanswered = 0
 	was := rec.Hold
 	dropped := rec.dropped != "" && was.Version == rec.dropped
-	needed := was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0
+	left := was.left() != "" && !was.LeftAtAnother(l.facts.nodes.get(was.Node))
+	needed := left || was.held(e.Volume) != "" || len(was.Fences) > 0
 	if len(rec.PVs()) == 0 {
 		needed = rec.NodeVolume(was.Node).seen()
 	}
@@ -486,6 +488,12 @@ func (h *Hold) left() NodeName {
 		return ""
 	}
 	return h.Node
+}
+
+// LeftAtAnother says whether a hold has a volume left at another machine than the one that has its node's name now. What is
+// attached to this one, and detached from it, shows nothing of the first one.
+func (h *Hold) LeftAtAnother(n *Node) bool {
+	return h != nil && h.Stays && n != nil && n.Name == h.Node && h.SystemUUID != "" && n.SystemUUID != "" && n.SystemUUID != h.SystemUUID
 }
 
 // moveLeft has the place where a volume may have been left say so.

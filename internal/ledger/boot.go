@@ -14,9 +14,10 @@ func (s Snapshot) BootOver(n *Node, machine, boot string) bool {
 // a Node reports another boot of the same machine, by its systemUUID, and no other node has
 // that systemUUID, as cloned machines do. Another machine that reports under the name says
 // nothing of the first one. Where the systemUUID was never said, the boot alone tells: a
-// residual risk, see docs/internals/invariants.md.
+// residual risk, see docs/internals/invariants.md. A Node that is gone shows nothing: the boot that it named last may be
+// an older one.
 func (w *facts) bootOver(n *Node, machine, boot string) bool {
-	if n == nil || boot == "" || n.BootID == "" || n.BootID == boot {
+	if n == nil || !n.Exists || boot == "" || n.BootID == "" || n.BootID == boot {
 		return false
 	}
 	return machine == "" || n.SystemUUID == machine && w.onlyOne(n) //mutant:boot-over

@@ -4,6 +4,7 @@ package ledger
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 )
@@ -159,6 +160,9 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	rec.rebooted = rec.rebooted && !another || over
 	var ended, lasting []doubt
 	for _, d := range rec.doubts {
+		if d.machine == is.SystemUUID && !sameProvider(was, is) {
+			d.machine = OtherMachine
+		}
 		d, lasts := l.doubtLasts(rec, d)
 		if lasts && !(over && d.orBoot == "" && (d.machine == "" || d.machine == rec.machine)) {
 			lasting = append(lasting, d)
@@ -335,11 +339,17 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	var fenced, reported []at
 	var granted []VolumeID
-	var untold []at
+	type unlisted struct {
+		at
+		by Requester
+	}
+	var untold []unlisted
 	for v := range l.facts.volumes.all() {
 		for i := range v.NodeVolumes {
-			if p := &v.NodeVolumes[i]; l.untold(v, p) {
-				untold = append(untold, at{v.ID, p.Node})
+			if p := &v.NodeVolumes[i]; l.untold(p) && p.MayBeThere(v.ID) {
+				if by, may := v.Hold.ticketAt(p.Node); may {
+					untold = append(untold, unlisted{at{v.ID, p.Node}, by})
+				}
 			}
 		}
 		if v.Hold == nil {
@@ -370,19 +380,30 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	for _, v := range granted {
 		l.doubtGranted(now, t, v)
 	}
-	for _, a := range untold {
-		// The hold names a ticket nobody knows where it comes to name the node.
-		unknown := &Requester{Ticket: true, Namespace: "unknown", Name: "unknown", UID: "unknown"}
-		l.changeNodeVolume(now, t, a.volume, a.node, func(p *NodeVolume) { p.Unlisted, p.had = true, cmp.Or(p.had, unknown) })
+	for _, u := range untold {
+		l.changeNodeVolume(now, t, u.volume, u.node, func(p *NodeVolume) { p.Unlisted, p.had = true, cmp.Or(p.had, &u.by) })
 	}
 }
 
-// untold says whether nobody has told this process if a ticket had a volume at a node when that was last Ready: it has
-// not seen the node Ready, and the hold tells only of the node that it names, and so of no shared volume.
-func (l *Ledger) untold(v *Volume, p *NodeVolume) bool {
+// untold says whether this process has not seen for whom a node had a volume when it was last Ready.
+func (l *Ledger) untold(p *NodeVolume) bool {
 	n := l.facts.nodes.get(p.Node)
-	saw := n != nil && n.SawFail || l.isReady(p.Node)
-	return p.MayBeThere(v.ID) && !saw && (v.Hold == nil || v.Hold.Node != p.Node)
+	return !l.isReady(p.Node) && (n == nil || !n.SawFail)
+}
+
+// ticketAt is a ticket that may have had the volume at a node when the hold was written, as far as that tells: of a node
+// that it does not name, and so of a shared volume, it does not. The hold names a ticket nobody knows where it comes to name
+// that node.
+func (h *Hold) ticketAt(n NodeName) (Requester, bool) {
+	if h == nil || h.Node != n {
+		return Requester{Ticket: true, Namespace: "unknown", Name: "unknown", UID: "unknown"}, true
+	}
+	for _, r := range h.Requesters {
+		if r.Ticket {
+			return r, true
+		}
+	}
+	return Requester{}, false
 }
 
 // wasReported says whether a hold says of a node that a volume which needs no attachment was in volumesAttached there,
@@ -406,6 +427,26 @@ func (w *facts) grantedBefore(h *Hold) bool {
 	n := w.nodes.get(h.Node)
 	another := n == nil || !n.Exists || n.UID != h.NodeUID || n.SystemUUID != "" && h.SystemUUID != "" && n.SystemUUID != h.SystemUUID
 	return another && !w.bootOver(n, h.SystemUUID, h.BootID) //mutant:granted-before
+}
+
+// NodesOfBefore are the nodes of which a hold tells another machine or boot than this process knows.
+func (s Snapshot) NodesOfBefore(h *Hold) iter.Seq[NodeName] {
+	return func(yield func(NodeName) bool) {
+		if h == nil || (s.facts.grantedBefore(h) || s.facts.namesAnother(h.Node, h.SystemUUID, h.BootID)) && !yield(h.Node) {
+			return
+		}
+		for _, f := range h.Fences {
+			if s.facts.namesAnother(f.Node, f.SystemUUID, f.BootID) && !yield(f.Node) {
+				return
+			}
+		}
+	}
+}
+
+// namesAnother says whether a node does not exist, or its Node names another boot or machine than this one.
+func (w *facts) namesAnother(name NodeName, machine, boot string) bool {
+	n := w.nodes.get(name)
+	return name != "" && boot != "" && (n == nil || !n.Exists || n.BootID != boot || n.SystemUUID != "" && machine != "" && n.SystemUUID != machine)
 }
 
 // doubtGranted begins to doubt what the holder's node says of a volume that was granted for a
@@ -461,7 +502,7 @@ func (l *Ledger) doubtFenced(now time.Time, t *Touched, v VolumeID, n NodeName) 
 // anotherBoot says whether a node has another boot than the one that a hold speaks of, be
 // it of the same machine or not.
 func anotherBoot(n *Node, f Fence) bool {
-	return n != nil && n.BootID != "" && f.BootID != "" && n.BootID != f.BootID
+	return n != nil && n.Exists && n.BootID != "" && f.BootID != "" && n.BootID != f.BootID
 }
 
 // anotherMachine says whether a node names another machine than the one that a hold speaks

@@ -620,3 +620,37 @@ func TestTakenOutIsDoubtedAtBothMachines(t *testing.T) {
 		}
 	}
 }
+
+// Another machine with the same systemUUID, as the cloud's name for it tells, ends no doubt about the first one, which may go on.
+func TestDoubtOutlivesACloneOfAnotherProviderID(t *testing.T) {
+	node := func(uid, version, provider, boot string, reported, inUse []VolumeID) NodeState {
+		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: "m", BootID: boot, ProviderID: provider,
+			Ready: ReadyTrue, Reporting: true, Managed: true, Reported: reported, InUse: inUse}
+	}
+	v := []VolumeID{edge}
+	for name, doubted := range map[string]bool{"in doubt before": true, "not in doubt before": false} {
+		l := New()
+		events := []Event{
+			PersistentVolume{Name: "pv", Version: "1", Volume: edge}, proofAttachment(edge, "n", "a", "1"),
+			node("u", "1", "cloud://first", "b", v, v), Complete{},
+		}
+		if doubted {
+			events = append(events,
+				node("u", "2", "cloud://first", "b", nil, v),   // somebody takes it out of volumesAttached
+				node("u", "3", "cloud://first", "b", nil, nil)) // and the kubelet has begun anew
+		}
+		for _, e := range events {
+			l.Apply(start, e)
+		}
+		if l.Snapshot().Node("n").Doubts(edge) != doubted {
+			t.Fatalf("%s: not as it begins", name)
+		}
+		for _, e := range []Event{NodeGone{Name: "n"}, node("w", "9", "cloud://second", "c", nil, nil)} {
+			l.Apply(start, e)
+		}
+		if n := l.Snapshot().Node("n"); !n.Doubts(edge) {
+			machine, boot := n.DoubtedAt(edge)
+			t.Errorf("%s: not doubted any more, though the first machine may go on (%q, %q)", name, machine, boot)
+		}
+	}
+}

@@ -144,7 +144,7 @@ func TestGrantedForANodeBefore(t *testing.T) {
 // Another boot, and another machine, are known only where both sides say which.
 func TestAnotherBootOrMachine(t *testing.T) {
 	node := func(machine, boot string) *Node {
-		return &Node{NodeState: NodeState{SystemUUID: machine, BootID: boot}}
+		return &Node{Exists: true, NodeState: NodeState{SystemUUID: machine, BootID: boot}}
 	}
 	for name, test := range map[string]struct {
 		n             *Node
