@@ -4,17 +4,8 @@ package arbiter_test
 
 import "testing"
 
-// What was left at a machine, and is being attached anew there when another machine takes its node's name, stays where it is: that
-// the VolumeAttachment is attached to the other machine shows nothing of the first one.
-func TestAttachedAnewAtAMachineThatIsReplaced(t *testing.T) {
-	for name, lines := range map[string][2]string{
-		"by its own name":             {"", ""},
-		"by its own name, restart":    {"", "restart"},
-		"by its node's name":          {"by-name", ""},
-		"by its node's name, restart": {"by-name", "restart"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := scriptAfter(t, lines[0]+`
+// detachFails has a pod use a volume at worker-1 that its driver will not detach.
+const detachFails = `
 stays
 node worker-1 driver=disk limit=4
 node worker-2 driver=disk limit=4
@@ -23,21 +14,17 @@ pod db claim=data
 bind pod=db node=worker-1
 run
 fail detach volume=pv-1
+`
+
+// leftAtReplaced has the volume left there once its driver has gone from the node, of which a test replaces the machine.
+const leftAtReplaced = detachFails + `
 csinode worker-1 gone
 delete attachment=pv-1 node=worker-1
 run
-fail attach volume=pv-1
-csinode worker-1 driver=disk limit=4
-run
-show volume=pv-1
-kubelet worker-1 down
-delete pod=db force
-delete node=worker-1
-run
-node worker-1 new reporting=true
-fail attach volume=pv-1 ok
-fail detach volume=pv-1 ok
-`+lines[1]+`
+`
+
+// otherWants has another pod want the volume at worker-2, and lets the times of all rules of force pass.
+const otherWants = `
 run
 show volume=pv-1
 pod other claim=data
@@ -49,7 +36,30 @@ run
 advance 7m
 run
 show volume=pv-1
-`)
+`
+
+// What was left at a machine, and is being attached anew there when another machine takes its node's name, stays where it is: that
+// the VolumeAttachment is attached to the other machine shows nothing of the first one.
+func TestAttachedAnewAtAMachineThatIsReplaced(t *testing.T) {
+	for name, lines := range map[string][2]string{
+		"by its own name":             {"", ""},
+		"by its own name, restart":    {"", "restart"},
+		"by its node's name":          {"by-name", ""},
+		"by its node's name, restart": {"by-name", "restart"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scriptAfter(t, lines[0]+"\n"+leftAtReplaced+`fail attach volume=pv-1
+csinode worker-1 driver=disk limit=4
+run
+show volume=pv-1
+kubelet worker-1 down
+delete pod=db force
+delete node=worker-1
+run
+node worker-1 new reporting=true
+fail attach volume=pv-1 ok
+fail detach volume=pv-1 ok
+`+lines[1]+"\n"+otherWants)
 			if s.heldAt("pv-1") != "worker-1" {
 				t.Errorf("held at %s, and attached to %v", s.heldAt("pv-1"), s.Disks.At[s.volumeNamed("pv-1")])
 			}
@@ -103,19 +113,7 @@ satisfied ticket=fsck
 
 // Whoever has detached by hand what was left at a machine before, and deletes the VolumeHold as its words ask, ends the wait.
 func TestLeftHoldIsDeletedAsItAsks(t *testing.T) {
-	s := scriptAfter(t, `
-stays
-node worker-1 driver=disk limit=4
-node worker-2 driver=disk limit=4
-pv pv-1 claim=data
-pod db claim=data
-bind pod=db node=worker-1
-run
-fail detach volume=pv-1
-csinode worker-1 gone
-delete attachment=pv-1 node=worker-1
-run
-kubelet worker-1 down
+	s := scriptAfter(t, leftAtReplaced+`kubelet worker-1 down
 delete pod=db force
 delete node=worker-1
 node worker-1 new reporting=true

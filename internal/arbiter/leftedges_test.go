@@ -164,34 +164,14 @@ func TestLeftAtAMachineThatIsReplaced(t *testing.T) {
 		"the next leader": {"csinode worker-1 gone\ndelete attachment=pv-1 node=worker-1\nrun\nshow volume=pv-1", "csinode worker-1 driver=disk limit=4\nrestart"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := scriptAfter(t, `
-stays
-node worker-1 driver=disk limit=4
-node worker-2 driver=disk limit=4
-pv pv-1 claim=data
-pod db claim=data
-bind pod=db node=worker-1
-run
-fail detach volume=pv-1
-`+lines[0]+`
+			s := scriptAfter(t, detachFails+lines[0]+`
 kubelet worker-1 down
 delete pod=db force
 delete node=worker-1
 node worker-1 new reporting=true
 `+lines[1]+`
 fail detach volume=pv-1 ok
-run
-show volume=pv-1
-pod other claim=data
-reserve other node=worker-2
-run
-show volume=pv-1
-advance 7m
-run
-advance 7m
-run
-show volume=pv-1
-`)
+`+otherWants)
 			id := s.volumeNamed("pv-1")
 			if s.heldAt("pv-1") != "worker-1" || len(s.Disks.At[id]) > 1 {
 				t.Errorf("held at %s, and attached to %v", s.heldAt("pv-1"), s.Disks.At[id])

@@ -114,13 +114,7 @@ func TestHoldNamesATicketAtASilentNodeNoMore(t *testing.T) {
 node worker-1 driver=disk limit=4
 node worker-2 driver=disk limit=4
 pv pv-1 claim=data
-ticket mine type=Manual node=worker-2 claims=data
-run
-kubelet worker-2 down
-node worker-2 ready=unknown
-run
-delete ticket=mine
-run
+`+ticketEnds+`run
 restart
 run
 show volume=disk^h-pv-1
