@@ -251,6 +251,9 @@ func (f *faults) resume(name string, c *caller) {
 	case *kubelet:
 		v.paused = false
 		v.heard()
+	case *scheduler:
+		v.paused = false
+		v.observer.resume()
 	default:
 		c.paused = false
 	}

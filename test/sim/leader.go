@@ -145,9 +145,7 @@ func (c *controller) pause() {
 // resume goes on after a pause. A lease that nobody has taken is renewed.
 func (c *controller) resume() {
 	c.paused = false
-	if c.observer.synced() {
-		c.observer.readLeases(true) // what they were meanwhile, nobody here has read
-	}
+	c.observer.resume()
 	if l := &c.s.lease; c.leads() && c.s.Now().Before(l.until(c.s)) {
 		l.frozen = time.Time{}
 	} else if c.leads() {

@@ -148,6 +148,13 @@ func (o *observer) readLeases(down bool) {
 	}
 }
 
+// resume goes on after a pause: what the Leases were meanwhile, nobody here has read.
+func (o *observer) resume() {
+	if o.synced() {
+		o.readLeases(true)
+	}
+}
+
 // due is when time alone would put something on offer.
 func (o *observer) due() time.Time {
 	t := o.ghosts.next()

@@ -203,7 +203,7 @@ func (s *Sim) Do(a Action) bool {
 }
 
 // pass has time pass. Kubelets that can do so renew their Leases all the while, and
-// controllers read those of nodes that are not Ready.
+// controllers and schedulers read those of nodes that are not Ready.
 func (s *Sim) pass(d time.Duration) {
 	before := s.w.Now
 	if d > tick {
@@ -226,12 +226,17 @@ func (s *Sim) pass(d time.Duration) {
 	}
 }
 
-// readLeases has every controller that can do so read the Leases of nodes that are
-// not Ready.
+// readLeases has every controller and scheduler that can do so read the Leases of nodes
+// that are not Ready.
 func (s *Sim) readLeases() {
 	for _, c := range s.controllers {
 		if c.awake() && c.observer.synced() {
 			c.observer.readLeases(s.net.down)
+		}
+	}
+	for _, k := range s.schedulers {
+		if k.awake() && k.observer.synced() {
+			k.observer.readLeases(s.net.down)
 		}
 	}
 }
