@@ -36,6 +36,7 @@ type cluster struct {
 	watch  []world.Change   // not yet seen by the controller
 	ahead  map[object]int64 // the newest versions that answers have shown
 	lag    bool             // events wait in watch until they are delivered
+	behind []world.Kind     // kinds of which no event is delivered for now
 	mutes  func() bool      // whether the next creation is not answered
 	flying []unanswered     // creations that were sent, and not answered
 
@@ -113,7 +114,7 @@ func (c *cluster) deliver(kind int) bool {
 	var kinds []world.Kind
 	first := map[world.Kind]int{}
 	for i, e := range c.watch {
-		if _, ok := first[e.Kind]; !ok {
+		if _, ok := first[e.Kind]; !ok && !slices.Contains(c.behind, e.Kind) {
 			kinds = append(kinds, e.Kind)
 			first[e.Kind] = i
 		}

@@ -63,7 +63,7 @@ func (a Arbiter) evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeV
 // says. What the kubelet of a node that is not Ready has listed last does not tell: it lists what pods use.
 func mayBeUnlisted(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	h := hold(v)
-	return p.MayBeThere(v.ID) && (p.Unlisted || h.Node == p.Node && namesTicket(h))
+	return p.MayBeThere(v.ID) && (p.Unlisted || h.Node == p.Node && h.NamesTicket())
 }
 
 // usageInDoubt is what is known of the use of a volume of which the kubelet's list does not tell.

@@ -85,7 +85,7 @@ type Step struct {
 	Volume ledger.VolumeID
 	Node   ledger.NodeName
 
-	NodeUID     string      // Report, Unreport, DeleteAttachment: of the Node
+	NodeUID     string      // Report, Unreport, DeleteAttachment, WriteHold WhileReady: of the Node
 	NodeVersion string      // Unreport and DeleteAttachment under a Rule: of the Node
 	Rule        string      // Unreport, DeleteAttachment: the rule of force, or empty
 	Attachment  string      // name of the VolumeAttachment
@@ -106,6 +106,11 @@ type Step struct {
 	// Urgent, of an Unreport and a DeleteAttachment, says that somebody waits for the volume to leave the node, or for
 	// its slot there.
 	Urgent bool
+
+	// WhileReady, of an Unreport, a ProveAbsent and a WriteHold, says that the node must be Ready when that is done. A ticket
+	// has had the volume there, and has ended as far as this process knows: had it ended while the node was silent, nobody
+	// could have told its holder.
+	WhileReady bool
 
 	// Doubted, of an Unreport, says that the kubelet's list does not tell whether the volume is in
 	// use: that it does not name it ends no doubt.

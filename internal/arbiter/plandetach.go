@@ -124,6 +124,7 @@ func (p *planner) leaving(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 	}
 	if node != nil && node.Exists {
 		step.NodeUID, step.NodeVersion = node.UID, node.Version
+		step.WhileReady = rule == "" && ready(node) && mayBeUnlisted(p.volume, place)
 	}
 	return step
 }

@@ -87,7 +87,19 @@ func hold(v *ledger.Volume) ledger.Hold {
 }
 
 func (p *planner) writeHold() {
-	p.add(Step{Do: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: p.hold.Version})
+	step := Step{Do: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: p.hold.Version}
+	if p.forgetsTicket(hold(p.volume), p.hold) {
+		step.NodeUID, step.WhileReady = p.snapshot.Node(step.Node).UID, true
+	}
+	p.add(step)
+}
+
+// forgetsTicket says whether a hold ceases to name a ticket for which its node has the volume, as that has ended. Nothing
+// else tells the next leader that the ticket's holder may use it (mayBeUnlisted).
+func (p *planner) forgetsTicket(was, is ledger.Hold) bool {
+	place := p.volume.NodeVolume(is.Node)
+	return was.Node == is.Node && was.NamesTicket() && !is.NamesTicket() && place != nil && place.MayBeThere(p.volume.ID) &&
+		ready(p.snapshot.Node(is.Node))
 }
 
 // forgotten says whether nothing is left that the hold could be about: neither the volume,
@@ -181,16 +193,11 @@ func (p *planner) unwritten(h, was ledger.Hold, place *ledger.NodeVolume) ledger
 	return h
 }
 
-// namesTicket says whether a hold names a ticket among those for whom its node has the volume.
-func namesTicket(h ledger.Hold) bool {
-	return slices.ContainsFunc(h.Requesters, func(r ledger.Requester) bool { return r.Ticket })
-}
-
 // keptAfterTicket says whether a volume is kept at its node for a while after its last user has left (detachDelay), and its
 // hold names a ticket. It does not go on to do so: should the node fall silent meanwhile, the ticket's holder would count as one
 // who may use the volume there (mayBeUnlisted).
 func (p *planner) keptAfterTicket(was, h ledger.Hold, place *ledger.NodeVolume) bool {
-	return place != nil && namesTicket(was) && p.delayed(h, p.snapshot.Node(place.Node), place) > 0
+	return place != nil && was.NamesTicket() && p.delayed(h, p.snapshot.Node(place.Node), place) > 0
 }
 
 // lingering is for how long a hold may go on naming those who have left: as a
@@ -360,7 +367,7 @@ func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger
 				list = append(list, requester(p.snapshot, u))
 			}
 		}
-		if by := place.UnlistedBy(); by != nil && !namesTicket(ledger.Hold{Requesters: list}) {
+		if by := place.UnlistedBy(); by != nil && !ready(p.snapshot.Node(place.Node)) && !(&ledger.Hold{Requesters: list}).NamesTicket() {
 			list = append(list, *by) // a hold before did not say so, or is not there any more
 		}
 	}

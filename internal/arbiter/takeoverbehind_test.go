@@ -12,6 +12,12 @@ import (
 // restartBehind replaces the controller by one whose cache of Nodes is as it was before: its watch of Nodes has ended, and
 // goes on with a list once it leads. What it hears of them meanwhile is told before it leads.
 func (s *script) restartBehind(nodes []ledger.Event, heard ...ledger.Event) {
+	s.beginBehind(nodes, heard...)
+	s.saw(s.List(world.Nodes))
+}
+
+// beginBehind is restartBehind before that list.
+func (s *script) beginBehind(nodes []ledger.Event, heard ...ledger.Event) {
 	s.begin()
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		if k == world.Nodes {
@@ -32,7 +38,6 @@ func (s *script) restartBehind(nodes []ledger.Event, heard ...ledger.Event) {
 			s.carry(t)
 		}
 	}
-	s.saw(s.List(world.Nodes))
 }
 
 // playOn plays more lines.

@@ -14,7 +14,7 @@ import (
 // unreported is the proof that a step has made. It says by which means: a proof
 // by force is another one.
 func unreported(step arbiter.Step) ledger.Event {
-	return ledger.Unreported{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version, Forced: step.Rule != "", Doubted: step.Doubted}
+	return ledger.Unreported{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version, Forced: step.Rule != "", Doubted: step.Doubted, Ready: step.WhileReady}
 }
 
 // absentAnswered follows the read of a Node whose volumesAttached is another

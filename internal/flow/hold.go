@@ -24,7 +24,23 @@ func beginWriteHold(t Task) (Task, Move) {
 	if t.Sent.Do == PutHold {
 		return t.readOutlasted()
 	}
-	return t.send(putHold(t.Step))
+	return t.sendHold(t.Step)
+}
+
+// sendHold writes a hold. Where its node must be Ready the Node is read first.
+func (t Task) sendHold(step arbiter.Step) (Task, Move) {
+	if step.WhileReady {
+		return t.send(read(Nodes, string(step.Node)))
+	}
+	return t.send(putHold(step))
+}
+
+// holderRead follows the read of the Node that must be Ready for a hold to be written.
+func (t Task) holderRead(step arbiter.Step, a Answer) (Task, Move) {
+	if node, found := first[ledger.NodeState](a); found && node.UID == step.NodeUID && node.Ready == ledger.ReadyTrue {
+		return t.send(putHold(step))
+	}
+	return t.reread(a)
 }
 
 // readOutlasted reads a hold, of which no write without an answer can be carried out any more.
@@ -87,6 +103,8 @@ func holdBoots(t Task, a Answer, s ledger.Snapshot) []ledger.Event {
 // holdAnswered follows the write and the deletion of a hold.
 func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
+	case t.Sent.Kind == Nodes:
+		return t.holderRead(t.Step, a)
 	case t.Sent.Do == GetObject:
 		return t.holdRead(a, s)
 	case t.Sent.Do == ListObjects:

@@ -20,11 +20,13 @@ type Change struct {
 	// the kubelet does not report it in use. Version is the version of the Node at
 	// which the rule was found to hold.
 	Rule, Version string
+	// WhileReady says that the node must be Ready at the version at which the volume is taken out.
+	WhileReady bool
 }
 
 // change is the Change that a step of a plan asks for.
 func change(step arbiter.Step) Change {
-	c := Change{Volume: step.Volume, Add: step.Do == arbiter.Report, NodeUID: step.NodeUID, Rule: step.Rule}
+	c := Change{Volume: step.Volume, Add: step.Do == arbiter.Report, NodeUID: step.NodeUID, Rule: step.Rule, WhileReady: step.WhileReady}
 	if c.Rule != "" {
 		c.Version = step.NodeVersion
 	}
@@ -77,7 +79,8 @@ func Compose(node ledger.NodeState, changes []Change) (patch NodePatch, fits, st
 			continue
 		case c.Rule == "":
 			patch.InUse = true //mutant:unproved-use
-		default:
+		}
+		if c.Rule != "" || c.WhileReady {
 			patch.Version = node.Version
 		}
 		patch.In = without(patch.In, c.Volume)
@@ -98,7 +101,7 @@ func (c Change) fits(node ledger.NodeState) bool {
 	case c.Rule != "":
 		return node.Version == c.Version
 	}
-	return !slices.Contains(node.InUse, c.Volume)
+	return !slices.Contains(node.InUse, c.Volume) && (!c.WhileReady || node.Ready == ledger.ReadyTrue)
 }
 
 // absent says whether a Node proves a step's volume absent: volumesAttached does

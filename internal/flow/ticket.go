@@ -166,7 +166,7 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 	case len(t.Proofs) > 0:
 		return t.send(t.Proofs[0])
 	case len(t.Holds) > 0:
-		return t.send(putHold(t.Holds[0]))
+		return t.sendHold(t.Holds[0])
 	}
 	if t.Commit.Do == DecideTicket {
 		if now := s.Ticket(t.Ticket.ID); now == nil || now.Ghost || now.Version != t.Ticket.Version {
@@ -193,6 +193,9 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 		}
 		if t.Commit.Do == GetObject {
 			return m.nodeAnswered(t, a)
+		}
+		if len(t.Proofs) == 0 && len(t.Holds) > 0 {
+			return t.holderRead(t.Holds[0], a)
 		}
 		return m.missingAnswered(t, a, s)
 	case ListObjects:

@@ -56,9 +56,6 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if ended || replaced || fenceEnded || letIn {
 		l.voidForced(now, t, rec)
 	}
-	if s.Ready == ReadyTrue && !wasReady {
-		l.unlistedNoMore(now, t, rec)
-	}
 	l.recount(now, t, rec)
 	l.takeLists(now, t, &was, &s, known, reported, inUse)
 	if was.SystemUUID != s.SystemUUID {
@@ -96,15 +93,6 @@ func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known b
 		// kubelet has reported: what was in use before stays so.
 		inUse = l.node(s.Name).withDoubted(inUse)
 		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *NodeVolume) *bool { return &p.InUse })
-	}
-}
-
-// unlistedNoMore takes in that a node is Ready: a ticket that has gone meanwhile does not have a volume there any more.
-func (l *Ledger) unlistedNoMore(now time.Time, t *Touched, n *Node) {
-	for _, v := range n.At() {
-		if p := l.facts.volumes.get(v).NodeVolume(n.Name); p != nil && p.Unlisted && !l.unlisted(p) {
-			l.changeNodeVolume(now, t, v, n.Name, func(*NodeVolume) {})
-		}
 	}
 }
 
@@ -342,6 +330,10 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	if n := hold.held(e.Volume); n != "" && n == was.held(e.Volume) && was.SystemUUID != hold.SystemUUID {
 		l.trust(now, t, n, e.Volume) // it has been given to another machine of the name
 	}
+	if n := hold.Node; n != "" && !hold.NamesTicket() && l.isReady(n) {
+		// A hold names a ticket before that is granted, and until its node was read Ready after it had ended.
+		l.changeNodeVolume(now, t, e.Volume, n, func(p *NodeVolume) { p.Unlisted = false })
+	}
 	l.noteHold(now, t, e.Volume, was.node(), hold.Node)
 	l.listPods(now, t, e.Volume, was, &hold)
 }
@@ -553,7 +545,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	var unknown bool
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
-		p.Proof.Forced = e.Forced
+		p.Proof.Forced, p.Unlisted = e.Forced, p.Unlisted && !e.Ready
 		p.Reported, p.ReportSent = false, p.ReportSent && e.Doubted && n.Doubts(e.Volume)
 		p.InUse = doubted || p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // nobody would take back what a node that is gone has said
 		unknown = p.InUse && p.MayBeMounted()

@@ -343,10 +343,10 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 		at
 		by Requester
 	}
-	var untold []unlisted
+	var untold []unlisted // those for which a ticket may have it, or have had it when the node was last Ready
 	for v := range l.facts.volumes.all() {
 		for i := range v.NodeVolumes {
-			if p := &v.NodeVolumes[i]; l.untold(p) && p.MayBeThere(v.ID) {
+			if p := &v.NodeVolumes[i]; p.MayBeThere(v.ID) {
 				if by, may := v.Hold.ticketAt(p.Node); may {
 					untold = append(untold, unlisted{at{v.ID, p.Node}, by})
 				}
@@ -385,12 +385,6 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// untold says whether this process has not seen for whom a node had a volume when it was last Ready.
-func (l *Ledger) untold(p *NodeVolume) bool {
-	n := l.facts.nodes.get(p.Node)
-	return !l.isReady(p.Node) && (n == nil || !n.SawFail)
-}
-
 // ticketAt is a ticket that may have had the volume at a node when the hold was written, as far as that tells: of a node
 // that it does not name, and so of a shared volume, it does not. The hold names a ticket nobody knows where it comes to name
 // that node.
@@ -398,12 +392,15 @@ func (h *Hold) ticketAt(n NodeName) (Requester, bool) {
 	if h == nil || h.Node != n {
 		return Requester{Ticket: true, Namespace: "unknown", Name: "unknown", UID: "unknown"}, true
 	}
-	for _, r := range h.Requesters {
-		if r.Ticket {
-			return r, true
-		}
+	if i := slices.IndexFunc(h.Requesters, func(r Requester) bool { return r.Ticket }); i >= 0 {
+		return h.Requesters[i], true
 	}
 	return Requester{}, false
+}
+
+// NamesTicket says whether a hold names a ticket among those for whom its node has the volume.
+func (h *Hold) NamesTicket() bool {
+	return h != nil && slices.ContainsFunc(h.Requesters, func(r Requester) bool { return r.Ticket })
 }
 
 // wasReported says whether a hold says of a node that a volume which needs no attachment was in volumesAttached there,

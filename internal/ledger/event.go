@@ -147,6 +147,8 @@ type Unreported struct {
 	Forced bool
 	// Doubted: what the node says of use was in doubt, and stays so.
 	Doubted bool
+	// Ready: the write showed the node Ready, too.
+	Ready bool
 }
 
 // Unwanted is the proof that a consistent list of the node's pods, made after

@@ -750,8 +750,8 @@ func TestWhoWaitsByTheHoldUsesTheVolume(t *testing.T) {
 	}
 }
 
-// A ticket whose holder no kubelet knows of has a volume attached until it is gone from a node that is Ready, whichever of
-// ticket and Node is heard of first.
+// A ticket whose holder no kubelet knows of has a volume attached until it is gone, and a read or a write since has shown that its node
+// is Ready. That a watch shows it proves nothing: it may be behind that of tickets.
 func TestUnlistedHolders(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	node := func(version string, ready Readiness) Event {
@@ -760,20 +760,34 @@ func TestUnlistedHolders(t *testing.T) {
 		return n
 	}
 	attached, gone := proofAttachment(v, "n", "a", "1"), TicketGone{ID: TicketID{"ns", "t"}, UID: "t"}
+	unreported := func(ready bool) Event {
+		return Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Ready: ready}
+	}
+	hold := func(n NodeName, list ...Requester) Event {
+		return HoldSeen{v, Hold{Version: "1", Node: n, Requesters: list}}
+	}
 	ticket := Ticket{ID: gone.ID, UID: "t", Version: "1", Type: TypeManual, Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
 	for name, test := range map[string]struct {
 		events []Event
 		want   bool
 	}{
 		"it has it":                            {[]Event{node("1", ReadyTrue), attached, ticket}, true},
-		"it has gone":                          {[]Event{node("1", ReadyTrue), attached, ticket, gone}, false},
+		"it has gone":                          {[]Event{node("1", ReadyTrue), attached, ticket, gone}, true},
+		"it has gone, and it is unreported":    {[]Event{node("1", ReadyTrue), attached, ticket, gone, unreported(true)}, false},
+		"unreported from a silent node":        {[]Event{node("1", ReadyTrue), attached, ticket, gone, unreported(false)}, true},
+		"unreported, and it has it":            {[]Event{node("1", ReadyTrue), attached, ticket, unreported(true)}, true},
+		"its hold names it no more":            {[]Event{node("1", ReadyTrue), attached, ticket, gone, hold("n")}, false},
+		"its hold names it":                    {[]Event{node("1", ReadyTrue), attached, ticket, gone, hold("n", Requester{Ticket: true, Namespace: "ns", Name: "t", UID: "t"})}, true},
+		"its hold names a pod":                 {[]Event{node("1", ReadyTrue), attached, ticket, gone, hold("n", Requester{Namespace: "ns", Name: "p", UID: "p"})}, false},
+		"its hold names no node":               {[]Event{node("1", ReadyTrue), attached, ticket, gone, hold("")}, true},
+		"its hold is edited, a silent node":    {[]Event{node("1", ReadyUnknown), attached, ticket, gone, hold("n")}, true},
 		"gone while the node is silent":        {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), gone}, true},
-		"and the node comes back":              {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), gone, node("3", ReadyTrue)}, false},
-		"and is silent again":                  {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), gone, node("3", ReadyTrue), node("4", ReadyUnknown)}, false},
+		"and the node comes back":              {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), gone, node("3", ReadyTrue)}, true},
+		"and is silent again":                  {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), gone, node("3", ReadyTrue), node("4", ReadyUnknown)}, true},
 		"silent again, and it has it":          {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), node("3", ReadyTrue), node("4", ReadyUnknown), gone}, true},
-		"gone before the Node is seen":         {[]Event{attached, ticket, gone, node("1", ReadyTrue), node("2", ReadyUnknown)}, false},
+		"gone before the Node is seen":         {[]Event{attached, ticket, gone, node("1", ReadyTrue), node("2", ReadyUnknown)}, true},
 		"gone before the Node is seen, silent": {[]Event{attached, ticket, gone, node("1", ReadyUnknown)}, true},
-		"the node comes back as another one":   {[]Event{node("1", ReadyTrue), attached, ticket, NodeGone{"n"}, gone, node("3", ReadyTrue)}, false},
+		"the node comes back as another one":   {[]Event{node("1", ReadyTrue), attached, ticket, NodeGone{"n"}, gone, node("3", ReadyTrue)}, true},
 	} {
 		if got := isUnlisted(v, test.events); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
@@ -809,8 +823,9 @@ func TestUnlistedHoldersWithoutAttachments(t *testing.T) {
 		"it is not there yet":          {[]Event{node("1", ReadyTrue), ticket, node("2", ReadyUnknown)}, false},
 		"it is reported":               {[]Event{node("1", ReadyTrue, v), ticket, node("2", ReadyUnknown, v), gone}, true},
 		"it is held":                   {[]Event{node("1", ReadyTrue), held, ticket, node("2", ReadyUnknown), gone}, true},
-		"gone while the node is Ready": {[]Event{node("1", ReadyTrue, v), held, ticket, gone, node("2", ReadyUnknown, v)}, false},
-		"the node comes back":          {[]Event{node("1", ReadyTrue, v), held, ticket, node("2", ReadyUnknown, v), gone, node("3", ReadyTrue, v)}, false},
+		"gone while the node is Ready": {[]Event{node("1", ReadyTrue, v), held, ticket, gone, node("2", ReadyUnknown, v)}, true},
+		"it is unreported":             {[]Event{node("1", ReadyTrue, v), held, ticket, gone, Unreported{Volume: v, Node: "n", Ready: true}}, false},
+		"the node comes back":          {[]Event{node("1", ReadyTrue, v), held, ticket, node("2", ReadyUnknown, v), gone, node("3", ReadyTrue, v)}, true},
 		"it is not there any more":     {[]Event{node("1", ReadyTrue, v), ticket, node("2", ReadyUnknown, v), node("3", ReadyUnknown)}, false},
 	} {
 		if got := isUnlisted(v, test.events); got != test.want {
@@ -848,7 +863,8 @@ func TestUnlistedBy(t *testing.T) {
 		"the first one stays":          {[]Event{ticket("a"), ticket("b")}, "a"},
 		"the first one goes":           {[]Event{ticket("a"), ticket("b"), gone("a")}, "b"},
 		"the second one goes":          {[]Event{ticket("a"), ticket("b"), node("2", ReadyUnknown), gone("b"), gone("a")}, "a"},
-		"the node is Ready, they went": {[]Event{ticket("a"), node("2", ReadyUnknown), gone("a"), node("3", ReadyTrue)}, ""},
+		"they went, and a write tells": {[]Event{ticket("a"), gone("a"), Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Ready: true}}, ""},
+		"the node is Ready, they went": {[]Event{ticket("a"), node("2", ReadyUnknown), gone("a"), node("3", ReadyTrue)}, "a"},
 	} {
 		l := New()
 		for _, e := range append([]Event{PersistentVolume{Name: "pv", Version: "1", Volume: v}, node("1", ReadyTrue), proofAttachment(v, "n", "a", "1")}, test.events...) {

@@ -220,7 +220,7 @@ func (j *Judge) ruleOf(w *World, at At, n ledger.NodeState, exists bool) ground 
 	if j.Leases {
 		left = later(left, since)
 	}
-	if after >= 0 && !j.used(w, at) && (!j.Leases || noted) && j.lasts(w, at.Node, left, after) {
+	if after >= 0 && !j.used(w, at) && len(j.holders(w, at)) == 0 && (!j.Leases || noted) && j.lasts(w, at.Node, left, after) {
 		return byTime
 	}
 	return noGround

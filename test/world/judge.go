@@ -50,7 +50,7 @@ type Judge struct {
 	// Foreign says that pods may be bound past Moorage at any time, Shrinks that limits may shrink.
 	Foreign, Shrinks bool
 
-	left     map[At]time.Time             // when the last unfinished pod with the volume left the node
+	left     map[At]time.Time             // when the last unfinished pod or ticket with the volume left the node
 	notReady map[ledger.NodeName]outage   // since when the node has not been Ready
 	named    map[ledger.NodeName]naming   // which machine the Node names
 	gone     map[ledger.NodeName]deletion // of Nodes that do not exist
@@ -76,6 +76,7 @@ type Judge struct {
 	unsure   map[At]bool                  // where a Node was deleted or made while the volume might be there (MayDoubt)
 	late     map[At]bool                  // where the last VolumeAttachment went after that (MayDoubtLate)
 	told     map[string][]ledger.VolumeID // by satisfied tickets, by UID: where their volumes led when they were told that they have them
+	unheard  map[At]bool                  // volumes of tickets that have lost them while their nodes were not Ready
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
 	// judged. Of Moorage it is asked what docs/internals/invariants.md has for that mode.
@@ -166,6 +167,7 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		v, _ := w.Attaches(a)
 		j.migrated(v)
 		j.detachedLast(w, At{j.madeFor[a.UID], a.Node})
+		j.unheard = without(j.unheard, At{j.madeFor[a.UID], a.Node})
 		j.madeFor = without(j.madeFor, a.UID)
 	}
 	if a, is := is.(ledger.Attachment); is && was == nil {
@@ -182,7 +184,7 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		j.tellsDetached(w, before, t)
 	}
 	if t, was := was.(ledger.Ticket); was && is == nil {
-		j.told = without(j.told, t.UID)
+		j.ticketLoses(w, t)
 	}
 	if t, was := was.(ledger.Ticket); was && is == nil && t.Phase == ledger.TicketGranted {
 		for _, v := range w.TicketVolumes(t) {
@@ -272,6 +274,7 @@ func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
 	switch {
 	case exists && n.Ready == ledger.ReadyTrue:
 		j.notReady = without(j.notReady, name)
+		j.unheard = withoutNode(j.unheard, name)
 		j.void(w, name)
 	default:
 		if _, noted := j.notReady[name]; !noted {
@@ -332,6 +335,7 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 		at, rule := At{v, n.Name}, ""
 		if v.NoAttach() {
 			j.deletesUnder(w, at, "", 0)
+			j.unheard = without(j.unheard, at)
 			j.migrated(v)
 		}
 		for _, s := range changes {
@@ -657,9 +661,13 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
 		other := w.Machines[id]
-		if id != m.ID && w.writes(other, v) && !j.pair(w, v, m.Node, other.Node) && !j.mayBeBeside(w, other, v) && !j.takenByTime(other, v) {
-			j.fault("%s is mounted at %s while it is mounted at %s", v, m.Node, other.Node)
+		if id == m.ID || !w.writes(other, v) || j.pair(w, v, m.Node, other.Node) || j.mayBeBeside(w, other, v) || j.takenByTime(other, v) {
+			continue
 		}
+		if v.NoAttach() && j.sameBoot(w, other, v) { // no deletion of a VolumeAttachment was judged
+			continue
+		}
+		j.fault("%s is mounted at %s while it is mounted at %s", v, m.Node, other.Node)
 	}
 	return true
 }

@@ -24,6 +24,16 @@ func with[K, V comparable](m map[K]V, k K, v V) map[K]V {
 	return m
 }
 
+// withoutNode is a map without the keys of a node.
+func withoutNode(m map[At]bool, n ledger.NodeName) map[At]bool {
+	for at := range m {
+		if at.Node == n {
+			m = without(m, at)
+		}
+	}
+	return m
+}
+
 // withList is a map in which a key leads to a list.
 func withList[K comparable, T any](m map[K][]T, k K, list []T) map[K][]T {
 	m = maps.Clone(m)

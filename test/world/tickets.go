@@ -68,7 +68,7 @@ func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
 	switch {
 	case is.Type == ledger.TypePod:
 	case is.SatisfiedSince == 0:
-		j.told = without(j.told, is.UID)
+		j.ticketLoses(w, was)
 	case was.SatisfiedSince == 0:
 		j.tellsAttached(w, is)
 		if j.told = maps.Clone(j.told); j.told == nil {
@@ -77,6 +77,25 @@ func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
 		j.told[is.UID] = w.TicketVolumes(is)
 	}
 }
+
+// ticketLoses notes that a ticket that is not a pod's does not have its volumes any more. Where its node is not Ready nobody can have
+// told its holder, which may go on to use them there until the node is Ready again, or they have left it.
+func (j *Judge) ticketLoses(w *World, t ledger.Ticket) {
+	_, silent := j.notReady[t.Node]
+	for _, v := range j.told[t.UID] {
+		at := At{v, t.Node}
+		if !j.used(w, at) {
+			j.left = with(j.left, at, w.Now)
+		}
+		if silent {
+			j.unheard = with(j.unheard, at, true)
+		}
+	}
+	j.told = without(j.told, t.UID)
+}
+
+// Unheard says whether a ticket has lost a volume while its node was not Ready, and the node has not been since.
+func (j *Judge) Unheard(at At) bool { return j.unheard[at] }
 
 // tellsAttached: a ticket that is told that it has its volumes at its node has them attached there. What a disk service has
 // lied about counts as there; and where the node is not Ready, or was not since they were attached, it hears later that
@@ -168,22 +187,36 @@ func (j *Judge) places(t ledger.Ticket, r Request) {
 
 // deletesUnder: a volume leaves no node where a ticket that is not a pod's has been told that it
 // has it, and not since that it has lost it, unless a rule of force holds: what that ticket's
-// holder does with it, nobody else says. Where the rule held when the deletion was sent, and
+// holder does with it, nobody else says. Nor does it where the ticket has ended since, and nobody can
+// have told its holder (ticketLoses). Where the rule held when the deletion was sent, and
 // the node is Ready again since, it is listed, as in overtaken: no precondition excludes that.
 func (j *Judge) deletesUnder(w *World, at At, uid string, since int64) {
 	p, noted := j.ended[at]
 	overtaken := noted && p.attachment == uid && since > p.made && since < p.at
-	for _, key := range w.Keys(Tickets) {
-		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
-		has := t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted && t.SatisfiedSince != 0 && t.Node == at.Node
+	tickets := j.holders(w, at)
+	if j.unheard[at] {
+		tickets = append(tickets, "which ended while the node was not Ready")
+	}
+	for _, ticket := range tickets {
 		switch {
-		case !has || !slices.Contains(j.told[t.UID], at.Volume) || j.ground(w, at) != noGround:
+		case j.ground(w, at) != noGround:
 		case overtaken:
 			j.Overtaken = append(slices.Clip(j.Overtaken), fmt.Sprintf("%s at %s", at.Volume, at.Node))
 		default:
-			j.fault("%s is detached from %s while ticket %s has it", at.Volume, at.Node, t.ID.Name)
+			j.fault("%s is detached from %s while ticket %s has it", at.Volume, at.Node, ticket)
 		}
 	}
+}
+
+// holders names the tickets that are not pods', and have been told that they have a volume at a node.
+func (j *Judge) holders(w *World, at At) (names []string) {
+	for _, key := range w.Keys(Tickets) {
+		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
+		if t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted && t.SatisfiedSince != 0 && t.Node == at.Node && slices.Contains(j.told[t.UID], at.Volume) {
+			names = append(names, t.ID.Name)
+		}
+	}
+	return names
 }
 
 // since is how long something has lasted that began at a time in seconds since 1970, for people.

@@ -205,6 +205,14 @@ func comes(leaders int, foreign bool, asks ...Ask) Config {
 	return c
 }
 
+// unheard is a world without pods, in which a ticket is not a pod's, and its node may fall silent before it ends.
+func unheard(leaders int, access ledger.Access) Config {
+	return Config{
+		Access: []ledger.Access{access}, Limit: 1, Leaders: leaders, Silences: 1,
+		Asks: []Ask{{Type: ledger.TypeManual, Volume: 1, Node: 1}},
+	}
+}
+
 // handed is one in which the pod goes and another one comes.
 func handed(leaders int, asks ...Ask) Config {
 	c := Handover()

@@ -273,7 +273,7 @@ func (e *encoder) step(s arbiter.Step) {
 	e.text(s.Volume.Handle)
 	e.text(string(s.Node))
 	e.text(s.Rule)
-	e.bool(s.Doubted, s.Vacant.IsZero())
+	e.bool(s.Doubted, s.WhileReady, s.Vacant.IsZero())
 	e.text(s.PV)
 	e.transitions(podIndex(s.Volume.Handle), s.Transitions)
 	e.text(s.UID[:min(2, len(s.UID))]) // a pod's, else a UID's beginning, which is always the same
@@ -394,5 +394,6 @@ func (e *encoder) patch(r world.Request) {
 		e.bool(c.Add)
 		e.text(c.Volume.Handle)
 		e.text(c.Rule)
+		e.bool(c.WhileReady)
 	}
 }

@@ -279,6 +279,9 @@ func (e *encoder) truth(s *state) {
 			if c.losesShared() {
 				e.bool(s.w.Judge.Lost(m, v))
 			}
+			if len(c.Asks) > 0 {
+				e.bool(s.w.Judge.Unheard(at))
+			}
 			for _, uid := range m.Mounts[v] {
 				e.text(uid)
 			}
