@@ -2,7 +2,12 @@
 
 package arbiter_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
 
 // detachFails has a pod use a volume at worker-1 that its driver will not detach.
 const detachFails = `
@@ -136,5 +141,214 @@ show volume=pv-1
 `)
 	if s.heldAt("pv-1") != "worker-2" {
 		t.Errorf("detached by hand, and its hold deleted, as it asks for: it is held at %s", s.heldAt("pv-1"))
+	}
+}
+
+// handledAsAsked has a person detach by hand what was left at the first machine, and delete the VolumeHold, as its words ask.
+const handledAsAsked = `
+advance 7m
+run
+show volume=pv-1
+kubelet worker-1 machine=id-worker-1 off
+kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
+delete hold=pv-1
+run
+advance 24h
+run
+delete hold=pv-1
+run
+advance 24h
+run
+show volume=pv-1
+`
+
+// Whoever deletes the hold of what was left at a machine before, as its words ask, ends the wait, also where the hold tells of a node
+// from which the volume was taken by force.
+func TestLeftHoldWithFencesIsDeletedAsItAsks(t *testing.T) {
+	t.Run("of another node, long ago", func(t *testing.T) {
+		s := scriptAfter(t, `
+stays
+node worker-1 driver=disk limit=4
+node worker-2 driver=disk limit=4
+node worker-3 driver=disk limit=4
+pv pv-1 claim=data
+pod first claim=data
+bind pod=first node=worker-3
+run
+node worker-3 ready=unknown
+delete pod=first force
+advance 7m
+run
+pod db claim=data
+bind pod=db node=worker-1
+run
+node worker-3 ready=true
+run
+fail detach volume=pv-1
+csinode worker-1 gone
+delete attachment=pv-1 node=worker-1
+run
+kubelet worker-1 down
+delete pod=db force
+delete node=worker-1
+node worker-1 new reporting=true
+csinode worker-1 driver=disk limit=4
+fail detach volume=pv-1 ok
+pod other claim=data
+reserve other node=worker-2
+run
+`+handledAsAsked)
+		if s.heldAt("pv-1") != "worker-2" {
+			t.Errorf("detached by hand, its hold deleted twice, and every node is well: it is held at %s", s.heldAt("pv-1"))
+		}
+	})
+	t.Run("of the machine itself", func(t *testing.T) {
+		s := scriptAfter(t, leftAtReplaced+`
+fail attach volume=pv-1
+csinode worker-1 driver=disk limit=4
+run
+kubelet worker-1 down
+delete pod=db force
+delete node=worker-1
+run
+node worker-1 new reporting=true
+fail attach volume=pv-1 ok
+fail detach volume=pv-1 ok
+pod other claim=data
+bind pod=other node=worker-1
+run
+advance 7m
+run
+restart
+run
+`+handledAsAsked)
+		if !s.arb.SafeToMount(s.snapshot(), s.volumeNamed("pv-1"), "worker-1") {
+			t.Error("detached by hand, its hold deleted twice, and every node is well: the pod waits still")
+		}
+	})
+}
+
+// Whoever has detached by hand what was left at a machine before, and deletes its VolumeHold, ends the wait also where no time forces a
+// detach: the doubt that the first machine has it mounted ends with that.
+func TestLeftHoldIsDeletedWhereNoTimeForces(t *testing.T) {
+	s := scriptAfter(t, "untimed\n"+leftAtReplaced+`kubelet worker-1 down
+delete pod=db force
+delete node=worker-1
+node worker-1 new reporting=true
+csinode worker-1 driver=disk limit=4
+fail detach volume=pv-1 ok
+pod other claim=data
+reserve other node=worker-2
+run
+explain pod=other
+kubelet worker-1 machine=id-worker-1 off
+kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
+delete hold=pv-1
+run
+explain pod=other
+advance 24h
+run
+delete hold=pv-1
+run
+advance 24h
+run
+show volume=pv-1
+`)
+	if s.heldAt("pv-1") != "worker-2" {
+		t.Errorf("two days after it was detached by hand, and its hold deleted, it is held at %s", s.heldAt("pv-1"))
+	}
+}
+
+// That somebody deletes the VolumeHold of what was left at a machine before, as its words ask, does not begin its transitions anew, where
+// somebody leads meanwhile: the judge says so where they fall.
+func TestTransitionsOfALeftHoldThatIsDeleted(t *testing.T) {
+	scriptAfter(t, `
+stays
+node worker-1 driver=disk limit=4
+node worker-2 driver=disk limit=4
+pv pv-1 claim=data
+pod first claim=data
+bind pod=first node=worker-2
+run
+delete pod=first
+run
+pod second claim=data
+bind pod=second node=worker-1
+run
+delete pod=second
+run
+pod first claim=data
+bind pod=first node=worker-2
+run
+delete pod=first
+run
+pod db claim=data
+bind pod=db node=worker-1
+run
+fail detach volume=pv-1
+csinode worker-1 gone
+delete attachment=pv-1 node=worker-1
+run
+kubelet worker-1 down
+delete pod=db force
+delete node=worker-1
+node worker-1 new reporting=true
+csinode worker-1 driver=disk limit=4
+fail detach volume=pv-1 ok
+pod other claim=data
+reserve other node=worker-2
+run
+advance 7m
+run
+show volume=pv-1
+kubelet worker-1 machine=id-worker-1 off
+kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
+delete hold=pv-1
+run
+show volume=pv-1
+`)
+}
+
+// A volume that was left at a machine which is replaced, and is shared by now, is put into volumesAttached of the next machine, where
+// it is attached and a pod waits for it, or the pod is told who has to do what: not that it is written next.
+func TestLeftAndSharedAtAMachineThatIsReplaced(t *testing.T) {
+	for name, how := range map[string]string{"by its own name": "", "by its node's name": "by-name\n"} {
+		t.Run(name, func(t *testing.T) {
+			s := scriptAfter(t, how+leftAtReplaced+`
+kubelet worker-1 off
+delete pod=db force
+delete claim=data
+delete pv=pv-1
+pv pv-2 claim=data2 handle=h-pv-1 access=RWX
+run
+fail attach volume=pv-2
+csinode worker-1 driver=disk limit=4
+run
+delete node=worker-1
+run
+node worker-1 new reporting=true
+fail attach volume=pv-2 ok
+fail detach volume=pv-2 ok
+run
+pod a claim=data2
+bind pod=a node=worker-1
+run
+show volume=pv-2
+explain pod=a
+advance 24h
+run
+plan volume=pv-2
+explain pod=a
+`)
+			p, _ := s.podNamed("a")
+			need := arbiter.PodRequest(s.snapshot(), &p).Needs[0]
+			v := s.arb.Explain(s.snapshot(), need, ledger.NodeName("worker-1"), s.Now)
+			if !v.Allowed() && v.First().Code == arbiter.NotReported {
+				t.Errorf("a day later pod a waits, nothing is planned, and it is told: %s", v.First().Message())
+			}
+			for _, v := range s.arb.AuditAtRest(s.snapshot(), s.Now) {
+				t.Errorf("at rest: %s", v)
+			}
+		})
 	}
 }

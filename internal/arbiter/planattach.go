@@ -132,6 +132,10 @@ func (p *planner) forgetsDoubt(place *ledger.NodeVolume) bool {
 	if !says && len(h.Fences) >= maxFences || !p.snapshot.Node(place.Node).Doubts(p.volume.ID) {
 		return false
 	}
+	if !p.exclusive {
+		defer func(before ledger.Hold) { p.hold = before }(p.hold)
+		p.hold = p.note(h) // it may name the node at which the volume was left when it was exclusive
+	}
 	is, needed := p.fence(h, place)
 	return needed && (!says || f.SystemUUID != is.SystemUUID || f.BootID != is.BootID)
 }

@@ -143,7 +143,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	if place.OnlyLeft() {
 		place = nil // what the hold says is all that is known of it
 	}
-	h.Requesters = p.requesters(was, place)
+	h.Requesters = p.requesters(was, p.volume.NodeVolume(h.Node))
 	h.NodeUID, h.BootID, h.SystemUUID = p.holderNode(was, h.Node, p.volume.NodeVolume(h.Node))
 	if !p.living(place) || p.mayBeGranted(was.Next) { //mutant:break-a-promise
 		h.Next = p.promiseNext(was, h.Node)

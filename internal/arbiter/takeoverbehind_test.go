@@ -100,3 +100,71 @@ func TestTakeOverOfANodeThatIsGoneBehindItsBoot(t *testing.T) {
 		})
 	}
 }
+
+// The same where the leader has heard of nothing: that the Node is gone its own read tells it.
+func TestTakeOverReadsThatANodeIsGone(t *testing.T) {
+	for name, access := range map[string]string{"exclusive": "RWO", "shared": "RWX"} {
+		t.Run(name, func(t *testing.T) {
+			s, before := doubtedInASecondBoot(t, access)
+			playOn(t, s, "kubelet worker-1 down", "delete node=worker-1", "run")
+			s.restartBehind(before)
+			playOn(t, s, "do volume=pv-1", "show volume=pv-1")
+			for _, e := range before { // its watch of Nodes goes on with a list
+				if n := e.(ledger.NodeState).Name; s.Get(world.Nodes, string(n)) == nil {
+					s.ledger.Apply(s.Now, ledger.NodeGone{Name: n})
+				}
+			}
+			playOn(t, s, "run", "show volume=pv-1", "kubelet worker-1", "run", "show volume=pv-1")
+			staysAtWorker1(t, s)
+		})
+	}
+}
+
+// The same where nothing is in doubt before: the hold gives the volume to a Node that was made after a boot, and is gone, and the cache has
+// the Node, and the boot, before it.
+func TestTakeOverReadsThatTheHoldersNodeIsGone(t *testing.T) {
+	s := scriptAfter(t, `
+node worker-1 driver=disk limit=4
+node worker-2 driver=disk limit=4
+pv pv-1 claim=data
+pod db claim=data
+bind pod=db node=worker-1
+run
+`)
+	before := s.List(world.Nodes)
+	playOn(t, s, "kubelet worker-1 reboot down", "delete node=worker-1", "kubelet worker-1", "run", "show volume=pv-1",
+		"kubelet worker-1 stuck=pv-1", "kubelet worker-1 down", "delete pod=db force", "delete node=worker-1")
+	s.restartBehind(before)
+	playOn(t, s, "do volume=pv-1", "show volume=pv-1")
+	s.ledger.Apply(s.Now, ledger.NodeGone{Name: "worker-1"})
+	playOn(t, s, "run", "show volume=pv-1", "kubelet worker-1", "run", "show volume=pv-1")
+	staysAtWorker1(t, s)
+}
+
+// A leader whose cache of Nodes is behind does not take a VolumeAttachment that is attached to the next machine of a node's name for
+// the word that what was left at the one before is attached anew there.
+func TestTakeOverBehindAMachineThatIsReplaced(t *testing.T) {
+	for name, how := range map[string]string{"by its own name": "", "by its node's name": "by-name\n"} {
+		t.Run(name, func(t *testing.T) {
+			s := scriptAfter(t, how+leftAtReplaced+`
+fail attach volume=pv-1
+csinode worker-1 driver=disk limit=4
+run
+show volume=pv-1
+`)
+			before := s.List(world.Nodes)
+			playOn(t, s, "kubelet worker-1 down", "delete pod=db force", "delete node=worker-1", "node worker-1 new reporting=true",
+				"fail attach volume=pv-1 ok", "fail detach volume=pv-1 ok")
+			for _, n := range s.Keys(world.Attachments) {
+				s.attacher(n) // nobody leads
+			}
+			s.beginBehind(before)
+			s.doSteps(parse("do volume=pv-1")) // before the watch of Nodes goes on
+			s.saw(s.List(world.Nodes))
+			playOn(t, s, "pod other claim=data", "reserve other node=worker-2", "run", "show volume=pv-1", "advance 7m", "run", "advance 7m", "run", "show volume=pv-1")
+			if s.heldAt("pv-1") != "worker-1" {
+				t.Errorf("held at %s, and attached to %v", s.heldAt("pv-1"), s.Disks.At[s.volumeNamed("pv-1")])
+			}
+		})
+	}
+}

@@ -49,3 +49,39 @@ func TestTicketEndSeenBeforeItsNodesSilence(t *testing.T) {
 		}
 	}
 }
+
+// What a ticket had at a node that is silent by now counts as in use there, also where it was left there for a while, without a
+// VolumeAttachment, when the ticket ended: it is not detached on the word of the kubelet, which knows nothing of tickets.
+func TestTicketOfWhatWasLeftAtASilentNode(t *testing.T) {
+	for name, lines := range map[string]string{"the same leader": "", "the next leader": "restart\nrun"} {
+		t.Run(name, func(t *testing.T) {
+			s := scriptAfter(t, `
+stays
+node worker-1 driver=disk limit=4
+node worker-2 driver=disk limit=4
+pv pv-1 claim=data
+ticket mine type=Manual node=worker-2 claims=data
+run
+fail detach volume=pv-1
+csinode worker-2 gone
+delete attachment=pv-1 node=worker-2
+run
+show volume=pv-1
+kubelet worker-2 down
+node worker-2 ready=unknown
+run
+delete ticket=mine
+run
+show volume=pv-1
+`+lines+`
+csinode worker-2 driver=disk limit=4
+fail detach volume=pv-1 ok
+run
+show volume=pv-1
+`)
+			if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-2"); p == nil || !p.HasAttachments() {
+				t.Error("attached anew, and detached from silent worker-2 on its kubelet's word, though the ticket's holder may write there")
+			}
+		})
+	}
+}

@@ -358,7 +358,7 @@ func TestTakeOverReadsNodesThatHoldsName(t *testing.T) {
 	}{
 		"made again":   {[]reply{replies(Done, again)}, []string{"get nodes n1", "finished"}, false},
 		"as it is":     {[]reply{replies(Done)}, []string{"get nodes n1", "finished"}, true},
-		"gone":         {[]reply{replies(NotFound, ledger.NodeGone{Name: "n1"})}, []string{"get nodes n1", "finished"}, true},
+		"gone":         {[]reply{replies(NotFound)}, []string{"get nodes n1", "tell NodeGone", "finished"}, true},
 		"not answered": {[]reply{replies(Unknown), replies(Done, again)}, []string{"get nodes n1", "failed", "get nodes n1", "finished"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

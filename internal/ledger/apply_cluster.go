@@ -414,8 +414,12 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.HoldUnanswered = 0
 	was := rec.Hold
 	dropped := rec.dropped != "" && was.Version == rec.dropped
-	left := was.left() != "" && !was.LeftAtAnother(l.facts.nodes.get(was.Node))
-	needed := left || was.held(e.Volume) != "" || len(was.Fences) > 0
+	n := l.facts.nodes.get(was.Node)
+	if !dropped && was.Version != "" && was.LeftAtAnother(n) && len(rec.PVs()) > 0 {
+		l.leftNoMore(now, t, rec, n)
+		return
+	}
+	needed := was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0
 	if len(rec.PVs()) == 0 {
 		needed = rec.NodeVolume(was.Node).seen()
 	}
@@ -431,6 +435,27 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	unwritten.Version = ""
 	rec.Hold = &unwritten
 	t.volume(e.Volume)
+}
+
+// leftNoMore takes in that a person has deleted the hold of what was left at a machine whose node's name another one has: it is
+// not at that machine any more. The rest of the hold is to be written again: its number of transitions, which never
+// falls, and what it says of other machines.
+func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume, n *Node) {
+	v, was := rec.ID, rec.Hold
+	rest := Hold{Transitions: was.Transitions, Grants: was.Grants, PVs: was.PVs}
+	for _, f := range was.Fences {
+		if f.Node != was.Node || f.SystemUUID != was.SystemUUID {
+			rest.Fences = append(rest.Fences, f)
+		}
+	}
+	rec.Hold = &rest
+	t.volume(v)
+	l.moveLeft(now, t, v, was.Node, "")
+	if machine, _ := n.DoubtedAt(v); machine == was.SystemUUID {
+		l.trust(now, t, was.Node, v)
+	}
+	l.noteHold(now, t, v, was.Node, "")
+	l.listPods(now, t, v, was, &rest)
 }
 
 // seen says whether anything but a hold shows that the volume is, or may be, at the node.

@@ -198,3 +198,34 @@ func TestFenceOfTheMachineBefore(t *testing.T) {
 		}
 	}
 }
+
+// A machine that is replaced by one of another systemUUID is known by its own, whatever the cloud calls the two: the providerID tells
+// clones apart, and these are none. So the doubt ends when the first machine is back in another boot.
+func TestReplacedMachineIsKnownByItsSystemUUID(t *testing.T) {
+	node := func(uid, version, machine, provider, boot string, reported, inUse []VolumeID) NodeState {
+		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, ProviderID: provider,
+			Ready: ReadyTrue, Reporting: true, Managed: true, Reported: reported, InUse: inUse}
+	}
+	v := []VolumeID{edge}
+	for name, provider := range map[string][2]string{"without providerIDs": {"", ""}, "with providerIDs": {"cloud://1", "cloud://2"}} {
+		t.Run(name, func(t *testing.T) {
+			l := New()
+			for _, e := range []Event{
+				PersistentVolume{Name: "pv", Version: "1", Volume: edge}, proofAttachment(edge, "n", "a", "1"),
+				node("u", "1", "m1", provider[0], "b1", v, v), Complete{},
+				NodeGone{Name: "n"}, node("w", "9", "m2", provider[1], "c1", nil, nil),
+			} {
+				l.Apply(start, e)
+			}
+			if m, b := l.Snapshot().Node("n").DoubtedAt(edge); m != "m1" || b != "b1" {
+				t.Errorf("replaced: doubted at machine %q in boot %q", m, b)
+			}
+			for _, e := range []Event{NodeGone{Name: "n"}, node("x", "19", "m1", provider[0], "b2", nil, nil)} {
+				l.Apply(start, e)
+			}
+			if l.Snapshot().Node("n").Doubts(edge) {
+				t.Error("the first machine is back in another boot, and nothing ends the doubt")
+			}
+		})
+	}
+}

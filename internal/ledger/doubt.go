@@ -152,7 +152,8 @@ func (l *Ledger) forgetListed(n NodeName, v VolumeID) {
 // and says no bootID. Where no kubelet of the name has ever reported one, nothing tells.
 func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	rec := l.node(is.Name)
-	if !sameProvider(was, is) {
+	clone := cloned(was, is)
+	if clone {
 		rec.machine = OtherMachine
 	}
 	over := l.facts.bootOver(rec, rec.machine, rec.boot)
@@ -160,7 +161,7 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	rec.rebooted = rec.rebooted && !another || over
 	var ended, lasting []doubt
 	for _, d := range rec.doubts {
-		if d.machine == is.SystemUUID && !sameProvider(was, is) {
+		if d.machine == is.SystemUUID && clone {
 			d.machine = OtherMachine
 		}
 		d, lasts := l.doubtLasts(rec, d)
@@ -229,6 +230,7 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 		return
 	}
 	left := setOf(n.left)
+	another := n.SystemUUID != "" && n.SystemUUID != n.machine // no kubelet tells of a ticket's holder at the first machine
 	var list []doubt
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
@@ -237,7 +239,7 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 		}
 		here := doubt{volume: v, machine: n.machine, boot: n.boot}
 		may := p.HasAttachments() || p.Left || p.Held
-		named := p.Reported && !p.outlived() || p.ReportSent || left.has(v)
+		named := p.Reported && !p.outlived() || p.ReportSent || left.has(v) || p.Unlisted && another
 		if named || n.Lists(v, p) {
 			l.doubtBoth(n, v, here)
 		}
@@ -426,10 +428,11 @@ func (w *facts) grantedBefore(h *Hold) bool {
 	return another && !w.bootOver(n, h.SystemUUID, h.BootID) //mutant:granted-before
 }
 
-// NodesOfBefore are the nodes of which a hold tells another machine or boot than this process knows.
+// NodesOfBefore are the nodes of which a hold tells another machine or boot than this process knows; and the one at which it has the
+// volume left: it matters whether another machine has that name by now (LeftAtAnother).
 func (s Snapshot) NodesOfBefore(h *Hold) iter.Seq[NodeName] {
 	return func(yield func(NodeName) bool) {
-		if h == nil || (s.facts.grantedBefore(h) || s.facts.namesAnother(h.Node, h.SystemUUID, h.BootID)) && !yield(h.Node) {
+		if h == nil || (h.Stays || s.facts.grantedBefore(h) || s.facts.namesAnother(h.Node, h.SystemUUID, h.BootID)) && !yield(h.Node) {
 			return
 		}
 		for _, f := range h.Fences {

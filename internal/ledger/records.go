@@ -212,9 +212,9 @@ func (p *NodeVolume) WithoutAttachment() bool { return p.Held || p.ReportSent }
 func (p *NodeVolume) UnlistedBy() *Requester { return p.had }
 
 // MayBeThere says whether the volume, whose NodeVolume this is, is attached at the node as far as the API says: by an attachment, or
-// where it needs none by volumesAttached, or by what WithoutAttachment says.
+// where it needs none by volumesAttached, or by what WithoutAttachment says; or may have been left there.
 func (p *NodeVolume) MayBeThere(v VolumeID) bool {
-	return p.HasAttachments() || v.NoAttach() && (p.Reported || p.WithoutAttachment())
+	return p.HasAttachments() || p.Left || v.NoAttach() && (p.Reported || p.WithoutAttachment())
 }
 
 // User is a pod bound to a node or a ticket for it; one of the two is set.
