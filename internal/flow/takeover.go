@@ -122,16 +122,15 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 // nodeAnswered follows the read of a Node in a take-over, which the driver has taken in. Of one that is gone the watch may
 // tell only later, and what is doubted at it is to be known by then.
 func (m *Memory) nodeAnswered(t Task, a Answer) (Task, Move) {
+	if a.Result != Done && a.Result != NotFound {
+		return t.fail(a)
+	}
 	name := ledger.NodeName(t.Sent.Key)
-	switch a.Result {
-	case Done:
-		m.current.add(name)
-		return t.end(Finished, "")
-	case NotFound:
-		m.current.add(name)
+	m.current.add(name)
+	if a.Result == NotFound {
 		return t.end(Finished, "", ledger.NodeGone{Name: name})
 	}
-	return t.fail(a)
+	return t.end(Finished, "")
 }
 
 // Renew is the task that takes over a ticket in doubt: it writes the term's epoch
