@@ -352,3 +352,29 @@ explain pod=a
 		})
 	}
 }
+
+// Whoever was granted the volume that was left at a machine before, by the promise of its hold, gets it when a person has detached it by hand
+// and deletes that hold, as its words ask: not a pod that was bound past all rules since.
+func TestPromiseOfALeftHoldThatIsDeleted(t *testing.T) {
+	const before = leftAtReplaced + `
+kubelet worker-1 down
+delete pod=db force
+node worker-3 driver=disk limit=4
+pod other claim=data
+advance 1h
+`
+	const after = `
+ticket mine type=Manual node=worker-3 claims=data
+run
+bind pod=other node=worker-2
+run
+show volume=pv-1
+kubelet worker-1 machine=id-worker-1 off
+kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
+`
+	const replaced = "delete node=worker-1\nnode worker-1 new reporting=true\ncsinode worker-1 driver=disk limit=4\nfail detach volume=pv-1 ok\n"
+	s := scriptAfter(t, before+replaced+after+"delete hold=pv-1\nrun\nshow volume=pv-1")
+	if s.heldAt("pv-1") != "worker-3" {
+		t.Errorf("it was granted to a ticket at worker-3, and is held at %s", s.heldAt("pv-1"))
+	}
+}

@@ -88,18 +88,17 @@ func hold(v *ledger.Volume) ledger.Hold {
 
 func (p *planner) writeHold() {
 	step := Step{Do: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: p.hold.Version}
-	if p.forgetsTicket(hold(p.volume), p.hold) {
+	if p.forgetsTicket(p.hold) {
 		step.NodeUID, step.WhileReady = p.snapshot.Node(step.Node).UID, true
 	}
 	p.add(step)
 }
 
-// forgetsTicket says whether a hold ceases to name a ticket for which its node has the volume, as that has ended. Nothing
-// else tells the next leader that the ticket's holder may use it (mayBeUnlisted).
-func (p *planner) forgetsTicket(was, is ledger.Hold) bool {
+// forgetsTicket says whether a hold names no ticket at its node, though the holder of one that has ended may use the volume
+// there (mayBeUnlisted): nothing else tells that the next leader.
+func (p *planner) forgetsTicket(is ledger.Hold) bool {
 	place := p.volume.NodeVolume(is.Node)
-	return was.Node == is.Node && was.NamesTicket() && !is.NamesTicket() && place != nil && place.MayBeThere(p.volume.ID) &&
-		ready(p.snapshot.Node(is.Node))
+	return place != nil && !is.NamesTicket() && ready(p.snapshot.Node(is.Node)) && mayBeUnlisted(p.volume, place)
 }
 
 // forgotten says whether nothing is left that the hold could be about: neither the volume,
@@ -426,6 +425,11 @@ func listed(list []ledger.Requester, must ...ledger.Requester) []ledger.Requeste
 	all := sorted(append(list, must...))
 	if len(all) <= maxListed {
 		return all
+	}
+	for _, r := range all {
+		if r.Ticket {
+			must = append(must, r)
+		}
 	}
 	must = sorted(must)
 	must = must[:min(len(must), maxListed)]

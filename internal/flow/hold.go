@@ -38,7 +38,9 @@ func (t Task) sendHold(step arbiter.Step) (Task, Move) {
 // holderRead follows the read of the Node that must be Ready for a hold to be written.
 func (t Task) holderRead(step arbiter.Step, a Answer) (Task, Move) {
 	if node, found := first[ledger.NodeState](a); found && node.UID == step.NodeUID && node.Ready == ledger.ReadyTrue {
-		return t.send(putHold(step))
+		t, move := t.send(putHold(step))
+		move.Tell = append(move.Tell, ledger.ReadyShown{Volume: step.Volume, Node: step.Node})
+		return t, move
 	}
 	return t.reread(a)
 }

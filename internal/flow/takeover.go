@@ -51,7 +51,7 @@ func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 		for name := range s.NodesOfBefore(v.Hold) {
 			if !m.current[name] && !asked[name] {
 				asked.add(name)
-				tasks = append(tasks, Task{Commit: read(Nodes, string(name))})
+				tasks = append(tasks, Task{Commit: read(Nodes, string(name)), Was: s.Node(name)})
 			}
 		}
 	}
@@ -120,14 +120,14 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 }
 
 // nodeAnswered follows the read of a Node in a take-over, which the driver has taken in. Of one that is gone the watch may
-// tell only later, and what is doubted at it is to be known by then.
-func (m *Memory) nodeAnswered(t Task, a Answer) (Task, Move) {
+// tell only later, and what is doubted at it is to be known by then. It may also have told of the next one since.
+func (m *Memory) nodeAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
 	}
 	name := ledger.NodeName(t.Sent.Key)
 	m.current.add(name)
-	if a.Result == NotFound {
+	if now := s.Node(name); a.Result == NotFound && t.Was != nil && now != nil && now.UID == t.Was.UID {
 		return t.end(Finished, "", ledger.NodeGone{Name: name})
 	}
 	return t.end(Finished, "")

@@ -192,7 +192,7 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 			return t.reread(a)
 		}
 		if t.Commit.Do == GetObject {
-			return m.nodeAnswered(t, a)
+			return m.nodeAnswered(t, a, s)
 		}
 		if len(t.Proofs) == 0 && len(t.Holds) > 0 {
 			return t.holderRead(t.Holds[0], a)

@@ -330,10 +330,6 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	if n := hold.held(e.Volume); n != "" && n == was.held(e.Volume) && was.SystemUUID != hold.SystemUUID {
 		l.trust(now, t, n, e.Volume) // it has been given to another machine of the name
 	}
-	if n := hold.Node; n != "" && !hold.NamesTicket() && l.isReady(n) {
-		// A hold names a ticket before that is granted, and until its node was read Ready after it had ended.
-		l.changeNodeVolume(now, t, e.Volume, n, func(p *NodeVolume) { p.Unlisted = false })
-	}
 	l.noteHold(now, t, e.Volume, was.node(), hold.Node)
 	l.listPods(now, t, e.Volume, was, &hold)
 }
@@ -442,7 +438,7 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 // falls, and what it says of other machines.
 func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume, n *Node) {
 	v, was := rec.ID, rec.Hold
-	rest := Hold{Transitions: was.Transitions, Grants: was.Grants, PVs: was.PVs}
+	rest := Hold{Transitions: was.Transitions, Grants: was.Grants, PVs: was.PVs, Next: was.Next}
 	for _, f := range was.Fences {
 		if f.Node != was.Node || f.SystemUUID != was.SystemUUID {
 			rest.Fences = append(rest.Fences, f)
@@ -579,6 +575,13 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 		l.doubt(now, t, e.Node, doubt{volume: e.Volume, machine: n.SystemUUID, boot: n.BootID, listed: true})
 	} else if listed, doubted := l.undoubt(e.Node, e.Volume); doubted {
 		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.InUse = p.InUse && listed })
+	}
+}
+
+func (e ReadyShown) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
+	if v := l.facts.volumes.get(e.Volume); v.NodeVolume(e.Node) != nil {
+		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Unlisted = false })
 	}
 }
 

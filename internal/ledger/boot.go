@@ -52,10 +52,10 @@ func (n *Node) seeMachine(was, is *NodeState, now time.Time) bool {
 	return was.SystemUUID != is.SystemUUID || !sameProvider(was, is)
 }
 
-// cloned says whether a node's state names another machine than the one before, of the same systemUUID: machines of which
-// that differs are told apart by it, whatever the cloud calls them.
+// cloned says whether a node's state names another machine than the one before, of the same systemUUID, as far as both
+// say: machines of which that differs are told apart by it, whatever the cloud calls them.
 func cloned(was, is *NodeState) bool {
-	return (was.SystemUUID == "" || was.SystemUUID == is.SystemUUID) && !sameProvider(was, is)
+	return (was.SystemUUID == "" || is.SystemUUID == "" || was.SystemUUID == is.SystemUUID) && !sameProvider(was, is)
 }
 
 // sameProvider says whether two states of a node may be of one machine by what the cloud

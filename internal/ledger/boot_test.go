@@ -229,3 +229,37 @@ func TestReplacedMachineIsKnownByItsSystemUUID(t *testing.T) {
 		})
 	}
 }
+
+// A machine is replaced by a clone, of the same systemUUID, whose Node is made by whoever says its providerID and no systemUUID
+// yet. The kubelet says that later. The boot of the first machine is not over by that.
+func TestCloneWhoseSystemUUIDIsSaidAfterItsProviderID(t *testing.T) {
+	node := func(uid, version, machine, provider, boot string, reporting bool) NodeState {
+		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, ProviderID: provider,
+			Ready: ReadyTrue, Reporting: reporting, Managed: true}
+	}
+	v := []VolumeID{edge}
+	first := node("u", "1", "m1", "cloud://1", "b1", true)
+	first.Reported, first.InUse = v, v
+	for name, made := range map[string][]Event{
+		"with both":                        {node("w", "9", "m1", "cloud://2", "", false)},
+		"without a systemUUID":             {node("w", "9", "", "cloud://2", "", false)},
+		"without a systemUUID, gone again": {node("w", "9", "", "cloud://2", "", false), NodeGone{"n"}, node("x", "12", "m1", "cloud://2", "", false)},
+	} {
+		for how, gone := range map[string][]Event{"": {NodeGone{"n"}}, ", its deletion not seen": nil} {
+			t.Run(name+how, func(t *testing.T) {
+				l := New()
+				events := []Event{PersistentVolume{Name: "pv", Version: "1", Volume: edge}, proofAttachment(edge, "n", "a", "1"), first, Complete{}}
+				events = append(events, gone...)
+				events = append(events, made...)
+				last := made[len(made)-1].(NodeState)
+				events = append(events, node(last.UID, "19", "m1", "cloud://2", "c1", true))
+				for _, e := range events {
+					l.Apply(start, e)
+				}
+				if !l.Snapshot().Node("n").Doubts(edge) {
+					t.Error("the boot of the first machine counts as over by the word of its clone")
+				}
+			})
+		}
+	}
+}

@@ -432,7 +432,7 @@ func (w *facts) grantedBefore(h *Hold) bool {
 // volume left: it matters whether another machine has that name by now (LeftAtAnother).
 func (s Snapshot) NodesOfBefore(h *Hold) iter.Seq[NodeName] {
 	return func(yield func(NodeName) bool) {
-		if h == nil || (h.Stays || s.facts.grantedBefore(h) || s.facts.namesAnother(h.Node, h.SystemUUID, h.BootID)) && !yield(h.Node) {
+		if h == nil || (h.Stays && h.Node != "" || s.facts.grantedBefore(h) || s.facts.namesAnother(h.Node, h.SystemUUID, h.BootID)) && !yield(h.Node) {
 			return
 		}
 		for _, f := range h.Fences {

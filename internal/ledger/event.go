@@ -151,6 +151,13 @@ type Unreported struct {
 	Ready bool
 }
 
+// ReadyShown says that a read has shown a node Ready, which was sent after the end of each ticket for which the volume was
+// there and that has ended, as far as this process knows.
+type ReadyShown struct {
+	Volume VolumeID
+	Node   NodeName
+}
+
 // Unwanted is the proof that a consistent list of the node's pods, made after
 // the write behind Unreported, showed no unfinished pod that wants the volume.
 type Unwanted struct {

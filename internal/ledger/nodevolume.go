@@ -33,7 +33,8 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	}
 	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && l.lapses(&before, after))
 	after.OnlyAsked = l.onlyAsked(after)
-	after.Unlisted = after.MayBeThere(v) && (after.Unlisted || l.unlisted(after))
+	listed := after.InUse && l.isReady(n) // by a kubelet that speaks: from then on its list tells
+	after.Unlisted = after.MayBeThere(v) && (l.unlisted(after) || after.Unlisted && !listed)
 	after.had = l.unlistedBy(after)
 	reported, inUse, asked := after.Reported, after.InUse, after.OnlyAsked
 	gone := after.Empty()

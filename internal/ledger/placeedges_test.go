@@ -763,6 +763,11 @@ func TestUnlistedHolders(t *testing.T) {
 	unreported := func(ready bool) Event {
 		return Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Ready: ready}
 	}
+	lists := func(version string, ready Readiness) Event {
+		n := node(version, ready).(NodeState)
+		n.InUse = []VolumeID{v}
+		return n
+	}
 	hold := func(n NodeName, list ...Requester) Event {
 		return HoldSeen{v, Hold{Version: "1", Node: n, Requesters: list}}
 	}
@@ -776,9 +781,13 @@ func TestUnlistedHolders(t *testing.T) {
 		"it has gone, and it is unreported":    {[]Event{node("1", ReadyTrue), attached, ticket, gone, unreported(true)}, false},
 		"unreported from a silent node":        {[]Event{node("1", ReadyTrue), attached, ticket, gone, unreported(false)}, true},
 		"unreported, and it has it":            {[]Event{node("1", ReadyTrue), attached, ticket, unreported(true)}, true},
-		"its hold names it no more":            {[]Event{node("1", ReadyTrue), attached, ticket, gone, hold("n")}, false},
+		"its hold names it no more":            {[]Event{node("1", ReadyTrue), attached, ticket, gone, hold("n")}, true},
 		"its hold names it":                    {[]Event{node("1", ReadyTrue), attached, ticket, gone, hold("n", Requester{Ticket: true, Namespace: "ns", Name: "t", UID: "t"})}, true},
-		"its hold names a pod":                 {[]Event{node("1", ReadyTrue), attached, ticket, gone, hold("n", Requester{Namespace: "ns", Name: "p", UID: "p"})}, false},
+		"its hold names a pod":                 {[]Event{node("1", ReadyTrue), attached, ticket, gone, hold("n", Requester{Namespace: "ns", Name: "p", UID: "p"})}, true},
+		"a read shows the node Ready":          {[]Event{node("1", ReadyTrue), attached, ticket, gone, ReadyShown{v, "n"}}, false},
+		"such a read, and it has it":           {[]Event{node("1", ReadyTrue), attached, ticket, ReadyShown{v, "n"}}, true},
+		"the kubelet lists it":                 {[]Event{node("1", ReadyTrue), attached, ticket, gone, lists("2", ReadyTrue), node("3", ReadyUnknown)}, false},
+		"a silent kubelet has listed it":       {[]Event{node("1", ReadyTrue), attached, ticket, gone, lists("2", ReadyUnknown), node("3", ReadyUnknown)}, true},
 		"its hold names no node":               {[]Event{node("1", ReadyTrue), attached, ticket, gone, hold("")}, true},
 		"its hold is edited, a silent node":    {[]Event{node("1", ReadyUnknown), attached, ticket, gone, hold("n")}, true},
 		"gone while the node is silent":        {[]Event{node("1", ReadyTrue), attached, ticket, node("2", ReadyUnknown), gone}, true},
