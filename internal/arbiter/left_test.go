@@ -21,11 +21,31 @@ run
 fail detach volume=pv-1
 `
 
-// leftAtReplaced has the volume left there once its driver has gone from the node, of which a test replaces the machine.
-const leftAtReplaced = detachFails + `
+// leaves has the volume of a pod at worker-1 left there: its driver will not detach it, and goes from the node.
+const leaves = `fail detach volume=pv-1
 csinode worker-1 gone
 delete attachment=pv-1 node=worker-1
 run
+`
+
+// leftAtReplaced is a world in which it is left there, and of which a test replaces the machine.
+const leftAtReplaced = detachFails + leaves
+
+// machineReplaced has another machine take the name worker-1, and another pod want the volume at worker-2.
+const machineReplaced = `kubelet worker-1 down
+delete pod=db force
+delete node=worker-1
+node worker-1 new reporting=true
+csinode worker-1 driver=disk limit=4
+fail detach volume=pv-1 ok
+pod other claim=data
+reserve other node=worker-2
+run
+`
+
+// detachedByHand has a person detach at the first machine what was left there.
+const detachedByHand = `kubelet worker-1 machine=id-worker-1 off
+kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
 `
 
 // otherWants has another pod want the volume at worker-2, and lets the times of all rules of force pass.
@@ -118,19 +138,8 @@ satisfied ticket=fsck
 
 // Whoever has detached by hand what was left at a machine before, and deletes the VolumeHold as its words ask, ends the wait.
 func TestLeftHoldIsDeletedAsItAsks(t *testing.T) {
-	s := scriptAfter(t, leftAtReplaced+`kubelet worker-1 down
-delete pod=db force
-delete node=worker-1
-node worker-1 new reporting=true
-csinode worker-1 driver=disk limit=4
-fail detach volume=pv-1 ok
-pod other claim=data
-reserve other node=worker-2
-run
-show volume=pv-1
-kubelet worker-1 machine=id-worker-1 off
-kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
-delete hold=pv-1
+	s := scriptAfter(t, leftAtReplaced+machineReplaced+`show volume=pv-1
+`+detachedByHand+`delete hold=pv-1
 run
 show volume=pv-1
 advance 24h
@@ -149,9 +158,7 @@ const handledAsAsked = `
 advance 7m
 run
 show volume=pv-1
-kubelet worker-1 machine=id-worker-1 off
-kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
-delete hold=pv-1
+` + detachedByHand + `delete hold=pv-1
 run
 advance 24h
 run
@@ -184,20 +191,7 @@ bind pod=db node=worker-1
 run
 node worker-3 ready=true
 run
-fail detach volume=pv-1
-csinode worker-1 gone
-delete attachment=pv-1 node=worker-1
-run
-kubelet worker-1 down
-delete pod=db force
-delete node=worker-1
-node worker-1 new reporting=true
-csinode worker-1 driver=disk limit=4
-fail detach volume=pv-1 ok
-pod other claim=data
-reserve other node=worker-2
-run
-`+handledAsAsked)
+`+leaves+machineReplaced+handledAsAsked)
 		if s.heldAt("pv-1") != "worker-2" {
 			t.Errorf("detached by hand, its hold deleted twice, and every node is well: it is held at %s", s.heldAt("pv-1"))
 		}
@@ -231,19 +225,8 @@ run
 // Whoever has detached by hand what was left at a machine before, and deletes its VolumeHold, ends the wait also where no time forces a
 // detach: the doubt that the first machine has it mounted ends with that.
 func TestLeftHoldIsDeletedWhereNoTimeForces(t *testing.T) {
-	s := scriptAfter(t, "untimed\n"+leftAtReplaced+`kubelet worker-1 down
-delete pod=db force
-delete node=worker-1
-node worker-1 new reporting=true
-csinode worker-1 driver=disk limit=4
-fail detach volume=pv-1 ok
-pod other claim=data
-reserve other node=worker-2
-run
-explain pod=other
-kubelet worker-1 machine=id-worker-1 off
-kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
-delete hold=pv-1
+	s := scriptAfter(t, "untimed\n"+leftAtReplaced+machineReplaced+`explain pod=other
+`+detachedByHand+`delete hold=pv-1
 run
 explain pod=other
 advance 24h
@@ -285,25 +268,10 @@ run
 pod db claim=data
 bind pod=db node=worker-1
 run
-fail detach volume=pv-1
-csinode worker-1 gone
-delete attachment=pv-1 node=worker-1
-run
-kubelet worker-1 down
-delete pod=db force
-delete node=worker-1
-node worker-1 new reporting=true
-csinode worker-1 driver=disk limit=4
-fail detach volume=pv-1 ok
-pod other claim=data
-reserve other node=worker-2
-run
-advance 7m
+`+leaves+machineReplaced+`advance 7m
 run
 show volume=pv-1
-kubelet worker-1 machine=id-worker-1 off
-kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
-delete hold=pv-1
+`+detachedByHand+`delete hold=pv-1
 run
 show volume=pv-1
 `)
@@ -369,9 +337,7 @@ run
 bind pod=other node=worker-2
 run
 show volume=pv-1
-kubelet worker-1 machine=id-worker-1 off
-kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
-`
+` + detachedByHand + ``
 	const replaced = "delete node=worker-1\nnode worker-1 new reporting=true\ncsinode worker-1 driver=disk limit=4\nfail detach volume=pv-1 ok\n"
 	s := scriptAfter(t, before+replaced+after+"delete hold=pv-1\nrun\nshow volume=pv-1")
 	if s.heldAt("pv-1") != "worker-3" {

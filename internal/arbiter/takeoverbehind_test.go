@@ -51,8 +51,8 @@ func playOn(t *testing.T, s *script, lines ...string) {
 	}
 }
 
-// doubtedInASecondBoot has a volume in doubt in a second boot of a machine, which a controller that is behind has not seen.
-func doubtedInASecondBoot(t *testing.T, access string) (*script, []ledger.Event) {
+// usedAtWorker1 has a pod use a volume at worker-1. The Nodes are those that a controller which is behind has seen.
+func usedAtWorker1(t *testing.T, access string) (*script, []ledger.Event) {
 	t.Helper()
 	s := scriptAfter(t, `
 node worker-1 driver=disk limit=4
@@ -62,7 +62,13 @@ pod db claim=data
 bind pod=db node=worker-1
 run
 `)
-	before := s.List(world.Nodes)
+	return s, s.List(world.Nodes)
+}
+
+// doubtedInASecondBoot has a volume in doubt in a second boot of a machine, which a controller that is behind has not seen.
+func doubtedInASecondBoot(t *testing.T, access string) (*script, []ledger.Event) {
+	t.Helper()
+	s, before := usedAtWorker1(t, access)
 	playOn(t, s, "kubelet worker-1 reboot", "round",
 		"kubelet worker-1 stuck=pv-1", "kubelet worker-1 down", "delete pod=db force", "delete node=worker-1", "kubelet worker-1", "run", "show volume=pv-1")
 	return s, before
@@ -123,15 +129,7 @@ func TestTakeOverReadsThatANodeIsGone(t *testing.T) {
 // The same where nothing is in doubt before: the hold gives the volume to a Node that was made after a boot, and is gone, and the cache has
 // the Node, and the boot, before it.
 func TestTakeOverReadsThatTheHoldersNodeIsGone(t *testing.T) {
-	s := scriptAfter(t, `
-node worker-1 driver=disk limit=4
-node worker-2 driver=disk limit=4
-pv pv-1 claim=data
-pod db claim=data
-bind pod=db node=worker-1
-run
-`)
-	before := s.List(world.Nodes)
+	s, before := usedAtWorker1(t, "RWO")
 	playOn(t, s, "kubelet worker-1 reboot down", "delete node=worker-1", "kubelet worker-1", "run", "show volume=pv-1",
 		"kubelet worker-1 stuck=pv-1", "kubelet worker-1 down", "delete pod=db force", "delete node=worker-1")
 	s.restartBehind(before)

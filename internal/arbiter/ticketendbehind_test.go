@@ -10,6 +10,39 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
+// endsBehind has worker-2 fall silent, and then what follows come about, of which whoever leads sees all but that silence;
+// or a leader begins that has the Node as it was before.
+func (s *script) endsBehind(t *testing.T, begins bool, lines ...string) {
+	t.Helper()
+	before := s.List(world.Nodes)
+	s.behind = []world.Kind{world.Nodes}
+	playOn(t, s, append([]string{"kubelet worker-2 down", "node worker-2 ready=unknown"}, lines...)...)
+	if begins {
+		s.beginBehind(before)
+	}
+}
+
+// tickAll has all kubelets work, while nobody leads.
+func (s *script) tickAll(times int) {
+	for range times {
+		for _, id := range sortedKeys(s.Machines) {
+			s.tick(s.Machines[id])
+		}
+	}
+}
+
+// staysForItsHolder checks that a volume is attached to worker-2 still, where the holder of a ticket may write to it.
+func staysForItsHolder(t *testing.T, s *script, v ledger.VolumeID) {
+	t.Helper()
+	var p *ledger.NodeVolume
+	if volume := s.snapshot().Volume(v); volume != nil {
+		p = volume.NodeVolume("worker-2")
+	}
+	if p == nil || !p.HasAttachments() && !(v.NoAttach() && p.MayBeThere(v)) {
+		t.Error("detached from silent worker-2 on its kubelet's word, though the ticket's holder may write there")
+	}
+}
+
 // A ticket ends after its node has fallen silent, and whoever leads sees that end before the node's silence; or a leader begins
 // with the Node as it was before that. The kubelet's word tells nothing of the ticket's holder, whom nobody can have told: the
 // volume stays.
@@ -30,12 +63,7 @@ func TestTicketEndSeenBeforeItsNodesSilence(t *testing.T) {
 			t.Run(name+", "+order, func(t *testing.T) {
 				s := scriptAfter(t, "node worker-1 driver=disk limit=4\nnode worker-2 driver=disk limit=4\n")
 				playOn(t, s, append(test.volume, "ticket mine type=Manual node=worker-2 claims=data", "run")...)
-				before := s.List(world.Nodes)
-				s.behind = []world.Kind{world.Nodes}
-				playOn(t, s, "kubelet worker-2 down", "node worker-2 ready=unknown", "delete ticket=mine")
-				if begins {
-					s.beginBehind(before)
-				}
+				s.endsBehind(t, begins, "delete ticket=mine")
 				if test.wanted {
 					playOn(t, s, "pod db claim=data", "reserve db node=worker-1")
 				}
@@ -43,10 +71,7 @@ func TestTicketEndSeenBeforeItsNodesSilence(t *testing.T) {
 				s.behind = nil
 				s.flush()
 				playOn(t, s, "run", "show volume=pv-1", "restart", "run")
-				p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-2")
-				if p == nil || !p.MayBeThere(s.volumeNamed("pv-1")) {
-					t.Error("detached from silent worker-2 on its kubelet's word, though the ticket's holder may write there")
-				}
+				staysForItsHolder(t, s, s.volumeNamed("pv-1"))
 			})
 		}
 	}
@@ -81,15 +106,13 @@ fail detach volume=pv-1 ok
 run
 show volume=pv-1
 `)
-			if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-2"); p == nil || !p.HasAttachments() {
-				t.Error("attached anew, and detached from silent worker-2 on its kubelet's word, though the ticket's holder may write there")
-			}
+			staysForItsHolder(t, s, s.volumeNamed("pv-1"))
 		})
 	}
 }
 
 // A ticket ended after its node fell silent, and whoever leads does not know of that silence yet. A hold that comes to name the node,
-// where none named it before, is written without a read of the Node, and ends Unlisted.
+// where none named it before, does not end what is known of the ticket's holder: the volume stays.
 func TestHoldComesToANodeThatIsSilentAndSeemsReady(t *testing.T) {
 	shared := "ticket mine type=Manual node=worker-2 claims=data"
 	for name, test := range map[string]struct {
@@ -114,35 +137,21 @@ func TestHoldComesToANodeThatIsSilentAndSeemsReady(t *testing.T) {
 				if name == "a migration's target" { // the pod at the source ends, and is unmounted, while nobody leads
 					s.DeletePod("vm.1")
 					s.sync()
-					for range 5 {
-						for _, id := range sortedKeys(s.Machines) {
-							s.tick(s.Machines[id])
-						}
-					}
+					s.tickAll(5)
 					t.Log(s.command("show volume=pv-1"))
 				}
-				before := s.List(world.Nodes)
-				s.behind = []world.Kind{world.Nodes}
-				playOn(t, s, "kubelet worker-2 down", "node worker-2 ready=unknown", "delete ticket=mine")
+				ends := []string{"delete ticket=mine"}
 				if name == "its hold was deleted, nobody leads" && begins {
-					playOn(t, s, "delete hold=pv-1")
+					ends = append(ends, "delete hold=pv-1")
 				}
-				if begins {
-					s.beginBehind(before)
-				}
+				s.endsBehind(t, begins, ends...)
 				playOn(t, s, "show volume=disk^h-pv-1")
 				playOn(t, s, test.lines...)
 				playOn(t, s, "run", "advance 1m", "run")
 				s.behind = nil
 				s.flush()
 				playOn(t, s, "run", "show volume=disk^h-pv-1", "restart", "run")
-				var p *ledger.NodeVolume
-				if vol := s.snapshot().Volume(v); vol != nil {
-					p = vol.NodeVolume("worker-2")
-				}
-				if p == nil || !p.MayBeThere(v) {
-					t.Error("detached from silent worker-2 on its kubelet's word, though the ticket's holder may write there")
-				}
+				staysForItsHolder(t, s, v)
 			})
 		}
 	}
@@ -160,12 +169,7 @@ func TestHoldOfASilentNodeThatSeemsReadyIsChangedByOthers(t *testing.T) {
 				t.Run(which+", "+how+", "+order, func(t *testing.T) {
 					s := scriptAfter(t, "node worker-1 driver=disk limit=4\nnode worker-2 driver=disk limit=4\n")
 					playOn(t, s, pv, "ticket mine type=Manual node=worker-2 claims=data", "run", "holder mine satisfied")
-					before := s.List(world.Nodes)
-					s.behind = []world.Kind{world.Nodes}
-					playOn(t, s, "kubelet worker-2 down", "node worker-2 ready=unknown", "delete ticket=mine")
-					if begins {
-						s.beginBehind(before)
-					}
+					s.endsBehind(t, begins, "delete ticket=mine")
 					playOn(t, s, line, "run", "show volume=pv-1")
 				})
 			}
@@ -173,7 +177,8 @@ func TestHoldOfASilentNodeThatSeemsReadyIsChangedByOthers(t *testing.T) {
 	}
 }
 
-// A hold has no room for the ticket beside its many pods: it does not name it, and so does not end Unlisted either.
+// A hold that has no room for all of its node's pods names the ticket that has the volume beside them: the next leader knows of its
+// holder.
 func TestTicketBesideManyPods(t *testing.T) {
 	for order, begins := range map[string]bool{"in one term, silence seen": false, "a leader begins": true} {
 		t.Run(order, func(t *testing.T) {
@@ -183,16 +188,13 @@ func TestTicketBesideManyPods(t *testing.T) {
 				playOn(t, s, fmt.Sprintf("pod p%03d claim=data", i), fmt.Sprintf("bind pod=p%03d node=worker-2", i))
 			}
 			playOn(t, s, "run", "holder zmine satisfied")
-			h := s.snapshot().Volume(s.volumeNamed("pv-1")).Hold
-			t.Log("the hold names a ticket:", h.NamesTicket(), len(h.Requesters))
+			if h := s.snapshot().Volume(s.volumeNamed("pv-1")).Hold; !h.NamesTicket() {
+				t.Errorf("the hold lists %d requesters, and not the ticket", len(h.Requesters))
+			}
 			for i := range 256 {
 				playOn(t, s, fmt.Sprintf("delete pod=p%03d", i))
 			}
-			for range 300 {
-				for _, id := range sortedKeys(s.Machines) {
-					s.tick(s.Machines[id])
-				}
-			}
+			s.tickAll(300)
 			before := s.List(world.Nodes)
 			if begins {
 				s.behind = []world.Kind{world.Nodes}
@@ -205,9 +207,7 @@ func TestTicketBesideManyPods(t *testing.T) {
 			s.behind = nil
 			s.flush()
 			playOn(t, s, "run", "show volume=pv-1")
-			if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-2"); p == nil || !p.HasAttachments() {
-				t.Error("detached from silent worker-2 on its kubelet's word, though the ticket's holder may write there")
-			}
+			staysForItsHolder(t, s, s.volumeNamed("pv-1"))
 		})
 	}
 }
@@ -223,11 +223,7 @@ func TestNodeThatShutsDownInGoodOrder(t *testing.T) {
 					s := scriptAfter(t, how+"\nnode worker-1 driver=disk limit=4\nnode worker-2 driver=disk limit=4\n"+pv+"\npod db claim=data\nreserve db node=worker-2\nrun\n")
 					playOn(t, s, before...)
 					s.DeletePod("db.1")
-					for range 5 {
-						for _, id := range sortedKeys(s.Machines) {
-							s.tick(s.Machines[id])
-						}
-					}
+					s.tickAll(5)
 					playOn(t, s, "show volume=pv-1", "node worker-2 ready=false", "run", "advance 10s", "run", "advance 1m", "run", "show volume=pv-1")
 					if p := s.snapshot().Volume(s.volumeNamed("pv-1")).NodeVolume("worker-2"); p != nil && p.HasAttachments() {
 						t.Error("a minute later it is attached still")
