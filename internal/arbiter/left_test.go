@@ -337,7 +337,7 @@ run
 bind pod=other node=worker-2
 run
 show volume=pv-1
-` + detachedByHand + ``
+` + detachedByHand
 	const replaced = "delete node=worker-1\nnode worker-1 new reporting=true\ncsinode worker-1 driver=disk limit=4\nfail detach volume=pv-1 ok\n"
 	s := scriptAfter(t, before+replaced+after+"delete hold=pv-1\nrun\nshow volume=pv-1")
 	if s.heldAt("pv-1") != "worker-3" {
