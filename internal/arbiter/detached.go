@@ -24,8 +24,9 @@ func (w view) keptFrom(v *ledger.Volume, need Need) []Reason {
 		return nil
 	}
 	var reasons []Reason
+	inUse := w.inUse(v)
 	for _, u := range w.queue.blockers(place, w.request) {
-		if len(reasons) < fewUsers && w.blocks(v, place, u) && (standingOf(w.snapshot, u) == living || !w.inUse(v)) {
+		if len(reasons) < fewUsers && w.blocks(v, place, u) && (standingOf(w.snapshot, u) == living || !inUse) {
 			reasons = append(reasons, w.heldBy(v, place, u, need.Name, HeldElsewhere))
 		}
 	}

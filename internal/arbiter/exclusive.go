@@ -120,6 +120,9 @@ func (w view) target(v *ledger.Volume) bool {
 	}
 	here, elsewhere := w.request.Type.SharesVolume(), false
 	for i := range v.NodeVolumes {
+		if v.NodeVolumes[i].OnlyAsked { // no ticket there has a promise
+			continue
+		}
 		for _, u := range v.NodeVolumes[i].Users {
 			n, granted := v.NodeVolumes[i].Node, migrating(w.snapshot, v, u)
 			if w.request.owns(u) || !granted && (n == w.node || !migrationNamed(w.snapshot, v, u)) {
@@ -201,12 +204,20 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 		if p.Node == w.node && a != ledger.AccessPod {
 			continue
 		}
+		if p.OnlyAsked && p.Node != w.node { // none of them contends
+			passed = passed || rooted
+			continue
+		}
 		for _, u := range w.queue.blockers(p, w.request) {
+			if len(reasons) >= fewUsers {
+				return reasons, passed // the rest adds nothing
+			}
+			w.queue.look()
 			st := standingOf(w.snapshot, u)
 			waits := u.Pod != "" && st == living && has != "" && p.Node != has && !migratesTo(w.snapshot, v, p)
 			if waits || rooted && (st == asking || migrating(w.snapshot, v, u)) {
 				passed = true
-			} else if len(reasons) < fewUsers && w.blocks(v, p, u) {
+			} else if w.blocks(v, p, u) {
 				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
 			}
 		}
@@ -221,10 +232,15 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 // can't take it from: the node that the hold names, or without a hold the one where
 // the volume is attached. Of users at several nodes only those there have it.
 func (w view) has(v *ledger.Volume) ledger.NodeName {
-	at := hold(v).Node
+	if at := hold(v).Node; at != "" {
+		if w.lives(v, v.NodeVolume(at)) {
+			return at
+		}
+		return ""
+	}
 	for i := range v.NodeVolumes {
 		p := &v.NodeVolumes[i]
-		if (at == p.Node || at == "" && (p.HasAttachments() || p.Reported)) && w.lives(v, p) {
+		if (p.HasAttachments() || p.Reported) && w.lives(v, p) {
 			return p.Node
 		}
 	}

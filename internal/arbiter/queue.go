@@ -14,7 +14,13 @@ import (
 // fewer pods than that. Whoever may make tickets makes as many as they like, and each
 // change at the node has all of them decided on; so the others wait until some of these
 // are granted or gone, and until then count as those that rank last.
-const MaxWaiting = 256
+//
+// A ticket counts as several if its volumes have more than usualLooks users together, since
+// the decision on it looks at each user.
+const (
+	MaxWaiting = 256
+	usualLooks = 256
+)
 
 // Queue is the pending tickets of a node, for decisions on the same facts. They are decided
 // on in the order of their rank, each once, so that these decisions agree with each other,
@@ -27,6 +33,7 @@ type Queue struct {
 	now      time.Time
 
 	tickets []*ledger.Ticket             // in the order of their rank
+	looks   int                          // see Looks
 	ranks   []Request                    // theirs
 	behind  map[ledger.TicketID]bool     // those that MaxWaiting leaves out
 	decided map[ledger.TicketID]decision // on the first of them
@@ -35,6 +42,7 @@ type Queue struct {
 	slots     slots
 	elsewhere map[ledger.VolumeID]awaiting  // see keptElsewhere, as it is needed
 	users     map[*ledger.NodeVolume]ranked // of NodeVolumes with many users, as they are needed
+	weights   map[ledger.VolumeID]int       // filled by weight
 }
 
 // decision is what Grant says of a ticket.
@@ -55,7 +63,7 @@ type ranked struct {
 func (a Arbiter) Queue(s ledger.Snapshot, n ledger.NodeName, now time.Time) *Queue {
 	q := &Queue{
 		arbiter: a, snapshot: s, node: n, now: now, decided: map[ledger.TicketID]decision{},
-		elsewhere: map[ledger.VolumeID]awaiting{}, users: map[*ledger.NodeVolume]ranked{},
+		elsewhere: map[ledger.VolumeID]awaiting{}, users: map[*ledger.NodeVolume]ranked{}, weights: map[ledger.VolumeID]int{},
 	}
 	if node := s.Node(n); node != nil {
 		q.rank(node)
@@ -68,8 +76,19 @@ func (a Arbiter) Queue(s ledger.Snapshot, n ledger.NodeName, now time.Time) *Que
 // refused for the sake of one who is refused after him.
 func (q *Queue) Tickets() []*ledger.Ticket { return q.tickets }
 
-// rank sorts the tickets, and leaves out those that are too many of a namespace. One that
-// a hold names is not left out: whoever it is promised before waits until it is told.
+// Looks returns how many users of volumes the decisions have compared with those who ask, since
+// most of the cost of a round is there.
+func (q *Queue) Looks() int { return q.looks }
+
+func (q *Queue) look() {
+	if q != nil {
+		q.looks++
+	}
+}
+
+// rank sorts the tickets, and leaves out those that are too many of a namespace. A ticket that
+// may be granted, or that a hold names, is not left out: tickets with a better rank wait until it
+// is told.
 func (q *Queue) rank(node *ledger.Node) {
 	q.ranks = make([]Request, 0, len(node.Tickets))
 	for _, id := range node.Tickets {
@@ -80,7 +99,7 @@ func (q *Queue) rank(node *ledger.Node) {
 		namespace string
 		pods      bool
 	}
-	waiting := map[share]int{}
+	looks := map[share]int{}
 	q.behind = map[ledger.TicketID]bool{}
 	for _, r := range q.ranks {
 		t := q.snapshot.Ticket(r.Ticket)
@@ -88,12 +107,31 @@ func (q *Queue) rank(node *ledger.Node) {
 		of := share{t.ID.Namespace, t.Type == ledger.TypePod}
 		switch {
 		case t.InDoubt: // not decided on
-		case waiting[of] < MaxWaiting:
-			waiting[of]++
-		case !q.named(t):
+		case looks[of] < MaxWaiting*usualLooks:
+			looks[of] += max(usualLooks, q.weight(t))
+		case !mayBeGranted(t) && !q.named(t):
 			q.behind[t.ID] = true
 		}
 	}
+}
+
+// weight is at how many users, and places without any that matter, a decision on a ticket may
+// look.
+func (q *Queue) weight(t *ledger.Ticket) int {
+	sum := 0
+	for _, id := range q.snapshot.TicketAt(t.ID) {
+		weight, known := q.weights[id]
+		if v := q.snapshot.Volume(id); !known && v != nil {
+			for i := range v.NodeVolumes {
+				if weight++; !v.NodeVolumes[i].OnlyAsked {
+					weight += len(v.NodeVolumes[i].Users)
+				}
+			}
+			q.weights[id] = weight
+		}
+		sum += weight
+	}
+	return sum
 }
 
 // named says whether the hold of a volume gives it to a ticket.
@@ -172,7 +210,10 @@ func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
 
 // handOut decides on a ticket, and hands out what it gets to it.
 func (q *Queue) handOut(t *ledger.Ticket) {
-	r := TicketRequest(q.snapshot, t)
+	r := ticketAsks(q.snapshot, t)
+	if !q.behind[t.ID] { // a ticket that is left out needs nothing yet
+		r = TicketRequest(q.snapshot, t)
+	}
 	d := q.decide(t, r)
 	q.decided[t.ID] = d
 	switch {

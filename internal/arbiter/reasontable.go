@@ -225,7 +225,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%s has a VolumeAttachment at %s that somebody else made: %s, which is not the name that Moorage gives it. Moorage does not delete it; its maker has to", r.volume(), r.Node, r.Detail)
 	}},
 	{TooManyTickets, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%d tickets of this namespace already wait for %s, which is as many as are looked at: this one is next when some of them are granted or deleted", r.Limit, r.Node)
+		return fmt.Sprintf("%d tickets of this namespace, or fewer whose volumes have many users, already wait for %s, which is as many as are looked at: this one is next when some of them are granted or deleted", r.Limit, r.Node)
 	}},
 	{SlotsNotKept, waits, lasts, noEviction, ofMore, CallNone, unfit, Reason.slotsNotKept},
 	{AttachedForPods, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {

@@ -79,6 +79,79 @@ func TestWaitingTicketsAreNotLookedThrough(t *testing.T) {
 	}
 }
 
+// crowded is what one tenant brings about at a node for which a pod of another tenant has a ticket: a
+// pod at each of so many other nodes uses all of the tenant's volumes, and so many tickets ask for
+// all of them here. Where held is set, the pod at the last node has the volumes, and the others wait.
+func crowded(volumes, pods, tickets int, held bool) ledger.Snapshot {
+	l, now := ledger.New(), time.Unix(1000, 0)
+	claim := func(namespace, name string) {
+		key := ledger.ClaimKey{Namespace: namespace, Name: name}
+		l.Apply(now, ledger.PersistentVolume{Name: name, UID: name, Version: "1", Volume: ledger.VolumeID{Driver: "disk", Handle: name}, Access: ledger.AccessNode, Claim: key})
+		l.Apply(now, ledger.Claim{Key: key, UID: name, Version: "1", PersistentVolume: name, Bound: true, Access: ledger.AccessNode})
+	}
+	var asked []ledger.TicketVolume
+	var used []ledger.PodVolume
+	for i := range volumes {
+		name := fmt.Sprintf("c%03d", i)
+		claim("crowd", name)
+		asked, used = append(asked, ledger.TicketVolume{Claim: name}), append(used, ledger.PodVolume{Name: name, Claim: name})
+		if held {
+			l.Apply(now, ledger.HoldSeen{Volume: ledger.VolumeID{Driver: "disk", Handle: name}, Hold: ledger.Hold{Version: "1", Transitions: 1, State: ledger.HoldHeld, Node: nthNode(pods)}})
+		}
+	}
+	for i := range pods + 1 {
+		n := nthNode(i)
+		l.Apply(now, ledger.NodeState{Name: n, UID: string(n), Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+		l.Apply(now, ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: "disk", Limit: 2000}}})
+		if i > 0 {
+			l.Apply(now, ledger.Pod{UID: string(n), Version: "1", Namespace: "crowd", Name: string(n), Node: n, Volumes: used})
+		}
+	}
+	for i := range tickets {
+		name := fmt.Sprintf("t%04d", i)
+		l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: "crowd", Name: name}, UID: name, Version: "1", Type: ledger.TypeManual, Node: nthNode(0), Volumes: asked, Created: int64(i)})
+	}
+	claim(namespace, "quiet")
+	l.Apply(now, ledger.Pod{UID: "quiet", Version: "1", Namespace: namespace, Name: "quiet", Volumes: []ledger.PodVolume{{Name: "v", Claim: "quiet"}}})
+	l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: namespace, Name: "quiet"}, UID: "quiet", Version: "1", Type: ledger.TypePod, Pod: "quiet", PodName: "quiet",
+		Node: nthNode(0), Volumes: []ledger.TicketVolume{{Claim: "quiet"}}, Created: 1 << 40})
+	return l.Snapshot()
+}
+
+// However many volumes, pods and tickets one tenant has, a round of a node's tickets has an upper
+// bound of work for them: every other tenant's ticket there waits for the round.
+func TestOneTenantDoesNotSlowARound(t *testing.T) {
+	const most = 128 << 10
+	for _, held := range []bool{false, true} {
+		for _, size := range []struct{ volumes, pods, tickets int }{{1, 10, 10}, {32, 100, 256}, {4, 500, 256}} {
+			s, granted := crowded(size.volumes, size.pods, size.tickets, held), false
+			q := (arbiter.Arbiter{}).Queue(s, nthNode(0), time.Unix(2000, 0))
+			for _, k := range q.Tickets() {
+				if v, _ := q.Grant(k); k.ID.Name == "quiet" {
+					granted = v.Allowed()
+				}
+			}
+			if q.Looks() > most || !granted {
+				t.Errorf("%d volumes, held: %t, %d pods, %d tickets: the round looks at %d users, want %d at most; another tenant's ticket is granted: %t",
+					size.volumes, held, size.pods, size.tickets, q.Looks(), most, granted)
+			}
+		}
+	}
+}
+
+// Tickets that are left out for their volumes' many users have their turn when those before them are gone.
+func TestWhoIsLeftOutHasATurn(t *testing.T) {
+	const tickets = 20
+	s := crowded(32, 200, tickets, false)
+	last := s.Ticket(ledger.TicketID{Namespace: "crowd", Name: fmt.Sprintf("t%04d", tickets-1)})
+	if v, _ := (arbiter.Arbiter{}).Grant(s, last, time.Unix(2000, 0)); v.First().Code != arbiter.TooManyTickets {
+		t.Errorf("behind %d others: %v", tickets-1, v.First().Code)
+	}
+	if v, _ := (arbiter.Arbiter{}).Grant(crowded(32, 200, 1, false), last, time.Unix(2000, 0)); v.First().Code != arbiter.HeldElsewhere {
+		t.Errorf("behind one other: %v", v.First().Code)
+	}
+}
+
 // BenchmarkWaiting asks for one node for a pod, and decides on one ticket, where somebody has
 // a ticket for the same volumes wait at each node.
 func BenchmarkWaiting(b *testing.B) {
