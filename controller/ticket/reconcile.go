@@ -16,6 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // reconcile looks at a ticket apart from granting it: whether it ends, keeps its
@@ -165,7 +166,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	if renewed != object.Status.Renewed {
 		counted = 0
 	}
-	lived, fresh := c.ttl.of(t, renewed, time.Duration(counted)*time.Second, c.config.Now())
+	lived, fresh := c.ttl.of(t, renewed, translate.Elapsed(counted), c.config.Now())
 	left := time.Duration(t.TTLSeconds)*time.Second - lived
 	if left <= 0 {
 		return c.end(ctx, flow.Ending(t, false), arbiter.EndTimeOver)

@@ -130,7 +130,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
-		h.Transitions = p.transitions(was) + 1 //mutant:same-transitions
+		h.Transitions = min(p.transitions(was)+1, ledger.MaxTransitions) //mutant:same-transitions
 	}
 	if h.Node == "" {
 		if h.Transitions > 0 {

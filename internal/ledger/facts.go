@@ -353,6 +353,12 @@ type DriverOnNode struct {
 // NoLimit is the limit of a driver that states none.
 const NoLimit int32 = -1
 
+// MaxTransitions is the highest number of transitions. Counting ends there, since the API server
+// refuses the negative number that would follow the largest one: a volume whose VolumeHold somebody
+// edited then has the same number at each node, and moorage-attacher tells an older VolumeAttachment by
+// it no more. It still attaches only a volume that has left its last node.
+const MaxTransitions = 1 << 62
+
 // Hold is what matters of a VolumeHold.
 type Hold struct {
 	Version     string // empty: not written yet

@@ -51,10 +51,6 @@ func keptBy(a *storagev1.VolumeAttachment) string {
 	return a.Finalizers[0]
 }
 
-// MaxTransitions is the highest number of transitions that a VolumeAttachment is believed: a VolumeHold
-// counts on from it, which the API server takes no negative number for.
-const MaxTransitions = 1 << 62
-
 // Attachment makes a fact of a VolumeAttachment. The fact holds even with an
 // error, which says that its inline source is broken.
 func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
@@ -76,7 +72,7 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 	if a.DeletionTimestamp != nil {
 		fact.DeletedAt, fact.KeptBy = a.DeletionTimestamp.Unix(), keptBy(a)
 	}
-	if n, err := strconv.ParseInt(a.Annotations[v1alpha1.AnnotationTransitions], 10, 64); err == nil && n > 0 && n <= MaxTransitions {
+	if n, err := strconv.ParseInt(a.Annotations[v1alpha1.AnnotationTransitions], 10, 64); err == nil && n > 0 && n <= ledger.MaxTransitions {
 		fact.Transitions = n
 	}
 	if a.Spec.Source.PersistentVolumeName != nil {

@@ -36,7 +36,7 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 	status := &h.Status
 	fact := ledger.Hold{
 		Version:     h.ResourceVersion,
-		Transitions: status.Transitions,
+		Transitions: min(status.Transitions, ledger.MaxTransitions),
 		Grants:      status.Grants,
 		PVs:         slices.Clone(status.PersistentVolumes),
 		Waiting:     requesters(status.Waiting),
@@ -124,10 +124,20 @@ func times(since, lease int64) (notReady *metav1.Time, renewed *metav1.MicroTime
 func forceOf(f *v1alpha1.ForceDetachProgress) *ledger.Force {
 	fact := &ledger.Force{
 		Rule: string(f.Rule), Node: ledger.NodeName(f.Node), NodeUID: string(f.NodeUID),
-		Elapsed: time.Duration(f.ElapsedSeconds) * time.Second,
+		Elapsed: Elapsed(f.ElapsedSeconds),
 	}
 	fact.Since, fact.Renewed = outage(f.NotReadySince, f.LeaseRenewed)
 	return fact
+}
+
+// mostElapsed is the longest time that an object is believed to have counted. A sum of two such times
+// does not overflow.
+const mostElapsed = 100 * 365 * 24 * time.Hour
+
+// Elapsed returns a number of seconds that an object has counted as a duration, at most mostElapsed:
+// somebody may have edited the number.
+func Elapsed(seconds int64) time.Duration {
+	return time.Duration(min(seconds, int64(mostElapsed/time.Second))) * time.Second
 }
 
 // progress is what a VolumeHold says of a rule's time. What forceOf makes of it is

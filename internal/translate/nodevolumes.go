@@ -26,6 +26,9 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 		Whole: !status.Truncated && len(status.Unknown) == 0, Repairs: status.Repairs,
 		Orders: unstageOrders(n.Spec.Unstage), Answers: unstageAnswers(status.Unstaged),
 	}
+	if word.Looked > ledger.MaxNumber {
+		word.Looked = 0 // nobody can have asked for that look, nor ask for a later one
+	}
 	if status.KubeletStarted != nil {
 		word.KubeletStarted = status.KubeletStarted.Unix()
 	}

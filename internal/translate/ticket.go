@@ -31,7 +31,7 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		Created:   t.CreationTimestamp.Unix(),
 		Epoch:     t.Status.Epoch,
 
-		Interruptions: t.Status.Interruptions,
+		Interruptions: min(t.Status.Interruptions, ledger.MaxNumber),
 
 		Finalizers: len(t.Finalizers) > 0,
 	}
@@ -44,7 +44,7 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 	case v1alpha1.OnDrainStay, "":
 	}
 	if gone := t.Status.NodeGone; gone != nil {
-		fact.NodeGone = ledger.Outage{Elapsed: time.Duration(gone.ElapsedSeconds) * time.Second, NodeUID: string(gone.NodeUID)}
+		fact.NodeGone = ledger.Outage{Elapsed: Elapsed(gone.ElapsedSeconds), NodeUID: string(gone.NodeUID)}
 		fact.NodeGone.Since, fact.NodeGone.Renewed = outage(gone.NotReadySince, gone.LeaseRenewed)
 	}
 	if t.Spec.TTLSeconds != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
@@ -174,8 +175,8 @@ func transitionsOf(va *storagev1.VolumeAttachment) (int64, error) {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > translate.MaxTransitions {
-		return 0, fmt.Errorf("annotation %s is %q, and must be a number from 0 to %d", v1alpha1.AnnotationTransitions, text, int64(translate.MaxTransitions))
+	if err != nil || n < 0 || n > ledger.MaxTransitions {
+		return 0, fmt.Errorf("annotation %s is %q, and must be a number from 0 to %d", v1alpha1.AnnotationTransitions, text, int64(ledger.MaxTransitions))
 	}
 	return n, nil
 }
