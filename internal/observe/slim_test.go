@@ -190,7 +190,7 @@ func TestSlimNodesSayTheSame(t *testing.T) {
 	}{
 		"has written since it was Ready":    {then, written, true, 0},
 		"was silent, and had written":       {later, written, true, 1},
-		"was silent, and had never written": {later, written[:1], false, 0},
+		"was silent, and had never written": {later, written[:1], false, 1},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: then, ManagedFields: test.fields}}
 		node.Labels, node.Status.NodeInfo.KubeletVersion = map[string]string{"feature.node.kubernetes.io/kernel-selinux.enabled": "true"}, "v1.37.1"

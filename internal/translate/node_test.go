@@ -54,6 +54,7 @@ func condition(typ corev1.NodeConditionType, status corev1.ConditionStatus, hear
 
 func TestReporting(t *testing.T) {
 	later, after := metav1.NewTime(registered.Add(7*time.Second)), metav1.NewTime(registered.Add(time.Hour))
+	made := fieldsNoted(after, fieldsRegistered)
 	for _, test := range []reportingTest{
 		{name: "no status at all"},
 		{name: "registered", conditions: []corev1.NodeCondition{
@@ -76,15 +77,15 @@ func TestReporting(t *testing.T) {
 			conditions: []corev1.NodeCondition{condition(corev1.NodeReady, corev1.ConditionTrue, registered, registered)}},
 		{name: "became Ready in the second in which it was made", want: true, created: later, conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionTrue, later, registered)}},
-		{name: "made from a file with a status", created: after, conditions: []corev1.NodeCondition{
+		{name: "made from a file with a status", created: after, fields: made, conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionTrue, later, registered)}},
-		{name: "made from a file in which volumes are in use", created: after, inUse: []corev1.UniqueVolumeName{"kubernetes.io/csi/d^h"}, conditions: []corev1.NodeCondition{
+		{name: "made from a file in which volumes are in use", created: after, fields: made, inUse: []corev1.UniqueVolumeName{"kubernetes.io/csi/d^h"}, conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionTrue, later, registered)}},
-		{name: "made from a file without conditions", created: after, inUse: []corev1.UniqueVolumeName{"kubernetes.io/csi/d^h"}},
-		{name: "made from a file, and a network provider has written since", created: after, conditions: []corev1.NodeCondition{
+		{name: "made from a file without conditions", created: after, fields: made, inUse: []corev1.UniqueVolumeName{"kubernetes.io/csi/d^h"}},
+		{name: "made from a file, and a network provider has written since", created: after, fields: append(fieldsNoted(after, fieldsNetwork), made...), conditions: []corev1.NodeCondition{
 			condition(corev1.NodeNetworkUnavailable, corev1.ConditionFalse, metav1.NewTime(after.Add(time.Minute)), registered),
 			condition(corev1.NodeReady, corev1.ConditionTrue, later, registered)}},
-		{name: "made from a file, and its kubelet has written since", want: true, created: after, conditions: []corev1.NodeCondition{
+		{name: "made from a file, and its kubelet has written since", want: true, created: after, fields: append(fieldsNoted(after, fieldsWritten), made...), conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionTrue, metav1.NewTime(after.Add(time.Minute)), registered)}},
 	} {
 		test.run(t)
@@ -99,7 +100,8 @@ func TestReportingByFields(t *testing.T) {
 		condition(corev1.NodeReady, corev1.ConditionTrue, later, later)}
 	for _, test := range []reportingTest{
 		{name: "heard of again after the lifecycle controller marked it Unknown, having written before", want: true, created: registered, conditions: back, fields: fieldsNoted(later, fieldsRegistered, fieldsWritten)},
-		{name: "the same, with a creation that took a while", want: true, created: registered, conditions: back, fields: fieldsNoted(metav1.NewTime(registered.Add(-20*time.Second)), fieldsRegistered, fieldsWritten)},
+		{name: "the same, with a creation that took a while", want: true, created: registered, conditions: back, fields: append(
+			fieldsNoted(metav1.NewTime(registered.Add(-20*time.Second)), fieldsRegistered), fieldsNoted(later, fieldsWritten)...)},
 		{name: "marked Unknown, having written before", want: true, created: registered, fields: fieldsNoted(later, fieldsRegistered, fieldsHeartbeats, fieldsUnknown), conditions: []corev1.NodeCondition{
 			condition(corev1.NodeMemoryPressure, corev1.ConditionUnknown, registered, later),
 			condition(corev1.NodeReady, corev1.ConditionUnknown, registered, later)}},
@@ -110,13 +112,15 @@ func TestReportingByFields(t *testing.T) {
 		{name: "became Ready in the second in which it registered", want: true, created: registered, fields: fieldsNoted(registered, fieldsRegistered, fieldsReady), conditions: []corev1.NodeCondition{
 			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, registered, registered),
 			condition(corev1.NodeReady, corev1.ConditionTrue, registered, registered)}},
-		{name: "the same, of a condition that the lifecycle controller added", created: registered, fields: fieldsNoted(registered, fieldsAdded, fieldsReady), conditions: []corev1.NodeCondition{
+		{name: "the same, of a condition that the lifecycle controller added", want: true, created: registered, fields: fieldsNoted(registered, fieldsAdded, fieldsReady), conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionTrue, registered, registered)}},
+		{name: "a condition that the lifecycle controller added, and that nobody has written since", created: registered, fields: fieldsNoted(later, fieldsRegistered, fieldsAdded), conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionUnknown, registered, later)}},
 		{name: "the status of one condition is Unknown, and another one's has never been written", created: registered, fields: fieldsNoted(later, fieldsRegistered, fieldsReady), conditions: []corev1.NodeCondition{
 			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, registered, registered),
 			condition(corev1.NodeReady, corev1.ConditionUnknown, registered, later)}},
-		{name: "heard of for the first time, after the lifecycle controller added the conditions", created: registered, conditions: back, fields: fieldsNoted(later, fieldsAdded, fieldsWritten)},
-		{name: "heard of again, with managedFields that are older than the Node", created: registered, conditions: back, fields: append(
+		{name: "heard of for the first time, after the lifecycle controller added the conditions", want: true, created: registered, conditions: back, fields: fieldsNoted(later, fieldsAdded, fieldsWritten)},
+		{name: "heard of again, with managedFields some of which are older than the Node", want: true, created: registered, conditions: back, fields: append(
 			fieldsNoted(metav1.NewTime(registered.Add(-time.Hour)), fieldsRegistered), fieldsNoted(later, fieldsWritten)...)},
 		{name: "heard of again, with managedFields without a time", created: registered, conditions: back, fields: []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(fieldsWritten)}}},
 		{name: "heard of again, with managedFields that can't be read", created: registered, conditions: back, fields: fieldsNoted(later, fieldsWritten, `{"f:conditions"`)},
@@ -125,9 +129,37 @@ func TestReportingByFields(t *testing.T) {
 			condition(corev1.NodePIDPressure, corev1.ConditionFalse, later, later)}},
 		{name: "a condition that was written, without one of another type", want: true, created: registered, fields: fieldsNoted(later, fieldsHeartbeats), conditions: []corev1.NodeCondition{
 			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, later, later)}},
-		{name: "made from a file in which a kubelet had written", created: after, conditions: back, fields: fieldsNoted(after, fieldsRegistered, fieldsWritten)},
+		{name: "made from a file in which a kubelet had written", created: after, conditions: back, fields: append(fieldsNoted(later, fieldsRegistered, fieldsWritten), fieldsNoted(after, fieldsRegistered)...)},
+		{name: "a volume is in use since the Node was made", want: true, created: after, conditions: back, fields: fieldsNoted(after, fieldsInUse), inUse: []corev1.UniqueVolumeName{"kubernetes.io/csi/d^h"}},
+		{name: "made from a file, by a kubelet's clock an hour later than the Node", created: after, fields: fieldsNoted(after, fieldsRegistered), conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionTrue, metav1.NewTime(after.Add(time.Hour)), registered)}},
 	} {
 		test.run(t)
+	}
+}
+
+// A kubelet whose clock is hours behind the API server's, or ahead, is believed as any other one: its
+// boot from its registration on, and what it lists from its first status on.
+func TestReportingByAnyClock(t *testing.T) {
+	for _, off := range []time.Duration{-3 * time.Hour, -time.Minute, 0, time.Minute, 3 * time.Hour} {
+		began, later := metav1.NewTime(registered.Add(off)), metav1.NewTime(registered.Add(off+10*time.Second))
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: registered, ManagedFields: fieldsNoted(registered, fieldsRegistered)}}
+		node.Status.NodeInfo.BootID = "boot"
+		node.Status.Conditions = []corev1.NodeCondition{
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, began, began), condition(corev1.NodeReady, corev1.ConditionFalse, began, began)}
+		if got := Node(node); got.Reporting || got.BootID != "boot" {
+			t.Errorf("%v off, registered: reporting %t, boot %q", off, got.Reporting, got.BootID)
+		}
+		node.ManagedFields = append(node.ManagedFields, fieldsNoted(metav1.NewTime(registered.Add(10*time.Second)), fieldsWritten)...)
+		node.Status.Conditions = []corev1.NodeCondition{
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, later, began), condition(corev1.NodeReady, corev1.ConditionTrue, later, later)}
+		if got := Node(node); !got.Reporting || got.BootID != "boot" {
+			t.Errorf("%v off, ten seconds later: reporting %t, boot %q", off, got.Reporting, got.BootID)
+		}
+		node.ManagedFields = nil // somebody took them away
+		if got := Node(node); !got.Reporting || got.BootID != "boot" {
+			t.Errorf("%v off, without managedFields: reporting %t, boot %q", off, got.Reporting, got.BootID)
+		}
 	}
 }
 
@@ -138,6 +170,8 @@ const (
 	fieldsRegistered = `{"f:metadata":{"f:annotations":{".":{},"f:volumes.kubernetes.io/controller-managed-attach-detach":{}},"f:labels":{".":{},"f:kubernetes.io/hostname":{}}}}`
 	fieldsWritten    = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"Ready\"}":{"f:lastHeartbeatTime":{},"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}}}}}`
 	fieldsHeartbeats = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"Ready\"}":{"f:lastHeartbeatTime":{}}}}}`
+	fieldsNetwork    = `{"f:status":{"f:conditions":{"k:{\"type\":\"NetworkUnavailable\"}":{"f:lastHeartbeatTime":{},"f:status":{}}}}}`
+	fieldsInUse      = `{"f:status":{"f:volumesInUse":{}}}`
 	fieldsReady      = `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:message":{},"f:reason":{},"f:status":{}}}}}`
 	fieldsUnknown    = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}},"k:{\"type\":\"Ready\"}":{"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}}}}}`
 	fieldsAdded      = `{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"MemoryPressure\"}":{".":{},"f:type":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:type":{}}}}}`
@@ -147,7 +181,7 @@ const (
 func fieldsNoted(at metav1.Time, all ...string) []metav1.ManagedFieldsEntry {
 	var out []metav1.ManagedFieldsEntry
 	for _, fields := range all {
-		out = append(out, metav1.ManagedFieldsEntry{Manager: "anybody", Operation: metav1.ManagedFieldsOperationUpdate, Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)})
+		out = append(out, metav1.ManagedFieldsEntry{Manager: "anybody", Operation: metav1.ManagedFieldsOperationUpdate, Time: &at, Subresource: "status", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)})
 	}
 	return out
 }
@@ -162,6 +196,10 @@ func TestNodeMadeAgainFromAFileClearsNothing(t *testing.T) {
 			Name: "n", UID: types.UID(uid), ResourceVersion: version, CreationTimestamp: metav1.NewTime(created), Annotations: map[string]string{annotationManaged: "true"},
 		}}
 		n.Status.NodeInfo.BootID, n.Status.VolumesInUse = boot, inUse
+		n.ManagedFields = fieldsNoted(metav1.NewTime(created), fieldsRegistered)
+		if !heartbeat.Before(created) {
+			n.ManagedFields = append(n.ManagedFields, fieldsNoted(metav1.NewTime(heartbeat), fieldsWritten)...)
+		}
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(then), LastHeartbeatTime: metav1.NewTime(heartbeat)}}
 		return n
 	}

@@ -6,20 +6,29 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reporting says whether this Node object's own kubelet has written its status since it
-// registered, so that an empty volumesInUse means that nothing is in use. A status that is
-// older than the Node is not its kubelet's word, whatever is in it. Otherwise evidence is a
-// volume in use, which only kubelets write, a condition whose times say so, or the fields
-// of the conditions that were written.
+// reporting says whether this Node object's own kubelet has written its status since the Node
+// was made, so that an empty volumesInUse means that nothing is in use.
+//
+// A Node that somebody makes from a file (kubectl replace --force, a backup) keeps the status in
+// the file (pkg/registry/core/node, PrepareForCreate), and no time in that status tells so: the
+// kubelet's clock may be behind the API server's, or ahead. managedFields tell, by the API
+// server's clock alone. The API server notes at least the maker in them. A Node without any was
+// stripped of them; then a volume in use counts, and the times of the kubelet's conditions.
 func reporting(n *corev1.Node) bool {
-	return !inherited(n) && (len(n.Status.VolumesInUse) > 0 || toldByTimes(n) || writtenSince(n) != "")
+	if len(n.ManagedFields) == 0 {
+		return toldByStatus(n)
+	}
+	return writtenSince(n) != ""
 }
+
+// toldByStatus says whether a status tells by itself that a kubelet has written it after a
+// registration: it lists a volume in use, or the times of a condition say so.
+func toldByStatus(n *corev1.Node) bool { return len(n.Status.VolumesInUse) > 0 || toldByTimes(n) }
 
 // toldByTimes says whether a condition has a heartbeat that is later than its transition.
 // Both of its times are of one clock, the kubelet's: registration makes them equal
@@ -41,37 +50,40 @@ func toldByTimes(n *corev1.Node) bool {
 	return false
 }
 
-// fieldsAhead is by how much managedFields may be older than the Node that they belong to: the
-// API server notes the fields of a creation before it asks the first webhook, which may take
-// 30 s, and the time of the creation after the last one.
-const fieldsAhead = time.Minute
+// volumesInUse in the place of a condition says that a kubelet has written status.volumesInUse.
+const volumesInUse corev1.NodeConditionType = "volumesInUse"
 
-// writtenSince returns a condition with which the Node was made, and which a kubelet has
-// written since, as managedFields tell; none: they tell of none. The API server notes the
+// writtenSince returns a condition that a kubelet has written since the Node was made, or
+// volumesInUse, as managedFields tell; none: they tell of none. The API server notes the
 // writers of fields of a status, and of each only those fields that it changed; of the status
 // with which a Node is made it notes none (pkg/registry/core/node, GetResetFields). So the
 // type of a condition that a kubelet registered with is nobody's, and its heartbeat becomes
 // the kubelet's with the first status that it writes. It remains so when the node lifecycle
 // controller writes Unknown, which moves no heartbeat. A first status that is written within
 // the second of the registration leaves the heartbeat as it is, and is told by the status of a
-// condition: it has been written since, and only kubelets write True and False. A condition that was added later is
-// somebody's, such as those that this controller adds to a Node without any, and tells nothing.
+// condition: it has been written since, and only kubelets write True and False. A condition that
+// was added later may be the node lifecycle controller's, which adds Unknown alone. Only kubelets
+// write volumesInUse.
 //
 // Names of writers say nothing: kubelets of several distributions have others. A Node that
-// was made from a file may have the managedFields of the Node before it, and these are older.
+// was made from a file may have the managedFields of the Node before it. Those are older than the
+// Node, and do not count.
 func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 	var added, written [len(kubeletConditions)]bool
 	for i := range n.ManagedFields {
 		entry := &n.ManagedFields[i]
-		if entry.Time == nil || entry.Time.Time.Before(n.CreationTimestamp.Add(-fieldsAhead)) {
-			return ""
+		if entry.Time == nil || entry.Time.Before(&n.CreationTimestamp) {
+			continue
 		}
-		conditions, err := ownedConditions(entry.FieldsV1)
+		fields, err := ownedFields(entry.FieldsV1)
 		if err != nil {
 			return ""
 		}
+		if fields.InUse != nil {
+			return volumesInUse
+		}
 		for c, name := range kubeletConditions {
-			owned := conditions[conditionKey(name)]
+			owned := fields.Conditions[conditionKey(name)]
 			_, itself := owned["."]
 			_, typed := owned["f:type"]
 			_, heartbeat := owned["f:lastHeartbeatTime"]
@@ -81,61 +93,74 @@ func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 		}
 	}
 	for c, name := range kubeletConditions {
-		if written[c] && !added[c] && conditionOf(n, name) != nil {
+		if written[c] && conditionOf(n, name) != nil && (!added[c] || known(n, name)) {
 			return name
 		}
 	}
 	return ""
 }
 
-// ownedConditions are the fields of a status' conditions that an entry of managedFields
-// has, by the key of the condition.
-func ownedConditions(fields *metav1.FieldsV1) (map[string]map[string]struct{}, error) {
-	if fields == nil || !strings.Contains(fields.GetRawString(), `"f:conditions"`) {
-		return nil, nil
-	}
+// fieldsOwned are the fields of a status that an entry of managedFields has: of conditions, by the
+// condition's key.
+type fieldsOwned struct {
+	Conditions map[string]map[string]struct{} `json:"f:conditions"`
+	InUse      *struct{}                      `json:"f:volumesInUse"`
+}
+
+func ownedFields(fields *metav1.FieldsV1) (fieldsOwned, error) {
 	var owned struct {
-		Status struct {
-			Conditions map[string]map[string]struct{} `json:"f:conditions"`
-		} `json:"f:status"`
+		Status fieldsOwned `json:"f:status"`
+	}
+	if fields == nil {
+		return owned.Status, nil
+	}
+	if text := fields.GetRawString(); !strings.Contains(text, `"f:conditions"`) && !strings.Contains(text, `"f:volumesInUse"`) {
+		return owned.Status, nil
 	}
 	err := json.Unmarshal([]byte(fields.GetRawString()), &owned)
-	return owned.Status.Conditions, err
+	return owned.Status, err
 }
 
 // conditionKey is how managedFields name a condition.
 func conditionKey(name corev1.NodeConditionType) string { return `k:{"type":"` + string(name) + `"}` }
 
-// SlimFields returns as much of a Node's managedFields as Node needs to make the same fact
-// of it: nothing, where the rest of the Node tells it, as nearly always.
+// SlimFields returns as much of a Node's managedFields as Node needs to make the same fact of it:
+// nothing, where the status tells the same without them, as nearly always.
 func SlimFields(n *corev1.Node) []metav1.ManagedFieldsEntry {
-	if len(n.Status.VolumesInUse) > 0 || toldByTimes(n) {
-		return nil
-	}
 	name := writtenSince(n)
-	if name == "" {
+	if len(n.ManagedFields) == 0 || name != "" && toldByStatus(n) {
 		return nil
 	}
-	fields := fmt.Sprintf(`{"f:status":{"f:conditions":{%q:{"f:lastHeartbeatTime":{}}}}}`, conditionKey(name))
-	return []metav1.ManagedFieldsEntry{{Time: &n.CreationTimestamp, FieldsV1: metav1.NewFieldsV1(fields)}}
+	slim := metav1.ManagedFieldsEntry{Time: &n.CreationTimestamp}
+	switch name {
+	case "": // an entry that tells nothing
+	case volumesInUse:
+		slim.FieldsV1 = metav1.NewFieldsV1(`{"f:status":{"f:volumesInUse":{}}}`)
+	default:
+		slim.FieldsV1 = metav1.NewFieldsV1(fmt.Sprintf(`{"f:status":{"f:conditions":{%q:{"f:lastHeartbeatTime":{}}}}}`, conditionKey(name)))
+	}
+	return []metav1.ManagedFieldsEntry{slim}
 }
 
-// inherited says whether a Node has the status of an object before it, since its own
-// kubelet has written none: none of the heartbeats there is as late as the Node. The API
-// server takes the status of a Node that somebody makes from a file (kubectl replace
-// --force, a backup; pkg/registry/core/node, PrepareForCreate). A kubelet whose clock is
-// behind the API server's is believed as much later. One whose clock is ahead may have
-// written such a status as little before: then its boot is the one that runs, or the
-// machine has booted within that time.
+// inherited says whether a Node may have the status of an object before it: its own kubelet has not
+// written since the Node was made, and the status is not that of a registration, which has the same
+// time for heartbeat and transition of each condition.
 func inherited(n *corev1.Node) bool {
-	last := n.CreationTimestamp.Time
+	if len(n.ManagedFields) == 0 || reporting(n) {
+		return false
+	}
+	registered := false
 	for i := range n.Status.Conditions {
 		c := &n.Status.Conditions[i]
-		if kubeletCondition(c.Type) && !c.LastHeartbeatTime.Time.Before(last) {
-			return false
+		if !kubeletCondition(c.Type) {
+			continue
 		}
+		if !c.LastHeartbeatTime.Equal(&c.LastTransitionTime) {
+			return true
+		}
+		registered = true
 	}
-	return !last.IsZero()
+	return !registered
 }
 
 // kubeletConditions are those that kubelets write; others, such as NetworkUnavailable, are
