@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -21,9 +22,10 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 	fact := ledger.Pod{
 		UID: string(p.UID), Version: p.ResourceVersion,
 		Namespace: p.Namespace, Name: p.Name,
-		Node:    ledger.NodeName(p.Spec.NodeName),
-		Phase:   podPhase(p),
-		Created: p.CreationTimestamp.Unix(),
+		Node:     ledger.NodeName(p.Spec.NodeName),
+		Phase:    podPhase(p),
+		Created:  p.CreationTimestamp.Unix(),
+		Priority: corev1helpers.PodPriority(p),
 	}
 	_, fact.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
 	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
