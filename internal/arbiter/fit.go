@@ -62,8 +62,8 @@ func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 	case n.Link == ledger.LinkUnbound && (n.Bound || !waitsForConsumer(s, n.Claim)):
 		reason.Code = ClaimUnbound
 	case n.Claim == nil && n.Bound && goesAway(s, v):
-		// A claim keeps its PersistentVolume, and attachers say by themselves what they refuse. A ticket
-		// that names a PersistentVolume would keep it from being deleted.
+		// A ticket that names a PersistentVolume would keep it from being deleted. A claim keeps its
+		// PersistentVolume anyway, and its attacher may attach it or refuse to.
 		reason.Code = VolumeDeleting
 	default:
 		return nil

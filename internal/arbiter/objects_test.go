@@ -429,8 +429,8 @@ func (s *script) forgeHold(a args) {
 }
 
 // attachment makes a VolumeAttachment that Moorage did not, or "ours": volume=PV node=…,
-// name=… for one under a name of its own, "bare" for one that no attacher has stamped, for=PV
-// for one that names another PersistentVolume.
+// name=… for one under a name of its own, "bare" without an attacher's finalizer, for=PV
+// to name another PersistentVolume.
 func (s *script) attachment(a args) {
 	v, n := s.volumeNamed(a.get("volume", "")), ledger.NodeName(a.get("node", ""))
 	va := ledger.Attachment{

@@ -244,7 +244,7 @@ func TestStuckAt(t *testing.T) {
 	}
 }
 
-// Whether a volume goes away with its PersistentVolumes, and by which of them it is attached.
+// The PersistentVolume by which a volume is attached, and whether the volume goes away with it.
 func TestSource(t *testing.T) {
 	pv := func(name, claim string, deleting bool) ledger.Event {
 		return ledger.PersistentVolume{Name: name, Version: "2", Volume: disk, Access: ledger.AccessNode, Deleting: deleting, Claim: ledger.ClaimKey{Namespace: "shop", Name: claim}}

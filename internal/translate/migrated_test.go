@@ -43,9 +43,9 @@ func TestMigratedAccess(t *testing.T) {
 	}
 }
 
-// A node of today has the later labels of zone and region, and the driver's own. kube-scheduler
-// translates the node affinity of five in-tree plugins, which may name the earlier labels, and
-// compares that of vSphere and Azure File as it is.
+// Nodes have the later labels of zone and region, and the driver's own. The node affinity of an
+// old PersistentVolume may name the earlier labels. kube-scheduler translates it for five in-tree
+// plugins, and not for vSphere and Azure File.
 func TestMigratedAffinity(t *testing.T) {
 	in := func(zone string, keys ...string) *corev1.VolumeNodeAffinity {
 		var match []corev1.NodeSelectorRequirement

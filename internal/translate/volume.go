@@ -84,7 +84,7 @@ func volumeID(driver, handle string) (ledger.VolumeID, error) {
 // AsCSI returns a PersistentVolume with the source, access modes and node affinity that
 // Kubernetes reads. A PersistentVolume of an in-tree plugin is translated to CSI, as
 // kube-controller-manager, external-attacher and kube-scheduler do; any other is
-// returned as it is. With an error, too, the PersistentVolume is returned as it is.
+// returned unchanged, and so is a PersistentVolume that can't be translated, with the error.
 //
 // kube-scheduler does not translate vSphere and Azure File (volumebinding,
 // isCSIMigrationOnForPlugin): their node affinity stays.

@@ -128,7 +128,7 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 
 // inAffinity says whether a volume's node affinity, as kube-scheduler reads it, allows a node.
 func inAffinity(pv *corev1.PersistentVolume, n *corev1.Node) bool {
-	csi, _ := translate.AsCSI(pv) // of one that can't be translated its own
+	csi, _ := translate.AsCSI(pv) // a volume that can't be translated keeps its own
 	return storagevolume.CheckNodeAffinity(csi, n.Labels) == nil
 }
 
