@@ -31,6 +31,10 @@ func (p *planner) acquire(place *ledger.NodeVolume) {
 		p.create(node, place)
 	case va != nil && va.Deleting:
 		p.askToStay(place)
+	case p.outdated(node, place, va):
+		step := p.leaving(node, place, va, "")
+		step.Do, step.Urgent = DeleteAttachment, true
+		p.add(step)
 	case p.mayRetry(node, place, va):
 		p.add(Step{Do: RetryAttach, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version})
 	}
@@ -187,6 +191,29 @@ func (p *planner) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 	return place.AttachFailed() && !va.Ours && !va.Confirmed && !replaced(node, va) && p.mayCreate(node, place)
 }
 
+// outdated says whether an attach has failed, and will always fail, because its PersistentVolume is
+// gone, is being deleted or is another volume's by now, and the volume has another source. The
+// attachment is deleted, and made anew with that source.
+//
+// That takes nothing from the node. No attachment that is not being deleted loses the status attached,
+// so that this one never had it, and no kubelet has mounted the volume by it. An attachment without a
+// finalizer was never given to the driver, and is gone at once. An attacher that has begun to attach
+// detaches first, by the PersistentVolume: this one has to be there still.
+func (p *planner) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+	if !place.AttachFailed() || va.PersistentVolume == "" || p.Cooperative && !va.Ours {
+		return false
+	}
+	pv := p.snapshot.PersistentVolume(va.PersistentVolume)
+	mine := pv != nil && pv.Volume == p.volume.ID
+	switch {
+	case mine && !pv.Deleting, va.Stamped && (!mine || replaced(node, va)):
+		return false
+	case place.Reported, Doubted(p.snapshot, p.volume, place), node.SaysHas(p.volume.ID):
+		return false // it may be mounted since an attachment before this one
+	}
+	return p.lasts() && p.mayCreate(node, place)
+}
+
 // granted says whether the hold, as the API has it, gives an exclusive volume
 // to a node. One that pods share by their own word is anybody's only when the hold
 // gives it to no node any more: that would keep it there (keptByHold).
@@ -221,10 +248,6 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 		reason.Code = DriverNotRegistered
 	case p.volume.Hold.LeftAtAnother(node):
 		reason.Code, reason.Detail, reason.Left = NodeReplaced, p.volume.Hold.SystemUUID, true
-	case conflicts(p.snapshot, p.volume):
-		reason.Code = AccessModesConflict
-	case len(p.volume.PVs()) > 0 && p.source() == "":
-		reason.Code = VolumeDeleting
 	case len(p.volume.PVs()) == 0 && !p.inline():
 		reason.Code = ClaimLost
 	default:
@@ -239,38 +262,38 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 	return []Reason{reason}
 }
 
-// source names the PersistentVolume to attach. Empty for an inline volume.
+// source names the PersistentVolume to attach. Empty for an inline volume. A PersistentVolume
+// that is being deleted is tried, too, if there is no other: its attacher may attach it.
 func (p *planner) source() string {
-	if pv := source(p.snapshot, p.volume); pv != nil {
-		return pv.Name
+	pv := source(p.snapshot, p.volume)
+	if pv == nil || pv.Deleting && p.inline() {
+		return ""
 	}
-	return ""
+	return pv.Name
 }
 
-// source is the PersistentVolume of a volume to attach: one that is not being deleted, a claimed
-// one first. Nil where there is none.
+// lasts says whether the volume has a source that is not being deleted.
+func (p *planner) lasts() bool {
+	pv := source(p.snapshot, p.volume)
+	return pv != nil && !pv.Deleting || p.inline()
+}
+
+// source is the PersistentVolume of a volume to attach: one that is not being deleted first,
+// then a claimed one. Nil where there is none.
 func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
+	if v == nil {
+		return nil
+	}
 	var best *ledger.PersistentVolume
 	for _, name := range v.PVs() {
 		pv := s.PersistentVolume(name)
-		if pv == nil || pv.Deleting {
-			continue
-		}
-		if pv.Claim.Name != "" {
-			return pv
-		}
-		if best == nil {
+		switch {
+		case pv == nil:
+		case best == nil, best.Deleting && !pv.Deleting, best.Deleting == pv.Deleting && best.Claim.Name == "" && pv.Claim.Name != "":
 			best = pv
 		}
 	}
 	return best
-}
-
-// conflicts says whether the PersistentVolume to attach has access modes that no attacher
-// takes together. Another one of the volume that has them keeps nobody from it.
-func conflicts(s ledger.Snapshot, v *ledger.Volume) bool {
-	pv := source(s, v)
-	return pv != nil && pv.Access == ledger.AccessConflict
 }
 
 // inline says whether a pod names the volume in its own spec.

@@ -18,16 +18,12 @@ const (
 	AccessMany
 	// AccessNode: ReadWriteOnce, one node at a time.
 	AccessNode
-	// AccessConflict: ReadOnlyMany together with ReadWriteOnce, which
-	// csi-lib-utils' accessmodes refuses: no attacher attaches by that
-	// PersistentVolume. By another one of the volume it may, at one node at a time.
-	AccessConflict
 	// AccessPod: ReadWriteOncePod, one pod at a time.
 	AccessPod
 )
 
 func (a Access) String() string {
-	return [...]string{"unknown", "unset", "many", "node", "conflict", "pod"}[a]
+	return [...]string{"unknown", "unset", "many", "node", "pod"}[a]
 }
 
 // PersistentVolume is what matters of a PersistentVolume.
@@ -254,6 +250,7 @@ type Attachment struct {
 	Deleting           bool
 	DeletedAt          int64  // deletionTimestamp, seconds, by the API server's clock: for people
 	KeptBy             string // being deleted, and its attacher is done with it: a finalizer that somebody else has to take off
+	Stamped            bool   // has a finalizer: an attacher adds its own before it calls the driver
 	Ours               bool   // carries Moorage's label
 	Transitions        int64  // Moorage's annotation, 0 when absent
 	NodeID             string // annotation csi.alpha.kubernetes.io/node-id; that by which it was attached first
