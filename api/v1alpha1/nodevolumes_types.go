@@ -13,7 +13,7 @@ import (
 // moorage-node of that node alone, only when something has changed.
 //
 // It covers volumes of CSI drivers that have a PersistentVolume. It says nothing of
-// devices that are open without a mount, and nothing of iSCSI and FC.
+// devices that are open without a file system, and nothing of iSCSI and FC.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -111,6 +111,9 @@ const (
 	MaxUnstaged        = 64
 	MaxNodeVolumes     = 512
 	MaxPublishedPods   = 256
+	MaxNodeFileSystems = 8
+	MaxNodeUnlisted    = 16384
+	MaxUnlistedDrivers = 256
 	MaxNodeUnknown     = 33
 	MaxNodePathLength  = 4096
 	MaxNodeReasonRunes = 512
@@ -173,9 +176,17 @@ type NodeVolumesStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Unstaged []NodeUnstaged `json:"unstaged,omitempty"`
 
-	// truncated: there are more volumes or pods than are listed.
+	// truncated: there are more volumes than are listed. unlisted says of all of them which
+	// they are; where it is absent, any volume may be there.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
+
+	// unlisted are the volumes for which there is no room in volumes, in few letters.
+	// +optional
+	// +listType=map
+	// +listMapKey=driver
+	// +kubebuilder:validation:MaxItems=256
+	Unlisted []UnlistedVolumes `json:"unlisted,omitempty"`
 
 	// unknown says what could not be read, and why. While there is any, what is not
 	// listed may be there nevertheless.
@@ -188,6 +199,23 @@ type NodeVolumesStatus struct {
 	// summary is what kubectl get shows: derived from the rest, for people.
 	// +optional
 	Summary *NodeVolumesSummary `json:"summary,omitempty"`
+}
+
+// UnlistedVolumes are volumes of one driver that are staged, mounted or published, or may be.
+type UnlistedVolumes struct {
+	// driver is the CSI driver's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Driver string `json:"driver"`
+
+	// digests are the first eight letters of the SHA-256 of each volume's handle, as the folder has
+	// it in which the kubelet stages it; sorted.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16384
+	// +kubebuilder:validation:items:MaxLength=8
+	Digests []string `json:"digests"`
 }
 
 // NodeAnswer is what is known of a question. Unknown is not to be read as No.
@@ -292,8 +320,8 @@ type NodeVolume struct {
 	// +required
 	Staged NodeAnswer `json:"staged"`
 
-	// mounted: something is mounted at path or below it. A driver need not mount anything
-	// there.
+	// mounted: something is mounted at path or below it, or a file system that was lives on. A
+	// driver need not mount anything there.
 	// +required
 	Mounted NodeAnswer `json:"mounted"`
 
@@ -304,16 +332,45 @@ type NodeVolume struct {
 	// +kubebuilder:validation:MaxItems=256
 	Published []PublishedPod `json:"published,omitempty"`
 
+	// morePods: it is published to more pods than are listed.
+	// +optional
+	MorePods bool `json:"morePods,omitempty"`
+
+	// fileSystems are those of the volume that the kernel has; absent for a block volume, and for
+	// those of which it shows nothing, such as NFS. A file system may live on after its last mount has
+	// left the node's mount table. At most 8 are listed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	FileSystems []NodeFileSystem `json:"fileSystems,omitempty"`
+
 	// forgotten: the volume is staged, mounted or published, and no pod's folder names it.
 	// A kubelet that starts does not learn of it; one that has been running since before
 	// is about to unstage it, or is staging it.
 	// +optional
 	Forgotten bool `json:"forgotten,omitempty"`
 
-	// unknown says what could not be read of this volume, and why.
+	// unknown says what could not be read of this volume, or can't be seen there, and why.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Unknown string `json:"unknown,omitempty"`
+}
+
+// NodeFileSystem is a file system that the kernel has.
+type NodeFileSystem struct {
+	// entry is its folder below /sys/fs, which is there as long as it lives.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Entry string `json:"entry"`
+
+	// number is the inode of that folder: no other file system of this boot has both.
+	// +required
+	Number int64 `json:"number"`
+
+	// unmounted: no mount of it is in the node's mount table any more.
+	// +optional
+	Unmounted bool `json:"unmounted,omitempty"`
 }
 
 // PublishedPod is a pod that has a volume.

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
 
 // firstRetry is how long after a failure it tries again; each time twice as long.
@@ -40,7 +43,7 @@ type agent struct {
 	client  client.NodeVolumesInterface
 	node    string
 	uid     types.UID
-	look    func() sight
+	look    func(before []nodevolumes.Alive) sight
 	clock   clock.WithTicker
 	metrics *measures
 	orders  *orders
@@ -64,14 +67,21 @@ type agent struct {
 	refused time.Time
 	// looking is since when each look that is under way is.
 	looking map[*time.Time]bool
+	// alive are the file systems of volumes that the kernel has. remembered: those of an earlier
+	// process of this boot are among them.
+	alive      map[nodevolumes.Alive]bool
+	remembered bool
+	// unmounted: the last look found a file system without a mount. The kernel gives no sign
+	// when that ends.
+	unmounted bool
 }
 
-func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.UID, look func() sight) *agent {
+func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.UID, look func([]nodevolumes.Alive) sight) *agent {
 	return &agent{
 		config: c, client: own, node: node, uid: uid, look: look, clock: clock.RealClock{}, metrics: newMeasures(node),
 		orders: newOrders(c.Repair, clock.RealClock{}), drivers: drivers{c.KubeletRoot},
 		changed: make(chan struct{}, 1), asked: make(chan struct{}, 1), ended: make(chan struct{}, 1), spread: rand.N[time.Duration],
-		looking: map[*time.Time]bool{},
+		looking: map[*time.Time]bool{}, alive: map[nodevolumes.Alive]bool{},
 	}
 }
 
@@ -123,6 +133,9 @@ func (a *agent) run(ctx context.Context) error {
 				klog.FromContext(ctx).Error(err, "What the node has could not be published", "failures", p.failures, "nextTry", wait)
 			} else {
 				p.failures, p.pause = 0, 0
+				if a.unmounted {
+					wait = min(wait, a.config.Gather)
+				}
 				if left := a.orders.left(began); left > 0 { // it may be over by now: the write takes a while
 					wait = min(wait, max(0, left-a.clock.Since(began)))
 				}
@@ -171,12 +184,14 @@ func (a *agent) round(ctx context.Context) error {
 	if object != nil {
 		looked, a.made.known = object.Spec.Look, true
 	}
+	a.remember(object)
 	seen, err := a.see(ctx)
 	if err != nil {
 		return err
 	}
 	now := a.clock.Now()
 	a.metrics.looked(seen.facts, now)
+	a.unmounted = seen.facts.Unmounted()
 	var begun []v1alpha1.NodeUnstage
 	if object != nil {
 		a.orders.read(object, seen.machine.BootID)
@@ -206,12 +221,20 @@ func (a *agent) see(ctx context.Context) (sight, error) {
 	began := a.clock.Now()
 	a.mu.Lock()
 	a.looking[&began] = true
+	before := slices.Collect(maps.Keys(a.alive))
 	a.mu.Unlock()
 	seen := make(chan sight, 1)
 	go func() {
-		s := a.look()
+		s := a.look(before)
 		a.mu.Lock()
 		delete(a.looking, &began)
+		// Another look may have added to alive meanwhile.
+		for _, was := range before {
+			delete(a.alive, was)
+		}
+		for _, is := range s.facts.Alive {
+			a.alive[is] = true
+		}
 		a.mu.Unlock()
 		seen <- s
 	}()
@@ -220,6 +243,28 @@ func (a *agent) see(ctx context.Context) (sight, error) {
 		return s, nil
 	case <-ctx.Done():
 		return sight{}, fmt.Errorf("the look was not waited for: %w", ctx.Err())
+	}
+}
+
+// remember takes in the file systems that an earlier process of this boot has found.
+func (a *agent) remember(object *v1alpha1.NodeVolumes) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.remembered {
+		return
+	}
+	a.remembered = true
+	if boot := a.config.bootID(); object == nil || boot == "" || object.Status.BootID != boot {
+		return
+	}
+	for i := range object.Status.Volumes {
+		v := &object.Status.Volumes[i]
+		for _, f := range v.FileSystems {
+			a.alive[nodevolumes.Alive{
+				Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path,
+				FileSystem: nodevolumes.FileSystem{Entry: f.Entry, Number: f.Number},
+			}] = true
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ func newMachine(t *testing.T) *machine {
 	m := &machine{t: t, config: DefaultConfig()}
 	m.config.KubeletRoot = filepath.Join(t.TempDir(), "kubelet")
 	m.config.Mounts = filepath.Join(t.TempDir(), "mountinfo")
+	m.config.Sys = t.TempDir()
 	m.write("pods/uid-a/volumes/x", "")
 	m.table()
 	return m
@@ -87,7 +89,7 @@ func (m *machine) agent(server *apitest.Server) *agent {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return newAgent(m.config, clients.NodeVolumes(), "n1", "uid-n1", func() sight { return look(m.config, "") })
+	return newAgent(m.config, clients.NodeVolumes(), "n1", "uid-n1", func(before []nodevolumes.Alive) sight { return look(m.config, "", before) })
 }
 
 func get(t *testing.T, server *apitest.Server) v1alpha1.NodeVolumes {
@@ -140,6 +142,76 @@ func TestNoWriteAtRest(t *testing.T) {
 	}
 }
 
+// A new process reads the file systems of the process before from the status, and reports them until they
+// have ended. It takes none from the status of another boot.
+func TestRemembersFileSystems(t *testing.T) {
+	server, m := apitest.Start(t), newMachine(t)
+	m.config.BootID = filepath.Join(m.config.Sys, "boot")
+	boots := func(id string) {
+		if err := os.WriteFile(m.config.BootID, []byte(id), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	boots("first")
+	entry := filepath.Join(m.config.Sys, "fs/ext4/sdb")
+	for _, folder := range []string{entry, filepath.Join(m.config.Sys, "dev/block")} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../../devices/sdb", filepath.Join(m.config.Sys, "dev/block/8:2")); err != nil {
+		t.Fatal(err)
+	}
+	gone := func() {
+		m.mounts = nil
+		m.table()
+		if err := os.RemoveAll(filepath.Join(m.config.KubeletRoot, "plugins")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.stage("vol-1")
+	rounds(t, m.agent(server), 1)
+	gone()
+	rounds(t, m.agent(server), 2)
+	first := m.agent(server)
+	rounds(t, first, 2)
+	status := get(t, server).Status
+	if len(status.Volumes) != 1 || status.Volumes[0].Handle != "vol-1" || status.Volumes[0].Mounted != v1alpha1.NodeYes || !status.Volumes[0].FileSystems[0].Unmounted || len(status.Unknown) > 0 {
+		t.Fatalf("status %+v", status)
+	}
+	// A look that can't read the node forgets nothing.
+	root := m.config.KubeletRoot
+	first.look = func(before []nodevolumes.Alive) sight {
+		c := m.config
+		c.KubeletRoot = root + "-not-there"
+		return look(c, "", before)
+	}
+	rounds(t, first, 1)
+	first.look = func(before []nodevolumes.Alive) sight { return look(m.config, "", before) }
+	rounds(t, first, 1)
+	if got := get(t, server).Status.Volumes; len(got) != 1 {
+		t.Errorf("after a look that saw nothing it has %+v", got)
+	}
+	if err := os.Remove(entry); err != nil {
+		t.Fatal(err)
+	}
+	rounds(t, first, 1)
+	if got := get(t, server).Status.Volumes; len(got) > 0 {
+		t.Errorf("when it has ended it has %+v", got)
+	}
+	if err := os.Mkdir(entry, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.stage("vol-2")
+	rounds(t, first, 1)
+	gone()
+	boots("second")
+	rounds(t, m.agent(server), 1)
+	if got := get(t, server).Status; len(got.Volumes) > 0 || got.BootID != "second" {
+		t.Errorf("in another boot it has %+v", got)
+	}
+}
+
 // What somebody else wrote meanwhile is kept, and the question answered by a look that
 // comes after it.
 func TestConflictAndLook(t *testing.T) {
@@ -188,7 +260,7 @@ func TestBlind(t *testing.T) {
 func TestWrongRoot(t *testing.T) {
 	m := newMachine(t)
 	for pod, blind := range map[types.UID]bool{"uid-a": false, "": false, "uid-own": true} {
-		status := statusOf(look(m.config, pod), 1, "uid-n1")
+		status := statusOf(look(m.config, pod, nil), 1, "uid-n1")
 		if got := len(status.Unknown) > 0; got != blind {
 			t.Errorf("with the pod %q it says that it does not know %q", pod, status.Unknown)
 		}
@@ -208,6 +280,7 @@ type fake struct {
 	makes  []time.Duration // at which the object was made
 	ends   error           // with which it ends
 	start  time.Time
+	sight  sight // what a look finds
 }
 
 func (f *fake) Get(context.Context, string, metav1.GetOptions) (*v1alpha1.NodeVolumes, error) {
@@ -237,9 +310,9 @@ func running(t *testing.T, own faked, test func(a *agent)) {
 		f := own.base()
 		f.start = time.Now()
 		f.object.Name = "n1"
-		a := newAgent(DefaultConfig(), own, "n1", "uid-n1", func() sight {
+		a := newAgent(DefaultConfig(), own, "n1", "uid-n1", func([]nodevolumes.Alive) sight {
 			f.looks = append(f.looks, time.Since(f.start))
-			return sight{}
+			return f.sight
 		})
 		a.spread = func(most time.Duration) time.Duration { return most / 2 }
 		ctx, cancel := context.WithCancel(t.Context())
@@ -275,6 +348,23 @@ func TestWhenItLooks(t *testing.T) {
 		t.Errorf("looked at %v, want %v", f.looks, want)
 	}
 	if len(f.tries) != 1 {
+		t.Errorf("wrote at %v", f.tries)
+	}
+}
+
+// While a file system lives on without a mount it looks every two seconds: no mount changes when it ends.
+func TestLooksWhileAFileSystemLivesOn(t *testing.T) {
+	f := &fake{}
+	f.sight.facts.Volumes = []nodevolumes.Volume{{Path: "a", FileSystems: []nodevolumes.FileSystem{{Entry: "ext4/sdb", Number: 7, Unmounted: true}}}}
+	running(t, f, func(*agent) {
+		time.Sleep(7 * time.Second)
+		f.sight.facts.Volumes = nil
+		time.Sleep(time.Minute)
+	})
+	if want := seconds(0, 2, 4, 6, 8); !slices.Equal(f.looks, want) {
+		t.Errorf("looked at %v, want %v", f.looks, want)
+	}
+	if len(f.tries) != 2 {
 		t.Errorf("wrote at %v", f.tries)
 	}
 }
@@ -337,36 +427,65 @@ func seconds(list ...time.Duration) []time.Duration {
 	return list
 }
 
-// Whatever there is, the object stays small, and shows first what people should see.
+// The object stays small, lists first the volumes that people should see, and names the other volumes in few
+// letters.
 func TestStatusIsBounded(t *testing.T) {
 	var facts nodevolumes.Facts
 	for i := range 3000 {
-		facts.Volumes = append(facts.Volumes, nodevolumes.Volume{Driver: "d", Handle: strings.Repeat("h", 4096), Path: fmt.Sprintf("p-%04d", i),
+		handle := fmt.Sprintf("%04d", i) + strings.Repeat("<", 4092) // of which JSON makes six times as many bytes
+		facts.Volumes = append(facts.Volumes, nodevolumes.Volume{Driver: "d", Handle: handle, Path: nodevolumes.StagingPath("d", handle),
 			Mode: nodevolumes.Filesystem, Staged: nodevolumes.Yes, Mounted: nodevolumes.Yes, Forgotten: i == 2999})
 	}
-	status := statusOf(sight{facts: facts}, 1, "u")
-	raw, err := json.Marshal(status)
-	if err != nil {
-		t.Fatal(err)
+	facts.Unlisted = []nodevolumes.Brief{{Driver: "another", Digest: "01234567"}}
+	status := func() v1alpha1.NodeVolumesStatus {
+		status := statusOf(sight{facts: facts}, 1, "u")
+		if raw, err := json.Marshal(status); err != nil || len(raw) > 600<<10 {
+			t.Errorf("%d bytes, %v", len(raw), err)
+		}
+		if !status.Truncated || status.Summary.Volumes != 3001 {
+			t.Errorf("truncated %t, summary %+v", status.Truncated, status.Summary)
+		}
+		return status
 	}
-	if len(raw) > 600<<10 || !status.Truncated || status.Summary.Volumes != 3000 || status.Summary.Forgotten != 1 {
-		t.Errorf("%d bytes, truncated %t, summary %+v", len(raw), status.Truncated, status.Summary)
+	got := status()
+	told := map[string]bool{}
+	for _, v := range got.Volumes {
+		told[v.Handle] = true
 	}
-	if last := status.Volumes[len(status.Volumes)-1]; !last.Forgotten {
-		t.Error("the forgotten volume is not listed")
+	if last := facts.Volumes[2999]; got.Summary.Forgotten != 1 || !told[last.Handle] {
+		t.Errorf("the forgotten volume is not listed, summary %+v", got.Summary)
 	}
-	// What JSON has to write in more bytes than there are counts as that.
+	if len(got.Unlisted) != 2 || got.Unlisted[0].Driver != "another" || got.Unlisted[1].Driver != "d" || !slices.IsSorted(got.Unlisted[1].Digests) {
+		t.Fatalf("beside those listed there are %+v", got.Unlisted)
+	}
+	for _, v := range facts.Volumes {
+		if digest := fmt.Sprintf("%x", sha256.Sum256([]byte(v.Handle)))[:8]; told[v.Handle] == slices.Contains(got.Unlisted[1].Digests, digest) {
+			t.Errorf("volume %.4s is listed: %t, and so it is in few letters", v.Handle, told[v.Handle])
+		}
+	}
 	for i := range facts.Volumes {
-		facts.Volumes[i].Handle, facts.Volumes[i].Unknown = strings.Repeat("<", 4096), strings.Repeat("\x01", 512)
+		facts.Volumes[i].Handle = fmt.Sprint(i)
 	}
-	if raw, err = json.Marshal(statusOf(sight{facts: facts}, 1, "u")); err != nil || len(raw) > 600<<10 || len(raw) < 400<<10 {
-		t.Errorf("%d bytes, %v", len(raw), err)
+	if got := status(); len(got.Volumes) != v1alpha1.MaxNodeVolumes || len(got.Unlisted) != 2 {
+		t.Errorf("%d volumes, and %d drivers of others", len(got.Volumes), len(got.Unlisted))
 	}
-	for i := range facts.Volumes {
-		facts.Volumes[i].Handle, facts.Volumes[i].Unknown = "h", ""
+	// Volumes without a name are listed first. If there is no room for them, the status names no other volumes
+	// either.
+	for _, unknown := range []int{1, 513} {
+		for i := range unknown {
+			facts.Volumes[i].Handle, facts.Volumes[i].Path = "", fmt.Sprint("pods/", i)
+		}
+		if got, want := status(), unknown == 1; len(got.Unlisted) > 0 != want || !slices.ContainsFunc(got.Volumes, func(v v1alpha1.NodeVolume) bool { return v.Handle == "" }) {
+			t.Errorf("with %d of which nobody knows which they are it says %+v", unknown, got.Unlisted)
+		}
 	}
-	if status := statusOf(sight{facts: facts}, 1, "u"); len(status.Volumes) != v1alpha1.MaxNodeVolumes || !status.Truncated {
-		t.Errorf("%d volumes, truncated %t", len(status.Volumes), status.Truncated)
+	// The status names no other volumes if there are too many.
+	facts.Volumes, facts.Unlisted = nil, nil
+	for i := range v1alpha1.MaxNodeUnlisted + 1 {
+		facts.Unlisted = append(facts.Unlisted, nodevolumes.Brief{Driver: "d", Digest: fmt.Sprintf("%08x", i)})
+	}
+	if got := statusOf(sight{facts: facts}, 1, "u"); !got.Truncated || len(got.Unlisted) > 0 {
+		t.Errorf("truncated %t, and %d drivers of others", got.Truncated, len(got.Unlisted))
 	}
 }
 

@@ -19,6 +19,8 @@ type Config struct {
 	KubeletRoot string
 	// Mounts is the mount table, in the form of mountinfo.
 	Mounts string
+	// Sys is where sysfs is.
+	Sys string
 	// BootID is the file that has the ID of the machine's boot.
 	BootID string
 	// Listen is host:port for /healthz and /metrics; none when empty.
@@ -43,7 +45,7 @@ type Config struct {
 // DefaultConfig is what the flags say when nobody does.
 func DefaultConfig() Config {
 	return Config{
-		KubeletRoot: "/var/lib/kubelet", Mounts: "/proc/self/mountinfo", BootID: "/proc/sys/kernel/random/boot_id", Listen: ":8080",
+		KubeletRoot: "/var/lib/kubelet", Mounts: "/proc/self/mountinfo", Sys: "/sys", BootID: "/proc/sys/kernel/random/boot_id", Listen: ":8080",
 		Gather: 2 * time.Second, Rescan: 5 * time.Minute, RetryAtMost: 2 * time.Minute, WriteTimeout: 10 * time.Second,
 		UnstageTimeout: 2 * time.Minute, // the kubelet's own (csi_plugin.go, csiTimeout)
 	}

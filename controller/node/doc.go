@@ -3,7 +3,7 @@
 // Package node is moorage-node: on each node one process that publishes what the node
 // itself has of CSI volumes, as a NodeVolumes of its name.
 //
-// Reads: the kubelet's folder, the mount table, its own NodeVolumes, and before a repair its
+// Reads: the kubelet's folder, the mount table, sysfs, its own NodeVolumes, and before a repair its
 // Node. Decides: which order to unstage a volume it refuses; what it found is said by
 // internal/nodevolumes. Writes: its own NodeVolumes, on the version that it has read, and only
 // when it has something else to say than is written there. By an order it calls

@@ -17,6 +17,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
 
 var kind = schema.GroupResource{Group: "moorage.dev", Resource: "nodevolumes"}
@@ -154,7 +155,7 @@ func TestHealth(t *testing.T) {
 func TestHungLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, release := &fake{start: time.Now()}, make(chan struct{})
-		a := newAgent(DefaultConfig(), f, "n1", "uid-n1", func() sight { <-release; return sight{} })
+		a := newAgent(DefaultConfig(), f, "n1", "uid-n1", func([]nodevolumes.Alive) sight { <-release; return sight{} })
 		node := func() (*corev1.Node, error) {
 			return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-n1"}}, nil
 		}

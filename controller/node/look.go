@@ -22,36 +22,40 @@ type sight struct {
 
 // look reads the node. A folder or table that can't be opened is unknown, as what is in
 // it would be; and so is everything where the folder lacks the one of this process' own pod:
-// then it is not its kubelet's. pod is that pod's UID; empty: it is not known.
-func look(c Config, pod types.UID) sight {
+// then it is not its kubelet's. pod is that pod's UID; empty: it is not known. before are the file
+// systems that were found alive before.
+func look(c Config, pod types.UID, before []nodevolumes.Alive) sight {
 	root, err := os.OpenRoot(c.KubeletRoot) // links lead nowhere else
 	if err != nil {
-		return blind(c, err)
+		return blind(c, err, before)
 	}
 	defer root.Close()
 	if pod != "" {
 		if _, err := root.Stat(path.Join("pods", string(pod))); err != nil {
-			return blind(c, fmt.Errorf("%s is not this kubelet's folder, which has one of moorage-node's own pod (is node.kubeletRoot right?): %w", c.KubeletRoot, err))
+			return blind(c, fmt.Errorf("%s is not this kubelet's folder, which has one of moorage-node's own pod (is node.kubeletRoot right?): %w", c.KubeletRoot, err), before)
 		}
 	}
 	table, err := os.Open(c.Mounts)
 	if err != nil {
-		return blind(c, err)
+		return blind(c, err, before)
 	}
 	defer table.Close()
 	return sight{
-		facts:   nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(table, c.KubeletRoot)),
+		facts:   nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(table, c.KubeletRoot), nodevolumes.Kernel{Sys: os.DirFS(c.Sys), Before: before}),
 		machine: c.machine(nodevolumes.Tree(root)),
 	}
 }
 
-func blind(c Config, err error) sight {
+func blind(c Config, err error, before []nodevolumes.Alive) sight {
 	const nowhere = os.DevNull // no folder
 	return sight{
-		facts:   nodevolumes.Facts{Unknown: []string{cut(fmt.Sprintf("nothing can be read: %v", err))}},
+		facts:   nodevolumes.Facts{Unknown: []string{cut(fmt.Sprintf("nothing can be read: %v", err))}, Alive: before},
 		machine: c.machine(os.DirFS(nowhere)),
 	}
 }
+
+// bootID is the ID of the machine's boot; empty: it can't be read.
+func (c Config) bootID() string { return c.machine(os.DirFS(os.DevNull)).BootID }
 
 // machine reads which boot of which machine this is.
 func (c Config) machine(kubelet fs.FS) nodevolumes.Machine {

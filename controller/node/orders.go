@@ -245,8 +245,11 @@ func (o *orders) refuses(order *v1alpha1.NodeUnstage, s sight) string {
 // forgotten it, and may call the driver, too.
 func forbids(s sight, driver, handle string, unread map[string]bool) string {
 	f := s.facts
-	if f.Truncated || len(f.Unknown) > 0 {
+	if len(f.Unknown) > 0 {
 		return "not everything at the node could be read"
+	}
+	if asked := (&nodevolumes.Volume{Driver: driver, Handle: handle}).Brief(); slices.Contains(f.Unlisted, asked[0]) {
+		return "there are more volumes at the node than are looked at one by one"
 	}
 	for i := range f.Volumes {
 		v := &f.Volumes[i]

@@ -72,7 +72,7 @@ func newBench(t *testing.T) *bench {
 	}
 	b.forget("vol-1")
 	b.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-n1"}}
-	b.node.Status.NodeInfo.BootID = look(b.config, "").machine.BootID
+	b.node.Status.NodeInfo.BootID = look(b.config, "", nil).machine.BootID
 	b.driver = func(string) error { b.unmount(); return nil }
 	b.begin()
 	rounds(t, b.agent, 1)
@@ -274,12 +274,12 @@ func TestRepairLooksOnceMore(t *testing.T) {
 	b := newBench(t)
 	b.order(5, nil)
 	first := true
-	b.agent.look = func() sight {
+	b.agent.look = func([]nodevolumes.Alive) sight {
 		if !first {
 			b.publish("vol-1")
 		}
 		first = false
-		return look(b.config, "")
+		return look(b.config, "", nil)
 	}
 	b.turn()
 	b.said(v1alpha1.UnstageRefused, 5, false, "a pod's folder names it")
@@ -581,7 +581,7 @@ func ordersThatWait(t *testing.T, look bool) {
 	config := DefaultConfig()
 	config.Repair = true
 	var mounted atomic.Bool
-	a := newAgent(config, f, "n1", "uid-n1", func() sight {
+	a := newAgent(config, f, "n1", "uid-n1", func([]nodevolumes.Alive) sight {
 		s := sight{machine: nodevolumes.Machine{BootID: "boot", KubeletStarted: started}}
 		if mounted.Load() {
 			s.facts.Volumes = []nodevolumes.Volume{{Driver: "other.example.com", Handle: "other", Path: "other"}}

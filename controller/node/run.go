@@ -12,6 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/connect"
+	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
 
 // Limits of what one process of each node asks of the API server.
@@ -47,7 +48,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("client of the API server: %w", err)
 	}
-	a := newAgent(c, clients.NodeVolumes(), own.node, own.uid, func() sight { return look(c, own.pod) })
+	a := newAgent(c, clients.NodeVolumes(), own.node, own.uid, func(before []nodevolumes.Alive) sight { return look(c, own.pod, before) })
 	a.nodes = kube.Nodes()
 	a.identify = func(ctx context.Context) (self, error) { return identity(ctx, c, config) }
 	stop, err := serve(ctx, c, a.health, a.metrics.registry)

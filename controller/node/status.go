@@ -24,8 +24,8 @@ const maxBytes = 512 << 10
 func statusOf(s sight, looked int64, uid types.UID) v1alpha1.NodeVolumesStatus {
 	status := v1alpha1.NodeVolumesStatus{
 		Looked: looked, NodeUID: uid, BootID: s.machine.BootID, SystemUUID: s.machine.SystemUUID,
-		Truncated: s.facts.Truncated, Unknown: s.facts.Unknown,
-		Summary: &v1alpha1.NodeVolumesSummary{Volumes: int32(len(s.facts.Volumes)), Unknown: int32(len(s.facts.Unknown))},
+		Unknown: s.facts.Unknown,
+		Summary: &v1alpha1.NodeVolumesSummary{Volumes: int32(len(s.facts.Volumes) + len(s.facts.Unlisted)), Unknown: int32(len(s.facts.Unknown))},
 	}
 	if started := s.machine.KubeletStarted; !started.IsZero() {
 		status.KubeletStarted = &metav1.Time{Time: started.Truncate(time.Second)}
@@ -38,29 +38,55 @@ func statusOf(s sight, looked int64, uid types.UID) v1alpha1.NodeVolumesStatus {
 			status.Summary.Unknown++
 		}
 	}
-	var cut bool
-	status.Volumes, cut = listed(s.facts.Volumes)
-	status.Truncated = status.Truncated || cut
+	var others []nodevolumes.Volume
+	status.Volumes, others = listed(s.facts.Volumes)
+	status.Truncated = len(others)+len(s.facts.Unlisted) > 0
+	status.Unlisted = unlisted(others, s.facts.Unlisted)
 	return status
 }
 
-// listed are the volumes that a status has room for: those that somebody should look at
-// first. It says whether there are others.
-func listed(volumes []nodevolumes.Volume) (list []v1alpha1.NodeVolume, cut bool) {
+// unlisted names the volumes for which a status has no room. It is nil if one of them has no name, or if
+// there are too many.
+func unlisted(volumes []nodevolumes.Volume, more []nodevolumes.Brief) (list []v1alpha1.UnlistedVolumes) {
+	all := slices.Clone(more)
+	for i := range volumes {
+		brief := volumes[i].Brief()
+		if len(brief) == 0 {
+			return nil
+		}
+		all = append(all, brief...)
+	}
+	slices.SortFunc(all, nodevolumes.Brief.Compare)
+	all = slices.Compact(all)
+	for _, b := range all {
+		if len(list) == 0 || list[len(list)-1].Driver != b.Driver {
+			list = append(list, v1alpha1.UnlistedVolumes{Driver: b.Driver})
+		}
+		last := &list[len(list)-1]
+		last.Digests = append(last.Digests, b.Digest)
+	}
+	if len(all) > v1alpha1.MaxNodeUnlisted || len(list) > v1alpha1.MaxUnlistedDrivers {
+		return nil
+	}
+	return list
+}
+
+// listed returns the volumes that a status has room for, by their rank, and the other volumes.
+func listed(volumes []nodevolumes.Volume) (list []v1alpha1.NodeVolume, others []nodevolumes.Volume) {
 	ranked := slices.Clone(volumes)
 	slices.SortStableFunc(ranked, func(a, b nodevolumes.Volume) int { return cmp.Compare(rank(a), rank(b)) })
 	size := 0
-	for _, v := range ranked {
+	for i, v := range ranked {
 		made := volumeOf(v)
 		size += jsonBytes(made)
 		if len(list) == v1alpha1.MaxNodeVolumes || size > maxBytes {
-			cut = true
+			others = ranked[i:]
 			break
 		}
 		list = append(list, made)
 	}
 	slices.SortFunc(list, func(a, b v1alpha1.NodeVolume) int { return cmp.Compare(a.Path, b.Path) })
-	return list, cut
+	return list, others
 }
 
 // jsonBytes is how large a volume is in an object as it is sent and kept. Some characters take
@@ -73,22 +99,28 @@ func jsonBytes(v v1alpha1.NodeVolume) int {
 	return len(text) + len(",")
 }
 
-// rank is lower for what somebody should look at.
+// rank is lower for volumes that somebody should look at, and lowest for volumes that unlisted can't
+// name.
 func rank(v nodevolumes.Volume) int {
 	switch {
-	case v.Forgotten:
+	case len(v.Brief()) == 0:
 		return 0
-	case v.Unknown != "":
+	case v.Forgotten:
 		return 1
-	default:
+	case v.Unknown != "":
 		return 2
+	default:
+		return 3
 	}
 }
 
 func volumeOf(v nodevolumes.Volume) v1alpha1.NodeVolume {
 	out := v1alpha1.NodeVolume{
 		Path: v.Path, Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Mode: string(v.Mode),
-		Staged: v1alpha1.NodeAnswer(v.Staged), Mounted: v1alpha1.NodeAnswer(v.Mounted), Forgotten: v.Forgotten, Unknown: v.Unknown,
+		Staged: v1alpha1.NodeAnswer(v.Staged), Mounted: v1alpha1.NodeAnswer(v.Mounted), MorePods: v.MorePods, Forgotten: v.Forgotten, Unknown: v.Unknown,
+	}
+	for _, f := range v.FileSystems {
+		out.FileSystems = append(out.FileSystems, v1alpha1.NodeFileSystem{Entry: f.Entry, Number: f.Number, Unmounted: f.Unmounted})
 	}
 	for _, p := range v.Published {
 		out.Published = append(out.Published, v1alpha1.PublishedPod{PodUID: p.PodUID, PodFolder: p.PodFolder, Mounted: v1alpha1.NodeAnswer(p.Mounted)})

@@ -100,11 +100,11 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 	case !ready(n) || n.UID != m.NodeUID || m.SystemUUID == "" || m.IsAnother(n) || m.BootID == "":
 		return StaysFenced
 	case s.BootOver(n, m.SystemUUID, m.BootID): // which ends mounts, and leaves folders and records
-		if n.Answers() && slices.ContainsFunc(n.Word.Mounted, of) {
+		if n.Answers() && (slices.ContainsFunc(n.Word.Mounted, of) || n.Word.UnlistsOf(m.Driver)) {
 			return StaysFenced
 		}
 		return MayUnfence
-	case n.Answers() && slices.ContainsFunc(n.Word.Has, of):
+	case n.Answers() && (slices.ContainsFunc(n.Word.Has, of) || n.Word.UnlistsOf(m.Driver)):
 		return StaysFenced
 	case n.BootID != m.BootID: // it is not said, or another node has that systemUUID, too
 		return StaysFenced

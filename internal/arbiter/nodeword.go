@@ -35,6 +35,17 @@ const vacantFor = 15 * time.Second
 // unsaid is why the word of the kubelet is not enough where the policy asks for another.
 const unsaid = "moorage-node has not said there that nothing of it is staged or mounted, and its AttachPolicy has requireNodeWord"
 
+// unread is the same where moorage-node has looked.
+const unread = "moorage-node there could not read everything that may be about it, and its AttachPolicy has requireNodeWord"
+
+// whyUnsaid is which of the two it is.
+func whyUnsaid(n *ledger.Node, v ledger.VolumeID, now time.Time) string {
+	if !unresponsive(n, now) && !n.SpeaksOf(v) {
+		return unread
+	}
+	return unsaid
+}
+
 // requiresWord says whether the policy of a volume has the silence of moorage-node count as
 // in use. Of volumes without VolumeAttachments it reads no record.
 func requiresWord(s ledger.Snapshot, v *ledger.Volume) bool {

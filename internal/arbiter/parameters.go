@@ -83,7 +83,7 @@ func (a Arbiter) mountedOtherwise(s ledger.Snapshot, t *ledger.Ticket, need Need
 	case usage == usageUnknown, Doubted(s, v, place):
 		reason.Code, reason.Detail = InUseUnknown, forgetful
 	case t.SatisfiedSince == 0 && a.unsaid(s, v, place, now):
-		reason.Code, reason.Detail = InUseUnknown, unsaid
+		reason.Code, reason.Detail = InUseUnknown, whyUnsaid(n, v.ID, now)
 	default:
 		return nil
 	}

@@ -266,6 +266,8 @@ func (r Reason) waysToKnow() string {
 	switch several := strings.HasPrefix(r.Detail, severalMachines); {
 	case r.Detail == unsaid:
 		return "moorage-node there has looked, or the machine " + taint
+	case r.Detail == unread:
+		return "moorage-node there can read what its NodeVolumes has as unknown, or the machine " + taint
 	case several && nothing:
 		return "the machine " + taint
 	case several:

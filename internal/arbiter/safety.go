@@ -57,7 +57,7 @@ func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 	case e.usage == usageStaged:
 		reason = stayingAt(s, v, p, reason, now)
 	case e.usage == usageNone:
-		reason.Code, reason.Detail = InUseUnknown, unsaid
+		reason.Code, reason.Detail = InUseUnknown, whyUnsaid(n, v.ID, now)
 	default:
 		reason.Code = InUseUnknown
 		if n.Reporting {

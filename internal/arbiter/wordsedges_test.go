@@ -80,11 +80,13 @@ func TestWaysToKnowByTheDetail(t *testing.T) {
 		"there, of iSCSI":             {Reason{Detail: severalMachines, Volume: iscsi}, false, false, false},
 		"of iSCSI, and nobody looks":  {Reason{Detail: forgetfulUnseen, Volume: iscsi}, true, false, false},
 		"the word is required":        {Reason{Detail: unsaid, Volume: disk}, false, false, false},
+		"it can't be given":           {Reason{Detail: unread, Volume: disk}, false, false, false},
 	} {
 		text := test.r.waysToKnow()
 		for words, want := range map[string]bool{
 			"the machine is rebooted": test.boots, "moorage-node there has looked twice": test.looks, "deletes its VolumeAttachment": test.attachment,
 			"node.kubernetes.io/out-of-service": true, "moorage-node there has looked, or": test.r.Detail == unsaid,
+			"its NodeVolumes has as unknown": test.r.Detail == unread,
 		} {
 			if got := strings.Contains(text, words); got != want {
 				t.Errorf("%s: that it says %q is %t: %s", name, words, got, text)

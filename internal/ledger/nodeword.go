@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,7 +30,9 @@ type NodeWord struct {
 	Whole bool
 	// Unread are the records that could not be read, and whose folders say of which volumes
 	// they are: those are there, or may be.
-	Unread   []Unread
+	Unread []Unread
+	// Unlisted are further volumes that are there, or may be, sorted by driver.
+	Unlisted []Unlisted
 	allElse  bool                     // Whole, as it was said
 	unreadOf map[unreadKey][]VolumeID // what each name names, and has named before; none: no volume that is attached
 	doubts   []VolumeID               // of names, what may be there; sorted
@@ -62,6 +65,16 @@ type Unread struct {
 	// that no pod's folder names it.
 	There, Forgotten bool
 }
+
+// Unlisted are volumes of one driver: of each the first letters of its handle's digest (HandleDigest),
+// sorted.
+type Unlisted struct {
+	Driver  string
+	Digests []string
+}
+
+// unlistedLetters is how many letters of a digest an Unlisted has.
+const unlistedLetters = 8
 
 type unreadKey struct{ persistentVolume, pod string }
 
@@ -123,7 +136,22 @@ func (w *NodeWord) has(v VolumeID) bool {
 			return true
 		}
 	}
-	return w.digested(v, func(u *Unread) bool { return u.There })
+	return w.digested(v, func(u *Unread) bool { return u.There }) || w.Unlists(v)
+}
+
+// Unlists says whether a volume is among the Unlisted.
+func (w *NodeWord) Unlists(v VolumeID) bool {
+	i, of := slices.BinarySearchFunc(w.Unlisted, v.Driver, func(u Unlisted, driver string) int { return strings.Compare(u.Driver, driver) })
+	if !of {
+		return false
+	}
+	_, found := slices.BinarySearch(w.Unlisted[i].Digests, HandleDigest(v.Handle)[:unlistedLetters])
+	return found
+}
+
+// UnlistsOf says whether a driver has volumes among the Unlisted.
+func (w *NodeWord) UnlistsOf(driver string) bool {
+	return slices.ContainsFunc(w.Unlisted, func(u Unlisted) bool { return u.Driver == driver })
 }
 
 // doubtsOf says whether the word can't say whether a volume is there, since a record that

@@ -41,6 +41,10 @@ func TestNodeSpeaks(t *testing.T) {
 		"another boot":     {func(w *NodeWord) { w.BootID = "c" }, false, false, false},
 		"another Node":     {func(w *NodeWord) { w.NodeUID = "x" }, false, false, true},
 		"not whole":        {func(w *NodeWord) { w.Whole = false }, true, false, true},
+		"not listed":       {func(w *NodeWord) { w.Has, w.Unlisted = nil, []Unlisted{{"d", []string{HandleDigest("h")[:8]}}} }, true, true, true},
+		"others not listed": {func(w *NodeWord) {
+			w.Has, w.Unlisted = nil, []Unlisted{{"c", []string{HandleDigest("h")[:8]}}, {"d", []string{"ffffffff"}}}
+		}, true, true, false},
 	} {
 		word := wordOf("1", 0, 0, v)
 		test.change(&word)

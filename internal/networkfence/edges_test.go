@@ -403,8 +403,14 @@ func TestTheLook(t *testing.T) {
 		"a record unread":   {func(w *ledger.NodeWord) { w.Unread = []ledger.Unread{{PersistentVolume: "pv"}} }, false},
 		"of another driver": {func(w *ledger.NodeWord) { w.Has = []ledger.VolumeID{{Driver: "other", Handle: "x"}} }, true},
 		"of this driver":    {func(w *ledger.NodeWord) { w.Has = []ledger.VolumeID{{Driver: driver, Handle: "x"}} }, false},
-		"of another boot":   {func(w *ledger.NodeWord) { w.BootID = "a-boot-0" }, false},
-		"of another Node":   {func(w *ledger.NodeWord) { w.NodeUID = "x" }, false},
+		"of this driver, unlisted": {func(w *ledger.NodeWord) {
+			w.Unlisted = []ledger.Unlisted{{Driver: driver, Digests: []string{"00000000"}}}
+		}, false},
+		"of another one, unlisted": {func(w *ledger.NodeWord) {
+			w.Unlisted = []ledger.Unlisted{{Driver: "other", Digests: []string{"00000000"}}}
+		}, true},
+		"of another boot": {func(w *ledger.NodeWord) { w.BootID = "a-boot-0" }, false},
+		"of another Node": {func(w *ledger.NodeWord) { w.NodeUID = "x" }, false},
 	} {
 		s := fenced(t)
 		s.comesBack("a-boot-1")

@@ -18,7 +18,7 @@ func (s *scan) readDevices() {
 	}
 	// Those of which the kubelet has no record any more.
 	for _, name := range s.names(stagingFolder) {
-		if v := s.device(name); v != nil {
+		if v := s.device(name, record{}); v != nil {
 			v.Staged = Yes
 		}
 	}
@@ -43,11 +43,11 @@ func (s *scan) readDevice(name string) {
 	if errors.Is(err, fs.ErrNotExist) && complete && len(pods) == 0 && s.mounts.At(folder) != Yes {
 		return
 	}
-	v := s.device(name)
+	s.paths[folder] = true
+	v := s.device(name, r)
 	if v == nil {
 		return
 	}
-	s.paths[folder] = true
 	if err != nil {
 		v.explain(err.Error())
 	} else {
@@ -60,10 +60,10 @@ func (s *scan) readDevice(name string) {
 }
 
 // device is the entry of a block volume.
-func (s *scan) device(name string) *Volume {
+func (s *scan) device(name string, r record) *Volume {
 	p := path.Join(stagingFolder, name)
 	fresh := s.volumes[p] == nil
-	v := s.volume(p, Block)
+	v := s.volume(p, Block, r)
 	if v != nil && fresh {
 		v.called(name)
 		v.explain("there is no " + recordName)
@@ -74,7 +74,7 @@ func (s *scan) device(name string) *Volume {
 // publishDevice takes a path of a block volume for a pod: the driver's own, or the
 // kubelet's.
 func (s *scan) publishDevice(name, pod, p string) {
-	if v := s.device(name); v != nil {
+	if v := s.device(name, record{}); v != nil {
 		s.paths[p] = true
 		s.publish(v, Publication{PodUID: pod, Mounted: s.mounts.At(p)})
 	}

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nodevolumes reads what a node itself has of CSI volumes: what its kubelet
-// wrote down below its folder (usually /var/lib/kubelet), and what is mounted there.
+// wrote down below its folder (usually /var/lib/kubelet), what is mounted there, and which file
+// systems of volumes the kernel has.
 //
-// It reads folders, vol_data.json and the text of mountinfo, writes nothing, calls no
+// It reads folders, vol_data.json, the text of mountinfo and sysfs, writes nothing, calls no
 // driver (RemoveStaged alone removes the records of one volume). It never opens a mounted
 // volume, nor asks what it is: it may not answer. So folders are listed by what they say
 // themselves, and what the mount table names is touched only where it is on the way to what
 // is read, such as a disk of its own for pods. What can't be read is Unknown, with the
-// reason, and never taken for unused. What it keeps is bounded, whatever the folders hold.
+// reason, and never taken for unused. It keeps a bounded amount,
+// and a bound leaves open only the part that it cuts off.
 //
 // The layout is that of Kubernetes 1.37.1, pkg/volume/csi:
 //

@@ -2,7 +2,10 @@
 
 package nodevolumes
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Answer is what is known of a question.
 type Answer string
@@ -23,10 +26,11 @@ const (
 	Block      Mode = "Block"
 )
 
-// Bounds of what is kept. A node has at most some hundred volumes and pods.
+// Bounds of the facts. A part beyond a bound is told as there, or as unknown; the other parts stay as they
+// are.
 const (
-	maxEntries   = 4096     // of one folder
-	maxVolumes   = 4096     // of one node
+	maxEntries   = 1 << 17  // of one folder: more than a pod has room for, and a node has pods
+	maxVolumes   = 4096     // of one node; Unlisted has the others
 	maxPublished = 256      // of one volume
 	maxUnknown   = 32       // of one node
 	maxRecord    = 64 << 10 // bytes of one vol_data.json
@@ -41,12 +45,29 @@ const (
 type Facts struct {
 	// Volumes are sorted by their paths.
 	Volumes []Volume
+	// Unlisted are volumes that are there, or may be, beside those listed, sorted.
+	Unlisted []Brief
+	// Alive are the file systems of volumes that the kernel has, for the Kernel of the next look.
+	Alive []Alive
 	// Unknown says what could not be read, and why. While it is not empty, there may
-	// be volumes that are not listed.
+	// be volumes that are neither listed nor among Unlisted.
 	Unknown []string
-	// Truncated: there was more than is kept.
-	Truncated bool
 }
+
+// briefLetters is how many letters of a handle's sha256 a Brief has. If two volumes have the same letters,
+// which is rare, both count as there.
+const briefLetters = 8
+
+// Brief names a volume by its driver and the first letters of its handle's sha256.
+type Brief struct{ Driver, Digest string }
+
+// Compare orders them by their drivers.
+func (b Brief) Compare(other Brief) int {
+	return cmp.Or(cmp.Compare(b.Driver, other.Driver), cmp.Compare(b.Digest, other.Digest))
+}
+
+// Brief returns the names of the volume, by its handle and by its path; none if it has neither.
+func (v *Volume) Brief() []Brief { return briefly(v.Path, v.Driver, v.Handle) }
 
 // Volume is one CSI volume at one staging path.
 type Volume struct {
@@ -72,6 +93,10 @@ type Volume struct {
 	Mounted Answer
 	// Published are the pods it is published to, sorted by UID.
 	Published []Publication
+	// MorePods: there are more than are kept.
+	MorePods bool
+	// FileSystems are those of it that the kernel has, sorted.
+	FileSystems []FileSystem
 	// Forgotten: it is staged, mounted or published, and no pod's folder names it.
 	Forgotten bool
 	// Unknown says what could not be read of this volume, and why; empty: nothing.

@@ -21,11 +21,20 @@ const (
 
 // Mounts are the mount points below a folder.
 type Mounts struct {
-	points  []string          // below the folder, sorted
-	devices map[string]string // of the mounts among the CSI plugin's folders and the pods', by point
-	stacked map[string]bool   // mounts of pods' volumes that are not of one file system
-	unknown string            // why what is not listed may be mounted nevertheless; empty: it is not
-	partial bool              // points lacks some of the table's
+	points  []string           // below the folder, sorted
+	found   map[string][]mount // those among the CSI plugin's folders and the pods', by point
+	unknown string             // why what is not listed may be mounted nevertheless; empty: it is not
+	partial bool               // points lacks some of the table's
+}
+
+// mount is one line of the table.
+type mount struct {
+	id, parent   string
+	point        string
+	device       string // its number
+	kind, source string // of its file system
+	whole        bool   // it shows the whole file system, and not only a folder of it
+	follows      bool   // what is mounted below it elsewhere appears in it
 }
 
 // ReadMounts reads the text of mountinfo (proc(5)) and keeps what is mounted below
@@ -34,33 +43,35 @@ type Mounts struct {
 // what is read, answers Unknown where it would answer No.
 func ReadMounts(table io.Reader, root string) Mounts {
 	root = path.Clean(root)
-	m := Mounts{devices: map[string]string{}, stacked: map[string]bool{}}
-	holder, follows := "", false // the mount that root is in, and whether it gets others' mounts
-	private := map[string]bool{} // mounts on the way to what is read, that do not
+	m := Mounts{found: map[string][]mount{}}
+	var holder []mount          // the mounts at the point that root is in
+	way := map[string][]mount{} // those on the way to what is read
 	lines := bufio.NewScanner(table)
 	lines.Buffer(nil, maxMountLine)
 	for n := 1; lines.Scan(); n++ {
-		point, device, optional, err := parseMount(lines.Text())
+		line, err := parseMount(lines.Text())
 		if err != nil {
 			m.unknown = fmt.Sprintf("line %d of the mount table: %v", n, err)
 			m.partial = true
 			continue
 		}
-		if below(root, point) && len(point) >= len(holder) {
-			holder, follows = point, propagated(optional)
+		if below(root, line.point) {
+			if len(holder) > 0 && len(line.point) > len(holder[0].point) {
+				holder = nil
+			}
+			if len(holder) == 0 || len(line.point) == len(holder[0].point) {
+				holder = append(holder, line)
+			}
 		}
-		if point == root || !below(point, root) {
+		if line.point == root || !below(line.point, root) {
 			continue
 		}
-		p := strings.TrimPrefix(strings.TrimPrefix(point, root), "/")
+		p := strings.TrimPrefix(strings.TrimPrefix(line.point, root), "/")
 		if slices.Contains(onTheWay, p) {
-			private[p] = !propagated(optional) // the last one covers those before
-		}
-		if strings.Contains(p, "/"+inPods+"/") && m.devices[p] != "" && m.devices[p] != device {
-			m.stacked[p] = true
+			way[p] = append(way[p], line)
 		}
 		if below(p, csiFolder) || below(p, podsFolder) {
-			m.devices[p] = device
+			m.found[p] = append(m.found[p], line)
 		}
 		if len(m.points) == maxMounts {
 			m.unknown = fmt.Sprintf("more than %d mounts", maxMounts)
@@ -75,13 +86,13 @@ func ReadMounts(table io.Reader, root string) Mounts {
 		m.unknown = fmt.Sprintf("the mount table has a line of more than %d bytes", maxMountLine)
 	case err != nil:
 		m.unknown = fmt.Sprintf("read the mount table: %v", err)
-	case m.unknown == "" && holder == "":
+	case m.unknown == "" && len(holder) == 0:
 		m.unknown = "the mount table does not say what " + root + " is in"
-	case m.unknown == "" && !follows:
-		m.unknown = "the mount " + holder + " is private, and the host's mounts do not appear in it: mountPropagation must be HostToContainer, and the host's mount shared"
+	case m.unknown == "" && !follow(holder):
+		m.unknown = "the mount " + holder[0].point + " is private, and the host's mounts do not appear in it: mountPropagation must be HostToContainer, and the host's mount shared"
 	}
 	for _, p := range onTheWay {
-		if m.unknown == "" && private[p] {
+		if m.unknown == "" && !follow(way[p]) {
 			point := path.Join(root, p)
 			m.unknown = fmt.Sprintf("the mount %s is private, and what the host mounts below it later does not appear: make it shared at the host (mount --make-rshared %s, and so at each boot), and start this pod anew", point, point)
 		}
@@ -89,6 +100,23 @@ func ReadMounts(table io.Reader, root string) Mounts {
 	slices.Sort(m.points)
 	m.points = slices.Compact(m.points)
 	return m
+}
+
+// follow says whether the topmost mount at one point follows others' mounts. The topmost mount is no
+// other's parent. The order of the table says nothing: it is sorted by number, and a mount may be
+// moved onto a later one. If several mounts are no other's parent, or none is, each may be topmost.
+func follow(mounts []mount) bool {
+	parents := map[string]bool{}
+	for _, m := range mounts {
+		if m.parent != m.id {
+			parents[m.parent] = true
+		}
+	}
+	covered := func(m mount) bool { return parents[m.id] }
+	if top := slices.DeleteFunc(slices.Clone(mounts), covered); len(top) > 0 {
+		mounts = top
+	}
+	return !slices.ContainsFunc(mounts, func(m mount) bool { return !m.follows })
 }
 
 // At says whether something is mounted at a path or below it. The path is relative to
@@ -127,11 +155,17 @@ func (m Mounts) over(folder string) (over string) {
 	return over
 }
 
-// share says whether what is mounted at or below two paths is of one file system.
-func (m Mounts) share(a, b string) bool {
-	return slices.ContainsFunc(m.below(a), func(at string) bool {
-		return m.devices[at] != "" && slices.ContainsFunc(m.below(b), func(bt string) bool { return m.devices[at] == m.devices[bt] })
-	})
+// stacked says whether what is mounted at a path is not of one file system.
+func (m Mounts) stacked(p string) bool {
+	return slices.ContainsFunc(m.found[p], func(other mount) bool { return other.device != m.found[p][0].device })
+}
+
+// allBelow are the mounts at a path among the CSI plugin's folders and the pods', and below it.
+func (m Mounts) allBelow(p string) (list []mount) {
+	for _, point := range m.below(p) {
+		list = append(list, m.found[point]...)
+	}
+	return list
 }
 
 // below are the mounts at a path and below it.
@@ -145,22 +179,24 @@ func (m Mounts) below(p string) (points []string) {
 	return points
 }
 
-// parseMount returns the mount point of a line, the number of its device, and its optional
-// fields.
-func parseMount(line string) (point, device string, optional []string, err error) {
+// parseMount reads a line.
+func parseMount(line string) (mount, error) {
 	fields := strings.Split(line, " ")
 	end := slices.Index(fields, "-")
 	if end < 6 || len(fields) < end+3 {
-		return "", "", nil, errors.New("not as proc(5) has it")
+		return mount{}, errors.New("not as proc(5) has it")
 	}
-	point, err = unescape(fields[4])
+	point, err := unescape(fields[4])
 	if err != nil {
-		return "", "", nil, err
+		return mount{}, err
 	}
 	if !path.IsAbs(point) {
-		return "", "", nil, fmt.Errorf("the mount point %q is not absolute", point)
+		return mount{}, fmt.Errorf("the mount point %q is not absolute", point)
 	}
-	return point, fields[2], fields[6:end], nil
+	return mount{
+		id: fields[0], parent: fields[1], point: point, device: fields[2], kind: fields[end+1], source: fields[end+2],
+		whole: fields[3] == "/", follows: propagated(fields[6:end]),
+	}, nil
 }
 
 // unescape reads the octal escapes that the kernel writes for space, tab, newline and

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -27,7 +28,7 @@ func (s *scan) readPods() {
 		devices, complete := s.list(path.Join(folder, "volumeDevices", inPods))
 		s.podsUnread = s.podsUnread || !complete
 		for _, device := range devices {
-			if v := s.device(device.name); v != nil {
+			if v := s.device(device.name, record{}); v != nil {
 				s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: No})
 			}
 		}
@@ -80,7 +81,7 @@ func (s *scan) readPodVolume(pod, folder string) {
 	if other, known := s.handles[identity{r.Driver, r.Handle, Filesystem}]; known && s.volumes[staged] == nil {
 		staged = other
 	}
-	v := s.volume(staged, Filesystem)
+	v := s.volume(staged, Filesystem, r)
 	if v == nil {
 		return
 	}
@@ -104,7 +105,7 @@ func (s *scan) malformed(pod, folder string, err error) {
 // namedOnly makes an entry of a folder of a pod of which only the name says which volume it is of:
 // that of its PersistentVolume. It is nil when there are too many.
 func (s *scan) namedOnly(folder, name, why string, p Publication) *Volume {
-	v := s.volume(folder, Filesystem)
+	v := s.volume(folder, Filesystem, record{})
 	if v == nil {
 		return nil
 	}
@@ -141,27 +142,59 @@ func (s *scan) readPodMounts() {
 // publishNamed adds a pod to the volumes that have a name, and to those that no pod's folder names
 // and that are of the file system which is mounted in the pod's folder. False: there is none.
 func (s *scan) publishNamed(folder, name, why string, p Publication) (found bool) {
-	for at, v := range s.volumes {
-		if v.Handle != "" && (v.PersistentVolume == name || !v.named && s.mounts.share(at, folder)) {
-			s.publish(v, p)
-			if found = true; why != "" {
-				v.explain(why)
-			}
+	list := slices.Clone(s.named[name])
+	for _, v := range s.sharing(folder) {
+		if !v.named {
+			list = append(list, v)
 		}
 	}
-	return found
+	for _, v := range list {
+		s.publish(v, p)
+		if why != "" {
+			v.explain(why)
+		}
+	}
+	return len(list) > 0
 }
 
 // publishHidden adds a pod to the volumes of whose file system a mount in the folder of the pod's own
 // volume is. False: there is none.
 func (s *scan) publishHidden(folder string) (found bool) {
-	for at, v := range s.volumes {
-		if v.Handle != "" && s.mounts.share(at, folder) {
-			s.publish(v, Publication{PodUID: strings.Split(folder, "/")[1], PodFolder: true, Mounted: Yes})
-			found = true
+	list := s.sharing(folder)
+	for _, v := range list {
+		s.publish(v, Publication{PodUID: strings.Split(folder, "/")[1], PodFolder: true, Mounted: Yes})
+	}
+	return len(list) > 0
+}
+
+// index makes maps of the volumes with a handle, by the names of their PersistentVolumes and by the
+// devices of their mounts. No volume with a handle is added later.
+func (s *scan) index() {
+	s.named, s.onDevice = map[string][]*Volume{}, map[string][]*Volume{}
+	for p, v := range s.volumes {
+		if v.Handle == "" {
+			continue
+		}
+		s.named[v.PersistentVolume] = append(s.named[v.PersistentVolume], v)
+		for _, m := range s.mounts.allBelow(p) {
+			if list := s.onDevice[m.device]; !slices.Contains(list[max(0, len(list)-1):], v) {
+				s.onDevice[m.device] = append(list, v)
+			}
 		}
 	}
-	return found
+}
+
+// sharing returns the volumes that have a mount of the same file system as a mount at or below a
+// folder.
+func (s *scan) sharing(folder string) (list []*Volume) {
+	met := map[string]bool{}
+	for _, m := range s.mounts.allBelow(folder) {
+		if !met[m.device] {
+			met[m.device] = true
+			list = append(list, s.onDevice[m.device]...)
+		}
+	}
+	return list
 }
 
 // readEphemeral takes the pods' own volumes that may hide others. A pod may have a volume of its
@@ -180,7 +213,7 @@ func (s *scan) readEphemeral() {
 		if s.publishHidden(folder) {
 			continue
 		}
-		if !known[name] && !s.mounts.stacked[path.Join(folder, "mount")] {
+		if !known[name] && !s.mounts.stacked(path.Join(folder, "mount")) {
 			continue
 		}
 		v := s.namedOnly(folder, name, "the record is of a volume of the pod's own, and the PersistentVolume of its name may be mounted with it",

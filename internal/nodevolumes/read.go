@@ -34,8 +34,12 @@ type scan struct {
 	paths   map[string]bool     // whose mounts are accounted for
 	inPods  map[string]*Volume  // by the folder of a pod that names it; nil: it is the pod's own
 	listed  map[string]bool     // the folders of pods' volumes that were found and read
-	// subpaths are the names of volumes of which subpaths are mounted that no pod's folder names.
-	subpaths []string
+	// subpaths are the names of volumes of which subpaths are mounted that no pod's folder names, and
+	// subpath is the first of them.
+	subpaths map[string]bool
+	subpath  string
+	// The volumes with a handle: see index.
+	named, onDevice map[string][]*Volume
 	// ephemeral are the folders of pods' own volumes at which something is mounted.
 	ephemeral []string
 	unknown   []string
@@ -44,7 +48,9 @@ type scan struct {
 	podsUnread bool
 	// A folder of what is staged could not be read: any volume may be staged.
 	stagedUnread bool
-	truncated    bool
+	// unlisted are the volumes beyond maxVolumes.
+	unlisted map[Brief]bool
+	alive    []Alive
 }
 
 type identity struct {
@@ -57,8 +63,11 @@ func (v *Volume) identity() identity { return identity{v.Driver, v.Handle, v.Mod
 // Read returns what the kubelet's folder and the mount table say. The folder is one that
 // links can't lead out of: the Tree of an os.Root. It is for serial use, and takes one
 // system call or a few for each folder.
-func Read(kubelet fs.FS, mounts Mounts) Facts {
-	s := &scan{kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{}, inPods: map[string]*Volume{}, listed: map[string]bool{}}
+func Read(kubelet fs.FS, mounts Mounts, kernel Kernel) Facts {
+	s := &scan{
+		kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{},
+		inPods: map[string]*Volume{}, listed: map[string]bool{}, subpaths: map[string]bool{}, unlisted: map[Brief]bool{},
+	}
 	if mounts.unknown != "" {
 		s.note(mounts.unknown)
 	}
@@ -66,9 +75,11 @@ func Read(kubelet fs.FS, mounts Mounts) Facts {
 	s.readStaged()
 	s.readDevices()
 	s.readPods()
+	s.index()
 	s.readEphemeral()
 	s.readPodMounts()
 	s.readSubpaths()
+	s.readFileSystems(kernel)
 	s.readMounts()
 	return s.facts()
 }
@@ -86,7 +97,7 @@ func (s *scan) readLinks() {
 
 // facts sums up what was read.
 func (s *scan) facts() Facts {
-	f := Facts{Truncated: s.truncated, Unknown: s.unknown}
+	f := Facts{Unknown: s.unknown, Unlisted: slices.SortedFunc(maps.Keys(s.unlisted), Brief.Compare), Alive: s.alive}
 	if s.more > 0 {
 		f.Unknown = append(f.Unknown, fmt.Sprintf("and %d more", s.more))
 	}
@@ -99,6 +110,7 @@ func (s *scan) facts() Facts {
 	for _, p := range slices.Sorted(maps.Keys(s.volumes)) {
 		v := *s.volumes[p]
 		slices.SortFunc(v.Published, func(a, b Publication) int { return cmp.Compare(a.PodUID, b.PodUID) })
+		slices.SortFunc(v.FileSystems, byEntry)
 		if v.recorded && v.Staged == No && len(v.Published) == 0 {
 			v.Staged = Unknown
 			v.explain("there is a record of it, and nothing else shows whether the driver has it")
@@ -142,7 +154,7 @@ func (s *scan) list(folder string) (entries []entry, complete bool) {
 		complete = false
 		s.note(fmt.Sprintf("%q: %v", folder, err))
 	case len(entries) > maxEntries:
-		complete, s.truncated = false, true
+		complete = false
 		s.note(fmt.Sprintf("%q has more than %d entries", folder, maxEntries))
 		entries = entries[:maxEntries]
 	}
@@ -201,13 +213,13 @@ func (s *scan) note(reason string) {
 }
 
 // volume returns the entry of a staging path, and makes it. It is nil when there are too
-// many.
-func (s *scan) volume(p string, mode Mode) *Volume {
+// many; then the volume's name is kept, from its record or its path.
+func (s *scan) volume(p string, mode Mode, r record) *Volume {
 	if v := s.volumes[p]; v != nil {
 		return v
 	}
 	if len(s.volumes) == maxVolumes {
-		s.truncated = true
+		s.passOver(p, r)
 		return nil
 	}
 	s.paths[p] = true
@@ -217,6 +229,18 @@ func (s *scan) volume(p string, mode Mode) *Volume {
 	}
 	s.volumes[p] = v
 	return v
+}
+
+// passOver keeps the name of a volume beyond maxVolumes.
+func (s *scan) passOver(p string, r record) {
+	s.paths[p] = true
+	brief := briefly(p, r.Driver, r.Handle)
+	for _, b := range brief {
+		s.unlisted[b] = true
+	}
+	if len(brief) == 0 {
+		s.note(fmt.Sprintf("there are more than %d volumes, and it is not known which %q is", maxVolumes, p))
+	}
 }
 
 // identify says which volume an entry is of.
@@ -250,7 +274,7 @@ func (s *scan) publish(v *Volume, p Publication) {
 		other.PodFolder = other.PodFolder || p.PodFolder
 		other.Mounted = either(other.Mounted, p.Mounted)
 	case len(v.Published) == maxPublished:
-		s.truncated = true
+		v.MorePods = true
 	default:
 		v.Published = append(v.Published, p)
 	}

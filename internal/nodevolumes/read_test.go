@@ -89,7 +89,7 @@ func (n *node) table() string {
 }
 
 func (n *node) read() nodevolumes.Facts {
-	return nodevolumes.Read(n.files, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"))
+	return nodevolumes.Read(n.files, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
 }
 
 // words is what facts say, a line for each volume and each thing that is unknown.
@@ -111,8 +111,8 @@ func words(f nodevolumes.Facts) string {
 	for _, u := range f.Unknown {
 		b.WriteString("unknown: " + u + "\n")
 	}
-	if f.Truncated {
-		b.WriteString("truncated\n")
+	if len(f.Unlisted) > 0 {
+		fmt.Fprintf(&b, "unlisted: %d\n", len(f.Unlisted))
 	}
 	return b.String()
 }
@@ -387,7 +387,7 @@ func TestBrokenRecordWithoutMounts(t *testing.T) {
 	n := newNode()
 	n.stage("v")
 	n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{}
-	f := nodevolumes.Read(n.files, nodevolumes.ReadMounts(strings.NewReader(""), "/var/lib/kubelet"))
+	f := nodevolumes.Read(n.files, nodevolumes.ReadMounts(strings.NewReader(""), "/var/lib/kubelet"), nodevolumes.Kernel{})
 	if len(f.Volumes) != 1 || f.Volumes[0].Forgotten || len(f.Unknown) != 2 {
 		t.Errorf("%s", words(f))
 	}
@@ -420,7 +420,7 @@ func TestMountsUnknown(t *testing.T) {
 		n := newNode()
 		n.stage("v")
 		n.dir(csi + driver + "/abc/globalmount") // without a record
-		f := nodevolumes.Read(n.files, m)
+		f := nodevolumes.Read(n.files, m, nodevolumes.Kernel{})
 		if len(f.Unknown) == 0 || len(f.Volumes) != 2 {
 			t.Fatalf("%s: %+v", name, f)
 		}
@@ -484,7 +484,7 @@ func TestHostileFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	f := nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader((&node{}).table()), "/var/lib/kubelet"))
+	f := nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader((&node{}).table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
 	got := words(f)
 	for _, want := range []string{`linked.example.com" is a link`, "is not a file", "has more than 65536 bytes", "it is not UTF-8", `bad\xff`} {
 		if !strings.Contains(got, want) {
@@ -546,13 +546,17 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// wide is a kubelet's folder with very many pods, and very many broken records.
+// wide is a kubelet's folder with very many broken records, and a pod with very many volumes.
 type wide struct{}
 
 func (wide) Open(name string) (fs.File, error) {
 	one := fstest.MapFS{}
 	switch {
-	case name == "pods" || name == csi+driver:
+	case name == "pods" || name == "pods/uid-a" || name == "pods/uid-a/volumeDevices":
+		one["pods/uid-a/volumeDevices/kubernetes.io~csi"] = &fstest.MapFile{Mode: fs.ModeDir}
+	case name == "pods/uid-a/volumeDevices/kubernetes.io~csi":
+		return &wideFolder{left: 1 << 18}, nil
+	case name == csi+driver:
 		return &wideFolder{left: 10_000}, nil
 	case name+"/" == csi:
 		one[name+"/"+driver] = &fstest.MapFile{Mode: fs.ModeDir}
@@ -592,9 +596,9 @@ func (e folderEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
 
 // However much there is, what is kept is bounded, and said to be cut.
 func TestTooMuch(t *testing.T) {
-	f := nodevolumes.Read(wide{}, nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"))
-	if !f.Truncated || len(f.Volumes) > 4096 || len(f.Unknown) > 33 {
-		t.Errorf("truncated %t, %d volumes, %d unknown", f.Truncated, len(f.Volumes), len(f.Unknown))
+	f := nodevolumes.Read(wide{}, nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
+	if len(f.Unknown) != 33 || len(f.Volumes) != 4096 {
+		t.Errorf("%d volumes, %d unknown", len(f.Volumes), len(f.Unknown))
 	}
 	for _, v := range f.Volumes {
 		if v.Forgotten {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"strings"
 )
 
 // beforeDrivers is the folder in which Kubernetes before 1.24 staged the volumes of all
@@ -19,6 +20,29 @@ const beforeDrivers = "pv"
 func StagingPath(driver, handle string) string {
 	sum := sha256.Sum256([]byte(handle))
 	return path.Join(csiFolder, driver, hex.EncodeToString(sum[:]), globalMount)
+}
+
+// stagedAt is the driver and the digest of a handle that a path of StagingPath's form has; empty: it
+// is of another form.
+func stagedAt(p string) (driver, digest string) {
+	digest, mount := path.Split(strings.TrimPrefix(p, csiFolder+"/"))
+	driver, digest = path.Split(path.Clean(digest))
+	if raw, err := hex.DecodeString(digest); err != nil || len(raw) != sha256.Size || mount != globalMount || strings.Count(driver, "/") != 1 {
+		return "", ""
+	}
+	return path.Clean(driver), digest
+}
+
+// briefly returns the names of a volume, by its handle and by its staging path. A record may be of
+// another volume than its folder: then there are two.
+func briefly(p, driver, handle string) (list []Brief) {
+	if handle != "" {
+		list = append(list, Brief{driver, path.Base(path.Dir(StagingPath(driver, handle)))[:briefLetters]})
+	}
+	if driver, digest := stagedAt(p); digest != "" {
+		list = append(list, Brief{driver, digest[:briefLetters]})
+	}
+	return list
 }
 
 // readStaged reads the folders of volumes with a file system.
@@ -54,7 +78,7 @@ func (s *scan) readStagedFolder(driver, folder string) {
 	if none && complete && (s.mounts.At(p) == No || s.mounts.At(p) == Unknown && find(entries, globalMount) == nil) {
 		return
 	}
-	v := s.volume(p, Filesystem)
+	v := s.volume(p, Filesystem, r)
 	if v == nil {
 		return
 	}

@@ -3,9 +3,9 @@
 package nodevolumes
 
 import (
+	"cmp"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -18,64 +18,81 @@ const subpathsFolder = "volume-subpaths"
 // unmount them before they unpublish the volume, and one that is left keeps the volume in use
 // when its pod's folder names it no more.
 func (s *scan) readSubpaths() {
-	last := ""
+	last, of := "", podVolumes{}
 	for _, point := range s.mounts.points {
 		parts := strings.SplitN(point, "/", 5)
 		if len(parts) < 5 || parts[0] != podsFolder || parts[2] != subpathsFolder {
 			continue
 		}
 		if folder := path.Join(parts[:4]...); folder != last {
+			if path.Dir(folder) != path.Dir(last) {
+				of = podVolumes{}
+			}
 			last = folder
-			s.readSubpath(folder, parts[1], parts[3])
+			s.readSubpath(folder, parts[1], parts[3], &of)
 		}
 	}
 }
 
+// podVolumes are the volumes of one pod that are of other plugins. One reading serves all subpaths of
+// the pod.
+type podVolumes struct {
+	read   bool
+	names  map[string]bool
+	exists bool // the pod has a folder of volumes, or it is not known
+}
+
 // readSubpath takes a folder of a pod below which subpaths of a volume are mounted.
-func (s *scan) readSubpath(folder, pod, name string) {
+func (s *scan) readSubpath(folder, pod, name string, of *podVolumes) {
 	if v, named := s.inPods[path.Join(podsFolder, pod, "volumes", inPods, name)]; named {
 		if v != nil {
 			s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: Yes})
 		}
 		return
 	}
-	if s.isOdd(folder, pod) || s.isOdd(folder, name) || s.isOfAnotherPlugin(pod, name) {
+	if s.isOdd(folder, pod) || s.isOdd(folder, name) {
+		return
+	}
+	if s.readOthers(pod, of); of.names[name] {
 		return
 	}
 	published := Publication{PodUID: pod, Mounted: Yes}
-	found := s.publishNamed(folder, name, "", published)
-	// Host paths have no folder among the pod's volumes, and subpaths. But each pod that lives
-	// has the folder of those.
-	entries, complete := s.list(path.Join(podsFolder, pod))
-	if found || !complete || find(entries, "volumes") != nil {
+	if s.publishNamed(folder, name, "", published) || of.exists {
 		return
 	}
 	if v := s.namedOnly(folder, name, "a subpath of it is mounted, and the pod has no folder of volumes any more", published); v != nil {
 		v.Staged = No
-		s.subpaths = append(s.subpaths, name)
+		s.subpath, s.subpaths[name] = cmp.Or(s.subpath, name), true
 	}
 }
 
-// isOfAnotherPlugin says whether a pod has a volume of that name that is not CSI's.
-func (s *scan) isOfAnotherPlugin(pod, name string) bool {
+// readOthers reads the names of a pod's volumes of other plugins. Host paths may have subpaths, and have
+// no folder among those volumes. But a pod that lives has their parent folder.
+func (s *scan) readOthers(pod string, of *podVolumes) {
+	if of.read {
+		return
+	}
+	of.read, of.names = true, map[string]bool{}
+	entries, complete := s.list(path.Join(podsFolder, pod))
+	of.exists = !complete || find(entries, "volumes") != nil
 	volumes := path.Join(podsFolder, pod, "volumes")
 	plugins, _ := s.folders(volumes)
-	return slices.ContainsFunc(plugins, func(plugin string) bool {
+	for _, plugin := range plugins {
 		if plugin == inPods {
-			return false
+			continue
 		}
 		entries, _ := s.list(path.Join(volumes, plugin))
-		return find(entries, name) != nil
-	})
+		for _, e := range entries {
+			of.names[e.name] = true
+		}
+	}
 }
 
 // mayHaveSubpath says why a volume may be one of which a subpath is mounted that no pod's
 // folder names; empty: it is not.
 func (s *scan) mayHaveSubpath(v *Volume) string {
-	for _, name := range s.subpaths {
-		if v.Handle != "" && (v.PersistentVolume == "" || v.PersistentVolume == name) {
-			return fmt.Sprintf("it may be the volume of %q, of which a subpath is mounted", name)
-		}
+	if v.Handle == "" || len(s.subpaths) == 0 || v.PersistentVolume != "" && !s.subpaths[v.PersistentVolume] {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("it may be the volume of %q, of which a subpath is mounted", cmp.Or(v.PersistentVolume, s.subpath))
 }

@@ -86,3 +86,11 @@ func kindFrom(kind byte) fs.FileMode {
 		return unsaid
 	}
 }
+
+// inode is the number of a file's inode; 0: it is not known.
+func inode(info fs.FileInfo) int64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int64(stat.Ino)
+	}
+	return 0
+}

@@ -40,7 +40,7 @@ func TestListsWithoutAsking(t *testing.T) {
 			got <- "what is in the folder can be looked up, and this test shows nothing"
 			return
 		}
-		got <- words(nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet")))
+		got <- words(nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{}))
 	})
 	if got, want := <-got, "  pv=pv-b Block staged=No mounted=No pod=entry/false/No forgotten unknown: there is no vol_data.json\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -68,7 +68,7 @@ func TestPipes(t *testing.T) {
 			}
 			defer root.Close()
 			tree := nodevolumes.Tree(root)
-			facts := nodevolumes.Read(tree, nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"))
+			facts := nodevolumes.Read(tree, nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
 			if got := words(facts); !strings.Contains(got, at) {
 				t.Errorf("it does not tell of the pipe:\n%s", got)
 			}

@@ -6,6 +6,7 @@ package nodevolumes
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 )
 
@@ -15,3 +16,6 @@ const onlyFolders, atOnce = 0, 0
 func entriesOf(*os.File, int) ([]entry, error) {
 	return nil, errors.New("moorage-node runs on Linux only")
 }
+
+// inode is the number of a file's inode; 0: it is not known.
+func inode(fs.FileInfo) int64 { return 0 }

@@ -91,7 +91,7 @@ func TestTouchesNoMount(t *testing.T) {
 					n.mounts = append(n.mounts, own)
 				}
 				f := &touched{MapFS: n.files, unsaid: unsaid}
-				facts := nodevolumes.Read(f, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"))
+				facts := nodevolumes.Read(f, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
 				for _, name := range f.names {
 					for p := name; p != "."; p = path.Dir(p) {
 						if slices.Contains(n.mounts, p) {
@@ -126,14 +126,15 @@ func TestMountsOnTheWay(t *testing.T) {
 // that was mounted last over a folder counts.
 func TestPrivateMountOnTheWay(t *testing.T) {
 	const line = "9 2 8:9 / /var/lib/kubelet/%s rw %s- ext4 /dev/sdc rw\n"
+	const over = "10 9 8:10 / /var/lib/kubelet/%s rw %s- ext4 /dev/sdd rw\n"
 	for _, own := range []string{"plugins", "plugins/kubernetes.io", strings.TrimSuffix(csi, "/"), "pods"} {
 		for more, want := range map[string]nodevolumes.Answer{
 			fmt.Sprintf(line, own, ""):                                       nodevolumes.Unknown,
 			fmt.Sprintf(line, own, "unbindable "):                            nodevolumes.Unknown,
 			fmt.Sprintf(line, own, "master:3 "):                              nodevolumes.No,
 			fmt.Sprintf(line, own, "shared:3 "):                              nodevolumes.No,
-			fmt.Sprintf(line, own, "") + fmt.Sprintf(line, own, "master:3 "): nodevolumes.No,
-			fmt.Sprintf(line, own, "master:3 ") + fmt.Sprintf(line, own, ""): nodevolumes.Unknown,
+			fmt.Sprintf(line, own, "") + fmt.Sprintf(over, own, "master:3 "): nodevolumes.No,
+			fmt.Sprintf(line, own, "master:3 ") + fmt.Sprintf(over, own, ""): nodevolumes.Unknown,
 			fmt.Sprintf(line, own+"-2", ""):                                  nodevolumes.No,
 			fmt.Sprintf(line, "other", ""):                                   nodevolumes.No,
 		} {
@@ -143,7 +144,7 @@ func TestPrivateMountOnTheWay(t *testing.T) {
 			if got := m.At(podFolder("uid-a", "pv") + "/mount"); got != want {
 				t.Errorf("%s: %s, want %s", more, got, want)
 			}
-			said := words(nodevolumes.Read(n.files, m))
+			said := words(nodevolumes.Read(n.files, m, nodevolumes.Kernel{}))
 			if tells := strings.Contains(said, "/var/lib/kubelet/"+own+" is private") && strings.Contains(said, "make-rshared"); tells != (want == nodevolumes.Unknown) {
 				t.Errorf("%s: it says\n%s", more, said)
 			}
@@ -157,7 +158,7 @@ func TestUnsaidAndGone(t *testing.T) {
 	n.stage("v")
 	n.dir("pods/uid-a/volumes")
 	f := &touched{MapFS: n.files, unsaid: true, gone: "pods/uid-a"}
-	facts := nodevolumes.Read(f, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"))
+	facts := nodevolumes.Read(f, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
 	if len(facts.Unknown) > 0 || len(facts.Volumes) != 1 || !facts.Volumes[0].Forgotten {
 		t.Errorf("it says\n%s", words(facts))
 	}
@@ -169,7 +170,7 @@ func TestUnsaidWithoutMounts(t *testing.T) {
 	n := newNode()
 	n.stage("v")
 	f := &touched{MapFS: n.files, unsaid: true}
-	facts := nodevolumes.Read(f, nodevolumes.ReadMounts(strings.NewReader(n.table()+"hello\n"), "/var/lib/kubelet"))
+	facts := nodevolumes.Read(f, nodevolumes.ReadMounts(strings.NewReader(n.table()+"hello\n"), "/var/lib/kubelet"), nodevolumes.Kernel{})
 	if slices.Contains(f.names, csi+driver) || !strings.Contains(words(facts), "may be mounted there") {
 		t.Errorf("asked for %q, it says\n%s", f.names, words(facts))
 	}
@@ -202,7 +203,7 @@ func TestLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	got := words(nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet")))
+	got := words(nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodevolumes.Kernel{}))
 	if want := "d h pv=pv Filesystem staged=No mounted=No pod=uid-1999/true/No\nunknown: \"pods/link\" is a link\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

@@ -53,7 +53,8 @@ func slimVolumesOf(n *v1alpha1.NodeVolumes) {
 		} else {
 			v.Path, v.PersistentVolume = "", ""
 		}
-		v.Published = slices.Clone(v.Published[:min(1, len(v.Published))])
+		v.MorePods = v.MorePods || slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
+		v.Published, v.FileSystems = slices.Clone(v.Published[:min(1, len(v.Published))]), nil
 		share(&v.Driver)
 	}
 }

@@ -23,7 +23,7 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 	word := ledger.NodeWord{
 		Node: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
 		NodeUID: string(status.NodeUID), BootID: status.BootID, Look: n.Spec.Look, Looked: status.Looked,
-		Whole: !status.Truncated && len(status.Unknown) == 0, Repairs: status.Repairs,
+		Whole: len(status.Unknown) == 0 && (!status.Truncated || len(status.Unlisted) > 0), Repairs: status.Repairs,
 		Orders: unstageOrders(n.Spec.Unstage), Answers: unstageAnswers(status.Unstaged),
 	}
 	if word.Looked > ledger.MaxNumber {
@@ -32,6 +32,10 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 	if status.KubeletStarted != nil {
 		word.KubeletStarted = status.KubeletStarted.Unix()
 	}
+	for _, u := range status.Unlisted {
+		word.Unlisted = append(word.Unlisted, ledger.Unlisted{Driver: u.Driver, Digests: slices.Sorted(slices.Values(u.Digests))})
+	}
+	slices.SortFunc(word.Unlisted, func(a, b ledger.Unlisted) int { return strings.Compare(a.Driver, b.Driver) })
 	for i := range status.Volumes {
 		v := &status.Volumes[i]
 		id := ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}
@@ -64,7 +68,7 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 
 // mounted says whether anything of a volume is mounted, or may be.
 func mounted(v *v1alpha1.NodeVolume) bool {
-	return v.Mounted != v1alpha1.NodeNo || slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
+	return v.Mounted != v1alpha1.NodeNo || v.MorePods || slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
 }
 
 // UnreadOf is what the folder of an entry without a driver or a handle says of it; false where it

@@ -36,9 +36,13 @@ func TestNodeWord(t *testing.T) {
 		"a pod's mount": {func(s *v1alpha1.NodeVolumesStatus) {
 			s.Volumes = []v1alpha1.NodeVolume{volume("a", no, no, v1alpha1.PublishedPod{PodUID: "p", Mounted: yes})}
 		}, []string{"a"}, true, true},
-		"a record of nothing":  {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("a", no, no)} }, nil, true, false},
-		"without a handle":     {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("", yes, yes)} }, nil, false, false},
-		"more than is listed":  {func(s *v1alpha1.NodeVolumesStatus) { s.Truncated = true }, nil, false, false},
+		"a record of nothing": {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("a", no, no)} }, nil, true, false},
+		"without a handle":    {func(s *v1alpha1.NodeVolumesStatus) { s.Volumes = []v1alpha1.NodeVolume{volume("", yes, yes)} }, nil, false, false},
+		"more than is listed": {func(s *v1alpha1.NodeVolumesStatus) { s.Truncated = true }, nil, false, false},
+		"more pods than are listed": {func(s *v1alpha1.NodeVolumesStatus) {
+			s.Volumes = []v1alpha1.NodeVolume{volume("a", no, no, v1alpha1.PublishedPod{PodUID: "p", Mounted: no})}
+			s.Volumes[0].MorePods = true
+		}, []string{"a"}, true, true},
 		"what can't be looked": {func(s *v1alpha1.NodeVolumesStatus) { s.Unknown = []string{"the mount table"} }, nil, false, false},
 	} {
 		object := &v1alpha1.NodeVolumes{
@@ -214,5 +218,31 @@ func TestUnstageOrders(t *testing.T) {
 	answers := []ledger.UnstageAnswer{{Volume: a, Number: 7, Result: ledger.UnstageRefused, Why: "no"}, {Volume: b, Number: 6, Result: ledger.UnstageFailed, Unanswered: true}}
 	if !reflect.DeepEqual(word.Orders, orders) || !reflect.DeepEqual(word.Answers, answers) || word.KubeletStarted != 1_700_000_000 || !word.Repairs {
 		t.Errorf("it says %+v", word)
+	}
+}
+
+// A volume whose digest is in unlisted counts as there. The word is whole if all volumes are listed or have
+// their digests there, and everything was read.
+func TestUnlistedVolumes(t *testing.T) {
+	there, absent := ledger.VolumeID{Driver: "d", Handle: "there"}, ledger.VolumeID{Driver: "d", Handle: "absent"}
+	other := ledger.VolumeID{Driver: "e", Handle: "there"}
+	unlisted := []v1alpha1.UnlistedVolumes{
+		{Driver: "f", Digests: []string{"00000000"}},
+		{Driver: "d", Digests: []string{"ffffffff", ledger.HandleDigest(there.Handle)[:8], "00000000"}},
+	}
+	for name, test := range map[string]struct {
+		change       func(*v1alpha1.NodeVolumesStatus)
+		whole, there bool
+	}{
+		"all are told":          {func(*v1alpha1.NodeVolumesStatus) {}, true, true},
+		"they are not told":     {func(s *v1alpha1.NodeVolumesStatus) { s.Unlisted = nil }, false, false},
+		"something is not read": {func(s *v1alpha1.NodeVolumesStatus) { s.Unknown = []string{"?"} }, false, true},
+	} {
+		object := &v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Truncated: true, Unlisted: unlisted}}
+		test.change(&object.Status)
+		word := NodeWord(object)
+		if word.Whole != test.whole || word.Unlists(there) != test.there || word.Unlists(absent) || word.Unlists(other) || word.UnlistsOf("f") != test.there || word.UnlistsOf("e") {
+			t.Errorf("%s: %+v", name, word)
+		}
 	}
 }

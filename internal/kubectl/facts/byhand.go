@@ -45,6 +45,8 @@ func (w *World) stepsAt(has NodeHas) []ByHand {
 		s.say("Its names are not as kubelets make them, so that no command can be given: run a pod with it there and delete that, or drain the node, reboot the machine, and remove its record (vol_data.json)")
 	case block:
 		s.block(has.pv)
+	case has.alive != "":
+		s.say("Its file system lives on (/sys/fs/%s) though its mount has left the mount table: a process has a file of it open, another mount namespace has it mounted, it is frozen, or it is being written out. It goes when that ends; docs/operate/runbook.md#moorageforgottenstagingpath says how you find out", has.alive)
 	default:
 		for _, p := range has.pods {
 			s.published(has.pv, p, !w.hasPod(ledger.NodeName(has.Node), p.PodUID))

@@ -77,7 +77,7 @@ func (m *machine) word() *v1alpha1.NodeVolumes {
 		m.t.Fatal(err)
 	}
 	defer root.Close()
-	said := nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader(table), m.root))
+	said := nodevolumes.Read(nodevolumes.Tree(root), nodevolumes.ReadMounts(strings.NewReader(table), m.root), nodevolumes.Kernel{})
 	if len(said.Unknown) > 0 {
 		m.t.Fatalf("can't be read: %q", said.Unknown)
 	}

@@ -34,6 +34,8 @@ func doFirst(r Reason) Reason {
 		first = "See whether its kubelet runs, which says by itself what is in use: kubectl describe node " + node
 	case strings.Contains(r.Message, "another machine"):
 		first = fmt.Sprintf("Make sure that the machine that was called %s before is gone, or powered off. What to do then: -o wide", node)
+	case strings.Contains(r.Message, "could not read everything"):
+		first = fmt.Sprintf("See what moorage-node could not read at %s: kubectl get nodevolumes %s -o yaml", node, node)
 	case strings.Contains(r.Message, "requireNodeWord"):
 		first = fmt.Sprintf("See whether moorage-node runs at %s: kubectl get pods -A -o wide -l app.kubernetes.io/component=node", node)
 	}

@@ -21,6 +21,7 @@ func TestInUseUnknownSaysWhatToDoFirst(t *testing.T) {
 		"its kubelet may have forgotten that it is mounted, since for a while the node did not name it as attached":         "(findmnt)",
 		"another machine had its name before, and may have it mounted":                                                      "was called worker-1 before",
 		"moorage-node has not said there that nothing of it is staged or mounted, and its AttachPolicy has requireNodeWord": "whether moorage-node runs at worker-1",
+		"moorage-node there could not read everything that may be about it, and its AttachPolicy has requireNodeWord":       "kubectl get nodevolumes worker-1",
 	} {
 		r := w.reason(arbiter.Reason{Code: arbiter.InUseUnknown, Volume: ledger.VolumeID{Driver: "d", Handle: "h"}, Node: "worker-1", Detail: detail}, nil)
 		if !strings.Contains(r.Do, want) || len(r.Do) > 160 || !strings.Contains(r.More, "findmnt") || r.Cause().More != r.More {

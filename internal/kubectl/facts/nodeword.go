@@ -68,6 +68,7 @@ type NodeHas struct {
 	// NoAttachment: no VolumeAttachment attaches it there.
 	NoAttachment bool `json:"noAttachment,omitempty"`
 
+	alive      string // the file system that lives on without a mount: its folder below /sys/fs
 	handle, pv string
 	pods       []v1alpha1.PublishedPod // it is published to
 }
@@ -155,7 +156,7 @@ func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (s
 		return WordSilent, "moorage-node runs elsewhere, and not there: what it said last may be old"
 	case object.Spec.Look > object.Status.Looked && w.Now.Sub(askedToLook(object, w.Now)) >= arbiter.LookPatience:
 		return WordSilent, "moorage-node there does not answer: what it said last may be old. In Standalone mode what that names as forgotten stays there; if moorage-node is gone for good, delete the NodeVolumes. Other volumes leave the node by its kubelet's report, unless an AttachPolicy has requireNodeWord"
-	case object.Status.Truncated || len(object.Status.Unknown) > 0 || slices.ContainsFunc(object.Status.Volumes, unnamed):
+	case object.Status.Truncated && len(object.Status.Unlisted) == 0 || len(object.Status.Unknown) > 0 || slices.ContainsFunc(object.Status.Volumes, unnamed):
 		return WordPartial, "moorage-node can't read all of what the node has: what it does not list may be there"
 	}
 	return WordSpeaks, ""
@@ -210,6 +211,11 @@ func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool
 		return NodeHas{}, false
 	}
 	out := NodeHas{Node: string(name), Driver: v.Driver, Path: v.Path, Mode: v.Mode, Staged: string(v.Staged), Mounted: string(v.Mounted), handle: v.Handle, pv: v.PersistentVolume}
+	for _, f := range v.FileSystems {
+		if f.Unmounted {
+			out.alive = f.Entry
+		}
+	}
 	for _, p := range v.Published {
 		if p.PodFolder || p.Mounted != v1alpha1.NodeNo {
 			out.pods = append(out.pods, p)
@@ -323,6 +329,8 @@ func (x *NodeHas) left() string {
 	switch {
 	case x.isSubpath():
 		return "a subpath of it is mounted below"
+	case x.alive != "":
+		return "its file system lives on (/sys/fs/" + x.alive + ") that was mounted at"
 	case x.Staged == string(v1alpha1.NodeUnknown):
 		return "perhaps staged at"
 	}
@@ -405,10 +413,20 @@ func (w *World) withSteps(r Reason, id ledger.VolumeID) Reason {
 			r.Do = "Unmount it by hand: a subpath of a pod that is gone is mounted there, and no kubelet unmounts that"
 		}
 	}
-	if len(r.Steps) == 0 {
+	switch word := w.words[ledger.NodeName(r.Node)]; {
+	case len(r.Steps) > 0:
+	case word != nil && unlists(word, id):
+		r.Steps = []ByHand{{Say: "The node has more volumes than its NodeVolumes has room for, and this one is among the others (status.unlisted): look at the node how it is mounted"}}
+	default:
 		r.Steps = []ByHand{{Say: "Its NodeVolumes does not name it any more: it is about to go"}}
 	}
 	return r
+}
+
+// unlists says whether a NodeVolumes has a volume in its unlisted.
+func unlists(word *v1alpha1.NodeVolumes, id ledger.VolumeID) bool {
+	fact := translate.NodeWord(word)
+	return fact.Unlists(id)
 }
 
 // asHeard is a reason with what the controller says, who hears moorage-node: by the kubelet's

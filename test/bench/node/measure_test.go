@@ -80,7 +80,7 @@ func TestRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	facts := nodevolumes.Read(os.DirFS(k.root), nodevolumes.ReadMounts(strings.NewReader("1 0 0:1 / / rw shared:1 - ext4 /dev/a rw\n"), k.root))
+	facts := nodevolumes.Read(os.DirFS(k.root), nodevolumes.ReadMounts(strings.NewReader("1 0 0:1 / / rw shared:1 - ext4 /dev/a rw\n"), k.root), nodevolumes.Kernel{})
 	if len(facts.Unknown) > 0 || len(facts.Volumes) != 1 {
 		t.Fatalf("it reads %+v", facts)
 	}

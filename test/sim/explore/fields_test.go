@@ -292,7 +292,7 @@ func objectFields() map[string]fields {
 			"ClaimUID": "the same as long as it exists", "Affinity": "the same as long as it exists",
 			"Strays": "the same as long as it exists", "Deleting": "the same as long as it exists",
 		}},
-		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Mounted Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Repairable": "it follows from Forgotten", "Whole": "they see all there is", "Unread": never, "allElse": "they see all there is", "unreadOf": never, "doubts": never, "theres": never}},
+		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Mounted Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Repairable": "it follows from Forgotten", "Whole": "they see all there is", "Unread": never, "Unlisted": never, "allElse": "they see all there is", "unreadOf": never, "doubts": never, "theres": never}},
 		"ledger.UnstageOrder":  {"Volume Number BootID KubeletStarted", map[string]string{"Seconds": noTime}},
 		"ledger.UnstageAnswer": {"Volume Number Result Unanswered Why", nil},
 		"ledger.call":          {"volume number next", map[string]string{"boot": "whether it counts is in the key"}},

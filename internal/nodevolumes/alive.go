@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// maxFileSystems is how many file systems of one volume are kept. Most have one.
+const maxFileSystems = 8
+
+// Kernel tells Read which file systems the kernel has. The folder /sys/fs/TYPE/DEVICE exists as long as a
+// file system lives on that device (ext4 for ext2 and ext3 too, XFS, F2FS and others), and
+// /sys/fs/btrfs/UUID as long as that btrfs lives. Every mount namespace shows these folders. ext4
+// removes its folder some hundredths of a second before it writes its last block.
+type Kernel struct {
+	// Sys is the tree at /sys; nil: nothing is asked of it.
+	Sys fs.FS
+	// Before are the file systems that an earlier look of this boot has found alive.
+	Before []Alive
+}
+
+// FileSystem is one file system from the time it is mounted first until the kernel has ended it.
+type FileSystem struct {
+	// Entry is its folder below /sys/fs.
+	Entry string
+	// Number is the inode of that folder: no other file system of this boot has both.
+	Number int64
+	// Unmounted: no mount of it is in the mount table any more.
+	Unmounted bool
+}
+
+// Alive is a file system of a volume. The next look needs it, since a file system may live on after its
+// last mount has left the mount table: a process has a file of it open, another mount namespace
+// has it mounted, it is frozen, or it is being written out.
+type Alive struct {
+	Driver, Handle, PersistentVolume, Path string
+	FileSystem
+}
+
+// readFileSystems finds the file systems of volumes, and those that were a volume's and live on.
+func (s *scan) readFileSystems(k Kernel) {
+	if k.Sys == nil {
+		return
+	}
+	l := lookup{sys: k.Sys, devices: map[string]string{}}
+	for p, v := range s.volumes {
+		s.keep(v, l.all(s.mounts.allBelow(p)))
+	}
+	for folder, v := range s.inPods {
+		if v != nil {
+			s.keep(v, l.all(s.mounts.allBelow(path.Join(folder, "mount"))))
+		}
+	}
+	for _, a := range k.Before {
+		v := s.volumes[a.Path]
+		if a.Number != l.number(a.Entry) || v != nil && v.has(a.FileSystem) {
+			continue
+		}
+		if v == nil {
+			if v = s.volume(a.Path, Filesystem, record{Driver: a.Driver, Handle: a.Handle}); v == nil {
+				s.alive = append(s.alive, a)
+				continue
+			}
+			v.Driver, v.Handle = a.Driver, a.Handle
+			v.called(a.PersistentVolume)
+		}
+		a.Unmounted, v.Mounted = true, Yes
+		v.explain(fmt.Sprintf("nothing of its file system is in the mount table, and the kernel has it (/sys/fs/%s): a process has a file of it open, another mount namespace has it mounted, it is frozen, or it is being written out", a.Entry))
+		s.keep(v, []FileSystem{a.FileSystem})
+	}
+	for _, v := range s.volumes {
+		for _, at := range v.FileSystems {
+			at.Unmounted = false
+			s.alive = append(s.alive, Alive{Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path, FileSystem: at})
+		}
+	}
+}
+
+// keep adds file systems to a volume, but not to a pod's folder that has the volume's name only.
+func (s *scan) keep(v *Volume, list []FileSystem) {
+	for _, f := range list {
+		if below(v.Path, csiFolder) && !v.has(f) && len(v.FileSystems) < maxFileSystems {
+			v.FileSystems = append(v.FileSystems, f)
+		}
+	}
+}
+
+func (v *Volume) has(f FileSystem) bool {
+	return slices.ContainsFunc(v.FileSystems, func(other FileSystem) bool { return other.Entry == f.Entry && other.Number == f.Number })
+}
+
+// Unmounted says whether a file system of a volume lives on without a mount in the mount table.
+func (f *Facts) Unmounted() bool {
+	return slices.ContainsFunc(f.Volumes, func(v Volume) bool {
+		return slices.ContainsFunc(v.FileSystems, func(at FileSystem) bool { return at.Unmounted })
+	})
+}
+
+// lookup looks file systems up in sysfs.
+type lookup struct {
+	sys     fs.FS
+	devices map[string]string // the entry for what is mounted, by kind, device and source; empty: it has none
+	btrfs   map[string]string // the entry, by the name of a device
+}
+
+// all returns the file systems of mounts. It leaves out a mount that shows only a folder of its file
+// system: some drivers give folders of one disk to many volumes, and keep the disk mounted.
+func (l *lookup) all(mounts []mount) (list []FileSystem) {
+	for _, m := range mounts {
+		if !m.whole {
+			continue
+		}
+		key := strings.Join([]string{m.kind, m.device, m.source}, " ")
+		entry, known := l.devices[key]
+		if !known {
+			entry = l.entry(m)
+			l.devices[key] = entry
+		}
+		if entry == "" {
+			continue
+		}
+		if number := l.number(entry); number != 0 {
+			list = append(list, FileSystem{Entry: entry, Number: number})
+		}
+	}
+	return list
+}
+
+// entry is the folder below /sys/fs that a mounted file system would have.
+func (l *lookup) entry(m mount) string {
+	if m.kind == "btrfs" { // its mounts have a number of no device
+		if l.btrfs == nil {
+			l.btrfs = l.readBtrfs()
+		}
+		return l.btrfs[strings.TrimPrefix(m.source, "/dev/")]
+	}
+	to, err := fs.ReadLink(l.sys, path.Join("dev/block", m.device))
+	if err != nil {
+		return ""
+	}
+	kind := m.kind
+	if kind == "ext2" || kind == "ext3" {
+		kind = "ext4" // which mounts those, too
+	}
+	return path.Join(kind, path.Base(to))
+}
+
+// readBtrfs finds the btrfs file systems by the names of their devices below /dev.
+func (l *lookup) readBtrfs() map[string]string {
+	list := map[string]string{}
+	all, _ := fs.ReadDir(l.sys, "fs/btrfs")
+	for _, one := range all {
+		entry := path.Join("btrfs", one.Name())
+		devices, _ := fs.ReadDir(l.sys, path.Join("fs", entry, "devices"))
+		for _, d := range devices {
+			list[d.Name()] = entry
+			if mapped := line(l.sys, path.Join("block", d.Name(), "dm/name")); mapped != "" {
+				list[path.Join("mapper", mapped)] = entry
+			}
+		}
+	}
+	return list
+}
+
+// number is the inode of an entry; 0: there is none.
+func (l *lookup) number(entry string) int64 {
+	info, err := fs.Lstat(l.sys, path.Join("fs", entry))
+	if err != nil || !info.IsDir() {
+		return 0
+	}
+	return inode(info)
+}
+
+// byEntry is the order in which file systems are listed.
+func byEntry(a, b FileSystem) int {
+	return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Number, b.Number))
+}
