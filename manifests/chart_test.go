@@ -106,7 +106,7 @@ func TestChartValues(t *testing.T) {
 		{name: "definitions come with the release", file: "crds.yaml", has: []string{"name: volumetickets.moorage.dev", "helm.sh/resource-policy: keep"}},
 		{name: "and go with it if asked", values: "crds: {keep: false}", file: "crds.yaml", has: []string{"name: volumeholds.moorage.dev"}, hasNot: []string{"resource-policy"}},
 		{name: "or are somebody else's", values: "crds: {enabled: false}", file: "crds.yaml", hasNot: []string{"kind:"}},
-		{name: "the webhook asks nobody", file: "networkpolicy.yaml", has: []string{"egress: []"}},
+		{name: "the webhook asks nobody", file: "networkpolicy.yaml", has: []string{"policyTypes: [Ingress, Egress]"}, hasNot: []string{"egress:"}},
 		{name: "an API server somewhere", values: "networkPolicy: {apiServer: {cidrs: [10.1.0.0/16], ports: [8443]}}", file: "networkpolicy.yaml",
 			has: []string{`cidr: "10.1.0.0/16"`, "port: 8443"}, hasNot: []string{"policyTypes: [Ingress]"}},
 		{name: "an API server that nobody can describe", file: "networkpolicy.yaml", has: []string{"policyTypes: [Ingress]"}, hasNot: []string{"ipBlock", "6443"}},

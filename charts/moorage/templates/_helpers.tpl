@@ -111,9 +111,11 @@ priorityClassName: {{ . }}
 {{- end }}
 securityContext:
   runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
+  {{- range $name, $id := .root.Values.podSecurityContext }}
+  {{- if $id }}
+  {{ $name }}: {{ int64 $id }}
+  {{- end }}
+  {{- end }}
   seccompProfile:
     type: RuntimeDefault
 {{- with .root.Values.image.pullSecrets }}
@@ -156,6 +158,18 @@ topologySpreadConstraints:
 {{/* How probes are asked that share a port with metrics. */}}
 {{- define "moorage.probeScheme" -}}
 {{ ternary "HTTPS" "HTTP" .Values.metrics.secure }}
+{{- end }}
+
+{{/* The argument, a map, without what is empty in it: null in the values leaves empty maps,
+and the API server drops them, so that a diff would never end. */}}
+{{- define "moorage.filled" -}}
+{{- $filled := dict -}}
+{{- range $name, $value := . -}}
+{{- if $value -}}
+{{- $_ := set $filled $name $value -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $filled -}}
 {{- end }}
 
 {{/* How many pods of a component a drain may take at once. */}}
