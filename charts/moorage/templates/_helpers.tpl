@@ -32,6 +32,16 @@ mode, in which what it says decides. */}}
 {{- if $enabled -}}true{{- end -}}
 {{- end }}
 
+{{/* Whether an object of the cluster is this release's, as helm says; empty if not. The
+argument is a dict of root and object. */}}
+{{- define "moorage.owns" -}}
+{{- $by := .object.metadata.annotations | default dict -}}
+{{- $managed := eq (dig "app.kubernetes.io/managed-by" "" (.object.metadata.labels | default dict)) .root.Release.Service -}}
+{{- if and $managed (eq (dig "meta.helm.sh/release-name" "" $by) .root.Release.Name) (eq (dig "meta.helm.sh/release-namespace" "" $by) .root.Release.Namespace) -}}
+true
+{{- end -}}
+{{- end }}
+
 {{/* Labels of every object; the argument is a dict of root and component, and of
 more labels where an object has some of its own. */}}
 {{- define "moorage.labels" -}}

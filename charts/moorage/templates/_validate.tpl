@@ -7,6 +7,7 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- define "moorage.validate" -}}
 {{- $problems := concat
   (include "moorage.validate.images" . | fromYamlArray)
+  (include "moorage.validate.leftovers" . | fromYamlArray)
   (include "moorage.validate.mode" . | fromYamlArray)
   (include "moorage.validate.certificates" . | fromYamlArray)
   (include "moorage.validate.scheduler" . | fromYamlArray)
@@ -20,6 +21,27 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- $problems := list -}}
 {{- if not .Values.image.registry -}}
 {{- $problems = append $problems "image.registry is not set, and no images of Moorage are published yet: build them with make images, load them into the cluster or push them to a registry (docs/operate/images.md has one command for kind, k3d, minikube and registries), and set image.registry to where they are" -}}
+{{- end -}}
+{{- toYaml $problems -}}
+{{- end }}
+
+{{/* Definitions that an uninstalled release has kept. helm would refuse them, and not say what
+to do. */}}
+{{- define "moorage.validate.leftovers" -}}
+{{- $problems := list -}}
+{{- $left := list -}}
+{{- if and .Release.IsInstall .Values.crds.enabled -}}
+{{- range $path, $_ := .Files.Glob "files/crds/*.yaml" -}}
+{{- $name := ($.Files.Get $path | fromYaml).metadata.name -}}
+{{- $definition := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name -}}
+{{- if and $definition (not (include "moorage.owns" (dict "root" $ "object" $definition))) -}}
+{{- $left = append $left $name -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $left -}}
+{{- $left = join " " $left -}}
+{{- $problems = append $problems (printf "CustomResourceDefinitions of Moorage's are there that are not this release's: an uninstalled one keeps them. Hand them over:\n  kubectl annotate --overwrite crd %s meta.helm.sh/release-name=%s meta.helm.sh/release-namespace=%s && kubectl label --overwrite crd %s app.kubernetes.io/managed-by=%s\n  If something else installs them, set crds.enabled=false" $left .Release.Name .Release.Namespace $left .Release.Service) -}}
 {{- end -}}
 {{- toYaml $problems -}}
 {{- end }}
