@@ -6,8 +6,8 @@ Moorage in a cluster, and the policies and the webhook name its service accounts
 */}}
 
 {{/*
-The mode. Where it is not named it is Cooperative, but never instead of another
-mode: a changed default must not leave a cluster without a controller that attaches.
+The mode. Where it is not named it is Cooperative. A controller goes on in Standalone mode
+until a person hands that over, whatever the mode here; helm says so where it sees the cluster.
 */}}
 {{- define "moorage.mode" -}}
 {{- if not .Values.mode -}}
@@ -15,7 +15,7 @@ mode: a changed default must not leave a cluster without a controller that attac
 {{- if $installed -}}
 {{- $args := (index $installed.spec.template.spec.containers 0).args | default list -}}
 {{- if not (has "--mode=Cooperative" $args) -}}
-{{- fail "a Moorage in mode Standalone is installed: name the mode, --set mode=Standalone to go on with it, or --set mode=Cooperative to hand over to kube-controller-manager's attach/detach controller (docs/operate/modes.md)" -}}
+{{- fail "a Moorage in mode Standalone is installed: name the mode, --set mode=Standalone to go on with it, or --set mode=Cooperative to prepare the hand-over to kube-controller-manager's attach/detach controller (docs/operate/modes.md)" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -160,16 +160,6 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{/* A probe: what the chart says of it, and what the values do. */}}
-{{- define "moorage.probe" -}}
-{{- toYaml (merge dict .values .chart) -}}
-{{- end }}
-
-{{/* How probes are asked that share a port with metrics. */}}
-{{- define "moorage.probeScheme" -}}
-{{ ternary "HTTPS" "HTTP" .Values.metrics.secure }}
-{{- end }}
-
 {{/* The argument, a map, without what is empty in it: null in the values leaves empty maps,
 and the API server drops them, so that a diff would never end. */}}
 {{- define "moorage.filled" -}}
@@ -180,6 +170,16 @@ and the API server drops them, so that a diff would never end. */}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $filled -}}
+{{- end }}
+
+{{/* A probe: what the chart says of it, and what the values do. */}}
+{{- define "moorage.probe" -}}
+{{- toYaml (merge dict .values .chart) -}}
+{{- end }}
+
+{{/* How probes are asked that share a port with metrics. */}}
+{{- define "moorage.probeScheme" -}}
+{{ ternary "HTTPS" "HTTP" .Values.metrics.secure }}
 {{- end }}
 
 {{/* How many pods of a component a drain may take at once. */}}
