@@ -48,9 +48,10 @@ const (
 // The binding outlives the controller that created it: while nobody leads, the
 // other controller must not begin. It also decides the mode: where it stands, a
 // controller that is installed for Cooperative mode goes on in Standalone mode.
-// Otherwise a rollback would leave nobody who attaches: one controller is switched
-// off or refused, the other waits for it. A person ends Standalone mode with an
-// annotation of the binding, and the garbage collector with the policy, which owns it.
+// Otherwise no controller would attach after a rollback: kube-controller-manager's is
+// switched off or refused, and Moorage's waits for it. Standalone mode ends in two ways. A
+// person annotates the binding; or the policy is deleted, and the garbage collector
+// deletes the binding with it.
 //
 // The binding reaches API servers with a delay, so that it stops mistakes; what keeps
 // two writers apart at any instant are the tests in each JSON Patch.
@@ -64,8 +65,8 @@ type guard struct {
 	interval    time.Duration // guardInterval if zero
 }
 
-// settle returns the guard of the mode in which the controller has to work: Standalone
-// mode where that stands, whatever is installed.
+// settle returns the guard of the mode in which the controller has to work. If Standalone
+// mode stands, that is the mode, also in a controller installed for Cooperative mode.
 func (g guard) settle(ctx context.Context) (guard, error) {
 	if !g.cooperative {
 		return g, nil
@@ -222,8 +223,8 @@ func (g guard) establish(ctx context.Context) error {
 	return nil
 }
 
-// bind creates the binding of this release. The policy owns it: whoever uninstalls the
-// policy lets others write volumesAttached again, then and after a later installation.
+// bind creates the binding of this release. The policy owns it: with the policy gone, the
+// garbage collector deletes the binding, and a later installation does not find it.
 func (g guard) bind(ctx context.Context) error {
 	policy, err := g.policy(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ func (s *story) leftovers(ctx context.Context) error {
 	if err := s.handDefinitionsOver(ctx, other); err != nil {
 		return err
 	}
-	// Images that nobody pulls: what counts is that helm takes everything over.
+	// No pod has to run: the test is about helm, which takes everything over.
 	values := []string{"--set", "image.registry=" + registry + ",image.tag=" + neverPulled}
 	if _, err := s.helmCommand(ctx, append([]string{"install", other, "charts/moorage", "--namespace", namespace}, values...)...); err != nil {
 		return err

@@ -55,7 +55,7 @@ func (s *story) switchModes(ctx context.Context, w *workload) error {
 
 // rollBackTheMode rolls a change to Standalone mode back, while nobody else attaches: first to
 // the revision before, which named no mode, and then as a tool does that renders Cooperative
-// mode by name. Neither ends attaching, and doctor says what is to be done.
+// mode by name. Moorage attaches all the same, and doctor names the next step.
 func (s *story) rollBackTheMode(ctx context.Context, w *workload) error {
 	byName := []string{"upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values", "--set", "mode=Cooperative"}
 	for _, to := range []struct {
