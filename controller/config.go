@@ -31,12 +31,9 @@ type Config struct {
 	Kubeconfig string
 	// Namespace is where the Lease is.
 	Namespace string
-	// Mode is ModeStandalone or ModeCooperative, in any case.
+	// Mode is ModeStandalone or ModeCooperative, in any case. A controller for
+	// Cooperative mode goes on in Standalone mode until that is handed over.
 	Mode string
-	// HandOver, in Cooperative mode, removes the policy binding by which a
-	// Standalone controller kept others from writing volumesAttached. Without it,
-	// the controller does not lead where Standalone mode may be meant to go on.
-	HandOver bool
 	// AttachBeforeBind has Cooperative mode attach for granted tickets, whose
 	// pods are not bound yet. Standalone always does.
 	AttachBeforeBind bool
@@ -105,7 +102,7 @@ func (c Config) election() lead.Config {
 
 // guard is what keeps a second controller from writing volumesAttached.
 func (c Config) guard(kube kubernetes.Interface) guard {
-	return guard{kube: kube, namespace: c.Namespace, cooperative: c.cooperative(), handOver: c.HandOver, skip: c.SkipPolicyCheck, patience: c.PolicyPatience}
+	return guard{kube: kube, namespace: c.Namespace, cooperative: c.cooperative(), skip: c.SkipPolicyCheck, patience: c.PolicyPatience}
 }
 
 // connection is how the API server is reached. The executor limits the rate of
@@ -138,9 +135,6 @@ func (c Config) Validate() error {
 			errs = append(errs, errors.New("--network-fences is for --mode=standalone: beside it kube-controller-manager detaches, which knows nothing of NetworkFences"))
 		}
 	case ModeStandalone:
-		if c.HandOver {
-			errs = append(errs, errors.New("--hand-over is for --mode=cooperative: standalone keeps others from writing volumesAttached"))
-		}
 		if c.AttachBeforeBind {
 			errs = append(errs, errors.New("--attach-before-bind is for --mode=cooperative: standalone does so anyway"))
 		}

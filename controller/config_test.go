@@ -25,8 +25,6 @@ func TestConfig(t *testing.T) {
 		"cooperative":          {func(c *Config) { c.Mode = "Cooperative" }, ""},
 		"before the bind":      {func(c *Config) { c.Mode, c.AttachBeforeBind = ModeCooperative, true }, ""},
 		"needless":             {func(c *Config) { c.Mode, c.AttachBeforeBind = ModeStandalone, true }, "--attach-before-bind"},
-		"hands over":           {func(c *Config) { c.HandOver = true }, ""},
-		"nothing to hand over": {func(c *Config) { c.Mode, c.HandOver = ModeStandalone, true }, "--hand-over"},
 		"no mode":              {func(c *Config) { c.Mode = "" }, "--mode"},
 		"no port":              {func(c *Config) { c.Listen = "localhost" }, "--listen"},
 		"no namespace":         {func(c *Config) { c.Namespace = "" }, "--namespace"},

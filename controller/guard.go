@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -19,22 +18,19 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// policyName names the ValidatingAdmissionPolicy, which the chart installs in
-// Standalone mode, and its binding, which the Standalone controller creates once
-// it leads. With both, nobody but this controller writes volumesAttached.
+// policyName names the ValidatingAdmissionPolicy, which the chart installs, and its
+// binding, which the Standalone controller creates once it leads. With both, nobody but
+// this controller writes volumesAttached.
 const policyName = "moorage-volumes-attached"
 
 var (
 	// errUnguarded is why the controller does not lead in Standalone mode.
 	errUnguarded = errors.New("another attach/detach controller could write volumesAttached too: " +
-		"apply Moorage's policies (the chart's, or manifests/standalone.yaml), or pass --skip-policy-check for development")
-	// errShutOut is why it does not lead in Cooperative mode.
-	errShutOut = errors.New("Moorage worked in Standalone mode here, and only its controller may write volumesAttached: " +
-		"to go on in Standalone mode, install with mode=Standalone; to hand over to kube-controller-manager's attach/detach controller, " +
-		"switch that controller on and install with mode=Cooperative by name, or delete the ValidatingAdmissionPolicyBinding " + policyName)
-	// errModeUnknown is why it does not lead in a Cooperative mode that nobody chose.
-	errModeUnknown = errors.New("a Moorage that did not say its mode has led here, perhaps in Standalone mode: " +
-		"install with mode=Standalone or mode=Cooperative by name")
+		"apply Moorage's policies (the chart's, or manifests/policies.yaml), or pass --skip-policy-check for development")
+	// errStandalone ends a process in Cooperative mode: a Standalone controller has led since it began.
+	errStandalone = errors.New("Standalone mode has begun meanwhile: this process ends, and the next one goes on in that mode")
+	// errHandOver ends a process that went on in Standalone mode.
+	errHandOver = errors.New("Standalone mode is handed over: this process ends, and the next one works in Cooperative mode")
 	// errAnotherRelease is why it does not lead beside another release of Moorage.
 	errAnotherRelease = errors.New("another release of Moorage attaches and detaches in this cluster: uninstall one of the two")
 )
@@ -50,30 +46,58 @@ const (
 // one in Standalone mode, kube-controller-manager's in Cooperative mode.
 //
 // The binding outlives the controller that created it: while nobody leads, the
-// other controller must not begin. Only a hand-over or a person removes it. It
-// reaches API servers with a delay, so that it stops mistakes; what keeps two
-// writers apart at any instant are the tests in each JSON Patch.
+// other controller must not begin. It also decides the mode: where it stands, a
+// controller that is installed for Cooperative mode goes on in Standalone mode.
+// Otherwise no controller would attach after a rollback: kube-controller-manager's is
+// switched off or refused, and Moorage's waits for it. Standalone mode ends in two ways. A
+// person annotates the binding; or the policy is deleted, and the garbage collector
+// deletes the binding with it.
+//
+// The binding reaches API servers with a delay, so that it stops mistakes; what keeps
+// two writers apart at any instant are the tests in each JSON Patch.
 type guard struct {
 	kube        kubernetes.Interface
-	namespace   string // of this release, and of its Lease
+	namespace   string // of this release
 	cooperative bool
-	handOver    bool // Cooperative: remove the binding of a Standalone controller
+	goesOn      bool // in Standalone mode, which a person may hand over
 	skip        bool
 	patience    time.Duration // how long await waits for what an installation has yet to create
 	interval    time.Duration // guardInterval if zero
 }
 
+// settle returns the guard of the mode in which the controller has to work. If Standalone
+// mode stands, that is the mode, also in a controller installed for Cooperative mode.
+func (g guard) settle(ctx context.Context) (guard, error) {
+	if !g.cooperative {
+		return g, nil
+	}
+	err := g.patiently(ctx, func(ctx context.Context) error {
+		binding, err := g.binding(ctx)
+		if err == nil {
+			g.goesOn, err = g.stands(ctx, binding)
+		}
+		return err
+	})
+	g.cooperative = !g.goesOn
+	return g, err
+}
+
 // await returns nil when this controller may lead, and an error when it must not.
-// While the API server does not answer, it asks again; for the guard's patience also
-// while the policy, or the right to read it, is missing.
 func (g guard) await(ctx context.Context) error {
-	began := time.Now()
-	return g.persist(ctx, func(err error) bool {
-		return decided(err) && (!beingInstalled(err) || time.Since(began) >= g.patience)
-	}, func(ctx context.Context) error {
+	return g.patiently(ctx, func(ctx context.Context) error {
 		_, err := g.check(ctx)
 		return err
 	})
+}
+
+// patiently calls look until it returns nil or an error that is final. While the API server
+// does not answer, it looks again; for the guard's patience also while the policy, or the
+// right to read it, is missing.
+func (g guard) patiently(ctx context.Context, look func(context.Context) error) error {
+	began := time.Now()
+	return g.persist(ctx, func(err error) bool {
+		return decided(err) && (!beingInstalled(err) || time.Since(began) >= g.patience)
+	}, look)
 }
 
 // beingInstalled says whether an installation that is under way can mend the error: Helm
@@ -102,7 +126,7 @@ func (g guard) persist(ctx context.Context, final func(error) bool, look func(co
 
 // decided says whether the API server has answered that this controller must not lead.
 func decided(err error) bool {
-	for _, final := range []error{errUnguarded, errShutOut, errModeUnknown, errAnotherRelease} {
+	for _, final := range []error{errUnguarded, errStandalone, errHandOver, errAnotherRelease} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -144,7 +168,6 @@ func (g guard) watch(ctx context.Context) error {
 	if g.interval == 0 {
 		g.interval = guardInterval
 	}
-	g.handOver = false // it is over: a binding that comes now is somebody else's
 	tick := time.NewTicker(g.interval)
 	defer tick.Stop()
 	for {
@@ -169,33 +192,30 @@ func (g guard) check(ctx context.Context) (*admissionv1.ValidatingAdmissionPolic
 	case binding != nil && g.foreign(binding):
 		return binding, fmt.Errorf("the ValidatingAdmissionPolicyBinding %s belongs to the release in namespace %s: %w",
 			policyName, binding.Annotations[v1alpha1.AnnotationRelease], errAnotherRelease)
+	case g.goesOn && (binding == nil || handsOver(binding)):
+		return binding, errHandOver
 	case !g.cooperative:
 		return binding, g.policyStands(ctx, binding)
-	case g.handOver:
-		return binding, nil
-	case binding != nil:
-		return binding, errShutOut
 	}
-	return nil, g.modeBefore(ctx)
+	stands, err := g.stands(ctx, binding)
+	if err == nil && stands {
+		err = errStandalone
+	}
+	return binding, err
 }
 
 // establish creates the binding in Standalone mode where it is missing, and
-// removes it where a Standalone controller hands over.
+// removes it in Cooperative mode, where it is handed over or keeps nobody out.
 func (g guard) establish(ctx context.Context) error {
 	binding, err := g.check(ctx)
 	if err != nil || g.cooperative == (binding == nil) {
 		return err
 	}
-	bindings := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
 	if !g.cooperative {
-		klog.FromContext(ctx).Info("From now on nobody else writes volumesAttached", "binding", policyName)
-		_, err := bindings.Create(ctx, g.newBinding(), metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create ValidatingAdmissionPolicyBinding %s: %w", policyName, err)
-		}
-		return nil
+		return g.bind(ctx)
 	}
 	klog.FromContext(ctx).Info("volumesAttached is handed over to kube-controller-manager's attach/detach controller", "binding", policyName)
+	bindings := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
 	err = bindings.Delete(ctx, policyName, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &binding.UID}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ValidatingAdmissionPolicyBinding %s: %w", policyName, err)
@@ -203,13 +223,34 @@ func (g guard) establish(ctx context.Context) error {
 	return nil
 }
 
-// newBinding is the binding of this release.
-func (g guard) newBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
+// bind creates the binding of this release. The policy owns it: with the policy gone, the
+// garbage collector deletes the binding, and a later installation does not find it.
+func (g guard) bind(ctx context.Context) error {
+	policy, err := g.policy(ctx)
+	if err != nil {
+		return err
+	}
+	if policy == nil {
+		return fmt.Errorf("the ValidatingAdmissionPolicy %s is missing: %w", policyName, errUnguarded)
+	}
+	klog.FromContext(ctx).Info("From now on nobody else writes volumesAttached", "binding", policyName)
+	_, err = g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, g.newBinding(policy), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create ValidatingAdmissionPolicyBinding %s: %w", policyName, err)
+	}
+	return nil
+}
+
+// newBinding is the binding of this release, which goes with its policy.
+func (g guard) newBinding(policy *admissionv1.ValidatingAdmissionPolicy) *admissionv1.ValidatingAdmissionPolicyBinding {
 	return &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        policyName,
 			Labels:      map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelPartOf: v1alpha1.PartOf},
 			Annotations: map[string]string{v1alpha1.AnnotationRelease: g.namespace},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy", Name: policyName, UID: policy.UID,
+			}},
 		},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: policyName, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
@@ -236,36 +277,49 @@ func (g guard) foreign(b *admissionv1.ValidatingAdmissionPolicyBinding) bool {
 	return release != "" && release != g.namespace
 }
 
+// policy reads the policy: nil when there is none.
+func (g guard) policy(ctx context.Context) (*admissionv1.ValidatingAdmissionPolicy, error) {
+	policy, err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, policyName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read ValidatingAdmissionPolicy %s: %w", policyName, err)
+	}
+	return policy, nil
+}
+
 // policyStands returns nil when the policy is there, and the binding, if it is
 // there, denies.
 func (g guard) policyStands(ctx context.Context, binding *admissionv1.ValidatingAdmissionPolicyBinding) error {
-	_, err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, policyName, metav1.GetOptions{})
+	policy, err := g.policy(ctx)
 	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("the ValidatingAdmissionPolicy %s is missing: %w", policyName, errUnguarded)
 	case err != nil:
-		return fmt.Errorf("read ValidatingAdmissionPolicy %s: %w", policyName, err)
-	case binding != nil && (binding.Spec.PolicyName != policyName || !slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny)):
+		return err
+	case policy == nil:
+		return fmt.Errorf("the ValidatingAdmissionPolicy %s is missing: %w", policyName, errUnguarded)
+	case binding != nil && !denies(binding):
 		return fmt.Errorf("the ValidatingAdmissionPolicyBinding %s does not deny: %w", policyName, errUnguarded)
 	}
 	return nil
 }
 
-// modeBefore returns nil unless a Moorage has led here in a mode that is not
-// known to have been Cooperative: its Lease bears the mode since 0.3.
-func (g guard) modeBefore(ctx context.Context) error {
-	lease, err := g.kube.CoordinationV1().Leases(g.namespace).Get(ctx, v1alpha1.ControllerName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read Lease %s/%s: %w", g.namespace, v1alpha1.ControllerName, err)
+// stands says whether Standalone mode stands: the policy and its binding keep others from
+// writing volumesAttached, and nobody has asked to hand over.
+func (g guard) stands(ctx context.Context, binding *admissionv1.ValidatingAdmissionPolicyBinding) (bool, error) {
+	if binding == nil || !denies(binding) || handsOver(binding) {
+		return false, nil
 	}
-	switch mode := lease.Labels[v1alpha1.LabelMode]; {
-	case strings.EqualFold(mode, ModeCooperative):
-		return nil
-	case mode == "":
-		return errModeUnknown
-	}
-	return errShutOut
+	policy, err := g.policy(ctx)
+	return policy != nil, err
+}
+
+// denies says whether a binding keeps others from writing volumesAttached.
+func denies(b *admissionv1.ValidatingAdmissionPolicyBinding) bool {
+	return b.Spec.PolicyName == policyName && slices.Contains(b.Spec.ValidationActions, admissionv1.Deny)
+}
+
+// handsOver says whether a person has asked to end Standalone mode.
+func handsOver(b *admissionv1.ValidatingAdmissionPolicyBinding) bool {
+	return b.Annotations[v1alpha1.AnnotationHandOver] == "true"
 }

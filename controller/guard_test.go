@@ -10,7 +10,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,51 +31,61 @@ func putBinding(s *apitest.Server, actions ...admissionv1.ValidationAction) {
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policyName, ValidationActions: actions}})
 }
 
-func putBindingOf(s *apitest.Server, release string) {
-	s.Put("validatingadmissionpolicybindings", guard{namespace: release}.newBinding())
+func putBindingOf(s *apitest.Server, release string) *admissionv1.ValidatingAdmissionPolicyBinding {
+	b := guard{namespace: release}.newBinding(&admissionv1.ValidatingAdmissionPolicy{})
+	s.Put("validatingadmissionpolicybindings", b)
+	return b
 }
 
-func putLease(s *apitest.Server, mode string) {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: v1alpha1.ControllerName}}
-	if mode != "" {
-		lease.Labels = map[string]string{v1alpha1.LabelMode: mode}
+// askHandOver asks for the end of Standalone mode, as a person does.
+func askHandOver(s *apitest.Server) {
+	var b admissionv1.ValidatingAdmissionPolicyBinding
+	s.Get("validatingadmissionpolicybindings", "", policyName, &b)
+	metav1.SetMetaDataAnnotation(&b.ObjectMeta, v1alpha1.AnnotationHandOver, "true")
+	s.Put("validatingadmissionpolicybindings", &b)
+}
+
+// leadMode returns how a controller would lead: whether it is in Standalone mode, or why it must not lead.
+func (g guard) leadMode(ctx context.Context) (standalone bool, err error) {
+	if g, err = g.settle(ctx); err != nil {
+		return false, err
 	}
-	s.Put("leases", lease)
+	return !g.cooperative, g.await(ctx)
 }
 
-// A controller leads only where exactly one controller can write volumesAttached,
-// and a changed default changes nobody's mode.
+// A controller leads only where exactly one controller can write volumesAttached. One that is
+// installed for Cooperative mode goes on in Standalone mode, where that stands.
 func TestGuard(t *testing.T) {
 	guarded := func(s *apitest.Server) { putPolicy(s); putBindingOf(s, "moorage-system") }
 	tests := map[string]struct {
-		setUp                         func(*apitest.Server)
-		standalone, cooperative, hand error
+		setUp                   func(*apitest.Server)
+		standalone, cooperative error
+		goesOn                  bool
 	}{
-		"nothing":                   {func(*apitest.Server) {}, errUnguarded, nil, nil},
-		"not bound yet":             {putPolicy, nil, nil, nil},
-		"only warned":               {func(s *apitest.Server) { putPolicy(s); putBinding(s, admissionv1.Warn) }, errUnguarded, errShutOut, nil},
-		"guarded":                   {guarded, nil, errShutOut, nil},
-		"guarded by an old chart":   {func(s *apitest.Server) { putPolicy(s); putBinding(s, admissionv1.Deny) }, nil, errShutOut, nil},
-		"guarded by another":        {func(s *apitest.Server) { putPolicy(s); putBindingOf(s, "storage") }, errAnotherRelease, errAnotherRelease, errAnotherRelease},
-		"led before, cooperative":   {func(s *apitest.Server) { putPolicy(s); putLease(s, ModeCooperative) }, nil, nil, nil},
-		"led before, standalone":    {func(s *apitest.Server) { putPolicy(s); putLease(s, ModeStandalone) }, nil, errShutOut, nil},
-		"led before, by an old one": {func(s *apitest.Server) { putPolicy(s); putLease(s, "") }, nil, errModeUnknown, nil},
+		"nothing":                 {func(*apitest.Server) {}, errUnguarded, nil, false},
+		"not bound":               {putPolicy, nil, nil, false},
+		"only warned":             {func(s *apitest.Server) { putPolicy(s); putBinding(s, admissionv1.Warn) }, errUnguarded, nil, false},
+		"guarded":                 {guarded, nil, nil, true},
+		"guarded by an old chart": {func(s *apitest.Server) { putPolicy(s); putBinding(s, admissionv1.Deny) }, nil, nil, true},
+		"guarded by another":      {func(s *apitest.Server) { putPolicy(s); putBindingOf(s, "storage") }, errAnotherRelease, errAnotherRelease, true},
+		"handed over":             {func(s *apitest.Server) { guarded(s); askHandOver(s) }, nil, nil, false},
+		"without its policy":      {func(s *apitest.Server) { putBindingOf(s, "moorage-system") }, errUnguarded, nil, false},
 	}
 	for name, test := range tests {
 		server := apitest.Start(t)
 		test.setUp(server)
 		for mode, c := range map[string]struct {
-			guard guard
-			want  error
+			guard  guard
+			want   error
+			goesOn bool
 		}{
-			"standalone":  {guard{}, test.standalone},
-			"cooperative": {guard{cooperative: true}, test.cooperative},
-			"handed over": {guard{cooperative: true, handOver: true}, test.hand},
-			"skipped":     {guard{skip: true}, nil},
+			"standalone":  {guard{}, test.standalone, true},
+			"cooperative": {guard{cooperative: true}, test.cooperative, test.goesOn},
+			"skipped":     {guard{cooperative: true, skip: true}, nil, false},
 		} {
 			c.guard.kube, c.guard.namespace = server.Kube, "moorage-system"
-			if err := c.guard.await(t.Context()); !errors.Is(err, c.want) {
-				t.Errorf("%s, %s: error %v, want %v", name, mode, err, c.want)
+			if standalone, err := c.guard.leadMode(t.Context()); !errors.Is(err, c.want) || standalone != c.goesOn {
+				t.Errorf("%s, %s: in Standalone mode: %v, want %v; error %v, want %v", name, mode, standalone, c.goesOn, err, c.want)
 			}
 		}
 		if writes := server.Writes(); len(writes) > 0 {
@@ -90,7 +99,7 @@ func TestGuard(t *testing.T) {
 		cancel()
 		return errors.New("no connection")
 	})
-	if err := (guard{kube: server.Kube}).await(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := (guard{kube: server.Kube, cooperative: true}).leadMode(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("without an API server: %v", err)
 	}
 }
@@ -134,30 +143,87 @@ func bound(server *apitest.Server) bool {
 	return server.Get("validatingadmissionpolicybindings", "", policyName, &admissionv1.ValidatingAdmissionPolicyBinding{})
 }
 
-// The binding comes with the Standalone controller that leads, stays when that
-// ends, and goes when a Cooperative one takes over.
+// The binding comes with the Standalone controller that leads and stays when that ends. A
+// Cooperative one goes on in Standalone mode, and removes the binding when a person asks for it.
 func TestBindingOfTheLeader(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicy(server)
-	work := func(want bool) func(context.Context) error {
-		return func(context.Context) error {
+	// lead leads once with the installed mode, and returns the error; want is whether others
+	// are kept from writing volumesAttached meanwhile.
+	lead := func(installed guard, want bool) error {
+		t.Helper()
+		installed.kube, installed.namespace = server.Kube, "moorage-system"
+		g, err := installed.settle(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.keep(t.Context(), func(context.Context) error {
 			if bound(server) != want {
 				t.Errorf("while it works, bound is %v, want %v", !want, want)
 			}
 			return nil
-		}
+		})
 	}
-	standalone := guard{kube: server.Kube, namespace: "moorage-system"}
-	if err := standalone.keep(t.Context(), work(true)); err != nil || !bound(server) {
+	if err := lead(guard{cooperative: true}, false); err != nil {
+		t.Errorf("cooperative, at first: %v", err)
+	}
+	if err := lead(guard{}, true); err != nil || !bound(server) {
 		t.Errorf("error %v, bound afterwards: %v", err, bound(server))
 	}
-	beside := guard{kube: server.Kube, namespace: "moorage-system", cooperative: true}
-	if err := beside.keep(t.Context(), work(true)); !errors.Is(err, errShutOut) {
-		t.Errorf("cooperative by default: %v", err)
+	if err := lead(guard{cooperative: true}, true); err != nil || !bound(server) {
+		t.Errorf("after a rollback: error %v, bound afterwards: %v", err, bound(server))
 	}
-	beside.handOver = true
-	if err := beside.keep(t.Context(), work(false)); err != nil || bound(server) {
-		t.Errorf("cooperative by name: error %v, bound afterwards: %v", err, bound(server))
+	askHandOver(server)
+	if err := lead(guard{}, true); err != nil || !bound(server) {
+		t.Errorf("installed for Standalone mode: error %v, bound afterwards: %v", err, bound(server))
+	}
+	if err := lead(guard{cooperative: true}, false); err != nil || bound(server) {
+		t.Errorf("handed over: error %v, bound afterwards: %v", err, bound(server))
+	}
+}
+
+// Work ends when the mode changes: two modes are never at work in one process.
+func TestModeChanges(t *testing.T) {
+	for name, test := range map[string]struct {
+		before bool // others are kept from writing volumesAttached
+		change func(*apitest.Server)
+		want   error
+	}{
+		"a Standalone controller leads": {false, func(s *apitest.Server) { putBindingOf(s, "moorage-system") }, errStandalone},
+		"handed over":                   {true, askHandOver, errHandOver},
+		"the binding is deleted":        {true, func(s *apitest.Server) { s.Remove("validatingadmissionpolicybindings", "", policyName) }, errHandOver},
+	} {
+		server := apitest.Start(t)
+		putPolicy(server)
+		if test.before {
+			putBindingOf(server, "moorage-system")
+		}
+		g, err := guard{kube: server.Kube, namespace: "moorage-system", cooperative: true, interval: time.Millisecond}.settle(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = g.keep(t.Context(), func(ctx context.Context) error {
+			test.change(server)
+			<-ctx.Done()
+			return nil
+		})
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: error %v, want %v", name, err, test.want)
+		}
+	}
+}
+
+// The binding goes with its policy: no person has to delete it after an uninstall.
+func TestPolicyOwnsTheBinding(t *testing.T) {
+	server := apitest.Start(t)
+	server.Put("validatingadmissionpolicies", &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName, UID: "the-policy"}})
+	if err := (guard{kube: server.Kube, namespace: "moorage-system"}).keep(t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	var b admissionv1.ValidatingAdmissionPolicyBinding
+	server.Get("validatingadmissionpolicybindings", "", policyName, &b)
+	if owners := b.OwnerReferences; len(owners) != 1 || owners[0].UID != "the-policy" || owners[0].Name != policyName {
+		t.Errorf("its owners are %v", owners)
 	}
 }
 

@@ -106,7 +106,14 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	defer endTraces(ctx, tracer)
-	guard := config.guard(clients.Write)
+	guard, err := config.guard(clients.Write).settle(ctx)
+	if err != nil {
+		return err
+	}
+	if guard.goesOn {
+		klog.FromContext(ctx).Info("Standalone mode goes on: to end it, hand over (docs/operate/modes.md)", "installed", config.Mode)
+		config.Mode = ModeStandalone
+	}
 	if err := guard.await(ctx); err != nil {
 		return err
 	}

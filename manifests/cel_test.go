@@ -77,7 +77,7 @@ func TestPoliciesAreWellTyped(t *testing.T) {
 	checker := validating.TypeChecker{
 		SchemaResolver: resolver.NewDefinitionsSchemaResolver(openapi.GetOpenAPIDefinitions, clientgoscheme.Scheme), RestMapper: mapper,
 	}
-	for _, file := range []string{"policies.yaml", "standalone.yaml"} {
+	for _, file := range []string{"policies.yaml"} {
 		for _, object := range objects(t, file) {
 			if object.GetKind() != "ValidatingAdmissionPolicy" {
 				continue
@@ -178,7 +178,7 @@ func (p policy) judge(t *testing.T, r request) string {
 func authorizerOf(t *testing.T) authorizer.Authorizer {
 	t.Helper()
 	var all rbacObjects
-	all.read(t, "rbac.yaml", "standalone.yaml", "extender.yaml")
+	all.read(t, "rbac.yaml", "extender.yaml")
 	wildcard := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	all.roles = append(all.roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}, Rules: wildcard})
 	all.clusterRoles = append(all.clusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: wildcard})

@@ -65,18 +65,34 @@ func render(chart *chart.Chart, given map[string]any) (map[string]string, error)
 	return out, nil
 }
 
+// A rollback over a change of mode takes neither the policy nor the rights away by which
+// Standalone mode goes on.
+func TestEveryModeHasTheSameRights(t *testing.T) {
+	standalone, err := renderChart(t, "mode: Standalone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, values := range []string{"", "mode: Cooperative"} {
+		files, err := renderChart(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{"policies/volumes-attached.yaml", "policies/own-accounts.yaml", "controller/rbac.yaml", "controller/serviceaccount.yaml"} {
+			if files[file] == "" || files[file] != standalone[file] {
+				t.Errorf("%q: %s differs from that of Standalone mode:\n%s", values, file, files[file])
+			}
+		}
+	}
+}
+
 func TestChartValues(t *testing.T) {
 	const admission = "webhook/admission.yaml"
 	tests := []struct {
 		name, values, file string
 		has, hasNot        []string
 	}{
-		{name: "standalone writes node status", values: "mode: Standalone", file: "controller/standalone.yaml", has: []string{"nodes/status"}},
-		{name: "standalone by name only", file: "controller/deployment.yaml", has: []string{"--mode=Cooperative"}, hasNot: []string{"--hand-over"}},
-		{name: "and takes over by name only", values: "mode: Cooperative", file: "controller/deployment.yaml", has: []string{"--mode=Cooperative", "- --hand-over"}},
-		{name: "cooperative never writes node status", file: "controller/standalone.yaml", hasNot: []string{"kind:"}},
-		{name: "nor by any other rule", file: "controller/rbac.yaml", hasNot: []string{"nodes/status"}},
-		{name: "cooperative lets others write it", file: "policies/volumes-attached.yaml", hasNot: []string{"kind:"}},
+		{name: "cooperative unless named", file: "controller/deployment.yaml", has: []string{"--mode=Cooperative"}},
+		{name: "standalone by name", values: "mode: Standalone", file: "controller/deployment.yaml", has: []string{"--mode=Standalone"}},
 		{name: "the controller binds the policy, not the chart", values: "mode: Standalone", file: "policies/volumes-attached.yaml",
 			has: []string{"kind: ValidatingAdmissionPolicy"}, hasNot: []string{"kind: ValidatingAdmissionPolicyBinding"}},
 		{name: "policies off", values: "policies: {enabled: false}", file: "policies/tickets.yaml", hasNot: []string{"kind:"}},
@@ -106,7 +122,7 @@ func TestChartValues(t *testing.T) {
 		{name: "definitions come with the release", file: "crds.yaml", has: []string{"name: volumetickets.moorage.dev", "helm.sh/resource-policy: keep"}},
 		{name: "and go with it if asked", values: "crds: {keep: false}", file: "crds.yaml", has: []string{"name: volumeholds.moorage.dev"}, hasNot: []string{"resource-policy"}},
 		{name: "or are somebody else's", values: "crds: {enabled: false}", file: "crds.yaml", hasNot: []string{"kind:"}},
-		{name: "the webhook asks nobody", file: "networkpolicy.yaml", has: []string{"egress: []"}},
+		{name: "the webhook asks nobody", file: "networkpolicy.yaml", has: []string{"policyTypes: [Ingress, Egress]"}, hasNot: []string{"egress:"}},
 		{name: "an API server somewhere", values: "networkPolicy: {apiServer: {cidrs: [10.1.0.0/16], ports: [8443]}}", file: "networkpolicy.yaml",
 			has: []string{`cidr: "10.1.0.0/16"`, "port: 8443"}, hasNot: []string{"policyTypes: [Ingress]"}},
 		{name: "an API server that nobody can describe", file: "networkpolicy.yaml", has: []string{"policyTypes: [Ingress]"}, hasNot: []string{"ipBlock", "6443"}},

@@ -95,7 +95,6 @@ func TestEverythingDecodes(t *testing.T) {
 		"crds.yaml":        {"CustomResourceDefinition"},
 		"rbac.yaml":        {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"},
 		"policies.yaml":    {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-		"standalone.yaml":  {"ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy"},
 		"flowcontrol.yaml": {"FlowSchema", "PriorityLevelConfiguration"},
 		"webhook.yaml":     {"MutatingWebhookConfiguration"},
 		"deploy.yaml":      {"ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "ResourceQuota", "Service"},

@@ -83,13 +83,14 @@ type pairs struct {
 	random     *rand.Rand
 	parameters []parameter
 	known      map[pair]bool
+	good       map[string]bool // documents that were checked
 	// rendered rows, and pairs that were accepted and refused.
 	rendered, accepted, refused int
 }
 
 func newPairs(t *testing.T) *pairs {
 	t.Helper()
-	p := &pairs{t: t, chart: loadChart(t), random: rand.New(rand.NewPCG(1, 2)), known: map[pair]bool{}}
+	p := &pairs{t: t, chart: loadChart(t), random: rand.New(rand.NewPCG(1, 2)), known: map[pair]bool{}, good: map[string]bool{}}
 	p.decoder = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	var schema map[string]any
 	if err := json.Unmarshal(p.chart.Schema, &schema); err != nil {
@@ -296,8 +297,8 @@ func (p *pairs) text(r row) string {
 	return string(raw)
 }
 
-// check wants every document to be what the API server takes: no field twice, none
-// that its kind does not have, no object twice.
+// check wants every document to be what the API server takes and keeps: no field twice, none
+// that its kind does not have, none that is dropped, no object twice.
 func (p *pairs) check(r row, files map[string]string) {
 	seen := map[string]bool{}
 	for file, text := range files {
@@ -313,13 +314,14 @@ func (p *pairs) check(r row, files map[string]string) {
 			if err == nil {
 				err = yaml.UnmarshalStrict(document, &object.Object)
 			}
-			if err == nil && len(object.Object) > 0 && scheme.Scheme.Recognizes(object.GroupVersionKind()) {
-				_, _, err = p.decoder.Decode(document, nil, nil)
+			if err == nil && !p.good[string(document)] {
+				err = p.taken(document, object)
 			}
 			if err != nil {
 				p.t.Errorf("%s: %s: %v\n%s", p.text(r), file, err, document)
 				continue
 			}
+			p.good[string(document)] = true
 			key := fmt.Sprintf("%s/%s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
 			if len(object.Object) > 0 && seen[key] {
 				p.t.Errorf("%s: there are two %s", p.text(r), key)
@@ -328,6 +330,21 @@ func (p *pairs) check(r row, files map[string]string) {
 			p.write(document)
 		}
 	}
+}
+
+// taken says why the API server does not take a document, or does not keep all of it; nil: it does.
+func (p *pairs) taken(document []byte, object *unstructured.Unstructured) error {
+	if len(object.Object) == 0 || !scheme.Scheme.Recognizes(object.GroupVersionKind()) {
+		return nil
+	}
+	known, _, err := p.decoder.Decode(document, nil, nil)
+	if err != nil {
+		return err
+	}
+	if lost := lost(object.GetKind(), object.Object, stored(p.t, scheme.Scheme, known)); len(lost) > 0 {
+		return fmt.Errorf("the API server does not keep %v", lost)
+	}
+	return nil
 }
 
 // write keeps a document for others to check.

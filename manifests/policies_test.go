@@ -57,7 +57,7 @@ func node(volumes ...string) *corev1.Node {
 }
 
 func TestOnlyTheControllerWritesVolumesAttached(t *testing.T) {
-	policy := loadPolicyFrom(t, "standalone.yaml", "moorage-volumes-attached")
+	policy := loadPolicyFrom(t, "policies.yaml", "moorage-volumes-attached")
 	busy := node("v1")
 	busy.Status.VolumesInUse = []corev1.UniqueVolumeName{"v1"}
 	many := make([]string, 3000)

@@ -27,7 +27,7 @@ type rights struct {
 
 func loadRights(t *testing.T) rights {
 	t.Helper()
-	files := slices.Concat(objects(t, "rbac.yaml"), objects(t, "standalone.yaml"), objects(t, "extender.yaml"))
+	files := slices.Concat(objects(t, "rbac.yaml"), objects(t, "extender.yaml"))
 	rules := map[string][]rbacv1.PolicyRule{}
 	for _, object := range files {
 		switch object.GetKind() {

@@ -80,6 +80,10 @@ const (
 	// Standalone controller created it.
 	AnnotationRelease = "moorage.dev/release"
 
+	// AnnotationHandOver with value true on that binding asks a controller that is installed
+	// for Cooperative mode to end Standalone mode. It goes with the binding.
+	AnnotationHandOver = "moorage.dev/hand-over"
+
 	// LabelMode on the controller's Lease is the mode in which it leads: standalone
 	// or cooperative.
 	LabelMode = "moorage.dev/mode"

@@ -11,7 +11,6 @@ import (
 	"net"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -162,8 +161,8 @@ func (s *story) ownCertificates(ctx context.Context) error {
 	if err := s.takeBack(ctx); err != nil {
 		return err
 	}
-	// cert-manager leaves the Secrets that it made.
-	if err := s.client.CoreV1().Secrets(namespace).Delete(ctx, "moorage-webhook-tls", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	// cert-manager leaves the Secrets that it made: the job takes this one over.
+	if _, err := s.client.CoreV1().Secrets(namespace).Get(ctx, "moorage-webhook-tls", metav1.GetOptions{}); err != nil {
 		return err
 	}
 	reader, err := audit.From(s.cluster.AuditLog())
@@ -171,7 +170,7 @@ func (s *story) ownCertificates(ctx context.Context) error {
 		return err
 	}
 	s.audit = reader
-	values := []string{"--set", "image.registry=" + registry, "--set", "certManager.enabled=false", "--set", "certificateJob.duration=48h"}
+	values := []string{"--set", "image.registry=" + registry, "--set", "certManager.enabled=false", "--set", "certificateJob.duration=2400h"}
 	if err := s.installChart(ctx, "charts/moorage", append(values, "--set", "certificateJob.renewBefore=24h")...); err != nil {
 		return err
 	}
@@ -185,7 +184,7 @@ func (s *story) ownCertificates(ctx context.Context) error {
 	err = s.whileStamping(ctx, func(ctx context.Context) error {
 		// Due at once: each release has a Job that looks.
 		args := append([]string{"upgrade", release, "charts/moorage", "--namespace", namespace}, values...)
-		if _, err := s.helmCommand(ctx, append(args, "--set", "certificateJob.renewBefore=172799s")...); err != nil {
+		if _, err := s.helmCommand(ctx, append(args, "--set", "certificateJob.renewBefore=2399h")...); err != nil {
 			return err
 		}
 		err := until(ctx, "the job has renewed the certificate", func(ctx context.Context) error {

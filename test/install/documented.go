@@ -32,9 +32,11 @@ const (
 	stepCooperative     = "install-cooperative"
 	stepToStandalone    = "to-standalone"
 	stepToCooperative   = "to-cooperative"
+	stepHandOver        = "hand-over"
 	stepInstall         = "install"
 	stepOwnCertificates = "to-own-certificates"
 	stepRenewNow        = "renew-now"
+	stepToCertManager   = "to-cert-manager"
 	stepForget          = "forget"
 )
 
@@ -42,7 +44,7 @@ const (
 func steps() []string {
 	return []string{
 		stepFromOlder, stepTest, stepCLI, stepEnable, stepTickets, stepLook, stepUpgrade, stepMonitoring, stepRollback, stepSwitchOff, stepUninstall,
-		stepCooperative, stepToStandalone, stepToCooperative, stepInstall, stepOwnCertificates, stepRenewNow, stepForget,
+		stepCooperative, stepToStandalone, stepToCooperative, stepHandOver, stepInstall, stepOwnCertificates, stepRenewNow, stepToCertManager, stepForget,
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 
 // switchModes goes from Cooperative to Standalone and back, as docs/operate/modes.md
 // says, with a pod running through it. In each mode a pod that comes back to its
-// volume runs.
+// volume runs. On the way a person rolls the mode back and forgets the rest: Standalone
+// mode goes on.
 func (s *story) switchModes(ctx context.Context, w *workload) error {
 	if err := s.run(ctx, stepToStandalone, nil); err != nil {
 		return err
@@ -32,17 +33,53 @@ func (s *story) switchModes(ctx context.Context, w *workload) error {
 	if err := s.modeIsAsked(ctx); err != nil {
 		return err
 	}
+	if err := s.rollBackTheMode(ctx, w); err != nil {
+		return err
+	}
 	if err := s.startAttachDetach(); err != nil {
 		return err
 	}
-	if err := s.run(ctx, stepToCooperative, nil); err != nil {
-		return err
+	for _, step := range []string{stepToCooperative, stepHandOver} {
+		if err := s.run(ctx, step, nil); err != nil {
+			return err
+		}
 	}
 	if err := s.bound(ctx, false); err != nil {
 		return err
 	}
 	if err := s.comesAndGoes(ctx, w, "db-cooperative"); err != nil {
 		return fmt.Errorf("in Cooperative mode again: %w", err)
+	}
+	return s.doctorSays(ctx, "mode", "Cooperative: ")
+}
+
+// rollBackTheMode rolls a change to Standalone mode back, while nobody else attaches: first to
+// the revision before, which named no mode, and then as a tool does that renders Cooperative
+// mode by name. Moorage attaches all the same, and doctor names the next step.
+func (s *story) rollBackTheMode(ctx context.Context, w *workload) error {
+	byName := []string{"upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values", "--set", "mode=Cooperative"}
+	for _, to := range []struct {
+		pod  string
+		helm []string
+	}{
+		{"db-rolled-back", []string{"rollback", release, "--namespace", namespace}},
+		{"db-not-handed-over", byName},
+	} {
+		if _, err := s.helmCommand(ctx, to.helm...); err != nil {
+			return err
+		}
+		if err := s.awaitMoorage(ctx); err != nil {
+			return err
+		}
+		if err := s.bound(ctx, true); err != nil {
+			return err
+		}
+		if err := s.comesAndGoes(ctx, w, to.pod); err != nil {
+			return fmt.Errorf("helm %s over a change of mode: %w", to.helm[0], err)
+		}
+		if err := s.doctorSays(ctx, "mode", "Standalone mode goes on"); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -188,7 +188,7 @@ func (s *story) cooperative(ctx context.Context) error {
 
 // quickStart installs Standalone in the order of the quick start: the other
 // attach/detach controller goes when Moorage is there. Then the webhook's
-// certificate passes from cert-manager to the chart's job.
+// certificate passes from cert-manager to the chart's job, and back.
 func (s *story) quickStart(ctx context.Context) error {
 	if err := s.run(ctx, stepInstall, nil); err != nil {
 		return err
@@ -199,17 +199,21 @@ func (s *story) quickStart(ctx context.Context) error {
 	if err := s.awaitMoorage(ctx); err != nil {
 		return err
 	}
-	if err := s.run(ctx, stepOwnCertificates, nil); err != nil {
+	// The job goes on with cert-manager's certificate.
+	err := s.whileStamping(ctx, func(ctx context.Context) error { return s.run(ctx, stepOwnCertificates, nil) })
+	if err != nil {
 		return err
 	}
-	if err := s.newCertificateShown(ctx); err != nil {
-		return err
-	}
-	if err := s.run(ctx, stepRenewNow, nil); err != nil {
-		return err
-	}
-	if err := s.awaitMoorage(ctx); err != nil {
-		return err
+	for _, step := range []string{stepRenewNow, stepToCertManager} {
+		if err := s.run(ctx, step, nil); err != nil {
+			return err
+		}
+		if err := s.newCertificateShown(ctx); err != nil {
+			return err
+		}
+		if err := s.awaitMoorage(ctx); err != nil {
+			return err
+		}
 	}
 	return s.takeOut(ctx)
 }

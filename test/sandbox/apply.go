@@ -56,10 +56,6 @@ func isApplied(kind string) bool {
 // controller writes volumesAttached. The controller creates the binding.
 const VolumesAttachedPolicy = "moorage-volumes-attached"
 
-// standaloneRole is what the controller may do in Standalone mode only, and its
-// binding.
-const standaloneRole = "moorage-controller-standalone"
-
 // bindRole is what the controller may do where it binds pods, and its binding.
 const bindRole = "moorage-controller-bind"
 
@@ -71,10 +67,7 @@ func belongs(o *unstructured.Unstructured, shape Shape) bool {
 	if o.GetName() == bindRole && !shape.BindAtOnce {
 		return false
 	}
-	if o.GetName() == fenceRole && !shape.NetworkFences {
-		return false
-	}
-	return shape.Mode == Standalone || o.GetName() != VolumesAttachedPolicy && o.GetName() != standaloneRole
+	return o.GetName() != fenceRole || shape.NetworkFences
 }
 
 // applier puts manifests into the API server.

@@ -6,8 +6,8 @@ Moorage in a cluster, and the policies and the webhook name its service accounts
 */}}
 
 {{/*
-The mode. Where it is not named it is Cooperative, but never instead of another
-mode: a changed default must not leave a cluster without a controller that attaches.
+The mode. Where it is not named it is Cooperative. A controller goes on in Standalone mode
+until a person hands that over, whatever the mode here; helm says so where it sees the cluster.
 */}}
 {{- define "moorage.mode" -}}
 {{- if not .Values.mode -}}
@@ -15,7 +15,7 @@ mode: a changed default must not leave a cluster without a controller that attac
 {{- if $installed -}}
 {{- $args := (index $installed.spec.template.spec.containers 0).args | default list -}}
 {{- if not (has "--mode=Cooperative" $args) -}}
-{{- fail "a Moorage in mode Standalone is installed: name the mode, --set mode=Standalone to go on with it, or --set mode=Cooperative to hand over to kube-controller-manager's attach/detach controller (docs/operate/modes.md)" -}}
+{{- fail "a Moorage in mode Standalone is installed: name the mode, --set mode=Standalone to go on with it, or --set mode=Cooperative to prepare the hand-over to kube-controller-manager's attach/detach controller (docs/operate/modes.md)" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -30,6 +30,16 @@ mode, in which what it says decides. */}}
 {{- $enabled = eq .Values.mode "Standalone" -}}
 {{- end -}}
 {{- if $enabled -}}true{{- end -}}
+{{- end }}
+
+{{/* Whether an object of the cluster is this release's, as helm says; empty if not. The
+argument is a dict of root and object. */}}
+{{- define "moorage.owns" -}}
+{{- $by := .object.metadata.annotations | default dict -}}
+{{- $managed := eq (dig "app.kubernetes.io/managed-by" "" (.object.metadata.labels | default dict)) .root.Release.Service -}}
+{{- if and $managed (eq (dig "meta.helm.sh/release-name" "" $by) .root.Release.Name) (eq (dig "meta.helm.sh/release-namespace" "" $by) .root.Release.Namespace) -}}
+true
+{{- end -}}
 {{- end }}
 
 {{/* Labels of every object; the argument is a dict of root and component, and of
@@ -111,9 +121,11 @@ priorityClassName: {{ . }}
 {{- end }}
 securityContext:
   runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
+  {{- range $name, $id := .root.Values.podSecurityContext }}
+  {{- if $id }}
+  {{ $name }}: {{ int64 $id }}
+  {{- end }}
+  {{- end }}
   seccompProfile:
     type: RuntimeDefault
 {{- with .root.Values.image.pullSecrets }}
@@ -146,6 +158,18 @@ topologySpreadConstraints:
   {{- end }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* The argument, a map, without what is empty in it: null in the values leaves empty maps,
+and the API server drops them, so that a diff would never end. */}}
+{{- define "moorage.filled" -}}
+{{- $filled := dict -}}
+{{- range $name, $value := . -}}
+{{- if $value -}}
+{{- $_ := set $filled $name $value -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $filled -}}
 {{- end }}
 
 {{/* A probe: what the chart says of it, and what the values do. */}}

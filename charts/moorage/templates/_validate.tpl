@@ -7,6 +7,7 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- define "moorage.validate" -}}
 {{- $problems := concat
   (include "moorage.validate.images" . | fromYamlArray)
+  (include "moorage.validate.leftovers" . | fromYamlArray)
   (include "moorage.validate.mode" . | fromYamlArray)
   (include "moorage.validate.certificates" . | fromYamlArray)
   (include "moorage.validate.scheduler" . | fromYamlArray)
@@ -20,6 +21,27 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- $problems := list -}}
 {{- if not .Values.image.registry -}}
 {{- $problems = append $problems "image.registry is not set, and no images of Moorage are published yet: build them with make images, load them into the cluster or push them to a registry (docs/operate/images.md has one command for kind, k3d, minikube and registries), and set image.registry to where they are" -}}
+{{- end -}}
+{{- toYaml $problems -}}
+{{- end }}
+
+{{/* Definitions that an uninstalled release has kept. helm would refuse them, and not say what
+to do. */}}
+{{- define "moorage.validate.leftovers" -}}
+{{- $problems := list -}}
+{{- $left := list -}}
+{{- if and .Release.IsInstall .Values.crds.enabled -}}
+{{- range $path, $_ := .Files.Glob "files/crds/*.yaml" -}}
+{{- $name := ($.Files.Get $path | fromYaml).metadata.name -}}
+{{- $definition := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name -}}
+{{- if and $definition (not (include "moorage.owns" (dict "root" $ "object" $definition))) -}}
+{{- $left = append $left $name -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $left -}}
+{{- $left = join " " $left -}}
+{{- $problems = append $problems (printf "CustomResourceDefinitions of Moorage's are there that are not this release's: an uninstalled one keeps them. Hand them over:\n  kubectl annotate --overwrite crd %s meta.helm.sh/release-name=%s meta.helm.sh/release-namespace=%s && kubectl label --overwrite crd %s app.kubernetes.io/managed-by=%s\n  If something else installs them, set crds.enabled=false" $left .Release.Name .Release.Namespace $left .Release.Service) -}}
 {{- end -}}
 {{- toYaml $problems -}}
 {{- end }}
@@ -38,7 +60,7 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- end -}}
 {{- end -}}
 {{- $taken := dict
-  "controller" (dict "--mode" "mode" "--hand-over" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled" "--tracing-endpoint" "tracing.endpoint" "--bind-listen" "bindAtOnce.port" "--service" "bindAtOnce.enabled" "--advertise-address" "bindAtOnce.enabled" "--tls-cert-file" "bindAtOnce.certificateSecret" "--tls-private-key-file" "bindAtOnce.certificateSecret" "--client-ca-file" "bindAtOnce.certificateSecret" "--bind-schedulers" "schedulerName")
+  "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled" "--tracing-endpoint" "tracing.endpoint" "--bind-listen" "bindAtOnce.port" "--service" "bindAtOnce.enabled" "--advertise-address" "bindAtOnce.enabled" "--tls-cert-file" "bindAtOnce.certificateSecret" "--tls-private-key-file" "bindAtOnce.certificateSecret" "--client-ca-file" "bindAtOnce.certificateSecret" "--bind-schedulers" "schedulerName")
   "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "scheduler.port")
   "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "webhook.certificateSecret" "--tls-private-key-file" "webhook.certificateSecret")
   "extender" (dict "--namespace" "the release's namespace" "--listen" "extender.port" "--health-listen" "extender.healthPort" "--client-names" "extender.clientNames" "--grant-deadline" "extender.grantDeadline")

@@ -83,7 +83,7 @@ func checkAttachDetach(e *Evidence) []Finding {
 	if e.Policies.Err != nil {
 		return unchecked("validatingadmissionpolicies.admissionregistration.k8s.io", e.Policies.Err)
 	}
-	standalone := e.policy(guardPolicy) != nil
+	standalone := e.guarded()
 	reporter := e.World.Reporter()
 	other := strings.HasPrefix(reporter.Manager, "kube-controller-manager")
 	evidence := "nobody has written volumesAttached yet"
@@ -94,13 +94,13 @@ func checkAttachDetach(e *Evidence) []Finding {
 	var list []Finding
 	switch {
 	case standalone && other:
-		list = append(list, found(Warning, evidence, stop, "Moorage is installed for Standalone mode, and the attach/detach controller wrote volumesAttached last: it ran before, or still runs"))
+		list = append(list, found(Warning, evidence, stop, "Moorage is in Standalone mode, and the attach/detach controller wrote volumesAttached last: it ran before, or still runs"))
 	case standalone:
 		list = append(list, Finding{Severity: OK, Message: "Standalone: Moorage alone attaches and detaches", Evidence: evidence})
 	case other:
 		list = append(list, Finding{Severity: Info, Message: "Cooperative: the attach/detach controller reports volumesAttached, Moorage orders attachments and guards slots among tickets", Evidence: evidence})
 	case reporter.Manager == v1alpha1.ControllerName:
-		list = append(list, found(Warning, evidence+"; there is no ValidatingAdmissionPolicy "+guardPolicy, "Install with policies.enabled=true.",
+		list = append(list, found(Warning, evidence+"; the ValidatingAdmissionPolicy "+guardPolicy+" is missing or not bound", "Install with policies.enabled=true.",
 			"Standalone without its guard: an attach/detach controller that comes back by mistake would fight with Moorage"))
 	case reporter.Manager != "":
 		list = append(list, found(Info, evidence, "", "Cooperative: %s reports volumesAttached, Moorage orders attachments and guards slots among tickets", reporter.Manager))
