@@ -20,7 +20,7 @@ CSIADDONS   := $(BIN)/csi-addons/$(CSIADDONS_VERSION).yaml
 SIDECARS    := $(addprefix $(BIN)/,csi-provisioner csi-resizer csi-snapshotter snapshot-controller)
 SNAPSHOTS_VERSION := $(shell awk '/external-snapshotter\/client\/v8 v/ {print $$2}' test/sidecars/go.mod)
 SNAPSHOTS   := $(BIN)/external-snapshotter/$(SNAPSHOTS_VERSION).yaml
-COMPONENTS  := moorage-attacher moorage-controller moorage-node moorage-scheduler moorage-webhook
+COMPONENTS  := moorage moorage-attacher moorage-node
 
 .DEFAULT_GOAL := help
 
@@ -61,6 +61,9 @@ $(SNAPSHOTS):
 	@rm -rf $(@D) && mkdir -p $(@D)
 	@dir="$$($(GO) mod download -C test/sidecars -json github.com/kubernetes-csi/external-snapshotter/client/v8 | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" && \
 	  cat "$$dir"/config/crd/*snapshot.storage.k8s.io_*.yaml > $@.part && mv $@.part $@
+
+$(BIN)/moorage: FORCE
+	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/moorage
 
 $(BIN)/moorage-%: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/moorage-$*

@@ -4,21 +4,19 @@ package controller
 
 import (
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/connect"
-	"github.com/moorage-dev/moorage/internal/memory"
 )
 
-// NewCommand returns the command line of moorage-controller. It works until
+// NewCommand returns the command line of the role controller. It works until
 // its context is done, or until it has lost its lease.
 func NewCommand() *cobra.Command {
 	config := DefaultConfig()
 	command := &cobra.Command{
-		Use:   "moorage-controller",
+		Use:   "controller",
 		Short: "Grant, attach and detach volumes",
-		Long: `moorage-controller grants volume tickets, detaches volumes from where nobody
+		Long: `The controller grants volume tickets, detaches volumes from where nobody
 wants them any more, attaches them to where they are wanted, and publishes on
 each pod which of its volumes may be mounted.
 
@@ -33,7 +31,6 @@ the other.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			memory.KeepWithinLimit(klog.FromContext(command.Context()))
 			return Run(command.Context(), config)
 		},
 	}

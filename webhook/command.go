@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NewCommand returns the command line of moorage-webhook. It serves until its
+// NewCommand returns the command line of the role webhook. It serves until its
 // context is done.
 func NewCommand() *cobra.Command {
 	config := DefaultConfig()
 	command := &cobra.Command{
-		Use:   "moorage-webhook",
+		Use:   "webhook",
 		Short: "Serve Moorage's admission webhook",
-		Long: `moorage-webhook answers the API server when a pod is created in a namespace
+		Long: `The webhook answers the API server when a pod is created in a namespace
 labelled moorage.dev/enforce=true: pods with volumes that can be attachable are
 given to Moorage's scheduler and get the placeholder of their volume status.
 

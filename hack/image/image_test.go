@@ -182,7 +182,7 @@ func TestOneFileHasTheImagesOfAPlatform(t *testing.T) {
 
 // A driver's socket belongs to root in most drivers' pods.
 func TestOnlyTheAttacherIsRoot(t *testing.T) {
-	for name, want := range map[string]string{"moorage-attacher": "0:0", "moorage-controller": "65532:65532", "moorage-node": "0:0", "moorage-scheduler": "65532:65532", "moorage-webhook": "65532:65532"} {
+	for name, want := range map[string]string{"moorage": "65532:65532", "moorage-attacher": "0:0", "moorage-node": "0:0"} {
 		if got := (build{name: name}).user(); got != want {
 			t.Errorf("%s runs as %s, want %s", name, got, want)
 		}

@@ -9,7 +9,7 @@
 // each component, which any tool can push:
 //
 //	go run -C hack/image . --out images
-//	crane push images/moorage-webhook ghcr.io/you/moorage-webhook:1
+//	crane push images/moorage ghcr.io/you/moorage:1
 //
 // and, for each platform, a file with all of them, which clusters on one machine load
 // (docs/operate/images.md).
@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", "images", "folder for one OCI layout per component")
 	repository := flags.String("repository", "../..", "root of the work tree")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
-	components := flags.String("components", "moorage-attacher,moorage-controller,moorage-node,moorage-scheduler,moorage-webhook", "components, separated by commas")
+	components := flags.String("components", "moorage,moorage-attacher,moorage-node", "components, separated by commas")
 	prefix := flags.String("prefix", "moorage.local", "what the images' names begin with in the files that clusters on one machine load")
 	tag := flags.String("tag", "latest", "the images' tag there")
 	version := flags.String("version", "unknown", "version that the binaries report")

@@ -167,7 +167,7 @@ func TestImportLawCatches(t *testing.T) {
 		{"plugins/extender", module + "/controller/ticket", false},
 		{"controller/ticket", module + "/webhook", false},
 		{"controller/ticket", module + "/internal/execute", true},
-		{"controller/ticket", module + "/cmd/moorage-controller", false},
+		{"controller/ticket", module + "/cmd/moorage", false},
 		{"controller/node", module + "/internal/nodevolumes", true},
 		{"controller/node", module + "/internal/arbiter", false},
 		{"internal/nodevolumes", "k8s.io/api/core/v1", false},

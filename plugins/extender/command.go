@@ -4,11 +4,9 @@ package extender
 
 import (
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/connect"
-	"github.com/moorage-dev/moorage/internal/memory"
 )
 
 // NewCommand returns the command line of the extender. It serves until its
@@ -38,7 +36,6 @@ and NodeVolumeLimits among the disabled plugins of the profiles.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			memory.KeepWithinLimit(klog.FromContext(command.Context()))
 			return Run(command.Context(), config)
 		},
 	}

@@ -13,12 +13,11 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/plugins/promptbinding"
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
-// NewCommand returns the command line of moorage-scheduler: kube-scheduler's
+// NewCommand returns the command line of the role scheduler: kube-scheduler's
 // own, with the plugins VolumeHold and PromptVolumeBinding at the disposal of its profiles, and
 // SetDefaults. It leaves out features that read what the API server does not serve
 // (decision 39). Each command makes one scheduler.
@@ -30,7 +29,7 @@ func NewCommand() *cobra.Command {
 	command := app.NewSchedulerCommand(
 		app.WithPlugin(volumehold.Name, Checked(volumehold.NewFactory())),
 		app.WithPlugin(promptbinding.Name, promptbinding.New))
-	command.Use = v1alpha1.SchedulerName
+	command.Use = "scheduler"
 	heedServed(command)
 	return command
 }

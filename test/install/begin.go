@@ -101,6 +101,16 @@ func (s *story) installChart(ctx context.Context, chart string, args ...string) 
 	return err
 }
 
+// roles had images of their own in 0.1.0.
+func roles() []string { return []string{"controller", "scheduler", "webhook"} }
+
+// roleOf returns a program that runs moorage in a role, as the role's image of 0.1.0 did.
+func (s *story) roleOf(role string) (string, error) {
+	file := filepath.Join(s.dir, "moorage-"+role)
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' %s \"$@\"\n", filepath.Join(s.binaries, "moorage"), role)
+	return file, os.WriteFile(file, []byte(script), 0o700)
+}
+
 // runPods has the pods of Moorage's namespace run, and Services lead to them.
 func (s *story) runPods(ctx context.Context) error {
 	nodes := filepath.Join(s.cluster.Dir(), "nodes")
@@ -112,6 +122,9 @@ func (s *story) runPods(ctx context.Context) error {
 			name, tag, _ := strings.Cut(path.Base(image), ":")
 			if tag == neverPulled {
 				return "", fmt.Errorf("image %s can't be pulled", image)
+			}
+			if role, ok := strings.CutPrefix(name, "moorage-"); ok && slices.Contains(roles(), role) {
+				return s.roleOf(role)
 			}
 			file := filepath.Join(s.binaries, name)
 			_, err := os.Stat(file)

@@ -65,10 +65,10 @@ app.kubernetes.io/name: moorage
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
-{{/* The image of a component. */}}
+{{/* An image: of the roles, or, with the name node or attacher, of that program. */}}
 {{- define "moorage.image" -}}
-{{ .root.Values.image.registry }}/moorage-{{ .component }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
-{{- with get (.root.Values.image.digests | default dict) .component }}@{{ . }}{{ end }}
+{{ .root.Values.image.registry }}/moorage{{ with .name }}-{{ . }}{{ end }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- with get (.root.Values.image.digests | default dict) (.name | default "moorage") }}@{{ . }}{{ end }}
 {{- end }}
 
 {{/* The user name of the controller's service account, as policies see it. */}}
