@@ -22,8 +22,10 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 	status := &n.Status
 	word := ledger.NodeWord{
 		Node: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
-		NodeUID: string(status.NodeUID), BootID: status.BootID, Look: n.Spec.Look, Looked: status.Looked,
-		Whole: !status.Truncated && len(status.Unknown) == 0, Repairs: status.Repairs,
+		NodeUID: string(status.NodeUID), BootID: status.BootID, Look: n.Spec.Look,
+		// It answers no number that nobody has asked with: that would be of another object, or made up.
+		Looked: min(status.Looked, n.Spec.Look),
+		Whole:  !status.Truncated && len(status.Unknown) == 0, Repairs: status.Repairs,
 		Orders: unstageOrders(n.Spec.Unstage), Answers: unstageAnswers(status.Unstaged),
 	}
 	if status.KubeletStarted != nil {

@@ -28,6 +28,8 @@ const PathSchedulerName = "/spec/schedulerName"
 //     its manifest.
 //   - The scheduler changes only where it is the default one and has yet to be
 //     asked: never in a pod that names another scheduler or already has a node.
+//   - A restored pod carries marks of the pod that it is a copy of: they are replaced, or
+//     removed.
 //   - Pods without a volume that can be attachable are none of Moorage's business.
 //
 // The operations touch nothing else, so that what other webhooks did stays.
@@ -42,6 +44,9 @@ func Mutate(pod *corev1.Pod, schedulerName string) ([]Operation, error) {
 	var patch []Operation
 	if isDefaultScheduler(pod.Spec.SchedulerName) && pod.Spec.NodeName == "" && pod.Spec.SchedulerName != schedulerName {
 		patch = append(patch, Operation{Op: "add", Path: PathSchedulerName, Value: schedulerName})
+	}
+	if _, copied := pod.Annotations[v1alpha1.AnnotationBindFence]; copied {
+		patch = append(patch, Operation{Op: "remove", Path: "/metadata/annotations/" + escapePointer(v1alpha1.AnnotationBindFence)})
 	}
 	return append(patch, annotate(pod, v1alpha1.AnnotationVolumeStatus, placeholder)...), nil
 }
