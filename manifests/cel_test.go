@@ -114,6 +114,9 @@ func compiler(t *testing.T) *cel.CompositedCompiler {
 type policy struct {
 	object    admissionregistrationv1.ValidatingAdmissionPolicy
 	validator validating.Validator
+	// conditions and rules are the compiled expressions, for their cost.
+	conditions, rules cel.ConditionEvaluator
+	rights            authorizer.Authorizer
 }
 
 // loadPolicy compiles a policy of the manifests as the API server does.
@@ -122,7 +125,7 @@ func loadPolicy(t *testing.T, name string) policy { return loadPolicyFrom(t, "po
 // loadPolicyFrom is loadPolicy of another file than policies.yaml.
 func loadPolicyFrom(t *testing.T, file, name string) policy {
 	t.Helper()
-	var out policy
+	out := policy{rights: authorizerOf(t)}
 	find(t, file, "ValidatingAdmissionPolicy", name, &out.object)
 	spec := out.object.Spec
 	all := compiler(t)
@@ -130,22 +133,24 @@ func loadPolicyFrom(t *testing.T, file, name string) policy {
 	for i, variable := range spec.Variables {
 		variables[i] = &validating.Variable{Name: variable.Name, Expression: variable.Expression}
 	}
-	var rules, messages []cel.ExpressionAccessor
-	for _, validation := range spec.Validations {
+	var rules []cel.ExpressionAccessor
+	messages := make([]cel.ExpressionAccessor, len(spec.Validations)) // nil for a rule without one
+	for i, validation := range spec.Validations {
 		rules = append(rules, &validating.ValidationCondition{Expression: validation.Expression, Message: validation.Message, Reason: validation.Reason})
 		if validation.MessageExpression != "" {
-			messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: validation.MessageExpression})
+			messages[i] = &validating.MessageExpressionCondition{MessageExpression: validation.MessageExpression}
 		}
 	}
 	declarations := cel.OptionalVariableDeclarations{HasAuthorizer: true}
 	all.CompileAndStoreVariables(variables, declarations, environment.StoredExpressions)
+	out.conditions = all.CompileCondition(conditions(spec.MatchConditions), declarations, environment.StoredExpressions)
+	out.rules = all.CompileCondition(rules, declarations, environment.StoredExpressions)
 	var matcher matchconditions.Matcher
 	if len(spec.MatchConditions) > 0 {
-		matcher = matchconditions.NewMatcher(all.CompileCondition(conditions(spec.MatchConditions), declarations, environment.StoredExpressions),
-			spec.FailurePolicy, "policy", "validate", name)
+		matcher = matchconditions.NewMatcher(out.conditions, spec.FailurePolicy, "policy", "validate", name)
 	}
 	out.validator = validating.NewValidator(
-		all.CompileCondition(rules, declarations, environment.StoredExpressions), matcher,
+		out.rules, matcher,
 		all.CompileCondition(nil, declarations, environment.StoredExpressions),
 		all.CompileCondition(messages, cel.OptionalVariableDeclarations{}, environment.StoredExpressions),
 		spec.FailurePolicy, nil)
@@ -159,7 +164,7 @@ func (p policy) judge(t *testing.T, r request) string {
 	if !p.asked(r) {
 		t.Fatalf("policy %s is not asked about %s/%s", p.object.Name, r.resource.Resource, r.subresource)
 	}
-	result := p.validator.Validate(t.Context(), r.resource, r.attributes(), nil, nil, celconfig.RuntimeCELCostBudget, authorizerOf(t))
+	result := p.validator.Validate(t.Context(), r.resource, r.attributes(), nil, nil, celconfig.RuntimeCELCostBudget, p.rights)
 	for _, decision := range result.Decisions {
 		if decision.Evaluation == validating.EvalError {
 			t.Fatalf("policy %s can't be evaluated: %s", p.object.Name, decision.Message)

@@ -43,6 +43,9 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 		"root":        func(ledger.TicketType) bool { return true },
 		schedulerUser: func(kind ledger.TicketType) bool { return kind == ledger.TypePod },
 		extenderUser:  func(kind ledger.TicketType) bool { return kind == ledger.TypePod },
+		controllerUser: func(kind ledger.TicketType) bool {
+			return kind == ledger.TypeSnapshot || kind == ledger.TypeClone || kind == ledger.TypeExpansion
+		},
 	}
 	for user, may := range may {
 		for _, kind := range ledger.TicketTypes() {
@@ -71,7 +74,7 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 // Who may not use a type renews no ticket of it, so that a tenant keeps no ticket of a storage
 // system beyond its time. Whatever else is changed of a ticket is not asked.
 func TestTicketsAreRenewedByRight(t *testing.T) {
-	policy := loadPolicy(t, "moorage-ticket-marks")
+	policy := loadPolicy(t, "moorage-tickets")
 	renewed := func(kind ledger.TicketType, value string) *v1alpha1.VolumeTicket {
 		out := ticketOf(kind, "")
 		out.Annotations = map[string]string{"a": "b"}
@@ -88,8 +91,8 @@ func TestTicketsAreRenewedByRight(t *testing.T) {
 		{"tess", renewed(ledger.TypeBackup, ""), renewed(ledger.TypeBackup, "1"), ""},
 		{"tess", ticketOf(ledger.TypeBackup, ""), renewed(ledger.TypeBackup, "1"), ""},
 		{"tess", renewed(ledger.TypeRestore, ""), renewed(ledger.TypeRestore, "1"), "tess may not use tickets of type Restore"},
-		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "2"), "says nothing for their holders"},
-		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, ""), "says nothing for their holders"},
+		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "2"), "may not use tickets of type Restore"},
+		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, ""), "may not use tickets of type Restore"},
 		{"tess", ticketOf(ledger.TypeRestore, ""), renewed(ledger.TypeRestore, ""), ""},
 		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "1"), ""},
 		{"ina", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "2"), ""},
@@ -127,68 +130,5 @@ func TestTicketRolesHaveTheTypes(t *testing.T) {
 				t.Errorf("%s has type %s: %t, want %t", role, kind, got, has(kind))
 			}
 		}
-	}
-}
-
-// A scheduler's account reserves for its own pods, and ends no ticket of others.
-func TestSchedulersHaveTheirOwnTickets(t *testing.T) {
-	policy := loadPolicy(t, "moorage-own-accounts")
-	for _, test := range []struct {
-		user, scheduler string
-		kind            ledger.TicketType
-		want            string
-	}{
-		{schedulerUser, v1alpha1.SchedulerName, ledger.TypePod, ""},
-		{extenderUser, v1alpha1.ExtenderName, ledger.TypePod, ""},
-		{schedulerUser, v1alpha1.ExtenderName, ledger.TypePod, "its own name"},
-		{extenderUser, v1alpha1.SchedulerName, ledger.TypePod, "its own name"},
-		{schedulerUser, v1alpha1.SchedulerName, ledger.TypeManual, "type Pod"},
-		{extenderUser, "", ledger.TypeBackup, "type Pod"},
-		{tenant, "another", ledger.TypePod, ""},
-	} {
-		r := request{user: test.user, namespace: "shop", resource: tickets,
-			kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: ticketOf(test.kind, test.scheduler)}
-		check(t, policy.judge(t, r), test.want)
-		r.now, r.before = nil, r.now
-		check(t, policy.judge(t, r), test.want)
-	}
-}
-
-// The controller's account ends any ticket, and makes those that drivers need for operations: of
-// their types, with an owner, an end, and the label that says so.
-func TestTheControllerMakesTicketsForOperations(t *testing.T) {
-	policy := loadPolicy(t, "moorage-own-accounts")
-	made := func(kind ledger.TicketType, change func(*v1alpha1.VolumeTicket)) *v1alpha1.VolumeTicket {
-		k := ticketOf(kind, "")
-		k.Labels = map[string]string{v1alpha1.LabelOperation: string(kind)}
-		k.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: "data", UID: "1"}}
-		k.Spec.TTLSeconds = new(int64(900))
-		if change != nil {
-			change(k)
-		}
-		return k
-	}
-	const refused = "for operations of drivers only"
-	for name, test := range map[string]struct {
-		ticket *v1alpha1.VolumeTicket
-		want   string
-	}{
-		"Snapshot":      {made(ledger.TypeSnapshot, nil), ""},
-		"Clone":         {made(ledger.TypeClone, nil), ""},
-		"Expansion":     {made(ledger.TypeExpansion, nil), ""},
-		"Restore":       {made(ledger.TypeRestore, nil), refused},
-		"Manual":        {made(ledger.TypeManual, nil), refused},
-		"no label":      {made(ledger.TypeClone, func(k *v1alpha1.VolumeTicket) { k.Labels = nil }), refused},
-		"another label": {made(ledger.TypeClone, func(k *v1alpha1.VolumeTicket) { k.Labels[v1alpha1.LabelOperation] = "Snapshot" }), refused},
-		"no owner":      {made(ledger.TypeClone, func(k *v1alpha1.VolumeTicket) { k.OwnerReferences = nil }), refused},
-		"no end":        {made(ledger.TypeSnapshot, func(k *v1alpha1.VolumeTicket) { k.Spec.TTLSeconds = nil }), refused},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := request{user: controllerUser, namespace: "shop", resource: tickets,
-				kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: test.ticket}
-			check(t, policy.judge(t, r), test.want)
-			r.now, r.before = nil, r.now
-			check(t, policy.judge(t, r), "")
-		})
 	}
 }

@@ -5,12 +5,20 @@ package v1alpha1
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // VolumeStatus is the value of the annotation moorage.dev/volume-status of a
 // pod: where each of its attachable volumes is. It is for people and tools, and
 // never says more than the node's status does, which is what the kubelet obeys.
 type VolumeStatus struct {
+	// UID is the pod's. A pod that a backup tool has restored has another one: the status that
+	// it carries is of the pod that it is a copy of. Empty in the webhook's placeholder, since
+	// a new pod has none yet.
+	UID types.UID `json:"uid,omitempty"`
 	// Volumes are those of pod.spec.volumes that can be attachable, in its order.
 	Volumes []PodVolumeStatus `json:"volumes"`
 }
@@ -48,6 +56,27 @@ func ParseVolumeStatus(annotation string) (VolumeStatus, error) {
 		return VolumeStatus{}, fmt.Errorf("annotation %s is not a VolumeStatus: %w", AnnotationVolumeStatus, err)
 	}
 	return status, nil
+}
+
+// VolumeStatusOf returns the volume status that a pod carries. False: the pod carries none, none
+// that can be read, or the status of another pod.
+func VolumeStatusOf(pod metav1.Object) (VolumeStatus, bool) {
+	text, ok := pod.GetAnnotations()[AnnotationVolumeStatus]
+	if !ok {
+		return VolumeStatus{}, false
+	}
+	status, err := ParseVolumeStatus(text)
+	if err != nil || !status.isOf(pod.GetUID()) {
+		return VolumeStatus{}, false
+	}
+	return status, true
+}
+
+// isOf says whether a status is of the pod with this UID. A status without a UID is a placeholder,
+// and says nothing of any volume.
+func (s VolumeStatus) isOf(uid types.UID) bool {
+	return s.UID == uid || s.UID == "" &&
+		!slices.ContainsFunc(s.Volumes, func(v PodVolumeStatus) bool { return v.SafeToMount || v.SafeToDetach || v.Node != "" })
 }
 
 // Annotation returns the annotation's value. Equal statuses give equal bytes,

@@ -133,8 +133,8 @@ type VolumeTicketSpec struct {
 
 	// ttlSeconds ends a ticket this long after the controller first saw it,
 	// counted by the controller's own clock, or after it first saw the value that the
-	// annotation moorage.dev/renewed has. A ticket without an owner must have it; one of
-	// type Pod can't.
+	// annotation moorage.dev/renewed has. A ticket of type Pod can't have it. Any other ticket
+	// that has neither this nor an owner, such as a copy that lost its owner, ends after an hour.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000

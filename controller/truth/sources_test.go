@@ -34,7 +34,7 @@ func agreed(t *testing.T) *world {
 // says has the pod's annotation call its volume safe to mount or not.
 func (w *world) says(safe bool) {
 	w.t.Helper()
-	annotation, err := v1alpha1.VolumeStatus{Volumes: []v1alpha1.PodVolumeStatus{{Name: "v", Claim: "data", SafeToMount: safe}}}.Annotation()
+	annotation, err := v1alpha1.VolumeStatus{UID: "p", Volumes: []v1alpha1.PodVolumeStatus{{Name: "v", Claim: "data", SafeToMount: safe}}}.Annotation()
 	if err != nil {
 		w.t.Fatal(err)
 	}

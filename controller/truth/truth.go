@@ -159,12 +159,12 @@ func (c *Checker) waits(d Difference) bool {
 // pod compares what a pod is told.
 func (c *Checker) pod(s ledger.Snapshot, p *ledger.Pod) []Difference {
 	object, ok := c.config.Cache.Pod(p.Namespace, p.Name)
-	if !ok || string(object.UID) != p.UID || object.Annotations[v1alpha1.AnnotationVolumeStatus] == "" {
+	if !ok || string(object.UID) != p.UID {
 		return nil
 	}
-	status, err := v1alpha1.ParseVolumeStatus(object.Annotations[v1alpha1.AnnotationVolumeStatus])
-	if err != nil {
-		return nil // the mount gate writes it anew
+	status, told := v1alpha1.VolumeStatusOf(object)
+	if !told {
+		return nil
 	}
 	return Told(s, c.config.Arbiter, p, func(volume string) (bool, bool) {
 		for _, v := range status.Volumes {

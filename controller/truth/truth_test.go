@@ -231,8 +231,9 @@ func TestOtherController(t *testing.T) {
 // A pod that is told otherwise than it is has its status written anew.
 func TestStatusDiffers(t *testing.T) {
 	w := start(t, arbiter.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil), reported("9"))
+	of := types.UID("p")
 	says := func(safe bool) {
-		annotation, err := v1alpha1.VolumeStatus{Volumes: []v1alpha1.PodVolumeStatus{{Name: "v", Claim: "data", SafeToMount: safe, Reason: "Attaching"}}}.Annotation()
+		annotation, err := v1alpha1.VolumeStatus{UID: of, Volumes: []v1alpha1.PodVolumeStatus{{Name: "v", Claim: "data", SafeToMount: safe, Reason: "Attaching"}}}.Annotation()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,6 +251,13 @@ func TestStatusDiffers(t *testing.T) {
 	if !slices.Equal(w.repaired, []string{"p", "p"}) {
 		t.Errorf("handed on %v", w.repaired)
 	}
+	says(true)
+	w.Round()
+	of = "before"
+	says(false) // a restored pod has the status of the pod that it is a copy of
+	w.Round()
+	w.Round()
+	w.told()
 }
 
 // kubectl describe finds events by the UID of what they are about.

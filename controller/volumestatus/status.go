@@ -5,6 +5,8 @@ package volumestatus
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -55,6 +57,7 @@ func (s state) first() arbiter.Reason {
 func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time) state {
 	node := nodeOf(s, p)
 	st := state{safe: true, released: p.Phase == ledger.PodFinished}
+	st.status.UID = types.UID(p.UID)
 	for _, v := range p.Volumes {
 		id, link := s.ResolvePod(p, v)
 		entry := v1alpha1.PodVolumeStatus{Name: v.Name, Claim: v.Claim}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -74,6 +75,7 @@ func refusal(pod *corev1.Pod) *corev1.PodCondition {
 // first of these codes.
 func waitsFor(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, now time.Time) (st state, first ledger.Code) {
 	request := arbiter.PodRequest(s, p)
+	st.status.UID = types.UID(p.UID)
 	reasons := append(a.Admissible(s, request).Reasons, a.Fit(s, request, "", now).Reasons...)
 	for _, v := range p.Volumes {
 		id, link := s.ResolvePod(p, v)

@@ -236,7 +236,7 @@ func TestNothingToAttach(t *testing.T) {
 	g := newGate(t, true)
 	g.apply(ledger.Driver{Name: "d", Version: "1"})
 	g.look("the driver needs no attachments", 1)
-	if want := `{"volumes":[{"name":"v","claim":"data","persistentVolume":"data","safeToMount":true,"safeToDetach":false}]}`; g.last().Annotation != want {
+	if want := `{"uid":"p1","volumes":[{"name":"v","claim":"data","persistentVolume":"data","safeToMount":true,"safeToDetach":false}]}`; g.last().Annotation != want {
 		t.Errorf("annotation %s", g.last().Annotation)
 	}
 }

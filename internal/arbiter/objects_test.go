@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -423,9 +424,31 @@ func (s *script) forgeHold(a args) {
 	v := s.volumeNamed(a.word(1))
 	h, _ := s.Hold(v)
 	h.Node, h.Requesters, h.Next = ledger.NodeName(a.get("node", "")), nil, ledger.Promise{}
+	if a.flag("copied") {
+		h = copiedHold(h.Version, h.Node, ledger.NodeName(a.get("next", "")), ledger.NodeName(a.get("taken", "")))
+	}
 	faults := s.Judge.Faults
 	s.put(ledger.HoldSeen{Volume: v, Hold: h})
 	s.Judge.Faults = faults
+}
+
+// copiedHold is a hold that a backup tool has brought from another cluster, or from before: nothing that it
+// names by a UID is there.
+func copiedHold(version string, node, next, taken ledger.NodeName) ledger.Hold {
+	gone := ledger.Requester{Namespace: namespace, Name: "gone", UID: "gone"}
+	h := ledger.Hold{
+		Version: version, Node: node, NodeUID: "before", BootID: "before", SystemUUID: "before", Requesters: []ledger.Requester{gone},
+		Transitions: 7, PVs: []string{"pv-of-before"}, State: ledger.HoldHeld, Waiting: []ledger.Requester{gone},
+		Force: &ledger.Force{Rule: arbiter.AfterPodGone, Node: node, NodeUID: "before", Elapsed: 359 * time.Second, Since: 1},
+	}
+	if next != "" {
+		gone.Ticket = true
+		h.Next = ledger.Promise{Node: next, To: gone}
+	}
+	if taken != "" {
+		h.Fences = []ledger.Fence{{Node: taken, NodeUID: "before", BootID: "before", SystemUUID: "before", Attachment: "before", Rule: arbiter.AfterPodGone, InUse: true}}
+	}
+	return h
 }
 
 // attachment makes a VolumeAttachment that Moorage did not, or "ours": volume=PV node=…,

@@ -135,6 +135,9 @@ func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 		return Settle(t), t.Bind == ledger.BindUnanswered
 	}
 	if t.Type == ledger.TypePod {
+		if t.PodName == "" {
+			return Ending(t, false), true // a copy that lost its owner: it reserves for no pod
+		}
 		if covered, gone := a.Covered(s, t); covered || gone {
 			return Ending(t, gone), true
 		}

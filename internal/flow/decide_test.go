@@ -162,6 +162,12 @@ func TestDue(t *testing.T) {
 			t.Errorf("%s: due %t, %+v", name, due, task.Commit)
 		}
 	}
+	copied := granted
+	copied.PodName = ""
+	copies := facts(copied).Snapshot()
+	if task, due := Due(arbiter.Arbiter{}, copies, copies.Ticket(copied.ID), now); !due || task.Commit.Do != DropTicket || len(task.Proofs) > 0 {
+		t.Errorf("a reservation that no pod owns: due %t, %+v", due, task)
+	}
 	manual := ticket("p", "n1", ledger.TypeManual, "a")
 	manual.Phase = ledger.TicketGranted
 	s := facts(manual, full).Snapshot()

@@ -22,12 +22,13 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 	status := &n.Status
 	word := ledger.NodeWord{
 		Node: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
-		NodeUID: string(status.NodeUID), BootID: status.BootID, Look: n.Spec.Look, Looked: status.Looked,
-		Whole: len(status.Unknown) == 0 && (!status.Truncated || len(status.Unlisted) > 0), Repairs: status.Repairs,
+		NodeUID: string(status.NodeUID), BootID: status.BootID, Look: n.Spec.Look,
+		Looked: status.Looked,
+		Whole:  len(status.Unknown) == 0 && (!status.Truncated || len(status.Unlisted) > 0), Repairs: status.Repairs,
 		Orders: unstageOrders(n.Spec.Unstage), Answers: unstageAnswers(status.Unstaged),
 	}
-	if word.Looked > ledger.MaxNumber {
-		word.Looked = 0 // nobody can have asked for that look, nor ask for a later one
+	if word.Looked > word.Look {
+		word.Looked = 0 // nobody has asked for that look: the status is of another object, or was edited
 	}
 	if status.KubeletStarted != nil {
 		word.KubeletStarted = status.KubeletStarted.Unix()

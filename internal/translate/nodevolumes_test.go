@@ -64,6 +64,15 @@ func TestNodeWord(t *testing.T) {
 	}
 }
 
+// A node answers no number that nobody has asked with: an answer to an earlier object's question, as a
+// restored copy has it, is none to the next one.
+func TestNodeWordAnswersWhatIsAsked(t *testing.T) {
+	word := NodeWord(&v1alpha1.NodeVolumes{Spec: v1alpha1.NodeVolumesSpec{Look: 3}, Status: v1alpha1.NodeVolumesStatus{Looked: 9}})
+	if word.Looked != 3 {
+		t.Errorf("it has looked by %d", word.Looked)
+	}
+}
+
 // A pod's record that could not be read is of the PersistentVolume that its folder names, where
 // that is known, nothing is mounted, and the volume has a file system.
 func TestNodeWordUnread(t *testing.T) {

@@ -122,6 +122,15 @@ func TestTicket(t *testing.T) {
 	if got := Ticket(object); got.Pod != "" || got.TTLSeconds != 60 {
 		t.Errorf("a manual ticket is %+v", got)
 	}
+	object.Spec.TTLSeconds, object.OwnerReferences = nil, []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "j"}}
+	if got := Ticket(object); got.TTLSeconds != 0 {
+		t.Errorf("a ticket that its owner ends is %+v", got)
+	}
+	object.OwnerReferences = nil
+	if got := Ticket(object); got.TTLSeconds != 3600 {
+		t.Errorf("a ticket that nothing ends is %+v", got)
+	}
+	object.Spec.TTLSeconds = ptr.To[int64](60)
 	object.Spec.NodeName, object.Spec.Detached = "", true
 	if got := Ticket(object); got.Node != ledger.Detached || got.Wherever {
 		t.Errorf("a ticket for no node is %+v", got)

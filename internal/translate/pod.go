@@ -28,7 +28,7 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 		Priority: corev1helpers.PodPriority(p),
 	}
 	_, fact.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
-	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
+	_, stamped := v1alpha1.VolumeStatusOf(p)
 	fact.OptedOut = !stamped && p.Spec.SchedulerName != v1alpha1.SchedulerName
 	var errs []error
 	broken, labels := 0, labelsOf(p)

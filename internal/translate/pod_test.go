@@ -54,6 +54,9 @@ func TestPodPhase(t *testing.T) {
 // scheduler.
 func TestPodOptsIn(t *testing.T) {
 	stamp := map[string]string{v1alpha1.AnnotationVolumeStatus: "{}"}
+	of := func(uid string) map[string]string {
+		return map[string]string{v1alpha1.AnnotationVolumeStatus: `{"uid":"` + uid + `","volumes":[{"name":"v","node":"n","safeToMount":true,"safeToDetach":false}]}`}
+	}
 	for name, test := range map[string]struct {
 		pod  corev1.Pod
 		outs bool
@@ -63,6 +66,9 @@ func TestPodOptsIn(t *testing.T) {
 		"of Moorage's scheduler":        {corev1.Pod{Spec: corev1.PodSpec{SchedulerName: v1alpha1.SchedulerName}}, false},
 		"of the default scheduler":      {corev1.Pod{Spec: corev1.PodSpec{SchedulerName: corev1.DefaultSchedulerName}}, true},
 		"of none":                       {corev1.Pod{}, true},
+		"with a status of its own":      {corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p", Annotations: of("p")}}, false},
+		"a restored copy":               {corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p", Annotations: of("before")}}, true},
+		"with what is no status":        {corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationVolumeStatus: "x"}}}, true},
 	} {
 		if fact, err := Pod(&test.pod); err != nil || fact.OptedOut != test.outs {
 			t.Errorf("%s: opted out %t (%v)", name, fact.OptedOut, err)

@@ -47,9 +47,7 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		fact.NodeGone = ledger.Outage{Elapsed: Elapsed(gone.ElapsedSeconds), NodeUID: string(gone.NodeUID)}
 		fact.NodeGone.Since, fact.NodeGone.Renewed = outage(gone.NotReadySince, gone.LeaseRenewed)
 	}
-	if t.Spec.TTLSeconds != nil {
-		fact.TTLSeconds = *t.Spec.TTLSeconds
-	}
+	fact.TTLSeconds = TTLSeconds(t)
 	if fact.Type == ledger.TypePod {
 		fact.Pod = t.Name
 		for _, owner := range t.OwnerReferences {
@@ -79,6 +77,20 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		fact.YieldingSince, fact.LetsGo = asked.LastTransitionTime.Unix(), t.LetsGo()
 	}
 	return fact
+}
+
+// unendedTTLSeconds is how long a ticket lasts that nothing ends.
+const unendedTTLSeconds = 3600
+
+// TTLSeconds is after how long a ticket ends; 0: no time ends it.
+func TTLSeconds(t *v1alpha1.VolumeTicket) int64 {
+	switch {
+	case t.Spec.TTLSeconds != nil:
+		return *t.Spec.TTLSeconds
+	case t.Spec.Type != v1alpha1.TicketPod && len(t.OwnerReferences) == 0:
+		return unendedTTLSeconds
+	}
+	return 0
 }
 
 // granted are the volumes that a ticket's status names, in the order of its spec; nil: none.

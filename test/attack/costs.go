@@ -24,7 +24,9 @@ import (
 )
 
 const (
+	manyMarks    = 4000  // a policy that looked at each would cost a second
 	manyListed   = 20000 // volumes in one status, of which an object can hold no more than some 1.5 MB
+	manyTries    = 20
 	listedDriver = "attack.example.com"
 	manyInline   = arbiter.MaxVolumes + 1
 )
@@ -32,13 +34,55 @@ const (
 // costs are of what is cheap to ask for and could be dear to answer; what must survive
 // them is that pods of the victim are stamped and started.
 func costs() []attempt {
-	const works = "nothing, and the victim's pods start"
+	const works = byWorks
 	return []attempt{
+		{editor(), fmt.Sprintf("%d annotations and labels of a pod, as a dry run", manyMarks), works, markPod},
+		{wildcard(), fmt.Sprintf("%d annotations and owners of a ticket, as a dry run", manyMarks), works, markTicket},
 		{ticketer(), fmt.Sprintf("%d tickets that wait for one volume at one node", manyTickets), works, waitInCrowds},
 		{editor(), fmt.Sprintf("a pod of %d volumes", manyInline), works, crowdedPod},
 		{node(), fmt.Sprintf("%d volumes in volumesInUse of its own", manyListed), works, listVolumes},
 		{editor(), fmt.Sprintf("%d clients at every port that announce bodies and send none", slowClients), works, announceBodies},
 	}
+}
+
+// markPod changes a pod to have many marks.
+func markPod(ctx context.Context, s *Scene, c clients) error {
+	marks := map[string]string{}
+	for i := range manyMarks {
+		marks[fmt.Sprintf("moorage.dev/%d", i)] = ""
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": marks, "labels": marks}})
+	if err != nil {
+		return err
+	}
+	errs := abreast(manyTries, func(int) error {
+		_, err := c.kube.CoreV1().Pods(s.Own).Patch(ctx, s.pod.Name, types.MergePatchType, raw, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return s.works(ctx)
+}
+
+// markTicket makes a ticket with many marks and owners.
+func markTicket(ctx context.Context, s *Scene, c clients) error {
+	ticket := s.ticket("marked", v1alpha1.TicketManual, "data")
+	marks, owners := map[string]string{}, make([]metav1.OwnerReference, manyMarks)
+	for i := range manyMarks {
+		marks[fmt.Sprintf("moorage.dev/%d", i)] = ""
+		owners[i] = metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: s.pod.Name, UID: types.UID(fmt.Sprint(i))}
+	}
+	ticket.SetAnnotations(marks)
+	ticket.SetOwnerReferences(owners)
+	errs := abreast(manyTries, func(int) error {
+		_, err := c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).Create(ctx, ticket, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return s.works(ctx)
 }
 
 // waitInCrowds makes tickets for a volume that is in use at another node. Those that are

@@ -35,7 +35,7 @@ const (
 // floods are of more than there is room for; what must survive them is that pods of
 // the victim are stamped and started.
 func floods() []attempt {
-	const works = "nothing, and the victim's pods start"
+	const works = byWorks
 	return []attempt{
 		{ticketer(), fmt.Sprintf("%d tickets for claims without a volume", manyTickets), works, floodTickets},
 		{ticketer(), "more tickets than a quota has", "ResourceQuota", exceedQuota},
@@ -51,7 +51,7 @@ func (s *Scene) works(ctx context.Context) error {
 	if err := s.Works(ctx); err != nil {
 		return fmt.Errorf("the victim's pods don't start: %w", err)
 	}
-	return outcome("nothing, and the victim's pods start")
+	return outcome(byWorks)
 }
 
 // abreast does something n times, some at a time, and returns the errors.

@@ -24,8 +24,9 @@ import (
 func forgeries() []attempt {
 	const granted = `{"status":{"conditions":[{"type":"Granted","status":"True","reason":"Granted","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
 	return []attempt{
-		{wildcard(), "a forged grant", byRecords, forgeStatus(granted)},
-		{wildcard(), "a forged epoch", byRecords, forgeStatus(`{"status":{"epoch":4611686018427387904}}`)},
+		{wildcard(), "a forged grant", byTickets, forgeStatus(granted)},
+		{wildcard(), "a forged epoch", byTickets, forgeStatus(`{"status":{"epoch":4611686018427387904}}`)},
+		{wildcard(), "a grant of another's volume", byTickets, forgeStatus(`{"status":{"volumes":[{"claim":"nothing","driver":"disk.example.com","volumeHandle":"x"}]}}`)},
 		{wildcard(), "a ticket for a claim without a volume", "the arbiter: " + string(arbiter.ClaimUnbound), ticketForPaper},
 		{wildcard(), "a claim that says it is bound to another's volume", "the arbiter: " + string(arbiter.ClaimLost), ticketForTheft},
 	}
@@ -115,6 +116,27 @@ func (s *Scene) refused(ctx context.Context, name string) error {
 		return fmt.Errorf("ticket %s has no answer: %w", name, err)
 	}
 	return found
+}
+
+// keptTicket makes a ticket of one's own that looks like one of Moorage's for an operation, and that a
+// finalizer keeps.
+func keptTicket(ctx context.Context, s *Scene, c clients) error {
+	ticket := s.ticket("kept", v1alpha1.TicketManual, "data")
+	ticket.SetLabels(map[string]string{v1alpha1.LabelOperation: "Snapshot", v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})
+	ticket.SetFinalizers([]string{"attack.example.com/stay"})
+	if err := c.make(ctx, ticket); err != nil {
+		return err
+	}
+	tickets := s.admin.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own)
+	if err := tickets.Delete(ctx, "kept", metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	working := s.works(ctx)
+	_, err := tickets.Patch(ctx, "kept", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	if err != nil {
+		return err
+	}
+	return working
 }
 
 // endReservation deletes a reservation that a scheduler has made for the attackers' pod.

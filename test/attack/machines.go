@@ -4,6 +4,8 @@ package attack
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +17,8 @@ import (
 )
 
 const (
-	attached = `{"status":{"volumesAttached":[{"name":"kubernetes.io/csi/disk.example.com^x","devicePath":""}]}}`
+	attached       = `{"status":{"volumesAttached":[{"name":"kubernetes.io/csi/disk.example.com^x","devicePath":""}]}}`
+	manyConditions = 257
 	// fencedByIPMI is a condition that frees volumes where an AttachPolicy names it.
 	fencedByIPMI = v1alpha1.FencedConditionPrefix + "ipmi"
 	// cutOff is the one by which the controller says that a storage has cut a machine off.
@@ -31,9 +34,7 @@ func nodes() []attempt {
 			_, err := c.kube.CoreV1().Nodes().Patch(ctx, s.another(ctx), types.StrategicMergePatchType, []byte(addresses), metav1.PatchOptions{}, "status")
 			return err
 		}},
-		{node(), "the volume status of its pod", byStatus, patchPod(annotated(v1alpha1.AnnotationVolumeStatus, "x"), "status")},
-		{node(), "a fence on its pod", byMarks, patchPod(annotated(v1alpha1.AnnotationBindFence, "x"), "status")},
-		{node(), "the condition SafeToMount of its pod", byStatus, patchPod(conditioned(v1alpha1.PodSafeToMount), "status")},
+		{node(), fmt.Sprintf("%d conditions of its own", manyConditions), byFenced, manyConditionsOfNode},
 		{node(), "a condition that its own machine is fenced", byFenced, patchNode(conditioned(fencedByIPMI))},
 		{node(), "a condition that the storage has cut its own machine off", byFenced, patchNode(conditioned(cutOff))},
 		{node(), "a Node that is fenced from its beginning", "NodeRestriction or " + byFenced, fencedNode},
@@ -44,6 +45,15 @@ func nodes() []attempt {
 			return c.kube.StorageV1().VolumeAttachments().Delete(ctx, "any", metav1.DeleteOptions{})
 		}},
 	}
+}
+
+// manyConditionsOfNode has a kubelet set more conditions than a policy looks at.
+func manyConditionsOfNode(ctx context.Context, s *Scene, c clients) error {
+	var list []string
+	for i := range manyConditions {
+		list = append(list, fmt.Sprintf(`{"type":"%s%d","status":"True"}`, v1alpha1.FencedConditionPrefix, i))
+	}
+	return patchNode(`{"status":{"conditions":[`+strings.Join(list, ",")+`]}}`)(ctx, s, c)
 }
 
 // fencedNode makes a Node anew that says of itself that it is fenced.
@@ -88,7 +98,6 @@ func ownAccounts() []attempt {
 		}
 	}
 	system := func(*Scene) string { return metav1.NamespaceSystem }
-	moorages := func(s *Scene) string { return s.Namespace }
 	remove := func(ctx context.Context, s *Scene, c clients) error {
 		return c.kube.CoreV1().Pods(s.Victim).Delete(ctx, s.victimPod.Name, metav1.DeleteOptions{})
 	}
@@ -105,13 +114,11 @@ func ownAccounts() []attempt {
 		{controller, "a node's annotation", byOwn, patchNode(annotated("volumes.kubernetes.io/controller-managed-attach-detach", "false"))},
 		{controller, "a pod's phase", byOwn, patchPod(`{"status":{"phase":"Failed"}}`, "status")},
 		{controller, "deleting a running pod", byOwn, remove},
-		{controller, "another's Lease", byLeases, lease(moorages, "another")},
-		{controller, "a ticket of a person's type", byTickets + " or " + byOwn, ticketOf(v1alpha1.TicketManual, nil)},
-		{controller, "a ticket for a clone that nobody asks for", byOwn, ticketOf(v1alpha1.TicketClone, nil)},
+		{controller, "another's Lease", byRBAC, lease(system, "attack")},
+		{controller, "a ticket of a person's type", byTickets, ticketOf(v1alpha1.TicketManual, nil)},
 		{controller, "Secrets", byRBAC, secrets},
 		{scheduler, "a grant", byRBAC, forgeStatus(`{"status":{"conditions":[]}}`)},
-		{scheduler, "a ticket of a person's type", byTickets + " or " + byOwn, ticketOf(v1alpha1.TicketManual, nil)},
-		{scheduler, "another scheduler's Lease", byLeases, lease(system, "attack")},
+		{scheduler, "a ticket of a person's type", byTickets, ticketOf(v1alpha1.TicketManual, nil)},
 		{scheduler, "a forged VolumeHold", byRBAC, hold},
 		{scheduler, "Secrets", byRBAC, secrets},
 		{agent, "what another node has of volumes", byWord, wordOf(func(s *Scene) string { return s.elsewhere })},

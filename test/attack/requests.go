@@ -116,12 +116,20 @@ func policyOfOthers(ctx context.Context, _ *Scene, c clients) error {
 	return err
 }
 
-// bindByHand tries to bind a pod that waits by hand, with a mark of Moorage's.
-func bindByHand(annotations map[string]string) try {
+// bindByHand tries to bind a pod that waits by hand.
+func bindByHand(ctx context.Context, s *Scene, c clients) error {
+	return c.kube.CoreV1().Pods(s.Own).Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Own, Name: "waits"},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: s.pod.Spec.NodeName},
+	}, metav1.CreateOptions{})
+}
+
+// works tries something that nothing need stop, since it harms nobody else.
+func works(do try) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
-		return c.kube.CoreV1().Pods(s.Own).Bind(ctx, &corev1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.Own, Name: "waits", Annotations: annotations},
-			Target:     corev1.ObjectReference{Kind: "Node", Name: s.pod.Spec.NodeName},
-		}, metav1.CreateOptions{})
+		if err := do(ctx, s, c); err != nil {
+			return err
+		}
+		return s.works(ctx)
 	}
 }

@@ -37,18 +37,8 @@ func (s *story) policies(ctx context.Context) error {
 		return err
 	}
 	pods, nodes := s.client.CoreV1().Pods(w.namespace), s.client.CoreV1().Nodes()
-	annotation := []byte(`{"metadata":{"annotations":{"` + v1alpha1.AnnotationVolumeStatus + `":"{}"}}}`)
-	condition := []byte(`{"status":{"conditions":[{"type":"` + string(v1alpha1.PodSafeToMount) + `","status":"True","reason":"Forged"}]}}`)
 	attached := []byte(`{"status":{"volumesAttached":[{"name":"x","devicePath":""}]}}`)
-	strategic := types.StrategicMergePatchType
-	_, writesAnnotation := pods.Patch(ctx, w.pod.Name, strategic, annotation, metav1.PatchOptions{})
-	_, writesStatus := pods.Patch(ctx, w.pod.Name, strategic, annotation, metav1.PatchOptions{}, "status")
-	_, writesCondition := pods.Patch(ctx, w.pod.Name, strategic, condition, metav1.PatchOptions{}, "status")
 	_, writesAttached := nodes.Patch(ctx, w.pod.Spec.NodeName, types.MergePatchType, attached, metav1.PatchOptions{}, "status")
-	forged := sandbox.Pod("forged", "data")
-	forged.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: `{"volumes":[{"name":"v0","claim":"data","safeToMount":true,"safeToDetach":false}]}`}
-	forged.Spec.SchedulerName = v1alpha1.SchedulerName
-	_, createsForged := s.client.CoreV1().Pods("default").Create(ctx, forged, metav1.CreateOptions{})
 	astray := sandbox.Pod("astray", "data")
 	astray.Spec.SchedulerName = "another"
 	_, goesAstray := pods.Create(ctx, astray, metav1.CreateOptions{})
@@ -56,11 +46,7 @@ func (s *story) policies(ctx context.Context) error {
 	past.Spec.NodeName = w.pod.Spec.NodeName
 	_, goesPast := pods.Create(ctx, past, metav1.CreateOptions{})
 	for _, err := range []error{
-		denied("a pod's volume status is written", writesAnnotation, v1alpha1.AnnotationVolumeStatus),
-		denied("a pod's volume status is written through its status", writesStatus, v1alpha1.AnnotationVolumeStatus),
-		denied("a pod's condition is written", writesCondition, string(v1alpha1.PodSafeToMount)),
 		denied("volumesAttached is written", writesAttached, "only system:serviceaccount:moorage-system:moorage-controller writes volumesAttached"),
-		denied("a pod is made with a volume status", createsForged, "leave them out of the pod"),
 		denied("a pod goes past Moorage's scheduler", goesAstray, "set spec.schedulerName to it"),
 		denied("a pod goes past every scheduler", goesPast, "leave spec.nodeName"),
 	} {

@@ -31,6 +31,8 @@ const PathSchedulerName = "/spec/schedulerName"
 //     asked: never in a pod that names another scheduler or already has a node.
 //   - A pod without a volume that can be attachable changes only if it is in a group: all
 //     pods of a group need the same scheduler, which else waits for the others for ever.
+//   - A restored pod carries marks of the pod that it is a copy of: they are replaced, or
+//     removed.
 //
 // The operations touch nothing else, so that what other webhooks did stays.
 func Mutate(pod *corev1.Pod, schedulerName string) ([]Operation, error) {
@@ -44,6 +46,9 @@ func Mutate(pod *corev1.Pod, schedulerName string) ([]Operation, error) {
 	var patch []Operation
 	if isDefaultScheduler(pod.Spec.SchedulerName) && pod.Spec.NodeName == "" && pod.Spec.SchedulerName != schedulerName {
 		patch = append(patch, Operation{Op: "add", Path: PathSchedulerName, Value: schedulerName})
+	}
+	if _, copied := pod.Annotations[v1alpha1.AnnotationBindFence]; copied {
+		patch = append(patch, Operation{Op: "remove", Path: "/metadata/annotations/" + escapePointer(v1alpha1.AnnotationBindFence)})
 	}
 	if placeholder != "" {
 		patch = append(patch, annotate(pod, v1alpha1.AnnotationVolumeStatus, placeholder)...)

@@ -33,8 +33,7 @@ func CanBeAttachable(volume *corev1.Volume) bool {
 
 // Placeholder returns the value of the annotation moorage.dev/volume-status that
 // a new pod gets: each volume that can be attachable, in the pod's order, safe
-// for nothing yet. Equal pods get equal bytes, which the admission policy
-// moorage-volume-status compares. It is empty for a pod without such volumes.
+// for nothing yet. Equal pods get equal bytes. It is empty for a pod without such volumes.
 //
 // The claim of a generic ephemeral volume is left out: its name contains the
 // pod's, which a pod with a generateName does not have yet.

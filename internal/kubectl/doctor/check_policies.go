@@ -15,15 +15,11 @@ import (
 // mode looks at it.
 func policies() map[string]string {
 	return map[string]string{
-		"moorage-volume-status": "anybody who may edit pods can write what the controller says of their volumes",
-		"moorage-tickets":       "tickets of any type, without an end, and for other people's volumes, are let in",
-		"moorage-records":       "grants and VolumeHolds can be forged",
-		"moorage-pod-marks":     "fences against late binds can be forged",
-		"moorage-own-accounts":  "a stolen token of Moorage's can write all of a node's status, and delete any pod",
-		fencedGuard:             "a kubelet can call itself fenced, and lose its volumes while it writes to them, where an AttachPolicy has a fencedCondition",
-		"moorage-leases":        "a stolen token of the scheduler's can take kube-scheduler's Lease",
-		"moorage-node-volumes":  "a node can say what another one has mounted",
-		"moorage-strict":        "the label moorage.dev/strict has no effect",
+		"moorage-tickets":      "tickets of any type and for other people's volumes are let in, and grants can be forged",
+		"moorage-own-accounts": "a stolen token of Moorage's can write all of a node's status, and delete any pod",
+		fencedGuard:            "a kubelet can call itself fenced, and lose its volumes while it writes to them, where an AttachPolicy has a fencedCondition",
+		"moorage-node-volumes": "a node can say what another one has mounted",
+		"moorage-strict":       "the label moorage.dev/strict has no effect",
 	}
 }
 

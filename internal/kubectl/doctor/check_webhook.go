@@ -216,7 +216,7 @@ func (e *Evidence) optedIn() []Finding {
 	}
 	var missed []string
 	for _, p := range e.World.Pods {
-		_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
+		_, stamped := v1alpha1.VolumeStatusOf(p)
 		if opted[p.Namespace] && !stamped && p.Spec.NodeName == "" && e.World.NeedsAttachment(p) {
 			missed = append(missed, p.Namespace+"/"+p.Name)
 		}

@@ -33,7 +33,8 @@ func (w *World) adviceHere(do string, r arbiter.Reason, pod *corev1.Pod) string 
 
 // stock says whether kube-scheduler's own profile has placed a pod, past Moorage.
 func stock(p *corev1.Pod) bool {
-	return p.Annotations[v1alpha1.AnnotationVolumeStatus] == "" && cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName) == corev1.DefaultSchedulerName
+	_, stamped := v1alpha1.VolumeStatusOf(p)
+	return !stamped && cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName) == corev1.DefaultSchedulerName
 }
 
 // exhausted says whether a driver has refused because a node has no room: by the code of its answer, or

@@ -8,6 +8,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // timeLeft is how much of a ticket's time is left, in seconds: at least, and at most.
@@ -40,7 +41,8 @@ func (w *World) controllerLeadsSince() time.Time {
 // least; and it is a step more than is written at most, and never more than the time since the
 // ticket was made or renewed.
 func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
-	if t.Spec.TTLSeconds == nil {
+	ttl := translate.TTLSeconds(t)
+	if ttl == 0 {
 		return timeLeft{}
 	}
 	begun, written := t.CreationTimestamp.Time, time.Duration(t.Status.TTLElapsedSeconds)*time.Second
@@ -56,15 +58,15 @@ func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
 	if !leads.IsZero() {
 		least = max(written, min(age, now.Sub(leads)))
 	}
-	most := max(least, min(age, written+arbiter.TTLStep(*t.Spec.TTLSeconds)))
-	left := func(counted time.Duration) int64 { return max(0, *t.Spec.TTLSeconds-int64(counted/time.Second)) }
+	most := max(least, min(age, written+arbiter.TTLStep(ttl)))
+	left := func(counted time.Duration) int64 { return max(0, ttl-int64(counted/time.Second)) }
 	return timeLeft{least: left(most), most: left(least)}
 }
 
 // TimeLeft says in words when a ticket's time is over, unless it is renewed, by what it says itself;
 // empty: it has no time of its own.
 func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
-	if t.Spec.TTLSeconds == nil {
+	if translate.TTLSeconds(t) == 0 {
 		return ""
 	}
 	return timeLeftOf(t, now, time.Time{}).words()

@@ -237,7 +237,7 @@ func (w *World) ticketSteps(p *corev1.Pod, r arbiter.Request, add func(Stage, st
 		}
 		return
 	}
-	if _, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]; !stamped || p.Spec.NodeName == "" || !r.Attachable(w.Snapshot) {
+	if _, stamped := v1alpha1.VolumeStatusOf(p); !stamped || p.Spec.NodeName == "" || !r.Attachable(w.Snapshot) {
 		return // nobody reserved for it
 	}
 	var latest time.Time
@@ -291,7 +291,7 @@ func startedAt(p *corev1.Pod) time.Time {
 // places says whether a scheduler of Moorage's places a pod: of any other nobody reserves
 // volumes, or says that they are safe to mount.
 func (w *World) places(p *corev1.Pod) bool {
-	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
+	_, stamped := v1alpha1.VolumeStatusOf(p)
 	return w.Served() && (stamped || p.Spec.SchedulerName == v1alpha1.SchedulerName)
 }
 

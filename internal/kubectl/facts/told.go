@@ -28,8 +28,8 @@ func (w *World) blind() bool {
 // pod: all that somebody can know who may read nothing but their own namespace.
 // False when nothing is written.
 func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
-	status, err := v1alpha1.ParseVolumeStatus(p.Annotations[v1alpha1.AnnotationVolumeStatus])
-	if err != nil {
+	status, told := v1alpha1.VolumeStatusOf(p)
+	if !told {
 		return nil, false
 	}
 	var list []PodVolume

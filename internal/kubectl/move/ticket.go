@@ -22,6 +22,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // makeOptions are the flags of ticket make.
@@ -247,13 +248,14 @@ func (o *options) renew(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if t.Spec.TTLSeconds == nil {
+	ttl := translate.TTLSeconds(t)
+	if ttl == 0 {
 		return o.refusal("volumeticket.moorage.dev/%s has no time that could end: it ends with its owner, or when it is deleted", name)
 	}
 	if err := o.mark(ctx, c, t, "renew the ticket", v1alpha1.AnnotationRenewed, c.Clock().UTC().Format(time.RFC3339Nano)); err != nil {
 		return err
 	}
-	return o.say("volumeticket.moorage.dev/%s renewed for %s%s", name, time.Duration(*t.Spec.TTLSeconds)*time.Second, o.suffix())
+	return o.say("volumeticket.moorage.dev/%s renewed for %s%s", name, time.Duration(ttl)*time.Second, o.suffix())
 }
 
 // mark writes an annotation of a ticket's holder; what says, in an error, what that would do.
