@@ -50,12 +50,12 @@ func TestPreFilterNarrowsToTheHolder(t *testing.T) {
 	}
 }
 
-func TestPodsWithoutAttachableVolumesAreSkipped(t *testing.T) {
+func TestPodsWithoutAttachmentsNeedNoGrant(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.Driver{Name: driver, AttachRequired: false}))...)
 	for _, pod := range []*corev1.Pod{podWith("none"), podWith("local", "data")} {
 		state, _, status := r.prefilter(pod)
-		if !status.IsSuccess() || !state.GetSkipFilterPlugins().Has(Name) {
-			t.Errorf("pod %s is not skipped: %v", pod.Name, status)
+		if skipped := state.GetSkipFilterPlugins().Has(Name); !status.IsSuccess() || skipped != (len(pod.Spec.Volumes) == 0) {
+			t.Errorf("pod %s is skipped: %t, %v", pod.Name, skipped, status)
 		}
 		if status := r.RunReservePluginsReserve(t.Context(), state, pod, "n1"); !status.IsSuccess() {
 			t.Errorf("Reserve of pod %s: %v", pod.Name, status)

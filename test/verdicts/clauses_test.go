@@ -88,14 +88,19 @@ func limits() []clause {
 		{"the pod's own attachment", "is not counted again", []string{"verdict full with the pod's own attachment", "verdict limit lowered under use, own attachment", "script full-node", "sandbox full-node", "sandbox extender-full-node"}},
 		{"more volumes than slots", "no", []string{"verdict too few slots for all of the pod's", "script slots"}},
 		{"limit of 0; no limit", "none; any number", []string{"verdict limit of 0", "verdict no limit", "script slots"}},
-		{"no CSINode, or the driver is not in it", "waits, unless the policy allows it", []string{"verdict no CSINode", "verdict no CSINode, allowed by policy", "script slots"}},
+		{"no CSINode, or the driver is not in it", "fits, unless the CSIDriver says preventPodSchedulingIfMissing", []string{"verdict no CSINode", "verdict no CSINode, and the driver has to be there", "verdict two drivers, one of them absent that has to be there", "script slots"}},
 		{"limit lowered under use", "nothing new", []string{"verdict limit lowered under use", "script slots", "test plugins/scheduler TestLimitLoweredUnderUse"}},
 		{"headroom", "is kept free", []string{"verdict headroom", "script slots"}},
 		{"the driver said ResourceExhausted", "no", []string{"verdict driver ran out of room", "test controller TestNodeExhausted", "script slots"}},
 		{"several drivers in one pod", "each by its own limit", []string{"verdict two drivers, both with room", "verdict two drivers, one of them full", "verdict two drivers, one of them absent", "script drivers"}},
 		{"migrated in-tree PersistentVolumes and inline volumes", "slots of the CSI driver", []string{"verdict a volume of the tree, which CSI serves", "verdict a volume of the tree, and its driver is full",
-			"verdict a volume of the tree, and its driver is absent", "test internal/translate TestVolumesOfPersistentVolumes", "test internal/translate TestInlineVolumes"}},
-		{"attachRequired=false", "takes no slot", []string{"verdict a driver that does not attach", "test plugins/volumehold TestPodsWithoutAttachableVolumesAreSkipped", "script noattach", "script attach-required"}},
+			"verdict a volume of the tree, and its driver is absent", "verdict a volume of the tree, and its driver is absent and has to be there", "test internal/translate TestVolumesOfPersistentVolumes", "test internal/translate TestInlineVolumes"}},
+		{"attachRequired=false, and the node's CSINode states a limit", "a slot for each volume that pods use; reserved in the scheduler's memory, without a ticket", []string{
+			"verdict a driver that does not attach, full of pods", "verdict a driver that does not attach, with room", "verdict a driver that does not attach, one volume of many pods",
+			"verdict a driver that does not attach, of the pod's own volume", "verdict a driver that does not attach, bound on first use", "verdict a driver that does not attach, full of ephemeral volumes",
+			"script limit-unattached", "test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
+		{"attachRequired=false, and no limit is stated", "any number", []string{"verdict a driver that does not attach, without a limit", "script attach-required"}},
+		{"iSCSI and FC", "take no slot", []string{"script noattach", "test internal/arbiter TestWhatTakesASlot"}},
 		{"volumes that no container mounts", "count: no pod of the verdicts has a container", []string{"verdict full of attachments", "script finished"}},
 	}
 }
