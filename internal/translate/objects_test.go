@@ -256,3 +256,14 @@ func TestAttacherFinalizer(t *testing.T) {
 		t.Errorf("finalizer %q", got)
 	}
 }
+
+// CSI volumes that are written into the pod are the pod's own: they take no slot, as for
+// kube-scheduler.
+func TestOwnCSIVolumes(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "own", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "secrets.example.com"}}},
+	}}}
+	if fact, err := Pod(pod); err != nil || len(fact.Volumes) != 0 || len(fact.OwnCSI) != 1 {
+		t.Errorf("%+v, %v", fact, err)
+	}
+}

@@ -171,3 +171,17 @@ func TestNothingIsPlacedBeforeTheCachesAreComplete(t *testing.T) {
 		t.Errorf("once the caches are complete: %v", status)
 	}
 }
+
+// A pod that is bound comes back to the scheduler only to have room made for its resize: its
+// volumes are where it is.
+func TestBoundPodsAreSkipped(t *testing.T) {
+	r := newRig(t, all(disk("data", ledger.AccessNode), one(factOf(boundTo(podWith("other", "data"), "n2"))))...)
+	pod := boundTo(podWith("p", "data", "missing"), "n1")
+	r.known(pod)
+	if status := r.plugin.PreEnqueue(t.Context(), pod); !status.IsSuccess() {
+		t.Errorf("PreEnqueue: %v", status)
+	}
+	if state, _, status := r.prefilter(pod); !status.IsSuccess() || !state.GetSkipFilterPlugins().Has(Name) {
+		t.Errorf("it is not skipped: %v", status)
+	}
+}

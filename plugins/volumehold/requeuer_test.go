@@ -224,7 +224,7 @@ func TestNodeBecomesKnown(t *testing.T) {
 	}{
 		"has room":     {kubeNode("n2"), "Queue"},
 		"is full":      {kubeNode("n1"), "QueueSkip"},
-		"not heard of": {kubeNode("n9"), "QueueSkip"},
+		"not heard of": {kubeNode("n9"), "Queue"},
 		"not a node":   {podWith("p"), "Queue"},
 	}
 	for name, test := range tests {
