@@ -184,7 +184,9 @@ type judgement struct {
 // node that time has fenced.
 func (w *Requeuer) opened(pod *corev1.Pod, was, is judgement, c change, own bool) openings {
 	a, priority := w.config.Arbiter, corev1helpers.PodPriority(pod)
-	fitted := func(n ledger.NodeName) bool { return a.Fit(was.Snapshot, was.Request, n, was.at).Allowed() }
+	fitted := func(n ledger.NodeName) bool {
+		return !came(was.Snapshot, is.Snapshot, n) && a.Fit(was.Snapshot, was.Request, n, was.at).Allowed()
+	}
 	fits := func(n ledger.NodeName) bool {
 		return a.Fit(is.Snapshot, is.Request, n, is.at).Allowed() && !fitted(n)
 	}
@@ -207,6 +209,12 @@ func (w *Requeuer) opened(pod *corev1.Pod, was, is judgement, c change, own bool
 		}
 	}
 	return o
+}
+
+// came says whether a node is new: pods were not tried there before.
+func came(before, after ledger.Snapshot, n ledger.NodeName) bool {
+	was, is := before.Node(n), after.Node(n)
+	return is != nil && (was == nil || is.Exists && !was.Exists)
 }
 
 func ownTouched(r arbiter.Request, volumes map[ledger.VolumeID]bool) bool {
