@@ -111,12 +111,12 @@ func TestWhatToType(t *testing.T) {
 	}
 }
 
-// Without Moorage doctor says what it would change, by five checks, and attach says what is missing.
+// Without Moorage doctor says what it would change, by six checks, and attach says what is missing.
 func TestWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(withoutMoorage)
 	out, errs, code := run(t.Context(), discovering(t, server), now, "doctor", "--all", "-o", "json")
-	if code != 2 || strings.Count(out, `"check"`) != 6 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
+	if code != 2 || strings.Count(out, `"check"`) != 7 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
 	}
 	if out, errs, code := run(t.Context(), server, now, "attach", "pv-a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {

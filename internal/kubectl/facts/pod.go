@@ -104,6 +104,9 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 		return out
 	}
 	for _, need := range request.Needs {
+		if !need.Volume.IsZero() && !w.Snapshot.AttachRequired(need.Volume.Driver) {
+			continue
+		}
 		out.Volumes = append(out.Volumes, w.podVolume(request, need, at, p))
 	}
 	if at == "" {
@@ -114,7 +117,11 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
 	w.refusedHold(&out, p)
-	if notes := append(notMounted(&out), w.deletingClaims(p)...); len(notes) > 0 {
+	notes := append(notMounted(&out), w.deletingClaims(p)...)
+	if same := w.sameVolume(p); same != nil && out.State != PodFinished && (out.Cause == nil || out.Cause.Code != same.Code) {
+		notes = append(notes, same.Message)
+	}
+	if len(notes) > 0 {
 		out.Note = sentence(strings.Join(notes, "; "))
 	}
 	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName && w.Served() {
