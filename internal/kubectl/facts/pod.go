@@ -284,3 +284,27 @@ func stateOfPod(out *Pod, fact *ledger.Pod, ticket *ledger.Ticket, attachable bo
 	}
 	return PodReady
 }
+
+// startedAt is when the last container of the pod started; zero unless all
+// have.
+func startedAt(p *corev1.Pod) time.Time {
+	var last time.Time
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Running == nil {
+			return time.Time{}
+		}
+		if t := c.State.Running.StartedAt.Time; t.After(last) {
+			last = t
+		}
+	}
+	if len(p.Status.ContainerStatuses) < len(p.Spec.Containers) {
+		return time.Time{}
+	}
+	return last
+}
+
+// places says whether a scheduler of Moorage's places a pod.
+func (w *World) places(p *corev1.Pod) bool {
+	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
+	return w.Served() && (stamped || p.Spec.SchedulerName == v1alpha1.SchedulerName)
+}
