@@ -116,7 +116,7 @@ func TestBundleAdvisesToAskIt(t *testing.T) {
 	if want := "kubectl moorage --bundle '" + strings.ReplaceAll(named, "'", `'\''`) + "' explain pod/db-"; code != 0 || !strings.Contains(out, want) {
 		t.Errorf("it does not say %q:\n%s%s", want, out, stderr)
 	}
-	if _, stderr, _ := ask(t, named, nil, "timeline"); !strings.Contains(stderr, "kubectl moorage --bundle '") {
+	if _, stderr, _ := ask(t, named, nil, "drain-plan"); !strings.Contains(stderr, "kubectl moorage --bundle '") {
 		t.Errorf("an error advises %q", stderr)
 	}
 }

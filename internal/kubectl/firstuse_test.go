@@ -47,7 +47,6 @@ func TestExplainWithoutPersistentVolumes(t *testing.T) {
 func TestMissingRightIsNamed(t *testing.T) {
 	for _, test := range []struct{ args, says string }{
 		{"drain-plan worker-1", "the right to list nodes is missing"},
-		{"timeline db -n shop", "the right to list pods is missing"},
 		{"attach pv-db --node worker-1", "the right to list persistentvolumes is missing"},
 		{"detach pv-db --node worker-1", "the right to list persistentvolumes is missing"},
 	} {
@@ -87,8 +86,6 @@ func TestWhatToType(t *testing.T) {
 	server, now := load(t, "testdata/others")
 	for _, test := range []struct{ args, says string }{
 		{"drain-plan", "name a node: kubectl moorage drain-plan NODE"},
-		{"timeline", "name a pod: kubectl moorage timeline POD"},
-		{"timeline sts/db", "a timeline is of one pod"},
 		{"attach --node worker-1", "name a volume: kubectl moorage attach (PV | pvc/NAME) --node NODE"},
 		{"attach foo/bar --node worker-1", "name a PersistentVolume, or pvc/NAME with -n"},
 		{"attach pvc/nosuch -n shop --node worker-1", `persistentvolumeclaims "nosuch" not found in namespace "shop"`},
@@ -104,19 +101,19 @@ func TestWhatToType(t *testing.T) {
 			t.Errorf("%s: exit code %d, output %q, errors %q", test.args, code, out, errs)
 		}
 	}
-	for _, args := range []string{"timeline pod/db-0 -n shop", "explain pods -n shop"} {
+	for _, args := range []string{"explain pods -n shop"} {
 		if out, errs, code := run(t.Context(), server, now, strings.Fields(args)...); code != 0 || !strings.Contains(out, "pod shop/db-0") {
 			t.Errorf("%s: exit code %d, output %q, errors %q", args, code, out, errs)
 		}
 	}
 }
 
-// Without Moorage doctor says what it would change, by five checks, and attach says what is missing.
+// Without Moorage doctor says what it would change, by six checks, and attach says what is missing.
 func TestWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(withoutMoorage)
 	out, errs, code := run(t.Context(), discovering(t, server), now, "doctor", "--all", "-o", "json")
-	if code != 2 || strings.Count(out, `"check"`) != 6 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
+	if code != 2 || strings.Count(out, `"check"`) != 7 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
 	}
 	if out, errs, code := run(t.Context(), server, now, "attach", "pv-a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {

@@ -24,7 +24,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/list"
 	"github.com/moorage-dev/moorage/internal/kubectl/move"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
-	"github.com/moorage-dev/moorage/internal/kubectl/timeline"
 	"github.com/moorage-dev/moorage/internal/kubectl/top"
 	"github.com/moorage-dev/moorage/internal/kubectl/version"
 	"github.com/moorage-dev/moorage/internal/kubectl/web"
@@ -117,7 +116,6 @@ func NewCommand(b *command.Base) *cobra.Command {
 		list.NewVolumesCommand(b),
 		list.NewNodesCommand(b),
 		tickets,
-		timeline.NewCommand(b),
 		doctor.NewCommand(b),
 		drain.NewPlanCommand(b),
 		drain.NewCommand(b),

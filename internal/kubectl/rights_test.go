@@ -121,7 +121,7 @@ func TestExplainWithoutMoorage(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	for _, args := range [][]string{
 		{"explain", "pod", "db", "-n", "shop"}, {"explain", "pvc", "data", "-n", "shop"}, {"explain", "pv", "pv-db"},
-		{"volumes", "-A"}, {"nodes"}, {"tickets", "-A", "--pods"}, {"timeline", "db", "-n", "shop"}, {"top"},
+		{"volumes", "-A"}, {"nodes"}, {"tickets", "-A", "--pods"}, {"top"},
 	} {
 		server, now := load(t, "testdata/dead-node")
 		server.Forget()

@@ -29,7 +29,7 @@ import (
 func kubectlMoorage() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "kubectl",
-		Doc:   "kubectl moorage in a handover and at a full node: explain, nodes, volumes, tickets and drain-plan with read rights only, the timeline of a pod that ran, attach and detach by hand, doctor.",
+		Doc:   "kubectl moorage in a handover and at a full node: explain, nodes, volumes, tickets and drain-plan with read rights only, attach and detach by hand, doctor.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
@@ -38,9 +38,7 @@ func kubectlMoorage() sandbox.Scenario {
 			first := s.runs("db-0")
 			from, claim := first.Spec.NodeName, dataOf("db-0")
 			s.explains("db-0", facts.PodReady, "", "runs at "+from)
-			s.tellsItsPath("db-0")
 			to := s.explainsHandover(first, from, claim)
-			s.tellsItsPath("db-0")
 			s.refusesWhatIsInUse(claim, to)
 			s.explainsFullNode(from)
 			s.movesByHand(claim, from)
@@ -169,32 +167,6 @@ func (s *story) slots(node string) facts.Slots {
 	s.readsJSON(&list, "nodes", node)
 	s.expect(len(list.Items) == 1, "nodes names the node's one driver", "it names %d", len(list.Items))
 	return list.Items[0]
-}
-
-// tellsItsPath expects the timeline of a pod that ran to have every stage, in
-// an order that can be.
-func (s *story) tellsItsPath(pod string) {
-	s.until("kubectl moorage timeline "+pod+" tells every stage", func() error {
-		var x facts.Timeline
-		s.readsJSON(&x, "timeline", pod)
-		if !x.Done || len(x.Missing) > 0 {
-			return fmt.Errorf("it lacks %v", x.Missing)
-		}
-		at := map[facts.Stage]int{}
-		for i, step := range x.Steps {
-			at[step.Stage] = i
-			if i > 0 && step.At.Unix() < x.Steps[i-1].At.Unix() {
-				return sandbox.Never("%s comes before %s, and is told after it", step.Stage, x.Steps[i-1].Stage)
-			}
-		}
-		order := []facts.Stage{facts.StageCreated, facts.StageReserved, facts.StageGranted, facts.StageAttaching, facts.StageAttached, facts.StageRunning}
-		for i, stage := range order[1:] {
-			if at[stage] < at[order[i]] {
-				return sandbox.Never("%s is told before %s", stage, order[i])
-			}
-		}
-		return nil
-	})
 }
 
 // refusesWhatIsInUse expects attach and detach to take nothing from a pod.

@@ -24,6 +24,7 @@ func stockChecks() []check {
 	return []check{
 		{name: "slots", find: checkStockSlots, world: true},
 		{name: "attachers", find: checkAttachers, world: true},
+		{name: "attachments", find: checkAttachments, world: true},
 		{name: "rollouts", find: checkRollouts, world: true},
 		{name: "forced", find: checkForcedDetaches, world: true},
 		{name: "kubelets", find: checkStockKubelets, world: true},

@@ -42,12 +42,14 @@ const (
 	keptDaemon   kept = "of a DaemonSet"
 	keptStatic   kept = "run by the kubelet from a file"
 	keptSelector kept = "without the labels of --pod-selector"
+	// keptTheirs is for pods that end with another one: evicting them takes their volumes from it.
+	keptTheirs kept = "of another pod, to end with that"
 	// keptBack is for pods that were made after the cordon, and are there all the same.
 	keptBack kept = "made there after the cordon, which does not keep them away"
 )
 
 // keptInOrder are all of them, as they are told.
-func keptInOrder() []kept { return []kept{keptDaemon, keptStatic, keptSelector, keptBack} }
+func keptInOrder() []kept { return []kept{keptDaemon, keptStatic, keptSelector, keptTheirs, keptBack} }
 
 // choice is what is to become of each pod of a node.
 type choice struct {
@@ -83,6 +85,8 @@ func (t *task) choose(w *facts.World) choice {
 			c.keep[pod.UID] = keptSelector
 		case finished(pod) || pod.DeletionTimestamp != nil && !daemon:
 			c.leave = append(c.leave, pod)
+		case w.OwnerPod(pod) != nil:
+			c.keep[pod.UID] = keptTheirs
 		case daemon && t.may.ignoreDaemonSets:
 			c.keep[pod.UID] = keptDaemon
 		case daemon:

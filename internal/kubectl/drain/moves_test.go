@@ -353,6 +353,22 @@ func TestEndBesidePodsThatStay(t *testing.T) {
 	}
 }
 
+// A pod that another pod controls is not evicted: it ends with that one, which needs it until then.
+func TestPodOfAnotherPodStays(t *testing.T) {
+	c := newScene(t)
+	change(c, "b", func(p *corev1.Pod) {
+		p.OwnerReferences = owner("v1", "Pod", "a")
+		p.OwnerReferences[0].UID = "pod-a-uid"
+	})
+	m, _ := c.begin(10)
+	c.expect(m, "a", "at first")
+	c.agreed(m, "a")
+	c.remove("a", "b")
+	c.run("a2", "a", "worker-3", corev1.PodRunning)
+	c.unmounted()
+	c.expectEnd(m, "")
+}
+
 // A volume that only a ticket keeps at the node is waited for, unless it is to be left there; the
 // end names the ticket then. What the kubelet has mounted is waited for in any case.
 func TestEndBesideATicket(t *testing.T) {

@@ -41,7 +41,7 @@ func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name 
 	}
 	objects := []cluster.Object{{Namespace: claim.Namespace, UID: claim.UID}}
 	for _, pod := range w.UsersOf(claim) {
-		if claim.Spec.VolumeName == "" && pod.Spec.NodeName == "" {
+		if claim.Spec.VolumeName == "" && pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil {
 			objects = append(objects, cluster.PodAndClaims(w, pod)...)
 		}
 	}

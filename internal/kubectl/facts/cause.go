@@ -109,7 +109,7 @@ func firstTime(e *corev1.Event) time.Time {
 type leadership uint8
 
 const (
-	leadUnknown leadership = iota // Leases could not be read
+	leadUnknown leadership = iota // Leases could not be read, or what the component does contradicts its own
 	leads
 	lapsed // its Lease ran out
 	never  // there is no Lease of that name
@@ -124,10 +124,12 @@ func (w *World) leads(name string) (leadership, time.Time) {
 	switch {
 	case l == nil:
 		return never, time.Time{}
-	case Lapsed(l, w.Leases.asRead(w.Now)) > 0:
-		return lapsed, renewedAt(l)
+	case Lapsed(l, w.Leases.asRead(w.Now)) == 0:
+		return leads, time.Time{}
+	case w.worksWithout(l):
+		return leadUnknown, time.Time{}
 	}
-	return leads, time.Time{}
+	return lapsed, renewedAt(l)
 }
 
 // sentence ends a text with exactly one full stop.

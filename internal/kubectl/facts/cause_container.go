@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // containerCause says which container keeps a bound pod from running; nil when
@@ -20,7 +22,7 @@ func (w *World) containerCause(p *corev1.Pod) *Cause {
 		statuses []corev1.ContainerStatus
 	}{{"init container", p.Status.InitContainerStatuses}, {"container", p.Status.ContainerStatuses}} {
 		for i := range list.statuses {
-			if c := waitingContainer(p, list.kind, &list.statuses[i]); c != nil {
+			if c := w.waitingContainer(p, list.kind, &list.statuses[i]); c != nil {
 				return c
 			}
 		}
@@ -54,8 +56,11 @@ func gateCause(p *corev1.Pod) *Cause {
 	return nil
 }
 
+// configError is the reason of a waiting container if an object that it names was missing.
+const configError = "CreateContainerConfigError"
+
 // waitingContainer says why a container does not start; nil when that is not told.
-func waitingContainer(p *corev1.Pod, kind string, s *corev1.ContainerStatus) *Cause {
+func (w *World) waitingContainer(p *corev1.Pod, kind string, s *corev1.ContainerStatus) *Cause {
 	waiting := s.State.Waiting
 	if waiting == nil {
 		return nil
@@ -72,11 +77,15 @@ func waitingContainer(p *corev1.Pod, kind string, s *corev1.ContainerStatus) *Ca
 		if outOfMemory(s) {
 			c.Do = memoryAdvice(p, s.Name)
 		}
-	case "CreateContainerConfigError":
+	case configError:
 		c.Message = fmt.Sprintf("%s can't be made: %s", what, shortened(waiting.Message, "its configuration is wrong"))
 		c.Do = "Correct what the message names; the kubelet tries again by itself"
 		if m := missingObject.FindStringSubmatch(waiting.Message); m != nil {
 			c.Do = missingDo(p.Namespace, m[1])
+			if w.Evidence.Named[NamedObject{m[1], p.Namespace, m[2]}].Exists {
+				c.Message += "; it exists now"
+				c.Do = "Wait: the kubelet tries again by itself"
+			}
 		}
 	case "CreateContainerError", "RunContainerError", "PostStartHookError":
 		c.Message = fmt.Sprintf("%s can't be started: %s", what, shortened(waiting.Message, waiting.Reason))
@@ -140,7 +149,7 @@ func (w *World) notReadyContainer(p *corev1.Pod) *Cause {
 		Message: fmt.Sprintf("container %s runs and has not become ready", s.Name),
 		Do:      fmt.Sprintf("Read what it says: kubectl logs -n %s %s -c %s", p.Namespace, p.Name, s.Name),
 	}
-	if e := w.Evidence.lastEvent(p.UID, "Unhealthy", "ProbeError"); e != nil {
+	if e := w.Evidence.lastEvent(p.UID, "Unhealthy", "ProbeError"); e != nil && !eventTime(e).Before(c.Since) {
 		c.Message += ": " + shortened(e.Message, "")
 	}
 	return c
@@ -173,6 +182,11 @@ func (w *World) overcome(p *corev1.Pod, e *corev1.Event) bool {
 	}
 	if e.Reason != "FailedAttachVolume" {
 		return false
+	}
+	if m := volumeNamed.FindStringSubmatch(e.Message); m != nil {
+		if pv := w.Snapshot.PersistentVolume(m[1]); pv != nil && w.Arbiter.SafeToMount(w.Snapshot, pv.Volume, ledger.NodeName(p.Spec.NodeName)) {
+			return true // it is attached there by now
+		}
 	}
 	attached := w.Evidence.lastEvent(p.UID, "SuccessfulAttachVolume")
 	return attached != nil && eventTime(attached).After(eventTime(e))
@@ -231,6 +245,7 @@ func restartsAlways(p *corev1.Pod, name string) bool {
 // Patterns of the kubelet's own words (pkg/volume, pkg/kubelet/volumemanager).
 var (
 	missingObject = regexp.MustCompile(`(configmap|secret|serviceaccount)s? "([^"]+)" not found`)
+	volumeNamed   = regexp.MustCompile(`for volume "([^"]+)"`)
 	setUpOf       = regexp.MustCompile(`for volume "([^"]+)"\s*:\s*(.*)`)
 	notRegistered = regexp.MustCompile(`driver name (\S+) not found in the list of registered CSI drivers`)
 )
@@ -260,6 +275,10 @@ func (w *World) mountEvent(p *corev1.Pod, e *corev1.Event) *Cause {
 		c.Of, c.Do = OfVolume, "See who has the volume: kubectl moorage explain pvc NAME"
 	default:
 		volume := ""
+		if same := w.sameVolume(p); same != nil && strings.Contains(e.Message, "unmounted volumes=") {
+			same.Since = c.Since
+			return same
+		}
 		if m := setUpOf.FindStringSubmatch(e.Message); m != nil {
 			volume = m[1]
 			c.Message = fmt.Sprintf("volume %s can't be mounted at %s: %s", m[1], p.Spec.NodeName, shortened(m[2], ""))

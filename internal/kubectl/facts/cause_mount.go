@@ -28,6 +28,28 @@ func (w *World) mountAdvice(p *corev1.Pod, volume string) string {
 	return do
 }
 
+// sameVolume is for a pod with two PersistentVolumes that are one volume by driver and handle: its kubelet
+// knows volumes by these, mounts one, and may wait forever for the other. Nil for any other.
+func (w *World) sameVolume(p *corev1.Pod) *Cause {
+	first := map[ledger.VolumeID]*corev1.PersistentVolumeClaim{}
+	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
+		pv := w.Snapshot.PersistentVolume(claim.Spec.VolumeName)
+		if pv == nil || pv.Volume.IsZero() {
+			continue
+		}
+		other := first[pv.Volume]
+		if other == nil {
+			first[pv.Volume] = claim
+		} else if other.Spec.VolumeName != claim.Spec.VolumeName {
+			return &Cause{Of: OfMount, Code: "SameVolume", Since: waitsSince(p),
+				Message: fmt.Sprintf("its claims %s and %s have different PersistentVolumes, %s and %s, which are one volume: %s of driver %s. The kubelet mounts it once for the pod, and may wait forever for the other",
+					other.Name, claim.Name, other.Spec.VolumeName, claim.Spec.VolumeName, pv.Volume.Handle, pv.Volume.Driver),
+				Do: "Use one claim for both mounts. If the two are to be different, such as folders or access points of one file system, give each PersistentVolume a volumeHandle of its own"}
+		}
+	}
+	return nil
+}
+
 // Plugins of the kubelet's own that need tools of the node.
 const (
 	byISCSI = " (iSCSI)"

@@ -41,7 +41,9 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 			c.Message += ": " + shortened(condition.Message, "")
 		}
 	}
-	if left, bounded := w.evictedIn(p, node); bounded && !w.kubeletLives(node) {
+	if is, _ := w.leads(kubeControllerManager); is == lapsed {
+		c.Do = "Have kube-controller-manager run, without which no pod is deleted or made again: its Lease in kube-system is over. " + c.Do
+	} else if left, bounded := w.evictedIn(p, node); bounded && !w.kubeletLives(node) {
 		then := ""
 		if ofStatefulSet(p) {
 			then = "; a StatefulSet can't replace it before its node is back, or is given up"
@@ -77,8 +79,13 @@ func (w *World) evictedIn(p *corev1.Pod, n *corev1.Node) (string, bool) {
 
 // whoMakesAnother says who makes a pod again when it is gone.
 func whoMakesAnother(p *corev1.Pod) string {
-	if metav1.GetControllerOf(p) == nil {
+	switch owner := metav1.GetControllerOf(p); {
+	case owner == nil:
 		return "No controller makes it again: create it anew where it is still needed"
+	case ofPod(p) != nil:
+		return fmt.Sprintf("It belongs to pod %s, whose own controller decides about it", owner.Name)
+	case owner.Kind == "Job":
+		return "Its Job makes another one, unless its backoffLimit is reached"
 	}
 	return "Its controller makes another one"
 }
@@ -94,15 +101,23 @@ func deletedAt(p *corev1.Pod) time.Time {
 }
 
 // terminatingCause says why a pod that is being deleted does not go: its node is
-// gone or not ready, so that no kubelet ends it. Nil where the kubelet can.
+// gone or not ready, so that no kubelet ends it, or its kubelet says that it can't. It is nil
+// if the kubelet ends the pod.
 func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	name := p.Spec.NodeName
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
-		return nil
+		return w.notEndedCause(p)
 	}
 	c := &Cause{Of: OfNode, Code: "TerminatingAtDeadNode", Since: w.terminatingSince(p)}
 	node := w.Node(name)
+	is, _ := w.leads(kubeControllerManager)
 	switch {
+	case (node == nil || outOfService(node)) && len(p.Finalizers) > 0:
+		c.Message = fmt.Sprintf("%s is Terminating on %s, which is gone or out of service, and its finalizer %s keeps it", p.Name, name, p.Finalizers[0])
+		c.Do = "Find who set the finalizer, and why they don't take it away: kubectl get pod -n " + p.Namespace + " " + p.Name + " -o yaml"
+	case (node == nil || outOfService(node)) && is == lapsed:
+		c.Message = fmt.Sprintf("%s is Terminating on %s, which is gone or out of service: kube-controller-manager, which deletes such pods, is down, by its Lease in kube-system", p.Name, name)
+		c.Do = "Have kube-controller-manager run"
 	case node == nil:
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which does not exist any more: Kubernetes' pod garbage collector deletes it within a minute or two", p.Name, name)
 		c.Do = "If it stays, see that kube-controller-manager runs. Its volumes are detached only when the machine is known to be off"
@@ -111,7 +126,7 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 			p.Name, name, corev1.TaintNodeOutOfService)
 		c.Do = "If it stays, see that kube-controller-manager runs"
 	case w.kubeletLives(node):
-		return nil // its kubelet ends it
+		return w.notEndedCause(p) // its kubelet ends it
 	case p.DeletionTimestamp.After(w.Now):
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: it may still end by itself, its grace period is over in %s",
 			p.Name, name, told(p.DeletionTimestamp.Sub(w.Now)))
@@ -133,6 +148,26 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	}
 	return c
 }
+
+// notEndedCause says what a kubelet can't do to end a pod that is being deleted, by the newest event since;
+// nil where it has not complained.
+func (w *World) notEndedCause(p *corev1.Pod) *Cause {
+	e := w.Evidence.lastEvent(p.UID, unmountFailed, "FailedUnMount", "FailedUnmapDevice", "FailedKillPod", "FailedPreStopHook")
+	if e == nil || eventTime(e).Before(deletedAt(p)) {
+		return nil
+	}
+	c := &Cause{Of: OfMount, Code: e.Reason, Since: firstTime(e),
+		Message: fmt.Sprintf("%s is Terminating on %s, whose kubelet can't end it: %s", p.Name, p.Spec.NodeName, shortened(e.Message, e.Reason)),
+		Do:      fmt.Sprintf("Mend at %s what the message names; kubelet's log there has more. Don't delete the pod by force meanwhile: what of it is left there still counts", p.Spec.NodeName)}
+	if m := setUpOf.FindStringSubmatch(e.Message); m != nil && e.Reason != "FailedKillPod" {
+		c.Message = fmt.Sprintf("%s is Terminating on %s, where volume %s can't be unmounted: %s", p.Name, p.Spec.NodeName, m[1], shortened(m[2], ""))
+		c.Do = fmt.Sprintf("See at %s, as root, what still has it open or mounted (findmnt, fuser -vm), and end that: the kubelet tries again by itself. Don't delete the pod by force: its volumes are in use there", p.Spec.NodeName)
+	}
+	return c
+}
+
+// unmountFailed is the reason of the event on a pod if one of its volumes can't be unmounted.
+const unmountFailed = "FailedUnmount"
 
 // onlyPodHolds says whether nothing but a pod itself keeps its volumes at its node, such as one
 // that no container mounts: once it is deleted they are detached, as its kubelet has reported

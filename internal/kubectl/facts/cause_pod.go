@@ -209,7 +209,7 @@ func (w *World) volumeCause(x *Pod) *Cause {
 	if c := w.componentCause(&r, first.Driver); c != nil {
 		return c
 	}
-	if away := first.Volume.Reason; r.Code == string(arbiter.AttachFailed) && away != nil && away.Node != x.Node && arbiter.CallOf(codeOf(away)) == arbiter.CallDetach {
+	if away := first.Volume.Reason; r.Code == string(arbiter.AttachFailed) && away != nil && away.Node != "" && away.Node != x.Node {
 		attach := r.Message
 		r = *away // what the driver says of the attach follows from that
 		r.Message += "; and meanwhile " + attach

@@ -34,7 +34,7 @@ func (w *World) schedulingCause(p *corev1.Pod) *Cause {
 	if said == nil || said.Status == corev1.ConditionTrue || said.Message == "" {
 		return nil
 	}
-	if node := p.Status.NominatedNodeName; node != "" {
+	if node := p.Status.NominatedNodeName; node != "" && (w.Node(node) != nil || w.unseen("nodes")) {
 		return &Cause{Of: OfScheduling, Code: "Nominated", Since: said.LastTransitionTime.Time,
 			Message: fmt.Sprintf("preemption makes room for it at %s: pods there that give way have not ended yet", node),
 			Do:      "Wait until they have: kubectl get pods -A --field-selector spec.nodeName=" + node}
@@ -86,11 +86,7 @@ func gatedCause(p *corev1.Pod) *Cause {
 
 // schedulerDown says that nobody schedules a pod; nil when somebody may.
 func (w *World) schedulerDown(p *corev1.Pod, said *corev1.PodCondition) *Cause {
-	name := p.Spec.SchedulerName
-	lease := name
-	if name == corev1.DefaultSchedulerName || name == "" {
-		name, lease = corev1.DefaultSchedulerName, kubeScheduler
-	}
+	name, lease := cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName), schedulerLease(p)
 	is, since := w.leads(lease)
 	switch {
 	case is == lapsed:
@@ -241,7 +237,29 @@ func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 		c.Do = fmt.Sprintf("Let pods go there again when the work is done: kubectl uncordon %s. Or loosen the pod's node selector or affinity", only[0])
 	}
 	w.alsoRefused(c, message, answered)
+	if over := w.over(c.Code, p); over != "" {
+		c.Message += "; " + over
+		c.Do = "Wait: its scheduler looks again by itself"
+	}
 	return c
+}
+
+// over says that what a scheduler has said of the nodes is so of none any more; empty where it is, or that
+// can't be seen.
+func (w *World) over(code string, p *corev1.Pod) string {
+	all := func(such func(n *corev1.Node) bool) bool {
+		return len(w.Nodes) > 0 && !w.unseen("nodes") && !slices.ContainsFunc(w.Nodes, such)
+	}
+	switch {
+	case code == "Cordoned" && all(func(n *corev1.Node) bool { return n.Spec.Unschedulable }):
+		return "no node is cordoned any more"
+	case code == tainted && all(func(n *corev1.Node) bool {
+		_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Logger{}, n.Spec.Taints, p.Spec.Tolerations, schedules, false)
+		return untolerated
+	}):
+		return "no node has such a taint any more"
+	}
+	return ""
 }
 
 // refusedHold says of each node that could take a pod's volumes what its scheduler says of a VolumeHold that is

@@ -21,6 +21,9 @@ func (w *World) silentCause(x *Pod, p *corev1.Pod) *Cause {
 	if p.Status.Phase != corev1.PodPending || !w.Evidence.Asked[p.UID] || w.Now.Sub(since) < kubeletPatience || !startedAt(p).IsZero() || !w.imagesBegun(p).IsZero() {
 		return nil
 	}
+	if same := w.sameVolume(p); same != nil {
+		return same
+	}
 	what := fmt.Sprintf("every volume is attached at %s and may be mounted", p.Spec.NodeName)
 	if x.State == PodNoVolumes {
 		what = "no volume of it needs an attachment"

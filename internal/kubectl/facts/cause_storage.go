@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -49,14 +50,18 @@ func (w *World) claimsCause(p *corev1.Pod) *Cause {
 
 // claimCause says why a claim has no volume; nil while it only waits for a pod.
 func (w *World) claimCause(claim *corev1.PersistentVolumeClaim, placed bool) *Cause {
-	if claim.Spec.VolumeName != "" || claim.Status.Phase == corev1.ClaimLost {
+	switch {
+	case claim.Status.Phase == corev1.ClaimLost:
 		return nil
+	case claim.Spec.VolumeName != "":
+		return w.preboundCause(claim)
 	}
 	c := &Cause{Of: OfClaim, Since: claim.CreationTimestamp.Time}
 	if bad := w.badClass(claim); bad != nil {
 		return bad
 	}
-	if e := w.Evidence.lastEvent(claim.UID, "ProvisioningFailed"); e != nil {
+	e := w.Evidence.lastEvent(claim.UID, "ProvisioningFailed", "ProvisioningSucceeded")
+	if e != nil && e.Reason == "ProvisioningFailed" {
 		c.Code, c.Since = "ProvisioningFailed", firstTime(e)
 		c.Message = fmt.Sprintf("no volume can be made for claim %s: %s", claim.Name, shortened(e.Message, ""))
 		c.Do = "Read the message; the log of the driver's external-provisioner has more"
@@ -66,8 +71,19 @@ func (w *World) claimCause(claim *corev1.PersistentVolumeClaim, placed bool) *Ca
 		return unchosen
 	}
 	class := w.class(claim)
+	if tries := w.Evidence.lastEvent(claim.UID, "Provisioning"); tries != nil && w.Now.Sub(eventTime(tries)) < kubeletPatience {
+		return nil // its provisioner has begun
+	}
 	immediate := class != nil && (class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate)
+	if class != nil && class.Provisioner == noProvisioner && (immediate || placed) {
+		return w.byHandCause(claim)
+	}
 	if immediate && w.Now.Sub(claim.CreationTimestamp.Time) > time.Minute || placed && w.Now.Sub(claim.CreationTimestamp.Time) > 5*time.Minute {
+		if is, since := w.leads(kubeControllerManager); is == lapsed && claim.Annotations[storagevolume.AnnStorageProvisioner] == "" {
+			return &Cause{Of: OfComponent, Code: controllerDown, Since: since,
+				Message: fmt.Sprintf("claim %s waits for a volume, and kube-controller-manager, which asks the provisioner for it, is down, by its Lease in kube-system", claim.Name),
+				Do:      "See why: kubectl get pods -n kube-system -l component=kube-controller-manager, then the logs. Where the control plane is managed, ask its provider"}
+		}
 		c.Code = "ProvisionerSilent"
 		c.Message = fmt.Sprintf("claim %s waits for a volume, and the provisioner %s says nothing", claim.Name, provisionerOf(class))
 		c.Do = "Does the driver's controller pod run, with its external-provisioner? kubectl get pods -A | grep -i csi"
@@ -104,14 +120,32 @@ func (w *World) badClass(claim *corev1.PersistentVolumeClaim) *Cause {
 	return nil
 }
 
-// byHandCause is for a claim that wants no StorageClass: only a PersistentVolume that somebody
-// makes becomes its volume.
+// noProvisioner is the provisioner of a class if a person makes its PersistentVolumes.
+const noProvisioner = "kubernetes.io/no-provisioner"
+
+// byHandCause is for a claim that wants no StorageClass, or one without a provisioner: only a
+// PersistentVolume that somebody makes becomes its volume.
 func (w *World) byHandCause(claim *corev1.PersistentVolumeClaim) *Cause {
 	c := &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: claim.CreationTimestamp.Time,
 		Message: fmt.Sprintf("claim %s wants no StorageClass (storageClassName: \"\"), so that no provisioner makes a volume for it: it is bound to a PersistentVolume that is made by hand", claim.Name),
 		Do:      "Make a PersistentVolume for it, or make the claim anew with a StorageClass. Compare those that there are: kubectl get pv -o wide"}
+	name := ""
+	if claim.Spec.StorageClassName != nil {
+		name = *claim.Spec.StorageClassName
+	}
+	if class := w.class(claim); class != nil {
+		name = class.Name
+		c.Message = fmt.Sprintf("claim %s asks for class %s, which has no provisioner: it is bound to a PersistentVolume that is made by hand", claim.Name, name)
+	}
+	for _, pv := range w.PersistentVolumes {
+		if r := pv.Spec.ClaimRef; r != nil && r.Namespace == claim.Namespace && r.Name == claim.Name && (r.UID == "" || r.UID == claim.UID) {
+			c.Message += fmt.Sprintf(". PersistentVolume %s is kept for it, and is not bound to it", pv.Name)
+			c.Do = fmt.Sprintf("Compare size, access modes, volume mode and class of the two: kubectl describe pvc -n %s %s; kubectl describe pv %s", claim.Namespace, claim.Name, pv.Name)
+			return c
+		}
+	}
 	if !w.unseen("persistentvolumes") {
-		free, all := w.volumesOfClass("")
+		free, all := w.volumesOfClass(name)
 		c.Message += fmt.Sprintf(", and none that is free suits it (%d there, %d free)", all, free)
 	}
 	return c
@@ -135,7 +169,7 @@ func (w *World) volumesOfClass(name string) (free, all int) {
 			continue
 		}
 		all++
-		if pv.Spec.ClaimRef == nil {
+		if pv.Spec.ClaimRef == nil && pv.DeletionTimestamp == nil {
 			free++
 		}
 	}

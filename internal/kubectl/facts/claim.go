@@ -46,6 +46,8 @@ type PodNeed struct {
 	Reasons []Reason `json:"reasons,omitempty"`
 	Cause   *Cause   `json:"cause,omitempty"`
 	Answer  string   `json:"answer"`
+	// Terminating: it is being deleted.
+	Terminating bool `json:"terminating,omitempty"`
 	// Since is since when the pod waits because of Cause, which may be older than the pod.
 	Since time.Time `json:"since,omitzero"`
 }
@@ -77,9 +79,15 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 	out := Storage{Name: pv.Name, Phase: string(pv.Status.Phase), Unseen: w.Unseen}
 	if fact := w.Snapshot.PersistentVolume(pv.Name); fact != nil {
-		if !fact.Volume.IsZero() {
+		if !fact.Volume.IsZero() && w.Snapshot.AttachRequired(fact.Volume.Driver) {
 			v := w.Volume(fact.Volume)
 			out.Volume = &v
+		}
+		if now := w.Claim(fact.Claim.Namespace, fact.Claim.Name); w.ofEarlierClaim(pv) && now.Spec.VolumeName == pv.Name {
+			out.Reasons = w.reasonsIn(now.Namespace, arbiter.Verdict{Reasons: []arbiter.Reason{{Code: arbiter.ClaimLost, Claim: now.Name}}}, nil)
+			out.Cause = out.Reasons[0].Cause()
+			out.Answer = "can be used by nobody: " + sentence(out.Cause.Message)
+			return out
 		}
 		if w.ofEarlierClaim(pv) {
 			out.Answer = fmt.Sprintf("belonged to a claim %s that is gone: the claim that has its name now is another one, and nobody waits for this volume.", fact.Claim)
@@ -98,7 +106,7 @@ func (w *World) explainLink(out *Storage, key ledger.ClaimKey) {
 	request := arbiter.TicketRequest(w.Snapshot, &probe)
 	out.Reasons = w.reasonsIn(key.Namespace, w.Arbiter.Admissible(w.Snapshot, request), nil)
 	for _, need := range request.Needs {
-		if need.Volume.IsReal() {
+		if need.Volume.IsReal() && w.Snapshot.AttachRequired(need.Volume.Driver) {
 			v := w.Volume(need.Volume)
 			out.Volume = &v
 		}
@@ -159,7 +167,7 @@ func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
 		explained := w.ExplainPod(pod)
 		need := PodNeed{
 			Who: Requester{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
-			State: explained.State, Cause: explained.Cause, Answer: explained.Answer,
+			State: explained.State, Cause: explained.Cause, Answer: explained.Answer, Terminating: explained.Terminating,
 		}
 		if explained.Cause != nil {
 			need.Since = becauseSince(explained.Cause, pod)
@@ -199,6 +207,9 @@ func (w *World) storageCause(out *Storage) {
 			if p := userOfDeadNode(out.Pods); p != nil {
 				out.Cause = p.Cause
 			}
+		}
+		if p := userNotEnded(out.Pods); out.Cause == nil && p != nil && out.Volume != nil {
+			out.Cause = p.Cause
 		}
 		if out.Cause == nil {
 			out.Cause = w.takenCause(out.Volume)
@@ -294,6 +305,16 @@ func userOfDeadNode(pods []PodNeed) *PodNeed {
 	return nil
 }
 
+// userNotEnded is the first pod that is being deleted and that its kubelet can't end; nil where none is.
+func userNotEnded(pods []PodNeed) *PodNeed {
+	for i := range pods {
+		if c := pods[i].Cause; c != nil && pods[i].Terminating && c.Of == OfMount {
+			return &pods[i]
+		}
+	}
+	return nil
+}
+
 // onlyUnbound says whether a claim has no volume yet, and lacks nothing else.
 func onlyUnbound(s *Storage) bool {
 	return s.Phase == string(corev1.ClaimPending) && !slices.ContainsFunc(s.Reasons, func(r Reason) bool { return r.Code != string(arbiter.ClaimUnbound) })
@@ -302,6 +323,7 @@ func onlyUnbound(s *Storage) bool {
 // deletingCause is for a claim that is being deleted and that a pod still uses: what is lost
 // when the pod ends. Nil for any other.
 func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *Cause {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p PodNeed) bool { return p.Node == "" }) // which keep no claim
 	if c.DeletionTimestamp == nil || len(pods) == 0 {
 		return nil
 	}
@@ -357,6 +379,8 @@ func answerStorage(s *Storage) string {
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
 	case s.Cause.Code == volumeElsewhere:
 		fmt.Fprintf(&b, ", and %s", s.Cause.Message)
+	case s.Cause.Of == OfMount:
+		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
 	case s.Cause.Of == OfNode:
 		if p := userOfDeadNode(s.Pods); p != nil {
 			fmt.Fprintf(&b, ". Its user, %s, %s", p.Who, strings.TrimSuffix(p.Answer, "."))

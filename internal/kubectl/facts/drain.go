@@ -180,7 +180,7 @@ func (p *DrainPod) waitsForComponents() bool {
 func (w *World) DrainPlan(node string) DrainPlan {
 	out := w.DrainPlanOf(node, func(*corev1.Pod) bool { return true })
 	for _, p := range w.Pods {
-		if p.Spec.NodeName == node && !stays(p) && !MadeAgain(p) && w.PodFact(p).Phase != ledger.PodFinished && p.DeletionTimestamp == nil {
+		if p.Spec.NodeName == node && !stays(p) && !MadeAgain(p) && w.OwnerPod(p) == nil && w.PodFact(p).Phase != ledger.PodFinished && p.DeletionTimestamp == nil {
 			out.Alone = append(out.Alone, p.Namespace+"/"+p.Name)
 		}
 	}
@@ -231,7 +231,7 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 func (w *World) endingPods(leaves func(*corev1.Pod) bool) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, p := range w.Pods {
-		if leaves(p) && !MadeAgain(p) && w.PodFact(p).Phase != ledger.PodFinished && w.needsRoom(p) {
+		if leaves(p) && !MadeAgain(p) && w.OwnerPod(p) == nil && w.PodFact(p).Phase != ledger.PodFinished && w.needsRoom(p) {
 			pods = append(pods, p)
 		}
 	}
@@ -416,13 +416,16 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 			continue
 		}
 		left = append(left, p)
-		if fact := w.PodFact(p); fact.Phase != ledger.PodFinished && MadeAgain(p) && w.needsRoom(p) {
-			moved = append(moved, successor(p))
+		if w.PodFact(p).Phase == ledger.PodFinished || !MadeAgain(p) {
+			continue
+		}
+		if next := w.successor(p); w.needsRoom(p) || w.needsRoom(next) {
+			moved = append(moved, next)
 		}
 	}
 	for _, p := range gone {
 		if w.needsRoom(p) {
-			moved = append(moved, successor(p))
+			moved = append(moved, w.successor(p))
 		}
 	}
 	slices.SortStableFunc(moved, olderFirst)
@@ -463,12 +466,15 @@ func stays(p *corev1.Pod) bool {
 const successorSuffix = "/successor"
 
 // successor is the pod that takes a pod's place. Its ephemeral volumes are made
-// anew with it.
-func successor(p *corev1.Pod) *corev1.Pod {
+// anew with it. It has the volumes of the pods that belong to it, too, which are made where it is.
+func (w *World) successor(p *corev1.Pod) *corev1.Pod {
 	next := p.DeepCopy()
 	next.UID += successorSuffix
 	next.Spec.NodeName, next.DeletionTimestamp = "", nil
 	next.Status = corev1.PodStatus{Phase: corev1.PodPending}
+	for _, other := range w.belongingTo(p) {
+		next.Spec.Volumes = append(next.Spec.Volumes, other.Spec.Volumes...)
+	}
 	next.Spec.Volumes = slices.DeleteFunc(next.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
 	return next
 }
@@ -528,6 +534,9 @@ func (w *World) noteOf(p *corev1.Pod) string {
 	var notes []string
 	if metav1.GetControllerOf(p) == nil {
 		notes = append(notes, "no controller makes it again")
+	}
+	for _, other := range w.belongingTo(p) {
+		notes = append(notes, fmt.Sprintf("pod %s belongs to it, ends with it, and is counted with it", other.Name))
 	}
 	if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil }) {
 		notes = append(notes, "its ephemeral volumes are lost, and their slots not counted here")

@@ -110,8 +110,20 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 }
 
 // MadeAgain says whether a controller makes another pod in a pod's place once it is evicted, at
-// whichever node has room. A DaemonSet does so at the same node only.
-func MadeAgain(p *corev1.Pod) bool { return metav1.GetControllerOf(p) != nil && !DaemonSet(p) }
+// whichever node has room. A DaemonSet does so at the same node only, and a pod that is another pod's
+// goes with that.
+func MadeAgain(p *corev1.Pod) bool {
+	return metav1.GetControllerOf(p) != nil && !DaemonSet(p) && ofPod(p) == nil
+}
+
+// ofPod is the pod that controls a pod, such as the virtual machine's of a pod that plugs a disk in; nil
+// where none does.
+func ofPod(p *corev1.Pod) *metav1.OwnerReference {
+	if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "Pod" && owner.APIVersion == "v1" {
+		return owner
+	}
+	return nil
+}
 
 // comesBackWithin is for how long a pod that should have ended counts as one that is made again:
 // whatever keeps it then is no matter of moments.
@@ -329,6 +341,25 @@ func (w *World) OnlyHere(p *corev1.Pod, node string) bool {
 func DaemonSet(p *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(p)
 	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")
+}
+
+// OwnerPod is the pod that controls a pod; nil where none does, or it is gone.
+func (w *World) OwnerPod(p *corev1.Pod) *corev1.Pod {
+	if owner := ofPod(p); owner != nil {
+		return w.ByUID(owner.UID)
+	}
+	return nil
+}
+
+// belongingTo are the pods that a pod controls.
+func (w *World) belongingTo(p *corev1.Pod) []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, other := range w.Pods {
+		if owner := ofPod(other); owner != nil && owner.UID == p.UID {
+			list = append(list, other)
+		}
+	}
+	return list
 }
 
 // ByUID finds a pod, or nil.

@@ -27,8 +27,14 @@ type Presence struct {
 }
 
 // StartsSoon says whether a pod's kubelet is about to mount what the pod names, as far as its
-// conditions show: it is bound, has not started, and nobody deletes it.
+// conditions show: it is bound, has not started, and is not being deleted. It is also true of a pod if
+// its kubelet could not make a container, because an object was missing.
 func (w *World) StartsSoon(p *corev1.Pod) bool {
+	if slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {
+		return s.State.Waiting != nil && s.State.Waiting.Reason == configError
+	}) {
+		return p.DeletionTimestamp == nil
+	}
 	return p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending && p.DeletionTimestamp == nil &&
 		startedAt(p).IsZero() && w.imagesBegun(p).IsZero()
 }

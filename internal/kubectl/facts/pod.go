@@ -104,6 +104,9 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 		return out
 	}
 	for _, need := range request.Needs {
+		if !need.Volume.IsZero() && !w.Snapshot.AttachRequired(need.Volume.Driver) {
+			continue
+		}
 		out.Volumes = append(out.Volumes, w.podVolume(request, need, at, p))
 	}
 	if at == "" {
@@ -114,7 +117,11 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
 	w.refusedHold(&out, p)
-	if notes := append(notMounted(&out), w.deletingClaims(p)...); len(notes) > 0 {
+	notes := append(notMounted(&out), w.deletingClaims(p)...)
+	if same := w.sameVolume(p); same != nil && out.State != PodFinished && (out.Cause == nil || out.Cause.Code != same.Code) {
+		notes = append(notes, same.Message)
+	}
+	if len(notes) > 0 {
 		out.Note = sentence(strings.Join(notes, "; "))
 	}
 	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName && w.Served() {
@@ -276,4 +283,28 @@ func stateOfPod(out *Pod, fact *ledger.Pod, ticket *ledger.Ticket, attachable bo
 		}
 	}
 	return PodReady
+}
+
+// startedAt is when the last container of the pod started; zero unless all
+// have.
+func startedAt(p *corev1.Pod) time.Time {
+	var last time.Time
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Running == nil {
+			return time.Time{}
+		}
+		if t := c.State.Running.StartedAt.Time; t.After(last) {
+			last = t
+		}
+	}
+	if len(p.Status.ContainerStatuses) < len(p.Spec.Containers) {
+		return time.Time{}
+	}
+	return last
+}
+
+// places says whether a scheduler of Moorage's places a pod.
+func (w *World) places(p *corev1.Pod) bool {
+	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
+	return w.Served() && (stamped || p.Spec.SchedulerName == v1alpha1.SchedulerName)
 }

@@ -189,7 +189,6 @@ func TestAnyCluster(t *testing.T) {
 				}
 			}
 			show(t, x)
-			show(t, w.Timeline(p, nil, nil))
 		}
 		for _, c := range w.Claims {
 			show(t, w.ExplainClaim(c))

@@ -86,6 +86,7 @@ func (w *World) reasonsIn(namespace string, v arbiter.Verdict, pod *corev1.Pod) 
 	for i, r := range v.Reasons {
 		if r.Claim != "" {
 			list[i].Do = describing(list[i].Do, namespace, r.Claim)
+			list[i] = w.lost(list[i], namespace, r.Claim)
 		}
 	}
 	return list
@@ -108,8 +109,14 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 		Code: string(r.Code), Message: message, Node: string(r.Node), Policy: r.Policy,
 		Since: w.since(r, pod), Until: until, Changes: w.adviceOn(r.Code).Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
 	}
+	if va := w.attachment(r.Volume, r.Node); r.Code == arbiter.DetachFailed && va != nil && w.Node(va.Spec.NodeName) == nil && !w.unseen("nodes") {
+		reason.Message += fmt.Sprintf("; the Node %s is gone from the API", va.Spec.NodeName)
+		reason.Do = fmt.Sprintf("See at its console, or in the cloud, that the machine of %s is off or gone, and that the volume is attached to it no more: a volume that two nodes write is destroyed. "+
+			"Otherwise detach it with the storage's own tools. Only then take the attacher's finalizer off: kubectl patch volumeattachment %s --type merge -p '{\"metadata\":{\"finalizers\":null}}'", va.Spec.NodeName, va.Name)
+	}
 	if pod != nil {
 		reason.Do = describing(w.adviceHere(reason.Do, r, pod), pod.Namespace, r.Claim)
+		reason = w.lost(reason, pod.Namespace, r.Claim)
 	}
 	if !r.Who.IsZero() {
 		who := requester(r.Who)

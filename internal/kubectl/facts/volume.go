@@ -330,6 +330,30 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 		reason := w.reason(r, pod)
 		return &reason
 	}
+	return w.stillElsewhere(v, node, pod)
+}
+
+// stillElsewhere is why a volume that can't be attached to a pod's node has not left the node where it still
+// is attached and unused; nil if it is attached nowhere else. The driver's error at the pod's node follows
+// from that.
+func (w *World) stillElsewhere(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
+	own := v.NodeVolume(node).Canonical()
+	if own == nil || own.AttachError.IsZero() {
+		return nil
+	}
+	for i := range v.NodeVolumes {
+		at := &v.NodeVolumes[i]
+		va := at.Canonical()
+		if at.Node == node || va == nil || !va.Attached || va.Deleting || len(at.Users) > 0 && w.isReady(at.Node) {
+			continue
+		}
+		r := arbiter.Reason{Code: arbiter.Detaching, Volume: v.ID, Node: at.Node}
+		if verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, at, w.Now); !verdict.Allowed() && len(verdict.Reasons) > 0 {
+			r = verdict.First()
+		}
+		reason := w.reason(r, pod)
+		return &reason
+	}
 	return nil
 }
 

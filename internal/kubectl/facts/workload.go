@@ -125,12 +125,15 @@ func pausedCause(o Owner) *Cause {
 
 // notMade says why a workload's pods are not even created.
 func (w *World) notMade(o Owner) *Cause {
+	var made time.Time // the newest pod of all UIDs
+	for _, uid := range o.UIDs {
+		if e := w.Evidence.lastEvent(uid, "SuccessfulCreate"); e != nil && eventTime(e).After(made) {
+			made = eventTime(e)
+		}
+	}
 	for _, uid := range o.UIDs {
 		e := w.Evidence.lastEvent(uid, "FailedCreate")
-		if e == nil || w.Now.Sub(eventTime(e)) > time.Hour {
-			continue
-		}
-		if made := w.Evidence.lastEvent(uid, "SuccessfulCreate"); made != nil && eventTime(made).After(eventTime(e)) {
+		if e == nil || w.Now.Sub(eventTime(e)) > time.Hour || made.After(eventTime(e)) {
 			continue // what it says is over
 		}
 		c := &Cause{Of: OfWorkload, Code: "FailedCreate", Since: firstTime(e), Message: shortened(e.Message, "")}

@@ -123,7 +123,7 @@ var pageName = regexp.MustCompile(`(^|[\s(])(docs/[a-z0-9/_-]+\.md)`)
 // asks is how a command begins that a bundle can answer; acts, one of kubectl's own, or one
 // that a bundle can't answer: it asks or changes a cluster.
 var (
-	asks = regexp.MustCompile(`\bkubectl moorage (explain|volumes|nodes|tickets|ticket explain|timeline|drain-plan|doctor|top|web)\b`)
+	asks = regexp.MustCompile(`\bkubectl moorage (explain|volumes|nodes|tickets|ticket explain|drain-plan|doctor|top|web)\b`)
 	acts = regexp.MustCompile(`\bkubectl (moorage )?(attach|detach|ticket (make|renew|end)|bundle|-n|get|describe|logs|auth|taint|label|annotate|delete|patch|apply|uncordon|cordon|drain|rollout|scale)\b`)
 )
 

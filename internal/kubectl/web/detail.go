@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/explain"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
-	"github.com/moorage-dev/moorage/internal/kubectl/timeline"
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
@@ -33,8 +32,6 @@ type Detail struct {
 	Volume *facts.Volume `json:"volume,omitempty"`
 	// Plan is what a drain of a node would do.
 	Plan *Plan `json:"plan,omitempty"`
-	// Timelines are of the pods that use a volume or want it.
-	Timelines []facts.Timeline `json:"timelines,omitempty"`
 }
 
 // Plan is a drain plan.
@@ -45,9 +42,6 @@ type Plan struct {
 	Waits bool   `json:"waits"`
 	Text  string `json:"text"`
 }
-
-// mostTimelines bounds the pods of a volume whose timelines are shown: each is a request.
-const mostTimelines = 6
 
 // details looks objects up in a world.
 type details struct {
@@ -65,9 +59,6 @@ func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 	switch kind {
 	case "pod":
 		out, err = d.explained(ctx, "pod", namespace, inNamespace)
-		if err == nil {
-			out.Timelines, err = d.timelines(ctx, []facts.Requester{{Kind: "Pod", Namespace: namespace, Name: inNamespace}})
-		}
 	case "claim":
 		out, err = d.explained(ctx, "pvc", namespace, inNamespace)
 	case "volume":
@@ -98,13 +89,6 @@ func (d *details) ask(x *Detail) {
 		v, r := *x.Volume, *x.Volume.Reason
 		r.Do, v.Reason, x.Volume = d.style.Asking(r.Do), &r, &v
 	}
-	for i := range x.Timelines {
-		waits := slices.Clone(x.Timelines[i].Waits)
-		for j := range waits {
-			waits[j].Do = d.style.Asking(waits[j].Do)
-		}
-		x.Timelines[i].Waits = waits
-	}
 }
 
 // viewOf is a view whose commands to run next ask what is shown.
@@ -126,7 +110,6 @@ func (d *details) explained(ctx context.Context, kind, namespace, name string) (
 	switch value := x.Value.(type) {
 	case facts.Pod:
 		out.Cause = value.Cause
-		out.Commands = append(out.Commands, d.commands("timeline "+name+inside(namespace), name, namespace)...)
 	case facts.Storage:
 		out.Cause, out.Volume = value.Cause, value.Volume
 	case facts.NodeView:
@@ -177,48 +160,7 @@ func (d *details) volume(ctx context.Context, key string) (Detail, error) {
 		}
 	}
 	out.Volume = v
-	var err error
-	out.Timelines, err = d.timelines(ctx, podsOf(v))
-	return out, err
-}
-
-// podsOf are the pods that have a volume or want it: those that wait first.
-func podsOf(v *facts.Volume) []facts.Requester {
-	var list []facts.Requester
-	add := func(r facts.Requester) {
-		if r.Kind == "Pod" && !slices.Contains(list, r) && len(list) < mostTimelines {
-			list = append(list, r)
-		}
-	}
-	if v.Next != nil {
-		add(v.Next.Who)
-	}
-	for _, w := range v.Waiting {
-		add(w.Who)
-	}
-	for _, n := range v.Nodes {
-		for _, u := range n.Users {
-			add(u.Requester)
-		}
-	}
-	return list
-}
-
-func (d *details) timelines(ctx context.Context, pods []facts.Requester) ([]facts.Timeline, error) {
-	var list []facts.Timeline
-	for _, p := range pods {
-		if d.world.Pod(p.Namespace, p.Name) == nil {
-			continue
-		}
-		in := *d.cluster
-		in.Namespace = p.Namespace
-		t, err := timeline.Of(ctx, &in, d.world, p.Name, nil)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, t)
-	}
-	return list, nil
+	return out, nil
 }
 
 func (d *details) node(ctx context.Context, name string) (Detail, error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of one object: who has it, who waits, the chain of waits, its timeline,
+// What is known of one object: who has it, who waits, the chain of waits,
 // and what kubectl moorage explain says.
 import { el, byId, ago, since, until } from './dom.js';
 import { split } from './model.js';
@@ -109,7 +109,6 @@ export class Panel {
       ...(kind === 'node' ? this.node(name) : []),
       ...this.facts(),
       ...this.bars(),
-      ...this.steps(),
       ...this.texts(),
     );
     for (const details of this.box.querySelectorAll('details')) if (open.has(details.dataset.name)) details.open = open.get(details.dataset.name);
@@ -271,26 +270,6 @@ export class Panel {
   history(key, now) {
     const told = this.past?.key === key ? this.past.list : null;
     return told?.filter((place) => place.at <= now) ?? this.model.history.get(key) ?? [];
-  }
-
-  // steps are the timelines of pods.
-  steps() {
-    const list = this.detail?.timelines ?? [];
-    if (list.length === 0) return [];
-    return [el('h3', { text: 'Timeline' }), ...list.map((timeline) => {
-      const longest = Math.max(...timeline.steps.map((step) => step.gapSeconds), 0.001);
-      const table = el('table', { class: 'steps' }, el('thead', {}, el('tr', {}, ['Time', 'After', 'Step', 'Gap'].map((text) => el('th', { scope: 'col', text })))),
-        el('tbody', {}, timeline.steps.map((step) => {
-          const bar = el('span', { class: 'gap', 'aria-hidden': 'true' });
-          bar.style.width = `${(step.gapSeconds / longest) * 100}%`;
-          return el('tr', { title: step.source },
-            el('td', { text: `${step.notAfter ? '≤ ' : ''}${step.at.slice(11, 19)}` }), el('td', { text: `+${step.gapSeconds.toFixed(1)}s` }),
-            el('td', { text: step.volume ? `${step.stage} ${step.volume}` : step.stage }), el('td', { class: 'gaps' }, bar));
-        })));
-      return fold(`timeline/${timeline.namespace}/${timeline.name}`,
-        `pod ${timeline.namespace}/${timeline.name}: ${timeline.done ? `runs, after ${timeline.totalSeconds.toFixed(1)}s` : `not yet ${(timeline.missing ?? []).join(', ')}`}`,
-        el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `Timeline of pod ${timeline.name}` }, table), list.length === 1 || !timeline.done);
-    })];
   }
 
   texts() {
