@@ -38,14 +38,14 @@ func (w view) room() []Reason {
 	return reasons
 }
 
-// Attaches says whether what is needed gets a VolumeAttachment: neither what leads to no volume,
-// nor iSCSI and FC, nor a driver that says attachRequired: false.
+// Attaches says whether the need gets a VolumeAttachment. A need that leads to no volume gets none,
+// nor does a volume of iSCSI or FC, or of a driver that says attachRequired: false.
 func (n Need) Attaches(s ledger.Snapshot) bool {
 	return n.TakesSlot() && s.AttachRequired(n.Volume.Driver)
 }
 
-// TakesSlot says whether what is needed takes a slot of its driver: each volume of a CSI driver
-// does. A driver that says attachRequired: false may state a limit, too.
+// TakesSlot says whether the need takes a slot of its driver. Each volume of a CSI driver does:
+// a driver may state a limit and say attachRequired: false.
 func (n Need) TakesSlot() bool { return !n.Volume.IsZero() && !n.Volume.NoAttach() }
 
 // drivers are those of which the request needs slots, each once, in the order of its needs.

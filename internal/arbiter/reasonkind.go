@@ -84,8 +84,8 @@ func (r Reason) OfNodes() string {
 	return strings.Replace(rowOf(r.Code).nodes, theDriver, r.Driver, 1) + r.Message()
 }
 
-// OfPod is the reason in the words of a scheduler about a pod that no node is looked at for:
-// those of kube-scheduler's own plugins, where these refuse the pod, too.
+// OfPod is the reason in the words of a scheduler that refuses the pod without a look at the
+// nodes. If kube-scheduler's own plugins refuse the pod, too, the words are theirs.
 func (r Reason) OfPod() string {
 	switch {
 	case r.Code == ClaimMissing && r.Detail == "":
@@ -103,8 +103,8 @@ func (r Reason) OfPod() string {
 }
 
 // RefusedByStock says whether kube-scheduler's own plugins refuse the pod for one of the
-// reasons, too: its state and its pod's condition are then as without Moorage. What a
-// policy or a ticket of a tool keeps from a pod, they know nothing of.
+// reasons, too. The pod's condition is then the same as without Moorage. These plugins know
+// neither policies nor tickets.
 func (v Verdict) RefusedByStock() bool {
 	for _, r := range v.Reasons {
 		switch r.Code {

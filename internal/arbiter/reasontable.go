@@ -76,9 +76,8 @@ const (
 	plain = "node(s) "
 )
 
-// How the words of a scheduler begin for a reason for which kube-scheduler's own plugins
-// refuse a node, too: with theirs, by which people, autoscalers and Kubernetes' own suites
-// find it.
+// kube-scheduler's own plugins refuse a node for these reasons, too. The words begin with
+// theirs: people, autoscalers and Kubernetes' own suites search for them.
 const (
 	exceeds      = "node(s) exceed max volume count: "
 	unavailable  = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod: "

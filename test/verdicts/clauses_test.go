@@ -100,8 +100,7 @@ func limits() []clause {
 			"verdict a driver that does not attach, full of pods", "verdict a driver that does not attach, with room", "verdict a driver that does not attach, one volume of many pods",
 			"verdict a driver that does not attach, of the pod's own volume", "verdict a driver that does not attach, bound on first use", "verdict a driver that does not attach, full of ephemeral volumes",
 			"script limit-unattached", "test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
-		{"attachRequired=false, and no limit is stated", "any number", []string{"verdict a driver that does not attach, without a limit", "script attach-required"}},
-		{"iSCSI and FC", "take no slot", []string{"script noattach", "test internal/arbiter TestWhatTakesASlot"}},
+		{"attachRequired=false, and no limit is stated; iSCSI and FC", "any number", []string{"verdict a driver that does not attach, without a limit", "script attach-required", "script noattach"}},
 		{"volumes that no container mounts", "count: no pod of the verdicts has a container", []string{"verdict full of attachments", "script finished"}},
 	}
 }
