@@ -95,7 +95,8 @@ func (s *story) takeOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.nothingLeft(ctx)
+	// The garbage collector deletes the binding of the policy, which nobody else does.
+	return until(ctx, "nothing is left", s.nothingLeft)
 }
 
 // nothingLeft returns an error that names what the chart made and is still
