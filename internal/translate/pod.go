@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -22,10 +21,12 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 	fact := ledger.Pod{
 		UID: string(p.UID), Version: p.ResourceVersion,
 		Namespace: p.Namespace, Name: p.Name,
-		Node:     ledger.NodeName(p.Spec.NodeName),
-		Phase:    podPhase(p),
-		Created:  p.CreationTimestamp.Unix(),
-		Priority: corev1helpers.PodPriority(p),
+		Node:    ledger.NodeName(p.Spec.NodeName),
+		Phase:   podPhase(p),
+		Created: p.CreationTimestamp.Unix(),
+	}
+	if p.Spec.Priority != nil {
+		fact.Priority = *p.Spec.Priority
 	}
 	_, fact.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
 	_, stamped := v1alpha1.VolumeStatusOf(p)
