@@ -53,20 +53,23 @@ type admission struct {
 type createdPod struct {
 	Metadata struct {
 		Name        string            `json:"name"`
+		Labels      map[string]string `json:"labels"`
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec struct {
-		SchedulerName string          `json:"schedulerName"`
-		NodeName      string          `json:"nodeName"`
-		Volumes       []corev1.Volume `json:"volumes"`
+		SchedulerName   string                     `json:"schedulerName"`
+		SchedulingGroup *corev1.PodSchedulingGroup `json:"schedulingGroup"`
+		NodeName        string                     `json:"nodeName"`
+		Volumes         []corev1.Volume            `json:"volumes"`
 	} `json:"spec"`
 }
 
 // pod is the pod with only these fields.
 func (p *createdPod) pod() *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: p.Metadata.Name, Annotations: p.Metadata.Annotations},
-		Spec:       corev1.PodSpec{SchedulerName: p.Spec.SchedulerName, NodeName: p.Spec.NodeName, Volumes: p.Spec.Volumes},
+		ObjectMeta: metav1.ObjectMeta{Name: p.Metadata.Name, Labels: p.Metadata.Labels, Annotations: p.Metadata.Annotations},
+		Spec: corev1.PodSpec{SchedulerName: p.Spec.SchedulerName, SchedulingGroup: p.Spec.SchedulingGroup,
+			NodeName: p.Spec.NodeName, Volumes: p.Spec.Volumes},
 	}
 }
 

@@ -59,6 +59,19 @@ func review(t testing.TB, object string, change func(*admissionv1.AdmissionRevie
 	return raw
 }
 
+// A pod without volumes needs the scheduler of the others in its group.
+func TestGroupsHaveOneScheduler(t *testing.T) {
+	for name, object := range map[string]string{
+		"of Kubernetes":        `{"metadata":{"name":"a"},"spec":{"schedulingGroup":{"podGroupName":"train"}}}`,
+		"of scheduler-plugins": `{"metadata":{"name":"a","labels":{"scheduling.x-k8s.io/pod-group":"train"}},"spec":{}}`,
+	} {
+		response := answer(t, post(newServer(t).Handler(), "application/json", review(t, object, nil)))
+		if want := `[{"op":"add","path":"/spec/schedulerName","value":"moorage-scheduler"}]`; string(response.Patch) != want {
+			t.Errorf("%s: the patch is %s, want %s", name, response.Patch, want)
+		}
+	}
+}
+
 // post sends body to the handler and returns its answer.
 func post(handler http.Handler, contentType string, body []byte) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(http.MethodPost, pathMutatePod, bytes.NewReader(body))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
@@ -28,7 +29,8 @@ const PathSchedulerName = "/spec/schedulerName"
 //     its manifest.
 //   - The scheduler changes only where it is the default one and has yet to be
 //     asked: never in a pod that names another scheduler or already has a node.
-//   - Pods without a volume that can be attachable are none of Moorage's business.
+//   - A pod without a volume that can be attachable changes only if it is in a group: all
+//     pods of a group need the same scheduler, which else waits for the others for ever.
 //
 // The operations touch nothing else, so that what other webhooks did stays.
 func Mutate(pod *corev1.Pod, schedulerName string) ([]Operation, error) {
@@ -36,14 +38,24 @@ func Mutate(pod *corev1.Pod, schedulerName string) ([]Operation, error) {
 		return nil, nil
 	}
 	placeholder, err := Placeholder(pod)
-	if err != nil || placeholder == "" {
+	if err != nil || placeholder == "" && !inGroup(pod) {
 		return nil, err
 	}
 	var patch []Operation
 	if isDefaultScheduler(pod.Spec.SchedulerName) && pod.Spec.NodeName == "" && pod.Spec.SchedulerName != schedulerName {
 		patch = append(patch, Operation{Op: "add", Path: PathSchedulerName, Value: schedulerName})
 	}
-	return append(patch, annotate(pod, v1alpha1.AnnotationVolumeStatus, placeholder)...), nil
+	if placeholder != "" {
+		patch = append(patch, annotate(pod, v1alpha1.AnnotationVolumeStatus, placeholder)...)
+	}
+	return patch, nil
+}
+
+// inGroup reports whether a pod names a PodGroup: Kubernetes' own, or one of
+// sigs.k8s.io/scheduler-plugins.
+func inGroup(pod *corev1.Pod) bool {
+	own := pod.Spec.SchedulingGroup
+	return own != nil && own.PodGroupName != nil || pod.Labels[schedulingv1alpha1.PodGroupLabel] != ""
 }
 
 // isDefaultScheduler reports whether a pod's author left the choice open. The

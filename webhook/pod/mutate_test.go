@@ -103,6 +103,16 @@ func TestMutate(t *testing.T) {
 				{Name: "inline", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d"}}},
 			}
 		}, wantUntouched: true},
+		{name: "no volumes, in a group", change: func(p *corev1.Pod) {
+			p.Spec.Volumes, p.Spec.SchedulingGroup = nil, &corev1.PodSchedulingGroup{PodGroupName: new("train")}
+		}, scheduler: "moorage-scheduler"},
+		{name: "no volumes, in a group of scheduler-plugins", change: func(p *corev1.Pod) {
+			p.Spec.Volumes, p.Labels = nil, map[string]string{"scheduling.x-k8s.io/pod-group": "train"}
+		}, scheduler: "moorage-scheduler"},
+		{name: "no volumes, in a group with another scheduler", change: func(p *corev1.Pod) {
+			p.Spec.Volumes, p.Labels = nil, map[string]string{"scheduling.x-k8s.io/pod-group": "train"}
+			p.Spec.SchedulerName = "batch"
+		}, wantUntouched: true},
 		{name: "stamped already", change: func(p *corev1.Pod) {
 			p.Annotations = map[string]string{annotation: placeholder}
 			p.Spec.SchedulerName = v1alpha1.SchedulerName

@@ -119,7 +119,7 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- if and .Values.bindAtOnce.enabled (eq (int .Values.bindAtOnce.port) (int .Values.controller.port)) -}}
 {{- $problems = append $problems "bindAtOnce.port and controller.port have to be different" -}}
 {{- end -}}
-{{- $names := list "not-in-an-excluded-namespace" "not-a-mirror-pod" "has-a-volume-that-can-be-attachable" -}}
+{{- $names := list "not-in-an-excluded-namespace" "not-a-mirror-pod" -}}
 {{- range .Values.webhook.matchConditions -}}
 {{- if has .name $names -}}
 {{- $problems = append $problems (printf "webhook.matchConditions has the name %s twice, or it is one of the chart's own: choose another" .name) -}}
