@@ -99,6 +99,7 @@ type Pod struct {
 	Phase           PodPhase
 	Created         int64 // creationTimestamp, seconds; for order among equals only
 	Mirror          bool
+	Priority        int32 // spec.priority
 	// OptedOut says that neither has the webhook stamped it nor is it for Moorage's
 	// scheduler: Cooperative mode leaves its volumes to others.
 	OptedOut bool

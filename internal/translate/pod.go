@@ -25,6 +25,9 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 		Phase:   podPhase(p),
 		Created: p.CreationTimestamp.Unix(),
 	}
+	if p.Spec.Priority != nil {
+		fact.Priority = *p.Spec.Priority
+	}
 	_, fact.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
 	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
 	fact.OptedOut = !stamped && p.Spec.SchedulerName != v1alpha1.SchedulerName

@@ -67,19 +67,11 @@ func (c *core) mayEvict(pod *corev1.Pod, v arbiter.Verdict, n ledger.NodeName, s
 		return false
 	}
 	for _, reason := range v.Reasons {
-		if (reason.Code == arbiter.UsedByOtherPod || reason.Code == arbiter.SELinuxConflict) && !c.outranks(pod, s.Pod(reason.Who.UID)) {
-			return false
+		if reason.Code == arbiter.UsedByOtherPod || reason.Code == arbiter.SELinuxConflict {
+			if other := s.Pod(reason.Who.UID); other == nil || other.Priority >= corev1helpers.PodPriority(pod) {
+				return false
+			}
 		}
 	}
 	return true
-}
-
-// outranks says whether a pod may preempt another by its priority. The lister
-// has every pod that the ledger has, a moment earlier or later.
-func (c *core) outranks(pod *corev1.Pod, other *ledger.Pod) bool {
-	if other == nil {
-		return false
-	}
-	victim, err := c.pods.Pods(other.Namespace).Get(other.Name)
-	return err == nil && corev1helpers.PodPriority(victim) < corev1helpers.PodPriority(pod)
 }

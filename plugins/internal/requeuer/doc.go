@@ -2,7 +2,11 @@
 
 // Package requeuer has a refused pod tried again when a change lifts a refusal:
 // when a verdict on the pod, or on the pod at some node, was not Allow by the
-// facts that the last attempt saw, and is now.
+// facts that the last attempt saw, and is now. It does the same when a change makes an
+// eviction help: the pod fits a node without the pods there that it outranks, and would not
+// have fitted without them before. A raised limit, a registered driver, a policy, a freed
+// slot or volume do so, and a pod of a lower rank in the place of another pod. A PodDisruptionBudget never forbids a preemption,
+// and a pod's priority and preemptionPolicy never change.
 //
 // This is not left to the scheduling queue, because queue and ledger are
 // different consumers of the same events. The queue may move a pod before the

@@ -93,7 +93,7 @@ func inOrder(a, b *waiting) int {
 }
 
 // room finds a node that has opened for a pod and has room for it beside the pods that
-// were woken before. Openings that have closed again are forgotten.
+// were woken before, or would have if pods that rank after it were evicted. Openings that have closed again are forgotten.
 func (w *Requeuer) room(s ledger.Snapshot, entry *waiting, taken *ledger.Delta) (ledger.NodeName, bool) {
 	w.mu.Lock()
 	open := entry.open
@@ -106,11 +106,15 @@ func (w *Requeuer) room(s ledger.Snapshot, entry *waiting, taken *ledger.Delta) 
 		without = s.With(others)
 	}
 	now, still := w.config.Now(), openings{}
+	a, priority := w.config.Arbiter, corev1helpers.PodPriority(entry.pod)
+	has := func(s ledger.Snapshot, n ledger.NodeName) bool {
+		return a.Fit(s, request, n, now).Allowed() || mayEvict(entry.pod) && a.FitsByEviction(s, request, priority, n, now)
+	}
 	for n := range open.among(s) {
-		if !w.config.Arbiter.Fit(s, request, n, now).Allowed() {
+		if !has(s, n) {
 			continue
 		}
-		if w.config.Arbiter.Fit(without, request, n, now).Allowed() {
+		if has(without, n) {
 			return n, true
 		}
 		if still.anywhere = open.anywhere; !open.anywhere {

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -32,8 +35,9 @@ func (w *Requeuer) Look(ctx context.Context) {
 	}
 	w.mu.Unlock()
 
+	c := change{now, volumes, nodes, map[ledger.NodeName]rank{}}
 	for _, entry := range entries {
-		if w.reconsider(entry, change{now, volumes, nodes}) && !w.config.Gone(entry.pod) {
+		if w.reconsider(entry, c) && !w.config.Gone(entry.pod) {
 			w.wake(ctx, entry)
 		}
 	}
@@ -96,6 +100,28 @@ type change struct {
 	after   ledger.Snapshot
 	volumes map[ledger.VolumeID]bool
 	nodes   map[ledger.NodeName]bool
+	lowest  map[ledger.NodeName]rank // by node, once it was asked for
+}
+
+// rank is the lowest priority at a node, if a pod is there.
+type rank struct {
+	priority int32
+	some     bool
+}
+
+// outranksSome says whether some pod at a node may be evicted for a pod, by the priorities.
+func (c change) outranksSome(pod *corev1.Pod, n ledger.NodeName) bool {
+	lowest, known := c.lowest[n]
+	if !known {
+		lowest.priority, lowest.some = arbiter.LowestPriority(c.after, n)
+		c.lowest[n] = lowest
+	}
+	return lowest.some && mayEvict(pod) && lowest.priority < corev1helpers.PodPriority(pod)
+}
+
+// mayEvict says whether a scheduler evicts other pods for a pod.
+func mayEvict(pod *corev1.Pod) bool {
+	return pod.Spec.PreemptionPolicy == nil || *pod.Spec.PreemptionPolicy != corev1.PreemptNever
 }
 
 // reconsider says whether a pod is to be tried again at once, puts it in line where
@@ -114,7 +140,7 @@ func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	// One that was not admissible is tried, if only to be told what else is in the way.
 	lifted, opened := is.admissible && !was.admissible, openings{}
 	if !lifted {
-		opened = w.opened(judgement{base, then, was}, judgement{c.after, now, is}, c.nodes, own)
+		opened = w.opened(entry.pod, judgement{base, then, was}, judgement{c.after, now, is}, c, own)
 	}
 	// One that was tried before it would have been gated is to be tried again as
 	// well: what is said of it is not true any more. Whether a pod that was let
@@ -151,26 +177,32 @@ type judgement struct {
 	*asked
 }
 
-// opened says where a refusal of the pod is no more. What can't have changed is not
-// judged again: only the nodes that were touched and are easier now, or all of them
-// when it was one of the pod's own volumes or its policy. own says whether one of its
-// volumes was touched, or is at a node that time has fenced.
-func (w *Requeuer) opened(was, is judgement, nodes map[ledger.NodeName]bool, own bool) openings {
-	a := w.config.Arbiter
+// opened says where a refusal of the pod is no more, or where an eviction would lift it
+// that would not have done so before. What can't have changed is not judged again: only the
+// nodes that were touched and are easier now, or all of them when it was one of the pod's
+// own volumes or its policy. own says whether one of its volumes was touched, or is at a
+// node that time has fenced.
+func (w *Requeuer) opened(pod *corev1.Pod, was, is judgement, c change, own bool) openings {
+	a, priority := w.config.Arbiter, corev1helpers.PodPriority(pod)
+	fitted := func(n ledger.NodeName) bool { return a.Fit(was.Snapshot, was.Request, n, was.at).Allowed() }
 	fits := func(n ledger.NodeName) bool {
-		return a.Fit(is.Snapshot, is.Request, n, is.at).Allowed() && !a.Fit(was.Snapshot, was.Request, n, was.at).Allowed()
+		return a.Fit(is.Snapshot, is.Request, n, is.at).Allowed() && !fitted(n)
+	}
+	fitsByEviction := func(n ledger.NodeName) bool {
+		return c.outranksSome(pod, n) && a.FitsByEviction(is.Snapshot, is.Request, priority, n, is.at) &&
+			!fitted(n) && !a.FitsByEviction(was.Snapshot, was.Request, priority, n, was.at)
 	}
 	if own || policyChanged(was.Snapshot, is.Snapshot, is.Request) {
 		for n := range is.Nodes() {
-			if fits(n.Name) {
+			if fits(n.Name) || fitsByEviction(n.Name) {
 				return openings{anywhere: true}
 			}
 		}
 		return openings{}
 	}
 	var o openings
-	for n := range nodes {
-		if arbiter.Eased(was.Snapshot, is.Snapshot, is.Request, n) && fits(n) {
+	for n := range c.nodes {
+		if arbiter.Eased(was.Snapshot, is.Snapshot, is.Request, n) && fits(n) || fitsByEviction(n) {
 			o.nodes = append(o.nodes, n)
 		}
 	}

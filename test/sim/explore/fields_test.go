@@ -259,7 +259,7 @@ func flowFields() map[string]fields {
 func objectFields() map[string]fields {
 	return map[string]fields{
 		"ledger.Pod": {"Version Node Phase", map[string]string{"OwnCSI": never,
-			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "OptedOut": never,
+			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "Priority": never, "OptedOut": never,
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
 		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt Granting GrantFailed Bind Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
