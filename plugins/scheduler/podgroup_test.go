@@ -4,6 +4,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,22 +18,34 @@ import (
 )
 
 // gang creates a PodGroup of Kubernetes' own kind and its pods, all or none of
-// which are to be placed.
+// which are to be placed, with a disk each.
 func (c *cluster) gang(name string, size int) []*corev1.Pod {
+	c.t.Helper()
+	var claims []string
+	for i := range size {
+		claim := fmt.Sprintf("%s-%d", name, i)
+		c.add(disk(claim)...)
+		claims = append(claims, claim)
+	}
+	return c.gangWith(name, 0, claims...)
+}
+
+// gangWith creates a PodGroup of Kubernetes' own kind and a pod of it for each claim.
+func (c *cluster) gangWith(name string, priority int32, claims ...string) []*corev1.Pod {
 	c.t.Helper()
 	group := &schedulingv1beta1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
-		Spec:       schedulingv1beta1.PodGroupSpec{SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(size)}}},
+		Spec: schedulingv1beta1.PodGroupSpec{Priority: &priority,
+			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(len(claims))}}},
 	}
 	if _, err := c.kube.SchedulingV1beta1().PodGroups("shop").Create(c.t.Context(), group, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	var pods []*corev1.Pod
-	for i := range size {
-		member := fmt.Sprintf("%s-%d", name, i)
-		c.add(disk(member)...)
-		pod := c.newPod(member, v1alpha1.SchedulerName, member)
+	for i, claim := range claims {
+		pod := c.newPod(fmt.Sprintf("%s-%d", name, i), v1alpha1.SchedulerName, claim)
 		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
+		pod.Spec.Priority = &priority
 		pods = append(pods, c.create(pod))
 	}
 	return pods
@@ -68,5 +81,85 @@ func TestPodGroupCyclesWriteNothing(t *testing.T) {
 	}
 	if n := c.tickets(); n != 3 || len(used) != 3 {
 		t.Errorf("%d tickets were written, for nodes %v, want one for each of three pods", n, used)
+	}
+}
+
+// A gang evicts just the pods whose slots it needs.
+func TestGangPreempts(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
+	c := newCluster(t)
+	running := c.filled()
+	c.add(disk("urgent-0")...)
+	c.add(disk("urgent-1")...)
+	for _, pod := range c.gangWith("urgent", 1000, "urgent-0", "urgent-1") {
+		c.bound(pod)
+	}
+	if n := len(c.left(running)); n != 1 {
+		t.Errorf("%d of 3 pods are left, want 1", n)
+	}
+}
+
+// The slots of the pods that a gang has evicted come free when their volumes are
+// detached, one after the other. The gang waits for that, evicts nobody else, and no pod
+// of a lower priority gets the slot that comes free first.
+func TestGangWaitsForTheDetach(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
+	c := newCluster(t)
+	c.add(node("n4"), csiNode("n4", 1))
+	running := append(c.filled(), c.pod("d", v1alpha1.SchedulerName, true))
+	attached := map[string]string{}
+	for _, pod := range running {
+		attachment := attachmentOf(pod.Name, c.bound(pod))
+		attached[pod.Name] = attachment.Name
+		c.add(attachment)
+	}
+	c.add(disk("urgent-0")...)
+	c.add(disk("urgent-1")...)
+	gang := c.gangWith("urgent", 1000, "urgent-0", "urgent-1")
+	c.eventually("two pods to be evicted", func() bool { return len(c.left(running)) == 2 })
+	for _, pod := range gang {
+		c.eventually("the gang to be nominated", func() bool { return c.get(pod).Status.NominatedNodeName != "" })
+		c.tryAgain(pod, 3)
+	}
+	left := c.left(running)
+	if len(left) != 2 {
+		t.Fatalf("%d of 4 pods are left, want 2: two slots were freed already", len(left))
+	}
+	evicted := slices.DeleteFunc(slices.Clone(running), func(p *corev1.Pod) bool { return !c.gone(p) })
+	c.detach(attached[evicted[0].Name])
+	c.tryAgain(gang[0], 2)
+	late := c.pod("late", v1alpha1.SchedulerName, true)
+	c.told(late, "node(s)")
+	c.detach(attached[evicted[1].Name])
+	for _, pod := range gang {
+		c.bound(pod)
+	}
+	if n := len(c.left(running)); n != 2 {
+		t.Errorf("%d of 4 pods are left, want 2", n)
+	}
+}
+
+// The volume of a gang's pod is used by a pod that ranks after it.
+func TestGangPreemptsTheUserOfItsVolume(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
+	for _, elsewhere := range []bool{false, true} {
+		t.Run(fmt.Sprintf("must go elsewhere %t", elsewhere), func(t *testing.T) {
+			c := newCluster(t)
+			c.oncePod("one")
+			user := c.share("user", "one", 0)
+			at := c.bound(user)
+			if elsewhere {
+				unschedulable := node(at)
+				unschedulable.Spec.Unschedulable = true
+				unschedulable.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+				if _, err := c.kube.CoreV1().Nodes().Update(t.Context(), unschedulable, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.bound(c.gangWith("urgent", 1000, "one")[0])
+			if !c.gone(user) {
+				t.Error("both pods have the volume")
+			}
+		})
 	}
 }

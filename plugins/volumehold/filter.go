@@ -25,6 +25,14 @@ func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 	}
 	name := ledger.NodeName(node.Node().Name)
 	verdict := p.core.arbiter.Fit(c.view(), c.request, name, p.core.now())
+	if !verdict.Allowed() && state.IsPodGroupSchedulingCycle() {
+		if seen, evicting := p.inGroupCycle(c.view(), verdict); evicting {
+			if f := c.freeing(); f.node != "" {
+				return f.refusal()
+			}
+			verdict = p.core.arbiter.Fit(seen, c.request, name, p.core.now())
+		}
+	}
 	if status := nodeStatus(verdict, name); status != nil {
 		c.seen.add(verdict)
 		if !c.delta.Empty() && p.core.arbiter.Fit(c.snapshot, c.request, name, p.core.now()).Allowed() {

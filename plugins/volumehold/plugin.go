@@ -32,20 +32,21 @@ type VolumeHold struct {
 }
 
 var (
-	_ fwk.PreEnqueuePlugin    = &VolumeHold{}
-	_ fwk.EnqueueExtensions   = &VolumeHold{}
-	_ fwk.PreFilterPlugin     = &VolumeHold{}
-	_ fwk.PreFilterExtensions = &VolumeHold{}
-	_ fwk.FilterPlugin        = &VolumeHold{}
-	_ fwk.PostFilterPlugin    = &VolumeHold{}
-	_ fwk.PreScorePlugin      = &VolumeHold{}
-	_ fwk.ScorePlugin         = &VolumeHold{}
-	_ fwk.ReservePlugin       = &VolumeHold{}
-	_ fwk.PermitPlugin        = &VolumeHold{}
-	_ fwk.PreBindPlugin       = &VolumeHold{}
-	_ fwk.BindPlugin          = &VolumeHold{}
-	_ fwk.PostBindPlugin      = &VolumeHold{}
-	_ fwk.SignPlugin          = &VolumeHold{}
+	_ fwk.PreEnqueuePlugin         = &VolumeHold{}
+	_ fwk.EnqueueExtensions        = &VolumeHold{}
+	_ fwk.PreFilterPlugin          = &VolumeHold{}
+	_ fwk.PreFilterExtensions      = &VolumeHold{}
+	_ fwk.FilterPlugin             = &VolumeHold{}
+	_ fwk.PostFilterPlugin         = &VolumeHold{}
+	_ fwk.PodGroupPostFilterPlugin = &VolumeHold{}
+	_ fwk.PreScorePlugin           = &VolumeHold{}
+	_ fwk.ScorePlugin              = &VolumeHold{}
+	_ fwk.ReservePlugin            = &VolumeHold{}
+	_ fwk.PermitPlugin             = &VolumeHold{}
+	_ fwk.PreBindPlugin            = &VolumeHold{}
+	_ fwk.BindPlugin               = &VolumeHold{}
+	_ fwk.PostBindPlugin           = &VolumeHold{}
+	_ fwk.SignPlugin               = &VolumeHold{}
 )
 
 // Name returns Name.

@@ -56,15 +56,19 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 		freeing: sync.OnceValue(func() freeing { return p.freeing(pod, snapshot, request) }),
 	}
 	state.Write(stateKey, c)
-	return p.narrow(c)
+	return p.narrow(c, state.IsPodGroupSchedulingCycle())
 }
 
 // narrow names the one node where somebody living holds an exclusive volume of
 // the pod. When there is no such node any more, it says who holds it there:
 // the framework would only say that no node satisfied the plugin.
-func (p *VolumeHold) narrow(c *cycleState) (*fwk.PreFilterResult, *fwk.Status) {
+func (p *VolumeHold) narrow(c *cycleState, ofGroup bool) (*fwk.PreFilterResult, *fwk.Status) {
 	s, r, now := c.snapshot, c.request, p.core.now()
 	holder, held := p.core.arbiter.Nodes(s, r, now)
+	if held && ofGroup {
+		seen, _ := p.inGroupCycle(s, p.core.arbiter.Fit(s, r, "", now))
+		_, held = p.core.arbiter.Nodes(seen, r, now)
+	}
 	if !held {
 		return nil, nil
 	}
@@ -87,18 +91,20 @@ func (p *VolumeHold) PreFilterExtensions() fwk.PreFilterExtensions { return p }
 
 // AddPod counts a pod at the node in this cycle.
 func (p *VolumeHold) AddPod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, added fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
-	if c := stateOf(state); c != nil && len(added.GetPod().Spec.Volumes) > 0 {
-		c.delta.Add(string(added.GetPod().UID), ledger.NodeName(node.Node().Name))
+	uid := string(added.GetPod().UID)
+	if c := stateOf(state); c != nil && len(added.GetPod().Spec.Volumes) > 0 && !c.fromNodes(state, uid) {
+		c.delta.Add(uid, ledger.NodeName(node.Node().Name))
 	}
 	return nil
 }
 
 // RemovePod stops counting a pod at its node in this cycle: a preemption is tried.
 func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, removed fwk.PodInfo, _ fwk.NodeInfo) *fwk.Status {
-	if c := stateOf(state); c != nil {
+	uid := string(removed.GetPod().UID)
+	if c := stateOf(state); c != nil && !c.fromNodes(state, uid) {
 		c.evicting = true
 		if len(removed.GetPod().Spec.Volumes) > 0 {
-			c.delta.Remove(string(removed.GetPod().UID))
+			c.delta.Remove(uid)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 // Reserve has the ledger count the pod's volumes at the node, after judging the
 // node again by the newest snapshot: Filter's may be older. It writes nothing,
 // since the framework also reserves to simulate.
-func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	fact := factOf(pod)
 	if len(fact.Volumes) == 0 {
 		return nil
@@ -24,6 +24,10 @@ func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 	node := ledger.NodeName(nodeName)
 	snapshot := p.core.facts.Snapshot()
 	tickets, verdict := p.core.arbiter.Reserve(snapshot, &fact, node, p.profile, p.core.now())
+	if !verdict.Allowed() && state.IsPodGroupSchedulingCycle() {
+		seen, _ := p.inGroupCycle(snapshot, verdict)
+		tickets, verdict = p.core.arbiter.Reserve(seen, &fact, node, p.profile, p.core.now())
+	}
 	if !verdict.Allowed() {
 		// Filter saw it otherwise, so another node may still do: try again.
 		p.core.requeuer.Retry(pod.UID)

@@ -45,6 +45,11 @@ func (c *cycleState) view() ledger.Snapshot {
 	return c.snapshot.With(&c.delta)
 }
 
+// fromNodes says whether the cycle's nodes tell of a pod, and not the delta: see inGroupCycle.
+func (c *cycleState) fromNodes(state fwk.CycleState, uid string) bool {
+	return state.IsPodGroupSchedulingCycle() && isBound(c.snapshot, uid)
+}
+
 // stateOf returns what PreFilter left, or nil when the pod has no attachable
 // volumes.
 func stateOf(state fwk.CycleState) *cycleState {
