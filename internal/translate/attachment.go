@@ -84,7 +84,7 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 	}
 	var err error
 	if spec := a.Spec.Source.InlineVolumeSpec; spec != nil {
-		fact.Inline, err = volumeOfPV(&corev1.PersistentVolume{Spec: *spec})
+		_, fact.Inline, err = volumeOfPV(&corev1.PersistentVolume{Spec: *spec})
 	}
 	return fact, err
 }

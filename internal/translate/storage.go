@@ -47,16 +47,16 @@ func access(modes []corev1.PersistentVolumeAccessMode, attacherless bool) ledger
 // PersistentVolume makes a fact of a PersistentVolume. The fact holds even
 // with an error, which says that its source is broken.
 func PersistentVolume(pv *corev1.PersistentVolume) (ledger.PersistentVolume, error) {
-	volume, err := volumeOfPV(pv)
+	csi, volume, err := volumeOfPV(pv)
 	if err != nil {
 		err = fmt.Errorf("PersistentVolume %s: %w", pv.Name, err)
 	}
 	fact := ledger.PersistentVolume{
 		Name: pv.Name, UID: string(pv.UID), Version: pv.ResourceVersion,
 		Volume:   volume,
-		Access:   access(pv.Spec.AccessModes, volume.NoAttach()),
+		Access:   access(csi.Spec.AccessModes, volume.NoAttach()),
 		Class:    class(pv.Annotations, &pv.Spec.StorageClassName),
-		Affinity: nodeAffinity(pv.Spec.NodeAffinity),
+		Affinity: nodeAffinity(csi.Spec.NodeAffinity),
 		Strays:   pv.Annotations[v1alpha1.AnnotationStrays],
 		Capacity: pv.Spec.Capacity.Storage().Value(),
 		Deleting: pv.DeletionTimestamp != nil,

@@ -81,29 +81,46 @@ func volumeID(driver, handle string) (ledger.VolumeID, error) {
 	return ledger.VolumeID{}, fmt.Errorf("%w: %s", ErrSource, wrong)
 }
 
-// volumeOfPV is the volume that a PersistentVolume names: zero without an
-// error for storage that is never attached, such as NFS.
-func volumeOfPV(pv *corev1.PersistentVolume) (ledger.VolumeID, error) {
-	source := &pv.Spec.PersistentVolumeSource
-	switch {
-	case source.CSI != nil:
-		return volumeID(source.CSI.Driver, source.CSI.VolumeHandle)
-	case source.ISCSI != nil:
-		return iscsi(source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun)
-	case source.FC != nil:
-		return fc(source.FC)
-	}
+// AsCSI returns a PersistentVolume with the source, access modes and node affinity that
+// Kubernetes reads. A PersistentVolume of an in-tree plugin is translated to CSI, as
+// kube-controller-manager, external-attacher and kube-scheduler do; any other is
+// returned unchanged, and so is a PersistentVolume that can't be translated, with the error.
+//
+// kube-scheduler does not translate vSphere and Azure File (volumebinding,
+// isCSIMigrationOnForPlugin): their node affinity stays.
+func AsCSI(pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	translator := csitranslation.New()
 	if !translator.IsPVMigratable(pv) {
-		return ledger.VolumeID{}, nil
+		return pv, nil
 	}
 	migrated, err := guarded(func() (*corev1.PersistentVolume, error) {
 		return translator.TranslateInTreePVToCSI(klog.Background(), pv)
 	})
 	if err != nil {
-		return ledger.VolumeID{}, err
+		return pv, err
 	}
-	return volumeID(migrated.Spec.CSI.Driver, migrated.Spec.CSI.VolumeHandle)
+	if pv.Spec.VsphereVolume != nil || pv.Spec.AzureFile != nil {
+		migrated.Spec.NodeAffinity = pv.Spec.NodeAffinity
+	}
+	return migrated, nil
+}
+
+// volumeOfPV returns a PersistentVolume as CSI and the volume that it names: zero without
+// an error for storage that is never attached, such as NFS.
+func volumeOfPV(pv *corev1.PersistentVolume) (csi *corev1.PersistentVolume, id ledger.VolumeID, err error) {
+	if csi, err = AsCSI(pv); err != nil {
+		return csi, ledger.VolumeID{}, err
+	}
+	source := &csi.Spec.PersistentVolumeSource
+	switch {
+	case source.CSI != nil:
+		id, err = volumeID(source.CSI.Driver, source.CSI.VolumeHandle)
+	case source.ISCSI != nil:
+		id, err = iscsi(source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun)
+	case source.FC != nil:
+		id, err = fc(source.FC)
+	}
+	return csi, id, err
 }
 
 // volumeOfInline is the volume that a pod names in its own spec: zero without

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	csitranslation "k8s.io/csi-translation-lib"
-	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
@@ -105,7 +104,6 @@ func (r *Reader) source(a *decide.Attachment, va *storagev1.VolumeAttachment, c 
 // PersistentVolume as it is, if the volume is one.
 func (r *Reader) volume(va *storagev1.VolumeAttachment, c Catalog) (spec *corev1.PersistentVolumeSpec, pv *corev1.PersistentVolume, migrated bool, err error) {
 	source := va.Spec.Source
-	library := csitranslation.New()
 	switch {
 	case source.PersistentVolumeName != nil && source.InlineVolumeSpec != nil:
 		return nil, nil, false, errors.New("spec.source names a PersistentVolume and an inline volume: it must be one of them")
@@ -115,37 +113,21 @@ func (r *Reader) volume(va *storagev1.VolumeAttachment, c Catalog) (spec *corev1
 		if source.InlineVolumeSpec.CSI == nil || source.InlineVolumeSpec.CSI.VolumeHandle == "" {
 			return nil, nil, false, errors.New("spec.source.inlineVolumeSpec has no CSI volume")
 		}
-		return source.InlineVolumeSpec, nil, library.IsMigratedCSIDriverByName(source.InlineVolumeSpec.CSI.Driver), nil
+		return source.InlineVolumeSpec, nil, csitranslation.New().IsMigratedCSIDriverByName(source.InlineVolumeSpec.CSI.Driver), nil
 	}
 	pv = c.PersistentVolume(*source.PersistentVolumeName)
 	if pv == nil {
 		return nil, nil, false, fmt.Errorf("PersistentVolume %s is not there", *source.PersistentVolumeName)
 	}
-	spec = &pv.Spec
-	if migrated = library.IsPVMigratable(pv); migrated {
-		if spec, err = toCSI(library, pv); err != nil {
-			return nil, nil, false, err
-		}
+	asCSI, err := translate.AsCSI(pv)
+	if err != nil {
+		return nil, nil, false, fmt.Errorf("PersistentVolume %s: %w", pv.Name, err)
 	}
+	spec = &asCSI.Spec
 	if spec.CSI == nil || spec.CSI.VolumeHandle == "" {
 		return nil, nil, false, fmt.Errorf("PersistentVolume %s is no CSI volume and not migrated to one", pv.Name)
 	}
-	return spec, pv, migrated, nil
-}
-
-// toCSI translates an in-tree volume, and makes an error of whatever goes
-// wrong in the library.
-func toCSI(library csitranslation.CSITranslator, pv *corev1.PersistentVolume) (spec *corev1.PersistentVolumeSpec, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("translate PersistentVolume %s to CSI: %v", pv.Name, cause)
-		}
-	}()
-	out, err := library.TranslateInTreePVToCSI(klog.Background(), pv)
-	if err != nil {
-		return nil, fmt.Errorf("translate PersistentVolume %s to CSI: %w", pv.Name, err)
-	}
-	return &out.Spec, nil
+	return spec, pv, asCSI != pv, nil
 }
 
 // nodeID is the driver's ID of a node, or why there is none.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // Storage is a claim or a PersistentVolume: its volume, and everybody who
@@ -235,7 +236,7 @@ func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
 		return nil
 	}
 	if slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool {
-		return storagevolume.CheckNodeAffinity(pv, n.Labels) == nil && inZones(pv, n)
+		return inAffinity(pv, n) && inZones(pv, n)
 	}) {
 		return nil
 	}
@@ -247,7 +248,8 @@ func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
 // usableNodes says which nodes may use a volume.
 func usableNodes(pv *corev1.PersistentVolume) string {
 	var terms []string
-	if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
+	csi, _ := translate.AsCSI(pv)
+	if a := csi.Spec.NodeAffinity; a != nil && a.Required != nil {
 		for _, term := range a.Required.NodeSelectorTerms {
 			var parts []string
 			for _, e := range slices.Concat(term.MatchExpressions, term.MatchFields) {

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -317,7 +316,7 @@ func (w *World) OnlyHere(p *corev1.Pod, node string) bool {
 	for _, n := range w.Nodes {
 		reached := n.Name != node && !slices.ContainsFunc(claims, func(claim string) bool {
 			pv := w.pvs[w.Claim(p.Namespace, claim).Spec.VolumeName]
-			return storagevolume.CheckNodeAffinity(pv, n.Labels) != nil || !inZones(pv, n)
+			return !inAffinity(pv, n) || !inZones(pv, n)
 		})
 		if match, err := own.Match(n); reached && err == nil && match {
 			return false

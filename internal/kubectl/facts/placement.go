@@ -17,6 +17,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // NodesVerdict is nodes that say the same to a pod.
@@ -116,13 +117,19 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 		pv := w.pvs[claim.Spec.VolumeName]
 		switch {
 		case pv == nil:
-		case storagevolume.CheckNodeAffinity(pv, n.Labels) != nil:
+		case !inAffinity(pv, n):
 			return "the node affinity of volume " + pv.Name
 		case !inZones(pv, n):
 			return "the zone of volume " + pv.Name
 		}
 	}
 	return ""
+}
+
+// inAffinity says whether a volume's node affinity, as kube-scheduler reads it, allows a node.
+func inAffinity(pv *corev1.PersistentVolume, n *corev1.Node) bool {
+	csi, _ := translate.AsCSI(pv) // a volume that can't be translated keeps its own
+	return storagevolume.CheckNodeAffinity(csi, n.Labels) == nil
 }
 
 // zoneLabels are the labels of PersistentVolumes and nodes that kube-scheduler's filter

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The node affinity of an in-tree PersistentVolume is that of its translation, as kube-scheduler
+// reads it: nodes of today don't have the earlier label of the zone.
+func TestAffinityOfAMigratedVolume(t *testing.T) {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}},
+		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelFailureDomainBetaZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}},
+		}}}}}}}
+	for zone, want := range map[string]bool{"a": true, "b": false} {
+		w := &World{Objects: Objects{Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"topology.ebs.csi.aws.com/zone": zone}}}}}}
+		if got := w.nowhereCause(pv) == nil; got != want {
+			t.Errorf("a node in zone %s can use it: %t, want %t", zone, got, want)
+		}
+	}
+}
