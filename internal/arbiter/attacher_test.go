@@ -25,6 +25,9 @@ type driver struct {
 	called map[string]map[ledger.VolumeID]string
 	stock  bool // the attacher does not know that a volume may stay
 	lists  bool // the attacher lists volumes, and attaches anew those that it does not find
+	// trivial drivers have no ControllerPublish: external-attacher marks each attachment as
+	// attached, and looks at nothing.
+	trivial map[string]bool
 	// strict drivers refuse to attach what is elsewhere, or where they are not
 	// registered, and the attacher tries again only when retry is over.
 	strict bool
@@ -38,6 +41,7 @@ func newDriver() driver {
 		hangs:      map[ledger.VolumeID]bool{},
 		lies:       map[ledger.VolumeID]bool{},
 		names:      map[string]string{},
+		trivial:    map[string]bool{},
 		called:     map[string]map[ledger.VolumeID]string{},
 		retry:      map[string]time.Time{},
 	}
@@ -171,6 +175,9 @@ func (c *cluster) attach(va ledger.Attachment, v ledger.VolumeID) bool {
 	if e := c.refusal(v, va.Node); c.csi.strict && !e.IsZero() {
 		c.csi.retry[va.Name] = c.Now.Add(longestRetry)
 		return c.fails(va, volumeName(c, v), e)
+	}
+	if pv := c.pv(va.PersistentVolume); pv.Deleting && !c.csi.trivial[v.Driver] {
+		return c.fails(va, volumeName(c, v), ledger.CallError{Message: "PersistentVolume " + pv.Name + " is marked for deletion"})
 	}
 	if e := c.csi.failAttach[v]; !e.IsZero() {
 		if c.csi.lies[v] {

@@ -12,7 +12,7 @@ import (
 // A volume may be at many nodes only where it is known to be shared, or names no access mode.
 func TestExclusive(t *testing.T) {
 	for access, want := range map[ledger.Access]bool{
-		ledger.AccessUnknown: true, ledger.AccessUnset: false, ledger.AccessMany: false, ledger.AccessNode: true, ledger.AccessPod: true, ledger.AccessConflict: true,
+		ledger.AccessUnknown: true, ledger.AccessUnset: false, ledger.AccessMany: false, ledger.AccessNode: true, ledger.AccessPod: true,
 	} {
 		if got := exclusive(access); got != want {
 			t.Errorf("access %s: %t", access, got)

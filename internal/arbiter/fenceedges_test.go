@@ -197,36 +197,6 @@ func TestAwaitFence(t *testing.T) {
 	}
 }
 
-// A volume is attached for a PersistentVolume that is there to stay, one with a claim
-// first.
-func TestSource(t *testing.T) {
-	id := ledger.VolumeID{Driver: "d", Handle: "h"}
-	pv := func(name, claim string, deleting bool) ledger.Event {
-		return ledger.PersistentVolume{Name: name, Version: "9", Volume: id, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: claim}, Deleting: deleting}
-	}
-	for name, test := range map[string]struct {
-		pvs  []ledger.Event
-		want string
-	}{
-		"with a claim":                    {nil, "pv"},
-		"with a claim, though named last": {[]ledger.Event{pv("a", "", false)}, "pv"},
-		"with a claim, the first":         {[]ledger.Event{pv("a", "other", false)}, "a"},
-		"without one, the first":          {[]ledger.Event{pv("pv", "", false), pv("z", "", false)}, "pv"},
-		"is being deleted":                {[]ledger.Event{pv("pv", "data", true), pv("z", "", false)}, "z"},
-		"all are being deleted":           {[]ledger.Event{pv("pv", "data", true)}, ""},
-	} {
-		s, v, _ := concerned(t, "", "", ledger.Hold{}, func(l *ledger.Ledger) {
-			for _, e := range test.pvs {
-				l.Apply(auditTime, e)
-			}
-		})
-		v = s.Volume(v.ID)
-		if got := (Arbiter{}).planner(s, v, auditTime).source(); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
-	}
-}
-
 // A volume of which nothing is known is not granted, if it is exclusive.
 func TestVolumeGrantedOfTheUnknown(t *testing.T) {
 	s, _, _ := concerned(t, "", "", ledger.Hold{})

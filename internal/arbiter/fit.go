@@ -61,8 +61,12 @@ func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 		reason.Code = ClaimDeleting
 	case n.Link == ledger.LinkUnbound && (n.Bound || !waitsForConsumer(s, n.Claim)):
 		reason.Code = ClaimUnbound
+	case n.Claim == nil && n.Bound && goesAway(s, v):
+		// A ticket that names a PersistentVolume would keep it from being deleted. A claim keeps its
+		// PersistentVolume anyway, and its attacher may attach it or refuse to.
+		reason.Code = VolumeDeleting
 	default:
-		return brokenVolume(s, v, reason)
+		return nil
 	}
 	return []Reason{reason}
 }
@@ -83,19 +87,10 @@ func waitsForConsumer(s ledger.Snapshot, c *ledger.Claim) bool {
 	return class != nil && class.WaitForFirst
 }
 
-func brokenVolume(s ledger.Snapshot, v *ledger.Volume, reason Reason) []Reason {
-	if v == nil || !v.ID.IsReal() || len(v.PVs()) == 0 {
-		return nil
-	}
-	switch pv := source(s, v); {
-	case pv == nil:
-		reason.Code = VolumeDeleting
-	case pv.Access == ledger.AccessConflict:
-		reason.Code = AccessModesConflict
-	default:
-		return nil
-	}
-	return []Reason{reason}
+// goesAway says whether all PersistentVolumes of a volume are being deleted.
+func goesAway(s ledger.Snapshot, v *ledger.Volume) bool {
+	pv := source(s, v)
+	return pv != nil && pv.Deleting
 }
 
 // Fit says whether a request may be placed at a node: what Filter asks. Every

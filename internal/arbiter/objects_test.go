@@ -170,12 +170,10 @@ func accessMode(word string) ledger.Access {
 		return ledger.AccessNode
 	case "RWOP":
 		return ledger.AccessPod
-	case "RWX", "ROX":
+	case "RWX", "ROX", "RWO+ROX":
 		return ledger.AccessMany
 	case "none":
 		return ledger.AccessUnset
-	case "RWO+ROX":
-		return ledger.AccessConflict
 	}
 	return ledger.AccessUnknown
 }
@@ -235,6 +233,7 @@ func (s *script) class(a args) {
 
 // driver makes or changes a CSIDriver: attach=false, selinux=true.
 func (s *script) driver(a args) {
+	s.csi.trivial[a.word(1)] = a.flag("trivial")
 	s.put(ledger.Driver{Name: a.word(1), AttachRequired: a.get("attach", "true") == "true", SELinuxMount: a.get("selinux", "") == "true"})
 }
 

@@ -221,10 +221,6 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 		reason.Code = DriverNotRegistered
 	case p.volume.Hold.LeftAtAnother(node):
 		reason.Code, reason.Detail, reason.Left = NodeReplaced, p.volume.Hold.SystemUUID, true
-	case conflicts(p.snapshot, p.volume):
-		reason.Code = AccessModesConflict
-	case len(p.volume.PVs()) > 0 && p.source() == "":
-		reason.Code = VolumeDeleting
 	case len(p.volume.PVs()) == 0 && !p.inline():
 		reason.Code = ClaimLost
 	default:
@@ -239,38 +235,38 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 	return []Reason{reason}
 }
 
-// source names the PersistentVolume to attach. Empty for an inline volume.
+// source names the PersistentVolume to attach. Empty for an inline volume. A PersistentVolume
+// that is being deleted is tried, too, if there is no other: its attacher may attach it.
 func (p *planner) source() string {
-	if pv := source(p.snapshot, p.volume); pv != nil {
-		return pv.Name
+	pv := source(p.snapshot, p.volume)
+	if pv == nil || pv.Deleting && p.inline() {
+		return ""
 	}
-	return ""
+	return pv.Name
 }
 
-// source is the PersistentVolume of a volume to attach: one that is not being deleted, a claimed
-// one first. Nil where there is none.
+// lasts says whether the volume has a source that is not being deleted.
+func (p *planner) lasts() bool {
+	pv := source(p.snapshot, p.volume)
+	return pv != nil && !pv.Deleting || p.inline()
+}
+
+// source is the PersistentVolume of a volume to attach: one that is not being deleted first,
+// then a claimed one. Nil where there is none.
 func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
+	if v == nil {
+		return nil
+	}
 	var best *ledger.PersistentVolume
 	for _, name := range v.PVs() {
 		pv := s.PersistentVolume(name)
-		if pv == nil || pv.Deleting {
-			continue
-		}
-		if pv.Claim.Name != "" {
-			return pv
-		}
-		if best == nil {
+		switch {
+		case pv == nil:
+		case best == nil, best.Deleting && !pv.Deleting, best.Deleting == pv.Deleting && best.Claim.Name == "" && pv.Claim.Name != "":
 			best = pv
 		}
 	}
 	return best
-}
-
-// conflicts says whether the PersistentVolume to attach has access modes that no attacher
-// takes together. Another one of the volume that has them keeps nobody from it.
-func conflicts(s ledger.Snapshot, v *ledger.Volume) bool {
-	pv := source(s, v)
-	return pv != nil && pv.Access == ledger.AccessConflict
 }
 
 // inline says whether a pod names the volume in its own spec.

@@ -110,7 +110,7 @@ func (p *planner) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {
 // sought says whether an exclusive volume is to leave a place for another, by what
 // its hold is to say, or any volume because it goes away.
 func (p *planner) sought(h ledger.Hold, place *ledger.NodeVolume) bool {
-	return p.exclusive && (h.Next.Node != "" || h.Node != place.Node) || p.source() == "" && !p.inline()
+	return p.exclusive && (h.Next.Node != "" || h.Node != place.Node) || !p.lasts()
 }
 
 // leaving is a step of a detach, before it is known which.

@@ -62,7 +62,7 @@ func (p *planner) unknown(h *ledger.Hold) {
 	words := "it may be attached to " + string(h.Node) + ", where it was left when its detach failed; "
 	if h.LeftAtAnother(p.snapshot.Node(h.Node)) {
 		words += "another machine has that name now: detach it by hand from the one with systemUUID " + h.SystemUUID + ", and delete this VolumeHold"
-	} else if p.source() == "" && !p.inline() {
+	} else if !p.lasts() {
 		words += "no PersistentVolume names it by which it could be attached anew and detached: make one, or detach it there by hand and delete this VolumeHold"
 	} else {
 		words += "it is being attached anew"
@@ -108,7 +108,7 @@ func (p *planner) attachAbandoned() {
 		return
 	}
 	place := p.volume.NodeVolume(was.Node)
-	if place == nil || place.HasAttachments() || place.Sent || p.wanted(place) || !p.gone(place) {
+	if place == nil || place.HasAttachments() || place.Sent || p.wanted(place) || !p.lasts() || !p.gone(place) {
 		return
 	}
 	if node := p.snapshot.Node(was.Node); len(p.blockers(node, place)) == 0 {
@@ -122,5 +122,5 @@ func (p *planner) attachAbandoned() {
 func (p *planner) attachedAnew(place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	was := hold(p.volume)
 	waits := was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting && !was.LeftAtAnother(p.snapshot.Node(place.Node))
-	return waits && (p.source() != "" || p.inline()) && !p.forcedFrom(place.Node)
+	return waits && p.lasts() && !p.forcedFrom(place.Node)
 }

@@ -13,19 +13,18 @@ import (
 
 // The reasons that refuse a node or a grant.
 const (
-	NoFreeSlot          ledger.Code = ledger.CodeNoFreeSlot // the driver's limit at the node is reached
-	NodeExhausted       ledger.Code = "NodeExhausted"       // the driver said ResourceExhausted
-	AccessModesConflict ledger.Code = "AccessModesConflict" // ReadOnlyMany with ReadWriteOnce
-	ClaimMissing        ledger.Code = "ClaimMissing"
-	ClaimLost           ledger.Code = "ClaimLost"
-	ClaimDeleting       ledger.Code = "ClaimDeleting"
-	VolumeDeleting      ledger.Code = "VolumeDeleting"
-	Outranked           ledger.Code = "Outranked"     // gives way to a ticket that ranks before
-	NodeExcluded        ledger.Code = "NodeExcluded"  // by the PersistentVolume's nodeAffinity
-	NotBeforeBind       ledger.Code = "NotBeforeBind" // Cooperative mode attaches after the bind
-	NodeFenced          ledger.Code = "NodeFenced"    // what is at the node no longer counts
-	TooManyVolumes      ledger.Code = "TooManyVolumes"
-	HoldRefused         ledger.Code = "HoldRefused" // by a rule of somebody else: no VolumeHold, no grant
+	NoFreeSlot     ledger.Code = ledger.CodeNoFreeSlot // the driver's limit at the node is reached
+	NodeExhausted  ledger.Code = "NodeExhausted"       // the driver said ResourceExhausted
+	ClaimMissing   ledger.Code = "ClaimMissing"
+	ClaimLost      ledger.Code = "ClaimLost"
+	ClaimDeleting  ledger.Code = "ClaimDeleting"
+	VolumeDeleting ledger.Code = "VolumeDeleting"
+	Outranked      ledger.Code = "Outranked"     // gives way to a ticket that ranks before
+	NodeExcluded   ledger.Code = "NodeExcluded"  // by the PersistentVolume's nodeAffinity
+	NotBeforeBind  ledger.Code = "NotBeforeBind" // Cooperative mode attaches after the bind
+	NodeFenced     ledger.Code = "NodeFenced"    // what is at the node no longer counts
+	TooManyVolumes ledger.Code = "TooManyVolumes"
+	HoldRefused    ledger.Code = "HoldRefused" // by a rule of somebody else: no VolumeHold, no grant
 )
 
 // The reasons that wait.

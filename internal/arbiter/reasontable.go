@@ -82,9 +82,6 @@ const (
 var reasonTable = [...]reasonRow{
 	{NoFreeSlot, denies, lasts, anyEviction, ofMore, CallNone, have, Reason.noFreeSlot},
 	{NodeExhausted, denies, lasts, anyEviction, ofDriver, CallNone, where, Reason.nodeExhausted},
-	{AccessModesConflict, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("the PersistentVolume of %s has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the two access modes", r.volume())
-	}},
 	{ClaimMissing, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		switch r.Detail {
 		case notTheirs:

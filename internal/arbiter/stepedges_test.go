@@ -244,30 +244,33 @@ func TestStuckAt(t *testing.T) {
 	}
 }
 
-// What is wrong with a volume itself.
-func TestBrokenVolume(t *testing.T) {
-	pv := func(name string, access ledger.Access, deleting bool) ledger.Event {
-		return ledger.PersistentVolume{Name: name, Version: "2", Volume: disk, Access: access, Deleting: deleting, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
+// The PersistentVolume by which a volume is attached, and whether the volume goes away with it.
+func TestSource(t *testing.T) {
+	pv := func(name, claim string, deleting bool) ledger.Event {
+		return ledger.PersistentVolume{Name: name, Version: "2", Volume: disk, Access: ledger.AccessNode, Deleting: deleting, Claim: ledger.ClaimKey{Namespace: "shop", Name: claim}}
 	}
+	inline := ledger.Pod{UID: "i", Version: "1", Namespace: "shop", Name: "i", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: disk}}}
 	for name, test := range map[string]struct {
-		id    ledger.VolumeID
 		facts []ledger.Event
-		want  ledger.Code
+		want  string
+		lasts bool
 	}{
-		"nothing":            {disk, nil, ""},
-		"being deleted":      {disk, []ledger.Event{pv("pv", ledger.AccessNode, true)}, VolumeDeleting},
-		"one of two is":      {disk, []ledger.Event{pv("pv", ledger.AccessNode, true), pv("z", ledger.AccessNode, false)}, ""},
-		"access modes clash": {disk, []ledger.Event{pv("pv", ledger.AccessConflict, false)}, AccessModesConflict},
-		"and it goes away":   {disk, []ledger.Event{pv("pv", ledger.AccessConflict, true)}, VolumeDeleting},
-		"another PV's clash": {disk, []ledger.Event{pv("z", ledger.AccessConflict, false)}, ""},
-		"only one attaches":  {disk, []ledger.Event{pv("pv", ledger.AccessNode, true), pv("z", ledger.AccessConflict, false)}, AccessModesConflict},
-		"no PV at all":       {disk, []ledger.Event{ledger.PersistentVolumeGone{Name: "pv"}}, ""},
-		"nobody knows it":    {ledger.VolumeID{Driver: "d", Handle: "unknown"}, nil, ""},
+		"its PersistentVolume":             {nil, "pv", true},
+		"one that is being deleted":        {[]ledger.Event{pv("pv", "data", true)}, "pv", false},
+		"the other one is not":             {[]ledger.Event{pv("pv", "data", true), pv("z", "", false)}, "z", true},
+		"both are, and one has a claim":    {[]ledger.Event{pv("pv", "", true), pv("z", "data", true)}, "z", false},
+		"the one with a claim":             {[]ledger.Event{pv("a", "", false)}, "pv", true},
+		"the first with a claim":           {[]ledger.Event{pv("a", "other", false)}, "a", true},
+		"the first, without a claim":       {[]ledger.Event{pv("pv", "", false), pv("z", "", false)}, "pv", true},
+		"a pod names it inline":            {[]ledger.Event{inline}, "pv", true},
+		"inline, and it is being deleted":  {[]ledger.Event{inline, pv("pv", "data", true)}, "", true},
+		"no PersistentVolume":              {[]ledger.Event{ledger.PersistentVolumeGone{Name: "pv"}}, "", false},
+		"none, and a pod names it inline":  {[]ledger.Event{inline, ledger.PersistentVolumeGone{Name: "pv"}}, "", true},
+		"another is there, and is deleted": {[]ledger.Event{ledger.PersistentVolumeGone{Name: "pv"}, pv("z", "data", true)}, "z", false},
 	} {
-		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, test.facts...)
-		got := brokenVolume(p.snapshot, p.snapshot.Volume(test.id), Reason{Claim: "data"})
-		if len(got) > 0 != (test.want != "") || test.want != "" && (got[0].Code != test.want || got[0].Claim != "data") {
-			t.Errorf("%s: %+v, want %q", name, got, test.want)
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, append([]ledger.Event{madeAt("well")}, test.facts...)...)
+		if got := p.source(); got != test.want || p.lasts() != test.lasts {
+			t.Errorf("%s: attached by %q, lasts: %t; want %q, %t", name, got, p.lasts(), test.want, test.lasts)
 		}
 	}
 }

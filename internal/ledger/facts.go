@@ -18,16 +18,12 @@ const (
 	AccessMany
 	// AccessNode: ReadWriteOnce, one node at a time.
 	AccessNode
-	// AccessConflict: ReadOnlyMany together with ReadWriteOnce, which
-	// csi-lib-utils' accessmodes refuses: no attacher attaches by that
-	// PersistentVolume. By another one of the volume it may, at one node at a time.
-	AccessConflict
 	// AccessPod: ReadWriteOncePod, one pod at a time.
 	AccessPod
 )
 
 func (a Access) String() string {
-	return [...]string{"unknown", "unset", "many", "node", "conflict", "pod"}[a]
+	return [...]string{"unknown", "unset", "many", "node", "pod"}[a]
 }
 
 // PersistentVolume is what matters of a PersistentVolume.

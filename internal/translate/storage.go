@@ -4,6 +4,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -15,30 +16,17 @@ import (
 
 const annotationSelectedNode = "volume.kubernetes.io/selected-node"
 
-// access classifies access modes as csi-lib-utils' accessmodes does.
-// attacherless volumes (iSCSI, FC) meet no attacher that could refuse.
-func access(modes []corev1.PersistentVolumeAccessMode, attacherless bool) ledger.Access {
-	var many, readMany, once, pod bool
-	for _, m := range modes {
-		switch m {
-		case corev1.ReadWriteMany:
-			many = true
-		case corev1.ReadOnlyMany:
-			readMany = true
-		case corev1.ReadWriteOnce:
-			once = true
-		case corev1.ReadWriteOncePod:
-			pod = true
-		}
-	}
+// access classifies access modes as kube-controller-manager does (pkg/volume/util,
+// IsMultiAttachAllowed): ReadOnlyMany beside ReadWriteOnce allows many nodes. A CSI driver's
+// attacher may refuse these two together; it says so itself.
+func access(modes []corev1.PersistentVolumeAccessMode) ledger.Access {
+	has := func(m corev1.PersistentVolumeAccessMode) bool { return slices.Contains(modes, m) }
 	switch {
-	case pod:
+	case has(corev1.ReadWriteOncePod):
 		return ledger.AccessPod
-	case many, readMany && (!once || attacherless):
+	case has(corev1.ReadWriteMany), has(corev1.ReadOnlyMany):
 		return ledger.AccessMany
-	case readMany:
-		return ledger.AccessConflict
-	case once:
+	case has(corev1.ReadWriteOnce):
 		return ledger.AccessNode
 	}
 	return ledger.AccessUnset
@@ -54,7 +42,7 @@ func PersistentVolume(pv *corev1.PersistentVolume) (ledger.PersistentVolume, err
 	fact := ledger.PersistentVolume{
 		Name: pv.Name, UID: string(pv.UID), Version: pv.ResourceVersion,
 		Volume:   volume,
-		Access:   access(csi.Spec.AccessModes, volume.NoAttach()),
+		Access:   access(csi.Spec.AccessModes),
 		Class:    class(pv.Annotations, &pv.Spec.StorageClassName),
 		Affinity: nodeAffinity(csi.Spec.NodeAffinity),
 		Strays:   pv.Annotations[v1alpha1.AnnotationStrays],
@@ -78,7 +66,7 @@ func Claim(c *corev1.PersistentVolumeClaim) ledger.Claim {
 		Lost:             c.Status.Phase == corev1.ClaimLost,
 		Deleting:         c.DeletionTimestamp != nil,
 		Class:            class(c.Annotations, c.Spec.StorageClassName),
-		Access:           access(c.Spec.AccessModes, false),
+		Access:           access(c.Spec.AccessModes),
 		SelectedNode:     ledger.NodeName(c.Annotations[annotationSelectedNode]),
 	}
 	for _, owner := range c.OwnerReferences {

@@ -152,7 +152,7 @@ func accessOfInline(volume *corev1.Volume, namespace string) ledger.Access {
 	case err != nil || migrated == nil:
 		return ledger.AccessUnknown
 	}
-	return access(migrated.Spec.AccessModes, false)
+	return access(migrated.Spec.AccessModes)
 }
 
 // InlineSource is the source of a VolumeAttachment for an inline volume of a

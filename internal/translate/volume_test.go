@@ -126,24 +126,22 @@ func TestAccess(t *testing.T) {
 		rox  = corev1.ReadOnlyMany
 	)
 	tests := []struct {
-		modes             []corev1.PersistentVolumeAccessMode
-		csi, attacherless ledger.Access
+		modes []corev1.PersistentVolumeAccessMode
+		want  ledger.Access
 	}{
-		{nil, ledger.AccessUnset, ledger.AccessUnset},
-		{[]corev1.PersistentVolumeAccessMode{"Future"}, ledger.AccessUnset, ledger.AccessUnset},
-		{[]corev1.PersistentVolumeAccessMode{rwo}, ledger.AccessNode, ledger.AccessNode},
-		{[]corev1.PersistentVolumeAccessMode{rwop}, ledger.AccessPod, ledger.AccessPod},
-		{[]corev1.PersistentVolumeAccessMode{rox}, ledger.AccessMany, ledger.AccessMany},
-		{[]corev1.PersistentVolumeAccessMode{rwo, rwx}, ledger.AccessMany, ledger.AccessMany},
-		{[]corev1.PersistentVolumeAccessMode{rwo, rox, rwx}, ledger.AccessMany, ledger.AccessMany},
-		{[]corev1.PersistentVolumeAccessMode{rwo, rox}, ledger.AccessConflict, ledger.AccessMany},
+		{nil, ledger.AccessUnset},
+		{[]corev1.PersistentVolumeAccessMode{"Future"}, ledger.AccessUnset},
+		{[]corev1.PersistentVolumeAccessMode{rwo}, ledger.AccessNode},
+		{[]corev1.PersistentVolumeAccessMode{rwop}, ledger.AccessPod},
+		{[]corev1.PersistentVolumeAccessMode{rwop, rox}, ledger.AccessPod},
+		{[]corev1.PersistentVolumeAccessMode{rox}, ledger.AccessMany},
+		{[]corev1.PersistentVolumeAccessMode{rwo, rwx}, ledger.AccessMany},
+		{[]corev1.PersistentVolumeAccessMode{rwo, rox, rwx}, ledger.AccessMany},
+		{[]corev1.PersistentVolumeAccessMode{rwo, rox}, ledger.AccessMany},
 	}
 	for _, test := range tests {
-		if got := access(test.modes, false); got != test.csi {
-			t.Errorf("%v is %s, want %s", test.modes, got, test.csi)
-		}
-		if got := access(test.modes, true); got != test.attacherless {
-			t.Errorf("%v without an attacher is %s, want %s", test.modes, got, test.attacherless)
+		if got := access(test.modes); got != test.want {
+			t.Errorf("%v is %s, want %s", test.modes, got, test.want)
 		}
 	}
 }

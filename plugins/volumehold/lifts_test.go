@@ -49,7 +49,6 @@ func lifts() []lift {
 	return []lift{
 		{arbiter.NoFreeSlot, all(disk("data", rwo), full), one(detached("b", "n2"))},
 		{arbiter.NodeExhausted, all(disk("data", rwo), disk("a", ledger.AccessMany), only, one(exhausted("n1"))), one(slotsAt("n1", 3))},
-		{arbiter.AccessModesConflict, disk("data", ledger.AccessConflict), one(pv(func(v *ledger.PersistentVolume) { v.Version = "2" }), claim(func(c *ledger.Claim) { c.Version = "2" }))},
 		{arbiter.NodeExcluded, all(disk("data", rwo), one(pv(func(v *ledger.PersistentVolume) {
 			v.Version, v.Affinity = "2", ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})
 		}))), one(ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Labels: map[string]string{"zone": "a"}})},
@@ -58,7 +57,6 @@ func lifts() []lift {
 		{arbiter.ClaimMissing, nil, disk("data", rwo)},
 		{arbiter.ClaimLost, one(claim(func(c *ledger.Claim) { c.Bound, c.Lost = false, true })), disk("data", rwo)},
 		{arbiter.ClaimDeleting, all(disk("data", rwo), one(claim(func(c *ledger.Claim) { c.Deleting = true }))), one(ledger.ClaimGone{Key: key}, claim(func(c *ledger.Claim) { c.UID = "new" }))},
-		{arbiter.VolumeDeleting, all(disk("data", rwo), one(pv(func(v *ledger.PersistentVolume) { v.Deleting = true }))), one(ledger.PersistentVolumeGone{Name: "pv-data"}, pv(func(v *ledger.PersistentVolume) { v.UID = "new" }))},
 		{arbiter.ClaimUnbound, one(ledger.StorageClass{Name: "now", Driver: driver}, claim(func(c *ledger.Claim) { c.Bound, c.PersistentVolume, c.Class = false, "", "now" })), disk("data", rwo)},
 		{arbiter.HeldElsewhere, all(disk("data", rwo), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
 		{arbiter.StaysDetached, all(disk("data", rwo), one(asking(ledger.Detached, ""))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
@@ -93,7 +91,7 @@ func asking(node ledger.NodeName, parameters string) ledger.Event {
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.AttachedForPods, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.HoldRefused}
+	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.AttachedForPods, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.HoldRefused, arbiter.VolumeDeleting}
 }
 
 // lasting are reasons that nothing lifts: a pod's volumes don't change.

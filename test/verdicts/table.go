@@ -89,8 +89,10 @@ func held() []Row {
 		{"no access modes, in use elsewhere", events(disk("data", ledger.AccessUnset), only(at("n2", "holder", "data"))), p, "n1", Fits, ""},
 		{"no access modes, in use elsewhere, exclusive by policy", events(disk("data", ledger.AccessUnset), only(
 			ledger.Policy{Name: "strict", Driver: driver, EmptyIsExclusive: true}, at("n2", "holder", "data"))), p, "n1", Hopeless, heldAtN2},
-		{"modes that no attacher takes", disk("data", ledger.AccessConflict), p, "n1",
-			Hopeless, "the PersistentVolume of volume data has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the two access modes"},
+		{"shared, and its PersistentVolume is being deleted", only(
+			ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: ledger.VolumeID{Driver: driver, Handle: "data"}, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: namespace, Name: "data"}, Deleting: true},
+			ledger.Claim{Key: ledger.ClaimKey{Namespace: namespace, Name: "data"}, UID: "claim", PersistentVolume: "pv", Bound: true, Access: ledger.AccessMany},
+		), p, "n1", Fits, ""},
 	}
 }
 

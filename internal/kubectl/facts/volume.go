@@ -209,8 +209,6 @@ func accessOf(a ledger.Access) string {
 		return "one pod"
 	case ledger.AccessMany, ledger.AccessUnset:
 		return "many nodes"
-	case ledger.AccessConflict:
-		return "conflict"
 	case ledger.AccessUnknown:
 	}
 	return accessUnknown
