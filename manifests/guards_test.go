@@ -46,8 +46,8 @@ func TestOnlyTheControllerWritesTheStatusOfTickets(t *testing.T) {
 	}
 }
 
-// A pod that a backup tool has restored has the marks of the pod that it is a copy of. No policy refuses
-// it for them, in whatever namespace, by whoever it is made, changed or bound.
+// A restored pod carries the marks of the pod it is a copy of. No policy refuses a user who makes, changes
+// or binds the restored pod.
 func TestNoPolicyRefusesAPodForItsMarks(t *testing.T) {
 	restored := podWith(`{"uid":"before","volumes":[{"name":"data","claim":"claim-data","node":"worker-9","safeToMount":true,"safeToDetach":false}]}`, claim("data"))
 	restored.Annotations[v1alpha1.AnnotationBindFence] = "before/1"
