@@ -440,14 +440,13 @@ func TestBrokenBundles(t *testing.T) {
 		"no JSON":        {packed("about.json", `{`), "about.json"},
 		"a far time":     {packed("about.json", `{"format":1,"taken":"9999-12-31T23:59:59-12:00"}`), "taken in the year 10000"},
 		"no time":        {packed("about.json", `{"format":1}`), "taken in the year 1"},
-		"a bomb":         {packed("objects/core_v1_pods.json", "["+strings.Repeat("{},", 1<<20)+"{}]"), "MiB of memory, which is too much for its size"},
 		"many files":     {archived(t, "{}", many...), "more than 1000 files"},
 	} {
 		file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 		if err := os.WriteFile(file, c.content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, stderr, code := ask(t, file, nil, "nodes"); code != 1 || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "is neither a bundle nor a recording; if it is cut off") {
+		if out, stderr, code := ask(t, file, nil, "nodes"); code != 1 || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "is no bundle; if it is cut off") {
 			t.Errorf("%s: exit code %d, output %q, errors %q", what, code, out, stderr)
 		}
 	}

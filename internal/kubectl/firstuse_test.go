@@ -91,7 +91,7 @@ func TestWhatToType(t *testing.T) {
 		{"attach pvc/nosuch -n shop --node worker-1", `persistentvolumeclaims "nosuch" not found in namespace "shop"`},
 		{"volumes x", "takes no name such as \"x\""},
 		{"nodes nosuch", `nodes "nosuch" not found`},
-		{"nodes worker-1 wroker-2", `nodes "wroker-2" not found. Did you mean "worker-2"`},
+		{"nodes worker-1 wroker-2", `nodes "wroker-2" not found`},
 		{"explain volumeticket/x -n shop", `volumetickets "x" not found in namespace "shop"`},
 		{"explain volumehold/x", "explain its claim or PersistentVolume"},
 		{"explain foo/bar", "choose one of: pod, pvc"},

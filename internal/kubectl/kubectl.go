@@ -65,13 +65,9 @@ func known(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		names = append(append(names, c.Name()), c.Aliases...)
-	}
 	message := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
-	if near := command.Nearest(args[0], names); near != "" {
-		return fmt.Errorf("%s. Did you mean %q?", message, near)
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("%s. Did you mean %q?", message, near[0])
 	}
 	return fmt.Errorf("%s (--help lists them)", message)
 }
@@ -85,12 +81,13 @@ func NewCommand(b *command.Base) *cobra.Command {
 			"Its answers follow the rules of Moorage's controller and scheduler. " +
 			"On a cluster without Moorage it explains what kube-controller-manager and the drivers do. " +
 			"Only drain, attach, detach, import and the subcommands of tickets change anything. If you lack a right to read, the output names it and shows the rest.",
-		Version:           report.Version,
-		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl moorage"},
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		DisableAutoGenTag: true,
-		Args:              known,
+		Version:                    report.Version,
+		Annotations:                map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl moorage"},
+		SilenceUsage:               true,
+		SilenceErrors:              true,
+		DisableAutoGenTag:          true,
+		SuggestionsMinimumDistance: 2,
+		Args:                       known,
 		Example: "  # Why does a pod not run?\n  kubectl moorage explain pod/db-0\n\n  # How full are the nodes?\n  kubectl moorage nodes\n\n" +
 			"  # May this node be drained?\n  kubectl moorage drain-plan worker-1",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

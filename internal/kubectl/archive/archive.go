@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archive is the file of kubectl moorage bundle and of kubectl moorage web --record:
-// a cluster's objects as the API server listed them, without secrets, and in a recording what
-// became of them afterwards. Writer makes one, Open reads it, and Server answers as the API
-// server would have at one of its times, so that every command that only reads says of the
-// file what it would have said of the cluster.
+// Package archive is the file of kubectl moorage bundle: a cluster's objects as the API server listed
+// them, without secrets. Writer makes a file, Open reads it, and Server answers as the API server would
+// have, so that every command that only reads says of the file what it would have said of the cluster.
 //
 // The file is a tar archive, compressed with gzip:
 //
@@ -15,17 +13,10 @@
 //	logs/NAMESPACE_POD_CONTAINER.log
 //	metrics/NAMESPACE_POD_PORT.txt
 //	reports/NAME                 what commands said, such as doctor.json
-//	changes/NUMBER.json          what had changed at a later time, since the one before
-//
-// Changes come after about.json, one file for each time, and each is whole in the archive
-// before the next one begins: of a recording that was cut off, all that is before the cut is
-// read.
 package archive
 
 import (
 	"archive/tar"
-	"bufio"
-	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -39,22 +30,21 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/moorage-dev/moorage/internal/kubectl/unpack"
 )
 
 // Format is the version of the layout. Open refuses newer ones.
 const Format = 1
 
-// mostFiles bounds the files of an archive that are read, but for changes: there is one for
-// each resource, and for each document about what is served.
-const mostFiles = 1000
+// mostFiles bounds the files of an archive that are read: there is one for each resource, and for each
+// document about what is served. mostBytes bounds what they have in all: a bundle may come from anybody.
+const (
+	mostFiles = 1000
+	mostBytes = 1 << 30
+)
 
-// mostTimes bounds the times of an archive: at one a second they are twelve days.
-const mostTimes = 1 << 20
-
-// The years that the times of an archive may be in: all that is computed from it has a text
+// The years that the time of an archive may be in: all that is computed from it has a text
 // in JSON, which knows four digits.
 const firstYear, lastYear = 1970, 9000
 
@@ -84,7 +74,6 @@ type Writer struct {
 	zip  *gzip.Writer
 	tar  *tar.Writer
 	time time.Time
-	told int // so many files of changes
 }
 
 // NewWriter begins an archive of a time.
@@ -114,35 +103,11 @@ func (w *Writer) AddJSON(name string, value any) error {
 	return w.Add(name, int64(len(raw)), strings.NewReader(string(raw)))
 }
 
-// changesAt is the content of a file of changes.
-type changesAt struct {
-	At      time.Time `json:"at"`
-	Changes []Change  `json:"changes,omitempty"`
-}
-
-// AddChanges writes what had changed at a time, which may be nothing. It is then in the file,
-// whatever becomes of this process.
-func (w *Writer) AddChanges(at time.Time, list []Change) error {
-	raw, err := json.Marshal(changesAt{at, list})
-	if err != nil {
-		return err
-	}
-	w.told++
-	if err := w.Add(fmt.Sprintf("%s/%08d.json", changesFolder, w.told), int64(len(raw)), bytes.NewReader(raw)); err != nil {
-		return err
-	}
-	return w.Flush()
-}
-
-// Flush has all that was written in the file.
-func (w *Writer) Flush() error { return errors.Join(w.tar.Flush(), w.zip.Flush()) }
-
 // The folders of an archive that are read.
 const (
 	aboutFile       = "about.json"
 	discoveryFolder = "discovery"
 	objectsFolder   = "objects"
-	changesFolder   = "changes"
 )
 
 // Close ends the archive. It does not close what it writes to.
@@ -150,12 +115,7 @@ func (w *Writer) Close() error { return errors.Join(w.tar.Close(), w.zip.Close()
 
 // ObjectsFile is the name of the file with a resource's objects.
 func ObjectsFile(r schema.GroupVersionResource) string {
-	return objectsFolder + "/" + ResourceName(r) + ".json"
-}
-
-// ResourceName is how changes name a resource.
-func ResourceName(r schema.GroupVersionResource) string {
-	return fmt.Sprintf("%s_%s_%s", groupName(r.Group), r.Version, r.Resource)
+	return fmt.Sprintf("%s/%s_%s_%s.json", objectsFolder, groupName(r.Group), r.Version, r.Resource)
 }
 
 // DiscoveryFile is the name of the file with the answer to a path, such as /apis.
@@ -173,13 +133,11 @@ func groupName(group string) string {
 // Archive is one that was read. Safe for parallel use.
 type Archive struct {
 	About About
-	times []time.Time       // the first is About.Taken
-	busy  []bool            // whether anything but Leases has changed at a time
-	files map[string][]byte // of about and discovery
+	files map[string][]byte
+	left  int64 // bytes that may still be read
 
-	mu      sync.Mutex
-	courses map[string]*course // by the name of their file
-	budget  *unpack.Budget
+	mu    sync.Mutex
+	lists map[string]*unstructured.UnstructuredList // of objects, by file
 }
 
 // Open reads an archive until ctx ends. The error says what is wrong with the file.
@@ -189,13 +147,9 @@ func Open(ctx context.Context, file string) (*Archive, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	var a *Archive
-	info, err := f.Stat()
-	if err == nil {
-		a, err = read(ctx, f, info.Size())
-	}
+	a, err := read(ctx, f)
 	if err != nil {
-		return nil, fmt.Errorf("%s is neither a bundle nor a recording; if it is cut off, have it sent again: %w", file, err)
+		return nil, fmt.Errorf("%s is no bundle; if it is cut off, have it sent again: %w", file, err)
 	}
 	return a, nil
 }
@@ -214,106 +168,47 @@ func (u until) Read(p []byte) (int, error) {
 	return u.Reader.Read(p)
 }
 
-// ofViews is how recordings began that had views in place of objects.
-const ofViews = `{"moorageRecording":`
-
-// read reads an archive of a size in bytes.
-func read(ctx context.Context, r io.Reader, size int64) (*Archive, error) {
+// read reads an archive.
+func read(ctx context.Context, r io.Reader) (*Archive, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, err
 	}
-	content := bufio.NewReader(until{ctx, zip})
-	if first, _ := content.Peek(len(ofViews)); string(first) == ofViews {
-		return nil, errors.New("it is a recording of an older kubectl moorage, which has no objects: record anew")
-	}
-	a := &Archive{files: map[string][]byte{}, courses: map[string]*course{}, budget: unpack.Of(size)}
-	for files := tar.NewReader(content); ; {
+	a := &Archive{files: map[string][]byte{}, left: mostBytes, lists: map[string]*unstructured.UnstructuredList{}}
+	for files := tar.NewReader(until{ctx, zip}); ; {
 		header, err := files.Next()
 		if err == nil {
 			err = a.take(path.Clean(header.Name), files)
 		}
 		switch {
-		case errors.Is(err, io.EOF), a.whole() && errors.Is(err, io.ErrUnexpectedEOF):
-			return a, a.check()
+		case errors.Is(err, io.EOF) && a.files[aboutFile] == nil:
+			return nil, errors.New("it has no about.json")
+		case errors.Is(err, io.EOF):
+			return a, nil
 		case err != nil:
 			return nil, err
 		}
 	}
 }
 
-// whole says whether all is there that was at the first time.
-func (a *Archive) whole() bool { return a.files[aboutFile] != nil }
-
 // take takes a file in.
 func (a *Archive) take(name string, content io.Reader) error {
-	folder := path.Dir(name)
-	if name != aboutFile && folder != discoveryFolder && folder != objectsFolder && folder != changesFolder {
+	if folder := path.Dir(name); name != aboutFile && folder != discoveryFolder && folder != objectsFolder {
 		return nil
 	}
-	if folder != changesFolder && len(a.files)+len(a.courses) == mostFiles {
+	if len(a.files) == mostFiles {
 		return fmt.Errorf("it has more than %d files", mostFiles)
 	}
-	raw, err := io.ReadAll(a.budget.Reader(content))
-	switch {
-	case err != nil:
+	raw, err := io.ReadAll(io.LimitReader(content, a.left+1))
+	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
-	case folder == changesFolder:
-		if err := a.takeChanges(raw); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		return nil
 	}
-	if folder == objectsFolder {
-		a.courses[name] = &course{file: name, raw: raw, budget: a.budget}
-		return nil
+	if a.left -= int64(len(raw)); a.left < 0 {
+		return fmt.Errorf("it has more than %d MiB", mostBytes>>20)
 	}
 	a.files[name] = raw
 	if name == aboutFile {
 		return a.about()
-	}
-	return nil
-}
-
-// takeChanges takes in what had changed at a time.
-func (a *Archive) takeChanges(raw []byte) error {
-	if !a.whole() {
-		return errors.New("it comes before about.json")
-	}
-	read, err := readChanges(raw)
-	if err != nil {
-		return err
-	}
-	last := a.times[len(a.times)-1]
-	switch {
-	case !inRange(read.At):
-		return fmt.Errorf("its time is in the year %d", read.At.UTC().Year())
-	case read.At.Before(last):
-		return fmt.Errorf("its time, %s, is before the last one, %s", read.At.Format(time.RFC3339Nano), last.Format(time.RFC3339Nano))
-	case len(a.times) == mostTimes:
-		return fmt.Errorf("the file has more than %d times", mostTimes)
-	}
-	busy := false
-	for i := range read.Changes {
-		change := &read.Changes[i]
-		c := a.courses[objectsFolder+"/"+change.Resource+".json"]
-		if c == nil {
-			return fmt.Errorf("the file has no list of %q, of which one has changed", change.Resource)
-		}
-		c.steps = append(c.steps, step{len(a.times), *change})
-		busy = busy || change.Resource != leases
-	}
-	a.times, a.busy = append(a.times, read.At), append(a.busy, busy)
-	return nil
-}
-
-// leases are what changes while nothing happens.
-const leases = "coordination.k8s.io_v1_leases"
-
-// check says whether there was anything.
-func (a *Archive) check() error {
-	if !a.whole() {
-		return errors.New("it has no about.json")
 	}
 	return nil
 }
@@ -329,7 +224,6 @@ func (a *Archive) about() error {
 	if !inRange(a.About.Taken) {
 		return fmt.Errorf("it was taken in the year %d", a.About.Taken.UTC().Year())
 	}
-	a.times, a.busy = []time.Time{a.About.Taken}, []bool{true}
 	return nil
 }
 

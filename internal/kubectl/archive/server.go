@@ -19,29 +19,29 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Server answers reads as the API server would have at one time of an archive; its Date
+// Server answers reads as the API server would have at the time of an archive; its Date
 // header has that time. It refuses writes. A watch tells of nothing, since nothing changes.
 // Safe for parallel use.
-type Server struct{ moment Moment }
+type Server struct{ archive *Archive }
 
-// NewServer makes a server of a time.
-func NewServer(m Moment) *Server { return &Server{m} }
+// NewServer makes a server of an archive.
+func NewServer(a *Archive) *Server { return &Server{a} }
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Date", s.moment.Now.UTC().Format(http.TimeFormat))
+	w.Header().Set("Date", s.archive.Now().UTC().Format(http.TimeFormat))
 	if r.Method != http.MethodGet {
 		status := apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method)).ErrStatus
 		status.Message = "a bundle is read only: nothing in it can be changed"
 		refuse(w, status)
 		return
 	}
-	if raw, ok := s.moment.archive.files[DiscoveryFile(r.URL.Path)]; ok {
+	if raw, ok := s.archive.files[DiscoveryFile(r.URL.Path)]; ok {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(raw) // who asked has gone
 		return
 	}
-	if u := s.moment.archive.unread(r.URL.Path); u != nil {
+	if u := s.archive.unread(r.URL.Path); u != nil {
 		refuse(w, u.Status)
 		return
 	}
@@ -83,11 +83,11 @@ func parse(url string) (request, bool) {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, q request) {
-	if u := s.moment.archive.unread(Path(q.resource)); u != nil && (q.namespace == "" || q.namespace != u.Namespace) {
+	if u := s.archive.unread(Path(q.resource)); u != nil && (q.namespace == "" || q.namespace != u.Namespace) {
 		refuse(w, u.Status)
 		return
 	}
-	list, err := s.moment.list(q.resource)
+	list, err := s.archive.list(q.resource)
 	if err != nil {
 		refuse(w, apierrors.NewInternalError(err).ErrStatus)
 		return

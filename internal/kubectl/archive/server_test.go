@@ -7,11 +7,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/moorage-dev/moorage/internal/kubectl/unpack"
 )
 
 // An object without a name, which no API server has, is refused where the file is read.
@@ -20,9 +18,9 @@ func TestObjectsWithoutName(t *testing.T) {
 	for metadata, want := range map[string]int{`{"name":"a"}`: 200, `{"name":""}`: 500, `{}`: 500, `null`: 500, `{"name":7}`: 500} {
 		file := ObjectsFile(resource)
 		raw := `{"apiVersion":"storage.k8s.io/v1","kind":"VolumeAttachmentList","items":[{"apiVersion":"storage.k8s.io/v1","kind":"VolumeAttachment","metadata":` + metadata + `}]}`
-		a := &Archive{times: []time.Time{time.Unix(0, 0)}, courses: map[string]*course{file: {file: file, raw: []byte(raw), budget: unpack.Of(0)}}}
+		a := &Archive{files: map[string][]byte{file: []byte(raw)}, lists: map[string]*unstructured.UnstructuredList{}}
 		answer := httptest.NewRecorder()
-		NewServer(a.End()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/apis/storage.k8s.io/v1/volumeattachments", nil))
+		NewServer(a).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/apis/storage.k8s.io/v1/volumeattachments", nil))
 		if answer.Code != want || want != 200 && !strings.Contains(answer.Body.String(), "without a name") {
 			t.Errorf("metadata %s: %d, %s", metadata, answer.Code, answer.Body)
 		}
@@ -51,9 +49,9 @@ func TestImpossibleNames(t *testing.T) {
 			}
 			kind := `"apiVersion":"` + version + `","kind":"Thing`
 			file, raw := ObjectsFile(resource), []byte(`{`+kind+`List","items":[{`+kind+`",`+object[1:]+`]}`)
-			a := &Archive{times: []time.Time{time.Unix(0, 0)}, courses: map[string]*course{file: {file: file, raw: raw, budget: unpack.Of(0)}}}
+			a := &Archive{files: map[string][]byte{file: raw}, lists: map[string]*unstructured.UnstructuredList{}}
 			answer := httptest.NewRecorder()
-			NewServer(a.End()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+			NewServer(a).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
 			if answer.Code != want || want != 200 && !strings.Contains(answer.Body.String(), "no API server lets pass") {
 				t.Errorf("%s: %d, %s", object, answer.Code, answer.Body)
 			}

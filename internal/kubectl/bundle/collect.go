@@ -29,13 +29,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// resource is what is read of one: all objects, those with labels or fields, or those of
-// names.
+// resource is what is read of one: all objects, those with labels, or those of names.
 type resource struct {
 	schema.GroupVersionResource
-	labels, fields string
-	names          []string
-	namespace      string // empty for all
+	labels    string
+	names     []string
+	namespace string // empty for all
 }
 
 // path is where the resource is asked for.
@@ -101,10 +100,7 @@ type collector struct {
 	namespace string
 	narrowed  bool
 	pods      []unstructured.Unstructured
-	// follows says that this is a recording, and courses are what it follows.
-	follows bool
-	courses []*course
-	tell    func(format string, args ...any)
+	tell      func(format string, args ...any)
 	// patience is how long a pod may take to answer, and answered how many bytes pods have
 	// answered in all.
 	patience time.Duration
@@ -224,13 +220,10 @@ func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 	defer os.Remove(file.Name()) //nolint:errcheck // it is temporary
 	defer file.Close()           //nolint:errcheck // the same
 	l := &listFile{file: file}
-	if x.follows {
-		l.known = map[name][]byte{}
-	}
-	version, err := x.list(ctx, r, l)
+	err = x.list(ctx, r, l)
 	if refused := err; apierrors.IsForbidden(err) && x.namespace != "" && len(r.names) == 0 && l.restart() == nil {
 		r.namespace = x.namespace
-		if version, err = x.list(ctx, r, l); err == nil {
+		if err = x.list(ctx, r, l); err == nil {
 			x.narrowed = true
 			x.unread(archive.Path(r.GroupVersionResource), r.namespace, refused)
 		} else if ctx.Err() == nil {
@@ -250,39 +243,23 @@ func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if x.follows && len(r.names) == 0 {
-		x.courses = append(x.courses, &course{resource: r, version: version, known: l.known})
-	}
 	return l.count, x.to.Add(archive.ObjectsFile(r.GroupVersionResource), size, file)
 }
 
-// sink takes the objects of a list.
-type sink interface {
-	// begin is told of which kind the List is, at least before the first object.
-	begin(version, kind string)
-	// add takes an object as the archive has it.
-	add(object map[string]any)
-	// restart forgets what was taken.
-	restart() error
-	// problem is the first error.
-	problem() error
-}
-
-// list reads a resource; it returns the version of the list. The error is the API server's, or
-// of what takes it.
-func (x *collector) list(ctx context.Context, r resource, to sink) (string, error) {
-	version, err := x.read(ctx, r, strconv.Itoa(pageSize), to)
+// list reads a resource. The error is the API server's, or the file's.
+func (x *collector) list(ctx context.Context, r resource, to *listFile) error {
+	err := x.read(ctx, r, strconv.Itoa(pageSize), to)
 	if apierrors.IsResourceExpired(err) { // too old to be continued: once more, all at once
 		if err := to.restart(); err != nil {
-			return "", err
+			return err
 		}
-		version, err = x.read(ctx, r, "0", to)
+		err = x.read(ctx, r, "0", to)
 	}
-	return version, err
+	return err
 }
 
 // read reads a resource page by page, or object by object where it has names.
-func (x *collector) read(ctx context.Context, r resource, limit string, to sink) (version string, err error) {
+func (x *collector) read(ctx context.Context, r resource, limit string, to *listFile) error {
 	for _, name := range r.names {
 		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path(), name).DoRaw(ctx)
 		if apierrors.IsNotFound(err) {
@@ -293,20 +270,17 @@ func (x *collector) read(ctx context.Context, r resource, limit string, to sink)
 			err = object.UnmarshalJSON(raw)
 		}
 		if err != nil {
-			return "", err
+			return err
 		}
 		to.begin(object.GetAPIVersion(), object.GetKind()+"List")
 		to.add(x.take(r, object))
 	}
 	if len(r.names) > 0 {
-		return "", to.problem()
+		return to.err
 	}
 	for next := ""; ; {
 		get := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path()).
 			Param("limit", limit).Param("labelSelector", r.labels)
-		if r.fields != "" {
-			get = get.Param("fieldSelector", r.fields)
-		}
 		if next != "" {
 			get = get.Param("continue", next)
 		}
@@ -316,14 +290,14 @@ func (x *collector) read(ctx context.Context, r resource, limit string, to sink)
 			err = page.UnmarshalJSON(raw)
 		}
 		if err != nil {
-			return "", err
+			return err
 		}
 		to.begin(page.GetAPIVersion(), page.GetKind())
 		for _, object := range page.Items {
 			to.add(x.take(r, object))
 		}
-		if next = page.GetContinue(); next == "" || to.problem() != nil {
-			return page.GetResourceVersion(), to.problem()
+		if next = page.GetContinue(); next == "" || to.err != nil {
+			return to.err
 		}
 	}
 }
@@ -340,24 +314,17 @@ func writersMatter(r resource) bool {
 	return false
 }
 
-// taken is an object as archives have it: without what may be secret, and what nothing is
-// said by.
-func taken(r resource, o *unstructured.Unstructured, home string) map[string]any {
-	archive.Redact(o.Object, facts.FlagsMatter(o, home))
+// take is an object as the archive has it: without what may be secret, and what nothing is said by.
+// Moorage's own pods are remembered.
+func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any {
+	archive.Redact(o.Object, facts.FlagsMatter(&o, x.home))
 	if !writersMatter(r) {
 		o.SetManagedFields(nil)
 	}
-	archive.WithoutNulls(o.Object)
-	return o.Object
-}
-
-// take is taken; of a bundle, Moorage's own pods are remembered.
-func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any {
-	object := taken(r, &o, x.home)
-	if r.Resource == "pods" && !x.follows && facts.Own(&o, x.home) {
+	if r.Resource == "pods" && facts.Own(&o, x.home) {
 		x.pods = append(x.pods, o)
 	}
-	return object
+	return o.Object
 }
 
 // listFile is a List that is written object by object. The first error is kept.
@@ -366,8 +333,6 @@ type listFile struct {
 	begun bool
 	count int
 	err   error
-	// known is filled with what was written, where it is not nil.
-	known map[name][]byte
 }
 
 func (l *listFile) write(text []byte) {
@@ -394,17 +359,11 @@ func (l *listFile) add(object map[string]any) {
 		l.err = err
 	}
 	l.write(append([]byte(separator), raw...))
-	if l.known != nil {
-		l.known[nameOf(object)] = raw
-	}
 }
-
-func (l *listFile) problem() error { return l.err }
 
 // restart forgets what was written.
 func (l *listFile) restart() error {
 	l.begun, l.count = false, 0
-	clear(l.known)
 	_, err := l.file.Seek(0, io.SeekStart)
 	return errors.Join(err, l.file.Truncate(0))
 }

@@ -57,7 +57,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 }
 
 // Named is the error for a file to write, named by a flag, whose ending says that it is something
-// else than the compressed tar archive that bundle and web --record write.
+// else than the compressed tar archive that bundle writes.
 func Named(flag, file string) error {
 	return command.Ending(flag, file, "a compressed tar archive", ".tar.gz", ".tgz")
 }

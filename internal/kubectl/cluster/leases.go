@@ -15,7 +15,7 @@ import (
 
 // readLeases reads the Leases of components, and those of nodes where one of the nodes is not
 // ready: what is said of it depends on whether its kubelet lives. What may not be read is
-// left out. A recording has them as they were up to LeasesAgain ago, and does not say when that
+// left out. A file has them as they were up to LeasesAgain before its time, and does not say when that
 // was: not before the last renewal in it.
 func (c *Cluster) readLeases(ctx context.Context, nodes []*corev1.Node) facts.Leases {
 	read := facts.Leases{At: c.Clock()}

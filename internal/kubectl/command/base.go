@@ -40,19 +40,16 @@ type Base struct {
 // Connect makes the clients that the flags ask for: of a cluster, or of a file that
 // answers in its place, and whose time is then the clock.
 func (b *Base) Connect() (*cluster.Cluster, error) {
-	if b.Flags.At != "" && b.Flags.Bundle == "" {
-		return nil, errors.New("--at is a time of a file: name the file with --bundle")
-	}
 	if b.Flags.Bundle != "" {
 		a, err := archive.Open(context.Background(), b.Flags.Bundle)
 		if err != nil {
 			return nil, err
 		}
-		m, err := AtTime(a, b.Flags.At)
-		if err != nil {
-			return nil, err
+		c, err := cluster.Connect(archive.NewServer(a).Config(context.Background()), b.Flags.Namespace(), b.UserAgent)
+		if err == nil {
+			c.Clock, c.Kept = a.Now, a.Objects
 		}
-		return b.ConnectTo(context.Background(), m)
+		return c, err
 	}
 	config, namespace, err := b.Flags.Config()
 	if err != nil {
@@ -65,44 +62,19 @@ func (b *Base) Connect() (*cluster.Cluster, error) {
 	return c, err
 }
 
-// AtTime is an archive at a time as a flag names it; at its end where that is empty.
-func AtTime(a *archive.Archive, at string) (archive.Moment, error) {
-	if at == "" {
-		return a.End(), nil
-	}
-	t, err := time.Parse(time.RFC3339, at)
-	if err != nil {
-		return archive.Moment{}, fmt.Errorf("--at %s: a time such as %s", at, a.End().Now.UTC().Format(time.RFC3339))
-	}
-	m, err := a.At(t)
-	if err != nil {
-		return m, fmt.Errorf("--at %s: %w", at, err)
-	}
-	return m, nil
-}
-
-// ConnectTo makes the clients of a time of a file. They are answered until ctx ends.
-func (b *Base) ConnectTo(ctx context.Context, m archive.Moment) (*cluster.Cluster, error) {
-	c, err := cluster.Connect(archive.NewServer(m).Config(ctx), b.Flags.Namespace(), b.UserAgent)
-	if err == nil {
-		c.Clock, c.Kept = func() time.Time { return m.Now }, m.Objects
-	}
-	return c, err
-}
-
 // Style is the one that suits the output stream.
 func (b *Base) Style() screen.Style {
 	s := screen.StyleOf(b.Streams.Out)
 	if b.Set != nil {
 		s = *b.Set
 	}
-	s.Bundle, s.At, s.Flags = b.Flags.Bundle, b.Flags.At, b.Flags.Named()
+	s.Bundle, s.Flags = b.Flags.Bundle, b.Flags.Named()
 	return s
 }
 
 // Plain is the style of text for a page or a file, whose commands ask what was asked.
 func (b *Base) Plain() screen.Style {
-	return screen.Style{Bundle: b.Flags.Bundle, At: b.Flags.At, Flags: b.Flags.Named()}
+	return screen.Style{Bundle: b.Flags.Bundle, Flags: b.Flags.Named()}
 }
 
 // Say prints a sentence for people, broken where the line ends.

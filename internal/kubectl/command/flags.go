@@ -23,9 +23,8 @@ import (
 type Flags struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
-	// Bundle is a file of kubectl moorage bundle, or of web --record, that answers in the
-	// place of a cluster; as it was At, or at its end where that is empty.
-	Bundle, At string
+	// Bundle is a file of kubectl moorage bundle that answers in the place of a cluster.
+	Bundle string
 	// Server is asked in place of a kubeconfig's, where tests name one; it is no flag.
 	Server string
 	set    *pflag.FlagSet
@@ -45,8 +44,7 @@ func (f *Flags) AddFlags(set *pflag.FlagSet) {
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
 	clientcmd.BindOverrideFlags(&f.overrides, set, names)
 	f.set = set
-	set.StringVar(&f.Bundle, "bundle", "", "File of kubectl moorage bundle, or of web --record, to read from in place of a cluster")
-	set.StringVar(&f.At, "at", "", "Time to show of the file of --bundle, if it is a recording, such as 2026-03-01T12:00:00Z (default: its end)")
+	set.StringVar(&f.Bundle, "bundle", "", "File of kubectl moorage bundle to read from in place of a cluster")
 }
 
 // Namespace is the one that the flags name for a bundle, which has no context to name one.

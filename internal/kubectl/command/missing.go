@@ -29,7 +29,7 @@ func (e *NotFoundError) Error() string { return e.Message }
 // tells one that is not there, a NotFoundError, from one that may not be read, and
 // names one of those known that is called nearly the same. namespace is empty for
 // what has none.
-func Missing(unseen []facts.Unseen, resource, namespace, name string, known []string) error {
+func Missing(unseen []facts.Unseen, resource, namespace, name string) error {
 	for _, u := range unseen {
 		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
 			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s%s): %s", resource, name, resource, resource, inside(namespace), u.Message)
@@ -39,9 +39,6 @@ func Missing(unseen []facts.Unseen, resource, namespace, name string, known []st
 	if namespace != "" {
 		message = fmt.Sprintf("%s %q not found in namespace %q", resource, name, namespace)
 	}
-	if near := Nearest(name, known); near != "" {
-		message += fmt.Sprintf(". Did you mean %q?", near)
-	}
 	return &NotFoundError{message}
 }
 
@@ -49,7 +46,7 @@ func Missing(unseen []facts.Unseen, resource, namespace, name string, known []st
 // tickets of its namespace are seen, or are not served at all.
 func UnreadTicket(w *facts.World, namespace, name string) error {
 	unserved := func(u facts.Unseen) bool { return u.Missing }
-	err := Missing(slices.DeleteFunc(slices.Clone(w.Unseen), unserved), v1alpha1.Resource(v1alpha1.ResourceVolumeTickets).String(), namespace, name, nil)
+	err := Missing(slices.DeleteFunc(slices.Clone(w.Unseen), unserved), v1alpha1.Resource(v1alpha1.ResourceVolumeTickets).String(), namespace, name)
 	if missing := (*NotFoundError)(nil); errors.As(err, &missing) {
 		return nil
 	}
@@ -90,11 +87,7 @@ func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) stri
 	if err != nil || slices.ContainsFunc(list.Items, func(n corev1.Namespace) bool { return n.Name == namespace }) {
 		return ""
 	}
-	text := fmt.Sprintf("namespace %q not found", namespace)
-	if near := Nearest(namespace, Namespaces(ctx, c, nil)); near != "" {
-		text += fmt.Sprintf(". Did you mean %q?", near)
-	}
-	return text
+	return fmt.Sprintf("namespace %q not found", namespace)
 }
 
 // Ended is a sentence with its full stop, if it does not end with a question.
@@ -138,13 +131,4 @@ func One(what, usage string) cobra.PositionalArgs {
 		}
 		return fmt.Errorf("name one %s, not %d: %s", what, len(args), usage)
 	}
-}
-
-// ObjectNames are the names of objects.
-func ObjectNames[T metav1.Object](list []T) []string {
-	var names []string
-	for _, o := range list {
-		names = append(names, o.GetName())
-	}
-	return names
 }

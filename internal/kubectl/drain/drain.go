@@ -151,7 +151,7 @@ func (d *drainer) run(ctx context.Context) error {
 // noNode is the error for a Node that does not exist. Where volumes may be at its machine no
 // other one's name is offered.
 func noNode(w *facts.World, name string) error {
-	err := command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(w.Nodes))
+	err := command.Missing(w.Unseen, "nodes", "", name)
 	if gone := (*command.NotFoundError)(nil); errors.As(err, &gone) {
 		gone.Message = cmp.Or(w.NodeGone(name), gone.Message)
 	}

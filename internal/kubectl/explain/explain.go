@@ -168,7 +168,7 @@ func (x *explainer) sayNone(ctx context.Context, c *cluster.Cluster, s subject) 
 	if none := command.NoNamespace(ctx, c, c.Namespace); none != "" && s.kind.namespaced {
 		text = none
 	}
-	fmt.Fprintln(x.base.Streams.ErrOut, command.Ended(text))
+	fmt.Fprintln(x.base.Streams.ErrOut, text+".")
 }
 
 // printList prints answers for programs as one list, of their kind where they have one.

@@ -24,7 +24,7 @@ import (
 func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	pod := w.Pod(c.Namespace, name)
 	if pod == nil {
-		return answer{}, command.Elsewhere(command.Missing(w.Unseen, "pods", c.Namespace, name, command.ObjectNames(within(w.Pods, c.Namespace))), w.Pods, name)
+		return answer{}, command.Elsewhere(command.Missing(w.Unseen, "pods", c.Namespace, name), w.Pods, name)
 	}
 	c.ReadEvidence(ctx, w, cluster.PodAndClaims(w, pod))
 	c.ReadNamed(ctx, w, []*corev1.Pod{pod})
@@ -37,7 +37,7 @@ func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name st
 func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	claim := w.Claim(c.Namespace, name)
 	if claim == nil {
-		return answer{}, command.Elsewhere(command.Missing(w.Unseen, "persistentvolumeclaims", c.Namespace, name, command.ObjectNames(within(w.Claims, c.Namespace))), w.Claims, name)
+		return answer{}, command.Elsewhere(command.Missing(w.Unseen, "persistentvolumeclaims", c.Namespace, name), w.Claims, name)
 	}
 	objects := []cluster.Object{{Namespace: claim.Namespace, UID: claim.UID}}
 	for _, pod := range w.UsersOf(claim) {
@@ -52,7 +52,7 @@ func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name 
 func explainVolume(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	pv := w.PersistentVolume(name)
 	if pv == nil {
-		return answer{}, command.Missing(w.Unseen, "persistentvolumes", "", name, command.ObjectNames(within(w.PersistentVolumes, "")))
+		return answer{}, command.Missing(w.Unseen, "persistentvolumes", "", name)
 	}
 	return ofStorage(w, "pv", "VolumeExplanation", w.ExplainPersistentVolume(pv)), nil
 }
@@ -68,7 +68,7 @@ func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name s
 	if gone := w.NodeGone(name); node == nil && gone != "" {
 		return answer{}, &command.NotFoundError{Message: gone}
 	} else if node == nil {
-		return answer{}, command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(within(w.Nodes, "")))
+		return answer{}, command.Missing(w.Unseen, "nodes", "", name)
 	}
 	x := w.ExplainNode(node)
 	return answer{"NodeExplanation", x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
@@ -85,7 +85,7 @@ func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name s
 		return answer{}, &command.NotFoundError{Message: fmt.Sprintf("volumetickets %q not found in namespace %q; the pod of that name needs none once it is bound: kubectl moorage explain pod %s -n %s",
 			name, c.Namespace, name, c.Namespace)}
 	} else if !ok {
-		return answer{}, command.Missing(w.Unseen, "volumetickets", c.Namespace, name, command.ObjectNames(within(w.Tickets, c.Namespace)))
+		return answer{}, command.Missing(w.Unseen, "volumetickets", c.Namespace, name)
 	}
 	return answer{"TicketExplanation", x.Answer, x, nil, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Ticket(b.Streams.Out, s, x, w.Now, wide)
@@ -151,7 +151,7 @@ func notFound(ctx context.Context, c *cluster.Cluster, err error, name string) e
 	if len(all) == 0 {
 		all = workloads(ctx, c, details.Kind, c.Namespace) // who may not list all may list these
 	}
-	missing := command.Missing(nil, details.Kind+"."+details.Group, c.Namespace, name, command.ObjectNames(within(all, c.Namespace)))
+	missing := command.Missing(nil, details.Kind+"."+details.Group, c.Namespace, name)
 	return command.Elsewhere(missing, all, name)
 }
 

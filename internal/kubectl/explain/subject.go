@@ -77,20 +77,15 @@ func typeNames() []string {
 
 // kindOf finds a type by what people call it.
 func kindOf(text string) (kind, error) {
-	var all []string
 	for _, k := range kinds() {
 		called := append([]string{k.name, k.plural}, k.aliases...)
 		if slices.Contains(called, strings.ToLower(text)) {
 			return k, nil
 		}
-		all = append(all, called...)
 	}
 	message := fmt.Sprintf("type %q can't be explained", text)
 	if strings.HasPrefix(strings.ToLower(text), "volumehold") {
 		return kind{}, fmt.Errorf("%s: explain its claim or PersistentVolume: kubectl moorage explain pvc NAME", message)
-	}
-	if near := command.Nearest(strings.ToLower(text), all); near != "" {
-		return kind{}, fmt.Errorf("%s. Did you mean %q?", message, near)
 	}
 	return kind{}, fmt.Errorf("%s, choose one of: %s. Or name the object as TYPE/NAME", message, strings.Join(typeNames(), ", "))
 }

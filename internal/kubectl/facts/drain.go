@@ -411,7 +411,7 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 	objects.Pods = nil
 	var moved, left []*corev1.Pod
 	for _, p := range w.Pods {
-		if !leaves(p) {
+		if owner := w.OwnerPod(p); !leaves(p) && (owner == nil || !leaves(owner)) {
 			objects.Pods = append(objects.Pods, p)
 			continue
 		}

@@ -154,8 +154,8 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 		verdict = w.Arbiter.VolumeGranted(w.Snapshot, need, at) // granted is the slot; the volume is still to be made
 	case at != "":
 		verdict = w.Arbiter.Explain(w.Snapshot, need, at, w.Now)
-		if first, code := w.mountedFor(need, at, p); first != nil && verdict.Allowed() {
-			verdict = arbiter.Verdict{Outcome: arbiter.Wait, Reasons: []arbiter.Reason{{Code: code, Volume: need.Volume, Claim: need.Name, Node: at,
+		if first := w.mountedFor(need, at, p); first != nil && verdict.Allowed() {
+			verdict = arbiter.Verdict{Outcome: arbiter.Wait, Reasons: []arbiter.Reason{{Code: arbiter.UsedByOtherPod, Volume: need.Volume, Claim: need.Name, Node: at,
 				Who: ledger.Requester{Namespace: first.Namespace, Name: first.Name, UID: string(first.UID)}}}}
 		}
 		out.SafeToMount = verdict.Allowed()
@@ -209,45 +209,27 @@ func (v *PodVolume) inUseAt(node string) bool {
 	return slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool { return at.Node == node && at.State == stateInUse })
 }
 
-// mountedFor is another pod of the same node for which its kubelet mounts a volume first, and the reason
-// why not for this one, too: the volume is ReadWriteOncePod, or the pods have different SELinux labels.
-// It is nil where there is none.
-func (w *World) mountedFor(need arbiter.Need, at ledger.NodeName, p *corev1.Pod) (*corev1.Pod, ledger.Code) {
+// mountedFor is another pod of the same node for which its kubelet mounts a ReadWriteOncePod volume first;
+// nil where there is none.
+func (w *World) mountedFor(need arbiter.Need, at ledger.NodeName, p *corev1.Pod) *corev1.Pod {
 	v := w.Snapshot.Volume(need.Volume)
-	if v == nil || !startedAt(p).IsZero() {
-		return nil, ""
+	if v == nil || v.Access != ledger.AccessPod || !startedAt(p).IsZero() {
+		return nil
 	}
 	place := v.NodeVolume(at)
 	if place == nil {
-		return nil, ""
+		return nil
 	}
 	for _, u := range place.Users {
 		other := w.pods[u.Pod]
 		if other == nil || other.UID == p.UID || w.PodFact(other).Phase == ledger.PodFinished {
 			continue
 		}
-		if startedAt(other).IsZero() && !other.CreationTimestamp.Before(&p.CreationTimestamp) {
-			continue
-		}
-		switch {
-		case v.Access == ledger.AccessPod:
-			return other, arbiter.UsedByOtherPod
-		case w.labelledOtherwise(need, at, other):
-			return other, arbiter.SELinuxConflict
+		if !startedAt(other).IsZero() || other.CreationTimestamp.Before(&p.CreationTimestamp) {
+			return other
 		}
 	}
-	return nil, ""
-}
-
-// labelledOtherwise says whether a node's kubelet mounts the volume of a need with another SELinux label
-// for another pod.
-func (w *World) labelledOtherwise(need arbiter.Need, at ledger.NodeName, other *corev1.Pod) bool {
-	if n := w.Snapshot.Node(at); n == nil || !n.SELinuxMount || !w.Snapshot.SELinuxMount(need.Volume.Driver) {
-		return false
-	}
-	return slices.ContainsFunc(arbiter.PodRequest(w.Snapshot, w.PodFact(other)).Needs, func(theirs arbiter.Need) bool {
-		return theirs.Volume == need.Volume && theirs.SELinux.Conflicts(need.SELinux)
-	})
+	return nil
 }
 
 func (w *World) isReady(name ledger.NodeName) bool {

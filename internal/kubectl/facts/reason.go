@@ -112,7 +112,7 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	if va := w.attachment(r.Volume, r.Node); r.Code == arbiter.DetachFailed && va != nil && w.Node(va.Spec.NodeName) == nil && !w.unseen("nodes") {
 		reason.Message += fmt.Sprintf("; the Node %s is gone from the API", va.Spec.NodeName)
 		reason.Do = fmt.Sprintf("See at its console, or in the cloud, that the machine of %s is off or gone, and that the volume is attached to it no more: a volume that two nodes write is destroyed. "+
-			"Otherwise detach it with the storage's own tools. Only then take the attacher's finalizer off: kubectl patch volumeattachment %s --type merge -p '{\"metadata\":{\"finalizers\":null}}'", va.Spec.NodeName, va.Name)
+			"Otherwise detach it with the storage's own tools. Only then take the attacher's finalizer off: kubectl patch volumeattachment %s --type merge -p '{\"metadata\":{\"finalizers\":[]}}'", va.Spec.NodeName, va.Name)
 	}
 	if pod != nil {
 		reason.Do = describing(w.adviceHere(reason.Do, r, pod), pod.Namespace, r.Claim)

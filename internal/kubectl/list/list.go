@@ -146,7 +146,7 @@ func (l *lister) missing(w *facts.World, args []string) error {
 	}
 	for _, name := range args {
 		if w.Node(name) == nil && !bound[name] {
-			return command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(w.Nodes))
+			return command.Missing(w.Unseen, "nodes", "", name)
 		}
 	}
 	return nil

@@ -104,7 +104,7 @@ func (o *options) volume(w *facts.World, namespace, arg string) (name string, un
 			claim = w.Claim(namespace, rest)
 			switch {
 			case claim == nil:
-				return "", nil, command.Missing(w.Unseen, "persistentvolumeclaims", namespace, rest, nil)
+				return "", nil, command.Missing(w.Unseen, "persistentvolumeclaims", namespace, rest)
 			case claim.Spec.VolumeName == "":
 				return "", nil, fmt.Errorf("claim %s/%s is not bound to a volume yet. See why: kubectl moorage explain pvc %s -n %s", namespace, rest, rest, namespace)
 			}
@@ -114,7 +114,7 @@ func (o *options) volume(w *facts.World, namespace, arg string) (name string, un
 		}
 	}
 	if w.PersistentVolume(name) == nil {
-		missing := command.Missing(w.Unseen, "persistentvolumes", "", name, command.ObjectNames(w.PersistentVolumes))
+		missing := command.Missing(w.Unseen, "persistentvolumes", "", name)
 		if claim == nil || isNotThere(missing) {
 			return "", nil, missing
 		}
@@ -129,7 +129,7 @@ func (o *options) volume(w *facts.World, namespace, arg string) (name string, un
 }
 
 func missingNode(w *facts.World, name string) error {
-	return command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(w.Nodes))
+	return command.Missing(w.Unseen, "nodes", "", name)
 }
 
 // isNotThere says whether what is missing does not exist; false: it can't be read.

@@ -120,11 +120,7 @@ func (o *makeOptions) validate() error {
 	case o.kind == string(ledger.TypePod):
 		return errors.New("--type Pod: only schedulers make those, for pods that they place")
 	case !slices.Contains(typeNames(), o.kind):
-		near := ""
-		if name := command.Nearest(o.kind, typeNames()); name != "" {
-			near = fmt.Sprintf(" Did you mean %q?", name)
-		}
-		return fmt.Errorf("--type %s is none of %s.%s", o.kind, strings.Join(typeNames(), ", "), near)
+		return fmt.Errorf("--type %s is none of %s", o.kind, strings.Join(typeNames(), ", "))
 	case len(o.claims)+len(o.pvs) == 0:
 		return errors.New("--claim: name at least one")
 	case !slices.Contains(onDrains(), o.onDrain):

@@ -225,12 +225,12 @@ func TestShortName(t *testing.T) {
 	}
 }
 
-// Commands to run next ask what was asked: the same cluster, or the same file as it was then;
+// Commands to run next ask what was asked: the same cluster, or the same file;
 // those that a file can't answer say so.
 func TestLinked(t *testing.T) {
 	live := Style{Flags: "--context prod"}
-	file := Style{Bundle: "it's.tar.gz", At: "2026-03-01T12:00:00Z"}
-	named := `kubectl moorage --bundle 'it'\''s.tar.gz' --at 2026-03-01T12:00:00Z `
+	file := Style{Bundle: "it's.tar.gz"}
+	named := `kubectl moorage --bundle 'it'\''s.tar.gz' `
 	for _, c := range []struct {
 		style      Style
 		text, want string

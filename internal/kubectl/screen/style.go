@@ -23,9 +23,8 @@ type Style struct {
 	Width int
 	// Height of the terminal in lines; 0 when it is not known.
 	Height int
-	// Bundle is the file that is asked in place of a cluster; empty for a cluster. At is the
-	// time of it that was asked for; empty for its end.
-	Bundle, At string
+	// Bundle is the file that is asked in place of a cluster; empty for a cluster.
+	Bundle string
 	// Flags are those by which the user named the cluster, as a shell takes them: commands to
 	// run next have them too, or they would act on another one.
 	Flags string
@@ -146,9 +145,6 @@ func (s Style) Asking(text string) string {
 	ask := s.Flags
 	if s.Bundle != "" {
 		ask = "--bundle " + Quoted(s.Bundle)
-		if s.At != "" {
-			ask += " --at " + Quoted(s.At)
-		}
 	}
 	text = with(ask, asks, text)
 	return with(s.Flags, acts, text) + note

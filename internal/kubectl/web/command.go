@@ -15,7 +15,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,7 +22,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moorage-dev/moorage/internal/kubectl/bundle"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -41,17 +39,7 @@ const examples = `  # Open the page in the browser
   kubectl moorage web --bundle moorage-bundle.tar.gz
 
   # Write the page into one file, and attach it to the incident
-  kubectl moorage web --out incident.html
-
-  # Keep what happens, and look at it again with a slider for the time
-  kubectl moorage web --record web.tar.gz
-  kubectl moorage web --replay web.tar.gz
-
-  # Ask the recording in the terminal how it was then
-  kubectl moorage explain pod/db-0 --bundle web.tar.gz --at 2026-03-01T12:00:00Z
-
-  # Write a recording, with its slider, into one file
-  kubectl moorage web --replay web.tar.gz --out incident.html`
+  kubectl moorage web --out incident.html`
 
 // options are the flags.
 type options struct {
@@ -60,8 +48,6 @@ type options struct {
 	port    uint16
 	open    bool
 	out     string
-	record  string
-	replay  string
 }
 
 // NewCommand makes the command.
@@ -84,27 +70,13 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "Port to serve the page on; 0 for one that is free")
 	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1", "Address to serve the page on. Others than this machine's own let others in who know the page's address")
 	cmd.Flags().BoolVar(&o.open, "open", true, "Open the page in the browser; only on a terminal, unless it is set")
-	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now, or all of a recording, into this file, .html or .htm, and end; - for the output stream")
-	cmd.Flags().StringVar(&o.record, "record", "", "Write the cluster and what changes into this file, .tar.gz or .tgz, for --replay and --bundle")
-	cmd.Flags().StringVar(&o.replay, "replay", "", "Show a file of --record or kubectl moorage bundle, with a slider for the time, in place of a cluster")
+	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now into this file, .html or .htm, and end; - for the output stream")
 	return cmd
 }
 
 func (o *options) run(ctx context.Context) error {
-	switch {
-	case o.record != "" && o.out != "":
-		return errors.New("--record and --out: choose one. --record keeps what happens until Ctrl-C, --out writes the page as it is now and ends")
-	case o.record != "" && o.replay != "":
-		return errors.New("--record and --replay: choose one. --record keeps what happens in a cluster, --replay shows what was kept")
-	}
-	if err := bundle.Named("--record", o.record); err != nil {
-		return err
-	}
 	if err := command.Ending("--out", o.out, "a page for the browser", ".html", ".htm"); err != nil {
 		return err
-	}
-	if o.replay != "" {
-		return o.again(ctx)
 	}
 	c, err := o.base.Connect()
 	if err != nil {
@@ -144,46 +116,7 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 		now, _ := h.get()
 		return (&details{cluster: c, world: now.world, style: o.base.Plain()}).of(ctx, ref)
 	}
-	if o.record == "" {
-		return o.listen(ctx, s, ended)
-	}
-	file, err := os.OpenFile(o.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	begun, recorded := make(chan struct{}), make(chan error, 1)
-	go func() {
-		err := bundle.Record(ctx, c, file, func() { close(begun) }, o.say)
-		recorded <- err
-		if err != nil {
-			stop() // without its recording the page is not what was asked for
-		}
-	}()
-	select {
-	case <-begun: // what the page shows is in the file
-		err = o.listen(ctx, s, ended)
-	case <-ctx.Done():
-	}
-	stop()
-	return errors.Join(err, <-recorded, file.Close())
-}
-
-// again shows a file until ctx ends.
-func (o *options) again(ctx context.Context) error {
-	if o.base.Flags.Bundle != "" {
-		return errors.New("--replay and --bundle both name what to show: choose one")
-	}
-	r, err := newReplay(ctx, o.base, o.replay)
-	if err != nil {
-		return err
-	}
-	if o.out != "" {
-		return o.writeRecording(ctx, r)
-	}
-	if _, err := r.at(ctx, 0); err != nil { // an error of the first look is this command's
-		return err
-	}
-	return o.listen(ctx, &server{hub: newHub(), replay: r}, make(chan error, 1))
+	return o.listen(ctx, s, ended)
 }
 
 // listen serves the page until ctx or what it shows ends.
@@ -312,19 +245,6 @@ func extent(stored, all int, unseen []facts.Unseen) string {
 		return fmt.Sprintf("with what is known of each of its %d objects", all)
 	}
 	return fmt.Sprintf("with what is known of %d of its %d objects", stored, all)
-}
-
-// writeRecording writes a recording as one file.
-func (o *options) writeRecording(ctx context.Context, r *replay) error {
-	recorded, err := r.write(ctx)
-	if err != nil {
-		return err
-	}
-	if err := o.store(recorded.static()); err != nil {
-		return err
-	}
-	return o.tell("shows what happened from %s to %s. Open it in a browser.",
-		r.frames[0].At.UTC().Format(time.RFC3339), r.frames[len(r.frames)-1].At.UTC().Format(time.RFC3339))
 }
 
 // stream is the --out that stands for the output stream.

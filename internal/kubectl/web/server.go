@@ -40,8 +40,6 @@ type server struct {
 	frozen bool
 	clock  func() time.Time
 	detail func(ctx context.Context, ref string) (Detail, error)
-	// replay is what is replayed; nil where a cluster is shown.
-	replay *replay
 
 	streams, details *semaphore.Weighted
 }
@@ -62,11 +60,6 @@ func (s *server) routes() http.Handler {
 	router.HandleFunc("/", s.page)
 	router.HandleFunc("/stream", s.stream)
 	router.HandleFunc("/detail", s.serveDetail)
-	if s.replay != nil {
-		router.HandleFunc("/frames", s.serveFrames)
-		router.HandleFunc("/view", s.serveView)
-		router.HandleFunc("/past", s.servePast)
-	}
 	router.HandleFunc("/{asset:[a-z]+\\.(?:js|css)}", s.asset)
 	return router
 }
@@ -94,15 +87,7 @@ func (s *server) asset(w http.ResponseWriter, r *http.Request) {
 // serveDetail answers what is known of one object.
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, func(ctx context.Context) (any, error) {
-		ref := r.URL.Query().Get("ref")
-		if s.replay == nil {
-			return s.detail(ctx, ref)
-		}
-		at, err := s.replay.place(r, "at")
-		if err != nil {
-			return nil, err
-		}
-		return s.replay.detail(ctx, ref, max(0, at))
+		return s.detail(ctx, r.URL.Query().Get("ref"))
 	})
 }
 
@@ -149,20 +134,10 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 // beat, too, where nothing changes.
 func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(message) error) error {
 	var last state
-	for first := true; ; first = false {
+	for {
 		ended := ctx.Err() != nil
 		now, changed := s.hub.get()
-		var m message
-		var err error
-		if s.replay != nil {
-			m, err = s.replay.beat(ctx, first)
-		} else {
-			m = s.message(last, now)
-		}
-		if err == nil {
-			err = send(m)
-		}
-		if err != nil || ended {
+		if err := send(s.message(last, now)); err != nil || ended {
 			return err
 		}
 		last = now

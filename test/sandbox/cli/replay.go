@@ -15,43 +15,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/archive"
-	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/kubectl/web"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// newReplayCommand serves a file of kubectl moorage bundle or web --record as a cluster that
-// stands still, for kubectl and whatever else reads an API server.
+// newReplayCommand serves a file of kubectl moorage bundle as a cluster that stands still, for kubectl and whatever else reads an API server.
 func newReplayCommand() *cobra.Command {
-	var at string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Serve a file of kubectl moorage bundle or web --record as a cluster that stands still, for kubectl",
-		Long: "Serve a file of kubectl moorage bundle or web --record as a cluster that stands still, for kubectl, until Ctrl-C: " +
-			"a recording as it was at its end, or at the time of --at.\n\n" +
+		Short: "Serve a file of kubectl moorage bundle as a cluster that stands still, for kubectl",
+		Long: "Serve a file of kubectl moorage bundle as a cluster that stands still, for kubectl, until Ctrl-C.\n\n" +
 			"It is answered on this machine's loopback address without a password. " +
 			"kubectl moorage COMMAND --bundle FILE needs no server.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return replay(cmd.Context(), args[0], at, func(kubeconfig string, m archive.Moment) {
+			return replay(cmd.Context(), args[0], func(kubeconfig string, a *archive.Archive) {
 				fmt.Fprintf(screen.Visible(cmd.OutOrStdout()), "The cluster as it was at %s (kubectl moorage %s). Ask it in another terminal, for example:\n\n  export KUBECONFIG=%s\n  kubectl get pods --all-namespaces\n",
-					m.Now.Format(time.RFC3339), m.About().Client, kubeconfig)
+					a.Now().Format(time.RFC3339), a.About.Client, kubeconfig)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "time of a recording to show, such as 2026-03-01T12:00:00Z (default: its end)")
-	return cmd
 }
 
-// replay serves an archive, at a time or at its end, until ctx ends. It calls started with a
+// replay serves an archive until ctx ends. It calls started with a
 // kubeconfig for it.
-func replay(ctx context.Context, file, at string, started func(kubeconfig string, m archive.Moment)) error {
+func replay(ctx context.Context, file string, started func(kubeconfig string, a *archive.Archive)) error {
 	a, err := archive.Open(ctx, file)
-	if err != nil {
-		return err
-	}
-	m, err := command.AtTime(a, at)
 	if err != nil {
 		return err
 	}
@@ -69,12 +59,12 @@ func replay(ctx context.Context, file, at string, started func(kubeconfig string
 		return errors.Join(err, listener.Close())
 	}
 	server := &http.Server{
-		Handler: web.LocalOnly(archive.NewServer(m)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		Handler: web.LocalOnly(archive.NewServer(a)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	started(kubeconfig, m)
+	started(kubeconfig, a)
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

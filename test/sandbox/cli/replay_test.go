@@ -52,7 +52,7 @@ func TestReplay(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served, ended := make(chan string), make(chan error)
 	go func() {
-		ended <- replay(ctx, file, "", func(kubeconfig string, _ archive.Moment) { served <- kubeconfig })
+		ended <- replay(ctx, file, func(kubeconfig string, _ *archive.Archive) { served <- kubeconfig })
 	}()
 	config, err := clientcmd.BuildConfigFromFlags("", <-served)
 	if err != nil {

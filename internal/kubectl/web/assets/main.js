@@ -33,11 +33,8 @@ const actions = {
       if (stored.details?.[ref]) return stored.details?.[ref];
       throw new Error('What explain says of it is not in this file, which has that of what waited, and of the first objects.');
     }
-    return ask('detail', { ref, ...(model.recorded ? { at: replay.at } : {}) });
+    return ask('detail', { ref });
   },
-  // past is where a volume has been in a recording, in all of it; null where the page has
-  // seen it itself.
-  past: async (key, names) => (model.recorded && !stored ? ask('past', [['volume', key], ...names.map((name) => ['name', name])]) : null),
 };
 
 // ask asks the command.
@@ -152,14 +149,12 @@ function listen() {
     heard = performance.now();
     connected = true;
     const before = model.seq;
-    if (message.replay && replay.frames) return; // the slider says what is shown
     if (message.view) whole = true;
     if (!whole || !model.take(message)) {
       stream.close();
       setTimeout(listen, 200);
       return;
     }
-    if (message.replay) replay.begin();
     if (model.seq !== before || message.view) announce(show);
     else showStatus();
   });
@@ -170,15 +165,12 @@ function listen() {
   });
 }
 
-// Replay is the slider of a recording: frames are its times. A page of one file has messages,
-// of which each leads from a frame to the next; else the command is asked for what leads from
-// the frame that is shown to the one that is chosen.
+// Replay is the slider of a page in one file that has several times: frames are these. The page has
+// messages; each leads from a frame to the next.
 class Replay {
-  async begin() {
-    if (this.frames) return;
-    this.frames = stored?.frames ?? [];
+  begin() {
+    this.frames = stored.frames;
     this.at = 0;
-    if (!stored) this.frames = await ask('frames', {});
     this.slider = byId('replay-at');
     this.slider.max = this.frames.length - 1;
     this.slider.value = 0;
@@ -191,55 +183,27 @@ class Replay {
 
   // read goes to the time that the address names.
   read() {
-    if (!this.slider || this.asking || state.at === this.place()) return;
+    if (!this.slider || state.at === this.place()) return;
     this.showTime(state.at ? Date.parse(state.at) / 1000 : -1);
   }
 
   // place is the time that is chosen, as the address has it: none for the first one.
   place() { return Number(this.slider.value) ? this.frames[Number(this.slider.value)].at : ''; }
 
-  // tell says which time is chosen, and how many wait then once that is known.
+  // tell says which time is chosen, and how many wait then.
   tell() {
     const i = Number(this.slider.value);
     const waits = model.waits.size;
-    const known = i === this.at ? `, ${waits === 1 ? '1 waits' : `${waits} wait`}` : '';
-    const text = `${this.frames[i].at.slice(11, 19)} UTC, ${i + 1} of ${this.frames.length}${known}`;
+    const text = `${this.frames[i].at.slice(11, 19)} UTC, ${i + 1} of ${this.frames.length}, ${waits === 1 ? '1 waits' : `${waits} wait`}`;
     byId('replay-time').textContent = text;
     this.slider.setAttribute('aria-valuetext', text);
   }
 
-  // show goes to the time that is chosen; while it is on its way, only the last choice counts.
-  async show() {
+  // show goes to the time that is chosen.
+  show() {
+    this.walk(Number(this.slider.value));
     this.tell();
-    if (this.asking) {
-      this.again = true;
-      return;
-    }
-    this.asking = true;
-    try {
-      do {
-        this.again = false;
-        await this.reach(Number(this.slider.value));
-        this.tell();
-        announce(() => change({ at: this.place() }));
-      } while (this.again);
-    } catch (error) {
-      model.problem = `This time can't be shown: ${error.message}`;
-      showProblem();
-    } finally {
-      this.asking = false;
-    }
-  }
-
-  // reach takes in what leads to a time.
-  async reach(i) {
-    if (stored) this.walk(i);
-    else if (i !== this.at) {
-      const message = await ask('view', { at: i, from: this.at });
-      if (!model.take(message)) throw new Error('what leads there is missing');
-      model.history.clear(); // the command tells where volumes were between
-      this.at = i;
-    }
+    announce(() => change({ at: this.place() }));
   }
 
   // walk takes in message by message, from the beginning where it leads to an earlier time.
@@ -269,7 +233,6 @@ class Replay {
     if (!playing) return;
     if (Number(this.slider.value) === this.frames.length - 1) this.slider.value = 0;
     this.timer = setInterval(() => {
-      if (this.asking) return;
       if (Number(this.slider.value) === this.frames.length - 1) {
         this.play(false);
         return;

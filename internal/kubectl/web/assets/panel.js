@@ -58,21 +58,6 @@ export class Panel {
     return !v.persistentVolume || !this.model.volumes.has(v.persistentVolume) && this.model.volumes.has(`${v.driver}^${v.handle}`) ? `${v.driver}^${v.handle}` : v.persistentVolume;
   }
 
-  // remember asks, once for each volume, where it has been in a recording.
-  async remember() {
-    const key = this.key();
-    const v = this.detail?.volume;
-    if (!key || !v || this.past?.key === key) return;
-    this.past = { key, list: null };
-    let list = null;
-    try {
-      list = await this.actions.past(key, [v.persistentVolume, v.handle, v.claim?.split('/')[1]].filter(Boolean));
-    } catch { /* what is there now is shown all the same */ }
-    if (this.past.key !== key || !list) return;
-    this.past.list = list.map((place) => ({ ...place, at: Date.parse(place.at) / 1000 }));
-    if (this.ref && this.key() === key) this.draw();
-  }
-
   async load() {
     const { ref } = this;
     const asked = this.asked = (this.asked ?? 0) + 1;
@@ -90,7 +75,6 @@ export class Panel {
     this.problem = problem;
     this.asking = false;
     this.draw();
-    this.remember();
   }
 
   draw() {
@@ -246,7 +230,7 @@ export class Panel {
     const key = this.key();
     const slots = new Map(model.slotsOf(key).map(({ row, cell }) => [row.node.name, cell.state]));
     const nodes = v ? (v.nodes ?? []).filter((n) => slots.has(n.node)) : [...slots.keys()].map((node) => ({ node }));
-    const parts = barParts(nodes, slots, this.history(key, now), model.began, now);
+    const parts = barParts(nodes, slots, model.history.get(key) ?? [], model.began, now);
     if (parts.length === 0) return [];
     const begin = Math.min(now - 60, ...parts.map((part) => part.from));
     const span = Math.max(1, now - begin);
@@ -263,13 +247,6 @@ export class Panel {
         const words = own.map((part) => `${part.state} ${part.to === now ? 'for' : 'was for'} ${ago(part.to - part.from)}`).join(', ');
         return el('div', { class: 'bar-row', role: 'listitem' }, el('span', { class: 'bar-node' }, refLink(`node/${at}`, this.actions.href, true)), lane, el('span', { class: 'bar-words', text: words }));
       })), el('p', { class: 'faint', text: `The last ${ago(span)}. What was before the ${model.recorded ? 'recording began' : 'page was opened'} is seen as far as objects that still exist tell it.` })];
-  }
-
-  // history is how a volume has changed at nodes: as a recording tells it, or as the page has
-  // seen it.
-  history(key, now) {
-    const told = this.past?.key === key ? this.past.list : null;
-    return told?.filter((place) => place.at <= now) ?? this.model.history.get(key) ?? [];
   }
 
   texts() {
