@@ -11,13 +11,14 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// volumeWait guards that nobody adds nodes for pods that no new node would help:
-// they are gated, and told why; and each is tried again by what lifts its wait.
+// volumeWait guards that nobody adds nodes for pods that no new node would help, and that
+// kube-scheduler would place: they are gated, and told why; and each is tried again by what
+// lifts its wait. What kube-scheduler refuses itself is told in its words.
 func volumeWait() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "volume-wait",
-		Doc: "Pods wait for a ReadWriteOncePod volume in use, for a claim that is missing, and for a volume whose node is cordoned: none is called Unschedulable, " +
-			"which is what autoscalers add nodes for; all are told what they wait for, and run once that comes.",
+		Doc: "Pods wait for two volumes at two nodes, and for a volume whose node is cordoned: neither is called Unschedulable, which is what autoscalers add nodes for. " +
+			"Others wait for a ReadWriteOncePod volume in use, and for a claim that is missing: kube-scheduler's own reason and words say so. All are told what they wait for, and run once that comes.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
