@@ -85,8 +85,8 @@ func TestSchedulerConfiguration(t *testing.T) {
 		return list
 	}
 	plugins := profile.Plugins.MultiPoint
-	if !slices.Equal(names(plugins.Enabled), []string{"PromptVolumeBinding", "VolumeHold"}) ||
-		!slices.Equal(names(plugins.Disabled), []string{"NodeVolumeLimits", "VolumeBinding"}) {
+	if !slices.Equal(names(plugins.Enabled), []string{"PromptVolumeBinding", "VolumeHold", "VolumeRestrictions", "VolumeZone"}) ||
+		!slices.Equal(names(plugins.Disabled), []string{"NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"}) {
 		t.Errorf("the profile's plugins are %+v", plugins)
 	}
 }

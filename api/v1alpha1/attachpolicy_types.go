@@ -74,19 +74,6 @@ const (
 	ControllerDownBindUngranted ControllerDownAction = "BindUngranted"
 )
 
-// MissingDriverAction says what a node is good for whose CSINode does not list
-// the driver.
-// +kubebuilder:validation:Enum=Wait;Allow
-type MissingDriverAction string
-
-// What to do with a node where the driver is not registered.
-const (
-	// MissingDriverWait: there is no slot at the node until the driver is there.
-	MissingDriverWait MissingDriverAction = "Wait"
-	// MissingDriverAllow: the node has no limit, as for kube-scheduler.
-	MissingDriverAllow MissingDriverAction = "Allow"
-)
-
 // EmptyAccessModes says what a volume without access modes is taken for, such
 // as an inline one.
 // +kubebuilder:validation:Enum=Shared;Exclusive
@@ -116,7 +103,7 @@ const (
 // as 6m or 1h30m. A node's slots and the calls to a driver are not of a class, so
 // that a policy for one says nothing of them.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.slots) && !has(self.workers) && !has(self.missingDriver)",message="slots, workers and missingDriver are of the driver, whatever the class: set them in a policy without storageClassName"
+// +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.slots) && !has(self.workers)",message="slots and workers are of the driver, whatever the class: set them in a policy without storageClassName"
 // +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.forceDetach) || !has(self.forceDetach.networkFence)",message="a machine is cut off from a whole driver, whatever the class: set forceDetach.networkFence in a policy without storageClassName"
 // +kubebuilder:validation:XValidation:rule="!has(self.attachFor) || !has(self.detachFor) || !self.attachFor.exists(o, o in self.detachFor)",message="for one operation a volume is either attached or detached: name it in attachFor or in detachFor, and not in both"
 type AttachPolicySpec struct {
@@ -206,11 +193,6 @@ type AttachPolicySpec struct {
 	// controller leads. Default Wait.
 	// +optional
 	OnControllerDown ControllerDownAction `json:"onControllerDown,omitempty"`
-
-	// missingDriver says what a node is good for whose CSINode does not list the
-	// driver, whatever the class. Default Wait.
-	// +optional
-	MissingDriver MissingDriverAction `json:"missingDriver,omitempty"`
 
 	// emptyAccessModes says what a volume without access modes is taken for.
 	// Default Shared, as in the attach/detach controller.

@@ -45,7 +45,6 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	}
 	setDefault(&out.BindAfter, BindAfterGranted)
 	setDefault(&out.OnControllerDown, ControllerDownWait)
-	setDefault(&out.MissingDriver, MissingDriverWait)
 	setDefault(&out.EmptyAccessModes, EmptyAccessModesShared)
 	setDefault(&out.LiveMigration, new(bool))
 	setDefault(&out.UnpublishFences, new(bool))

@@ -44,7 +44,7 @@ func TestRoundTripThroughTheSchema(t *testing.T) {
 	full.ForceDetach.AfterUnreachable = &metav1.Duration{Duration: time.Hour}
 	policy := &v1alpha1.AttachPolicy{TypeMeta: typeMeta(v1alpha1.KindAttachPolicy), Spec: full}
 	ofClass := policy.DeepCopy()
-	ofClass.Spec.StorageClassName, ofClass.Spec.Slots, ofClass.Spec.Workers, ofClass.Spec.MissingDriver = "fast", nil, nil, ""
+	ofClass.Spec.StorageClassName, ofClass.Spec.Slots, ofClass.Spec.Workers = "fast", nil, nil
 
 	for _, obj := range []runtime.Object{ticket, heldVolume(), policy, ofClass, nodeVolumes()} {
 		kind := obj.GetObjectKind().GroupVersionKind().Kind
@@ -137,7 +137,6 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			GrantTimeout:     &metav1.Duration{Duration: 30 * time.Second},
 			YieldNotice:      &metav1.Duration{Duration: 30 * time.Second},
 			OnControllerDown: v1alpha1.ControllerDownWait,
-			MissingDriver:    v1alpha1.MissingDriverWait,
 			EmptyAccessModes: v1alpha1.EmptyAccessModesShared,
 			LiveMigration:    new(false),
 			UnpublishFences:  new(false),

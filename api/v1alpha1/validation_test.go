@@ -311,9 +311,6 @@ func TestPolicyValidation(t *testing.T) {
 		}, wants: []string{"a policy without storageClassName"}},
 		{name: "workers of a class", change: func(s *v1alpha1.AttachPolicySpec) { s.StorageClassName, s.Workers = "fast", new(int32(1)) },
 			wants: []string{"a policy without storageClassName"}},
-		{name: "nodes without the driver, for a class", change: func(s *v1alpha1.AttachPolicySpec) {
-			s.StorageClassName, s.MissingDriver = "fast", v1alpha1.MissingDriverAllow
-		}, wants: []string{"a policy without storageClassName"}},
 		{name: "operations", change: func(s *v1alpha1.AttachPolicySpec) {
 			s.AttachFor, s.DetachFor = operations("Snapshot", "Clone"), operations("Expansion")
 			s.OperationTimeout = duration(time.Hour)

@@ -19,7 +19,7 @@ import (
 func TestPodsThatGoWhileTheyWait(t *testing.T) {
 	g := newGate(t, true)
 	const few = 128 // are no reason to look who is gone
-	words := "0/3 nodes are available: 3 node(s) have no free slot of driver d (4 of 4 used)."
+	words := "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used)."
 	for i := range 20 * few {
 		pod := g.pod(ledger.PodLive, "1")
 		pod.UID, pod.Name = fmt.Sprint("uid-", i), fmt.Sprint("pod-", i)

@@ -4,6 +4,7 @@ package volumestatus
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -109,7 +110,7 @@ func name(v ledger.PodVolume) string {
 // the scheduler's words give, or one of its driver's; empty when the words are
 // about neither.
 func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
-	if mentions(says, "claim "+name) || mentions(says, "volume "+name) {
+	if mentions(says, "claim "+name) || mentions(says, "volume "+name) || strings.Contains(says, fmt.Sprintf("persistentvolumeclaim %q", name)) {
 		for _, r := range reasons {
 			if r.Claim == name && r.Code != arbiter.DriverNotRegistered {
 				return r.Code

@@ -53,23 +53,23 @@ func TestUnplaced(t *testing.T) {
 		event   ledger.Event
 		code    ledger.Code // empty when it is not told
 	}{
-		"slots": {message: "0/3 nodes are available: 3 node(s) have no free slot of driver d (4 of 4 used).", code: arbiter.NoFreeSlot},
-		"slots, and held": {"0/4 nodes are available: 1 node(s) can't take volume data: worker-2 holds it for pod shop/db-0, 3 node(s) have no free slot of driver d (4 of 4 used).",
+		"slots": {message: "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).", code: arbiter.NoFreeSlot},
+		"slots, and held": {"0/4 nodes are available: 1 node(s) can't take volume data: worker-2 holds it for pod shop/db-0, 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).",
 			holder, arbiter.HeldElsewhere},
 		"nodes that PreFilter left out": {"0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [VolumeHold]. 2 node(s) can't take volume data: worker-2 holds it for pod shop/db-0",
 			holder, arbiter.HeldElsewhere},
-		"no claim":                       {"0/3 nodes are available: claim data not found. No new node would help.", ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}, arbiter.ClaimMissing},
-		"driver":                         {message: "0/1 nodes are available: 1 node(s) where driver d is not registered.", code: arbiter.DriverNotRegistered},
+		"no claim":                       {"0/3 nodes are available: persistentvolumeclaim \"data\" not found.", ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}, arbiter.ClaimMissing},
+		"driver":                         {message: "0/1 nodes are available: 1 d CSI driver is not installed on the node: driver d is not registered.", code: arbiter.DriverNotRegistered},
 		"room":                           {message: "0/1 nodes are available: 1 node(s) where driver d has no room for another volume (it answered ResourceExhausted).", code: arbiter.NodeExhausted},
 		"no room, in the driver's words": {message: "0/1 nodes are available: 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d", Detail: "quota"}.Message() + ".", code: arbiter.NodeExhausted},
-		"no room, in the driver's words, and no slots": {message: "0/2 nodes are available: 1 node(s) have no free slot of driver d (4 of 4 used), 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d", Detail: "quota", GRPC: ledger.ResourceExhausted}.Message() + ".", code: arbiter.NodeExhausted},
-		"no room of another driver":                    {message: "0/2 nodes are available: 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d2", Detail: "quota"}.Message() + ", 1 node(s) have no free slot of driver d (4 of 4 used).", code: arbiter.NoFreeSlot},
+		"no room, in the driver's words, and no slots": {message: "0/2 nodes are available: 1 node(s) exceed max volume count: no free slot of driver d (4 of 4 used), 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d", Detail: "quota", GRPC: ledger.ResourceExhausted}.Message() + ".", code: arbiter.NodeExhausted},
+		"no room of another driver":                    {message: "0/2 nodes are available: 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d2", Detail: "quota"}.Message() + ", 1 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).", code: arbiter.NoFreeSlot},
 		"refused policy": {"0/3 nodes are available: " + early + ". No new node would help.",
 			ledger.Policy{Name: "p", Version: "1", Driver: "d", BindAfterAttached: true, Refused: true}, arbiter.NotBeforeBind},
 		"refused policy, named": {"0/3 nodes are available: " + early + " in AttachPolicy p. No new node would help.",
 			ledger.Policy{Name: "p", Version: "1", Driver: "d", BindAfterAttached: true, Refused: true}, arbiter.NotBeforeBind},
 		"no matter of volumes": {message: "0/3 nodes are available: 3 Insufficient cpu."},
-		"of another driver":    {message: "0/3 nodes are available: 3 node(s) have no free slot of driver d2 (4 of 4 used)."},
+		"of another driver":    {message: "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d2 (4 of 4 used)."},
 		"of another volume":    {"0/3 nodes are available: 3 node(s) can't take volume data-2: worker-2 holds it for pod shop/db-0.", holder, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestUnplaced(t *testing.T) {
 func TestUnplacedIsToldNowAndThen(t *testing.T) {
 	g := newGate(t, true)
 	words := func(used string) string {
-		return "0/3 nodes are available: 3 node(s) have no free slot of driver d (" + used + " of 4 used)."
+		return "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d (" + used + " of 4 used)."
 	}
 	g.refused(words("4"))
 	g.look("it may have a node soon", 0)
@@ -135,7 +135,7 @@ func TestUnplacedIsToldNowAndThen(t *testing.T) {
 // Who is not stamped is not told: only the scheduler's own words are there.
 func TestUnplacedAndUnstamped(t *testing.T) {
 	g := newGate(t, false)
-	g.refused("0/3 nodes are available: 3 node(s) have no free slot of driver d (4 of 4 used).")
+	g.refused("0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).")
 	g.now = g.now.Add(time.Hour)
 	g.look("not stamped", 0)
 }

@@ -25,7 +25,7 @@ func (a Arbiter) BindAtOnce(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeNam
 	}
 	if a.Uncontended(s, pod, n) && !askedAt(s, pod, node) {
 		tickets, verdict := a.Reserve(s, pod, n, "", now)
-		if verdict.Allowed() && len(tickets) == 1 {
+		if verdict.Allowed() && len(tickets) == 1 && PodRequest(s, pod).Attachable(s) {
 			t := tickets[0]
 			t.ID, t.Phase, t.Bind = ledger.BindID(pod.Namespace, pod.UID), ledger.TicketGranted, ledger.BindSent
 			return t, true

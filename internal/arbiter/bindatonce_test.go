@@ -72,7 +72,8 @@ func TestBindAtOnce(t *testing.T) {
 		"it has a node":                             {[]ledger.Event{func() ledger.Pod { p := sample.Pod("p", "n1", "a"); p.Version = "2"; return p }()}, false},
 		"it is being deleted":                       {[]ledger.Event{ended}, false},
 		"the node is gone":                          {[]ledger.Event{ledger.NodeGone{Name: "n1"}}, false},
-		"the node lacks the driver":                 {[]ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}}, false},
+		"the node lacks the driver":                 {[]ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}}, true},
+		"the node lacks the driver, and needs it":   {[]ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}, ledger.Driver{Name: sample.Driver, Version: "1", AttachRequired: true, NeedsNode: true}}, false},
 		"the node is out of service":                {[]ledger.Event{ledger.NodeState{Name: "n1", UID: "n", Version: "2", Ready: ledger.ReadyFalse, OutOfService: true, Managed: true, Reporting: true}}, false},
 		"no volume of it needs an attachment":       {[]ledger.Event{ledger.Driver{Name: sample.Driver, Version: "1"}}, false},
 	} {

@@ -102,8 +102,8 @@ func TestWhatIsFull(t *testing.T) {
 		"reserved for itself":            {[]string{"a"}, []ledger.Event{drivers(1), ticket(ledger.TicketPending)}, Reason{}},
 		"reserved, and another there":    {[]string{"a"}, []ledger.Event{drivers(1), ticket(ledger.TicketPending), attach("well", "x")}, Reason{Code: NoFreeSlot, Used: 1, Limit: 1, Needed: 1}},
 		"any number":                     {[]string{"a", "b"}, []ledger.Event{drivers(ledger.NoLimit)}, Reason{}},
-		"the driver is not there":        {[]string{"a"}, []ledger.Event{none}, Reason{Code: DriverNotRegistered}},
-		"nor need it be":                 {[]string{"a"}, []ledger.Event{none, ledger.Policy{Name: "p", Version: "1", Driver: "d", AllowNoDriver: true}}, Reason{}},
+		"the driver is not there":        {[]string{"a"}, []ledger.Event{none}, Reason{}},
+		"and has to be":                  {[]string{"a"}, []ledger.Event{none, ledger.Driver{Name: "d", Version: "2", AttachRequired: true, NeedsNode: true}}, Reason{Code: DriverNotRegistered}},
 		"the driver refuses more":        {[]string{"a"}, []ledger.Event{refused}, Reason{Code: NodeExhausted}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestOfWhichDriversSlotsAreNeeded(t *testing.T) {
 	for _, v := range []ledger.VolumeID{{Driver: "e", Handle: "1"}, {Driver: "nfs", Handle: "1"}, {}, {Driver: "d", Handle: "1"}, {Driver: "kubernetes.io/iscsi", Handle: "1"}, {Driver: "e", Handle: "2"}} {
 		w.request.Needs = append(w.request.Needs, Need{Volume: v})
 	}
-	if got := slices.Collect(w.drivers()); len(got) != 2 || got[0] != "e" || got[1] != "d" {
+	if got := slices.Collect(w.drivers()); !slices.Equal(got, []string{"e", "nfs", "d"}) {
 		t.Errorf("of %q", got)
 	}
 }

@@ -46,7 +46,8 @@ attach_detach_controller_test.go and their neighbours in
 pkg/controller/volume/attachdetach, pkg/volume/csi, test/integration/volume,
 test/e2e/storage).
 The second has the hazards that its source shows: where it loses sight of a
-volume, waits forever or touches what is in use.
+volume, waits forever or touches what is in use. The third lists all that it does
+for users, which nobody does once it is switched off (Standalone mode).
 
 In brackets are the file and the line of upstream's test: RT is reconciler_test.go,
 CT attach_detach_controller_test.go, PT desired_state_of_world_populator_test.go,
@@ -79,14 +80,14 @@ what it says, when a scenario does not exist, or when this file says otherwise.
 The tests run with ` + "`make test`" + `, the sandbox scenarios with ` + "`make scenarios`" + `.
 `
 
-// TestConformance plays the scripts of both tables and compares the document.
+// TestConformance plays the scripts of the tables and compares the document.
 func TestConformance(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString(conformanceIntro)
 	for _, section := range []struct {
 		title string
 		rows  []conformance
-	}{{"What its tests assert", upstreamRows()}, {"What its source shows", hazardRows()}} {
+	}{{"What its tests assert", upstreamRows()}, {"What its source shows", hazardRows()}, {"Its duties", dutyRows()}} {
 		fmt.Fprintf(&doc, "\n## %s\n\n| # | upstream | | Moorage | scenarios |\n|---|---|---|---|---|\n", section.title)
 		for _, c := range section.rows {
 			if len(c.scenarios) == 0 || c.ours == "" && c.likeness != same {
@@ -100,7 +101,7 @@ func TestConformance(t *testing.T) {
 			fmt.Fprintf(&doc, "| %s | %s | %s | %s | %s |\n", c.row, c.upstream, c.likeness, c.ours, strings.Join(c.scenarios, "; "))
 		}
 	}
-	doc.WriteString(tally(slices.Concat(upstreamRows(), hazardRows())))
+	doc.WriteString(tally(slices.Concat(upstreamRows(), hazardRows(), dutyRows())))
 	docpage.Compare(t, conformanceDoc, doc.String(), *rewrite)
 }
 

@@ -68,7 +68,7 @@ func hazardRows() []conformance {
 		{"13", "an inline volume's attachment is forgotten by a restart, and leaks", better, "kept and detached like any other", []string{"test controller TestMigratedInlineVolume", "test internal/execute TestCreateAttachmentOfInlineVolume"}},
 		{"14", "a handle with ^ can never be detached", better, "driver and handle are parted at the first ^", []string{"script one-disk", "test internal/translate TestUniqueNames"}},
 		{"15", "a CSIDriver that flips, goes or comes late: without one, volumes that needed no attachments get some", better, "nothing in use is touched; one that is made again within half a minute, as upgrades do, changes nothing", []string{"script attach-required", "script driver-late", "test internal/observe TestDriversThatAreMadeAgain"}},
-		{"16", "no CSINode, or no driver in it: no limit at all, and attaches that fail", stricter, "no slot until it is known; a driver that goes and comes back holds up no attach", []string{"script attach-error-sticks", "script slots", "script blockers"}},
+		{"16", "no CSINode, or no driver in it: no limit at all, and attaches that fail", better, "pods are placed as upstream does; nothing is attached before the driver is registered, so that no attach fails for that. The limit that a CSINode stated last holds on", []string{"script attach-error-sticks", "script slots", "script blockers"}},
 		{"17", "a limit that shrinks below what is used", same, "nothing new, and nothing is evicted; ResourceExhausted makes the node full until its CSINode changes, a volume leaves it or is attached to it, or a minute is over", []string{"script slots", "script exhausted", "test controller TestNodeExhausted"}},
 		{"18", "pods that no scheduler of ours placed", same, "they count from when they are bound, oldest first; one that waits for a volume in use elsewhere keeps nobody from the node that has it", []string{"script two-bound", "script rollout-past", "test controller TestPodsOfEveryOrigin"}},
 		{"19", "nodes without the controller-managed annotation are ignored", same, "", []string{"script blockers", "test internal/translate TestNode"}},
@@ -92,5 +92,26 @@ func hazardRows() []conformance {
 		{"37", "a PersistentVolume vanishes while attached, its finalizers stripped, and a controller starts after that: it skips the VolumeAttachment, and attaches the disk, imported under another name, to a second node (attach_detach_controller.go, processVolumeAttachments)", stricter, "the VolumeAttachment is known by its name: VolumeHold and transitions stay, and nobody else gets the disk. No attacher can detach it before the PersistentVolume is made again, which is told on the hold (DetachFailed)", []string{"script volume-vanished", "script hold-deleted", "test internal/ledger TestAttachmentByName"}},
 		{"38", "an operation that fails or times out leaves its goroutine, and backs off", same, "and keeps none of its driver's `workers`; operations at nodes that are not Ready delay none at a Ready node. Of those that wait for a worker namespaces take turns, and each namespace goes by the order in which they began to wait", []string{"test controller/attachment TestFailedDetachKeepsNoWorker", "test controller/attachment TestReadyNodesDoNotWaitForOthers", "test controller/attachment TestTurnsOfManyThatWait", "test controller/attachment TestNamespacesTakeTurns"}},
 		{"39", "a driver that is installed anew, and calls a node otherwise than when it attached a volume there: external-attacher looks for the volume under the new nodeID, finds nothing, and the VolumeAttachment goes while the volume is attached (external-attacher, getNodeID)", stricter, "the VolumeAttachment stays, with the reason NodeReplaced: nobody else gets the volume or its slot. Where the driver comes back with another nodeID only after the deletion, a risk remains (docs/internals/invariants.md)", []string{"script driver-renamed", "script node-replaced", "test internal/arbiter TestResidualRisks"}},
+	}
+}
+
+// dutyRows are what else the attach/detach controller does for users, which nobody does once
+// kube-controller-manager runs without it.
+func dutyRows() []conformance {
+	return []conformance{
+		{"1", "event SuccessfulAttachVolume on the pod", same, "in Standalone mode, once for each volume", []string{"test controller/attachment TestAttachIsTold"}},
+		{"2", "event FailedAttachVolume on the pod: the driver refuses, the volume is in use elsewhere (Multi-Attach), the API server refuses", same, "with the reason's code", []string{"test internal/report TestEvents", "test controller/volumestatus TestReasonThatLasts", "test controller/attachment TestRefusedWritesAreToldToPods"}},
+		{"3", "metrics attach_detach_controller_attachdetach_controller_forced_detaches and attachdetach_controller_total_volumes", same, "", []string{"test internal/report TestMetrics", "test internal/report TestUpstreamsMetrics"}},
+		{"4", "node.status.volumesAttached, which kubelets wait for", same, "", []string{"script path", "test internal/execute TestReport"}},
+		{"5", "heeds node.status.volumesInUse", same, "", []string{"script in-use", "test controller TestVolumeInUseStays"}},
+		{"6", "force detach by time and by taint, and the flag that switches the first off", same, "", []string{"script node-failure-pods", "script node-failure-taint", "script force-off-cluster"}},
+		{"7", "migration: in-tree volumes are attached under the CSI driver's name", same, "", []string{"test controller TestMigratedVolume", "test controller TestMigratedInlineVolume"}},
+		{"8", "attachRequired, as the CSIDriver says", same, "", []string{"script attach-required", "script driver-late"}},
+		{"9", "an attach or detach of unknown outcome counts as attached (uncertain)", same, "", []string{"script attach-lies", "script detach-unanswered"}},
+		{"10", "takes over the VolumeAttachments that it finds when it starts", same, "", []string{"script adoption", "script recovery", "test controller TestAdoption"}},
+		{"11", "waits for a claim that is bound after its pod", same, "", []string{"script bound-late"}},
+		{"12", "attaches iSCSI and FC volumes, and FlexVolumes", differs, "reports iSCSI and FC; a FlexVolume gets an event, since only kube-controller-manager can run its driver", []string{"script noattach", "test controller TestFlexVolumes"}},
+		{"13", "leaves nodes alone whose kubelet attaches itself", same, "", []string{"script blockers", "test internal/translate TestNode"}},
+		{"14", "finalizers: none of its own; external-attacher's are never taken off", same, "", []string{"script lost"}},
 	}
 }

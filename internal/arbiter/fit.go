@@ -54,9 +54,9 @@ func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 			reason.Detail = notTheirs
 		}
 	case n.Link == ledger.LinkLost:
-		reason.Code = ClaimLost
+		reason.Code, reason.Detail = ClaimLost, n.persistentVolume()
 	case n.Link == ledger.LinkUnseen:
-		reason.Code = VolumeMissing
+		reason.Code, reason.Detail = VolumeMissing, n.persistentVolume()
 	case n.Claim != nil && n.Claim.Deleting:
 		reason.Code = ClaimDeleting
 	case n.Link == ledger.LinkUnbound && (n.Bound || !waitsForConsumer(s, n.Claim)):
@@ -65,6 +65,14 @@ func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 		return brokenVolume(s, v, reason)
 	}
 	return []Reason{reason}
+}
+
+// persistentVolume names the PersistentVolume of the claim; empty where there is no claim.
+func (n Need) persistentVolume() string {
+	if n.Claim == nil {
+		return ""
+	}
+	return n.Claim.PersistentVolume
 }
 
 // notTheirs as the Detail of ClaimMissing says that there is a claim of that name,

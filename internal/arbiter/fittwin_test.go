@@ -224,10 +224,10 @@ func (f slowFit) slots(users []slowUser) ledger.Code {
 	}
 	state := f.w.snapshot().Node(f.n).Driver("disk")
 	switch {
+	case !state.Registered && f.w.snapshot().NeedsNode("disk"):
+		return arbiter.DriverNotRegistered
 	case fresh == 0:
 		return ""
-	case !state.Registered:
-		return arbiter.DriverNotRegistered
 	case state.Exhausted:
 		return arbiter.NodeExhausted
 	case state.Limit != ledger.NoLimit && int32(len(all)) > state.Limit:

@@ -16,7 +16,7 @@ import (
 //
 // It costs the node's attachments.
 func (a Arbiter) FreesSlots(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) bool {
-	if a.Fit(s, r, n, now).Allowed() {
+	if !There(s, n) || a.Fit(s, r, n, now).Allowed() {
 		return false
 	}
 	w := view{arbiter: a, snapshot: s, request: r, node: n, now: now, detached: true}

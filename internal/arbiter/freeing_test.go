@@ -36,7 +36,8 @@ func TestFreesSlots(t *testing.T) {
 		"its user has ended":                     {[]ledger.Event{left, user(ledger.PodFinished)}, true},
 		"its user stays":                         {[]ledger.Event{left, user(ledger.PodLive)}, false},
 		"no volume may be there":                 {[]ledger.Event{left, ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: "n1", Limit: 0}}}}, false},
-		"the driver is not there":                {[]ledger.Event{left, ledger.NodeDrivers{Node: "n1", Version: "2"}}, false},
+		"the driver is not there":                {[]ledger.Event{left, ledger.NodeDrivers{Node: "n1", Version: "2"}}, true},
+		"the driver is not there, and has to be": {[]ledger.Event{left, ledger.NodeDrivers{Node: "n1", Version: "2"}, ledger.Driver{Name: "disk", Version: "1", AttachRequired: true, NeedsNode: true}}, false},
 		"the node is not there":                  {[]ledger.Event{left, ledger.NodeDriversGone{Node: "n1"}, ledger.NodeGone{Name: "n1"}}, false},
 		"a ticket keeps what is here":            {[]ledger.Event{left, ledger.Ticket{ID: ledger.TicketID{Namespace: namespace, Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeManual, Node: "n1", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "old"}}}}, false},
 	} {

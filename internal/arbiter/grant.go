@@ -261,32 +261,44 @@ func (a Arbiter) heldAway(s ledger.Snapshot, t *ledger.Ticket, id ledger.VolumeI
 }
 
 // Reserve makes the ticket that reserves a node for a pod: what the scheduler
-// assumes in Reserve and writes in Permit. Its ticket is empty when nothing of
-// the request needs an attachment.
+// assumes in Reserve, and writes in Permit if a volume needs an attachment (Attachable).
+// There is no ticket if no volume needs an attachment or counts at the node.
 func (a Arbiter) Reserve(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeName, scheduler string, now time.Time) ([]ledger.Ticket, Verdict) {
 	r := PodRequest(s, pod)
 	verdict := a.Fit(s, r, n, now)
-	if !verdict.Allowed() || !r.Attachable(s) {
+	if !verdict.Allowed() {
 		return nil, verdict
 	}
 	t := ledger.Ticket{
 		ID: r.Ticket, Type: ledger.TypePod, Node: n, Scheduler: scheduler,
 		Pod: pod.UID, PodName: pod.Name, Created: pod.Created,
 	}
+	var counted []ledger.TicketVolume // without an attachment
 	for _, v := range pod.Volumes {
 		id, link := s.ResolvePod(pod, v)
-		if link.NeedsNone() || !s.AttachRequired(id.Driver) {
-			continue
+		switch {
+		case link.NeedsNone():
+		case s.AttachRequired(id.Driver):
+			t.Volumes = append(t.Volumes, ticketVolume(s, pod, v))
+		case Limit(s.Node(n).Driver(id.Driver), PolicyFor(s, id.Driver, "")) != ledger.NoLimit:
+			counted = append(counted, ticketVolume(s, pod, v))
 		}
-		if v.Claim == "" {
-			t.Volumes = append(t.Volumes, ledger.TicketVolume{PodVolume: v.Name})
-			continue
-		}
-		volume := ledger.TicketVolume{Claim: v.Claim}
-		if c := s.Claim(ledger.ClaimKey{Namespace: pod.Namespace, Name: v.Claim}); c != nil {
-			volume.ClaimUID = c.UID
-		}
-		t.Volumes = append(t.Volumes, volume)
+	}
+	t.Volumes = append(t.Volumes, counted[:min(len(counted), MaxVolumes-len(t.Volumes))]...)
+	if len(t.Volumes) == 0 {
+		return nil, verdict
 	}
 	return []ledger.Ticket{t}, verdict
+}
+
+// ticketVolume names a volume of a pod in its ticket.
+func ticketVolume(s ledger.Snapshot, pod *ledger.Pod, v ledger.PodVolume) ledger.TicketVolume {
+	if v.Claim == "" {
+		return ledger.TicketVolume{PodVolume: v.Name}
+	}
+	volume := ledger.TicketVolume{Claim: v.Claim}
+	if c := s.Claim(ledger.ClaimKey{Namespace: pod.Namespace, Name: v.Claim}); c != nil {
+		volume.ClaimUID = c.UID
+	}
+	return volume
 }

@@ -38,20 +38,24 @@ func (w view) room() []Reason {
 	return reasons
 }
 
-// Attaches says whether what is needed gets a VolumeAttachment, and so takes a slot of its driver: neither
-// what leads to no volume, nor iSCSI and FC, nor a driver that says attachRequired: false.
+// Attaches says whether the need gets a VolumeAttachment. A need that leads to no volume gets none,
+// nor does a volume of iSCSI or FC, or of a driver that says attachRequired: false.
 func (n Need) Attaches(s ledger.Snapshot) bool {
-	return !n.Volume.IsZero() && !n.Volume.NoAttach() && s.AttachRequired(n.Volume.Driver)
+	return n.TakesSlot() && s.AttachRequired(n.Volume.Driver)
 }
+
+// TakesSlot says whether the need takes a slot of its driver. Each volume of a CSI driver does:
+// a driver may state a limit and say attachRequired: false.
+func (n Need) TakesSlot() bool { return !n.Volume.IsZero() && !n.Volume.NoAttach() }
 
 // drivers are those of which the request needs slots, each once, in the order of its needs.
 func (w view) drivers() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i, need := range w.request.Needs {
 			before := slices.ContainsFunc(w.request.Needs[:i], func(b Need) bool {
-				return b.Volume.Driver == need.Volume.Driver && b.Attaches(w.snapshot)
+				return b.Volume.Driver == need.Volume.Driver && b.TakesSlot()
 			})
-			if !before && need.Attaches(w.snapshot) && !yield(need.Volume.Driver) {
+			if !before && need.TakesSlot() && !yield(need.Volume.Driver) {
 				return
 			}
 		}
@@ -68,17 +72,17 @@ func (w view) drivers() iter.Seq[string] {
 // handed out to the node's pending tickets that rank before (Queue), and never from
 // the node's other pods or attachments.
 func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
+	reason := Reason{Code: NoFreeSlot, Driver: driver, Node: w.node}
+	state := node.Driver(driver)
+	if !state.Registered && (w.request.Type != ledger.TypePod || w.snapshot.NeedsNode(driver)) {
+		reason.Code = DriverNotRegistered
+		return reason, true
+	}
 	fresh, missing := w.fresh(driver)
 	if fresh == 0 {
 		return Reason{}, false
 	}
-	reason := Reason{Code: NoFreeSlot, Driver: driver, Node: w.node}
-	state := node.Driver(driver)
 	policy := PolicyFor(w.snapshot, driver, "")
-	if !state.Registered {
-		reason.Code = DriverNotRegistered
-		return reason, !policy.AllowNoDriver
-	}
 	if state.Exhausted {
 		reason.Code = NodeExhausted
 		return reason, true
@@ -123,7 +127,7 @@ func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 // that the running count misses them.
 func (w view) fresh(driver string) (fresh, missing int32) {
 	for _, need := range w.request.Needs {
-		if need.Volume.Driver != driver || !need.Attaches(w.snapshot) {
+		if need.Volume.Driver != driver || !need.TakesSlot() {
 			continue
 		}
 		p := w.snapshot.Volume(need.Volume).NodeVolume(w.node)
@@ -199,7 +203,7 @@ func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 	}
 	change := int32(0)
 	for _, need := range PodRequest(w.snapshot, p).Needs {
-		if need.Volume.Driver != driver || !need.Attaches(w.snapshot) || kept[need.Volume] {
+		if need.Volume.Driver != driver || !need.TakesSlot() || kept[need.Volume] {
 			continue
 		}
 		kept[need.Volume] = true

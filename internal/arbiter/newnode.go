@@ -35,13 +35,20 @@ func (a Arbiter) Nowhere(s ledger.Snapshot, r Request, now time.Time) (Verdict, 
 		}
 	}
 	return v, !slices.ContainsFunc(v.Reasons, func(reason Reason) bool {
-		return reason.Node != "" && a.Fit(s, r, reason.Node, now).Allowed()
+		return There(s, reason.Node) && a.Fit(s, r, reason.Node, now).Allowed()
 	})
+}
+
+// There says whether a node is in the cluster: it has a Node, or a CSINode. Fit does not
+// ask: schedulers ask it about nodes that are there.
+func There(s ledger.Snapshot, name ledger.NodeName) bool {
+	n := s.Node(name)
+	return n != nil && (n.Exists || n.CSINode)
 }
 
 func (a Arbiter) fitsAny(s ledger.Snapshot, r Request, now time.Time) bool {
 	for n := range s.Nodes() {
-		if a.Fit(s, r, n.Name, now).Allowed() {
+		if There(s, n.Name) && a.Fit(s, r, n.Name, now).Allowed() {
 			return true
 		}
 	}

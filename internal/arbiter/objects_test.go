@@ -233,16 +233,16 @@ func (s *script) class(a args) {
 	s.put(ledger.StorageClass{Name: a.word(1), Driver: a.get("driver", "disk"), WaitForFirst: a.flag("wait")})
 }
 
-// driver makes or changes a CSIDriver: attach=false, selinux=true.
+// driver makes or changes a CSIDriver: attach=false, needsNode=true, selinux=true.
 func (s *script) driver(a args) {
-	s.put(ledger.Driver{Name: a.word(1), AttachRequired: a.get("attach", "true") == "true", SELinuxMount: a.get("selinux", "") == "true"})
+	s.put(ledger.Driver{Name: a.word(1), AttachRequired: a.get("attach", "true") == "true", NeedsNode: a.get("needsNode", "") == "true", SELinuxMount: a.get("selinux", "") == "true"})
 }
 
 func (s *script) policy(a args) {
 	p := ledger.Policy{
 		Name: a.word(1), Driver: a.get("driver", "disk"), Class: a.get("class", ""), Headroom: int32(a.number("headroom", 0)),
 		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
-		AllowNoDriver: a.flag("allowNoDriver"), EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
+		EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
 		BindAfterAttached: a.flag("bindAfterAttached"), Refused: a.flag("refused"),
 		RequireNodeWord: a.flag("requireNodeWord"), RepairStaged: a.flag("repairStaged"),
 	}

@@ -99,7 +99,7 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	}
 	p.Says |= all.Says
 	// A node's slots and the driver's calls are not of a class.
-	p.MaxSlots, p.Headroom, p.AllowNoDriver, p.Workers = all.MaxSlots, all.Headroom, all.AllowNoDriver, all.Workers
+	p.MaxSlots, p.Headroom, p.Workers = all.MaxSlots, all.Headroom, all.Workers
 	p.NetworkFence = all.NetworkFence // nor is what a machine is cut off from
 	return p
 }

@@ -80,8 +80,6 @@ func TestPolicyOfClassInherits(t *testing.T) {
 			func(p policy) any { return *p.MaxSlots }, most, most},
 		"slots.headroom": {policy{Headroom: 2}, policy{Headroom: 1}, 0,
 			func(p policy) any { return p.Headroom }, int32(2), int32(2)},
-		"missingDriver": {policy{}, policy{AllowNoDriver: true}, 0,
-			func(p policy) any { return p.AllowNoDriver }, false, false},
 		"workers": {policy{Workers: 5}, policy{Workers: 1}, 0,
 			func(p policy) any { return p.Workers }, 5, 5},
 		"attachFor": {policy{AttachFor: 1}, policy{}, ledger.FieldOperations,

@@ -32,6 +32,9 @@ func (a Arbiter) Rank(s ledger.Snapshot, r Request, n ledger.NodeName, weights W
 	}
 	var sum int64
 	for _, need := range r.Needs {
+		if !s.AttachRequired(need.Volume.Driver) {
+			continue // it is as near to each node
+		}
 		sum += near(s, need, n, weights) + balance(s, n, need, weights)
 	}
 	return sum * MaxRank / (best * int64(len(r.Needs)))

@@ -2,7 +2,12 @@
 
 package arbiter
 
-import "github.com/moorage-dev/moorage/internal/ledger"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
 
 // What the table of reasons says, for those who act on a reason or tell it.
 
@@ -74,7 +79,46 @@ func (r Reason) LiftedByEviction(n ledger.NodeName) bool {
 }
 
 // OfNodes is the reason in the words that kube-scheduler puts behind a count of
-// nodes: "3 node(s) have no free slot …".
+// nodes: "3 node(s) exceed max volume count: no free slot …".
 func (r Reason) OfNodes() string {
-	return rowOf(r.Code).nodes + r.Message()
+	return strings.Replace(rowOf(r.Code).nodes, theDriver, r.Driver, 1) + r.Message()
+}
+
+// OfPod is the reason in the words of a scheduler that refuses the pod without a look at the
+// nodes. If kube-scheduler's own plugins refuse the pod, too, the words are theirs.
+func (r Reason) OfPod() string {
+	switch {
+	case r.Code == ClaimMissing && r.Detail == "":
+		return fmt.Sprintf("persistentvolumeclaim %q not found", r.Claim)
+	case r.Code == ClaimLost:
+		return fmt.Sprintf("persistentvolumeclaim %q bound to non-existent persistentvolume %q", r.Claim, r.Detail)
+	case r.Code == ClaimDeleting:
+		return fmt.Sprintf("persistentvolumeclaim %q is being deleted", r.Claim)
+	case r.Code == ClaimUnbound:
+		return "pod has unbound immediate PersistentVolumeClaims: " + r.Message()
+	case r.Code == VolumeMissing:
+		return fmt.Sprintf("persistentvolume %q not found: claim %s is bound to it", r.Detail, r.Claim)
+	}
+	return r.Message()
+}
+
+// RefusedByStock says whether kube-scheduler's own plugins refuse the pod for one of the
+// reasons, too. The pod's condition is then the same as without Moorage. These plugins know
+// neither policies nor tickets.
+func (v Verdict) RefusedByStock() bool {
+	for _, r := range v.Reasons {
+		switch r.Code {
+		case ClaimMissing, ClaimLost, ClaimDeleting, ClaimUnbound, VolumeMissing:
+			return true
+		case UsedByOtherPod:
+			if !r.Who.Ticket {
+				return true
+			}
+		case NoFreeSlot:
+			if r.Policy == "" {
+				return true
+			}
+		}
+	}
+	return false
 }

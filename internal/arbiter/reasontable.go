@@ -73,14 +73,23 @@ const (
 const (
 	unfit = "node(s) unfit: "
 	where = "node(s) where "
-	have  = "node(s) have "
 	plain = "node(s) "
+)
+
+// kube-scheduler's own plugins refuse a node for these reasons, too. The words begin with
+// theirs: people, autoscalers and Kubernetes' own suites search for them.
+const (
+	exceeds      = "node(s) exceed max volume count: "
+	unavailable  = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod: "
+	mismatches   = "node(s) didn't match PersistentVolume's node affinity: "
+	notInstalled = theDriver + " CSI driver is not installed on the node: "
+	theDriver    = "DRIVER" // stands for the driver's name
 )
 
 // reasonTable has a row for each code, in the order of docs/reasons.md: what
 // denies first.
 var reasonTable = [...]reasonRow{
-	{NoFreeSlot, denies, lasts, anyEviction, ofMore, CallNone, have, Reason.noFreeSlot},
+	{NoFreeSlot, denies, lasts, anyEviction, ofMore, CallNone, exceeds, Reason.noFreeSlot},
 	{NodeExhausted, denies, lasts, anyEviction, ofDriver, CallNone, where, Reason.nodeExhausted},
 	{AccessModesConflict, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the PersistentVolume of %s has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the two access modes", r.volume())
@@ -109,7 +118,7 @@ var reasonTable = [...]reasonRow{
 		}
 		return fmt.Sprintf("%s goes to %s%s first", r.volume(), r.Node, r.forWhom())
 	}},
-	{NodeExcluded, denies, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
+	{NodeExcluded, denies, lasts, noEviction, ofMore, CallNone, mismatches, func(r Reason) string {
 		return fmt.Sprintf("can't use %s: the node affinity of its PersistentVolume excludes the node", r.volume())
 	}},
 	{NotBeforeBind, denies, lasts, noEviction, ofDriver, CallNone, unfit, func(r Reason) string {
@@ -150,10 +159,10 @@ var reasonTable = [...]reasonRow{
 	{SELinuxConflict, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is used at %s with another SELinux label%s: a kubelet mounts a volume with one label at a time", r.volume(), r.Node, r.forWhom())
 	}},
-	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
+	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unavailable, func(r Reason) string {
 		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", r.volume(), r.forWhom())
 	}},
-	{DriverNotRegistered, waits, lasts, noEviction, ofDriver, CallNone, where, func(r Reason) string {
+	{DriverNotRegistered, waits, lasts, noEviction, ofDriver, CallNone, notInstalled, func(r Reason) string {
 		return fmt.Sprintf("driver %s is not registered", r.Driver)
 	}},
 	{NodeMissing, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {

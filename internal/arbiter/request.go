@@ -127,7 +127,7 @@ func (r Request) tooMany(s ledger.Snapshot) []Reason {
 }
 
 // Attachable says whether any need of the request may need an attachment, as one that
-// leads to no driver yet may. A request without one is none of Moorage's business.
+// leads to no driver yet may. A pod without one needs no grant.
 func (r Request) Attachable(s ledger.Snapshot) bool {
 	for _, n := range r.Needs {
 		if s.AttachRequired(n.Volume.Driver) {

@@ -14,18 +14,21 @@ import (
 func TestWhatTakesASlot(t *testing.T) {
 	w := view{snapshot: plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.Driver{Name: "n", Version: "1"}).snapshot}
 	for name, test := range map[string]struct {
-		v                ledger.VolumeID
-		slot, attachable bool
+		v                          ledger.VolumeID
+		slot, attaches, attachable bool
 	}{
-		"a volume":                   {disk, true, true},
-		"of an unbound claim":        {ledger.UnboundClaim("d", "u"), true, true},
-		"of no driver yet":           {ledger.VolumeID{}, false, true},
-		"of iSCSI":                   {ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}, false, true},
-		"of one that attaches none":  {ledger.VolumeID{Driver: "n", Handle: "h"}, false, false},
-		"of a driver nobody has met": {ledger.VolumeID{Driver: "x", Handle: "h"}, true, true},
+		"a volume":                   {disk, true, true, true},
+		"of an unbound claim":        {ledger.UnboundClaim("d", "u"), true, true, true},
+		"of no driver yet":           {ledger.VolumeID{}, false, false, true},
+		"of iSCSI":                   {ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}, false, false, true},
+		"of one that attaches none":  {ledger.VolumeID{Driver: "n", Handle: "h"}, true, false, false},
+		"of a driver nobody has met": {ledger.VolumeID{Driver: "x", Handle: "h"}, true, true, true},
 	} {
-		if got := (Need{Volume: test.v}).Attaches(w.snapshot); got != test.slot {
+		if got := (Need{Volume: test.v}).TakesSlot(); got != test.slot {
 			t.Errorf("%s: takes a slot: %t", name, got)
+		}
+		if got := (Need{Volume: test.v}).Attaches(w.snapshot); got != test.attaches {
+			t.Errorf("%s: attaches: %t", name, got)
 		}
 		r := Request{Needs: []Need{{Volume: ledger.VolumeID{Driver: "n", Handle: "other"}}, {Volume: test.v}}}
 		if got := r.Attachable(w.snapshot); got != test.attachable {
@@ -101,6 +104,7 @@ func TestFullByAPolicy(t *testing.T) {
 		return ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: limit}}}
 	}
 	noDriver := ledger.NodeDrivers{Node: "well", Version: "2"}
+	needed := ledger.Driver{Name: "d", Version: "2", AttachRequired: true, NeedsNode: true}
 	most := func(n int32) func(*ledger.Policy) { return func(p *ledger.Policy) { p.MaxSlots = &n } }
 	for name, test := range map[string]struct {
 		facts  []ledger.Event
@@ -114,11 +118,13 @@ func TestFullByAPolicy(t *testing.T) {
 		"a policy keeps one free":        {[]ledger.Event{slots(1), few(func(p *ledger.Policy) { p.Headroom = 1 })}, NoFreeSlot, "few"},
 		"the node states no limit":       {[]ledger.Event{slots(ledger.NoLimit)}, "", ""},
 		"it states none, a policy does":  {[]ledger.Event{slots(ledger.NoLimit), few(most(0))}, NoFreeSlot, "few"},
-		"the driver is not there":        {[]ledger.Event{noDriver}, DriverNotRegistered, ""},
-		"not there, and a policy allows": {[]ledger.Event{noDriver, few(func(p *ledger.Policy) { p.AllowNoDriver = true })}, "", ""},
+		"the driver is not there":        {[]ledger.Event{noDriver}, "", ""},
+		"not there, and a policy limits": {[]ledger.Event{noDriver, few(most(0))}, NoFreeSlot, "few"},
+		"not there, and has to be":       {[]ledger.Event{noDriver, needed}, DriverNotRegistered, ""},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
 		w := view{snapshot: p.snapshot, request: needing("d/1"), node: "well", now: auditTime}
+		w.request.Type = ledger.TypePod
 		r, full := w.full(p.snapshot.Node("well"), "d")
 		if full != (test.code != "") || full && (r.Code != test.code || r.Policy != test.policy || r.Driver != "d" || r.Node != "well") {
 			t.Errorf("%s: full: %t, %+v", name, full, r)

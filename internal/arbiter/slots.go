@@ -120,9 +120,8 @@ func (q *Queue) keep(r Request) {
 // each calls do for each volume of a request that takes a slot; stays says that it has one
 // whoever gets one.
 func (q *Queue) each(r Request, do func(v ledger.VolumeID, h *handed, stays bool)) {
-	w := view{snapshot: q.snapshot}
 	for _, need := range r.Needs {
-		if !need.Attaches(w.snapshot) {
+		if !need.TakesSlot() {
 			continue
 		}
 		v := need.Volume
@@ -158,11 +157,10 @@ func (q *Queue) slotsLast(t *ledger.Ticket, r Request, v Verdict) Verdict {
 // keep slots that can't help it.
 func (q *Queue) tooFew(r Request, reasons []Reason) []Reason {
 	var list []Reason
-	w := view{snapshot: q.snapshot}
 	for _, reason := range reasons {
 		reason.Code, reason.Needed = SlotsNotKept, 0
 		for _, need := range r.Needs {
-			if need.Volume.Driver == reason.Driver && need.Attaches(w.snapshot) {
+			if need.Volume.Driver == reason.Driver && need.TakesSlot() {
 				reason.Needed++
 			}
 		}
@@ -191,9 +189,8 @@ func (w awaiting) of(r Reason) Reason {
 // a volume that the request asks for, too. What is kept for a volume is kept at one node:
 // else tickets for a few volumes would fill every node.
 func (q *Queue) keptElsewhere(r Request) (awaiting, bool) {
-	w := view{snapshot: q.snapshot}
 	for _, need := range r.Needs {
-		if !need.Attaches(w.snapshot) {
+		if !need.TakesSlot() {
 			continue
 		}
 		first, known := q.elsewhere[need.Volume]

@@ -94,19 +94,20 @@ func TestSlotsOfADryRun(t *testing.T) {
 	there.Node = "well"
 	for name, test := range map[string]struct {
 		tried []ledger.Pod
-		want  int32
+		want  int32 // and of the driver that attaches none: nfs
+		nfs   int32
 	}{
-		"none":                             {nil, 0},
-		"two of one volume":                {[]ledger.Pod{pod("a", shared), pod("b", shared)}, 1},
-		"two of their own":                 {[]ledger.Pod{pod("a", own("a")), pod("b", own("b"))}, 2},
-		"one with two":                     {[]ledger.Pod{pod("a", own("a"), shared)}, 2},
-		"of a volume that is there":        {[]ledger.Pod{pod("a", own("there"))}, 0},
-		"of a volume of the request":       {[]ledger.Pod{pod("a", own("asked"))}, 0},
-		"of another driver":                {[]ledger.Pod{pod("a", ledger.VolumeID{Driver: "e", Handle: "a"})}, 0},
-		"of a volume that needs no slot":   {[]ledger.Pod{pod("a", export)}, 0},
-		"the request's own":                {[]ledger.Pod{pod("asks", own("asked"), own("more"))}, 0},
-		"one of them at another node":      {[]ledger.Pod{pod("a", own("a")), pod("elsewhere", own("b"))}, 1},
-		"one that nobody knows any longer": {[]ledger.Pod{pod("unknown", own("a"))}, 0},
+		"none":                             {nil, 0, 0},
+		"two of one volume":                {[]ledger.Pod{pod("a", shared), pod("b", shared)}, 1, 0},
+		"two of their own":                 {[]ledger.Pod{pod("a", own("a")), pod("b", own("b"))}, 2, 0},
+		"one with two":                     {[]ledger.Pod{pod("a", own("a"), shared)}, 2, 0},
+		"of a volume that is there":        {[]ledger.Pod{pod("a", own("there"))}, 0, 0},
+		"of a volume of the request":       {[]ledger.Pod{pod("a", own("asked"))}, 0, 0},
+		"of another driver":                {[]ledger.Pod{pod("a", ledger.VolumeID{Driver: "e", Handle: "a"})}, 0, 0},
+		"of a volume that is not attached": {[]ledger.Pod{pod("a", export)}, 0, 1},
+		"the request's own":                {[]ledger.Pod{pod("asks", own("asked"), own("more"))}, 0, 0},
+		"one of them at another node":      {[]ledger.Pod{pod("a", own("a")), pod("elsewhere", own("b"))}, 1, 0},
+		"one that nobody knows any longer": {[]ledger.Pod{pod("unknown", own("a"))}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &ledger.Delta{}
@@ -130,7 +131,7 @@ func TestSlotsOfADryRun(t *testing.T) {
 				w := view{snapshot: s.With(d), request: PodRequest(s, &asks), node: "well", now: auditTime}
 				want := test.want
 				if driver == "nfs" {
-					want = 0
+					want = test.nfs
 				}
 				if got := w.tryout(s.Node("well"), driver); got != want {
 					t.Errorf("%d slots of %s more, want %d", got, driver, want)

@@ -63,13 +63,13 @@ func TestHandedOut(t *testing.T) {
 		"it has one, given":                {[]done{{give, needing("d/there", "d/1")}}, handed{1, 0}, handed{}},
 		"it has one, kept":                 {[]done{{keep, needing("d/there")}}, handed{}, handed{}},
 		"it has one, kept, then given":     {[]done{{keep, needing("d/there")}, {give, needing("d/there")}}, handed{}, handed{}},
-		"needs none":                       {[]done{{give, needing("n/1")}, {keep, needing("n/2")}}, handed{}, handed{}},
+		"of a driver that attaches none":   {[]done{{give, needing("e/1")}, {keep, needing("e/2")}}, handed{}, handed{1, 1}},
 	} {
-		q := slotted(t, ledger.Driver{Name: "n", Version: "1"})
+		q := slotted(t, ledger.Driver{Name: "e", Version: "1"})
 		for _, each := range test.done {
 			each.do(q, each.r)
 		}
-		if q.slots.handed["d"] != test.d || q.slots.handed["e"] != test.e || q.slots.handed["n"] != (handed{}) {
+		if q.slots.handed["d"] != test.d || q.slots.handed["e"] != test.e {
 			t.Errorf("%s: %+v", name, q.slots.handed)
 		}
 	}
@@ -234,7 +234,8 @@ func TestTooFewSlots(t *testing.T) {
 		"one more":                 {[]string{"d/1", "d/2", "d/3"}, []Reason{full("d", 2)}, map[string]int32{"d": 3}},
 		"of two drivers":           {[]string{"d/1", "d/2", "e/1"}, []Reason{full("d", 2), full("e", 0)}, map[string]int32{"e": 1}},
 		"of both":                  {[]string{"d/1", "e/1"}, []Reason{full("d", 0), full("e", 0)}, map[string]int32{"d": 1, "e": 1}},
-		"of what needs none":       {[]string{"n/1", "n/2"}, []Reason{full("n", 1)}, nil},
+		"of another driver":        {[]string{"x/1", "x/2"}, []Reason{full("n", 1)}, nil},
+		"of what is not attached":  {[]string{"n/1", "n/2"}, []Reason{full("n", 1)}, map[string]int32{"n": 2}},
 		"of one that lacks enough": {[]string{"d/1", "e/1"}, []Reason{full("d", 1)}, nil},
 	} {
 		got := map[string]int32{}

@@ -43,7 +43,9 @@ func TestDecide(t *testing.T) {
 			ticket: ticket("p", "n1", ledger.TypeManual, "a"), want: Wait, reason: arbiter.HeldElsewhere},
 		"a claim that does not exist": {ticket: ticket("p", "n1", ledger.TypePod, "nothing"), want: Refuse, reason: arbiter.ClaimMissing},
 		"a node that does not exist":  {ticket: ticket("p", "n9", ledger.TypePod, "a"), want: Refuse, reason: arbiter.NodeMissing},
-		"a driver that registers soon": {facts: []ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}},
+		"a driver that registers soon, for a ticket of a user": {facts: []ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}},
+			ticket: ticket("p", "n1", ledger.TypeManual, "a"), want: Wait, reason: arbiter.DriverNotRegistered},
+		"a driver that registers soon, and has to be there": {facts: []ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}, ledger.Driver{Name: "d", Version: "9", AttachRequired: true, NeedsNode: true}},
 			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Wait, reason: arbiter.DriverNotRegistered},
 	}
 	for name, test := range tests {

@@ -273,7 +273,7 @@ func (d Driver) apply(l *Ledger, now time.Time, t *Touched) {
 	if old != nil {
 		was = *old
 	}
-	l.driverChanged(t, d.Name, was.AttachRequired == d.AttachRequired && was.SELinuxMount == d.SELinuxMount)
+	l.driverChanged(t, d.Name, was.AttachRequired == d.AttachRequired && was.NeedsNode == d.NeedsNode && was.SELinuxMount == d.SELinuxMount)
 }
 
 func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
@@ -282,7 +282,7 @@ func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
 		return
 	}
 	l.facts.drivers.del(l.gen, e.Name)
-	l.driverChanged(t, e.Name, old.AttachRequired && !old.SELinuxMount)
+	l.driverChanged(t, e.Name, old.AttachRequired && !old.NeedsNode && !old.SELinuxMount)
 }
 
 // learnDriver notes that a name is a CSI driver's: it has a CSIDriver, or a node has

@@ -70,6 +70,7 @@ type StorageClass struct {
 type Driver struct {
 	Name, Version  string
 	AttachRequired bool
+	NeedsNode      bool // no pod goes to a node where it is not registered (spec.preventPodSchedulingIfMissing)
 	SELinuxMount   bool // kubelets mount its volumes with a pod's SELinux label (spec.seLinuxMount)
 }
 
@@ -499,7 +500,6 @@ type Policy struct {
 	MaxUnreachable    *MaxUnreachable // nil: DefaultMaxUnreachable
 	RequireNodeWord   bool            // what moorage-node says nothing of counts as in use
 	RepairStaged      bool            // moorage-node unstages what a kubelet has forgotten
-	AllowNoDriver     bool            // a node without the driver counts as unlimited
 	EmptyIsExclusive  bool            // no access modes: one node at a time
 	LiveMigration     bool            // the driver may attach to two nodes
 	UnpublishFences   bool            // unpublish takes the machine's access away

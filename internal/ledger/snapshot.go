@@ -105,6 +105,13 @@ func (s Snapshot) AttachRequired(driver string) bool {
 	return d == nil || d.AttachRequired
 }
 
+// NeedsNode says whether the driver keeps pods from nodes where it is not registered.
+// Without a CSIDriver object it does not.
+func (s Snapshot) NeedsNode(driver string) bool {
+	d := s.facts.drivers.get(driver)
+	return d != nil && d.NeedsNode
+}
+
 // SELinuxMount says whether kubelets mount the driver's volumes with SELinux labels: not, where it
 // has no CSIDriver object.
 func (s Snapshot) SELinuxMount(driver string) bool {

@@ -80,8 +80,8 @@ func (e *Events) Waits(pod *ledger.Pod, claim *ledger.Claim, reason arbiter.Reas
 	}
 	e.log.Info("A pod waits for a volume", append(fields(reason), "pod", klog.KRef(pod.Namespace, pod.Name))...)
 	name := eventVolumeWaits
-	if reason.Code == arbiter.AttachFailed {
-		name = eventFailedAttach
+	if reason.Code == arbiter.AttachFailed || reason.Code == arbiter.HeldElsewhere {
+		name = eventFailedAttach // as the attach/detach controller does
 	}
 	e.warn(OfPod(pod), name, fmt.Sprintf("%s: %s", reason.Code, reason.Message()))
 	if claim != nil {

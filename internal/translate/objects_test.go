@@ -201,13 +201,13 @@ func TestPolicy(t *testing.T) {
 		Slots:       &v1alpha1.SlotPolicy{Max: ptr.To[int32](9), Headroom: ptr.To[int32](1)},
 		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: minutes(3), AfterUnreachable: minutes(4)},
 		Workers:     ptr.To[int32](5), LiveMigration: ptr.To(true),
-		MissingDriver: v1alpha1.MissingDriverAllow, EmptyAccessModes: v1alpha1.EmptyAccessModesExclusive,
+		EmptyAccessModes: v1alpha1.EmptyAccessModesExclusive,
 		OnControllerDown: v1alpha1.ControllerDownBindUngranted,
 	}})
 	want := ledger.Policy{
 		Name: "p", Created: 7, Driver: "d", Class: "c", BindAfterAttached: true, DetachDelay: time.Minute, GrantTimeout: 2 * time.Minute,
 		MaxSlots: ptr.To[int32](9), Headroom: 1, AfterPodGone: ptr.To(3 * time.Minute), AfterUnreachable: ptr.To(4 * time.Minute),
-		Workers: 5, LiveMigration: true, AllowNoDriver: true, EmptyIsExclusive: true, BindUngranted: true,
+		Workers: 5, LiveMigration: true, EmptyIsExclusive: true, BindUngranted: true,
 		Says: ledger.FieldBindAfter | ledger.FieldDetachDelay | ledger.FieldOnControllerDown | ledger.FieldEmptyAccessModes | ledger.FieldLiveMigration,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -254,5 +254,16 @@ func TestPolicy(t *testing.T) {
 func TestAttacherFinalizer(t *testing.T) {
 	if got := AttacherFinalizer("Disk.example_9.com"); got != "external-attacher/Disk-example-9-com" {
 		t.Errorf("finalizer %q", got)
+	}
+}
+
+// CSI volumes that are written into the pod are the pod's own: they take no slot, as for
+// kube-scheduler.
+func TestOwnCSIVolumes(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "own", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "secrets.example.com"}}},
+	}}}
+	if fact, err := Pod(pod); err != nil || len(fact.Volumes) != 0 || len(fact.OwnCSI) != 1 {
+		t.Errorf("%+v, %v", fact, err)
 	}
 }

@@ -24,7 +24,6 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		Driver: spec.Driver, Class: spec.StorageClassName,
 		BindAfterAttached: spec.BindAfter == v1alpha1.BindAfterAttached,
 		DetachDelay:       duration(spec.DetachDelay),
-		AllowNoDriver:     spec.MissingDriver == v1alpha1.MissingDriverAllow,
 		EmptyIsExclusive:  spec.EmptyAccessModes == v1alpha1.EmptyAccessModesExclusive,
 		LiveMigration:     spec.LiveMigration != nil && *spec.LiveMigration,
 		UnpublishFences:   spec.UnpublishFences != nil && *spec.UnpublishFences,

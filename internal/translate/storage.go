@@ -120,6 +120,7 @@ func Driver(d *storagev1.CSIDriver) ledger.Driver {
 	return ledger.Driver{
 		Name: d.Name, Version: d.ResourceVersion,
 		AttachRequired: d.Spec.AttachRequired == nil || *d.Spec.AttachRequired,
+		NeedsNode:      d.Spec.PreventPodSchedulingIfMissing != nil && *d.Spec.PreventPodSchedulingIfMissing,
 		SELinuxMount:   d.Spec.SELinuxMount != nil && *d.Spec.SELinuxMount,
 	}
 }

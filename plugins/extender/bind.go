@@ -53,7 +53,9 @@ func (x *extender) bind(ctx context.Context, t *term, args extenderv1.ExtenderBi
 	if r == nil {
 		return x.post(t, args, nil)
 	}
-	if err = x.obtain(ctx, r, latest); err == nil {
+	if r.Local {
+		err = x.post(t, args, nil)
+	} else if err = x.obtain(ctx, r, latest); err == nil {
 		err = x.post(t, args, r)
 	}
 	if err != nil {
@@ -119,7 +121,9 @@ func (x *extender) reserve(pod *ledger.Pod, node ledger.NodeName) (*reservation.
 	if !ok || string(object.UID) != pod.UID {
 		return nil, errUnknownPod
 	}
-	r := reservation.New(object, tickets[0], reservation.Follows(x.arbiter, s, arbiter.PodRequest(s, pod), node))
+	request := arbiter.PodRequest(s, pod)
+	r := reservation.New(object, tickets[0], reservation.Follows(x.arbiter, s, request, node))
+	r.Local = !request.Attachable(s)
 	return r, x.book.Open(r)
 }
 

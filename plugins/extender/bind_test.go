@@ -299,7 +299,7 @@ func TestOneSlotForTwo(t *testing.T) {
 	binding.Wait()
 	got := []string{<-outcomes, <-outcomes}
 	slices.Sort(got)
-	if want := []string{"", "node(s) have no free slot of driver disk.example.com (2 of 2 used)"}; !slices.Equal(got, want) {
+	if want := []string{"", "node(s) exceed max volume count: no free slot of driver disk.example.com (2 of 2 used)"}; !slices.Equal(got, want) {
 		t.Errorf("outcomes are %q, want %q", got, want)
 	}
 }

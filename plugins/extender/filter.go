@@ -76,7 +76,7 @@ func (x *extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire
 	all, elsewhere := 0, false
 	for node := range s.Nodes() {
 		all++
-		elsewhere = elsewhere || !asked[node.Name] && refusedAt(attempt, node.Name) == "" && x.arbiter.Fit(s, request, node.Name, now).Allowed()
+		elsewhere = elsewhere || !asked[node.Name] && arbiter.There(s, node.Name) && refusedAt(attempt, node.Name) == "" && x.arbiter.Fit(s, request, node.Name, now).Allowed()
 	}
 	if elsewhere {
 		x.requeuer.RetryElsewhere(args.Pod.UID, 1+all/len(args.Nodes))
@@ -96,7 +96,7 @@ func (x *extender) confirm(ctx context.Context, pod *corev1.Pod) error {
 func (x *extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) (wire.Filtered, bool) {
 	s := attempt.Base
 	request := arbiter.PodRequest(s, fact)
-	if !request.Attachable(s) {
+	if len(request.Needs) == 0 {
 		x.requeuer.Leave(args.Pod.UID)
 		return wire.Passed(args.Nodes, args.Named), true
 	}

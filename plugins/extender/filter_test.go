@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	fullNode  = "node(s) have no free slot of driver disk.example.com (2 of 2 used)"
+	fullNode  = "node(s) exceed max volume count: no free slot of driver disk.example.com (2 of 2 used)"
 	heldByOld = "node(s) can't take volume data: n2 holds it for pod shop/old"
 )
 
@@ -80,7 +80,7 @@ func TestFilterOfPodsThatNoNodeWillDoFor(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.Put("pods", pod) })
 	r.seen(pod)
 	result := r.filter(pod)
-	want := "claim nowhere not found"
+	want := `persistentvolumeclaim "nowhere" not found`
 	if len(*result.NodeNames) != 0 || len(result.FailedAndUnresolvableNodes) != 3 || result.FailedAndUnresolvableNodes["n3"] != want {
 		t.Errorf("result %+v", result)
 	}
@@ -384,6 +384,7 @@ func TestFilterOfALargeCluster(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newRig(t, func(r *rig) {
 		r.disk("data")
+		r.mustBeThere()
 		r.Put("pods", pod)
 	})
 	r.seen(pod)
@@ -412,7 +413,7 @@ func TestFilterOfALargeCluster(t *testing.T) {
 	if len(result.Nodes.Items) != 1 || result.Nodes.Items[0].Name != "n1" || len(result.Nodes.Items[0].Status.Images) != 50 || len(result.FailedAndUnresolvableNodes) != 4999 {
 		t.Errorf("%d nodes pass, %d fail", len(result.Nodes.Items), len(result.FailedAndUnresolvableNodes))
 	}
-	if got, want := result.FailedAndUnresolvableNodes["node-1"], "node(s) where driver disk.example.com is not registered"; got != want {
+	if got, want := result.FailedAndUnresolvableNodes["node-1"], "disk.example.com CSI driver is not installed on the node: driver disk.example.com is not registered"; got != want {
 		t.Errorf("a node without the driver: %q, want %q", got, want)
 	}
 }
@@ -422,6 +423,7 @@ func TestVerbsOfALargeCluster(t *testing.T) {
 	pod, victim := ranked(podWith("db", "data"), 10), boundTo(podWith("victim"), "n1")
 	r := newRig(t, func(r *rig) {
 		r.disk("data")
+		r.mustBeThere()
 		r.attach("data", "n1")
 		r.Put("pods", pod)
 		r.Put("pods", victim)

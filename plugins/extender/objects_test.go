@@ -91,6 +91,12 @@ func (r *rig) volume(claim string) {
 	})
 }
 
+// mustBeThere has driver keep pods from nodes where it is not registered.
+func (r *rig) mustBeThere() {
+	yes := true
+	r.Put("csidrivers", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: &yes}})
+}
+
 // oneByOne gives the volume of a claim to one pod at a time.
 func (r *rig) oneByOne(claim string) {
 	var pv corev1.PersistentVolume

@@ -103,7 +103,7 @@ func (t trial) victims(chosen []*extenderv1.MetaPod) (more []*extenderv1.MetaPod
 func (t trial) fits(d *ledger.Delta) bool {
 	s := t.s.With(d)
 	request := arbiter.PodRequest(s, t.fact)
-	return !request.Attachable(s) || t.x.arbiter.Fit(s, request, t.node, t.now).Allowed()
+	return len(request.Needs) == 0 || t.x.arbiter.Fit(s, request, t.node, t.now).Allowed()
 }
 
 // others are the pods at the node that have attachable volumes and a lower

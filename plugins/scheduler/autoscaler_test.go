@@ -3,9 +3,7 @@
 package scheduler_test
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,30 +91,46 @@ func (c *cluster) oncePod(claim string) {
 	}
 }
 
-// A claim that does not exist: no node helps, so the pod is not tried, and comes
+// A claim that does not exist: kube-scheduler says so in its own words, and the pod comes
 // with the claim.
-func TestGateMissingClaim(t *testing.T) {
+func TestMissingClaim(t *testing.T) {
 	c := newCluster(t)
 	pod := c.create(c.newPod("p", v1alpha1.SchedulerName, "p"))
-	c.waits(pod, "0/3 nodes are available: claim p not found. No new node would help.")
-	c.untried(pod)
+	c.told(pod, `0/3 nodes are available: persistentvolumeclaim "p" not found.`)
 	c.add(disk("p")...)
 	c.bound(pod)
-	c.untried(pod)
 }
 
-// A volume for one pod at a time: the second pod is not tried while it can't
-// preempt the first, and comes when that is gone.
-func TestGateVolumeOfOnePod(t *testing.T) {
+// A volume for one pod at a time: the second pod can't preempt the first, and comes when
+// that is gone.
+func TestVolumeOfOnePodInUse(t *testing.T) {
 	c := newCluster(t)
 	c.oncePod("p")
 	first := c.share("first", "p", 0)
 	c.bound(first)
 	second := c.share("second", "p", 0)
-	c.waits(second, "0/3 nodes are available: 3 node(s) unfit: volume p serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/first. No new node would help.")
-	c.untried(second)
+	c.told(second, "ReadWriteOncePod access mode already in-use by another pod: volume p serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/first")
 	c.delete(first)
 	c.bound(second)
+}
+
+// Two volumes that are held at two nodes: kube-scheduler would place the pod, so that it is
+// not called Unschedulable, nor tried, until one of the two is free.
+func TestGateVolumesAtTwoNodes(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.pod("a", v1alpha1.SchedulerName, true), c.pod("b", v1alpha1.SchedulerName, true)
+	c.bound(a)
+	at := c.bound(b)
+	both := c.newPod("both", v1alpha1.SchedulerName, "a")
+	both.Spec.Volumes = append(both.Spec.Volumes, corev1.Volume{Name: "more", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "b"}}})
+	both = c.create(both)
+	c.waits(both, "can't take volume b: "+at+" holds it for pod shop/b")
+	c.waits(both, "No new node would help.")
+	c.untried(both)
+	c.delete(a)
+	c.full(at)
+	c.told(both, "exceed max volume count")
 }
 
 // The node that holds the volume doesn't match the pod's selector: the pod must
@@ -144,41 +158,12 @@ func TestNoFreeSlotAddsNodes(t *testing.T) {
 		c.bound(c.pod(name, v1alpha1.SchedulerName, true))
 	}
 	last := c.pod("d", v1alpha1.SchedulerName, true)
-	c.told(last, "3 node(s) have no free slot")
+	c.told(last, "3 node(s) exceed max volume count: no free slot")
 	if ca, karpenter := addsNodes(c.get(last).Status.Conditions); !ca || !karpenter {
 		t.Errorf("all slots are taken, and nodes are added: cluster-autoscaler %t, Karpenter %t: %+v", ca, karpenter, c.get(last).Status.Conditions)
 	}
 	c.add(node("n4"), csiNode("n4", 1))
 	if at := c.bound(last); at != "n4" {
 		t.Errorf("bound to %s", at)
-	}
-}
-
-// A gated pod that would fit a new node once its holder is gone is called
-// unschedulable then.
-func TestGateLiftsWhenANewNodeWouldHelp(t *testing.T) {
-	c := newCluster(t)
-	c.oncePod("p")
-	first := c.share("first", "p", 0)
-	at := c.bound(first)
-	for _, name := range []string{"a", "b"} {
-		c.bound(c.pod(name, v1alpha1.SchedulerName, true))
-	}
-	second := c.share("second", "p", 0)
-	c.waits(second, "is in use for pod shop/first")
-	c.full(at) // when first is gone, its slot is not free
-	probes := 0
-	c.eventually("that to be seen", func() bool {
-		probes++
-		probe := c.pod(fmt.Sprintf("probe-%d", probes), v1alpha1.SchedulerName, true)
-		c.told(probe, "have no free slot")
-		return strings.Contains(c.scheduledMessage(probe), "(1 of 0 used)")
-	})
-	c.delete(first)
-	c.told(second, "2 node(s) have no free slot of driver disk.example.com (1 of 1 used)")
-	c.told(second, "1 node(s) have no free slot of driver disk.example.com (0 of 0 used)")
-	c.eventually("the pod to be tried", func() bool { return !strings.Contains(c.scheduledMessage(second), "No new node would help") })
-	if ca, _ := addsNodes(c.get(second).Status.Conditions); !ca {
-		t.Errorf("the autoscaler adds no node: %+v", c.get(second).Status.Conditions)
 	}
 }

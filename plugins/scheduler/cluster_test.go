@@ -58,6 +58,7 @@ type cluster struct {
 	version   atomic.Int64        // resourceVersion of the newest pod
 	writing   sync.Mutex          // held during a write of a pod, whose version is looked at first
 	said      map[string][]string // reasons of PodScheduled that were written, by pod
+	ungranted bool                // driver attaches nothing: no pod has a ticket
 	kill      func()              // ends the scheduler, and returns when it has
 }
 
@@ -111,15 +112,27 @@ func (c *cluster) podGroup(name string, minMember int64) {
 }
 
 // newCluster runs a scheduler with the profile that Moorage ships and the stock
-// one, over nodes n1 to n3 with one slot each.
-func newCluster(t *testing.T) *cluster {
+// one, over nodes n1 to n3 with one slot each, and these objects.
+func newCluster(t *testing.T, objects ...apiruntime.Object) *cluster {
 	t.Helper()
 	if err := scheduler.SetDefaults(); err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{t: t, kube: fake.NewClientset(), moorage: newMoorage(t), said: map[string][]string{}}
+	c.add(objects...)
+	own := map[string]bool{}
+	for _, object := range objects {
+		switch object := object.(type) {
+		case *corev1.Node:
+			own[object.Name] = true
+		case *storagev1.CSIDriver:
+			c.ungranted = c.ungranted || object.Name == driver && object.Spec.AttachRequired != nil && !*object.Spec.AttachRequired
+		}
+	}
 	for _, name := range []string{"n1", "n2", "n3"} {
-		c.add(node(name), csiNode(name, 1))
+		if c.add(csiNode(name, 1)); !own[name] {
+			c.add(node(name))
+		}
 	}
 	c.kube.PrependReactor("create", "pods", c.bind)
 	c.kube.PrependReactor("patch", "pods", c.patch)
@@ -166,7 +179,8 @@ func (c *cluster) add(objects ...apiruntime.Object) {
 }
 
 // bind does what the API server does with a binding, and fails the test when a
-// pod of Moorage's profile is bound without a granted ticket for its node.
+// pod of Moorage's profile is bound without a granted ticket for its node, or has a
+// ticket where it needs none.
 func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	create, ok := action.(clienttesting.CreateAction)
 	if !ok || action.GetSubresource() != "binding" {
@@ -186,8 +200,8 @@ func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, er
 	pod := found.(*corev1.Pod).DeepCopy()
 	ticket, exists := c.moorage.ticket(pod)
 	granted := exists && meta.IsStatusConditionTrue(ticket.Status.Conditions, v1alpha1.TicketGranted) && ticket.Spec.NodeName == binding.Target.Name
-	if pod.Spec.SchedulerName == v1alpha1.SchedulerName && len(pod.Spec.Volumes) > 0 && !granted {
-		c.t.Errorf("pod %s is bound to %s without a granted ticket: %+v", pod.Name, binding.Target.Name, ticket)
+	if pod.Spec.SchedulerName == v1alpha1.SchedulerName && len(pod.Spec.Volumes) > 0 && granted == c.ungranted {
+		c.t.Errorf("pod %s is bound to %s, with a granted ticket: %t", pod.Name, binding.Target.Name, granted)
 	}
 	pod.Spec.NodeName, pod.ResourceVersion = binding.Target.Name, c.nextVersion()
 	if err := c.kube.Tracker().Update(pods, pod, pod.Namespace); err != nil || !exists {

@@ -37,7 +37,7 @@ func (c *cluster) queued(number int) []*corev1.Pod {
 		pods = append(pods, c.create(pod))
 	}
 	for _, pod := range pods {
-		c.told(pod, "3 node(s) have no free slot")
+		c.told(pod, "3 node(s) exceed max volume count: no free slot")
 	}
 	return pods
 }

@@ -70,7 +70,7 @@ func TestPodsWaitForSlots(t *testing.T) {
 		t.Errorf("nodes used are %v, want all three", used)
 	}
 	last := c.pod("d", v1alpha1.SchedulerName, true)
-	c.told(last, "0/3 nodes are available: 3 node(s) have no free slot of driver disk.example.com (1 of 1 used)")
+	c.told(last, "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver disk.example.com (1 of 1 used)")
 	c.delete(pods[1])
 	c.bound(last)
 }
@@ -101,7 +101,7 @@ func TestPodDeletedWhileItWaits(t *testing.T) {
 		c.eventually("the ticket of "+pod.Name, func() bool { _, exists := c.moorage.ticket(pod); return exists })
 	}
 	last := c.pod("d", v1alpha1.SchedulerName, true)
-	c.told(last, "3 node(s) have no free slot")
+	c.told(last, "3 node(s) exceed max volume count: no free slot")
 	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionTrue, "" })
 	c.delete(pods[2])
 	c.bound(last)
@@ -123,7 +123,7 @@ func TestStockProfileIsNotGated(t *testing.T) {
 			t.Errorf("pod %s has a ticket", name)
 		}
 	}
-	c.told(c.pod("d", v1alpha1.SchedulerName, true), "3 node(s) have no free slot")
+	c.told(c.pod("d", v1alpha1.SchedulerName, true), "3 node(s) exceed max volume count: no free slot")
 	plain := c.pod("plain", v1alpha1.SchedulerName, false)
 	c.bound(plain)
 }

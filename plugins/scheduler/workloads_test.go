@@ -128,8 +128,8 @@ func TestLimitLoweredUnderUse(t *testing.T) {
 		c.told(waits, "have no free slot")
 		return strings.Contains(c.scheduledMessage(waits), "(1 of 0 used)")
 	})
-	c.told(waits, "0/3 nodes are available: 1 node(s) have no free slot of driver disk.example.com (1 of 0 used), "+
-		"2 node(s) have no free slot of driver disk.example.com (1 of 1 used)")
+	c.told(waits, "0/3 nodes are available: 1 node(s) exceed max volume count: no free slot of driver disk.example.com (1 of 0 used), "+
+		"2 node(s) exceed max volume count: no free slot of driver disk.example.com (1 of 1 used)")
 	if n := len(c.left([]*corev1.Pod{pods["n1"]})); n != 1 {
 		t.Error("who was there is gone")
 	}

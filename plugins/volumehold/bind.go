@@ -16,13 +16,13 @@ import (
 
 // Bind binds a pod that has a reservation, by the version of the pod that it was
 // reserved by: a leader that follows can make the bind fail before it gives the
-// reservation's slots away. It leaves pods without a reservation to DefaultBinder.
+// reservation's slots away. It leaves pods that need no grant to DefaultBinder.
 //
 // A pod that did not wait for a grant in Permit is bound by the controller, or waits for
 // its grant here, and for what others wait for in PreBind: the controller may want a ticket
 // because of what has come since the node was chosen.
 func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
-	r := p.core.book.Of(string(pod.UID))
+	r := p.granted(pod)
 	if r == nil {
 		return fwk.NewStatus(fwk.Skip)
 	}

@@ -24,7 +24,8 @@ import (
 )
 
 // VolumeWait is the reason of PodScheduled=False of a pod that waits for its
-// volumes, where no new node would help. It is not Unschedulable, which is what
+// volumes, where no new node would help, and where kube-scheduler would place the pod
+// without Moorage. It is not Unschedulable, which is what
 // cluster-autoscaler and Karpenter look for.
 const VolumeWait = "VolumeWait"
 
@@ -112,7 +113,7 @@ func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectNa
 // kube-scheduler's to say.
 func (c *core) wait(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request, gated bool) *corev1.PodCondition {
 	incomplete := c.groups.incomplete(pod)
-	if incomplete == "" && c.arbiter.NewNode(s, r, c.now()).Allowed() {
+	if v := c.arbiter.NewNode(s, r, c.now()); incomplete == "" && (v.Allowed() || v.RefusedByStock()) {
 		return nil
 	}
 	current := scheduled(pod)

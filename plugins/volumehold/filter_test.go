@@ -50,12 +50,12 @@ func TestPreFilterNarrowsToTheHolder(t *testing.T) {
 	}
 }
 
-func TestPodsWithoutAttachableVolumesAreSkipped(t *testing.T) {
+func TestPodsWithoutAttachmentsNeedNoGrant(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.Driver{Name: driver, AttachRequired: false}))...)
 	for _, pod := range []*corev1.Pod{podWith("none"), podWith("local", "data")} {
 		state, _, status := r.prefilter(pod)
-		if !status.IsSuccess() || !state.GetSkipFilterPlugins().Has(Name) {
-			t.Errorf("pod %s is not skipped: %v", pod.Name, status)
+		if skipped := state.GetSkipFilterPlugins().Has(Name); !status.IsSuccess() || skipped != (len(pod.Spec.Volumes) == 0) {
+			t.Errorf("pod %s is skipped: %t, %v", pod.Name, skipped, status)
 		}
 		if status := r.RunReservePluginsReserve(t.Context(), state, pod, "n1"); !status.IsSuccess() {
 			t.Errorf("Reserve of pod %s: %v", pod.Name, status)
@@ -169,5 +169,19 @@ func TestNothingIsPlacedBeforeTheCachesAreComplete(t *testing.T) {
 	eventually(t, "the pod to be woken", func() bool { return len(r.queue.names()) == 1 })
 	if _, _, status := r.prefilter(pod); !status.IsSuccess() {
 		t.Errorf("once the caches are complete: %v", status)
+	}
+}
+
+// A pod that is bound comes back to the scheduler only to have room made for its resize: its
+// volumes are where it is.
+func TestBoundPodsAreSkipped(t *testing.T) {
+	r := newRig(t, all(disk("data", ledger.AccessNode), one(factOf(boundTo(podWith("other", "data"), "n2"))))...)
+	pod := boundTo(podWith("p", "data", "missing"), "n1")
+	r.known(pod)
+	if status := r.plugin.PreEnqueue(t.Context(), pod); !status.IsSuccess() {
+		t.Errorf("PreEnqueue: %v", status)
+	}
+	if state, _, status := r.prefilter(pod); !status.IsSuccess() || !state.GetSkipFilterPlugins().Has(Name) {
+		t.Errorf("it is not skipped: %v", status)
 	}
 }

@@ -16,15 +16,15 @@ import (
 )
 
 // PreEnqueue keeps a pod from being tried that waits for what no new node could
-// lift: kube-scheduler would call it Unschedulable, and a cluster autoscaler add
-// nodes for it. The conditionWriter says on the pod what it waits for, and the requeuer lets
+// lift, and that kube-scheduler would place without Moorage: kube-scheduler would call it
+// Unschedulable, and a cluster autoscaler add nodes for it. The conditionWriter says on the pod what it waits for, and the requeuer lets
 // it through on the change that lifts the wait.
 //
 // It is called with the scheduling queue's lock held, and costs the pod's own
 // volumes.
 func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	grouped := groupOf(pod).name != ""
-	if len(pod.Spec.Volumes) == 0 && !grouped {
+	if pod.Spec.NodeName != "" || len(pod.Spec.Volumes) == 0 && !grouped {
 		return nil
 	}
 	fact, err := translate.Pod(pod)
@@ -39,13 +39,14 @@ func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status 
 }
 
 // notWorthTrying says whether a pod is not to be tried by these facts: no node there is
-// would do, nor one that is added, nor would preemption help.
+// would do, nor one that is added, nor would preemption help. A pod that kube-scheduler's own
+// plugins refuse is tried: it is told Unschedulable, as without Moorage.
 func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) bool {
 	if c.groups.incomplete(pod) != "" {
 		return true
 	}
 	verdict, nowhere := c.arbiter.Nowhere(s, r, c.now())
-	if !nowhere {
+	if !nowhere || verdict.RefusedByStock() {
 		return false
 	}
 	if pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever {

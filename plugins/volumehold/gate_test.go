@@ -30,7 +30,7 @@ func never(pod *corev1.Pod) *corev1.Pod {
 }
 
 // Only what neither a node that is there, nor a new one, nor preemption could
-// lift keeps a pod from being tried.
+// lift keeps a pod from being tried; not where kube-scheduler refuses the pod, too.
 func TestWhoIsGated(t *testing.T) {
 	rwo, rwop := ledger.AccessNode, ledger.AccessPod
 	full := all(disk("a", rwo), disk("b", rwo), one(attached("a", "n1"), attached("b", "n1")))
@@ -52,17 +52,20 @@ func TestWhoIsGated(t *testing.T) {
 		{"free", disk("data", rwo), nil, podWith("p", "data"), false},
 		{"no volumes", nil, nil, podWith("p"), false},
 		{"no slot anywhere", all(disk("data", rwo), one(slotsAt("n1", 0), slotsAt("n2", 0), slotsAt("n3", 0))), nil, podWith("p", "data"), false},
-		{"no claim", nil, nil, podWith("p", "data"), true},
+		{"no claim", nil, nil, podWith("p", "data"), false},
+		{"no claim, and a volume held at two nodes", all(disk("data", rwo), disk("more", rwo)),
+			[]*corev1.Pod{at("one", "data", "n1"), at("two", "more", "n2")}, podWith("p", "data", "more", "none"), false},
+		{"its volume is being deleted", all(disk("data", rwo), one(ledger.PersistentVolume{Name: "pv-data", UID: "pv-data", Version: "2", Volume: volume("data"), Access: rwo,
+			Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Deleting: true})), nil, podWith("p", "data"), true},
 		{"held, where there is room", disk("data", rwo), []*corev1.Pod{at("other", "data", "n2")}, podWith("p", "data"), false},
-		{"held, where there is no room for the other volume", all(full, disk("data", rwo), one(slotsAt("n1", 3))),
-			[]*corev1.Pod{at("other", "data", "n1")}, never(podWith("p", "data", "b2")), true},
-		{"the same, and preemption may make room", all(full, disk("data", rwo), disk("b2", rwo), one(slotsAt("n1", 3))),
+		{"held, with no room for the other volume, and preemption may make some", all(full, disk("data", rwo), disk("b2", rwo), one(slotsAt("n1", 3))),
 			[]*corev1.Pod{at("other", "data", "n1")}, podWith("p", "data", "b2"), false},
 		{"the same, and it may not", all(full, disk("data", rwo), disk("b2", rwo), one(slotsAt("n1", 3))),
 			[]*corev1.Pod{at("other", "data", "n1")}, never(podWith("p", "data", "b2")), true},
-		{"one pod's, of equal priority", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, priority(podWith("p", "data"), 10), true},
+		{"one pod's, of equal priority", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, priority(podWith("p", "data"), 10), false},
+		{"one pod's, and a ticket of a tool has it", all(disk("data", rwop), one(asking("n2", ""))), nil, podWith("p", "data"), true},
 		{"one pod's, of lower priority", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, priority(podWith("p", "data"), 11), false},
-		{"the same, and it preempts nobody", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, never(priority(podWith("p", "data"), 11)), true},
+		{"the same, and it preempts nobody", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, never(priority(podWith("p", "data"), 11)), false},
 		{"held with another SELinux label, of equal priority", all(disk("data", rwo), byLabel), []*corev1.Pod{labelled(at("other", "data", "n2"))}, priority(podWith("p", "data"), 10), true},
 		{"the same, of lower priority", all(disk("data", rwo), byLabel), []*corev1.Pod{labelled(at("other", "data", "n2"))}, priority(podWith("p", "data"), 11), false},
 		{"the same, with the same label", all(disk("data", rwo), byLabel), []*corev1.Pod{labelled(at("other", "data", "n2"))}, labelled(priority(podWith("p", "data"), 10)), false},
@@ -104,9 +107,9 @@ func TestGatedUntilTheCachesAreComplete(t *testing.T) {
 // A gate that opens because a new node would help wakes the pod, though no node
 // that is there takes it.
 func TestGateOpensForANewNode(t *testing.T) {
-	r := newStillRig(t, all(disk("data", ledger.AccessPod), one(slotsAt("n1", 0), slotsAt("n2", 1), slotsAt("n3", 0)))...)
+	r := newStillRig(t, all(disk("data", ledger.AccessNode), disk("b2", ledger.AccessNode), one(slotsAt("n1", 0), slotsAt("n2", 1), slotsAt("n3", 0)))...)
 	close(r.synced)
-	holder, pod := boundTo(podWith("other", "data"), "n2"), podWith("p", "data")
+	holder, pod := boundTo(podWith("other", "data"), "n2"), never(podWith("p", "data", "b2"))
 	r.known(holder, pod)
 	r.apply(attached("data", "n2"))
 	if r.plugin.PreEnqueue(t.Context(), pod).IsSuccess() {
@@ -130,9 +133,9 @@ func TestGateOpensForANewNode(t *testing.T) {
 // A pod that was tried before it would have been gated is tried again as well
 // when a new node would help: what was said of it is not true any more.
 func TestTriedAgainWhenANewNodeWouldHelp(t *testing.T) {
-	r := newStillRig(t, all(disk("data", ledger.AccessPod), one(slotsAt("n1", 0), slotsAt("n2", 1), slotsAt("n3", 0)))...)
+	r := newStillRig(t, all(disk("data", ledger.AccessNode), disk("b2", ledger.AccessNode), one(slotsAt("n1", 0), slotsAt("n2", 1), slotsAt("n3", 0)))...)
 	close(r.synced)
-	holder, pod := boundTo(podWith("other", "data"), "n2"), podWith("p", "data")
+	holder, pod := boundTo(podWith("other", "data"), "n2"), never(podWith("p", "data", "b2"))
 	r.known(holder, pod)
 	r.apply(attached("data", "n2"))
 	r.prefilter(pod)
@@ -166,10 +169,10 @@ func (r *rig) patches() (conditions []corev1.PodCondition, versions []string) {
 // A gated pod is told in its condition, and told again when there is something
 // else to say; each write names the version of the pod that it is for.
 func TestGatedPodIsTold(t *testing.T) {
-	r := newRig(t, disk("data", ledger.AccessPod)...)
-	holder, next, pod := boundTo(podWith("other", "data"), "n2"), boundTo(podWith("next", "data"), "n1"), podWith("p", "data")
+	r := newRig(t, all(disk("data", ledger.AccessNode), disk("more", ledger.AccessNode))...)
+	holder, next, pod := boundTo(podWith("other", "data"), "n2"), boundTo(podWith("next", "data"), "n1"), podWith("p", "data", "more")
 	pod.ResourceVersion, pod.Generation = "41", 5
-	r.known(holder, pod)
+	r.known(holder, boundTo(podWith("stays", "more"), "n3"), pod)
 	r.plugin.PreEnqueue(t.Context(), pod)
 	wants := []string{"pod shop/other", "pod shop/next"}
 	for i, want := range wants {
@@ -200,6 +203,7 @@ func TestOnlyWaitsAreToldOtherwise(t *testing.T) {
 		want   int
 	}{
 		"a new node would help": {disk("data", ledger.AccessNode), nil, 0},
+		"stock refuses it, too": {disk("data", ledger.AccessPod), []*corev1.Pod{boundTo(podWith("other", "data"), "n2")}, 0},
 		"it must be the holder": {disk("data", ledger.AccessNode), []*corev1.Pod{boundTo(podWith("other", "data"), "n2")}, 1},
 	}
 	for name, test := range tests {

@@ -41,7 +41,7 @@ func lifts() []lift {
 		return ledger.Attachment{Name: "x" + node, UID: "x" + node, Driver: driver, Node: ledger.NodeName(node), PersistentVolume: "pv-a",
 			AttachError: ledger.CallError{Code: ledger.ResourceExhausted}}
 	}
-	only := one(ledger.NodeDriversGone{Node: "n2"}, ledger.NodeDriversGone{Node: "n3"})
+	only := one(ledger.NodeDriversGone{Node: "n2"}, ledger.NodeDriversGone{Node: "n3"}, ledger.Driver{Name: driver, Version: "1", AttachRequired: true, NeedsNode: true})
 	holder := boundTo(podWith("holder", "data"), "n9")
 	cut := func(node, version string, drivers ...string) ledger.Event {
 		return ledger.NodeState{Name: ledger.NodeName(node), UID: node, Version: version, Ready: ledger.ReadyTrue, Managed: true, Reporting: true, CutOff: drivers}
@@ -63,7 +63,7 @@ func lifts() []lift {
 		{arbiter.HeldElsewhere, all(disk("data", rwo), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
 		{arbiter.StaysDetached, all(disk("data", rwo), one(asking(ledger.Detached, ""))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
 		{arbiter.IncompatibleParameters, all(disk("data", ledger.AccessMany), only, one(asking("n1", "other"))), one(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "asks"}})},
-		{arbiter.SELinuxConflict, all(disk("data", ledger.AccessMany), only, one(ledger.Driver{Name: driver, Version: "1", AttachRequired: true, SELinuxMount: true},
+		{arbiter.SELinuxConflict, all(disk("data", ledger.AccessMany), only, one(ledger.Driver{Name: driver, Version: "2", AttachRequired: true, NeedsNode: true, SELinuxMount: true},
 			ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, SELinuxMount: true}, labelledHolder("n1"))), one(ledger.PodGone{UID: "uid-labelled"})},
 		{arbiter.UsedByOtherPod, all(disk("data", ledger.AccessPod), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
 		{arbiter.DriverNotRegistered, all(disk("data", rwo), only, one(ledger.NodeDriversGone{Node: "n1"})), one(slotsAt("n3", 1))},

@@ -37,11 +37,12 @@ func (r *rig) counted(name string, labels ...string) float64 {
 }
 
 func TestMetrics(t *testing.T) {
-	r := newRig(t, all(disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), disk("once", ledger.AccessPod),
+	r := newRig(t, all(disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), disk("one", ledger.AccessNode), disk("two", ledger.AccessNode),
 		one(slotsAt("n1", 1), slotsAt("n2", 1), slotsAt("n3", 0)))...)
-	a, b, owner, gated := podWith("a", "a"), podWith("b", "b"), boundTo(podWith("owner", "once"), "n2"), podWith("gated", "once")
+	a, b, gated := podWith("a", "a"), podWith("b", "b"), podWith("gated", "one", "two")
+	owner, holder := boundTo(podWith("owner", "one"), "n2"), boundTo(podWith("holder", "two"), "n3")
 	absent := podWith("absent", "absent")
-	r.known(a, b, owner, gated, absent)
+	r.known(a, b, owner, holder, gated, absent)
 
 	c := r.reserve(a, "n1").permit()
 	r.written(a, "n1")
@@ -66,7 +67,7 @@ func TestMetrics(t *testing.T) {
 		{"moorage_scheduler_grant_wait_seconds", nil, 1},
 		{"moorage_scheduler_rejections_total", []string{"NoFreeSlot", "placing"}, 1}, // once, though three nodes are full
 		{"moorage_scheduler_rejections_total", []string{"ClaimMissing", "placing"}, 1},
-		{"moorage_scheduler_slots_used", []string{driver}, 2},
+		{"moorage_scheduler_slots_used", []string{driver}, 3},
 		{"moorage_scheduler_slots_limit", []string{driver}, 2},
 		{"moorage_scheduler_gated_pods", nil, 1},
 		{"moorage_scheduler_waiting_pods", nil, 4},

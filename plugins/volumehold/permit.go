@@ -37,7 +37,7 @@ const maxWaits = 4
 // reservation needs no grant, and one that the controller may bind itself waits in Bind.
 // Pods of a PodGroup get theirs together.
 func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
-	r := p.core.book.Of(string(pod.UID))
+	r := p.granted(pod)
 	if p.core.groups.concerns(pod, r != nil) {
 		p.core.groups.join(&member{pod: pod, node: ledger.NodeName(node), reservation: r, terms: p.terms(pod)})
 		return fwk.NewStatus(fwk.Wait), configv1alpha1.MaxGrantTimeout

@@ -22,7 +22,7 @@ import (
 // kube-scheduler asks before the wait in Permit, and only with its gate
 // NominatedNodeNameForExpectation: it decides nothing that may change meanwhile.
 func (p *VolumeHold) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
-	if r := p.core.book.Of(string(pod.UID)); r != nil && !r.AtOnce && (!p.core.book.Passed(r) || p.follows(r)) {
+	if r := p.granted(pod); r != nil && !r.AtOnce && (!p.core.book.Passed(r) || p.follows(r)) {
 		return &fwk.PreBindPreFlightResult{AllowParallel: false}, nil
 	}
 	return &fwk.PreBindPreFlightResult{AllowParallel: true}, fwk.NewStatus(fwk.Skip)
@@ -41,7 +41,7 @@ func (p *VolumeHold) follows(r *reservation.Reservation) bool {
 // driver do at once, up to MaxGrantTimeout. It ends early when the pod is deleted, which the framework would notice
 // only at Bind. A pod that the controller may bind at once has no ticket yet; see Bind.
 func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
-	r := p.core.book.Of(string(pod.UID))
+	r := p.granted(pod)
 	if r == nil || r.AtOnce {
 		return nil
 	}

@@ -19,9 +19,12 @@ import (
 
 // PreFilter resolves the pod's volumes, refuses the pod when no node at all
 // will do, and narrows the search to the node that holds an exclusive volume.
-// It skips pods without attachable volumes.
+// It skips pods without volumes that need an attachment or a slot.
 func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	p.core.lead(p.profile)
+	if pod.Spec.NodeName != "" {
+		return nil, fwk.NewStatus(fwk.Skip) // it is resized where it is, with its volumes
+	}
 	fact, err := translate.Pod(pod)
 	if err != nil {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
@@ -39,7 +42,7 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	}
 	snapshot := attempt.Base
 	request := arbiter.PodRequest(snapshot, &fact)
-	if !request.Attachable(snapshot) {
+	if len(request.Needs) == 0 {
 		p.core.requeuer.Leave(pod.UID)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}

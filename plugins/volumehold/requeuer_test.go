@@ -40,6 +40,7 @@ func TestEventsWakeThePodsTheyConcern(t *testing.T) {
 			factOf(holder), factOf(owner), factOf(boundTo(podWith("user", "c"), "n2")),
 			disk("lost", ledger.AccessNode)[1],
 			ledger.StorageClass{Name: "now", Driver: roomy},
+			ledger.Driver{Name: absent, Version: "1", AttachRequired: true, NeedsNode: true},
 			ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "early"}, UID: "claim-early", Class: "now"}))
 	bound := diskOf(roomy, "early", ledger.AccessNode)
 	tests := []struct {
@@ -57,6 +58,7 @@ func TestEventsWakeThePodsTheyConcern(t *testing.T) {
 		{"a node comes", one(slotsAt("n4", 2), readyNode("n4")), []string{"slot"}},
 		{"a node reports its health", one(readyNode("n1")), nil},
 		{"the driver comes to a node", one(slotsAt("n3", 2, roomy, absent)), []string{"absent"}},
+		{"the driver need be at no node", one(ledger.Driver{Name: absent, Version: "2", AttachRequired: true}), []string{"absent"}},
 		{"the holder is going", one(factOf(terminating(holder))), []string{"turn"}},
 		{"the holder is gone", one(ledger.PodGone{UID: "uid-holder"}), []string{"turn"}},
 		{"the only pod is gone", one(ledger.PodGone{UID: "uid-owner"}), []string{"alone"}},
@@ -222,7 +224,7 @@ func TestNodeBecomesKnown(t *testing.T) {
 	}{
 		"has room":     {kubeNode("n2"), "Queue"},
 		"is full":      {kubeNode("n1"), "QueueSkip"},
-		"not heard of": {kubeNode("n9"), "QueueSkip"},
+		"not heard of": {kubeNode("n9"), "Queue"},
 		"not a node":   {podWith("p"), "Queue"},
 	}
 	for name, test := range tests {

@@ -30,12 +30,22 @@ func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 		return nodeStatus(verdict, node)
 	}
 	for _, ticket := range tickets {
-		r := reservation.New(pod, ticket, reservation.Follows(p.core.arbiter, snapshot, arbiter.PodRequest(snapshot, &fact), ticket.Node))
+		request := arbiter.PodRequest(snapshot, &fact)
+		r := reservation.New(pod, ticket, reservation.Follows(p.core.arbiter, snapshot, request, ticket.Node))
+		r.Local = !request.Attachable(snapshot)
 		if err := p.core.book.Open(r); err != nil {
 			return fwk.AsStatus(err)
 		}
 	}
 	p.core.requeuer.Reserved(pod.UID, true)
+	return nil
+}
+
+// granted returns the pod's reservation that needs the controller's grant; nil if it has none.
+func (p *VolumeHold) granted(pod *corev1.Pod) *reservation.Reservation {
+	if r := p.core.book.Of(string(pod.UID)); r != nil && !r.Local {
+		return r
+	}
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // A pod waits for a claim that turns out to need no attachment, such as one of NFS: no
-// volume and no node is touched by that. It is woken all the same, gated or refused.
+// volume and no node is touched by that. It is woken all the same.
 func TestClaimOfStorageThatNeedsNoAttachmentWakesThePod(t *testing.T) {
 	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
 	for name, test := range map[string]struct{ before, after []ledger.Event }{
@@ -28,24 +28,18 @@ func TestClaimOfStorageThatNeedsNoAttachmentWakesThePod(t *testing.T) {
 			one(ledger.PersistentVolume{Name: "nfs", UID: "nfs", Claim: key}),
 		},
 	} {
-		for _, how := range []string{"gated", "refused"} {
-			t.Run(name+", "+how, func(t *testing.T) {
-				r := newRig(t, test.before...)
-				pod := podWith("p", "data")
-				r.known(pod)
-				status := r.plugin.PreEnqueue(t.Context(), pod)
-				if how == "refused" {
-					_, _, status = r.prefilter(pod)
-				}
-				if status.IsSuccess() {
-					t.Fatal("the pod may be placed before its claim leads anywhere")
-				}
-				r.apply(test.after...)
-				eventually(t, "the pod to be woken", func() bool { return slices.Equal(r.queue.names(), []string{"p"}) })
-				if status := r.plugin.PreEnqueue(t.Context(), pod); !status.IsSuccess() {
-					t.Errorf("its claim needs no attachment, and it is gated: %v", status)
-				}
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, test.before...)
+			pod := podWith("p", "data")
+			r.known(pod)
+			if _, _, status := r.prefilter(pod); status.IsSuccess() {
+				t.Fatal("the pod may be placed before its claim leads anywhere")
+			}
+			r.apply(test.after...)
+			eventually(t, "the pod to be woken", func() bool { return slices.Equal(r.queue.names(), []string{"p"}) })
+			if status := r.plugin.PreEnqueue(t.Context(), pod); !status.IsSuccess() {
+				t.Errorf("its claim needs no attachment, and it is gated: %v", status)
+			}
+		})
 	}
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// volumeWait guards that nobody adds nodes for pods that no new node would help:
-// they are gated, and told why; and each is tried again by what lifts its wait.
+// volumeWait guards that nobody adds nodes for pods that no new node would help, and that
+// kube-scheduler would place: they are gated, and told why; and each is tried again by what
+// lifts its wait. What kube-scheduler refuses itself is told in its words.
 func volumeWait() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "volume-wait",
-		Doc: "Pods wait for a ReadWriteOncePod volume in use, for a claim that is missing, and for a volume whose node is cordoned: none is called Unschedulable, " +
-			"which is what autoscalers add nodes for; all are told what they wait for, and run once that comes.",
+		Doc: "Pods wait for two volumes at two nodes, and for a volume whose node is cordoned: neither is called Unschedulable, which is what autoscalers add nodes for. " +
+			"Others wait for a ReadWriteOncePod volume in use, and for a claim that is missing: kube-scheduler's own reason and words say so. All are told what they wait for, and run once that comes.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
@@ -26,13 +27,24 @@ func volumeWait() sandbox.Scenario {
 			s.runs("first")
 			s.pod("second", "one")
 			s.pod("early", "late")
-			s.gated("second", "is in use for pod "+s.Namespace+"/first. No new node would help.")
-			s.gated("early", "claim late not found. No new node would help.")
-			s.say("second waits for first to go, early for its claim; no autoscaler looks at them")
+			s.stockSays("second", "ReadWriteOncePod access mode already in-use by another pod: volume one serves one pod at a time (ReadWriteOncePod) and is in use for pod "+s.Namespace+"/first")
+			s.stockSays("early", `persistentvolumeclaim "late" not found`)
+			s.say("second waits for first to go, early for its claim, as kube-scheduler itself says")
 			s.claim("late")
 			at := s.runs("early").Spec.NodeName
 			s.remove("first")
 			s.runs("second")
+			s.claim("here")
+			s.claim("there")
+			s.podAt("worker-1", "left", "here")
+			s.podAt("worker-2", "right", "there")
+			s.runs("left")
+			s.runs("right")
+			s.must(s.CreatePod(s.ctx, sandbox.Pod("both", "here", "there")))
+			s.gated("both", "worker-1 holds it for pod "+s.Namespace+"/left")
+			s.say("both waits for two volumes at two nodes; no autoscaler looks at it")
+			s.remove("left")
+			s.runs("both")
 			s.cordon(at)
 			s.pod("third", "late")
 			words := fmt.Sprintf("2 node(s) can't take volume late: %s holds it for pod %s/early", at, s.Namespace)
@@ -63,6 +75,22 @@ func (s *story) waitsForVolume(name, text string) {
 		}
 		return nil
 	})
+}
+
+// stockSays waits until a pod without a node is told what kube-scheduler itself would say, with
+// its reason.
+func (s *story) stockSays(name, text string) {
+	s.until(fmt.Sprintf("pod %s is told %s: %s", name, corev1.PodReasonUnschedulable, text), func() error {
+		pod := s.View.Pod(s.Namespace, name)
+		if err := unscheduled(pod, text); err != nil {
+			return err
+		}
+		if c := condition(pod, corev1.PodScheduled); c.Reason != corev1.PodReasonUnschedulable {
+			return fmt.Errorf("the reason is %s", c.Reason)
+		}
+		return nil
+	})
+	s.toldInEvent(name, "FailedScheduling", text)
 }
 
 // gated waits until a pod is told what it waits for, and ends the story when the

@@ -169,9 +169,13 @@ profiles:
       enabled:
       - name: PromptVolumeBinding
       - name: VolumeHold
+      - name: VolumeRestrictions
+      - name: VolumeZone
       disabled:
       - name: NodeVolumeLimits
       - name: VolumeBinding
+      - name: VolumeRestrictions
+      - name: VolumeZone
     bind:
       enabled:
       - name: VolumeHold

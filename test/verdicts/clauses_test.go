@@ -22,6 +22,7 @@ func sections() []section {
 		{"Nominated pods, preemption, and what goes wrong meanwhile", meanwhile(), false},
 		{"What has a pod tried again", again(), false},
 		{"Groups, batching, scores, words", rest(), false},
+		{"Duties of the plugins that the profile replaces or reorders", duties(), false},
 		{"Extender", extender(), false},
 		{"Configuration", configuration(), false},
 	}
@@ -88,14 +89,18 @@ func limits() []clause {
 		{"the pod's own attachment", "is not counted again", []string{"verdict full with the pod's own attachment", "verdict limit lowered under use, own attachment", "script full-node", "sandbox full-node", "sandbox extender-full-node"}},
 		{"more volumes than slots", "no", []string{"verdict too few slots for all of the pod's", "script slots"}},
 		{"limit of 0; no limit", "none; any number", []string{"verdict limit of 0", "verdict no limit", "script slots"}},
-		{"no CSINode, or the driver is not in it", "waits, unless the policy allows it", []string{"verdict no CSINode", "verdict no CSINode, allowed by policy", "script slots"}},
+		{"no CSINode, or the driver is not in it", "fits, unless the CSIDriver says preventPodSchedulingIfMissing", []string{"verdict no CSINode", "verdict no CSINode, and the driver has to be there", "verdict two drivers, one of them absent that has to be there", "script slots"}},
 		{"limit lowered under use", "nothing new", []string{"verdict limit lowered under use", "script slots", "test plugins/scheduler TestLimitLoweredUnderUse"}},
 		{"headroom", "is kept free", []string{"verdict headroom", "script slots"}},
 		{"the driver said ResourceExhausted", "no", []string{"verdict driver ran out of room", "test controller TestNodeExhausted", "script slots"}},
 		{"several drivers in one pod", "each by its own limit", []string{"verdict two drivers, both with room", "verdict two drivers, one of them full", "verdict two drivers, one of them absent", "script drivers"}},
 		{"migrated in-tree PersistentVolumes and inline volumes", "slots of the CSI driver", []string{"verdict a volume of the tree, which CSI serves", "verdict a volume of the tree, and its driver is full",
-			"verdict a volume of the tree, and its driver is absent", "test internal/translate TestVolumesOfPersistentVolumes", "test internal/translate TestInlineVolumes"}},
-		{"attachRequired=false", "takes no slot", []string{"verdict a driver that does not attach", "test plugins/volumehold TestPodsWithoutAttachableVolumesAreSkipped", "script noattach", "script attach-required"}},
+			"verdict a volume of the tree, and its driver is absent", "verdict a volume of the tree, and its driver is absent and has to be there", "test internal/translate TestVolumesOfPersistentVolumes", "test internal/translate TestInlineVolumes"}},
+		{"attachRequired=false, and the node's CSINode states a limit", "a slot for each volume that pods use; reserved in the scheduler's memory, without a ticket", []string{
+			"verdict a driver that does not attach, full of pods", "verdict a driver that does not attach, with room", "verdict a driver that does not attach, one volume of many pods",
+			"verdict a driver that does not attach, of the pod's own volume", "verdict a driver that does not attach, bound on first use", "verdict a driver that does not attach, full of ephemeral volumes",
+			"script limit-unattached", "test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
+		{"attachRequired=false, and no limit is stated; iSCSI and FC", "any number", []string{"verdict a driver that does not attach, without a limit", "script attach-required", "script noattach"}},
 		{"volumes that no container mounts", "count: no pod of the verdicts has a container", []string{"verdict full of attachments", "script finished"}},
 	}
 }
@@ -106,7 +111,7 @@ func claims() []clause {
 		{"WaitForFirstConsumer", "a slot is reserved by the claim's UID before anything is provisioned, and stays without a gap", []string{"verdict bound on first use", "verdict bound on first use, full", "script unbound", "script slot-before-volume",
 			"test plugins/volumehold TestPreBindWaitsForTheVolumeThatTheClaimBecame", "test plugins/extender TestSlotsOfClaimsThatAreBeingProvisioned"}},
 		{"Immediate, not bound yet", "waits", []string{"verdict not bound yet", "script unbound", "script claims"}},
-		{"missing", "no node, until it comes", []string{"verdict no such claim", "sandbox volume-wait", "test plugins/scheduler TestGateMissingClaim", "script claims"}},
+		{"missing", "no node, until it comes", []string{"verdict no such claim", "sandbox volume-wait", "test plugins/scheduler TestMissingClaim", "script claims"}},
 		{"of somebody else, by an ephemeral volume's name", "no node", []string{"verdict ephemeral, of somebody else", "script claims"}},
 		{"being deleted; lost", "no node", []string{"verdict claim being deleted", "verdict claim lost", "script claims"}},
 		{"bound to what is not seen", "waits", []string{"verdict claim bound to what is not seen", "script claims"}},
@@ -151,9 +156,10 @@ func again() []clause {
 		{"a change while the pod is being tried", "is not lost", []string{"test plugins/volumehold TestChangeDuringTheCycle"}},
 		{"refused, with the extender", "tried on the change that lifts it", []string{"test plugins/extender TestRefusedPodsAreTriedAgain", "test plugins/extender TestOneNudgeIsEnough", "test plugins/extender TestNudgeOnlyWhoStillWaits"}},
 		{"refused, with the extender, where only a part of the cluster was asked about", "tried again for the other parts", []string{"test plugins/extender TestAskedAboutAPartOfTheCluster"}},
-		{"no new node could lift the wait", "gated, reason VolumeWait: neither cluster-autoscaler nor Karpenter adds nodes", []string{"test plugins/volumehold TestWhoIsGated", "test plugins/scheduler TestGateMissingClaim",
-			"test plugins/scheduler TestGateVolumeOfOnePod", "test plugins/scheduler TestHolderDoesNotSuitThePod", "test internal/arbiter TestNewNodeTwin", "sandbox volume-wait"}},
-		{"a new node would lift it", "Unschedulable: nodes are added", []string{"test plugins/scheduler TestNoFreeSlotAddsNodes", "test plugins/scheduler TestGateLiftsWhenANewNodeWouldHelp", "test plugins/volumehold TestGateOpensForANewNode"}},
+		{"kube-scheduler would place the pod, and no new node could lift the wait", "gated, reason VolumeWait: neither cluster-autoscaler nor Karpenter adds nodes", []string{"test plugins/volumehold TestWhoIsGated", "test plugins/scheduler TestGateVolumesAtTwoNodes",
+			"test plugins/scheduler TestHolderDoesNotSuitThePod", "test internal/arbiter TestNewNodeTwin", "sandbox volume-wait"}},
+		{"kube-scheduler's own plugins refuse the pod, too", "Unschedulable, in their words", []string{"test plugins/scheduler TestWordsOfStock", "test plugins/scheduler TestMissingClaim", "test plugins/scheduler TestVolumeOfOnePodInUse", "sandbox volume-wait"}},
+		{"a new node would lift it", "Unschedulable: nodes are added", []string{"test plugins/scheduler TestNoFreeSlotAddsNodes", "test plugins/volumehold TestGateOpensForANewNode"}},
 	}
 }
 
@@ -173,6 +179,32 @@ func rest() []clause {
 		{"topology of a claim's class", "is VolumeBinding's, whose verdict holds, too", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim"}},
 		{"words", "grouped as kube-scheduler does; of nodes that PreFilter left out, too; in condition, event and volume status", []string{"test plugins/scheduler TestPodsWaitForSlots", "test plugins/scheduler TestHolderDoesNotSuitThePod",
 			"test plugins/volumehold TestGatedPodIsTold", "test controller/volumestatus TestUnplaced", "sandbox volume-wait"}},
+	}
+}
+
+// duties are what NodeVolumeLimits, VolumeBinding and DefaultBinder do for kube-scheduler,
+// and VolumeRestrictions and VolumeZone, which come behind VolumeHold. Moorage's profile
+// switches off the first two, and puts itself before the third.
+func duties() []clause {
+	words := "test plugins/scheduler TestWordsOfStock"
+	return []clause{
+		{"NodeVolumeLimits: the CSINode's count, for claims, generic ephemeral claims and migrated volumes", "as upstream, of drivers that attach and that do not; volumes that are detaching or reserved count, too", []string{words,
+			"verdict full of attachments", "verdict a driver that does not attach, full of ephemeral volumes", "verdict a volume of the tree, and its driver is full", "verdict full of reservations"}},
+		{"NodeVolumeLimits: a claim that is not bound counts for its class's provisioner", "as upstream", []string{"verdict bound on first use, full", "verdict a driver that does not attach, bound on first use"}},
+		{"NodeVolumeLimits: CSI volumes that are written into the pod do not count", "as upstream", []string{"test internal/translate TestOwnCSIVolumes"}},
+		{"NodeVolumeLimits: a volume that the node has already takes no further slot", "as upstream; nor does the pod's own attachment", []string{"verdict one volume of many pods counts once", "verdict full with the pod's own attachment"}},
+		{"NodeVolumeLimits: preventPodSchedulingIfMissing", "as upstream: only then a node without the driver is refused", []string{words, "verdict no CSINode", "verdict no CSINode, and the driver has to be there"}},
+		{"NodeVolumeLimits: tried again when a CSINode states more, a pod or an attachment goes, a claim comes", "as upstream, and only the pods that it lets in", []string{"test plugins/volumehold TestEventsWakeThePodsTheyConcern", "test plugins/volumehold TestLiftsWakeThePod",
+			"test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
+		{"NodeVolumeLimits: fewer pods on the node may help (Unschedulable): preemption", "as upstream, and waits for the detach", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "test plugins/scheduler TestPreemptionWaitsForTheDetach"}},
+		{"NodeVolumeLimits, VolumeBinding, VolumeRestrictions: pods already bound that are only resized are skipped", "as upstream", []string{"test plugins/volumehold TestBoundPodsAreSkipped"}},
+		{"NodeVolumeLimits: pods that are placed at the same time count each other", "as upstream", []string{"test plugins/scheduler TestLimitOfADriverThatAttachesNothingAtOnce", "test plugins/scheduler TestPodsWaitForSlots"}},
+		{"VolumeBinding: claims that are missing, lost, deleted, not bound, or somebody else's", "as upstream, in its words: PromptVolumeBinding is it, and comes before VolumeZone", []string{words, "test manifests TestSchedulerConfiguration"}},
+		{"VolumeBinding: the PersistentVolume's node affinity, and its zone (VolumeZone)", "as upstream", []string{words}},
+		{"VolumeBinding: binds, provisions, fails and times out", "as upstream; goes on at once", []string{"test plugins/promptbinding TestEndsWhenAllClaimsAreBound", "test plugins/promptbinding TestDoesNotEndBefore", "test plugins/promptbinding TestFailsAsUpstream"}},
+		{"VolumeRestrictions: ReadWriteOncePod, and its preemption", "as upstream, and by volume, not by claim", []string{words, "test plugins/scheduler TestVolumeOfOnePodInUse", "test plugins/scheduler TestVolumeOfOnePodIsPreempted", "verdict one pod, by volume"}},
+		{"DefaultBinder: binds by the pod's UID", "as upstream for pods without a grant; else by UID and version", []string{"test plugins/volumehold TestBindAfterAChange", "test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
+		{"SignPod: pods with the same volumes share results", "not for pods with volumes: what fits them changes with each reservation", []string{"test plugins/volumehold TestSignPod"}},
 	}
 }
 

@@ -95,6 +95,24 @@ func full() []ledger.Event {
 	return events(disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), only(attachment("a", "n1", nil), attachment("b", "n1", nil)))
 }
 
+// unattached has driver attach nothing, and volumes a and b of it.
+func unattached() []ledger.Event {
+	return events(disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), only(ledger.Driver{Name: driver, AttachRequired: false}))
+}
+
+// mustBeThere is a driver that keeps pods from nodes where it is not registered.
+func mustBeThere(driver string) ledger.Event {
+	return ledger.Driver{Name: driver, AttachRequired: true, NeedsNode: true}
+}
+
+// ephemeralOf is a pod at n1 with a generic ephemeral volume.
+func ephemeralOf(name string) []ledger.Event {
+	p := at("n1", name)
+	p.Volumes = []ledger.PodVolume{{Name: "v", Claim: name + "-v", Ephemeral: true}}
+	return append(diskOf(driver, namespace, name+"-v", name, ledger.AccessNode), p,
+		ledger.Claim{Key: ledger.ClaimKey{Namespace: namespace, Name: name + "-v"}, UID: "x", PersistentVolume: "pv-" + namespace + "-" + name + "-v", Bound: true, OwnerPod: p.UID})
+}
+
 // pod asks for claims of its namespace; none is mounted by a container.
 func pod(name string, claims ...string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}}

@@ -51,10 +51,10 @@ func Nodes() []ledger.Event {
 func Table() []Row { return slices.Concat(held(), onePod(), seLinux(), limits(), claims()) }
 
 const (
-	noSlot    = "node(s) have no free slot of driver disk.example.com (2 of 2 used)"
+	noSlot    = "node(s) exceed max volume count: no free slot of driver disk.example.com (2 of 2 used)"
 	heldAtN2  = "node(s) can't take volume data: n2 holds it for pod shop/holder"
-	inUse     = "node(s) unfit: volume data serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/holder"
-	noDriver  = "node(s) where driver disk.example.com is not registered"
+	inUse     = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod: volume data serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/holder"
+	noDriver  = "disk.example.com CSI driver is not installed on the node: driver disk.example.com is not registered"
 	labelled  = "node(s) unfit: volume data is used at n2 with another SELinux label for pod shop/holder: a kubelet mounts a volume with one label at a time"
 	exhausted = "node(s) where driver disk.example.com has no room for another volume (it answered ResourceExhausted)"
 )
@@ -104,7 +104,7 @@ func onePod() []Row {
 		{"one pod, elsewhere", events(rwop, only(holder)), p, "n1", Hopeless, inUse},
 		{"one pod, reserved here", events(rwop, reserved(ledger.TicketGranted, "n2", "holder", "data")), p, "n2", Evictable, inUse},
 		{"one pod, by volume", events(rwop, diskOf(driver, namespace, "alias", "data", ledger.AccessPod), only(holder)), pod("p", "alias"), "n2",
-			Evictable, "node(s) unfit: volume alias serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/holder"},
+			Evictable, "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod: volume alias serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/holder"},
 		{"one pod, another volume of the same claim name", events(rwop, diskOf(driver, "else", "data", "theirs", ledger.AccessPod), only(
 			ledger.Pod{UID: "uid-theirs", Namespace: "else", Name: "theirs", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})),
 			p, "n1", Fits, ""},
@@ -162,25 +162,34 @@ func limits() []Row {
 		{"one volume of many claims counts once", events(data, disk("a", ledger.AccessMany), diskOf(driver, namespace, "b", "a", ledger.AccessMany),
 			only(at("n1", "x", "a"), at("n1", "y", "b"))), p, "n1", Fits, ""},
 		{"too few slots for all of the pod's", events(both, disk("a", ledger.AccessNode), only(attachment("a", "n1", nil))), pod("p", "data", "more"), "n1",
-			Evictable, "node(s) have too few free slots of driver disk.example.com (1 of 2 used, 2 needed)"},
-		{"limit of 0", events(data, only(slots("n1", 0))), p, "n1", Evictable, "node(s) have no free slot of driver disk.example.com (0 of 0 used)"},
+			Evictable, "node(s) exceed max volume count: too few free slots of driver disk.example.com (1 of 2 used, 2 needed)"},
+		{"limit of 0", events(data, only(slots("n1", 0))), p, "n1", Evictable, "node(s) exceed max volume count: no free slot of driver disk.example.com (0 of 0 used)"},
 		{"no limit", events(data, full(), only(slots("n1", ledger.NoLimit))), p, "n1", Fits, ""},
-		{"limit lowered under use", events(data, full(), only(slots("n1", 1))), p, "n1", Evictable, "node(s) have no free slot of driver disk.example.com (2 of 1 used)"},
+		{"limit lowered under use", events(data, full(), only(slots("n1", 1))), p, "n1", Evictable, "node(s) exceed max volume count: no free slot of driver disk.example.com (2 of 1 used)"},
 		{"limit lowered under use, own attachment", events(full(), only(slots("n1", 1))), pod("p", "a"), "n1", Fits, ""},
 		{"headroom", events(data, disk("a", ledger.AccessNode), only(attachment("a", "n1", nil), ledger.Policy{Name: "spare", Driver: driver, Headroom: 1})), p, "n1",
-			Evictable, "node(s) have no free slot of driver disk.example.com (1 of 1 used, AttachPolicy spare sets that limit)"},
-		{"no CSINode", events(data, only(ledger.NodeDriversGone{Node: "n1"})), p, "n1", Hopeless, noDriver},
-		{"no CSINode, allowed by policy", events(data, only(ledger.NodeDriversGone{Node: "n1"}, ledger.Policy{Name: "trust", Driver: driver, AllowNoDriver: true})), p, "n1", Fits, ""},
-		{"two drivers, one of them absent", events(data, far), pod("p", "data", "far"), "n1",
-			Hopeless, "node(s) where driver other.example.com is not registered"},
+			Evictable, "node(s) exceed max volume count: no free slot of driver disk.example.com (1 of 1 used, AttachPolicy spare sets that limit)"},
+		{"no CSINode", events(data, only(ledger.NodeDriversGone{Node: "n1"})), p, "n1", Fits, ""},
+		{"no CSINode, and the driver has to be there", events(data, only(ledger.NodeDriversGone{Node: "n1"}, mustBeThere(driver))), p, "n1", Hopeless, noDriver},
+		{"two drivers, one of them absent", events(data, far), pod("p", "data", "far"), "n1", Fits, ""},
+		{"two drivers, one of them absent that has to be there", events(data, far, only(mustBeThere(other))), pod("p", "data", "far"), "n1",
+			Hopeless, "other.example.com CSI driver is not installed on the node: driver other.example.com is not registered"},
 		{"two drivers, both with room", events(data, far, only(slotsOf("n1", 1))), pod("p", "data", "far"), "n1", Fits, ""},
 		{"two drivers, one of them full", events(data, far, only(slotsOf("n1", 0))), pod("p", "data", "far"), "n1",
-			Evictable, "node(s) have no free slot of driver other.example.com (0 of 0 used)"},
+			Evictable, "node(s) exceed max volume count: no free slot of driver other.example.com (0 of 0 used)"},
 		{"a volume of the tree, which CSI serves", only(treeSlots(1)), inline("p"), "n1", Fits, ""},
 		{"a volume of the tree, and its driver is full", only(treeSlots(0)), inline("p"), "n1",
-			Evictable, "node(s) have no free slot of driver ebs.csi.aws.com (0 of 0 used)"},
-		{"a volume of the tree, and its driver is absent", nil, inline("p"), "n1", Hopeless, "node(s) where driver ebs.csi.aws.com is not registered"},
-		{"a driver that does not attach", events(data, full(), only(ledger.Driver{Name: driver, AttachRequired: false})), p, "n1", Fits, ""},
+			Evictable, "node(s) exceed max volume count: no free slot of driver ebs.csi.aws.com (0 of 0 used)"},
+		{"a volume of the tree, and its driver is absent", nil, inline("p"), "n1", Fits, ""},
+		{"a volume of the tree, and its driver is absent and has to be there", only(mustBeThere("ebs.csi.aws.com")), inline("p"), "n1",
+			Hopeless, "ebs.csi.aws.com CSI driver is not installed on the node: driver ebs.csi.aws.com is not registered"},
+		{"a driver that does not attach, full of pods", events(data, unattached(), only(at("n1", "x", "a"), at("n1", "y", "b"))), p, "n1", Evictable, noSlot},
+		{"a driver that does not attach, with room", events(data, unattached(), only(at("n1", "x", "a"))), p, "n1", Fits, ""},
+		{"a driver that does not attach, one volume of many pods", events(data, unattached(), only(at("n1", "x", "a"), at("n1", "y", "a"))), p, "n1", Fits, ""},
+		{"a driver that does not attach, of the pod's own volume", events(unattached(), only(at("n1", "x", "a"), at("n1", "y", "b"))), pod("p", "a"), "n1", Fits, ""},
+		{"a driver that does not attach, without a limit", events(data, unattached(), only(at("n1", "x", "a"), at("n1", "y", "b"), slots("n1", ledger.NoLimit))), p, "n1", Fits, ""},
+		{"a driver that does not attach, bound on first use", events(late("data"), unattached(), only(at("n1", "x", "a"), at("n1", "y", "b"))), p, "n1", Evictable, noSlot},
+		{"a driver that does not attach, full of ephemeral volumes", events(data, unattached(), ephemeralOf("x"), ephemeralOf("y")), p, "n1", Evictable, noSlot},
 		{"driver ran out of room", events(data, disk("a", ledger.AccessNode), only(attachment("a", "n1", func(a *ledger.Attachment) {
 			a.Attached, a.AttachError = false, ledger.CallError{Code: ledger.ResourceExhausted}
 		}))), p, "n1", Evictable, exhausted},
@@ -191,15 +200,15 @@ func limits() []Row {
 func claims() []Row {
 	p := pod("p", "data")
 	return []Row{
-		{"no such claim", nil, p, "n1", Hopeless, "claim data not found"},
+		{"no such claim", nil, p, "n1", Hopeless, `persistentvolumeclaim "data" not found`},
 		{"claim being deleted", append(disk("data", ledger.AccessNode), claim("data", func(c *ledger.Claim) {
 			c.PersistentVolume, c.Bound, c.Deleting = "pv-shop-data", true, true
-		})...), p, "n1", Hopeless, "claim data is being deleted"},
+		})...), p, "n1", Hopeless, `persistentvolumeclaim "data" is being deleted`},
 		{"claim lost", claim("data", func(c *ledger.Claim) { c.PersistentVolume, c.Lost = "pv-shop-data", true }), p, "n1",
-			Hopeless, "claim data has lost its PersistentVolume"},
+			Hopeless, `persistentvolumeclaim "data" bound to non-existent persistentvolume "pv-shop-data"`},
 		{"claim bound to what is not seen", claim("data", func(c *ledger.Claim) { c.PersistentVolume, c.Bound = "pv-shop-data", true }), p, "n1",
-			Hopeless, "the PersistentVolume of claim data does not exist, or has not been seen yet"},
-		{"not bound yet", claim("data", func(*ledger.Claim) {}), p, "n1", Hopeless, "claim data is not bound yet"},
+			Hopeless, `persistentvolume "pv-shop-data" not found: claim data is bound to it`},
+		{"not bound yet", claim("data", func(*ledger.Claim) {}), p, "n1", Hopeless, "pod has unbound immediate PersistentVolumeClaims: claim data is not bound yet"},
 		{"bound on first use", late("data"), p, "n1", Fits, ""},
 		{"bound on first use, full", events(late("data"), full()), p, "n1", Evictable, noSlot},
 		{"bound on first use, shared with a pod here", events(late("data"), disk("a", ledger.AccessNode), only(attachment("a", "n1", nil)),

@@ -679,7 +679,7 @@ func TestPodThatWaitsForCPU(t *testing.T) {
 	m, _ := c.begin(10)
 	c.expect(m, "a b", "beside a pod that waits for CPU")
 	change(c, "other", func(p *corev1.Pod) {
-		p.Status.Conditions[0].Message = "0/3 nodes are available: 1 node(s) have no free slot of driver disk.example.com (2 of 2 used), 2 node(s) were unschedulable."
+		p.Status.Conditions[0].Message = "0/3 nodes are available: 1 node(s) exceed max volume count: no free slot of driver disk.example.com (2 of 2 used), 2 node(s) were unschedulable."
 	})
 	m, _ = c.begin(10)
 	c.expect(m, "a", "beside a pod that waits for a slot")

@@ -158,7 +158,7 @@ type judgement struct {
 func (w *Requeuer) opened(was, is judgement, nodes map[ledger.NodeName]bool, own bool) openings {
 	a := w.config.Arbiter
 	fits := func(n ledger.NodeName) bool {
-		return a.Fit(is.Snapshot, is.Request, n, is.at).Allowed() && !a.Fit(was.Snapshot, was.Request, n, was.at).Allowed()
+		return a.Fit(is.Snapshot, is.Request, n, is.at).Allowed() && (came(was.Snapshot, is.Snapshot, n) || !a.Fit(was.Snapshot, was.Request, n, was.at).Allowed())
 	}
 	if own || policyChanged(was.Snapshot, is.Snapshot, is.Request) {
 		for n := range is.Nodes() {
@@ -175,6 +175,12 @@ func (w *Requeuer) opened(was, is judgement, nodes map[ledger.NodeName]bool, own
 		}
 	}
 	return o
+}
+
+// came says whether a node is new: pods were not tried there before.
+func came(before, after ledger.Snapshot, n ledger.NodeName) bool {
+	was, is := before.Node(n), after.Node(n)
+	return is != nil && (was == nil || is.Exists && !was.Exists)
 }
 
 func ownTouched(r arbiter.Request, volumes map[ledger.VolumeID]bool) bool {

@@ -21,6 +21,9 @@ type Reservation struct {
 	// AtOnce says that the controller is asked to bind the pod, before any ticket is
 	// written. Set before the bind begins.
 	AtOnce bool
+	// Local says that no volume of the pod needs an attachment: the reservation only counts in
+	// this process until the pod is bound. No ticket is written. Set before Open.
+	Local bool
 
 	news chan struct{} // of capacity 1: the ledger has changed for it
 

@@ -38,7 +38,7 @@ func Pod(v arbiter.Verdict) []string {
 	messages := make([]string, 0, len(v.Reasons))
 	for _, r := range v.Reasons {
 		// Of several volumes a policy's words are the same.
-		if m := r.Message(); !slices.Contains(messages, m) {
+		if m := r.OfPod(); !slices.Contains(messages, m) {
 			messages = append(messages, m)
 		}
 	}
@@ -75,7 +75,7 @@ func Waiting(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, now time.T
 	nodes, counts := 0, map[string]int{}
 	admissible := a.Admissible(s, r)
 	for n := range s.Nodes() {
-		if !n.Exists && !n.CSINode {
+		if !arbiter.There(s, n.Name) {
 			continue
 		}
 		nodes++
