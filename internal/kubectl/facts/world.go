@@ -98,12 +98,8 @@ func (w *World) takeStorage(l *ledger.Ledger) {
 	for _, c := range w.Classes {
 		l.Apply(w.Now, translate.StorageClass(c))
 	}
-	// Where no CSINode is seen, no node has room.
-	blind := w.unseen("csinodes.storage.k8s.io")
 	for _, d := range w.Drivers {
-		fact := translate.Driver(d)
-		fact.NeedsNode = fact.NeedsNode || blind
-		l.Apply(w.Now, fact)
+		l.Apply(w.Now, translate.Driver(d))
 	}
 	for _, p := range w.Policies {
 		l.Apply(w.Now, translate.Policy(p))
@@ -111,9 +107,6 @@ func (w *World) takeStorage(l *ledger.Ledger) {
 	for _, pv := range w.PersistentVolumes {
 		fact, _ := translate.PersistentVolume(pv)
 		l.Apply(w.Now, fact)
-		if blind {
-			l.Apply(w.Now, ledger.Driver{Name: fact.Volume.Driver, AttachRequired: true, NeedsNode: true}) // where it has no CSIDriver
-		}
 		w.pvs[pv.Name] = pv
 	}
 	for _, c := range w.Claims {
