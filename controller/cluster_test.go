@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/controller/trace"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -39,8 +38,7 @@ type cluster struct {
 	observer *observe.Observer
 	// detachFails and attachFails have the attacher fail with an error.
 	detachFails, attachFails atomic.Pointer[storagev1.VolumeError]
-	// tracer and metrics are the controller's; nil: it has none.
-	tracer  *trace.Tracer
+	// metrics are the controller's; nil: it has none.
 	metrics *report.Metrics
 	// binds is where schedulers ask; nil: nowhere.
 	binds *binds
@@ -201,7 +199,7 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 		ended <- serveTerm(ctx, termConfig{
 			Config: config, leading: func() { close(leading) },
 			clients:  &connect.Clients{Write: c.Kube, WriteMoorage: c.Moorage},
-			observer: observer, tracer: c.tracer, metrics: c.metrics, events: events, binds: c.binds,
+			observer: observer, metrics: c.metrics, events: events, binds: c.binds,
 			term: lead.Term{Epoch: epoch, Clean: c.clean, Until: func() time.Time { return time.Time{} }, Lost: c.lost},
 		})
 	}()

@@ -53,8 +53,6 @@ the other.`,
 	flags.DurationVar(&config.LeaseDuration, "leader-elect-lease-duration", config.LeaseDuration, "time after which a leader that is not heard of is replaced")
 	flags.DurationVar(&config.RenewDeadline, "leader-elect-renew-deadline", config.RenewDeadline, "time after which a leader that can't renew its lease gives up")
 	flags.DurationVar(&config.RetryPeriod, "leader-elect-retry-period", config.RetryPeriod, "time between attempts to get or renew the lease")
-	flags.StringVar(&config.TracesTo, "tracing-endpoint", config.TracesTo, "URL to send a trace of each pod's way from creation to running to, by OTLP over gRPC, such as http://collector:4317; none when empty")
-	flags.StringVar(&config.TracesFile, "tracing-file", config.TracesFile, "file to append these traces to instead, as lines of OTLP's JSON; it grows without end")
 	flags.BoolVar(&config.SkipPolicyCheck, "skip-policy-check", config.SkipPolicyCheck, "start without the ValidatingAdmissionPolicy that keeps others from writing volumesAttached; for development only")
 	flags.BoolVar(&config.AllowFlexVolumes, "allow-flex-volumes", config.AllowFlexVolumes, "start in mode standalone though there are FlexVolumes: nobody attaches those whose drivers attach")
 	return command

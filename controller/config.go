@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -75,9 +74,6 @@ type Config struct {
 	// the right to read it: an installation creates them after the controller. It is not ready
 	// meanwhile, and ends with an error then.
 	PolicyPatience time.Duration
-	// TracesTo is where a trace of each pod's way is sent to, by OTLP over gRPC, such as
-	// http://collector:4317; TracesFile is a file for them. Neither: there are none.
-	TracesTo, TracesFile string
 	// AllowFlexVolumes starts in Standalone mode though there are FlexVolumes:
 	// those whose drivers attach would wait for ever.
 	AllowFlexVolumes bool
@@ -151,14 +147,6 @@ func (c Config) Validate() error {
 	}
 	if c.QPS <= 0 || c.Burst <= 0 || c.Workers <= 0 {
 		errs = append(errs, errors.New("--kube-api-qps, --kube-api-burst and --workers must be above 0"))
-	}
-	if c.TracesTo != "" {
-		if at, err := url.Parse(c.TracesTo); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-			errs = append(errs, fmt.Errorf("--tracing-endpoint must be a URL such as http://collector:4317, and is %q", c.TracesTo))
-		}
-		if c.TracesFile != "" {
-			errs = append(errs, errors.New("--tracing-endpoint and --tracing-file exclude each other"))
-		}
 	}
 	errs = append(errs, c.Bind.validate()...)
 	return errors.Join(append(errs, c.validateTimes()...)...)

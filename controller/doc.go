@@ -5,8 +5,8 @@
 // composition; it may serve schedulers that ask for binds without tickets (package
 // internal/bind). The stages are ticket, attachment, volumestatus and policy below it.
 // Beside them are operation, which makes the tickets that drivers need for snapshots, clones
-// and expansions, networkfence, which has a storage cut machines off, truth, which compares
-// what is written in several places, and trace.
+// and expansions, networkfence, which has a storage cut machines off, and truth, which compares
+// what is written in several places.
 //
 // Reads: everything that package observe observes; the policy that keeps
 // others from writing volumesAttached. Decides: who leads; internal/arbiter decides for the

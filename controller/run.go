@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
@@ -18,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/operation"
 	"github.com/moorage-dev/moorage/controller/policy"
 	"github.com/moorage-dev/moorage/controller/ticket"
-	"github.com/moorage-dev/moorage/controller/trace"
 	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/controller/volumestatus"
 	"github.com/moorage-dev/moorage/internal/connect"
@@ -101,11 +99,6 @@ func Run(ctx context.Context, config Config) error {
 		running.Go(func() { config.awaitNodeWords(observing, clients.ReadMoorage, hearsEvery, end) })
 	}
 
-	tracer, err := trace.Open(ctx, config.TracesTo, config.TracesFile, report.Version)
-	if err != nil {
-		return err
-	}
-	defer endTraces(ctx, tracer)
 	guard, err := config.guard(clients.Write).settle(ctx)
 	if err != nil {
 		return err
@@ -118,7 +111,7 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	health.guarded.Store(true)
-	return leadTerms(ctx, guard, termConfig{Config: config, clients: clients, observer: observer, metrics: metrics, tracer: tracer, binds: binds, fences: fences, contents: contents})
+	return leadTerms(ctx, guard, termConfig{Config: config, clients: clients, observer: observer, metrics: metrics, binds: binds, fences: fences, contents: contents})
 }
 
 // leadTerms stands for election, and serves each term that is won.
@@ -161,18 +154,6 @@ func (c Config) watchContents(clients *connect.Clients) *operation.Watcher {
 	return operation.NewWatcher(clients.Read.Discovery(), clients.ReadAny)
 }
 
-// tracesPatience is how long the last traces may take to be sent.
-const tracesPatience = 2 * time.Second
-
-// endTraces sends what is not sent yet. Nobody waits long for traces.
-func endTraces(ctx context.Context, tracer *trace.Tracer) {
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesPatience)
-	defer cancel()
-	if err := tracer.Close(last); err != nil {
-		klog.FromContext(ctx).Error(err, "The last traces were not sent")
-	}
-}
-
 // termConfig is what one term of leading works with.
 type termConfig struct {
 	Config
@@ -180,7 +161,6 @@ type termConfig struct {
 	observer *observe.Observer
 	metrics  *report.Metrics
 	events   *report.Events
-	tracer   *trace.Tracer // may be nil
 	binds    *binds
 	fences   *networkfence.Watcher // nil without NetworkFences
 	contents *operation.Watcher    // nil without tickets for operations
@@ -227,9 +207,6 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	c.leading()
 	c.observer.Subscribe(stages.wake.touched)
 	c.observer.SubscribeRefused(stages.volumeStatus.Add)
-	if c.tracer != nil {
-		c.observer.SubscribePods(func(pod *corev1.Pod) { c.tracer.Pod(pod, c.observer.Snapshot, time.Now()) })
-	}
 	stages.wake.all()
 	stages.run(ctx, c, executor)
 	return nil
@@ -276,7 +253,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 		return nil, err
 	}
 	volumeStatus, err := volumestatus.New(volumestatus.Config{
-		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Grace: volumestatus.DefaultGrace, Events: c.events, Trace: c.tracer,
+		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Grace: volumestatus.DefaultGrace, Events: c.events,
 	})
 	if err != nil {
 		return nil, err

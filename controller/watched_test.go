@@ -3,19 +3,14 @@
 package controller
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/moorage-dev/moorage/controller/trace"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -31,40 +26,6 @@ func (c *cluster) podIn(phase corev1.PodPhase, node string) {
 	c.Get("pods", "shop", "db", &pod)
 	pod.Spec.NodeName, pod.Status.Phase = node, phase
 	c.Put("pods", &pod)
-}
-
-// mountable says whether the controller knows by now that a volume may be mounted.
-func (c *cluster) mountable(v ledger.VolumeID, node ledger.NodeName) bool {
-	return arbiter.Arbiter{}.SafeToMount(c.observer.Snapshot(), v, node)
-}
-
-// A pod's way through the whole controller is a trace with the stages of its volume.
-func TestPodIsTraced(t *testing.T) {
-	c := newCluster(t, 4, "n1")
-	spans := tracetest.NewInMemoryExporter()
-	c.tracer = trace.New(sdk.NewSimpleSpanProcessor(spans), "test")
-	c.disk("data")
-	c.lead(1)
-	c.podIn(corev1.PodPending, "")
-	c.until("the pod is known", func() bool { return c.observer.Snapshot().Pod("uid-db") != nil })
-	c.ticket("db", "n1", "data")
-	c.until("the ticket is granted", func() bool { return c.granted("db") != nil })
-	c.podIn(corev1.PodPending, "n1")
-	data := ledger.VolumeID{Driver: driver, Handle: "data"}
-	c.until("the volume is known to be reported", func() bool { return c.mountable(data, "n1") })
-	c.podIn(corev1.PodRunning, "n1")
-	c.until("the trace is sent", func() bool {
-		return slices.ContainsFunc(spans.GetSpans(), func(s tracetest.SpanStub) bool { return s.Name == "pod shop/db" })
-	})
-	var names []string
-	for _, s := range spans.GetSpans() {
-		if s.Name != "filter" && s.Name != "grant" && s.Name != "bind" { // the ticket may be over before it is looked at
-			names = append(names, s.Name)
-		}
-	}
-	if want := []string{"attach", "report", "mount", "pod shop/db"}; !slices.Equal(names, want) {
-		t.Errorf("the spans are %v, want %v", names, want)
-	}
 }
 
 // A bound pod whose volume the driver refuses is a metric by its reason, as long as somebody

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/controller/trace"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -49,7 +48,6 @@ type Config struct {
 	Now     func() time.Time
 	Grace   time.Duration
 	Events  *report.Events // may be nil
-	Trace   *trace.Tracer  // may be nil
 }
 
 // Validate says what is missing.
@@ -115,9 +113,6 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 	if !ok || string(object.UID) != uid || object.DeletionTimestamp != nil {
 		c.podLeft(uid)
 		return 0, nil
-	}
-	if !pod.OptedOut || !c.config.Arbiter.Cooperative {
-		c.config.Trace.Look(s, pod, object.Status.Phase, now)
 	}
 	if nodeOf(s, pod) == "" {
 		return c.reportUnscheduled(ctx, s, pod, object)

@@ -195,7 +195,6 @@ func (f *feed) apply(object runtime.Object, m metav1.Object) {
 	f.observer.Apply(event)
 	if pod, ok := object.(*corev1.Pod); ok {
 		f.observer.publishRefused(pod)
-		f.observer.publishPod(pod)
 	}
 }
 

@@ -32,7 +32,6 @@ type Observer struct {
 	mu          sync.Mutex
 	subscribers []func(ledger.Touched)
 	refused     []func(uid string)
-	pods        []func(*corev1.Pod)
 }
 
 // New returns an Observer that is ready to Run. With a shared Factory it asks
@@ -83,24 +82,6 @@ func (o *Observer) SubscribeRefused(f func(uid string)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.refused = append(o.refused[:len(o.refused):len(o.refused)], f)
-}
-
-// SubscribePods has f called with each pod whose object is seen to have changed, whether or
-// not that is in any fact. f is called as that of Subscribe is, and changes nothing of the
-// pod, of which only what facts are made of, and its phase, is there.
-func (o *Observer) SubscribePods(f func(*corev1.Pod)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.pods = append(o.pods[:len(o.pods):len(o.pods)], f)
-}
-
-func (o *Observer) publishPod(pod *corev1.Pod) {
-	o.mu.Lock()
-	subscribers := o.pods
-	o.mu.Unlock()
-	for _, f := range subscribers {
-		f(pod)
-	}
 }
 
 func (o *Observer) publishRefused(pod *corev1.Pod) {

@@ -4,7 +4,6 @@ package sandbox
 
 import (
 	"fmt"
-	"path/filepath"
 )
 
 // moorageComponents lists Moorage's own processes: their commands are in the
@@ -34,9 +33,6 @@ func moorageComponents(s *site) []component {
 	extra = append(extra, "--operation-tickets") // as the chart has it
 	if s.options.NetworkFences {
 		extra = append(extra, "--network-fences")
-	}
-	if s.options.Traces {
-		extra = append(extra, "--tracing-file="+filepath.Join(s.logs, "traces.jsonl"))
 	}
 	return []component{
 		{

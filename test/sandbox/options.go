@@ -146,9 +146,6 @@ type Options struct {
 	// ServiceProxy is the unix socket of an HTTP proxy by which the API server
 	// reaches Services, with the method CONNECT; empty if there are none.
 	ServiceProxy string
-	// Traces has Moorage's controller write a trace of each pod's way into
-	// logs/traces.jsonl.
-	Traces bool
 	// Keep leaves the folder with all logs in place when the cluster stops.
 	Keep bool
 	// Progress receives one line per step while the cluster starts and stops.

@@ -54,13 +54,8 @@ to do. */}}
 {{- if and .Values.networkFences.enabled (ne (include "moorage.mode" .) "Standalone") -}}
 {{- $problems = append $problems "networkFences.enabled needs mode=Standalone: beside Moorage kube-controller-manager detaches, which knows nothing of NetworkFences" -}}
 {{- end -}}
-{{- range .Values.controller.extraArgs -}}
-{{- if and $.Values.tracing.endpoint (hasPrefix "--tracing-file" .) -}}
-{{- $problems = append $problems "tracing.endpoint and --tracing-file in controller.extraArgs exclude each other: traces go to one of them" -}}
-{{- end -}}
-{{- end -}}
 {{- $taken := dict
-  "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled" "--tracing-endpoint" "tracing.endpoint" "--bind-listen" "bindAtOnce.port" "--service" "bindAtOnce.enabled" "--advertise-address" "bindAtOnce.enabled" "--tls-cert-file" "bindAtOnce.certificateSecret" "--tls-private-key-file" "bindAtOnce.certificateSecret" "--client-ca-file" "bindAtOnce.certificateSecret" "--bind-schedulers" "schedulerName")
+  "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled" "--bind-listen" "bindAtOnce.port" "--service" "bindAtOnce.enabled" "--advertise-address" "bindAtOnce.enabled" "--tls-cert-file" "bindAtOnce.certificateSecret" "--tls-private-key-file" "bindAtOnce.certificateSecret" "--client-ca-file" "bindAtOnce.certificateSecret" "--bind-schedulers" "schedulerName")
   "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "scheduler.port")
   "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "webhook.certificateSecret" "--tls-private-key-file" "webhook.certificateSecret")
   "extender" (dict "--namespace" "the release's namespace" "--listen" "extender.port" "--health-listen" "extender.healthPort" "--client-names" "extender.clientNames" "--grant-deadline" "extender.grantDeadline")

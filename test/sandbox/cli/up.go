@@ -23,7 +23,6 @@ type shapeFlags struct {
 	mode     string
 	attacher string
 	keep     bool
-	traces   bool
 	// controlPlane and kubelets are binaries of other releases of Kubernetes; empty: this one.
 	controlPlane, kubelets string
 }
@@ -44,7 +43,6 @@ func (f *shapeFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.shape.Operations.CopyLatency, "copy-latency", 0, "how long a snapshot, a clone or a restore takes")
 	fs.BoolVar(&f.shape.Operations.CopyInBackground, "copy-in-background", false, "answer a snapshot at once, and have it ready when it is copied")
 	fs.StringVar(&f.shape.Kubernetes, "kubernetes", "", "minor release that the control plane and the kubelets emulate: "+strings.Join(sandbox.EmulatedReleases(), ", ")+" (default: their own)")
-	fs.BoolVar(&f.traces, "traces", false, "have Moorage's controller write a trace of each pod's way to logs/traces.jsonl (OTLP)")
 	f.addCommon(fs)
 }
 
@@ -58,7 +56,7 @@ func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
 // options combines the flags with the session's.
 func (s *Session) options(f *shapeFlags) (sandbox.Options, error) {
 	o := s.Options()
-	o.Shape, o.Attacher, o.Keep, o.Traces = f.shape, f.attacher, f.keep, f.traces
+	o.Shape, o.Attacher, o.Keep = f.shape, f.attacher, f.keep
 	o.ControlPlane, o.Kubelets = f.controlPlane, f.kubelets
 	if f.mode != "" {
 		mode, err := sandbox.ParseMode(f.mode)
