@@ -166,6 +166,13 @@ test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl $(REAL) ## Instal
 	$(GO) run ./test/install --binaries $(BIN) $(REAL_FLAGS) \
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
 
+# Kubernetes' own storage suites: their binary links the whole e2e framework, and is built for this alone.
+.PHONY: test-e2e-storage
+test-e2e-storage: build ## Run Kubernetes' own storage suites on the sandbox, beside upstream; MODES=cooperative for one mode, FOCUS='volumeLimits' for other specs
+	$(GO) test -c -vet=off -tags storagesuites -ldflags '-s -w' -o $(BIN)/storage-suites ./test/storage
+	cp test/storage/driver.yaml $(BIN)/storage-suites.yaml
+	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites --mode $(or $(MODES),upstream$(comma)standalone$(comma)cooperative)
+
 # Each of the two waits more than it computes; BESIDE is a target that runs with them. What
 # the story and that print is shown when all are over, and that one fails stops no other
 # sooner. What failed is said once more at the end, where people look first.

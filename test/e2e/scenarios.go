@@ -103,6 +103,7 @@ func Scenarios() []sandbox.Scenario {
 		chaosShort(),
 		Chaos(),
 		unprivileged(),
+		storageSuites(),
 		isolation(),
 	}, skew()...)
 }

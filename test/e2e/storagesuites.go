@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// The specs of Kubernetes' storage suites that need no container to do real work: kubelets of the
+// sandbox report containers that only seem to run.
+const storageSpecs = `External.Storage.*\[Testpattern: .*(volumeLimits|read-write-once-pod)` +
+	`|\[sig-storage\] (PVC Protection|PV Protection|VolumeAttachment|CSINodes|CSIStorageCapacity|VolumeAttributesClass|StorageClasses)` +
+	`|\[sig-storage\] PersistentVolumes CSI Conformance`
+
+// storageSuites runs Kubernetes' own storage suites. Their binary and the description of the
+// sandbox's driver lie beside the sandbox's executable, where `make test-e2e-storage` puts them.
+// The environment variable FOCUS selects other specs, by a regular expression.
+func storageSuites() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:      "storage-suites",
+		Doc:       "Kubernetes' own storage suites, as far as they need no real containers: every spec passes. make test-e2e-storage builds and runs them.",
+		Modes:     []sandbox.Mode{sandbox.Cooperative, sandbox.Standalone, sandbox.Upstream},
+		Exclusive: true,
+		Extra:     true,
+		Timeout:   2 * time.Hour,
+		Takes:     2 * time.Minute,
+		Run:       runStorageSuites,
+	}
+}
+
+func runStorageSuites(ctx context.Context, e *sandbox.Env) error {
+	executable, err := executableOf(e)
+	if err != nil {
+		return err
+	}
+	binary := filepath.Join(filepath.Dir(executable), "storage-suites")
+	if _, err := os.Stat(binary); err != nil {
+		return fmt.Errorf("%w: make test-e2e-storage builds it", err)
+	}
+	if e.Mode.Moorage() {
+		if err := optInSuites(ctx, e); err != nil {
+			return err
+		}
+	}
+	work, err := os.MkdirTemp("", "moorage-storage-suites-")
+	if err != nil {
+		return fmt.Errorf("folder for the suites: %w", err)
+	}
+	defer os.RemoveAll(work)
+	cmd := exec.CommandContext(ctx, binary,
+		"-kubeconfig="+e.Cluster.Kubeconfig(), "-provider=skeleton", "-allowed-not-ready-nodes=0",
+		"-storage.testdriver="+binary+".yaml", "-ginkgo.focus="+cmp.Or(os.Getenv("FOCUS"), storageSpecs),
+		"-ginkgo.v", "-ginkgo.no-color", "-ginkgo.timeout=2h", "-test.timeout=0")
+	cmd.Dir = work
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	out, err := cmd.CombinedOutput()
+	specs := outcomes(string(out))
+	for _, line := range specs {
+		e.Log("%s", line)
+	}
+	if err != nil {
+		return fmt.Errorf("the storage suites: %w\n%s", err, out)
+	}
+	if len(specs) == 0 {
+		return fmt.Errorf("no spec ran: does FOCUS select any?\n%s", out)
+	}
+	return nil
+}
+
+// outcomes returns the lines in which ginkgo counts its specs, such as
+// "Ran 12 of 7000 Specs in 60 seconds" and "12 Passed | 0 Failed".
+func outcomes(out string) []string {
+	var lines []string
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "Ran ") && !strings.HasPrefix(line, "Ran 0 ") || strings.Contains(line, " Passed | ") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) < 2 {
+		return nil
+	}
+	return lines
+}
+
+// optInSuites opts every namespace of the suites in as it is created: the names end in a number.
+func optInSuites(ctx context.Context, e *sandbox.Env) error {
+	const name = "opt-in-storage-suites"
+	policies := e.Client.AdmissionregistrationV1()
+	_, err := policies.MutatingAdmissionPolicies().Create(ctx, &admissionv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.MutatingAdmissionPolicySpec{
+			FailurePolicy:      new(admissionv1.Fail),
+			ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"namespaces"}},
+				},
+			}}},
+			MatchConditions: []admissionv1.MatchCondition{{Name: "of-the-suites", Expression: `object.metadata.name.matches("-[0-9]+$")`}},
+			Mutations: []admissionv1.Mutation{{
+				PatchType: admissionv1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &admissionv1.ApplyConfiguration{
+					Expression: fmt.Sprintf(`Object{metadata: Object.metadata{labels: {%q: "true"}}}`, sandbox.EnforceLabel),
+				},
+			}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("policy that opts namespaces in: %w", err)
+	}
+	_, err = policies.MutatingAdmissionPolicyBindings().Create(ctx, &admissionv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("binding of the policy that opts namespaces in: %w", err)
+	}
+	return e.Eventually(ctx, "a namespace of the suites opts in as it is created", func() error {
+		namespace, err := e.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "suites-1"}},
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && namespace.Labels[sandbox.EnforceLabel] != "true" {
+			err = errors.New("the policy has no effect yet")
+		}
+		return err
+	})
+}
