@@ -261,7 +261,7 @@ func TestBundleOfOneNamespace(t *testing.T) {
 // A file whose ending says that it is something else is refused, with the endings that there are.
 func TestBundleEndings(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
-	for _, args := range [][]string{{"bundle", "--logs=false", "-f"}, {"web", "--open=false", "--record"}} {
+	for _, args := range [][]string{{"bundle", "--logs=false", "-f"}} {
 		file := filepath.Join(t.TempDir(), "b.zip")
 		_, stderr, code := run(t.Context(), server, now, append(args, file)...)
 		if _, err := os.Stat(file); code != 1 || !strings.Contains(stderr, "b.zip: ") || !strings.Contains(stderr, ".tar.gz or .tgz") || !errors.Is(err, os.ErrNotExist) {

@@ -45,12 +45,7 @@ func shop(t testing.TB) (*apiServer, builder) {
 // terminal is what the command prints. It may end with a code that says what it found.
 func terminal(t *testing.T, server string, args ...string) string {
 	t.Helper()
-	return terminalOf(t, append(args, "--server", server)...)
-}
-
-func terminalOf(t *testing.T, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), command, append(args, "--kubeconfig", os.DevNull)...)
+	cmd := exec.CommandContext(t.Context(), command, append(args, "--server", server, "--kubeconfig", os.DevNull)...)
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

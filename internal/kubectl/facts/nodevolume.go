@@ -21,7 +21,6 @@ const (
 	stateAttached       = "Attached"
 	stateInUse          = "InUse" // attached, and the kubelet reports it in volumesInUse, or nobody can say that it isn't
 	stateKept           = "Kept"  // attached, wanted by nobody, and kept by the policy's detachDelay
-	stateDetachPending  = "DetachPending"
 	stateDetaching      = "Detaching"
 	stateDetachFailed   = "DetachFailed"
 	stateUnknown        = "Unknown"

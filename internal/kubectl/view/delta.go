@@ -45,11 +45,6 @@ func Diff(from, to *View) Delta {
 	return d
 }
 
-// Empty says whether nothing differs but the time.
-func (d *Delta) Empty() bool {
-	return len(d.Nodes)+len(d.Volumes)+len(d.Waits)+len(d.Gone.Nodes)+len(d.Gone.Volumes)+len(d.Gone.Waits) == 0 && d.Links == nil && d.Unseen == nil
-}
-
 // Apply is the view that a delta leads to.
 func (v *View) Apply(d Delta) *View {
 	out := &View{

@@ -209,21 +209,6 @@ func reference(r facts.Requester) string {
 	return kindTicket + r.Namespace + "/" + r.Name
 }
 
-// SlotsOf are the states of the slots that a volume takes, by node.
-func (v *View) SlotsOf(volume string) map[string]string {
-	slots := map[string]string{}
-	for i := range v.Nodes {
-		for _, d := range v.Nodes[i].Drivers {
-			for j := range d.Slots {
-				if d.Slots[j].Volume == volume {
-					slots[v.Nodes[i].Name] = d.Slots[j].Slot
-				}
-			}
-		}
-	}
-	return slots
-}
-
 // Refs are the references of all objects, those that somebody waits for or that are not
 // well before others.
 func (v *View) Refs() []string {
