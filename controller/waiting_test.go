@@ -44,6 +44,7 @@ func (c *cluster) answer(name string) string {
 func TestWhoIsToldWhyItWaitsKeepsNobodyWaiting(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2", "n4")
 	c.node("n3", nil)
+	c.Put("csidrivers", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: ptr.To(true)}})
 	c.disk("v")
 	c.disk("w")
 	c.lead(1)

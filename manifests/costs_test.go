@@ -64,11 +64,10 @@ type policyIn struct{ name, file string }
 func everyPolicy(t *testing.T) []policyIn {
 	t.Helper()
 	var all []policyIn
-	for _, file := range []string{"policies.yaml", "standalone.yaml"} {
-		for _, object := range objects(t, file) {
-			if object.GetKind() == "ValidatingAdmissionPolicy" {
-				all = append(all, policyIn{object.GetName(), file})
-			}
+	const file = "policies.yaml"
+	for _, object := range objects(t, file) {
+		if object.GetKind() == "ValidatingAdmissionPolicy" {
+			all = append(all, policyIn{object.GetName(), file})
 		}
 	}
 	return all
