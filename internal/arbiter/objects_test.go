@@ -429,12 +429,13 @@ func (s *script) forgeHold(a args) {
 }
 
 // attachment makes a VolumeAttachment that Moorage did not, or "ours": volume=PV node=…,
-// name=… for one under a name of its own.
+// name=… for one under a name of its own, "bare" without an attacher's finalizer, for=PV
+// to name another PersistentVolume.
 func (s *script) attachment(a args) {
 	v, n := s.volumeNamed(a.get("volume", "")), ledger.NodeName(a.get("node", ""))
 	va := ledger.Attachment{
 		Name: a.get("name", ledger.AttachmentName(v, n)), UID: s.UID(), Driver: a.get("driver", v.Driver), Node: n,
-		PersistentVolume: a.get("volume", ""), Attached: a.flag("attached"), Ours: a.flag("ours"),
+		PersistentVolume: a.get("for", a.get("volume", "")), Attached: a.flag("attached"), Ours: a.flag("ours"), Stamped: !a.flag("bare"),
 	}
 	if strings.Contains(va.PersistentVolume, "^") {
 		va.PersistentVolume, va.Inline = "", v
@@ -445,7 +446,6 @@ func (s *script) attachment(a args) {
 			s.Publish(v, m.ID)
 		}
 	}
-	s.Stamp(va.Name)
 	s.put(va)
 }
 

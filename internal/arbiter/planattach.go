@@ -31,6 +31,10 @@ func (p *planner) acquire(place *ledger.NodeVolume) {
 		p.create(node, place)
 	case va != nil && va.Deleting:
 		p.askToStay(place)
+	case p.outdated(node, place, va):
+		step := p.leaving(node, place, va, "")
+		step.Do, step.Urgent = DeleteAttachment, true
+		p.add(step)
 	case p.mayRetry(node, place, va):
 		p.add(Step{Do: RetryAttach, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version})
 	}
@@ -185,6 +189,29 @@ func (p *planner) namesFormer(node *ledger.Node) bool {
 // attachment. One of Moorage's own is not made before it can succeed.
 func (p *planner) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	return place.AttachFailed() && !va.Ours && !va.Confirmed && !replaced(node, va) && p.mayCreate(node, place)
+}
+
+// outdated says whether an attach has failed, and will always fail, because its PersistentVolume is
+// gone, is being deleted or is another volume's by now, and the volume has another source. The
+// attachment is deleted, and made anew with that source.
+//
+// That takes nothing from the node. No attachment that is not being deleted loses the status attached,
+// so that this one never had it, and no kubelet has mounted the volume by it. An attachment without a
+// finalizer was never given to the driver, and is gone at once. An attacher that has begun to attach
+// detaches first, by the PersistentVolume: this one has to be there still.
+func (p *planner) outdated(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+	if !place.AttachFailed() || va.PersistentVolume == "" || p.Cooperative && !va.Ours {
+		return false
+	}
+	pv := p.snapshot.PersistentVolume(va.PersistentVolume)
+	mine := pv != nil && pv.Volume == p.volume.ID
+	switch {
+	case mine && !pv.Deleting, va.Stamped && (!mine || replaced(node, va)):
+		return false
+	case place.Reported, Doubted(p.snapshot, p.volume, place), node.SaysHas(p.volume.ID):
+		return false // it may be mounted since an attachment before this one
+	}
+	return p.lasts() && p.mayCreate(node, place)
 }
 
 // granted says whether the hold, as the API has it, gives an exclusive volume

@@ -27,11 +27,9 @@ func newWorldStays(data []byte) *randomWorld {
 		node, _ := w.Node(n)
 		w.Publish(v, string(n))
 		w.put(ledger.HoldSeen{Volume: v, Hold: ledger.Hold{Node: n, NodeUID: node.UID, Transitions: 1, State: ledger.HoldHeld, PVs: []string{pv}}})
-		name := ledger.AttachmentName(v, n)
-		w.Stamp(name)
 		w.put(ledger.Attachment{
-			Name: name, UID: w.UID(), Driver: "disk", Node: n, PersistentVolume: pv, NodeID: string(n),
-			Ours: true, Transitions: 1, Attached: true, Deleting: true, DetachError: w.csi.failDetach[v],
+			Name: ledger.AttachmentName(v, n), UID: w.UID(), Driver: "disk", Node: n, PersistentVolume: pv, NodeID: string(n),
+			Ours: true, Stamped: true, Transitions: 1, Attached: true, Deleting: true, DetachError: w.csi.failDetach[v],
 		})
 	}
 	w.flush()

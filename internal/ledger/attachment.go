@@ -29,6 +29,7 @@ type attachmentRecord struct {
 	transitions uint32
 	attached    bool
 	deleting    bool
+	stamped     bool
 	ours        bool
 	own         bool // its name follows from volume and node, see Attachment.Own
 	inline      bool // by spec.source.inlineVolumeSpec, which is the volume
@@ -89,7 +90,7 @@ func (r *attachmentRecord) noteDeletion(before *attachmentRecord, seen time.Dura
 func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attachmentRecord {
 	r := attachmentRecord{
 		handle: handle, to: to, pv: pv, own: own,
-		attached: a.Attached, deleting: a.Deleting, ours: a.Ours, wanted: a.Wanted, confirmed: a.Confirmed, inline: !a.Inline.IsZero(),
+		attached: a.Attached, deleting: a.Deleting, stamped: a.Stamped, ours: a.Ours, wanted: a.Wanted, confirmed: a.Confirmed, inline: !a.Inline.IsZero(),
 	}
 	odd := oddAttachment{attachError: a.AttachError, detachError: a.DetachError, deletedAt: a.DeletedAt, keptBy: a.KeptBy}
 	var ok bool
@@ -124,7 +125,7 @@ func (r *attachmentRecord) unpack() *Attachment {
 	}
 	a := &Attachment{
 		Name: r.name(), UID: r.uidText(), Version: r.versionText(), Driver: r.driver(), Node: r.to.node,
-		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Ours: r.ours, Wanted: r.wanted, Confirmed: r.confirmed,
+		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Stamped: r.stamped, Ours: r.ours, Wanted: r.wanted, Confirmed: r.confirmed,
 		Transitions: r.allTransitions(), NodeID: r.to.nodeID, own: r.own,
 	}
 	if r.inline {

@@ -249,6 +249,7 @@ type Attachment struct {
 	Deleting           bool
 	DeletedAt          int64  // deletionTimestamp, seconds, by the API server's clock: for people
 	KeptBy             string // being deleted, and its attacher is done with it: a finalizer that somebody else has to take off
+	Stamped            bool   // has a finalizer: an attacher adds its own before it calls the driver
 	Ours               bool   // carries Moorage's label
 	Transitions        int64  // Moorage's annotation, 0 when absent
 	NodeID             string // annotation csi.alpha.kubernetes.io/node-id; that by which it was attached first

@@ -64,6 +64,7 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 		Node:     ledger.NodeName(a.Spec.NodeName),
 		Attached: a.Status.Attached,
 		Deleting: a.DeletionTimestamp != nil,
+		Stamped:  len(a.Finalizers) > 0,
 		Ours:     a.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy,
 		NodeID:   identity(a.Annotations[AnnotationNodeID], maxNodeID),
 		Wanted:   a.Annotations[v1alpha1.AnnotationWanted] != "",

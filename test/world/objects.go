@@ -78,7 +78,6 @@ type Objects struct {
 	// leads are the volumes of pods, by UID, as long as nothing changes that
 	// they depend on; it is replaced then.
 	leads    map[string]leads
-	stamped  map[string]bool                    // VolumeAttachments with the attacher's finalizer; it is replaced, too
 	made     map[string]Made                    // VolumeAttachments by UID; it is replaced, too
 	deleting map[string]bool                    // pods with a deletionTimestamp, by UID; it is replaced, too
 	vanished map[string]ledger.PersistentVolume // those that have vanished, by name; it is replaced, too
@@ -106,7 +105,7 @@ type Made struct {
 func (o *Objects) Made(uid string) Made { return o.made[uid] }
 
 func newObjects() Objects {
-	o := Objects{stamped: map[string]bool{}, made: map[string]Made{}, leads: map[string]leads{}}
+	o := Objects{made: map[string]Made{}, leads: map[string]leads{}}
 	for k := range o.all {
 		o.all[k] = map[string]ledger.Event{}
 	}
@@ -238,10 +237,7 @@ func (o *Objects) drop(k Kind, key string) bool {
 	o.change(k)
 	delete(o.all[k], key)
 	o.sorted[k] = nil
-	switch k {
-	case Attachments:
-		o.stamped = without(o.stamped, key)
-	case Pods:
+	if k == Pods {
 		o.deleting = without(o.deleting, key)
 	}
 	o.Log = append(o.Log, Change{k, key, o.version, nil, old})

@@ -99,9 +99,7 @@ func (w *World) serveAttachment(r Request) Answer {
 		}
 		a.UID = w.UID()
 		w.made = with(w.made, a.UID, Made{At: w.Now.Truncate(time.Second), Beside: r.Node})
-		if r.Stamp {
-			w.stamped = with(w.stamped, a.Name, true)
-		}
+		a.Stamped = r.Stamp
 		if r.Manager {
 			w.Judge.theirs = without(w.Judge.theirs, w.place(a))
 		} else {
@@ -145,7 +143,7 @@ func (w *World) place(a ledger.Attachment) At {
 // delete begins the deletion of a VolumeAttachment; without a finalizer it is
 // gone at once.
 func (w *World) delete(a ledger.Attachment) {
-	if !w.stamped[a.Name] {
+	if !a.Stamped {
 		w.Drop(Attachments, a.Name)
 		return
 	}
@@ -163,8 +161,7 @@ func (w *World) serveAttacher(r Request) Answer {
 		if r.TestsID && a.NodeID != r.WasID {
 			return Answer{Code: Conflict}
 		}
-		w.stamped = with(w.stamped, a.Name, true)
-		a.NodeID = r.NodeID
+		a.Stamped, a.NodeID = true, r.NodeID
 	case MarkAttached:
 		a.Attached, a.AttachError = a.Attached || r.Error.IsZero(), r.Error
 	case MarkDetached:
@@ -178,7 +175,10 @@ func (w *World) serveAttacher(r Request) Answer {
 }
 
 // Stamped says whether an attachment has the attacher's finalizer.
-func (w *World) Stamped(name string) bool { return w.stamped[name] }
+func (w *World) Stamped(name string) bool {
+	a, _ := w.Attachment(name)
+	return a.Stamped
+}
 
 func (w *World) serveTicket(r Request) Answer {
 	if r.Do == CreateTicket {
@@ -289,4 +289,8 @@ func equal(a, b ledger.Event) bool {
 }
 
 // Stamp gives an attachment the attacher's finalizer.
-func (w *World) Stamp(name string) { w.stamped = with(w.stamped, name, true) }
+func (w *World) Stamp(name string) {
+	a, _ := w.Attachment(name)
+	a.Stamped = true
+	w.Put(a)
+}

@@ -389,7 +389,7 @@ func (s *state) run(p, n int) {
 			a.Transitions = 1
 		}
 		if !v.NoAttach() {
-			w.Stamp(a.Name)
+			a.Stamped = true
 			w.Put(a)
 			w.Publish(v, machineID(node(n)))
 		}

@@ -36,7 +36,7 @@ func (e *encoder) api(s *state) {
 			e.bool(exists)
 			if exists {
 				e.attachment(s, a)
-				e.bool(s.w.Judge.Doomed(a.UID), s.w.Stamped(a.Name))
+				e.bool(s.w.Judge.Doomed(a.UID))
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (e *encoder) fenced(n ledger.NodeName, list []ledger.FencedCondition) {
 
 func (e *encoder) attachment(s *state, a ledger.Attachment) {
 	e.bool(a.Attached, a.Deleting, a.AttachError.IsZero(), a.DetachError.IsZero())
-	e.bool(s.leader != nil && s.leader.memory.Confirmed(a.UID), a.Confirmed && !a.Ours, a.Wanted, a.NodeID == "")
+	e.bool(s.leader != nil && s.leader.memory.Confirmed(a.UID), a.Confirmed && !a.Ours, a.Wanted, a.NodeID == "", a.Stamped)
 	e.text(a.PersistentVolume)
 	o := attachmentObject(a.Name)
 	e.transitions(volumeAt(o), a.Transitions)

@@ -198,7 +198,7 @@ func worldFields() map[string]fields {
 		"explore.wire":       {"request ops", nil},
 		"explore.op":         {"key task ghost late waits", nil},
 		"world.World":        {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "Mapped": same, "OlderHolds": never, "Refusals": never}},
-		"world.Objects": {"all stamped deleting vanished", map[string]string{
+		"world.Objects": {"all deleting vanished", map[string]string{
 			"shared": internal, "sorted": "it follows from all", "leads": resolved,
 			"made":    "times stand still, and no live migration is played",
 			"version": "versions are compared with each other only",
@@ -268,7 +268,7 @@ func objectFields() map[string]fields {
 			"Interruptions": "its pause lasts, as no time passes", "interrupted": "its pause lasts, as no time passes", "Wherever": never, "Parameters": never, "OnDrain": never, "NodeGone": never, "gone": never,
 		}},
 		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported Fenced CutOff", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "SystemUUID": same, "ProviderID": never, "Labels": never, "SELinuxMount": never}},
-		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Transitions NodeID Wanted AttachError DetachError", map[string]string{
+		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Stamped Transitions NodeID Wanted AttachError DetachError", map[string]string{
 			"Name": position, "Driver": same, "Node": position, "Inline": never, "DeletedAt": never, "KeptBy": never, "Ours": "all are",
 			"Confirmed": "it matters only where it is not ours", "own": "it follows from the name",
 		}},
@@ -319,7 +319,7 @@ func ledgerFields() map[string]fields {
 		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held ReportSent UnreportSent Unlisted first had idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced Named Unstaged Look Again vacant", nil},
-		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{
+		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting stamped ours wanted confirmed", map[string]string{
 			"gen": internal, "own": "it follows from the name", "inline": never,
 			"byName": "of a PersistentVolume that was never seen, and never comes back",
 			"proved": "it follows from the proof at its node",
