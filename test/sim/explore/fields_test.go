@@ -319,7 +319,7 @@ func ledgerFields() map[string]fields {
 		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held ReportSent UnreportSent Unlisted first had idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced Named Unstaged Look Again vacant", nil},
-		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{
+		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting stamped ours wanted confirmed", map[string]string{
 			"gen": internal, "own": "it follows from the name", "inline": never,
 			"byName": "of a PersistentVolume that was never seen, and never comes back",
 			"proved": "it follows from the proof at its node",
