@@ -119,6 +119,7 @@ func TestLonghornImports(t *testing.T) {
 // released adds a PersistentVolume pv-x to objects, attached to w1, whose claimRef names the claim old/x with UID "old".
 func released(objects *Objects) {
 	objects.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: "node"}})
+	objects.Add(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "w1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: longhorn, NodeID: "w1"}}}})
 	objects.Add(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-x", UID: "pv"}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased}, Spec: corev1.PersistentVolumeSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, ClaimRef: &corev1.ObjectReference{Namespace: "old", Name: "x", UID: "old"},
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: longhorn, VolumeHandle: "x"}}}})
