@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +81,7 @@ func (c *cluster) filledBesideSmall() (pods []*corev1.Pod, occupant *corev1.Pod)
 	for _, pod := range pods {
 		c.add(attachmentOf(pod.Name, c.get(pod).Spec.NodeName))
 	}
+	c.add(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: new(true)}})
 	small := node("n4")
 	small.Labels = map[string]string{"kind": "small"}
 	small.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")

@@ -125,7 +125,7 @@ func TestLimitLoweredUnderUse(t *testing.T) {
 		}
 		probes++
 		waits = c.pod("probe-"+strconv.Itoa(probes), v1alpha1.SchedulerName, true)
-		c.told(waits, "have no free slot")
+		c.told(waits, "no free slot")
 		return strings.Contains(c.scheduledMessage(waits), "(1 of 0 used)")
 	})
 	c.told(waits, "0/3 nodes are available: 1 node(s) exceed max volume count: no free slot of driver disk.example.com (1 of 0 used), "+

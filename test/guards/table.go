@@ -128,8 +128,8 @@ func placing() []guard {
 			Rule:     "I1: a volume is its driver and handle, whatever PersistentVolume names it",
 			Edits: []edit{{
 				File: "internal/translate/volume.go",
-				Old:  "\t\treturn volumeID(source.CSI.Driver, source.CSI.VolumeHandle)\n",
-				New:  "\t\treturn namedVolume(pv)\n",
+				Old:  "\t\tid, err = volumeID(source.CSI.Driver, source.CSI.VolumeHandle)\n\tcase source.ISCSI",
+				New:  "\t\tid, err = namedVolume(pv)\n\tcase source.ISCSI",
 			}, {
 				File: "internal/translate/volume.go",
 				Old:  "// volumeOfInline is the volume",
