@@ -116,7 +116,7 @@ func (s *story) waits(ctx context.Context, name string) error {
 			return err
 		}
 		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Reason == "VolumeWait" {
+			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable && strings.Contains(c.Message, "in use for pod") {
 				return nil
 			}
 		}
