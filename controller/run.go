@@ -73,7 +73,6 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	defer stopServing()
-
 	fences, err := config.watchFences(clients, observer.Snapshot)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ package arbiter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -107,17 +108,10 @@ func (r Reason) OfPod() string {
 // neither policies nor tickets.
 func (v Verdict) RefusedByStock() bool {
 	for _, r := range v.Reasons {
-		switch r.Code {
-		case ClaimMissing, ClaimLost, ClaimDeleting, ClaimUnbound, VolumeMissing:
+		switch {
+		case slices.Contains([]ledger.Code{ClaimMissing, ClaimLost, ClaimDeleting, ClaimUnbound, VolumeMissing}, r.Code),
+			r.Code == UsedByOtherPod && !r.Who.Ticket, r.Code == NoFreeSlot && r.Policy == "":
 			return true
-		case UsedByOtherPod:
-			if !r.Who.Ticket {
-				return true
-			}
-		case NoFreeSlot:
-			if r.Policy == "" {
-				return true
-			}
 		}
 	}
 	return false

@@ -70,6 +70,7 @@ const volumesInUse corev1.NodeConditionType = "volumesInUse"
 // Node, and do not count.
 func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 	var added, written [len(kubeletConditions)]bool
+	inUse := false
 	for i := range n.ManagedFields {
 		entry := &n.ManagedFields[i]
 		if entry.Time == nil || entry.Time.Before(&n.CreationTimestamp) {
@@ -79,9 +80,7 @@ func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 		if err != nil {
 			return ""
 		}
-		if fields.InUse != nil {
-			return volumesInUse
-		}
+		inUse = inUse || fields.InUse != nil
 		for c, name := range kubeletConditions {
 			owned := fields.Conditions[conditionKey(name)]
 			_, itself := owned["."]
@@ -92,12 +91,31 @@ func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 			written[c] = written[c] || heartbeat || status && known(n, name)
 		}
 	}
+	if restored(n, added[:]) {
+		return ""
+	}
+	if inUse {
+		return volumesInUse
+	}
 	for c, name := range kubeletConditions {
 		if written[c] && conditionOf(n, name) != nil && (!added[c] || known(n, name)) {
 			return name
 		}
 	}
 	return ""
+}
+
+// restored says whether a status that was written after the Node was made may be the status of an object
+// before it: a backup tool that restores the status adds each condition, with heartbeats from before the Node.
+// A kubelet that fills in a Node made by others adds them, too, and moves its heartbeats past the creation.
+func restored(n *corev1.Node, added []bool) bool {
+	for c, name := range kubeletConditions {
+		condition := conditionOf(n, name)
+		if added[c] && condition != nil && known(n, name) && condition.LastHeartbeatTime.Before(&n.CreationTimestamp) {
+			return true
+		}
+	}
+	return false
 }
 
 // fieldsOwned are the fields of a status that an entry of managedFields has: of conditions, by the
