@@ -15,7 +15,8 @@ func NewCommand() *cobra.Command {
 		Short: "Serve Moorage's admission webhook",
 		Long: `The webhook answers the API server when a pod is created in a namespace
 labelled moorage.dev/enforce=true: pods with volumes that can be attachable are
-given to Moorage's scheduler and get the placeholder of their volume status.
+given to Moorage's scheduler and get the placeholder of their volume status. Pods
+of a group are given to that scheduler without such volumes, too.
 
 It needs no access to the API server, but for --secure-metrics.`,
 		Args:          cobra.NoArgs,
