@@ -248,3 +248,42 @@ func TestPodIsWokenWhenATicketIsToldToWait(t *testing.T) {
 		t.Errorf("n1 does not take the volume: %v", status)
 	}
 }
+
+// A pod still waits after a change, but for another cause. It is tried again, since only an
+// attempt, or the gate before it, gives the pod the new reason.
+func TestPodIsToldItsNewReason(t *testing.T) {
+	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "claim-data", Class: "now", Access: ledger.AccessNode}
+	holder := boundTo(podWith("holder", "data"), "n9")
+	for _, test := range []struct {
+		name          string
+		before, after []ledger.Event
+		gated         bool
+	}{
+		{"the claim is made, and has no volume yet", nil, one(ledger.StorageClass{Name: "now", Driver: driver}, claim), false},
+		{"the claim is made, and a ticket keeps its volume detached", nil, append(disk("data", ledger.AccessNode), asking(ledger.Detached, "")), true},
+		{"a ticket keeps the volume detached that a pod used", all(disk("data", ledger.AccessPod), one(factOf(holder))),
+			one(ledger.PodGone{UID: string(holder.UID)}, asking(ledger.Detached, "")), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newStillRig(t, test.before...)
+			close(r.synced)
+			pod := podWith("p", "data")
+			r.known(pod)
+			if !r.plugin.PreEnqueue(t.Context(), pod).IsSuccess() {
+				t.Fatal("gated before the change")
+			}
+			if r.filter(pod, "n1").IsSuccess() {
+				t.Fatal("the pod fits n1")
+			}
+			r.plugin.core.requeuer.Look(t.Context())
+			r.apply(test.after...)
+			r.plugin.core.requeuer.Look(t.Context())
+			if woken := r.queue.names(); !slices.Equal(woken, []string{"p"}) {
+				t.Errorf("woken are %v, want just the pod", woken)
+			}
+			if gated := !r.plugin.PreEnqueue(t.Context(), pod).IsSuccess(); gated != test.gated {
+				t.Errorf("gated: %t", gated)
+			}
+		})
+	}
+}

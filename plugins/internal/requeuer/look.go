@@ -137,17 +137,15 @@ func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	is := w.asked(c.after, entry)
 	own := ownTouched(was.Request, c.volumes) || ownTouched(is.Request, c.volumes) ||
 		arbiter.FencedSince(base, then, c.after, now, is.Request)
-	// One that was not admissible is tried, if only to be told what else is in the way.
-	lifted, opened := is.admissible && !was.admissible, openings{}
+	lifted, opened := admission(was.inTheWay, is.inTheWay, gated), openings{}
 	if !lifted {
 		opened = w.opened(entry.pod, judgement{base, then, was}, judgement{c.after, now, is}, c, own)
 	}
-	// One that was tried before it would have been gated is to be tried again as
-	// well: what is said of it is not true any more. Whether a pod that was let
-	// through would be gated now is found when it is next moved in the queue.
-	shut := gated || own && !lifted && !opened.any() && w.config.Gated(entry.pod, base, was.Request)
-	if shut && !w.config.Gated(entry.pod, c.after, is.Request) {
-		lifted, gated = true, false
+	// A pod whose gate has changed is tried again as well: what it was told is no longer true.
+	if gated || own && !lifted && !opened.any() {
+		before, after := gated || w.config.Gated(entry.pod, base, was.Request), w.config.Gated(entry.pod, c.after, is.Request)
+		lifted = lifted || before != after
+		gated = gated && after
 	}
 	w.mu.Lock()
 	entry.Base, entry.judged, entry.asked, entry.gated, entry.open = c.after, now, is, gated, entry.open.add(opened)
@@ -167,7 +165,29 @@ func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 
 func (w *Requeuer) asked(s ledger.Snapshot, entry *waiting) *asked {
 	r := arbiter.PodRequest(s, &entry.fact)
-	return &asked{r, w.config.Arbiter.Admissible(s, r).Allowed()}
+	return &asked{r, codes(w.config.Arbiter.Admissible(s, r))}
+}
+
+// admission says whether a pod is tried again because of its claims and volumes: they are in
+// the way no more, or for another reason, which the pod is then told. A PersistentVolume that
+// is not known yet is no such reason: claims are often seen as bound a moment earlier.
+func admission(was, is []ledger.Code, gated bool) bool {
+	switch {
+	case len(was) == 0:
+		return false
+	case len(is) == 0:
+		return true
+	}
+	return !gated && !slices.Equal(was, is) && !slices.Contains(is, arbiter.VolumeMissing)
+}
+
+// codes returns the codes of a verdict's reasons, in their order; nil for a pod that is allowed.
+func codes(v arbiter.Verdict) []ledger.Code {
+	var all []ledger.Code
+	for _, reason := range v.Reasons {
+		all = append(all, reason.Code)
+	}
+	return all
 }
 
 // judgement is by what a pod is judged: facts, when, and what it asks for by them.

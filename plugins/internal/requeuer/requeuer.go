@@ -143,7 +143,7 @@ type waiting struct {
 // at. It never changes.
 type asked struct {
 	arbiter.Request
-	admissible bool
+	inTheWay []ledger.Code // why no node can be right for it; see arbiter.Admissible
 }
 
 // New returns a Requeuer that wakes nobody before Run.
