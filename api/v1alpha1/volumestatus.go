@@ -23,6 +23,10 @@ type VolumeStatus struct {
 	Volumes []PodVolumeStatus `json:"volumes"`
 }
 
+// VolumeReserved is the reason of a volume in the status that a pod gets with its node: the scheduler
+// has counted the volume at the node, and nothing has attached it there yet.
+const VolumeReserved = "Reserved"
+
 // PodVolumeStatus is where one volume of a pod is.
 type PodVolumeStatus struct {
 	// Name is the volume's name in pod.spec.volumes.

@@ -9,10 +9,27 @@ import (
 
 func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 	old := l.facts.pods.get(p.UID)
+	p.Reserved, p.unseen = false, false
 	if old != nil {
 		if !Newer(p.Version, old.Version) {
+			if old.unseen && old.Version == p.Version {
+				seen := *old
+				seen.unseen = false
+				l.facts.pods.put(l.gen, p.UID, &seen)
+			}
 			return
 		}
+		if old.Reserved && p.Node == "" {
+			p.Node, p.Reserved = old.Node, true
+		}
+	}
+	l.putPod(now, t, old, p)
+}
+
+// putPod puts a pod in the place of old, as which it was known; nil: it was not.
+func (l *Ledger) putPod(now time.Time, t *Touched, old *Pod, p Pod) {
+	p.at = nil
+	if old != nil {
 		l.unlinkPod(old)
 		if old.Node == p.Node && slices.Equal(old.Volumes, p.Volumes) {
 			p.at = old.at

@@ -92,7 +92,8 @@ func (p PodPhase) String() string { return [...]string{"live", "terminating", "f
 type Pod struct {
 	UID, Version    string
 	Namespace, Name string
-	Node            NodeName // empty until it is bound
+	Node            NodeName // empty until it is bound, or reserved
+	Reserved        bool     // Node is reserved in this process only; see Ledger.Reserve
 	Phase           PodPhase
 	Created         int64 // creationTimestamp, seconds; for order among equals only
 	Mirror          bool
@@ -106,6 +107,7 @@ type Pod struct {
 	OwnCSI []string
 
 	at     []VolumeID          // where each of Volumes leads, zero where nowhere; then what else it may use
+	unseen bool                // no event has told of it: Reserve was faster
 	inline map[VolumeID]Access // of the volumes that it names inline, the most restrictive; nil: none
 }
 

@@ -38,6 +38,25 @@ func (o *Observer) listPods(ctx context.Context) error {
 	})
 }
 
+// CatchUp takes in, by consistent lists, what claims volumes and slots as it is now: bound pods,
+// VolumeAttachments and VolumeTickets. A new leader calls it when no write of the leader before can be
+// under way any more, and decides afterwards. Informers that are behind then only know of claims that
+// have ended meanwhile.
+func (o *Observer) CatchUp(ctx context.Context) error {
+	if err := o.listPods(ctx); err != nil {
+		return err
+	}
+	err := o.listAll(ctx, "volumeattachments", func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return o.config.Kube.StorageV1().VolumeAttachments().List(ctx, opts)
+	})
+	if err != nil {
+		return err
+	}
+	return o.listAll(ctx, "volumetickets", func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return o.config.Moorage.VolumeTickets(metav1.NamespaceAll).List(ctx, opts)
+	})
+}
+
 // Untouched says whether no process of Moorage has worked in the cluster yet: there
 // is neither a VolumeHold nor a VolumeTicket, by a consistent list of each. Whatever
 // exclusive volume a controller attaches has a hold, and each pod that a scheduler

@@ -18,7 +18,7 @@ func NewCommand() *cobra.Command {
 		Short: "Serve Moorage's scheduler extender",
 		Long: `The extender answers kube-schedulers that can't load Moorage's plugin: with
 filter, prioritize and preempt it keeps pods from nodes that their volumes can't
-follow them to, and with bind it binds a pod once its volumes are granted.
+follow them to, and with bind it binds a pod and writes its reservation at once.
 
 In the KubeSchedulerConfiguration (see docs/operate/extender.md):
   extenders:
@@ -42,7 +42,7 @@ and NodeVolumeLimits among the disabled plugins of the profiles.`,
 	flags := command.Flags()
 	connect.AddFlags(flags, &config.Kubeconfig)
 	flags.StringVar(&config.Namespace, "namespace", config.Namespace, "namespace of the Lease")
-	flags.StringVar(&config.Name, "name", config.Name, "name of the Lease, and of the scheduler in the tickets that it stands behind")
+	flags.StringVar(&config.Name, "name", config.Name, "name of the Lease")
 	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for schedulers; without a host on every address")
 	flags.StringVar(&config.HealthListen, "health-listen", config.HealthListen, "host:port for /healthz, /readyz and /metrics, without TLS unless --secure-metrics; none when empty")
 	flags.BoolVar(&config.SecureMetrics, "secure-metrics", config.SecureMetrics, access.SecureMetricsHelp)
@@ -52,7 +52,6 @@ and NodeVolumeLimits among the disabled plugins of the profiles.`,
 	flags.StringSliceVar(&config.ClientNames, "client-names", config.ClientNames, "common or DNS names of schedulers' certificates; any when empty")
 	flags.StringVar(&config.Service, "service", config.Service, "Service without a selector that the leader points at itself, so that others can be ready; when empty, only the leader is ready")
 	flags.StringVar(&config.Advertise, "advertise-address", config.Advertise, "with --service: IP address at which schedulers reach this process, on the port of --listen")
-	flags.DurationVar(&config.GrantDeadline, "grant-deadline", config.GrantDeadline, "longest time that a bind waits for the controller's grant; keep it below the scheduler's httpTimeout")
 	flags.Int64Var(&config.MaxBodyBytes, "max-request-bytes", config.MaxBodyBytes, "largest request that is taken; schedulers that send whole nodes need some 10 KiB for each")
 	flags.Float32Var(&config.QPS, "kube-api-qps", config.QPS, "requests per second to the API server")
 	flags.IntVar(&config.Burst, "kube-api-burst", config.Burst, "requests to the API server in a burst")

@@ -22,8 +22,7 @@ type Config struct {
 	// Kubeconfig is the file that says where the API server is and who asks;
 	// empty inside a cluster.
 	Kubeconfig string
-	// Namespace is where the Lease is, and Name what it is called; Name is also
-	// spec.scheduler of the tickets, which the Lease stands behind.
+	// Namespace is where the Lease is, and Name what it is called.
 	Namespace, Name string
 	// Listen is the host:port for schedulers; an empty host means every address.
 	Listen string
@@ -44,10 +43,6 @@ type Config struct {
 	// points at itself: at the IP address Advertise and the port of Listen. When
 	// empty, whoever is ready is asked, and only the leader is ready.
 	Service, Advertise string
-	// GrantDeadline is how long a bind waits for the controller's grant: less
-	// than the scheduler's own timeout (httpTimeout of the extender, 5 s by
-	// default).
-	GrantDeadline time.Duration
 	// MaxBodyBytes bounds a request.
 	MaxBodyBytes int64
 	// QPS and Burst bound the requests to the API server.
@@ -67,10 +62,9 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Namespace: "moorage-system", Name: v1alpha1.ExtenderName, Listen: ":8444",
-		ClientNames:   []string{"system:kube-scheduler"},
-		GrantDeadline: 4 * time.Second,
-		MaxBodyBytes:  64 << 20,
-		QPS:           500, Burst: 1000,
+		ClientNames:  []string{"system:kube-scheduler"},
+		MaxBodyBytes: 64 << 20,
+		QPS:          500, Burst: 1000,
 		WriteTimeout:  5 * time.Second,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 	}
@@ -105,7 +99,7 @@ func (c Config) Validate() error {
 	}
 	for _, required := range []struct{ flag, value, why string }{
 		{"--namespace", c.Namespace, "the Lease has to be somewhere"},
-		{"--name", c.Name, "the Lease and the tickets need one"},
+		{"--name", c.Name, "the Lease needs one"},
 		{"--tls-cert-file", c.CertFile, "schedulers are answered over TLS only"},
 		{"--tls-private-key-file", c.KeyFile, "schedulers are answered over TLS only"},
 		{"--client-ca-file", c.ClientCAFile, "whoever can connect can bind pods, so that clients must show a certificate"},
@@ -128,13 +122,8 @@ func (c Config) Validate() error {
 
 func (c Config) validateTimes() []error {
 	var errs []error
-	for _, above := range []struct {
-		flag  string
-		value time.Duration
-	}{{"--grant-deadline", c.GrantDeadline}, {"--write-timeout", c.WriteTimeout}} {
-		if above.value <= 0 {
-			errs = append(errs, fmt.Errorf("%s must be above 0, and is %s", above.flag, above.value))
-		}
+	if c.WriteTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("--write-timeout must be above 0, and is %s", c.WriteTimeout))
 	}
 	if c.ShutdownDelay < 0 {
 		errs = append(errs, fmt.Errorf("--shutdown-delay must not be negative, and is %s", c.ShutdownDelay))

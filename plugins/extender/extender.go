@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/internal/announce"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
-	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
 
 // facts is what the extender needs of observe.Observer.
 type facts interface {
-	reservation.Facts
+	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
 	requeuer.Facts
+	// CatchUp takes in all that a new leader decides from, as it is now.
+	CatchUp(context.Context) error
 	Subscribe(func(ledger.Touched))
 	// Untouched says whether Moorage has not worked in the cluster yet.
 	Untouched(context.Context) (bool, error)
@@ -36,14 +36,11 @@ var _ facts = &observe.Observer{}
 
 // options is what an Extender works with.
 type options struct {
-	Facts   facts
-	Tickets client.Interface
-	Kube    kubernetes.Interface // to bind pods, and to touch their condition
-	// Name is spec.scheduler of the tickets.
-	Name string
-	// GrantDeadline and WriteTimeout are those of Config.
-	GrantDeadline, WriteTimeout time.Duration
-	MaxBodyBytes                int64
+	Facts facts
+	Kube  kubernetes.Interface // to bind pods, and to touch their condition
+	// WriteTimeout is that of Config.
+	WriteTimeout time.Duration
+	MaxBodyBytes int64
 	// Announce tells a Service who leads; nil: readiness does.
 	Announce *announce.Announcer
 	Now      func() time.Time // time.Now when nil
@@ -53,7 +50,6 @@ type options struct {
 type extender struct {
 	options
 	arbiter    arbiter.Arbiter
-	book       *reservation.Book
 	requeuer   *requeuer.Requeuer
 	podToucher *podToucher
 	nominees   *nominees // nil: none are known
@@ -64,7 +60,6 @@ type extender struct {
 	// reserving is held from a verdict until the ledger counts it.
 	reserving sync.Mutex
 	term      atomic.Pointer[term]
-	changed   chan struct{} // of capacity 1: the ledger was touched
 }
 
 // A pod that preempts others and is woken meanwhile is woken again, 7 s in all:
@@ -85,7 +80,7 @@ func newExtender(o options) *extender {
 	}
 	x := &extender{
 		options: o, metrics: newMetrics(), podLocks: newPodLocks(),
-		judging: make(chan struct{}, judgingAtOnce), changed: make(chan struct{}, 1),
+		judging: make(chan struct{}, judgingAtOnce),
 	}
 	x.arbiter.HearsNoNodes = true
 	x.podToucher = newPodToucher(o.Kube, o.Now, o.WriteTimeout, func(uid types.UID) bool { return x.requeuer.Woken(uid) })
@@ -93,11 +88,7 @@ func newExtender(o options) *extender {
 		Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.podToucher.enqueue, Gone: x.gone,
 		Insist: requeuer.Insistence{First: insistFirst, Most: insistMost, OnlyKept: true},
 	})
-	x.book = reservation.NewBook(reservation.Config{Facts: o.Facts, Tickets: o.Tickets, Kube: o.Kube, Now: o.Now, Touched: x.touched})
-	o.Facts.Subscribe(func(t ledger.Touched) {
-		x.book.Observe(t)
-		x.touched(t)
-	})
+	o.Facts.Subscribe(x.touched)
 	return x
 }
 
@@ -112,13 +103,7 @@ func (x *extender) seeNominees(kube kubernetes.Interface) error {
 }
 
 // touched passes on what changed in the ledger.
-func (x *extender) touched(t ledger.Touched) {
-	x.requeuer.Touch(t)
-	select {
-	case x.changed <- struct{}{}:
-	default:
-	}
-}
+func (x *extender) touched(t ledger.Touched) { x.requeuer.Touch(t) }
 
 // gone says whether a refused pod is no more, or bound, or being deleted: no scheduler tries
 // such a pod.
@@ -132,7 +117,6 @@ func (x *extender) gone(pod *corev1.Pod) bool {
 func (x *extender) run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { x.requeuer.Run(ctx) })
-	running.Go(func() { x.book.Run(ctx) })
 	running.Go(func() { x.podToucher.run(ctx) })
 	if x.nominees != nil {
 		running.Go(func() { x.nominees.informer.RunWithContext(ctx) })

@@ -17,7 +17,6 @@ type metrics struct {
 	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	grants    prometheus.Histogram
 	binds     *prometheus.CounterVec
 	panics    prometheus.Counter
 	clients   *prometheus.GaugeVec
@@ -35,11 +34,6 @@ func newMetrics() *metrics {
 			Help:    "Time from a request's headers to the end of its answer, by verb. kube-scheduler stands still during filter and prioritize.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
 		}, []string{"verb"}),
-		grants: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "moorage_extender_grant_wait_seconds",
-			Help:    "Time from the write of a ticket to the controller's grant, of those that were granted.",
-			Buckets: prometheus.ExponentialBuckets(0.002, 2, 12),
-		}),
 		binds: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "moorage_extender_binds_total",
 			Help: "Binds by how they ended: bound, or refused with nothing left behind.",
@@ -53,7 +47,7 @@ func newMetrics() *metrics {
 			Help: "Requests whose handling panicked; each is a bug.",
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.durations, m.grants, m.binds, m.panics, m.clients,
+	m.registry.MustRegister(m.requests, m.durations, m.binds, m.panics, m.clients,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -93,9 +87,6 @@ func (m *metrics) answered(verb string, code int, took time.Duration) {
 	m.requests.WithLabelValues(verb, strconv.Itoa(code)).Inc()
 	m.durations.WithLabelValues(verb).Observe(took.Seconds())
 }
-
-// granted tells how long a grant took.
-func (m *metrics) granted(took time.Duration) { m.grants.Observe(took.Seconds()) }
 
 // bound counts how a bind ended.
 func (m *metrics) bound(err error) {

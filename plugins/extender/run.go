@@ -47,8 +47,7 @@ func Run(ctx context.Context, config Config) error {
 		return errors.Join(err, doors.close())
 	}
 	x := newExtender(options{
-		Facts: observer, Tickets: clients.WriteMoorage, Kube: clients.Write, Name: config.Name,
-		GrantDeadline: config.GrantDeadline, WriteTimeout: config.WriteTimeout, MaxBodyBytes: config.MaxBodyBytes,
+		Facts: observer, Kube: clients.Write, WriteTimeout: config.WriteTimeout, MaxBodyBytes: config.MaxBodyBytes,
 		Announce: announce,
 	})
 	if err := x.seeNominees(clients.Read); err != nil {
@@ -144,7 +143,7 @@ func (d *doors) serve(ctx context.Context, config Config, x *extender) error {
 	}
 	return serving.Server{
 		Handler: x.handler(), TLS: serving.MutualTLS(d.certificate, d.clients, config.ClientNames),
-		ReadTimeout: readTimeout, WriteTimeout: readTimeout + config.GrantDeadline + 2*config.WriteTimeout,
+		ReadTimeout: readTimeout, WriteTimeout: readTimeout + 2*config.WriteTimeout,
 		ShutdownDelay: config.ShutdownDelay, Stopping: func() { d.stopping.Store(true) },
 	}.Serve(ctx, d.verbs)
 }

@@ -4,78 +4,43 @@ package volumehold
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/bind"
-	"github.com/moorage-dev/moorage/plugins/internal/reservation"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// Bind binds a pod that has a reservation, by the version of the pod that it was
-// reserved by: a leader that follows can make the bind fail before it gives the
-// reservation's slots away. It leaves pods that need no grant to DefaultBinder.
+// Bind binds a pod that has volumes, and writes its reservation with the same request. It judges
+// the node once more before: another scheduler may have bound a pod there, or a ticket may have got
+// the volume, since the node was chosen. It leaves other pods to DefaultBinder.
 //
-// A pod that did not wait for a grant in Permit is bound by the controller, or waits for
-// its grant here, and for what others wait for in PreBind: the controller may want a ticket
-// because of what has come since the node was chosen.
+// It returns when it is known whether the pod is bound; until then the pod counts at the node.
 func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
-	r := p.granted(pod)
-	if r == nil {
+	fact := factOf(pod)
+	c := p.core
+	snapshot := c.facts.Snapshot()
+	if len(fact.Volumes) == 0 || len(arbiter.PodRequest(snapshot, &fact).Needs) == 0 {
 		return fwk.NewStatus(fwk.Skip)
 	}
-	if r.AtOnce {
-		err := p.core.book.BindAtOnce(ctx, r, func(ctx context.Context) error {
-			err := p.binder.Bind(ctx, bind.Request{Pod: pod.UID, Version: pod.ResourceVersion, Node: node})
-			p.core.metrics.askedToBind(err)
-			return err
-		})
-		if !errors.Is(err, bind.ErrUseTicket) {
-			return fwk.AsStatus(err)
-		}
-		if refusal := p.grant(ctx, r, pod); refusal != "" {
-			return fwk.NewStatus(fwk.Unschedulable, refusal)
-		}
-		if status := p.waitBeforeBind(ctx, r, pod); !status.IsSuccess() {
-			return status
-		}
+	if verdict := c.recheck(snapshot, &fact, ledger.NodeName(node)); !verdict.Allowed() {
+		c.metrics.rejected(stageReserving, string(verdict.First().Code))
+		c.requeuer.Retry(pod.UID)
+		return nodeStatus(verdict, ledger.NodeName(node))
 	}
-	return fwk.AsStatus(p.core.book.Bind(ctx, r, p.core.bind))
-}
-
-// grant has a ticket written for a pod that is not bound at once, and waits until it is
-// granted; or returns why not.
-func (p *VolumeHold) grant(ctx context.Context, r *reservation.Reservation, pod *corev1.Pod) (refusal string) {
-	writing, written := p.core.book.Write(p.core.process, r)
-	if !written {
-		return "the reservation has ended"
-	}
-	defer context.AfterFunc(ctx, func() { p.core.book.End(r) })()
-	v := p.core.obtain(writing, r, p.terms(pod))
-	switch {
-	case v.ended:
-		return "the reservation has ended"
-	case v.refusal != "":
-		return v.refusal
-	}
-	p.core.book.While(r, func() { v.note(r) })
-	if v.ungranted {
-		p.core.toldUngranted(r)
-	}
-	return ""
-}
-
-// bind sends a bind through the framework's queue of API calls, where there is one.
-func (c *core) bind(ctx context.Context, binding *corev1.Binding) error {
-	calls := c.handle.APICacher()
-	if calls == nil {
-		return c.handle.ClientSet().CoreV1().Pods(binding.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
-	}
-	finished, err := calls.BindPod(binding)
+	annotations, err := binding.Annotations(snapshot, pod, &fact, node)
 	if err != nil {
-		return err
+		return fwk.AsStatus(err)
 	}
-	return calls.WaitOnFinish(ctx, finished)
+	return fwk.AsStatus(c.binder.Bind(ctx, pod, node, annotations))
+}
+
+// recheck judges the node of a pod that is reserved there, by all but the pod itself.
+func (c *core) recheck(s ledger.Snapshot, fact *ledger.Pod, n ledger.NodeName) arbiter.Verdict {
+	without := &ledger.Delta{}
+	without.Remove(fact.UID)
+	seen := s.With(without)
+	return c.arbiter.Fit(seen, arbiter.PodRequest(seen, fact), n, c.now())
 }

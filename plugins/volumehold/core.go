@@ -5,27 +5,28 @@ package volumehold
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
-	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
 
 // facts is what the plugin needs of observe.Observer.
 type facts interface {
-	reservation.Facts
 	requeuer.Facts
+	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
 	Subscribe(func(ledger.Touched))
 }
 
@@ -33,8 +34,7 @@ var _ facts = &observe.Observer{}
 
 // config is what a core works with.
 type config struct {
-	Facts   facts
-	Tickets client.Interface
+	Facts facts
 	// Handle of any profile: waiting pods, queue and informers are the same for
 	// all of them.
 	Handle fwk.Handle
@@ -55,7 +55,8 @@ type core struct {
 	now     func() time.Time
 	process context.Context // ends with the process; Permit's own ends with the cycle
 
-	book       *reservation.Book
+	reserving  sync.Mutex // held from a verdict until the ledger counts it
+	binder     binding.Binder
 	requeuer   *requeuer.Requeuer
 	conditions *conditionWriter
 	groups     *groups
@@ -77,12 +78,11 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.notWorthTrying, Waits: c.conditions.enqueue,
 		Insist: requeuer.Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second, MayBeKept: true},
 	})
-	c.book = reservation.NewBook(reservation.Config{Facts: cfg.Facts, Tickets: cfg.Tickets, Kube: cfg.Handle.ClientSet(), Now: cfg.Now, Touched: c.requeuer.Touch})
+	c.binder = binding.Binder{Confirm: cfg.Facts.ConfirmPod, Send: func(ctx context.Context, b *corev1.Binding) error {
+		return cfg.Handle.ClientSet().CoreV1().Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{})
+	}}
 	cfg.Groups.notify(c.groups.changed)
-	cfg.Facts.Subscribe(func(t ledger.Touched) {
-		c.book.Observe(t)
-		c.requeuer.Touch(t)
-	})
+	cfg.Facts.Subscribe(c.touch)
 	var err error
 	if c.metrics, err = newMetrics(cfg.Metrics, c); err != nil {
 		return nil, err
@@ -96,13 +96,11 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 // start runs what goes on beside scheduling, until ctx is done.
 func (c *core) start(ctx context.Context) {
 	go c.requeuer.Run(ctx)
-	go c.book.Run(ctx)
 	go c.conditions.run(ctx)
 }
 
-// lead notes that pods of a profile are being scheduled here, which they are
-// only while the process leads.
-func (c *core) lead(profile string) { c.book.Lead(profile) }
+// touch passes on what has changed in the ledger.
+func (c *core) touch(t ledger.Touched) { c.requeuer.Touch(t) }
 
 // wake has a pod tried again at once. One that is just being tried is not lost:
 // the queue remembers it.

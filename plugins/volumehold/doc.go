@@ -1,36 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumehold is the kube-scheduler plugin VolumeHold: it places a pod
-// only where its volumes can follow, reserves their slots, and lets the pod be
-// bound once the controller has granted them. In its profiles it replaces
+// Package volumehold is the kube-scheduler plugin VolumeHold: it places a pod only where its
+// volumes can follow, and counts them there until the pod is bound. In its profiles it replaces
 // NodeVolumeLimits.
 //
-// Reads: the ledger, one snapshot for each decision; the PodGroups that pods
-// name. Decides: arbiter.Fit, arbiter.Rank, arbiter.Reserve, and arbiter.Nowhere
-// on who is not tried; the controller decides on the grant. Writes: a
-// VolumeTicket in Permit, and its deletion when a reservation comes to nothing;
-// the condition PodScheduled of pods that wait for what no new node could lift;
-// events on pods.
+// Reads: the ledger, one snapshot for each decision; the PodGroups that pods name. Decides:
+// arbiter.Fit and arbiter.Rank, and arbiter.Nowhere on who is not tried. Writes: the request that
+// binds a pod, with its reservation; the condition PodScheduled of pods that wait for what no new
+// node could lift; events on pods.
 //
-// All profiles of a process share one core (see Factory): the ledger with its
-// reservations, the book of pods between Reserve and Bind (plugins/internal/
-// reservation), and the requeuer (plugins/internal/requeuer), which the extender has,
-// too.
+// All profiles of a process share one core (see Factory): the ledger with its reservations, and the
+// requeuer (plugins/internal/requeuer), which the extender has, too.
 //
-//	PreEnqueue ─▶ PreFilter ─▶ Filter ─▶ Score ─▶ Reserve ─▶ Permit ─▶ PreBind ─▶ PostBind
-//	would any     one snapshot per decision       assume in  write the  only for   the bound
-//	node do?                                      the ledger ticket,    claims     pod counts
-//	                                                         wait for   bound      by itself
-//	                                                         the grant  just now
-//
-// Where the args name a controller to ask (bindAtOnce), a pod whose volumes nobody contends
-// for does not wait in Permit. In Bind the controller is asked to bind it without a ticket;
-// where it does not, the ticket is written and waited for there (docs/decisions/0051).
+//	PreEnqueue ─▶ PreFilter ─▶ Filter ─▶ Score ─▶ Reserve ─▶ Permit ─▶ Bind ─▶ PostBind
+//	would any     one snapshot per decision       count in   PodGroups node and reser-  the bound pod
+//	node do?                                      the ledger only      vation at once   counts by itself
 //
 // A pod that no node would do for, new ones included, is gated in PreEnqueue, and
 // the conditionWriter says so on it (docs/decisions/0009). Pods of a PodGroup wait in
-// Permit for one another before any of their tickets is written
-// (docs/decisions/0010).
+// Permit for one another (docs/decisions/0010).
 //
 // A pod that was refused is tried again by the requeuer, when a change that the
 // ledger has taken in lifts a refusal; see there for why this is not left to

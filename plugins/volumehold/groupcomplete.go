@@ -95,7 +95,7 @@ func (g *groups) look(key groupKey, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := g.gatherings[key]
-	if at == nil || at.asking {
+	if at == nil {
 		return
 	}
 	if why != "" {

@@ -20,9 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// leave notes that a pod's attempt came to nothing. The rest of its group is
-// released when it had already asked, since what it asks for is all or nothing.
-// It says whether the pod is to be tried again by the plugin.
+// leave notes that a pod's attempt came to nothing. It says whether the pod is to be tried again by the plugin.
 func (g *groups) leave(pod *corev1.Pod) bool {
 	key := groupOf(pod)
 	if key.name == "" {
@@ -44,11 +42,8 @@ func (g *groups) leave(pod *corev1.Pod) bool {
 		return true // released
 	}
 	delete(at.members, pod.UID)
-	switch {
-	case len(at.members) == 0:
+	if len(at.members) == 0 {
 		g.close(at)
-	case at.asking:
-		g.release(at, fmt.Sprintf("pod %s of PodGroup %s has given its node up", pod.Name, key))
 	}
 	return true
 }
@@ -109,7 +104,7 @@ func (g *groups) forget(key groupKey, uid types.UID) bool {
 // A pod whose group is not gathered takes nothing from those that are.
 func (g *groups) stuck(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) {
 	key := groupOf(pod)
-	if !g.concerns(pod, stateOf(state) != nil) {
+	if !g.concerns(pod) {
 		return
 	}
 	others, tried := g.ranksAfter(key, pod)
@@ -135,8 +130,7 @@ type candidate struct {
 	members []*member
 }
 
-// ranksAfter lists the gatherings that rank after a pod's group and have not asked for
-// their tickets yet. False: the group rests, and the pod was not tried.
+// ranksAfter lists the gatherings that rank after a pod's group. False: the group rests, and the pod was not tried.
 func (g *groups) ranksAfter(key groupKey, pod *corev1.Pod) (others []candidate, tried bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,19 +139,19 @@ func (g *groups) ranksAfter(key groupKey, pod *corev1.Pod) (others []candidate, 
 	}
 	own := g.rank(key, pod)
 	for _, other := range g.gatherings {
-		if other.key != key && !other.asking && own.before(g.rankOf(other)) {
+		if other.key != key && own.before(g.rankOf(other)) {
 			others = append(others, candidate{other, slices.Collect(maps.Values(other.members))})
 		}
 	}
 	return others, true
 }
 
-// yield releases a gathering, unless it is over or has asked for its tickets since, and
+// yield releases a gathering, unless it is over, and
 // says whether it did.
 func (g *groups) yield(at *gathering, why string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if at.over || at.asking {
+	if at.over {
 		return false
 	}
 	g.release(at, why)

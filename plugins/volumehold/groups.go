@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
 
 // A group that was released rests, twice as long each time: what its own pods
@@ -30,18 +29,14 @@ type pause struct {
 	last  time.Duration
 }
 
-// groups keep the pods of PodGroups in Permit until minMember of one have a
-// node, and let them go together once all their tickets are granted. Until then
-// no ticket is written: what a gathering reserves counts in this process only,
-// and is given back all at once.
+// groups keep the pods of PodGroups of sigs.k8s.io/scheduler-plugins in Permit until minMember pods
+// of a group have a node, and then let them go together. What a gathering reserves counts in this
+// process only, and is given back all at once.
 //
-//	join ─▶ gathers ─── minMember here ──▶ asks ─── all granted ──▶ allowed
-//	           └── no node, no room, timeout, PodGroup missing, member lost ──▶ released
+//	join ─▶ gathers ─── minMember here ──▶ allowed
+//	           └── no node, no room, timeout, PodGroup missing ──▶ released
 //
-// Gangs of Kubernetes' own PodGroups are gathered in the same way, so that a refused
-// ticket leaves no part of a gang bound.
-//
-// Safe for parallel use. Lock order: mu before the book's.
+// Safe for parallel use.
 type groups struct {
 	core   *core
 	source groupSource
@@ -62,38 +57,28 @@ type gathering struct {
 	key     groupKey
 	cancel  context.CancelFunc
 	group   podGroup
-	asking  bool
 	over    bool
 	members map[types.UID]*member
 }
 
 // member is a pod in Permit.
 type member struct {
-	pod         *corev1.Pod
-	node        ledger.NodeName
-	reservation *reservation.Reservation // nil without attachable volumes
-	terms       terms
-
-	asked   bool
-	verdict *verdict // nil until it is known
-	left    bool
+	pod  *corev1.Pod
+	node ledger.NodeName
+	left bool
 }
 
 func newGroups(c *core, source groupSource) *groups {
 	return &groups{core: c, source: source, index: newGroupIndex(), kept: map[groupKey]string{}, gatherings: map[groupKey]*gathering{}, members: map[types.UID]*member{}, allowed: map[groupKey]map[types.UID]bool{}, rests: map[groupKey]pause{}}
 }
 
-// concerns says whether a pod is to wait for its group: it names one, and it or
-// another pod of the group has volumes to reserve.
-func (g *groups) concerns(pod *corev1.Pod, reserved bool) bool {
+// concerns says whether a pod waits for its group in Permit: the pod names a PodGroup of
+// sigs.k8s.io/scheduler-plugins, and a pod of the group has volumes to reserve. kube-scheduler
+// itself places the pods of Kubernetes' own PodGroups together.
+func (g *groups) concerns(pod *corev1.Pod) bool {
 	key := groupOf(pod)
-	if key.native {
-		if group, err := g.group(key); err == nil && group.minMember <= 1 {
-			return false // each of its pods is placed by itself
-		}
-	}
-	if key.name == "" || reserved {
-		return key.name != ""
+	if key.name == "" || key.native {
+		return false
 	}
 	_, volumes := g.index.counts(key)
 	return volumes
@@ -155,28 +140,9 @@ func (g *groups) waits(at *gathering, uid types.UID) bool {
 	return at.members[uid] != nil
 }
 
-// step takes a gathering as far as it goes; mu is held.
+// step lets a gathering go if it is complete; mu is held.
 func (g *groups) step(at *gathering) {
-	if at.over {
-		return
-	}
-	if len(at.members)+g.countPlaced(at) < at.group.minMember {
-		return
-	}
-	at.asking = true
-	all := true
-	for _, m := range at.members {
-		switch {
-		case m.reservation == nil:
-			m.verdict = &verdict{}
-		case !m.asked:
-			m.asked, all = true, false
-			go g.ask(at, m)
-		case m.verdict == nil:
-			all = false
-		}
-	}
-	if all {
+	if !at.over && len(at.members)+g.countPlaced(at) >= at.group.minMember {
 		g.allow(at)
 	}
 }
@@ -196,25 +162,6 @@ func (g *groups) countPlaced(at *gathering) int {
 	return len(uids)
 }
 
-// ask has a member's ticket written, and follows it to the verdict.
-func (g *groups) ask(at *gathering, m *member) {
-	ctx, written := g.core.book.Write(g.core.process, m.reservation)
-	if !written {
-		return // it leaves, or has left
-	}
-	v := g.core.obtain(ctx, m.reservation, m.terms)
-	switch {
-	case v.ended:
-	case v.refusal != "":
-		g.end(at, fmt.Sprintf("pod %s of PodGroup %s: %s", m.pod.Name, at.key, v.refusal))
-	default:
-		g.mu.Lock()
-		m.verdict = &v
-		g.step(at)
-		g.mu.Unlock()
-	}
-}
-
 // allow lets the members go; mu is held.
 func (g *groups) allow(at *gathering) {
 	g.close(at)
@@ -224,11 +171,7 @@ func (g *groups) allow(at *gathering) {
 	}
 	for uid, m := range at.members {
 		g.allowed[at.key][uid] = true
-		if m.reservation != nil {
-			go g.core.deliver(g.core.process, m.reservation, *m.verdict)
-		} else {
-			go g.pass(m, "")
-		}
+		go g.pass(m, "")
 	}
 }
 
@@ -261,16 +204,12 @@ func (g *groups) close(at *gathering) {
 
 // pass offers a verdict to the framework for a member that has not left.
 func (g *groups) pass(m *member, refusal string) {
-	g.core.offer(g.core.process, m.pod.UID, offer{
-		refusal: refusal,
-		while: func(f func()) bool {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			if !m.left {
-				f()
-			}
-			return !m.left
-		},
-		allow: func() {},
+	g.core.offer(g.core.process, m.pod.UID, refusal, func(f func()) bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if !m.left {
+			f()
+		}
+		return !m.left
 	})
 }

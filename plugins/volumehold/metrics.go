@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/component-base/metrics"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -27,30 +25,17 @@ const (
 	metricSubsystem = "scheduler"
 )
 
-// Label values. What may fail beside the arbiter's reasons: the controller said
-// nothing, or the reservation could not be written or ended.
+// Label values. What may fail beside the arbiter's reasons: a PodGroup was given up.
 const (
-	resultWritten  = "written"
-	resultFailed   = "failed"
-	resultBound    = "bound"
-	resultTicket   = "ticket"
-	resultNotAsked = "unreachable"
-	resultUnknown  = "unknown"
 	stagePlacing   = "placing"
 	stageReserving = "reserving"
-	reasonSilent   = "ControllerDown"
-	reasonEnded    = "Ended"
 	reasonPodGroup = "PodGroup"
 )
 
 // pluginMetrics are the plugin's own; how long its extension points take is
 // kube-scheduler's to measure. docs/metrics.md lists them. Safe for parallel use.
 type pluginMetrics struct {
-	tickets    *metrics.CounterVec
-	grants     *metrics.Histogram
 	rejections *metrics.CounterVec
-	ungranted  *metrics.Counter
-	atOnce     *metrics.CounterVec
 }
 
 func counter(name, help string) *metrics.CounterOpts {
@@ -61,24 +46,11 @@ func counter(name, help string) *metrics.CounterOpts {
 // at each scrape.
 func newMetrics(r registry, c *core) (*pluginMetrics, error) {
 	m := &pluginMetrics{
-		tickets: metrics.NewCounterVec(counter("tickets_total",
-			"VolumeTickets asked for, by what came of the write."), []string{"result"}),
-		grants: metrics.NewHistogram(&metrics.HistogramOpts{
-			Namespace: metricNamespace, Subsystem: metricSubsystem, Name: "grant_wait_seconds",
-			Help:    "Time from asking for a VolumeTicket to the controller's grant, of those that were granted.",
-			Buckets: metrics.ExponentialBuckets(0.002, 2, 15), StabilityLevel: metrics.ALPHA,
-		}),
 		rejections: metrics.NewCounterVec(counter("rejections_total",
-			"Attempts to place a pod that failed, once for each reason; placing: no node would do, reserving: the chosen node was not granted."), []string{"stage", "reason"}),
-		ungranted: metrics.NewCounter(counter("ungranted_binds_total",
-			"Pods let through without a grant, since the controller did not answer and onControllerDown is BindUngranted.")),
-		atOnce: metrics.NewCounterVec(counter("bind_requests_total",
-			"Pods that moorage-controller was to bind without a VolumeTicket, by what came of it: bound; ticket, where it wants one; unreachable, where it can't be asked; unknown, where its answer is missing."), []string{"result"}),
+			"Attempts to place a pod that failed, once for each reason; placing: no node would do, reserving: the chosen node would not do any more."), []string{"stage", "reason"}),
 	}
-	for _, metric := range []metrics.Registerable{m.tickets, m.grants, m.rejections, m.ungranted, m.atOnce} {
-		if err := unlessTwice(r.Register(metric)); err != nil {
-			return nil, err
-		}
+	if err := unlessTwice(r.Register(m.rejections)); err != nil {
+		return nil, err
 	}
 	return m, unlessTwice(r.CustomRegister(newScraped(c)))
 }
@@ -91,32 +63,6 @@ func unlessTwice(err error) error {
 	}
 	return fmt.Errorf("registering metrics: %w", err)
 }
-
-// asked tells what came of the write of a ticket.
-func (m *pluginMetrics) asked(failed bool) {
-	result := resultWritten
-	if failed {
-		result = resultFailed
-	}
-	m.tickets.WithLabelValues(result).Inc()
-}
-
-// askedToBind tells what came of a request to the controller to bind a pod.
-func (m *pluginMetrics) askedToBind(err error) {
-	result := resultUnknown
-	switch {
-	case err == nil:
-		result = resultBound
-	case errors.Is(err, bind.ErrUnreachable):
-		result = resultNotAsked
-	case errors.Is(err, bind.ErrUseTicket):
-		result = resultTicket
-	}
-	m.atOnce.WithLabelValues(result).Inc()
-}
-
-// granted tells how long a grant took.
-func (m *pluginMetrics) granted(took time.Duration) { m.grants.Observe(took.Seconds()) }
 
 // rejected counts a failed attempt under a reason.
 func (m *pluginMetrics) rejected(stage, reason string) {
@@ -171,7 +117,7 @@ func newScraped(c *core) *scraped {
 		used:    desc("slots_used", "Slots of a driver in the whole cluster that are taken, as this scheduler sees it: attached, attaching, detaching, reserved or unknown.", "driver"),
 		limit:   desc("slots_limit", "Slots of a driver in the whole cluster, of nodes that have a limit, as this scheduler sees it.", "driver"),
 		gated:   desc("gated_pods", "Pods that are not tried, since no node that exists or may be added would do."),
-		waiting: desc("waiting_pods", "Pods with volumes that were tried or gated, and have no node yet or wait for their grant."),
+		waiting: desc("waiting_pods", "Pods with volumes that were tried or gated, and have no node yet."),
 	}
 }
 

@@ -3,13 +3,10 @@
 package volumehold
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
@@ -23,12 +20,7 @@ const Name = "VolumeHold"
 type VolumeHold struct {
 	core    *core
 	handle  fwk.Handle
-	profile string // schedulerName, and spec.scheduler of its tickets
 	weights arbiter.Weights
-	// Where no policy says otherwise:
-	grantTimeout  time.Duration
-	bindUngranted bool        // onControllerDown
-	binder        bind.Binder // binds pods without VolumeTickets; nil: every pod has one
 }
 
 var (
@@ -43,7 +35,6 @@ var (
 	_ fwk.ScorePlugin              = &VolumeHold{}
 	_ fwk.ReservePlugin            = &VolumeHold{}
 	_ fwk.PermitPlugin             = &VolumeHold{}
-	_ fwk.PreBindPlugin            = &VolumeHold{}
 	_ fwk.BindPlugin               = &VolumeHold{}
 	_ fwk.PostBindPlugin           = &VolumeHold{}
 	_ fwk.SignPlugin               = &VolumeHold{}

@@ -21,7 +21,6 @@ import (
 // will do, and narrows the search to the node that holds an exclusive volume.
 // It skips pods without volumes that need an attachment or a slot.
 func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	p.core.lead(p.profile)
 	if pod.Spec.NodeName != "" {
 		return nil, fwk.NewStatus(fwk.Skip) // it is resized where it is, with its volumes
 	}

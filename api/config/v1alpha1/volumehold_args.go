@@ -4,8 +4,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
 // GroupVersion and the kinds that a file may name; it may leave them out.
@@ -23,41 +21,6 @@ type VolumeHoldArgs struct {
 
 	// Weights say which of the nodes that fit comes first.
 	Weights *VolumeHoldWeights `json:"weights,omitempty"`
-
-	// GrantTimeout is how long a pod waits for its grant at one node where no
-	// AttachPolicy of its volumes says otherwise; up to four times as long while
-	// moorage-controller decides on other pods and has said nothing of this one.
-	// Default 30s; above 0 and below 15m, where the scheduling framework itself
-	// gives up.
-	GrantTimeout *metav1.Duration `json:"grantTimeout,omitempty"`
-
-	// OnControllerDown says what becomes of a pod whose ticket moorage-controller
-	// has not answered at all within that time, where no AttachPolicy of its
-	// volumes says otherwise. Wait, the default, gives the node up and tries
-	// again. BindUngranted binds the pod to the node that the scheduler chose by
-	// what it knows itself, so that a cluster without a controller still places
-	// pods; what another scheduler promised meanwhile may then be one too many,
-	// and waits for the attach.
-	OnControllerDown v1alpha1.ControllerDownAction `json:"onControllerDown,omitempty"`
-
-	// BindAtOnce says where moorage-controller is asked to bind pods whose volumes
-	// nobody contends for: they need neither a VolumeTicket nor a grant. Without it,
-	// or where the controller does not answer, every pod with volumes has a ticket.
-	BindAtOnce *BindAtOnce `json:"bindAtOnce,omitempty"`
-}
-
-// BindAtOnce says how moorage-controller is reached. All fields are needed.
-type BindAtOnce struct {
-	// URL of the controller that leads, such as
-	// https://moorage-controller-bind.moorage-system.svc.
-	URL string `json:"url"`
-	// CAFile is the PEM file of the authorities that sign the controller's certificate.
-	CAFile string `json:"caFile"`
-	// CertFile and KeyFile are the PEM files of the certificate that the controller is
-	// shown, and of its key. Whom it names, by its common name and organizations, must be
-	// allowed to create pods/binding.
-	CertFile string `json:"certFile"`
-	KeyFile  string `json:"keyFile"`
 }
 
 // VolumeHoldWeights weigh against each other what speaks for a node, each from

@@ -5,24 +5,15 @@ package v1alpha1
 import (
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
 // What an absent field of VolumeHoldArgs means.
 const (
-	DefaultHeld         = 100
-	DefaultNear         = 60
-	DefaultBalance      = 20
-	DefaultGrantTimeout = 30 * time.Second
-	// MaxGrantTimeout is what the scheduling framework lets a pod wait in Permit
-	// at most (kubernetes pkg/scheduler/framework/runtime, maxTimeout).
-	MaxGrantTimeout = 15 * time.Minute
+	DefaultHeld    = 100
+	DefaultNear    = 60
+	DefaultBalance = 20
 	// MaxWeight bounds each weight, so that no score overflows.
 	MaxWeight = 1000
 )
@@ -41,10 +32,6 @@ func (in *VolumeHoldArgs) WithDefaults() VolumeHoldArgs {
 	setDefault(&out.Weights.Held, DefaultHeld)
 	setDefault(&out.Weights.Near, DefaultNear)
 	setDefault(&out.Weights.Balance, DefaultBalance)
-	setDefault(&out.GrantTimeout, metav1.Duration{Duration: DefaultGrantTimeout})
-	if out.OnControllerDown == "" {
-		out.OnControllerDown = v1alpha1.ControllerDownWait
-	}
 	return out
 }
 
@@ -75,29 +62,5 @@ func (in *VolumeHoldArgs) Validate() error {
 	if sum == 0 {
 		errs = append(errs, errors.New("weights are all 0: to score no node, disable the plugin VolumeHold at score and preScore instead"))
 	}
-	if timeout := in.GrantTimeout.Duration; timeout <= 0 || timeout >= MaxGrantTimeout {
-		errs = append(errs, fmt.Errorf("grantTimeout is %s: it must be above 0s and below %s, where the scheduling framework itself gives up", timeout, MaxGrantTimeout))
-	}
-	switch in.OnControllerDown {
-	case v1alpha1.ControllerDownWait, v1alpha1.ControllerDownBindUngranted:
-	default:
-		errs = append(errs, fmt.Errorf("onControllerDown is %q: it must be %s or %s", in.OnControllerDown, v1alpha1.ControllerDownWait, v1alpha1.ControllerDownBindUngranted))
-	}
-	return errors.Join(append(errs, in.BindAtOnce.validate()...)...)
-}
-
-func (in *BindAtOnce) validate() []error {
-	if in == nil {
-		return nil
-	}
-	var errs []error
-	if at, err := url.Parse(in.URL); err != nil || at.Scheme != "https" || at.Host == "" || strings.Trim(at.Path, "/") != "" || at.RawQuery != "" {
-		errs = append(errs, fmt.Errorf("bindAtOnce.url is %q: it must be https:// and the controller's host, such as https://moorage-controller-bind.moorage-system.svc", in.URL))
-	}
-	for _, file := range []struct{ field, value string }{{"caFile", in.CAFile}, {"certFile", in.CertFile}, {"keyFile", in.KeyFile}} {
-		if file.value == "" {
-			errs = append(errs, fmt.Errorf("bindAtOnce.%s is missing: scheduler and controller show each other certificates", file.field))
-		}
-	}
-	return errs
+	return errors.Join(errs...)
 }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package binding
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Annotations returns the annotations of the request that binds a pod to a node: the status
+// Reserved for each volume that has to be attached there. It returns nil for a pod that the webhook
+// did not stamp, since nobody publishes the status of its volumes.
+func Annotations(s ledger.Snapshot, pod *corev1.Pod, fact *ledger.Pod, node string) (map[string]string, error) {
+	if _, stamped := pod.Annotations[v1alpha1.AnnotationVolumeStatus]; !stamped {
+		return nil, nil
+	}
+	status := v1alpha1.VolumeStatus{UID: pod.UID}
+	for _, v := range fact.Volumes {
+		entry := v1alpha1.PodVolumeStatus{Name: v.Name, Claim: v.Claim}
+		if v.Claim != "" {
+			if claim := s.Claim(ledger.ClaimKey{Namespace: fact.Namespace, Name: v.Claim}); claim != nil {
+				entry.PersistentVolume = claim.PersistentVolume
+			}
+		}
+		id, link := s.ResolvePod(fact, v)
+		if link.NeedsNone() || link == ledger.LinkVolume && !s.AttachRequired(id.Driver) {
+			entry.SafeToMount = true // nothing has to be attached
+		} else {
+			entry.Node, entry.Reason = node, v1alpha1.VolumeReserved
+			entry.Message = fmt.Sprintf("the volume is reserved for the pod at %s, and is not attached there yet", node)
+		}
+		status.Volumes = append(status.Volumes, entry)
+	}
+	value, err := status.Annotation()
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{v1alpha1.AnnotationVolumeStatus: value}, nil
+}
