@@ -21,7 +21,10 @@ import (
 // policyName names the ValidatingAdmissionPolicy, which the chart installs, and its
 // binding, which the Standalone controller creates once it leads. With both, nobody but
 // this controller writes volumesAttached.
-const policyName = "moorage-volumes-attached"
+const (
+	policyName = "moorage-volumes-attached"
+	policyKind = "ValidatingAdmissionPolicy"
+)
 
 var (
 	// errUnguarded is why the controller does not lead in Standalone mode.
@@ -50,8 +53,9 @@ const (
 // controller that is installed for Cooperative mode goes on in Standalone mode.
 // Otherwise no controller would attach after a rollback: kube-controller-manager's is
 // switched off or refused, and Moorage's waits for it. Standalone mode ends in two ways. A
-// person annotates the binding; or the policy is deleted, and the garbage collector
-// deletes the binding with it.
+// person annotates the binding; or the policy is deleted for good, and the garbage collector
+// deletes the binding with it. A policy that is deleted and made again has another UID, so
+// that the garbage collector deletes the binding too: the controller that leads makes it again.
 //
 // The binding reaches API servers with a delay, so that it stops mistakes; what keeps
 // two writers apart at any instant are the tests in each JSON Patch.
@@ -60,6 +64,7 @@ type guard struct {
 	namespace   string // of this release
 	cooperative bool
 	goesOn      bool // in Standalone mode, which a person may hand over
+	leads       bool // no other process has led since this one saw the binding, or made it
 	skip        bool
 	patience    time.Duration // how long await waits for what an installation has yet to create
 	interval    time.Duration // guardInterval if zero
@@ -141,6 +146,7 @@ func (g guard) keep(ctx context.Context, work func(context.Context) error) error
 	if err := g.persist(ctx, decided, g.establish); err != nil {
 		return err
 	}
+	g.leads = true
 	ctx, stop := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -170,53 +176,102 @@ func (g guard) watch(ctx context.Context) error {
 	}
 	tick := time.NewTicker(g.interval)
 	defer tick.Stop()
+	missed := false
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		if err := g.establish(ctx); err != nil && decided(err) && ctx.Err() == nil {
+		err := g.establish(ctx)
+		if g.goesOn && errors.Is(err, errUnguarded) && !missed {
+			missed = true // somebody may be replacing the policy, and the next process would work in the other mode
+			continue
+		}
+		if err != nil && decided(err) && ctx.Err() == nil {
 			return err
 		}
+		missed = missed && err != nil // nothing is known better where nobody answers
 	}
 }
 
-// check reads the binding, nil when there is none, and whether this controller may
-// lead. It writes nothing.
-func (g guard) check(ctx context.Context) (*admissionv1.ValidatingAdmissionPolicyBinding, error) {
+// seen is what the guard goes by; nil: there is none.
+type seen struct {
+	policy  *admissionv1.ValidatingAdmissionPolicy // not read in Cooperative mode
+	binding *admissionv1.ValidatingAdmissionPolicyBinding
+}
+
+// check reads the binding and the policy, and whether this controller may lead. It writes
+// nothing.
+//
+// A controller that goes on in Standalone mode takes a missing binding for handed over before
+// it leads: another process may have led meanwhile, and removed the binding. While it leads,
+// nobody else does, so that nobody has handed over.
+func (g guard) check(ctx context.Context) (seen, error) {
 	binding, err := g.binding(ctx)
+	is := seen{binding: binding}
 	switch {
 	case err != nil:
-		return nil, err
+		return is, err
 	case binding != nil && g.foreign(binding):
-		return binding, fmt.Errorf("the ValidatingAdmissionPolicyBinding %s belongs to the release in namespace %s: %w",
+		return is, fmt.Errorf("the ValidatingAdmissionPolicyBinding %s belongs to the release in namespace %s: %w",
 			policyName, binding.Annotations[v1alpha1.AnnotationRelease], errAnotherRelease)
-	case g.goesOn && (binding == nil || handsOver(binding)):
-		return binding, errHandOver
+	case g.goesOn && (binding == nil && !g.leads || binding != nil && handsOver(binding)):
+		return is, errHandOver
 	case !g.cooperative:
-		return binding, g.policyStands(ctx, binding)
+		is.policy, err = g.policyStands(ctx, binding)
+		return is, err
 	}
 	stands, err := g.stands(ctx, binding)
 	if err == nil && stands {
 		err = errStandalone
 	}
-	return binding, err
+	return is, err
 }
 
-// establish creates the binding in Standalone mode where it is missing, and
-// removes it in Cooperative mode, where it is handed over or keeps nobody out.
+// establish creates the binding in Standalone mode where it is missing, or not the policy's,
+// and removes it in Cooperative mode, where it is handed over or keeps nobody out.
 func (g guard) establish(ctx context.Context) error {
-	binding, err := g.check(ctx)
-	if err != nil || g.cooperative == (binding == nil) {
+	is, err := g.check(ctx)
+	switch {
+	case err != nil:
 		return err
+	case g.cooperative && is.binding != nil:
+		klog.FromContext(ctx).Info("volumesAttached is handed over to kube-controller-manager's attach/detach controller", "binding", policyName)
+		return g.unbind(ctx, is.binding)
+	case g.cooperative:
+		return nil
+	case is.binding != nil && !outlives(is.binding, is.policy):
+		return nil
+	case is.binding != nil:
+		// The garbage collector is about to delete it. This fails if somebody has written to it since.
+		if err := g.unbind(ctx, is.binding); err != nil {
+			return err
+		}
 	}
-	if !g.cooperative {
-		return g.bind(ctx)
+	return g.bind(ctx, is.policy)
+}
+
+// outlives says whether a binding belongs to an earlier policy of the name. A binding without
+// an owner was installed by an older chart, or by hand.
+func outlives(b *admissionv1.ValidatingAdmissionPolicyBinding, policy *admissionv1.ValidatingAdmissionPolicy) bool {
+	earlier := false
+	for _, owner := range b.OwnerReferences {
+		if owner.Kind != policyKind || owner.Name != policyName {
+			continue
+		}
+		if owner.UID == policy.UID {
+			return false
+		}
+		earlier = true
 	}
-	klog.FromContext(ctx).Info("volumesAttached is handed over to kube-controller-manager's attach/detach controller", "binding", policyName)
-	bindings := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-	err = bindings.Delete(ctx, policyName, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &binding.UID}})
+	return earlier
+}
+
+// unbind deletes the binding, if it is as it was read.
+func (g guard) unbind(ctx context.Context, b *admissionv1.ValidatingAdmissionPolicyBinding) error {
+	as := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &b.UID, ResourceVersion: &b.ResourceVersion}}
+	err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, policyName, as)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ValidatingAdmissionPolicyBinding %s: %w", policyName, err)
 	}
@@ -225,16 +280,9 @@ func (g guard) establish(ctx context.Context) error {
 
 // bind creates the binding of this release. The policy owns it: with the policy gone, the
 // garbage collector deletes the binding, and a later installation does not find it.
-func (g guard) bind(ctx context.Context) error {
-	policy, err := g.policy(ctx)
-	if err != nil {
-		return err
-	}
-	if policy == nil {
-		return fmt.Errorf("the ValidatingAdmissionPolicy %s is missing: %w", policyName, errUnguarded)
-	}
+func (g guard) bind(ctx context.Context, policy *admissionv1.ValidatingAdmissionPolicy) error {
 	klog.FromContext(ctx).Info("From now on nobody else writes volumesAttached", "binding", policyName)
-	_, err = g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, g.newBinding(policy), metav1.CreateOptions{})
+	_, err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, g.newBinding(policy), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create ValidatingAdmissionPolicyBinding %s: %w", policyName, err)
 	}
@@ -249,7 +297,7 @@ func (g guard) newBinding(policy *admissionv1.ValidatingAdmissionPolicy) *admiss
 			Labels:      map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelPartOf: v1alpha1.PartOf},
 			Annotations: map[string]string{v1alpha1.AnnotationRelease: g.namespace},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy", Name: policyName, UID: policy.UID,
+				APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: policyKind, Name: policyName, UID: policy.UID,
 			}},
 		},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
@@ -289,19 +337,19 @@ func (g guard) policy(ctx context.Context) (*admissionv1.ValidatingAdmissionPoli
 	return policy, nil
 }
 
-// policyStands returns nil when the policy is there, and the binding, if it is
+// policyStands returns the policy, and an error unless it is there, and the binding, if it is
 // there, denies.
-func (g guard) policyStands(ctx context.Context, binding *admissionv1.ValidatingAdmissionPolicyBinding) error {
+func (g guard) policyStands(ctx context.Context, binding *admissionv1.ValidatingAdmissionPolicyBinding) (*admissionv1.ValidatingAdmissionPolicy, error) {
 	policy, err := g.policy(ctx)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case policy == nil:
-		return fmt.Errorf("the ValidatingAdmissionPolicy %s is missing: %w", policyName, errUnguarded)
+		return nil, fmt.Errorf("the ValidatingAdmissionPolicy %s is missing: %w", policyName, errUnguarded)
 	case binding != nil && !denies(binding):
-		return fmt.Errorf("the ValidatingAdmissionPolicyBinding %s does not deny: %w", policyName, errUnguarded)
+		return nil, fmt.Errorf("the ValidatingAdmissionPolicyBinding %s does not deny: %w", policyName, errUnguarded)
 	}
-	return nil
+	return policy, nil
 }
 
 // stands says whether Standalone mode stands: the policy and its binding keep others from

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -191,7 +192,10 @@ func TestModeChanges(t *testing.T) {
 	}{
 		"a Standalone controller leads": {false, func(s *apitest.Server) { putBindingOf(s, "moorage-system") }, errStandalone},
 		"handed over":                   {true, askHandOver, errHandOver},
-		"the binding is deleted":        {true, func(s *apitest.Server) { s.Remove("validatingadmissionpolicybindings", "", policyName) }, errHandOver},
+		"the policy is deleted": {true, func(s *apitest.Server) {
+			s.Remove("validatingadmissionpolicies", "", policyName)
+			s.Remove("validatingadmissionpolicybindings", "", policyName)
+		}, errUnguarded},
 	} {
 		server := apitest.Start(t)
 		putPolicy(server)
@@ -227,17 +231,100 @@ func TestPolicyOwnsTheBinding(t *testing.T) {
 	}
 }
 
-// A binding that somebody deletes while the Standalone controller leads comes back.
+// putPolicyOf installs the policy with a UID of its own.
+func putPolicyOf(s *apitest.Server, uid types.UID) {
+	s.Put("validatingadmissionpolicies", &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName, UID: uid}})
+}
+
+// ownedBy says whether the binding is there, and the policy of that UID owns it.
+func ownedBy(s *apitest.Server, uid types.UID) bool {
+	var b admissionv1.ValidatingAdmissionPolicyBinding
+	return s.Get("validatingadmissionpolicybindings", "", policyName, &b) && len(b.OwnerReferences) == 1 && b.OwnerReferences[0].UID == uid
+}
+
+// A binding that is lost while a controller leads in Standalone mode comes back, also where
+// Cooperative mode is installed: nobody has handed over. It is made again for a policy that is
+// made again.
 func TestBindingComesBack(t *testing.T) {
+	unbind := func(s *apitest.Server) { s.Remove("validatingadmissionpolicybindings", "", policyName) }
+	remade := func(s *apitest.Server) {
+		s.Remove("validatingadmissionpolicies", "", policyName)
+		putPolicyOf(s, "second")
+	}
+	for name, test := range map[string]struct {
+		change func(*apitest.Server)
+		owner  types.UID
+	}{
+		"somebody deletes it":                   {unbind, "first"},
+		"the policy is replaced":                {remade, "second"},
+		"and the garbage collector was at work": {func(s *apitest.Server) { remade(s); unbind(s) }, "second"},
+	} {
+		for _, cooperative := range []bool{false, true} {
+			server := apitest.Start(t)
+			putPolicyOf(server, "first")
+			g := guard{kube: server.Kube, namespace: "moorage-system", interval: time.Millisecond}
+			if err := g.establish(t.Context()); err != nil || !ownedBy(server, "first") {
+				t.Fatalf("%s: not bound at first, error %v", name, err)
+			}
+			g.cooperative = cooperative
+			g, err := g.settle(t.Context())
+			if err != nil || g.cooperative || g.goesOn != cooperative {
+				t.Fatalf("%s: it does not go on in Standalone mode, error %v", name, err)
+			}
+			err = g.keep(t.Context(), func(ctx context.Context) error {
+				test.change(server)
+				end := time.After(patience)
+				for !ownedBy(server, test.owner) {
+					select {
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					case <-end:
+						return errors.New("the binding does not come back")
+					case <-time.After(time.Millisecond):
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("%s, installed for Cooperative mode %t: error %v", name, cooperative, err)
+			}
+		}
+	}
+}
+
+// A policy that is missing for a moment, as while somebody replaces it, does not end Standalone
+// mode where another mode is installed: the next process would work in that one.
+func TestPolicyIsMissingForAMoment(t *testing.T) {
 	server := apitest.Start(t)
-	putPolicy(server)
-	g := guard{kube: server.Kube, namespace: "moorage-system", interval: time.Millisecond}
-	err := g.keep(t.Context(), func(ctx context.Context) error {
-		server.Remove("validatingadmissionpolicybindings", "", policyName)
-		for !bound(server) {
+	putPolicyOf(server, "first")
+	if err := (guard{kube: server.Kube, namespace: "moorage-system"}).establish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g, err := guard{kube: server.Kube, namespace: "moorage-system", cooperative: true, interval: time.Millisecond}.settle(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = g.keep(t.Context(), func(ctx context.Context) error {
+		replaced := false
+		server.Intercept(func(r apitest.Request, serve func()) error {
+			if r.String() != "get validatingadmissionpolicies "+policyName || replaced {
+				serve()
+				return nil
+			}
+			replaced = true
+			server.Remove("validatingadmissionpolicies", "", policyName)
+			server.Remove("validatingadmissionpolicybindings", "", policyName)
+			serve() // it finds none
+			putPolicyOf(server, "second")
+			return nil
+		})
+		end := time.After(patience)
+		for !ownedBy(server, "second") {
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
+			case <-end:
+				return errors.New("the binding does not come back")
 			case <-time.After(time.Millisecond):
 			}
 		}
@@ -245,6 +332,48 @@ func TestBindingComesBack(t *testing.T) {
 	})
 	if err != nil {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A process that waited to lead while another one handed over does not bind again. Nor is a
+// hand-over lost that is asked for just when the binding is made again.
+func TestHandOverIsNotUndone(t *testing.T) {
+	server := apitest.Start(t)
+	putPolicyOf(server, "first")
+	of := guard{kube: server.Kube, namespace: "moorage-system"}
+	if err := of.establish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	of.cooperative = true
+	waits, err := of.settle(t.Context())
+	if err != nil || !waits.goesOn {
+		t.Fatalf("it goes on: %t, error %v", waits.goesOn, err)
+	}
+	server.Remove("validatingadmissionpolicies", "", policyName)
+	putPolicyOf(server, "second")
+	waits.leads = true
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "delete" {
+			askHandOver(server)
+		}
+		serve()
+		return nil
+	})
+	if err := waits.establish(t.Context()); err == nil || !ownedBy(server, "first") {
+		t.Errorf("a hand-over is lost, error %v", err)
+	}
+	if err := waits.establish(t.Context()); !errors.Is(err, errHandOver) {
+		t.Errorf("handed over: error %v", err)
+	}
+	server.Intercept(nil)
+	waits.leads = false
+	server.Remove("validatingadmissionpolicybindings", "", policyName)
+	err = waits.keep(t.Context(), func(context.Context) error {
+		t.Error("the work begins")
+		return nil
+	})
+	if !errors.Is(err, errHandOver) || bound(server) {
+		t.Errorf("handed over while it waited: error %v, bound %t", err, bound(server))
 	}
 }
 

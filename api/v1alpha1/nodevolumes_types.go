@@ -344,6 +344,11 @@ type NodeVolume struct {
 	// +kubebuilder:validation:MaxItems=8
 	FileSystems []NodeFileSystem `json:"fileSystems,omitempty"`
 
+	// moreFileSystems: the kernel has more file systems of the volume than are listed, or may have. The
+	// volume counts as mounted meanwhile.
+	// +optional
+	MoreFileSystems bool `json:"moreFileSystems,omitempty"`
+
 	// forgotten: the volume is staged, mounted or published, and no pod's folder names it.
 	// A kubelet that starts does not learn of it; one that has been running since before
 	// is about to unstage it, or is staging it.

@@ -259,11 +259,13 @@ func (a *agent) remember(object *v1alpha1.NodeVolumes) {
 	}
 	for i := range object.Status.Volumes {
 		v := &object.Status.Volumes[i]
+		was := nodevolumes.Alive{Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path}
+		if v.MoreFileSystems {
+			a.alive[was] = true // nobody knows which others there were
+		}
 		for _, f := range v.FileSystems {
-			a.alive[nodevolumes.Alive{
-				Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path,
-				FileSystem: nodevolumes.FileSystem{Entry: f.Entry, Number: f.Number},
-			}] = true
+			was.FileSystem = nodevolumes.FileSystem{Entry: f.Entry, Number: f.Number}
+			a.alive[was] = true
 		}
 	}
 }

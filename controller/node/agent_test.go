@@ -212,6 +212,39 @@ func TestRemembersFileSystems(t *testing.T) {
 	}
 }
 
+// A new process does not know the file systems for which the status had no room. It reports their volume
+// as mounted in that boot, and the processes after it do.
+func TestRemembersThatThereWereMoreFileSystems(t *testing.T) {
+	server, m := apitest.Start(t), newMachine(t)
+	m.config.BootID = filepath.Join(m.config.Sys, "boot")
+	if err := os.MkdirAll(m.config.Sys, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(m.config.BootID, []byte("first"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rounds(t, m.agent(server), 1)
+	object := get(t, server)
+	object.Status.Volumes = []v1alpha1.NodeVolume{{
+		Path: nodevolumes.StagingPath("d", "vol-1"), Driver: "d", Handle: "vol-1", Mode: "Filesystem",
+		Staged: v1alpha1.NodeNo, Mounted: v1alpha1.NodeYes, MoreFileSystems: true,
+	}}
+	server.Put("nodevolumes", &object)
+	for range 2 {
+		rounds(t, m.agent(server), 1)
+		if list := get(t, server).Status.Volumes; len(list) != 1 || list[0].Handle != "vol-1" || list[0].Mounted != v1alpha1.NodeYes || !list[0].MoreFileSystems {
+			t.Fatalf("it has %+v", list)
+		}
+	}
+	if err := os.WriteFile(m.config.BootID, []byte("second"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rounds(t, m.agent(server), 1)
+	if list := get(t, server).Status.Volumes; len(list) > 0 {
+		t.Errorf("in another boot it has %+v", list)
+	}
+}
+
 // What somebody else wrote meanwhile is kept, and the question answered by a look that
 // comes after it.
 func TestConflictAndLook(t *testing.T) {

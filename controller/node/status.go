@@ -118,6 +118,7 @@ func volumeOf(v nodevolumes.Volume) v1alpha1.NodeVolume {
 	out := v1alpha1.NodeVolume{
 		Path: v.Path, Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Mode: string(v.Mode),
 		Staged: v1alpha1.NodeAnswer(v.Staged), Mounted: v1alpha1.NodeAnswer(v.Mounted), MorePods: v.MorePods, Forgotten: v.Forgotten, Unknown: v.Unknown,
+		MoreFileSystems: v.MoreFileSystems,
 	}
 	for _, f := range v.FileSystems {
 		out.FileSystems = append(out.FileSystems, v1alpha1.NodeFileSystem{Entry: f.Entry, Number: f.Number, Unmounted: f.Unmounted})

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// maxFileSystems is how many file systems of one volume are kept. Most have one.
+// maxFileSystems is how many file systems of one volume are told. Most have one. The next look of this
+// process knows the others too, and another process knows that there were some.
 const maxFileSystems = 8
 
 // Kernel tells Read which file systems the kernel has. The folder /sys/fs/TYPE/DEVICE exists as long as a
@@ -38,10 +39,15 @@ type FileSystem struct {
 // Alive is a file system of a volume. The next look needs it, since a file system may live on after its
 // last mount has left the mount table: a process has a file of it open, another mount namespace
 // has it mounted, it is frozen, or it is being written out.
+//
+// A FileSystem that is zero stands for file systems that an earlier process had no room to tell. Nobody
+// can look them up, so that they count as alive until the node boots again.
 type Alive struct {
 	Driver, Handle, PersistentVolume, Path string
 	FileSystem
 }
+
+func (a Alive) untold() bool { return a.FileSystem == (FileSystem{}) }
 
 // readFileSystems finds the file systems of volumes, and those that were a volume's and live on.
 func (s *scan) readFileSystems(k Kernel) {
@@ -59,7 +65,7 @@ func (s *scan) readFileSystems(k Kernel) {
 	}
 	for _, a := range k.Before {
 		v := s.volumes[a.Path]
-		if a.Number != l.number(a.Entry) || v != nil && v.has(a.FileSystem) {
+		if !a.untold() && (a.Number != l.number(a.Entry) || v != nil && v.has(a.FileSystem)) {
 			continue
 		}
 		if v == nil {
@@ -70,22 +76,47 @@ func (s *scan) readFileSystems(k Kernel) {
 			v.Driver, v.Handle = a.Driver, a.Handle
 			v.called(a.PersistentVolume)
 		}
-		a.Unmounted, v.Mounted = true, Yes
+		v.Mounted = Yes
+		if a.untold() {
+			v.untold = true
+			v.explain("an earlier moorage-node found more file systems of it than it could tell, and nothing shows whether they live on: they count until the node boots again")
+			continue
+		}
+		a.Unmounted = true
 		v.explain(fmt.Sprintf("nothing of its file system is in the mount table, and the kernel has it (/sys/fs/%s): a process has a file of it open, another mount namespace has it mounted, it is frozen, or it is being written out", a.Entry))
 		s.keep(v, []FileSystem{a.FileSystem})
 	}
 	for _, v := range s.volumes {
 		for _, at := range v.FileSystems {
 			at.Unmounted = false
-			s.alive = append(s.alive, Alive{Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path, FileSystem: at})
+			s.alive = append(s.alive, v.alive(at))
+		}
+		if v.untold {
+			s.alive = append(s.alive, v.alive(FileSystem{}))
 		}
 	}
+}
+
+func (v *Volume) alive(f FileSystem) Alive {
+	return Alive{Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path, FileSystem: f}
+}
+
+// tellFileSystems leaves as many file systems of a volume as are told. Those without a mount come first:
+// only they are watched for their end.
+func (v *Volume) tellFileSystems() {
+	slices.SortFunc(v.FileSystems, byEntry)
+	mounted := func(f FileSystem) bool { return !f.Unmounted }
+	first := slices.DeleteFunc(slices.Clone(v.FileSystems), mounted)
+	v.FileSystems = append(first, slices.DeleteFunc(v.FileSystems, func(f FileSystem) bool { return f.Unmounted })...)
+	v.MoreFileSystems = v.untold || len(v.FileSystems) > maxFileSystems
+	v.FileSystems = v.FileSystems[:min(len(v.FileSystems), maxFileSystems)]
+	slices.SortFunc(v.FileSystems, byEntry)
 }
 
 // keep adds file systems to a volume, but not to a pod's folder that has the volume's name only.
 func (s *scan) keep(v *Volume, list []FileSystem) {
 	for _, f := range list {
-		if below(v.Path, csiFolder) && !v.has(f) && len(v.FileSystems) < maxFileSystems {
+		if below(v.Path, csiFolder) && !v.has(f) {
 			v.FileSystems = append(v.FileSystems, f)
 		}
 	}

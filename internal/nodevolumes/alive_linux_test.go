@@ -108,6 +108,52 @@ func TestFileSystemLivesOn(t *testing.T) {
 	}
 }
 
+// The status has room for few file systems of a volume. The others are not forgotten, and another process
+// takes the volume for mounted, since it does not know them.
+func TestManyFileSystemsLiveOn(t *testing.T) {
+	n, s := newNode(), sysfs{}
+	n.record(stagingFolder("v"), map[string]string{"driverName": driver, "volumeHandle": "v"})
+	var lines []string
+	for i := range 9 {
+		s.device(fmt.Sprintf("8:%d", i), fmt.Sprintf("sd%d", i))
+		s.entry(fmt.Sprintf("ext4/sd%d", i), uint64(7+i))
+		lines = append(lines, fmt.Sprintf("%d 2 8:%d / /var/lib/kubelet/%s/globalmount/%d rw - ext4 /dev/sd%d rw\n", 20+i, i, stagingFolder("v"), i, i))
+	}
+	tells := func(f nodevolumes.Facts, when string, listed int, more bool) {
+		t.Helper()
+		if len(f.Volumes) != 1 || f.Volumes[0].Mounted != nodevolumes.Yes || len(f.Volumes[0].FileSystems) != listed || f.Volumes[0].MoreFileSystems != more {
+			t.Fatalf("%s it says\n%s%+v", when, words(f), f.Volumes)
+		}
+	}
+	mounted := alive(n, s, nil, lines...)
+	tells(mounted, "mounted", 8, true)
+	delete(n.files, stagingFolder("v")+"/vol_data.json")
+	last := alive(n, s, mounted.Alive, lines[:8]...)
+	tells(last, "with the last of them unmounted", 8, true)
+	if !last.Unmounted() {
+		t.Errorf("it does not tell which has no mount: %+v", last.Volumes[0].FileSystems)
+	}
+	for i := range 8 {
+		delete(s, fmt.Sprintf("fs/ext4/sd%d", i))
+	}
+	ninth := alive(n, s, mounted.Alive)
+	tells(ninth, "with the ninth alone", 1, false)
+	delete(s, "fs/ext4/sd8")
+	if f := alive(n, s, ninth.Alive); len(f.Volumes)+len(f.Alive) > 0 {
+		t.Errorf("with none it says\n%s", words(f))
+	}
+
+	untold := []nodevolumes.Alive{{Driver: driver, Handle: "v", Path: nodevolumes.StagingPath(driver, "v")}}
+	for range 2 {
+		f := alive(n, s, untold)
+		tells(f, "another process", 0, true)
+		if v := f.Volumes[0]; v.Handle != "v" || !strings.Contains(v.Unknown, "boots again") || !slices.Equal(f.Alive, untold) {
+			t.Errorf("another process says\n%s%v", words(f), f.Alive)
+		}
+		untold = f.Alive
+	}
+}
+
 // Without a staging path it is the pod's mount that shows the file system. As long as a pod's folder names
 // the volume, nothing is forgotten.
 func TestFileSystemOfAPodLivesOn(t *testing.T) {

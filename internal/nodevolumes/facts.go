@@ -97,6 +97,8 @@ type Volume struct {
 	MorePods bool
 	// FileSystems are those of it that the kernel has, sorted.
 	FileSystems []FileSystem
+	// MoreFileSystems: the kernel has more, or may have.
+	MoreFileSystems bool
 	// Forgotten: it is staged, mounted or published, and no pod's folder names it.
 	Forgotten bool
 	// Unknown says what could not be read of this volume, and why; empty: nothing.
@@ -104,6 +106,7 @@ type Volume struct {
 
 	named    bool // by a pod's folder
 	recorded bool // by the record of a block volume
+	untold   bool // an earlier process had no room for a file system
 }
 
 // Publication is one pod that has a volume.

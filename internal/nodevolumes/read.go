@@ -110,7 +110,7 @@ func (s *scan) facts() Facts {
 	for _, p := range slices.Sorted(maps.Keys(s.volumes)) {
 		v := *s.volumes[p]
 		slices.SortFunc(v.Published, func(a, b Publication) int { return cmp.Compare(a.PodUID, b.PodUID) })
-		slices.SortFunc(v.FileSystems, byEntry)
+		v.tellFileSystems()
 		if v.recorded && v.Staged == No && len(v.Published) == 0 {
 			v.Staged = Unknown
 			v.explain("there is a record of it, and nothing else shows whether the driver has it")

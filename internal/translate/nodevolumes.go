@@ -47,7 +47,7 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 			} else {
 				word.Whole = false
 			}
-		case v.Staged != v1alpha1.NodeNo || v.Mounted != v1alpha1.NodeNo || len(v.Published) > 0:
+		case v.Staged != v1alpha1.NodeNo || v.Mounted != v1alpha1.NodeNo || len(v.Published) > 0 || v.MoreFileSystems:
 			word.Has = append(word.Has, id)
 			if mounted(v) {
 				word.Mounted = append(word.Mounted, id)
@@ -69,7 +69,7 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 
 // mounted says whether anything of a volume is mounted, or may be.
 func mounted(v *v1alpha1.NodeVolume) bool {
-	return v.Mounted != v1alpha1.NodeNo || v.MorePods || slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
+	return v.Mounted != v1alpha1.NodeNo || v.MoreFileSystems || v.MorePods || slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
 }
 
 // UnreadOf is what the folder of an entry without a driver or a handle says of it; false where it
@@ -143,7 +143,7 @@ func isUnread(v *v1alpha1.NodeVolume) bool {
 
 // repairable says whether moorage-node could unstage a volume.
 func repairable(v *v1alpha1.NodeVolume) bool {
-	return v.Forgotten && v.Staged == v1alpha1.NodeYes && v.Unknown == "" && len(v.Published) == 0 && v.Mode == "Filesystem"
+	return v.Forgotten && v.Staged == v1alpha1.NodeYes && v.Unknown == "" && !v.MoreFileSystems && len(v.Published) == 0 && v.Mode == "Filesystem"
 }
 
 func unstageOrders(list []v1alpha1.NodeUnstage) []ledger.UnstageOrder {

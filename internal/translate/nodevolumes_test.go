@@ -43,6 +43,10 @@ func TestNodeWord(t *testing.T) {
 			s.Volumes = []v1alpha1.NodeVolume{volume("a", no, no, v1alpha1.PublishedPod{PodUID: "p", Mounted: no})}
 			s.Volumes[0].MorePods = true
 		}, []string{"a"}, true, true},
+		"more file systems than are listed": {func(s *v1alpha1.NodeVolumesStatus) {
+			s.Volumes = []v1alpha1.NodeVolume{volume("a", no, no)}
+			s.Volumes[0].MoreFileSystems = true
+		}, []string{"a"}, true, true},
 		"what can't be looked": {func(s *v1alpha1.NodeVolumesStatus) { s.Unknown = []string{"the mount table"} }, nil, false, false},
 	} {
 		object := &v1alpha1.NodeVolumes{

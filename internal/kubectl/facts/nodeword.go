@@ -204,7 +204,7 @@ func (w *World) hasOf(object *v1alpha1.NodeVolumes) []NodeHas {
 // has is one of them, beside what the API has of it; false where it is not there, or was
 // there at another boot.
 func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool) {
-	if v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo && len(v.Published) == 0 {
+	if v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo && len(v.Published) == 0 && !v.MoreFileSystems {
 		return NodeHas{}, false
 	}
 	if node := w.nodes[name]; node != nil && ofEarlierBoot(node, w.words[name]) {
