@@ -4,140 +4,146 @@ package volumehold
 
 import (
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
 
-// binds records the binds that are sent; answer, when set, decides on each.
-type binds struct {
+// bindings are the requests to bind a pod that were sent; answer, when set, decides on each.
+type bindings struct {
 	mu     sync.Mutex
 	sent   []corev1.Binding
 	answer func(corev1.Binding) error
 }
 
-func (r *rig) binds() *binds {
-	b := &binds{}
+func (b *bindings) take(binding corev1.Binding) error {
+	b.mu.Lock()
+	b.sent = append(b.sent, binding)
+	answer := b.answer
+	b.mu.Unlock()
+	if answer == nil {
+		return nil
+	}
+	return answer(binding)
+}
+
+func (r *rig) bindings() *bindings {
+	b := &bindings{}
 	r.kube.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		binding, ok := action.(clienttesting.CreateAction).GetObject().(*corev1.Binding)
 		if !ok {
 			return false, nil, nil
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.sent = append(b.sent, *binding)
-		if b.answer == nil {
-			return true, binding, nil
-		}
-		return true, binding, b.answer(*binding)
+		return true, binding, b.take(*binding)
 	})
 	return b
 }
 
-// grantedVersion is a pod at n1 whose reservation is granted, and that was seen at version 41.
-func (r *rig) grantedVersion() *cycle {
-	r.t.Helper()
-	pod := podWith("p", "data")
-	pod.ResourceVersion = "41"
-	r.known(pod)
-	return r.granted(pod, "n1")
-}
-
-// changes has the API server's pod be at another version, with these annotations.
-func (r *rig) changes(pod *corev1.Pod, version string, annotations map[string]string) {
-	next := pod.DeepCopy()
-	next.ResourceVersion, next.Annotations = version, annotations
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pods[string(pod.UID)] = next
-}
-
-// A reserved pod is bound by the version that it was reserved by; another as always.
-func TestBindCarriesTheVersion(t *testing.T) {
+// A pod with volumes is bound by the version that was scheduled, and with its reservation; another
+// pod as always.
+func TestBindCarriesVersionAndReservation(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
-	b := r.binds()
-	c := r.grantedVersion()
-	if status := r.RunBindPlugins(t.Context(), c.state, c.pod, "n1"); !status.IsSuccess() {
+	b := r.bindings()
+	pod, plain, unstamped := podWith("p", "data"), podWith("plain"), podWith("unstamped", "data")
+	pod.ResourceVersion, plain.ResourceVersion = "41", "43"
+	pod.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: `{"volumes":[]}`}
+	r.known(pod, unstamped)
+	c := r.reserve(pod, "n1")
+	for _, p := range []*corev1.Pod{pod, plain} {
+		if status := r.RunBindPlugins(t.Context(), c.state, p, "n1"); !status.IsSuccess() {
+			t.Fatal(status)
+		}
+	}
+	c.unreserve()
+	c = r.reserve(unstamped, "n2")
+	if status := r.RunBindPlugins(t.Context(), c.state, unstamped, "n2"); !status.IsSuccess() {
 		t.Fatal(status)
 	}
-	plain := podWith("plain")
-	plain.ResourceVersion = "43"
-	if status := r.RunBindPlugins(t.Context(), c.state, plain, "n2"); !status.IsSuccess() {
-		t.Fatal(status)
+	if len(b.sent) != 3 {
+		t.Fatalf("sent: %+v", b.sent)
 	}
-	if len(b.sent) != 2 || b.sent[0].ResourceVersion != "41" || b.sent[0].UID != c.pod.UID || b.sent[0].Target.Name != "n1" ||
-		b.sent[1].ResourceVersion != "" || b.sent[1].Target.Name != "n2" {
-		t.Errorf("sent: %+v", b.sent)
+	if first := b.sent[0]; first.ResourceVersion != "41" || first.UID != pod.UID || first.Target.Name != "n1" {
+		t.Errorf("the pod with volumes: %+v", first)
+	}
+	reserved := pod.DeepCopy()
+	reserved.Annotations = b.sent[0].Annotations
+	status, ok := v1alpha1.VolumeStatusOf(reserved)
+	if !ok || len(status.Volumes) != 1 || status.Volumes[0].Node != "n1" || status.Volumes[0].SafeToMount || status.Volumes[0].Reason != v1alpha1.VolumeReserved {
+		t.Errorf("the reservation is %+v", b.sent[0].Annotations)
+	}
+	if b.sent[1].ResourceVersion != "" || b.sent[2].Annotations != nil {
+		t.Errorf("the pod without volumes: %+v, the pod without a stamp: %+v", b.sent[1], b.sent[2])
 	}
 }
 
-// A bind that finds another version goes on with that one, unless another process has
-// fenced the pod.
-func TestBindAfterAChange(t *testing.T) {
-	conflict := apierrors.NewConflict(corev1.Resource("pods/binding"), "p", errors.New("another version"))
-	for name, test := range map[string]struct {
-		annotations map[string]string
-		want        string
-	}{
-		"somebody's change": {map[string]string{"a": "b"}, ""},
-		"a fence":           {map[string]string{v1alpha1.AnnotationBindFence: "other/1"}, reservation.ErrFenced.Error()},
+// Another scheduler binds a pod to the last slot of a node, or with the same volume elsewhere, after
+// the node was chosen: the pod is not bound, and is tried again.
+func TestBindJudgesTheNodeOnceMore(t *testing.T) {
+	for name, other := range map[string]*corev1.Pod{
+		"slot":   boundTo(podWith("other", "more"), "n1"),
+		"volume": boundTo(podWith("other", "data"), "n2"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, disk("data", ledger.AccessNode)...)
-			b := r.binds()
-			c := r.grantedVersion()
-			b.answer = func(binding corev1.Binding) error {
-				if binding.ResourceVersion != "42" {
-					return conflict
-				}
-				return nil
+			r := newRig(t, all(disk("data", ledger.AccessNode), disk("more", ledger.AccessNode), one(slotsAt("n1", 1)))...)
+			b := r.bindings()
+			pod := podWith("p", "data")
+			r.known(pod)
+			c := r.reserve(pod, "n1")
+			r.apply(factOf(other))
+			if status := r.RunBindPlugins(t.Context(), c.state, pod, "n1"); status.IsSuccess() || len(b.sent) > 0 {
+				t.Errorf("got %v after %d requests", status, len(b.sent))
 			}
-			r.changes(c.pod, "42", test.annotations)
-			status := r.RunBindPlugins(t.Context(), c.state, c.pod, "n1")
-			if test.want == "" && (!status.IsSuccess() || len(b.sent) != 2) || test.want != "" && (!strings.Contains(status.Message(), test.want) || len(b.sent) != 1) {
-				t.Errorf("%v after %d binds", status, len(b.sent))
-			}
+			c.unreserve()
+			eventually(t, "the pod to be tried again", func() bool { return len(r.queue.names()) == 1 })
 		})
 	}
 }
 
-// What an earlier leader left behind goes only after a fence is in the pod.
-func TestLeftoverGoesAfterTheFence(t *testing.T) {
-	r := newRig(t, disk("data", ledger.AccessMany)...)
-	pod := podWith("unbound", "data")
-	r.known(pod)
-	var fenced sync.Once
-	ready := make(chan struct{})
-	r.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if patch := action.(clienttesting.PatchAction); strings.Contains(string(patch.GetPatch()), v1alpha1.AnnotationBindFence) {
-			fenced.Do(func() { close(ready) })
+// The request to bind gets no answer. The pod counts at its node until it is known what came of the
+// request, and no longer than that.
+func TestPodCountsUntilItsBindingIsSettled(t *testing.T) {
+	r := newRig(t, all(disk("data", ledger.AccessNode), disk("other", ledger.AccessNode), one(slotsAt("n1", 1)))...)
+	b := r.bindings()
+	pod, other := podWith("p", "data"), podWith("other", "other")
+	pod.ResourceVersion = "41"
+	r.known(pod, other)
+	c := r.reserve(pod, "n1")
+	asked, answer := make(chan struct{}, 100), make(chan error, 100)
+	b.answer = func(corev1.Binding) error {
+		asked <- struct{}{}
+		return <-answer
+	}
+	done := make(chan *fwk.Status)
+	go func() { done <- r.RunBindPlugins(t.Context(), c.state, pod, "n1") }()
+	<-asked
+	answer <- errors.New("connection lost")
+	<-asked // once more, since the pod is as it was
+	if r.filter(other, "n1").IsSuccess() {
+		t.Error("the slot is given away while the pod may be bound")
+	}
+	changed := pod.DeepCopy()
+	changed.ResourceVersion, changed.DeletionTimestamp = "42", terminating(pod).DeletionTimestamp
+	r.mu.Lock()
+	r.pods[string(pod.UID)] = changed
+	r.mu.Unlock()
+	answer <- errors.New("connection lost")
+	if status := <-done; status.IsSuccess() {
+		t.Fatal("a pod that is being deleted is bound")
+	}
+	c.unreserve()
+	if status := r.filter(other, "n1"); !status.IsSuccess() {
+		t.Errorf("the pod is not bound, and its slot is kept: %v", status)
+	}
+	for _, binding := range b.sent {
+		if binding.ResourceVersion != "41" || binding.Target.Name != "n1" {
+			t.Errorf("sent: %+v", binding)
 		}
-		return false, nil, nil
-	})
-	r.failWith(func(verb string, _ *v1alpha1.VolumeTicket) error {
-		select {
-		case <-ready:
-		default:
-			if verb == "delete" {
-				t.Error("the ticket is deleted before the pod is fenced")
-			}
-		}
-		return nil
-	})
-	r.leftBehind(pod, "n1", profile)
-	r.prefilter(podWith("first"))
-	eventually(t, "the leftover to be withdrawn", func() bool {
-		_, exists := r.Ticket(ticketID(pod))
-		return !exists
-	})
-	<-ready
+	}
 }

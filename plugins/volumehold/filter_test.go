@@ -64,9 +64,6 @@ func TestPodsWithoutAttachmentsNeedNoGrant(t *testing.T) {
 			t.Errorf("Permit of pod %s: %v", pod.Name, status)
 		}
 	}
-	if len(r.writes()) != 0 {
-		t.Errorf("tickets were written: %v", r.writes())
-	}
 }
 
 // A dry run of preemption takes pods away, and puts back those it can spare.

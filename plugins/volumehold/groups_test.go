@@ -71,8 +71,7 @@ func twoSlots(t *testing.T, pods ...*corev1.Pod) *rig {
 	return r
 }
 
-// No ticket is written before minMember pods have a node; then all are, and the
-// pods go when all are granted.
+// The pods of a group go when minMember of them have a node, and keep their slots until then.
 func TestGroupGoesTogether(t *testing.T) {
 	a1, a2 := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1)
 	plain := inGroup(podWith("plain"), "a", 1)
@@ -81,24 +80,17 @@ func TestGroupGoesTogether(t *testing.T) {
 	first := r.reserve(a1, "n1").permit().outcome()
 	third := r.reserve(plain, "n3").permit().outcome()
 	r.gathers("a", 2)
-	if w := r.writes(); len(w) != 0 {
-		t.Fatalf("writes are %v, and the group is not complete", w)
-	}
 	if status := r.filter(podWith("other", "d2"), "n1"); status.IsSuccess() {
 		t.Error("the slot of a pod that waits for its group is given away")
 	}
-	second := r.reserve(a2, "n2").permit().outcome()
-	r.written(a1, "n1")
-	r.written(a2, "n2")
-	r.decide(a1, metav1.ConditionTrue, "")
 	select {
 	case status := <-first:
-		t.Fatalf("one pod goes before the other is granted: %v", status)
+		t.Fatalf("one pod goes before the group is complete: %v", status)
 	case status := <-third:
-		t.Fatalf("the pod without volumes goes before the others are granted: %v", status)
+		t.Fatalf("the pod without volumes goes before the group is complete: %v", status)
 	default:
 	}
-	r.decide(a2, metav1.ConditionTrue, "")
+	second := r.reserve(a2, "n2").permit().outcome()
 	for name, done := range map[string]<-chan *fwk.Status{"a1": first, "a2": second, "plain": third} {
 		if status := <-done; !status.IsSuccess() {
 			t.Errorf("%s: %v", name, status)
@@ -107,14 +99,12 @@ func TestGroupGoesTogether(t *testing.T) {
 	r.gathers("a", 0)
 }
 
-// A pod that comes when minMember others are bound waits for its own grant only.
+// A pod that comes when minMember others are bound does not wait.
 func TestLateMember(t *testing.T) {
 	a1, a2 := boundTo(inGroup(podWith("a1", "d1"), "a", 1), "n1"), inGroup(podWith("a2", "d2"), "a", 1)
 	r := twoSlots(t, a1, a2)
 	r.putGroup("a", 2, 600)
 	late := r.reserve(a2, "n2").permit().outcome()
-	r.written(a2, "n2")
-	r.decide(a2, metav1.ConditionTrue, "")
 	if status := <-late; !status.IsSuccess() {
 		t.Errorf("the group is complete with it, and it gets %v", status)
 	}
@@ -129,10 +119,6 @@ func TestGroupComesToNeedFewer(t *testing.T) {
 	r.gathers("a", 2)
 	r.putGroup("a", 2, 600)
 	r.plugin.core.groups.changed(groupKey{namespace: "shop", name: "a"})
-	for pod, node := range map[*corev1.Pod]string{a1: "n1", a2: "n2"} {
-		r.written(pod, node)
-		r.decide(pod, metav1.ConditionTrue, "")
-	}
 	for _, status := range []*fwk.Status{<-first, <-second} {
 		if !status.IsSuccess() {
 			t.Errorf("two pods will do, and one of two gets %v", status)
@@ -160,8 +146,6 @@ func TestRestingPodsReleaseNobody(t *testing.T) {
 	r.plugin.PostFilter(t.Context(), state, a1, nil)
 	r.later.Store(int64(2 * time.Hour))
 	goes := r.reserve(a1, "n1").permit().outcome()
-	r.written(a1, "n1")
-	r.decide(a1, metav1.ConditionTrue, "")
 	for name, done := range map[string]<-chan *fwk.Status{"a1": goes, "plain": waits} {
 		if status := <-done; !status.IsSuccess() {
 			t.Errorf("%s: %v", name, status)
@@ -176,26 +160,14 @@ func TestGroupIsReleasedTogether(t *testing.T) {
 		min, timeout int32
 		do           func(r *rig, a1, a2 *corev1.Pod)
 		want         string
-		writes       int
 	}{
-		"its time is over": {3, 1, func(*rig, *corev1.Pod, *corev1.Pod) {}, "not 3 pods of PodGroup shop/a had room for their volumes within 1s", 0},
-		"one is refused": {2, 600, func(r *rig, a1, a2 *corev1.Pod) {
-			r.written(a2, "n2")
-			r.written(a1, "n1")
-			r.decide(a1, metav1.ConditionTrue, "")
-			r.decide(a2, metav1.ConditionFalse, "somebody was faster")
-		}, "pod a2 of PodGroup shop/a: node(s) refused: somebody was faster", 4},
+		"its time is over": {3, 1, func(*rig, *corev1.Pod, *corev1.Pod) {}, "not 3 pods of PodGroup shop/a had room for their volumes within 1s"},
 		"one has no node": {3, 600, func(r *rig, _, _ *corev1.Pod) {
 			r.gathers("a", 2)
 			a3 := inGroup(podWith("a3", "d3"), "a", 1)
 			state, _, _ := r.prefilter(a3)
 			r.plugin.PostFilter(r.t.Context(), state, a3, nil)
-		}, "PodGroup shop/a is given up for now: pod a3 has no node", 0},
-		"one is deleted": {2, 600, func(r *rig, a1, a2 *corev1.Pod) {
-			r.written(a2, "n2")
-			r.written(a1, "n1")
-			r.GetWaitingPod(a1.UID).Reject("test", "deleted")
-		}, "", 4},
+		}, "PodGroup shop/a is given up for now: pod a3 has no node"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -217,9 +189,6 @@ func TestGroupIsReleasedTogether(t *testing.T) {
 				s := r.Snapshot()
 				return s.Volume(volume("d1")).NodeVolume("n1") == nil && s.Volume(volume("d2")).NodeVolume("n2") == nil
 			})
-			if w := r.writes(); len(w) != test.writes {
-				t.Errorf("writes are %v, want %d", w, test.writes)
-			}
 		})
 	}
 }
@@ -250,10 +219,6 @@ func TestHalfReservedGroupsDoNotDeadlock(t *testing.T) {
 			}
 			eventually(t, "the slot to be free", func() bool { return r.Snapshot().Volume(volume("db1")).NodeVolume("n2") == nil })
 			second := r.reserve(a2, "n2").permit().outcome()
-			for p, node := range map[*corev1.Pod]string{a1: "n1", a2: "n2"} {
-				r.written(p, node)
-				r.decide(p, metav1.ConditionTrue, "")
-			}
 			for _, status := range []*fwk.Status{<-first, <-second} {
 				if !status.IsSuccess() {
 					t.Errorf("the first group: %v", status)
@@ -389,7 +354,7 @@ func TestGroupWithoutVolumes(t *testing.T) {
 }
 
 // The pod-group cycles of kube-scheduler reserve to simulate, and revert, before
-// they reserve in earnest: nothing is written, and nothing left.
+// they reserve in earnest: nothing is left.
 func TestPodGroupCyclesSimulate(t *testing.T) {
 	r := twoSlots(t, podWith("p", "d1"), podWith("q", "d2"))
 	p, q := podWith("p", "d1"), podWith("q", "d2")
@@ -415,10 +380,6 @@ func TestPodGroupCyclesSimulate(t *testing.T) {
 		for _, revert := range slices.Backward(undo) {
 			revert()
 		}
-	}
-	eventually(t, "all to be looked at", func() bool { return r.plugin.core.book.Pending() == 0 })
-	if w := r.writes(); len(w) != 0 {
-		t.Errorf("a simulation wrote %v", w)
 	}
 	s := r.Snapshot()
 	if s.Volume(volume("d1")).NodeVolume("n1") != nil || s.Volume(volume("d2")).NodeVolume("n2") != nil {

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,10 +32,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	"github.com/moorage-dev/moorage/api/client"
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 const (
@@ -58,18 +53,12 @@ type world struct {
 	mu        sync.Mutex
 	subscribe []func(ledger.Touched)
 	synced    chan struct{}
-	tickets   map[string]*v1alpha1.VolumeTicket
 	pods      map[string]*corev1.Pod // by UID
-	version   int
-	log       []string // writes, in order
-	// fail, when set, decides on a request before it is done.
-	fail func(verb string, t *v1alpha1.VolumeTicket) error
 }
 
 func newWorld(t testing.TB) *world {
 	w := &world{
-		t: t, ledger: ledger.New(), synced: make(chan struct{}),
-		tickets: map[string]*v1alpha1.VolumeTicket{}, pods: map[string]*corev1.Pod{}, version: 100,
+		t: t, ledger: ledger.New(), synced: make(chan struct{}), pods: map[string]*corev1.Pod{},
 	}
 	return w
 }
@@ -77,7 +66,6 @@ func newWorld(t testing.TB) *world {
 func (w *world) Ledger() *ledger.Ledger           { return w.ledger }
 func (w *world) Snapshot() ledger.Snapshot        { return w.ledger.Snapshot() }
 func (w *world) Subscribe(f func(ledger.Touched)) { w.subscribe = append(w.subscribe, f) }
-func (w *world) Saw(o runtime.Object)             { w.apply(translate.Ticket(o.(*v1alpha1.VolumeTicket))) }
 func (w *world) WaitForSync(c context.Context) error {
 	select {
 	case <-w.synced:
@@ -95,13 +83,6 @@ func (w *world) HasSynced() bool {
 	}
 }
 
-func (w *world) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	found, ok := w.tickets[id.String()]
-	return found, ok
-}
-
 func (w *world) ConfirmPod(_ context.Context, _, _, uid string) (*corev1.Pod, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,128 +97,6 @@ func (w *world) apply(events ...ledger.Event) {
 			f(touched)
 		}
 	}
-}
-
-// decide is the controller: it writes the condition Granted on the ticket that
-// exists, as an informer then shows it.
-func (w *world) decide(pod *corev1.Pod, status metav1.ConditionStatus, message string) {
-	w.t.Helper()
-	w.mu.Lock()
-	ticket := w.tickets[ticketID(pod).String()]
-	if ticket == nil {
-		w.mu.Unlock()
-		w.t.Fatalf("no ticket of pod %s to decide on", pod.Name)
-	}
-	ticket = ticket.DeepCopy()
-	w.version++
-	ticket.ResourceVersion = strconv.Itoa(w.version)
-	reason := v1alpha1.ReasonGranted
-	if status == metav1.ConditionFalse {
-		reason = "NoFreeSlot"
-	}
-	ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: status, Reason: reason, Message: message}}
-	w.tickets[ticketID(pod).String()] = ticket
-	w.mu.Unlock()
-	w.apply(translate.Ticket(ticket))
-}
-
-// written waits for the ticket of a pod at a node.
-func (w *world) written(pod *corev1.Pod, node string) *v1alpha1.VolumeTicket {
-	w.t.Helper()
-	var found *v1alpha1.VolumeTicket
-	eventually(w.t, "the ticket of "+pod.Name+" at "+node, func() bool {
-		found, _ = w.Ticket(ticketID(pod))
-		return found != nil && found.Spec.NodeName == node
-	})
-	return found
-}
-
-func (w *world) writes() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.log)
-}
-
-// tickets of a namespace: the part of client.Interface that the plugin uses.
-func (w *world) VolumeTickets(namespace string) client.VolumeTicketInterface {
-	return ticketClient{world: w, namespace: namespace}
-}
-func (w *world) VolumeHolds() client.VolumeHoldInterface      { panic("the plugin writes no holds") }
-func (w *world) AttachPolicies() client.AttachPolicyInterface { panic("the plugin writes no policies") }
-func (w *world) NodeVolumes() client.NodeVolumesInterface {
-	panic("the plugin knows nothing of what nodes say")
-}
-
-type ticketClient struct {
-	client.VolumeTicketInterface
-	world     *world
-	namespace string
-}
-
-func (c ticketClient) Create(_ context.Context, t *v1alpha1.VolumeTicket, _ metav1.CreateOptions) (*v1alpha1.VolumeTicket, error) {
-	if err := c.world.ask("create", t); err != nil {
-		return nil, err
-	}
-	w := c.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	key := c.namespace + "/" + t.Name
-	if w.tickets[key] != nil {
-		return nil, apierrors.NewAlreadyExists(v1alpha1.Resource(v1alpha1.ResourceVolumeTickets), t.Name)
-	}
-	made := t.DeepCopy()
-	w.version++
-	made.ResourceVersion, made.UID = strconv.Itoa(w.version), types.UID(fmt.Sprintf("ticket-%d", w.version))
-	w.tickets[key] = made
-	w.log = append(w.log, "create "+t.Spec.NodeName)
-	return made.DeepCopy(), nil
-}
-
-func (c ticketClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1alpha1.VolumeTicket, error) {
-	if err := c.world.ask("get", nil); err != nil {
-		return nil, err
-	}
-	if found, ok := c.world.Ticket(ledger.TicketID{Namespace: c.namespace, Name: name}); ok {
-		return found.DeepCopy(), nil
-	}
-	return nil, apierrors.NewNotFound(v1alpha1.Resource(v1alpha1.ResourceVolumeTickets), name)
-}
-
-func (c ticketClient) Delete(_ context.Context, name string, opts metav1.DeleteOptions) error {
-	if err := c.world.ask("delete", nil); err != nil {
-		return err
-	}
-	w := c.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	key := c.namespace + "/" + name
-	switch found := w.tickets[key]; {
-	case found == nil:
-		return apierrors.NewNotFound(v1alpha1.Resource(v1alpha1.ResourceVolumeTickets), name)
-	case opts.Preconditions == nil || *opts.Preconditions.UID != found.UID:
-		return apierrors.NewConflict(v1alpha1.Resource(v1alpha1.ResourceVolumeTickets), name, fmt.Errorf("UID is %s", found.UID))
-	default:
-		delete(w.tickets, key)
-		w.log = append(w.log, "delete "+found.Spec.NodeName)
-	}
-	return nil
-}
-
-// ask runs the test's fail outside the lock, so that it may wait.
-func (w *world) ask(verb string, t *v1alpha1.VolumeTicket) error {
-	w.mu.Lock()
-	fail := w.fail
-	w.mu.Unlock()
-	if fail == nil {
-		return nil
-	}
-	return fail(verb, t)
-}
-
-func (w *world) failWith(fail func(string, *v1alpha1.VolumeTicket) error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fail = fail
 }
 
 // queue stands in for the scheduling queue: it lists who was woken.
@@ -360,14 +219,14 @@ func newRigOf(t testing.TB, other *beside, pods []*corev1.Pod, events ...ledger.
 		Name: func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 			r.handle = &handle{Handle: h}
 			made, err := newCore(ctx, config{
-				Facts: r.world, Tickets: r.world, Handle: r.handle, Metrics: r.metrics, Groups: r, Conditions: r.kube,
+				Facts: r.world, Handle: r.handle, Metrics: r.metrics, Groups: r, Conditions: r.kube,
 				Now: func() time.Time { return time.Now().Add(time.Duration(r.later.Load())) },
 			})
 			if err != nil {
 				return nil, err
 			}
 			args, err := decode(nil)
-			r.plugin = &VolumeHold{core: made, handle: h, profile: profile, weights: weightsOf(args), grantTimeout: args.GrantTimeout.Duration}
+			r.plugin = &VolumeHold{core: made, handle: h, weights: weightsOf(args)}
 			return r.plugin, err
 		},
 	}
@@ -495,18 +354,6 @@ func (c *cycle) permit() *cycle {
 		c.rig.t.Fatalf("Permit of %s: %v", c.pod.Name, status)
 	}
 	c.rig.AddWaitingPod(c.pod, waits)
-	return c
-}
-
-// granted brings a pod through Permit: its ticket is written, and the controller grants it.
-func (r *rig) granted(pod *corev1.Pod, node string) *cycle {
-	r.t.Helper()
-	c := r.reserve(pod, node).permit()
-	r.written(pod, node)
-	r.decide(pod, metav1.ConditionTrue, "")
-	if status := c.verdict(); !status.IsSuccess() {
-		r.t.Fatalf("pod %s is granted %s, and gets %v", pod.Name, node, status)
-	}
 	return c
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -195,27 +194,6 @@ func (r *rig) refused(pod *corev1.Pod, code ledger.Code) {
 	verdict := r.plugin.core.arbiter.Fit(s, arbiter.PodRequest(s, &fact), "n1", r.plugin.core.now())
 	if !slices.ContainsFunc(verdict.Reasons, func(reason arbiter.Reason) bool { return reason.Code == code }) {
 		r.t.Fatalf("refused for %v, not %s", verdict.Reasons, code)
-	}
-}
-
-func TestAnswersSendThePodElsewhere(t *testing.T) {
-	for _, code := range answers() {
-		t.Run(string(code), func(t *testing.T) {
-			r := newRig(t, disk("data", ledger.AccessNode)...)
-			pod := podWith("p", "data")
-			r.known(pod)
-			c := r.reserve(pod, "n1").permit()
-			r.written(pod, "n1")
-			r.decide(pod, metav1.ConditionFalse, arbiter.Reason{Code: code, Volume: volume("data"), Node: "n1"}.Message())
-			if c.verdict().IsSuccess() {
-				t.Fatal("granted")
-			}
-			c.unreserve()
-			eventually(t, "the pod to be tried again", func() bool { return slices.Equal(r.queue.names(), []string{"p"}) })
-			if r.filter(pod, "n1").IsSuccess() || !r.filter(pod, "n2").IsSuccess() {
-				t.Error("it is not sent elsewhere")
-			}
-		})
 	}
 }
 

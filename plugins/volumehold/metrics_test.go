@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -44,12 +42,7 @@ func TestMetrics(t *testing.T) {
 	absent := podWith("absent", "absent")
 	r.known(a, b, owner, holder, gated, absent)
 
-	c := r.reserve(a, "n1").permit()
-	r.written(a, "n1")
-	r.decide(a, metav1.ConditionTrue, "")
-	if status := c.verdict(); !status.IsSuccess() {
-		t.Fatal(status)
-	}
+	r.reserve(a, "n1")
 	state, _, _ := r.prefilter(b)
 	for _, node := range []string{"n1", "n2", "n3"} {
 		r.RunFilterPlugins(t.Context(), state, b, r.node(node))
@@ -63,8 +56,6 @@ func TestMetrics(t *testing.T) {
 		labels []string
 		value  float64
 	}{
-		{"moorage_scheduler_tickets_total", []string{"written"}, 1},
-		{"moorage_scheduler_grant_wait_seconds", nil, 1},
 		{"moorage_scheduler_rejections_total", []string{"NoFreeSlot", "placing"}, 1}, // once, though three nodes are full
 		{"moorage_scheduler_rejections_total", []string{"ClaimMissing", "placing"}, 1},
 		{"moorage_scheduler_slots_used", []string{driver}, 3},
@@ -78,17 +69,17 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// A node that would do when it was chosen, and would not do any more at the bind, is counted apart.
 func TestRefusalsAreCounted(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	pod := podWith("p", "data")
 	r.known(pod)
-	c := r.reserve(pod, "n1").permit()
-	r.written(pod, "n1")
-	r.decide(pod, metav1.ConditionFalse, "somebody was faster")
-	if c.verdict().IsSuccess() {
-		t.Fatal("granted")
+	c := r.reserve(pod, "n1")
+	r.apply(factOf(boundTo(podWith("faster", "data"), "n2")))
+	if r.RunBindPlugins(t.Context(), c.state, pod, "n1").IsSuccess() {
+		t.Fatal("bound")
 	}
-	if got := r.counted("moorage_scheduler_rejections_total", "NoFreeSlot", "reserving"); got != 1 {
+	if got := r.counted("moorage_scheduler_rejections_total", "HeldElsewhere", "reserving"); got != 1 {
 		t.Errorf("refusals are counted as %v", got)
 	}
 }
@@ -97,8 +88,6 @@ func TestRefusalsAreCounted(t *testing.T) {
 func TestMetricsAreDocumented(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	m := r.plugin.core.metrics
-	m.asked(false)
-	m.askedToBind(nil)
 	m.rejected(stagePlacing, "NoFreeSlot")
 	families, err := r.metrics.Gather()
 	if err != nil {

@@ -5,7 +5,6 @@ package v1alpha1_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,10 +18,10 @@ func TestDefaults(t *testing.T) {
 	near := int64(0)
 	args := v1alpha1.VolumeHoldArgs{Weights: &v1alpha1.VolumeHoldWeights{Near: &near}}
 	full := args.WithDefaults()
-	if *full.Weights.Held != 100 || *full.Weights.Near != 0 || *full.Weights.Balance != 20 || full.GrantTimeout.Duration != 30*time.Second {
-		t.Errorf("defaults over near=0 give %+v %s", full.Weights, full.GrantTimeout.Duration)
+	if *full.Weights.Held != 100 || *full.Weights.Near != 0 || *full.Weights.Balance != 20 {
+		t.Errorf("defaults over near=0 give %+v", full.Weights)
 	}
-	if args.Weights.Held != nil || args.GrantTimeout != nil {
+	if args.Weights.Held != nil {
 		t.Error("the original was changed")
 	}
 	if err := full.Validate(); err != nil {
@@ -30,13 +29,6 @@ func TestDefaults(t *testing.T) {
 	}
 	if none := (*v1alpha1.VolumeHoldArgs)(nil).WithDefaults(); *none.Weights.Near != 60 {
 		t.Errorf("defaults of nothing: near is %d", *none.Weights.Near)
-	}
-	if full.OnControllerDown != "Wait" {
-		t.Errorf("onControllerDown is %q by default", full.OnControllerDown)
-	}
-	ungranted := (&v1alpha1.VolumeHoldArgs{OnControllerDown: "BindUngranted"}).WithDefaults()
-	if err := ungranted.Validate(); err != nil || ungranted.OnControllerDown != "BindUngranted" {
-		t.Errorf("BindUngranted has become %q: %v", ungranted.OnControllerDown, err)
 	}
 }
 
@@ -53,18 +45,6 @@ func TestValidate(t *testing.T) {
 		{"negative weight", func(a *v1alpha1.VolumeHoldArgs) { *a.Weights.Held = -1 }, "weights.held is -1"},
 		{"huge weight", func(a *v1alpha1.VolumeHoldArgs) { *a.Weights.Balance = 1001 }, "from 0 to 1000"},
 		{"no weight", func(a *v1alpha1.VolumeHoldArgs) { *a.Weights.Held, *a.Weights.Near, *a.Weights.Balance = 0, 0, 0 }, "weights are all 0"},
-		{"no time", func(a *v1alpha1.VolumeHoldArgs) { a.GrantTimeout = &metav1.Duration{} }, "grantTimeout is 0s"},
-		{"as long as the framework", func(a *v1alpha1.VolumeHoldArgs) { a.GrantTimeout = &metav1.Duration{Duration: 15 * time.Minute} }, "below 15m"},
-		{"no such action", func(a *v1alpha1.VolumeHoldArgs) { a.OnControllerDown = "Panic" }, `onControllerDown is "Panic": it must be Wait or BindUngranted`},
-		{"no TLS", func(a *v1alpha1.VolumeHoldArgs) {
-			a.BindAtOnce = &v1alpha1.BindAtOnce{URL: "http://moorage-controller-bind", CAFile: "ca", CertFile: "cert", KeyFile: "key"}
-		}, "bindAtOnce.url is \"http://moorage-controller-bind\""},
-		{"a path", func(a *v1alpha1.VolumeHoldArgs) {
-			a.BindAtOnce = &v1alpha1.BindAtOnce{URL: "https://moorage-controller-bind/v1", CAFile: "ca", CertFile: "cert", KeyFile: "key"}
-		}, "bindAtOnce.url"},
-		{"no certificate", func(a *v1alpha1.VolumeHoldArgs) {
-			a.BindAtOnce = &v1alpha1.BindAtOnce{URL: "https://moorage-controller-bind", CAFile: "ca", KeyFile: "key"}
-		}, "bindAtOnce.certFile is missing"},
 		{"another kind", func(a *v1alpha1.VolumeHoldArgs) { a.Kind = "NodeAffinityArgs" }, "leave apiVersion and kind out"},
 	}
 	for _, test := range tests {
