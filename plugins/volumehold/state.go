@@ -50,8 +50,9 @@ func (c *cycleState) fromNodes(state fwk.CycleState, uid string) bool {
 	return state.IsPodGroupSchedulingCycle() && isBound(c.snapshot, uid)
 }
 
-// stateOf returns what PreFilter left, or nil when the pod has no attachable
-// volumes.
+// stateOf returns the state that PreFilter left, or nil where it left none, since it has
+// skipped the pod, or has refused it before it came to nodes. A state says nothing of attachments: a volume that is not
+// attached may need a slot, or be for one pod only.
 func stateOf(state fwk.CycleState) *cycleState {
 	data, err := state.Read(stateKey)
 	if err != nil {
