@@ -54,12 +54,16 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 		p.core.metrics.rejected(stagePlacing, string(admissible.First().Code))
 		return nil, podStatus(admissible)
 	}
+	ofGroup := state.IsPodGroupSchedulingCycle()
 	c := &cycleState{
 		snapshot: snapshot, request: request, refused: attempt.Refused, seen: &reasons{}, promised: &atomic.Bool{},
-		freeing: sync.OnceValue(func() freeing { return p.freeing(pod, snapshot, request) }),
+		freeing: sync.OnceValue(func() freeing { return p.freeing(pod, snapshot, request, ofGroup) }),
 	}
 	state.Write(stateKey, c)
-	return p.narrow(c, state.IsPodGroupSchedulingCycle())
+	if ofGroup {
+		c.enter(state.GetPodGroupSchedulingCycle(), pod.UID)
+	}
+	return p.narrow(c, ofGroup)
 }
 
 // narrow names the one node where somebody living holds an exclusive volume of
