@@ -42,6 +42,9 @@ func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev
 		}
 	}
 	p.core.requeuer.Reserved(pod.UID, true)
+	if c := stateOf(state); c != nil {
+		c.placed = true
+	}
 	return nil
 }
 
