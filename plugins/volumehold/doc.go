@@ -23,10 +23,6 @@
 //	                                                         wait for   bound      by itself
 //	                                                         the grant  just now
 //
-// Where the args name a controller to ask (bindAtOnce), a pod whose volumes nobody contends
-// for does not wait in Permit. In Bind the controller is asked to bind it without a ticket;
-// where it does not, the ticket is written and waited for there (docs/decisions/0051).
-//
 // A pod that no node would do for, new ones included, is gated in PreEnqueue, and
 // the conditionWriter says so on it (docs/decisions/0009). Pods of a PodGroup wait in
 // Permit for one another before any of their tickets is written

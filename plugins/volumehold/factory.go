@@ -5,7 +5,6 @@ package volumehold
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,9 +16,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/api/client"
-	configv1alpha1 "github.com/moorage-dev/moorage/api/config/v1alpha1"
 	apiv1alpha1 "github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/observe"
 )
 
@@ -49,11 +46,9 @@ type Factory struct {
 	// conditions makes the client that writes conditions of pods that wait.
 	conditions func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
 	metrics    registry
-	binder     bind.Binder // WithBinder's
 
-	mu      sync.Mutex
-	core    *core
-	binders map[configv1alpha1.BindAtOnce]bind.Binder // by what args say
+	mu   sync.Mutex
+	core *core
 }
 
 // NewFactory returns a Factory. Its New is what kube-scheduler's registry takes
@@ -77,13 +72,6 @@ func NewFactoryFor(c client.Interface, groups dynamic.Interface) *Factory {
 		conditions: func(_ *rest.Config, h fwk.Handle) (kubernetes.Interface, error) { return h.ClientSet(), nil },
 		metrics:    metrics.NewKubeRegistry(),
 	}
-}
-
-// WithBinder has the plugins ask b to bind pods without VolumeTickets, whatever their args
-// say, and returns f. To be called before New.
-func (f *Factory) WithBinder(b bind.Binder) *Factory {
-	f.binder = b
-	return f
 }
 
 // processRegistry is the one whose metrics kube-scheduler serves.
@@ -110,25 +98,7 @@ func (f *Factory) New(ctx context.Context, args runtime.Object, h fwk.Handle) (f
 		core: shared, handle: h, profile: h.ProfileName(),
 		weights: weightsOf(typed), grantTimeout: typed.GrantTimeout.Duration,
 		bindUngranted: typed.OnControllerDown == apiv1alpha1.ControllerDownBindUngranted,
-		binder:        f.binderFor(typed.BindAtOnce),
 	}, nil
-}
-
-// binderFor is who binds the pods of a profile without VolumeTickets; nil: nobody. Profiles
-// that ask the same controller learn from each other that it does not answer.
-func (f *Factory) binderFor(args *configv1alpha1.BindAtOnce) bind.Binder {
-	if f.binder != nil || args == nil {
-		return f.binder
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.binders == nil {
-		f.binders = map[configv1alpha1.BindAtOnce]bind.Binder{}
-	}
-	if f.binders[*args] == nil {
-		f.binders[*args] = bind.NewClient(strings.TrimRight(args.URL, "/"), bind.Connect(args.CAFile, args.CertFile, args.KeyFile), bind.AskedFor)
-	}
-	return f.binders[*args]
 }
 
 // shared returns the core of the process, and makes it for the first profile.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/component-base/metrics"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -32,10 +31,6 @@ const (
 const (
 	resultWritten  = "written"
 	resultFailed   = "failed"
-	resultBound    = "bound"
-	resultTicket   = "ticket"
-	resultNotAsked = "unreachable"
-	resultUnknown  = "unknown"
 	stagePlacing   = "placing"
 	stageReserving = "reserving"
 	reasonSilent   = "ControllerDown"
@@ -50,7 +45,6 @@ type pluginMetrics struct {
 	grants     *metrics.Histogram
 	rejections *metrics.CounterVec
 	ungranted  *metrics.Counter
-	atOnce     *metrics.CounterVec
 }
 
 func counter(name, help string) *metrics.CounterOpts {
@@ -72,10 +66,8 @@ func newMetrics(r registry, c *core) (*pluginMetrics, error) {
 			"Attempts to place a pod that failed, once for each reason; placing: no node would do, reserving: the chosen node was not granted."), []string{"stage", "reason"}),
 		ungranted: metrics.NewCounter(counter("ungranted_binds_total",
 			"Pods let through without a grant, since the controller did not answer and onControllerDown is BindUngranted.")),
-		atOnce: metrics.NewCounterVec(counter("bind_requests_total",
-			"Pods that moorage-controller was to bind without a VolumeTicket, by what came of it: bound; ticket, where it wants one; unreachable, where it can't be asked; unknown, where its answer is missing."), []string{"result"}),
 	}
-	for _, metric := range []metrics.Registerable{m.tickets, m.grants, m.rejections, m.ungranted, m.atOnce} {
+	for _, metric := range []metrics.Registerable{m.tickets, m.grants, m.rejections, m.ungranted} {
 		if err := unlessTwice(r.Register(metric)); err != nil {
 			return nil, err
 		}
@@ -99,20 +91,6 @@ func (m *pluginMetrics) asked(failed bool) {
 		result = resultFailed
 	}
 	m.tickets.WithLabelValues(result).Inc()
-}
-
-// askedToBind tells what came of a request to the controller to bind a pod.
-func (m *pluginMetrics) askedToBind(err error) {
-	result := resultUnknown
-	switch {
-	case err == nil:
-		result = resultBound
-	case errors.Is(err, bind.ErrUnreachable):
-		result = resultNotAsked
-	case errors.Is(err, bind.ErrUseTicket):
-		result = resultTicket
-	}
-	m.atOnce.WithLabelValues(result).Inc()
 }
 
 // granted tells how long a grant took.

@@ -98,7 +98,6 @@ func TestMetricsAreDocumented(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	m := r.plugin.core.metrics
 	m.asked(false)
-	m.askedToBind(nil)
 	m.rejected(stagePlacing, "NoFreeSlot")
 	families, err := r.metrics.Gather()
 	if err != nil {

@@ -34,8 +34,7 @@ const maxWaits = 4
 
 // Permit has the pod's ticket written in the background and makes the pod wait
 // for the controller's grant, for as long as its policies say. A pod without a
-// reservation needs no grant, and one that the controller may bind itself waits in Bind.
-// Pods of a PodGroup get theirs together.
+// reservation needs no grant. Pods of a PodGroup get theirs together.
 func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
 	r := p.granted(pod)
 	if p.core.groups.concerns(pod, r != nil) {
@@ -45,10 +44,6 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 	if r == nil {
 		return nil, 0
 	}
-	if p.mayBindAtOnce(r) {
-		r.AtOnce = true
-		return nil, 0
-	}
 	terms := p.terms(pod)
 	ctx, written := p.core.book.Write(p.core.process, r)
 	if !written {
@@ -56,16 +51,6 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 	}
 	go p.core.waitForGrant(ctx, r, terms)
 	return fwk.NewStatus(fwk.Wait), min(time.Duration(terms.waits())*terms.limit+grace, configv1alpha1.MaxGrantTimeout)
-}
-
-// mayBindAtOnce says whether the controller is asked to bind a reservation's pod. One whose
-// volumes somebody contends for is to be seen waiting: it has a ticket.
-func (p *VolumeHold) mayBindAtOnce(r *reservation.Reservation) bool {
-	if p.binder == nil || r.Follow {
-		return false
-	}
-	fact := factOf(r.Pod)
-	return p.core.arbiter.Uncontended(p.core.facts.Snapshot(), &fact, r.Ticket.Node)
 }
 
 // terms are on what a pod waits for its grant.
@@ -140,24 +125,17 @@ func (c *core) deliver(ctx context.Context, r *reservation.Reservation, v verdic
 	taken := c.offer(ctx, r.Pod.UID, offer{
 		refusal: v.refusal,
 		while:   func(f func()) bool { return c.book.While(r, f) },
-		allow:   func() { v.note(r) },
+		allow: func() {
+			if v.ungranted {
+				r.AllowUngranted()
+			} else {
+				r.Allow()
+			}
+		},
 	})
-	if taken && v.ungranted {
-		c.toldUngranted(r)
+	if !taken || !v.ungranted {
+		return
 	}
-}
-
-// note notes on a reservation that its pod is allowed.
-func (v verdict) note(r *reservation.Reservation) {
-	if v.ungranted {
-		r.AllowUngranted()
-	} else {
-		r.Allow()
-	}
-}
-
-// toldUngranted says that a pod goes to its node without a grant.
-func (c *core) toldUngranted(r *reservation.Reservation) {
 	c.metrics.ungranted.Inc()
 	c.handle.EventRecorder().Eventf(r.Pod, nil, corev1.EventTypeWarning, "BindUngranted", "Scheduling",
 		"moorage-controller did not answer in time: going to %s without a grant, as onControllerDown says", r.Ticket.Node)

@@ -9,7 +9,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
@@ -27,8 +26,7 @@ type VolumeHold struct {
 	weights arbiter.Weights
 	// Where no policy says otherwise:
 	grantTimeout  time.Duration
-	bindUngranted bool        // onControllerDown
-	binder        bind.Binder // binds pods without VolumeTickets; nil: every pod has one
+	bindUngranted bool // onControllerDown
 }
 
 var (

@@ -22,7 +22,7 @@ import (
 // kube-scheduler asks before the wait in Permit, and only with its gate
 // NominatedNodeNameForExpectation: it decides nothing that may change meanwhile.
 func (p *VolumeHold) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
-	if r := p.granted(pod); r != nil && !r.AtOnce && (!p.core.book.Passed(r) || p.follows(r)) {
+	if r := p.granted(pod); r != nil && (!p.core.book.Passed(r) || p.follows(r)) {
 		return &fwk.PreBindPreFlightResult{AllowParallel: false}, nil
 	}
 	return &fwk.PreBindPreFlightResult{AllowParallel: true}, fwk.NewStatus(fwk.Skip)
@@ -39,18 +39,10 @@ func (p *VolumeHold) follows(r *reservation.Reservation) bool {
 // waits as long as Permit did, and as long as tickets have that are asked to let go of its
 // volumes first; the time does not run while an attach waits for its turn among those that a policy lets the
 // driver do at once, up to MaxGrantTimeout. It ends early when the pod is deleted, which the framework would notice
-// only at Bind. A pod that the controller may bind at once has no ticket yet; see Bind.
+// only at Bind.
 func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	r := p.granted(pod)
-	if r == nil || r.AtOnce {
-		return nil
-	}
-	return p.waitBeforeBind(ctx, r, pod)
-}
-
-// waitBeforeBind waits as PreBind says until nothing keeps a pod with a grant from its bind.
-func (p *VolumeHold) waitBeforeBind(ctx context.Context, r *reservation.Reservation, pod *corev1.Pod) *fwk.Status {
-	if !p.follows(r) {
+	if r == nil || !p.follows(r) {
 		return nil
 	}
 	fact, s := factOf(pod), p.core.facts.Snapshot()

@@ -234,19 +234,6 @@ func TestPreBindHeedsAPolicyThatHasComeSince(t *testing.T) {
 	}
 }
 
-// A pod that the controller may bind at once has no ticket: PreBind leaves what has come since to Bind.
-func TestPreBindLeavesAtOnceToBind(t *testing.T) {
-	r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
-	c := r.atOnce(&fakeBinder{})
-	r.apply(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true, GrantTimeout: time.Millisecond})
-	if status := r.RunPreBindPreFlights(t.Context(), c.state, c.pod, "n1"); !status.IsSkip() {
-		t.Errorf("PreBind is not skipped: %v", status)
-	}
-	if status := r.RunPreBindPlugins(t.Context(), c.state, c.pod, "n1"); !status.IsSuccess() {
-		t.Errorf("PreBind says %v", status)
-	}
-}
-
 // bindAfter: Attached.
 func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
 	attachment := ledger.Attachment{

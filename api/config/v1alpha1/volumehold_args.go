@@ -39,25 +39,6 @@ type VolumeHoldArgs struct {
 	// pods; what another scheduler promised meanwhile may then be one too many,
 	// and waits for the attach.
 	OnControllerDown v1alpha1.ControllerDownAction `json:"onControllerDown,omitempty"`
-
-	// BindAtOnce says where moorage-controller is asked to bind pods whose volumes
-	// nobody contends for: they need neither a VolumeTicket nor a grant. Without it,
-	// or where the controller does not answer, every pod with volumes has a ticket.
-	BindAtOnce *BindAtOnce `json:"bindAtOnce,omitempty"`
-}
-
-// BindAtOnce says how moorage-controller is reached. All fields are needed.
-type BindAtOnce struct {
-	// URL of the controller that leads, such as
-	// https://moorage-controller-bind.moorage-system.svc.
-	URL string `json:"url"`
-	// CAFile is the PEM file of the authorities that sign the controller's certificate.
-	CAFile string `json:"caFile"`
-	// CertFile and KeyFile are the PEM files of the certificate that the controller is
-	// shown, and of its key. Whom it names, by its common name and organizations, must be
-	// allowed to create pods/binding.
-	CertFile string `json:"certFile"`
-	KeyFile  string `json:"keyFile"`
 }
 
 // VolumeHoldWeights weigh against each other what speaks for a node, each from

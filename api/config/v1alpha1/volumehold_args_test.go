@@ -56,15 +56,6 @@ func TestValidate(t *testing.T) {
 		{"no time", func(a *v1alpha1.VolumeHoldArgs) { a.GrantTimeout = &metav1.Duration{} }, "grantTimeout is 0s"},
 		{"as long as the framework", func(a *v1alpha1.VolumeHoldArgs) { a.GrantTimeout = &metav1.Duration{Duration: 15 * time.Minute} }, "below 15m"},
 		{"no such action", func(a *v1alpha1.VolumeHoldArgs) { a.OnControllerDown = "Panic" }, `onControllerDown is "Panic": it must be Wait or BindUngranted`},
-		{"no TLS", func(a *v1alpha1.VolumeHoldArgs) {
-			a.BindAtOnce = &v1alpha1.BindAtOnce{URL: "http://moorage-controller-bind", CAFile: "ca", CertFile: "cert", KeyFile: "key"}
-		}, "bindAtOnce.url is \"http://moorage-controller-bind\""},
-		{"a path", func(a *v1alpha1.VolumeHoldArgs) {
-			a.BindAtOnce = &v1alpha1.BindAtOnce{URL: "https://moorage-controller-bind/v1", CAFile: "ca", CertFile: "cert", KeyFile: "key"}
-		}, "bindAtOnce.url"},
-		{"no certificate", func(a *v1alpha1.VolumeHoldArgs) {
-			a.BindAtOnce = &v1alpha1.BindAtOnce{URL: "https://moorage-controller-bind", CAFile: "ca", KeyFile: "key"}
-		}, "bindAtOnce.certFile is missing"},
 		{"another kind", func(a *v1alpha1.VolumeHoldArgs) { a.Kind = "NodeAffinityArgs" }, "leave apiVersion and kind out"},
 	}
 	for _, test := range tests {

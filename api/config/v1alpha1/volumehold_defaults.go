@@ -5,8 +5,6 @@ package v1alpha1
 import (
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,21 +81,5 @@ func (in *VolumeHoldArgs) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("onControllerDown is %q: it must be %s or %s", in.OnControllerDown, v1alpha1.ControllerDownWait, v1alpha1.ControllerDownBindUngranted))
 	}
-	return errors.Join(append(errs, in.BindAtOnce.validate()...)...)
-}
-
-func (in *BindAtOnce) validate() []error {
-	if in == nil {
-		return nil
-	}
-	var errs []error
-	if at, err := url.Parse(in.URL); err != nil || at.Scheme != "https" || at.Host == "" || strings.Trim(at.Path, "/") != "" || at.RawQuery != "" {
-		errs = append(errs, fmt.Errorf("bindAtOnce.url is %q: it must be https:// and the controller's host, such as https://moorage-controller-bind.moorage-system.svc", in.URL))
-	}
-	for _, file := range []struct{ field, value string }{{"caFile", in.CAFile}, {"certFile", in.CertFile}, {"keyFile", in.KeyFile}} {
-		if file.value == "" {
-			errs = append(errs, fmt.Errorf("bindAtOnce.%s is missing: scheduler and controller show each other certificates", file.field))
-		}
-	}
-	return errs
+	return errors.Join(errs...)
 }

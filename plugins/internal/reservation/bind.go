@@ -11,42 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/moorage-dev/moorage/internal/bind"
 )
 
 // ErrFenced says that another process has taken over, and takes the reservation away.
 var ErrFenced = errors.New("another scheduler has taken over, and withdraws the reservation")
-
-// BindAtOnce asks the controller to bind a reservation's pod. It returns nil when the pod
-// is bound to the reservation's node, by whomever; and bind.ErrUseTicket when it is not bound,
-// and is to be given a ticket for the same node. Where the controller's bind may still have
-// its effect, the pod is fenced before that ticket is withdrawn.
-func (b *Book) BindAtOnce(ctx context.Context, r *Reservation, ask func(context.Context) error) error {
-	b.While(r, func() { r.binding = true })
-	failed := ask(ctx)
-	switch {
-	case failed == nil:
-		b.While(r, func() { r.bound = true })
-		return nil
-	case errors.Is(failed, bind.ErrUseTicket):
-		b.While(r, func() { r.binding = false })
-		return bind.ErrUseTicket
-	}
-	pod, err := b.facts.ConfirmPod(ctx, r.Pod.Namespace, r.Pod.Name, string(r.Pod.UID))
-	switch {
-	case err != nil:
-		return fmt.Errorf("bind the pod: %w", errors.Join(failed, err))
-	case pod == nil:
-		return ErrPodGone
-	case pod.Spec.NodeName == string(r.Ticket.Node):
-		b.While(r, func() { r.bound = true })
-		return nil
-	case pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil:
-		return fmt.Errorf("bind the pod: %w", failed)
-	}
-	return bind.ErrUseTicket
-}
 
 // bindTries is how often a bind is sent whose pod changes meanwhile.
 const bindTries = 5

@@ -131,15 +131,6 @@ func (b *Book) leave(uid string) {
 	b.close(uid)
 }
 
-// End ends what goes on for a reservation in the background; it stays on the book.
-func (b *Book) End(r *Reservation) {
-	b.While(r, func() {
-		if r.cancel != nil {
-			r.cancel()
-		}
-	})
-}
-
 // Withdraw takes a pod's reservation off the book, which has come to nothing, and returns
 // it; nil if it has none. One whose ticket was never asked for stops counting at once. One
 // whose ticket may be written counts on until its deletion is confirmed, as it does for the
@@ -153,7 +144,7 @@ func (b *Book) Withdraw(ctx context.Context, uid string) (r *Reservation, over <
 	case r == nil:
 		b.mu.Unlock()
 		return nil, nil
-	case r.attempt == nil && !r.binding:
+	case r.attempt == nil:
 		b.mu.Unlock()
 		b.release(r.Ticket.ID)
 		none := make(chan struct{})
@@ -161,11 +152,7 @@ func (b *Book) Withdraw(ctx context.Context, uid string) (r *Reservation, over <
 		return r, none
 	}
 	defer b.mu.Unlock()
-	made := r.attempt
-	if made == nil {
-		made = &attempt{}
-	}
-	return r, b.writer.withdraw(ctx, r.Ticket, made, r.binding, func() { b.release(r.Ticket.ID) })
+	return r, b.writer.withdraw(ctx, r.Ticket, r.attempt, r.binding, func() { b.release(r.Ticket.ID) })
 }
 
 // release ends the ledger's count for a reservation that is off the book,
@@ -218,13 +205,6 @@ func (b *Book) Passed(r *Reservation) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return r.allowed
-}
-
-// boundAtOnce says whether the controller has bound a reservation's pod without a ticket.
-func (b *Book) boundAtOnce(r *Reservation) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return r.bound
 }
 
 // While runs f, unless r is off the book by then; nothing takes it off

@@ -81,7 +81,7 @@ func (k *reconciler) reconcile(ctx context.Context, id ledger.TicketID) error {
 	ticket, pod := s.Ticket(id), s.Pod(id.Name)
 	bound := pod != nil && pod.Node != ""
 	if r != nil {
-		if !bound && (pod != nil || !k.book.boundAtOnce(r)) {
+		if !bound {
 			k.book.reassert(id.Name)
 			return nil
 		}

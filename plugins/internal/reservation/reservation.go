@@ -18,9 +18,6 @@ type Reservation struct {
 	// Follow says that the grant is not the last word before the bind; see Follows. Once
 	// the reservation is on the book, FollowsGrant alone sets it.
 	Follow bool
-	// AtOnce says that the controller is asked to bind the pod, before any ticket is
-	// written. Set before the bind begins.
-	AtOnce bool
 	// Local says that no volume of the pod needs an attachment: the reservation only counts in
 	// this process until the pod is bound. No ticket is written. Set before Open.
 	Local bool
@@ -32,8 +29,7 @@ type Reservation struct {
 	attempt *attempt           // at writing the ticket; nil before Write
 	nogrant bool               // allowed without a grant
 	allowed bool               // the grant was passed on
-	binding bool               // a bind was sent, by this process or the controller, and may still have its effect
-	bound   bool               // without a ticket
+	binding bool               // a bind was sent, and may still have its effect
 	cancel  context.CancelFunc // ends what goes on for it in the background
 }
 
