@@ -214,7 +214,7 @@ bench-attach: build $(BIN)/moorage-attacher ## Measure attachers alone: ours, st
 .PHONY: bench-scale
 bench-scale: build ## Measure a zone's failure, a drain and a change of leader with 100 nodes without machines; NODES=1000,2000, REPEAT=3, OUT=FILE to keep it
 	$(SANDBOX) bench-scale $(if $(NODES),--nodes $(NODES)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(ATTACHER),--attacher $(ATTACHER)) \
-	  $(if $(AT_ONCE),--at-once) $(if $(OUT),--out $(OUT) --render docs/internals/benchmarks-scale.md)
+	  $(if $(OUT),--out $(OUT) --render docs/internals/benchmarks-scale.md)
 
 .PHONY: bench-node
 bench-node: build $(BIN)/moorage-node ## Measure moorage-node at rest at a node with 128 volumes; needs root; OUT=FILE to keep it

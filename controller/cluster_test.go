@@ -40,10 +40,6 @@ type cluster struct {
 	detachFails, attachFails atomic.Pointer[storagev1.VolumeError]
 	// metrics are the controller's; nil: it has none.
 	metrics *report.Metrics
-	// binds is where schedulers ask; nil: nowhere.
-	binds *binds
-	// clean: the leader before has handed its lease over.
-	clean bool
 	// tells: the leader writes events.
 	tells bool
 	// lost is closed when the leader's lease is lost; nil: never.
@@ -199,8 +195,8 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 		ended <- serveTerm(ctx, termConfig{
 			Config: config, leading: func() { close(leading) },
 			clients:  &connect.Clients{Write: c.Kube, WriteMoorage: c.Moorage},
-			observer: observer, metrics: c.metrics, events: events, binds: c.binds,
-			term: lead.Term{Epoch: epoch, Clean: c.clean, Until: func() time.Time { return time.Time{} }, Lost: c.lost},
+			observer: observer, metrics: c.metrics, events: events,
+			term: lead.Term{Epoch: epoch, Until: func() time.Time { return time.Time{} }, Lost: c.lost},
 		})
 	}()
 	stopped := false

@@ -45,7 +45,6 @@ the other.`,
 	flags.BoolVar(&config.OperationTickets, "operation-tickets", config.OperationTickets, "make tickets by which volumes are attached, or detached, for the snapshots, clones and expansions that an AttachPolicy names in attachFor and detachFor")
 	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for /healthz, /readyz and /metrics; none when empty")
 	flags.BoolVar(&config.SecureMetrics, "secure-metrics", config.SecureMetrics, access.SecureMetricsHelp)
-	config.Bind.addFlags(flags)
 	flags.Float32Var(&config.QPS, "kube-api-qps", config.QPS, "requests per second to the API server")
 	flags.IntVar(&config.Burst, "kube-api-burst", config.Burst, "requests to the API server in a burst")
 	flags.IntVar(&config.Workers, "workers", config.Workers, "volumes, nodes and pods that are worked on at once")

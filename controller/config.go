@@ -55,8 +55,6 @@ type Config struct {
 	// SecureMetrics serves them over TLS, and /metrics to those only whom the API server
 	// lets get it.
 	SecureMetrics bool
-	// Bind is where schedulers ask for binds without VolumeTickets.
-	Bind BindConfig
 	// QPS and Burst bound the writes to the API server, and apart from them the
 	// reads.
 	QPS   float32
@@ -148,7 +146,6 @@ func (c Config) Validate() error {
 	if c.QPS <= 0 || c.Burst <= 0 || c.Workers <= 0 {
 		errs = append(errs, errors.New("--kube-api-qps, --kube-api-burst and --workers must be above 0"))
 	}
-	errs = append(errs, c.Bind.validate()...)
 	return errors.Join(append(errs, c.validateTimes()...)...)
 }
 

@@ -2,8 +2,7 @@
 
 // Package controller is moorage-controller: it grants tickets, detaches and
 // attaches volumes, and publishes what may be mounted. This package is the
-// composition; it may serve schedulers that ask for binds without tickets (package
-// internal/bind). The stages are ticket, attachment, volumestatus and policy below it.
+// composition. The stages are ticket, attachment, volumestatus and policy below it.
 // Beside them are operation, which makes the tickets that drivers need for snapshots, clones
 // and expansions, networkfence, which has a storage cut machines off, and truth, which compares
 // what is written in several places.

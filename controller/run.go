@@ -78,10 +78,6 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	contents := config.watchContents(clients)
-	binds, err := config.Bind.open(config.Namespace, clients)
-	if err != nil {
-		return err
-	}
 
 	// Observation goes on until the last write is answered.
 	observing, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -89,7 +85,6 @@ func Run(ctx context.Context, config Config) error {
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { observer.Run(observing) })
-	running.Go(func() { binds.serve(observing) })
 	running.Go(func() { fences.Run(observing) })
 	running.Go(func() { contents.Run(observing) })
 	ctx, end := context.WithCancel(ctx)
@@ -110,7 +105,7 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	health.guarded.Store(true)
-	return leadTerms(ctx, guard, termConfig{Config: config, clients: clients, observer: observer, metrics: metrics, binds: binds, fences: fences, contents: contents})
+	return leadTerms(ctx, guard, termConfig{Config: config, clients: clients, observer: observer, metrics: metrics, fences: fences, contents: contents})
 }
 
 // leadTerms stands for election, and serves each term that is won.
@@ -160,7 +155,6 @@ type termConfig struct {
 	observer *observe.Observer
 	metrics  *report.Metrics
 	events   *report.Events
-	binds    *binds
 	fences   *networkfence.Watcher // nil without NetworkFences
 	contents *operation.Watcher    // nil without tickets for operations
 	term     lead.Term
@@ -186,7 +180,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	}
 	executor, err := execute.New(execute.Config{
 		Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Observer: c.observer, Events: c.events,
-		Timeout: c.WriteTimeout, Lease: c.term.Until, Epoch: c.term.Epoch, Binds: c.Bind.on(), Clean: c.term.Clean,
+		Timeout: c.WriteTimeout, Lease: c.term.Until, Epoch: c.term.Epoch,
 		Turn:       flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
 		Background: flowcontrol.NewTokenBucketRateLimiter(c.QPS/backgroundShare, 1).Wait,
 		Token:      func() string { return string(uuid.NewUUID()) },
@@ -246,7 +240,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 		return nil, err
 	}
 	tickets, err := ticket.New(ticket.Config{
-		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Metrics: c.metrics, Events: c.events, Serves: c.Bind.serves(c.observer),
+		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Metrics: c.metrics, Events: c.events,
 	})
 	if err != nil {
 		return nil, err
@@ -333,7 +327,6 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	running.Go(func() { s.truth.Run(ctx) })
 	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })
 	running.Go(func() { s.wake.nodes.Run(ctx, wakers) })
-	running.Go(func() { c.binds.lead(ctx, s.tickets, c.term.Until) })
 	tick, looks := time.NewTicker(resync), time.NewTicker(flexInterval)
 	defer tick.Stop()
 	defer looks.Stop()

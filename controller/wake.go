@@ -57,7 +57,6 @@ func (w *wake) touched(t ledger.Touched) {
 	}
 	for _, pod := range t.Pods {
 		w.volumeStatus.Add(pod)
-		w.tickets.Heard(pod)
 	}
 	if len(t.Policies) > 0 {
 		w.policies.All() // one may take effect by another's change

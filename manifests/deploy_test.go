@@ -102,7 +102,7 @@ func TestWebhookKnowsItsFlags(t *testing.T) {
 
 func TestControllerKnowsItsFlags(t *testing.T) {
 	var deployment appsv1.Deployment
-	renderRelease(t, "{attacher: {stayAttached: false}, bindAtOnce: {enabled: true}}").only(t, "Deployment", "moorage-controller", &deployment)
+	renderRelease(t, "attacher: {stayAttached: false}").only(t, "Deployment", "moorage-controller", &deployment)
 	if err := controller.NewCommand().ParseFlags(deployment.Spec.Template.Spec.Containers[0].Args); err != nil {
 		t.Error(err)
 	}

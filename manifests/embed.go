@@ -10,7 +10,6 @@
 //   - certificate.yaml: cert-manager's Certificate for the webhook, and its Issuer
 //   - deploy.yaml: services, configuration and Deployments
 //   - extender.yaml: all of the scheduler extender, which is optional
-//   - bindatonce.yaml: rights, Service and certificates of binds without tickets
 //   - noderepair.yaml: what moorage-node needs beside node.yaml to unstage volumes
 //
 // A cluster that runs the processes elsewhere, as the sandbox does, applies the

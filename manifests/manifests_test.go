@@ -101,7 +101,6 @@ func TestEverythingDecodes(t *testing.T) {
 		"certificate.yaml": {"Certificate", "Issuer"},
 		"extender.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Deployment", "Issuer",
 			"PodDisruptionBudget", "Role", "RoleBinding", "Service", "ServiceAccount"},
-		"bindatonce.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Issuer", "Role", "RoleBinding", "Service"},
 		"node.yaml":       {"ClusterRole", "ClusterRoleBinding", "DaemonSet", "Service", "ServiceAccount"},
 		"noderepair.yaml": {"ClusterRole", "ClusterRoleBinding"},
 

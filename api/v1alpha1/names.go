@@ -47,7 +47,7 @@ const (
 	// AnnotationBindFence on a Pod without a node gets a new value before a
 	// reservation of the pod is withdrawn that another scheduler's process made, or
 	// whose bind got no answer: a bind that was sent before names an older resource
-	// version, and fails. Schedulers write it, and a controller that begins to lead.
+	// version, and fails. Schedulers write it.
 	AnnotationBindFence = "moorage.dev/bind-fence"
 
 	// AnnotationStrays on a PersistentVolume names the nodes, by the driver's IDs

@@ -11,7 +11,6 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -39,8 +38,6 @@ type Config struct {
 	Now     func() time.Time
 	Metrics *report.Metrics // may be nil
 	Events  *report.Events  // may be nil
-	// Serves says whether Bind binds a pod; nil: any.
-	Serves func(*ledger.Pod) bool
 }
 
 // Validate says what is missing.
@@ -62,7 +59,6 @@ type Controller struct {
 	ttl    *ages
 	// refused are the pauses of tickets whose decisions could not be written.
 	refused  refused
-	binder   binder
 	deciding deciding
 
 	placings placings
@@ -75,7 +71,7 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, ttl: newAges(), binder: binder{patience: bind.Patience}}
+	c := &Controller{config: config, ttl: newAges()}
 	c.nodes = work.New(grantsName, c.grantAt)
 	c.rest = work.NewInTurns("tickets", func(id ledger.TicketID) string { return id.Namespace }, c.reconcile)
 	return c, nil
@@ -97,9 +93,5 @@ func (c *Controller) Run(ctx context.Context, nodes, others int) {
 		c.nodes.Run(ctx, nodes)
 	})
 	running.Go(func() { c.rest.Run(ctx, others) })
-	running.Go(func() {
-		<-ctx.Done()
-		c.binder.end()
-	})
 	running.Wait()
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// deciding keeps grants and binds apart that are decided on side by side. A decision may take long where a node has
+// deciding keeps grants apart that are decided on side by side. A decision may take long where a node has
 // many tickets, and holds up no other: what it grants is compared with what has been granted since it began, and
 // left out where that may matter to it. The ledger knows of each grant before the next is compared.
 type deciding struct {
 	mu     sync.Mutex
-	count  int      // of grants and binds so far
+	count  int      // of grants so far
 	recent []counts // the last of them
 }
 
-// counts is what a grant or a bind changes for others: who decides at the node, or on one of the volumes.
+// counts is what a grant changes for others: who decides at the node, or on one of the volumes.
 type counts struct {
 	node    ledger.NodeName
 	volumes []ledger.VolumeID
@@ -35,7 +35,7 @@ func (d *deciding) began() int {
 	return d.count
 }
 
-// add notes a grant or a bind that the ledger knows of. The caller holds mu.
+// add notes a grant that the ledger knows of. The caller holds mu.
 func (d *deciding) add(c counts) {
 	d.count++
 	if d.recent = append(d.recent, c); len(d.recent) > 2*maxRecent {
@@ -43,7 +43,7 @@ func (d *deciding) add(c counts) {
 	}
 }
 
-// overtaken says whether something was granted or bound since a decision began that may matter to it. The caller
+// overtaken says whether something was granted since a decision began that may matter to it. The caller
 // holds mu.
 func (d *deciding) overtaken(began int, mine counts) bool {
 	since := d.count - began

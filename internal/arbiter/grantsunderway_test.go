@@ -171,21 +171,3 @@ func TestExclusiveGrantsUnderWay(t *testing.T) {
 		}
 	}
 }
-
-// A pod is not bound without a ticket where one asks for its shared volume to be detached: that one's
-// grant would not see it.
-func TestNoBindAtOnceBesideDetached(t *testing.T) {
-	for name, test := range map[string]struct {
-		facts []ledger.Event
-		want  bool
-	}{
-		"nobody asks":   {nil, true},
-		"a ticket asks": {[]ledger.Event{asksAt("d", ledger.TypeBackup, ledger.Detached)}, false},
-	} {
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append(test.facts, sharedDisk)...)
-		pod := dataAt("q", "", ledger.PodLive).(ledger.Pod)
-		if got := p.Uncontended(p.snapshot, &pod, "well"); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}

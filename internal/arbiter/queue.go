@@ -232,10 +232,6 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	if lost := w.fenced(); len(lost) > 0 {
 		return decision{verdict: refuse(lost)} // before all else: whoever waits for this ticket to give way sees that it has
 	}
-	if t.Type == ledger.TypePod && s.Ticket(ledger.BindID(t.ID.Namespace, t.Pod)) != nil {
-		// Where its pod goes is known in a moment.
-		return decision{verdict: refuse([]Reason{{Code: NotGranted, Node: t.Node}})}
-	}
 	if away := leaves(s, t, q.now); len(away) > 0 {
 		return decision{verdict: refuse(away)}
 	}

@@ -148,7 +148,7 @@ func (r Request) owns(u ledger.User) bool {
 	if u.Pod != "" {
 		return u.Pod == r.Pod
 	}
-	return u.Ticket == r.Ticket || r.Pod != "" && u.Ticket == ledger.BindID(r.Ticket.Namespace, r.Pod)
+	return u.Ticket == r.Ticket
 }
 
 // CompareRequests is the order in which requests are served: the higher priority

@@ -139,25 +139,3 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 }
-
-// A pod owns the bind that is sent for it, and no ticket owns another's.
-func TestOwnsItsBind(t *testing.T) {
-	pod := Request{Pod: "p", Ticket: ledger.TicketID{Namespace: "shop", Name: "p"}}
-	ticket := Request{Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}
-	for name, test := range map[string]struct {
-		r    Request
-		u    ledger.User
-		want bool
-	}{
-		"its bind":               {pod, ledger.User{Ticket: ledger.BindID("shop", "p")}, true},
-		"another's bind":         {pod, ledger.User{Ticket: ledger.BindID("shop", "q")}, false},
-		"a bind of another name": {pod, ledger.User{Ticket: ledger.BindID("other", "p")}, false},
-		"its ticket":             {pod, ledger.User{Ticket: pod.Ticket}, true},
-		"a ticket, and a bind":   {ticket, ledger.User{Ticket: ledger.BindID("shop", "")}, false},
-		"itself":                 {pod, ledger.User{Pod: "p"}, true},
-	} {
-		if got := test.r.owns(test.u); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}

@@ -185,31 +185,3 @@ func TestPodsWithoutANode(t *testing.T) {
 		t.Errorf("of a pod that is told: %+v", got)
 	}
 }
-
-// A ticket of a pod whose bind is under way waits for that, and another one does not; each grant is written in the hold.
-func TestDecideWhileABindIsUnderWay(t *testing.T) {
-	bind := ledger.Ticket{ID: ledger.BindID("shop", "p"), UID: "b", Version: "1", Type: ledger.TypePod, Pod: "p", Node: "well", Phase: ledger.TicketGranted, Bind: ledger.BindSent, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
-	for name, test := range map[string]struct {
-		kind  ledger.TicketType
-		facts []ledger.Event
-		want  []ledger.Code
-		gets  bool
-	}{
-		"no bind is under way":        {ledger.TypePod, nil, nil, true},
-		"one is":                      {ledger.TypePod, []ledger.Event{bind}, []ledger.Code{NotGranted}, false},
-		"one is, and it is no pod's":  {ledger.TypeManual, []ledger.Event{bind}, nil, true},
-		"it is no pod's, and none is": {ledger.TypeManual, nil, nil, true},
-	} {
-		k := asksAt("m", test.kind, "well", func(k *ledger.Ticket) { k.Pod = "p" })
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree, Grants: 7}, append([]ledger.Event{alive, k}, test.facts...)...)
-		ticket := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})
-		d := Arbiter{}.Queue(p.snapshot, "well", auditTime).decide(ticket, TicketRequest(p.snapshot, ticket))
-		if got := codes(d.verdict.Reasons); !slices.Equal(got, test.want) || d.gets != test.gets {
-			t.Errorf("%s: %q, gets it: %t", name, got, d.gets)
-			continue
-		}
-		if test.gets && (len(d.steps) != 1 || d.steps[0].Hold.Grants != 8) {
-			t.Errorf("%s: %+v", name, d.steps)
-		}
-	}
-}

@@ -24,7 +24,7 @@ var (
 	none     = []string{"-"} // the standard library only
 	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
 	core     = []string{"internal/ledger", "internal/arbiter", "internal/flow"}
-	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/fair", "internal/connect", "internal/memory", "internal/served", "internal/announce", "internal/access", "internal/bind", "internal/operation"})
+	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/fair", "internal/connect", "internal/memory", "internal/served", "internal/announce", "internal/access", "internal/operation"})
 )
 
 // laws is ordered from the bottom up; the first whose folder matches counts.
@@ -55,7 +55,6 @@ var laws = []law{
 	{"internal/announce", nil, nil},
 	// Knows who may ask whom to bind a pod, and nothing of volumes.
 	{"internal/access", []string{"internal/connect", "internal/serving"}, nil},
-	{"internal/bind", []string{"internal/access", "internal/serving"}, nil},
 	{"internal/memory", nil, []string{"k8s.io/klog/v2"}},
 	// Knows how the API server is reached, and nothing of volumes.
 	{"internal/connect", []string{"api", "internal/lead"}, nil},

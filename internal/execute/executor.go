@@ -49,10 +49,7 @@ type Config struct {
 	// Epoch is this term's number: it is written into tickets with every
 	// decision, and rises from leader to leader.
 	Epoch int64
-	// Binds and Clean are flow.Memory's.
-	Binds, Clean bool
-	// Token makes the values of the annotations that mark an attachment as confirmed,
-	// and a pod as fenced. No two may be equal, in any process.
+	// Token makes the values of the annotations that mark an attachment as confirmed. No two may be equal, in any process.
 	Token func() string
 }
 
@@ -113,7 +110,7 @@ func New(config Config) (*Executor, error) {
 		config.Lease = func() time.Time { return time.Time{} }
 	}
 	e := &Executor{config: config, nodes: batcher[*shared]{rest: nodeRest}}
-	e.memory.Epoch, e.memory.Outlast, e.memory.Binds, e.memory.Clean = config.Epoch, e.outlast(), config.Binds, config.Clean
+	e.memory.Epoch, e.memory.Outlast = config.Epoch, e.outlast()
 	return e, nil
 }
 

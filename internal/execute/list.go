@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -54,10 +53,6 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 	case flow.Nodes:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
 			answerAll(ctx, e, e.config.Background, batch, e.nodesPage, nodeOf)
-		})
-	case flow.Pods:
-		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
-			answerAll(ctx, e, e.config.Background, batch, e.unboundPage, podOf)
 		})
 	default:
 		err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Kind)
@@ -175,19 +170,6 @@ func nodeOf(n *corev1.Node) (ledger.Event, ledger.VolumeID) {
 
 func (e *Executor) nodesPage(ctx context.Context, options metav1.ListOptions) ([]corev1.Node, string, error) {
 	list, err := e.config.Kube.CoreV1().Nodes().List(ctx, options)
-	if err != nil {
-		return nil, "", err
-	}
-	return list.Items, list.Continue, nil
-}
-
-// podOf is for pods, which are of no one volume.
-func podOf(p *corev1.Pod) (ledger.Event, ledger.VolumeID) { return podFact(p), ledger.VolumeID{} }
-
-// unboundPage reads pods without a node: of those that have one, a take-over wants nothing.
-func (e *Executor) unboundPage(ctx context.Context, options metav1.ListOptions) ([]corev1.Pod, string, error) {
-	options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", "").String()
-	list, err := e.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
 	if err != nil {
 		return nil, "", err
 	}

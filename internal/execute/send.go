@@ -55,10 +55,6 @@ func (e *Executor) send(ctx context.Context, r running, request flow.Request) (f
 		return e.orderUnstage(ctx, request)
 	case flow.DecideTicket:
 		return e.decideTicket(ctx, request, r.status)
-	case flow.BindPod:
-		return e.bindPod(ctx, request)
-	case flow.FencePod:
-		return e.fencePod(ctx, request)
 	default:
 		return unknown(request)
 	}

@@ -131,9 +131,6 @@ func (d Decision) writesAnyOf(volumes map[ledger.VolumeID]bool) bool {
 // not end is taken over (Renew). A grant that must not last is taken back: a pod's ticket
 // is refused, any other one asks on.
 func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
-	if t.Bind != ledger.NoBind {
-		return Settle(t), t.Bind == ledger.BindUnanswered
-	}
 	if t.Type == ledger.TypePod {
 		if t.PodName == "" {
 			return Ending(t, false), true // a copy that lost its owner: it reserves for no pod

@@ -89,10 +89,8 @@ func text(r Request) string {
 		words = append(words, r.Kind.String())
 	}
 	switch r.Do {
-	case GetObject, DecideTicket, FencePod:
+	case GetObject, DecideTicket:
 		words = append(words, r.Key)
-	case BindPod:
-		words = append(words, r.Key, string(r.Node))
 	case ListPods:
 		words = append(words, string(r.Node))
 	case PatchNode:

@@ -107,50 +107,6 @@ func TestLostOrder(t *testing.T) {
 	}
 }
 
-// etcd has carried the bind out, or may yet, and the API server says 409 Conflict (BindingREST.assignPod).
-func TestConflictOfABindProvesNothing(t *testing.T) {
-	p := newPlayer(pod("p", "", "a"), pod("q", "", "a"),
-		ledger.NodeState{Name: "n2", UID: "n2", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
-		ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}})
-	r := reserved(t, p)
-	p.play(t, Bind(&r, "1"), replies(Conflict), replies(Done, pod("p", "", "a")))
-	asks := ticket("q", "n2", ledger.TypePod, "a")
-	p.ledger.Apply(p.now, asks)
-	s := p.ledger.Snapshot()
-	if d := Rule(arbiter.Arbiter{}, s, s.Ticket(asks.ID), p.now); d.Ruling == Grant {
-		t.Error("volume a is granted to pod q at n2, and nobody has looked whether pod p is bound to n1")
-	}
-}
-
-// After a conflict the pod is read. One of another version won't be bound by that request any more: its own ticket
-// may ask for it at once.
-func TestReadAfterAConflictOfABind(t *testing.T) {
-	changed, here, elsewhere := pod("p", "", "a"), pod("p", "n1", "a"), pod("p", "n2", "a")
-	changed.Version, elsewhere.Version, here.Version = "9", "9", "9"
-	for name, test := range map[string]struct {
-		version string
-		read    reply
-		want    []string
-	}{
-		"it has changed":            {"1", replies(Done, changed), []string{"tell TicketReleased", "stale"}},
-		"as the bind wants it":      {"1", replies(Done, pod("p", "", "a")), []string{"tell BindLost", "failed"}},
-		"the bind wants no version": {"", replies(Done, changed), []string{"tell BindLost", "failed"}},
-		"no answer":                 {"1", replies(Unknown), []string{"tell BindLost", "failed"}},
-		"it is bound":               {"1", replies(Done, here), []string{"finished"}},
-		"it is bound elsewhere":     {"1", replies(Done, elsewhere), []string{"stale"}},
-		"it is gone":                {"1", replies(NotFound), []string{"tell PodGone", "tell TicketReleased", "stale"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newPlayer(pod("p", "", "a"),
-				ledger.NodeState{Name: "n2", UID: "n2", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
-				ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}})
-			r := reserved(t, p)
-			got := p.play(t, Bind(&r, test.version), replies(Conflict), test.read)
-			check(t, got[2:], test.want...)
-		})
-	}
-}
-
 // The hold says Stays; the write that takes that back is carried out and not answered. Then somebody deletes the
 // VolumeAttachment, and its detach fails: the attacher is not told to leave the volume there on the strength of
 // a hold that is about to be written again.

@@ -3,7 +3,6 @@
 package flow
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -208,42 +207,6 @@ func TestReportWaitsForAnOrder(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	p.losesOrder(t, sent)
-}
-
-// Pod p was bound to n1 without a ticket by the leader before, which has handed over. This leader's watch of pods is
-// behind: the list of pods without a node does not show p, which is read then.
-func TestCleanTakeOverListsPods(t *testing.T) {
-	p := newPlayer(pod("p", "", "a"), pod("q", "", "a"), ledger.Complete{})
-	p.memory.Binds, p.memory.Clean = true, true
-	bound := pod("p", "n1", "a")
-	bound.Version = "9"
-	var looked []string
-	for {
-		tasks := p.memory.TakeOver(p.ledger.Snapshot())
-		if len(tasks) == 0 {
-			break
-		}
-		for _, task := range tasks {
-			switch {
-			case task.Doubts:
-				p.play(t, task)
-			case task.Commit.Kind == Pods && task.Commit.Do == ListObjects:
-				looked = append(looked, "list")
-				p.play(t, task, replies(Done, pod("q", "", "a")))
-			case task.Commit.Do == FencePod:
-				looked = append(looked, task.Ticket.Pod)
-				p.play(t, task, replies(Done, bound))
-			default:
-				p.play(t, task, replies(Done))
-			}
-		}
-	}
-	if !slices.Equal(looked, []string{"list", "uid-p"}) {
-		t.Errorf("it looks at %q", looked)
-	}
-	if is := p.ledger.Snapshot().Pod("uid-p"); is.Node != "n1" {
-		t.Errorf("pod p is at %q", is.Node)
-	}
 }
 
 // A write of the hold that is refused says nothing of the one before, which got no answer: it is read once that

@@ -49,11 +49,6 @@ const (
 	DecideTicket
 	// DropTicket deletes the VolumeTicket Key of exactly UID and Version.
 	DropTicket
-	// BindPod binds the pod Key of exactly UID and Version to Node.
-	BindPod
-	// FencePod writes an annotation into the pod Key of exactly UID and Version, so that
-	// every bind fails that names an older version.
-	FencePod
 	// AskNode writes Look, which is higher, into the spec of the NodeVolumes Key of UID,
 	// at exactly Version.
 	AskNode
@@ -71,7 +66,7 @@ func (v Verb) String() string {
 		return "unknown"
 	}
 	return [...]string{"get", "list", "list-pods", "put-hold", "drop-hold", "create-attachment", "confirm-attachment",
-		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket", "bind-pod", "fence-pod", "ask-node",
+		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket", "ask-node",
 		"order-unstage", "withdraw-unstage"}[v-1]
 }
 

@@ -25,8 +25,8 @@ import (
 // Nothing else waits for that.
 func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	var tasks []Task
-	for _, k := range []Kind{Tickets, Attachments, Holds, PersistentVolumes, Pods, Nodes} {
-		if !m.listed[k] && (k != Pods || m.Binds) && (k != Nodes || withoutAttachments(s)) {
+	for _, k := range []Kind{Tickets, Attachments, Holds, PersistentVolumes, Nodes} {
+		if !m.listed[k] && (k != Nodes || withoutAttachments(s)) {
 			tasks = append(tasks, Task{Commit: Request{Do: ListObjects, Kind: k}})
 		}
 	}
@@ -35,9 +35,6 @@ func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	}
 	if len(tasks) == 0 && !m.doubted {
 		tasks = append(tasks, Task{Doubts: true})
-	}
-	if len(tasks) == 0 && m.Binds { //mutant:no-bind-fences
-		tasks = m.fences(s)
 	}
 	return tasks
 }
@@ -68,30 +65,6 @@ func withoutAttachments(s ledger.Snapshot) bool {
 	return false
 }
 
-// fences are the tasks that keep older processes from binding pods, as they may have in
-// mind: of each pod that has no node, and may have a volume that needs an attachment. They know of
-// none that was made after the pods were listed: a take-over waits for those that were there, and
-// ends, however many come meanwhile. After a clean hand-over only those pods are looked at that have got a node
-// which the cache does not know.
-func (m *Memory) fences(s ledger.Snapshot) []Task {
-	unbound := func(p *ledger.Pod) bool { return p.Node == "" && p.Phase == ledger.PodLive && len(p.Volumes) > 0 }
-	if !m.counted {
-		m.counted = true
-		for p := range s.Pods() {
-			if unbound(p) {
-				m.unbound.add(p.UID)
-			}
-		}
-	}
-	var tasks []Task
-	for p := range s.Pods() {
-		if m.unbound[p.UID] && unbound(p) && !m.fenced[p.UID] && !(m.Clean && m.seen[p.UID]) {
-			tasks = append(tasks, fence(p))
-		}
-	}
-	return tasks
-}
-
 // doubt tells the ledger of all pending tickets that they are in doubt, and of what
 // earlier leaders took from nodes by force.
 func (m *Memory) doubt(t Task, s ledger.Snapshot) (Task, Move) {
@@ -111,11 +84,6 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 		return t.fail(a)
 	}
 	m.listed.add(t.Sent.Kind)
-	for _, e := range a.Facts {
-		if p, is := e.(ledger.Pod); is && p.Node == "" {
-			m.seen.add(p.UID)
-		}
-	}
 	return t.end(Finished, "")
 }
 

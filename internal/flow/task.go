@@ -50,7 +50,7 @@ type Task struct {
 	// Orders is how many orders had been sent to the node when the request in flight was sent that shows
 	// all that stand.
 	Orders int
-	// Outlasted says that a bind, a grant or the write of a hold without an answer can have no effect any more.
+	// Outlasted says that a grant or the write of a hold without an answer can have no effect any more.
 	Outlasted bool
 	// Unanswered is how many writes of the hold had got no answer when this task began to outlast them.
 	Unanswered uint16
@@ -102,13 +102,6 @@ type Memory struct {
 	// the request arrives, and a margin.
 	Outlast time.Duration
 
-	// Binds says that leaders bind pods without a VolumeTicket: a cache may show as unbound what the leader
-	// before has bound.
-	Binds bool
-	// Clean says that the leader before has handed over when nothing that it had sent could have an effect
-	// any more. Else what it has sent may still arrive, and no pod is anybody's before it is fenced.
-	Clean bool
-
 	// confirmed are the UIDs of the VolumeAttachments that this process created or
 	// last wrote to, and has sent no DELETE for since. A DELETE of an older process
 	// that is still in flight names an older version of them, and fails.
@@ -116,12 +109,6 @@ type Memory struct {
 	listed    set[Kind]            // by the take-over
 	current   set[ledger.NodeName] // Nodes that the take-over has read
 	doubted   bool
-	fenced    set[string] // pods that no older process can bind any more, by UID
-	// unbound are the pods that the take-over found without a node, by UID: an older process has
-	// heard of no others when it ended. Counted says that it has looked. Seen are those that the list of
-	// pods has shown without a node.
-	unbound, seen set[string]
-	counted       bool
 	// heard are the nodes whose NodeVolumes this process has read, with the orders in it
 	// that the leaders before have given, and has sent no order to since. Orders are those that it has
 	// sent itself.
@@ -136,9 +123,8 @@ type orders struct{ sent, over int }
 // Clone returns a Memory of its own that is as m is.
 func (m *Memory) Clone() *Memory {
 	c := *m
-	c.confirmed, c.listed, c.fenced, c.heard = m.confirmed.clone(), m.listed.clone(), m.fenced.clone(), m.heard.clone()
-	c.seen = m.seen.clone()
-	c.current, c.unbound, c.orders = m.current.clone(), m.unbound.clone(), maps.Clone(m.orders)
+	c.confirmed, c.listed, c.heard = m.confirmed.clone(), m.listed.clone(), m.heard.clone()
+	c.current, c.orders = m.current.clone(), maps.Clone(m.orders)
 	return &c
 }
 

@@ -156,8 +156,6 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 	switch {
 	case t.Doubts:
 		return m.doubt(t, s)
-	case t.Commit.Do == BindPod || t.Commit.Do == FencePod:
-		return m.advanceBind(t, s)
 	case t.Sent.Do == DecideTicket: // without an answer, and outlasted
 		t.Outlasted = true
 		return t.send(read(Tickets, t.Sent.Key))
@@ -180,9 +178,6 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 // ticketAnswered follows the requests of a task about a ticket, or of a
 // take-over.
 func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
-	if t.Commit.Do == BindPod || t.Commit.Do == FencePod {
-		return m.bindAnswered(t, a, now)
-	}
 	switch t.Sent.Do {
 	case GetObject:
 		if t.grants() && t.Outlasted && a.Result != Done && a.Result != NotFound {

@@ -66,7 +66,6 @@ func (e PodGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.unlinkPod(old)
 	l.leavePod(now, t, old)
 	l.facts.pods.del(l.gen, e.UID)
-	TicketReleased{ID: BindID(old.Namespace, e.UID)}.apply(l, now, t)
 	id := TicketID{old.Namespace, e.UID}
 	if ticket := l.facts.tickets.get(id); ticket != nil {
 		if ticket.Ghost {
@@ -78,12 +77,8 @@ func (e PodGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// resolveTicketByPod lets a bound pod end its reservation's ghost, or its reservation
-// without a VolumeTicket: it counts by itself. A reservation that names the pod's inline volumes is placed again.
+// resolveTicketByPod lets a bound pod end its reservation's ghost: it counts by itself. A reservation that names the pod's inline volumes is placed again.
 func (l *Ledger) resolveTicketByPod(now time.Time, t *Touched, p *Pod) {
-	if p.Node != "" {
-		TicketReleased{ID: BindID(p.Namespace, p.UID)}.apply(l, now, t)
-	}
 	id := TicketID{p.Namespace, p.UID}
 	ticket := l.facts.tickets.get(id)
 	if ticket == nil {
@@ -142,15 +137,11 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	if p.Node == "" || p.Phase == PodFinished || len(p.Volumes) == 0 {
 		return nil
 	}
-	was := p.at
-	if was == nil {
-		was = l.boundFor(p)
-	}
-	at := make([]VolumeID, len(p.Volumes), max(len(p.Volumes), len(was)))
+	at := make([]VolumeID, len(p.Volumes), max(len(p.Volumes), len(p.at)))
 	var more []VolumeID
 	for i, v := range p.Volumes {
 		id, link := l.facts.resolvePod(p, v)
-		last := before(was, i)
+		last := before(p.at, i)
 		if last.IsZero() {
 			last = l.reserved(p, v.Claim)
 		}
@@ -159,7 +150,7 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 			more = append(more, l.attachedAs(l.facts.claims.get(ClaimKey{p.Namespace, v.Claim}).PersistentVolume, p.Node)...)
 		}
 	}
-	at = keep(keep(keep(at, was), more), l.heldFor(p))
+	at = keep(keep(keep(at, p.at), more), l.heldFor(p))
 	slices.SortFunc(at[len(p.Volumes):], VolumeID.Compare)
 	return at
 }
@@ -176,24 +167,6 @@ func (l *Ledger) reserved(p *Pod, claim string) VolumeID {
 		return at
 	}
 	return VolumeID{}
-}
-
-// boundFor is where each volume of a pod led that this process has bound without a
-// VolumeTicket, when it decided to: no hold lists the pod yet.
-func (l *Ledger) boundFor(p *Pod) []VolumeID {
-	r := l.facts.tickets.get(BindID(p.Namespace, p.UID))
-	if r == nil || r.Node != p.Node {
-		return nil
-	}
-	at := make([]VolumeID, len(p.Volumes))
-	for i, v := range p.Volumes {
-		for j, of := range r.Volumes {
-			if v.Claim != "" && of.Claim == v.Claim || v.Claim == "" && of.PodVolume == v.Name {
-				at[i] = before(r.at, j)
-			}
-		}
-	}
-	return at
 }
 
 // keep adds the real volumes that at lacks. What a pod was started with it uses to its
@@ -432,17 +405,6 @@ func (e TicketInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	doubted.InDoubt, doubted.Granting, doubted.GrantFailed = true, false, false
 	l.facts.tickets.put(l.gen, e.ID, &doubted)
 	l.phaseChanged(now, t, e.ID)
-	t.ticket(e.ID)
-}
-
-func (e BindLost) apply(l *Ledger, _ time.Time, t *Touched) {
-	old := l.facts.tickets.get(e.ID)
-	if old == nil || old.Bind != BindSent {
-		return
-	}
-	lost := *old
-	lost.Bind = BindUnanswered
-	l.facts.tickets.put(l.gen, e.ID, &lost)
 	t.ticket(e.ID)
 }
 

@@ -108,10 +108,6 @@ type GrantResolved struct {
 	Failed bool
 }
 
-// BindLost says that the bind of a reservation without a VolumeTicket was sent and not
-// answered.
-type BindLost struct{ ID TicketID }
-
 // HoldsInDoubt says that this process begins to lead. It does not know whether kubelets have
 // forgotten volumes that the leaders before it took from nodes by force (Hold.Fences), or that
 // were granted for a Node which was made again since (Hold.NodeUID). These are in doubt from

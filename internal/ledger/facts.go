@@ -136,22 +136,7 @@ const (
 
 func (p TicketPhase) String() string { return [...]string{"pending", "granted", "refused"}[p] }
 
-// BindState is how far the bind has come that this process sends for a pod without a
-// VolumeTicket. From before it is sent, the pod's volumes count at the node by a granted
-// ticket of the name BindID, which is written nowhere. It ends when the pod is seen bound or
-// gone, or by TicketReleased.
-type BindState uint8
-
-const (
-	// NoBind: a VolumeTicket.
-	NoBind BindState = iota
-	// BindSent: the bind is sent, or about to be. It may have had its effect.
-	BindSent
-	// BindUnanswered: nobody knows whether it has had, or will have, its effect.
-	BindUnanswered
-)
-
-// Ticket is what matters of a VolumeTicket, or of a reservation without one (Bind).
+// Ticket is what matters of a VolumeTicket.
 type Ticket struct {
 	ID           TicketID
 	UID, Version string
@@ -208,8 +193,6 @@ type Ticket struct {
 	//
 	//	Invariant: GrantFailed ⇒ Phase = TicketPending, and neither Granting nor InDoubt
 	GrantFailed bool
-	// Bind says of a reservation without an object how far the bind of its pod has come.
-	Bind BindState
 
 	at          []VolumeID
 	interrupted time.Duration // since the ledger's epoch, see Snapshot.Interrupted

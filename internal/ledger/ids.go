@@ -81,15 +81,8 @@ type TicketID struct{ Namespace, Name string }
 
 func (t TicketID) String() string { return t.Namespace + "/" + t.Name }
 
-// bindSuffix is what no object's name ends with.
-const bindSuffix = "/bind"
-
-// BindID names the reservation of a pod that is bound without a VolumeTicket. It is never
-// that of an object.
-func BindID(namespace, pod string) TicketID { return TicketID{namespace, pod + bindSuffix} }
-
 // PodUID is the UID of the pod whose reservation has this name, if it is a reservation's.
-func (t TicketID) PodUID() string { return strings.TrimSuffix(t.Name, bindSuffix) }
+func (t TicketID) PodUID() string { return t.Name }
 
 // Newer says whether resource version a is newer than b. Versions of one
 // resource type are comparable as numbers since Kubernetes 1.35 (KEP-5504).

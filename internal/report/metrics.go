@@ -29,7 +29,6 @@ type Metrics struct {
 	violations *prometheus.CounterVec
 	found      *prometheus.CounterVec
 	differ     *prometheus.GaugeVec
-	binds      *prometheus.CounterVec
 	tickets    *prometheus.CounterVec // for operations
 	ended      *prometheus.CounterVec
 	leading    prometheus.Gauge
@@ -69,10 +68,6 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 			Help: "Broken invariants that an audit found. Any is a bug, or somebody else's doing.",
 		}, []string{"invariant"}),
 	}
-	m.binds = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "moorage_bind_requests_total",
-		Help: "Requests of schedulers to bind a pod without a VolumeTicket, by what came of them: bound, unknown, or why the pod needs a ticket.",
-	}, []string{"result"})
 	m.tickets = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_operation_tickets_total",
 		Help: "Tickets for the operations of drivers, by operation and what came of them: made, done, unfinished (it had the volume, and the operation did not come to its end), waited (it never had the volume).",
@@ -93,7 +88,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_build_info", Help: "1, labelled with the version that runs.", ConstLabels: prometheus.Labels{"version": Version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.binds, m.tickets, m.ended, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
+	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.tickets, m.ended, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if snapshot != nil {
 		m.Registry.MustRegister(newWorld(snapshot))
@@ -144,13 +139,6 @@ func (m *Metrics) Forced(rule string) {
 func (m *Metrics) TicketEnded(kind ledger.TicketType, cause arbiter.EndCause) {
 	if m != nil {
 		m.ended.WithLabelValues(string(kind), string(cause)).Inc()
-	}
-}
-
-// Bind tells what came of a scheduler's request to bind a pod without a VolumeTicket.
-func (m *Metrics) Bind(result string) {
-	if m != nil {
-		m.binds.WithLabelValues(result).Inc()
 	}
 }
 

@@ -5,6 +5,7 @@ package scheduler_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -162,4 +163,33 @@ func TestGangPreemptsTheUserOfItsVolume(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The slot that a gang has freed is lost: the node has none any more. Others that it might
+// evict have none to give. It is told so, and no longer that a slot comes free.
+func TestGangIsToldThatItsSlotIsLost(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
+	c := newCluster(t)
+	c.full("n3")
+	victim, other := c.pod("victim", v1alpha1.SchedulerName, true), c.pod("other", v1alpha1.SchedulerName, true)
+	for _, pod := range []*corev1.Pod{victim, other} {
+		c.add(attachmentOf(pod.Name, c.bound(pod)))
+	}
+	c.full(c.bound(other)) // which goes on
+	at := c.bound(victim)
+	c.add(disk("urgent-0")...)
+	gang := c.gangWith("urgent", 1000, "urgent-0")
+	told := func() string {
+		group, err := c.kube.SchedulingV1beta1().PodGroups("shop").Get(t.Context(), "urgent", metav1.GetOptions{})
+		if err != nil || len(group.Status.Conditions) == 0 {
+			return ""
+		}
+		return group.Status.Conditions[0].Message
+	}
+	c.eventually("the gang to wait for the slot", func() bool {
+		c.tryAgain(gang[0], 1)
+		return c.gone(victim) && strings.Contains(told(), "nothing more is evicted")
+	})
+	c.full(at)
+	c.eventually("the gang to be told otherwise", func() bool { return !strings.Contains(told(), "nothing more is evicted") })
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Filter asks whether the pod's volumes can follow it to the node. It costs the
-// pod's own volumes, however many pods and attachments the node has.
+// Filter asks whether the pod's volumes can follow it to the node, and refuses nodes that the
+// controller has just refused. It costs the pod's own volumes, however many pods and
+// attachments the node has. In the cycle of a group a node that is refused costs its pods and
+// attachments, too. The first node of a preemption costs a look at each node.
 func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	c := stateOf(state)
 	if c == nil {
@@ -48,7 +50,7 @@ func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 	return nil
 }
 
-// PreScore skips pods without attachable volumes.
+// PreScore skips pods that PreFilter has skipped.
 func (p *VolumeHold) PreScore(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) *fwk.Status {
 	if stateOf(state) == nil {
 		return fwk.NewStatus(fwk.Skip)

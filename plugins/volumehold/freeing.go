@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -22,14 +23,22 @@ type freeing struct {
 	until time.Time
 }
 
-// freeing says whether a slot comes free for a pod at the node it is nominated to.
-func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) freeing {
+// freeing says whether a slot comes free for a pod at the node it is nominated to. In the
+// cycle of a group it may be asked several times; else once in an attempt.
+func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request, ofGroup bool) freeing {
 	c, at := p.core, ledger.NodeName(p.nominated(pod))
 	if at == "" || c.arbiter.Fit(s, r, at, c.now()).Allowed() {
 		c.requeuer.Freed(pod.UID)
 		return freeing{}
 	}
-	until, waits := c.requeuer.AwaitFreed(pod.UID, at, c.arbiter.FreesSlots(s, r, at, c.now()))
+	frees := c.arbiter.FreesSlots(s, r, at, c.now())
+	var until time.Time
+	var waits bool
+	if ofGroup {
+		until, waits = c.requeuer.AwaitFreedInGroup(pod, at, frees)
+	} else {
+		until, waits = c.requeuer.AwaitFreed(pod.UID, at, frees)
+	}
 	if !waits {
 		return freeing{}
 	}
@@ -40,19 +49,21 @@ func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Reque
 // read from the scheduler's memory: the pod in the scheduling queue, and the lister's,
 // may be older than the nomination, and the API server may have refused to write it. It
 // costs a look at each node, and is asked for in a preemption only, which looks at all.
-func (p *VolumeHold) nominated(pod *corev1.Pod) string {
+func (p *VolumeHold) nominated(pod *corev1.Pod) string { return p.nominations()[pod.UID] }
+
+// nominations are the nodes that the scheduler has nominated pods to; see nominated.
+func (p *VolumeHold) nominations() map[types.UID]string {
 	infos, err := p.handle.SnapshotSharedLister().NodeInfos().List()
 	if err != nil {
-		return "" // the cycle fails by itself
+		return nil // the cycle fails by itself
 	}
+	at := map[types.UID]string{}
 	for _, info := range infos {
 		for _, nominee := range p.handle.NominatedPodsForNode(info.Node().Name) {
-			if nominee.GetPod().UID == pod.UID {
-				return info.Node().Name
-			}
+			at[nominee.GetPod().UID] = info.Node().Name
 		}
 	}
-	return ""
+	return at
 }
 
 // refusal is the status of every node in a preemption's dry run, and what the pod is

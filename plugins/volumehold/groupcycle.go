@@ -4,7 +4,9 @@ package volumehold
 
 import (
 	"context"
+	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -53,26 +55,125 @@ func isBound(facts ledger.Snapshot, uid string) bool {
 	return pod != nil && pod.Node != ""
 }
 
-// PodGroupPostFilter keeps the nominations of a group while the slots of evicted pods come
-// free: their volumes are being detached. Nothing more is evicted for the group meanwhile,
-// as for a single pod.
-func (p *VolumeHold) PodGroupPostFilter(_ context.Context, _ fwk.PodGroupCycleState, group fwk.PodGroupInfo, _ fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
-	nominations := map[types.NamespacedName]*fwk.NominatingInfo{}
+// groupState has the states of the pods that the scheduling cycle of a group has tried, by
+// UID. A preemption for the group tries them in a cycle of its own, with a state of its own.
+type groupState struct{ pods map[types.UID]*cycleState }
+
+// Clone returns the state itself: there is no dry run of a group's cycle with its state.
+func (g *groupState) Clone() fwk.StateData { return g }
+
+// groupStateOf returns the states of the pods that a group's cycle has tried; nil for none.
+func groupStateOf(cycle fwk.PodGroupCycleState) map[types.UID]*cycleState {
+	data, err := cycle.Read(stateKey)
+	if err != nil {
+		return nil
+	}
+	g, ok := data.(*groupState)
+	if !ok {
+		return nil
+	}
+	return g.pods
+}
+
+// enter has the cycle of a pod's group know the pod's state. Where the cycle tries several
+// placements, the refusals of all count, and the rest is by the last.
+func (c *cycleState) enter(cycle fwk.PodGroupCycleState, uid types.UID) {
+	pods := groupStateOf(cycle)
+	if pods == nil {
+		pods = map[types.UID]*cycleState{}
+		cycle.Write(stateKey, &groupState{pods})
+	}
+	if earlier := pods[uid]; earlier != nil {
+		c.seen, c.promised = earlier.seen, earlier.promised
+	}
+	pods[uid] = c
+}
+
+// PodGroupPostFilter does the work of PostFilter for the pods of a group: kube-scheduler does
+// not call PostFilter in the cycle of a group. It calls this unless a plugin before it has
+// evicted pods for the group, or has said that nothing can help. DefaultPreemption says that
+// where the cluster has no pod of a lower priority.
+//
+// It keeps the nominations of the group while the slots of evicted pods come free: their
+// volumes are being detached. Nothing more is evicted for the group meanwhile. It asks as
+// the preemption did that came before it in the cycle, and gets the same answers.
+//
+// A nomination that the API server has refused to write ends when the cycle assumes its pod.
+// It is not restored: an attempt in which the pod does not fit writes it again, so that only
+// a slot that comes free before the second attempt may go to another pod.
+func (p *VolumeHold) PodGroupPostFilter(_ context.Context, cycle fwk.PodGroupCycleState, group fwk.PodGroupInfo, _ fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
+	states, at := groupStateOf(cycle), p.nominations()
 	var waits freeing
-	s := p.core.facts.Snapshot()
 	for _, pod := range group.GetUnscheduledPods() {
-		at := p.nominated(pod)
-		if at == "" {
+		p.core.requeuer.Rejected(pod.UID)
+		if c := states[pod.UID]; c != nil && !c.placed {
+			p.noteRefusals(pod, c)
+		}
+		if at[pod.UID] == "" {
+			p.core.requeuer.Freed(pod.UID)
 			continue
 		}
-		nominations[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = freeing{node: ledger.NodeName(at)}.keep().NominatingInfo
-		fact := factOf(pod)
-		if f := p.freeing(pod, s, arbiter.PodRequest(s, &fact)); f.node != "" {
+		if f := p.freeingInGroup(pod, states[pod.UID]); f.node != "" {
 			waits = f
 		}
+		p.core.requeuer.NothingEvicted(pod.UID)
 	}
 	if waits.node == "" {
-		return nil, fwk.NewStatus(fwk.Unschedulable)
+		return nil, fwk.NewStatus(fwk.Unschedulable, p.groupElsewhere(group, states)...)
 	}
-	return &fwk.PodGroupPostFilterResult{NominatingInfos: nominations}, fwk.NewStatus(fwk.Success, waits.refusal().Reasons()...)
+	kept := map[types.NamespacedName]*fwk.NominatingInfo{}
+	for _, pod := range group.GetUnscheduledPods() {
+		if node := at[pod.UID]; node != "" {
+			kept[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = freeing{node: ledger.NodeName(node)}.keep().NominatingInfo
+		}
+	}
+	return &fwk.PodGroupPostFilterResult{NominatingInfos: kept}, fwk.NewStatus(fwk.Success, waits.refusal().Reasons()...)
+}
+
+// freeingInGroup is freeing for a pod of a group whose cycle has come to nothing; c is nil
+// where the cycle ended before the pod was tried.
+func (p *VolumeHold) freeingInGroup(pod *corev1.Pod, c *cycleState) freeing {
+	if c != nil {
+		return c.freeing()
+	}
+	s, fact := p.core.facts.Snapshot(), factOf(pod)
+	return p.freeing(pod, s, arbiter.PodRequest(s, &fact), true)
+}
+
+// noteRefusals counts why a pod has no node, and has it tried again where no change of the
+// ledger would do so.
+func (p *VolumeHold) noteRefusals(pod *corev1.Pod, c *cycleState) {
+	c.seen.each(func(code ledger.Code) { p.core.metrics.rejected(stagePlacing, string(code)) })
+	if c.promised.Load() {
+		// The ledger does not know of nominations, so no change of it may follow
+		// when one ends.
+		p.core.requeuer.Retry(pod.UID)
+	}
+}
+
+// groupElsewhere says why the nodes were refused that PreFilter left out for pods of a group
+// that have no node. It says the same words once only, for all pods that they are true of.
+func (p *VolumeHold) groupElsewhere(group fwk.PodGroupInfo, states map[types.UID]*cycleState) []string {
+	var said []string
+	pods := map[string][]string{} // by what is said of them
+	for _, pod := range group.GetUnscheduledPods() {
+		c := states[pod.UID]
+		if c == nil || c.placed {
+			continue
+		}
+		if why := p.elsewhere(c); why != "" {
+			if pods[why] == nil {
+				said = append(said, why)
+			}
+			pods[why] = append(pods[why], pod.Name)
+		}
+	}
+	for i, why := range said {
+		of := "pod " + pods[why][0]
+		if others := len(pods[why]) - 1; others > 0 {
+			of += fmt.Sprintf(" and %d more", others)
+		}
+		said[i] = of + ": " + why
+	}
+	return said
 }

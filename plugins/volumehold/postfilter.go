@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
@@ -25,17 +24,20 @@ func (p *VolumeHold) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 	if c == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	c.seen.each(func(code ledger.Code) { p.core.metrics.rejected(stagePlacing, string(code)) })
-	if c.promised.Load() {
-		// The ledger does not know of nominations, so no change of it may follow
-		// when one ends.
-		p.core.requeuer.Retry(pod.UID)
-	}
+	p.noteRefusals(pod, c)
 	if f := c.freeing(); f.node != "" {
 		return f.keep(), f.refusal()
 	}
+	if elsewhere := p.elsewhere(c); elsewhere != "" {
+		return nil, fwk.NewStatus(fwk.Unschedulable, elsewhere)
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// elsewhere says why the nodes were refused that PreFilter left out; empty for none.
+func (p *VolumeHold) elsewhere(c *cycleState) string {
 	if c.holder == "" {
-		return nil, fwk.NewStatus(fwk.Unschedulable)
+		return ""
 	}
 	counts := map[string]int{}
 	if others := p.nodes() - 1; others > 0 {
@@ -43,7 +45,7 @@ func (p *VolumeHold) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 			counts[message] = others
 		}
 	}
-	return nil, fwk.NewStatus(fwk.Unschedulable, words.Grouped(counts))
+	return words.Grouped(counts)
 }
 
 // nodes is how many nodes the cycle looks at.

@@ -19,7 +19,7 @@ import (
 
 // PreFilter resolves the pod's volumes, refuses the pod when no node at all
 // will do, and narrows the search to the node that holds an exclusive volume.
-// It skips pods without volumes that need an attachment or a slot.
+// It skips pods that are bound, and pods without a volume that leads to a driver or may come to.
 func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if pod.Spec.NodeName != "" {
 		return nil, fwk.NewStatus(fwk.Skip) // it is resized where it is, with its volumes
@@ -53,12 +53,16 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 		p.core.metrics.rejected(stagePlacing, string(admissible.First().Code))
 		return nil, podStatus(admissible)
 	}
+	ofGroup := state.IsPodGroupSchedulingCycle()
 	c := &cycleState{
 		snapshot: snapshot, request: request, refused: attempt.Refused, seen: &reasons{}, promised: &atomic.Bool{},
-		freeing: sync.OnceValue(func() freeing { return p.freeing(pod, snapshot, request) }),
+		freeing: sync.OnceValue(func() freeing { return p.freeing(pod, snapshot, request, ofGroup) }),
 	}
 	state.Write(stateKey, c)
-	return p.narrow(c, state.IsPodGroupSchedulingCycle())
+	if ofGroup {
+		c.enter(state.GetPodGroupSchedulingCycle(), pod.UID)
+	}
+	return p.narrow(c, ofGroup)
 }
 
 // narrow names the one node where somebody living holds an exclusive volume of
@@ -112,15 +116,17 @@ func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev
 	return nil
 }
 
-// SignPod lets pods without volumes share scheduling results. It refuses those
-// with: what fits them depends on reservations that change with every pod, and
-// an exclusive volume fits no two of them alike.
+// SignPod lets pods share scheduling results that have no volumes, or only such as never
+// lead to a driver. It refuses pods with a claim, with an inline volume of a driver, or with
+// a volume whose source is broken, and looks up no claim, so that it also refuses pods whose
+// claims turn out to need nothing. Where such a pod fits depends on reservations, which
+// change with every pod, and an exclusive volume fits no two pods alike.
 func (p *VolumeHold) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	if len(pod.Spec.Volumes) == 0 {
 		return nil, nil
 	}
 	if fact, err := translate.Pod(pod); err != nil || len(fact.Volumes) > 0 {
-		return nil, fwk.NewStatus(fwk.Unschedulable, "the pod has volumes that may be attachable")
+		return nil, fwk.NewStatus(fwk.Unschedulable, "the pod has volumes that a node may have no room for")
 	}
 	return nil, nil
 }

@@ -24,9 +24,10 @@ type cycleState struct {
 	holder   ledger.NodeName    // the only node that is looked at; empty for all
 	delta    ledger.Delta
 	seen     *reasons       // of refusals in this cycle; nil in a dry run
-	freeing  func() freeing // a slot that comes free for the pod: asked for in a preemption only, once a cycle
+	freeing  func() freeing // a slot that comes free for the pod: asked for in a preemption only, once for each PreFilter
 	evicting bool           // a dry run of a preemption
 	promised *atomic.Bool   // a node was refused only for pods that are nominated to it; shared by clones
+	placed   bool           // Reserve has let the pod have a node
 }
 
 // Clone copies what AddPod and RemovePod change.
@@ -50,8 +51,9 @@ func (c *cycleState) fromNodes(state fwk.CycleState, uid string) bool {
 	return state.IsPodGroupSchedulingCycle() && isBound(c.snapshot, uid)
 }
 
-// stateOf returns what PreFilter left, or nil when the pod has no attachable
-// volumes.
+// stateOf returns the state that PreFilter left, or nil where it left none, since it has
+// skipped the pod, or has refused it before it came to nodes. A state says nothing of attachments: a volume that is not
+// attached may need a slot, or be for one pod only.
 func stateOf(state fwk.CycleState) *cycleState {
 	data, err := state.Read(stateKey)
 	if err != nil {

@@ -23,7 +23,6 @@ func connections() []attempt {
 		{outsider(), fmt.Sprintf("%d connections to every port that are left open after the HTTP/2 greeting", slowClients), works, silentStreams(outsiders)},
 		{outsider(), fmt.Sprintf("%d connections to every port that begin streams of HTTP/2 and end them at once", fewFloods), works, flood(outsiders)},
 		{holder("a kube-scheduler"), "the same, at the extender", works, flood(func(s *Scene) []door { return s.extenderDoors() })},
-		{holder("moorage-scheduler"), "the same, at the port for binds", works, flood(func(s *Scene) []door { return s.bindDoors() })},
 	}
 }
 
@@ -48,7 +47,6 @@ func outsiders(s *Scene) []door {
 }
 
 func (s *Scene) extenderDoors() []door { return s.withCertificate(s.Extenders, s.keys.scheduler) }
-func (s *Scene) bindDoors() []door     { return s.withCertificate(s.Binds, s.keys.binder) }
 
 func (s *Scene) withCertificate(ports []string, certificate tls.Certificate) []door {
 	var all []door

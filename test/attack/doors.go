@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -45,38 +44,26 @@ func holder(of string) actor {
 	return a
 }
 
-// doors are of ports that only schedulers are let in by.
+// doors are of the port that only kube-schedulers are let in by.
 func doors() []attempt {
-	var all []attempt
-	for _, d := range []struct {
-		name, path string
-		ports      func(*Scene) []string
-		certify    func(*pki) tls.Certificate // a certificate that the port is not for
-		unnamed    func(*pki) tls.Certificate // of its authority, for a name that may not ask
-		unnamedBy  string
-	}{
-		{"the extender", "/bind", func(s *Scene) []string { return s.Extenders }, func(p *pki) tls.Certificate { return p.binder }, func(p *pki) tls.Certificate { return p.unnamedExtender }, byCertificate},
-		{"the port for binds", bind.Path, func(s *Scene) []string { return s.Binds }, func(p *pki) tls.Certificate { return p.scheduler }, func(p *pki) tls.Certificate { return p.unnamedBinder }, byReview},
-	} {
-		ask := func(scheme string, change func(s *Scene, c *caller)) try {
-			return func(ctx context.Context, s *Scene, _ clients) error {
-				return s.everywhere(d.ports(s), func(address string) error {
-					c := caller{url: scheme + "://" + address + d.path, body: `{}`}
-					change(s, &c)
-					return c.send(ctx)
-				})
-			}
+	const name = "the extender"
+	ask := func(scheme string, change func(s *Scene, c *caller)) try {
+		return func(ctx context.Context, s *Scene, _ clients) error {
+			return s.everywhere(s.Extenders, func(address string) error {
+				c := caller{url: scheme + "://" + address + "/bind", body: `{}`}
+				change(s, &c)
+				return c.send(ctx)
+			})
 		}
-		all = append(all,
-			attempt{outsider(), d.name + ", without TLS", byTLS, ask("http", func(*Scene, *caller) {})},
-			attempt{outsider(), d.name + ", without a certificate", byCertificate, ask("https", func(*Scene, *caller) {})},
-			attempt{outsider(), d.name + ", with a service account's token instead", byCertificate, ask("https", func(s *Scene, c *caller) { c.token = s.keys.tenant })},
-			attempt{outsider(), d.name + ", with a certificate of an authority of one's own", byCertificate, ask("https", func(s *Scene, c *caller) { c.shows(s.keys.forged) })},
-			attempt{outsider(), d.name + ", with another port's certificate", byCertificate, ask("https", func(s *Scene, c *caller) { c.shows(d.certify(s.keys)) })},
-			attempt{outsider(), d.name + ", with a certificate of its authority for somebody else", d.unnamedBy, ask("https", func(s *Scene, c *caller) { c.shows(d.unnamed(s.keys)) })},
-		)
 	}
-	return append(append(all, extenders()...), binds()...)
+	return append([]attempt{
+		{outsider(), name + ", without TLS", byTLS, ask("http", func(*Scene, *caller) {})},
+		{outsider(), name + ", without a certificate", byCertificate, ask("https", func(*Scene, *caller) {})},
+		{outsider(), name + ", with a service account's token instead", byCertificate, ask("https", func(s *Scene, c *caller) { c.token = s.keys.tenant })},
+		{outsider(), name + ", with a certificate of an authority of one's own", byCertificate, ask("https", func(s *Scene, c *caller) { c.shows(s.keys.forged) })},
+		{outsider(), name + ", with the webhook's certificate", byCertificate, ask("https", func(s *Scene, c *caller) { c.shows(s.keys.webhook) })},
+		{outsider(), name + ", with a certificate of its authority for somebody else", byCertificate, ask("https", func(s *Scene, c *caller) { c.shows(s.keys.unnamed) })},
+	}, extenders()...)
 }
 
 // extenders have the certificate that a kube-scheduler shows the extender.
@@ -119,43 +106,6 @@ func extenders() []attempt {
 // astray makes b a bind of the pod that waits for another scheduler.
 func (s *Scene) astray(b *extenderv1.ExtenderBindingArgs, node string) {
 	b.PodNamespace, b.PodName, b.PodUID, b.Node = s.Own, s.waits.Name, s.waits.UID, node
-}
-
-// binds have the certificate with which moorage-scheduler asks for binds at once.
-func binds() []attempt {
-	stolen := holder("moorage-scheduler")
-	ask := func(change func(s *Scene, c *caller)) try {
-		return func(ctx context.Context, s *Scene, _ clients) error {
-			return s.leader(ctx, s.Binds, func(c *caller) {
-				c.url += bind.Path
-				c.shows(s.keys.binder)
-				change(s, c)
-			})
-		}
-	}
-	request := func(change func(s *Scene, r *bind.Request)) try {
-		return ask(func(s *Scene, c *caller) {
-			r := bind.Request{Pod: s.unfit.UID, Version: s.unfit.ResourceVersion, Node: s.pod.Spec.NodeName}
-			change(s, &r)
-			c.json(r)
-		})
-	}
-	return []attempt{
-		{stolen, "the port for binds, in a text", "the handler: 415", ask(func(_ *Scene, c *caller) { c.kind = "text/plain" })},
-		{stolen, "the port for binds, with 3 MiB", "the handler: 413", ask(func(_ *Scene, c *caller) { c.body = `{"pod":"` + strings.Repeat("x", bodyOfAReview) + `"}` })},
-		{stolen, "the port for binds, with fields that it has not", "the handler: 400", ask(func(_ *Scene, c *caller) { c.body = `{"pod":"x","version":"1","node":"x","force":true}` })},
-		{stolen, "the port for binds, at another path", "the handler: 404", ask(func(_ *Scene, c *caller) { c.url += "/x" })},
-		{stolen, "a bind at once of a pod that is not there", "the handler: no such pod", request(func(_ *Scene, r *bind.Request) { r.Pod = "ghost" })},
-		{stolen, "a bind at once of a pod that is bound elsewhere", "the handler: it is bound already", request(func(s *Scene, r *bind.Request) {
-			r.Pod, r.Version, r.Node = s.victimPod.UID, s.victimPod.ResourceVersion, s.elsewhere
-		})},
-		{stolen, "a bind at once of another scheduler's pod", "the handler: it is not its scheduler's", request(func(s *Scene, r *bind.Request) {
-			r.Pod, r.Version = s.waits.UID, s.waits.ResourceVersion
-		})},
-		{stolen, "a bind at once to a node that is not there", "the arbiter", request(func(_ *Scene, r *bind.Request) { r.Node = nowhere })},
-		{stolen, "a bind at once to a node that its volume can't follow to", "the arbiter", request(func(s *Scene, r *bind.Request) { r.Node = s.elsewhere })},
-		{stolen, "a bind at once by a version of before", "the handler: the pod has changed", request(func(_ *Scene, r *bind.Request) { r.Version = "1" })},
-	}
 }
 
 // caller is one request to a port.
@@ -233,7 +183,7 @@ func turnedAway(err error) error {
 	return err
 }
 
-var reviewed = regexp.MustCompile(`may not create pods/binding|the API server does not know the token|nonResourceURL|Unauthorized|cannot get path`)
+var reviewed = regexp.MustCompile(`the API server does not know the token|nonResourceURL|Unauthorized|cannot get path`)
 
 // stopped says what an answer shows to have stopped a request.
 func (a answered) stopped() error {
@@ -242,30 +192,12 @@ func (a answered) stopped() error {
 		return outcome(byTLS)
 	case (a.code == http.StatusForbidden || a.code == http.StatusUnauthorized) && reviewed.MatchString(a.text):
 		return outcome(byReview)
-	case a.code == http.StatusConflict && strings.Contains(a.text, bind.ErrUseTicket.Error()):
-		return a.toTicket()
 	case a.code >= http.StatusBadRequest && a.code < http.StatusInternalServerError:
 		return outcome(fmt.Sprintf("%s: %d", byHandler, a.code))
 	case a.code == http.StatusOK:
 		return a.result()
 	}
 	return fmt.Errorf("it answers %d: %s", a.code, a.text)
-}
-
-// toTicket says why the port for binds wants a ticket.
-func (a answered) toTicket() error {
-	for said, stopped := range map[string]outcome{
-		"has not seen the pod":                   byHandler + ": no such pod",
-		"a scheduler that this controller binds": byHandler + ": it is not its scheduler's",
-		"contends for what it needs":             "the arbiter",
-		"it is bound, or is being deleted":       byHandler + ": it is bound already",
-		"has changed":                            byHandler + ": the pod has changed",
-	} {
-		if strings.Contains(a.text, said) {
-			return stopped
-		}
-	}
-	return fmt.Errorf("it wants a ticket: %s", a.text)
 }
 
 // result says what an answer of the extender's to a verb comes to.
@@ -326,8 +258,7 @@ func (s *Scene) leader(ctx context.Context, ports []string, change func(*caller)
 	return fmt.Errorf("nobody leads at %v", ports)
 }
 
-// awaiting makes a pod with the claim of the attackers that waits: for a scheduler that nobody
-// has, or for a node that there is not.
+// awaiting makes a pod with the claim of the attackers that waits, as for a scheduler that nobody has.
 func (s *Scene) awaiting(ctx context.Context, name string, change func(*corev1.PodSpec)) (*corev1.Pod, error) {
 	pod := sandbox.Pod(name, "data")
 	change(&pod.Spec)

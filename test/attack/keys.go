@@ -34,10 +34,9 @@ const keysValid = time.Hour
 // what they have got from whoever gives it.
 type pki struct {
 	scheduler tls.Certificate // a kube-scheduler's, for the extender
-	binder    tls.Certificate // moorage-scheduler's, for the port for binds
-	forged    tls.Certificate // of an authority of their own, for the names of both
-	// of the authorities of the two ports, for somebody who may not ask
-	unnamedExtender, unnamedBinder tls.Certificate
+	webhook   tls.Certificate // the webhook's, which is for another port
+	forged    tls.Certificate // of an authority of their own, for the same name
+	unnamed   tls.Certificate // of the extender's authority, for somebody who may not ask
 
 	tenant    string // token of a service account in the attackers' namespace
 	addressed string // one of it for another audience
@@ -53,20 +52,18 @@ func (s *Scene) steal(ctx context.Context) (*pki, error) {
 	if p.scheduler, err = s.pair(ctx, "moorage-extender-client"); err != nil {
 		return nil, err
 	}
-	if p.binder, err = s.pair(ctx, "moorage-scheduler-bind-tls"); err != nil {
+	if p.webhook, err = s.pair(ctx, "moorage-webhook-tls"); err != nil {
 		return nil, err
 	}
 	if p.forged, err = signed("system:kube-scheduler", nil); err != nil {
 		return nil, err
 	}
-	for name, made := range map[string]*tls.Certificate{"moorage-extender-ca": &p.unnamedExtender, "moorage-bind-ca": &p.unnamedBinder} {
-		authority, err := s.pair(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if *made, err = signed(editor().user, &authority); err != nil {
-			return nil, err
-		}
+	authority, err := s.pair(ctx, "moorage-extender-ca")
+	if err != nil {
+		return nil, err
+	}
+	if p.unnamed, err = signed(editor().user, &authority); err != nil {
+		return nil, err
 	}
 	return p, s.getTokens(ctx, p)
 }

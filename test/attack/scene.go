@@ -30,7 +30,6 @@ type Scene struct {
 	Plain     string       // a namespace of the attackers' that has not opted in
 	Addresses []string     // host:port of whatever Moorage's processes listen at
 	Extenders []string     // those of them where the extender answers kube-schedulers
-	Binds     []string     // those where the controller is asked for binds at once
 	Metrics   []string     // those where metrics are, for whom the API server lets get them
 	// SigningKey is the file of the key that the API server signs tokens with: attackers have
 	// tokens that have expired, which nobody gives them.
@@ -42,7 +41,6 @@ type Scene struct {
 	pod, victimPod *corev1.Pod
 	victimVolume   string      // name of the victim's PersistentVolume
 	waits          *corev1.Pod // of the attackers, with their claim: it waits for a scheduler that nobody has
-	unfit          *corev1.Pod // the same, which waits for a node that there is not
 	elsewhere      string      // a node where neither pod is
 	keys           *pki
 }
@@ -141,9 +139,6 @@ func (s *Scene) set(ctx context.Context) error {
 	}
 	s.victimVolume = claim.Spec.VolumeName
 	if s.waits, err = s.awaiting(ctx, "waits", func(spec *corev1.PodSpec) { spec.SchedulerName = "attack-nobody" }); err != nil {
-		return err
-	}
-	if s.unfit, err = s.awaiting(ctx, "unfit", func(spec *corev1.PodSpec) { spec.NodeSelector = map[string]string{"attack": nowhere} }); err != nil {
 		return err
 	}
 	if s.elsewhere, err = s.unused(ctx); err != nil {

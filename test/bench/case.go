@@ -35,8 +35,6 @@ type Case struct {
 	Attach time.Duration
 	// Status is the kubelets' nodeStatusUpdateFrequency.
 	Status time.Duration
-	// AtOnce has Moorage's controller bind pods without VolumeTickets.
-	AtOnce bool
 	// FirstUse has each pod's volume provisioned when the pod is placed, and not before.
 	FirstUse bool
 	// NotOptedIn has the pods in a namespace that has not opted in: the webhook does not see them,
@@ -72,9 +70,6 @@ func (c Case) Name() string {
 		load = "spaced"
 	}
 	name := fmt.Sprintf("%s-%d/attach-%s/status-%s", load, c.Pods, c.Attach, c.Status)
-	if c.AtOnce {
-		name += "/at-once"
-	}
 	if c.FirstUse {
 		name += "/first-use"
 	}
@@ -94,9 +89,6 @@ func (c Case) Title() string {
 		load = fmt.Sprintf("%d pods, one every %s", c.Pods, c.Every)
 	}
 	title := fmt.Sprintf("%s over %d nodes, attach %s, status interval %s", load, c.Nodes, c.Attach, c.Status)
-	if c.AtOnce {
-		title += ", bound without tickets by Moorage"
-	}
 	if c.FirstUse {
 		title += ", volumes provisioned on first use"
 	}
@@ -127,7 +119,7 @@ func (c Case) shape(mode sandbox.Mode) sandbox.Shape {
 	return sandbox.Shape{
 		Mode: mode, Nodes: c.Nodes, Slots: c.Pods,
 		AttachLatency: c.Attach, DetachLatency: c.Attach, KubeletStatusInterval: c.Status,
-		BindAtOnce: c.AtOnce && mode.Moorage(), SilentKubelets: true,
+		SilentKubelets: true,
 	}
 }
 
@@ -168,7 +160,6 @@ type caseJSON struct {
 	Every  string `json:"every"`
 	Attach string `json:"attach"`
 	Status string `json:"status"`
-	AtOnce bool   `json:"atOnce,omitempty"`
 
 	FirstUse   bool `json:"firstUse,omitempty"`
 	NotOptedIn bool `json:"notOptedIn,omitempty"`
@@ -176,7 +167,7 @@ type caseJSON struct {
 
 // MarshalJSON writes durations as Go does, such as "1.1s".
 func (c Case) MarshalJSON() ([]byte, error) {
-	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String(), c.AtOnce, c.FirstUse, c.NotOptedIn})
+	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String(), c.FirstUse, c.NotOptedIn})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote; the name follows from the rest.
@@ -185,7 +176,7 @@ func (c *Case) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	c.Nodes, c.Pods, c.AtOnce, c.FirstUse, c.NotOptedIn = j.Nodes, j.Pods, j.AtOnce, j.FirstUse, j.NotOptedIn
+	c.Nodes, c.Pods, c.FirstUse, c.NotOptedIn = j.Nodes, j.Pods, j.FirstUse, j.NotOptedIn
 	for text, d := range map[*string]*time.Duration{&j.Every: &c.Every, &j.Attach: &c.Attach, &j.Status: &c.Status} {
 		var err error
 		if *d, err = time.ParseDuration(*text); err != nil {

@@ -32,7 +32,6 @@ type flags struct {
 	repeat     int
 	nodes      int
 	pods       int
-	atOnce     bool
 	firstUse   bool
 	notOptedIn bool
 	attacher   string
@@ -62,7 +61,6 @@ func NewCommand(s Session) *cobra.Command {
 	fs.IntVar(&f.repeat, "repeat", 1, "run each case this often; samples of all runs count together")
 	fs.IntVar(&f.nodes, "nodes", 0, "this many nodes instead of the case's own")
 	fs.IntVar(&f.pods, "pods", 0, "this many pods instead of the case's own")
-	fs.BoolVar(&f.atOnce, "at-once", false, "have Moorage's controller bind pods without VolumeTickets")
 	fs.BoolVar(&f.firstUse, "first-use", false, "have each volume provisioned when its pod is placed, and not before")
 	fs.BoolVar(&f.notOptedIn, "not-opted-in", false, "have the pods in a namespace that has not opted in, so that they get no VolumeStatus")
 	fs.BoolVar(&f.list, "list", false, "list the cases and do nothing")
@@ -111,7 +109,7 @@ func (f *flags) chosen() ([]Case, error) {
 		return nil, err
 	}
 	for i := range cases {
-		cases[i].AtOnce, cases[i].FirstUse, cases[i].NotOptedIn = f.atOnce, f.firstUse, f.notOptedIn
+		cases[i].FirstUse, cases[i].NotOptedIn = f.firstUse, f.notOptedIn
 		if f.nodes > 0 {
 			cases[i].Nodes = f.nodes
 		}
@@ -160,7 +158,7 @@ func commandLine(set *pflag.FlagSet) string {
 	line := "moorage-sandbox bench"
 	set.Visit(func(flag *pflag.Flag) {
 		switch flag.Name {
-		case "quick", "at-once", "first-use":
+		case "quick", "first-use":
 			line += " --" + flag.Name
 		case "modes", "cases":
 			values, _ := set.GetStringSlice(flag.Name) // both are string slices

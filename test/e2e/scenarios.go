@@ -94,7 +94,6 @@ func Scenarios() []sandbox.Scenario {
 		adoptThousands(),
 		stockReturns(),
 		crash(),
-		bindAtOnce(),
 		upgrade(),
 		beside(path()),
 		beside(rollout()),

@@ -594,16 +594,6 @@ func installing() []guard {
 func dying() []guard {
 	return []guard{
 		{
-			Scenario: "bind-at-once",
-			Rule:     "decision 51: a pod that the controller does not answer for is bound by a ticket",
-			Edits: []edit{{
-				File: "plugins/volumehold/bind.go",
-				Old:  "if !errors.Is(err, bind.ErrUseTicket) {",
-				New:  "if !errors.Is(err, errors.ErrUnsupported) {",
-			}},
-			Expect: []string{"a pod without an answer has a ticket"},
-		},
-		{
 			Scenario: "crash",
 			Rule:     "I8: a controller that begins to lead looks at everything, not only at what changes from then on",
 			Edits:    lookAtNothing(),

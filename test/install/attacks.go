@@ -41,7 +41,6 @@ func (s *story) attacks(ctx context.Context) error {
 		Plain: plain, Config: s.cluster.RESTConfig(), Namespace: namespace, Own: own.namespace, Victim: victim.namespace, Strict: strict,
 		Addresses: s.addresses(anyPort), Works: s.victimStarts(victim), SigningKey: s.cluster.SigningKey(),
 		Extenders: s.addresses(func(component, port string) bool { return component == "extender" && port == "https" }),
-		Binds:     s.addresses(func(_, port string) bool { return port == "bind" }),
 		Metrics:   s.addresses(metricsPort),
 	}}
 	return attack.Run(ctx, s.attacked.scene, os.Stdout)
@@ -97,7 +96,7 @@ func (s *story) attacksWithoutPolicies(ctx context.Context) error {
 // serves schedulers and who may get metrics.
 func (s *story) openDoors(ctx context.Context, open bool) error {
 	_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values",
-		"--set", fmt.Sprintf("extender.enabled=%t,bindAtOnce.enabled=%t,metrics.secure=%t", open, open, open))
+		"--set", fmt.Sprintf("extender.enabled=%t,metrics.secure=%t", open, open))
 	if err == nil {
 		err = s.awaitMoorage(ctx)
 	}
@@ -111,7 +110,7 @@ func anyPort(string, string) bool { return true }
 
 // metricsPort says whether a port of a component serves metrics.
 func metricsPort(component, port string) bool {
-	return component == "webhook" || port == "health" || component != "extender" && port != "bind"
+	return component == "webhook" || port == "health" || component != "extender"
 }
 
 // addresses lists the ports that Moorage's processes serve, of those that are chosen by

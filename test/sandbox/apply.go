@@ -56,17 +56,11 @@ func isApplied(kind string) bool {
 // controller writes volumesAttached. The controller creates the binding.
 const VolumesAttachedPolicy = "moorage-volumes-attached"
 
-// bindRole is what the controller may do where it binds pods, and its binding.
-const bindRole = "moorage-controller-bind"
-
 // fenceRole is what the controller may do where it makes NetworkFences, and its binding.
 const fenceRole = "moorage-controller-network-fences"
 
 // belongs says whether an object of Moorage's manifests is installed in a cluster.
 func belongs(o *unstructured.Unstructured, shape Shape) bool {
-	if o.GetName() == bindRole && !shape.BindAtOnce {
-		return false
-	}
 	return o.GetName() != fenceRole || shape.NetworkFences
 }
 

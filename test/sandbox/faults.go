@@ -174,24 +174,6 @@ func (c *Cluster) Restore(name string) error {
 	return c.eachLink(name, func(component string) { c.site.links[component].Restore() })
 }
 
-// CutBinds drops everything between moorage-scheduler and the controller that it asks to
-// bind pods, as Cut does.
-func (c *Cluster) CutBinds() error {
-	if c.site.bindLink == nil {
-		return errors.New("moorage-scheduler asks nobody to bind pods here: the shape has no BindAtOnce")
-	}
-	c.touch()
-	c.site.bindLink.Cut()
-	return nil
-}
-
-// RestoreBinds ends CutBinds, as Restore does.
-func (c *Cluster) RestoreBinds() {
-	if c.site.bindLink != nil {
-		c.site.bindLink.Restore()
-	}
-}
-
 func (c *Cluster) eachLink(name string, do func(component string)) error {
 	names := slices.Sorted(maps.Keys(c.site.links))
 	if name != Everyone {
@@ -235,7 +217,6 @@ func (c *Cluster) Touched() bool {
 // switched off, paused or cut off.
 func (c *Cluster) Heal(ctx context.Context) error {
 	errs := []error{c.Restore(Everyone)}
-	c.RestoreBinds()
 	for _, s := range c.procs.Status() {
 		switch {
 		case c.isSecond(s.Name):

@@ -21,15 +21,6 @@ func moorageComponents(s *site) []component {
 	if s.options.AttachBeforeBind {
 		extra = append(extra, "--attach-before-bind")
 	}
-	if s.options.BindAtOnce {
-		extra = append(extra,
-			"--bind-listen="+s.bindAddr,
-			"--tls-cert-file="+s.bindCert.cert,
-			"--tls-private-key-file="+s.bindCert.key,
-			"--client-ca-file="+s.authority.certPath(),
-			"--bind-schedulers="+MoorageScheduler,
-		)
-	}
 	extra = append(extra, "--operation-tickets") // as the chart has it
 	if s.options.NetworkFences {
 		extra = append(extra, "--network-fences")
@@ -123,24 +114,8 @@ func (s *site) schedulerConfiguration() string {
 		connection += "\n  qps: " + tunedQPS + "\n  burst: " + tunedBurst
 		election = [3]string{"15s", "10s", "2s"}
 	}
-	config := fmt.Sprintf(schedulerConfig, election[0], election[1], election[2], connection)
-	if s.options.BindAtOnce {
-		config += fmt.Sprintf(bindAtOnceConfig, s.bindLink.Addr(), s.authority.certPath(), s.bindClientCert.cert, s.bindClientCert.key)
-	}
-	return config
+	return fmt.Sprintf(schedulerConfig, election[0], election[1], election[2], connection)
 }
-
-// bindAtOnceConfig is what moorage-scheduler's profile has beside that where it asks the
-// controller to bind pods.
-const bindAtOnceConfig = `  pluginConfig:
-  - name: VolumeHold
-    args:
-      bindAtOnce:
-        url: https://%s
-        caFile: %s
-        certFile: %s
-        keyFile: %s
-`
 
 // schedulerConfig is moorage-scheduler's configuration: the stock profile for
 // namespaces that did not opt in, and Moorage's, in which its plugin replaces

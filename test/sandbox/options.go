@@ -67,9 +67,6 @@ type Shape struct {
 	// NamedMachines has each Node name its machine by a systemUUID without NetworkFences,
 	// too, so that another machine of its name can be told from it (Cluster.Replace).
 	NamedMachines bool `json:"namedMachines,omitempty"`
-	// BindAtOnce has moorage-scheduler ask Moorage's controller to bind pods without
-	// VolumeTickets.
-	BindAtOnce bool `json:"bindAtOnce,omitempty"`
 	// SilentKubelets has kubelets write no events: whoever counts writes counts those of
 	// volumes.
 	SilentKubelets bool `json:"silentKubelets,omitempty"`
@@ -199,8 +196,6 @@ func (o Options) Validate() error {
 		return errors.New("Moorage is brought by others in mode standalone only, and without the sandbox's extender")
 	case o.Extender && !o.Mode.Moorage():
 		return fmt.Errorf("mode %s has no Moorage, and so no extender: use standalone", o.Mode)
-	case o.BindAtOnce && (!o.Mode.Moorage() || o.Extender || o.Bring != nil):
-		return errors.New("binds without tickets need the sandbox's own moorage-scheduler: use standalone, without the extender")
 	case o.MoorageNode && (!o.Mode.Moorage() || o.Bring != nil):
 		return fmt.Errorf("moorage-node is the sandbox's own, and does not run in mode %s or where Moorage is brought by others: use standalone", o.Mode)
 	case o.Repairs && !o.MoorageNode:

@@ -28,15 +28,12 @@ type site struct {
 	webhookAddr            string
 	extenderAddr           string
 	controllerAddr         string
-	bindAddr               string // where the controller is asked to bind pods
 	nodeIP                 string
 
 	authority            *authority
 	apiCert, webhookCert keyPair
 	extenderCert         keyPair
 	schedulerCert        keyPair // a client's, for the extender
-	bindCert             keyPair // the controller's
-	bindClientCert       keyPair // moorage-scheduler's, for the controller
 	signingKey           string
 	tokenFile            string
 	auditPolicy          string
@@ -47,8 +44,6 @@ type site struct {
 	ports ports
 	// links holds each component's connection to the API server.
 	links map[string]*link.Link
-	// bindLink is moorage-scheduler's connection to the controller; nil: it has none.
-	bindLink *link.Link
 }
 
 // auditRules makes the audit log the source of "API writes per pod" and of
@@ -122,18 +117,13 @@ func (s *site) makeFolders() error {
 }
 
 func (s *site) chooseAddresses() error {
-	for _, addr := range []*string{&s.etcdAddr, &s.etcdPeerAddr, &s.apiAddr, &s.diskAddr, &s.webhookAddr, &s.extenderAddr, &s.controllerAddr, &s.bindAddr} {
+	for _, addr := range []*string{&s.etcdAddr, &s.etcdPeerAddr, &s.apiAddr, &s.diskAddr, &s.webhookAddr, &s.extenderAddr, &s.controllerAddr} {
 		var err error
 		if *addr, err = s.ports.next(); err != nil {
 			return err
 		}
 	}
 	var err error
-	if s.options.BindAtOnce {
-		if s.bindLink, err = link.Open("127.0.0.1:0", s.bindAddr); err != nil {
-			return err
-		}
-	}
 	if s.nodeIP, err = hostAddress(); err != nil {
 		return err
 	}
@@ -156,12 +146,6 @@ func (s *site) makeKeys(now time.Time) error {
 		return err
 	}
 	if s.schedulerCert, err = s.authority.client(Scheduler, schedulerUser, now); err != nil {
-		return err
-	}
-	if s.bindCert, err = s.authority.serve(MoorageController, nil, now); err != nil {
-		return err
-	}
-	if s.bindClientCert, err = s.authority.client(MoorageScheduler, serviceAccount(MoorageNamespace, MoorageScheduler).User, now); err != nil {
 		return err
 	}
 	return newSigningKey(s.signingKey)
@@ -236,9 +220,6 @@ func (s *site) AuditLog() string { return filepath.Join(s.logs, "audit.log") }
 func (s *site) close() {
 	for _, l := range s.links {
 		_ = l.Close()
-	}
-	if s.bindLink != nil {
-		_ = s.bindLink.Close()
 	}
 	s.ports.close()
 }

@@ -25,7 +25,6 @@ type Badness struct {
 	Asked     bool `json:",omitempty"` // users write tickets, which are told that they have their volumes, and asked before they lose them
 	Wherever  bool `json:",omitempty"` // and some of these leave their node to the controller
 	Detached  bool `json:",omitempty"` // and some ask for their volumes to be at no node, and some have parameters
-	Conflicts bool `json:",omitempty"` // the API server's storage fails at binds, which it answers as if the pod had changed
 	Gaps      bool `json:",omitempty"` // watches have gaps: informers list anew, and are not shown what came and went meanwhile
 	Spoken    bool `json:",omitempty"` // moorage-node runs on each machine, comes and goes, and a policy requires its word
 }
@@ -49,7 +48,6 @@ var badness = []struct {
 	{"spoken", false, func(b *Badness) { b.Forgetful, b.Spoken = true, true }}, // one run in sixteen has it
 	{"repairs", false, func(b *Badness) { b.Forgetful, b.Spoken, b.Repairs = true, true, true }},
 	{"asked", true, func(b *Badness) { b.Asked = true }},
-	{"conflicts", false, func(b *Badness) { b.Conflicts = true }},              // one run in sixteen
 	{"gaps", false, func(b *Badness) { b.Gaps = true }},                        // about one run in nine has it
 	{"wherever", false, func(b *Badness) { b.Asked, b.Wherever = true, true }}, // one run in 32 has it
 	{"detached", false, func(b *Badness) { b.Asked, b.Detached = true, true }}, // and another one this

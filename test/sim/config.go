@@ -44,7 +44,7 @@ type Config struct {
 	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud says which are off
 	Stamps           bool          // attachments are created with the attacher's finalizer
 
-	Foreign    bool // some pods are bound by schedulers without tickets
+	Foreign    bool // some pods are bound by schedulers that write no tickets
 	Manual     bool // users write tickets
 	Endless    bool // some of them last until somebody deletes them
 	Meddling   bool // users delete tickets, and pods at once
@@ -63,8 +63,6 @@ type Config struct {
 
 	// NoAttach has the first volume be of an in-tree plugin: it is attached without a VolumeAttachment.
 	NoAttach bool
-	// Binds has whoever leads bind pods without tickets, on request of a scheduler.
-	Binds bool
 
 	Cooperative bool // kube-controller-manager attaches and detaches, too
 	BeforeBind  bool
@@ -132,7 +130,6 @@ func ConfigFor(seed uint64) Config {
 	if seed%4 == 3 {
 		c.worsen(often)
 	}
-	c.Binds = seed%8 == 5 || seed%16 == 11
 	if seed%16 == 15 && !c.Cooperative {
 		c.Forgetful, c.Spoken = true, true
 	}
@@ -143,7 +140,6 @@ func ConfigFor(seed uint64) Config {
 		c.Asked, c.Detached = true, true
 	}
 	c.NoAttach = !c.Cooperative && (seed%8 == 4 || seed%32 == 5 || seed%32 == 7 || seed%64 == 22)
-	c.Conflicts = !c.Cooperative && (seed%32 == 11 || seed%32 == 13)
 	c.Repairs = c.Spoken && seed%32 == 31
 	c.Gaps = !c.Cooperative && (seed%32 == 7 || seed%64 == 35 || seed%16 == 2)
 	return c

@@ -113,12 +113,6 @@ func (n *network) over(m *message) bool {
 	return !m.deaf() && m.caller.awake() && (m.lost || !n.s.Now().Before(m.deadline))
 }
 
-// conflicts says whether a request may be answered with a conflict, and carried out all the same, by
-// then or later: the API server says that of every failure of its storage at a bind.
-func (n *network) conflicts(m *message) bool {
-	return n.s.config.Conflicts && m.request.Do == world.BindPod && m.request.Grants && !m.lost && !m.deaf() && m.caller.awake() && !n.down
-}
-
 func (m *message) answerable() bool {
 	return m.served && !m.lost && !m.deaf() && m.caller.awake()
 }
@@ -139,9 +133,6 @@ func (n *network) offer(m *menu) {
 		}
 		if n.over(msg) {
 			m.add(20, "net", "give-up", msg.id)
-		}
-		if n.s.faulty && n.conflicts(msg) {
-			m.addTo(harm, 1, "net", "conflict", msg.id)
 		}
 		switch {
 		case late && msg.deaf():
@@ -180,12 +171,6 @@ func (n *network) act(what, id string) bool {
 			n.remove(m)
 		}
 		m.then(world.Answer{}, errTimeout)
-	case what == "conflict" && n.conflicts(m):
-		m.given = true
-		if m.served {
-			n.remove(m)
-		}
-		m.then(world.Answer{Code: world.Conflict}, nil)
 	case what == "lose" && m.deaf():
 		n.remove(m)
 	case what == "lose" && !m.lost:

@@ -24,8 +24,6 @@ type scheduler struct {
 	order    []string                // of the book
 	keeping  *queue[ledger.TicketID]
 
-	requests int // to bind a pod
-
 	looked  int                  // observer.changes when options were computed
 	options []string             // pods and nodes, as in actions
 	refused map[string]time.Time // options that the controller has refused, until when they are left out
@@ -40,8 +38,7 @@ const refusalLasts = 5 * time.Second
 type stage uint8
 
 const (
-	asking      stage = iota // whoever leads is to bind the pod
-	writing                  // the ticket is on its way
+	writing     stage = iota // the ticket is on its way
 	waits                    // in Permit
 	following                // in PreBind, for what unbound claims become
 	binding                  // the bind is on its way
@@ -54,9 +51,6 @@ type reservation struct {
 	uid    string // of the ticket's object
 	stage  stage
 	until  time.Time // grantTimeout
-
-	request *bindRequest // of stage asking
-	unsure  bool         // whoever leads may still bind the pod
 }
 
 func newScheduler(s *Sim, name string) *scheduler {
@@ -133,8 +127,6 @@ func (k *scheduler) act(what, arg string) bool {
 	switch what {
 	case "bind":
 		k.bind(r)
-	case "hear":
-		k.heard(r)
 	case "follow":
 		r.stage = following
 		k.s.provision(r.ticket.Pod, r.ticket.Node)
@@ -223,11 +215,7 @@ func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	k.assume(r)
 	k.book[uid] = r
 	k.order = append(k.order, uid)
-	if k.s.config.Binds {
-		k.ask(r, p.Version)
-	} else {
-		k.create(r)
-	}
+	k.create(r)
 	return true
 }
 
@@ -249,7 +237,7 @@ func (k *scheduler) assume(r *reservation) {
 func (k *scheduler) reassert(r *reservation) {
 	known := k.observer.snapshot().Ticket(r.ticket.ID)
 	own := known != nil && known.UID != "" && known.UID == r.uid
-	if r.stage == writing || r.stage == asking || r.stage == waits && !own {
+	if r.stage == writing || r.stage == waits && !own {
 		k.assume(r)
 	}
 }
@@ -315,14 +303,10 @@ func (k *scheduler) meet(r *reservation) {
 func (k *scheduler) next(r *reservation) string {
 	s := k.observer.snapshot()
 	pod, t := s.Pod(r.ticket.Pod), s.Ticket(r.ticket.ID)
-	if pod != nil && pod.Node != "" && r.stage != writing && r.stage != asking {
+	if pod != nil && pod.Node != "" && r.stage != writing {
 		return "forget"
 	}
 	switch r.stage {
-	case asking:
-		if r.request.answer != unanswered || r.request.lost || !k.s.Now().Before(r.until) {
-			return "hear"
-		}
 	case waits, following:
 		return k.nextWaiting(s, r, pod, t)
 	case bound:
@@ -383,10 +367,6 @@ func (k *scheduler) retire(r *reservation) { k.withdraw(r) }
 // withdraw deletes the ticket, and only then stops to count it.
 func (k *scheduler) withdraw(r *reservation) {
 	r.stage = withdrawing
-	if r.unsure {
-		k.fence(r)
-		return
-	}
 	key := r.ticket.ID.String()
 	if r.uid == "" {
 		k.send("find "+r.ticket.Pod, world.Request{Do: world.GetObject, Kind: world.Tickets, Key: key}, func(a world.Answer, err error) {
@@ -464,7 +444,7 @@ func (k *scheduler) due() time.Time {
 	}
 	t := earlier(k.keeping.next(), k.observer.due())
 	for _, r := range k.book {
-		if r.stage == waits || r.stage == following || r.stage == asking {
+		if r.stage == waits || r.stage == following {
 			t = earlier(t, r.until)
 		}
 	}

@@ -48,7 +48,6 @@ type Sim struct {
 	agents      *agents  // nil where moorage-node does not run
 
 	scheduler map[string]string // who places a pod, by UID
-	asked     []*bindRequest    // of schedulers, to whoever leads
 	// strays are the VolumeAttachments, by UID, that the API server made for a
 	// kube-controller-manager that had ended by then: the one after it reads what there is
 	// once, when it begins, and does not know them.

@@ -141,8 +141,6 @@ func meanwhile() []clause {
 		{"bindAfter: Attached", "bound once attached, or sent elsewhere; also where the policy comes while the pod waits for its grant", []string{"test plugins/volumehold TestPolicyMayBindOnlyOnceAttached", "test plugins/volumehold TestPreBindIsBounded", "test plugins/volumehold TestPreBindHeedsAPolicyThatHasComeSince"}},
 		{"a ticket with other parameters has the volume at the pod's node", "the pod is bound once that ticket has let go of the volume", []string{"test plugins/volumehold TestPreBindWaitsForOtherParameters", "script parameters-yield"}},
 		{"bindAfter: Attached, and a ticket is asked to let go of the volume first", "the pod waits for the whole yieldNotice, also where grantTimeout is shorter", []string{"test plugins/volumehold TestPreBindWaitsForATicketThatYields"}},
-		{"the controller binds pods itself (an option)", "there is no ticket; where the controller wants one, or does not answer, the pod is bound by its ticket", []string{"test plugins/volumehold TestBoundAtOnce", "test plugins/volumehold TestTicketWhereNotAtOnce",
-			"test plugins/volumehold TestTicketWhereNotAtOnceIsNotTheLastWord", "test plugins/volumehold TestRefusedWhereNotAtOnce"}},
 	}
 }
 

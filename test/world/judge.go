@@ -63,8 +63,6 @@ type Judge struct {
 	beside   map[At]bool                  // made for a live migration, as long as there are two
 	over     map[ledger.VolumeID]bool     // volumes of which a live migration has ended
 	past     map[string]bool              // pods, by UID, that were bound past Moorage
-	atOnce   map[string]bool              // pods, by UID, that were bound by whoever leads, without tickets
-	shaken   map[string]bool              // those of them whose node has been out of service since, or had no Node
 	taken    map[At]bool                  // slots that those take
 	counts   map[At]int64                 // those of them that whoever grants knows of, and the world's version by then
 	leavers  map[At]bool                  // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound past Moorage, or once shrank
@@ -143,7 +141,6 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 			j.podChanged(w, e)
 		case ledger.NodeState:
 			j.nodeChanged(w, e.Name)
-			j.shakes(w, e, is == nil)
 		case ledger.NodeDrivers:
 			j.limitsChanged(e)
 		}

@@ -279,47 +279,6 @@ func TestSameBootIsListed(t *testing.T) {
 	}
 }
 
-// An exclusive volume that a pod has which was bound without a ticket is granted nowhere else; but where a pod bound past
-// Moorage has it, or had it, whoever was bound elsewhere since waits, unless the hold has given it to that one's node.
-func TestGrantBesideABindWithoutATicket(t *testing.T) {
-	for name, test := range map[string]struct {
-		past bool
-		held ledger.NodeName
-		bad  bool
-	}{
-		"nobody was bound past Moorage": {bad: true},
-		"the hold names neither":        {past: true},
-		"the hold names the first node": {past: true, held: "w1"},
-		"the hold names the other one":  {past: true, held: "w2", bad: true},
-	} {
-		w, key := New(), ledger.ClaimKey{Namespace: "ns", Name: "c"}
-		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
-		w.Put(ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: disk, Access: ledger.AccessNode, Claim: key})
-		w.Put(ledger.Claim{Key: key, UID: "c", PersistentVolume: "pv", Bound: true, Access: ledger.AccessNode})
-		for _, n := range []ledger.NodeName{"w1", "w2"} {
-			w.Put(ledger.NodeState{Name: n, UID: string(n), Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
-			w.Put(ledger.NodeDrivers{Node: n, Drivers: []ledger.DriverOnNode{{Name: disk.Driver, Limit: ledger.NoLimit}}})
-		}
-		for _, uid := range []string{"past", "bound", "next"} {
-			w.Put(ledger.Pod{UID: uid, Namespace: "ns", Name: uid, Volumes: []ledger.PodVolume{{Name: "v", Claim: "c"}}})
-		}
-		if test.past {
-			w.BindPast("past", "w1")
-			w.Drop(Pods, "past")
-		}
-		if test.held != "" {
-			w.Put(ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Node: test.held, Transitions: 1}})
-		}
-		w.Serve(Request{Do: BindPod, UID: "bound", Node: "w2", Grants: true})
-		id := ledger.TicketID{Namespace: "ns", Name: "next"}
-		w.Put(ledger.Ticket{ID: id, UID: "t", Type: ledger.TypePod, Pod: "next", Node: "w1", Volumes: []ledger.TicketVolume{{Claim: "c", ClaimUID: "c"}}})
-		w.Serve(Request{Do: DecideTicket, Key: id.String(), Phase: ledger.TicketGranted})
-		if found := len(w.Judge.Faults) > 0; found != test.bad {
-			t.Errorf("%s: %v", name, w.Judge.Faults)
-		}
-	}
-}
-
 // A ticket has been told that its volume is attached nowhere. Then whoever leads attaches it: the judge says so, also
 // of a volume without VolumeAttachments.
 func TestAttachedWhileKeptDetached(t *testing.T) {

@@ -27,8 +27,6 @@ const (
 	RemovePod         = flow.RemovePod
 	DecideTicket      = flow.DecideTicket
 	DropTicket        = flow.DropTicket
-	BindPod           = flow.BindPod
-	FencePod          = flow.FencePod
 	AskNode           = flow.AskNode
 	OrderUnstage      = flow.OrderUnstage
 	WithdrawUnstage   = flow.WithdrawUnstage
@@ -38,6 +36,8 @@ const (
 const (
 	// CreateTicket creates Fact, a Ticket.
 	CreateTicket Verb = flow.Verbs + iota
+	// BindPod binds the pod UID to Node, as a scheduler does.
+	BindPod
 	// ReportUse is a kubelet's status: it is ready, unless NotReady, and uses
 	// InUse, unless Same, which leaves the list out of the patch.
 	ReportUse
@@ -103,8 +103,6 @@ type Request struct {
 	// tests it.
 	WasID   string
 	TestsID bool
-	// Grants: BindPod is sent by whoever leads, and is the grant, too.
-	Grants bool
 }
 
 // Looks says whether a request is one on whose answer another may be sent that no
@@ -130,8 +128,6 @@ func Sent(r flow.Request, stamp bool) Request {
 		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Granted: r.Granted, Interruptions: r.Interruptions, YieldingSince: r.YieldingSince, Look: r.Look, Orders: r.Orders, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
 	}
 	switch {
-	case r.Do == BindPod:
-		sent.Grants = true
 	case r.Do == GetObject && sent.Kind == Pods:
 		sent.Key = r.UID
 	case r.Do == CreateAttachment:

@@ -47,7 +47,7 @@ func (w *World) serve(r Request) Answer {
 		return w.patchNode(r)
 	case CreateTicket, DecideTicket, DropTicket:
 		return w.serveTicket(r)
-	case RemovePod, BindPod, FencePod, FinishPod:
+	case RemovePod, BindPod, FinishPod:
 		return w.servePod(r)
 	case AskNode, OrderUnstage, WithdrawUnstage:
 		return w.askNode(r)
@@ -244,13 +244,8 @@ func (w *World) servePod(r Request) Answer {
 		if p.Node != "" || p.Phase != ledger.PodLive {
 			return Answer{Code: Conflict}
 		}
-		if r.Grants {
-			w.Judge.bindsAtOnce(w, p, r.Node)
-		}
 		w.Judge.bindsBeside(w, p, r.Node)
 		p.Node = r.Node
-	case FencePod: // its annotation is new each time
-		return answer(w.put(p))
 	case FinishPod:
 		p.Phase = ledger.PodFinished
 	}

@@ -35,49 +35,6 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 	}
 }
 
-// bindsAtOnce: a bind by whoever leads is a grant.
-func (j *Judge) bindsAtOnce(w *World, p ledger.Pod, n ledger.NodeName) {
-	t := ledger.Ticket{ID: ledger.TicketID{Namespace: p.Namespace, Name: p.UID}, Version: p.Version, Type: ledger.TypePod, Pod: p.UID, PodName: p.Name, Node: n}
-	for _, v := range p.Volumes {
-		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim})
-	}
-	j.grants(w, t)
-	j.atOnce = with(j.atOnce, p.UID, true)
-	if _, exists := w.Node(n); !exists {
-		j.shaken = with(j.shaken, p.UID, true)
-	}
-}
-
-// shakes notes which pods may lose their volumes, as their node is out of service or fenced, or
-// its Node is deleted before anything is attached, also when whoever leads hears of that after
-// its end. A pod that is bound to a Node that does not exist has nothing there, and Kubernetes'
-// pod garbage collector deletes it.
-func (j *Judge) shakes(w *World, n ledger.NodeState, deleted bool) {
-	if !n.OutOfService && len(n.Fenced) == 0 && !deleted {
-		return
-	}
-	for _, p := range w.boundAtOnce() {
-		if p.Node == n.Name {
-			j.shaken = with(j.shaken, p.UID, true)
-		}
-	}
-}
-
-// AtOnce says whether a pod was bound by whoever leads, without a ticket, and whether its
-// node has been out of service since, or its Node was gone.
-func (j *Judge) AtOnce(uid string) (bound, shaken bool) { return j.atOnce[uid], j.shaken[uid] }
-
-// boundAtOnce are the pods that were bound without tickets, and have not ended.
-func (w *World) boundAtOnce() []ledger.Pod {
-	var list []ledger.Pod
-	for uid := range w.Judge.atOnce {
-		if p, exists := w.Pod(uid); exists && p.Phase != ledger.PodFinished {
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
 // sharesNot: no volume, of however many nodes, is granted to be detached while somebody has it, or
 // the other way round; nor to two at one node that have other parameters. Of tickets that yield
 // the one that comes first is asked by then.
@@ -116,18 +73,6 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
 		}
 		if other.Node != t.Node || w.onePod(v) {
 			j.fault("%s is granted to ticket %s at %s while ticket %s at %s has it", v, t.ID.Name, t.Node, other.ID.Name, other.Node)
-		}
-	}
-	hold, _ := w.Hold(v)
-	for _, p := range w.boundAtOnce() { // as long as they would have tickets
-		if _, covered := w.Attachment(ledger.AttachmentName(v, p.Node)); covered || j.shaken[p.UID] || p.UID == t.Pod || p.Phase != ledger.PodLive || !slices.Contains(j.UsedBy(w, p), v) || j.mayTakeFrom(w, At{v, p.Node}) {
-			continue
-		}
-		if !w.onePod(v) && j.been[At{v, t.Node}] && hold.Node != p.Node {
-			continue // a pod bound past Moorage has or had it there, and who was bound elsewhere since waits for that
-		}
-		if p.Node != t.Node || w.onePod(v) {
-			j.fault("%s is granted to ticket %s at %s while pod %s, bound at %s, has it", v, t.ID.Name, t.Node, p.UID, p.Node)
 		}
 	}
 }
@@ -189,17 +134,9 @@ func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
 	return used
 }
 
-// granted are the volumes that granted tickets, and pods that were bound without, bind to
-// a node.
+// granted are the volumes that granted tickets bind to a node.
 func (w *World) granted(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := map[ledger.VolumeID]bool{}
-	for _, p := range w.boundAtOnce() {
-		if p.Node == n {
-			for _, v := range w.Judge.UsedBy(w, p) {
-				used[v] = true
-			}
-		}
-	}
 	for _, e := range w.all[Tickets] {
 		if t := e.(ledger.Ticket); t.Node == n && t.Phase == ledger.TicketGranted {
 			for _, v := range w.TicketVolumes(t) {

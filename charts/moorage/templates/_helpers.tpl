@@ -76,23 +76,6 @@ app.kubernetes.io/component: {{ .component }}
 system:serviceaccount:{{ .Release.Namespace }}:moorage-controller
 {{- end }}
 
-{{/* That of the scheduler's, as the controller sees it, too. */}}
-{{- define "moorage.schedulerUser" -}}
-system:serviceaccount:{{ .Release.Namespace }}:moorage-scheduler
-{{- end }}
-
-{{/* The args of the plugin VolumeHold: what the values say, and where the controller is
-asked to bind pods. */}}
-{{- define "moorage.pluginArgs" -}}
-{{- $args := deepCopy .Values.scheduler.pluginArgs -}}
-{{- if .Values.bindAtOnce.enabled -}}
-{{- $_ := set $args "bindAtOnce" (dict
-  "url" (printf "https://moorage-controller-bind.%s.svc" .Release.Namespace)
-  "caFile" "/etc/moorage-bind/ca.crt" "certFile" "/etc/moorage-bind/tls.crt" "keyFile" "/etc/moorage-bind/tls.key") -}}
-{{- end -}}
-{{- toYaml $args -}}
-{{- end }}
-
 {{/* What the Deployments of every component have in common; the argument is a dict of
 root, component and values, and of replicas where those are not the component's. */}}
 {{- define "moorage.deployment" -}}

@@ -55,7 +55,7 @@ to do. */}}
 {{- $problems = append $problems "networkFences.enabled needs mode=Standalone: beside Moorage kube-controller-manager detaches, which knows nothing of NetworkFences" -}}
 {{- end -}}
 {{- $taken := dict
-  "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled" "--bind-listen" "bindAtOnce.port" "--service" "bindAtOnce.enabled" "--advertise-address" "bindAtOnce.enabled" "--tls-cert-file" "bindAtOnce.certificateSecret" "--tls-private-key-file" "bindAtOnce.certificateSecret" "--client-ca-file" "bindAtOnce.certificateSecret" "--bind-schedulers" "schedulerName")
+  "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled")
   "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "scheduler.port")
   "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "webhook.certificateSecret" "--tls-private-key-file" "webhook.certificateSecret")
   "extender" (dict "--namespace" "the release's namespace" "--listen" "extender.port" "--health-listen" "extender.healthPort" "--client-names" "extender.clientNames" "--grant-deadline" "extender.grantDeadline")
@@ -87,20 +87,8 @@ to do. */}}
 {{- $problems = append $problems "webhook.certificateSecret, extender.certificateSecret and extender.clientSecret have to be three Secrets: give each its own name" -}}
 {{- end -}}
 {{- end -}}
-{{- with .Values.bindAtOnce -}}
-{{- if and .enabled (not $.Values.certManager.enabled) (not .certificatesGiven) -}}
-{{- $problems = append $problems "bindAtOnce.enabled needs certificates: set certManager.enabled=true, or make the Secrets bindAtOnce.certificateSecret and bindAtOnce.clientSecret yourself and set bindAtOnce.certificatesGiven=true" -}}
-{{- end -}}
-{{- if and .enabled (eq .certificateSecret .clientSecret) -}}
-{{- $problems = append $problems "bindAtOnce.certificateSecret and bindAtOnce.clientSecret have to be two Secrets: give each its own name" -}}
-{{- end -}}
-{{- if and .enabled (not .certificatesGiven) (gt (len (include "moorage.schedulerUser" $)) 64) -}}
-{{- $problems = append $problems (printf "bindAtOnce.enabled: a certificate's common name has 64 characters at most, and %s has more: use a namespace with a shorter name" (include "moorage.schedulerUser" $)) -}}
-{{- end -}}
-{{- end -}}
 {{- $live := lookup "v1" "Namespace" "" "kube-system" -}}
-{{- $binds := and .Values.bindAtOnce.enabled .Values.certManager.enabled (not .Values.bindAtOnce.certificatesGiven) -}}
-{{- $asked := or $binds (eq (include "moorage.certificates" .) "cert-manager") (and .Values.extender.enabled .Values.certManager.enabled (not .Values.extender.certificatesGiven)) -}}
+{{- $asked := or (eq (include "moorage.certificates" .) "cert-manager") (and .Values.extender.enabled .Values.certManager.enabled (not .Values.extender.certificatesGiven)) -}}
 {{- if and $live $asked (not (.Capabilities.APIVersions.Has "cert-manager.io/v1")) -}}
 {{- $problems = append $problems "cert-manager is not installed in this cluster: install it, or set certManager.enabled=false, so that a Job of the chart's own makes the webhook's certificate" -}}
 {{- end -}}
@@ -132,9 +120,6 @@ to do. */}}
 {{- end -}}
 {{- if and .Values.extender.enabled (eq (int .Values.extender.port) (int .Values.extender.healthPort)) -}}
 {{- $problems = append $problems "extender.port and extender.healthPort have to be different" -}}
-{{- end -}}
-{{- if and .Values.bindAtOnce.enabled (eq (int .Values.bindAtOnce.port) (int .Values.controller.port)) -}}
-{{- $problems = append $problems "bindAtOnce.port and controller.port have to be different" -}}
 {{- end -}}
 {{- $names := list "not-in-an-excluded-namespace" "not-a-mirror-pod" -}}
 {{- range .Values.webhook.matchConditions -}}

@@ -4,9 +4,7 @@ package doctor
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -28,14 +26,6 @@ type schedulerConfig struct {
 type profile struct {
 	SchedulerName string               `json:"schedulerName"`
 	Plugins       map[string]pluginSet `json:"plugins"` // by extension point
-	PluginConfig  []struct {
-		Name string `json:"name"`
-		Args struct {
-			BindAtOnce struct {
-				URL string `json:"url"`
-			} `json:"bindAtOnce"`
-		} `json:"args"`
-	} `json:"pluginConfig"`
 }
 
 type pluginSet struct {
@@ -96,7 +86,7 @@ func checkScheduler(e *Evidence) []Finding {
 				if p.SchedulerName == v1alpha1.SchedulerName {
 					seen = true
 					where := fmt.Sprintf("ConfigMap %s/%s, %s", config.Namespace, config.Name, key)
-					list = append(append(list, checkProfile(p, where)), e.checkBinds(p, where)...)
+					list = append(list, checkProfile(p, where))
 				}
 			}
 		}
@@ -110,31 +100,6 @@ func checkScheduler(e *Evidence) []Finding {
 			"If the scheduler is configured elsewhere, see that its profile has VolumeHold in place of NodeVolumeLimits.", "the profile %s was not found", v1alpha1.SchedulerName))
 	}
 	return list
-}
-
-// checkBinds looks whether the Service leads to anybody by which a profile has the controller
-// asked to bind pods.
-func (e *Evidence) checkBinds(p profile, where string) []Finding {
-	for _, config := range p.PluginConfig {
-		at, err := url.Parse(config.Args.BindAtOnce.URL)
-		if err != nil || config.Name != ourPlugin {
-			continue
-		}
-		labels := strings.Split(at.Hostname(), ".")
-		if len(labels) < 3 || labels[2] != "svc" {
-			continue // at no Service
-		}
-		service := labels[1] + "/" + labels[0]
-		switch {
-		case e.Slices.Err != nil:
-			return unchecked("endpointslices.discovery.k8s.io", e.Slices.Err)
-		case e.ready(labels[1], labels[0]) == 0:
-			return []Finding{found(Warning, where+"; Service "+service+" has no ready endpoint", "See that the chart has bindAtOnce.enabled for the controller, too, and that the controller leads: docs/operate/bind-at-once.md.",
-				"the scheduler can't ask the controller to bind pods: every pod with volumes has a ticket")}
-		}
-		return []Finding{{Severity: OK, Message: "the controller binds pods when the scheduler asks", Evidence: "EndpointSlices of " + service}}
-	}
-	return nil
 }
 
 // checkProfile looks at the profile of pods that opted in.

@@ -188,14 +188,6 @@ func healthy(t *testing.T) *Evidence {
 	return e
 }
 
-// asksForBinds has the scheduler's profile ask the controller to bind pods.
-func asksForBinds(e *Evidence) {
-	e.Configs.Items[0].Data["scheduler.yaml"] += `  pluginConfig:
-  - name: VolumeHold
-    args: {bindAtOnce: {url: "https://moorage-controller-bind.moorage-system.svc"}}
-`
-}
-
 func TestHealthy(t *testing.T) {
 	report := examine(healthy(t))
 	answered := map[string]bool{}
@@ -362,15 +354,6 @@ func TestFindings(t *testing.T) {
 		{"no probe", "probe", Info, "no pod was tried: --probe=false", func(e *Evidence) { e.Probe = Probe{Skipped: "--probe=false"} }},
 		{"configurations denied", "scheduler", Unknown, "could not be read", func(e *Evidence) { e.Configs = Read[corev1.ConfigMap]{Err: denied} }},
 		{"a configuration outside the cluster", "scheduler", Info, "a configuration that is not in the cluster", func(e *Evidence) { e.Configs.Items = nil }},
-		{"nobody binds", "scheduler", Warning, "can't ask the controller to bind pods", func(e *Evidence) { asksForBinds(e) }},
-		{"who binds is not seen", "scheduler", Unknown, "could not be read", func(e *Evidence) { asksForBinds(e); e.Slices.Err = denied }},
-		{"the controller binds", "scheduler", OK, "binds pods when the scheduler asks", func(e *Evidence) {
-			asksForBinds(e)
-			e.Slices.Items = append(e.Slices.Items, discoveryv1.EndpointSlice{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Labels: map[string]string{discoveryv1.LabelServiceName: "moorage-controller-bind"}},
-				Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}},
-			})
-		}},
 		{"no profile", "scheduler", Unknown, "the profile moorage-scheduler was not found", func(e *Evidence) { e.Configs.Items[0].Data = nil }},
 		{"a label without effect", "opted-in", Warning, "is ignored: 1", func(e *Evidence) {
 			e.Mislabelled = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{v1alpha1.LabelEnforce: "yes"}}}}

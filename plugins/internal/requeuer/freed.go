@@ -5,6 +5,7 @@ package requeuer
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -24,6 +25,9 @@ const freedSettles = time.Second
 type freed struct {
 	node  ledger.NodeName
 	since time.Time
+	// over is the pod as it was in the attempt that was told that its time is over; nil
+	// for none, or where nothing was evicted in that attempt.
+	over *corev1.Pod
 }
 
 // Freed notes that a pod waits for no slot to come free any more: it fits the node that it
@@ -48,9 +52,55 @@ func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (unt
 	if entry == nil {
 		return time.Time{}, false
 	}
-	now := w.config.Now()
+	until, waits = w.awaitFreed(entry, n, frees)
+	if !waits {
+		entry.freed = freed{}
+	}
+	return until, waits
+}
+
+// AwaitFreedInGroup is AwaitFreed for a pod of a group: the group's cycle asks several
+// times, and gets the same answer each time. Once the time is over it says no throughout the
+// attempt. The next attempt has a time of its own, since pods may have been evicted in
+// between, unless NothingEvicted says otherwise. The scheduling queue makes a new object of
+// the pod for each attempt, by which attempts are told apart.
+func (w *Requeuer) AwaitFreedInGroup(attempt *corev1.Pod, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entry := w.pods.all[attempt.UID]
+	if entry == nil {
+		return time.Time{}, false
+	}
+	switch over := entry.freed.over; {
+	case over == nil:
+	case over != attempt:
+		entry.freed = freed{}
+	case entry.freed.node == n:
+		return time.Time{}, false
+	}
+	until, waits = w.awaitFreed(entry, n, frees)
+	if !waits {
+		entry.freed.over = attempt
+	}
+	return until, waits
+}
+
+// NothingEvicted notes that no pod was evicted in an attempt. A pod of a group whose time is
+// over does not wait anew while its nomination stays the same.
+func (w *Requeuer) NothingEvicted(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if entry := w.pods.all[uid]; entry != nil {
+		entry.freed.over = nil
+	}
+}
+
+// awaitFreed answers for AwaitFreed and AwaitFreedInGroup. It does not note that the time is
+// over; mu is held.
+func (w *Requeuer) awaitFreed(entry *waiting, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
+	uid, now := entry.pod.UID, w.config.Now()
 	if entry.freed.node != n {
-		entry.freed = freed{n, now}
+		entry.freed = freed{node: n, since: now}
 	}
 	until = entry.freed.since.Add(FreedLasts)
 	settled := entry.freed.since.Add(freedSettles)
@@ -62,6 +112,5 @@ func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (unt
 		w.retries.AddAfter(retry{uid: uid, expires: true}, until.Sub(now))
 		return until, true
 	}
-	entry.freed = freed{}
 	return time.Time{}, false
 }

@@ -94,3 +94,45 @@ func TestAwaitFreedElsewhere(t *testing.T) {
 		}
 	})
 }
+
+// The cycle of a group asks several times for a pod in one attempt, and gets the same answer
+// each time. The next attempt has a time of its own, unless nothing was evicted.
+func TestAwaitFreedInGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Config{Facts: facts{ledger.New()}, Gone: func(*corev1.Pod) bool { return false }, Wake: func(context.Context, *corev1.Pod) {}})
+		defer w.retries.ShutDown()
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+		attempt := func() { pod = pod.DeepCopy() } // as the scheduling queue does
+		await := func(node ledger.NodeName, left time.Duration) {
+			t.Helper()
+			for range 3 { // placing, and placing in a preemption, and what follows
+				w.Enter(pod, ledger.Pod{})
+				until, waits := w.AwaitFreedInGroup(pod, node, true)
+				if waits != (left > 0) || waits && time.Until(until) != left {
+					t.Errorf("for %s it waits %t, for %s more, want %s", node, waits, time.Until(until), left)
+				}
+			}
+		}
+		await("n1", FreedLasts)
+		time.Sleep(FreedLasts)
+		attempt()
+		await("n1", 0)
+		attempt()
+		await("n1", FreedLasts) // pods were evicted at the same node
+		time.Sleep(FreedLasts)
+		attempt()
+		await("n1", 0)
+		w.NothingEvicted(pod.UID)
+		attempt()
+		await("n1", 0)
+		w.NothingEvicted(pod.UID)
+		attempt()
+		await("n2", FreedLasts)
+		attempt()
+		w.Freed(pod.UID)
+		await("n1", FreedLasts)
+		if _, waits := w.AwaitFreedInGroup(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "unknown"}}, "n1", true); waits {
+			t.Error("a pod that nobody knows waits")
+		}
+	})
+}

@@ -60,7 +60,6 @@ func NewCommand(s bench.Session) *cobra.Command {
 	fs.DurationVar(&f.plan.quiet, "quiet", time.Minute, "for how long only bystanders come")
 	fs.DurationVar(&f.plan.patience, "patience", 30*time.Minute, "give a run up where something takes longer")
 	fs.StringVar(&f.attacher, "attacher", "external-attacher", "external-attacher or moorage-attacher, in all modes")
-	fs.BoolVar(&f.plan.atOnce, "at-once", false, "Moorage binds pods without tickets where it can")
 	fs.StringSliceVar(&f.skip, "skip", nil, "leave out some of storm, drain, change")
 	fs.StringVar(&f.out, "out", "", "store the result as JSON in this file, after each run")
 	fs.StringVar(&f.render, "render", "", "write the results of the folder of --out into this document; without --out nothing is measured, and those of --results are written")
@@ -174,9 +173,6 @@ func (f *flags) commandLine() string {
 	}
 	line := fmt.Sprintf("moorage-sandbox bench-scale --nodes=%s --volumes=%d --per-pod=%d --modes=%s --repeat=%d --latency=%s --status-interval=%s --rest=%s --quiet=%s --attacher=%s",
 		strings.Join(sizes, ","), f.plan.perNode, f.plan.perPod, strings.Join(f.modes, ","), f.repeat, f.plan.latency, f.plan.status, f.plan.rest, f.plan.quiet, f.attacher)
-	if f.plan.atOnce {
-		line += " --at-once"
-	}
 	if len(f.skip) > 0 {
 		line += " --skip=" + strings.Join(f.skip, ",")
 	}

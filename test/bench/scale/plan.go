@@ -19,7 +19,7 @@ type plan struct {
 	nodes, perNode, perPod           int
 	latency, status                  time.Duration
 	rest, quiet, patience            time.Duration
-	moorageAttacher, atOnce          bool
+	moorageAttacher                  bool
 	skipStorm, skipDrain, skipChange bool
 }
 
@@ -53,7 +53,7 @@ func (p plan) load() result.Load {
 	}
 	return result.Load{
 		Nodes: p.nodes, Volumes: p.nodes * p.perNode, Pods: p.workloads(), Slots: p.slots(), LatencySeconds: p.latency.Seconds(),
-		StatusSeconds: p.status.Seconds(), Attacher: attacher, AtOnce: p.atOnce && p.mode == sandbox.Standalone,
+		StatusSeconds: p.status.Seconds(), Attacher: attacher,
 	}
 }
 

@@ -54,7 +54,7 @@ func measure(ctx context.Context, p plan, options sandbox.Options, log func(stri
 func (r *run) whole(ctx context.Context, options sandbox.Options) (err error) {
 	options.Shape = sandbox.Shape{
 		Mode: r.mode, Slots: r.slots(), AttachLatency: r.latency, DetachLatency: r.latency, KubeletStatusInterval: r.status,
-		MoorageAttacher: r.moorageAttacher, BindAtOnce: r.atOnce && r.mode == sandbox.Standalone,
+		MoorageAttacher: r.moorageAttacher,
 	}
 	options.Nodeless, options.TuneControlPlane, options.TuneAttacher = true, true, true
 	options.Progress = func(string) {}

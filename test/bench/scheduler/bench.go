@@ -23,7 +23,7 @@ type bench struct {
 	profiles string
 	timeout  time.Duration
 
-	withoutTickets, atOnce bool
+	withoutTickets bool
 }
 
 // build builds etcd, which the benchmark looks for in PATH, and the benchmark.
@@ -32,7 +32,7 @@ func build(ctx context.Context, o options) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder for the benchmark: %w", err)
 	}
-	b := &bench{dir: dir, profiles: o.profiles, timeout: o.timeout, withoutTickets: o.withoutTickets, atOnce: o.atOnce}
+	b := &bench{dir: dir, profiles: o.profiles, timeout: o.timeout, withoutTickets: o.withoutTickets}
 	if b.profiles != "" {
 		if b.profiles, err = filepath.Abs(b.profiles); err == nil {
 			err = os.MkdirAll(b.profiles, 0o755)
@@ -79,9 +79,6 @@ func (b *bench) measure(ctx context.Context, wanted result.Run) (result.Run, err
 	args := []string{"--dir", work, "--workload", wanted.Workload, "--size", wanted.Size, "--profile", wanted.Profile}
 	if b.withoutTickets {
 		args = append(args, "--without-tickets")
-	}
-	if b.atOnce {
-		args = append(args, "--at-once")
 	}
 	if b.profiles != "" {
 		args = append(args, "--perf-cpuprofile")

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/world"
 )
@@ -78,7 +77,6 @@ func (s *state) placings(list []move, i int, p ledger.Pod) []move {
 		case s.config.Foreign[i]:
 			list = append(list, move{fmt.Sprintf("somebody binds %s to %s", p.UID, node(n)), false, func(s *state) { s.w.BindPast(p.UID, node(n)) }})
 		case !reserved && (s.config.Wild || s.sensible(p, n)):
-			list = s.binding(list, p, n)
 			list = append(list, move{fmt.Sprintf("scheduler reserves %s for %s", node(n), p.UID), s.sensible(p, n) && !s.lags() && !s.passing(n), func(s *state) { s.reserve(p, node(n)) }})
 		}
 	}
@@ -93,36 +91,6 @@ func (s *state) placings(list []move, i int, p ledger.Pod) []move {
 	return list
 }
 
-// binding has whoever leads bind a pod without a ticket, if it may. The scheduler knows the
-// pod as it is.
-func (s *state) binding(list []move, p ledger.Pod, n int) []move {
-	if !s.config.Binds || s.leader == nil {
-		return list
-	}
-	known := s.leader.ledger.Snapshot()
-	seen := known.Pod(p.UID)
-	if seen == nil {
-		return list
-	}
-	r, can := (arbiter.Arbiter{}).BindAtOnce(known, seen, node(n), s.w.Now)
-	if !can {
-		return list
-	}
-	return append(list, move{fmt.Sprintf("leader binds %s to %s", p.UID, node(n)), false, func(s *state) {
-		s.leader.apply(s.w.Now, r)
-		s.begin("bind "+p.UID, flow.Bind(&r, p.Version))
-	}})
-}
-
-// bindOf is the reservation of a pod that whoever leads binds, as the scheduler that has
-// asked for it knows; nil: nobody does.
-func (s *state) bindOf(p ledger.Pod) *ledger.Ticket {
-	if !s.config.Binds || s.leader == nil {
-		return nil
-	}
-	return s.leader.ledger.Snapshot().Ticket(ledger.BindID(p.Namespace, p.UID))
-}
-
 // sensible says whether a scheduler that knew all would place a pod there: no
 // volume of it is claimed elsewhere, and there are slots. Only there a
 // scheduler does so by itself.
@@ -132,9 +100,6 @@ func (s *state) sensible(p ledger.Pod, n int) bool {
 		other, exists := s.w.Pod(pod(i + 1))
 		t, reserved := s.w.Ticket(ticketID(pod(i + 1)))
 		reserved = reserved && t.Phase != ledger.TicketRefused
-		if sent := s.bindOf(other); sent != nil {
-			t, reserved = *sent, true
-		}
 		for _, claim := range claims {
 			if exists && other.Node == node(n) || reserved && t.Node == node(n) {
 				here |= bit(claim)

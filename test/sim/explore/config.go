@@ -40,9 +40,6 @@ type Config struct {
 	// Wild schedulers place pods anywhere, and change their minds at any time.
 	Wild bool
 
-	// Binds has schedulers ask whoever leads to bind pods without tickets, too.
-	Binds bool
-
 	// Leaders is how many there are, one after the other: each but the last may
 	// be gone at any instant, as by a crash.
 	Leaders int
@@ -139,15 +136,6 @@ func Newcomers() Config {
 	}
 }
 
-// Rivals is a world of two pods that are to be placed, and want the same volume: whoever
-// leads binds them without tickets, or grants their tickets, and may be gone at any instant.
-func Rivals() Config {
-	return Config{
-		Pods: [][]int{{1}, {1}}, Placed: []int{0, 0}, Foreign: []bool{false, false}, Deletable: []bool{false, false},
-		Access: []ledger.Access{ledger.AccessNode}, Limit: 1, Leaders: 2, Binds: true,
-	}
-}
-
 // again says whether a pod, by index, uses disks that have come back.
 func (c *Config) again(i int) bool { return i < len(c.Again) && c.Again[i] }
 
@@ -188,12 +176,7 @@ type World struct {
 func Small() []World {
 	restart := Handover()
 	restart.Restarts = 1
-	binds := Newcomers()
-	binds.Binds, binds.Leaders, binds.Deletable = true, 2, []bool{false, false}
-	lost := binds
-	lost.Leaders, lost.LostAnswers = 1, 1
 	return []World{
-		{"binds without tickets", binds}, {"binds without tickets, a lost answer", lost},
 		{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()},
 		{"a pod that goes, and a volume to stay detached", asking(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"handover without VolumeAttachments, one leader", noAttach(func(c *Config) { c.Leaders = 1 })},
@@ -240,13 +223,6 @@ func Large() []World {
 	add("slots, a failure and a restart", Slots(), func(c *Config) { c.Restarts = 1; failure(c) })
 	add("slots, two leaders and a restart", Slots(), func(c *Config) { c.Leaders, c.Restarts = 2, 1 })
 	add("slots, two leaders and a failure", Slots(), func(c *Config) { c.Leaders = 2; failure(c) })
-	add("rivals, binds without tickets", Rivals(), func(*Config) {})
-	add("rivals, binds without tickets, a lost answer", Rivals(), func(c *Config) { c.LostAnswers = 1 })
-	add("rivals, binds without tickets, three leaders", Rivals(), func(c *Config) { c.Leaders = 3 })
-	add("newcomers, binds without tickets, a lost answer", Newcomers(), func(c *Config) {
-		c.Binds, c.Leaders, c.LostAnswers, c.Deletable = true, 2, 1, []bool{false, false}
-	})
-	add("slots, binds without tickets, two leaders", Slots(), func(c *Config) { c.Binds, c.Leaders = true, 2 })
 	add("a pod that comes, and a volume to stay detached, two leaders", comes(2, false, Ask{Type: ledger.TypeExpansion, Volume: 1}), func(*Config) {})
 	add("a pod that comes, and a backup that yields, two leaders", comes(2, false, Ask{Type: ledger.TypeBackup, Volume: 1, Node: 2}), func(*Config) {})
 	add("a handover, and a volume to stay detached for a backup that yields", handed(1, Ask{Type: ledger.TypeBackup, Volume: 1}), func(*Config) {})

@@ -43,11 +43,6 @@ func (e *encoder) api(s *state) {
 	if slices.Contains(s.config.Foreign, true) {
 		e.past(s)
 	}
-	if s.config.Binds {
-		for i := range s.config.Pods {
-			e.bool(s.w.Judge.AtOnce(pod(i + 1)))
-		}
-	}
 	for i := range s.config.Access {
 		h, exists := s.w.Hold(volume(i + 1))
 		e.bool(exists)
@@ -86,7 +81,7 @@ func (e *encoder) pod(p ledger.Pod) {
 }
 
 func (e *encoder) ticket(t ledger.Ticket) {
-	e.byte(byte(t.Phase), byte(t.Bind))
+	e.byte(byte(t.Phase))
 	e.bool(t.Ghost, t.InDoubt, t.Granting, t.GrantFailed, t.SatisfiedSince != 0, t.YieldingSince != 0, t.LetsGo)
 	e.text(string(t.Node))
 	e.text(t.Reason)

@@ -30,10 +30,6 @@ func (w wire) name() string {
 		return "leader writes ticket " + w.request.Key + " " + w.request.Phase.String()
 	case world.DropTicket:
 		return "leader deletes ticket " + w.request.Key
-	case world.BindPod:
-		return fmt.Sprintf("leader's bind of %s to %s", w.request.UID, w.request.Node)
-	case world.FencePod:
-		return "leader fences " + w.request.UID
 	case world.ConfirmAttachment:
 		return fmt.Sprintf("leader confirms the attachment of %s at %s", step.Volume.Handle, step.Node)
 	case world.PutHold:

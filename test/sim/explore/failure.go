@@ -81,9 +81,6 @@ func (s *state) late(r *world.Request) bool {
 	case world.RemovePod:
 		_, exists := s.w.Pod(r.UID)
 		return !exists
-	case world.BindPod, world.FencePod:
-		p, exists := s.w.Pod(r.UID)
-		return !exists || p.Node != "" || r.Version != "" && p.Version != r.Version
 	}
 	return false
 }
@@ -112,10 +109,6 @@ func requestName(r *world.Request) string {
 		return "deletion of attachment " + r.Key[:8]
 	case world.DecideTicket:
 		return "ticket " + r.Key + " " + r.Phase.String()
-	case world.BindPod:
-		return fmt.Sprintf("bind of %s to %s", r.UID, r.Node)
-	case world.FencePod:
-		return "fence of " + r.UID
 	case world.OrderUnstage, world.WithdrawUnstage:
 		return fmt.Sprintf("%s of %s at %s", r.Do, r.Volume.Handle, r.Node)
 	}

@@ -213,7 +213,7 @@ func worldFields() map[string]fields {
 			"SeenPods": "after each move it is true of a kubelet that works", "Asked": "after each move nothing is under way", "Unknown": never, "pauses": "they end at once",
 		}},
 		"world.Disks": {"At", map[string]string{"Lied": never}},
-		"world.Judge": {"left proofs ended doomed numbers known past taken counts leavers been atOnce shaken lost forced gone unheard", map[string]string{
+		"world.Judge": {"left proofs ended doomed numbers known past taken counts leavers been lost forced gone unheard", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "SameBoot": people, "Began": "it matters to what untold says", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
 			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "shrank": never, "Foreign": never, "Shrinks": never, "late": "only the end of a run asks for it", "unsure": "besides the end of a run only tickets that are told of volumes without VolumeAttachments ask for it, and no Node is deleted beside them", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
@@ -230,7 +230,7 @@ func worldFields() map[string]fields {
 
 func flowFields() map[string]fields {
 	return map[string]fields{
-		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch Granted EpochOnly Stamp Since Grants Look Orders YieldingSince", map[string]string{"Interruptions": "its pause lasts, as no time passes",
+		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch Granted EpochOnly Stamp Since Look Orders YieldingSince", map[string]string{"Interruptions": "its pause lasts, as no time passes",
 			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "WasID": direct, "TestsID": direct, "Manager": never, "Within": cooperative,
 		}},
@@ -242,7 +242,7 @@ func flowFields() map[string]fields {
 		"flow.orders": {"", map[string]string{"sent": "it follows from what the tasks show", "over": "it follows from the tasks that are under way"}},
 		"flow.Memory": {"confirmed heard orders", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
-			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "unbound": "a leader that decides has fenced all", "counted": "a leader that decides has fenced all", "seen": "a leader that decides has fenced all", "Binds": same, "Clean": never,
+			"doubted": "a leader that decides has done so",
 		}},
 		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted Unanswered Refused", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
 		"flow.ReadOf":     {"Kind Key All", nil},
@@ -262,7 +262,7 @@ func objectFields() map[string]fields {
 			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "Priority": never, "OptedOut": never,
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
-		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt Granting GrantFailed Bind Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
+		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt Granting GrantFailed Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
 			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": "it follows from the users of the NodeVolumes",
 			"Interruptions": "its pause lasts, as no time passes", "interrupted": "its pause lasts, as no time passes", "Wherever": never, "Parameters": never, "OnDrain": never, "NodeGone": never, "gone": never,

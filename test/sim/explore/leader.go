@@ -26,7 +26,7 @@ func (s *state) lead() {
 	if s.config.losesShared() {
 		s.w.Judge.Begins(s.w)
 	}
-	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &flow.Memory{Epoch: int64(s.led), Binds: s.config.Binds}}
+	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &flow.Memory{Epoch: int64(s.led)}}
 	s.leader = l
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		for _, e := range s.w.List(k) {
@@ -106,7 +106,7 @@ func (l *leader) known(k world.Kind) map[string]ledger.Event {
 	switch k {
 	case world.Tickets:
 		for t := range s.Tickets() {
-			if !t.Ghost && t.Bind == ledger.NoBind {
+			if !t.Ghost {
 				add(*t)
 			}
 		}
@@ -385,12 +385,6 @@ func (s *state) grant(n ledger.NodeName) {
 // tending is what is to be done about a ticket apart from granting it, false: nothing.
 func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool) {
 	o := op{key: "tend " + id.Name}
-	if r := snapshot.Ticket(ledger.BindID(id.Namespace, id.Name)); r != nil {
-		if task, due := flow.Due(arbiter.Arbiter{}, snapshot, r, s.w.Now); due {
-			o.task = task
-			return o, true
-		}
-	}
 	t := snapshot.Ticket(id)
 	if t == nil {
 		return o, false

@@ -55,9 +55,6 @@ func RenderFolder(folder string) (string, error) {
 func (l Load) String() string {
 	text := fmt.Sprintf("%d nodes, %d volumes of %d pods, attach and detach %g s, status interval %g s, %s",
 		l.Nodes, l.Volumes, l.Pods, l.LatencySeconds, l.StatusSeconds, l.Attacher)
-	if l.AtOnce {
-		text += ", bound without tickets by Moorage"
-	}
 	return text
 }
 

@@ -31,8 +31,6 @@ type Load struct {
 	StatusSeconds  float64 `json:"statusSeconds"`
 	// Attacher is external-attacher or moorage-attacher.
 	Attacher string `json:"attacher"`
-	// AtOnce: pods are bound without tickets where they can be.
-	AtOnce bool `json:"atOnce,omitempty"`
 }
 
 // Run is one cluster, from its start to its end.

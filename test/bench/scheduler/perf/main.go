@@ -17,7 +17,6 @@ import (
 
 	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
 
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
@@ -39,7 +38,7 @@ const patience = 30 * time.Minute
 type settings struct {
 	profile, workload, size string
 	dir                     string // for everything that is written
-	withoutTickets, atOnce  bool
+	withoutTickets          bool
 }
 
 func main() {
@@ -49,7 +48,6 @@ func main() {
 	flag.StringVar(&s.workload, "workload", "", "the workload's name")
 	flag.StringVar(&s.size, "size", "500Nodes", "the workload's size")
 	flag.BoolVar(&s.withoutTickets, "without-tickets", false, "write no tickets with the profile moorage, and wait for no grant")
-	flag.BoolVar(&s.atOnce, "at-once", false, "have the controller bind pods without tickets where nobody contends")
 	flag.StringVar(&s.dir, "dir", "", "folder for everything that is written; the result is run.json there")
 	if err := perf.InitTests(); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
@@ -98,20 +96,15 @@ func (s *settings) prepare() error {
 func (s *settings) benchmark(b *testing.B) {
 	o := newObservation()
 	options := []perf.SchedulerPerfOption{perf.WithPodsSchedulingTimeout(patience), perf.WithPreRunFn(o.expect), perf.WithNodeUpdateFn(preload)}
-	binder := &laterBinder{}
 	options = append(options, perf.WithPrepareFn(func(tCtx testContext) error {
 		if s.profile == result.Moorage {
-			if err := startMoorage(tCtx, !s.withoutTickets, binder); err != nil {
+			if err := startMoorage(tCtx, !s.withoutTickets); err != nil {
 				return err
 			}
 		}
 		return o.watch(tCtx)
 	}))
-	var asked bind.Binder
-	if s.atOnce {
-		asked = binder
-	}
-	registry, points := registry(s.withoutTickets, asked)
+	registry, points := registry(s.withoutTickets)
 	o.points = points
 	perf.RunBenchmarkPerfScheduling(b, "performance-config.yaml", topic, registry, options...)
 	run, err := o.result()

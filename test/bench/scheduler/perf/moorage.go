@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/controller"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
@@ -31,7 +29,7 @@ type testContext = ktesting.TContext
 
 // startMoorage puts the CRDs there, and grants tickets from then on, if it is to, until
 // the benchmark ends.
-func startMoorage(tCtx testContext, grants bool, b *laterBinder) error {
+func startMoorage(tCtx testContext, grants bool) error {
 	manifest, err := manifests.FS.ReadFile("crds.yaml")
 	if err != nil {
 		return err
@@ -45,27 +43,12 @@ func startMoorage(tCtx testContext, grants bool, b *laterBinder) error {
 		cancel()
 		running.Wait()
 	})
-	tickets, err := grant(ctx, &running, tCtx.RESTConfig())
-	b.made.Store(tickets)
-	return err
-}
-
-// laterBinder is a binder that is made after the scheduler's plugins.
-type laterBinder struct {
-	made atomic.Pointer[ticket.Controller]
-}
-
-// Bind is the controller's, once there is one.
-func (b *laterBinder) Bind(ctx context.Context, r bind.Request) error {
-	if made := b.made.Load(); made != nil {
-		return made.Bind(ctx, r)
-	}
-	return bind.ErrUseTicket
+	return grant(ctx, &running, tCtx.RESTConfig())
 }
 
 // grant runs what of the controller grants tickets, with the controller's own
 // settings, until ctx is done.
-func grant(ctx context.Context, running *sync.WaitGroup, base *rest.Config) (*ticket.Controller, error) {
+func grant(ctx context.Context, running *sync.WaitGroup, base *rest.Config) error {
 	settings := controller.DefaultConfig()
 	config := rest.CopyConfig(base)
 	config.UserAgent, config.QPS, config.Burst = "moorage-controller", settings.QPS, settings.Burst
@@ -73,15 +56,15 @@ func grant(ctx context.Context, running *sync.WaitGroup, base *rest.Config) (*ti
 	write.Timeout, write.QPS = settings.WriteTimeout, -1
 	read, err := clients(config)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	writing, err := clients(write)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	observer, err := observe.New(observe.Config{Kube: read.kube, Moorage: read.own})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	executor, err := execute.New(execute.Config{
 		Kube: writing.kube, Moorage: writing.own, Observer: observer, Timeout: settings.WriteTimeout,
@@ -89,11 +72,11 @@ func grant(ctx context.Context, running *sync.WaitGroup, base *rest.Config) (*ti
 		Token: func() string { return string(uuid.NewUUID()) },
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	tickets, err := ticket.New(ticket.Config{Cache: observer, Write: executor, Arbiter: arbiter.Arbiter{}, Now: time.Now})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	observer.Subscribe(func(t ledger.Touched) {
 		for _, n := range t.Nodes {
@@ -111,7 +94,7 @@ func grant(ctx context.Context, running *sync.WaitGroup, base *rest.Config) (*ti
 			tickets.Run(ctx, settings.Workers, 8)
 		}
 	})
-	return tickets, nil
+	return nil
 }
 
 // access are the two ways to the API server.

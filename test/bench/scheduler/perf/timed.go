@@ -12,7 +12,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/plugins/promptbinding"
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 	"github.com/moorage-dev/moorage/test/bench/scheduler/timing"
@@ -22,13 +21,13 @@ import (
 type points map[string]*timing.Clock
 
 // registry has the plugin, each call of which is timed. Without tickets no pod waits for
-// a grant. b binds pods without tickets; nil: nobody does.
-func registry(withoutTickets bool, b bind.Binder) (runtime.Registry, points) {
+// a grant.
+func registry(withoutTickets bool) (runtime.Registry, points) {
 	all := points{}
 	for _, name := range []string{"PreFilter", "Filter", "Score", "Reserve", "Permit"} {
 		all[name] = &timing.Clock{}
 	}
-	factory := volumehold.NewFactory().WithBinder(b)
+	factory := volumehold.NewFactory()
 	return runtime.Registry{promptbinding.Name: promptbinding.New, volumehold.Name: func(ctx context.Context, args apiruntime.Object, h fwk.Handle) (fwk.Plugin, error) {
 		made, err := factory.New(ctx, args, h)
 		if err != nil {
