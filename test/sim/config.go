@@ -34,7 +34,6 @@ type Config struct {
 
 	LeaseDuration time.Duration
 	WriteTimeout  time.Duration
-	GrantTimeout  time.Duration
 
 	DetachDelay      time.Duration
 	AfterUnreachable time.Duration // 0: never
@@ -44,7 +43,7 @@ type Config struct {
 	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud says which are off
 	Stamps           bool          // attachments are created with the attacher's finalizer
 
-	Foreign    bool // some pods are bound by schedulers without tickets
+	Foreign    bool // some pods are bound by schedulers that know nothing of Moorage
 	Manual     bool // users write tickets
 	Endless    bool // some of them last until somebody deletes them
 	Meddling   bool // users delete tickets, and pods at once
@@ -63,8 +62,6 @@ type Config struct {
 
 	// NoAttach has the first volume be of an in-tree plugin: it is attached without a VolumeAttachment.
 	NoAttach bool
-	// Binds has whoever leads bind pods without tickets, on request of a scheduler.
-	Binds bool
 
 	Cooperative bool // kube-controller-manager attaches and detaches, too
 	BeforeBind  bool
@@ -81,7 +78,7 @@ func ConfigFor(seed uint64) Config {
 	c := Config{
 		Seed: seed, Steps: 400 + rng.IntN(1600), Nodes: 2 + rng.IntN(2), Volumes: 1 + rng.IntN(3), Pods: 3 + rng.IntN(30),
 		Limit: ledger.NoLimit, Controllers: 1 + rng.IntN(2), Schedulers: 1 + rng.IntN(2),
-		LeaseDuration: 15 * time.Second, WriteTimeout: 5 * time.Second, GrantTimeout: 30 * time.Second,
+		LeaseDuration: 15 * time.Second, WriteTimeout: 5 * time.Second,
 		Stamps: !seldom(), Foreign: often(), Manual: seldom(), Meddling: seldom(), Losses: often(), Kills: often(), Pauses: seldom(),
 		DiskFaults: seldom(), NodeFaults: often(),
 	}
@@ -132,7 +129,6 @@ func ConfigFor(seed uint64) Config {
 	if seed%4 == 3 {
 		c.worsen(often)
 	}
-	c.Binds = seed%8 == 5 || seed%16 == 11
 	if seed%16 == 15 && !c.Cooperative {
 		c.Forgetful, c.Spoken = true, true
 	}

@@ -29,6 +29,7 @@ type controller struct {
 	pauses  *flow.Pauses
 	refused flow.TicketPauses
 	ages    map[string]time.Time // tickets with a time to live, by UID
+	decided map[string]int64     // by tickets' UIDs: up to where the pods had been seen when it was decided on last
 
 	memory    *flow.Memory
 	tried     map[string]bool // to take over, tickets by UID
@@ -60,10 +61,10 @@ func (c *controller) forget() {
 	c.grants = newQueue(c.s.Now, func(n ledger.NodeName) string { return string(n) })
 	c.tickets = newQueue(c.s.Now, ledger.TicketID.String)
 	c.pauses, c.refused = flow.NewPauses(whole), flow.TicketPauses{}
-	c.ages, c.tried = map[string]time.Time{}, map[string]bool{}
+	c.ages, c.decided, c.tried = map[string]time.Time{}, map[string]int64{}, map[string]bool{}
 	c.writes, c.lists = map[ledger.NodeName]*batch{}, map[ledger.NodeName]*batch{}
 	c.taking, c.outlasted = false, nil
-	c.memory = &flow.Memory{Outlast: c.s.config.WriteTimeout, Binds: c.s.config.Binds}
+	c.memory = &flow.Memory{Outlast: c.s.config.WriteTimeout}
 }
 
 // touched hands everything that is touched to whoever decides on it. What a step of
@@ -108,11 +109,6 @@ func (c *controller) offer(m *menu) {
 	if c.role != leading {
 		return
 	}
-	for _, b := range c.s.asked {
-		if !b.taken && !b.lost {
-			m.add(10, c.name, "bind", b.id())
-		}
-	}
 	c.volumes.offer(m, 10, c.name, "plan")
 	c.grants.offer(m, 10, c.name, "grant")
 	c.tickets.offer(m, 10, c.name, "tend")
@@ -136,8 +132,6 @@ func (c *controller) act(what, arg string) bool {
 		return false
 	}
 	switch what {
-	case "bind":
-		return c.bind(arg)
 	case "plan":
 		return c.plan(volumeOf(arg))
 	case "grant":
@@ -228,40 +222,6 @@ func (c *controller) takeOver() {
 	}
 	c.role, c.taking = leading, false
 	c.all()
-}
-
-// bind is what whoever leads does on a scheduler's request to bind a pod.
-func (c *controller) bind(id string) bool {
-	b := c.s.bindRequest(id)
-	if b == nil || b.taken || b.lost {
-		return false
-	}
-	b.taken = true
-	defer c.s.sweepRequests()
-	s := c.observer.snapshot()
-	t, can := ledger.Ticket{}, false
-	if pod := s.Pod(b.pod); pod != nil {
-		t, can = c.arbiter.BindAtOnce(s, pod, b.node, c.s.Now())
-	}
-	if !can {
-		b.answer = useTicket
-		return true
-	}
-	c.s.note("%s binds %s to %s at once", c.name, b.pod, b.node)
-	c.observer.apply(t)
-	c.do(flow.Bind(&t, b.version), func(end flow.End) {
-		defer c.s.sweepRequests()
-		switch now := c.observer.snapshot().Ticket(t.ID); {
-		case b.lost:
-		case end == flow.Finished:
-			b.answer = isBound
-		case now == nil:
-			b.answer = useTicket
-		default:
-			b.lost = true // nobody knows
-		}
-	})
-	return true
 }
 
 // doubted takes the next ticket over that is in doubt and was not tried yet.

@@ -374,8 +374,7 @@ func provedAbsent(c *controller, v ledger.VolumeID) bool {
 	})
 }
 
-// judgeLeaks: what nobody uses is attached nowhere, and tickets end with their
-// pods.
+// judgeLeaks: what nobody uses is attached nowhere.
 func (s *Sim) judgeLeaks(c *controller) {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -390,12 +389,6 @@ func (s *Sim) judgeLeaks(c *controller) {
 			if v.NoAttach() && !s.usedAt(v, n) && !s.triedInVain(v) && !s.vanished(v) && !s.w.RefusedFor(v, n) && !s.doubted(c, v, n) && s.reachable(n) {
 				s.fault("volumesAttached of %s names %s, which nobody uses there", n, v)
 			}
-		}
-	}
-	for _, key := range s.w.Keys(world.Tickets) {
-		t, _ := s.w.Ticket(world.TicketKey(key))
-		if p, exists := s.w.Pod(t.Pod); t.Type == ledger.TypePod && (!exists || p.Node != "" && p.Phase != ledger.PodLive) && s.reachable(t.Node) {
-			s.fault("ticket %s is left over", key)
 		}
 	}
 	for v, at := range s.w.Disks.At {

@@ -57,6 +57,9 @@ func (c *controller) send(t flow.Task, r flow.Request, then func(flow.End)) {
 		if r.Do == flow.DropAttachment && t.Step.Rule != "" || r.Do == flow.DropHold {
 			sent.Since = c.looked
 		}
+		if r.Do == flow.DecideTicket {
+			sent.Since = c.decided[t.Ticket.UID]
+		}
 		c.write(requestOp(t, r), r, sent, e.then)
 	}
 }

@@ -66,11 +66,6 @@ func (f *faults) offer(m *menu) {
 	if !f.s.faulty {
 		return
 	}
-	for _, b := range f.s.asked {
-		if f.s.config.Losses && !b.lost && b.answer == unanswered {
-			m.addTo(harm, 1, "fault", "lose-request", b.id())
-		}
-	}
 	for _, c := range f.s.controllers {
 		f.offerProcess(m, &c.caller)
 	}
@@ -190,8 +185,6 @@ func (f *faults) act(what, arg string) bool {
 	case what == "api-up" || what == "api-down":
 		f.s.net.down = what == "api-down"
 		return true
-	case what == "lose-request":
-		return f.loseRequest(arg)
 	case f.actBadly(what, arg):
 		return true
 	case c == nil:
@@ -219,17 +212,6 @@ func (f *faults) mayBeLetIn(k *kubelet) bool {
 
 func (f *faults) nothingLeft(k *kubelet) bool {
 	return k.machine.Boots != f.cutIn[k.node] || len(k.machine.Staged) == 0
-}
-
-// loseRequest loses a scheduler's request to bind a pod, or the answer to it.
-func (f *faults) loseRequest(id string) bool {
-	b := f.s.bindRequest(id)
-	if b == nil || b.lost || b.answer != unanswered {
-		return false
-	}
-	b.lost = true
-	f.s.sweepRequests()
-	return true
 }
 
 func (f *faults) pause(name string, c *caller) {

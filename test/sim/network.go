@@ -83,7 +83,7 @@ func (n *network) remove(m *message) {
 // late: their preconditions see to it that they do no harm. What only adds has
 // none that would: for the creation of a VolumeAttachment and an addition to
 // volumesAttached everybody waits until the API server, which was told the
-// timeout, has given up, too. So does a leader that has sent a ticket's status, and leads
+// timeout, has given up, too. So does the next leader of a scheduler for a Binding, and a leader that has sent a ticket's status, and leads
 // still: it goes by what a read shows after that. No precondition of a forced deletion tests the
 // Node, none of a forced removal from volumesAttached the Lease of a kubelet that is back, and none of the removal
 // of a volume without VolumeAttachments who has it by then, but all are over when the API server has given them up. And a kubelet's volumesInUse counts
@@ -95,7 +95,7 @@ func (n *network) servable(m *message) bool {
 	}
 	r := m.request
 	switch {
-	case r.Adds(), r.Detaches(), r.Do == world.DecideTicket && n.s.lease.heldBy(m):
+	case r.Adds(), r.Detaches(), r.Do == world.BindPod, r.Do == world.DecideTicket && n.s.lease.heldBy(m):
 		return n.s.Now().Before(m.deadline.Add(n.s.config.WriteTimeout))
 	case r.Do == world.ReportUse:
 		return !m.deaf()
@@ -116,7 +116,7 @@ func (n *network) over(m *message) bool {
 // conflicts says whether a request may be answered with a conflict, and carried out all the same, by
 // then or later: the API server says that of every failure of its storage at a bind.
 func (n *network) conflicts(m *message) bool {
-	return n.s.config.Conflicts && m.request.Do == world.BindPod && m.request.Grants && !m.lost && !m.deaf() && m.caller.awake() && !n.down
+	return n.s.config.Conflicts && m.request.Do == world.BindPod && !m.lost && !m.deaf() && m.caller.awake() && !n.down
 }
 
 func (m *message) answerable() bool {

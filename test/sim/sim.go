@@ -48,7 +48,6 @@ type Sim struct {
 	agents      *agents  // nil where moorage-node does not run
 
 	scheduler map[string]string // who places a pod, by UID
-	asked     []*bindRequest    // of schedulers, to whoever leads
 	// strays are the VolumeAttachments, by UID, that the API server made for a
 	// kube-controller-manager that had ended by then: the one after it reads what there is
 	// once, when it begins, and does not know them.
@@ -75,7 +74,8 @@ func New(config Config) *Sim {
 		scheduler: map[string]string{}, strays: map[string]bool{},
 	}
 	s.w.Stamps, s.w.Judge.Cooperative = config.Stamps, config.Cooperative
-	s.w.Forgetful, s.w.Judge.Leases, s.w.Judge.Foreign = config.Forgetful, config.Leases, config.Foreign
+	s.w.Forgetful, s.w.Judge.Leases, s.w.Judge.Binds = config.Forgetful, config.Leases, true
+	s.w.Judge.Alone = config.Schedulers == 1 && !config.Foreign && !config.Vanishing
 	s.w.Judge.Shrinks = config.NodeFaults && config.Limit != ledger.NoLimit
 	s.net, s.disks = &network{s: s}, &diskService{s: s}
 	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s, cutIn: map[ledger.NodeName]int{}}

@@ -63,11 +63,9 @@ func (u *users) offerTickets(m *menu) {
 		m.addTo(churn, 2, "user", "ticket", fmt.Sprintf("t%d %s %s %s %d", u.tickets+1, u.drawType(), node, u.drawClaims(claims), u.drawLife()))
 	}
 	for _, key := range u.s.w.Keys(world.Tickets) {
-		if t, _ := u.s.w.Get(world.Tickets, key).(ledger.Ticket); u.s.config.Meddling || t.Type != ledger.TypePod {
-			m.addTo(churn, 1, "user", "drop-ticket", key)
-			if t.YieldingSince != 0 && !t.LetsGo {
-				m.addTo(churn, 2, "user", "lets-go", key)
-			}
+		m.addTo(churn, 1, "user", "drop-ticket", key)
+		if t, _ := u.s.w.Get(world.Tickets, key).(ledger.Ticket); t.YieldingSince != 0 && !t.LetsGo {
+			m.addTo(churn, 2, "user", "lets-go", key)
 		}
 	}
 }

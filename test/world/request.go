@@ -28,7 +28,6 @@ const (
 	DecideTicket      = flow.DecideTicket
 	DropTicket        = flow.DropTicket
 	BindPod           = flow.BindPod
-	FencePod          = flow.FencePod
 	AskNode           = flow.AskNode
 	OrderUnstage      = flow.OrderUnstage
 	WithdrawUnstage   = flow.WithdrawUnstage
@@ -36,11 +35,9 @@ const (
 
 // The requests of everybody else.
 const (
-	// CreateTicket creates Fact, a Ticket.
-	CreateTicket Verb = flow.Verbs + iota
 	// ReportUse is a kubelet's status: it is ready, unless NotReady, and uses
 	// InUse, unless Same, which leaves the list out of the patch.
-	ReportUse
+	ReportUse Verb = flow.Verbs + iota
 	// FinishPod is a kubelet's word that all containers of the pod UID, which
 	// is being deleted, have ended.
 	FinishPod
@@ -95,16 +92,15 @@ type Request struct {
 	Within bool
 	// Since is when the last answer that its sender waited for was served (Answer.At),
 	// where that was a read of the node and a VolumeAttachment is deleted by force, or a
-	// list of PersistentVolumes and a VolumeHold is deleted; 0 where nothing is known of
-	// that.
+	// list of PersistentVolumes and a VolumeHold is deleted. Of BindPod it is the version up
+	// to which the scheduler has seen the tickets, of DecideTicket the version up to which
+	// the controller had seen the pods when it decided. 0 where nothing is known of that.
 	Since  int64
 	NodeID string
 	// WasID is the node's ID that a VolumeAttachment must have, with TestsID: moorage-attacher
 	// tests it.
 	WasID   string
 	TestsID bool
-	// Grants: BindPod is sent by whoever leads, and is the grant, too.
-	Grants bool
 }
 
 // Looks says whether a request is one on whose answer another may be sent that no
@@ -130,8 +126,6 @@ func Sent(r flow.Request, stamp bool) Request {
 		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Granted: r.Granted, Interruptions: r.Interruptions, YieldingSince: r.YieldingSince, Look: r.Look, Orders: r.Orders, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
 	}
 	switch {
-	case r.Do == BindPod:
-		sent.Grants = true
 	case r.Do == GetObject && sent.Kind == Pods:
 		sent.Key = r.UID
 	case r.Do == CreateAttachment:

@@ -13,9 +13,9 @@ import (
 // grants: no grant takes a node past any limit that it has had (I2), nor
 // shares an exclusive volume with another granted one (I1). Slots are counted
 // from the API's objects alone: a volume at a node once, however many of them
-// bind it there; and without those that somebody's bind past Moorage has taken, of which
-// whoever grants may not have heard.
-func (j *Judge) grants(w *World, t ledger.Ticket) {
+// bind it there; and without those that a bind has taken, of which
+// whoever grants may not have heard. known is up to where it had seen the pods; 0: nothing is known of that.
+func (j *Judge) grants(w *World, t ledger.Ticket, known int64) {
 	there, counted := w.bound(t.Node), j.accountable(w, t)
 	fresh := map[string]bool{}
 	for _, v := range w.TicketVolumes(t) {
@@ -26,7 +26,7 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 		}
 		counted[v] = true
 		j.knowsPast(w, At{v, t.Node})
-		j.shares(w, t, v)
+		j.shares(w, t, v, known)
 	}
 	for driver, n := range slotsTaken(counted) {
 		if limit := j.limits[slots{t.Node, driver}]; n > limit && fresh[driver] && t.Node != ledger.Detached {
@@ -35,16 +35,47 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 	}
 }
 
-// bindsAtOnce: a bind by whoever leads is a grant.
-func (j *Judge) bindsAtOnce(w *World, p ledger.Pod, n ledger.NodeName) {
-	t := ledger.Ticket{ID: ledger.TicketID{Namespace: p.Namespace, Name: p.UID}, Version: p.Version, Type: ledger.TypePod, Pod: p.UID, PodName: p.Name, Node: n}
-	for _, v := range p.Volumes {
-		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim})
+// binds: a scheduler of Moorage binds a pod where it may, as far as it knows. Where it is alone it knows of
+// each bind: it takes no node past its limit by pods, and puts no exclusive volume at a second node. Where
+// other schedulers bind pods, too, one of the pods waits.
+func (j *Judge) binds(w *World, p ledger.Pod, n ledger.NodeName, known int64) {
+	if j.Alone {
+		j.bindsBesidePods(w, p, n)
 	}
-	j.grants(w, t)
-	j.atOnce = with(j.atOnce, p.UID, true)
+	j.bindsBeside(w, p, n, known)
+	j.bound, j.placed = with(j.bound, p.UID, true), with(j.placed, p.UID, true)
 	if _, exists := w.Node(n); !exists {
 		j.shaken = with(j.shaken, p.UID, true)
+	}
+}
+
+// bindsBesidePods compares a bind with the pods that are bound already.
+func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName) {
+	mine, _ := w.VolumesOf(p)
+	there, fresh := map[ledger.VolumeID]bool{}, map[string]bool{}
+	for _, key := range w.Keys(Pods) {
+		other, _ := w.Pod(key)
+		volumes, _ := w.VolumesOf(other)
+		if other.UID == p.UID || other.Node == "" || other.Phase == ledger.PodFinished {
+			continue
+		}
+		for _, v := range volumes {
+			there[v] = there[v] || other.Node == n
+			shares := !w.Exclusive(v) || other.Node == n && !w.onePod(v) || w.migrates(v)
+			if slices.Contains(mine, v) && !shares && other.Phase == ledger.PodLive && !j.shaken[other.UID] && !j.mayTakeFrom(w, At{v, other.Node}) {
+				j.fault("pod %s is bound to %s while pod %s at %s uses %s", p.UID, n, other.UID, other.Node, v)
+			}
+		}
+	}
+	maps.DeleteFunc(there, func(_ ledger.VolumeID, here bool) bool { return !here })
+	for _, v := range mine {
+		fresh[v.Driver] = fresh[v.Driver] || !there[v]
+		there[v] = true
+	}
+	for driver, taken := range slotsTaken(there) {
+		if limit := j.highest[slots{n, driver}]; taken > limit && fresh[driver] {
+			j.fault("pod %s is bound to %s past the limit of %s: %d of %d", p.UID, n, driver, taken, limit)
+		}
 	}
 }
 
@@ -56,21 +87,21 @@ func (j *Judge) shakes(w *World, n ledger.NodeState, deleted bool) {
 	if !n.OutOfService && len(n.Fenced) == 0 && !deleted {
 		return
 	}
-	for _, p := range w.boundAtOnce() {
+	for _, p := range w.placed() {
 		if p.Node == n.Name {
 			j.shaken = with(j.shaken, p.UID, true)
 		}
 	}
 }
 
-// AtOnce says whether a pod was bound by whoever leads, without a ticket, and whether its
-// node has been out of service since, or its Node was gone.
-func (j *Judge) AtOnce(uid string) (bound, shaken bool) { return j.atOnce[uid], j.shaken[uid] }
+// Shaken says whether the node of a pod has been out of service since a scheduler of Moorage has bound
+// the pod, or its Node was gone.
+func (j *Judge) Shaken(uid string) bool { return j.shaken[uid] }
 
-// boundAtOnce are the pods that were bound without tickets, and have not ended.
-func (w *World) boundAtOnce() []ledger.Pod {
+// placed are the pods that a scheduler of Moorage has bound, and that have not ended.
+func (w *World) placed() []ledger.Pod {
 	var list []ledger.Pod
-	for uid := range w.Judge.atOnce {
+	for uid := range w.Judge.placed {
 		if p, exists := w.Pod(uid); exists && p.Phase != ledger.PodFinished {
 			list = append(list, p)
 		}
@@ -87,7 +118,7 @@ func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
 	}
 	for _, key := range w.Keys(Tickets) {
 		other, _ := w.Ticket(TicketKey(key))
-		if other.ID == t.ID || other.Phase != ledger.TicketGranted || other.Type.Yields() || !slices.Contains(w.TicketVolumes(other), v) || !w.living(other) {
+		if other.ID == t.ID || other.Phase != ledger.TicketGranted || other.Type.Yields() || !slices.Contains(w.TicketVolumes(other), v) {
 			continue
 		}
 		detached := (t.Node == ledger.Detached) != (other.Node == ledger.Detached)
@@ -102,8 +133,9 @@ func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
 }
 
 // shares: an exclusive volume is granted to tickets of one node only; one for
-// a single pod to one ticket only.
-func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
+// a single pod to one ticket only. It is granted beside no pod that is bound elsewhere, if whoever
+// grants knew of the pod: known is up to where it had seen the pods.
+func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64) {
 	j.sharesNot(w, t, v)
 	if !w.Exclusive(v) || w.migrates(v) || t.Type == ledger.TypeLiveMigration || t.Type.Yields() {
 		return
@@ -111,7 +143,7 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
 	for _, key := range w.Keys(Tickets) {
 		other, _ := w.Ticket(TicketKey(key))
 		if other.ID == t.ID || other.Phase != ledger.TicketGranted || other.Type.Yields() ||
-			!slices.Contains(w.TicketVolumes(other), v) || !w.living(other) || other.Node == ledger.Detached || t.Node == ledger.Detached || j.mayTakeFrom(w, At{v, other.Node}) {
+			!slices.Contains(w.TicketVolumes(other), v) || other.Node == ledger.Detached || t.Node == ledger.Detached || j.mayTakeFrom(w, At{v, other.Node}) {
 			continue
 		}
 		if other.Node != t.Node || w.onePod(v) {
@@ -119,12 +151,12 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
 		}
 	}
 	hold, _ := w.Hold(v)
-	for _, p := range w.boundAtOnce() { // as long as they would have tickets
-		if _, covered := w.Attachment(ledger.AttachmentName(v, p.Node)); covered || j.shaken[p.UID] || p.UID == t.Pod || p.Phase != ledger.PodLive || !slices.Contains(j.UsedBy(w, p), v) || j.mayTakeFrom(w, At{v, p.Node}) {
+	for _, p := range w.placed() {
+		if _, covered := w.Attachment(ledger.AttachmentName(v, p.Node)); covered || VersionOf(p) > known || j.shaken[p.UID] || p.Phase != ledger.PodLive || !slices.Contains(j.UsedBy(w, p), v) || j.mayTakeFrom(w, At{v, p.Node}) {
 			continue
 		}
 		if !w.onePod(v) && j.been[At{v, t.Node}] && hold.Node != p.Node {
-			continue // a pod bound past Moorage has or had it there, and who was bound elsewhere since waits for that
+			continue // a pod has or had it there, and a pod that was bound elsewhere since waits for that
 		}
 		if p.Node != t.Node || w.onePod(v) {
 			j.fault("%s is granted to ticket %s at %s while pod %s, bound at %s, has it", v, t.ID.Name, t.Node, p.UID, p.Node)
@@ -144,15 +176,6 @@ func (j *Judge) refuses(w *World, t ledger.Ticket) {
 			j.fault("ticket %s is refused since claim %s is missing, which is there", t.ID.Name, v.Claim)
 		}
 	}
-}
-
-// living says whether a ticket's pod, if it is for one, is there to stay.
-func (w *World) living(t ledger.Ticket) bool {
-	if t.Type != ledger.TypePod {
-		return true
-	}
-	p, exists := w.Pod(t.Pod)
-	return exists && p.Phase == ledger.PodLive && (p.Node == "" || p.Node == t.Node)
 }
 
 func (w *World) onePod(v ledger.VolumeID) bool {
@@ -189,17 +212,9 @@ func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
 	return used
 }
 
-// granted are the volumes that granted tickets, and pods that were bound without, bind to
-// a node.
+// granted are the volumes that granted tickets bind to a node.
 func (w *World) granted(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := map[ledger.VolumeID]bool{}
-	for _, p := range w.boundAtOnce() {
-		if p.Node == n {
-			for _, v := range w.Judge.UsedBy(w, p) {
-				used[v] = true
-			}
-		}
-	}
 	for _, e := range w.all[Tickets] {
 		if t := e.(ledger.Ticket); t.Node == n && t.Phase == ledger.TicketGranted {
 			for _, v := range w.TicketVolumes(t) {
@@ -274,26 +289,15 @@ func (w *World) claimed(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	return ledger.UnboundClaim(class.Driver, claim.UID), exists && known && !claim.Bound && !claim.Lost
 }
 
-// TicketVolumes are the volumes that a ticket needs attached; an unbound
-// claim stands for the volume it will become.
+// TicketVolumes are the volumes that a ticket needs attached.
 func (w *World) TicketVolumes(t ledger.Ticket) []ledger.VolumeID {
 	var list []ledger.VolumeID
 	for _, tv := range t.Volumes {
 		key := ledger.ClaimKey{Namespace: t.ID.Namespace, Name: tv.Claim}
 		id, ok := w.Resolve(key)
-		switch {
-		case tv.PersistentVolume != "":
+		if tv.PersistentVolume != "" {
 			pv, exists := typed[ledger.PersistentVolume](&w.Objects, PersistentVolumes, tv.PersistentVolume)
 			id, ok = pv.Volume, exists
-		case tv.PodVolume != "":
-			pod, _ := w.Pod(t.Pod)
-			for _, v := range pod.Volumes {
-				if v.Name == tv.PodVolume {
-					id, ok = v.Inline, true
-				}
-			}
-		case !ok && t.Type == ledger.TypePod:
-			id, ok = w.claimed(key)
 		}
 		if ok && w.Needs(id) {
 			list = append(list, id)

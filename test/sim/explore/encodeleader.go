@@ -56,20 +56,10 @@ func (e *encoder) known(l *leader) {
 func (e *encoder) leader(s *state, l *leader) {
 	snapshot := l.ledger.Snapshot()
 	for i := range s.config.Pods {
-		id := ticketID(pod(i + 1))
-		p, t := snapshot.Pod(pod(i+1)), snapshot.Ticket(id)
-		e.bool(p != nil, t != nil)
-		if p != nil {
+		p := snapshot.Pod(pod(i + 1))
+		if e.bool(p != nil); p != nil {
 			e.pod(*p)
 		}
-		if t != nil {
-			e.ticket(*t)
-		}
-		if s.config.Binds {
-			e.reservation(snapshot.Ticket(ledger.BindID(namespace, pod(i+1))))
-		}
-		e.uid(ticketObject(id), l.tickets[id])
-		e.uid(ticketObject(id), l.ledger.Deleted(id))
 	}
 	for i := range s.config.Asks {
 		id := askID(i)
@@ -99,15 +89,6 @@ func (e *encoder) leader(s *state, l *leader) {
 	}
 	e.ops(l, l.waiting)
 	e.byte(l.queues()...)
-}
-
-// reservation writes that of a pod that is bound without a ticket.
-func (e *encoder) reservation(r *ledger.Ticket) {
-	e.bool(r != nil)
-	if r != nil {
-		e.byte(byte(r.Bind))
-		e.text(string(r.Node))
-	}
 }
 
 // nodeRecord writes what the leader knows of a node besides its volumes.
@@ -215,13 +196,9 @@ func (e *encoder) ops(l *leader, list []op) {
 	e.byte(byte(len(list)))
 	for _, o := range list {
 		e.text(o.key)
-		e.bool(o.ghost != nil, o.late != nil, o.waits)
+		e.bool(o.late != nil, o.waits)
 		if o.late != nil {
 			e.request(*o.late)
-		}
-		if o.ghost != nil {
-			e.ticket(*o.ghost)
-			continue
 		}
 		e.task(o.task)
 		e.bool(l.memory.ShowsOrders(o.task))
@@ -231,7 +208,7 @@ func (e *encoder) ops(l *leader, list []op) {
 // task writes what a task has yet to do, and what it waits for.
 func (e *encoder) task(t flow.Task) {
 	e.step(t.Step)
-	if t.Ticket != nil && t.Ticket.Bind == ledger.NoBind {
+	if t.Ticket != nil {
 		e.ticket(*t.Ticket)
 	}
 	e.byte(byte(t.Sent.Do), byte(t.Sent.Kind), byte(len(t.Proofs)), byte(len(t.Holds)), byte(len(t.Listed)), byte(len(t.Read)))
@@ -361,10 +338,6 @@ func (e *encoder) request(r world.Request) {
 		e.volumes(r.Granted)
 		e.version(o, r.Version)
 		e.uid(o, r.UID)
-	case world.BindPod, world.FencePod:
-		e.text(r.UID)
-		e.text(string(r.Node))
-		e.version(podObject(r.UID), r.Version)
 	default:
 		e.byte(byte(r.Kind))
 		e.text(r.Key)

@@ -55,6 +55,11 @@ func (s *state) abandon(r *world.Request) {
 // bury forgets requests in flight that can't do anything any more: neither
 // versions nor UIDs come back.
 func (s *state) bury() {
+	for i := range s.config.Pods {
+		if _, exists := s.w.Pod(pod(i + 1)); !exists {
+			s.sent[i] = 0
+		}
+	}
 	if slices.ContainsFunc(s.orphans, s.late) {
 		s.orphans = slices.DeleteFunc(slices.Clone(s.orphans), s.late)
 	}
@@ -81,9 +86,6 @@ func (s *state) late(r *world.Request) bool {
 	case world.RemovePod:
 		_, exists := s.w.Pod(r.UID)
 		return !exists
-	case world.BindPod, world.FencePod:
-		p, exists := s.w.Pod(r.UID)
-		return !exists || p.Node != "" || r.Version != "" && p.Version != r.Version
 	}
 	return false
 }
@@ -112,10 +114,6 @@ func requestName(r *world.Request) string {
 		return "deletion of attachment " + r.Key[:8]
 	case world.DecideTicket:
 		return "ticket " + r.Key + " " + r.Phase.String()
-	case world.BindPod:
-		return fmt.Sprintf("bind of %s to %s", r.UID, r.Node)
-	case world.FencePod:
-		return "fence of " + r.UID
 	case world.OrderUnstage, world.WithdrawUnstage:
 		return fmt.Sprintf("%s of %s at %s", r.Do, r.Volume.Handle, r.Node)
 	}

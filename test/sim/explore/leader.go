@@ -26,7 +26,7 @@ func (s *state) lead() {
 	if s.config.losesShared() {
 		s.w.Judge.Begins(s.w)
 	}
-	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &flow.Memory{Epoch: int64(s.led), Binds: s.config.Binds}}
+	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &flow.Memory{Epoch: int64(s.led)}}
 	s.leader = l
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		for _, e := range s.w.List(k) {
@@ -106,9 +106,7 @@ func (l *leader) known(k world.Kind) map[string]ledger.Event {
 	switch k {
 	case world.Tickets:
 		for t := range s.Tickets() {
-			if !t.Ghost && t.Bind == ledger.NoBind {
-				add(*t)
-			}
+			add(*t)
 		}
 		for id, uid := range l.tickets {
 			if s.Ticket(id) == nil {
@@ -313,7 +311,7 @@ func (l *leader) apply(now time.Time, e ledger.Event) {
 func (l *leader) wakeTicket(s ledger.Snapshot, id ledger.TicketID) {
 	l.queue.tickets |= bit(podIndex(id.Name))
 	l.retry.tickets &^= bit(podIndex(id.Name))
-	if t := s.Ticket(id); t != nil && !t.Ghost && t.Phase == ledger.TicketPending {
+	if t := s.Ticket(id); t != nil && t.Phase == ledger.TicketPending {
 		l.wakeNode(t.Node)
 	}
 }
@@ -385,19 +383,9 @@ func (s *state) grant(n ledger.NodeName) {
 // tending is what is to be done about a ticket apart from granting it, false: nothing.
 func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool) {
 	o := op{key: "tend " + id.Name}
-	if r := snapshot.Ticket(ledger.BindID(id.Namespace, id.Name)); r != nil {
-		if task, due := flow.Due(arbiter.Arbiter{}, snapshot, r, s.w.Now); due {
-			o.task = task
-			return o, true
-		}
-	}
 	t := snapshot.Ticket(id)
 	if t == nil {
 		return o, false
-	}
-	if t.Ghost {
-		o.ghost = t
-		return o, true
 	}
 	task, due := flow.Due(arbiter.Arbiter{}, snapshot, t, s.w.Now)
 	if !due {
@@ -417,12 +405,7 @@ func (s *state) tend(id ledger.TicketID) {
 	l := s.leader
 	l.queue.tickets &^= bit(podIndex(id.Name))
 	l.code = nil
-	o, due := s.tending(l.ledger.Snapshot(), id)
-	switch {
-	case !due:
-	case o.ghost != nil:
-		l.send(wire{world.Request{Do: world.GetObject, Kind: world.Pods, Key: o.ghost.Pod}, []op{o}})
-	default:
+	if o, due := s.tending(l.ledger.Snapshot(), id); due {
 		s.goOn(o)
 	}
 }
