@@ -58,7 +58,7 @@ func (c *controller) send(t flow.Task, r flow.Request, then func(flow.End)) {
 			sent.Since = c.looked
 		}
 		if r.Do == flow.DecideTicket {
-			sent.Since = c.decided[t.Ticket.UID]
+			sent.Since, sent.Decided = c.decided[t.Ticket.UID].seen, c.decided[t.Ticket.UID].at
 		}
 		c.write(requestOp(t, r), r, sent, e.then)
 	}

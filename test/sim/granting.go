@@ -22,7 +22,7 @@ func (c *controller) grantAt(n ledger.NodeName) bool {
 }
 
 func (c *controller) round(n ledger.NodeName) {
-	seen := c.observer.handled[world.Pods]
+	now := decision{c.s.w.Version(), c.observer.handled[world.Pods]}
 	decided, again := flow.Round(c.arbiter, c.observer.snapshot(), n, c.s.Now(), c.leftAlone)
 	for _, e := range flow.Announce(decided) {
 		c.observer.apply(e)
@@ -40,7 +40,7 @@ func (c *controller) round(n ledger.NodeName) {
 		return
 	}
 	for _, d := range decided {
-		c.decided[d.Ticket.UID] = seen
+		c.decided[d.Ticket.UID] = now
 		c.answer(d, func(end flow.End) {
 			c.refused.End(d, end, whole, c.s.Now())
 			came = together(came, end)

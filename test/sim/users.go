@@ -49,6 +49,8 @@ func (u *users) offerEnd(m *menu, key string) {
 		m.addTo(churn, 6, "user", "delete", key)
 		if p.Node != "" {
 			m.addTo(churn, 2, "user", "exit", key)
+		} else {
+			m.addTo(churn, 8, "user", "touch", key)
 		}
 	}
 	if u.s.config.Meddling {
@@ -161,6 +163,8 @@ func (u *users) act(what, arg string) bool {
 		u.s.w.DeletePod(arg)
 	case what == "exit" && exists && p.Node != "":
 		return u.exit(p)
+	case what == "touch" && exists && p.Node == "":
+		u.s.w.Touch(arg)
 	case what == "remove" && exists:
 		u.s.w.Drop(world.Pods, arg)
 	case what == "drop-ticket" && u.s.w.Get(world.Tickets, arg) != nil:

@@ -29,8 +29,8 @@ func (j *Judge) TakenPast(at At) (taken, been, left bool) {
 	return j.taken[at], j.been[at], j.leavers[at]
 }
 
-// Excuses says whether a slot that a bind has taken is left out of account where a grant is carried out on
-// what was decided at a version of its ticket, or pod.
+// Excuses says whether a slot that a bind has taken is left out of account where a grant is carried out that was
+// decided on at a version of the world, or later.
 func (j *Judge) Excuses(version int64, at At) bool {
 	since, counts := j.counts[at]
 	return j.taken[at] && (!counts || version <= since)
@@ -206,8 +206,8 @@ func (j *Judge) leftPast(w *World) {
 }
 
 // knowsPast: whoever grants knows of a slot that a bind has taken: it has granted that volume there, or
-// made its VolumeAttachment. From now on the slot counts, but for a grant that may be on its way: its ticket, or pod, has
-// not changed since.
+// made its VolumeAttachment. From now on the slot counts, but for a grant that may be on its way: it was decided on before, or,
+// where that is not told, its ticket has not changed since.
 func (j *Judge) knowsPast(w *World, at At) {
 	if _, counts := j.counts[at]; !counts && j.taken[at] {
 		j.counts = with(j.counts, at, w.Version())
@@ -215,11 +215,11 @@ func (j *Judge) knowsPast(w *World, at At) {
 }
 
 // accountable are the volumes that whoever grants a ticket answers for at its node: what is booked there, but
-// for what binds have brought.
-func (j *Judge) accountable(w *World, t ledger.Ticket) map[ledger.VolumeID]bool {
+// for what binds have brought that it may not have known when it decided.
+func (j *Judge) accountable(w *World, t ledger.Ticket, decided int64) map[ledger.VolumeID]bool {
 	counted := w.booked(t.Node)
 	for v := range counted {
-		if j.Excuses(VersionOf(t), At{v, t.Node}) {
+		if j.Excuses(decided, At{v, t.Node}) {
 			delete(counted, v)
 		}
 	}

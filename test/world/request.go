@@ -95,8 +95,10 @@ type Request struct {
 	// list of PersistentVolumes and a VolumeHold is deleted. Of BindPod it is the version up
 	// to which the scheduler has seen the tickets, of DecideTicket the version up to which
 	// the controller had seen the pods when it decided. 0 where nothing is known of that.
-	Since  int64
-	NodeID string
+	Since int64
+	// Decided is the world's version when a DecideTicket was decided on; 0: not told.
+	Decided int64
+	NodeID  string
 	// WasID is the node's ID that a VolumeAttachment must have, with TestsID: moorage-attacher
 	// tests it.
 	WasID   string

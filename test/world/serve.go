@@ -205,7 +205,7 @@ func (w *World) serveTicket(r Request) Answer {
 		t.Node = r.Node
 	}
 	if r.Phase == ledger.TicketGranted && t.Phase != ledger.TicketGranted {
-		w.Judge.grants(w, t, r.Since)
+		w.Judge.grants(w, t, r)
 	}
 	if r.Phase == ledger.TicketRefused && r.Reason == string(arbiter.ClaimMissing) {
 		w.Judge.refuses(w, t)

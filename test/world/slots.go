@@ -14,9 +14,9 @@ import (
 // shares an exclusive volume with another granted one (I1). Slots are counted
 // from the API's objects alone: a volume at a node once, however many of them
 // bind it there; and without those that a bind has taken, of which
-// whoever grants may not have heard. known is up to where it had seen the pods; 0: nothing is known of that.
-func (j *Judge) grants(w *World, t ledger.Ticket, known int64) {
-	there, counted := w.bound(t.Node), j.accountable(w, t)
+// whoever grants may not have heard.
+func (j *Judge) grants(w *World, t ledger.Ticket, r Request) {
+	there, counted := w.bound(t.Node), j.accountable(w, t, max(VersionOf(t), r.Decided))
 	fresh := map[string]bool{}
 	for _, v := range w.TicketVolumes(t) {
 		// One that has its slot is known by its name, also where its PersistentVolume has gone.
@@ -26,7 +26,7 @@ func (j *Judge) grants(w *World, t ledger.Ticket, known int64) {
 		}
 		counted[v] = true
 		j.knowsPast(w, At{v, t.Node})
-		j.shares(w, t, v, known)
+		j.shares(w, t, v, r.Since)
 	}
 	for driver, n := range slotsTaken(counted) {
 		if limit := j.limits[slots{t.Node, driver}]; n > limit && fresh[driver] && t.Node != ledger.Detached {
@@ -44,15 +44,18 @@ func (j *Judge) binds(w *World, p ledger.Pod, n ledger.NodeName, known int64) {
 	}
 	j.bindsBeside(w, p, n, known)
 	j.bound, j.placed = with(j.bound, p.UID, true), with(j.placed, p.UID, true)
-	if _, exists := w.Node(n); !exists {
+	if now, exists := w.Node(n); !exists || shaky(now) {
 		j.shaken = with(j.shaken, p.UID, true)
 	}
 }
 
 // bindsBesidePods compares a bind with the pods that are bound already.
 func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName) {
+	if _, exists := w.Node(n); !exists || j.shook[n] > VersionOf(p) {
+		return // others may have got the volumes while the Binding was on its way
+	}
 	mine, _ := w.VolumesOf(p)
-	there, fresh := map[ledger.VolumeID]bool{}, map[string]bool{}
+	there, fresh, known := map[ledger.VolumeID]bool{}, map[string]bool{}, w.bound(n)
 	for _, key := range w.Keys(Pods) {
 		other, _ := w.Pod(key)
 		volumes, _ := w.VolumesOf(other)
@@ -61,7 +64,8 @@ func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName) {
 		}
 		for _, v := range volumes {
 			there[v] = there[v] || other.Node == n
-			shares := !w.Exclusive(v) || other.Node == n && !w.onePod(v) || w.migrates(v)
+			// A ticket that the controller has granted meanwhile keeps the volume from the other pod.
+			shares := !w.Exclusive(v) || other.Node == n && !w.onePod(v) || w.migrates(v) || w.granted(n)[v]
 			if slices.Contains(mine, v) && !shares && other.Phase == ledger.PodLive && !j.shaken[other.UID] && !j.mayTakeFrom(w, At{v, other.Node}) {
 				j.fault("pod %s is bound to %s while pod %s at %s uses %s", p.UID, n, other.UID, other.Node, v)
 			}
@@ -69,7 +73,7 @@ func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName) {
 	}
 	maps.DeleteFunc(there, func(_ ledger.VolumeID, here bool) bool { return !here })
 	for _, v := range mine {
-		fresh[v.Driver] = fresh[v.Driver] || !there[v]
+		fresh[v.Driver] = fresh[v.Driver] || !known[v] // what is at the node needs no other slot
 		there[v] = true
 	}
 	for driver, taken := range slotsTaken(there) {
@@ -79,12 +83,15 @@ func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName) {
 	}
 }
 
-// shakes notes which pods may lose their volumes, as their node is out of service or fenced, or
+// shakes notes which pods may lose their volumes, as their node is out of service, fenced, cut off or shut down, or
 // its Node is deleted before anything is attached, also when whoever leads hears of that after
 // its end. A pod that is bound to a Node that does not exist has nothing there, and Kubernetes'
 // pod garbage collector deletes it.
 func (j *Judge) shakes(w *World, n ledger.NodeState, deleted bool) {
-	if !n.OutOfService && len(n.Fenced) == 0 && !deleted {
+	if shaky(n) || n.Ready != ledger.ReadyTrue || deleted {
+		j.shook = with(j.shook, n.Name, w.version)
+	}
+	if !shaky(n) && !deleted {
 		return
 	}
 	for _, p := range w.placed() {
@@ -92,6 +99,11 @@ func (j *Judge) shakes(w *World, n ledger.NodeState, deleted bool) {
 			j.shaken = with(j.shaken, p.UID, true)
 		}
 	}
+}
+
+// shaky says whether somebody says of a node that its machine does not use volumes any more.
+func shaky(n ledger.NodeState) bool {
+	return n.OutOfService || n.Shutdown || len(n.Fenced)+len(n.CutOff) > 0
 }
 
 // Shaken says whether the node of a pod has been out of service since a scheduler of Moorage has bound

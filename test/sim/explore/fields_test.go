@@ -216,7 +216,7 @@ func worldFields() map[string]fields {
 		"world.Judge": {"left proofs ended doomed numbers known bound taken counts leavers been lost forced gone unheard", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "SameBoot": people, "Began": "it matters to what untold says", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
-			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "shrank": never, "placed": "it matters to what the granter knew of pods, which is not told here", "shaken": "of pods that are placed", "highest": same, "Binds": never, "Alone": same, "Shrinks": never, "late": "only the end of a run asks for it", "unsure": "besides the end of a run only tickets that are told of volumes without VolumeAttachments ask for it, and no Node is deleted beside them", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
+			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "shrank": never, "placed": "it matters to what the granter knew of pods, which is not told here", "shaken": "of pods that are placed", "shook": "a scheduler knows all nodes here", "highest": same, "Binds": never, "Alone": same, "Shrinks": never, "late": "only the end of a run asks for it", "unsure": "besides the end of a run only tickets that are told of volumes without VolumeAttachments ask for it, and no Node is deleted beside them", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
 		}},
 		"world.deletion": {"at", map[string]string{"since": noTime}},
 		"world.loss":     {"at named told", map[string]string{"another": "the volumes whose losses are listed are shared"}},
@@ -231,7 +231,7 @@ func worldFields() map[string]fields {
 func flowFields() map[string]fields {
 	return map[string]fields{
 		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch Granted EpochOnly Stamp Since Look Orders YieldingSince", map[string]string{"Interruptions": "its pause lasts, as no time passes",
-			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
+			"Decided": never, "InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "WasID": direct, "TestsID": direct, "Manager": never, "Within": cooperative,
 		}},
 		"flow.NodePatch": {"InUse Version Changes", map[string]string{
