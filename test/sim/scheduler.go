@@ -52,7 +52,8 @@ type reservation struct {
 	stage        stage
 	until        time.Time // of stage following: the end; of unsettled: the next try
 	conflicts    int
-	seen         int64 // up to where the tickets were seen when the node was judged last
+	seen         int64             // up to where the tickets were seen when the node was judged last
+	counted      []ledger.VolumeID // of the pod's, at the node before
 }
 
 func newScheduler(s *Sim, name string) *scheduler {
@@ -203,7 +204,13 @@ func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	if p == nil || !k.schedulable(p) || len(k.fitting(s, p, n)) == 0 {
 		return false
 	}
-	k.book[uid] = &reservation{pod: uid, version: p.Version, node: n}
+	r := &reservation{pod: uid, version: p.Version, node: n}
+	for _, need := range arbiter.PodRequest(s, p).Needs {
+		if s.Volume(need.Volume).NodeVolume(n).TakesSlot() {
+			r.counted = append(r.counted, need.Volume)
+		}
+	}
+	k.book[uid] = r
 	k.order = append(k.order, uid)
 	k.observer.tell(k.observer.ledger.Reserve(k.s.Now(), *p, n))
 	return true
@@ -252,7 +259,7 @@ func (k *scheduler) bind(r *reservation) {
 // success, by the end of the pod, or by a read that shows a node or another version.
 func (k *scheduler) send(r *reservation) {
 	r.stage = binding
-	request := world.Request{Do: world.BindPod, UID: r.pod, Node: r.node, Version: r.version, Since: r.seen}
+	request := world.Request{Do: world.BindPod, UID: r.pod, Node: r.node, Version: r.version, Since: r.seen, InUse: r.counted}
 	k.ask("bind "+r.pod, request, func(a world.Answer, err error) {
 		switch {
 		case err == nil && a.Code == world.OK:

@@ -69,6 +69,7 @@ type Request struct {
 	// Read is the Node that Patch was composed on.
 	Read  ledger.NodeState
 	Patch flow.NodePatch
+	// InUse is a list of volumes: of BindPod those that the scheduler counted at the node before.
 	InUse []ledger.VolumeID
 	Same  bool
 	// NotReady: the kubelet lives, and says that it is not ready.

@@ -236,7 +236,7 @@ func (w *World) servePod(r Request) Answer {
 		if p.Node != "" || p.Phase != ledger.PodLive {
 			return Answer{Code: Conflict}
 		}
-		w.Judge.binds(w, p, r.Node, r.Since)
+		w.Judge.binds(w, p, r.Node, r)
 		p.Node = r.Node
 	case FinishPod:
 		p.Phase = ledger.PodFinished

@@ -38,42 +38,40 @@ func (j *Judge) grants(w *World, t ledger.Ticket, r Request) {
 // binds: a scheduler of Moorage binds a pod where it may, as far as it knows. Where it is alone it knows of
 // each bind: it takes no node past its limit by pods, and puts no exclusive volume at a second node. Where
 // other schedulers bind pods, too, one of the pods waits.
-func (j *Judge) binds(w *World, p ledger.Pod, n ledger.NodeName, known int64) {
+func (j *Judge) binds(w *World, p ledger.Pod, n ledger.NodeName, r Request) {
 	if j.Alone {
-		j.bindsBesidePods(w, p, n)
+		j.bindsBesidePods(w, p, n, r.InUse)
 	}
-	j.bindsBeside(w, p, n, known)
+	j.bindsBeside(w, p, n, r.Since)
 	j.bound, j.placed = with(j.bound, p.UID, true), with(j.placed, p.UID, true)
 	if now, exists := w.Node(n); !exists || shaky(now) {
 		j.shaken = with(j.shaken, p.UID, true)
 	}
 }
 
-// bindsBesidePods compares a bind with the pods that are bound already.
-func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName) {
+// bindsBesidePods compares a bind with the pods that are bound already. counted are the volumes that the scheduler
+// counted at the node before: they need no other slot, though they may have left since.
+func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName, counted []ledger.VolumeID) {
 	if _, exists := w.Node(n); !exists || j.shook[n] > VersionOf(p) {
 		return // others may have got the volumes while the Binding was on its way
 	}
 	mine, _ := w.VolumesOf(p)
-	there, fresh, known := map[ledger.VolumeID]bool{}, map[string]bool{}, w.bound(n)
-	for _, key := range w.Keys(Pods) {
-		other, _ := w.Pod(key)
-		volumes, _ := w.VolumesOf(other)
-		if other.UID == p.UID || other.Node == "" || other.Phase == ledger.PodFinished {
-			continue
-		}
-		for _, v := range volumes {
-			there[v] = there[v] || other.Node == n
-			// A ticket that the controller has granted meanwhile keeps the volume from the other pod.
-			shares := !w.Exclusive(v) || other.Node == n && !w.onePod(v) || w.migrates(v) || w.granted(n)[v]
-			if slices.Contains(mine, v) && !shares && other.Phase == ledger.PodLive && !j.shaken[other.UID] && !j.mayTakeFrom(w, At{v, other.Node}) {
-				j.fault("pod %s is bound to %s while pod %s at %s uses %s", p.UID, n, other.UID, other.Node, v)
+	there, known, fresh := map[ledger.VolumeID]bool{}, w.bound(n), map[string]bool{}
+	for _, other := range w.PodsAt(n) {
+		if other.Phase != ledger.PodFinished {
+			volumes, _ := w.VolumesOf(other)
+			for _, v := range volumes {
+				there[v] = true
 			}
 		}
 	}
-	maps.DeleteFunc(there, func(_ ledger.VolumeID, here bool) bool { return !here })
 	for _, v := range mine {
-		fresh[v.Driver] = fresh[v.Driver] || !known[v] // what is at the node needs no other slot
+		if other, uses := j.usedBeside(w, p, v, n, there[v]); uses {
+			j.fault("pod %s is bound to %s while pod %s at %s uses %s", p.UID, n, other.UID, other.Node, v)
+		}
+		fresh[v.Driver] = fresh[v.Driver] || !known[v] && !slices.Contains(counted, v)
+	}
+	for _, v := range mine {
 		there[v] = true
 	}
 	for driver, taken := range slotsTaken(there) {
@@ -81,6 +79,25 @@ func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName) {
 			j.fault("pod %s is bound to %s past the limit of %s: %d of %d", p.UID, n, driver, taken, limit)
 		}
 	}
+}
+
+// usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. Where a pod at the node has the volume,
+// too, or a ticket that was granted meanwhile, there are two claimants already.
+func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.NodeName, there bool) (ledger.Pod, bool) {
+	if !w.Exclusive(v) || w.migrates(v) || w.granted(n)[v] {
+		return ledger.Pod{}, false
+	}
+	for _, key := range w.Keys(Pods) {
+		other, _ := w.Pod(key)
+		volumes, _ := w.VolumesOf(other)
+		if other.UID == p.UID || other.Node == "" || other.Phase != ledger.PodLive || !slices.Contains(volumes, v) {
+			continue
+		}
+		if elsewhere := other.Node != n && !there; (elsewhere || w.onePod(v)) && !j.shaken[other.UID] && !j.mayTakeFrom(w, At{v, other.Node}) {
+			return other, true
+		}
+	}
+	return ledger.Pod{}, false
 }
 
 // shakes notes which pods may lose their volumes, as their node is out of service, fenced, cut off or shut down, or
