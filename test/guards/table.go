@@ -164,8 +164,8 @@ func gating() []guard {
 			Rule:     "the slots of minMember pods are reserved all or none",
 			Edits: []edit{{
 				File: "plugins/volumehold/groups.go",
-				Old:  "if len(at.members)+g.countPlaced(at) < at.group.minMember {",
-				New:  "if len(at.members) == 0 {",
+				Old:  "if !at.over && len(at.members)+g.countPlaced(at) >= at.group.minMember {",
+				New:  "if !at.over && len(at.members) > 0 {",
 			}},
 			Expect: []string{"all pods of one of the groups"},
 		},
@@ -199,10 +199,6 @@ func asking() []guard {
 			Scenario: "yield-before-bind",
 			Rule:     "decision 65: a question stands until its time is over, and whoever asked waits for that",
 			Edits: []edit{{
-				File: "plugins/volumehold/prebind.go",
-				Old:  "limit := p.terms(pod).limit + reservation.NoticeFor(s, arbiter.PodRequest(s, &fact), r.Ticket.Node)",
-				New:  "limit := p.terms(pod).limit + 0*reservation.NoticeFor(s, arbiter.PodRequest(s, &fact), r.Ticket.Node)",
-			}, {
 				File: "internal/flow/decide.go",
 				Old:  "t.YieldingSince != 0 && (t.LetsGo || !arbiter.Asked(s, t, now))",
 				New:  "t.YieldingSince != 0",
@@ -598,16 +594,6 @@ func dying() []guard {
 			Rule:     "I8: a controller that begins to lead looks at everything, not only at what changes from then on",
 			Edits:    lookAtNothing(),
 			Expect:   []string{"all pods run", "a pod is"},
-		},
-		{
-			Scenario: "crash",
-			Rule:     "section 6: a scheduler that begins to lead first withdraws the tickets of unbound pods",
-			Edits: []edit{{
-				File: "plugins/internal/reservation/reconciler.go",
-				Old:  "\treturn k.withdrawLeftover(ctx, ticket)\n",
-				New:  "\treturn nil\n",
-			}},
-			Expect: []string{"it withdraws what the dead one had reserved"},
 		},
 		{
 			Scenario: "chaos-short",

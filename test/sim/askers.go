@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// judgeTickets: a ticket that is not a pod's is told that it has its volumes, as soon as it has them, and does not
+// judgeTickets: a ticket is told that it has its volumes, as soon as it has them, and does not
 // wait for what is there. It asks no rule of the core, and where it is not sure it says nothing.
 func (s *Sim) judgeTickets(c *controller) {
 	if len(s.w.Refusals) > 0 || len(s.faults.vanished) > 0 {
@@ -18,7 +18,7 @@ func (s *Sim) judgeTickets(c *controller) {
 	for _, key := range s.w.Keys(world.Tickets) {
 		t, _ := s.w.Ticket(world.TicketKey(key))
 		volumes := s.w.TicketVolumes(t)
-		if t.Type == ledger.TypePod || t.Type == ledger.TypeLiveMigration || t.Parameters != "" || len(volumes) < len(t.Volumes) || slices.ContainsFunc(volumes, func(v ledger.VolumeID) bool { return s.unsure(c, t, v) }) {
+		if t.Type == ledger.TypeLiveMigration || t.Parameters != "" || len(volumes) < len(t.Volumes) || slices.ContainsFunc(volumes, func(v ledger.VolumeID) bool { return s.unsure(c, t, v) }) {
 			continue
 		}
 		switch t.Phase {

@@ -34,7 +34,6 @@ type Config struct {
 
 	LeaseDuration time.Duration
 	WriteTimeout  time.Duration
-	GrantTimeout  time.Duration
 
 	DetachDelay      time.Duration
 	AfterUnreachable time.Duration // 0: never
@@ -44,7 +43,7 @@ type Config struct {
 	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud says which are off
 	Stamps           bool          // attachments are created with the attacher's finalizer
 
-	Foreign    bool // some pods are bound by schedulers that write no tickets
+	Foreign    bool // some pods are bound by schedulers that know nothing of Moorage
 	Manual     bool // users write tickets
 	Endless    bool // some of them last until somebody deletes them
 	Meddling   bool // users delete tickets, and pods at once
@@ -64,6 +63,9 @@ type Config struct {
 	// NoAttach has the first volume be of an in-tree plugin: it is attached without a VolumeAttachment.
 	NoAttach bool
 
+	// Conflicts has the API server answer a Binding with a conflict, and carry it out all the same.
+	Conflicts bool
+
 	Cooperative bool // kube-controller-manager attaches and detaches, too
 	BeforeBind  bool
 
@@ -79,7 +81,7 @@ func ConfigFor(seed uint64) Config {
 	c := Config{
 		Seed: seed, Steps: 400 + rng.IntN(1600), Nodes: 2 + rng.IntN(2), Volumes: 1 + rng.IntN(3), Pods: 3 + rng.IntN(30),
 		Limit: ledger.NoLimit, Controllers: 1 + rng.IntN(2), Schedulers: 1 + rng.IntN(2),
-		LeaseDuration: 15 * time.Second, WriteTimeout: 5 * time.Second, GrantTimeout: 30 * time.Second,
+		LeaseDuration: 15 * time.Second, WriteTimeout: 5 * time.Second,
 		Stamps: !seldom(), Foreign: often(), Manual: seldom(), Meddling: seldom(), Losses: often(), Kills: often(), Pauses: seldom(),
 		DiskFaults: seldom(), NodeFaults: often(),
 	}
@@ -140,6 +142,7 @@ func ConfigFor(seed uint64) Config {
 		c.Asked, c.Detached = true, true
 	}
 	c.NoAttach = !c.Cooperative && (seed%8 == 4 || seed%32 == 5 || seed%32 == 7 || seed%64 == 22)
+	c.Conflicts = !c.Cooperative && (seed%32 == 11 || seed%32 == 13)
 	c.Repairs = c.Spoken && seed%32 == 31
 	c.Gaps = !c.Cooperative && (seed%32 == 7 || seed%64 == 35 || seed%16 == 2)
 	return c

@@ -29,6 +29,7 @@ type controller struct {
 	pauses  *flow.Pauses
 	refused flow.TicketPauses
 	ages    map[string]time.Time // tickets with a time to live, by UID
+	decided map[string]decision  // by tickets' UIDs: the last one
 
 	memory    *flow.Memory
 	tried     map[string]bool // to take over, tickets by UID
@@ -38,6 +39,9 @@ type controller struct {
 	looked    int64 // when the read of a Node was served whose answer is followed now; 0: none is
 	audited   int   // the observer's changes when they were audited last
 }
+
+// decision is when a ticket was decided on: the world's version, and that up to which the pods had been seen.
+type decision struct{ at, seen int64 }
 
 // pause is the end of a wait.
 type pause struct {
@@ -60,7 +64,7 @@ func (c *controller) forget() {
 	c.grants = newQueue(c.s.Now, func(n ledger.NodeName) string { return string(n) })
 	c.tickets = newQueue(c.s.Now, ledger.TicketID.String)
 	c.pauses, c.refused = flow.NewPauses(whole), flow.TicketPauses{}
-	c.ages, c.tried = map[string]time.Time{}, map[string]bool{}
+	c.ages, c.decided, c.tried = map[string]time.Time{}, map[string]decision{}, map[string]bool{}
 	c.writes, c.lists = map[ledger.NodeName]*batch{}, map[ledger.NodeName]*batch{}
 	c.taking, c.outlasted = false, nil
 	c.memory = &flow.Memory{Outlast: c.s.config.WriteTimeout}

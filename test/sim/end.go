@@ -222,7 +222,7 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	volumes, complete := s.w.VolumesOf(p)
 	excused := !complete
 	for _, v := range volumes {
-		excused = excused || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(c, v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") && !s.looked(c, v) || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && (s.claimedElsewhere(v, p) || s.strayElsewhere(v, p.Node))
+		excused = excused || s.full(v, p.Node) || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(c, v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") && !s.looked(c, v) || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && (s.claimedElsewhere(v, p) || s.strayElsewhere(v, p.Node))
 	}
 	if !excused {
 		s.fault("pod %s at %s does not run, and nobody is in its way", p.UID, p.Node)
@@ -232,6 +232,25 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 			s.fault("pod %s at %s is not told why it waits for %s", p.UID, p.Node, need.Name)
 		}
 	}
+}
+
+// full says whether other volumes have all slots of a node: schedulers that bind beside each other, and tickets, do
+// not know of each other. One scheduler that places all pods takes no node past its limit.
+func (s *Sim) full(v ledger.VolumeID, n ledger.NodeName) bool {
+	if v.NoAttach() || s.w.Judge.Alone && !s.config.Manual && !s.config.Asked {
+		return false
+	}
+	taken := int32(0)
+	for _, key := range s.w.Keys(world.Attachments) {
+		a, _ := s.w.Attachment(key)
+		if other, known := s.w.Source(a); known && a.Node == n && other != v && other.Driver == v.Driver {
+			taken++
+		}
+	}
+	node, _ := s.w.Drivers(n)
+	return slices.ContainsFunc(node.Drivers, func(d ledger.DriverOnNode) bool {
+		return d.Name == v.Driver && d.Limit != ledger.NoLimit && taken >= d.Limit
+	})
 }
 
 // looked says whether nothing is in doubt about a volume that a look of moorage-node would not end: it runs at each node in
@@ -374,8 +393,7 @@ func provedAbsent(c *controller, v ledger.VolumeID) bool {
 	})
 }
 
-// judgeLeaks: what nobody uses is attached nowhere, and tickets end with their
-// pods.
+// judgeLeaks: what nobody uses is attached nowhere.
 func (s *Sim) judgeLeaks(c *controller) {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -390,12 +408,6 @@ func (s *Sim) judgeLeaks(c *controller) {
 			if v.NoAttach() && !s.usedAt(v, n) && !s.triedInVain(v) && !s.vanished(v) && !s.w.RefusedFor(v, n) && !s.doubted(c, v, n) && s.reachable(n) {
 				s.fault("volumesAttached of %s names %s, which nobody uses there", n, v)
 			}
-		}
-	}
-	for _, key := range s.w.Keys(world.Tickets) {
-		t, _ := s.w.Ticket(world.TicketKey(key))
-		if p, exists := s.w.Pod(t.Pod); t.Type == ledger.TypePod && (!exists || p.Node != "" && p.Phase != ledger.PodLive) && s.reachable(t.Node) {
-			s.fault("ticket %s is left over", key)
 		}
 	}
 	for v, at := range s.w.Disks.At {

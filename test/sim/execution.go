@@ -57,6 +57,9 @@ func (c *controller) send(t flow.Task, r flow.Request, then func(flow.End)) {
 		if r.Do == flow.DropAttachment && t.Step.Rule != "" || r.Do == flow.DropHold {
 			sent.Since = c.looked
 		}
+		if r.Do == flow.DecideTicket {
+			sent.Since, sent.Decided = c.decided[t.Ticket.UID].seen, c.decided[t.Ticket.UID].at
+		}
 		c.write(requestOp(t, r), r, sent, e.then)
 	}
 }

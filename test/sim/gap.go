@@ -44,7 +44,7 @@ func (o *observer) sweepVanished(k world.Kind) bool {
 	for _, key := range keys {
 		old := o.ahead[k][key]
 		delete(o.ahead[k], key)
-		o.gone(old)
+		o.apply(world.Gone(old))
 	}
 	return len(keys) > 0
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // grantAt decides on the pending tickets of one node, round by round, as
@@ -21,6 +22,7 @@ func (c *controller) grantAt(n ledger.NodeName) bool {
 }
 
 func (c *controller) round(n ledger.NodeName) {
+	now := decision{c.s.w.Version(), c.observer.handled[world.Pods]}
 	decided, again := flow.Round(c.arbiter, c.observer.snapshot(), n, c.s.Now(), c.leftAlone)
 	for _, e := range flow.Announce(decided) {
 		c.observer.apply(e)
@@ -38,6 +40,7 @@ func (c *controller) round(n ledger.NodeName) {
 		return
 	}
 	for _, d := range decided {
+		c.decided[d.Ticket.UID] = now
 		c.answer(d, func(end flow.End) {
 			c.refused.End(d, end, whole, c.s.Now())
 			came = together(came, end)
@@ -113,10 +116,10 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	return true
 }
 
-// satisfied is the write of condition Satisfied of a ticket that is not a pod's, as
-// controller/ticket makes it, if the condition is to change.
+// satisfied is the write of condition Satisfied of a ticket, as controller/ticket makes it, if
+// the condition is to change.
 func (c *controller) satisfied(s ledger.Snapshot, t *ledger.Ticket) (flow.Task, bool) {
-	if !c.s.config.Asked || t.Type == ledger.TypePod || t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
+	if !c.s.config.Asked || t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
 		return flow.Task{}, false
 	}
 	is := c.arbiter.Satisfied(s, t, c.s.Now()).Allowed()

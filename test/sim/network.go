@@ -83,7 +83,7 @@ func (n *network) remove(m *message) {
 // late: their preconditions see to it that they do no harm. What only adds has
 // none that would: for the creation of a VolumeAttachment and an addition to
 // volumesAttached everybody waits until the API server, which was told the
-// timeout, has given up, too. So does a leader that has sent a ticket's status, and leads
+// timeout, has given up, too. So does the next leader of a scheduler for a Binding, and a leader that has sent a ticket's status, and leads
 // still: it goes by what a read shows after that. No precondition of a forced deletion tests the
 // Node, none of a forced removal from volumesAttached the Lease of a kubelet that is back, and none of the removal
 // of a volume without VolumeAttachments who has it by then, but all are over when the API server has given them up. And a kubelet's volumesInUse counts
@@ -95,7 +95,7 @@ func (n *network) servable(m *message) bool {
 	}
 	r := m.request
 	switch {
-	case r.Adds(), r.Detaches(), r.Do == world.DecideTicket && n.s.lease.heldBy(m):
+	case r.Adds(), r.Detaches(), r.Do == world.BindPod, r.Do == world.DecideTicket && n.s.lease.heldBy(m):
 		return n.s.Now().Before(m.deadline.Add(n.s.config.WriteTimeout))
 	case r.Do == world.ReportUse:
 		return !m.deaf()
@@ -111,6 +111,12 @@ func (n *network) servable(m *message) bool {
 // is over, or the connection broke.
 func (n *network) over(m *message) bool {
 	return !m.deaf() && m.caller.awake() && (m.lost || !n.s.Now().Before(m.deadline))
+}
+
+// conflicts says whether a request may be answered with a conflict, and carried out all the same, by
+// then or later: the API server says that of every failure of its storage at a bind.
+func (n *network) conflicts(m *message) bool {
+	return n.s.config.Conflicts && m.request.Do == world.BindPod && !m.lost && !m.deaf() && m.caller.awake() && !n.down
 }
 
 func (m *message) answerable() bool {
@@ -133,6 +139,9 @@ func (n *network) offer(m *menu) {
 		}
 		if n.over(msg) {
 			m.add(20, "net", "give-up", msg.id)
+		}
+		if n.s.faulty && n.conflicts(msg) {
+			m.addTo(harm, 1, "net", "conflict", msg.id)
 		}
 		switch {
 		case late && msg.deaf():
@@ -171,6 +180,12 @@ func (n *network) act(what, id string) bool {
 			n.remove(m)
 		}
 		m.then(world.Answer{}, errTimeout)
+	case what == "conflict" && n.conflicts(m):
+		m.given = true
+		if m.served {
+			n.remove(m)
+		}
+		m.then(world.Answer{Code: world.Conflict}, nil)
 	case what == "lose" && m.deaf():
 		n.remove(m)
 	case what == "lose" && !m.lost:

@@ -3,14 +3,12 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/world"
 )
@@ -26,7 +24,6 @@ type observer struct {
 	handled [world.Kinds + 1]int64
 	store   [world.Kinds + 1]map[string]ledger.Event // as the watch has shown
 	ahead   [world.Kinds + 1]map[string]ledger.Event // as answers have shown before
-	ghosts  *queue[ledger.TicketID]
 	touched func(ledger.Touched)
 	changes int         // how often the ledger has changed
 	lapses  []time.Time // when drivers' refusals are over that were heard of, in order
@@ -35,7 +32,6 @@ type observer struct {
 func newObserver(s *Sim, c *caller, touched func(ledger.Touched)) *observer {
 	o := &observer{
 		s: s, caller: c, ledger: ledger.New(), kinds: world.AllKinds(), touched: touched,
-		ghosts: newQueue(s.Now, ledger.TicketID.String),
 	}
 	if s.config.Spoken {
 		o.kinds = append(o.kinds, world.NodeWords)
@@ -50,8 +46,13 @@ func (o *observer) apply(e ledger.Event) {
 	if a, ok := e.(ledger.Attachment); ok && a.AttachError.Code == ledger.ResourceExhausted {
 		o.lapses = append(o.lapses, o.s.Now().Add(arbiter.ExhaustedFor))
 	}
+	o.tell(o.ledger.Apply(o.s.Now(), e))
+}
+
+// tell hands on what a change of the ledger touches.
+func (o *observer) tell(t ledger.Touched) {
 	o.changes++
-	o.touched(o.ledger.Apply(o.s.Now(), e))
+	o.touched(t)
 }
 
 func (o *observer) snapshot() ledger.Snapshot { return o.ledger.Snapshot() }
@@ -98,7 +99,6 @@ func (o *observer) offer(m *menu) {
 			m.add(5, o.caller.name, "sweep", k.String())
 		}
 	}
-	o.ghosts.offer(m, 5, o.caller.name, "ghost")
 	if o.lapsed() > 0 {
 		m.add(5, o.caller.name, "lapse", "")
 	}
@@ -157,11 +157,10 @@ func (o *observer) resume() {
 
 // due is when time alone would put something on offer.
 func (o *observer) due() time.Time {
-	t := o.ghosts.next()
 	if len(o.lapses) > 0 {
-		t = earlier(t, o.lapses[0])
+		return o.lapses[0]
 	}
-	return t
+	return time.Time{}
 }
 
 // listable: the tickets come first, everything else after.
@@ -181,7 +180,7 @@ func (o *observer) oldest(k world.Kind) int {
 // does says whether an action is one that offer adds.
 func (o *observer) does(what string) bool {
 	switch what {
-	case "list", "watch", "relist", "sweep", "ghost", "lapse":
+	case "list", "watch", "relist", "sweep", "lapse":
 		return true
 	}
 	return false
@@ -189,10 +188,7 @@ func (o *observer) does(what string) bool {
 
 // act implements process for what offer adds.
 func (o *observer) act(what, arg string) bool {
-	switch what {
-	case "ghost":
-		return o.resolveGhost(world.TicketKey(arg))
-	case "lapse":
+	if what == "lapse" {
 		return o.lapse()
 	}
 	name, rest, _ := strings.Cut(arg, " ")
@@ -269,7 +265,7 @@ func (o *observer) deliver(c world.Change) {
 			return // another one of the name is known already
 		}
 		delete(o.ahead[c.Kind], c.Key)
-		o.gone(c.Old)
+		o.apply(world.Gone(c.Old))
 		return
 	}
 	if ahead != nil && world.VersionOf(ahead) <= c.Version {
@@ -277,13 +273,6 @@ func (o *observer) deliver(c world.Change) {
 	}
 	o.store[c.Kind][c.Key] = c.Fact
 	o.apply(c.Fact)
-}
-
-func (o *observer) gone(old ledger.Event) {
-	o.apply(world.Gone(old))
-	if t, ok := old.(ledger.Ticket); ok {
-		o.ghosts.add(t.ID)
-	}
 }
 
 // saw takes in what an answer showed, unless the watch has come as far.
@@ -309,60 +298,4 @@ func (o *observer) get(k world.Kind, key string) ledger.Event {
 		return ahead
 	}
 	return stored
-}
-
-// resolveGhost ends the reservation of a ticket that somebody else deleted, by
-// a consistent read of its pod.
-func (o *observer) resolveGhost(id ledger.TicketID) bool {
-	if !o.ghosts.start(id) {
-		return false
-	}
-	t := o.snapshot().Ticket(id)
-	if t == nil || !t.Ghost {
-		o.ghosts.done(id, 0, flow.Finished)
-		return true
-	}
-	o.confirmPod(t.Pod, func(p *ledger.Pod, err error) {
-		if err == nil {
-			err = o.release(t, p)
-		}
-		o.ghosts.done(id, 0, ended(err))
-	})
-	return true
-}
-
-// release takes in what a read of a ghost's pod proves.
-func (o *observer) release(t *ledger.Ticket, p *ledger.Pod) error {
-	events, again := flow.Released(o.snapshot(), t, p)
-	for _, e := range events {
-		o.apply(e)
-	}
-	if again {
-		return fmt.Errorf("pod %s has gone since it was read", t.Pod)
-	}
-	return nil
-}
-
-// confirmPod reads a pod as it is now: nil when there is none.
-func (o *observer) confirmPod(uid string, then func(*ledger.Pod, error)) {
-	r := world.Request{Do: world.GetObject, Kind: world.Pods, Key: uid}
-	o.s.net.send(o.caller, "get pod "+uid, o.s.Now().Add(o.s.config.WriteTimeout), r, func(a world.Answer, err error) {
-		switch {
-		case err != nil:
-			then(nil, err)
-		case o.at[world.Pods] < 0: // nothing would take its end from the list that is to come
-			then(nil, fmt.Errorf("pod %s is read before the pods are listed", uid))
-		case a.Code == world.NotFound:
-			o.apply(ledger.PodGone{UID: uid})
-			then(nil, nil)
-		default:
-			o.saw(a.Facts...)
-			p, ok := a.Facts[0].(ledger.Pod)
-			if !ok {
-				then(nil, fmt.Errorf("pod %s is no pod", uid))
-				return
-			}
-			then(&p, nil)
-		}
-	})
 }

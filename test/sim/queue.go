@@ -11,14 +11,6 @@ import (
 // whole has every pause be the longest that a real one would be.
 func whole(pause time.Duration) time.Duration { return pause }
 
-// ended is how a request of an observer or a scheduler ended.
-func ended(err error) flow.End {
-	if err != nil {
-		return flow.Failed
-	}
-	return flow.Finished
-}
-
 // queue is internal/work's queue as data: at most one run for each
 // key at a time, at once when it is touched, later when time or a failure asks
 // for it.

@@ -28,17 +28,17 @@ func (s *Sim) mayRun(c *controller, p ledger.Pod, n ledger.NodeName) bool {
 	return s.w.HasRoom(n, volumes)
 }
 
-// ticketed says whether a ticket that is not a pod's is about a volume.
+// ticketed says whether a ticket is about a volume.
 func (s *Sim) ticketed(v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Tickets) {
-		if t, _ := s.w.Ticket(world.TicketKey(key)); t.Type != ledger.TypePod && slices.Contains(s.w.TicketVolumes(t), v) {
+		if t, _ := s.w.Ticket(world.TicketKey(key)); slices.Contains(s.w.TicketVolumes(t), v) {
 			return true
 		}
 	}
 	return false
 }
 
-// inUseBeside says whether another pod has a volume, bound or by its ticket.
+// inUseBeside says whether another pod that is bound has a volume, or a ticket.
 func (s *Sim) inUseBeside(v ledger.VolumeID, p ledger.Pod) bool {
 	for _, key := range s.w.Keys(world.Pods) {
 		other, _ := s.w.Pod(key)
@@ -48,7 +48,7 @@ func (s *Sim) inUseBeside(v ledger.VolumeID, p ledger.Pod) bool {
 	}
 	for _, key := range s.w.Keys(world.Tickets) {
 		t, _ := s.w.Ticket(world.TicketKey(key))
-		if t.Pod != p.UID && t.Phase == ledger.TicketGranted && slices.Contains(s.w.TicketVolumes(t), v) {
+		if t.Phase == ledger.TicketGranted && slices.Contains(s.w.TicketVolumes(t), v) {
 			return true
 		}
 	}

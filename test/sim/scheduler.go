@@ -8,66 +8,64 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// scheduler is one process of moorage-scheduler: the plugin's flow from
-// Filter over Reserve and Permit to the bind, with the real core's verdicts.
+// scheduler is one process of moorage-scheduler: the plugin's flow from Filter over Reserve to Bind,
+// with the real core's verdicts. It reserves in the memory of this process only.
 type scheduler struct {
 	caller
 	s        *Sim
 	arbiter  arbiter.Arbiter
 	observer *observer
-	book     map[string]*reservation // by pod UID
+	book     map[string]*reservation // by pod UID: until it is known whether the pod is bound
 	order    []string                // of the book
-	keeping  *queue[ledger.TicketID]
 
-	looked  int                  // observer.changes when options were computed
-	options []string             // pods and nodes, as in actions
-	refused map[string]time.Time // options that the controller has refused, until when they are left out
+	begun bool      // no Binding of the process before can be under way, and it has read what there is
+	ready time.Time // when the first of these is so
+
+	looked  int      // observer.changes when options were computed
+	options []string // pods and nodes, as in actions
 }
 
-// refusalLasts is how long a node is left out for a pod that the controller has refused
-// there, as in the product (plugins/internal/requeuer). While faults go on, schedulers
-// try again at once: nothing may depend on the pause but that a run comes to its end.
-const refusalLasts = 5 * time.Second
+// The times of a scheduler.
+const (
+	bindTimeout  = 10 * time.Minute // of kube-scheduler, for claims to be bound
+	resendAfter  = time.Second
+	maxConflicts = 5 // how often the pod may change under a Binding (plugins/internal/binding)
+)
 
 // stage is how far a reservation has come.
 type stage uint8
 
 const (
-	writing     stage = iota // the ticket is on its way
-	waits                    // in Permit
-	following                // in PreBind, for what unbound claims become
-	binding                  // the bind is on its way
-	bound                    // waits for the watch to show it
-	withdrawing              // the ticket is being deleted
+	reserved  stage = iota
+	following       // in PreBind, for what unbound claims become
+	binding         // the Binding is on its way, or a read of the pod
+	unsettled       // nobody knows what became of the Binding: it is sent again
 )
 
 type reservation struct {
-	ticket ledger.Ticket
-	uid    string // of the ticket's object
-	stage  stage
-	until  time.Time // grantTimeout
+	pod, version string // the Binding names both
+	node         ledger.NodeName
+	stage        stage
+	until        time.Time // of stage following: the end; of unsettled: the next try
+	conflicts    int
+	seen         int64             // up to where the tickets were seen when the node was judged last
+	counted      []ledger.VolumeID // of the pod's, at the node before
 }
 
 func newScheduler(s *Sim, name string) *scheduler {
 	k := &scheduler{s: s, caller: caller{name: name, up: true}}
 	k.forget()
+	k.begun = true // nobody was there before
 	return k
 }
 
 func (k *scheduler) forget() {
-	k.observer = newObserver(k.s, &k.caller, func(t ledger.Touched) {
-		for _, id := range t.Tickets {
-			k.keeping.add(id)
-		}
-	})
+	k.observer = newObserver(k.s, &k.caller, func(ledger.Touched) {})
 	k.book, k.order, k.options, k.looked = map[string]*reservation{}, nil, nil, -1
-	k.refused = map[string]time.Time{}
-	k.keeping = newQueue(k.s.Now, ledger.TicketID.String)
 }
 
 func (k *scheduler) kill() {
@@ -75,9 +73,12 @@ func (k *scheduler) kill() {
 	k.up, k.paused = false, false
 }
 
+// restart begins anew, as the next leader of this scheduler does: a Binding that was sent before has a
+// deadline within the lease, and the API server gives it up a write timeout after that.
 func (k *scheduler) restart() {
 	k.incarnation++
-	k.up, k.paused = true, false
+	k.up, k.paused, k.begun = true, false, false
+	k.ready = k.s.Now().Add(2 * k.s.config.WriteTimeout)
 	k.forget()
 }
 
@@ -87,20 +88,21 @@ func (k *scheduler) offer(m *menu) {
 		return
 	}
 	k.observer.offer(m)
-	if !k.observer.synced() {
+	switch {
+	case k.mayBegin():
+		m.add(10, k.name, "begin", "")
+		return
+	case !k.begun || !k.observer.synced():
 		return
 	}
 	for _, p := range k.places() {
-		if uid, _, _ := strings.Cut(p, " "); !k.leftOut(p) && !k.reserved(uid) {
-			m.add(3, k.name, "place", p)
-		}
+		m.add(3, k.name, "place", p)
 	}
 	for _, uid := range k.order {
 		if what := k.next(k.book[uid]); what != "" {
 			m.add(8, k.name, what, uid)
 		}
 	}
-	k.keeping.offer(m, 8, k.name, "keep")
 }
 
 // act implements process.
@@ -110,15 +112,13 @@ func (k *scheduler) act(what, arg string) bool {
 		return false
 	case k.observer.does(what):
 		return k.observer.act(what, arg)
-	case !k.observer.synced():
+	case what == "begin":
+		return k.begin()
+	case !k.begun || !k.observer.synced():
 		return false
-	}
-	switch what {
-	case "place":
+	case what == "place":
 		uid, node, _ := strings.Cut(arg, " ")
 		return k.place(uid, ledger.NodeName(node))
-	case "keep":
-		return k.keep(world.TicketKey(arg))
 	}
 	r := k.book[arg]
 	if r == nil || k.next(r) != what {
@@ -127,17 +127,30 @@ func (k *scheduler) act(what, arg string) bool {
 	switch what {
 	case "bind":
 		k.bind(r)
+	case "send":
+		k.send(r)
 	case "follow":
-		r.stage = following
-		k.s.provision(r.ticket.Pod, r.ticket.Node)
-	case "withdraw":
-		if t := k.observer.snapshot().Ticket(r.ticket.ID); t != nil && t.UID == r.uid && t.Phase == ledger.TicketRefused {
-			k.refused[r.ticket.Pod+" "+string(r.ticket.Node)] = k.s.Now().Add(refusalLasts)
-		}
-		k.withdraw(r)
-	case "forget":
-		k.close(r)
+		r.stage, r.until = following, k.s.Now().Add(bindTimeout)
+		k.s.provision(r.pod, r.node)
+	case "release":
+		k.release(r)
 	}
+	return true
+}
+
+func (k *scheduler) mayBegin() bool {
+	return !k.begun && k.observer.synced() && !k.s.Now().Before(k.ready)
+}
+
+// begin reads what claims volumes and slots as it is now.
+func (k *scheduler) begin() bool {
+	if !k.mayBegin() {
+		return false
+	}
+	for _, kind := range []world.Kind{world.Pods, world.Attachments, world.Tickets} {
+		k.observer.saw(k.s.w.List(kind)...)
+	}
+	k.begun = true
 	return true
 }
 
@@ -161,19 +174,8 @@ func (k *scheduler) places() []string {
 	return k.options
 }
 
-// leftOut says whether the controller has just refused an option.
-func (k *scheduler) leftOut(option string) bool {
-	return !k.s.faulty && k.s.Now().Before(k.refused[option])
-}
-
 func (k *scheduler) schedulable(p *ledger.Pod) bool {
 	return p.Node == "" && p.Phase == ledger.PodLive && k.s.scheduler[p.UID] == k.name
-}
-
-// reserved says whether a pod has a reservation, or its last ticket is still on its way
-// out.
-func (k *scheduler) reserved(uid string) bool {
-	return k.book[uid] != nil || k.s.net.find(messageID(&k.caller, "withdraw "+uid)) != nil
 }
 
 // fitting are those of some nodes where a pod may go: PreFilter and Filter.
@@ -195,246 +197,128 @@ func (k *scheduler) fitting(s ledger.Snapshot, p *ledger.Pod, nodes ...ledger.No
 	return list
 }
 
-// place is Filter, Reserve and Permit: the slot is reserved in memory, and the
-// ticket is on its way.
+// place is Filter and Reserve: from now on the ledger of this process counts the pod at the node.
 func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	s := k.observer.snapshot()
 	p := s.Pod(uid)
-	if p == nil || !k.schedulable(p) || k.reserved(uid) || len(k.fitting(s, p, n)) == 0 {
+	if p == nil || !k.schedulable(p) || len(k.fitting(s, p, n)) == 0 {
 		return false
 	}
-	now := k.s.Now()
-	tickets, verdict := k.arbiter.Reserve(s, p, n, k.name, now)
-	if !verdict.Allowed() || len(tickets) == 0 {
-		return false
+	r := &reservation{pod: uid, version: p.Version, node: n}
+	for _, need := range arbiter.PodRequest(s, p).Needs {
+		if s.Volume(need.Volume).NodeVolume(n).TakesSlot() || !s.Node(n).Driver(need.Volume.Driver).Registered { // it knows no limit yet
+			r.counted = append(r.counted, need.Volume)
+		}
 	}
-	r := &reservation{ticket: tickets[0], until: now.Add(k.s.config.GrantTimeout)}
-	if !k.arbiter.AttachedOtherwise(s, arbiter.PodRequest(s, p), n).Allowed() {
-		r.until = r.until.Add(arbiter.DefaultYieldNotice + time.Second) // a ticket has to let go first
-	}
-	k.assume(r)
 	k.book[uid] = r
 	k.order = append(k.order, uid)
-	k.create(r)
+	k.observer.tell(k.observer.ledger.Reserve(k.s.Now(), *p, n))
 	return true
-}
-
-// assume has the ledger count a reservation; a ticket of an earlier attempt
-// gives way, unless it counts for the same node.
-func (k *scheduler) assume(r *reservation) {
-	now, l := k.s.Now(), k.observer.ledger
-	if known := l.Snapshot().Ticket(r.ticket.ID); known != nil && (known.Node != r.ticket.Node || known.Phase == ledger.TicketRefused) {
-		l.Forget(now, r.ticket.ID)
-	}
-	if err := l.Assume(now, r.ticket); err != nil {
-		panic(err) // whatever stood in its way has just been forgotten
-	}
-	k.observer.changes++
-}
-
-// reassert has the ledger count a reservation again, over what came of an
-// earlier attempt: events of its ticket may be late.
-func (k *scheduler) reassert(r *reservation) {
-	known := k.observer.snapshot().Ticket(r.ticket.ID)
-	own := known != nil && known.UID != "" && known.UID == r.uid
-	if r.stage == writing || r.stage == waits && !own {
-		k.assume(r)
-	}
-}
-
-func (k *scheduler) send(op string, r world.Request, then func(world.Answer, error)) {
-	k.s.net.send(&k.caller, op, k.s.Now().Add(k.s.config.WriteTimeout), r, then)
-}
-
-// create writes the ticket. One of the name that is there is taken over, or
-// replaced.
-func (k *scheduler) create(r *reservation) {
-	r.stage = writing
-	fact := ledger.Ticket{
-		ID: r.ticket.ID, Type: r.ticket.Type, Node: r.ticket.Node, Scheduler: r.ticket.Scheduler, Pod: r.ticket.Pod,
-		PodName: r.ticket.PodName, Created: k.s.Now().Unix(), Volumes: r.ticket.Volumes,
-	}
-	k.send("create "+r.ticket.Pod, world.Request{Do: world.CreateTicket, Fact: fact}, func(a world.Answer, err error) {
-		switch {
-		case err != nil:
-			k.retire(r)
-		case a.Code == world.OK:
-			k.written(r, a)
-		default:
-			k.meet(r)
-		}
-	})
-}
-
-func (k *scheduler) written(r *reservation, a world.Answer) {
-	r.uid, r.stage = world.UIDOf(a.Facts[0]), waits
-	k.observer.saw(a.Facts...)
-}
-
-// meet deals with a ticket that has the name already.
-func (k *scheduler) meet(r *reservation) {
-	key := r.ticket.ID.String()
-	k.send("get ticket "+r.ticket.Pod, world.Request{Do: world.GetObject, Kind: world.Tickets, Key: key}, func(a world.Answer, err error) {
-		if err != nil {
-			k.retire(r)
-			return
-		}
-		if a.Code == world.NotFound {
-			k.create(r)
-			return
-		}
-		old, _ := a.Facts[0].(ledger.Ticket)
-		if old.Node == r.ticket.Node && old.Scheduler == r.ticket.Scheduler && slices.Equal(old.Volumes, r.ticket.Volumes) {
-			k.written(r, a)
-			return
-		}
-		drop := world.Request{Do: world.DropTicket, Key: key, UID: old.UID}
-		k.send("replace "+r.ticket.Pod, drop, func(_ world.Answer, err error) {
-			if err != nil {
-				k.retire(r)
-				return
-			}
-			k.create(r)
-		})
-	})
 }
 
 // next is what a reservation needs now; empty while it waits.
 func (k *scheduler) next(r *reservation) string {
-	s := k.observer.snapshot()
-	pod, t := s.Pod(r.ticket.Pod), s.Ticket(r.ticket.ID)
-	if pod != nil && pod.Node != "" && r.stage != writing {
-		return "forget"
+	s, now := k.observer.snapshot(), k.s.Now()
+	pod := s.Pod(r.pod)
+	switch {
+	case r.stage == binding, r.stage == unsettled && now.Before(r.until):
+		return ""
+	case r.stage == unsettled:
+		return "send"
+	case pod == nil || pod.Phase != ledger.PodLive || !pod.Reserved: // the latter: somebody has bound it
+		return "release"
 	}
-	switch r.stage {
-	case waits, following:
-		return k.nextWaiting(s, r, pod, t)
-	case bound:
-		if pod == nil {
-			return "forget"
-		}
+	unbound := slices.ContainsFunc(arbiter.PodRequest(s, pod).Needs, func(n arbiter.Need) bool { return n.Link == ledger.LinkUnbound })
+	switch {
+	case !unbound:
+		return "bind"
+	case r.stage == reserved:
+		return "follow"
+	case !now.Before(r.until):
+		return "release"
 	}
 	return ""
 }
 
-func (k *scheduler) nextWaiting(s ledger.Snapshot, r *reservation, pod *ledger.Pod, t *ledger.Ticket) string {
-	own := t != nil && t.UID == r.uid && !t.Ghost
-	switch {
-	case pod == nil || pod.Phase != ledger.PodLive, !k.s.Now().Before(r.until):
-		return "withdraw"
-	case own && t.Phase == ledger.TicketRefused:
-		return "withdraw"
-	case !own && k.observer.get(world.Tickets, r.ticket.ID.String()) == nil:
-		return "withdraw" // deleted by somebody
-	case !own || t.Phase != ledger.TicketGranted:
-		return ""
-	}
-	unbound, request := false, arbiter.PodRequest(s, pod)
-	if !k.arbiter.AttachedOtherwise(s, request, t.Node).Allowed() {
-		return ""
-	}
-	for _, need := range request.Needs {
-		if need.Link == ledger.LinkUnbound {
-			unbound = true
-		} else if !k.arbiter.VolumeGranted(s, need, t.Node).Allowed() {
-			return ""
-		}
-	}
-	switch {
-	case unbound && r.stage == waits:
-		return "follow"
-	case unbound:
-		return ""
-	}
-	return "bind"
-}
-
+// bind judges the node once more, by all but the pod itself, and sends the Binding.
 func (k *scheduler) bind(r *reservation) {
-	r.stage = binding
-	k.send("bind "+r.ticket.Pod, world.Request{Do: world.BindPod, UID: r.ticket.Pod, Node: r.ticket.Node}, func(a world.Answer, err error) {
-		if err != nil || a.Code != world.OK {
-			k.withdraw(r)
-			return
-		}
-		r.stage = bound
-	})
-}
-
-// retire ends a reservation whose ticket could not be written: it may have
-// been, all the same.
-func (k *scheduler) retire(r *reservation) { k.withdraw(r) }
-
-// withdraw deletes the ticket, and only then stops to count it.
-func (k *scheduler) withdraw(r *reservation) {
-	r.stage = withdrawing
-	key := r.ticket.ID.String()
-	if r.uid == "" {
-		k.send("find "+r.ticket.Pod, world.Request{Do: world.GetObject, Kind: world.Tickets, Key: key}, func(a world.Answer, err error) {
-			switch {
-			case err != nil:
-				k.withdraw(r)
-			case a.Code == world.NotFound:
-				k.close(r)
-			default:
-				r.uid = world.UIDOf(a.Facts[0])
-				k.withdraw(r)
-			}
-		})
+	without := &ledger.Delta{}
+	without.Remove(r.pod)
+	seen := k.observer.snapshot().With(without)
+	pod := *k.observer.snapshot().Pod(r.pod)
+	pod.Node, pod.Reserved = "", false
+	if !k.arbiter.Fit(seen, arbiter.PodRequest(seen, &pod), r.node, k.s.Now()).Allowed() {
+		k.release(r)
 		return
 	}
-	k.send("withdraw "+r.ticket.Pod, world.Request{Do: world.DropTicket, Key: key, UID: r.uid}, func(_ world.Answer, err error) {
-		if err != nil {
-			k.withdraw(r)
-			return
+	r.seen = k.observer.handled[world.Tickets]
+	k.send(r)
+}
+
+// send sends the Binding, which fails for certain once the pod has another version. It is settled by
+// success, by the end of the pod, or by a read that shows a node or another version.
+func (k *scheduler) send(r *reservation) {
+	r.stage = binding
+	request := world.Request{Do: world.BindPod, UID: r.pod, Node: r.node, Version: r.version, Since: r.seen, InUse: r.counted}
+	k.ask("bind "+r.pod, request, func(a world.Answer, err error) {
+		switch {
+		case err == nil && a.Code == world.OK:
+			k.observer.saw(a.Facts...)
+			k.close(r)
+		case err == nil && a.Code == world.NotFound:
+			k.release(r)
+		default:
+			k.read(r)
 		}
-		k.close(r)
 	})
 }
 
-// close ends a reservation in the book. What is still known of the ticket ends
-// with it unless the pod is bound by it; without an object no event ever ends it.
+// read finds out what became of a Binding.
+func (k *scheduler) read(r *reservation) {
+	k.ask("read "+r.pod, world.Request{Do: world.GetObject, Kind: world.Pods, Key: r.pod}, func(a world.Answer, err error) {
+		pod, _ := firstFact(a).(ledger.Pod)
+		if err == nil {
+			k.observer.saw(a.Facts...)
+		}
+		switch {
+		case err != nil:
+			k.resend(r)
+		case a.Code == world.NotFound, pod.Node == "" && pod.Phase != ledger.PodLive, pod.Node != "" && pod.Node != r.node:
+			k.release(r)
+		case pod.Node == r.node:
+			k.close(r)
+		case pod.Version == r.version: // it may still be on its way
+			k.resend(r)
+		case r.conflicts >= maxConflicts:
+			k.release(r)
+		default:
+			r.conflicts++
+			r.version = pod.Version
+			k.send(r)
+		}
+	})
+}
+
+func (k *scheduler) resend(r *reservation) {
+	r.stage, r.until = unsettled, k.s.Now().Add(resendAfter)
+}
+
+// ask sends a request with a deadline within the lease.
+func (k *scheduler) ask(op string, r world.Request, then func(world.Answer, error)) {
+	k.s.net.send(&k.caller, op, k.s.Now().Add(k.s.config.WriteTimeout), r, then)
+}
+
+// release has the ledger count the pod at the node no longer, unless it has seen the pod there.
+func (k *scheduler) release(r *reservation) {
+	k.close(r)
+	k.observer.tell(k.observer.ledger.Unreserve(k.s.Now(), r.pod))
+}
+
+// close ends a reservation in the book. That of a pod that is bound counts on in the ledger, until the
+// watch shows the pod at its node.
 func (k *scheduler) close(r *reservation) {
-	delete(k.book, r.ticket.Pod)
-	k.order = slices.DeleteFunc(k.order, func(uid string) bool { return uid == r.ticket.Pod })
-	known := k.observer.snapshot().Ticket(r.ticket.ID)
-	if r.stage == withdrawing || r.uid == "" || known != nil && known.UID == "" {
-		k.observer.changes++
-		k.observer.touched(k.observer.ledger.Forget(k.s.Now(), r.ticket.ID))
-	}
-	k.keeping.add(r.ticket.ID)
-}
-
-// keep withdraws a ticket of this scheduler that nobody stands behind.
-func (k *scheduler) keep(id ledger.TicketID) bool {
-	if !k.keeping.start(id) {
-		return false
-	}
-	if r := k.book[id.Name]; r != nil {
-		k.reassert(r)
-		k.keeping.done(id, 0, flow.Finished)
-		return true
-	}
-	s := k.observer.snapshot()
-	t, pod := s.Ticket(id), s.Pod(id.Name)
-	if t == nil || t.Ghost || t.UID == "" || t.Type != ledger.TypePod || t.Scheduler != k.name ||
-		pod != nil && pod.Node != "" {
-		k.keeping.done(id, 0, flow.Finished)
-		return true
-	}
-	k.observer.confirmPod(t.Pod, func(p *ledger.Pod, err error) {
-		if err != nil || p == nil || p.Node != "" || k.book[id.Name] != nil {
-			k.keeping.done(id, 0, ended(err))
-			return
-		}
-		k.send("clear "+id.Name, world.Request{Do: world.DropTicket, Key: id.String(), UID: t.UID}, func(_ world.Answer, err error) {
-			if err == nil && k.book[id.Name] == nil {
-				k.observer.touched(k.observer.ledger.Forget(k.s.Now(), id))
-				k.observer.changes++
-			}
-			k.keeping.done(id, 0, ended(err))
-		})
-	})
-	return true
+	delete(k.book, r.pod)
+	k.order = slices.DeleteFunc(k.order, func(uid string) bool { return uid == r.pod })
 }
 
 // due implements process.
@@ -442,15 +326,13 @@ func (k *scheduler) due() time.Time {
 	if !k.awake() {
 		return time.Time{}
 	}
-	t := earlier(k.keeping.next(), k.observer.due())
-	for _, r := range k.book {
-		if r.stage == waits || r.stage == following {
-			t = earlier(t, r.until)
-		}
+	t := k.observer.due()
+	if !k.begun {
+		t = earlier(t, k.ready)
 	}
-	for _, option := range k.options {
-		if k.leftOut(option) {
-			t = earlier(t, k.refused[option])
+	for _, r := range k.book {
+		if r.stage == following || r.stage == unsettled {
+			t = earlier(t, r.until)
 		}
 	}
 	return t

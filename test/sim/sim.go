@@ -74,7 +74,8 @@ func New(config Config) *Sim {
 		scheduler: map[string]string{}, strays: map[string]bool{},
 	}
 	s.w.Stamps, s.w.Judge.Cooperative = config.Stamps, config.Cooperative
-	s.w.Forgetful, s.w.Judge.Leases, s.w.Judge.Foreign = config.Forgetful, config.Leases, config.Foreign
+	s.w.Forgetful, s.w.Judge.Leases, s.w.Judge.Binds = config.Forgetful, config.Leases, true
+	s.w.Judge.Alone = config.Schedulers == 1 && !config.Foreign && !config.Vanishing
 	s.w.Judge.Shrinks = config.NodeFaults && config.Limit != ledger.NoLimit
 	s.net, s.disks = &network{s: s}, &diskService{s: s}
 	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s, cutIn: map[ledger.NodeName]int{}}

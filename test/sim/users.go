@@ -49,6 +49,8 @@ func (u *users) offerEnd(m *menu, key string) {
 		m.addTo(churn, 6, "user", "delete", key)
 		if p.Node != "" {
 			m.addTo(churn, 2, "user", "exit", key)
+		} else {
+			m.addTo(churn, 8, "user", "touch", key)
 		}
 	}
 	if u.s.config.Meddling {
@@ -63,11 +65,9 @@ func (u *users) offerTickets(m *menu) {
 		m.addTo(churn, 2, "user", "ticket", fmt.Sprintf("t%d %s %s %s %d", u.tickets+1, u.drawType(), node, u.drawClaims(claims), u.drawLife()))
 	}
 	for _, key := range u.s.w.Keys(world.Tickets) {
-		if t, _ := u.s.w.Get(world.Tickets, key).(ledger.Ticket); u.s.config.Meddling || t.Type != ledger.TypePod {
-			m.addTo(churn, 1, "user", "drop-ticket", key)
-			if t.YieldingSince != 0 && !t.LetsGo {
-				m.addTo(churn, 2, "user", "lets-go", key)
-			}
+		m.addTo(churn, 1, "user", "drop-ticket", key)
+		if t, _ := u.s.w.Get(world.Tickets, key).(ledger.Ticket); t.YieldingSince != 0 && !t.LetsGo {
+			m.addTo(churn, 2, "user", "lets-go", key)
 		}
 	}
 }
@@ -163,6 +163,8 @@ func (u *users) act(what, arg string) bool {
 		u.s.w.DeletePod(arg)
 	case what == "exit" && exists && p.Node != "":
 		return u.exit(p)
+	case what == "touch" && exists && p.Node == "":
+		u.s.w.Touch(arg)
 	case what == "remove" && exists:
 		u.s.w.Drop(world.Pods, arg)
 	case what == "drop-ticket" && u.s.w.Get(world.Tickets, arg) != nil:

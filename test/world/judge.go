@@ -47,8 +47,11 @@ type Judge struct {
 	// of the last user's end, the node's not being Ready, and the last renewal of
 	// its Lease.
 	Leases bool
-	// Foreign says that pods may be bound past Moorage at any time, Shrinks that limits may shrink.
-	Foreign, Shrinks bool
+	// Binds says that pods may be bound at any time, Shrinks that limits may shrink. No scheduler
+	// tells the granter of tickets about a bind: it sees the bound pod.
+	Binds, Shrinks bool
+	// Alone says that one scheduler of Moorage places all pods: it knows of each bind.
+	Alone bool
 
 	left     map[At]time.Time             // when the last unfinished pod or ticket with the volume left the node
 	notReady map[ledger.NodeName]outage   // since when the node has not been Ready
@@ -60,12 +63,16 @@ type Judge struct {
 	numbers  map[ledger.VolumeID]given    // by the volume's hold
 	known    map[string][]ledger.VolumeID // where a pod's volumes led last
 	limits   map[slots]int32              // the highest that a CSINode has said
+	highest  map[slots]int32              // the highest that a CSINode has ever said: a scheduler may not have seen a lower one
 	beside   map[At]bool                  // made for a live migration, as long as there are two
 	over     map[ledger.VolumeID]bool     // volumes of which a live migration has ended
-	past     map[string]bool              // pods, by UID, that were bound past Moorage
+	bound    map[string]bool              // pods, by UID, that were bound since the world began
+	placed   map[string]bool              // those of them that a scheduler of Moorage has bound
+	shaken   map[string]bool              // those of these whose node has been out of service since, or had no Node
+	shook    map[ledger.NodeName]int64    // the world's version when a node was last known to be in trouble: others may take its volumes
 	taken    map[At]bool                  // slots that those take
 	counts   map[At]int64                 // those of them that whoever grants knows of, and the world's version by then
-	leavers  map[At]bool                  // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound past Moorage, or once shrank
+	leavers  map[At]bool                  // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound, or once shrank
 	shrank   bool                         // a limit counts that is lower than one before (AllKnown)
 	been     map[At]bool                  // where such pods have or had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID   // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
@@ -141,6 +148,7 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 			j.podChanged(w, e)
 		case ledger.NodeState:
 			j.nodeChanged(w, e.Name)
+			j.shakes(w, e, is == nil)
 		case ledger.NodeDrivers:
 			j.limitsChanged(e)
 		}
@@ -205,6 +213,9 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 func (j *Judge) limitsChanged(n ledger.NodeDrivers) {
 	for _, d := range n.Drivers {
 		limit, at := limitOf(d), slots{n.Node, d.Name}
+		if was, noted := j.highest[at]; !noted || was < limit {
+			j.highest = with(j.highest, at, limit)
+		}
 		if !j.Exact {
 			limit = max(limit, j.limits[at])
 		}

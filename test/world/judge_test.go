@@ -55,7 +55,7 @@ func TestHoldMadeAgain(t *testing.T) {
 // Who grants answers for its own grants, also where somebody binds pods past them: a node
 // that is over its limit by such a bind is no fault, and one that is by grants is, before
 // and after.
-func TestLimitsBesideBindsPastMoorage(t *testing.T) {
+func TestLimitsBesideBinds(t *testing.T) {
 	for name, test := range map[string]struct {
 		claims string // of the tickets that are granted one after the other
 		past   string // of the pod that is bound past them
@@ -109,7 +109,7 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 		for _, c := range test.early {
 			ask(string(c))
 		}
-		w.Judge.Foreign = true
+		w.Judge.Binds = true
 		grant := func(claim string) {
 			ask(claim)
 			w.Serve(Request{Do: DecideTicket, Key: ledger.TicketID{Namespace: "ns", Name: claim}.String(), Phase: ledger.TicketGranted})
@@ -142,46 +142,49 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 	}
 }
 
-// A grant that shares the slot which a claim had by another ticket needs no other one where a bind past Moorage
-// has filled the node, though the ticket has gone and the claim has become a volume meanwhile. Without such
-// a bind it is one too many.
-func TestLimitOfAClaimThatIsProvisioned(t *testing.T) {
-	for _, past := range []bool{true, false} {
-		w := New()
-		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
-		w.Put(ledger.NodeDrivers{Node: "w1", Drivers: []ledger.DriverOnNode{{Name: disk.Driver, NodeID: "w1#1", Limit: 1}}})
-		w.Put(ledger.StorageClass{Name: "late", Driver: disk.Driver, WaitForFirst: true})
-		key := func(name string) ledger.ClaimKey { return ledger.ClaimKey{Namespace: "ns", Name: name} }
-		claim := func(name string) ledger.Claim {
-			return ledger.Claim{Key: key(name), UID: name, PersistentVolume: name, Bound: true, Access: ledger.AccessMany, Class: "late"}
-		}
-		pv := func(name string) ledger.PersistentVolume {
-			return ledger.PersistentVolume{Name: name, UID: name, Volume: ledger.VolumeID{Driver: disk.Driver, Handle: name}, Access: ledger.AccessMany, Claim: key(name)}
-		}
-		w.Put(pv("a"))
-		w.Put(claim("a"))
-		w.Put(ledger.Claim{Key: key("new"), UID: "new", Access: ledger.AccessMany, Class: "late"})
-		grant := func(ticket, claim string) {
-			id := ledger.TicketID{Namespace: "ns", Name: ticket}
-			w.Put(ledger.Pod{UID: ticket, Namespace: "ns", Name: ticket, Volumes: []ledger.PodVolume{{Name: "v", Claim: claim}}})
-			w.Put(ledger.Ticket{ID: id, UID: ticket, Type: ledger.TypePod, Pod: ticket, Node: "w1", Volumes: []ledger.TicketVolume{{Claim: claim, ClaimUID: claim}}})
-			w.Serve(Request{Do: DecideTicket, Key: id.String(), Phase: ledger.TicketGranted})
-		}
-		grant("first", "new")
-		if past {
-			w.Put(ledger.Pod{UID: "past", Namespace: "ns", Name: "past", Volumes: []ledger.PodVolume{{Name: "v", Claim: "a"}}})
-			w.BindPast("past", "w1")
-		}
-		w.Serve(Request{Do: DropTicket, Key: "ns/first"})
-		grant("second", "a")
-		if len(w.Judge.Faults) > 0 {
-			t.Errorf("bound past %t: the second: %v", past, w.Judge.Faults)
-		}
-		w.Put(pv("new"))
-		w.Put(claim("new"))
-		grant("third", "new")
-		if found := len(w.Judge.Faults) > 0; found == past {
-			t.Errorf("bound past %t: %v", past, w.Judge.Faults)
+// A scheduler that is alone takes no node past its limit by pods, and puts no exclusive volume at two
+// nodes. Beside other schedulers it may: one of the pods waits then.
+func TestBindsOfOneScheduler(t *testing.T) {
+	for name, test := range map[string]struct {
+		access ledger.Access
+		second string // the claim of the second pod
+		node   ledger.NodeName
+		ended  bool // the first pod has ended by then
+		bad    bool
+	}{
+		"another volume at the full node":  {access: ledger.AccessNode, second: "b", node: "w1", bad: true},
+		"another volume at another node":   {access: ledger.AccessNode, second: "b", node: "w2"},
+		"the same volume at the same node": {access: ledger.AccessNode, second: "a", node: "w1"},
+		"the same volume at another node":  {access: ledger.AccessNode, second: "a", node: "w2", bad: true},
+		"a shared volume at another node":  {access: ledger.AccessMany, second: "a", node: "w2"},
+		"a volume for one pod":             {access: ledger.AccessPod, second: "a", node: "w1", bad: true},
+		"a volume whose pod has ended":     {access: ledger.AccessPod, second: "a", node: "w2", ended: true},
+		"a slot of a pod that has ended":   {access: ledger.AccessNode, second: "b", node: "w1", ended: true},
+	} {
+		for _, alone := range []bool{true, false} {
+			w := New()
+			w.Judge.Alone = alone
+			w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
+			for _, n := range []ledger.NodeName{"w1", "w2"} {
+				w.Put(ledger.NodeState{Name: n, UID: string(n), Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+				w.Put(ledger.NodeDrivers{Node: n, Drivers: []ledger.DriverOnNode{{Name: disk.Driver, Limit: 1}}})
+			}
+			for _, c := range []string{"a", "b"} {
+				key := ledger.ClaimKey{Namespace: "ns", Name: c}
+				w.Put(ledger.PersistentVolume{Name: c, UID: c, Volume: ledger.VolumeID{Driver: disk.Driver, Handle: c}, Access: test.access, Claim: key})
+				w.Put(ledger.Claim{Key: key, UID: c, PersistentVolume: c, Bound: true, Access: test.access})
+			}
+			for uid, claim := range map[string]string{"first": "a", "second": test.second} {
+				w.Put(ledger.Pod{UID: uid, Namespace: "ns", Name: uid, Volumes: []ledger.PodVolume{{Name: "v", Claim: claim}}})
+			}
+			w.Serve(Request{Do: BindPod, UID: "first", Node: "w1"})
+			if test.ended {
+				w.Serve(Request{Do: FinishPod, UID: "first"})
+			}
+			w.Serve(Request{Do: BindPod, UID: "second", Node: test.node})
+			if found := len(w.Judge.Faults) > 0; found != (test.bad && alone) {
+				t.Errorf("%s, alone %t: %v", name, alone, w.Judge.Faults)
+			}
 		}
 	}
 }
@@ -276,6 +279,53 @@ func TestSameBootIsListed(t *testing.T) {
 				t.Errorf("faults %q, listed %q", w.Judge.Faults, w.Judge.SameBoot)
 			}
 		})
+	}
+}
+
+// An exclusive volume of a pod that whoever grants knows is granted nowhere else; but where a pod has it, or had it, a pod
+// that was bound elsewhere since waits, unless the hold has given it to that one's node.
+func TestGrantBesideABind(t *testing.T) {
+	for name, test := range map[string]struct {
+		past    bool
+		unknown bool
+		held    ledger.NodeName
+		bad     bool
+	}{
+		"nobody was bound before":       {bad: true},
+		"nobody knew of the pod":        {unknown: true},
+		"the hold names neither":        {past: true},
+		"the hold names the first node": {past: true, held: "w1"},
+		"the hold names the other one":  {past: true, held: "w2", bad: true},
+	} {
+		w, key := New(), ledger.ClaimKey{Namespace: "ns", Name: "c"}
+		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
+		w.Put(ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: disk, Access: ledger.AccessNode, Claim: key})
+		w.Put(ledger.Claim{Key: key, UID: "c", PersistentVolume: "pv", Bound: true, Access: ledger.AccessNode})
+		for _, n := range []ledger.NodeName{"w1", "w2"} {
+			w.Put(ledger.NodeState{Name: n, UID: string(n), Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+			w.Put(ledger.NodeDrivers{Node: n, Drivers: []ledger.DriverOnNode{{Name: disk.Driver, Limit: ledger.NoLimit}}})
+		}
+		for _, uid := range []string{"past", "bound"} {
+			w.Put(ledger.Pod{UID: uid, Namespace: "ns", Name: uid, Volumes: []ledger.PodVolume{{Name: "v", Claim: "c"}}})
+		}
+		if test.past {
+			w.BindPast("past", "w1")
+			w.Drop(Pods, "past")
+		}
+		if test.held != "" {
+			w.Put(ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Node: test.held, Transitions: 1}})
+		}
+		known := w.Version()
+		w.Serve(Request{Do: BindPod, UID: "bound", Node: "w2"})
+		id := ledger.TicketID{Namespace: "ns", Name: "next"}
+		w.Put(ledger.Ticket{ID: id, UID: "t", Type: ledger.TypeManual, Node: "w1", Volumes: []ledger.TicketVolume{{Claim: "c", ClaimUID: "c"}}})
+		if !test.unknown {
+			known = w.Version()
+		}
+		w.Serve(Request{Do: DecideTicket, Key: id.String(), Phase: ledger.TicketGranted, Since: known})
+		if found := len(w.Judge.Faults) > 0; found != test.bad {
+			t.Errorf("%s: %v", name, w.Judge.Faults)
+		}
 	}
 }
 

@@ -16,8 +16,7 @@ import (
 // Kind is a type of API objects.
 type Kind uint8
 
-// The kinds, in the order in which a process that starts lists them: tickets
-// before pods.
+// The kinds, in the order in which a process that starts lists them.
 const (
 	Tickets Kind = iota
 	Pods

@@ -8,47 +8,47 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// BindPast binds a pod as somebody does who asks nobody: no ticket keeps its slots.
+// BindPast binds a pod as a scheduler does that knows nothing of Moorage.
 func (w *World) BindPast(uid string, n ledger.NodeName) {
 	p, exists := w.Pod(uid)
 	if !exists {
 		return
 	}
 	p.Node = n
-	w.Judge.past = with(w.Judge.past, uid, true)
+	w.Judge.bound = with(w.Judge.bound, uid, true)
 	w.Put(p)
 }
 
-// Past says whether a pod was bound past Moorage.
-func (j *Judge) Past(uid string) bool { return j.past[uid] }
+// Bound says whether a pod was bound since the world began.
+func (j *Judge) Bound(uid string) bool { return j.bound[uid] }
 
-// TakenPast says whether it is a bind past Moorage that takes a volume's slot at a node,
+// TakenPast says whether it is a bind that takes a volume's slot at a node,
 // whether one ever brought it there, or an unanswered creation may have, and whether the volume
 // has left the node.
 func (j *Judge) TakenPast(at At) (taken, been, left bool) {
 	return j.taken[at], j.been[at], j.leavers[at]
 }
 
-// Excuses says whether a slot that a bind past Moorage has taken is left out of account where a grant is carried out on
-// what was decided at a version of its ticket, or pod.
+// Excuses says whether a slot that a bind has taken is left out of account where a grant is carried out that was
+// decided on at a version of the world, or later.
 func (j *Judge) Excuses(version int64, at At) bool {
 	since, counts := j.counts[at]
 	return j.taken[at] && (!counts || version <= since)
 }
 
 // Unanswered takes in that a creation got no answer: whoever sent it counts the volume as
-// at the node, until it knows better. Where binds past Moorage have filled the node, a
+// at the node, until it knows better. Where binds have filled the node, a
 // grant for that volume needs no other slot, also where they come later (Foreign).
 func (j *Judge) Unanswered(w *World, a ledger.Attachment) {
-	if v, ok := w.Source(a); ok && (len(j.past) > 0 || j.Foreign) {
+	if v, ok := w.Source(a); ok && (len(j.bound) > 0 || j.Binds) {
 		j.been = with(j.been, At{v, a.Node}, true)
 	}
 }
 
-// podPast keeps which slots pods take that were bound past Moorage: those of volumes that
+// podPast keeps which slots pods take that were bound: those of volumes that
 // nothing of Moorage's was at the node for.
 func (j *Judge) podPast(w *World, p ledger.Pod) {
-	if !j.past[p.UID] {
+	if !j.bound[p.UID] {
 		return
 	}
 	there := w.booked(p.Node)
@@ -71,23 +71,23 @@ func (j *Judge) podPast(w *World, p ledger.Pod) {
 // attachedPast: a VolumeAttachment for such a pod takes its slot, too, unless a grant has
 // it; also where the pod has gone, and whoever creates it does not know that yet.
 func (j *Judge) attachedPast(w *World, at At) {
-	if len(j.past) == 0 || w.granted(at.Node)[at.Volume] {
+	if len(j.bound) == 0 || w.granted(at.Node)[at.Volume] {
 		return
 	}
 	if j.been[at] && !j.used(w, at) {
 		j.taken = with(j.taken, at, true)
 	}
 	for _, p := range w.PodsAt(at.Node) {
-		if j.past[p.UID] && p.Phase != ledger.PodFinished && slices.Contains(j.UsedBy(w, p), at.Volume) {
+		if j.bound[p.UID] && p.Phase != ledger.PodFinished && slices.Contains(j.UsedBy(w, p), at.Volume) {
 			j.taken, j.been = with(j.taken, at, true), with(j.been, at, true)
 		}
 	}
 	j.fills(w, at.Node)
 }
 
-// remembers says whether it matters what has left a node: pods are bound past Moorage, or a limit has shrunk; or either may be.
+// remembers says whether it matters what has left a node: pods are bound, or a limit has shrunk; or either may be.
 func (j *Judge) remembers(w *World) bool {
-	return len(j.past) > 0 || j.Foreign || j.Shrinks || j.shrank || len(j.shrunk(w)) > 0
+	return len(j.bound) > 0 || j.Binds || j.Shrinks || j.shrank || len(j.shrunk(w)) > 0
 }
 
 // listsNoMore: a node's lists name volumes no more, and whoever grants may not know that yet.
@@ -114,7 +114,7 @@ func (j *Judge) leftOver(w *World, at At) {
 	j.fills(w, at.Node)
 }
 
-// fills: of a node that binds past Moorage have taken to its limit, whoever grants may take what has left it for
+// fills: of a node that binds have taken to its limit, whoever grants may take what has left it for
 // there still, also where it left before the bind.
 func (j *Judge) fills(w *World, n ledger.NodeName) {
 	var full []At
@@ -128,7 +128,7 @@ func (j *Judge) fills(w *World, n ledger.NodeName) {
 	}
 }
 
-// fullWithout says whether what is bound to a node, or ever was beside binds past Moorage, leaves no slot for a volume.
+// fullWithout says whether what is bound to a node, or ever was beside binds, leaves no slot for a volume.
 func (j *Judge) fullWithout(w *World, at At) bool {
 	rest, bound := int32(0), w.bound(at.Node)
 	for v := range bound {
@@ -141,10 +141,10 @@ func (j *Judge) fullWithout(w *World, at At) bool {
 			rest++
 		}
 	}
-	return len(j.past) > 0 && rest >= j.limits[slots{at.Node, at.Volume.Driver}]
+	return len(j.bound) > 0 && rest >= j.limits[slots{at.Node, at.Volume.Driver}]
 }
 
-// everAt says whether the judge knows that a volume was at a node beside binds past Moorage.
+// everAt says whether the judge knows that a volume was at a node beside binds.
 func (j *Judge) everAt(w *World, at At) bool { return w.marked(j.been, at) }
 
 // marked says whether a volume at a node is among these, also as the claim that has become it since.
@@ -205,9 +205,9 @@ func (j *Judge) leftPast(w *World) {
 	}
 }
 
-// knowsPast: whoever grants knows of a slot that a bind past Moorage has taken: it has granted that volume there, or
-// made its VolumeAttachment. From now on the slot counts, but for a grant that may be on its way: its ticket, or pod, has
-// not changed since.
+// knowsPast: whoever grants knows of a slot that a bind has taken: it has granted that volume there, or
+// made its VolumeAttachment. From now on the slot counts, but for a grant that may be on its way: it was decided on before, or,
+// where that is not told, its ticket has not changed since.
 func (j *Judge) knowsPast(w *World, at At) {
 	if _, counts := j.counts[at]; !counts && j.taken[at] {
 		j.counts = with(j.counts, at, w.Version())
@@ -215,11 +215,11 @@ func (j *Judge) knowsPast(w *World, at At) {
 }
 
 // accountable are the volumes that whoever grants a ticket answers for at its node: what is booked there, but
-// for what binds past Moorage have brought.
-func (j *Judge) accountable(w *World, t ledger.Ticket) map[ledger.VolumeID]bool {
+// for what binds have brought that it may not have known when it decided.
+func (j *Judge) accountable(w *World, t ledger.Ticket, decided int64) map[ledger.VolumeID]bool {
 	counted := w.booked(t.Node)
 	for v := range counted {
-		if j.Excuses(VersionOf(t), At{v, t.Node}) {
+		if j.Excuses(decided, At{v, t.Node}) {
 			delete(counted, v)
 		}
 	}

@@ -34,10 +34,8 @@ const (
 
 // The requests of everybody else.
 const (
-	// CreateTicket creates Fact, a Ticket.
-	CreateTicket Verb = flow.Verbs + iota
 	// BindPod binds the pod UID to Node, as a scheduler does.
-	BindPod
+	BindPod Verb = flow.Verbs + iota
 	// ReportUse is a kubelet's status: it is ready, unless NotReady, and uses
 	// InUse, unless Same, which leaves the list out of the patch.
 	ReportUse
@@ -72,6 +70,7 @@ type Request struct {
 	// Read is the Node that Patch was composed on.
 	Read  ledger.NodeState
 	Patch flow.NodePatch
+	// InUse is a list of volumes: of BindPod those that the scheduler counted at the node before.
 	InUse []ledger.VolumeID
 	Same  bool
 	// NotReady: the kubelet lives, and says that it is not ready.
@@ -95,10 +94,13 @@ type Request struct {
 	Within bool
 	// Since is when the last answer that its sender waited for was served (Answer.At),
 	// where that was a read of the node and a VolumeAttachment is deleted by force, or a
-	// list of PersistentVolumes and a VolumeHold is deleted; 0 where nothing is known of
-	// that.
-	Since  int64
-	NodeID string
+	// list of PersistentVolumes and a VolumeHold is deleted. Of BindPod it is the version up
+	// to which the scheduler has seen the tickets, of DecideTicket the version up to which
+	// the controller had seen the pods when it decided. 0 where nothing is known of that.
+	Since int64
+	// Decided is the world's version when a DecideTicket was decided on; 0: not told.
+	Decided int64
+	NodeID  string
 	// WasID is the node's ID that a VolumeAttachment must have, with TestsID: moorage-attacher
 	// tests it.
 	WasID   string

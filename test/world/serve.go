@@ -45,7 +45,7 @@ func (w *World) serve(r Request) Answer {
 		return w.serveAttachment(r)
 	case PatchNode:
 		return w.patchNode(r)
-	case CreateTicket, DecideTicket, DropTicket:
+	case DecideTicket, DropTicket:
 		return w.serveTicket(r)
 	case RemovePod, BindPod, FinishPod:
 		return w.servePod(r)
@@ -181,14 +181,6 @@ func (w *World) Stamped(name string) bool {
 }
 
 func (w *World) serveTicket(r Request) Answer {
-	if r.Do == CreateTicket {
-		t := r.Fact.(ledger.Ticket)
-		if _, exists := w.Ticket(t.ID); exists {
-			return Answer{Code: Exists}
-		}
-		t.UID, t.Created = w.UID(), w.Now.Unix()
-		return answer(w.Put(t))
-	}
 	t, exists := w.Ticket(TicketKey(r.Key))
 	switch {
 	case !exists:
@@ -213,7 +205,7 @@ func (w *World) serveTicket(r Request) Answer {
 		t.Node = r.Node
 	}
 	if r.Phase == ledger.TicketGranted && t.Phase != ledger.TicketGranted {
-		w.Judge.grants(w, t)
+		w.Judge.grants(w, t, r)
 	}
 	if r.Phase == ledger.TicketRefused && r.Reason == string(arbiter.ClaimMissing) {
 		w.Judge.refuses(w, t)
@@ -244,7 +236,7 @@ func (w *World) servePod(r Request) Answer {
 		if p.Node != "" || p.Phase != ledger.PodLive {
 			return Answer{Code: Conflict}
 		}
-		w.Judge.bindsBeside(w, p, r.Node)
+		w.Judge.binds(w, p, r.Node, r)
 		p.Node = r.Node
 	case FinishPod:
 		p.Phase = ledger.PodFinished

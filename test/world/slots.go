@@ -13,10 +13,10 @@ import (
 // grants: no grant takes a node past any limit that it has had (I2), nor
 // shares an exclusive volume with another granted one (I1). Slots are counted
 // from the API's objects alone: a volume at a node once, however many of them
-// bind it there; and without those that somebody's bind past Moorage has taken, of which
+// bind it there; and without those that a bind has taken, of which
 // whoever grants may not have heard.
-func (j *Judge) grants(w *World, t ledger.Ticket) {
-	there, counted := w.bound(t.Node), j.accountable(w, t)
+func (j *Judge) grants(w *World, t ledger.Ticket, r Request) {
+	there, counted := w.bound(t.Node), j.accountable(w, t, max(VersionOf(t), r.Decided))
 	fresh := map[string]bool{}
 	for _, v := range w.TicketVolumes(t) {
 		// One that has its slot is known by its name, also where its PersistentVolume has gone.
@@ -26,13 +26,116 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 		}
 		counted[v] = true
 		j.knowsPast(w, At{v, t.Node})
-		j.shares(w, t, v)
+		j.shares(w, t, v, r.Since)
 	}
 	for driver, n := range slotsTaken(counted) {
 		if limit := j.limits[slots{t.Node, driver}]; n > limit && fresh[driver] && t.Node != ledger.Detached {
 			j.fault("ticket %s is granted at %s past the limit of %s: %d of %d", t.ID.Name, t.Node, driver, n, limit)
 		}
 	}
+}
+
+// binds: a scheduler of Moorage binds a pod where it may, as far as it knows. Where it is alone it knows of
+// each bind: it takes no node past its limit by pods, and puts no exclusive volume at a second node. Where
+// other schedulers bind pods, too, one of the pods waits.
+func (j *Judge) binds(w *World, p ledger.Pod, n ledger.NodeName, r Request) {
+	if j.Alone {
+		j.bindsBesidePods(w, p, n, r.InUse)
+	}
+	j.bindsBeside(w, p, n, r.Since)
+	j.bound, j.placed = with(j.bound, p.UID, true), with(j.placed, p.UID, true)
+	if now, exists := w.Node(n); !exists || shaky(now) {
+		j.shaken = with(j.shaken, p.UID, true)
+	}
+}
+
+// bindsBesidePods compares a bind with the pods that are bound already. counted are the volumes that the scheduler
+// counted at the node before: they need no other slot, though they may have left since.
+func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName, counted []ledger.VolumeID) {
+	if _, exists := w.Node(n); !exists || j.shook[n] > VersionOf(p) {
+		return // others may have got the volumes while the Binding was on its way
+	}
+	mine, _ := w.VolumesOf(p)
+	there, known, fresh := map[ledger.VolumeID]bool{}, w.bound(n), map[string]bool{}
+	for _, other := range w.PodsAt(n) {
+		if other.Phase != ledger.PodFinished {
+			volumes, _ := w.VolumesOf(other)
+			for _, v := range volumes {
+				there[v] = true
+			}
+		}
+	}
+	for _, v := range mine {
+		if other, uses := j.usedBeside(w, p, v, n, there[v]); uses {
+			j.fault("pod %s is bound to %s while pod %s at %s uses %s", p.UID, n, other.UID, other.Node, v)
+		}
+		fresh[v.Driver] = fresh[v.Driver] || !known[v] && !slices.Contains(counted, v)
+	}
+	for _, v := range mine {
+		there[v] = true
+	}
+	for driver, taken := range slotsTaken(there) {
+		if limit := j.highest[slots{n, driver}]; taken > limit && fresh[driver] {
+			j.fault("pod %s is bound to %s past the limit of %s: %d of %d", p.UID, n, driver, taken, limit)
+		}
+	}
+}
+
+// usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. Where a pod at the node has the volume,
+// too, or a ticket that was granted meanwhile, there are two claimants already.
+func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.NodeName, there bool) (ledger.Pod, bool) {
+	if !w.Exclusive(v) || w.migrates(v) || w.granted(n)[v] {
+		return ledger.Pod{}, false
+	}
+	for _, key := range w.Keys(Pods) {
+		other, _ := w.Pod(key)
+		volumes, _ := w.VolumesOf(other)
+		if other.UID == p.UID || other.Node == "" || other.Phase != ledger.PodLive || !slices.Contains(volumes, v) {
+			continue
+		}
+		if elsewhere := other.Node != n && !there; (elsewhere || w.onePod(v)) && !j.shaken[other.UID] && !j.mayTakeFrom(w, At{v, other.Node}) {
+			return other, true
+		}
+	}
+	return ledger.Pod{}, false
+}
+
+// shakes notes which pods may lose their volumes, as their node is out of service, fenced, cut off or shut down, or
+// its Node is deleted before anything is attached, also when whoever leads hears of that after
+// its end. A pod that is bound to a Node that does not exist has nothing there, and Kubernetes'
+// pod garbage collector deletes it.
+func (j *Judge) shakes(w *World, n ledger.NodeState, deleted bool) {
+	if shaky(n) || n.Ready != ledger.ReadyTrue || deleted {
+		j.shook = with(j.shook, n.Name, w.version)
+	}
+	if !shaky(n) && !deleted {
+		return
+	}
+	for _, p := range w.placed() {
+		if p.Node == n.Name {
+			j.shaken = with(j.shaken, p.UID, true)
+		}
+	}
+}
+
+// shaky says whether somebody says of a node that its machine does not use volumes any more.
+func shaky(n ledger.NodeState) bool {
+	return n.OutOfService || n.Shutdown || len(n.Fenced)+len(n.CutOff) > 0
+}
+
+// Shaken says whether the node of a pod has been out of service since a scheduler of Moorage has bound
+// the pod, or its Node was gone.
+func (j *Judge) Shaken(uid string) bool { return j.shaken[uid] }
+
+// placed are the pods that a scheduler of Moorage has bound, and that have not ended.
+func (w *World) placed() []ledger.Pod {
+	var list []ledger.Pod
+	for uid := range w.Judge.placed {
+		if p, exists := w.Pod(uid); exists && p.Phase != ledger.PodFinished {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // sharesNot: no volume, of however many nodes, is granted to be detached while somebody has it, or
@@ -44,7 +147,7 @@ func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
 	}
 	for _, key := range w.Keys(Tickets) {
 		other, _ := w.Ticket(TicketKey(key))
-		if other.ID == t.ID || other.Phase != ledger.TicketGranted || other.Type.Yields() || !slices.Contains(w.TicketVolumes(other), v) || !w.living(other) {
+		if other.ID == t.ID || other.Phase != ledger.TicketGranted || other.Type.Yields() || !slices.Contains(w.TicketVolumes(other), v) {
 			continue
 		}
 		detached := (t.Node == ledger.Detached) != (other.Node == ledger.Detached)
@@ -59,8 +162,9 @@ func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
 }
 
 // shares: an exclusive volume is granted to tickets of one node only; one for
-// a single pod to one ticket only.
-func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
+// a single pod to one ticket only. It is granted beside no pod that is bound elsewhere, if whoever
+// grants knew of the pod: known is up to where it had seen the pods.
+func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64) {
 	j.sharesNot(w, t, v)
 	if !w.Exclusive(v) || w.migrates(v) || t.Type == ledger.TypeLiveMigration || t.Type.Yields() {
 		return
@@ -68,11 +172,23 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
 	for _, key := range w.Keys(Tickets) {
 		other, _ := w.Ticket(TicketKey(key))
 		if other.ID == t.ID || other.Phase != ledger.TicketGranted || other.Type.Yields() ||
-			!slices.Contains(w.TicketVolumes(other), v) || !w.living(other) || other.Node == ledger.Detached || t.Node == ledger.Detached || j.mayTakeFrom(w, At{v, other.Node}) {
+			!slices.Contains(w.TicketVolumes(other), v) || other.Node == ledger.Detached || t.Node == ledger.Detached || j.mayTakeFrom(w, At{v, other.Node}) {
 			continue
 		}
 		if other.Node != t.Node || w.onePod(v) {
 			j.fault("%s is granted to ticket %s at %s while ticket %s at %s has it", v, t.ID.Name, t.Node, other.ID.Name, other.Node)
+		}
+	}
+	hold, _ := w.Hold(v)
+	for _, p := range w.placed() {
+		if _, covered := w.Attachment(ledger.AttachmentName(v, p.Node)); covered || VersionOf(p) > known || j.shaken[p.UID] || p.Phase != ledger.PodLive || !slices.Contains(j.UsedBy(w, p), v) || j.mayTakeFrom(w, At{v, p.Node}) {
+			continue
+		}
+		if !w.onePod(v) && j.been[At{v, t.Node}] && hold.Node != p.Node {
+			continue // a pod has or had it there, and a pod that was bound elsewhere since waits for that
+		}
+		if p.Node != t.Node || w.onePod(v) {
+			j.fault("%s is granted to ticket %s at %s while pod %s, bound at %s, has it", v, t.ID.Name, t.Node, p.UID, p.Node)
 		}
 	}
 }
@@ -89,15 +205,6 @@ func (j *Judge) refuses(w *World, t ledger.Ticket) {
 			j.fault("ticket %s is refused since claim %s is missing, which is there", t.ID.Name, v.Claim)
 		}
 	}
-}
-
-// living says whether a ticket's pod, if it is for one, is there to stay.
-func (w *World) living(t ledger.Ticket) bool {
-	if t.Type != ledger.TypePod {
-		return true
-	}
-	p, exists := w.Pod(t.Pod)
-	return exists && p.Phase == ledger.PodLive && (p.Node == "" || p.Node == t.Node)
 }
 
 func (w *World) onePod(v ledger.VolumeID) bool {
@@ -211,26 +318,15 @@ func (w *World) claimed(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	return ledger.UnboundClaim(class.Driver, claim.UID), exists && known && !claim.Bound && !claim.Lost
 }
 
-// TicketVolumes are the volumes that a ticket needs attached; an unbound
-// claim stands for the volume it will become.
+// TicketVolumes are the volumes that a ticket needs attached.
 func (w *World) TicketVolumes(t ledger.Ticket) []ledger.VolumeID {
 	var list []ledger.VolumeID
 	for _, tv := range t.Volumes {
 		key := ledger.ClaimKey{Namespace: t.ID.Namespace, Name: tv.Claim}
 		id, ok := w.Resolve(key)
-		switch {
-		case tv.PersistentVolume != "":
+		if tv.PersistentVolume != "" {
 			pv, exists := typed[ledger.PersistentVolume](&w.Objects, PersistentVolumes, tv.PersistentVolume)
 			id, ok = pv.Volume, exists
-		case tv.PodVolume != "":
-			pod, _ := w.Pod(t.Pod)
-			for _, v := range pod.Volumes {
-				if v.Name == tv.PodVolume {
-					id, ok = v.Inline, true
-				}
-			}
-		case !ok && t.Type == ledger.TypePod:
-			id, ok = w.claimed(key)
 		}
 		if ok && w.Needs(id) {
 			list = append(list, id)

@@ -19,11 +19,11 @@ var keeping = []ledger.TicketType{ledger.TypeRestore, ledger.TypeExpansion, ledg
 // yieldNotice is for how long a ticket is asked to let go of a volume where its policy has no time.
 const yieldNotice = 30 * time.Second
 
-// interrupts: a ticket that is not a pod's, and has been told that it has its volumes, loses its
+// interrupts: a ticket that has been told that it has its volumes loses its
 // grant to somebody who ranks before only if its type yields, after it was asked to let go of
 // them, and has, or has had its time.
 func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
-	if t.Type == ledger.TypePod || t.Phase != ledger.TicketGranted || r.Phase == ledger.TicketGranted {
+	if t.Phase != ledger.TicketGranted || r.Phase == ledger.TicketGranted {
 		return
 	}
 	if r.Reason != string(arbiter.Outranked) {
@@ -62,11 +62,10 @@ func (j *Judge) losesUnasked(w *World, t ledger.Ticket, reason string) {
 	}
 }
 
-// ticketChanged notes which volumes a ticket that is not a pod's has been told that it has. It has
+// ticketChanged notes which volumes a ticket has been told that it has. It has
 // them until it is told otherwise, whatever becomes of its claims.
 func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
 	switch {
-	case is.Type == ledger.TypePod:
 	case is.SatisfiedSince == 0:
 		j.ticketLoses(w, was)
 	case was.SatisfiedSince == 0:
@@ -78,7 +77,7 @@ func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
 	}
 }
 
-// ticketLoses notes that a ticket that is not a pod's does not have its volumes any more. Where its node is not Ready nobody can have
+// ticketLoses notes that a ticket does not have its volumes any more. Where its node is not Ready nobody can have
 // told its holder, which may go on to use them there until the node is Ready again, or they have left it.
 func (j *Judge) ticketLoses(w *World, t ledger.Ticket) {
 	_, silent := j.notReady[t.Node]
@@ -135,12 +134,12 @@ func (j *Judge) keepsDetached(w *World, v ledger.VolumeID, machine, how string) 
 	}
 }
 
-// bindsBeside: no pod is bound by a scheduler that asks where a ticket with parameters has a volume
-// of it, and has been told so.
-func (j *Judge) bindsBeside(w *World, p ledger.Pod, n ledger.NodeName) {
+// bindsBeside: no scheduler of Moorage binds a pod where a ticket with parameters has a volume
+// of it, and has been told so, if the scheduler has seen that. known is up to where it has seen the tickets.
+func (j *Judge) bindsBeside(w *World, p ledger.Pod, n ledger.NodeName, known int64) {
 	for _, key := range w.Keys(Tickets) {
 		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
-		if t.Node != n || t.Parameters == "" || t.Phase != ledger.TicketGranted || t.SatisfiedSince == 0 {
+		if t.Node != n || t.Parameters == "" || t.Phase != ledger.TicketGranted || t.SatisfiedSince == 0 || VersionOf(t) > known {
 			continue
 		}
 		for _, v := range j.told[t.UID] {
@@ -185,7 +184,7 @@ func (j *Judge) places(t ledger.Ticket, r Request) {
 	}
 }
 
-// deletesUnder: a volume leaves no node where a ticket that is not a pod's has been told that it
+// deletesUnder: a volume leaves no node where a ticket has been told that it
 // has it, and not since that it has lost it, unless a rule of force holds: what that ticket's
 // holder does with it, nobody else says. Nor does it where the ticket has ended since, and nobody can
 // have told its holder (ticketLoses). Where the rule held when the deletion was sent, and
@@ -208,11 +207,11 @@ func (j *Judge) deletesUnder(w *World, at At, uid string, since int64) {
 	}
 }
 
-// holders names the tickets that are not pods', and have been told that they have a volume at a node.
+// holders names the tickets that have been told that they have a volume at a node.
 func (j *Judge) holders(w *World, at At) (names []string) {
 	for _, key := range w.Keys(Tickets) {
 		t, _ := typed[ledger.Ticket](&w.Objects, Tickets, key)
-		if t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted && t.SatisfiedSince != 0 && t.Node == at.Node && slices.Contains(j.told[t.UID], at.Volume) {
+		if t.Phase == ledger.TicketGranted && t.SatisfiedSince != 0 && t.Node == at.Node && slices.Contains(j.told[t.UID], at.Volume) {
 			names = append(names, t.ID.Name)
 		}
 	}

@@ -121,6 +121,13 @@ func (w *World) DeletePod(uid string) {
 	}
 }
 
+// Touch is a write to a pod that gives it another version, as of a label or a condition.
+func (w *World) Touch(uid string) {
+	if p, exists := w.Pod(uid); exists {
+		w.put(p)
+	}
+}
+
 // Resolve follows a claim in the API's own objects.
 func (w *World) Resolve(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	claim, ok := typed[ledger.Claim](&w.Objects, Claims, key.String())

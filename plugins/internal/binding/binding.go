@@ -71,7 +71,7 @@ func (b Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotati
 		case now.Spec.NodeName != "":
 			return fmt.Errorf("the pod is bound to %s already", now.Spec.NodeName)
 		case now.ResourceVersion != version:
-			if conflicts++; conflicts == maxConflicts || answered(failed) && !apierrors.IsConflict(failed) {
+			if conflicts++; conflicts == maxConflicts || answered(failed) {
 				return fmt.Errorf("bind the pod: %w", failed)
 			}
 			version, unanswered = now.ResourceVersion, false
@@ -96,8 +96,9 @@ func (b Binder) send(ctx context.Context, pod *corev1.Pod, version, node string,
 	})
 }
 
-// answered says whether the API server has certainly not done what it was asked for.
+// answered says whether the API server has certainly not done what it was asked for. A conflict is no
+// such answer: the API server gives it also when its storage failed. A read tells.
 func answered(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
+	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError && !apierrors.IsConflict(err)
 }

@@ -21,7 +21,7 @@ type Ask struct {
 	Node   int // where, by index; 0: it asks for the volume to be detached
 }
 
-// firstAsk is the number that the first of them has among tickets: those of pods come before.
+// firstAsk is the number that the first of them has among tickets.
 const firstAsk = 4
 
 // detachedNode is the number that ledger.Detached has among nodes.
@@ -41,9 +41,6 @@ func (a Ask) node() ledger.NodeName {
 // tickets lists the tickets of the world by name.
 func (c *Config) tickets() []ledger.TicketID {
 	var list []ledger.TicketID
-	for i := range c.Pods {
-		list = append(list, ticketID(pod(i+1)))
-	}
 	for i := range c.Asks {
 		list = append(list, askID(i))
 	}
@@ -52,6 +49,9 @@ func (c *Config) tickets() []ledger.TicketID {
 
 // nodesWithTickets lists the nodes for which tickets may wait.
 func (c *Config) nodesWithTickets() []ledger.NodeName {
+	if len(c.Asks) == 0 {
+		return nil
+	}
 	list := []ledger.NodeName{node(1), node(2)}
 	if slices.ContainsFunc(c.Asks, func(a Ask) bool { return a.Node == 0 }) {
 		list = append(list, ledger.Detached)
@@ -98,9 +98,9 @@ func (e *encoder) asks(s *state) {
 	}
 }
 
-// satisfied is the write of condition Satisfied of a ticket that is not a pod's, if it is to change.
+// satisfied is the write of condition Satisfied of a ticket, if it is to change.
 func (s *state) satisfied(snapshot ledger.Snapshot, t *ledger.Ticket) (flow.Task, bool) {
-	if t.Type == ledger.TypePod || t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
+	if t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
 		return flow.Task{}, false
 	}
 	is := (arbiter.Arbiter{Hurried: true}).Satisfied(snapshot, t, s.w.Now).Allowed()
@@ -205,7 +205,7 @@ func comes(leaders int, foreign bool, asks ...Ask) Config {
 	return c
 }
 
-// unheard is a world without pods, in which a ticket is not a pod's, and its node may fall silent before it ends.
+// unheard is a world without pods, in which the node of a ticket may fall silent before the ticket ends.
 func unheard(leaders int, access ledger.Access) Config {
 	return Config{
 		Access: []ledger.Access{access}, Limit: 1, Leaders: leaders, Silences: 1,

@@ -7,7 +7,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/world"
 )
@@ -45,8 +44,8 @@ func (s *state) attacherMoves(list []move) []move {
 	return list
 }
 
-// schedulerMoves place pods at any node, withdraw, and bind; others bind
-// without asking; users delete.
+// schedulerMoves bind pods, as a scheduler of Moorage does, or as somebody does that knows nothing of
+// Moorage; users delete pods.
 func (s *state) schedulerMoves(list []move) []move {
 	for i := range s.config.Pods {
 		uid := pod(i + 1)
@@ -68,49 +67,89 @@ func (s *state) schedulerMoves(list []move) []move {
 	return list
 }
 
+// binding is a Binding that a scheduler has sent, and that is not carried out yet: the number of the node, and
+// whether the scheduler that has sent it is gone. Zero: there is none. A scheduler reserves in its own memory, so
+// that nobody but the scheduler knows what it has sent. A Binding without an answer is sent again, to the same
+// node: it makes no difference here.
+type binding uint8
+
+const orphaned binding = 1 << 7
+
+func (b binding) node() int { return int(b &^ orphaned) }
+
 func (s *state) placings(list []move, i int, p ledger.Pod) []move {
-	t, reserved := s.w.Ticket(ticketID(p.UID))
+	if sent := s.sent[i]; sent != 0 {
+		return s.bindings(list, i, p.UID, sent)
+	}
 	for n := 1; n <= nodes; n++ {
 		now, _ := s.w.Node(node(n))
 		switch {
 		case now.Ready != ledger.ReadyTrue:
 		case s.config.Foreign[i]:
 			list = append(list, move{fmt.Sprintf("somebody binds %s to %s", p.UID, node(n)), false, func(s *state) { s.w.BindPast(p.UID, node(n)) }})
-		case !reserved && (s.config.Wild || s.sensible(p, n)):
-			list = append(list, move{fmt.Sprintf("scheduler reserves %s for %s", node(n), p.UID), s.sensible(p, n) && !s.lags() && !s.passing(n), func(s *state) { s.reserve(p, node(n)) }})
+		case s.succeeds(i):
+		case s.config.Wild || s.sensible(p, n):
+			list = append(list, move{fmt.Sprintf("scheduler sends the Binding of %s to %s", p.UID, node(n)), s.sensible(p, n), func(s *state) { s.sent[i] = binding(n) }})
 		}
-	}
-	if reserved && (s.config.Wild || t.Phase == ledger.TicketRefused) {
-		list = append(list, move{"scheduler withdraws " + p.UID, t.Phase == ledger.TicketRefused, func(s *state) {
-			s.w.Serve(world.Request{Do: world.DropTicket, Key: t.ID.String(), UID: t.UID})
-		}})
-	}
-	if reserved && t.Phase == ledger.TicketGranted {
-		list = append(list, move{"scheduler binds " + p.UID, true, func(s *state) { s.bind(p.UID, t.Node) }})
 	}
 	return list
 }
 
-// sensible says whether a scheduler that knew all would place a pod there: no
+// bindings are what may become of a Binding.
+func (s *state) bindings(list []move, i int, uid string, sent binding) []move {
+	name := fmt.Sprintf("Binding of %s to %s", uid, node(sent.node()))
+	carriedOut := func(s *state) {
+		s.w.Serve(world.Request{Do: world.BindPod, UID: uid, Node: node(sent.node())})
+		s.sent[i] = 0
+	}
+	if sent&orphaned != 0 {
+		return append(list, move{"late: " + name, false, carriedOut}, move{"lost: " + name, true, func(s *state) { s.sent[i] = 0 }})
+	}
+	if s.left < s.config.Successors && !s.config.rival(i) {
+		list = append(list, move{"scheduler is gone, and leaves the " + name, false, func(s *state) { s.leave() }})
+	}
+	return append(list, move{name, true, carriedOut})
+}
+
+// leave has the scheduler be gone: what it has sent may be carried out, until its successor begins.
+func (s *state) leave() {
+	s.left++
+	for i := range s.config.Pods {
+		if s.sent[i] != 0 && !s.config.rival(i) {
+			s.sent[i] |= orphaned
+		}
+	}
+}
+
+// succeeds says whether a pod's scheduler has begun just now: it waits until no Binding of the one before can be
+// carried out any more.
+func (s *state) succeeds(i int) bool {
+	return !s.config.rival(i) && slices.ContainsFunc(s.sent[:], func(b binding) bool { return b&orphaned != 0 })
+}
+
+// sensible says whether a scheduler that knew all but what its rival has sent would place a pod there: no
 // volume of it is claimed elsewhere, and there are slots. Only there a
 // scheduler does so by itself.
 func (s *state) sensible(p ledger.Pod, n int) bool {
 	var here uint8
+	own := podIndex(p.UID) - 1
 	for i, claims := range s.config.Pods {
 		other, exists := s.w.Pod(pod(i + 1))
-		t, reserved := s.w.Ticket(ticketID(pod(i + 1)))
-		reserved = reserved && t.Phase != ledger.TicketRefused
+		to := 0
+		if s.config.rival(i) == s.config.rival(own) {
+			to = s.sent[i].node()
+		}
 		for _, claim := range claims {
-			if exists && other.Node == node(n) || reserved && t.Node == node(n) {
+			if exists && other.Node == node(n) || to == n {
 				here |= bit(claim)
 			}
-			lives := exists && other.Phase == ledger.PodLive && other.Node != "" && other.Node != node(n) || reserved && t.Node != node(n)
-			if lives && slices.Contains(s.config.Pods[podIndex(p.UID)-1], claim) {
+			lives := exists && other.Phase == ledger.PodLive && other.Node != "" && other.Node != node(n) || to != 0 && to != n
+			if lives && slices.Contains(s.config.Pods[own], claim) {
 				return false
 			}
 		}
 	}
-	if slices.ContainsFunc(s.config.Pods[podIndex(p.UID)-1], func(claim int) bool { return s.askedFor(claim, node(n)) }) {
+	if slices.ContainsFunc(s.config.Pods[own], func(claim int) bool { return s.askedFor(claim, node(n)) }) {
 		return false
 	}
 	for v := range s.config.Access {
@@ -118,24 +157,10 @@ func (s *state) sensible(p ledger.Pod, n int) bool {
 			here |= bit(v + 1)
 		}
 	}
-	for _, claim := range s.config.Pods[podIndex(p.UID)-1] {
+	for _, claim := range s.config.Pods[own] {
 		here |= bit(claim)
 	}
 	return bits.OnesCount8(here) <= int(s.config.slots(n))
-}
-
-// passing says whether a volume without an attachment has a slot at a node for a
-// while: its creation is in flight, or the node's status names it still. Who is
-// refused for that slot is not tried for ever before it is over.
-func (s *state) passing(n int) bool {
-	now, _ := s.w.Node(node(n))
-	named := func(v ledger.VolumeID) bool {
-		return s.w.Get(world.Attachments, attachmentName(podIndex(v.Handle), n)) == nil
-	}
-	return slices.ContainsFunc(now.InUse, named) || slices.ContainsFunc(now.Reported, named) ||
-		s.leader != nil && s.leader.any(func(o op) bool {
-			return o.task.Step.Do == arbiter.CreateAttachment && o.task.Step.Node == node(n)
-		})
 }
 
 // fresh is a ledger that has just listed everything.
@@ -152,16 +177,4 @@ func (s *state) fresh() ledger.Snapshot {
 		}
 	}
 	return l.Snapshot()
-}
-
-func (s *state) reserve(p ledger.Pod, n ledger.NodeName) {
-	t := ledger.Ticket{ID: ticketID(p.UID), Type: ledger.TypePod, Node: n, Scheduler: policy, Pod: p.UID, PodName: p.Name}
-	for _, v := range p.Volumes {
-		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim, ClaimUID: v.Claim})
-	}
-	s.w.Serve(world.Request{Do: world.CreateTicket, Fact: t})
-}
-
-func (s *state) bind(uid string, n ledger.NodeName) {
-	s.w.Serve(world.Request{Do: world.BindPod, UID: uid, Node: n})
 }

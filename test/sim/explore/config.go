@@ -16,7 +16,6 @@ const (
 	driver    = "csi.sim"
 	inTree    = "kubernetes.io/iscsi"
 	namespace = "ns"
-	policy    = "moorage"
 	fenced    = "fenced.moorage.dev/x"
 )
 
@@ -37,8 +36,13 @@ type Config struct {
 	// Asks are tickets that users write.
 	Asks []Ask
 
-	// Wild schedulers place pods anywhere, and change their minds at any time.
+	// Wild schedulers place pods anywhere.
 	Wild bool
+
+	// Rivals are pods of a second scheduler: neither knows what the other has sent. Successors is how often
+	// the first one may be gone, with what it has sent in flight.
+	Rivals     []bool
+	Successors int
 
 	// Leaders is how many there are, one after the other: each but the last may
 	// be gone at any instant, as by a crash.
@@ -136,6 +140,17 @@ func Newcomers() Config {
 	}
 }
 
+// Rivals is a world of two pods that are to be placed by two schedulers, and want the same volume.
+func Rivals() Config {
+	return Config{
+		Pods: [][]int{{1}, {1}}, Placed: []int{0, 0}, Foreign: []bool{false, false}, Deletable: []bool{true, false},
+		Access: []ledger.Access{ledger.AccessNode}, Limit: 1, Leaders: 1, Rivals: []bool{false, true},
+	}
+}
+
+// rival says whether a pod, by index, is one of the second scheduler.
+func (c *Config) rival(i int) bool { return i < len(c.Rivals) && c.Rivals[i] }
+
 // again says whether a pod, by index, uses disks that have come back.
 func (c *Config) again(i int) bool { return i < len(c.Again) && c.Again[i] }
 
@@ -176,7 +191,10 @@ type World struct {
 func Small() []World {
 	restart := Handover()
 	restart.Restarts = 1
+	successor := Newcomers()
+	successor.Successors = 1
 	return []World{
+		{"rivals", Rivals()}, {"newcomers, another scheduler", successor},
 		{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()},
 		{"a pod that goes, and a volume to stay detached", asking(1, false, Ask{Type: ledger.TypeExpansion, Volume: 1})},
 		{"handover without VolumeAttachments, one leader", noAttach(func(c *Config) { c.Leaders = 1 })},
@@ -223,6 +241,15 @@ func Large() []World {
 	add("slots, a failure and a restart", Slots(), func(c *Config) { c.Restarts = 1; failure(c) })
 	add("slots, two leaders and a restart", Slots(), func(c *Config) { c.Leaders, c.Restarts = 2, 1 })
 	add("slots, two leaders and a failure", Slots(), func(c *Config) { c.Leaders = 2; failure(c) })
+	add("rivals, two leaders", Rivals(), func(c *Config) { c.Leaders = 2 })
+	add("rivals, a lost answer", Rivals(), func(c *Config) { c.LostAnswers = 1 })
+	add("rivals, three leaders", Rivals(), func(c *Config) { c.Leaders = 3 })
+	add("rivals for two volumes", Rivals(), func(c *Config) {
+		c.Pods, c.Access, c.Limit = [][]int{{1, 2}, {1, 2}}, []ledger.Access{ledger.AccessNode, ledger.AccessNode}, 2
+	})
+	add("rivals for one slot", Newcomers(), func(c *Config) { c.Rivals = []bool{false, true} })
+	add("newcomers, two leaders, a lost answer", Newcomers(), func(c *Config) { c.Leaders, c.LostAnswers = 2, 1 })
+	add("slots, another scheduler, two leaders", Slots(), func(c *Config) { c.Successors, c.Leaders = 1, 2 })
 	add("a pod that comes, and a volume to stay detached, two leaders", comes(2, false, Ask{Type: ledger.TypeExpansion, Volume: 1}), func(*Config) {})
 	add("a pod that comes, and a backup that yields, two leaders", comes(2, false, Ask{Type: ledger.TypeBackup, Volume: 1, Node: 2}), func(*Config) {})
 	add("a handover, and a volume to stay detached for a backup that yields", handed(1, Ask{Type: ledger.TypeBackup, Volume: 1}), func(*Config) {})
@@ -274,9 +301,6 @@ func nodeIndex(n ledger.NodeName) int {
 // machineID is the only machine that a node ever has.
 func machineID(n ledger.NodeName) string { return string(n) + "#1" }
 
-// ticketID is the name of a pod's reservation.
-func ticketID(uid string) ledger.TicketID { return ledger.TicketID{Namespace: namespace, Name: uid} }
-
 // attachmentName is ledger.AttachmentName, of the few that there are.
 func attachmentName(v, n int) string { return attachmentNames()[v][n] }
 
@@ -296,6 +320,7 @@ const nodes = 2
 func begin(c Config) *state {
 	w := world.New()
 	w.Forgetful = c.Forgetful
+	w.Judge.Alone = !slices.Contains(c.Foreign, true) && !slices.Contains(c.Rivals, true)
 	if c.Impatient {
 		w.Put(ledger.Policy{Name: driver, Driver: driver, AfterUnreachable: new(time.Duration), UnpublishFences: c.Unpublishes})
 	}

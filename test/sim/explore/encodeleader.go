@@ -56,17 +56,10 @@ func (e *encoder) known(l *leader) {
 func (e *encoder) leader(s *state, l *leader) {
 	snapshot := l.ledger.Snapshot()
 	for i := range s.config.Pods {
-		id := ticketID(pod(i + 1))
-		p, t := snapshot.Pod(pod(i+1)), snapshot.Ticket(id)
-		e.bool(p != nil, t != nil)
-		if p != nil {
+		p := snapshot.Pod(pod(i + 1))
+		if e.bool(p != nil); p != nil {
 			e.pod(*p)
 		}
-		if t != nil {
-			e.ticket(*t)
-		}
-		e.uid(ticketObject(id), l.tickets[id])
-		e.uid(ticketObject(id), l.ledger.Deleted(id))
 	}
 	for i := range s.config.Asks {
 		id := askID(i)
@@ -203,13 +196,9 @@ func (e *encoder) ops(l *leader, list []op) {
 	e.byte(byte(len(list)))
 	for _, o := range list {
 		e.text(o.key)
-		e.bool(o.ghost != nil, o.late != nil, o.waits)
+		e.bool(o.late != nil, o.waits)
 		if o.late != nil {
 			e.request(*o.late)
-		}
-		if o.ghost != nil {
-			e.ticket(*o.ghost)
-			continue
 		}
 		e.task(o.task)
 		e.bool(l.memory.ShowsOrders(o.task))

@@ -18,11 +18,7 @@ func (e *encoder) api(s *state) {
 			e.pod(p)
 			e.bool(s.w.Deleting(p.UID))
 		}
-		t, exists := s.w.Ticket(ticketID(pod(i + 1)))
-		e.bool(exists)
-		if exists {
-			e.ticket(t)
-		}
+		e.byte(byte(s.sent[i]))
 	}
 	e.asks(s)
 	for n := 1; n <= nodes; n++ {
@@ -40,7 +36,7 @@ func (e *encoder) api(s *state) {
 			}
 		}
 	}
-	if slices.Contains(s.config.Foreign, true) {
+	if len(s.config.Asks) > 0 { // else nothing is granted
 		e.past(s)
 	}
 	for i := range s.config.Access {
@@ -55,10 +51,10 @@ func (e *encoder) api(s *state) {
 	}
 }
 
-// past writes what the judge knows of binds by somebody who asks nobody.
+// past writes what the judge knows of binds, of which the granter may not have heard.
 func (e *encoder) past(s *state) {
 	for i := range s.config.Pods {
-		e.bool(s.w.Judge.Past(pod(i + 1)))
+		e.bool(s.w.Judge.Bound(pod(i + 1)))
 	}
 	for i := range s.config.Access {
 		for n := 1; n <= nodes; n++ {
@@ -82,7 +78,7 @@ func (e *encoder) pod(p ledger.Pod) {
 
 func (e *encoder) ticket(t ledger.Ticket) {
 	e.byte(byte(t.Phase))
-	e.bool(t.Ghost, t.InDoubt, t.Granting, t.GrantFailed, t.SatisfiedSince != 0, t.YieldingSince != 0, t.LetsGo)
+	e.bool(t.InDoubt, t.Granting, t.GrantFailed, t.SatisfiedSince != 0, t.YieldingSince != 0, t.LetsGo)
 	e.text(string(t.Node))
 	e.text(t.Reason)
 	e.volumes(t.Granted)
@@ -285,7 +281,7 @@ func (e *encoder) truth(s *state) {
 	}
 	e.badness(s)
 	e.overtakers(s)
-	e.byte(byte(may.leaders), byte(may.lost), byte(may.failed), byte(may.restarts), byte(may.dead))
+	e.byte(byte(may.leaders), byte(may.lost), byte(may.failed), byte(may.restarts), byte(may.dead), byte(s.left))
 }
 
 // overtakers writes which deletions by force in flight are no faults, should the node

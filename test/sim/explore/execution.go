@@ -133,10 +133,6 @@ func (s *state) answer(w wire, a flow.Answer) {
 
 func (s *state) answerOne(o op, a flow.Answer) {
 	l := s.leader
-	if o.ghost != nil {
-		s.ghostAnswered(o, a)
-		return
-	}
 	t, m := l.memory.Answer(o.task, a, l.ledger.Snapshot(), s.w.Now)
 	next := op{key: o.key, task: t}
 	if !m.Wait.IsZero() {
@@ -171,28 +167,6 @@ func (s *state) outlast(i int) {
 	o := l.waiting[i]
 	l.waiting, l.code = slices.Delete(slices.Clone(l.waiting), i, i+1), nil
 	s.goOn(op{key: o.key, task: o.task})
-}
-
-// ghostAnswered ends the reservation of a ticket that somebody else has deleted,
-// as internal/observe does, when its pod is gone or not bound.
-func (s *state) ghostAnswered(o op, a flow.Answer) {
-	var pod *ledger.Pod
-	switch a.Result {
-	case flow.NotFound:
-	case flow.Done:
-		p, _ := a.Facts[0].(ledger.Pod)
-		pod = &p
-	default:
-		s.leader.again(o.key)
-		return
-	}
-	events, again := flow.Released(s.leader.ledger.Snapshot(), o.ghost, pod)
-	for _, e := range events {
-		s.leader.apply(s.w.Now, e)
-	}
-	if again {
-		s.leader.again(o.key)
-	}
 }
 
 // compose sends the changes that wait for a Node, in one patch of it, unless one is

@@ -55,6 +55,11 @@ func (s *state) abandon(r *world.Request) {
 // bury forgets requests in flight that can't do anything any more: neither
 // versions nor UIDs come back.
 func (s *state) bury() {
+	for i := range s.config.Pods {
+		if _, exists := s.w.Pod(pod(i + 1)); !exists {
+			s.sent[i] = 0
+		}
+	}
 	if slices.ContainsFunc(s.orphans, s.late) {
 		s.orphans = slices.DeleteFunc(slices.Clone(s.orphans), s.late)
 	}

@@ -106,7 +106,7 @@ func TestFieldsChangeKey(t *testing.T) {
 		PVs: []string{"1"}, Waiting: []ledger.Requester{who}, Force: &ledger.Force{Rule: "1"}, Fences: []ledger.Fence{{Node: "w1"}},
 	}
 	pod := ledger.Pod{UID: "p1", Version: "1", Node: "w1"}
-	ticket := ledger.Ticket{ID: ticketID("p1"), UID: "1", Version: "1", Node: "w1", Reason: "1"}
+	ticket := ledger.Ticket{ID: askID(0), UID: "1", Version: "1", Node: "w1", Reason: "1"}
 	check := func(value any, write func(*encoder, any)) {
 		typ := reflect.TypeOf(value)
 		was := vector(func(e *encoder) { write(e, value) })
@@ -191,12 +191,12 @@ func knownFields() map[string]fields {
 
 func worldFields() map[string]fields {
 	return map[string]fields{
-		"explore.state":      {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased reboots cut asked", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
+		"explore.state":      {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased reboots cut asked sent left", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
 		"explore.leader":     {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
 		"explore.queue":      {"volumes nodes tickets", nil},
 		"arbiter.CutMachine": {"NodeUID BootID Look LookSince LookWord", map[string]string{"Driver": same, "Node": position, "SystemUUID": same}},
 		"explore.wire":       {"request ops", nil},
-		"explore.op":         {"key task ghost late waits", nil},
+		"explore.op":         {"key task late waits", nil},
 		"world.World":        {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "Mapped": same, "OlderHolds": never, "Refusals": never}},
 		"world.Objects": {"all deleting vanished", map[string]string{
 			"shared": internal, "sorted": "it follows from all", "leads": resolved,
@@ -213,10 +213,10 @@ func worldFields() map[string]fields {
 			"SeenPods": "after each move it is true of a kubelet that works", "Asked": "after each move nothing is under way", "Unknown": never, "pauses": "they end at once",
 		}},
 		"world.Disks": {"At", map[string]string{"Lied": never}},
-		"world.Judge": {"left proofs ended doomed numbers known past taken counts leavers been lost forced gone unheard", map[string]string{
+		"world.Judge": {"left proofs ended doomed numbers known bound taken counts leavers been lost forced gone unheard", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "SameBoot": people, "Began": "it matters to what untold says", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
-			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "shrank": never, "Foreign": never, "Shrinks": never, "late": "only the end of a run asks for it", "unsure": "besides the end of a run only tickets that are told of volumes without VolumeAttachments ask for it, and no Node is deleted beside them", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
+			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "shrank": never, "placed": "it matters to what the granter knew of pods, which is not told here", "shaken": "of pods that are placed", "shook": "a scheduler knows all nodes here", "highest": same, "Binds": never, "Alone": same, "Shrinks": never, "late": "only the end of a run asks for it", "unsure": "besides the end of a run only tickets that are told of volumes without VolumeAttachments ask for it, and no Node is deleted beside them", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
 		}},
 		"world.deletion": {"at", map[string]string{"since": noTime}},
 		"world.loss":     {"at named told", map[string]string{"another": "the volumes whose losses are listed are shared"}},
@@ -231,7 +231,7 @@ func worldFields() map[string]fields {
 func flowFields() map[string]fields {
 	return map[string]fields{
 		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch Granted EpochOnly Stamp Since Look Orders YieldingSince", map[string]string{"Interruptions": "its pause lasts, as no time passes",
-			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
+			"Decided": never, "InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "WasID": direct, "TestsID": direct, "Manager": never, "Within": cooperative,
 		}},
 		"flow.NodePatch": {"InUse Version Changes", map[string]string{
@@ -242,7 +242,7 @@ func flowFields() map[string]fields {
 		"flow.orders": {"", map[string]string{"sent": "it follows from what the tasks show", "over": "it follows from the tasks that are under way"}},
 		"flow.Memory": {"confirmed heard orders", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
-			"doubted": "a leader that decides has done so",
+			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "unbound": "a leader that decides has fenced all", "counted": "a leader that decides has fenced all", "seen": "a leader that decides has fenced all", "Binds": same, "Clean": never,
 		}},
 		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted Unanswered Refused", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
 		"flow.ReadOf":     {"Kind Key All", nil},
@@ -258,13 +258,13 @@ func flowFields() map[string]fields {
 
 func objectFields() map[string]fields {
 	return map[string]fields{
-		"ledger.Pod": {"Version Node Phase", map[string]string{"OwnCSI": never,
+		"ledger.Pod": {"Version Node Phase", map[string]string{"OwnCSI": never, "Reserved": "in the memory of a scheduler only", "unseen": "in the memory of a scheduler only",
 			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "Priority": never, "OptedOut": never,
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
-		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt Granting GrantFailed Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
-			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
-			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": "it follows from the users of the NodeVolumes",
+		"ledger.Ticket": {"UID Version Node Epoch Phase Reason InDoubt Granting GrantFailed Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
+			"ID": position, "Type": same, "Scheduler": never, "Pod": never, "PodName": never, "Ghost": "of a pod's ticket", "Bind": "of a pod's ticket",
+			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": same, "at": "it follows from the users of the NodeVolumes",
 			"Interruptions": "its pause lasts, as no time passes", "interrupted": "its pause lasts, as no time passes", "Wherever": never, "Parameters": never, "OnDrain": never, "NodeGone": never, "gone": never,
 		}},
 		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported Fenced CutOff", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "SystemUUID": same, "ProviderID": never, "Labels": never, "SELinuxMount": never}},

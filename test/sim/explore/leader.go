@@ -106,9 +106,7 @@ func (l *leader) known(k world.Kind) map[string]ledger.Event {
 	switch k {
 	case world.Tickets:
 		for t := range s.Tickets() {
-			if !t.Ghost {
-				add(*t)
-			}
+			add(*t)
 		}
 		for id, uid := range l.tickets {
 			if s.Ticket(id) == nil {
@@ -313,7 +311,7 @@ func (l *leader) apply(now time.Time, e ledger.Event) {
 func (l *leader) wakeTicket(s ledger.Snapshot, id ledger.TicketID) {
 	l.queue.tickets |= bit(podIndex(id.Name))
 	l.retry.tickets &^= bit(podIndex(id.Name))
-	if t := s.Ticket(id); t != nil && !t.Ghost && t.Phase == ledger.TicketPending {
+	if t := s.Ticket(id); t != nil && t.Phase == ledger.TicketPending {
 		l.wakeNode(t.Node)
 	}
 }
@@ -389,10 +387,6 @@ func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool)
 	if t == nil {
 		return o, false
 	}
-	if t.Ghost {
-		o.ghost = t
-		return o, true
-	}
 	task, due := flow.Due(arbiter.Arbiter{}, snapshot, t, s.w.Now)
 	if !due {
 		task, due = s.satisfied(snapshot, t)
@@ -411,12 +405,7 @@ func (s *state) tend(id ledger.TicketID) {
 	l := s.leader
 	l.queue.tickets &^= bit(podIndex(id.Name))
 	l.code = nil
-	o, due := s.tending(l.ledger.Snapshot(), id)
-	switch {
-	case !due:
-	case o.ghost != nil:
-		l.send(wire{world.Request{Do: world.GetObject, Kind: world.Pods, Key: o.ghost.Pod}, []op{o}})
-	default:
+	if o, due := s.tending(l.ledger.Snapshot(), id); due {
 		s.goOn(o)
 	}
 }

@@ -102,7 +102,7 @@ func (s *state) waits(p ledger.Pod, claims []int) string {
 	m := s.machine(nodeIndex(p.Node))
 	for _, claim := range claims {
 		v := volume(claim)
-		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.askedElsewhere(claim, p.Node) && !s.stuckAt(v) && (!s.doubted(v, "") || s.config.Agents) && !s.unheard() && s.complete(p) {
+		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.full(claim, p) && !s.askedElsewhere(claim, p.Node) && !s.stuckAt(v) && (!s.doubted(v, "") || s.config.Agents) && !s.unheard() && s.complete(p) {
 			return p.UID + " waits for " + v.Handle + ", and nobody is in its way"
 		}
 	}
@@ -117,12 +117,26 @@ func (s *state) elsewhere(claim int, p ledger.Pod) bool {
 			continue
 		}
 		other, exists := s.w.Pod(pod(i + 1))
-		t, reserved := s.w.Ticket(ticketID(pod(i + 1)))
-		if exists && other.Node != "" && other.Node != p.Node && s.shownAt(claim, other.Node) || reserved && t.Phase == ledger.TicketGranted && t.Node != p.Node {
+		if exists && other.Node != "" && other.Node != p.Node && s.shownAt(claim, other.Node) {
 			return true
 		}
 	}
 	return false
+}
+
+// full says whether the other volumes at a pod's node have all its slots: several that bind pods there, or grant
+// tickets, do not know of each other. One scheduler that places all pods takes no node past its limit.
+func (s *state) full(claim int, p ledger.Pod) bool {
+	if s.w.Judge.Alone && len(s.config.Asks) == 0 {
+		return false
+	}
+	n, taken := nodeIndex(p.Node), 0
+	for i := range s.config.Access {
+		if i+1 != claim && !volume(i+1).NoAttach() && s.attachedAt(i+1, n) {
+			taken++
+		}
+	}
+	return !volume(claim).NoAttach() && taken >= int(s.config.slots(n))
 }
 
 // shownAt says whether a volume is at a node, or is to be, as its hold says, a VolumeAttachment or volumesAttached, or
@@ -178,8 +192,7 @@ func (s *state) usedAt(claim int, n ledger.NodeName) bool {
 	}
 	for i, claims := range s.config.Pods {
 		p, exists := s.w.Pod(pod(i + 1))
-		t, reserved := s.w.Ticket(ticketID(pod(i + 1)))
-		if slices.Contains(claims, claim) && (exists && p.Node == n || reserved && t.Node == n) {
+		if exists && p.Node == n && slices.Contains(claims, claim) {
 			return true
 		}
 	}

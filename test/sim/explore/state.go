@@ -26,6 +26,8 @@ type state struct {
 	muted, anew, hung, erased, reboots         int
 	renewals                                   int
 	asked                                      uint8                         // tickets that users have written, as a set
+	sent                                       [len(uids) - 1]binding        // of each pod
+	left                                       int                           // schedulers that are gone
 	cut                                        [nodes + 1]arbiter.CutMachine // what the storage has cut off
 	leased                                     int                           // how often any Lease has changed
 }
@@ -63,9 +65,6 @@ type queue struct{ volumes, nodes, tickets uint8 }
 type op struct {
 	key  string
 	task flow.Task
-	// ghost is set instead of task where the observer asks for the pod of a ticket
-	// that somebody else has deleted.
-	ghost *ledger.Ticket
 	// late is the request without an answer that has to be outlasted; nil: none.
 	late *world.Request
 	// waits says that it waits for a time, and not for the turn of its patch.
