@@ -20,7 +20,7 @@ import (
 // while it is made: the profile is complete when events are registered, and an
 // error then keeps the scheduler from starting.
 type checked struct {
-	*volumehold.VolumeHold
+	guarded
 	handle fwk.Handle
 }
 
@@ -31,7 +31,7 @@ func (c *checked) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithH
 			return nil, fmt.Errorf("profile %s: %w", c.handle.ProfileName(), err)
 		}
 	}
-	return c.VolumeHold.EventsToRegister(ctx)
+	return c.guarded.EventsToRegister(ctx)
 }
 
 // check says what is wrong with a profile's plugins, and how it is put right.
