@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 )
@@ -19,6 +20,10 @@ import (
 // ErrLost says that another process leads now, or may lead soon. Whoever led has
 // stopped, and must start over with nothing remembered.
 var ErrLost = errors.New("the leader's lease is lost")
+
+// ErrUnsettled is for the work of a leader: a write of it may still be under way. The Lease is then
+// not handed over, so that the next leader waits.
+var ErrUnsettled = errors.New("a write may still be under way")
 
 // Config says for which Lease processes compete, and how.
 type Config struct {
@@ -53,11 +58,18 @@ func (l *Lease) term(leading context.Context) Term {
 // lease is lost, which is ErrLost. The Lease is given up when work has stopped, so
 // that the next leader need not wait for anything.
 func Lead(ctx context.Context, config Config, kube kubernetes.Interface, work func(context.Context, Term) error) error {
-	lease, err := newLease(config, kube)
+	lock, err := newLock(config, kube)
 	if err != nil {
 		return err
 	}
-	return lease.Hold(ctx, config.Name, nil, config.WriteTimeout, func(leading context.Context) error {
+	return LeadBy(ctx, config, lock, nil, work)
+}
+
+// LeadBy is Lead with a lock that the caller has made. Of config it needs neither Namespace nor
+// Labels. health, if set, tells whether renewing goes on.
+func LeadBy(ctx context.Context, config Config, lock resourcelock.Interface, health *leaderelection.HealthzAdaptor, work func(context.Context, Term) error) error {
+	lease := NewLease(lock, config.Times)
+	return lease.Hold(ctx, config.Name, health, config.WriteTimeout, func(leading context.Context) error {
 		working, stop := context.WithCancel(leading)
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()
@@ -65,24 +77,24 @@ func Lead(ctx context.Context, config Config, kube kubernetes.Interface, work fu
 		if term.Clean, err = waitOut(working, config, lease, term.Clean); err == nil {
 			err = work(working, term)
 		}
-		if leading.Err() != nil || ctx.Err() != nil {
+		if leading.Err() != nil || ctx.Err() != nil && !errors.Is(err, ErrUnsettled) {
 			return nil // what was under way has failed for that
 		}
 		return err
 	})
 }
 
-func newLease(config Config, kube kubernetes.Interface) (*Lease, error) {
+func newLock(config Config, kube kubernetes.Interface) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("find out this host's name: %w", err)
 	}
-	return NewLease(&resourcelock.LeaseLock{
+	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: config.Namespace, Name: config.Name},
 		Client:     kube.CoordinationV1(),
 		Labels:     config.Labels,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
-	}, config.Times), nil
+	}, nil
 }
 
 // waitOut lets the last writes of a leader that was not heard of any more run

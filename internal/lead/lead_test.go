@@ -99,10 +99,11 @@ func TestHandingOver(t *testing.T) {
 // A wall clock that is put back makes no lease longer.
 func TestLeaseEndsByEitherClock(t *testing.T) {
 	server := apitest.Start(t)
-	lock, err := newLease(quick(), server.Kube)
+	kept, err := newLock(quick(), server.Kube)
 	if err != nil {
 		t.Fatal(err)
 	}
+	lock := NewLease(kept, quick().Times)
 	start := time.Now()
 	var monotonic, wall time.Duration // since the start
 	lock.clock = clock{func() time.Time { return start.Add(monotonic) }, func() time.Time { return start.Round(0).Add(wall) }}
@@ -154,6 +155,27 @@ func TestLosingTheLease(t *testing.T) {
 	if got := holder(t, server); got != "somebody" {
 		t.Errorf("the Lease is %q's now", got)
 	}
+}
+
+// A leader that does not know whether its last write is over keeps the Lease: its next holder waits.
+func TestUnsettledWritesKeepTheLease(t *testing.T) {
+	server := apitest.Start(t)
+	ctx, stop := context.WithCancel(t.Context())
+	err := Lead(ctx, quick(), server.Kube, func(ctx context.Context, _ Term) error {
+		stop()
+		<-ctx.Done()
+		return ErrUnsettled
+	})
+	if got := holder(t, server); !errors.Is(err, ErrUnsettled) || got == "" {
+		t.Errorf("error %v, and the Lease is %q's", err, got)
+	}
+	second := run(t, server, quick())
+	if term := <-second.terms; term.Clean {
+		t.Errorf("the next term is %+v", term)
+	}
+	second.cancel()
+	close(second.end)
+	<-second.result
 }
 
 // After a leader that did not hand over, the writes it may still have under

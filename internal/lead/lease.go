@@ -136,7 +136,7 @@ func (l *Lease) release(ctx context.Context, timeout time.Duration) error {
 // Hold waits until this process has the Lease, and runs work. The context of work is
 // canceled when the Lease is lost, which is ErrLost; that ctx is done is for work to
 // see. When work has ended, Hold gives the Lease up, within a timeout: client-go
-// would do so before. health, if set, tells whether renewing goes on.
+// would do so before. It keeps the Lease if work returns ErrUnsettled. health, if set, tells whether renewing goes on.
 func (l *Lease) Hold(ctx context.Context, name string, health *leaderelection.HealthzAdaptor, timeout time.Duration, work func(leading context.Context) error) error {
 	started := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -168,6 +168,9 @@ func (l *Lease) Hold(ctx context.Context, name string, health *leaderelection.He
 	<-elected // it shares the memory of the Lease
 	if lost {
 		return errors.Join(ErrLost, err)
+	}
+	if errors.Is(err, ErrUnsettled) {
+		return err
 	}
 	return errors.Join(err, l.release(ctx, timeout))
 }

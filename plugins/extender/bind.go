@@ -57,8 +57,8 @@ func (x *extender) bind(ctx context.Context, t *term, args extenderv1.ExtenderBi
 }
 
 // binder sends requests whose deadline lies inside the lease.
-func (x *extender) binder(t *term) binding.Binder {
-	return binding.Binder{Confirm: x.Facts.ConfirmPod, Send: func(ctx context.Context, b *corev1.Binding) error {
+func (x *extender) binder(t *term) *binding.Binder {
+	return &binding.Binder{Confirm: x.Facts.ConfirmPod, Send: func(ctx context.Context, b *corev1.Binding) error {
 		deadline := x.Now().Add(x.WriteTimeout)
 		if until := t.until(); until.Before(deadline) {
 			deadline = until

@@ -20,7 +20,7 @@ import (
 // while it is made: the profile is complete when events are registered, and an
 // error then keeps the scheduler from starting.
 type checked struct {
-	*volumehold.VolumeHold
+	guarded
 	handle fwk.Handle
 }
 
@@ -31,7 +31,7 @@ func (c *checked) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithH
 			return nil, fmt.Errorf("profile %s: %w", c.handle.ProfileName(), err)
 		}
 	}
-	return c.VolumeHold.EventsToRegister(ctx)
+	return c.guarded.EventsToRegister(ctx)
 }
 
 // check says what is wrong with a profile's plugins, and how it is put right.
@@ -59,21 +59,13 @@ func check(plugins *config.Plugins) error {
 }
 
 // checkBinding says what is wrong with the plugin that has claims bound, VolumeBinding or
-// PromptVolumeBinding in its place: each would write for the same claims; and VolumeHold waits in
-// PreBind for what that plugin has bound there, so that before it a pod whose claim is bound on
-// first use would wait until it is given up.
+// PromptVolumeBinding in its place: each would write for the same claims.
 func checkBinding(plugins *config.Plugins) error {
-	binding := names.VolumeBinding
-	if at(plugins.Filter, promptbinding.Name) >= 0 || at(plugins.PreBind, promptbinding.Name) >= 0 {
-		binding = promptbinding.Name
-		if at(plugins.Filter, names.VolumeBinding) >= 0 || at(plugins.PreBind, names.VolumeBinding) >= 0 {
-			return fmt.Errorf("it has both %s and %s, which would bind the same claims twice: add %q to plugins.multiPoint.disabled of the profile",
-				promptbinding.Name, names.VolumeBinding, "name: "+names.VolumeBinding)
-		}
-	}
-	if at(plugins.PreBind, volumehold.Name) < at(plugins.PreBind, binding) {
-		return fmt.Errorf("%s comes before %s in preBind, and would wait for claims that only %s binds: enable %s after %s under plugins.multiPoint of the profile only, or after it in plugins.preBind",
-			volumehold.Name, binding, binding, volumehold.Name, binding)
+	prompt := at(plugins.Filter, promptbinding.Name) >= 0 || at(plugins.PreBind, promptbinding.Name) >= 0
+	stock := at(plugins.Filter, names.VolumeBinding) >= 0 || at(plugins.PreBind, names.VolumeBinding) >= 0
+	if prompt && stock {
+		return fmt.Errorf("it has both %s and %s, which would bind the same claims twice: add %q to plugins.multiPoint.disabled of the profile",
+			promptbinding.Name, names.VolumeBinding, "name: "+names.VolumeBinding)
 	}
 	return nil
 }
@@ -87,7 +79,7 @@ func missingPoints(plugins *config.Plugins) []string {
 		set  config.PluginSet
 	}{
 		{"preEnqueue", plugins.PreEnqueue}, {"preFilter", plugins.PreFilter}, {"filter", plugins.Filter}, {"postFilter", plugins.PostFilter},
-		{"reserve", plugins.Reserve}, {"permit", plugins.Permit}, {"preBind", plugins.PreBind}, {"postBind", plugins.PostBind},
+		{"reserve", plugins.Reserve}, {"permit", plugins.Permit}, {"postBind", plugins.PostBind},
 	} {
 		if at(point.set, volumehold.Name) < 0 {
 			missing = append(missing, point.name)

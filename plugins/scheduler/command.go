@@ -5,20 +5,33 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/cli/globalflag"
+	"k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/term"
+	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/moorage-dev/moorage/plugins/promptbinding"
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
-// NewCommand returns the command line of the role scheduler: kube-scheduler's
-// own, with the plugins VolumeHold and PromptVolumeBinding at the disposal of its profiles, and
+// NewCommand returns the command line of the role scheduler: it has kube-scheduler's
+// own flags, the plugins VolumeHold and PromptVolumeBinding at the disposal of its profiles, and
 // SetDefaults. It leaves out features that read what the API server does not serve
 // (decision 39). Each command makes one scheduler.
 func NewCommand() *cobra.Command {
@@ -26,16 +39,67 @@ func NewCommand() *cobra.Command {
 		// It costs a write for each pod, and nothing else.
 		klog.Background().V(1).Info("Pods will be nominated while they wait for a grant", "why", err.Error())
 	}
-	command := app.NewSchedulerCommand(
-		app.WithPlugin(volumehold.Name, Checked(volumehold.NewFactory())),
-		app.WithPlugin(promptbinding.Name, promptbinding.New))
-	command.Use = "scheduler"
+	opts := options.NewOptions()
+	command := &cobra.Command{
+		Use:   "scheduler",
+		Short: "Place pods: kube-scheduler with Moorage's plugins",
+		Long: "Places pods as kube-scheduler does. The plugin VolumeHold keeps a pod from a node that its\n" +
+			"volumes can't follow it to, and counts the volumes of placed pods. One process of several leads.",
+		Args: cobra.NoArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return opts.ComponentGlobalsRegistry.Set() // --feature-gates, before anybody reads a gate
+		},
+		RunE: func(command *cobra.Command, _ []string) error {
+			verflag.PrintAndExitIfRequested()
+			gates := opts.ComponentGlobalsRegistry.FeatureGateFor(compatibility.DefaultKubeComponent)
+			if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
+				return err
+			}
+			cliflag.PrintFlags(command.Flags())
+			ctx, stop := signal.NotifyContext(contextOf(command), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return setUpAndRun(ctx, opts, gates, volumehold.NewFactory())
+		},
+	}
+	verflag.AddFlags(opts.Flags.FlagSet("global"))
+	globalflag.AddGlobalFlags(opts.Flags.FlagSet("global"), command.Name(), logs.SkipLoggingConfigurationFlags())
+	for _, set := range opts.Flags.FlagSets {
+		command.Flags().AddFlagSet(set)
+	}
+	width, _, _ := term.TerminalSize(command.OutOrStdout())
+	cliflag.SetUsageAndHelpFunc(command, *opts.Flags, width)
 	heedServed(command)
 	return command
 }
 
+// setUpAndRun makes a scheduler from its flags and runs it until ctx is done. Caches, events and
+// Bindings under way outlive ctx: they end when nothing is scheduled any more.
+func setUpAndRun(ctx context.Context, opts *options.Options, gates featuregate.FeatureGate, hold *volumehold.Factory) error {
+	if opts.InformerName == nil {
+		name, err := cache.NewInformerName("kube-scheduler")
+		if err != nil {
+			return err
+		}
+		opts.InformerName = name
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	config, scheduler, err := app.Setup(life, opts,
+		app.WithPlugin(volumehold.Name, Checked(hold)),
+		app.WithPlugin(promptbinding.Name, promptbinding.New))
+	if err != nil {
+		return err
+	}
+	if gates, ok := gates.(featuregate.MutableFeatureGate); ok {
+		gates.AddMetrics()
+	}
+	opts.ComponentGlobalsRegistry.AddMetrics()
+	p := &process{config: config, scheduler: scheduler, hold: hold}
+	return p.run(ctx, life)
+}
+
 // Checked returns a factory of plugins that keep the scheduler from starting
-// with a profile that they can't work in.
+// with a profile that they can't work in, and that turn a panic into an error of the pod.
 func Checked(f *volumehold.Factory) runtime.PluginFactory {
 	return func(ctx context.Context, args apiruntime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		made, err := f.New(ctx, args, handle)
@@ -46,6 +110,6 @@ func Checked(f *volumehold.Factory) runtime.PluginFactory {
 		if !ok {
 			return nil, fmt.Errorf("plugin %s is a %T", volumehold.Name, made)
 		}
-		return &checked{VolumeHold: hold, handle: handle}, nil
+		return &checked{guarded: guarded{hold}, handle: handle}, nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,8 @@ type config struct {
 	// Metrics is where the plugin's own are registered.
 	Metrics registry
 	Groups  groupSource
+	// Binds makes the requests that bind pods; the Handle's client when nil.
+	Binds kubernetes.Interface
 	// Conditions is for the conditions of pods that wait, with a limit of its own.
 	Conditions kubernetes.Interface
 }
@@ -57,6 +60,7 @@ type core struct {
 
 	reserving  sync.Mutex // held from a verdict until the ledger counts it
 	binder     binding.Binder
+	until      atomic.Pointer[func() time.Time] // the end of the lease; nil: no leader is elected
 	requeuer   *requeuer.Requeuer
 	conditions *conditionWriter
 	groups     *groups
@@ -78,9 +82,13 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.notWorthTrying, Waits: c.conditions.enqueue,
 		Insist: requeuer.Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second, MayBeKept: true},
 	})
-	c.binder = binding.Binder{Confirm: cfg.Facts.ConfirmPod, Send: func(ctx context.Context, b *corev1.Binding) error {
-		return cfg.Handle.ClientSet().CoreV1().Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{})
-	}}
+	if cfg.Binds == nil {
+		cfg.Binds = cfg.Handle.ClientSet()
+	}
+	c.binder.Confirm, c.binder.Until = cfg.Facts.ConfirmPod, c.leaseEnd
+	c.binder.Send = func(ctx context.Context, b *corev1.Binding) error {
+		return cfg.Binds.CoreV1().Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{})
+	}
 	cfg.Groups.notify(c.groups.changed)
 	cfg.Facts.Subscribe(c.touch)
 	var err error
@@ -91,6 +99,14 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 		return nil, fmt.Errorf("watching pods: %w", err)
 	}
 	return c, nil
+}
+
+// leaseEnd returns the end of the leader's lease; the zero time if there is none.
+func (c *core) leaseEnd() time.Time {
+	if until := c.until.Load(); until != nil {
+		return (*until)()
+	}
+	return time.Time{}
 }
 
 // start runs what goes on beside scheduling, until ctx is done.

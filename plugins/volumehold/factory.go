@@ -16,6 +16,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/observe"
 )
 
@@ -42,12 +43,15 @@ const (
 type Factory struct {
 	connect func(*rest.Config) (client.Interface, error)
 	groups  func(*rest.Config) (dynamic.Interface, error)
+	// binds makes the client that binds pods.
+	binds func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
 	// conditions makes the client that writes conditions of pods that wait.
 	conditions func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
 	metrics    registry
 
-	mu   sync.Mutex
-	core *core
+	mu       sync.Mutex
+	core     *core
+	observer *observe.Observer // set with core
 }
 
 // NewFactory returns a Factory. Its New is what kube-scheduler's registry takes
@@ -56,6 +60,7 @@ func NewFactory() *Factory {
 	return &Factory{
 		connect:    func(c *rest.Config) (client.Interface, error) { return client.NewForConfig(c) },
 		groups:     func(c *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(c) },
+		binds:      func(c *rest.Config, _ fwk.Handle) (kubernetes.Interface, error) { return kubernetes.NewForConfig(c) },
 		conditions: func(c *rest.Config, _ fwk.Handle) (kubernetes.Interface, error) { return kubernetes.NewForConfig(c) },
 		metrics:    processRegistry{},
 	}
@@ -68,6 +73,7 @@ func NewFactoryFor(c client.Interface, groups dynamic.Interface) *Factory {
 	return &Factory{
 		connect:    func(*rest.Config) (client.Interface, error) { return c, nil },
 		groups:     func(*rest.Config) (dynamic.Interface, error) { return groups, nil },
+		binds:      func(_ *rest.Config, h fwk.Handle) (kubernetes.Interface, error) { return h.ClientSet(), nil },
 		conditions: func(_ *rest.Config, h fwk.Handle) (kubernetes.Interface, error) { return h.ClientSet(), nil },
 		metrics:    metrics.NewKubeRegistry(),
 	}
@@ -117,6 +123,12 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
+	punctual := rest.CopyConfig(own)
+	punctual.Wrap(lead.Punctual)
+	binds, err := f.binds(punctual, h)
+	if err != nil {
+		return nil, err
+	}
 	limited := rest.CopyConfig(own)
 	limited.QPS, limited.Burst = conditionsPerSecond, conditionBurst
 	conditions, err := f.conditions(limited, h)
@@ -127,12 +139,12 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := newCore(ctx, config{Facts: observer, Handle: h, Metrics: f.metrics, Groups: source, Conditions: conditions})
+	made, err := newCore(ctx, config{Facts: observer, Handle: h, Metrics: f.metrics, Groups: source, Binds: binds, Conditions: conditions})
 	if err != nil {
 		return nil, err
 	}
 	go observer.Run(ctx)
 	made.start(ctx)
-	f.core = made
+	f.core, f.observer = made, observer
 	return made, nil
 }

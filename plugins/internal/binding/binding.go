@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,27 +25,47 @@ import (
 // ErrPodGone says that there is nothing to bind: the pod is gone, or is being deleted.
 var ErrPodGone = errors.New("the pod is being deleted")
 
+// ErrStopped says that no request was sent: the scheduler stops, or its lease is over.
+var ErrStopped = errors.New("this scheduler binds no pod any more")
+
+// ErrUnsettled says that a request may still be under way.
+var ErrUnsettled = errors.New("it is not known yet whether a pod was bound")
+
 // RequestTimeout is how long one request may take.
 const RequestTimeout = 10 * time.Second
 
 // maxConflicts is how often a request is sent again because the pod has changed meanwhile.
 const maxConflicts = 5
 
-// Binder binds pods. Both fields must be set. Safe for parallel use.
+// Binder binds pods. Send and Confirm must be set. Safe for parallel use.
 type Binder struct {
 	// Send makes the request.
 	Send func(context.Context, *corev1.Binding) error
 	// Confirm reads a pod as it is now; nil: there is no pod with this name and UID.
 	Confirm func(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
+	// Until returns the end of the lease as it is now: no request lasts longer. Without it, or if
+	// it returns the zero time, there is no lease.
+	Until func() time.Time
+
+	mu       sync.Mutex
+	stopped  bool
+	underWay sync.WaitGroup // counts calls of Bind
 }
 
 // Bind binds a pod to a node. It returns nil if the pod is bound there, by any request. After any
-// other answer the pod is not bound there and no request of this call can bind it any more, unless
-// ctx is done: then the outcome may be unknown.
+// error the pod is not bound there, and no request of this call can bind it any more.
 //
 // A request without an answer is sent again to the same node, until its outcome is known. The
 // request names the pod's resource version, so that it fails for certain once the pod has another.
-func (b Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotations map[string]string) error {
+//
+// The end of ctx keeps Bind from beginning. It does not end a request that is under way: a request
+// that is given up may still bind the pod.
+func (b *Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotations map[string]string) error {
+	if !b.begin(ctx) {
+		return fmt.Errorf("bind the pod: %w", ErrStopped)
+	}
+	defer b.underWay.Done()
+	ctx = context.WithoutCancel(ctx)
 	version, conflicts := pod.ResourceVersion, 0
 	unanswered := false // a request with this version
 	delay := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}.DelayFunc()
@@ -55,9 +76,12 @@ func (b Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotati
 			return nil
 		case apierrors.IsNotFound(failed):
 			return ErrPodGone
+		case errors.Is(failed, ErrStopped) && !unanswered:
+			return fmt.Errorf("bind the pod: %w", failed)
+		case !errors.Is(failed, ErrStopped) && !answered(failed):
+			unanswered = true
 		}
-		unanswered = unanswered || !answered(failed)
-		now, err := b.Confirm(ctx, pod.Namespace, pod.Name, string(pod.UID))
+		now, err := b.confirm(ctx, pod)
 		switch {
 		case err != nil:
 			failed = errors.Join(failed, err)
@@ -79,21 +103,63 @@ func (b Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotati
 		case !unanswered:
 			return fmt.Errorf("bind the pod: %w", failed)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("bind the pod: %w", errors.Join(failed, context.Cause(ctx)))
-		case <-time.After(delay()):
-		}
+		time.Sleep(delay())
 	}
 }
 
-func (b Binder) send(ctx context.Context, pod *corev1.Pod, version, node string, annotations map[string]string) error {
-	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+// Settle keeps Bind from beginning, and waits until the outcome of each request is known. It returns
+// ErrUnsettled if ctx is done before.
+func (b *Binder) Settle(ctx context.Context) error {
+	b.mu.Lock()
+	b.stopped = true
+	b.mu.Unlock()
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		b.underWay.Wait()
+	}()
+	select {
+	case <-settled:
+		return nil
+	case <-ctx.Done():
+		return ErrUnsettled
+	}
+}
+
+// begin counts a call of Bind, unless the scheduler stops.
+func (b *Binder) begin(ctx context.Context) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped || ctx.Err() != nil {
+		return false
+	}
+	b.underWay.Add(1)
+	return true
+}
+
+// send makes one request, which ends inside the lease.
+func (b *Binder) send(ctx context.Context, pod *corev1.Pod, version, node string, annotations map[string]string) error {
+	limit := RequestTimeout
+	if b.Until != nil {
+		if until := b.Until(); !until.IsZero() {
+			limit = min(limit, time.Until(until))
+		}
+	}
+	if limit <= 0 {
+		return ErrStopped
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return b.Send(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: version, Annotations: annotations},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	})
+}
+
+func (b *Binder) confirm(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	return b.Confirm(ctx, pod.Namespace, pod.Name, string(pod.UID))
 }
 
 // answered says whether the API server has certainly not done what it was asked for. A conflict is no

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/component-base/configz"
+	utilversion "k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
+	conversionv1 "k8s.io/kubernetes/pkg/scheduler/apis/config/v1"
+
+	"github.com/moorage-dev/moorage/internal/lead"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
+)
+
+// catchUpAgain is the pause after a new leader could not read what it decides from.
+const catchUpAgain = time.Second
+
+// plugin is what the process needs of volumehold.Factory.
+type plugin interface {
+	WaitForSync(context.Context) error
+	Untouched(context.Context) (bool, error)
+	CatchUp(ctx context.Context, until func() time.Time) error
+	Settle(context.Context) error
+}
+
+// loop is what the process needs of kube-scheduler's Scheduler.
+type loop interface {
+	WaitForHandlersSync(context.Context) error
+	Run(context.Context)
+}
+
+// process is a kube-scheduler that is set up. It differs from kube-scheduler's own in three
+// points: its caches are complete before it competes for the Lease, whatever delayCacheUntilActive
+// says; it schedules after the last write of the leader before must be over; and it gives the Lease
+// up after the outcome of each Binding is known. It takes no part in coordinated leader election.
+type process struct {
+	config    *schedulerconfig.CompletedConfig
+	scheduler loop
+	hold      plugin
+
+	synced  atomic.Bool // the caches are complete
+	leading atomic.Bool // pods are scheduled
+}
+
+// run schedules until ctx is done, or the lease is lost, which is lead.ErrLost. life ends after it.
+func (p *process) run(ctx, life context.Context) error {
+	klog.FromContext(ctx).Info("Starting kube-scheduler with Moorage's plugins", "version", utilversion.Get())
+	if err := p.publishConfig(); err != nil {
+		return err
+	}
+	defer configz.Delete(configName)
+	p.config.EventBroadcaster.StartRecordingToSink(life.Done())
+	defer p.config.EventBroadcaster.Shutdown()
+	stopServing, err := p.serve(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.work(ctx, life)
+	stopServing(!errors.Is(err, lead.ErrLost))
+	return err
+}
+
+const configName = "componentconfig"
+
+// publishConfig has /configz show the configuration.
+func (p *process) publishConfig() error {
+	shown := &configv1.KubeSchedulerConfiguration{}
+	if err := conversionv1.Convert_config_KubeSchedulerConfiguration_To_v1_KubeSchedulerConfiguration(&p.config.ComponentConfig, shown, nil); err != nil {
+		return fmt.Errorf("the configuration can't be shown: %w", err)
+	}
+	shown.SetGroupVersionKind(configv1.SchemeGroupVersion.WithKind("KubeSchedulerConfiguration"))
+	z, err := configz.New(configName)
+	if err != nil {
+		return err
+	}
+	return z.Set(shown)
+}
+
+// work fills the caches, and schedules while this process leads, or at once if none is elected.
+func (p *process) work(ctx, life context.Context) error {
+	if err := p.sync(ctx, life); err != nil {
+		return nil // only the end of ctx ends it
+	}
+	election := p.config.LeaderElection
+	if election == nil {
+		return p.schedule(ctx, lead.Term{Until: func() time.Time { return time.Time{} }})
+	}
+	return lead.LeadBy(ctx, lead.Config{
+		Name:         election.Name,
+		Times:        lead.Times{Duration: election.LeaseDuration, RenewDeadline: election.RenewDeadline, RetryPeriod: election.RetryPeriod},
+		WriteTimeout: binding.RequestTimeout,
+		Untouched:    p.hold.Untouched,
+	}, election.Lock, election.WatchDog, p.schedule)
+}
+
+// sync starts the informers, and returns when scheduler and plugin have taken in all that there is.
+func (p *process) sync(ctx, life context.Context) error {
+	p.config.InformerFactory.Start(life.Done())
+	p.config.InformerFactory.WaitForCacheSync(ctx.Done())
+	if dynamic := p.config.DynInformerFactory; dynamic != nil {
+		dynamic.Start(life.Done())
+		dynamic.WaitForCacheSync(ctx.Done())
+	}
+	if err := p.scheduler.WaitForHandlersSync(ctx); err != nil {
+		return err
+	}
+	if err := p.hold.WaitForSync(ctx); err != nil {
+		return err
+	}
+	p.synced.Store(true)
+	return nil
+}
+
+// schedule takes in what the leader before has done, and schedules until ctx is done. It returns
+// when the outcome of each Binding is known, or with lead.ErrUnsettled.
+func (p *process) schedule(ctx context.Context, term lead.Term) error {
+	log := klog.FromContext(ctx)
+	err := wait.PollUntilContextCancel(ctx, catchUpAgain, true, func(ctx context.Context) (bool, error) {
+		err := p.hold.CatchUp(ctx, term.Until)
+		if err != nil {
+			log.Error(err, "Nothing is scheduled yet: what claims volumes can't be read; it is read again")
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil // ctx is done, and nothing was bound
+	}
+	log.Info("Scheduling")
+	p.leading.Store(true)
+	p.scheduler.Run(ctx)
+	p.leading.Store(false)
+
+	settling, cancel := context.WithTimeout(wait.ContextForChannel(term.Lost), binding.RequestTimeout)
+	defer cancel()
+	if err := p.hold.Settle(settling); err != nil {
+		return fmt.Errorf("%w: %w", lead.ErrUnsettled, err)
+	}
+	log.Info("Scheduling has ended, and no Binding is under way")
+	return nil
+}

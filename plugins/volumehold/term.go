@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"context"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/observe"
+)
+
+// The methods in this file are for a process that elects its leader itself, as plugins/scheduler
+// does. kube-scheduler's own main function calls none of them: a Binding may then last as long as
+// its request, whoever leads.
+
+// made returns the plugins' core and observer; nil if no profile enables the plugin.
+func (f *Factory) made() (*core, *observe.Observer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.core, f.observer
+}
+
+// WaitForSync returns when the plugin's caches are complete. Its error is that of ctx.
+func (f *Factory) WaitForSync(ctx context.Context) error {
+	if _, observer := f.made(); observer != nil {
+		return observer.WaitForSync(ctx)
+	}
+	return nil
+}
+
+// Untouched says whether no process of Moorage has worked in the cluster yet.
+func (f *Factory) Untouched(ctx context.Context) (bool, error) {
+	if _, observer := f.made(); observer != nil {
+		return observer.Untouched(ctx)
+	}
+	return true, nil
+}
+
+// CatchUp takes in, by consistent lists, what claims volumes and slots. A new leader calls it before
+// it schedules, when no write of the leader before can be under way any more. From then on each
+// Binding ends before the lease does: until returns the end of the lease as it is now, or the zero
+// time if no leader is elected.
+func (f *Factory) CatchUp(ctx context.Context, until func() time.Time) error {
+	core, observer := f.made()
+	if core == nil {
+		return nil
+	}
+	core.until.Store(&until)
+	return observer.CatchUp(ctx)
+}
+
+// Settle keeps the plugin from binding any more pods, and waits until the outcome of each Binding is
+// known. It returns an error if ctx is done before: a Binding may then still be under way.
+func (f *Factory) Settle(ctx context.Context) error {
+	if core, _ := f.made(); core != nil {
+		return core.binder.Settle(ctx)
+	}
+	return nil
+}
