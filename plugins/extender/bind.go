@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,10 +28,6 @@ var errClientGone = errors.New("the scheduler did not wait for the answer")
 // Once the request is under way it is waited for, whether or not the scheduler does: what became of
 // it must be known.
 func (x *extender) bind(ctx context.Context, t *term, args extenderv1.ExtenderBindingArgs) error {
-	if !t.begin() {
-		return errNotLeading
-	}
-	defer t.end()
 	over, err := x.podLocks.lock(ctx, string(args.PodUID))
 	if err != nil {
 		return fmt.Errorf("another bind of the pod is under way: %w", errClientGone)
@@ -44,26 +41,28 @@ func (x *extender) bind(ctx context.Context, t *term, args extenderv1.ExtenderBi
 	if err := x.reserve(pod, node); err != nil {
 		return err
 	}
+	bound := false
+	defer func() {
+		if !bound {
+			x.touched(x.Facts.Ledger().Unreserve(x.Now(), pod.UID))
+		}
+	}()
 	annotations, err := binding.Annotations(x.Facts.Snapshot(), object, pod, args.Node)
-	if err == nil {
-		err = x.binder(t).Bind(context.WithoutCancel(t.ctx), object, args.Node, annotations)
-	}
 	if err != nil {
-		x.touched(x.Facts.Ledger().Unreserve(x.Now(), pod.UID))
 		return err
 	}
+	if err := t.binder.Bind(ctx, object, args.Node, annotations); err != nil {
+		return err
+	}
+	bound = true
 	x.requeuer.Leave(args.PodUID)
 	return nil
 }
 
-// binder sends requests whose deadline lies inside the lease.
-func (x *extender) binder(t *term) *binding.Binder {
-	return &binding.Binder{Confirm: x.Facts.ConfirmPod, Send: func(ctx context.Context, b *corev1.Binding) error {
-		deadline := x.Now().Add(x.WriteTimeout)
-		if until := t.until(); until.Before(deadline) {
-			deadline = until
-		}
-		ctx, cancel := context.WithDeadline(ctx, deadline)
+// binder sends requests that end before the lease does.
+func (x *extender) binder(until func() time.Time) *binding.Binder {
+	return &binding.Binder{Confirm: x.Facts.ConfirmPod, Until: until, Send: func(ctx context.Context, b *corev1.Binding) error {
+		ctx, cancel := context.WithTimeout(ctx, x.WriteTimeout)
 		defer cancel()
 		return x.Kube.CoreV1().Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{})
 	}}

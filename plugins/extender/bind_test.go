@@ -12,9 +12,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -32,30 +32,39 @@ func withPod(t *testing.T) (*rig, *corev1.Pod) {
 	return r, pod
 }
 
-const (
-	createTicket = "create volumetickets shop/uid-db"
-	deleteTicket = "delete volumetickets shop/uid-db"
-	createBind   = "create pods/binding shop/db"
-	fencePod     = "patch pods/status shop/db"
-)
+const createBind = "create pods/binding shop/db"
 
-func TestBindIsGrantedFirst(t *testing.T) {
-	r, pod := withPod(t)
-	if against := r.bind(pod, "n1"); against != "" {
-		t.Fatal(against)
-	}
-	r.wantWrites(createTicket, createBind)
-	if got := r.nodeOf(pod); got != "n1" {
-		t.Errorf("the pod is at %q", got)
-	}
-	ticket := r.ticket(pod)
-	if ticket == nil || ticket.Spec.Scheduler != v1alpha1.ExtenderName || ticket.Spec.NodeName != "n1" || ticket.Spec.Type != v1alpha1.TicketPod {
-		t.Fatalf("the ticket is %+v", ticket)
-	}
-	// It is the controller's to end, once the bound pod counts by itself.
-	r.eventually("the bound pod to leave the book", func() bool { return r.x.book.Of(string(pod.UID)) == nil })
-	if r.x.Facts.Snapshot().Ticket(ticketID(pod)) == nil {
-		t.Error("the reservation no longer counts")
+// One request writes the node and, into a pod that the webhook stamped, the reservation.
+func TestBindIsOneWrite(t *testing.T) {
+	for name, stamped := range map[string]bool{"stamped": true, "as it comes": false} {
+		t.Run(name, func(t *testing.T) {
+			r, pod := withPod(t)
+			if stamped {
+				pod.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: "{}"}
+				r.Put("pods", pod)
+				r.eventually("the stamp to be seen", func() bool {
+					seen, ok := r.x.Facts.Pod(pod.Namespace, pod.Name)
+					return ok && seen.Annotations != nil
+				})
+			}
+			r.Forget()
+			if against := r.bind(pod, "n1"); against != "" {
+				t.Fatal(against)
+			}
+			r.wantWrites(createBind)
+			if got := r.nodeOf(pod); got != "n1" {
+				t.Errorf("the pod is at %q", got)
+			}
+			for _, request := range r.Requests() {
+				if request.Resource == "pods/binding" && strings.Contains(request.Body, v1alpha1.VolumeReserved) != stamped {
+					t.Errorf("the binding is %s", request.Body)
+				}
+			}
+			r.eventually("the bound pod to count by itself", func() bool {
+				known := r.x.Facts.Snapshot().Pod(string(pod.UID))
+				return known.Node == "n1" && !known.Reserved
+			})
+		})
 	}
 }
 
@@ -71,55 +80,119 @@ func TestBindOfAPodThatNeedsNoVolume(t *testing.T) {
 
 // All or nothing: what doesn't end in a bound pod leaves nothing behind.
 func TestBindThatComesToNothing(t *testing.T) {
-	never := func(*v1alpha1.VolumeTicket) *metav1.Condition { return nil }
-	unknown := func(*v1alpha1.VolumeTicket) *metav1.Condition {
-		return &metav1.Condition{Type: v1alpha1.TicketGranted, Status: metav1.ConditionUnknown, Reason: "Waits", Message: "volume data is being detached from n2"}
-	}
 	tests := map[string]struct {
-		controller func(*v1alpha1.VolumeTicket) *metav1.Condition
-		deadline   time.Duration
-		api        func(apitest.Request, func()) error
-		want       string
-		writes     []string
+		node   string
+		answer error
+		want   string
+		writes []string
 	}{
-		"refused": {controller: refuse, want: "node(s) refused: no free slot of driver disk.example.com (2 of 2 used)",
-			writes: []string{createTicket, deleteTicket}},
-		"the controller does not answer": {controller: never, deadline: time.Second,
-			want: "moorage-controller did not answer within 1s; does it run, and lead? It will be tried again", writes: []string{createTicket, deleteTicket}},
-		"the controller waits, too": {controller: unknown, deadline: 3 * time.Second,
-			want: "not granted within 3s, and will be tried again: volume data is being detached from n2", writes: []string{createTicket, deleteTicket}},
-		"the binding fails": {controller: grant, api: func(request apitest.Request, serve func()) error {
-			if request.Resource == "pods/binding" {
-				return errors.New("cut off before it arrives")
-			}
-			serve()
-			return nil
-		}, want: "bind the pod: ", writes: []string{createTicket, createBind, fencePod, deleteTicket}},
+		"the slots are taken":       {node: "n3", want: "node(s) exceed max volume count: no free slot of driver disk.example.com (2 of 2 used)"},
+		"the API server refuses it": {node: "n1", answer: apierrors.NewForbidden(corev1.Resource("pods"), "db", errors.New("says a policy")), want: "bind the pod: ", writes: []string{createBind}},
+		"the pod is gone":           {node: "n1", answer: apierrors.NewNotFound(corev1.Resource("pods"), "db"), want: "the pod is being deleted", writes: []string{createBind}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r, pod := withPod(t)
-			r.controller(test.controller)
-			r.api(test.api)
-			if test.deadline > 0 {
-				r.x.GrantDeadline = test.deadline
-			}
-			if against := r.bind(pod, "n1"); !strings.HasPrefix(against, test.want) {
+			pod := podWith("db", "data")
+			r := newRig(t, func(r *rig) {
+				r.disk("data")
+				r.fill("n3")
+				r.Put("pods", pod)
+			})
+			r.api(func(request apitest.Request, serve func()) error {
+				if request.Resource == "pods/binding" && test.answer != nil {
+					return test.answer
+				}
+				serve()
+				return nil
+			})
+			if against := r.bind(pod, test.node); !strings.HasPrefix(against, test.want) {
 				t.Errorf("got %q, want %q", against, test.want)
 			}
 			r.api(nil)
-			r.withdrawn(pod)
+			r.unreserved(pod)
 			if got := r.nodeOf(pod); got != "" {
 				t.Errorf("the pod is bound to %s", got)
 			}
 			r.wantWrites(test.writes...)
-			r.controller(grant)
-			r.x.GrantDeadline = patience
 			if against := r.bind(pod, "n2"); against != "" || r.nodeOf(pod) != "n2" {
 				t.Errorf("the next attempt: the pod is at %q (%s)", r.nodeOf(pod), against)
 			}
 		})
 	}
+}
+
+// A slot counts as taken while the bind is under way, before the API server knows of it.
+func TestSlotOfABindUnderWayIsTaken(t *testing.T) {
+	one, two := podWith("one", "c1"), podWith("two", "c2")
+	r := newRig(t, func(r *rig) {
+		r.disk("taken", "c1", "c2")
+		r.attach("taken", "n1")
+		r.Put("pods", one)
+		r.Put("pods", two)
+	})
+	r.seen(one, two)
+	arrived, goOn := r.hangs()
+	first := make(chan string, 1)
+	go func() { first <- r.bind(one, "n1") }()
+	<-arrived
+	if against := r.bind(two, "n1"); !strings.Contains(against, "no free slot") {
+		t.Errorf("the second hears %q", against)
+	}
+	if result := r.filter(two); slices.Contains(*result.NodeNames, "n1") {
+		t.Errorf("its filter has %+v", result)
+	}
+	goOn()
+	if against := <-first; against != "" || r.nodeOf(one) != "n1" {
+		t.Errorf("the first is at %q (%s)", r.nodeOf(one), against)
+	}
+}
+
+// A request without an answer is sent again until its outcome is known, and the slot
+// counts as taken all the time.
+func TestBindWithoutAnAnswerIsSettled(t *testing.T) {
+	r, pod := withPod(t)
+	sent, late := 0, func() {}
+	r.api(func(request apitest.Request, serve func()) error {
+		if request.Resource != "pods/binding" {
+			serve()
+			return nil
+		}
+		if sent++; sent == 1 {
+			late = serve
+			return errors.New("the connection breaks")
+		}
+		if known := r.x.Facts.Snapshot().Pod(string(pod.UID)); known.Node != "n1" || !known.Reserved {
+			t.Errorf("meanwhile the ledger has %+v", known)
+		}
+		serve()
+		return nil
+	})
+	if against := r.bind(pod, "n1"); against != "" || r.nodeOf(pod) != "n1" {
+		t.Errorf("the pod is at %q (%s)", r.nodeOf(pod), against)
+	}
+	late()
+	r.wantWrites(createBind, createBind)
+}
+
+// A pod that merely changes meanwhile is bound all the same.
+func TestBindOfAPodThatChanges(t *testing.T) {
+	r, pod := withPod(t)
+	changed := false
+	r.api(func(request apitest.Request, serve func()) error {
+		if request.Resource == "pods/binding" && !changed {
+			changed = true
+			var now corev1.Pod
+			r.Get("pods", pod.Namespace, pod.Name, &now)
+			now.Labels = map[string]string{"a": "b"}
+			r.Put("pods", &now)
+		}
+		serve()
+		return nil
+	})
+	if against := r.bind(pod, "n1"); against != "" || r.nodeOf(pod) != "n1" {
+		t.Errorf("it is at %q: %s", r.nodeOf(pod), against)
+	}
+	r.wantWrites(createBind, createBind)
 }
 
 // The answer to a binding is lost, and the pod is bound.
@@ -135,9 +208,10 @@ func TestBindWhoseAnswerIsLost(t *testing.T) {
 	if against := r.bind(pod, "n1"); against != "" {
 		t.Error(against)
 	}
-	if r.ticket(pod) == nil {
-		t.Error("the ticket of a bound pod is withdrawn")
+	if known := r.x.Facts.Snapshot().Pod(string(pod.UID)); known.Node != "n1" {
+		t.Errorf("the bound pod does not count: %+v", known)
 	}
+	r.wantWrites(createBind)
 }
 
 // kube-scheduler gives up after 5 s and may ask again, for the same node or
@@ -159,13 +233,7 @@ func TestBindAgain(t *testing.T) {
 
 func TestBindTwiceAtOnce(t *testing.T) {
 	r, pod := withPod(t)
-	release := make(chan struct{})
-	asked := make(chan struct{}, 2)
-	r.controller(func(v *v1alpha1.VolumeTicket) *metav1.Condition {
-		asked <- struct{}{}
-		<-release
-		return grant(v)
-	})
+	arrived, goOn := r.hangs()
 	var binding sync.WaitGroup
 	for range 2 {
 		binding.Go(func() {
@@ -174,25 +242,26 @@ func TestBindTwiceAtOnce(t *testing.T) {
 			}
 		})
 	}
-	<-asked
+	<-arrived
 	r.eventually("both to be under way", func() bool {
 		r.x.podLocks.mu.Lock()
 		defer r.x.podLocks.mu.Unlock()
 		own := r.x.podLocks.all[string(pod.UID)]
 		return own != nil && own.wanted == 2
 	})
-	close(release)
+	goOn()
 	binding.Wait()
-	r.wantWrites(createTicket, createBind)
+	r.wantWrites(createBind)
 	if len(r.x.podLocks.all) != 0 {
 		t.Error("turns that are over are remembered")
 	}
 }
 
-// A scheduler that goes away, or is killed, takes its bind with it.
-func TestBindEndsWithItsClient(t *testing.T) {
+// A scheduler that goes away, or is killed, ends no request that is under way: what became
+// of it must be known.
+func TestBindOutlivesItsClient(t *testing.T) {
 	r, pod := withPod(t)
-	r.controller(nil)
+	arrived, goOn := r.hangs()
 	body, err := json.Marshal(bindingArgs(pod, "n1"))
 	if err != nil {
 		t.Fatal(err)
@@ -208,43 +277,41 @@ func TestBindEndsWithItsClient(t *testing.T) {
 		_, err := r.client.Do(request)
 		ended <- err
 	}()
-	r.eventually("the ticket to be written", func() bool { return r.ticket(pod) != nil })
+	<-arrived
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the client hears %v", err)
 	}
-	r.withdrawn(pod)
-	if got := r.nodeOf(pod); got != "" {
-		t.Errorf("the pod is bound to %s", got)
+	if known := r.x.Facts.Snapshot().Pod(string(pod.UID)); known.Node != "n1" || !known.Reserved {
+		t.Errorf("the bind is under way, and the ledger has %+v", known)
+	}
+	goOn()
+	r.eventually("the pod to be bound", func() bool { return r.nodeOf(pod) == "n1" })
+	r.eventually("its turn to be over", func() bool {
+		r.x.podLocks.mu.Lock()
+		defer r.x.podLocks.mu.Unlock()
+		return len(r.x.podLocks.all) == 0
+	})
+	if known := r.x.Facts.Snapshot().Pod(string(pod.UID)); known.Node != "n1" {
+		t.Errorf("the ledger has %+v", known)
 	}
 }
 
-// What an unbound claim becomes is granted, too, before the bind.
-func TestBindWaitsForTheVolumeThatTheClaimBecame(t *testing.T) {
-	pod := podWith("db", "data")
-	r := newRig(t, func(r *rig) {
-		r.claim("data", false)
-		r.Put("pods", pod)
-	})
+// Of a client that waits for its turn, and goes away, nothing is bound.
+func TestBindOfAClientThatHasGone(t *testing.T) {
+	r, pod := withPod(t)
 	r.seen(pod)
-	done := make(chan string, 1)
-	go func() { done <- r.bind(pod, "n1") }()
-	r.eventually("the grant to be seen", func() bool {
-		ticket := r.x.Facts.Snapshot().Ticket(ticketID(pod))
-		return ticket != nil && ticket.Phase.String() == "granted"
-	})
-	if got := r.nodeOf(pod); got != "" {
-		t.Errorf("bound to %s before the claim was", got)
+	term, err := r.x.leading()
+	if err != nil {
+		t.Fatal(err)
 	}
-	r.disk("data")
-	r.Put("volumeholds", &v1alpha1.VolumeHold{
-		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeHoldName(driver, "data")},
-		Spec:       v1alpha1.VolumeHoldSpec{Driver: driver, Handle: "data"},
-		Status:     v1alpha1.VolumeHoldStatus{Holder: &v1alpha1.Holder{Node: "n1"}},
-	})
-	if against := <-done; against != "" || r.nodeOf(pod) != "n1" {
-		t.Errorf("the pod is at %q (%s)", r.nodeOf(pod), against)
+	ctx, cancel := contextDone()
+	defer cancel()
+	if err := r.x.bind(ctx, term, bindingArgs(pod, "n1")); err == nil {
+		t.Error("it is bound")
 	}
+	r.unreserved(pod)
+	r.wantWrites()
 }
 
 func TestBindOfTheWrongPod(t *testing.T) {

@@ -28,7 +28,6 @@ func TestConfig(t *testing.T) {
 		"no name":             {func(c *Config) { c.Name = "" }, "--name"},
 		"tiny requests":       {func(c *Config) { c.MaxBodyBytes = 10 }, "--max-request-bytes"},
 		"no requests":         {func(c *Config) { c.QPS = 0 }, "--kube-api-qps"},
-		"no time for a grant": {func(c *Config) { c.GrantDeadline = 0 }, "--grant-deadline"},
 		"no time for a write": {func(c *Config) { c.WriteTimeout = 0 }, "--write-timeout"},
 		"a lease too short":   {func(c *Config) { c.LeaseDuration = 1 }, "--leader-elect-lease-duration"},
 		"a deadline too long": {func(c *Config) { c.RenewDeadline = c.LeaseDuration }, "--leader-elect-renew-deadline"},

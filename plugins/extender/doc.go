@@ -6,14 +6,13 @@
 //
 // Reads: requests of schedulers; the ledger, one snapshot for each request; the
 // pods that schedulers have promised a node.
-// Decides: arbiter.Fit, arbiter.Rank, arbiter.Reserve; the controller decides on
-// the grant. Writes: a VolumeTicket in bind, its deletion when the reservation
-// comes to nothing, and the pod's binding; on a pod that was refused every node,
-// a condition when that has changed.
+// Decides: arbiter.Fit, arbiter.Rank. Writes: the pod's binding, with the
+// reservation as an annotation; on a pod that was refused every node, a
+// condition when that has changed.
 //
-//	filter ─▶ prioritize ─▶ bind: reserve ─▶ ticket ─▶ grant ─▶ binding
-//	one snapshot, nothing         in the     of the    within   all, or
-//	is left behind                ledger     pod       4 s      nothing
+//	filter ─▶ prioritize ─▶ bind: reserve ─▶ binding
+//	one snapshot, nothing         in the     all, or
+//	is left behind                ledger     nothing
 //
 // A scheduler does not tell an extender which node it has chosen before bind, so
 // that nothing is reserved before. Two pods may be sent to one slot; bind
@@ -26,8 +25,8 @@
 // of a pod is an event for that pod alone.
 //
 // One process at a time serves, the holder of a Lease, since reservations count
-// in its memory before they are tickets. It begins by withdrawing what an
-// earlier one reserved for pods that were never bound. Others stand by; where a
-// Service without a selector is named, they are ready, and the leader writes
-// into its EndpointSlice that it alone is asked.
+// in its memory before the pods are bound. It begins by reading what an earlier
+// one has bound. Others stand by; where a Service without a selector is named,
+// they are ready, and the leader writes into its EndpointSlice that it alone is
+// asked.
 package extender

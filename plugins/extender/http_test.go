@@ -191,7 +191,7 @@ func TestClientsThatGoAway(t *testing.T) {
 // A client that dawdles is told so and cut off, in the middle of a body as in
 // the middle of the headers, and its place is free for others.
 func TestClientsThatDawdle(t *testing.T) {
-	x := newStill(fake.NewClientset(), nil)
+	x := newStill(fake.NewClientset())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +269,6 @@ func TestMetrics(t *testing.T) {
 		`moorage_extender_requests_total{code="200",verb="filter"} 1`,
 		`moorage_extender_requests_total{code="404",verb="other"} 1`,
 		`moorage_extender_request_duration_seconds_count{verb="bind"} 2`,
-		`moorage_extender_grant_wait_seconds_count 1`,
 		`moorage_extender_binds_total{result="bound"} 1`,
 		`moorage_extender_binds_total{result="refused"} 1`,
 		`moorage_extender_certificate_expiry_timestamp_seconds 7`,

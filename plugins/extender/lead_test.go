@@ -6,18 +6,20 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -44,24 +46,23 @@ func TestNobodyIsAnsweredWithoutALease(t *testing.T) {
 	}
 }
 
-// A leader begins by withdrawing what an earlier one reserved for pods that it
-// didn't bind, and nothing else.
-func TestLeaderFirstWithdrawsWhatIsLeft(t *testing.T) {
-	unbound, bound, foreign := podWith("unbound", "data"), boundTo(podWith("bound", "data"), "n1"), podWith("foreign", "data")
-	gone := podWith("gone", "data")
+// A new leader reads what is bound before it answers, whatever its informers know by then, and
+// reads again when that fails.
+func TestLeaderFirstReadsWhatIsBound(t *testing.T) {
+	pod, other := podWith("db", "data"), podWith("other", "c")
 	r := newIdleRig(t, func(r *rig) {
-		r.disk("data")
-		for _, pod := range []*corev1.Pod{unbound, bound, foreign} {
-			r.Put("pods", pod)
-		}
-		for _, pod := range []*corev1.Pod{unbound, bound, gone} {
-			r.Put("volumetickets", ticketFor(pod, "n1", v1alpha1.ExtenderName, "data"))
-		}
-		r.Put("volumetickets", ticketFor(foreign, "n1", v1alpha1.SchedulerName, "data"))
+		r.disk("taken", "data", "c")
+		r.attach("taken", "n1")
+		r.Put("pods", pod)
+		r.Put("pods", other)
 	})
+	r.seen(pod, other)
+	r.Lag(true)
+	r.Put("pods", boundTo(other, "n1")) // by the leader before
+	var failed atomic.Bool
 	r.api(func(request apitest.Request, serve func()) error {
-		if request.Verb == "delete" && len(r.writes()) < 4 {
-			if _, err := r.x.leading(); !errors.Is(err, errTakingOver) && !errors.Is(err, errReading) {
+		if request.Verb == "list" && request.Resource == "volumeattachments" && failed.CompareAndSwap(false, true) {
+			if _, err := r.x.leading(); !errors.Is(err, errNotLeading) {
 				t.Errorf("meanwhile schedulers hear %v", err)
 			}
 			return errors.New("the server is shutting down")
@@ -70,35 +71,64 @@ func TestLeaderFirstWithdrawsWhatIsLeft(t *testing.T) {
 		return nil
 	})
 	r.lead(time.Hour)
-	r.api(nil)
-	if r.ticket(unbound) != nil {
-		t.Error("it leads, and the ticket of a pod without a node is there")
+	if !failed.Load() {
+		t.Error("it has read nothing")
 	}
-	for _, pod := range []*corev1.Pod{bound, foreign, gone} {
-		if r.ticket(pod) == nil {
-			t.Errorf("the ticket of pod %s is withdrawn", pod.Name)
-		}
+	if result := r.filter(pod); !slices.Equal(*result.NodeNames, []string{"n2", "n3"}) {
+		t.Errorf("result %+v", result)
 	}
+	if against := r.bind(pod, "n1"); !strings.Contains(against, "no free slot") {
+		t.Errorf("bind: %q", against)
+	}
+	r.wantWrites()
 }
 
-// A term that ends takes its binds with it, and is over only after them.
-func TestTermEndsItsBinds(t *testing.T) {
+// A term is over only after its binds, which still hear how they ended.
+func TestTermEndsAfterItsBinds(t *testing.T) {
 	r, pod := withPod(t)
-	r.controller(nil)
+	arrived, goOn := r.hangs()
 	against := make(chan string, 1)
 	go func() { against <- r.bind(pod, "n1") }()
-	r.eventually("the ticket to be written", func() bool { return r.ticket(pod) != nil })
-	r.endTerm()
-	if got := <-against; !strings.Contains(got, errTermOver.Error()) {
-		t.Errorf("the scheduler hears %q", got)
-	}
-	r.withdrawn(pod)
+	<-arrived
+	over := make(chan struct{})
+	go func() { r.endTerm(); close(over) }()
+	r.eventually("the term to end", func() bool { _, err := r.x.leading(); return err != nil })
 	if got := r.bind(pod, "n1"); got != errNotLeading.Error() {
 		t.Errorf("the next one hears %q", got)
 	}
-	if r.nodeOf(pod) != "" {
-		t.Error("the pod is bound")
+	select {
+	case <-over:
+		t.Error("the term is over before its bind")
+	default:
 	}
+	goOn()
+	if got := <-against; got != "" || r.nodeOf(pod) != "n1" {
+		t.Errorf("the pod is at %q (%s)", r.nodeOf(pod), got)
+	}
+	<-over
+}
+
+// A term whose lease is lost waits for nothing, and says so.
+func TestTermDoesNotSettleWithoutALease(t *testing.T) {
+	r, pod := withPod(t)
+	r.endTerm()
+	ctx, cancel := context.WithCancel(t.Context())
+	lost, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- r.x.lead(ctx, lead.Term{Until: func() time.Time { return time.Now().Add(time.Hour) }, Lost: lost})
+	}()
+	r.eventually("the extender to lead", func() bool { _, err := r.x.leading(); return err == nil })
+	arrived, goOn := r.hangs()
+	against := make(chan string, 1)
+	go func() { against <- r.bind(pod, "n1") }()
+	<-arrived
+	close(lost)
+	cancel()
+	if err := <-ended; !errors.Is(err, lead.ErrUnsettled) {
+		t.Errorf("the term ended with %v", err)
+	}
+	goOn()
+	<-against
 }
 
 // A process that was paused past its lease binds nothing any more.
@@ -106,13 +136,14 @@ func TestBindStaysInsideTheLease(t *testing.T) {
 	r, pod := withPod(t)
 	r.endTerm()
 	r.lead(-time.Minute)
-	if against := r.bind(pod, "n1"); !strings.Contains(against, context.DeadlineExceeded.Error()) {
+	if against := r.bind(pod, "n1"); !strings.Contains(against, binding.ErrStopped.Error()) {
 		t.Errorf("the scheduler hears %q", against)
 	}
 	if r.nodeOf(pod) != "" {
 		t.Error("the pod is bound after the lease")
 	}
-	r.withdrawn(pod)
+	r.unreserved(pod)
+	r.wantWrites()
 }
 
 // process runs the whole process, but for its flags and its clients.

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -51,24 +50,6 @@ func boundTo(pod *corev1.Pod, node string) *corev1.Pod {
 	pod.Spec.NodeName = node
 	pod.Status.Phase = corev1.PodRunning
 	return pod
-}
-
-func ticketID(pod *corev1.Pod) ledger.TicketID {
-	return ledger.TicketID{Namespace: pod.Namespace, Name: string(pod.UID)}
-}
-
-// ticketFor is a pod's reservation as an earlier process of a scheduler wrote it.
-func ticketFor(pod *corev1.Pod, node, scheduler, claim string) *v1alpha1.VolumeTicket {
-	return &v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Namespace, Name: string(pod.UID), UID: "ticket-" + pod.UID,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
-		},
-		Spec: v1alpha1.VolumeTicketSpec{
-			Type: v1alpha1.TicketPod, NodeName: node, Scheduler: scheduler,
-			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim, UID: types.UID("claim-" + claim)}}},
-		},
-	}
 }
 
 // disk puts a bound claim of the namespace shop and its PersistentVolume there.

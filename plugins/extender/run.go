@@ -77,7 +77,7 @@ func (x *extender) serve(ctx, process context.Context, config Config, doors *doo
 	led := make(chan error, 1)
 	go func() {
 		defer stopAnswering()
-		led <- lead.Lead(leading, lease, clients.Lease, func(ctx context.Context, t lead.Term) error { return x.lead(ctx, t.Until) })
+		led <- lead.Lead(leading, lease, clients.Lease, x.lead)
 	}()
 	err := doors.serve(answering, config, x)
 	stopLeading()

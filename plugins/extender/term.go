@@ -5,10 +5,14 @@ package extender
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/lead"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
 // Why nothing can be answered.
@@ -17,53 +21,45 @@ var (
 	errReading    = errors.New("Moorage is still reading which volumes are where; it will be tried again")
 )
 
+// catchUpAgain is the pause after a new leader could not read what it decides from.
+const catchUpAgain = time.Second
+
 // term is a time during which this process leads.
 type term struct {
-	ctx   context.Context // ends with it
-	until func() time.Time
-
-	// binding is held for reading by each bind, and for writing by the end.
-	binding sync.RWMutex
-	over    bool
+	ctx    context.Context // ends with it
+	binder *binding.Binder // sends its requests
 }
 
-// begin says whether a bind may begin; it ends with end.
-func (t *term) begin() bool {
-	t.binding.RLock()
-	over := t.over
-	if over {
-		t.binding.RUnlock()
-	}
-	return !over
-}
-
-func (t *term) end() { t.binding.RUnlock() }
-
-// close returns when no bind is under way any more, and none can begin.
-func (t *term) close() {
-	t.binding.Lock()
-	defer t.binding.Unlock()
-	t.over = true
-}
-
-// lead serves for one term, which ends with ctx; until is when the lease runs out. A bind of the
-// leader before has had its effect by now, or never will (see internal/lead): lead takes it in
-// before it answers. It returns when no bind is under way any more.
-func (x *extender) lead(ctx context.Context, until func() time.Time) error {
-	t := &term{ctx: ctx, until: until}
+// lead serves for one term, which ends with ctx. A bind of the leader before has had its effect by
+// now, or never will (see internal/lead): lead takes it in before it answers. It returns when the
+// outcome of each bind is known, or with lead.ErrUnsettled.
+func (x *extender) lead(ctx context.Context, led lead.Term) error {
 	if err := x.Facts.WaitForSync(ctx); err != nil {
 		return err
 	}
-	if err := x.Facts.CatchUp(ctx); err != nil {
-		return err
+	log := klog.FromContext(ctx)
+	err := wait.PollUntilContextCancel(ctx, catchUpAgain, true, func(ctx context.Context) (bool, error) {
+		err := x.Facts.CatchUp(ctx)
+		if err != nil {
+			log.Error(err, "Nobody is answered yet: what claims volumes can't be read; it is read again")
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil // ctx is done, and nothing was bound
 	}
+	t := &term{ctx: ctx, binder: x.binder(led.Until)}
 	x.term.Store(t)
-	defer t.close()
-	klog.FromContext(ctx).Info("Leading")
+	log.Info("Leading")
 	if x.Announce != nil {
-		x.Announce.Lead(ctx, until)
+		x.Announce.Lead(ctx, led.Until)
 	}
 	<-ctx.Done()
+	settling, cancel := context.WithTimeout(wait.ContextForChannel(led.Lost), binding.RequestTimeout)
+	defer cancel()
+	if err := t.binder.Settle(settling); err != nil {
+		return fmt.Errorf("%w: %w", lead.ErrUnsettled, err)
+	}
 	return nil
 }
 

@@ -27,7 +27,7 @@ func TestVerdicts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := newStill(fake.NewClientset(), nil, slices.Concat(verdicts.Nodes(), row.Facts, []ledger.Event{fact})...)
+			x := newStill(fake.NewClientset(), slices.Concat(verdicts.Nodes(), row.Facts, []ledger.Event{fact})...)
 			result := filterAt(t, x, row.Pod, row.Node)
 			want := extenderv1.ExtenderFilterResult{NodeNames: &[]string{}}
 			switch row.Outcome {
