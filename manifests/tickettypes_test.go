@@ -41,8 +41,8 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 		"ingo":        ledger.TicketType.Namespaced, // moorage-tickets-all, but bound in the namespace only
 		"ina":         func(kind ledger.TicketType) bool { return kind != ledger.TypePod },
 		"root":        func(ledger.TicketType) bool { return true },
-		schedulerUser: func(kind ledger.TicketType) bool { return kind == ledger.TypePod },
-		extenderUser:  func(kind ledger.TicketType) bool { return kind == ledger.TypePod },
+		schedulerUser: func(ledger.TicketType) bool { return false },
+		extenderUser:  func(ledger.TicketType) bool { return false },
 		controllerUser: func(kind ledger.TicketType) bool {
 			return kind == ledger.TypeSnapshot || kind == ledger.TypeClone || kind == ledger.TypeExpansion
 		},

@@ -118,7 +118,7 @@ func ownAccounts() []attempt {
 		{controller, "a ticket of a person's type", byTickets, ticketOf(v1alpha1.TicketManual, nil)},
 		{controller, "Secrets", byRBAC, secrets},
 		{scheduler, "a grant", byRBAC, forgeStatus(`{"status":{"conditions":[]}}`)},
-		{scheduler, "a ticket of a person's type", byTickets, ticketOf(v1alpha1.TicketManual, nil)},
+		{scheduler, "a ticket of a person's type", byRBAC, ticketOf(v1alpha1.TicketManual, nil)},
 		{scheduler, "a forged VolumeHold", byRBAC, hold},
 		{scheduler, "Secrets", byRBAC, secrets},
 		{agent, "what another node has of volumes", byWord, wordOf(func(s *Scene) string { return s.elsewhere })},
