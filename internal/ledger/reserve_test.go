@@ -204,7 +204,7 @@ func TestReservedClaimBecomesAVolume(t *testing.T) {
 	l := ledger.New()
 	class := ledger.StorageClass{Name: "late", Version: "1", Driver: "d", WaitForFirst: true}
 	claim := ledger.Claim{Key: dataClaim, UID: "c", Version: "1", Class: "late"}
-	for _, e := range []ledger.Event{ledger.Driver{Name: "d", Version: "1"}, ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "n1", Limit: 2}}}, class, claim, unboundPod("2")} {
+	for _, e := range []ledger.Event{ledger.Driver{Name: "d", Version: "1", AttachRequired: true}, ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "n1", Limit: 2}}}, class, claim, unboundPod("2")} {
 		l.Apply(now, e)
 	}
 	taken := func() int { return int(l.Snapshot().Node("n1").Driver("d").Taken()) }
