@@ -26,7 +26,7 @@ func TestInvariantsNameWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	functions := declared(t, root, "internal/ledger", "internal/arbiter", "internal/flow", "internal/translate", "internal/observe", "internal/execute",
-		"internal/lead", "controller", "controller/ticket", "plugins/internal/reservation", "test/world", "api/v1alpha1")
+		"internal/lead", "controller", "controller/ticket", "plugins/internal/binding", "test/world", "api/v1alpha1")
 	sections := strings.Split(string(text), "\n## ")
 	for _, i := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9"} {
 		found := false

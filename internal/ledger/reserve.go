@@ -5,8 +5,8 @@ package ledger
 import "time"
 
 // Reserve has the ledger count a pod at a node as if the pod was bound there, until Unreserve,
-// until the pod is seen at a node, or until it is gone. The API knows nothing of it. A version of
-// the pod that the ledger has not seen yet is taken in; a newer one that it has seen stays.
+// until the pod is seen at a node, or until it is gone. The API knows nothing of it. A pod
+// that the ledger has not seen yet is taken in; of one that it has seen, what it has seen counts.
 //
 // A pod that the ledger has seen at a node is left where it is.
 func (l *Ledger) Reserve(now time.Time, pod Pod, n NodeName) Touched {

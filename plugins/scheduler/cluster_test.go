@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,8 +47,7 @@ const driver = "disk.example.com"
 // takes it.
 const patience = 30 * time.Second
 
-// cluster is a real scheduler over a fake API, and a controller that the test
-// plays.
+// cluster is a real scheduler over a fake API. The test plays all other components.
 type cluster struct {
 	t         *testing.T
 	kube      *fake.Clientset
@@ -58,26 +56,25 @@ type cluster struct {
 	version   atomic.Int64        // resourceVersion of the newest pod
 	writing   sync.Mutex          // held during a write of a pod, whose version is looked at first
 	said      map[string][]string // reasons of PodScheduled that were written, by pod
-	ungranted bool                // driver attaches nothing: no pod has a ticket
 	kill      func()              // ends the scheduler, and returns when it has
 }
 
 // newScheduler makes a scheduler with these profiles, whose informers have not
 // begun.
-func newScheduler(t *testing.T, kube *fake.Clientset, tickets *moorage, profiles ...config.KubeSchedulerProfile) (*kubescheduler.Scheduler, informers.SharedInformerFactory, error) {
+func newScheduler(t *testing.T, kube *fake.Clientset, api *moorage, profiles ...config.KubeSchedulerProfile) (*kubescheduler.Scheduler, informers.SharedInformerFactory, error) {
 	t.Helper()
-	return newSchedulerIn(t.Context(), kube, tickets, profiles...)
+	return newSchedulerIn(t.Context(), kube, api, profiles...)
 }
 
 // newSchedulerIn is newScheduler of a process that ends with ctx.
-func newSchedulerIn(ctx context.Context, kube *fake.Clientset, tickets *moorage, profiles ...config.KubeSchedulerProfile) (*kubescheduler.Scheduler, informers.SharedInformerFactory, error) {
+func newSchedulerIn(ctx context.Context, kube *fake.Clientset, api *moorage, profiles ...config.KubeSchedulerProfile) (*kubescheduler.Scheduler, informers.SharedInformerFactory, error) {
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
 	made, err := kubescheduler.New(ctx, kube, factory, nil, profile.NewRecorderFactory(broadcaster),
 		kubescheduler.WithProfiles(profiles...),
 		kubescheduler.WithKubeConfig(&rest.Config{}),
 		kubescheduler.WithFrameworkOutOfTreeRegistry(runtime.Registry{
-			volumehold.Name:    scheduler.Checked(volumehold.NewFactoryFor(tickets, tickets.groups)),
+			volumehold.Name:    scheduler.Checked(volumehold.NewFactoryFor(api, api.groups)),
 			promptbinding.Name: promptbinding.New,
 		}))
 	return made, factory, err
@@ -122,11 +119,8 @@ func newCluster(t *testing.T, objects ...apiruntime.Object) *cluster {
 	c.add(objects...)
 	own := map[string]bool{}
 	for _, object := range objects {
-		switch object := object.(type) {
-		case *corev1.Node:
+		if object, ok := object.(*corev1.Node); ok {
 			own[object.Name] = true
-		case *storagev1.CSIDriver:
-			c.ungranted = c.ungranted || object.Name == driver && object.Spec.AttachRequired != nil && !*object.Spec.AttachRequired
 		}
 	}
 	for _, name := range []string{"n1", "n2", "n3"} {
@@ -178,9 +172,8 @@ func (c *cluster) add(objects ...apiruntime.Object) {
 	}
 }
 
-// bind does what the API server does with a binding, and fails the test when a
-// pod of Moorage's profile is bound without a granted ticket for its node, or has a
-// ticket where it needs none.
+// bind does what the API server does with a binding, and fails the test when a pod of
+// Moorage's profile that has volumes is bound by a request that names no version of it.
 func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	create, ok := action.(clienttesting.CreateAction)
 	if !ok || action.GetSubresource() != "binding" {
@@ -198,17 +191,16 @@ func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, er
 		return true, nil, err
 	}
 	pod := found.(*corev1.Pod).DeepCopy()
-	ticket, exists := c.moorage.ticket(pod)
-	granted := exists && meta.IsStatusConditionTrue(ticket.Status.Conditions, v1alpha1.TicketGranted) && ticket.Spec.NodeName == binding.Target.Name
-	if pod.Spec.SchedulerName == v1alpha1.SchedulerName && len(pod.Spec.Volumes) > 0 && granted == c.ungranted {
-		c.t.Errorf("pod %s is bound to %s, with a granted ticket: %t", pod.Name, binding.Target.Name, granted)
+	switch v := binding.ResourceVersion; {
+	case v == "" && pod.Spec.SchedulerName == v1alpha1.SchedulerName && len(pod.Spec.Volumes) > 0:
+		c.t.Errorf("the request that binds pod %s names no version", pod.Name)
+	case v != "" && v != pod.ResourceVersion:
+		return true, nil, apierrors.NewConflict(pods.GroupResource(), pod.Name, errors.New("the pod has changed"))
+	case binding.UID != "" && binding.UID != pod.UID, pod.Spec.NodeName != "":
+		return true, nil, apierrors.NewConflict(pods.GroupResource(), pod.Name, errors.New("the pod is another, or is bound"))
 	}
 	pod.Spec.NodeName, pod.ResourceVersion = binding.Target.Name, c.nextVersion()
-	if err := c.kube.Tracker().Update(pods, pod, pod.Namespace); err != nil || !exists {
-		return true, binding, err
-	}
-	// The bound pod counts by itself: the controller ends its reservation.
-	return true, binding, c.moorage.end(ticket)
+	return true, binding, c.kube.Tracker().Update(pods, pod, pod.Namespace)
 }
 
 // patch does what the fake API does with a patch of a pod, and what it doesn't:

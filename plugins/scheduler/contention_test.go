@@ -3,7 +3,6 @@
 package scheduler_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -11,163 +10,185 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// secondScheduler runs a scheduler process of its own, for pods that name it.
-func (c *cluster) secondScheduler(name string) {
+// late is a claim of the class of that name: its volume is made where the first pod goes.
+func late(claim string) *corev1.PersistentVolumeClaim {
+	class := "late"
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: claim, UID: types.UID("claim-" + claim), ResourceVersion: "1"},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
+	}
+}
+
+// zoned has n1 to n3 in zones, and the class late, whose volumes are made in zone a.
+func (c *cluster) zoned(zones ...string) {
 	c.t.Helper()
-	before := c.moorage.watches.Load()
-	profile := shippedProfile(c.t)
-	profile.SchedulerName = name
-	made, factory, err := newScheduler(c.t, c.kube, c.moorage, profile)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	factory.Start(c.t.Context().Done())
-	factory.WaitForCacheSync(c.t.Context().Done())
-	if err := made.WaitForHandlersSync(c.t.Context()); err != nil {
-		c.t.Fatal(err)
-	}
-	c.eventually("the second scheduler's watches to be open", func() bool { return c.moorage.watches.Load() == before+3 })
-	go made.Run(c.t.Context())
-}
-
-// oneEach is a controller that knows one slot at each node. It is asked one
-// ticket at a time.
-func (c *cluster) oneEach() func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) {
-	holders := map[string]string{} // the names of tickets by their nodes
-	return func(asked *v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) {
-		if holder := holders[asked.Spec.NodeName]; holder != asked.Name && c.takesSlot(holder, asked.Spec.NodeName) {
-			return metav1.ConditionFalse, "no free slot"
-		}
-		holders[asked.Spec.NodeName] = asked.Name
-		return metav1.ConditionTrue, ""
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	c.add(&storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: driver, VolumeBindingMode: &wait,
+		AllowedTopologies: []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"a"}}}}},
+	})
+	for i, zone := range zones {
+		c.label([]string{"n1", "n2", "n3"}[i], "zone", zone)
 	}
 }
 
-// takesSlot says whether a ticket of this name, which is its pod's UID, or the pod
-// itself is still at a node.
-func (c *cluster) takesSlot(name, node string) bool {
-	ticket, err := c.moorage.tracker.Get(v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceVolumeTickets), "shop", name)
-	if err == nil && ticket.(*v1alpha1.VolumeTicket).Spec.NodeName == node {
-		return true
-	}
-	pod, err := c.kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), "shop", strings.TrimPrefix(name, "uid-"))
-	return err == nil && pod.(*corev1.Pod).Spec.NodeName == node
+// unprovisioned creates a pod with such a claim. Once a node is chosen for it the pod is reserved
+// there, and is not bound before the test makes the volume.
+func (c *cluster) unprovisioned(name string) *corev1.Pod {
+	c.t.Helper()
+	c.add(late(name))
+	return c.create(c.newPod(name, v1alpha1.SchedulerName, name))
 }
 
-// Two schedulers place pods at once on three nodes of one slot each: the
-// controller grants what fits, and who is refused goes elsewhere, or waits.
-func TestTwoSchedulersShareTheSlots(t *testing.T) {
-	c := newCluster(t)
-	c.moorage.decide(c.oneEach())
-	c.secondScheduler("second")
-	var pods []*corev1.Pod
-	for i := range 3 {
-		for _, scheduler := range []string{v1alpha1.SchedulerName, "second"} {
-			pods = append(pods, c.pod(fmt.Sprintf("%s-%d", scheduler, i), scheduler, true))
-		}
-	}
-	for len(pods) > 0 {
-		at := map[string]*corev1.Pod{}
-		var waiting []*corev1.Pod
-		c.eventually("every node to have a pod, or none to be left", func() bool {
-			waiting = nil
-			for _, p := range pods {
-				node := c.get(p).Spec.NodeName
-				if other := at[node]; node != "" && other != nil && other.UID != p.UID {
-					t.Fatalf("%s and %s are both at %s", p.Name, other.Name, node)
-				}
-				if node == "" {
-					waiting = append(waiting, p)
-				} else {
-					at[node] = p
-				}
-			}
-			return len(at) == min(3, len(pods))
-		})
-		for _, p := range waiting {
-			// Of the controller's refusal at one node, or of all three: kube-scheduler writes
-			// what became of an attempt after it has let the next one begin, so that the
-			// older of two may be written last (handleSchedulingFailure).
-			c.told(p, "nodes are available")
-		}
-		for _, p := range at {
-			c.delete(p)
-		}
-		pods = waiting
-	}
-}
-
-// late is an unbound claim of a class whose volumes are made where the first pod
-// goes: in zone a.
-func late(claim string) []apiruntime.Object {
-	wait, class := storagev1.VolumeBindingWaitForFirstConsumer, "late"
-	return []apiruntime.Object{
-		&storagev1.StorageClass{
-			ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: driver, VolumeBindingMode: &wait,
-			AllowedTopologies: []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"a"}}}}},
-		},
-		&corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: claim, UID: types.UID("claim-" + claim), ResourceVersion: "1"},
-			Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
-			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
-		},
-	}
-}
-
-// asksAt waits for a pod's ticket, and says for which node it is.
-func (c *cluster) asksAt(pod *corev1.Pod) string {
+// selected waits until a node is chosen for the volume of a claim, and says which.
+func (c *cluster) selected(claim string) string {
 	c.t.Helper()
 	at := ""
-	c.eventually("the ticket of "+pod.Name, func() bool {
-		ticket, exists := c.moorage.ticket(pod)
-		if exists {
-			at = ticket.Spec.NodeName
+	c.eventually("a node for claim "+claim, func() bool {
+		found, err := c.kube.CoreV1().PersistentVolumeClaims("shop").Get(c.t.Context(), claim, metav1.GetOptions{})
+		if err != nil {
+			c.t.Fatal(err)
 		}
-		return exists
+		at = found.Annotations[volume.AnnSelectedNode]
+		return at != ""
 	})
 	return at
 }
 
-// Two new pods with one claim that has no volume yet ask for the same node, which
-// the claim's class allows: the volume will be made there, and takes one slot.
-func TestTwoPodsOfOneNewClaim(t *testing.T) {
-	c := newCluster(t)
-	c.label("n1", "zone", "b")
-	c.label("n2", "zone", "a")
-	c.label("n3", "zone", "a")
-	c.add(late("new")...)
-	first, second := c.share("first", "new", 0), c.share("second", "new", 0)
-	at, also := c.asksAt(first), c.asksAt(second)
-	if at != also || at == "n1" {
-		t.Errorf("they ask for %s and %s", at, also)
+// provision makes the volume of a claim, which any node can reach.
+func (c *cluster) provision(claim string) {
+	c.t.Helper()
+	made := disk(claim)
+	c.add(made[0])
+	claims := c.kube.CoreV1().PersistentVolumeClaims("shop")
+	found, err := claims.Get(c.t.Context(), claim, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	found.ResourceVersion = c.nextVersion()
+	found.Annotations[volume.AnnBindCompleted] = "yes"
+	found.Spec.VolumeName, found.Status.Phase = "pv-"+claim, corev1.ClaimBound
+	if _, err := claims.Update(c.t.Context(), found, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
 	}
 }
 
-// A scheduler ends while a pod waits in Permit, and does not get to withdraw its
-// ticket. The next one does so first, and places the pod by what is so now.
+// boundByOthers has another scheduler place a pod that has a disk of its own.
+func (c *cluster) boundByOthers(name, at string) *corev1.Pod {
+	c.t.Helper()
+	pod := c.pod(name, "other", true)
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: at}}
+	if err := c.kube.CoreV1().Pods(pod.Namespace).Bind(c.t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	return pod
+}
+
+// only creates a pod with a disk that may be at one node alone.
+func (c *cluster) only(name, at string) *corev1.Pod {
+	c.t.Helper()
+	c.add(disk(name)...)
+	pod := c.newPod(name, v1alpha1.SchedulerName, name)
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{at}}}}},
+	}}}
+	return c.create(pod)
+}
+
+// Another scheduler binds a pod to the last slot of a node while a pod that was placed there waits
+// for its volume to be made. Both are not put there: the pod goes elsewhere.
+func TestSlotIsTakenBeforeTheBinding(t *testing.T) {
+	c := newCluster(t)
+	c.zoned("a", "a", "a")
+	pod := c.unprovisioned("p")
+	at := c.selected("p")
+	looks := c.only("looks", at)
+	c.told(looks, "(1 of 1 used)")
+	c.boundByOthers("faster", at)
+	c.eventually("the scheduler to know both", func() bool {
+		c.tryAgain(looks, 1)
+		return strings.Contains(c.scheduledMessage(looks), "(2 of 1 used)")
+	})
+	c.provision("p")
+	if got := c.bound(pod); got == at {
+		t.Errorf("the pod is bound to %s, whose slot another one has", got)
+	}
+}
+
+// A pod that is deleted before it is bound leaves nothing behind: the next one gets its slot.
+func TestPodDeletedBeforeItIsBound(t *testing.T) {
+	c := newCluster(t)
+	c.zoned("a", "a", "a")
+	var pods []*corev1.Pod
+	for _, name := range []string{"a", "b", "c"} {
+		pods = append(pods, c.unprovisioned(name))
+	}
+	used := map[string]bool{}
+	for _, pod := range pods {
+		used[c.selected(pod.Name)] = true
+	}
+	if len(used) != 3 {
+		t.Errorf("nodes of one slot are chosen twice: %v", used)
+	}
+	last := c.pod("d", v1alpha1.SchedulerName, true)
+	c.told(last, "3 node(s) exceed max volume count: no free slot")
+	at := c.selected("c")
+	c.delete(pods[2])
+	if got := c.bound(last); got != at {
+		t.Errorf("bound to %s, and the slot is at %s", got, at)
+	}
+}
+
+// Two new pods have one claim that has no volume yet: both are placed at a node that the claim's
+// class allows, where the volume is made, and take one slot together.
+func TestTwoPodsOfOneNewClaim(t *testing.T) {
+	c := newCluster(t)
+	c.zoned("b", "a", "a")
+	c.add(late("new"))
+	first, second := c.share("first", "new", 0), c.share("second", "new", 0)
+	at := c.selected("new")
+	c.eventually("both pods to wait for the volume", func() bool { return c.claimWrites("new") == 2 })
+	looks := c.only("looks", at)
+	c.told(looks, "(1 of 1 used)")
+	c.provision("new")
+	if one, other := c.bound(first), c.bound(second); one != at || other != at || at == "n1" {
+		t.Errorf("they are bound to %s and %s, and the volume was made at %s", one, other, at)
+	}
+}
+
+// claimWrites is how often a claim was written.
+func (c *cluster) claimWrites(claim string) int {
+	n := 0
+	for _, action := range c.kube.Actions() {
+		if update, ok := action.(clienttesting.UpdateAction); ok && action.Matches("update", "persistentvolumeclaims") {
+			if written, ok := update.GetObject().(*corev1.PersistentVolumeClaim); ok && written.Name == claim {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// A new scheduler process counts the pods that the former one has bound, before it binds one.
 func TestNextLeaderTakesOver(t *testing.T) {
 	c := newCluster(t)
-	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionUnknown, "" })
-	pod := c.pod("p", v1alpha1.SchedulerName, true)
-	at := c.asksAt(pod)
-	left, _ := c.moorage.ticket(pod)
-	c.moorage.deaf.Store(true)
+	pods := c.filled()
 	c.kill()
-	c.full(at)
-	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionTrue, "" })
-	if now, exists := c.moorage.ticket(pod); !exists || now.UID != left.UID {
-		t.Fatalf("of the first scheduler %+v is left", now)
-	}
-	c.moorage.deaf.Store(false)
+	pod := c.pod("p", v1alpha1.SchedulerName, true)
 	c.lead(6)
-	if got := c.bound(pod); got == at {
-		t.Errorf("the pod is bound to %s, which is full", got)
+	c.told(pod, "3 node(s) exceed max volume count: no free slot of driver disk.example.com (1 of 1 used)")
+	at := c.get(pods[1]).Spec.NodeName
+	c.delete(pods[1])
+	if got := c.bound(pod); got != at {
+		t.Errorf("bound to %s, and the slot is at %s", got, at)
 	}
 }

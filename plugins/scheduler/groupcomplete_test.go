@@ -5,12 +5,6 @@ package scheduler_test
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	featuregatetesting "k8s.io/component-base/featuregate/testing"
-	"k8s.io/kubernetes/pkg/features"
-
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
@@ -25,9 +19,6 @@ func TestIncompleteGroupReservesNothing(t *testing.T) {
 	c.waits(a1, "PodGroup shop/a has 1 of the 2 pods that it needs")
 	z := c.pod("z", v1alpha1.SchedulerName, true)
 	c.bound(z)
-	if _, exists := c.moorage.ticket(a1); exists {
-		t.Error("pod a1 has a ticket, and its group is incomplete")
-	}
 	a2 := c.inGroup("a", "a2", 2)
 	c.delete(x)
 	c.delete(z)
@@ -44,40 +35,4 @@ func TestGroupComesAfterItsPods(t *testing.T) {
 	c.podGroup("late", 2)
 	c.bound(l1)
 	c.bound(l2)
-}
-
-// The controller refuses one pod of a gang of Kubernetes' own kind: none of it is
-// bound, until all are granted.
-func TestRefusedTicketLeavesNoPartOfAGang(t *testing.T) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
-	c := newCluster(t)
-	refused := make(chan struct{}, 100)
-	c.moorage.decide(func(ticket *v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) {
-		if ticket.Name != "uid-three-1" {
-			return metav1.ConditionTrue, ""
-		}
-		select {
-		case refused <- struct{}{}:
-		default:
-		}
-		return metav1.ConditionFalse, "somebody was faster"
-	})
-	pods := c.gang("three", 3)
-	for range 3 { // it is tried again, and refused again
-		<-refused
-	}
-	c.bound(c.pod("plain", v1alpha1.SchedulerName, false))
-	for _, pod := range pods {
-		if at := c.get(pod).Spec.NodeName; at != "" {
-			t.Errorf("pod %s is bound to %s, and the gang has no room for all", pod.Name, at)
-		}
-	}
-	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionTrue, "" })
-	used := map[string]*corev1.Pod{}
-	for _, pod := range pods {
-		used[c.bound(pod)] = pod
-	}
-	if len(used) != 3 {
-		t.Errorf("the gang is at %d nodes of one slot, want 3", len(used))
-	}
 }

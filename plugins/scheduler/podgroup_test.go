@@ -52,36 +52,28 @@ func (c *cluster) gangWith(name string, priority int32, claims ...string) []*cor
 	return pods
 }
 
-// tickets is how many tickets were asked for.
-func (c *cluster) tickets() int {
-	n := 0
-	for _, action := range c.moorage.Actions() {
-		if action.Matches("create", v1alpha1.ResourceVolumeTickets) {
-			n++
-		}
-	}
-	return n
-}
-
-// kube-scheduler's own pod-group cycles reserve for each pod to simulate. A gang
-// that doesn't fit has no ticket written; one that does has one for each pod.
-func TestPodGroupCyclesWriteNothing(t *testing.T) {
+// kube-scheduler's own pod-group cycles reserve for each pod to simulate. A gang that doesn't fit
+// keeps no slot: others get all of them. One that does fit gets its slots.
+func TestGangThatDoesNotFitHoldsNothing(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	c := newCluster(t)
 	tooMany := c.gang("four", 4)
 	c.told(tooMany[3], "no free slot of driver disk.example.com (1 of 1 used)")
-	if n := c.tickets(); n != 0 {
-		t.Errorf("%d tickets were written for a gang that doesn't fit", n)
+	for _, p := range c.filled() {
+		c.delete(p)
 	}
 	for _, p := range tooMany {
+		if at := c.get(p).Spec.NodeName; at != "" {
+			t.Errorf("pod %s is bound to %s, and the gang has no room for all", p.Name, at)
+		}
 		c.delete(p)
 	}
 	used := map[string]bool{}
 	for _, p := range c.gang("three", 3) {
 		used[c.bound(p)] = true
 	}
-	if n := c.tickets(); n != 3 || len(used) != 3 {
-		t.Errorf("%d tickets were written, for nodes %v, want one for each of three pods", n, used)
+	if len(used) != 3 {
+		t.Errorf("the gang is at nodes %v, want three", used)
 	}
 }
 

@@ -99,22 +99,20 @@ func TestVolumeOfOnePodIsPreempted(t *testing.T) {
 	}
 }
 
-// A pod that waits in Permit for its grant is preempted: its reservation is given
-// up, and the one that comes before gets the slot. It is only put back into the
-// queue, or deleted when kube-scheduler doesn't find it in Permit yet.
-func TestPreemptedInPermit(t *testing.T) {
+// A pod that waits for its volume to be made is preempted before it is bound: its reservation is
+// given up, and the one that comes before gets the slot.
+func TestPreemptedBeforeItIsBound(t *testing.T) {
 	c := newCluster(t)
+	c.zoned("a", "a", "a")
 	c.full("n2")
 	c.full("n3")
-	c.moorage.decide(func(k *v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) {
-		if k.Name == "uid-early" {
-			return metav1.ConditionUnknown, ""
-		}
-		return metav1.ConditionTrue, ""
-	})
-	early := c.pod("early", v1alpha1.SchedulerName, true)
-	c.eventually("the ticket of early", func() bool { _, exists := c.moorage.ticket(early); return exists })
-	c.bound(c.urgent("urgent"))
+	early := c.unprovisioned("early")
+	if at := c.selected("early"); at != "n1" {
+		t.Fatalf("early is at %s, which is full", at)
+	}
+	if at := c.bound(c.urgent("urgent")); at != "n1" {
+		t.Errorf("urgent is at %s, which is full", at)
+	}
 	for _, pod := range c.left([]*corev1.Pod{early}) {
 		if at := c.get(pod).Spec.NodeName; at != "" {
 			t.Errorf("early is at %s, whose slot urgent has", at)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
@@ -75,57 +74,15 @@ func TestPodsWaitForSlots(t *testing.T) {
 	c.bound(last)
 }
 
-// The controller refuses a node to a pod: it goes elsewhere, at once.
-func TestRefusedPodGoesElsewhere(t *testing.T) {
-	c := newCluster(t)
-	refused := ""
-	c.moorage.decide(func(ticket *v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) {
-		if refused == "" || refused == ticket.Spec.NodeName {
-			refused = ticket.Spec.NodeName
-			return metav1.ConditionFalse, "somebody was faster"
-		}
-		return metav1.ConditionTrue, ""
-	})
-	pod := c.pod("p", v1alpha1.SchedulerName, true)
-	if at := c.bound(pod); at == refused {
-		t.Errorf("the pod is bound to %s, which was refused", at)
-	}
-}
-
-// A pod that is deleted while it waits for its grant leaves nothing behind.
-func TestPodDeletedWhileItWaits(t *testing.T) {
-	c := newCluster(t)
-	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionUnknown, "" })
-	pods := []*corev1.Pod{c.pod("a", v1alpha1.SchedulerName, true), c.pod("b", v1alpha1.SchedulerName, true), c.pod("c", v1alpha1.SchedulerName, true)}
-	for _, pod := range pods {
-		c.eventually("the ticket of "+pod.Name, func() bool { _, exists := c.moorage.ticket(pod); return exists })
-	}
-	last := c.pod("d", v1alpha1.SchedulerName, true)
-	c.told(last, "3 node(s) exceed max volume count: no free slot")
-	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionTrue, "" })
-	c.delete(pods[2])
-	c.bound(last)
-	if _, exists := c.moorage.ticket(pods[2]); exists {
-		t.Error("the ticket of the deleted pod is still there")
-	}
-}
-
 // Pods of another profile in the same process are none of the plugin's
 // business, and yet their volumes count.
 func TestStockProfileIsNotGated(t *testing.T) {
 	c := newCluster(t)
-	// The plugin may hear late of what others have bound; the controller does not.
-	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionFalse, "no slot" })
 	for _, name := range []string{"a", "b", "c"} {
-		pod := c.pod(name, corev1.DefaultSchedulerName, true)
-		c.bound(pod)
-		if _, exists := c.moorage.ticket(pod); exists {
-			t.Errorf("pod %s has a ticket", name)
-		}
+		c.bound(c.pod(name, corev1.DefaultSchedulerName, true))
 	}
+	c.bound(c.pod("plain", v1alpha1.SchedulerName, false)) // of which the scheduler has heard later
 	c.told(c.pod("d", v1alpha1.SchedulerName, true), "3 node(s) exceed max volume count: no free slot")
-	plain := c.pod("plain", v1alpha1.SchedulerName, false)
-	c.bound(plain)
 }
 
 // Batching needs every plugin of a profile to sign; the stock ones do for pods
@@ -163,15 +120,9 @@ func TestProfilesThatAreRefused(t *testing.T) {
 		"not in permit": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, permit: {disabled: [{name: VolumeHold}]}",
 			[]string{"not enabled for permit", "plugins.multiPoint"}},
 		"a filter only": {"multiPoint: {disabled: [{name: NodeVolumeLimits}]}, filter: {enabled: [{name: VolumeHold}]}",
-			[]string{"not enabled for preEnqueue, preFilter, postFilter, reserve, permit, preBind, postBind"}},
-		"before VolumeBinding": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, preBind: {enabled: [{name: VolumeHold}]}",
-			[]string{"before VolumeBinding in preBind", "plugins.multiPoint"}},
-		"behind VolumeBinding, by name": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, " +
-			"preBind: {enabled: [{name: VolumeBinding}, {name: VolumeHold}]}, bind: {enabled: [{name: VolumeHold}]}", nil},
+			[]string{"not enabled for preEnqueue, preFilter, postFilter, reserve, permit, postBind"}},
 		"with two plugins that bind claims": {"multiPoint: {enabled: [{name: PromptVolumeBinding}, {name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, bind: {enabled: [{name: VolumeHold}]}",
 			[]string{"both PromptVolumeBinding and VolumeBinding", "plugins.multiPoint.disabled"}},
-		"before PromptVolumeBinding": {"multiPoint: {enabled: [{name: VolumeHold}, {name: PromptVolumeBinding}], disabled: [{name: NodeVolumeLimits}, {name: VolumeBinding}]}, bind: {enabled: [{name: VolumeHold}]}",
-			[]string{"before PromptVolumeBinding in preBind", "plugins.multiPoint"}},
 		"with VolumeBinding as it is": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, bind: {enabled: [{name: VolumeHold}]}", nil},
 		"no score":                    {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, score: {disabled: [{name: VolumeHold}]}, bind: {enabled: [{name: VolumeHold}]}", nil},
 	} {
@@ -214,10 +165,10 @@ profiles:
 func TestBadArgsAreRefused(t *testing.T) {
 	_, _, err := newScheduler(t, fake.NewClientset(), newMoorage(t), moorageProfile(t, `
   - name: VolumeHold
-    args: {grantTimeout: 1h}
+    args: {weights: {held: 1001}}
 `))
-	if err == nil || !strings.Contains(err.Error(), "grantTimeout is 1h0m0s") {
-		t.Errorf("the error is %v, want one about grantTimeout", err)
+	if err == nil || !strings.Contains(err.Error(), "weights.held is 1001") {
+		t.Errorf("the error is %v, want one about the weight", err)
 	}
 }
 

@@ -36,6 +36,9 @@ func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev
 	}
 	c.touch(c.facts.Ledger().Reserve(c.now(), fact, node))
 	c.requeuer.Reserved(pod.UID, true)
+	if tried := stateOf(state); tried != nil {
+		tried.placed = true
+	}
 	return nil
 }
 
