@@ -104,6 +104,8 @@ func Scenarios() []sandbox.Scenario {
 		Chaos(),
 		unprivileged(),
 		storageSuites(),
+		realMove(),
+		realPowerOff(),
 		isolation(),
 	}, skew()...)
 }

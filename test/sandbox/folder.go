@@ -153,11 +153,7 @@ func removeStale(base string) {
 			continue
 		}
 		dir := path[:len(path)-len(".lock")]
-		if !kept(dir) {
-			if cleanReal(dir) != nil {
-				lock.Close()
-				continue // the next one tries again
-			}
+		if cleanReal(dir) == nil && !kept(dir) { // otherwise the next one tries again
 			_ = os.RemoveAll(dir)
 			_ = os.Remove(path)
 		}

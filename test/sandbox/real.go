@@ -389,26 +389,35 @@ func removeCgroup(path string, deadline time.Time) error {
 	}
 }
 
+// Devices lists the devices that a real node has, with those that its kubelet has made for block
+// volumes.
+func (c *Cluster) Devices(node string) ([]string, error) {
+	loops, err := block.Loops(c.devicesOf(node))
+	var list []string
+	for _, loop := range loops {
+		list = append(list, loop.Device)
+	}
+	return list, err
+}
+
+// devicesOf is the folder of the files of a node's devices.
+func (c *Cluster) devicesOf(node string) string {
+	return block.Node(c.site.disksDir(), diskapi.NodeID(node))
+}
+
 // awaitNoDevices waits until a node that was switched off has no devices.
 func (c *Cluster) awaitNoDevices(ctx context.Context, node string) error {
 	for {
-		mine, err := block.Loops(block.Node(c.site.disksDir(), diskapi.NodeID(node)))
-		if err != nil {
+		devices, err := c.Devices(node)
+		if err != nil || len(devices) == 0 {
 			return err
 		}
-		own, err := block.Loops(c.KubeletFolder(node)) // those that a kubelet makes for block volumes
-		if err != nil {
-			return err
-		}
-		if len(mine)+len(own) == 0 {
-			return nil
-		}
-		if err := block.Free(c.KubeletFolder(node)); err != nil {
+		if err := block.Free(c.devicesOf(node)); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("devices of %s: %s is still in use: %w", node, append(mine, own...)[0].Device, context.Cause(ctx))
+			return fmt.Errorf("%s is switched off, and %v are still in use: %w", node, devices, context.Cause(ctx))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

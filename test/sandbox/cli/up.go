@@ -36,7 +36,6 @@ func (f *shapeFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.shape.DetachLatency, "detach-latency", 0, "how long the disk service takes to detach")
 	fs.DurationVar(&f.shape.KubeletStatusInterval, "kubelet-status-interval", f.shape.KubeletStatusInterval,
 		"the kubelets' nodeStatusUpdateFrequency, which bounds how soon they mount")
-	fs.BoolVar(&f.shape.Real, "real", false, "have nodes run containers and mount disks (make real builds what they need; it needs root)")
 	fs.BoolVar(&f.shape.BindAtOnce, "bind-at-once", false, "have moorage-scheduler ask moorage-controller to bind pods, without VolumeTickets (docs/operate/bind-at-once.md)")
 	fs.BoolVar(&f.shape.Operations.On, "operations", false, "have the driver make snapshots, clones and larger volumes, with the sidecars that ask it to")
 	fs.StringVar(&f.shape.Operations.AttachFor, "attach-for", "", "operations that the driver refuses unless the volume is attached: snapshot, clone, expansion, with commas")
@@ -51,6 +50,7 @@ func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
 	fs.StringVar(&f.attacher, "attacher", "", "moorage, stock, or the path of a csi-attacher (default: $"+sandbox.AttacherEnv+", or stock)")
 	fs.StringVar(&f.controlPlane, "control-plane", "", "binary of another release of Kubernetes (make bin/kubernetes-1.35) that runs the control plane")
 	fs.StringVar(&f.kubelets, "kubelets", "", "binary of another release of Kubernetes that runs the nodes")
+	fs.BoolVar(&f.shape.Real, "real", false, "have nodes run containers and mount disks (make real builds what they need; it needs root)")
 	fs.BoolVar(&f.keep, "keep", false, "keep the cluster's folder, with its logs")
 }
 

@@ -161,8 +161,8 @@ func (d *Disks) attach(p place, readOnly bool) error {
 
 // left opens the device that a process before this one has left over a file; nil if there is none.
 func (d *Disks) left(file string) (*os.File, error) {
-	loops, err := Loops(filepath.Dir(file))
-	for _, loop := range loops {
+	list, err := Loops(filepath.Dir(file))
+	for _, loop := range list {
 		if loop.File == file && !loop.Unlinked {
 			return os.OpenFile(loop.Device, os.O_RDWR, 0)
 		}

@@ -83,8 +83,35 @@ type Loop struct {
 	Unlinked bool
 }
 
-// Loops lists the loop devices over files below a folder.
+// Loops lists the loop devices over files below a folder, after those over such devices: a kubelet
+// makes one over the device of a block volume that it uses.
 func Loops(folder string) ([]Loop, error) {
+	all, err := loops()
+	if err != nil {
+		return nil, err
+	}
+	var mine, others []Loop
+	for _, loop := range all {
+		if strings.HasPrefix(loop.File, folder+"/") {
+			mine = append(mine, loop)
+		} else {
+			others = append(others, loop)
+		}
+	}
+	var list []Loop
+	for _, other := range others {
+		for _, loop := range mine {
+			if over(other.Device, loop.Device) {
+				other.File = loop.Device
+				list = append(list, other)
+			}
+		}
+	}
+	return append(list, mine...), nil
+}
+
+// loops lists all loop devices.
+func loops() ([]Loop, error) {
 	paths, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	if err != nil {
 		return nil, err
@@ -98,22 +125,36 @@ func Loops(folder string) ([]Loop, error) {
 			return nil, fmt.Errorf("loop devices: %w", err)
 		}
 		file, unlinked := strings.CutSuffix(strings.TrimSpace(string(data)), " (deleted)")
-		if strings.HasPrefix(file, folder+"/") {
-			list = append(list, Loop{Device: "/dev/" + filepath.Base(filepath.Dir(filepath.Dir(path))), File: file, Unlinked: unlinked})
-		}
+		list = append(list, Loop{Device: "/dev/" + filepath.Base(filepath.Dir(filepath.Dir(path))), File: file, Unlinked: unlinked})
 	}
 	return list, nil
 }
 
-// Free frees the loop devices over files below a folder. A device that is
+// over says whether a loop device is over another device. The kernel does not say so by a
+// path: the file is mounted in a machine.
+func over(device, below string) bool {
+	f, err := os.Open(device)
+	if err != nil {
+		return false // it is somebody else's, or was freed
+	}
+	defer f.Close()
+	status, err := unix.IoctlLoopGetStatus64(int(f.Fd()))
+	if err != nil {
+		return false
+	}
+	var info unix.Stat_t
+	return unix.Stat(below, &info) == nil && status.Rdevice == info.Rdev
+}
+
+// Free frees the loop devices that Loops lists. A device that is
 // mounted stays until it is unmounted.
 func Free(folder string) error {
-	loops, err := Loops(folder)
+	list, err := Loops(folder)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, loop := range loops {
+	for _, loop := range list {
 		f, err := os.OpenFile(loop.Device, os.O_RDWR, 0)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("loop device: %w", err))

@@ -30,7 +30,7 @@ func recipes() map[string]recipe {
 	return map[string]recipe{
 		"busybox": {
 			image: image.Image{
-				Names:   []string{"docker.io/library/busybox:latest", "docker.io/library/busybox:1.35", "moorage.dev/sandbox/pause:1"},
+				Names:   []string{"docker.io/library/busybox:latest", "docker.io/library/busybox:1.35", "moorage.dev/sandbox/pause:1", "registry.invalid/main:1"},
 				Command: []string{"sleep", "infinity"},
 			},
 			packages: []string{"busybox-static"},
