@@ -103,6 +103,8 @@ func Scenarios() []sandbox.Scenario {
 		Chaos(),
 		unprivileged(),
 		storageSuites(),
+		realMove(),
+		realPowerOff(),
 		isolation(),
 	}, skew()...)
 }
