@@ -187,6 +187,10 @@ test-e2e-storage: build ## Run Kubernetes' own storage suites on the sandbox, be
 	cp test/storage/driver.yaml $(BIN)/storage-suites.yaml
 	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites --mode $(or $(MODES),upstream$(comma)standalone$(comma)cooperative)
 
+.PHONY: test-real
+test-real: real ## Run the scenarios of nodes that run containers and mount disks, as root
+	$(SANDBOX) run real-move real-power-off
+
 # Each of the two waits more than it computes; BESIDE is a target that runs with them. What
 # the story and that print is shown when all are over, and that one fails stops no other
 # sooner. What failed is said once more at the end, where people look first.
