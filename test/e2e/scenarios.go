@@ -106,6 +106,7 @@ func Scenarios() []sandbox.Scenario {
 		storageSuites(),
 		realMove(),
 		realPowerOff(),
+		realPostgreSQL(),
 		isolation(),
 	}, skew()...)
 }
