@@ -23,7 +23,7 @@ SNAPSHOTS   := $(BIN)/external-snapshotter/$(SNAPSHOTS_VERSION).yaml
 # What real nodes run besides the kubelet: their container runtime, a module of its own, and
 # images of Debian's packages.
 RUNTIME     := $(addprefix $(BIN)/real/,containerd containerd-shim-runc-v2 ctr runc host-local loopback ptp)
-IMAGES      := $(addprefix $(BIN)/real/images/,busybox.tar)
+IMAGES      := $(addprefix $(BIN)/real/images/,busybox.tar postgresql.tar)
 COMPONENTS  := moorage moorage-attacher moorage-node
 
 .DEFAULT_GOAL := help
@@ -186,6 +186,10 @@ test-e2e-storage: build ## Run Kubernetes' own storage suites on the sandbox, be
 	$(GO) test -c -vet=off -tags storagesuites -ldflags '-s -w' -o $(BIN)/storage-suites ./test/storage
 	cp test/storage/driver.yaml $(BIN)/storage-suites.yaml
 	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites --mode $(or $(MODES),upstream$(comma)standalone$(comma)cooperative)
+
+.PHONY: test-real
+test-real: real ## Run the scenarios of nodes that run containers and mount disks, as root
+	$(SANDBOX) run real-move real-power-off real-postgresql
 
 # Each of the two waits more than it computes; BESIDE is a target that runs with them. What
 # the story and that print is shown when all are over, and that one fails stops no other

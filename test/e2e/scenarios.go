@@ -105,6 +105,7 @@ func Scenarios() []sandbox.Scenario {
 		storageSuites(),
 		realMove(),
 		realPowerOff(),
+		realPostgreSQL(),
 		isolation(),
 	}, skew()...)
 }

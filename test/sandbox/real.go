@@ -29,7 +29,8 @@ var runtimePrograms = []string{"containerd", "containerd-shim-runc-v2", "ctr", "
 
 // diskPrograms are what a kubelet and a CSI driver run for disks, with Debian's packages of them.
 var diskPrograms = map[string]string{
-	"mkfs.ext4": "e2fsprogs", "resize2fs": "e2fsprogs", "fsck": "util-linux", "blkid": "util-linux", "losetup": "util-linux", "mount": "mount",
+	"mkfs.ext4": "e2fsprogs", "resize2fs": "e2fsprogs", "e2fsck": "e2fsprogs", "mkfs.xfs": "xfsprogs", "xfs_growfs": "xfsprogs", "xfs_repair": "xfsprogs",
+	"fsck": "util-linux", "blkid": "util-linux", "losetup": "mount", "mount": "mount",
 }
 
 // checkReal names what is missing for real nodes.
@@ -241,11 +242,8 @@ func (c *Cluster) dropPower(ctx context.Context, node string) error {
 	if err := c.loseUnwritten(node); err != nil {
 		return err
 	}
-	names := []string{node, Containerd(node), Machine(node)}
-	if c.options.MoorageNode {
-		names = append(names, MoorageNode(node))
-	}
-	for _, name := range names {
+	names := append(c.besideKubelet(node), node)
+	for _, name := range slices.Backward(names) {
 		if err := c.procs.Kill(ctx, name); err != nil {
 			return err
 		}
@@ -255,16 +253,21 @@ func (c *Cluster) dropPower(ctx context.Context, node string) error {
 
 // restorePower starts a real node's machine, without its kubelet.
 func (c *Cluster) restorePower(node string) error {
-	names := []string{Machine(node), Containerd(node)}
-	if c.options.MoorageNode {
-		names = append(names, MoorageNode(node))
-	}
-	for _, name := range names {
+	for _, name := range c.besideKubelet(node) {
 		if err := c.procs.Start(name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// besideKubelet lists the processes of a real node besides its kubelet, in the order of their start.
+func (c *Cluster) besideKubelet(node string) []string {
+	names := []string{Machine(node), Containerd(node)}
+	if c.options.MoorageNode {
+		names = append(names, MoorageNode(node))
+	}
+	return names
 }
 
 // shutdownFS is the request by which a file system goes down without writing anything, as xfstests

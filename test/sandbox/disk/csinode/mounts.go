@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"k8s.io/mount-utils"
 	"k8s.io/utils/exec"
+	"k8s.io/utils/keymutex"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/block"
 )
@@ -24,31 +24,22 @@ const defaultFS = "ext4"
 // is not done again. It is safe for parallel use.
 type mounts struct {
 	mounter *mount.SafeFormatAndMount
-	folder  string // of the disks
-	node    string // CSI ID
-
-	mu   sync.Mutex
-	busy map[string]*sync.Mutex // by volume
+	folder  string            // of the disks
+	node    string            // CSI ID
+	busy    keymutex.KeyMutex // by volume
 }
 
 func newMounts(c Config) *mounts {
 	return &mounts{
 		mounter: mount.NewSafeFormatAndMount(mount.New(""), exec.New()),
-		folder:  c.Disks, node: c.nodeID(), busy: map[string]*sync.Mutex{},
+		folder:  c.Disks, node: c.nodeID(), busy: keymutex.NewHashed(0),
 	}
 }
 
 // lock keeps others from a volume until the returned function is called.
 func (m *mounts) lock(volume string) (unlock func()) {
-	m.mu.Lock()
-	l, ok := m.busy[volume]
-	if !ok {
-		l = &sync.Mutex{}
-		m.busy[volume] = l
-	}
-	m.mu.Unlock()
-	l.Lock()
-	return l.Unlock
+	m.busy.LockKey(volume)
+	return func() { _ = m.busy.UnlockKey(volume) } // its error is for implementations that may not have the key
 }
 
 // device is the device that the node has for a volume.

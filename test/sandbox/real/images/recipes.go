@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moorage-dev/moorage/test/sandbox/real/image"
@@ -18,9 +19,8 @@ import (
 type recipe struct {
 	// image is what it is called and what it runs; its folder is filled.
 	image image.Image
-	// packages are Debian's, with what they depend on if dependencies is set.
-	packages     []string
-	dependencies bool
+	// packages are Debian's. The libraries that they need come with them, but for those in without.
+	packages, without []string
 	// finish does in the folder what no package does.
 	finish func(ctx context.Context, folder string) error
 }
@@ -35,6 +35,16 @@ func recipes() map[string]recipe {
 			},
 			packages: []string{"busybox-static"},
 			finish:   applets,
+		},
+		"postgresql": {
+			image: image.Image{
+				Names:   []string{"moorage.dev/sandbox/postgresql:15"},
+				Command: []string{"sh", "/start"},
+				Env:     []string{"PGDATA=/v0/data", "PGHOST=/tmp", "PGUSER=postgres"},
+			},
+			packages: []string{"postgresql-15", "postgresql-client-15", "zlib1g", "tzdata", "busybox-static"},
+			without:  []string{"libllvm14", "libz3-4"}, // for its compiler, which it does without
+			finish:   postgresql,
 		},
 	}
 }
@@ -69,14 +79,11 @@ func makeImage(ctx context.Context, path string, r recipe) error {
 
 // unpack downloads the packages and unpacks them. Their scripts are not run.
 func unpack(ctx context.Context, work string, r recipe) error {
-	packages := r.packages
-	if r.dependencies {
-		list, err := closure(ctx, packages)
-		if err != nil {
-			return err
-		}
-		packages = list
+	needed, err := libraries(ctx, r.packages, r.without)
+	if err != nil {
+		return err
 	}
+	packages := append(needed, r.packages...)
 	if _, err := command(ctx, work, "apt-get", append([]string{"download", "-q", "-o", "APT::Sandbox::User=root"}, packages...)...); err != nil {
 		return fmt.Errorf("download of Debian's packages: %w", err)
 	}
@@ -92,18 +99,23 @@ func unpack(ctx context.Context, work string, r recipe) error {
 	return nil
 }
 
-// closure lists packages and what they depend on, without what is only recommended.
-func closure(ctx context.Context, packages []string) ([]string, error) {
-	out, err := command(ctx, "", "apt-cache", append([]string{
-		"depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances",
+// libraries lists the shared libraries that packages need, as apt would install them on a machine
+// that has none. What else they depend on is for their scripts.
+func libraries(ctx context.Context, packages, without []string) ([]string, error) {
+	out, err := command(ctx, "", "apt-get", append([]string{
+		"install", "--simulate", "--no-install-recommends", "-o", "Dir::State::status=/dev/null",
 	}, packages...)...)
 	if err != nil {
 		return nil, err
 	}
 	var list []string
 	for line := range strings.Lines(out) {
-		name := strings.TrimSpace(line)
-		if name != "" && line[0] != ' ' && line[0] != '<' {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[0] != "Inst" {
+			continue
+		}
+		name := fields[1]
+		if strings.HasPrefix(name, "lib") && !strings.Contains(name, "perl") && !slices.Contains(without, name) {
 			list = append(list, name)
 		}
 	}
@@ -144,6 +156,46 @@ func applets(ctx context.Context, folder string) error {
 		}
 	}
 	return nil
+}
+
+// startPostgreSQL makes a database with checksums on a volume that has none, and serves it.
+const startPostgreSQL = `set -e
+mkdir -p "$PGDATA"
+chown -R postgres "$PGDATA"
+chmod 700 "$PGDATA"
+test -s "$PGDATA/PG_VERSION" || su -s /bin/sh postgres -c "initdb --data-checksums --no-locale --encoding=UTF8 --auth=trust"
+exec su -s /bin/sh postgres -c "exec postgres -k /tmp"
+`
+
+// postgresql makes the database's user, and the script that starts it.
+func postgresql(ctx context.Context, folder string) error {
+	if err := applets(ctx, folder); err != nil {
+		return err
+	}
+	programs, err := filepath.Glob(filepath.Join(folder, "usr/lib/postgresql/*/bin/*"))
+	if err != nil {
+		return err
+	}
+	errs := []error{
+		os.WriteFile(filepath.Join(folder, "start"), []byte(startPostgreSQL), 0o755),
+		appendTo(filepath.Join(folder, "etc/passwd"), "postgres:x:999:999::/tmp:/bin/sh\n"),
+		appendTo(filepath.Join(folder, "etc/group"), "postgres:x:999:\n"),
+		os.MkdirAll(filepath.Join(folder, "usr/local/bin"), 0o755),
+	}
+	for _, program := range programs {
+		to, err := filepath.Rel(folder, program)
+		errs = append(errs, err, os.Symlink("/"+to, filepath.Join(folder, "usr/local/bin", filepath.Base(program))))
+	}
+	return errors.Join(errs...)
+}
+
+func appendTo(path, line string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line)
+	return errors.Join(err, f.Close())
 }
 
 // command runs a program and returns its output; the error has what it said.
