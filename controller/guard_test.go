@@ -242,6 +242,21 @@ func ownedBy(s *apitest.Server, uid types.UID) bool {
 	return s.Get("validatingadmissionpolicybindings", "", policyName, &b) && len(b.OwnerReferences) == 1 && b.OwnerReferences[0].UID == uid
 }
 
+// comesBack waits until the binding is there, and the policy of that UID owns it.
+func comesBack(ctx context.Context, s *apitest.Server, uid types.UID) error {
+	end := time.After(patience)
+	for !ownedBy(s, uid) {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-end:
+			return errors.New("the binding does not come back")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
 // A binding that is lost while a controller leads in Standalone mode comes back, also where
 // Cooperative mode is installed: nobody has handed over. It is made again for a policy that is
 // made again.
@@ -273,17 +288,7 @@ func TestBindingComesBack(t *testing.T) {
 			}
 			err = g.keep(t.Context(), func(ctx context.Context) error {
 				test.change(server)
-				end := time.After(patience)
-				for !ownedBy(server, test.owner) {
-					select {
-					case <-ctx.Done():
-						return context.Cause(ctx)
-					case <-end:
-						return errors.New("the binding does not come back")
-					case <-time.After(time.Millisecond):
-					}
-				}
-				return nil
+				return comesBack(ctx, server, test.owner)
 			})
 			if err != nil {
 				t.Errorf("%s, installed for Cooperative mode %t: error %v", name, cooperative, err)
@@ -318,17 +323,7 @@ func TestPolicyIsMissingForAMoment(t *testing.T) {
 			putPolicyOf(server, "second")
 			return nil
 		})
-		end := time.After(patience)
-		for !ownedBy(server, "second") {
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-end:
-				return errors.New("the binding does not come back")
-			case <-time.After(time.Millisecond):
-			}
-		}
-		return nil
+		return comesBack(ctx, server, "second")
 	})
 	if err != nil {
 		t.Errorf("error %v", err)

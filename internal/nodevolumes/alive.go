@@ -104,10 +104,15 @@ func (v *Volume) alive(f FileSystem) Alive {
 // tellFileSystems leaves as many file systems of a volume as are told. Those without a mount come first:
 // only they are watched for their end.
 func (v *Volume) tellFileSystems() {
-	slices.SortFunc(v.FileSystems, byEntry)
-	mounted := func(f FileSystem) bool { return !f.Unmounted }
-	first := slices.DeleteFunc(slices.Clone(v.FileSystems), mounted)
-	v.FileSystems = append(first, slices.DeleteFunc(v.FileSystems, func(f FileSystem) bool { return f.Unmounted })...)
+	slices.SortFunc(v.FileSystems, func(a, b FileSystem) int {
+		if a.Unmounted == b.Unmounted {
+			return byEntry(a, b)
+		}
+		if a.Unmounted {
+			return -1
+		}
+		return 1
+	})
 	v.MoreFileSystems = v.untold || len(v.FileSystems) > maxFileSystems
 	v.FileSystems = v.FileSystems[:min(len(v.FileSystems), maxFileSystems)]
 	slices.SortFunc(v.FileSystems, byEntry)
