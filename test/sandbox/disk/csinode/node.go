@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/client"
-	"github.com/moorage-dev/moorage/test/sandbox/disk/csidriver"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
@@ -227,7 +226,7 @@ func (p *Plugin) ask(ctx context.Context, r diskapi.Request) (diskapi.Answer, er
 	if err != nil {
 		return a, status.Error(codes.Unavailable, err.Error())
 	}
-	return a, csidriver.AnswerError(a)
+	return a, a.Err()
 }
 
 // checkBoot compares the boot count once in the life of the process: a machine
