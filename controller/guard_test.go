@@ -236,13 +236,13 @@ func putPolicyOf(s *apitest.Server, uid types.UID) {
 	s.Put("validatingadmissionpolicies", &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName, UID: uid}})
 }
 
-// ownedBy says whether the binding is there, and the policy of that UID owns it.
+// ownedBy says whether the binding is there, and belongs to the policy with this UID.
 func ownedBy(s *apitest.Server, uid types.UID) bool {
 	var b admissionv1.ValidatingAdmissionPolicyBinding
 	return s.Get("validatingadmissionpolicybindings", "", policyName, &b) && len(b.OwnerReferences) == 1 && b.OwnerReferences[0].UID == uid
 }
 
-// comesBack waits until the binding is there, and the policy of that UID owns it.
+// comesBack waits until the binding is there, and belongs to the policy with this UID.
 func comesBack(ctx context.Context, s *apitest.Server, uid types.UID) error {
 	end := time.After(patience)
 	for !ownedBy(s, uid) {
@@ -330,8 +330,8 @@ func TestPolicyIsMissingForAMoment(t *testing.T) {
 	}
 }
 
-// A process that waited to lead while another one handed over does not bind again. Nor is a
-// hand-over lost that is asked for just when the binding is made again.
+// A process that waited to lead while another one handed over does not bind again. A
+// hand-over that is asked for while the binding is made again is not lost.
 func TestHandOverIsNotUndone(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicyOf(server, "first")

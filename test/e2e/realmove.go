@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// realNodes is the cluster of the scenarios in which containers run and disks are mounted.
+// realNodes is the cluster of scenarios with real nodes.
 func realNodes(shape *sandbox.Shape) {
 	shape.Real = true
 	shape.Nodes, shape.Slots = 2, 4
@@ -22,7 +22,7 @@ func realNodes(shape *sandbox.Shape) {
 	shape.Operations.On = true // file systems besides ext4, and expansion
 }
 
-// realMove guards that data moves with its volume, whatever the volume is.
+// realMove guards that data moves with its volume, for ext4, XFS and raw blocks.
 func realMove() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-move",
@@ -136,7 +136,7 @@ func (s *story) claimWith(name string, change func(*corev1.PersistentVolumeClaim
 	s.must(s.CreateClaim(s.ctx, claim))
 }
 
-// run runs a shell script in a pod, and returns what it printed.
+// run runs a shell script in a pod, and returns its output.
 func (s *story) run(pod, script string) string {
 	out, err := s.Exec(s.ctx, pod, "sh", "-ec", script)
 	s.must(err)

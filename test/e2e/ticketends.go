@@ -141,7 +141,7 @@ func ticketOrphans() sandbox.Scenario {
 		Name: "ticket-orphans",
 		Doc: "Whoever made a ticket is gone, as in Longhorn's reports: a client that dies between attach and detach (longhorn#13633: no owner, no time, nobody reaps it), " +
 			"a snapshot that is deleted and leaves its ticket (longhorn#13049), a backup that fails and leaves its own (longhorn#6652). " +
-			"A ticket that nothing would end is taken, since it may be a copy of a backup tool's, and lasts an hour; one with a time ends by it, one with an owner with that, and the pods that waited run.",
+			"A ticket without a time and an owner may be a backup tool's copy: it is taken, and lasts an hour. A ticket with a time ends by it, a ticket with an owner ends with the owner, and the pods that waited run.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {

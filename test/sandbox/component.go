@@ -48,9 +48,9 @@ type component struct {
 	// restart says that it is started again when it exits, as a kubelet would
 	// do with the container that it is in a real cluster.
 	restart bool
-	// machine is the socket of the machine in which the process runs; empty: in none.
+	// machine is the socket of the machine that the process joins; empty: none.
 	machine string
-	// cloneflags are those of namespaces that the process makes.
+	// cloneflags make namespaces for the process at its start.
 	cloneflags uintptr
 	// env is added to the environment.
 	env []string

@@ -13,7 +13,7 @@ import (
 )
 
 // Exec runs a program in the first container of a pod of the scenario, as kubectl exec does, and
-// returns what it printed. It needs real nodes.
+// returns its output. It needs real nodes.
 func (e *Env) Exec(ctx context.Context, pod string, command ...string) (string, error) {
 	request := e.Client.CoreV1().RESTClient().Post().Resource("pods").Namespace(e.Namespace).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)

@@ -39,9 +39,9 @@ func (c *Cluster) Terminate(ctx context.Context, name string, grace time.Duratio
 }
 
 // PowerOff switches a node's machine off: its processes end, and the disk
-// service is told, as a cloud knows which machines run. What the node had
-// mounted is gone with it; what is attached stays attached. A real node loses what its file
-// systems have not written, and its devices until it boots.
+// service is told, as a cloud knows which machines run. The node's mounts
+// end, and its attachments stay. A real node loses all unwritten
+// data of its file systems, and its devices until it boots.
 func (c *Cluster) PowerOff(ctx context.Context, node string) error {
 	if err := c.isNode(node); err != nil {
 		return err

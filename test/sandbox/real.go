@@ -33,7 +33,7 @@ var diskPrograms = map[string]string{
 	"fsck": "util-linux", "blkid": "util-linux", "losetup": "mount", "mount": "mount",
 }
 
-// checkReal names what is missing for real nodes.
+// checkReal names each missing part of real nodes.
 func checkReal(o Options, folder string) error {
 	var missing []error
 	note := func(format string, args ...any) { missing = append(missing, fmt.Errorf(format, args...)) }
@@ -118,7 +118,7 @@ func machines(s *site) []component {
 	return list
 }
 
-// realNode makes a node's process one that runs containers.
+// realNode has a node's process run containers.
 func realNode(s *site, c component) component {
 	if !s.options.Real {
 		return c
@@ -146,8 +146,8 @@ func realAgent(s *site, agent component) component {
 	return agent
 }
 
-// containerdConfig configures a node's container runtime. What it keeps while the machine runs
-// is below /run, which is the machine's own.
+// containerdConfig configures a node's container runtime. Its state
+// is below the machine's own /run.
 const containerdConfig = `version = 3
 root = %[1]q
 state = "/run/containerd"
@@ -236,8 +236,8 @@ func (s *site) writeReal() error {
 	return nil
 }
 
-// dropPower ends a real node's machine as a power failure does: what its file systems have not
-// written is lost.
+// dropPower ends a real node's machine as a power failure does: all
+// unwritten data of its file systems is lost.
 func (c *Cluster) dropPower(ctx context.Context, node string) error {
 	if err := c.loseUnwritten(node); err != nil {
 		return err
@@ -270,8 +270,7 @@ func (c *Cluster) besideKubelet(node string) []string {
 	return names
 }
 
-// shutdownFS is the request by which a file system goes down without writing anything, as xfstests
-// do it: FS_IOC_SHUTDOWN, which ext4 and XFS have alike, with the flag NOLOGFLUSH.
+// shutdownFS shuts a file system down without a write, as xfstests do it: FS_IOC_SHUTDOWN, which ext4 and XFS have alike, with the flag NOLOGFLUSH.
 const (
 	shutdownFS = 0x8004587d // _IOR('X', 125, __u32)
 	noLogFlush = 2
@@ -332,7 +331,7 @@ func (c *Cluster) pidOf(name string) int {
 const cleanTimeout = 20 * time.Second
 
 // cleanReal removes what real nodes leave outside of the cluster's folder once their processes are
-// gone: loop devices and cgroups. It is called for folders of clusters that were killed, too.
+// gone: loop devices and cgroups. It also cleans up after clusters that were killed.
 func cleanReal(folder string) error {
 	deadline := time.Now().Add(cleanTimeout)
 	for {
@@ -392,8 +391,7 @@ func removeCgroup(path string, deadline time.Time) error {
 	}
 }
 
-// Devices lists the devices that a real node has, with those that its kubelet has made for block
-// volumes.
+// Devices lists a real node's devices, also devices that its kubelet has made for block volumes.
 func (c *Cluster) Devices(node string) ([]string, error) {
 	loops, err := block.Loops(c.devicesOf(node))
 	var list []string

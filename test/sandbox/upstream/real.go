@@ -38,8 +38,8 @@ import (
 // runtimeStartTimeout is how long a container runtime may take until it serves. It takes a second.
 const runtimeStartTimeout = time.Minute
 
-// realKubelet puts a kubelet together that runs containers and mounts volumes. Of a kubelet of a
-// distribution it lacks only cAdvisor, the priorities of processes that run out of memory, and
+// realKubelet puts a kubelet together that runs containers and mounts volumes. Compared
+// with a distribution's kubelet it lacks only cAdvisor, the priorities of processes that run out of memory, and
 // cgroups for each quality of service.
 func (o nodeOptions) realKubelet(ctx context.Context) (*kubemark.HollowKubelet, error) {
 	endpoint := "unix://" + o.runtime
@@ -90,7 +90,7 @@ func (o nodeOptions) realKubelet(ctx context.Context) (*kubemark.HollowKubelet, 
 	return &kubemark.HollowKubelet{KubeletFlags: flags, KubeletConfiguration: config, KubeletDeps: deps}, nil
 }
 
-// serve has the kubelet serve logs, exec and port-forward to who has a client certificate of the
+// serve has the kubelet serve logs, exec and port-forward to clients with a certificate of the
 // cluster's authority.
 func (o nodeOptions) serve(config *kubeletconfig.KubeletConfiguration) {
 	config.EnableServer, config.EnableDebuggingHandlers = true, true
@@ -100,8 +100,8 @@ func (o nodeOptions) serve(config *kubeletconfig.KubeletConfiguration) {
 	config.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
 }
 
-// unconfined is a container runtime whose runc was built without libseccomp: a kubelet asks
-// for the default profile for each pod's sandbox, and runc refuses to start it.
+// unconfined is a container runtime with a runc that was built without libseccomp. Kubelets ask for
+// the default seccomp profile for each pod's sandbox, and this runc would refuse to start it.
 type unconfined struct{ internalapi.RuntimeService }
 
 // RunPodSandbox runs it without a profile.
@@ -166,13 +166,13 @@ func (o nodeOptions) importImages(ctx context.Context) error {
 	return nil
 }
 
-// confined is a container manager whose pods are in a cgroup of their node's.
+// confined is a container manager that puts its pods into the node's cgroup.
 type confined struct {
 	cm.ContainerManager
 	cgroup string
 }
 
-// NewPodContainerManager returns one that puts all pods there.
+// NewPodContainerManager returns a manager that puts all pods there.
 func (c confined) NewPodContainerManager() cm.PodContainerManager {
 	return confinedPods{c.ContainerManager.NewPodContainerManager(), c.cgroup}
 }
@@ -187,7 +187,7 @@ func (p confinedPods) GetPodContainerName(*corev1.Pod) (cm.CgroupName, string) {
 	return cm.CgroupName{p.cgroup}, "/" + p.cgroup
 }
 
-// realMachine is a machine whose file system has a size: images are removed when it is full.
+// realMachine is a machine with the size of a real file system: a full one has images removed.
 type realMachine struct {
 	machine
 	dir string
@@ -206,7 +206,7 @@ func (m realMachine) fsInfo() (cadvisorapi.FsInfo, error) {
 	}, nil
 }
 
-// ContainerInfoV2 has nothing but the time: who sums a node up asks for its root cgroup.
+// ContainerInfoV2 has nothing but the time. The node's summary asks for its root cgroup.
 func (m realMachine) ContainerInfoV2(name string, _ cadvisorapi.RequestOptions) (map[string]cadvisorapi.ContainerInfo, error) {
 	now := time.Now()
 	return map[string]cadvisorapi.ContainerInfo{name: {Stats: []*cadvisorapi.ContainerStats{{Timestamp: now}}}}, nil

@@ -41,8 +41,8 @@ func Open(folder string) (*Disks, error) {
 	return &Disks{folder: folder, open: map[place]*os.File{}, off: map[string]bool{}}, nil
 }
 
-// Device is the path at which a node finds a disk that is attached to it, in the folder of the
-// disks. It is a symbolic link to the device.
+// Device is the path of a node's device for a disk, in the folder of the disks. It is a symbolic
+// link to the device.
 func Device(folder, node, volume string) string { return filepath.Join(folder, "at", node, volume) }
 
 // File is the file of a disk in the folder of the disks.
@@ -54,11 +54,11 @@ func Node(folder, node string) string { return filepath.Join(folder, "at", node)
 
 func (d *Disks) snapshot(handle string) string { return filepath.Join(d.folder, "snapshots", handle) }
 
-// link is the name by which a node's device has the disk's file open.
+// link is the path of the disk's file for the node's device.
 func (d *Disks) link(p place) string { return Device(d.folder, p.node, p.volume) + ".disk" }
 
-// Carry does an operation of the disk service that is about to be applied. What is done
-// already is done again.
+// Carry does an operation of the disk service that is about to be applied. An operation may be
+// repeated.
 func (d *Disks) Carry(e diskapi.Entry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,7 +87,7 @@ func (d *Disks) Carry(e diskapi.Entry) error {
 	return nil
 }
 
-// Power gives a node the devices of what is attached to it, or takes them from it.
+// Power gives a node the devices of its attached disks, or takes them away.
 func (d *Disks) Power(node string, on bool, attached []diskapi.Attachment) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +104,7 @@ func (d *Disks) Power(node string, on bool, attached []diskapi.Attachment) error
 	return errors.Join(errs...)
 }
 
-// Close lets go of all devices: the kernel frees those that nobody else has open.
+// Close closes all devices. The kernel frees a device after its last user.
 func (d *Disks) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,7 +170,7 @@ func (d *Disks) left(file string) (*os.File, error) {
 	return nil, err
 }
 
-// detach takes a node's device away. Who has mounted it keeps it until that is over.
+// detach takes a node's device away. A device that is mounted stays until it is unmounted.
 func (d *Disks) detach(p place) error {
 	err := errors.Join(remove(Device(d.folder, p.node, p.volume)), remove(d.link(p)))
 	if device := d.open[p]; device != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// unattached are disks whose devices are not tried: those need root.
+// unattached returns disks without devices, since devices need root.
 func unattached(t *testing.T) *Disks {
 	t.Helper()
 	d := &Disks{folder: t.TempDir()}
@@ -41,8 +41,8 @@ func blocks(t *testing.T, path string) (blocks, size int64) {
 	return info.Sys().(*syscall.Stat_t).Blocks, info.Size()
 }
 
-// TestCopies: a disk takes no space until it is written to; a snapshot and what is made from it have
-// what was written, and holes where the disk has them.
+// TestCopies: a disk takes no space before the first write. A snapshot, and a disk from a snapshot, have
+// the disk's data and its holes.
 func TestCopies(t *testing.T) {
 	const size = 64 << 20
 	d := unattached(t)

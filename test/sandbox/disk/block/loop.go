@@ -29,8 +29,8 @@ func Check() error {
 	return f.Close()
 }
 
-// attach makes a loop device over a file, and returns it open. The kernel frees it once nobody has
-// it open.
+// attach makes a loop device over a file, and returns it open. The kernel frees it after
+// its last user.
 func attach(file string, readOnly bool) (*os.File, error) {
 	control, err := os.OpenFile(loopControl, os.O_RDWR, 0)
 	if err != nil {
@@ -77,7 +77,7 @@ func grow(device *os.File) error {
 
 // Loop is a loop device of the kernel's.
 type Loop struct {
-	// Device is its path, and File that of what it is over.
+	// Device is its path, and File is the path of its file.
 	Device, File string
 	// Unlinked says that the file has lost that name.
 	Unlinked bool
@@ -135,7 +135,7 @@ func loops() ([]Loop, error) {
 func over(device, below string) bool {
 	f, err := os.Open(device)
 	if err != nil {
-		return false // it is somebody else's, or was freed
+		return false // it was freed
 	}
 	defer f.Close()
 	status, err := unix.IoctlLoopGetStatus64(int(f.Fd()))

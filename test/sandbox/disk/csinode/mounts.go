@@ -20,8 +20,8 @@ import (
 // defaultFS is the file system of a volume that names none, as external-provisioner has it.
 const defaultFS = "ext4"
 
-// mounts does at the machine what the calls say, where disks are real. What is done already
-// is not done again. It is safe for parallel use.
+// mounts carries the calls out at the machine, where disks are real. A call may be repeated. It is
+// safe for parallel use.
 type mounts struct {
 	mounter *mount.SafeFormatAndMount
 	folder  string            // of the disks
@@ -51,7 +51,7 @@ func (m *mounts) device(volume string) (string, error) {
 	return path, nil
 }
 
-// stage mounts a volume's file system, which is made on a disk that has none. Of a block volume
+// stage mounts a volume's file system, which is made on a disk that has none. For a block volume
 // it only looks for the device.
 func (m *mounts) stage(r *csi.NodeStageVolumeRequest) error {
 	defer m.lock(r.GetVolumeId())()

@@ -47,8 +47,8 @@ type Config struct {
 type Devices interface {
 	// Carry does what an operation comes to, before it is applied.
 	Carry(effect diskapi.Entry) error
-	// Power says whether a node has power, and what is attached to it. A node without power has
-	// no devices.
+	// Power switches a node's power on or off, with its attached disks. A node without power has no
+	// devices.
 	Power(node string, on bool, attached []diskapi.Attachment) error
 }
 
@@ -156,7 +156,7 @@ func New(c Config) (*Service, error) {
 	return s, nil
 }
 
-// power gives a node the devices that it is to have, or none. The caller holds mu.
+// power gives a node the devices of its attached disks, or none. The caller holds mu.
 func (s *Service) power(node string, on bool) error {
 	if s.devices == nil {
 		return nil

@@ -19,11 +19,11 @@ import (
 
 // Image is an image to write.
 type Image struct {
-	// Names are what pods call it, in full, such as "docker.io/library/busybox:1.35".
+	// Names are its full names in pods, such as "docker.io/library/busybox:1.35".
 	Names []string
 	// Folder has its files.
 	Folder string
-	// Entrypoint and Command are what is run unless a pod says otherwise.
+	// Entrypoint and Command run unless a pod says otherwise.
 	Entrypoint, Command []string
 	// Env has the environment, as NAME=value.
 	Env []string

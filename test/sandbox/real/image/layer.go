@@ -23,7 +23,7 @@ var epoch = time.Unix(0, 0).UTC()
 type layer struct {
 	path string // of the compressed tar
 	size int64
-	// packed and plain are the digests of the tar as it is stored, and unpacked.
+	// packed is the digest of the stored tar, plain the digest of the unpacked tar.
 	packed, plain string
 }
 
@@ -50,7 +50,7 @@ func pack(folder, path string) (l layer, err error) {
 	return layer{path: path, size: info.Size(), packed: digest(packed), plain: digest(plain)}, nil
 }
 
-// addAll adds what is in a folder, in the order of the names.
+// addAll adds the contents of a folder, in the order of the names.
 func addAll(archive *tar.Writer, folder string) error {
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || path == folder {

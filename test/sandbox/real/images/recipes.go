@@ -17,11 +17,11 @@ import (
 
 // recipe says how an image is made.
 type recipe struct {
-	// image is what it is called and what it runs; its folder is filled.
+	// image has the names and the command. Its folder is filled from the packages.
 	image image.Image
 	// packages are Debian's. The libraries that they need come with them, but for those in without.
 	packages, without []string
-	// finish does in the folder what no package does.
+	// finish completes the folder after the packages were unpacked.
 	finish func(ctx context.Context, folder string) error
 }
 
@@ -100,7 +100,7 @@ func unpack(ctx context.Context, work string, r recipe) error {
 }
 
 // libraries lists the shared libraries that packages need, as apt would install them on a machine
-// that has none. What else they depend on is for their scripts.
+// that has none. Only the packages' scripts need the rest.
 func libraries(ctx context.Context, packages, without []string) ([]string, error) {
 	out, err := command(ctx, "", "apt-get", append([]string{
 		"install", "--simulate", "--no-install-recommends", "-o", "Dir::State::status=/dev/null",
@@ -198,7 +198,7 @@ func appendTo(path, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// command runs a program and returns its output; the error has what it said.
+// command runs a program and returns its output. The error has its complaints.
 func command(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var said strings.Builder
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -48,7 +48,7 @@ func run(ctx context.Context, socket string, args []string) error {
 	started := make(chan error, 1)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// Killed together with this process, as it is in the same process group. It gets no
+	// A signal that kills this process group kills it too. It gets no
 	// death signal of its own: a child in other namespaces takes its parent for dead.
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread, which is elsewhere, ends here

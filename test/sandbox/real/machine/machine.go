@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cloneflags are those with which a machine's process has to be started. Its network is made by
-// itself, as it serves at the host's, too.
+// Cloneflags make the namespaces of a machine's process at its start. The process makes its network
+// itself, since it serves at the host's network too.
 const Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
 // options are the flags of the machine command.
@@ -52,8 +52,8 @@ func (o options) run(ctx context.Context) error {
 	if os.Getpid() != 1 {
 		return errors.New("a machine is the first process of its namespaces: start it with those")
 	}
-	// Processes whose parents are gone become children of the first one. Nobody waits for them,
-	// and the kernel keeps nothing of children whose end is ignored.
+	// A process that has lost its parent becomes a child of the first process. The kernel keeps
+	// nothing of an ended child if the parent ignores its end.
 	signal.Ignore(unix.SIGCHLD)
 	if err := o.mounts(); err != nil {
 		return err
@@ -83,13 +83,12 @@ func (o options) run(ctx context.Context) error {
 	return o.serve(ctx, inside.file)
 }
 
-// Hidden are the folders of the host in place of which a machine has empty ones, as kubelet, container
-// runtime and CNI plugins write to fixed paths below them. They are gone with its power.
+// Hidden are the folders of the host that a machine does not see. It has empty folders in their place,
+// since kubelet, container runtime and CNI plugins write to fixed paths there. They end with the machine.
 func Hidden() []string { return []string{"/run", "/var/lib", "/var/log"} }
 
-// mounts gives the machine mounts of its own: what is mounted in it the host does not see, nor
-// what the host mounts later the machine. Containers see what is mounted in the machine where
-// their pods ask for that.
+// mounts gives the machine mounts of its own. Machine and host do not see each other's later mounts.
+// Containers see mounts of the machine if their pods ask for mount propagation.
 func (o options) mounts() error {
 	type step struct {
 		source, target, kind string
@@ -111,7 +110,7 @@ func (o options) mounts() error {
 	return nil
 }
 
-// kinds are the namespaces that a process joins, in the order in which it does.
+// kinds are the namespaces that a process joins, in this order.
 var kinds = []string{"uts", "ipc", "net", "pid", "mnt"}
 
 // flagOf is the flag of setns for a namespace.
@@ -119,7 +118,7 @@ var flagOf = map[string]int{
 	"uts": unix.CLONE_NEWUTS, "ipc": unix.CLONE_NEWIPC, "net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID, "mnt": unix.CLONE_NEWNS,
 }
 
-// serve gives whoever connects the machine's namespaces.
+// serve gives the machine's namespaces to each process that connects.
 func (o options) serve(ctx context.Context, network *os.File) error {
 	var files []*os.File
 	for _, kind := range kinds {
@@ -152,7 +151,7 @@ func (o options) serve(ctx context.Context, network *os.File) error {
 		for _, f := range files {
 			fds = append(fds, int(f.Fd()))
 		}
-		_, _, _ = conn.(*net.UnixConn).WriteMsgUnix([]byte{0}, unix.UnixRights(fds...), nil) // who does not get them says so
+		_, _, _ = conn.(*net.UnixConn).WriteMsgUnix([]byte{0}, unix.UnixRights(fds...), nil) // a process that does not get them says so
 		_ = conn.Close()
 		runtime.KeepAlive(files)
 	}

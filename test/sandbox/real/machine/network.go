@@ -96,7 +96,7 @@ func configureLoopback(address string) error {
 	return nil
 }
 
-// forward connects everyone who reaches the listener to an address on the other side.
+// forward connects each client of the listener to an address on the other side.
 func forward(ctx context.Context, l net.Listener, address string, dial func(context.Context, string) (net.Conn, error)) {
 	for {
 		near, err := l.Accept()
@@ -109,7 +109,7 @@ func forward(ctx context.Context, l net.Listener, address string, dial func(cont
 			defer near.Close()
 			far, err := dial(ctx, address)
 			if err != nil {
-				return // it is refused there, and so it is here
+				return // refused on both sides
 			}
 			defer far.Close()
 			join(near.(*net.TCPConn), far.(*net.TCPConn))
