@@ -20,6 +20,10 @@ CSIADDONS   := $(BIN)/csi-addons/$(CSIADDONS_VERSION).yaml
 SIDECARS    := $(addprefix $(BIN)/,csi-provisioner csi-resizer csi-snapshotter snapshot-controller)
 SNAPSHOTS_VERSION := $(shell awk '/external-snapshotter\/client\/v8 v/ {print $$2}' test/sidecars/go.mod)
 SNAPSHOTS   := $(BIN)/external-snapshotter/$(SNAPSHOTS_VERSION).yaml
+# What real nodes run besides the kubelet: their container runtime, a module of its own, and
+# images of Debian's packages.
+RUNTIME     := $(addprefix $(BIN)/real/,containerd containerd-shim-runc-v2 ctr runc host-local loopback ptp)
+IMAGES      := $(addprefix $(BIN)/real/images/,busybox.tar postgresql.tar)
 COMPONENTS  := moorage moorage-attacher moorage-node
 
 .DEFAULT_GOAL := help
@@ -61,6 +65,16 @@ $(SNAPSHOTS):
 	@rm -rf $(@D) && mkdir -p $(@D)
 	@dir="$$($(GO) mod download -C test/sidecars -json github.com/kubernetes-csi/external-snapshotter/client/v8 | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" && \
 	  cat "$$dir"/config/crd/*snapshot.storage.k8s.io_*.yaml > $@.part && mv $@.part $@
+
+# The first build takes two minutes.
+$(RUNTIME) &: FORCE
+	@$(GO) build -C test/sandbox/real/runtime -ldflags '-s -w' -o $(abspath $(BIN))/real/ tool
+
+$(IMAGES): $(wildcard test/sandbox/real/image/*.go test/sandbox/real/images/*.go)
+	@rm -f $@ && $(GO) run ./test/sandbox/real/images -out $(@D) $(basename $(@F))
+
+.PHONY: real
+real: build $(RUNTIME) $(IMAGES) ## Build what real nodes need: moorage-sandbox up --real runs containers on real disks, as root
 
 $(BIN)/moorage: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/moorage
@@ -172,6 +186,10 @@ test-e2e-storage: build ## Run Kubernetes' own storage suites on the sandbox, be
 	$(GO) test -c -vet=off -tags storagesuites -ldflags '-s -w' -o $(BIN)/storage-suites ./test/storage
 	cp test/storage/driver.yaml $(BIN)/storage-suites.yaml
 	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites --mode $(or $(MODES),upstream$(comma)standalone$(comma)cooperative)
+
+.PHONY: test-real
+test-real: real ## Run the scenarios of nodes that run containers and mount disks, as root
+	$(SANDBOX) run real-move real-power-off real-postgresql
 
 # Each of the two waits more than it computes; BESIDE is a target that runs with them. What
 # the story and that print is shown when all are over, and that one fails stops no other

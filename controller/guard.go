@@ -54,8 +54,8 @@ const (
 // Otherwise no controller would attach after a rollback: kube-controller-manager's is
 // switched off or refused, and Moorage's waits for it. Standalone mode ends in two ways. A
 // person annotates the binding; or the policy is deleted for good, and the garbage collector
-// deletes the binding with it. A policy that is deleted and made again has another UID, so
-// that the garbage collector deletes the binding too: the controller that leads makes it again.
+// deletes the binding with it. If the policy is deleted and made again, the garbage collector
+// deletes the binding too, since the new policy has another UID. The leader makes the binding again.
 //
 // The binding reaches API servers with a delay, so that it stops mistakes; what keeps
 // two writers apart at any instant are the tests in each JSON Patch.
@@ -185,13 +185,13 @@ func (g guard) watch(ctx context.Context) error {
 		}
 		err := g.establish(ctx)
 		if g.goesOn && errors.Is(err, errUnguarded) && !missed {
-			missed = true // somebody may be replacing the policy, and the next process would work in the other mode
+			missed = true // a tool may replace the policy; the next process would work in the other mode
 			continue
 		}
 		if err != nil && decided(err) && ctx.Err() == nil {
 			return err
 		}
-		missed = missed && err != nil // nothing is known better where nobody answers
+		missed = missed && err != nil // without an answer this look does not count
 	}
 }
 
@@ -205,8 +205,8 @@ type seen struct {
 // nothing.
 //
 // A controller that goes on in Standalone mode takes a missing binding for handed over before
-// it leads: another process may have led meanwhile, and removed the binding. While it leads,
-// nobody else does, so that nobody has handed over.
+// it leads: another process may have led meanwhile, and removed the binding. While it leads
+// itself, no other process can have removed the binding for a hand-over.
 func (g guard) check(ctx context.Context) (seen, error) {
 	binding, err := g.binding(ctx)
 	is := seen{binding: binding}
@@ -230,7 +230,7 @@ func (g guard) check(ctx context.Context) (seen, error) {
 }
 
 // establish creates the binding in Standalone mode where it is missing, or not the policy's,
-// and removes it in Cooperative mode, where it is handed over or keeps nobody out.
+// and removes it in Cooperative mode, where it is handed over or has no effect.
 func (g guard) establish(ctx context.Context) error {
 	is, err := g.check(ctx)
 	switch {
@@ -244,7 +244,7 @@ func (g guard) establish(ctx context.Context) error {
 	case is.binding != nil && !outlives(is.binding, is.policy):
 		return nil
 	case is.binding != nil:
-		// The garbage collector is about to delete it. This fails if somebody has written to it since.
+		// The garbage collector is about to delete it. A write since the read makes this fail.
 		if err := g.unbind(ctx, is.binding); err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func outlives(b *admissionv1.ValidatingAdmissionPolicyBinding, policy *admission
 	return earlier
 }
 
-// unbind deletes the binding, if it is as it was read.
+// unbind deletes exactly the version of the binding that was read.
 func (g guard) unbind(ctx context.Context, b *admissionv1.ValidatingAdmissionPolicyBinding) error {
 	as := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &b.UID, ResourceVersion: &b.ResourceVersion}}
 	err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, policyName, as)

@@ -236,10 +236,25 @@ func putPolicyOf(s *apitest.Server, uid types.UID) {
 	s.Put("validatingadmissionpolicies", &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName, UID: uid}})
 }
 
-// ownedBy says whether the binding is there, and the policy of that UID owns it.
+// ownedBy says whether the binding is there, and belongs to the policy with this UID.
 func ownedBy(s *apitest.Server, uid types.UID) bool {
 	var b admissionv1.ValidatingAdmissionPolicyBinding
 	return s.Get("validatingadmissionpolicybindings", "", policyName, &b) && len(b.OwnerReferences) == 1 && b.OwnerReferences[0].UID == uid
+}
+
+// comesBack waits until the binding is there, and belongs to the policy with this UID.
+func comesBack(ctx context.Context, s *apitest.Server, uid types.UID) error {
+	end := time.After(patience)
+	for !ownedBy(s, uid) {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-end:
+			return errors.New("the binding does not come back")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
 }
 
 // A binding that is lost while a controller leads in Standalone mode comes back, also where
@@ -273,17 +288,7 @@ func TestBindingComesBack(t *testing.T) {
 			}
 			err = g.keep(t.Context(), func(ctx context.Context) error {
 				test.change(server)
-				end := time.After(patience)
-				for !ownedBy(server, test.owner) {
-					select {
-					case <-ctx.Done():
-						return context.Cause(ctx)
-					case <-end:
-						return errors.New("the binding does not come back")
-					case <-time.After(time.Millisecond):
-					}
-				}
-				return nil
+				return comesBack(ctx, server, test.owner)
 			})
 			if err != nil {
 				t.Errorf("%s, installed for Cooperative mode %t: error %v", name, cooperative, err)
@@ -318,25 +323,15 @@ func TestPolicyIsMissingForAMoment(t *testing.T) {
 			putPolicyOf(server, "second")
 			return nil
 		})
-		end := time.After(patience)
-		for !ownedBy(server, "second") {
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-end:
-				return errors.New("the binding does not come back")
-			case <-time.After(time.Millisecond):
-			}
-		}
-		return nil
+		return comesBack(ctx, server, "second")
 	})
 	if err != nil {
 		t.Errorf("error %v", err)
 	}
 }
 
-// A process that waited to lead while another one handed over does not bind again. Nor is a
-// hand-over lost that is asked for just when the binding is made again.
+// A process that waited to lead while another one handed over does not bind again. A
+// hand-over that is asked for while the binding is made again is not lost.
 func TestHandOverIsNotUndone(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicyOf(server, "first")

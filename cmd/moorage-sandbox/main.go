@@ -25,6 +25,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/cli"
 	"github.com/moorage-dev/moorage/test/sandbox/csiaddons"
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
+	"github.com/moorage-dev/moorage/test/sandbox/real/machine"
 	"github.com/moorage-dev/moorage/test/sandbox/upstream"
 	"github.com/moorage-dev/moorage/webhook"
 )
@@ -93,6 +94,8 @@ func components() map[string]func() *cobra.Command {
 	maps.Copy(all, map[string]func() *cobra.Command{
 		"csi-addons":         csiaddons.NewCommand,
 		"disk-service":       disk.NewServiceCommand,
+		"inside":             machine.NewInsideCommand,
+		"machine":            machine.NewCommand,
 		"moorage-attacher":   attacher.NewCommand,
 		"moorage-controller": controller.NewCommand,
 		"moorage-extender":   extender.NewCommand,

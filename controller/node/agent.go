@@ -261,7 +261,7 @@ func (a *agent) remember(object *v1alpha1.NodeVolumes) {
 		v := &object.Status.Volumes[i]
 		was := nodevolumes.Alive{Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path}
 		if v.MoreFileSystems {
-			a.alive[was] = true // nobody knows which others there were
+			a.alive[was] = true // its other file systems are unknown
 		}
 		for _, f := range v.FileSystems {
 			was.FileSystem = nodevolumes.FileSystem{Entry: f.Entry, Number: f.Number}

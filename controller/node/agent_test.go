@@ -212,7 +212,7 @@ func TestRemembersFileSystems(t *testing.T) {
 	}
 }
 
-// A new process does not know the file systems for which the status had no room. It reports their volume
+// A new process does not know file systems that the status did not list. It reports their volume
 // as mounted in that boot, and the processes after it do.
 func TestRemembersThatThereWereMoreFileSystems(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)

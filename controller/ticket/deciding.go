@@ -19,7 +19,7 @@ type deciding struct {
 	recent []counts // the last of them
 }
 
-// counts is what a grant changes for others: who decides at the node, or on one of the volumes.
+// counts names the node and the volumes of a grant: later decisions about them have to see it.
 type counts struct {
 	node    ledger.NodeName
 	volumes []ledger.VolumeID

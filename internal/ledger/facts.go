@@ -136,7 +136,7 @@ const (
 
 func (p TicketPhase) String() string { return [...]string{"pending", "granted", "refused"}[p] }
 
-// Ticket is what matters of a VolumeTicket.
+// Ticket has the facts of a VolumeTicket.
 type Ticket struct {
 	ID           TicketID
 	UID, Version string

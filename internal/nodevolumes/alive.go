@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// maxFileSystems is how many file systems of one volume are told. Most have one. The next look of this
-// process knows the others too, and another process knows that there were some.
+// maxFileSystems is the most file systems of a volume in the status. Most volumes have one. This process
+// remembers the rest. A later process knows only that there were more.
 const maxFileSystems = 8
 
 // Kernel tells Read which file systems the kernel has. The folder /sys/fs/TYPE/DEVICE exists as long as a
@@ -40,8 +40,8 @@ type FileSystem struct {
 // last mount has left the mount table: a process has a file of it open, another mount namespace
 // has it mounted, it is frozen, or it is being written out.
 //
-// A FileSystem that is zero stands for file systems that an earlier process had no room to tell. Nobody
-// can look them up, so that they count as alive until the node boots again.
+// A FileSystem that is zero stands for file systems that an earlier process had no room to tell. They
+// can't be looked up, and count as alive until the node boots again.
 type Alive struct {
 	Driver, Handle, PersistentVolume, Path string
 	FileSystem
@@ -101,13 +101,18 @@ func (v *Volume) alive(f FileSystem) Alive {
 	return Alive{Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path, FileSystem: f}
 }
 
-// tellFileSystems leaves as many file systems of a volume as are told. Those without a mount come first:
-// only they are watched for their end.
+// tellFileSystems leaves the file systems of a volume that the status lists. File systems without a mount
+// come first, since their end is watched.
 func (v *Volume) tellFileSystems() {
-	slices.SortFunc(v.FileSystems, byEntry)
-	mounted := func(f FileSystem) bool { return !f.Unmounted }
-	first := slices.DeleteFunc(slices.Clone(v.FileSystems), mounted)
-	v.FileSystems = append(first, slices.DeleteFunc(v.FileSystems, func(f FileSystem) bool { return f.Unmounted })...)
+	slices.SortFunc(v.FileSystems, func(a, b FileSystem) int {
+		if a.Unmounted == b.Unmounted {
+			return byEntry(a, b)
+		}
+		if a.Unmounted {
+			return -1
+		}
+		return 1
+	})
 	v.MoreFileSystems = v.untold || len(v.FileSystems) > maxFileSystems
 	v.FileSystems = v.FileSystems[:min(len(v.FileSystems), maxFileSystems)]
 	slices.SortFunc(v.FileSystems, byEntry)

@@ -155,7 +155,7 @@ func (p *VolumeHold) noteRefusals(pod *corev1.Pod, c *cycleState) {
 // that have no node. It says the same words once only, for all pods that they are true of.
 func (p *VolumeHold) groupElsewhere(group fwk.PodGroupInfo, states map[types.UID]*cycleState) []string {
 	var said []string
-	pods := map[string][]string{} // by what is said of them
+	pods := map[string][]string{} // by their message
 	for _, pod := range group.GetUnscheduledPods() {
 		c := states[pod.UID]
 		if c == nil || c.placed {

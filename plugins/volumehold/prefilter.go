@@ -117,9 +117,9 @@ func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev
 }
 
 // SignPod lets pods share scheduling results that have no volumes, or only such as never
-// lead to a driver. It refuses pods with a claim, with an inline volume of a driver, or with
-// a volume whose source is broken, and looks up no claim, so that it also refuses pods whose
-// claims turn out to need nothing. Where such a pod fits depends on reservations, which
+// lead to a driver. It refuses pods with a claim, with a driver's inline volume, or with a
+// broken volume source. It looks up no claim, and so also refuses pods with claims that turn out to
+// need nothing. Where such a pod fits depends on reservations, which
 // change with every pod, and an exclusive volume fits no two pods alike.
 func (p *VolumeHold) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	if len(pod.Spec.Volumes) == 0 {

@@ -258,7 +258,7 @@ func (s *Scene) leader(ctx context.Context, ports []string, change func(*caller)
 	return fmt.Errorf("nobody leads at %v", ports)
 }
 
-// awaiting makes a pod with the claim of the attackers that waits, as for a scheduler that nobody has.
+// awaiting makes a pod with the claim of the attackers that waits, as for a scheduler that does not exist.
 func (s *Scene) awaiting(ctx context.Context, name string, change func(*corev1.PodSpec)) (*corev1.Pod, error) {
 	pod := sandbox.Pod(name, "data")
 	change(&pod.Spec)

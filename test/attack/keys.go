@@ -36,7 +36,7 @@ type pki struct {
 	scheduler tls.Certificate // a kube-scheduler's, for the extender
 	webhook   tls.Certificate // the webhook's, which is for another port
 	forged    tls.Certificate // of an authority of their own, for the same name
-	unnamed   tls.Certificate // of the extender's authority, for somebody who may not ask
+	unnamed   tls.Certificate // of the extender's authority, with a name that may not ask
 
 	tenant    string // token of a service account in the attackers' namespace
 	addressed string // one of it for another audience

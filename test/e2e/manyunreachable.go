@@ -33,12 +33,14 @@ func manyUnreachable() sandbox.Scenario {
 			})
 			old := s.evictable()
 			from, handle := old.Spec.NodeName, s.handle("data")
-			s.must(s.Cluster.PowerOff(s.ctx, from))
 			others := s.cutTwoBeside(from)
-			// Kubernetes evicts nothing where so many nodes of a zone are not Ready.
-			s.until("nothing is placed at a node that can't be reached", func() error {
-				return errors.Join(s.keepsPodsOff(from), s.keepsPodsOff(others[0]), s.keepsPodsOff(others[1]))
+			s.until("nothing is placed at the two nodes that are cut off", func() error {
+				return errors.Join(s.keepsPodsOff(others[0]), s.keepsPodsOff(others[1]))
 			})
+			// It is the last of the three: Kubernetes evicts nothing where so many nodes of a zone are not
+			// Ready, and would evict its pod if it was the first.
+			s.must(s.Cluster.PowerOff(s.ctx, from))
+			s.until("nothing is placed at the node that is off", func() error { return s.keepsPodsOff(from) })
 			s.remove(old.Name)
 			replacement := s.replaced(old)
 			brake := "more than 55% of the nodes without a zone can't be reached"

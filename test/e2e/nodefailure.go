@@ -85,7 +85,7 @@ func (s *story) evictable() *corev1.Pod {
 func (s *story) replaced(old *corev1.Pod) *corev1.Pod {
 	from := old.Spec.NodeName
 	s.nodeIs(from, false)
-	replacement := s.successor("a pod that replaces it is bound to another node", "web", func(pod *corev1.Pod) error {
+	replacement := s.successor("a pod that replaces it is bound to another node", old.Labels[sandbox.AppLabel], func(pod *corev1.Pod) error {
 		return s.boundElsewhere(pod, from)
 	}, old.UID)
 	s.say("%s is NotReady; %s is Terminating, for good; %s is bound to %s, and waits", from, old.Name, replacement.Name, replacement.Spec.NodeName)

@@ -103,6 +103,9 @@ func Scenarios() []sandbox.Scenario {
 		Chaos(),
 		unprivileged(),
 		storageSuites(),
+		realMove(),
+		realPowerOff(),
+		realPostgreSQL(),
 		isolation(),
 	}, skew()...)
 }

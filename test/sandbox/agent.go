@@ -48,7 +48,7 @@ func agentComponent(s *site, node string) component {
 	if s.options.Repairs {
 		agent.args = append(agent.args, "--repair", "--unstage-timeout=10s")
 	}
-	return agent
+	return realAgent(s, agent)
 }
 
 // agents lists the moorage-nodes, none where the shape has none.

@@ -105,6 +105,11 @@ func (c *Cluster) Stop() error {
 	}
 	c.procs.Close()
 	c.site.close()
+	if c.options.Real {
+		if err := cleanReal(c.folder.path); err != nil {
+			return errors.Join(err, c.folder.release(true)) // the next start tries again
+		}
+	}
 	if err := c.folder.release(keep); err != nil {
 		return fmt.Errorf("remove the cluster's folder: %w", err)
 	}

@@ -48,6 +48,12 @@ type component struct {
 	// restart says that it is started again when it exits, as a kubelet would
 	// do with the container that it is in a real cluster.
 	restart bool
+	// machine is the socket of the machine that the process joins; empty: none.
+	machine string
+	// cloneflags make namespaces for the process at its start.
+	cloneflags uintptr
+	// env is added to the environment.
+	env []string
 }
 
 // commandName is the multi-call binary's command for the component.
@@ -59,11 +65,14 @@ func (c component) spec(s *site) supervise.Spec {
 	if path == "" {
 		path, args = s.options.executable(c.commandName()), slices.Concat([]string{ComponentCommand, c.commandName()}, c.args)
 	}
+	if c.machine != "" {
+		path, args = s.options.Executable, slices.Concat([]string{ComponentCommand, "inside", "--socket=" + c.machine, path}, args)
+	}
 	return supervise.Spec{
 		Name: c.name, Path: path, Args: args, Dir: s.folder.path,
-		Env:     []string{"TMPDIR=" + s.tmp, "KUBECONFIG="},
+		Env:     append([]string{"TMPDIR=" + s.tmp, "KUBECONFIG="}, c.env...),
 		LogPath: s.logPath(c.name),
-		Restart: c.restart,
+		Restart: c.restart, Cloneflags: c.cloneflags,
 	}
 }
 

@@ -28,6 +28,11 @@
 // it. kube-controller-manager gives each of its controllers a service account of its
 // own, as kubeadm sets it up, so that the audit log tells them apart.
 //
+// With Shape.Real nodes run containers and mount disks (docs/internals/real-nodes.md): each has a
+// machine of its own, package real/machine, in which containerd and a whole kubelet run, and disks are
+// files that are attached as loop devices, package disk/block. Killing such a node ends
+// its kubelet and its CSI node plugin only.
+//
 // # What it costs
 //
 // On two cores, with everything built: three nodes are schedulable 6 s after the

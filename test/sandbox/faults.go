@@ -39,17 +39,28 @@ func (c *Cluster) Terminate(ctx context.Context, name string, grace time.Duratio
 }
 
 // PowerOff switches a node's machine off: its processes end, and the disk
-// service is told, as a cloud knows which machines run. What the node had
-// mounted is gone with it; what is attached stays attached.
+// service is told, as a cloud knows which machines run. The node's mounts
+// end, and its attachments stay. A real node loses all unwritten
+// data of its file systems, and its devices until it boots.
 func (c *Cluster) PowerOff(ctx context.Context, node string) error {
 	if err := c.isNode(node); err != nil {
 		return err
 	}
-	if err := c.Kill(ctx, node); err != nil {
+	if c.options.Real {
+		c.touch()
+		if err := c.dropPower(ctx, node); err != nil {
+			return err
+		}
+	} else if err := c.Kill(ctx, node); err != nil {
 		return err
 	}
 	if err := c.Disk().Fence(ctx, diskapi.NodeID(node)); err != nil {
 		return err
+	}
+	if c.options.Real {
+		if err := c.awaitNoDevices(ctx, node); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,6 +81,11 @@ func (c *Cluster) PowerOn(ctx context.Context, node string) error {
 	}
 	if err := os.Remove(c.site.bootFile(node)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the boot of %s: %w", node, err)
+	}
+	if c.options.Real {
+		if err := c.restorePower(node); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	delete(c.off, node)
@@ -217,6 +233,11 @@ func (c *Cluster) Touched() bool {
 // switched off, paused or cut off.
 func (c *Cluster) Heal(ctx context.Context) error {
 	errs := []error{c.Restore(Everyone)}
+	for _, node := range c.nodeNames() {
+		if c.isOff(node) {
+			errs = append(errs, c.PowerOn(ctx, node))
+		}
+	}
 	for _, s := range c.procs.Status() {
 		switch {
 		case c.isSecond(s.Name):
@@ -224,8 +245,6 @@ func (c *Cluster) Heal(ctx context.Context) error {
 		case s.State == supervise.Paused:
 			errs = append(errs, c.Resume(s.Name))
 		case s.State == supervise.Running:
-		case c.isOff(s.Name):
-			errs = append(errs, c.PowerOn(ctx, s.Name))
 		default:
 			errs = append(errs, c.StartAgain(s.Name))
 		}

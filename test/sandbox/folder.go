@@ -68,7 +68,7 @@ func takeFolder(base, name string) (*folder, error) {
 		return nil, fmt.Errorf("folder %s is too long for unix sockets (%d characters in %s, %d are allowed): choose a shorter --dir",
 			path, len(longest), longest, maxSocketPath)
 	}
-	if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o755)); err != nil {
+	if err := errors.Join(cleanReal(path), os.RemoveAll(path), os.Mkdir(path, 0o755)); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("folder of the cluster: %w", err)
 	}
@@ -153,7 +153,7 @@ func removeStale(base string) {
 			continue
 		}
 		dir := path[:len(path)-len(".lock")]
-		if !kept(dir) {
+		if cleanReal(dir) == nil && !kept(dir) { // otherwise the next one tries again
 			_ = os.RemoveAll(dir)
 			_ = os.Remove(path)
 		}

@@ -67,6 +67,10 @@ type Shape struct {
 	// NamedMachines has each Node name its machine by a systemUUID without NetworkFences,
 	// too, so that another machine of its name can be told from it (Cluster.Replace).
 	NamedMachines bool `json:"namedMachines,omitempty"`
+	// Real has nodes run containers and mount disks: each has a machine of its own, a set of
+	// namespaces, with a container runtime and a whole kubelet, and a disk is a file that is
+	// attached as a loop device. It needs root and what make real builds.
+	Real bool `json:"real,omitempty"`
 	// SilentKubelets has kubelets write no events: whoever counts writes counts those of
 	// volumes.
 	SilentKubelets bool `json:"silentKubelets,omitempty"`
@@ -119,6 +123,9 @@ type Options struct {
 	// snapshot-controller, and SnapshotDefinitions that of the snapshots' definitions; empty means
 	// the one of Executable, and external-snapshotter in it.
 	Sidecars, SnapshotDefinitions string
+	// Runtime is the folder of what real nodes run, with their images; empty means the folder real
+	// beside Executable.
+	Runtime string
 	// TuneAttacher raises external-attacher's request limits and workers in
 	// every mode, as UpstreamTuned does.
 	TuneAttacher bool
@@ -204,6 +211,8 @@ func (o Options) Validate() error {
 		return errors.New("NetworkFences are made in mode standalone, by the sandbox's own controller")
 	case o.AttachBeforeBind && o.Mode != Cooperative:
 		return errors.New("attaching before the bind is asked for in mode cooperative only: standalone always does")
+	case o.Real && (o.Kubelets != "" || o.NamedMachines):
+		return errors.New("real nodes are of this tree's release of Kubernetes, and no two have one name")
 	case o.Kubernetes != "" && !slices.Contains(EmulatedReleases(), o.Kubernetes):
 		return fmt.Errorf("Kubernetes %s can't be emulated: use one of %s, or leave it out", o.Kubernetes, strings.Join(EmulatedReleases(), ", "))
 	case o.Kubernetes != "" && o.ControlPlane+o.Kubelets != "":
@@ -231,6 +240,9 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("find the sandbox's own executable: %w", err)
 		}
 		o.Executable = path
+	}
+	if o.Real && o.Runtime == "" {
+		o.Runtime = filepath.Join(filepath.Dir(o.Executable), "real")
 	}
 	for _, path := range []*string{&o.ControlPlane, &o.Kubelets} {
 		if *path == "" {

@@ -31,6 +31,11 @@ func preflight(o Options, base string) error {
 	if err := checkCgroup("/sys/fs/cgroup"); err != nil {
 		return err
 	}
+	if o.Real {
+		if err := checkReal(o, base); err != nil {
+			return err
+		}
+	}
 	return checkInotify(o.Nodes, "/proc", os.Getuid())
 }
 

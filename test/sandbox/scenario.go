@@ -64,5 +64,17 @@ func (s Scenario) In(mode Mode) Shape {
 	return shape
 }
 
+// Real returns the scenario on nodes that run containers and mount disks.
+func (s Scenario) Real() Scenario {
+	shape := s.Shape
+	s.Shape = func(real *Shape) {
+		if shape != nil {
+			shape(real)
+		}
+		real.Real = true
+	}
+	return s
+}
+
 // Supports says whether the scenario can run in a mode.
 func (s Scenario) Supports(mode Mode) bool { return slices.Contains(s.Modes, mode) }

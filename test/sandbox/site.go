@@ -40,6 +40,9 @@ type site struct {
 	schedulerConfig      string
 	egress               string
 
+	kubeletPorts  map[string]string // of real nodes
+	kubeletClient keyPair           // the API server's, for them
+
 	// ports are those of the addresses above.
 	ports ports
 	// links holds each component's connection to the API server.
@@ -83,7 +86,7 @@ egressSelections:
 func newSite(o Options, f *folder, now time.Time) (*site, error) {
 	s := &site{options: o, folder: f, links: map[string]*link.Link{}}
 	for _, step := range []func() error{
-		s.makeFolders, s.chooseAddresses, func() error { return s.makeKeys(now) }, s.checkComponents, s.writeConfig, s.issueTokens,
+		s.makeFolders, s.chooseAddresses, func() error { return s.makeKeys(now) }, func() error { return s.prepareReal(now) }, s.checkComponents, s.writeConfig, s.issueTokens,
 	} {
 		if err := step(); err != nil {
 			s.close()
@@ -161,7 +164,7 @@ func (s *site) writeConfig() error {
 			return fmt.Errorf("configuration of the cluster: %w", err)
 		}
 	}
-	return nil
+	return s.writeReal()
 }
 
 // issueTokens makes a token, a link and a kubeconfig for every component that
@@ -204,7 +207,7 @@ func (s *site) linkAs(name, token string) error {
 
 // components lists every process of the cluster, in the order of their start.
 func (s *site) components() []component {
-	return slices.Concat(upstreamComponents(s), moorageComponents(s), agents(s))
+	return slices.Concat(machines(s), upstreamComponents(s), moorageComponents(s), agents(s))
 }
 
 func (s *site) apiURL() string { return "https://" + s.apiAddr }

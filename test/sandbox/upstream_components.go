@@ -70,6 +70,10 @@ func apiServerComponent(s *site) component {
 		"--audit-log-path=" + s.AuditLog(),
 		"--audit-log-maxsize=1000000", // MB; a log that is rotated can't be read from a position on
 	}
+	if s.options.Real {
+		args = append(args, "--kubelet-client-certificate="+s.kubeletClient.cert, "--kubelet-client-key="+s.kubeletClient.key,
+			"--kubelet-preferred-address-types=InternalIP")
+	}
 	args = append(args, s.emulated()...)
 	if s.options.ServiceProxy != "" {
 		args = append(args, "--egress-selector-config-file="+s.egress)
@@ -139,6 +143,9 @@ func schedulerComponent(s *site) component {
 // goes away and counts on being started again.
 func diskComponent(s *site) component {
 	args := operationArgs(s.options.Operations)
+	if s.options.Real {
+		args = append(args, "--real-dir="+s.disksDir())
+	}
 	if !s.options.Operations.On {
 		args = append(args, "--kubeconfig="+s.kubeconfig(DiskService)) // of its provisioner
 	}
@@ -193,5 +200,5 @@ func nodeComponent(s *site, name string) component {
 		args = append(args, "--events=false")
 	}
 	args = append(args, s.emulated()...)
-	return component{name: name, command: nodeCommand, identity: new(node(name)), args: args}
+	return realNode(s, component{name: name, command: nodeCommand, identity: new(node(name)), args: args})
 }

@@ -89,7 +89,6 @@ func TestIncident(t *testing.T) {
 	b.shows("#panel", "Where it has been")
 	b.shows("#panel", "Who waits for it")
 	b.shows("#panel dl", "vol-db")
-	b.shows("#panel", "pod shop/db-0: not yet")
 	if n := eval[int](b, `document.querySelectorAll('.bar-part').length`); n < 1 {
 		t.Errorf("%d bars show where the volume has been", n)
 	}

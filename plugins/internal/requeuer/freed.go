@@ -25,8 +25,8 @@ const freedSettles = time.Second
 type freed struct {
 	node  ledger.NodeName
 	since time.Time
-	// over is the pod as it was in the attempt that was told that its time is over; nil
-	// for none, or where nothing was evicted in that attempt.
+	// over identifies the attempt in which the time was over, by its pod object; nil: none, or
+	// nothing was evicted in it.
 	over *corev1.Pod
 }
 
@@ -62,8 +62,8 @@ func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (unt
 // AwaitFreedInGroup is AwaitFreed for a pod of a group: the group's cycle asks several
 // times, and gets the same answer each time. Once the time is over it says no throughout the
 // attempt. The next attempt has a time of its own, since pods may have been evicted in
-// between, unless NothingEvicted says otherwise. The scheduling queue makes a new object of
-// the pod for each attempt, by which attempts are told apart.
+// between, unless NothingEvicted says otherwise. The scheduling queue makes a new pod object
+// for each attempt: it identifies the attempt.
 func (w *Requeuer) AwaitFreedInGroup(attempt *corev1.Pod, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,8 +85,8 @@ func (w *Requeuer) AwaitFreedInGroup(attempt *corev1.Pod, n ledger.NodeName, fre
 	return until, waits
 }
 
-// NothingEvicted notes that no pod was evicted in an attempt. A pod of a group whose time is
-// over does not wait anew while its nomination stays the same.
+// NothingEvicted notes that no pod was evicted in an attempt. After its
+// time is over, a pod of a group does not wait anew while its nomination stays the same.
 func (w *Requeuer) NothingEvicted(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -141,7 +141,7 @@ func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	if !lifted {
 		opened = w.opened(entry.pod, judgement{base, then, was}, judgement{c.after, now, is}, c, own)
 	}
-	// A pod whose gate has changed is tried again as well: what it was told is no longer true.
+	// If a pod's gate has changed, its condition is no longer true: the pod is tried again.
 	if gated || own && !lifted && !opened.any() {
 		before, after := gated || w.config.Gated(entry.pod, base, was.Request), w.config.Gated(entry.pod, c.after, is.Request)
 		lifted = lifted || before != after

@@ -124,7 +124,8 @@ func newRootCommand(config Config) *cobra.Command {
 		Use:   "moorage-sandbox",
 		Short: "A real Kubernetes cluster in one binary, with a simulated disk service as the judge",
 		Long: "A real etcd, kube-apiserver, kube-controller-manager, scheduler, kubelets, external-attacher and CSI driver,\n" +
-			"as processes of this machine, without a container engine. Pods mount volumes and don't run programs.",
+			"as processes of this machine, without a container engine. Pods mount volumes and don't run programs, unless --real has\n" +
+			"nodes run containers and mount disks.",
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 		TraverseChildren:           true,

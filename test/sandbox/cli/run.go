@@ -118,6 +118,9 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 	}
 	var out []job
 	for _, scenario := range chosen {
+		if o.cluster.shape.Real {
+			scenario = scenario.Real()
+		}
 		wanted := modes
 		if len(wanted) == 0 {
 			wanted = scenario.Modes

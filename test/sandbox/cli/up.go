@@ -49,6 +49,7 @@ func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
 	fs.StringVar(&f.attacher, "attacher", "", "moorage, stock, or the path of a csi-attacher (default: $"+sandbox.AttacherEnv+", or stock)")
 	fs.StringVar(&f.controlPlane, "control-plane", "", "binary of another release of Kubernetes (make bin/kubernetes-1.35) that runs the control plane")
 	fs.StringVar(&f.kubelets, "kubelets", "", "binary of another release of Kubernetes that runs the nodes")
+	fs.BoolVar(&f.shape.Real, "real", false, "have nodes run containers and mount disks (make real builds what they need; it needs root)")
 	fs.BoolVar(&f.keep, "keep", false, "keep the cluster's folder, with its logs")
 }
 

@@ -22,6 +22,7 @@ type serviceOptions struct {
 	detachLatency time.Duration
 	parallel      int
 	stateDir      string
+	realDir       string
 	lenient       bool
 	listVolumes   bool
 	getVolume     bool
@@ -63,6 +64,7 @@ disks, attachments, faults and log that it had.`,
 	f.DurationVar(&o.detachLatency, "detach-latency", 0, "how long a detach takes")
 	f.IntVar(&o.parallel, "parallel", 0, "attaches and detaches that are carried out at a time, the others wait; 0 is any number")
 	f.StringVar(&o.stateDir, "state-dir", "", "folder of the journal (required)")
+	f.StringVar(&o.realDir, "real-dir", "", "folder of real disks, which are attached as loop devices; without it disks are simulated. It needs root")
 	f.BoolVar(&o.lenient, "lenient", false, "attach exclusive disks twice and past the limit instead of refusing, leaving it to the judge")
 	f.BoolVar(&o.listVolumes, "list-volumes", false, "offer LIST_VOLUMES and LIST_VOLUMES_PUBLISHED_NODES")
 	f.BoolVar(&o.getVolume, "get-volume", false, "offer GET_VOLUME")

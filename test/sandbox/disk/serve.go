@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/moorage-dev/moorage/test/sandbox/disk/block"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/csidriver"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/provisioner"
@@ -41,6 +42,15 @@ func (o serviceOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("disk service: detach-for: %w", err)
 	}
+	var devices service.Devices
+	if o.realDir != "" {
+		disks, err := block.Open(o.realDir)
+		if err != nil {
+			return fmt.Errorf("disk service: %w", err)
+		}
+		defer disks.Close()
+		devices = disks
+	}
 	s, err := service.New(service.Config{
 		StateDir: o.stateDir, Slots: o.slots, Lenient: o.lenient, Parallel: o.parallel,
 		Latencies: map[diskapi.Call]time.Duration{
@@ -48,7 +58,7 @@ func (o serviceOptions) run(ctx context.Context, out io.Writer) error {
 			diskapi.CreateSnapshot: o.copyLatency, diskapi.CreateGroupSnapshot: o.copyLatency,
 			diskapi.ControllerExpand: o.expandLatency,
 		},
-		AttachFor: attachFor, DetachFor: detachFor, CopyInBackground: o.copyInBackground,
+		AttachFor: attachFor, DetachFor: detachFor, CopyInBackground: o.copyInBackground, Devices: devices,
 	})
 	if err != nil {
 		return fmt.Errorf("disk service: %w", err)

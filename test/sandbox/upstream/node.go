@@ -66,6 +66,13 @@ type nodeOptions struct {
 	machine        string
 	events         bool
 	expand         bool
+	// The rest is for nodes that run containers.
+	runtime    string
+	runtimeDir string
+	cgroup     string
+	disks      string
+	port       int
+	clientCA   string
 }
 
 // newNodeCommand runs one node: a kubelet without containers and the CSI node
@@ -95,6 +102,12 @@ func newNodeCommand() *cobra.Command {
 	flags.StringVar(&o.machine, "machine", "", "name of the machine at the disk service; the node's if empty")
 	flags.BoolVar(&o.events, "events", true, "write events to the API server, as a kubelet does, where the kernel's log can be read")
 	flags.BoolVar(&o.expand, "expand", false, "have the node plugin offer EXPAND_VOLUME")
+	flags.StringVar(&o.runtime, "runtime", "", "unix socket of a container runtime; without it containers only seem to run, and nothing is mounted")
+	flags.StringVar(&o.runtimeDir, "runtime-dir", "", "folder of the container runtime's programs, with the images that it is given in the folder images")
+	flags.StringVar(&o.cgroup, "cgroup", "", "cgroup of the node's pods")
+	flags.IntVar(&o.port, "port", 0, "port at which the kubelet serves")
+	flags.StringVar(&o.clientCA, "client-ca", "", "authority of the client certificates that the kubelet accepts")
+	flags.StringVar(&o.disks, "disks", "", "folder of the disk service's real disks")
 	flags.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
 	return cmd
 }
@@ -117,7 +130,7 @@ func (o nodeOptions) run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	plugin, err := csinode.New(csinode.Config{
 		Driver: o.driver, NodeName: cmp.Or(o.machine, o.name), MaxVolumes: o.slots,
-		KubeletRoot: o.rootDir, ServiceURL: o.diskURL, Expand: o.expand,
+		KubeletRoot: o.rootDir, ServiceURL: o.diskURL, Expand: o.expand, Disks: o.disks,
 	})
 	if err != nil {
 		return err
@@ -155,8 +168,12 @@ func emulate(release string) error {
 }
 
 // kubelet puts the pieces of a hollow kubelet together. The returned function
-// stops its fake container runtime.
+// stops its fake container runtime. With a real one it is a whole kubelet.
 func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func(), error) {
+	if o.runtime != "" {
+		kubelet, err := o.realKubelet(ctx)
+		return kubelet, func() {}, err
+	}
 	flags, config := o.settings()
 	client, heartbeat, events, err := o.clients(config)
 	if err != nil {

@@ -9,15 +9,10 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/csi-addons/spec/lib/go/fence"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
-
-// Version is the vendor version that the driver states.
-const Version = "1.0.0"
 
 // Backend carries calls out. Its methods are safe for parallel use.
 type Backend interface {
@@ -88,7 +83,7 @@ func (d *Driver) Register(s *grpc.Server) {
 
 // GetPluginInfo names the driver.
 func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: d.config.Name, VendorVersion: Version}, nil
+	return &csi.GetPluginInfoResponse{Name: d.config.Name, VendorVersion: diskapi.DriverVersion}, nil
 }
 
 // GetPluginCapabilities says which services there are, and how volumes are expanded.
@@ -159,14 +154,5 @@ func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 // ask hands a call to the backend and turns a refusal into a gRPC error.
 func (d *Driver) ask(ctx context.Context, r diskapi.Request) (diskapi.Answer, error) {
 	a := d.backend.Do(ctx, r)
-	return a, AnswerError(a)
-}
-
-// AnswerError is the gRPC error that an answer stands for; nil for success.
-func AnswerError(a diskapi.Answer) error {
-	code, err := diskapi.ParseCode(a.Code)
-	if err != nil {
-		return status.Error(codes.Internal, err.Error())
-	}
-	return status.Error(code, a.Message)
+	return a, a.Err()
 }

@@ -34,6 +34,9 @@ type Config struct {
 	KubeletRoot string
 	// ServiceURL is the address of the disk service's admin API.
 	ServiceURL string
+	// Disks is the folder of real disks, of package block; empty if disks are simulated. The
+	// plugin mounts them, which needs root.
+	Disks string
 	// Block lets block volumes be staged; see the package documentation for
 	// why they are refused otherwise.
 	Block bool

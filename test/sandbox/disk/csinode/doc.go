@@ -17,6 +17,14 @@
 // the target, a folder for a mounted volume and an empty file for a block one,
 // and NodeUnpublish removes it. What is done already succeeds again.
 //
+// # Real disks
+//
+// With Config.Disks a disk that is attached to the node is a loop device, see package block.
+// NodeStage makes a file system on a disk that has none, and mounts it; NodePublish binds it, or the
+// device of a block volume, to the pod's path; NodeExpand grows the file system; NodeUnpublish and
+// NodeUnstage undo it. The file of staged volumes and the writes in place of pods' writes stay as without a
+// device: the judge sees the same calls.
+//
 // # What pods write
 //
 // While a volume is published to a pod for writing, the plugin writes to it in the pod's

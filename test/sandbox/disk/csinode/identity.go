@@ -8,13 +8,12 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/moorage-dev/moorage/test/sandbox/disk/csidriver"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
 // GetPluginInfo names the driver.
 func (p *Plugin) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: p.config.Driver, VendorVersion: csidriver.Version}, nil
+	return &csi.GetPluginInfoResponse{Name: p.config.Driver, VendorVersion: diskapi.DriverVersion}, nil
 }
 
 // GetPluginCapabilities lists none: the node part has no Controller service.

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/client"
-	"github.com/moorage-dev/moorage/test/sandbox/disk/csidriver"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
@@ -28,7 +27,7 @@ func (p *Plugin) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 	if r.GetVolumeCapability() == nil {
 		return nil, status.Error(codes.InvalidArgument, "volume_capability is missing")
 	}
-	if r.GetVolumeCapability().GetBlock() != nil && !p.config.Block {
+	if r.GetVolumeCapability().GetBlock() != nil && !p.config.Block && p.mounts == nil {
 		return nil, status.Errorf(codes.InvalidArgument, "volume %s: block volumes can be attached but not staged on simulated disks: use volumeMode Filesystem", r.GetVolumeId())
 	}
 	if err := p.checkBoot(ctx); err != nil {
@@ -46,7 +45,14 @@ func (p *Plugin) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 			Path: want.StagingPath, Context: want.Context, Again: again,
 			AccessMode: r.GetVolumeCapability().GetAccessMode().GetMode().String(),
 		},
-	}, func() error { return p.staged.put(r.GetVolumeId(), want) })
+	}, func() error {
+		if p.mounts != nil {
+			if err := p.mounts.stage(r); err != nil {
+				return fmt.Errorf("stage volume %s: %w", r.GetVolumeId(), err)
+			}
+		}
+		return p.staged.put(r.GetVolumeId(), want)
+	})
 }
 
 // NodeUnstageVolume forgets a staged volume, once the service agrees.
@@ -62,7 +68,14 @@ func (p *Plugin) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolume
 	err := p.perform(ctx, diskapi.Request{
 		Call: diskapi.NodeUnstage, Volume: r.GetVolumeId(),
 		Args: diskapi.Args{Path: r.GetStagingTargetPath(), Again: !have, Write: last},
-	}, func() error { return p.staged.remove(r.GetVolumeId()) })
+	}, func() error {
+		if p.mounts != nil {
+			if err := p.mounts.unstage(r.GetVolumeId(), r.GetStagingTargetPath()); err != nil {
+				return fmt.Errorf("unstage volume %s: %w", r.GetVolumeId(), err)
+			}
+		}
+		return p.staged.remove(r.GetVolumeId())
+	})
 	ended(err)
 	return &csi.NodeUnstageVolumeResponse{}, err
 }
@@ -90,6 +103,11 @@ func (p *Plugin) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 	}, func() error {
 		if err := makeTarget(r.GetTargetPath(), r.GetVolumeCapability().GetBlock() != nil); err != nil {
 			return fmt.Errorf("make the target: %w", err)
+		}
+		if p.mounts != nil {
+			if err := p.mounts.publish(r); err != nil {
+				return fmt.Errorf("publish volume %s: %w", r.GetVolumeId(), err)
+			}
 		}
 		mode := ""
 		if writes(r) {
@@ -128,6 +146,11 @@ func (p *Plugin) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 		Call: diskapi.NodeUnpublish, Volume: r.GetVolumeId(),
 		Args: diskapi.Args{Path: r.GetTargetPath(), Again: errors.Is(statErr, fs.ErrNotExist), Write: last},
 	}, func() error {
+		if p.mounts != nil {
+			if err := p.mounts.unpublish(r.GetVolumeId(), r.GetTargetPath()); err != nil {
+				return fmt.Errorf("unpublish volume %s: %w", r.GetVolumeId(), err)
+			}
+		}
 		// Not RemoveAll: a folder that isn't empty holds something that isn't ours.
 		if err := os.Remove(r.GetTargetPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove the target: %w", err)
@@ -155,7 +178,12 @@ func (p *Plugin) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRe
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: size}, p.perform(ctx, diskapi.Request{
 		Call: diskapi.NodeExpand, Volume: r.GetVolumeId(),
 		Args: diskapi.Args{Path: r.GetVolumePath(), SizeBytes: size, NotStaged: !isStaged},
-	}, func() error { return nil })
+	}, func() error {
+		if p.mounts == nil {
+			return nil
+		}
+		return p.mounts.expand(r.GetVolumeId(), r.GetVolumePath())
+	})
 }
 
 // makeTarget makes a folder, or an empty file where a block device would be.
@@ -198,7 +226,7 @@ func (p *Plugin) ask(ctx context.Context, r diskapi.Request) (diskapi.Answer, er
 	if err != nil {
 		return a, status.Error(codes.Unavailable, err.Error())
 	}
-	return a, csidriver.AnswerError(a)
+	return a, a.Err()
 }
 
 // checkBoot compares the boot count once in the life of the process: a machine

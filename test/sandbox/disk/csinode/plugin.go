@@ -29,6 +29,7 @@ type Plugin struct {
 	service client.Client
 	staged  *staged
 	writers *writers
+	mounts  *mounts // nil where disks are simulated
 
 	bootMu  sync.Mutex
 	bootSet bool // the service's boot count was compared
@@ -48,6 +49,9 @@ func New(c Config) (*Plugin, error) {
 	}
 	p := &Plugin{config: c, service: c.api(), staged: s}
 	p.writers = newWriters(p)
+	if c.Disks != "" {
+		p.mounts = newMounts(c)
+	}
 	return p, nil
 }
 

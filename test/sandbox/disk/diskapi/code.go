@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // ParseCode reads a gRPC code from its Go name, such as "ResourceExhausted".
@@ -42,4 +43,13 @@ func Interrupted(code string) bool {
 		return true
 	}
 	return false
+}
+
+// Err is the gRPC error that the answer stands for; nil for success.
+func (a Answer) Err() error {
+	code, err := ParseCode(a.Code)
+	if err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	return status.Error(code, a.Message)
 }

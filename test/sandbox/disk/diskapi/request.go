@@ -11,6 +11,9 @@ type Request struct {
 	Args
 }
 
+// DriverVersion is the version of the CSI driver, which its controller part and its node part state.
+const DriverVersion = "1.0.0"
+
 // Answer is what the service says to a Request. A refusal is an Answer, not an
 // error: an error means that the service could not be asked.
 type Answer struct {

@@ -52,6 +52,9 @@ func (s *Service) ChangeNode(id string, change diskapi.NodeChange) (diskapi.Node
 			call = diskapi.FenceNode
 		}
 		s.note(diskapi.Entry{Call: call, Node: id})
+		if err := s.power(id, !*change.Fenced); err != nil {
+			return n, err
+		}
 	}
 	n, _ = s.cloud.Node(id)
 	return n, s.appendErr

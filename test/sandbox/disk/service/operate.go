@@ -134,11 +134,17 @@ func (s *Service) lose() {
 func (s *Service) complete(r diskapi.Request, effect diskapi.Entry, latency time.Duration, f *flight, lost <-chan struct{}) {
 	defer s.work.Done()
 	err := s.carry(r.Call, latency, lost)
+	var broken error
+	if err == nil && s.devices != nil {
+		broken = s.devices.Carry(effect)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	torn := s.cloud.Torn(effect.ID)
 	switch {
 	case err != nil:
+	case broken != nil:
+		f.torn = broken.Error()
 	case len(torn) > 0:
 		f.torn = s.tear(torn)
 	default:

@@ -36,8 +36,20 @@ type Config struct {
 	// latency of CreateSnapshot, a group of them that of CreateVolumeGroupSnapshot.
 	AttachFor, DetachFor []diskapi.Operation
 	CopyInBackground     bool
+	// Devices are the disks where they are real; nil if they are simulated.
+	Devices Devices
 	// Now is the clock of the log; time.Now if nil.
 	Now func() time.Time
+}
+
+// Devices are real disks. A call that they can't carry out has failed. Methods are called by several
+// goroutines at a time.
+type Devices interface {
+	// Carry does what an operation comes to, before it is applied.
+	Carry(effect diskapi.Entry) error
+	// Power switches a node's power on or off, with its attached disks. A node without power has no
+	// devices.
+	Power(node string, on bool, attached []diskapi.Attachment) error
 }
 
 // Validate returns an error that says which field is wrong.
@@ -70,6 +82,8 @@ type Service struct {
 	life context.Context // ends with Close
 	stop context.CancelFunc
 	work sync.WaitGroup // operations that the cloud is carrying out
+	// devices are real disks; nil: there are none.
+	devices Devices
 	// turns has a place for each attach or detach at work; nil is no limit.
 	turns chan struct{}
 
@@ -104,7 +118,7 @@ func New(c Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		now: c.Now, journal: j,
+		now: c.Now, journal: j, devices: c.Devices,
 		cloud: cloud.New(cloud.Config{
 			Slots: c.Slots, Lenient: c.Lenient, AttachFor: c.AttachFor, DetachFor: c.DetachFor, Background: c.CopyInBackground,
 		}),
@@ -131,10 +145,31 @@ func New(c Config) (*Service, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, n := range s.cloud.Nodes() {
+		if err := s.power(n.ID, !n.Fenced); err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+	}
 	for _, id := range s.cloud.Unready() {
 		s.copyOn(id, s.entries[id-1].Call)
 	}
 	return s, nil
+}
+
+// power gives a node the devices of its attached disks, or none. The caller holds mu.
+func (s *Service) power(node string, on bool) error {
+	if s.devices == nil {
+		return nil
+	}
+	var attached []diskapi.Attachment
+	for _, d := range s.cloud.Disks() {
+		for _, a := range d.Attached {
+			if a.Node == node {
+				attached = append(attached, a)
+			}
+		}
+	}
+	return s.devices.Power(node, on, attached)
 }
 
 // Close ends what is going on without applying it, and closes the journal.

@@ -249,7 +249,7 @@ func (g *Group) startLocked(c *child) error {
 	cmd.Dir = c.spec.Dir
 	cmd.Env = append(os.Environ(), c.spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: c.spec.Cloneflags}
 	if err := g.spawner.start(cmd); err != nil {
 		return fmt.Errorf("supervise: start %s: %w", c.spec.Name, err)
 	}

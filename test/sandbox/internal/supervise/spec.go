@@ -23,6 +23,8 @@ type Spec struct {
 	// LogPath receives stdout and stderr. It is appended to, so that the log
 	// of a child that was killed survives its next start.
 	LogPath string
+	// Cloneflags make namespaces of its own for the child, see clone(2).
+	Cloneflags uintptr
 	// Restart starts the child again when it exits by itself, as a kubelet
 	// does with a container. A child that exits more than MaxQuickExits times
 	// in a row, each within QuickExit of its start, has failed.

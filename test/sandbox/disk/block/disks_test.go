@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package block
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// unattached returns disks without devices, since devices need root.
+func unattached(t *testing.T) *Disks {
+	t.Helper()
+	d := &Disks{folder: t.TempDir()}
+	for _, dir := range []string{"files", "snapshots"} {
+		if err := os.Mkdir(filepath.Join(d.folder, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+func carry(t *testing.T, d *Disks, e diskapi.Entry) {
+	t.Helper()
+	if err := d.Carry(e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// blocks is how much space a file takes, in units of 512 bytes, and size how long it is.
+func blocks(t *testing.T, path string) (blocks, size int64) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Sys().(*syscall.Stat_t).Blocks, info.Size()
+}
+
+// TestCopies: a disk takes no space before the first write. A snapshot, and a disk from a snapshot, have
+// the disk's data and its holes.
+func TestCopies(t *testing.T) {
+	const size = 64 << 20
+	d := unattached(t)
+	carry(t, d, diskapi.Entry{Call: diskapi.CreateVolume, Volume: "a", Args: diskapi.Args{SizeBytes: size}})
+	path := File(d.folder, "a")
+	if took, long := blocks(t, path); took != 0 || long != size {
+		t.Fatalf("a new disk is %d bytes long and takes %d blocks", long, took)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := bytes.Repeat([]byte("x"), 5000)
+	for _, at := range []int64{0, 20 << 20, size - 5000} {
+		if _, err := f.WriteAt(written, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	carry(t, d, diskapi.Entry{Call: diskapi.CreateSnapshot, Volume: "a", Args: diskapi.Args{Operated: diskapi.Operated{Snapshot: "s"}}})
+	carry(t, d, diskapi.Entry{Call: diskapi.CreateVolume, Volume: "b", Args: diskapi.Args{SizeBytes: 2 * size, Operated: diskapi.Operated{Snapshot: "s"}}})
+	carry(t, d, diskapi.Entry{Call: diskapi.DeleteSnapshot, Args: diskapi.Args{Operated: diskapi.Operated{Snapshot: "s"}}})
+	carry(t, d, diskapi.Entry{Call: diskapi.DeleteSnapshot, Args: diskapi.Args{Operated: diskapi.Operated{Snapshot: "s"}}})
+	original, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := os.ReadFile(File(d.folder, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(original, restored[:size]) || len(restored) != 2*size {
+		t.Errorf("the restored disk has %d bytes, or others than the original", len(restored))
+	}
+	if took, _ := blocks(t, File(d.folder, "b")); took > 200 {
+		t.Errorf("the restored disk takes %d blocks: the holes were copied", took)
+	}
+	carry(t, d, diskapi.Entry{Call: diskapi.ControllerExpand, Volume: "a", Args: diskapi.Args{SizeBytes: 3 * size}})
+	carry(t, d, diskapi.Entry{Call: diskapi.ControllerExpand, Volume: "a", Args: diskapi.Args{SizeBytes: size}})
+	if _, long := blocks(t, path); long != 3*size {
+		t.Errorf("the disk is %d bytes long", long)
+	}
+	carry(t, d, diskapi.Entry{Call: diskapi.DeleteVolume, Volume: "a"})
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a deleted disk is there")
+	}
+}

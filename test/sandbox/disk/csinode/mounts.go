@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csinode
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"k8s.io/mount-utils"
+	"k8s.io/utils/exec"
+	"k8s.io/utils/keymutex"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/block"
+)
+
+// defaultFS is the file system of a volume that names none, as external-provisioner has it.
+const defaultFS = "ext4"
+
+// mounts carries the calls out at the machine, where disks are real. A call may be repeated. It is
+// safe for parallel use.
+type mounts struct {
+	mounter *mount.SafeFormatAndMount
+	folder  string            // of the disks
+	node    string            // CSI ID
+	busy    keymutex.KeyMutex // by volume
+}
+
+func newMounts(c Config) *mounts {
+	return &mounts{
+		mounter: mount.NewSafeFormatAndMount(mount.New(""), exec.New()),
+		folder:  c.Disks, node: c.nodeID(), busy: keymutex.NewHashed(0),
+	}
+}
+
+// lock keeps others from a volume until the returned function is called.
+func (m *mounts) lock(volume string) (unlock func()) {
+	m.busy.LockKey(volume)
+	return func() { _ = m.busy.UnlockKey(volume) } // its error is for implementations that may not have the key
+}
+
+// device is the device that the node has for a volume.
+func (m *mounts) device(volume string) (string, error) {
+	path, err := os.Readlink(block.Device(m.folder, m.node, volume))
+	if err != nil {
+		return "", fmt.Errorf("no device of volume %s is at node %s: %w", volume, m.node, err)
+	}
+	return path, nil
+}
+
+// stage mounts a volume's file system, which is made on a disk that has none. For a block volume
+// it only looks for the device.
+func (m *mounts) stage(r *csi.NodeStageVolumeRequest) error {
+	defer m.lock(r.GetVolumeId())()
+	device, err := m.device(r.GetVolumeId())
+	if err != nil || r.GetVolumeCapability().GetBlock() != nil {
+		return err
+	}
+	at := r.GetStagingTargetPath()
+	if err := os.MkdirAll(at, 0o750); err != nil {
+		return err
+	}
+	mounted, err := m.mounter.IsMountPoint(at)
+	if err != nil || mounted {
+		return err
+	}
+	wanted := r.GetVolumeCapability().GetMount()
+	options := wanted.GetMountFlags()
+	switch r.GetVolumeCapability().GetAccessMode().GetMode() {
+	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:
+		options = append(options, "ro")
+	}
+	return m.mounter.FormatAndMount(device, at, cmp.Or(wanted.GetFsType(), defaultFS), options)
+}
+
+// unstage unmounts a volume's file system.
+func (m *mounts) unstage(volume, path string) error {
+	defer m.lock(volume)()
+	return m.unmount(path)
+}
+
+// publish binds the staged file system, or the device, to a pod's path.
+func (m *mounts) publish(r *csi.NodePublishVolumeRequest) error {
+	defer m.lock(r.GetVolumeId())()
+	source, target := r.GetStagingTargetPath(), r.GetTargetPath()
+	if r.GetVolumeCapability().GetBlock() != nil {
+		device, err := m.device(r.GetVolumeId())
+		if err != nil {
+			return err
+		}
+		source = device
+	}
+	mounted, err := m.mounter.IsMountPoint(target)
+	if err != nil || mounted {
+		return err
+	}
+	options := []string{"bind"}
+	if r.GetReadonly() {
+		options = append(options, "ro")
+	}
+	return m.mounter.Mount(source, target, "", options)
+}
+
+// unpublish undoes publish, but for the target itself.
+func (m *mounts) unpublish(volume, target string) error {
+	defer m.lock(volume)()
+	return m.unmount(target)
+}
+
+// expand makes the file system that is mounted at a path as large as its device. There is nothing
+// to do for a block volume.
+func (m *mounts) expand(volume, path string) error {
+	defer m.lock(volume)()
+	device, err := m.device(volume)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return err
+	}
+	_, err = mount.NewResizeFs(m.mounter.Exec).Resize(device, path)
+	return err
+}
+
+// unmount unmounts all that is mounted at a path. It is no error if nothing is.
+func (m *mounts) unmount(path string) error {
+	for {
+		mounted, err := m.mounter.IsMountPoint(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || err == nil && !mounted:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := m.mounter.Unmount(path); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moorage-dev/moorage/test/sandbox/real/image"
+)
+
+// recipe says how an image is made.
+type recipe struct {
+	// image has the names and the command. Its folder is filled from the packages.
+	image image.Image
+	// packages are Debian's. The libraries that they need come with them, but for those in without.
+	packages, without []string
+	// finish completes the folder after the packages were unpacked.
+	finish func(ctx context.Context, folder string) error
+}
+
+// recipes lists the images by name.
+func recipes() map[string]recipe {
+	return map[string]recipe{
+		"busybox": {
+			image: image.Image{
+				Names:   []string{"docker.io/library/busybox:latest", "docker.io/library/busybox:1.35", "moorage.dev/sandbox/pause:1", "registry.invalid/main:1"},
+				Command: []string{"sleep", "infinity"},
+			},
+			packages: []string{"busybox-static"},
+			finish:   applets,
+		},
+		"postgresql": {
+			image: image.Image{
+				Names:   []string{"moorage.dev/sandbox/postgresql:15"},
+				Command: []string{"sh", "/start"},
+				Env:     []string{"PGDATA=/v0/data", "PGHOST=/tmp", "PGUSER=postgres"},
+			},
+			packages: []string{"postgresql-15", "postgresql-client-15", "zlib1g", "tzdata", "busybox-static"},
+			without:  []string{"libllvm14", "libz3-4"}, // for its compiler, which it does without
+			finish:   postgresql,
+		},
+	}
+}
+
+// makeImage makes one image, unless it is there.
+func makeImage(ctx context.Context, path string, r recipe) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	work, err := os.MkdirTemp("", "moorage-image-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	r.image.Folder = filepath.Join(work, "root")
+	if err := os.Mkdir(r.image.Folder, 0o755); err != nil {
+		return err
+	}
+	if err := unpack(ctx, work, r); err != nil {
+		return err
+	}
+	if err := users(r.image.Folder); err != nil {
+		return err
+	}
+	if r.finish != nil {
+		if err := r.finish(ctx, r.image.Folder); err != nil {
+			return err
+		}
+	}
+	return r.image.Write(path)
+}
+
+// unpack downloads the packages and unpacks them. Their scripts are not run.
+func unpack(ctx context.Context, work string, r recipe) error {
+	needed, err := libraries(ctx, r.packages, r.without)
+	if err != nil {
+		return err
+	}
+	packages := append(needed, r.packages...)
+	if _, err := command(ctx, work, "apt-get", append([]string{"download", "-q", "-o", "APT::Sandbox::User=root"}, packages...)...); err != nil {
+		return fmt.Errorf("download of Debian's packages: %w", err)
+	}
+	archives, err := filepath.Glob(filepath.Join(work, "*.deb"))
+	if err != nil {
+		return err
+	}
+	for _, archive := range archives {
+		if _, err := command(ctx, work, "dpkg-deb", "-x", archive, r.image.Folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// libraries lists the shared libraries that packages need, as apt would install them on a machine
+// that has none. Only the packages' scripts need the rest.
+func libraries(ctx context.Context, packages, without []string) ([]string, error) {
+	out, err := command(ctx, "", "apt-get", append([]string{
+		"install", "--simulate", "--no-install-recommends", "-o", "Dir::State::status=/dev/null",
+	}, packages...)...)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[0] != "Inst" {
+			continue
+		}
+		name := fields[1]
+		if strings.HasPrefix(name, "lib") && !strings.Contains(name, "perl") && !slices.Contains(without, name) {
+			list = append(list, name)
+		}
+	}
+	return list, nil
+}
+
+// users makes the files and folders that every image needs.
+func users(folder string) error {
+	var errs []error
+	for _, dir := range []string{"bin", "etc", "tmp", "proc", "sys", "dev", "run", "root", "var/tmp"} {
+		errs = append(errs, os.MkdirAll(filepath.Join(folder, dir), 0o755))
+	}
+	for _, dir := range []string{"tmp", "var/tmp"} {
+		errs = append(errs, os.Chmod(filepath.Join(folder, dir), 0o777|os.ModeSticky))
+	}
+	for name, content := range map[string]string{
+		"passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
+		"group":  "root:x:0:\nnogroup:x:65534:\n",
+	} {
+		errs = append(errs, os.WriteFile(filepath.Join(folder, "etc", name), []byte(content), 0o644))
+	}
+	return errors.Join(errs...)
+}
+
+// applets makes a link for each of busybox's commands.
+func applets(ctx context.Context, folder string) error {
+	busybox := filepath.Join(folder, "bin", "busybox")
+	list, err := command(ctx, "", busybox, "--list")
+	if err != nil {
+		return err
+	}
+	for name := range strings.Lines(list) {
+		if name = strings.TrimSpace(name); name == "busybox" {
+			continue
+		}
+		if err := os.Symlink("busybox", filepath.Join(folder, "bin", name)); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// startPostgreSQL makes a database with checksums on a volume that has none, and serves it.
+const startPostgreSQL = `set -e
+mkdir -p "$PGDATA"
+chown -R postgres "$PGDATA"
+chmod 700 "$PGDATA"
+test -s "$PGDATA/PG_VERSION" || su -s /bin/sh postgres -c "initdb --data-checksums --no-locale --encoding=UTF8 --auth=trust"
+exec su -s /bin/sh postgres -c "exec postgres -k /tmp"
+`
+
+// postgresql makes the database's user, and the script that starts it.
+func postgresql(ctx context.Context, folder string) error {
+	if err := applets(ctx, folder); err != nil {
+		return err
+	}
+	programs, err := filepath.Glob(filepath.Join(folder, "usr/lib/postgresql/*/bin/*"))
+	if err != nil {
+		return err
+	}
+	errs := []error{
+		os.WriteFile(filepath.Join(folder, "start"), []byte(startPostgreSQL), 0o755),
+		appendTo(filepath.Join(folder, "etc/passwd"), "postgres:x:999:999::/tmp:/bin/sh\n"),
+		appendTo(filepath.Join(folder, "etc/group"), "postgres:x:999:\n"),
+		os.MkdirAll(filepath.Join(folder, "usr/local/bin"), 0o755),
+	}
+	for _, program := range programs {
+		to, err := filepath.Rel(folder, program)
+		errs = append(errs, err, os.Symlink("/"+to, filepath.Join(folder, "usr/local/bin", filepath.Base(program))))
+	}
+	return errors.Join(errs...)
+}
+
+func appendTo(path, line string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line)
+	return errors.Join(err, f.Close())
+}
+
+// command runs a program and returns its output. The error has its complaints.
+func command(ctx context.Context, dir, name string, args ...string) (string, error) {
+	var said strings.Builder
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stderr = dir, &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(said.String()))
+	}
+	return string(out), nil
+}

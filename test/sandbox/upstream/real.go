@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !kubernetes1.34 && !kubernetes1.35 && !kubernetes1.36
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	cadvisorapi "github.com/google/cadvisor/lib/model"
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	internalapi "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	remote "k8s.io/cri-client/pkg"
+	"k8s.io/klog/v2"
+	kubeletapp "k8s.io/kubernetes/cmd/kubelet/app"
+	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
+	"k8s.io/kubernetes/pkg/kubelet/cm"
+	kubeletutil "k8s.io/kubernetes/pkg/kubelet/util"
+	"k8s.io/kubernetes/pkg/kubemark"
+	"k8s.io/kubernetes/pkg/util/oom"
+)
+
+// runtimeStartTimeout is how long a container runtime may take until it serves. It takes a second.
+const runtimeStartTimeout = time.Minute
+
+// realKubelet puts a kubelet together that runs containers and mounts volumes. Compared
+// with a distribution's kubelet it lacks only cAdvisor, the priorities of processes that run out of memory, and
+// cgroups for each quality of service.
+func (o nodeOptions) realKubelet(ctx context.Context) (*kubemark.HollowKubelet, error) {
+	endpoint := "unix://" + o.runtime
+	if err := awaitSocket(ctx, o.runtime); err != nil {
+		return nil, fmt.Errorf("container runtime: %w", err)
+	}
+	if err := o.importImages(ctx); err != nil {
+		return nil, err
+	}
+	flags, config := o.settings()
+	flags.CertDirectory = filepath.Join(o.rootDir, "pki")
+	config.ContainerRuntimeEndpoint, config.ImageServiceEndpoint = endpoint, endpoint
+	config.VolumePluginDir = filepath.Join(o.rootDir, "volumeplugins")
+	config.MakeIPTablesUtilChains = false
+	config.EvictionHard = nil // nodes share their machine's memory and disk with others
+	o.serve(config)
+	client, heartbeat, events, err := o.clients(config)
+	if err != nil {
+		return nil, err
+	}
+	deps, err := kubeletapp.UnsecuredDependencies(ctx, &options.KubeletServer{KubeletFlags: *flags, KubeletConfiguration: *config}, utilfeature.DefaultFeatureGate)
+	if err != nil {
+		return nil, fmt.Errorf("kubelet: %w", err)
+	}
+	if deps.RemoteRuntimeService, err = runtimeService(ctx, endpoint); err != nil {
+		return nil, fmt.Errorf("connect to the container runtime: %w", err)
+	}
+	deps.RemoteImageService, err = remote.NewRemoteImageServiceBuilder().WithEndpoint(endpoint).WithConnectionTimeout(runtimeConnectTimeout).Build(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the container runtime: %w", err)
+	}
+	deps.RemoteRuntimeService = unconfined{deps.RemoteRuntimeService}
+	auth, reload, err := kubeletapp.BuildAuth(types.NodeName(o.name), client, *config)
+	if err != nil {
+		return nil, fmt.Errorf("kubelet: %w", err)
+	}
+	reload(ctx.Done())
+	deps.Auth = auth
+	deps.KubeClient, deps.HeartbeatClient = client, heartbeat
+	if o.events && readable(kernelLog) {
+		deps.EventClient = events.CoreV1()
+	}
+	deps.CAdvisorInterface = realMachine{machine{&cadvisortest.Fake{NodeName: o.name}, o.bootID, o.systemUUID}, o.rootDir}
+	deps.ContainerManager = confined{cm.NewStubContainerManager(), o.cgroup}
+	deps.OOMAdjuster = oom.NewFakeOOMAdjuster()
+	deps.PodStartupLatencyTracker = kubeletutil.NewPodStartupLatencyTracker()
+	deps.NodeStartupLatencyTracker = kubeletutil.NewNodeStartupLatencyTracker(klog.FromContext(ctx))
+	return &kubemark.HollowKubelet{KubeletFlags: flags, KubeletConfiguration: config, KubeletDeps: deps}, nil
+}
+
+// serve has the kubelet serve logs, exec and port-forward to clients with a certificate of the
+// cluster's authority.
+func (o nodeOptions) serve(config *kubeletconfig.KubeletConfiguration) {
+	config.EnableServer, config.EnableDebuggingHandlers = true, true
+	config.Address, config.Port = o.nodeIP, int32(o.port)
+	config.Authentication.Anonymous.Enabled, config.Authentication.Webhook.Enabled = false, false
+	config.Authentication.X509.ClientCAFile = o.clientCA
+	config.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
+}
+
+// unconfined is a container runtime with a runc that was built without libseccomp. Kubelets ask for
+// the default seccomp profile for each pod's sandbox, and this runc would refuse to start it.
+type unconfined struct{ internalapi.RuntimeService }
+
+// RunPodSandbox runs it without a profile.
+func (u unconfined) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+	if c := config.GetLinux().GetSecurityContext(); c != nil {
+		c.Seccomp = &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
+	}
+	return u.RuntimeService.RunPodSandbox(ctx, config, handler)
+}
+
+// CreateContainer makes it without a profile.
+func (u unconfined) CreateContainer(ctx context.Context, sandbox string, config *runtimeapi.ContainerConfig, of *runtimeapi.PodSandboxConfig) (string, error) {
+	if c := config.GetLinux().GetSecurityContext(); c != nil {
+		c.Seccomp = &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
+	}
+	return u.RuntimeService.CreateContainer(ctx, sandbox, config, of)
+}
+
+// awaitSocket waits until something listens at a unix socket.
+func awaitSocket(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, runtimeStartTimeout)
+	defer cancel()
+	for {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "unix", path)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// importImages gives the container runtime the images that lie beside its programs, once.
+func (o nodeOptions) importImages(ctx context.Context) error {
+	archives, err := filepath.Glob(filepath.Join(o.runtimeDir, "images", "*.tar"))
+	if err != nil {
+		return fmt.Errorf("images of the node: %w", err)
+	}
+	done := filepath.Join(o.rootDir, "images")
+	if err := os.MkdirAll(done, 0o755); err != nil {
+		return fmt.Errorf("images of the node: %w", err)
+	}
+	for _, archive := range archives {
+		mark := filepath.Join(done, filepath.Base(archive))
+		if _, err := os.Stat(mark); err == nil {
+			continue
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("images of the node: %w", err)
+		}
+		cmd := exec.CommandContext(ctx, filepath.Join(o.runtimeDir, "ctr"), "--address", o.runtime, "--namespace", "k8s.io", "images", "import", archive)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("import of image %s: %w: %s", archive, err, strings.TrimSpace(string(out)))
+		}
+		if err := os.WriteFile(mark, nil, 0o644); err != nil {
+			return fmt.Errorf("images of the node: %w", err)
+		}
+	}
+	return nil
+}
+
+// confined is a container manager that puts its pods into the node's cgroup.
+type confined struct {
+	cm.ContainerManager
+	cgroup string
+}
+
+// NewPodContainerManager returns a manager that puts all pods there.
+func (c confined) NewPodContainerManager() cm.PodContainerManager {
+	return confinedPods{c.ContainerManager.NewPodContainerManager(), c.cgroup}
+}
+
+type confinedPods struct {
+	cm.PodContainerManager
+	cgroup string
+}
+
+// GetPodContainerName names the cgroup below which a pod's containers are.
+func (p confinedPods) GetPodContainerName(*corev1.Pod) (cm.CgroupName, string) {
+	return cm.CgroupName{p.cgroup}, "/" + p.cgroup
+}
+
+// realMachine is a machine with the size of a real file system: a full one has images removed.
+type realMachine struct {
+	machine
+	dir string
+}
+
+func (m realMachine) fsInfo() (cadvisorapi.FsInfo, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(m.dir, &s); err != nil {
+		return cadvisorapi.FsInfo{}, fmt.Errorf("file system of %s: %w", m.dir, err)
+	}
+	size := uint64(s.Bsize)
+	return cadvisorapi.FsInfo{
+		Timestamp: time.Now(), Device: "disk", Mountpoint: "/",
+		Capacity: s.Blocks * size, Available: s.Bavail * size, Usage: (s.Blocks - s.Bfree) * size,
+		Inodes: &s.Files, InodesFree: &s.Ffree,
+	}, nil
+}
+
+// ContainerInfoV2 has nothing but the time. The node's summary asks for its root cgroup.
+func (m realMachine) ContainerInfoV2(name string, _ cadvisorapi.RequestOptions) (map[string]cadvisorapi.ContainerInfo, error) {
+	now := time.Now()
+	return map[string]cadvisorapi.ContainerInfo{name: {Stats: []*cadvisorapi.ContainerStats{{Timestamp: now}}}}, nil
+}
+
+// ImagesFsInfo is about the file system of the images.
+func (m realMachine) ImagesFsInfo(context.Context) (cadvisorapi.FsInfo, error) { return m.fsInfo() }
+
+// RootFsInfo is about the machine's.
+func (m realMachine) RootFsInfo() (cadvisorapi.FsInfo, error) { return m.fsInfo() }
+
+// ContainerFsInfo is about that of the containers' own files.
+func (m realMachine) ContainerFsInfo(context.Context) (cadvisorapi.FsInfo, error) { return m.fsInfo() }
+
+// GetDirFsInfo is about that of a folder.
+func (m realMachine) GetDirFsInfo(string) (cadvisorapi.FsInfo, error) { return m.fsInfo() }
