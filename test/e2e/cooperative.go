@@ -100,9 +100,9 @@ func boundElsewhere() sandbox.Scenario {
 			pod := sandbox.Pod("db", "data")
 			pod.Spec.SchedulerName = "another"
 			s.must(s.CreatePod(s.ctx, pod))
-			s.podTicket("db", made, "data")
+			s.ticketOfType("copy", v1alpha1.TicketSnapshot, made, "data")
 			s.attachedAt("data", made)
-			s.say("attached to %s, for which db has a ticket; another scheduler binds it to %s", made, bound)
+			s.say("attached to %s for a snapshot's ticket; another scheduler binds db to %s", made, bound)
 			s.must(s.Client.CoreV1().Pods(s.Namespace).Bind(s.ctx, &corev1.Binding{
 				ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: s.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: bound},
 			}, metav1.CreateOptions{}))
@@ -195,26 +195,6 @@ func (s *story) manualTicket(name, node, claim string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.VolumeTicketSpec{
 			Type: v1alpha1.TicketManual, NodeName: node, TTLSeconds: new(int64(3600)),
-			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}},
-		},
-	})
-}
-
-// podTicket asks for a node for a pod that is not bound, as a scheduler does.
-func (s *story) podTicket(pod, node, claim string) {
-	var owner *corev1.Pod
-	s.until("pod "+pod+" is seen", func() error {
-		if owner = s.View.Pod(s.Namespace, pod); owner == nil {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	s.ticket(&v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{Name: string(owner.UID), OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "v1", Kind: "Pod", Name: owner.Name, UID: owner.UID},
-		}},
-		Spec: v1alpha1.VolumeTicketSpec{
-			Type: v1alpha1.TicketPod, NodeName: node, Scheduler: "another",
 			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}},
 		},
 	})
