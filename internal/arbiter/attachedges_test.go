@@ -58,7 +58,7 @@ func TestWhichAttachIsTriedAgain(t *testing.T) {
 }
 
 // An attach begins for somebody who will stay: beside another controller for a bound pod
-// only, unless asked otherwise.
+// only.
 func TestForWhomAnAttachBegins(t *testing.T) {
 	pod := func(phase ledger.PodPhase) ledger.Event {
 		return ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
@@ -67,16 +67,16 @@ func TestForWhomAnAttachBegins(t *testing.T) {
 		return ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: phase, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	}
 	for name, test := range map[string]struct {
-		user                      ledger.Event
-		alone, beside, beforeBind bool
+		user          ledger.Event
+		alone, beside bool
 	}{
-		"a pod":               {pod(ledger.PodLive), true, true, true},
-		"one that is leaving": {pod(ledger.PodTerminating), false, false, false},
-		"a granted ticket":    {ticket(ledger.TicketGranted), true, false, true},
-		"a ticket that asks":  {ticket(ledger.TicketPending), false, false, false},
+		"a pod":               {pod(ledger.PodLive), true, true},
+		"one that is leaving": {pod(ledger.PodTerminating), false, false},
+		"a granted ticket":    {ticket(ledger.TicketGranted), true, false},
+		"a ticket that asks":  {ticket(ledger.TicketPending), false, false},
 	} {
 		s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) { l.Apply(auditTime, test.user) })
-		for a, want := range map[Arbiter]bool{{}: test.alone, {Cooperative: true}: test.beside, {Cooperative: true, BeforeBind: true}: test.beforeBind} {
+		for a, want := range map[Arbiter]bool{{}: test.alone, {Cooperative: true}: test.beside} {
 			if got := a.planner(s, v, auditTime).startable(v.NodeVolume("well")); got != want {
 				t.Errorf("%s, %+v: %t", name, a, got)
 			}

@@ -66,9 +66,9 @@ func reserved(s ledger.Snapshot, pod *ledger.Pod) bool {
 
 // uncontended says whether nobody but who needs a volume at a node has anything to do with
 // it, unless it may be at several nodes. The grant is the last word on it: its claim is
-// bound, and no policy wants it attached first.
+// bound.
 func (a Arbiter) uncontended(s ledger.Snapshot, need Need, n ledger.NodeName) bool {
-	if need.Link != ledger.LinkVolume || need.Policy(s).BindAfterAttached {
+	if need.Link != ledger.LinkVolume {
 		return false
 	}
 	v := s.Volume(need.Volume)

@@ -44,7 +44,6 @@ func TestBindAtOnce(t *testing.T) {
 		"nobody else":                               {nil, true},
 		"its claim is not bound":                    {[]ledger.Event{ofClaim(ledger.Claim{Class: "late"}), ledger.StorageClass{Name: "late", Version: "1", Driver: sample.Driver, WaitForFirst: true}}, false},
 		"its claim is missing":                      {[]ledger.Event{ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "s", Name: "a"}}}, false},
-		"its volume is to be attached first":        {[]ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: sample.Driver, BindAfterAttached: true}}, false},
 		"its volume is at the node":                 {[]ledger.Event{attached("a", "n1")}, true},
 		"its volume is at another node":             {[]ledger.Event{attached("a", "n2")}, false},
 		"its volume is at another node, and shared": {[]ledger.Event{share("a"), attached("a", "n2")}, true},

@@ -39,21 +39,17 @@ show volume=pv-1
 	}
 }
 
-// What a ticket has at a machine whose node's name another one takes is not detached on the word of that one, in Cooperative mode either,
-// where volumesAttached does not name it.
-func TestTicketAtAMachineThatIsReplacedInCooperativeMode(t *testing.T) {
+// What a ticket has at a machine whose node's name another one takes is not detached on the word of that one.
+func TestTicketAtAMachineThatIsReplaced(t *testing.T) {
 	shared := "pv pv-1 claim=data access=RWX\nticket mine type=Manual node=worker-2 claims=data\nrun\n"
 	target := "pv pv-1 claim=data\npolicy migrate liveMigration\npod vm claim=data\nreserve vm node=worker-1\nrun\n" +
 		"ticket mine type=LiveMigration node=worker-2 claims=data\nrun\n"
-	for name, test := range map[string]struct{ mode, volume, before, after string }{
-		"Standalone, shared":                               {"", shared, "delete ticket=mine", ""},
-		"Standalone, a migration's target":                 {"", target, "delete ticket=mine", ""},
-		"Cooperative, shared, it ends before":              {"cooperative beforeBind", shared, "delete ticket=mine", ""},
-		"Cooperative, shared, it ends after":               {"cooperative beforeBind", shared, "", "delete ticket=mine"},
-		"Cooperative, a migration's target, it ends after": {"cooperative beforeBind", target, "", "delete ticket=mine"},
+	for name, test := range map[string]struct{ volume, before, after string }{
+		"shared":               {shared, "delete ticket=mine", ""},
+		"a migration's target": {target, "delete ticket=mine", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := scriptAfter(t, test.mode+`
+			s := scriptAfter(t, `
 by-name
 node worker-1 driver=disk limit=4
 node worker-2 driver=disk limit=4

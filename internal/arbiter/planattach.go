@@ -225,11 +225,10 @@ func (p *planner) granted(n ledger.NodeName) bool {
 }
 
 // startable says whether an attach may begin for somebody at a node: who
-// will stay, and in Cooperative mode a pod that is bound, unless asked
-// otherwise.
+// will stay, and in Cooperative mode a pod that is bound.
 func (p *planner) startable(place *ledger.NodeVolume) bool {
 	for _, u := range place.Users {
-		if standingOf(p.snapshot, u) == living && (u.Pod != "" || !p.Cooperative || p.BeforeBind) {
+		if standingOf(p.snapshot, u) == living && (u.Pod != "" || !p.Cooperative) {
 			return true
 		}
 	}

@@ -19,10 +19,9 @@ const (
 	ClaimLost      ledger.Code = "ClaimLost"
 	ClaimDeleting  ledger.Code = "ClaimDeleting"
 	VolumeDeleting ledger.Code = "VolumeDeleting"
-	Outranked      ledger.Code = "Outranked"     // gives way to a ticket that ranks before
-	NodeExcluded   ledger.Code = "NodeExcluded"  // by the PersistentVolume's nodeAffinity
-	NotBeforeBind  ledger.Code = "NotBeforeBind" // Cooperative mode attaches after the bind
-	NodeFenced     ledger.Code = "NodeFenced"    // what is at the node no longer counts
+	Outranked      ledger.Code = "Outranked"    // gives way to a ticket that ranks before
+	NodeExcluded   ledger.Code = "NodeExcluded" // by the PersistentVolume's nodeAffinity
+	NodeFenced     ledger.Code = "NodeFenced"   // what is at the node no longer counts
 	TooManyVolumes ledger.Code = "TooManyVolumes"
 	HoldRefused    ledger.Code = "HoldRefused" // by a rule of somebody else: no VolumeHold, no grant
 )

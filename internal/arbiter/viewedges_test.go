@@ -146,7 +146,7 @@ func TestKeepsAGrant(t *testing.T) {
 }
 
 // Beside another controller a ticket that is not a pod's has only what is attached for a
-// pod, unless Moorage attaches before the bind.
+// pod.
 func TestForPodsOnly(t *testing.T) {
 	beside := Arbiter{Cooperative: true}
 	for name, test := range map[string]struct {
@@ -157,7 +157,6 @@ func TestForPodsOnly(t *testing.T) {
 	}{
 		"nothing is attached": {beside, ledger.TypeManual, nil, true},
 		"alone":               {Arbiter{}, ledger.TypeManual, nil, false},
-		"before the bind":     {Arbiter{Cooperative: true, BeforeBind: true}, ledger.TypeManual, nil, false},
 		"a pod's":             {beside, ledger.TypePod, nil, false},
 		"attached there":      {beside, ledger.TypeManual, []ledger.Event{madeAt("well")}, false},
 		"attached elsewhere":  {beside, ledger.TypeManual, []ledger.Event{madeAt("dead")}, true},

@@ -292,7 +292,7 @@ func TestAttachForPodsOnly(t *testing.T) {
 		message := (arbiter.Reason{Code: arbiter.AttachedForPods, Claim: "kept", Node: "worker-2"}).Message()
 		ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: "Unknown", Reason: string(arbiter.AttachedForPods), Message: message}}
 		server.Put("volumetickets", &ticket)
-		if code := <-ended; code != 2 || !strings.Contains(out.String(), "AttachedForPods: "+message) || !strings.Contains(message, "--attach-before-bind") {
+		if code := <-ended; code != 2 || !strings.Contains(out.String(), "AttachedForPods: "+message) || !strings.Contains(message, "Standalone mode") {
 			t.Errorf("%s: exit code %d: %s", test.args[0], code, out)
 		}
 		if there := server.Get("volumetickets", "shop", test.ticket, &ticket); there != test.stays {

@@ -155,7 +155,7 @@ func (x *extender) obtain(ctx context.Context, r *reservation.Reservation, lates
 }
 
 // waitBeforeBind waits until what unbound claims became is granted, too, and until
-// volumes are attached whose policy wants that before the bind.
+// tickets with other parameters have let go of the pod's volumes.
 func (x *extender) waitBeforeBind(ctx context.Context, r *reservation.Reservation) error {
 	for x.book.FollowsGrant(x.arbiter, r) {
 		waitsFor, err := x.book.PendingBeforeBind(x.arbiter, r)

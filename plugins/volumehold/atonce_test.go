@@ -117,16 +117,14 @@ func TestTicketWhereNotAtOnce(t *testing.T) {
 }
 
 // Where the controller wants a ticket because of what has come since the node was chosen, the pod is not
-// bound by its grant alone: a ticket with other parameters lets go of the volume first, and a policy
-// may want it attached.
+// bound by its grant alone: a ticket with other parameters lets go of the volume first.
 func TestTicketWhereNotAtOnceIsNotTheLastWord(t *testing.T) {
 	backup := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "nightly"}, UID: "nightly", Version: "1", Type: ledger.TypeBackup, Node: "n1",
 		Phase: ledger.TicketGranted, SatisfiedSince: 1, Parameters: "x", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	gone := backup
 	gone.Version, gone.Phase, gone.Reason = "2", ledger.TicketPending, string(arbiter.Outranked)
 	for name, test := range map[string]struct{ comes, then ledger.Event }{
-		"a ticket with parameters":          {backup, gone},
-		"a policy with bindAfter: Attached": {ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true}, attached("data", "n1")},
+		"a ticket with parameters": {backup, gone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)

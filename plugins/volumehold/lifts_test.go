@@ -67,8 +67,6 @@ func lifts() []lift {
 		{arbiter.DriverNotRegistered, all(disk("data", rwo), only, one(ledger.NodeDriversGone{Node: "n1"})), one(slotsAt("n3", 1))},
 		{arbiter.ForeignAttachment, all(disk("data", rwo), one(ledger.Attachment{Name: "foreign", UID: "f", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true})), one(ledger.AttachmentGone{Name: "foreign"})},
 		{arbiter.VolumeMissing, disk("data", rwo)[1:], disk("data", rwo)},
-		{arbiter.NotBeforeBind, all(disk("data", rwo), one(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true, Refused: true})),
-			one(ledger.Policy{Name: "p", Version: "2", Driver: driver, BindAfterAttached: true})},
 	}
 }
 

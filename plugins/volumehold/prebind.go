@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	configv1alpha1 "github.com/moorage-dev/moorage/api/config/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
@@ -34,12 +32,11 @@ func (p *VolumeHold) follows(r *reservation.Reservation) bool {
 }
 
 // PreBind waits until the volumes that unbound claims have become are granted,
-// too, since the grant was for their slots; and until volumes are attached whose
-// policy says bindAfter: Attached; when that fails, the pod goes elsewhere. It
-// waits as long as Permit did, and as long as tickets have that are asked to let go of its
-// volumes first; the time does not run while an attach waits for its turn among those that a policy lets the
-// driver do at once, up to MaxGrantTimeout. It ends early when the pod is deleted, which the framework would notice
-// only at Bind. A pod that the controller may bind at once has no ticket yet; see Bind.
+// too, since the grant was for their slots; and until tickets with other parameters
+// have let go of the pod's volumes. It waits as long as Permit did, and as long as
+// tickets have that are asked to let go first. It ends early when the pod is deleted,
+// which the framework would notice only at Bind. A pod that the controller may bind at
+// once has no ticket yet; see Bind.
 func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	r := p.granted(pod)
 	if r == nil || r.AtOnce {
@@ -55,13 +52,9 @@ func (p *VolumeHold) waitBeforeBind(ctx context.Context, r *reservation.Reservat
 	}
 	fact, s := factOf(pod), p.core.facts.Snapshot()
 	limit := p.terms(pod).limit + reservation.NoticeFor(s, arbiter.PodRequest(s, &fact), r.Ticket.Node)
-	patience := time.NewTimer(limit)
-	defer patience.Stop()
-	most := max(limit, configv1alpha1.MaxGrantTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("still so after %s", most))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("still so after %s", limit))
 	defer cancel()
-	for awaited := false; ; {
-		awaits := p.core.book.AwaitsWorker(p.core.arbiter, r)
+	for {
 		waitsFor, err := p.core.book.PendingBeforeBind(p.core.arbiter, r)
 		if errors.Is(err, reservation.ErrRefused) {
 			p.core.requeuer.Refuse(pod.UID, r.Ticket.Node, err.Error())
@@ -72,17 +65,9 @@ func (p *VolumeHold) waitBeforeBind(ctx context.Context, r *reservation.Reservat
 		if waitsFor == "" {
 			return nil
 		}
-		if awaits || awaited {
-			patience.Reset(limit)
-		}
-		awaited = awaits
 		select {
 		case <-ctx.Done():
 			return fwk.AsStatus(fmt.Errorf("%s: %w", waitsFor, context.Cause(ctx)))
-		case <-patience.C:
-			if !awaited {
-				return fwk.AsStatus(fmt.Errorf("%s: still so after %s", waitsFor, limit))
-			}
 		case <-r.News():
 		}
 	}

@@ -90,33 +90,28 @@ func TestPreBindIsBounded(t *testing.T) {
 	}
 }
 
-// While an attach waits for its turn among those that a policy lets the driver do at once, the time does not run:
-// the pod would give up its node, and what was attached for it would be detached, and attached again. From
-// when it has begun, or where no policy limits the driver, or something else is in the way, it runs.
-func TestPreBindWaitsForAWorker(t *testing.T) {
-	begun := ledger.Attachment{Name: ledger.AttachmentName(volume("data"), "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "pv-data", Ours: true}
-	attached := begun
-	attached.Version, attached.Attached = "2", true
+// A ticket that is asked to let go of the pod's volume first has its time for that, whatever the
+// scheduler's own limit is: else the pod would give up each time before it gets the volume.
+func TestPreBindWaitsForATicketThatYields(t *testing.T) {
 	for name, test := range map[string]struct {
-		workers int
-		begun   []ledger.Event
-		bound   bool
+		notice time.Duration
+		bound  bool
 	}{
-		"it has not begun":             {1, nil, true},
-		"it has begun":                 {1, []ledger.Event{begun}, false},
-		"as many as there are may be":  {0, nil, false},
-		"its driver has left the node": {1, []ledger.Event{ledger.NodeDrivers{Node: "n1"}}, false},
+		"it has its notice": {10 * time.Minute, true},
+		"it has none":       {0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true, Workers: test.workers}
+			policy := ledger.Policy{Name: "p", Version: "1", Driver: driver, YieldNotice: &test.notice}
 			r := newRig(t, all(disk("data", ledger.AccessNode), one(policy, ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
 			pod := podWith("p", "data")
+			backup := ledger.Ticket{ID: ledger.TicketID{Namespace: pod.Namespace, Name: "nightly"}, UID: "nightly", Version: "1", Type: ledger.TypeBackup, Node: "n1",
+				Phase: ledger.TicketGranted, SatisfiedSince: 1, Parameters: "x", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
+			r.apply(backup)
 			r.known(pod)
 			c := r.granted(pod, "n1")
 			r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
 			policy.Version, policy.GrantTimeout = "2", time.Nanosecond // it is over at once
 			r.apply(policy)
-			r.apply(test.begun...)
 			done := make(chan *fwk.Status, 1)
 			go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
 			if !test.bound {
@@ -125,41 +120,12 @@ func TestPreBindWaitsForAWorker(t *testing.T) {
 				}
 				return
 			}
-			r.apply(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "2", Node: "n1"}})
-			eventually(t, "PreBind to look again", func() bool {
-				return len(done) > 0 || len(r.plugin.core.book.Of(string(pod.UID)).News()) == 0
-			})
-			r.apply(attached)
+			backup.Version, backup.Phase, backup.Reason = "2", ledger.TicketPending, string(arbiter.Outranked)
+			r.apply(backup)
 			if status := <-done; !status.IsSuccess() {
-				t.Errorf("PreBind says %v", status)
+				t.Errorf("the ticket has let go, and PreBind says %v", status)
 			}
 		})
-	}
-}
-
-// A ticket that is asked to let go of the pod's volume first has its time for that, whatever the
-// scheduler's own limit is: else the pod would give up each time before it gets the volume.
-func TestPreBindWaitsForATicketThatYields(t *testing.T) {
-	notice := 10 * time.Minute
-	policy := ledger.Policy{Name: "p", Driver: driver, BindAfterAttached: true, YieldNotice: &notice}
-	backup := ledger.Ticket{ID: ledger.TicketID{Namespace: "default", Name: "nightly"}, UID: "nightly", Version: "1", Type: ledger.TypeBackup, Node: "n2",
-		Phase: ledger.TicketGranted, SatisfiedSince: 1, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
-	r := newRig(t, all(disk("data", ledger.AccessNode), one(policy, ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
-	pod := podWith("p", "data")
-	backup.ID.Namespace = pod.Namespace
-	r.apply(backup)
-	r.known(pod)
-	c := r.granted(pod, "n1")
-	r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
-	policy.Version, policy.GrantTimeout = "2", time.Nanosecond
-	r.apply(policy)
-	done := make(chan *fwk.Status, 1)
-	go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
-	r.apply(ledger.Attachment{
-		Name: ledger.AttachmentName(volume("data"), "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "pv-data", Ours: true, Attached: true,
-	}, ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{volume("data")}})
-	if status := <-done; !status.IsSuccess() {
-		t.Errorf("PreBind says %v", status)
 	}
 }
 
@@ -197,157 +163,18 @@ func TestPreBindWaitsForOtherParameters(t *testing.T) {
 	}
 }
 
-// A policy that comes while a pod waits for its grant counts: the pod is bound once its volumes are attached.
-// kube-scheduler asks PreBindPreFlight before that wait, or, as moorage-scheduler has it, not at all.
-func TestPreBindHeedsAPolicyThatHasComeSince(t *testing.T) {
-	for name, asked := range map[string]bool{"asked before the wait": true, "not asked": false} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
-			pod := podWith("p", "data")
-			r.known(pod)
-			c := r.reserve(pod, "n1").permit()
-			if asked {
-				r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
-			}
-			r.apply(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true})
-			r.written(pod, "n1")
-			r.decide(pod, metav1.ConditionTrue, "")
-			if status := c.verdict(); !status.IsSuccess() {
-				t.Fatal(status)
-			}
-			done := make(chan *fwk.Status, 1)
-			go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
-			of := r.plugin.core.book.Of(string(pod.UID))
-			eventually(t, "PreBind to be over, or to wait", func() bool {
-				waits := false
-				r.plugin.core.book.While(of, func() { waits = of.Follow })
-				return waits || len(done) > 0
-			})
-			if len(done) > 0 {
-				t.Fatalf("it is bound before its volumes are attached: %v", <-done)
-			}
-			r.apply(attached("data", "n1"))
-			if status := <-done; !status.IsSuccess() {
-				t.Errorf("PreBind says %v", status)
-			}
-		})
-	}
-}
-
 // A pod that the controller may bind at once has no ticket: PreBind leaves what has come since to Bind.
 func TestPreBindLeavesAtOnceToBind(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
 	c := r.atOnce(&fakeBinder{})
-	r.apply(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true, GrantTimeout: time.Millisecond})
+	r.apply(ledger.Ticket{ID: ledger.TicketID{Namespace: c.pod.Namespace, Name: "nightly"}, UID: "nightly", Version: "1", Type: ledger.TypeBackup, Node: "n1",
+		Phase: ledger.TicketGranted, SatisfiedSince: 1, Parameters: "x", Volumes: []ledger.TicketVolume{{Claim: "data"}}},
+		ledger.Policy{Name: "p", Version: "1", Driver: driver, GrantTimeout: time.Millisecond})
 	if status := r.RunPreBindPreFlights(t.Context(), c.state, c.pod, "n1"); !status.IsSkip() {
 		t.Errorf("PreBind is not skipped: %v", status)
 	}
 	if status := r.RunPreBindPlugins(t.Context(), c.state, c.pod, "n1"); !status.IsSuccess() {
 		t.Errorf("PreBind says %v", status)
-	}
-}
-
-// bindAfter: Attached.
-func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
-	attachment := ledger.Attachment{
-		Name: ledger.AttachmentName(volume("data"), "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "pv-data", Ours: true,
-	}
-	good, bad := attachment, attachment
-	good.Version, bad.Version = "2", "2"
-	good.Attached, bad.AttachError = true, ledger.CallError{Message: "disk is broken"}
-	tests := map[string]struct {
-		events []ledger.Event
-		want   string
-	}{
-		"attached": {one(good, ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true,
-			Reported: []ledger.VolumeID{volume("data")}}), ""},
-		"failed": {one(bad), "attaching volume data to n1 failed and will be tried again: disk is broken"},
-		"refused": {one(ledger.Policy{Name: "p", Version: "2", Driver: driver, BindAfterAttached: true, Refused: true}),
-			arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: driver, Policy: "p"}.Message()},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.Policy{Name: "p", Driver: driver, BindAfterAttached: true},
-				ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
-			pod := podWith("p", "data")
-			r.known(pod)
-			c := r.granted(pod, "n1")
-			r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
-			done := make(chan *fwk.Status, 1)
-			go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
-			r.apply(attachment)
-			r.apply(test.events...)
-			if status := <-done; !strings.HasSuffix(status.Message(), test.want) || status.IsSuccess() != (test.want == "") {
-				t.Errorf("PreBind says %v, want %q", status, test.want)
-			}
-			c.unreserve()
-			if status := r.filter(pod, "n1"); status.IsSuccess() != (test.want == "") {
-				t.Errorf("at the same node again: %v", status)
-			}
-		})
-	}
-}
-
-// The policy of a driver whose volumes need no attachment keeps no pod from its bind, refused or
-// not: nobody attaches them, before the bind or after it.
-func TestPolicyOfNoAttachmentKeepsNoBind(t *testing.T) {
-	for name, refused := range map[string]bool{"refused": true, "not refused": false} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, all(disk("data", ledger.AccessNode), diskOf("files", "share", ledger.AccessMany), one(
-				ledger.Driver{Name: "files", Version: "1"}, ledger.Policy{Name: "p", Version: "1", Driver: "files", BindAfterAttached: true, Workers: 1, Refused: refused},
-				ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
-			pod := podWith("p", "data", "share")
-			r.known(pod)
-			c := r.granted(pod, "n1")
-			if !r.plugin.core.book.Of(string(pod.UID)).Follow {
-				t.Fatal("the grant is the last word before the bind")
-			}
-			if r.plugin.core.book.AwaitsWorker(r.plugin.core.arbiter, r.plugin.core.book.Of(string(pod.UID))) {
-				t.Error("it waits for a worker of a driver that attaches nothing")
-			}
-			if status := r.RunPreBindPlugins(t.Context(), c.state, pod, "n1"); !status.IsSuccess() {
-				t.Errorf("PreBind says %v", status)
-			}
-		})
-	}
-}
-
-// What needs no VolumeAttachment waits for no worker, either: iSCSI and FC have none.
-func TestNoWorkerWithoutAnAttachment(t *testing.T) {
-	const plugin = "kubernetes.io/iscsi"
-	lun := ledger.VolumeID{Driver: plugin, Handle: "lun"}
-	r := newRig(t, all(diskOf(plugin, "lun", ledger.AccessNode), one(
-		ledger.Policy{Name: "p", Version: "1", Driver: plugin, BindAfterAttached: true, Workers: 1},
-		ledger.HoldSeen{Volume: lun, Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
-	pod := podWith("p", "lun")
-	r.known(pod)
-	r.granted(pod, "n1")
-	// It is still at another node.
-	r.apply(ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{lun}})
-	book := r.plugin.core.book
-	if waitsFor, err := book.PendingBeforeBind(r.plugin.core.arbiter, book.Of(string(pod.UID))); err != nil || waitsFor == "" {
-		t.Fatalf("the pod waits for %q: %v", waitsFor, err)
-	}
-	if book.AwaitsWorker(r.plugin.core.arbiter, book.Of(string(pod.UID))) {
-		t.Error("it waits for a worker of a plugin that attaches nothing")
-	}
-}
-
-// Where the driver has no room at the node, the pod waits for the controller to refuse its ticket, which tells
-// the pod: a scheduler that heard of it first would withdraw the ticket without a word.
-func TestNoRoomIsLeftToTheController(t *testing.T) {
-	r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.Policy{Name: "p", Driver: driver, BindAfterAttached: true},
-		ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
-	pod := podWith("p", "data")
-	r.known(pod)
-	r.granted(pod, "n1")
-	r.apply(ledger.Attachment{
-		Name: ledger.AttachmentName(volume("data"), "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "pv-data", Ours: true,
-		AttachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "no room"},
-	})
-	book := r.plugin.core.book
-	if waitsFor, err := book.PendingBeforeBind(r.plugin.core.arbiter, book.Of(string(pod.UID))); err != nil || !strings.Contains(waitsFor, "no room") {
-		t.Errorf("the pod waits for %q: %v", waitsFor, err)
 	}
 }
 

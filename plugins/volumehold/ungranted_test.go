@@ -59,7 +59,7 @@ func TestControllerDown(t *testing.T) {
 // A pod that is bound without a grant does not wait for one in PreBind either.
 func TestUngrantedPodSkipsPreBind(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.Policy{
-		Name: "p", Version: "1", Driver: driver, GrantTimeout: time.Second, BindUngranted: true, BindAfterAttached: true}))...)
+		Name: "p", Version: "1", Driver: driver, GrantTimeout: time.Second, BindUngranted: true}))...)
 	pod := podWith("p", "data")
 	r.known(pod)
 	c := r.reserve(pod, "n1").permit()

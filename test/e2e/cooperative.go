@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,13 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
-
-// besideEarly is the cluster of the scenarios about attachments that are made
-// before a pod is bound, beside the attach/detach controller.
-func besideEarly(shape *sandbox.Shape) {
-	threeByFour(shape)
-	shape.AttachBeforeBind = true
-}
 
 // beside tells a story beside the attach/detach controller, with the outcome
 // that it has with Moorage alone.
@@ -34,15 +26,14 @@ func beside(scenario sandbox.Scenario) sandbox.Scenario {
 }
 
 // managerRestarts guards Cooperative mode against the other controller's
-// restarts: it deletes attachments of which it knows no pod, and touches none
-// that a pod uses.
+// restarts: neither touches a volume that a pod uses.
 func managerRestarts() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "manager-restarts",
-		Doc: "kube-controller-manager is killed and started again beside Moorage: it deletes the attachment that was made for a ticket, and Moorage makes it again; " +
-			"a pod that runs keeps its volume; neither fights over volumesAttached.",
+		Doc: "kube-controller-manager is killed and started again beside Moorage: a pod that runs keeps its volume, one that comes then gets its own, and that is detached when it goes; " +
+			"neither fights over volumesAttached.",
 		Modes: []sandbox.Mode{sandbox.Cooperative},
-		Shape: besideEarly,
+		Shape: threeByFour,
 		Takes: 30 * time.Second,
 		Run: tell(func(s *story) {
 			const node, other = "worker-1", "worker-2"
@@ -50,24 +41,12 @@ func managerRestarts() sandbox.Scenario {
 			s.podAt(other, "db", "used")
 			s.runs("db")
 			s.placed("data", node)
-			handle, used := s.handle("data"), s.handle("used")
-			s.manualTicket("keep", node, "data")
-			first := s.attachedAt("data", node)
-			s.say("attached to %s for a ticket, before any pod is there; kube-controller-manager is killed", node)
+			used := s.handle("used")
 			s.must(s.Cluster.Kill(s.ctx, sandbox.ControllerManager))
 			s.must(s.Cluster.StartAgain(sandbox.ControllerManager))
-			s.pokedUntilDetached(node, handle)
-			s.until("another attachment is made", func() error {
-				a := s.attachment("data", node)
-				if a == nil || a.UID == first.UID || !a.Status.Attached {
-					return errors.New("not yet")
-				}
-				return nil
-			})
-			s.say("it has deleted the attachment, and Moorage has made it again")
+			s.say("kube-controller-manager was killed, and runs again")
 			s.podAt(node, "late", "data")
 			s.runs("late")
-			s.removeTicket("keep")
 			s.remove("late")
 			s.gone("late")
 			s.until("its attachment is gone", func() error {
@@ -81,74 +60,6 @@ func managerRestarts() sandbox.Scenario {
 			s.keepsOutOfNodeStatus()
 		}),
 	}
-}
-
-// boundElsewhere guards the repair of what another scheduler brings about: a
-// volume is attached for a ticket at one node, and its pod is bound to another.
-// The attach/detach controller then attaches it there, too.
-func boundElsewhere() sandbox.Scenario {
-	return sandbox.Scenario{
-		Name: "bound-elsewhere",
-		Doc: "A volume is attached to one node for a ticket, and another scheduler binds the pod to another node: the attach/detach controller attaches it there, too. " +
-			"Moorage says so, and takes the first attachment back.",
-		Modes: []sandbox.Mode{sandbox.Cooperative},
-		Shape: besideEarly,
-		Run: tell(func(s *story) {
-			const made, bound = "worker-1", "worker-2"
-			s.placed("data", made)
-			handle := s.handle("data")
-			pod := sandbox.Pod("db", "data")
-			pod.Spec.SchedulerName = "another"
-			s.must(s.CreatePod(s.ctx, pod))
-			s.podTicket("db", made, "data")
-			s.attachedAt("data", made)
-			s.say("attached to %s, for which db has a ticket; another scheduler binds it to %s", made, bound)
-			s.must(s.Client.CoreV1().Pods(s.Namespace).Bind(s.ctx, &corev1.Binding{
-				ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: s.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: bound},
-			}, metav1.CreateOptions{}))
-			s.until("the first attachment is taken back", func() error {
-				if s.attachment("data", made) != nil {
-					return errors.New("it is there")
-				}
-				return nil
-			})
-			s.runs("db")
-			s.held("data", bound)
-			s.until("it is told that the volume was at two nodes", func() error {
-				for _, e := range s.View.Events(metav1.NamespaceDefault) {
-					if e.InvolvedObject.Kind == "VolumeHold" && e.Reason == "AttachedTwice" {
-						return nil
-					}
-				}
-				return errors.New("there is no such event")
-			})
-			s.never(diskapi.ControllerUnpublish, handle, bound)
-			s.must(s.ExpectViolation(s.ctx, diskapi.TwoNodes))
-			s.say("db runs on %s, and the attachment at %s is gone", bound, made)
-			s.keepsOutOfNodeStatus()
-		}),
-	}
-}
-
-// pokedUntilDetached changes a node until a detach from it begins: an
-// attach/detach controller that has just started believes that everything is
-// mounted until it hears of the node, and a kubelet that has nothing to say is
-// silent for minutes.
-func (s *story) pokedUntilDetached(node, handle string) {
-	for range 20 {
-		s.cordon(node)
-		s.uncordon(node)
-		err := s.EventuallyWithin(s.ctx, 5*time.Second, "the detach from "+node+" begins", func() error {
-			if len(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, node)) < 2 { // the first was when it was placed
-				return errors.New("not yet")
-			}
-			return nil
-		})
-		if err == nil {
-			return
-		}
-	}
-	s.expect(false, "kube-controller-manager deletes what it knows no pod for", "it does not")
 }
 
 // keepsOutOfNodeStatus: beside the attach/detach controller Moorage writes no
@@ -195,26 +106,6 @@ func (s *story) manualTicket(name, node, claim string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.VolumeTicketSpec{
 			Type: v1alpha1.TicketManual, NodeName: node, TTLSeconds: new(int64(3600)),
-			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}},
-		},
-	})
-}
-
-// podTicket asks for a node for a pod that is not bound, as a scheduler does.
-func (s *story) podTicket(pod, node, claim string) {
-	var owner *corev1.Pod
-	s.until("pod "+pod+" is seen", func() error {
-		if owner = s.View.Pod(s.Namespace, pod); owner == nil {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	s.ticket(&v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{Name: string(owner.UID), OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "v1", Kind: "Pod", Name: owner.Name, UID: owner.UID},
-		}},
-		Spec: v1alpha1.VolumeTicketSpec{
-			Type: v1alpha1.TicketPod, NodeName: node, Scheduler: "another",
 			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}},
 		},
 	})

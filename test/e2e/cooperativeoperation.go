@@ -29,7 +29,7 @@ func cooperativeOperation() sandbox.Scenario {
 			attached := s.published(s.handle("idle"))
 			s.snapshotOf("of-idle", "idle")
 			ticket := s.operationTicket(v1alpha1.OperationSnapshot)
-			s.eventOf("VolumeSnapshot", "of-idle", "OperationHeld", "--attach-before-bind")
+			s.eventOf("VolumeSnapshot", "of-idle", "OperationHeld", "Standalone mode")
 			s.must(s.ticketTells(ticket, "AttachedForPods"))
 			s.snapshotOf("of-data", "data")
 			s.snapshotReady("of-data")
@@ -41,32 +41,6 @@ func cooperativeOperation() sandbox.Scenario {
 			s.noTicket(ticket)
 			s.runs("late")
 			s.say("a pod has the other volume, and its snapshot is made")
-			s.noPolicy("needs")
-		}),
-	}
-}
-
-// cooperativeOperationEarly guards that --attach-before-bind allows what cooperativeOperation waits for.
-func cooperativeOperationEarly() sandbox.Scenario {
-	return sandbox.Scenario{
-		Name:  "cooperative-operation-early",
-		Doc:   "The same with --attach-before-bind: the volume that nobody has is attached for its snapshot, and detached when that is made.",
-		Modes: []sandbox.Mode{sandbox.Cooperative},
-		Shape: func(shape *sandbox.Shape) {
-			needing("snapshot")(shape)
-			shape.AttachBeforeBind = true
-		},
-		Takes: 30 * time.Second,
-		Run: tell(func(s *story) {
-			s.policy("needs", attachedFor(v1alpha1.OperationSnapshot))
-			s.placed("idle", "worker-1")
-			s.snapshotOf("of-idle", "idle")
-			ticket := s.operationTicket(v1alpha1.OperationSnapshot)
-			s.satisfied(ticket)
-			s.snapshotReady("of-idle")
-			s.noTicket(ticket)
-			s.leavesEveryNode("idle")
-			s.say("the volume that nobody had was attached for its snapshot, and is detached again")
 			s.noPolicy("needs")
 		}),
 	}

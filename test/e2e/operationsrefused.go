@@ -17,11 +17,10 @@ func operationsRefused() sandbox.Scenario {
 		Name: "operations-refused",
 		Doc: "The driver makes snapshots and clones, and expands, only while the volume is attached. A snapshot and a clone of a volume that is attached nowhere are not made, and say FailedPrecondition, and so does the expansion of another one. " +
 			"A person makes tickets that leave the node open, of type Snapshot for the first two and Expansion for the third: the volumes are attached, all three are done, and when the tickets are gone the volumes are detached.",
-		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative, sandbox.Upstream},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
 		Shape: func(shape *sandbox.Shape) {
 			operating(shape)
 			shape.Operations.AttachFor, shape.Operations.CopyLatency = "snapshot,clone,expansion", time.Second
-			shape.AttachBeforeBind = shape.Mode == sandbox.Cooperative
 		},
 		Takes: 45 * time.Second,
 		Run: tell(func(s *story) {

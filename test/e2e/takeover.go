@@ -23,8 +23,8 @@ const takeOverNode = "worker-1"
 // can't place the pods there: it must withdraw what the dead one had reserved.
 type takeOver struct {
 	*crashes
-	leads, next string // replicas of the scheduler
-	pods        []string
+	leads, next  string   // replicas of the scheduler
+	pods, claims []string // each pod's claim has its index
 }
 
 // takeOvers kills the scheduler that leads with pods waiting in Permit, and
@@ -32,23 +32,18 @@ type takeOver struct {
 func (c *crashes) takeOvers() {
 	next, err := c.Cluster.StandBy()
 	c.must(err)
-	c.policy("attached", v1alpha1.AttachPolicySpec{BindAfter: v1alpha1.BindAfterAttached})
 	t := &takeOver{crashes: c, leads: sandbox.MoorageScheduler, next: next}
 	t.until("all who run have given their tickets back", t.none)
 	t.inPermit()
 	t.beforeBind()
-	c.noPolicy("attached")
 }
 
 // inPermit has pods wait for grants that nobody gives.
 func (t *takeOver) inPermit() {
 	t.must(t.Cluster.Kill(t.ctx, sandbox.MoorageController))
 	t.kills++
-	for i := range 4 {
-		t.claim(claimNamed(i))
-	}
 	t.come("permit")
-	t.until("the pods wait in Permit", t.each(func(_ string, ticket *v1alpha1.VolumeTicket) error {
+	t.until("the pods wait in Permit", t.each(func(ticket *v1alpha1.VolumeTicket) error {
 		if meta.IsStatusConditionTrue(ticket.Status.Conditions, v1alpha1.TicketGranted) {
 			return sandbox.Never("ticket %s is granted, and nobody is there to do it", ticket.Name)
 		}
@@ -57,40 +52,35 @@ func (t *takeOver) inPermit() {
 	t.die("waited in Permit", func() { t.must(t.Cluster.StartAgain(sandbox.MoorageController)) })
 }
 
-// beforeBind has pods that are granted wait for attaches that hang, as the policy
-// says that they are bound after those.
+// beforeBind has pods that are granted wait for their volumes, the making of which
+// hangs.
 func (t *takeOver) beforeBind() {
-	mend := t.breakCalls(diskapi.Fault{Calls: []diskapi.Call{diskapi.ControllerPublish}, Action: diskapi.Hang})
+	mend := t.breakCalls(diskapi.Fault{Calls: []diskapi.Call{diskapi.CreateVolume}, Action: diskapi.Hang})
 	t.come("bind")
-	t.until("the pods are granted and not bound", t.each(func(claim string, ticket *v1alpha1.VolumeTicket) error {
-		switch {
-		case !meta.IsStatusConditionTrue(ticket.Status.Conditions, v1alpha1.TicketGranted):
+	t.until("the pods are granted and not bound", t.each(func(ticket *v1alpha1.VolumeTicket) error {
+		if !meta.IsStatusConditionTrue(ticket.Status.Conditions, v1alpha1.TicketGranted) {
 			return fmt.Errorf("ticket %s is not granted", ticket.Name)
-		case t.attachment(claim, takeOverNode) == nil:
-			return fmt.Errorf("the volume of %s is not being attached", claim)
 		}
 		return nil
 	}))
 	t.die("were granted and not bound", mend)
 }
 
-// claimNamed is the claim of the i-th pod.
-func claimNamed(i int) string { return fmt.Sprintf("taken-%d", i+1) }
-
-// come creates a pod for each claim.
+// come creates pods, each with a claim that is not bound.
 func (t *takeOver) come(name string) {
-	t.pods = nil
+	t.pods, t.claims = nil, nil
 	for i := range 4 {
-		pod := fmt.Sprintf("%s-%d", name, i+1)
-		t.podAt(takeOverNode, pod, claimNamed(i))
-		t.pods = append(t.pods, pod)
+		pod, claim := fmt.Sprintf("%s-%d", name, i+1), fmt.Sprintf("taken-%s-%d", name, i+1)
+		t.claim(claim)
+		t.podAt(takeOverNode, pod, claim)
+		t.pods, t.claims = append(t.pods, pod), append(t.claims, claim)
 	}
 }
 
 // each checks the tickets of all pods, none of which is bound.
-func (t *takeOver) each(check func(claim string, ticket *v1alpha1.VolumeTicket) error) func() error {
+func (t *takeOver) each(check func(ticket *v1alpha1.VolumeTicket) error) func() error {
 	return func() error {
-		for i, name := range t.pods {
+		for _, name := range t.pods {
 			pod := t.View.Pod(t.Namespace, name)
 			switch {
 			case pod == nil:
@@ -100,7 +90,7 @@ func (t *takeOver) each(check func(claim string, ticket *v1alpha1.VolumeTicket) 
 			}
 			ticket, err := t.seenTicket(string(pod.UID))
 			if err == nil {
-				err = check(claimNamed(i), ticket)
+				err = check(ticket)
 			}
 			if err != nil {
 				return err
@@ -144,8 +134,8 @@ func (t *takeOver) leave() {
 			if err := t.PodGone(pod); err != nil {
 				return err
 			}
-			if t.attachment(claimNamed(i), takeOverNode) != nil {
-				return fmt.Errorf("the volume of %s is attached", claimNamed(i))
+			if t.attachment(t.claims[i], takeOverNode) != nil {
+				return fmt.Errorf("the volume of %s is attached", t.claims[i])
 			}
 		}
 		return nil

@@ -82,20 +82,10 @@ func operating() []guard {
 			Rule: "decision 44: a ticket for which nobody attaches says so, and is not granted",
 			Edits: []edit{{
 				File: "internal/arbiter/policy.go",
-				Old:  "if !a.Cooperative || a.BeforeBind || t.Type == ledger.TypePod || t.Node == ledger.Detached {",
+				Old:  "if !a.Cooperative || t.Type == ledger.TypePod || t.Node == ledger.Detached {",
 				New:  "if t != nil {",
 			}},
 			Expect: []string{"has an event OperationHeld"},
-		},
-		{
-			Scenario: "cooperative-operation-early", Mode: sandbox.Cooperative,
-			Rule: "decision 8: with --attach-before-bind volumes are attached for tickets, too",
-			Edits: []edit{{
-				File: "internal/arbiter/policy.go",
-				Old:  "if !a.Cooperative || a.BeforeBind || t.Type == ledger.TypePod || t.Node == ledger.Detached {",
-				New:  "if !a.Cooperative || t.Type == ledger.TypePod || t.Node == ledger.Detached {",
-			}},
-			Expect: []string{"is satisfied"},
 		},
 		{
 			Scenario: "operation-yields",

@@ -121,7 +121,7 @@ func placing() []guard {
 			Scenario: "no-room",
 			Rule:     "I2: a node at which the driver has no room is full",
 			Edits:    []edit{{File: "internal/ledger/apply_attachment.go", Old: "case a.AttachError.Code == ResourceExhausted &&", New: "case a.AttachError.Code < 0 &&"}},
-			Expect:   []string{"TicketRefused"},
+			Expect:   []string{"db runs"},
 		},
 		{
 			Scenario: "volume-kinds",

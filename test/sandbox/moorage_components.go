@@ -18,9 +18,6 @@ func moorageComponents(s *site) []component {
 		placing = extender
 	}
 	var extra []string
-	if s.options.AttachBeforeBind {
-		extra = append(extra, "--attach-before-bind")
-	}
 	if s.options.BindAtOnce {
 		extra = append(extra,
 			"--bind-listen="+s.bindAddr,

@@ -21,17 +21,16 @@ var (
 )
 
 // Follows says whether the grant is not the last word before the bind at a node: a claim
-// is not bound yet, a policy wants the volume attached first, or a ticket with parameters has to
-// let go of it.
+// is not bound yet, or a ticket with parameters has to let go of a volume.
 func Follows(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) bool {
 	return !a.AttachedOtherwise(s, r, n).Allowed() || slices.ContainsFunc(r.Needs, func(need arbiter.Need) bool {
-		return need.Link == ledger.LinkUnbound || need.Policy(s).BindAfterAttached
+		return need.Link == ledger.LinkUnbound
 	})
 }
 
 // FollowsGrant says whether the grant that a reservation has got is not the last word before the
 // bind: by what was known when the node was chosen (Reservation.Follow), or by what has come since, such
-// as a policy, or a ticket with parameters that was granted a volume there before it.
+// as a ticket with parameters that was granted a volume there before it.
 func (b *Book) FollowsGrant(a arbiter.Arbiter, r *Reservation) bool {
 	if r.Follow {
 		return true
@@ -70,57 +69,27 @@ func BindsUngranted(s ledger.Snapshot, r arbiter.Request, otherwise bool) bool {
 	return true
 }
 
-// NoticeFor is for how long tickets at other nodes, or with parameters at the same one, may be asked
-// to let go of volumes of a request before it gets them at a node: the longest of their times; 0:
-// there are none.
+// NoticeFor is for how long tickets with other parameters may be asked to let go of volumes of a request
+// before it gets them at a node: the longest of their times; 0: there are none.
 func NoticeFor(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) time.Duration {
 	notice := time.Duration(0)
 	for _, need := range r.Needs {
-		v := s.Volume(need.Volume)
-		if v == nil {
+		place := s.Volume(need.Volume).NodeVolume(n)
+		if place == nil {
 			continue
 		}
-		for i := range v.NodeVolumes {
-			for _, u := range v.NodeVolumes[i].Users {
-				if t := s.Ticket(u.Ticket); t != nil && u.Pod == "" && (v.NodeVolumes[i].Node != n || t.Parameters != r.Parameters) {
-					notice = max(notice, arbiter.YieldNotice(s, t))
-				}
+		for _, u := range place.Users {
+			if t := s.Ticket(u.Ticket); t != nil && u.Pod == "" && t.Parameters != r.Parameters {
+				notice = max(notice, arbiter.YieldNotice(s, t))
 			}
 		}
 	}
 	return notice
 }
 
-// AwaitsWorker says whether the controller has not begun yet to attach a volume for which a pod waits before
-// its bind, and the volume's policy says how many attaches and detaches may be under way: it may have to wait
-// for its turn, which says nothing of the node. Not where something else is in the way of the attach.
-func (b *Book) AwaitsWorker(a arbiter.Arbiter, r *Reservation) bool {
-	s := b.facts.Snapshot()
-	pod, ticket := s.Pod(r.Ticket.Pod), s.Ticket(r.Ticket.ID)
-	if pod == nil || ticket == nil || ticket.Phase != ledger.TicketGranted {
-		return false
-	}
-	for _, need := range arbiter.PodRequest(s, pod).Needs {
-		policy := need.Policy(s)
-		if !policy.BindAfterAttached || policy.Workers == 0 || !need.Attaches(s) || !a.VolumeGranted(s, need, r.Ticket.Node).Allowed() {
-			continue
-		}
-		if s.Volume(need.Volume).NodeVolume(r.Ticket.Node).HasAttachments() {
-			continue
-		}
-		switch a.Explain(s, need, r.Ticket.Node, b.now()).First().Code {
-		case arbiter.Attaching, arbiter.Detaching, arbiter.NoFreeWorker:
-			return true
-		default: // something else is in the way
-		}
-	}
-	return false
-}
-
 // PendingBeforeBind says what a granted reservation's pod still waits for before the bind;
 // empty for nothing. Unbound claims have become volumes, which the controller
-// grants, too; and a policy may want volumes attached first. An error ends the
-// wait.
+// grants, too. An error ends the wait.
 func (b *Book) PendingBeforeBind(a arbiter.Arbiter, r *Reservation) (waitsFor string, err error) {
 	s := b.facts.Snapshot()
 	pod, ticket := s.Pod(r.Ticket.Pod), s.Ticket(r.Ticket.ID)
@@ -140,23 +109,7 @@ func (b *Book) PendingBeforeBind(a arbiter.Arbiter, r *Reservation) (waitsFor st
 		return verdict.First().Message(), nil
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
-		if reason, is := need.NotBeforeBind(s); is {
-			// It came after the grant.
-			return "", fmt.Errorf("%w: %s", ErrRefused, reason.Message())
-		}
 		verdict := a.VolumeGranted(s, need, r.Ticket.Node)
-		if verdict.Allowed() && need.Policy(s).BindAfterAttached {
-			verdict = a.Explain(s, need, r.Ticket.Node, b.now()).SeenFrom(r.Ticket.ID.Namespace)
-			if first := verdict.First(); first.Code == arbiter.AttachFailed && first.GRPC != ledger.ResourceExhausted {
-				// Where the driver has no room, the controller refuses the ticket, and tells the pod.
-				return "", fmt.Errorf("%w: %s", ErrRefused, first.Message())
-			}
-			if verdict.First().Code == arbiter.NotReported {
-				// Attached is enough: beside Moorage, the attach/detach controller
-				// reports only for pods that are bound.
-				verdict = arbiter.Verdict{Outcome: arbiter.Allow}
-			}
-		}
 		if !verdict.Allowed() {
 			// Even what denies may pass: a claim can be known as bound before its
 			// PersistentVolume is known.
