@@ -43,7 +43,6 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	if in != nil {
 		in.DeepCopyInto(&out)
 	}
-	setDefault(&out.BindAfter, BindAfterGranted)
 	setDefault(&out.OnControllerDown, ControllerDownWait)
 	setDefault(&out.EmptyAccessModes, EmptyAccessModesShared)
 	setDefault(&out.LiveMigration, new(bool))

@@ -123,11 +123,6 @@ const (
 	// them. The condition stays until that time is over, also where nobody wants them any more.
 	TicketYielding = "Yielding"
 
-	// PolicyRefused is an AttachPolicy's condition, there only while it is True: the
-	// controller can't do as the policy says, and no pod that it applies to is
-	// placed.
-	PolicyRefused = "Refused"
-
 	// PolicyInEffect is an AttachPolicy's condition, there only while it is False:
 	// another policy for the same driver and class counts, there is no such driver or
 	// class, or the controller does not run with what one of its fields needs.

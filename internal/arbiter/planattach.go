@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -224,16 +225,9 @@ func (p *planner) granted(n ledger.NodeName) bool {
 	return p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migratesTo(p.volume.NodeVolume(n)))
 }
 
-// startable says whether an attach may begin for somebody at a node: who
-// will stay, and in Cooperative mode a pod that is bound, unless asked
-// otherwise.
+// startable says whether somebody at a node has a use for an attachment there, and stays.
 func (p *planner) startable(place *ledger.NodeVolume) bool {
-	for _, u := range place.Users {
-		if standingOf(p.snapshot, u) == living && (u.Pod != "" || !p.Cooperative || p.BeforeBind) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living })
 }
 
 // blockers says what is in the way of a new attachment at a node.

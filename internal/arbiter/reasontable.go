@@ -56,7 +56,7 @@ const (
 type subject uint8
 
 const (
-	ofDriver subject = iota + 1 // only a driver, and behind that the policy
+	ofDriver subject = iota + 1 // only a driver
 	ofMore                      // a claim, a node, or figures that differ from node to node
 )
 
@@ -117,9 +117,6 @@ var reasonTable = [...]reasonRow{
 	}},
 	{NodeExcluded, denies, lasts, noEviction, ofMore, CallNone, mismatches, func(r Reason) string {
 		return fmt.Sprintf("can't use %s: the node affinity of its PersistentVolume excludes the node", r.volume())
-	}},
-	{NotBeforeBind, denies, lasts, noEviction, ofDriver, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("the AttachPolicy of driver %s has pods bound only once their volumes are attached (bindAfter: Attached), and in Cooperative mode volumes are attached only once pods are bound: start moorage-controller with --attach-before-bind, or set bindAfter: Granted%s", r.Driver, r.inPolicy())
 	}},
 	{NodeFenced, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Driver != "" {
@@ -234,9 +231,6 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%d tickets of this namespace, or fewer whose volumes have many users, already wait for %s, which is as many as are looked at: this one is next when some of them are granted or deleted", r.Limit, r.Node)
 	}},
 	{SlotsNotKept, waits, lasts, noEviction, ofMore, CallNone, unfit, Reason.slotsNotKept},
-	{AttachedForPods, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("in Cooperative mode %s is attached to %s for bound pods only, and no pod there has it: start moorage-controller with --attach-before-bind, or run Moorage in Standalone mode", r.volume(), r.Node)
-	}},
 	{NeverAttached, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("pods use %s without an attachment, so that Moorage can't keep it away from nodes: end this ticket, and make sure by other means that no pod uses the volume", r.volume())
 	}},
@@ -309,15 +303,6 @@ func (r Reason) unstageCalled() string {
 		return text + "; " + r.Detail
 	}
 	return text
-}
-
-// inPolicy ends the words of a reason with the AttachPolicy to change, where that is known. The words before
-// it are the same for every volume of a driver: by them the controller finds the reason in a scheduler's message.
-func (r Reason) inPolicy() string {
-	if r.Policy == "" {
-		return ""
-	}
-	return " in AttachPolicy " + r.Policy
 }
 
 func (r Reason) byPolicy() string {

@@ -66,8 +66,6 @@ func lifts() []lift {
 		{arbiter.DriverNotRegistered, all(disk("data", rwo), only, one(ledger.NodeDriversGone{Node: "n1"})), one(slotsAt("n3", 1))},
 		{arbiter.ForeignAttachment, all(disk("data", rwo), one(ledger.Attachment{Name: "foreign", UID: "f", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true})), one(ledger.AttachmentGone{Name: "foreign"})},
 		{arbiter.VolumeMissing, disk("data", rwo)[1:], disk("data", rwo)},
-		{arbiter.NotBeforeBind, all(disk("data", rwo), one(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true, Refused: true})),
-			one(ledger.Policy{Name: "p", Version: "2", Driver: driver, BindAfterAttached: true})},
 	}
 }
 
@@ -90,7 +88,7 @@ func asking(node ledger.NodeName, parameters string) ledger.Event {
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.AttachedForPods, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.HoldRefused, arbiter.VolumeDeleting}
+	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.HoldRefused, arbiter.VolumeDeleting}
 }
 
 // lasting are reasons that nothing lifts: a pod's volumes don't change.

@@ -17,13 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// besideEarly is the cluster of the scenarios about attachments that are made
-// before a pod is bound, beside the attach/detach controller.
-func besideEarly(shape *sandbox.Shape) {
-	threeByFour(shape)
-	shape.AttachBeforeBind = true
-}
-
 // beside tells a story beside the attach/detach controller, with the outcome
 // that it has with Moorage alone.
 func beside(scenario sandbox.Scenario) sandbox.Scenario {
@@ -42,7 +35,7 @@ func managerRestarts() sandbox.Scenario {
 		Doc: "kube-controller-manager is killed and started again beside Moorage: it deletes the attachment that was made for a ticket, and Moorage makes it again; " +
 			"a pod that runs keeps its volume; neither fights over volumesAttached.",
 		Modes: []sandbox.Mode{sandbox.Cooperative},
-		Shape: besideEarly,
+		Shape: threeByFour,
 		Takes: 30 * time.Second,
 		Run: tell(func(s *story) {
 			const node, other = "worker-1", "worker-2"
@@ -92,7 +85,7 @@ func boundElsewhere() sandbox.Scenario {
 		Doc: "A volume is attached to one node for a ticket, and another scheduler binds the pod to another node: the attach/detach controller attaches it there, too. " +
 			"Moorage says so, and takes the first attachment back.",
 		Modes: []sandbox.Mode{sandbox.Cooperative},
-		Shape: besideEarly,
+		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const made, bound = "worker-1", "worker-2"
 			s.placed("data", made)

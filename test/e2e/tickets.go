@@ -77,36 +77,6 @@ func tickets() sandbox.Scenario {
 	}
 }
 
-// yieldBeforeBind guards that a pod which is bound only once its volume is attached waits out the
-// notice of the ticket that has it, and gets it.
-func yieldBeforeBind() sandbox.Scenario {
-	return sandbox.Scenario{
-		Name: "yield-before-bind",
-		Doc: "With bindAfter: Attached a pod wants the volume of a snapshot's ticket, which has longer to let go of it than grantTimeout lasts, and does not answer: " +
-			"it is asked once, and the pod is bound when the time is over.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
-		Shape: threeByFour,
-		Run: tell(func(s *story) {
-			const here, there = "worker-1", "worker-2"
-			s.policy("attached", v1alpha1.AttachPolicySpec{
-				BindAfter:    v1alpha1.BindAfterAttached,
-				GrantTimeout: &metav1.Duration{Duration: 5 * time.Second}, YieldNotice: &metav1.Duration{Duration: 20 * time.Second},
-			})
-			s.placed("data", here)
-			s.ticketOfType("backup", v1alpha1.TicketSnapshot, here, "data")
-			s.attachedAt("data", here)
-			s.satisfied("backup")
-			s.podAt(there, "db", "data")
-			asked := s.yields("backup")
-			s.runs("db")
-			lost := s.yielded("backup")
-			s.expect(!lost.Before(new(metav1.NewTime(asked.Add(20*time.Second)))), "the ticket kept its volume until its time was over", "it was asked at %s, and lost it at %s", asked, lost)
-			s.say("db waited for the notice of the snapshot's ticket, and was bound")
-			s.noPolicy("attached")
-		}),
-	}
-}
-
 // ticketWherever guards that the controller chooses the node of a ticket that leaves it open, and
 // another one when the volume has moved.
 func ticketWherever() sandbox.Scenario {

@@ -138,9 +138,7 @@ func meanwhile() []clause {
 		{"the controller refuses a pod again and again", "each node that refused it is left out for five seconds at first, five minutes at most, and the pod is tried at each in turn, ever less often", []string{"test plugins/internal/requeuer TestRefusedNodeIsTriedAgain", "test plugins/internal/requeuer TestRefusedEverywhere"}},
 		{"a claim or node that the controller has not seen", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/execute TestRefusalReadsTheClaim"}},
 		{"the controller is down", "waits, or is bound ungranted, as the AttachPolicy or the plugin's args say", []string{"test plugins/volumehold TestControllerDown", "test plugins/volumehold TestNoAnswerInTime"}},
-		{"bindAfter: Attached", "bound once attached, or sent elsewhere; also where the policy comes while the pod waits for its grant", []string{"test plugins/volumehold TestPolicyMayBindOnlyOnceAttached", "test plugins/volumehold TestPreBindIsBounded", "test plugins/volumehold TestPreBindHeedsAPolicyThatHasComeSince"}},
 		{"a ticket with other parameters has the volume at the pod's node", "the pod is bound once that ticket has let go of the volume", []string{"test plugins/volumehold TestPreBindWaitsForOtherParameters", "script parameters-yield"}},
-		{"bindAfter: Attached, and a ticket is asked to let go of the volume first", "the pod waits for the whole yieldNotice, also where grantTimeout is shorter", []string{"test plugins/volumehold TestPreBindWaitsForATicketThatYields"}},
 	}
 }
 
