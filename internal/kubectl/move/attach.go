@@ -36,7 +36,7 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 		Use: "attach (PV | pvc/NAME) --node NODE", Short: "Attach a volume to a node by hand, with a ticket that ends by itself",
 		Example: "  # Look into a volume for ten minutes\n  kubectl moorage attach pv-db --node worker-1 --ttl 10m\n\n  # The volume of a claim\n  kubectl moorage attach pvc/data-db-0 -n shop --node worker-1",
 		Long: "Attach a volume to a node by hand, such as for a repair or a copy. It makes a VolumeTicket of type Manual, which ends after --ttl, or with kubectl moorage detach.\n\n" +
-			"A volume that is in use elsewhere is refused, and the command says who uses it: nobody loses a volume. So is one that nobody would attach: in Cooperative mode volumes are attached for bound pods only.\n\n" +
+			"A volume that is in use elsewhere is refused, and the command says who uses it: nobody loses a volume.\n\n" +
 			"Who may read claims and no PersistentVolumes names pvc/NAME. What is in the way can't be seen then, and the ticket waits for it.\n\n" +
 			"Exit code: 0 when it is attached, 2 when it is refused, 1 when something failed.",
 		Args: command.One("volume", "kubectl moorage attach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
