@@ -44,6 +44,11 @@ const (
 	// was made, so nobody takes it off when the migration is over.
 	AnnotationBeside = "moorage.dev/beside"
 
+	// AnnotationCooperative on a VolumeAttachment says that Moorage made it in Cooperative
+	// mode. kube-controller-manager knows the attachment only once it reports the volume in
+	// volumesAttached, and until then attaches the volume elsewhere without waiting.
+	AnnotationCooperative = "moorage.dev/cooperative"
+
 	// AnnotationBindFence on a Pod without a node gets a new value before a
 	// reservation of the pod is withdrawn that another scheduler's process made, or
 	// whose bind got no answer: a bind that was sent before names an older resource

@@ -102,6 +102,8 @@ type Step struct {
 	Former string
 	// Beside, of a CreateAttachment, is the node that a live migration comes from.
 	Beside ledger.NodeName
+	// Cooperative, of a CreateAttachment, says that kube-controller-manager attaches, too.
+	Cooperative bool
 
 	// Urgent, of an Unreport and a DeleteAttachment, says that somebody waits for the volume to leave the node, or for
 	// its slot there.

@@ -242,6 +242,7 @@ type Attachment struct {
 	NodeID             string // annotation csi.alpha.kubernetes.io/node-id; that by which it was attached first
 	Wanted             bool   // Moorage's annotation: the deletion may leave the volume where it is
 	Confirmed          bool   // Moorage's annotation: Moorage has written to it since it was made
+	Cooperative        bool   // Moorage's annotation: made in Cooperative mode
 	AttachError        CallError
 	DetachError        CallError
 
