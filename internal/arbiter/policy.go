@@ -14,8 +14,6 @@ const (
 	// that is not ready its volumes are detached by force
 	// (attach_detach_controller.go, ReconcilerMaxWaitForUnmountDuration).
 	DefaultAfterPodGone = 6 * time.Minute
-	// DefaultGrantTimeout is how long a scheduler waits in Permit.
-	DefaultGrantTimeout = 30 * time.Second
 	// DefaultYieldNotice is how long a ticket that yields has to let go of its volumes.
 	DefaultYieldNotice = 30 * time.Second
 	// DefaultAfterNodeDeleted is how long after a node stopped being Ready the tickets there
@@ -48,9 +46,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	}
 	if !says(ledger.FieldDetachDelay, p.DetachDelay != 0) {
 		p.DetachDelay = all.DetachDelay
-	}
-	if !says(ledger.FieldOnControllerDown, p.BindUngranted) {
-		p.BindUngranted = all.BindUngranted
 	}
 	if !says(ledger.FieldEmptyAccessModes, p.EmptyIsExclusive) {
 		p.EmptyIsExclusive = all.EmptyIsExclusive
@@ -93,9 +88,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	}
 	if p.TicketsLost == nil {
 		p.TicketsLost = all.TicketsLost
-	}
-	if p.GrantTimeout == 0 {
-		p.GrantTimeout = all.GrantTimeout
 	}
 	p.Says |= all.Says
 	// A node's slots and the driver's calls are not of a class.
@@ -216,7 +208,7 @@ func (n Need) tooEarly(s ledger.Snapshot, refused func(ledger.Policy) bool) (Rea
 
 // tooEarly says which policies keep a pod from every node, since they are refused.
 func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []Reason {
-	if r.Pod == "" {
+	if !r.ofPod() {
 		return nil
 	}
 	var reasons []Reason
@@ -228,11 +220,10 @@ func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []
 	return reasons
 }
 
-// forPodsOnly says which volumes of a ticket that is not a pod's nobody attaches at its
-// node: beside the attach/detach controller Moorage attaches for bound pods only, unless
+// forPodsOnly says which volumes of a ticket nobody attaches at its node: beside the attach/detach controller Moorage attaches for bound pods only, unless
 // it is asked to attach before the bind. What is there for a pod will do.
 func (a Arbiter) forPodsOnly(s ledger.Snapshot, t *ledger.Ticket) []Reason {
-	if !a.Cooperative || a.BeforeBind || t.Type == ledger.TypePod || t.Node == ledger.Detached {
+	if !a.Cooperative || a.BeforeBind || t.Node == ledger.Detached {
 		return nil
 	}
 	var reasons []Reason

@@ -29,8 +29,6 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		UnpublishFences:   spec.UnpublishFences != nil && *spec.UnpublishFences,
 		RequireNodeWord:   spec.RequireNodeWord != nil && *spec.RequireNodeWord,
 		RepairStaged:      spec.RepairStaged != nil && *spec.RepairStaged,
-		GrantTimeout:      duration(spec.GrantTimeout),
-		BindUngranted:     spec.OnControllerDown == v1alpha1.ControllerDownBindUngranted,
 	}
 	fact.Refused = fact.BindAfterAttached && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.PolicyRefused)
 	if spec.Slots != nil {
@@ -100,7 +98,6 @@ func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 	for field, set := range map[ledger.PolicyFields]bool{
 		ledger.FieldBindAfter:        spec.BindAfter != "",
 		ledger.FieldDetachDelay:      spec.DetachDelay != nil,
-		ledger.FieldOnControllerDown: spec.OnControllerDown != "",
 		ledger.FieldEmptyAccessModes: spec.EmptyAccessModes != "",
 		ledger.FieldLiveMigration:    spec.LiveMigration != nil,
 		ledger.FieldUnpublishFences:  spec.UnpublishFences != nil,
