@@ -143,7 +143,7 @@ func (r Request) only(need Need) Request {
 }
 
 // ofPod says whether a pod asks, and no ticket.
-func (r Request) ofPod() bool { return r.Ticket == ledger.TicketID{} }
+func (r Request) ofPod() bool { return r.Type == "" }
 
 // priority orders requests: higher first.
 func (r Request) priority() int {

@@ -75,7 +75,7 @@ func requestOf(s ledger.Snapshot, u ledger.User) Request {
 	if t := s.Ticket(u.Ticket); t != nil {
 		return ticketAsks(t)
 	}
-	return Request{Ticket: u.Ticket}
+	return Request{Type: "gone", Ticket: u.Ticket}
 }
 
 // requester names a user.
