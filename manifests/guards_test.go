@@ -50,7 +50,6 @@ func TestOnlyTheControllerWritesTheStatusOfTickets(t *testing.T) {
 // or binds the restored pod.
 func TestNoPolicyRefusesAPodForItsMarks(t *testing.T) {
 	restored := podWith(`{"uid":"before","volumes":[{"name":"data","claim":"claim-data","node":"worker-9","safeToMount":true,"safeToDetach":false}]}`, claim("data"))
-	restored.Annotations[v1alpha1.AnnotationBindFence] = "before/1"
 	restored.Annotations["moorage.dev/of-another-release"] = "x"
 	restored.Spec.SchedulerName = v1alpha1.SchedulerName
 	bare := podWith("", claim("data"))

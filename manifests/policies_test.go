@@ -238,8 +238,6 @@ func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 		volumes   []v1alpha1.TicketVolume
 		want      string
 	}{
-		{name: "a pod's, owned by the pod", typ: v1alpha1.TicketPod, owners: []metav1.OwnerReference{podOwner}},
-		{name: "a copy of a pod's, without an owner", typ: v1alpha1.TicketPod},
 		{name: "a person's with an end", typ: v1alpha1.TicketManual, ttl: new(int64(60))},
 		{name: "a snapshot's with an owner", typ: v1alpha1.TicketSnapshot, owners: []metav1.OwnerReference{otherOwner}},
 		{name: "a copy that has lost its owner", typ: v1alpha1.TicketManual},

@@ -134,9 +134,7 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}, MaxUnreachable: &intstr.IntOrString{Type: intstr.String, StrVal: "55%"},
 			},
 			EndTickets:       &v1alpha1.EndTicketsPolicy{AfterNodeDeleted: &metav1.Duration{Duration: 6 * time.Minute}},
-			GrantTimeout:     &metav1.Duration{Duration: 30 * time.Second},
 			YieldNotice:      &metav1.Duration{Duration: 30 * time.Second},
-			OnControllerDown: v1alpha1.ControllerDownWait,
 			EmptyAccessModes: v1alpha1.EmptyAccessModesShared,
 			LiveMigration:    new(false),
 			UnpublishFences:  new(false),
@@ -159,7 +157,7 @@ func TestDefaultsKeepWhatIsSetAndDoNotTouchTheOriginal(t *testing.T) {
 	if out.BindAfter != v1alpha1.BindAfterAttached || out.ForceDetach.AfterUnreachable.Duration != time.Hour {
 		t.Errorf("what was set is lost: %+v", out)
 	}
-	if out.ForceDetach.AfterPodGone == nil || in.ForceDetach.AfterPodGone != nil || in.GrantTimeout != nil {
+	if out.ForceDetach.AfterPodGone == nil || in.ForceDetach.AfterPodGone != nil {
 		t.Errorf("defaults went into the original: %+v", in)
 	}
 }
