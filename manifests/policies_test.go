@@ -226,7 +226,6 @@ func TestStrictNamespacesKeepTheScheduler(t *testing.T) {
 
 func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
-	podOwner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "db-0", UID: "6f1c"}
 	otherOwner := metav1.OwnerReference{APIVersion: "snapshot.example.com/v1", Kind: "Snapshot", Name: "s", UID: "77aa"}
 	unclaimed := []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}, {PersistentVolume: "pv-9"}}
 	tests := []struct {
@@ -266,7 +265,7 @@ func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 		})
 	}
 	// The garbage collector takes owners away from what it orphans, and anybody may label a ticket.
-	owned, orphaned := ticketOf(ledger.TypeRestore, ""), ticketOf(ledger.TypeRestore, "")
+	owned, orphaned := ticketOf(ledger.TypeRestore), ticketOf(ledger.TypeRestore)
 	orphaned.OwnerReferences, orphaned.Labels = nil, map[string]string{"app": "x"}
 	check(t, policy.judge(t, request{user: tenant, namespace: "shop", resource: tickets, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: orphaned, before: owned}), "")
 }

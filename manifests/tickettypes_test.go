@@ -65,7 +65,7 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 			check(t, policy.judge(t, r), want)
 		}
 	}
-	elsewhere := ticketOf(ledger.TypeManual, "")
+	elsewhere := ticketOf(ledger.TypeManual)
 	elsewhere.Namespace = "bank"
 	check(t, policy.judge(t, request{user: "tess", namespace: "bank", resource: tickets,
 		kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: elsewhere}), "binds the ClusterRole moorage-tickets there")
@@ -76,7 +76,7 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 func TestTicketsAreRenewedByRight(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
 	renewed := func(kind ledger.TicketType, value string) *v1alpha1.VolumeTicket {
-		out := ticketOf(kind, "")
+		out := ticketOf(kind)
 		out.Annotations = map[string]string{"a": "b"}
 		if value != "" {
 			out.Annotations[v1alpha1.AnnotationRenewed] = value
@@ -89,11 +89,11 @@ func TestTicketsAreRenewedByRight(t *testing.T) {
 		want        string
 	}{
 		{"tess", renewed(ledger.TypeBackup, ""), renewed(ledger.TypeBackup, "1"), ""},
-		{"tess", ticketOf(ledger.TypeBackup, ""), renewed(ledger.TypeBackup, "1"), ""},
+		{"tess", ticketOf(ledger.TypeBackup), renewed(ledger.TypeBackup, "1"), ""},
 		{"tess", renewed(ledger.TypeRestore, ""), renewed(ledger.TypeRestore, "1"), "tess may not use tickets of type Restore"},
 		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "2"), "may not use tickets of type Restore"},
 		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, ""), "may not use tickets of type Restore"},
-		{"tess", ticketOf(ledger.TypeRestore, ""), renewed(ledger.TypeRestore, ""), ""},
+		{"tess", ticketOf(ledger.TypeRestore), renewed(ledger.TypeRestore, ""), ""},
 		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "1"), ""},
 		{"ina", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "2"), ""},
 		{"nobody", renewed(ledger.TypeBackup, "1"), renewed(ledger.TypeBackup, "2"), "nobody may not use tickets of type Backup"},

@@ -30,7 +30,7 @@ import (
 // through the API server, and what comes back is what was sent.
 func TestRoundTripThroughTheSchema(t *testing.T) {
 	crds := loadCRDs(t)
-	ticket := podTicket()
+	ticket := manualTicket()
 	ticket.Status = v1alpha1.VolumeTicketStatus{
 		Conditions: []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionFalse,
 			Reason: v1alpha1.ReasonPending, Message: "m", ObservedGeneration: 1, LastTransitionTime: metav1.Unix(1, 0)}},
@@ -69,7 +69,7 @@ func TestRoundTripThroughTheSchema(t *testing.T) {
 // The table that kubectl get shows has who holds a volume and who waits.
 func TestPrinterColumns(t *testing.T) {
 	crds := loadCRDs(t)
-	ticket := podTicket()
+	ticket := manualTicket()
 	ticket.Status.State = "Attaching"
 	ticket.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.TicketSatisfied, Status: metav1.ConditionUnknown, Reason: "No"},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -168,8 +169,7 @@ func (w *writer) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) 
 }
 
 // The tickets of a node share its slots, whatever becomes of who ranks first:
-// the slots that are there are given, once each. And nobody is refused for a
-// claim that is there, whether the ledger has seen it or not.
+// the slots that are there are given, once each.
 func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		w := &writer{ledger: facts(), unseen: map[string]bool{}}
@@ -207,30 +207,6 @@ func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 	})
 }
 
-// A ticket is refused for its node only when there is none: the ledger may have
-// seen the CSINode first.
-func TestNodeThatIsNotSeenYet(t *testing.T) {
-	for _, there := range []bool{true, false} {
-		asks := ticket("p", "n9", ledger.TypeManual, "a")
-		w := &writer{unseen: map[string]bool{"n9": there}, ledger: facts(
-			ledger.NodeDrivers{Node: "n9", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}}, pod("p", "", "a"), asks)}
-		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.grantAt(t.Context(), "n9"); errors.Is(err, flow.ErrStale) != there {
-			t.Fatalf("there: %t: %v", there, err)
-		}
-		if _, err := c.grantAt(t.Context(), "n9"); err != nil {
-			t.Fatal(err)
-		}
-		want := map[bool]ledger.TicketPhase{true: ledger.TicketGranted, false: ledger.TicketPending}[there]
-		if got := w.Snapshot().Ticket(asks.ID); got.Phase != want {
-			t.Errorf("there: %t: the ticket is %v (%s)", there, got.Phase, got.Reason)
-		}
-	}
-}
-
 // decideAll decides on the tickets of n1, anew whenever the facts were old.
 func (w *writer) decideAll(t *rapid.T) {
 	c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
@@ -250,7 +226,15 @@ func (w *writer) decideAll(t *rapid.T) {
 // judge looks at what became of the tickets of n1.
 func (w *writer) judge(t *rapid.T) {
 	s := w.ledger.Snapshot()
-	if used := s.Node("n1").Driver(driver).Used; used > 2 {
+	used := 0
+	for v := range s.Volumes() {
+		if place := v.NodeVolume("n1"); place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+			return u.Pod != "" || s.Ticket(u.Ticket).Phase == ledger.TicketGranted
+		}) {
+			used++
+		}
+	}
+	if used > 2 {
 		t.Fatalf("%d slots are used of 2", used)
 	}
 	for k := range s.Tickets() {
