@@ -118,12 +118,12 @@ func (c *cluster) pod(name, node, claim string, stamped bool) {
 	c.Put("pods", pod)
 }
 
-// ticket puts the reservation of a pod at a node.
+// ticket puts a ticket at a node, which a pod owns.
 func (c *cluster) ticket(pod, node, claim string) {
 	c.Put("volumetickets", &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "uid-" + pod, OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("uid-" + pod)}}},
-		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketPod, NodeName: node, Scheduler: "s",
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: node,
 			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}}},
 	})
 }

@@ -53,7 +53,6 @@ func (w *wake) touched(t ledger.Touched) {
 	}
 	for _, id := range t.Tickets {
 		w.tickets.Add(id)
-		w.volumeStatus.Add(id.PodUID())
 	}
 	for _, pod := range t.Pods {
 		w.volumeStatus.Add(pod)

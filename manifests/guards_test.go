@@ -15,24 +15,24 @@ import (
 // Nobody but the controller writes the status of a ticket, an administrator no more than a tenant.
 func TestOnlyTheControllerWritesTheStatusOfTickets(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
-	granted := ticketOf(ledger.TypeManual, "")
+	granted := ticketOf(ledger.TypeManual)
 	granted.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue}}
-	epoch := ticketOf(ledger.TypeManual, "")
+	epoch := ticketOf(ledger.TypeManual)
 	epoch.Status.Epoch = 1 << 40
-	volumes := ticketOf(ledger.TypeManual, "")
+	volumes := ticketOf(ledger.TypeManual)
 	volumes.Status.Volumes = []v1alpha1.TicketVolumeStatus{{Claim: "data", Driver: "d", VolumeHandle: "another's"}}
-	labelled := ticketOf(ledger.TypeManual, "")
+	labelled := ticketOf(ledger.TypeManual)
 	labelled.Labels = map[string]string{"a": "b"}
 	for name, test := range map[string]struct {
 		now, before *v1alpha1.VolumeTicket
 		want        string
 	}{
-		"a forged grant":           {granted, ticketOf(ledger.TypeManual, ""), "create a VolumeTicket"},
-		"a grant taken away":       {ticketOf(ledger.TypeManual, ""), granted, "only Moorage's controller"},
-		"a forged epoch":           {epoch, ticketOf(ledger.TypeManual, ""), "only Moorage's controller"},
-		"another's volume":         {volumes, ticketOf(ledger.TypeManual, ""), "only Moorage's controller"},
+		"a forged grant":           {granted, ticketOf(ledger.TypeManual), "create a VolumeTicket"},
+		"a grant taken away":       {ticketOf(ledger.TypeManual), granted, "only Moorage's controller"},
+		"a forged epoch":           {epoch, ticketOf(ledger.TypeManual), "only Moorage's controller"},
+		"another's volume":         {volumes, ticketOf(ledger.TypeManual), "only Moorage's controller"},
 		"a write without a change": {granted, granted, ""},
-		"a label":                  {labelled, ticketOf(ledger.TypeManual, ""), ""},
+		"a label":                  {labelled, ticketOf(ledger.TypeManual), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := request{namespace: "shop", resource: tickets, subresource: "status", kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: test.now, before: test.before}
@@ -50,7 +50,6 @@ func TestOnlyTheControllerWritesTheStatusOfTickets(t *testing.T) {
 // or binds the restored pod.
 func TestNoPolicyRefusesAPodForItsMarks(t *testing.T) {
 	restored := podWith(`{"uid":"before","volumes":[{"name":"data","claim":"claim-data","node":"worker-9","safeToMount":true,"safeToDetach":false}]}`, claim("data"))
-	restored.Annotations[v1alpha1.AnnotationBindFence] = "before/1"
 	restored.Annotations["moorage.dev/of-another-release"] = "x"
 	restored.Spec.SchedulerName = v1alpha1.SchedulerName
 	bare := podWith("", claim("data"))

@@ -226,7 +226,6 @@ func TestStrictNamespacesKeepTheScheduler(t *testing.T) {
 
 func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
-	podOwner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "db-0", UID: "6f1c"}
 	otherOwner := metav1.OwnerReference{APIVersion: "snapshot.example.com/v1", Kind: "Snapshot", Name: "s", UID: "77aa"}
 	unclaimed := []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}, {PersistentVolume: "pv-9"}}
 	tests := []struct {
@@ -238,8 +237,6 @@ func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 		volumes   []v1alpha1.TicketVolume
 		want      string
 	}{
-		{name: "a pod's, owned by the pod", typ: v1alpha1.TicketPod, owners: []metav1.OwnerReference{podOwner}},
-		{name: "a copy of a pod's, without an owner", typ: v1alpha1.TicketPod},
 		{name: "a person's with an end", typ: v1alpha1.TicketManual, ttl: new(int64(60))},
 		{name: "a snapshot's with an owner", typ: v1alpha1.TicketSnapshot, owners: []metav1.OwnerReference{otherOwner}},
 		{name: "a copy that has lost its owner", typ: v1alpha1.TicketManual},
@@ -268,7 +265,7 @@ func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 		})
 	}
 	// The garbage collector takes owners away from what it orphans, and anybody may label a ticket.
-	owned, orphaned := ticketOf(ledger.TypeRestore, ""), ticketOf(ledger.TypeRestore, "")
+	owned, orphaned := ticketOf(ledger.TypeRestore), ticketOf(ledger.TypeRestore)
 	orphaned.OwnerReferences, orphaned.Labels = nil, map[string]string{"app": "x"}
 	check(t, policy.judge(t, request{user: tenant, namespace: "shop", resource: tickets, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: orphaned, before: owned}), "")
 }

@@ -20,12 +20,12 @@ const (
 )
 
 // ticketOf is a ticket that nothing but its type could speak against.
-func ticketOf(kind ledger.TicketType, scheduler string) *v1alpha1.VolumeTicket {
+func ticketOf(kind ledger.TicketType) *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "6f1c",
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "db-0", UID: "6f1c"}}},
-		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(kind), NodeName: "worker-1", Scheduler: scheduler,
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(kind), NodeName: "worker-1",
 			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
 	}
 }
@@ -39,7 +39,7 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 		"walt":        ledger.TicketType.Namespaced, // whatever a Role says
 		"mallory":     ledger.TicketType.Namespaced,
 		"ingo":        ledger.TicketType.Namespaced, // moorage-tickets-all, but bound in the namespace only
-		"ina":         func(kind ledger.TicketType) bool { return kind != ledger.TypePod },
+		"ina":         func(ledger.TicketType) bool { return true },
 		"root":        func(ledger.TicketType) bool { return true },
 		schedulerUser: func(ledger.TicketType) bool { return false },
 		extenderUser:  func(ledger.TicketType) bool { return false },
@@ -53,7 +53,7 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 			if !may(kind) {
 				want = user + " may not use tickets of type " + string(kind)
 			}
-			made := ticketOf(kind, v1alpha1.SchedulerName)
+			made := ticketOf(kind)
 			r := request{user: user, namespace: "shop", resource: tickets,
 				kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: made}
 			if want == "" && kind.Timed() {
@@ -65,7 +65,7 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 			check(t, policy.judge(t, r), want)
 		}
 	}
-	elsewhere := ticketOf(ledger.TypeManual, "")
+	elsewhere := ticketOf(ledger.TypeManual)
 	elsewhere.Namespace = "bank"
 	check(t, policy.judge(t, request{user: "tess", namespace: "bank", resource: tickets,
 		kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: elsewhere}), "binds the ClusterRole moorage-tickets there")
@@ -76,7 +76,7 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 func TestTicketsAreRenewedByRight(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
 	renewed := func(kind ledger.TicketType, value string) *v1alpha1.VolumeTicket {
-		out := ticketOf(kind, "")
+		out := ticketOf(kind)
 		out.Annotations = map[string]string{"a": "b"}
 		if value != "" {
 			out.Annotations[v1alpha1.AnnotationRenewed] = value
@@ -89,11 +89,11 @@ func TestTicketsAreRenewedByRight(t *testing.T) {
 		want        string
 	}{
 		{"tess", renewed(ledger.TypeBackup, ""), renewed(ledger.TypeBackup, "1"), ""},
-		{"tess", ticketOf(ledger.TypeBackup, ""), renewed(ledger.TypeBackup, "1"), ""},
+		{"tess", ticketOf(ledger.TypeBackup), renewed(ledger.TypeBackup, "1"), ""},
 		{"tess", renewed(ledger.TypeRestore, ""), renewed(ledger.TypeRestore, "1"), "tess may not use tickets of type Restore"},
 		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "2"), "may not use tickets of type Restore"},
 		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, ""), "may not use tickets of type Restore"},
-		{"tess", ticketOf(ledger.TypeRestore, ""), renewed(ledger.TypeRestore, ""), ""},
+		{"tess", ticketOf(ledger.TypeRestore), renewed(ledger.TypeRestore, ""), ""},
 		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "1"), ""},
 		{"ina", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "2"), ""},
 		{"nobody", renewed(ledger.TypeBackup, "1"), renewed(ledger.TypeBackup, "2"), "nobody may not use tickets of type Backup"},
@@ -110,7 +110,7 @@ func TestTicketRolesHaveTheTypes(t *testing.T) {
 	all.read(t, "rbac.yaml")
 	for role, has := range map[string]func(ledger.TicketType) bool{
 		"moorage-tickets":     ledger.TicketType.Namespaced,
-		"moorage-tickets-all": func(kind ledger.TicketType) bool { return kind != ledger.TypePod },
+		"moorage-tickets-all": func(ledger.TicketType) bool { return true },
 	} {
 		i := slices.IndexFunc(all.clusterRoles, func(r *rbacv1.ClusterRole) bool { return r.Name == role })
 		if i < 0 {

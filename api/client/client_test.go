@@ -52,7 +52,7 @@ func ticket() *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "6f1c"},
-		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketPod, NodeName: "worker-2"},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: "worker-2"},
 	}
 }
 

@@ -258,7 +258,7 @@ func sameGrant(had, now *v1alpha1.VolumeTicket) bool {
 	}
 	return !slices.ContainsFunc(had.Status.Volumes, func(a v1alpha1.TicketVolumeStatus) bool {
 		return slices.ContainsFunc(now.Status.Volumes, func(b v1alpha1.TicketVolumeStatus) bool {
-			return a.Claim == b.Claim && a.PersistentVolume == b.PersistentVolume && a.PodVolume == b.PodVolume &&
+			return a.Claim == b.Claim && a.PersistentVolume == b.PersistentVolume &&
 				(differs(a.Driver, b.Driver) || differs(a.VolumeHandle, b.VolumeHandle) || differs(a.Transitions, b.Transitions))
 		})
 	})

@@ -83,8 +83,6 @@ func (r Request) validate() error {
 		return errors.New("ticket: Parameters are of volumes at a node: leave them out where Detached is set")
 	case r.Type == v1alpha1.TicketLiveMigration && r.Node == "":
 		return errors.New("ticket: type LiveMigration needs Node")
-	case r.Type == v1alpha1.TicketPod:
-		return errors.New("ticket: type Pod is made by schedulers only")
 	case r.OnDrain == v1alpha1.OnDrainMove && r.Node != "":
 		return errors.New("ticket: OnDrain Move is for requests without Node")
 	case len(r.Claims)+len(r.PersistentVolumes) == 0:

@@ -409,7 +409,6 @@ func TestWhatCannotBeAskedFor(t *testing.T) {
 		"no name":               func(r *ticket.Request) { r.Name = "" },
 		"no namespace":          func(r *ticket.Request) { r.Namespace = "" },
 		"no type":               func(r *ticket.Request) { r.Type = "" },
-		"a pod's":               func(r *ticket.Request) { r.Type = v1alpha1.TicketPod },
 		"to no node":            func(r *ticket.Request) { r.Node, r.Type = "", v1alpha1.TicketLiveMigration },
 		"to a node and to none": func(r *ticket.Request) { r.Node, r.Detached = "worker-1", true },
 		"a migration to none":   func(r *ticket.Request) { r.Detached, r.Type = true, v1alpha1.TicketLiveMigration },

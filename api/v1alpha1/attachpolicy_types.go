@@ -47,17 +47,6 @@ type AttachPolicyList struct {
 	Items []AttachPolicy `json:"items"`
 }
 
-// ControllerDownAction says what becomes of pods that wait for a grant while no
-// controller is there to give it.
-// +kubebuilder:validation:Enum=Wait;BindUngranted
-type ControllerDownAction string
-
-// What to do while no controller leads.
-const (
-	ControllerDownWait          ControllerDownAction = "Wait"
-	ControllerDownBindUngranted ControllerDownAction = "BindUngranted"
-)
-
 // EmptyAccessModes says what a volume without access modes is taken for, such
 // as an inline one.
 // +kubebuilder:validation:Enum=Shared;Exclusive
@@ -143,16 +132,6 @@ type AttachPolicySpec struct {
 	// +kubebuilder:validation:Maximum=10000
 	Workers *int32 `json:"workers,omitempty"`
 
-	// grantTimeout is how long the scheduler keeps a pod waiting for its grant
-	// before it tries another node. Default 30s; below the scheduling framework's
-	// own limit of 15m.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) > duration('0s') && duration(self) < duration('15m'))",message="grantTimeout is above 0s and below 15m, where the scheduling framework itself gives up"
-	GrantTimeout *metav1.Duration `json:"grantTimeout,omitempty"`
-
 	// yieldNotice is how long a ticket of a type that yields has to let go of a volume that
 	// it has, once somebody who ranks before wants it: see the condition Yielding of
 	// VolumeTickets. Of a ticket with several volumes the longest one counts. 0s: none.
@@ -164,14 +143,9 @@ type AttachPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) <= duration('1h')",message="yieldNotice is 1h at most: a pod waits for that long"
 	YieldNotice *metav1.Duration `json:"yieldNotice,omitempty"`
 
-	// endTickets says when a granted ticket that is not a pod's ends since its node is gone.
+	// endTickets says when a granted ticket ends since its node is gone.
 	// +optional
 	EndTickets *EndTicketsPolicy `json:"endTickets,omitempty"`
-
-	// onControllerDown says what becomes of pods that wait for a grant while no
-	// controller leads. Default Wait.
-	// +optional
-	OnControllerDown ControllerDownAction `json:"onControllerDown,omitempty"`
 
 	// emptyAccessModes says what a volume without access modes is taken for.
 	// Default Shared, as in the attach/detach controller.
@@ -228,7 +202,7 @@ type AttachPolicySpec struct {
 	OperationTimeout *metav1.Duration `json:"operationTimeout,omitempty"`
 }
 
-// EndTicketsPolicy says when a granted ticket that is not a pod's ends since its node is gone: the
+// EndTicketsPolicy says when a granted ticket ends since its node is gone: the
 // controller deletes it, or moves it if it says onDrain: Move. Both times count since the node
 // stopped being Ready. Of a ticket with several volumes the longest time counts. The end of a ticket
 // proves nothing of the node: what the ticket had is detached by the same rules as after a pod.

@@ -14,8 +14,6 @@ const (
 	// DefaultAfterPodGone is the attach/detach controller's wait for an unmount
 	// (kubernetes pkg/controller/volume/attachdetach, 6 minutes).
 	DefaultAfterPodGone = 6 * time.Minute
-	// DefaultGrantTimeout is how long a pod waits for its grant at one node.
-	DefaultGrantTimeout = 30 * time.Second
 	// DefaultMaxUnreachable is the share of unreachable nodes above which
 	// forceDetach.afterUnreachable waits: that of kube-controller-manager's
 	// --unhealthy-zone-threshold.
@@ -28,9 +26,6 @@ const (
 	// DefaultAfterNodeDeleted is how long after a node stopped being Ready tickets there end,
 	// where there is no Node any more.
 	DefaultAfterNodeDeleted = 6 * time.Minute
-	// MaxGrantTimeout is the scheduling framework's own limit, never reached
-	// (kubernetes pkg/scheduler/framework/runtime, 15 minutes).
-	MaxGrantTimeout = 15 * time.Minute
 )
 
 // WithDefaults returns a copy in which every field that has a default is set:
@@ -43,14 +38,12 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	if in != nil {
 		in.DeepCopyInto(&out)
 	}
-	setDefault(&out.OnControllerDown, ControllerDownWait)
 	setDefault(&out.EmptyAccessModes, EmptyAccessModesShared)
 	setDefault(&out.LiveMigration, new(bool))
 	setDefault(&out.UnpublishFences, new(bool))
 	setDefault(&out.RequireNodeWord, new(bool))
 	setDefault(&out.RepairStaged, new(bool))
 	setDefault(&out.DetachDelay, &metav1.Duration{})
-	setDefault(&out.GrantTimeout, &metav1.Duration{Duration: DefaultGrantTimeout})
 	setDefault(&out.YieldNotice, &metav1.Duration{Duration: DefaultYieldNotice})
 	setDefault(&out.OperationTimeout, &metav1.Duration{Duration: DefaultOperationTimeout})
 	setDefault(&out.EndTickets, &EndTicketsPolicy{})

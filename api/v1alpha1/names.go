@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Labels and annotations.
@@ -48,12 +46,6 @@ const (
 	// mode. kube-controller-manager knows the attachment only once it reports the volume in
 	// volumesAttached, and until then attaches the volume elsewhere without waiting.
 	AnnotationCooperative = "moorage.dev/cooperative"
-
-	// AnnotationBindFence on a Pod without a node gets a new value before a
-	// reservation of the pod is withdrawn that another scheduler's process made, or
-	// whose bind got no answer: a bind that was sent before names an older resource
-	// version, and fails. Schedulers write it.
-	AnnotationBindFence = "moorage.dev/bind-fence"
 
 	// AnnotationStrays on a PersistentVolume names the nodes, by the driver's IDs
 	// and separated by commas, at which the driver lists the volume as published
@@ -191,10 +183,6 @@ const (
 	// cluster autoscaler would add nodes.
 	ReasonVolumeWait = "VolumeWait"
 )
-
-// PodTicketName returns the name of a pod's reservation: its UID, so that a
-// pod has one at most and one of a pod's namesake is never taken for its own.
-func PodTicketName(podUID types.UID) string { return string(podUID) }
 
 // volumeHoldNameBytes of the digest are kept: 160 bits, which fit a table
 // column and are far from any accidental collision. Readers compare spec.driver

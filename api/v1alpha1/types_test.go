@@ -30,7 +30,7 @@ import (
 // through the API server, and what comes back is what was sent.
 func TestRoundTripThroughTheSchema(t *testing.T) {
 	crds := loadCRDs(t)
-	ticket := podTicket()
+	ticket := manualTicket()
 	ticket.Status = v1alpha1.VolumeTicketStatus{
 		Conditions: []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionFalse,
 			Reason: v1alpha1.ReasonPending, Message: "m", ObservedGeneration: 1, LastTransitionTime: metav1.Unix(1, 0)}},
@@ -69,7 +69,7 @@ func TestRoundTripThroughTheSchema(t *testing.T) {
 // The table that kubectl get shows has who holds a volume and who waits.
 func TestPrinterColumns(t *testing.T) {
 	crds := loadCRDs(t)
-	ticket := podTicket()
+	ticket := manualTicket()
 	ticket.Status.State = "Attaching"
 	ticket.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.TicketSatisfied, Status: metav1.ConditionUnknown, Reason: "No"},
@@ -133,9 +133,7 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}, MaxUnreachable: &intstr.IntOrString{Type: intstr.String, StrVal: "55%"},
 			},
 			EndTickets:       &v1alpha1.EndTicketsPolicy{AfterNodeDeleted: &metav1.Duration{Duration: 6 * time.Minute}},
-			GrantTimeout:     &metav1.Duration{Duration: 30 * time.Second},
 			YieldNotice:      &metav1.Duration{Duration: 30 * time.Second},
-			OnControllerDown: v1alpha1.ControllerDownWait,
 			EmptyAccessModes: v1alpha1.EmptyAccessModesShared,
 			LiveMigration:    new(false),
 			UnpublishFences:  new(false),
@@ -158,7 +156,7 @@ func TestDefaultsKeepWhatIsSetAndDoNotTouchTheOriginal(t *testing.T) {
 	if out.DetachDelay.Duration != time.Minute || out.ForceDetach.AfterUnreachable.Duration != time.Hour {
 		t.Errorf("what was set is lost: %+v", out)
 	}
-	if out.ForceDetach.AfterPodGone == nil || in.ForceDetach.AfterPodGone != nil || in.GrantTimeout != nil {
+	if out.ForceDetach.AfterPodGone == nil || in.ForceDetach.AfterPodGone != nil {
 		t.Errorf("defaults went into the original: %+v", in)
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 // asManual makes a person's ticket of one.
 func asManual(v *v1alpha1.VolumeTicket) {
-	v.Spec.Type, v.Spec.Scheduler, v.Spec.TTLSeconds = v1alpha1.TicketManual, "", new(int64(60))
+	v.Spec.Type, v.Spec.TTLSeconds = v1alpha1.TicketManual, new(int64(60))
 }
 
 func TestTicketValidation(t *testing.T) {
@@ -32,22 +32,17 @@ func TestTicketValidation(t *testing.T) {
 		// wants are parts of the refusal; none means that it is admitted.
 		wants []string
 	}{
-		{name: "a pod's", change: func(*v1alpha1.VolumeTicket) {}},
+		{name: "a person's, with an owner", change: func(*v1alpha1.VolumeTicket) {}},
 		{name: "a person's", change: asManual},
-		{name: "an inline volume of the pod", change: func(v *v1alpha1.VolumeTicket) {
-			v.Spec.Volumes = append(v.Spec.Volumes, v1alpha1.TicketVolume{PodVolume: "cache"})
-		}},
 		{name: "wherever", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.NodeName, v.Spec.Wherever = "", true }},
 		{name: "no node", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.NodeName = "" },
 			wants: []string{"set spec.nodeName, or spec.wherever to true, or spec.detached to true, and exactly one of them"}},
 		{name: "a node and wherever", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.Wherever = true },
 			wants: []string{"set spec.nodeName, or spec.wherever to true, or spec.detached to true, and exactly one of them"}},
-		{name: "a pod's, wherever", change: func(v *v1alpha1.VolumeTicket) { v.Spec.NodeName, v.Spec.Wherever = "", true },
-			wants: []string{"a ticket of type Pod or LiveMigration is for the node where its pod or machine goes"}},
 		{name: "a migration, wherever", change: func(v *v1alpha1.VolumeTicket) {
 			asManual(v)
 			v.Spec.Type, v.Spec.NodeName, v.Spec.Wherever = v1alpha1.TicketLiveMigration, "", true
-		}, wants: []string{"a ticket of type Pod or LiveMigration"}},
+		}, wants: []string{"a ticket of type LiveMigration"}},
 		{name: "detached", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.NodeName, v.Spec.Detached = "", true }},
 		{name: "a node and detached", change: func(v *v1alpha1.VolumeTicket) { asManual(v); v.Spec.Detached = true },
 			wants: []string{"exactly one of them"}},
@@ -55,8 +50,6 @@ func TestTicketValidation(t *testing.T) {
 			asManual(v)
 			v.Spec.NodeName, v.Spec.Wherever, v.Spec.Detached = "", true, true
 		}, wants: []string{"exactly one of them"}},
-		{name: "a pod's, detached", change: func(v *v1alpha1.VolumeTicket) { v.Spec.NodeName, v.Spec.Detached = "", true },
-			wants: []string{"a ticket of type Pod or LiveMigration is for the node where its pod or machine goes"}},
 		{name: "a share, detached", change: func(v *v1alpha1.VolumeTicket) {
 			asManual(v)
 			v.Spec.Type, v.Spec.NodeName, v.Spec.Detached = v1alpha1.TicketShareManager, "", true
@@ -65,12 +58,10 @@ func TestTicketValidation(t *testing.T) {
 			asManual(v)
 			v.Spec.Parameters = map[string]string{"disableFrontend": "true", strings.Repeat("k", 63): strings.Repeat("v", 256), "empty": ""}
 		}},
-		{name: "a pod's with parameters", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Parameters = map[string]string{"a": "b"} },
-			wants: []string{"leave spec.parameters out of a ticket of type Pod"}},
 		{name: "detached with parameters", change: func(v *v1alpha1.VolumeTicket) {
 			asManual(v)
 			v.Spec.NodeName, v.Spec.Detached, v.Spec.Parameters = "", true, map[string]string{"a": "b"}
-		}, wants: []string{"and of one with spec.detached"}},
+		}, wants: []string{"out of a ticket with spec.detached"}},
 		{name: "a parameter with too long a key", change: func(v *v1alpha1.VolumeTicket) {
 			asManual(v)
 			v.Spec.Parameters = map[string]string{strings.Repeat("k", 64): ""}
@@ -95,9 +86,9 @@ func TestTicketValidation(t *testing.T) {
 		{name: "empty volumes", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes = []v1alpha1.TicketVolume{} },
 			wants: []string{"spec.volumes", "at least 1"}},
 		{name: "a volume that names nothing", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes = []v1alpha1.TicketVolume{{}} },
-			wants: []string{"spec.volumes", "name exactly one of"}},
-		{name: "a volume that names two", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes[0].PodVolume = "cache" },
-			wants: []string{"spec.volumes", "name exactly one of"}},
+			wants: []string{"spec.volumes", "name either claim or persistentVolume"}},
+		{name: "a volume that names two", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes[0].PersistentVolume = "cache" },
+			wants: []string{"spec.volumes", "name either claim or persistentVolume"}},
 		{name: "a volume twice", change: func(v *v1alpha1.VolumeTicket) {
 			v.Spec.Volumes = append(v.Spec.Volumes, v.Spec.Volumes[0])
 		}, wants: []string{"spec.volumes", "each volume once"}},
@@ -106,17 +97,6 @@ func TestTicketValidation(t *testing.T) {
 		}, wants: []string{"spec.volumes", "each volume once"}},
 		{name: "a claim without a name", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes[0].Claim.Name = "" },
 			wants: []string{"claim.name"}},
-		{name: "a pod's with a ttl", change: func(v *v1alpha1.VolumeTicket) { v.Spec.TTLSeconds = new(int64(60)) },
-			wants: []string{"leave ttlSeconds out"}},
-		{name: "a pod's without a scheduler", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Scheduler = "" },
-			wants: []string{"set spec.scheduler"}},
-		{name: "a pod's for a PersistentVolume", change: func(v *v1alpha1.VolumeTicket) {
-			v.Spec.Volumes = []v1alpha1.TicketVolume{{PersistentVolume: "pv-9"}}
-		}, wants: []string{"name the claim"}},
-		{name: "a person's for an inline volume", change: func(v *v1alpha1.VolumeTicket) {
-			v.Spec.Type = v1alpha1.TicketManual
-			v.Spec.Volumes = []v1alpha1.TicketVolume{{PodVolume: "cache"}}
-		}, wants: []string{"only a ticket of type Pod can name a podVolume"}},
 		{name: "ttl of nothing", change: func(v *v1alpha1.VolumeTicket) {
 			v.Spec.Type, v.Spec.TTLSeconds = v1alpha1.TicketManual, new(int64(0))
 		}, wants: []string{"spec.ttlSeconds"}},
@@ -131,12 +111,12 @@ func TestTicketValidation(t *testing.T) {
 			v.Status.Volumes = []v1alpha1.TicketVolumeStatus{{Claim: "data"}, {Claim: "data", Transitions: 7}}
 		}, wants: []string{"status.volumes[1]", "Duplicate"}},
 		{name: "status volumes named in each way", change: func(v *v1alpha1.VolumeTicket) {
-			v.Status.Volumes = []v1alpha1.TicketVolumeStatus{{Claim: "data"}, {PodVolume: "data"}, {PersistentVolume: "data"}}
+			v.Status.Volumes = []v1alpha1.TicketVolumeStatus{{Claim: "data"}, {PersistentVolume: "data"}}
 		}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			ticket := podTicket()
+			ticket := manualTicket()
 			test.change(ticket)
 			checkRefusal(t, ticketCRD.admit(asMap(t, ticket), nil).ToAggregate(), test.wants)
 		})
@@ -153,14 +133,14 @@ func TestTicketSpecNeverChanges(t *testing.T) {
 		"type":   func(v *v1alpha1.VolumeTicket) { v.Spec.Type = v1alpha1.TicketUpgrade },
 		"more":   func(v *v1alpha1.VolumeTicket) { v.Spec.Parameters = map[string]string{"a": "b"} },
 	} {
-		changed := podTicket()
+		changed := manualTicket()
 		change(changed)
-		err := ticketCRD.admit(asMap(t, changed), asMap(t, podTicket())).ToAggregate()
+		err := ticketCRD.admit(asMap(t, changed), asMap(t, manualTicket())).ToAggregate()
 		t.Run(name, func(t *testing.T) { checkRefusal(t, err, []string{"delete the ticket and create another one"}) })
 	}
-	granted := podTicket()
+	granted := manualTicket()
 	granted.Status.Epoch = 3
-	if err := ticketCRD.admit(asMap(t, granted), asMap(t, podTicket())).ToAggregate(); err != nil {
+	if err := ticketCRD.admit(asMap(t, granted), asMap(t, manualTicket())).ToAggregate(); err != nil {
 		t.Errorf("a change of status is refused: %v", err)
 	}
 }
@@ -272,11 +252,6 @@ func TestPolicyValidation(t *testing.T) {
 		{name: "a driver that can't be", change: func(s *v1alpha1.AttachPolicySpec) { s.Driver = "Bad Driver!" }, wants: []string{"spec.driver", "kubectl get csidrivers"}},
 		{name: "a plugin", change: func(s *v1alpha1.AttachPolicySpec) { s.Driver = "kubernetes.io/iscsi" }},
 		{name: "a driver in capitals", change: func(s *v1alpha1.AttachPolicySpec) { s.Driver = "Disk_2.example.com" }},
-		{name: "grant timeout of the framework", change: func(s *v1alpha1.AttachPolicySpec) { s.GrantTimeout = duration(15 * time.Minute) },
-			wants: []string{"spec.grantTimeout", "below 15m"}},
-		{name: "grant timeout just below", change: func(s *v1alpha1.AttachPolicySpec) { s.GrantTimeout = duration(15*time.Minute - time.Millisecond) }},
-		{name: "no grant timeout", change: func(s *v1alpha1.AttachPolicySpec) { s.GrantTimeout = duration(0) },
-			wants: []string{"spec.grantTimeout", "above 0s"}},
 		{name: "negative delay", change: func(s *v1alpha1.AttachPolicySpec) { s.DetachDelay = duration(-time.Second) },
 			wants: []string{"spec.detachDelay", "such as 90s"}},
 		{name: "delay for ever", change: func(s *v1alpha1.AttachPolicySpec) { s.DetachDelay = duration(25 * time.Hour) },
@@ -299,8 +274,6 @@ func TestPolicyValidation(t *testing.T) {
 		{name: "no workers", change: func(s *v1alpha1.AttachPolicySpec) { s.Workers = new(int32(0)) }, wants: []string{"spec.workers"}},
 		{name: "negative slots", change: func(s *v1alpha1.AttachPolicySpec) { s.Slots = &v1alpha1.SlotPolicy{Max: new(int32(-1))} },
 			wants: []string{"spec.slots.max"}},
-		{name: "unknown onControllerDown", change: func(s *v1alpha1.AttachPolicySpec) { s.OnControllerDown = "Panic" },
-			wants: []string{"spec.onControllerDown", "Wait"}},
 		{name: "of a class", change: func(s *v1alpha1.AttachPolicySpec) {
 			s.StorageClassName, s.DetachDelay = "fast", duration(time.Minute)
 		}},
@@ -381,12 +354,12 @@ func TestNodeVolumesValidation(t *testing.T) {
 	}
 }
 
-func podTicket() *v1alpha1.VolumeTicket {
+func manualTicket() *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		TypeMeta:   typeMeta(v1alpha1.KindVolumeTicket),
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: v1alpha1.PodTicketName("6f1c")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "6f1c"},
 		Spec: v1alpha1.VolumeTicketSpec{
-			Type: v1alpha1.TicketPod, NodeName: "worker-2", Scheduler: v1alpha1.SchedulerName,
+			Type: v1alpha1.TicketManual, NodeName: "worker-2",
 			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data", UID: "41d3"}}},
 		},
 	}

@@ -17,7 +17,7 @@ func (s VolumeTicketSpec) Sorted() VolumeTicketSpec {
 		return v.Claim.Name
 	}
 	s.Volumes = slices.SortedFunc(slices.Values(s.Volumes), func(a, b TicketVolume) int {
-		return cmp.Or(cmp.Compare(claim(a), claim(b)), cmp.Compare(a.PersistentVolume, b.PersistentVolume), cmp.Compare(a.PodVolume, b.PodVolume))
+		return cmp.Or(cmp.Compare(claim(a), claim(b)), cmp.Compare(a.PersistentVolume, b.PersistentVolume))
 	})
 	return s
 }

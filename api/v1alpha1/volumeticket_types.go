@@ -65,12 +65,11 @@ type VolumeTicketList struct {
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a ticket's spec never changes: delete the ticket and create another one"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || (has(self.nodeName) ? 1 : 0) + (has(self.wherever) && self.wherever ? 1 : 0) + (has(self.detached) && self.detached ? 1 : 0) == 1",message="a ticket is for one node, for wherever its volumes are, or for none: set spec.nodeName, or spec.wherever to true, or spec.detached to true, and exactly one of them"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !(self.type in ['Pod', 'LiveMigration']) || has(self.nodeName)",message="a ticket of type Pod or LiveMigration is for the node where its pod or machine goes: set spec.nodeName"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.type != 'LiveMigration' || has(self.nodeName)",message="a ticket of type LiveMigration is for the node where its machine goes: set spec.nodeName"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.type != 'ShareManager' || !has(self.detached) || !self.detached",message="a share is served from a node: set spec.nodeName, or spec.wherever to true, in place of spec.detached for a ticket of type ShareManager"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.parameters) || self.parameters.size() == 0 || (self.type != 'Pod' && (!has(self.detached) || !self.detached))",message="parameters say how volumes are attached at a node: leave spec.parameters out of a ticket of type Pod, and of one with spec.detached"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.parameters) || self.parameters.size() == 0 || !has(self.detached) || !self.detached",message="parameters say how volumes are attached at a node: leave spec.parameters out of a ticket with spec.detached"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.parameters) || self.parameters.all(k, k.size() >= 1 && k.size() <= 63 && self.parameters[k].size() <= 256)",message="shorten spec.parameters: a key has 1 to 63 characters, a value at most 256"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || (self.type == 'Pod' ? has(self.scheduler) && !has(self.ttlSeconds) && !self.volumes.exists(v, has(v.persistentVolume)) : !self.volumes.exists(v, has(v.podVolume)))",messageExpression="self.type != 'Pod' ? 'only a ticket of type Pod can name a podVolume: name a claim instead' : has(self.ttlSeconds) ? 'a ticket of type Pod lives as long as its pod: leave ttlSeconds out' : !has(self.scheduler) ? 'a ticket of type Pod names its scheduler: set spec.scheduler to the schedulerName whose Lease stands behind it' : 'a ticket of type Pod names claims and pod volumes: name the claim instead of its PersistentVolume'"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.onDrain) || self.type != 'Pod' && (self.onDrain != 'Move' || has(self.wherever) && self.wherever)",messageExpression="self.type == 'Pod' ? 'a ticket of type Pod ends with its pod: leave onDrain out' : 'a ticket that names its node does not move to another one: set onDrain to End or Stay, or wherever in place of nodeName'"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.onDrain) || self.onDrain != 'Move' || has(self.wherever) && self.wherever",message="a ticket that names its node does not move to another one: set onDrain to End or Stay, or wherever in place of nodeName"
 type VolumeTicketSpec struct {
 	// type says what the volumes are needed for; the ticket's priority follows
 	// from it.
@@ -87,13 +86,13 @@ type VolumeTicketSpec struct {
 	// wherever leaves the node to the controller: where the volumes are, or somebody has
 	// them; where they are nowhere, the node that has the most room for them. Which one
 	// is in status.nodeName. A ticket that loses its volumes asks where they are then. Not
-	// for types Pod and LiveMigration.
+	// for type LiveMigration.
 	// +optional
 	Wherever bool `json:"wherever,omitempty"`
 
 	// detached asks that the volumes be at no node, as for an offline expansion or a check
 	// of a file system. While the ticket is granted nobody gets them at any node; it is
-	// satisfied while they are attached nowhere. Not for types Pod, LiveMigration and
+	// satisfied while they are attached nowhere. Not for types LiveMigration and
 	// ShareManager.
 	// +optional
 	Detached bool `json:"detached,omitempty"`
@@ -108,18 +107,9 @@ type VolumeTicketSpec struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 
 	// onDrain says what becomes of the ticket when its node is cordoned (spec.unschedulable)
-	// or its Node is being deleted. Default Stay. Not for type Pod; Move only together with
-	// wherever.
+	// or its Node is being deleted. Default Stay. Move only together with wherever.
 	// +optional
 	OnDrain OnDrain `json:"onDrain,omitempty"`
-
-	// scheduler is the schedulerName of the pod that the ticket reserves for:
-	// who wrote the ticket, and whose Lease stands behind it. Required for type
-	// Pod.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Scheduler string `json:"scheduler,omitempty"`
 
 	// volumes are granted together or not at all. The list is atomic: it is
 	// written once, by one writer, and never merged.
@@ -127,13 +117,13 @@ type VolumeTicketSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.all(v, (has(v.claim) ? 1 : 0) + (has(v.persistentVolume) ? 1 : 0) + (has(v.podVolume) ? 1 : 0) == 1)",message="name exactly one of claim, persistentVolume and podVolume in each entry"
-	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.exists(v, !((has(v.claim) ? 1 : 0) + (has(v.persistentVolume) ? 1 : 0) + (has(v.podVolume) ? 1 : 0) == 1)) || self.transformMapEntry(i, v, {(has(v.claim) ? 'c/' + v.claim.name : has(v.podVolume) ? 'v/' + v.podVolume : 'p/' + v.persistentVolume): i}).size() == self.size()",message="name each volume once: leave the second entry out"
+	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.all(v, has(v.claim) != has(v.persistentVolume))",message="name either claim or persistentVolume in each entry"
+	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.exists(v, has(v.claim) == has(v.persistentVolume)) || self.transformMapEntry(i, v, {(has(v.claim) ? 'c/' + v.claim.name : 'p/' + v.persistentVolume): i}).size() == self.size()",message="name each volume once: leave the second entry out"
 	Volumes []TicketVolume `json:"volumes"`
 
 	// ttlSeconds ends a ticket this long after the controller first saw it,
 	// counted by the controller's own clock, or after it first saw the value that the
-	// annotation moorage.dev/renewed has. A ticket of type Pod can't have it. Any other ticket
+	// annotation moorage.dev/renewed has. A ticket
 	// that has neither this nor an owner, such as a copy that lost its owner, ends after an hour.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -158,7 +148,7 @@ const (
 	OnDrainMove OnDrain = "Move"
 )
 
-// TicketVolume names one volume, in exactly one of three ways.
+// TicketVolume names one volume, in exactly one of two ways.
 //
 // +structType=atomic
 type TicketVolume struct {
@@ -172,13 +162,6 @@ type TicketVolume struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	PersistentVolume string `json:"persistentVolume,omitempty"`
-
-	// podVolume is the name, in pod.spec.volumes, of an inline volume of the pod
-	// that owns the ticket.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	PodVolume string `json:"podVolume,omitempty"`
 }
 
 // ClaimReference names a PersistentVolumeClaim of the ticket's namespace.
@@ -209,8 +192,7 @@ type VolumeTicketStatus struct {
 	// conditions are Granted, Satisfied and Yielding. The reason of one that is not True is
 	// the arbiter's code, its message says what would change it. Satisfied is True only
 	// while the ticket is granted and its volumes are attached at its node. Granted is
-	// False of a pod's ticket that is refused for good; any other one asks for as long
-	// as it exists, and is Unknown while it waits. Yielding is there while it is True: the
+	// Unknown while the ticket waits: it asks for as long as it exists. Yielding is there while it is True: the
 	// ticket is to let go of its volumes, for whom and within which time its message says.
 	// +optional
 	// +listType=map
@@ -238,7 +220,6 @@ type VolumeTicketStatus struct {
 	// +listType=map
 	// +listMapKey=claim
 	// +listMapKey=persistentVolume
-	// +listMapKey=podVolume
 	// +kubebuilder:validation:MaxItems=256
 	Volumes []TicketVolumeStatus `json:"volumes,omitempty"`
 
@@ -303,8 +284,8 @@ type NodeGoneProgress struct {
 	ElapsedSeconds int64 `json:"elapsedSeconds,omitempty"`
 }
 
-// TicketVolumeStatus is one volume of a ticket. Its identity is the triple
-// claim, persistentVolume, podVolume: each is the empty string where it does
+// TicketVolumeStatus is one volume of a ticket. Its identity is the pair
+// claim, persistentVolume: each is the empty string where it does
 // not apply, since the keys of a list-map are required or have a default.
 type TicketVolumeStatus struct {
 	// claim is the name of the claim, if the spec names one.
@@ -319,12 +300,6 @@ type TicketVolumeStatus struct {
 	// +default=""
 	// +kubebuilder:validation:MaxLength=253
 	PersistentVolume string `json:"persistentVolume,omitempty"`
-
-	// podVolume is the name of the pod's inline volume, if the spec names one.
-	// +optional
-	// +default=""
-	// +kubebuilder:validation:MaxLength=63
-	PodVolume string `json:"podVolume,omitempty"`
 
 	// driver and volumeHandle name the volume that the ticket was granted. It is the ticket's for as
 	// long as the ticket is granted, whatever becomes of the claim. Absent while the ticket is not

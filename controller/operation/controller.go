@@ -246,7 +246,7 @@ func (c *Controller) refresh() {
 // the facts do not have is read again at the next look.
 func (c *Controller) there(s ledger.Snapshot) (tickets []operation.Ticket) {
 	for id, t := range c.own {
-		if known := s.Ticket(id); known != nil && known.UID == t.UID && !known.Ghost {
+		if known := s.Ticket(id); known != nil && known.UID == t.UID {
 			tickets = append(tickets, t)
 			continue
 		}

@@ -55,7 +55,7 @@ const grantsName = "grants"
 type Controller struct {
 	config Config
 	nodes  *work.Queue[ledger.NodeName] // pending tickets, one node at a time
-	rest   *work.Queue[ledger.TicketID] // tickets that are decided, or whose pod may be gone
+	rest   *work.Queue[ledger.TicketID] // tickets, apart from decisions
 	ttl    *ages
 	// refused are the pauses of tickets whose decisions could not be written.
 	refused  refused

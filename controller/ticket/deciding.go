@@ -61,7 +61,6 @@ func (d *deciding) announce(cache Cache, n ledger.NodeName, began int, decided [
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := cache.Snapshot()
-	// A claim that is not bound yet has no volume in a decision, and yet it is granted at one node only.
 	of := func(one flow.Decided) counts { return counts{n, slices.Concat(one.Volumes, s.TicketAt(one.Ticket.ID))} }
 	for _, one := range decided {
 		if one.Ruling == flow.Grant && d.overtaken(began, of(one)) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -77,47 +76,5 @@ func TestOneRoundGrantsTogether(t *testing.T) {
 	}
 	if left, again := d.announce(cache, "m", began, decided); len(left) != 0 || !again {
 		t.Errorf("of another %d are left, again %t", len(left), again)
-	}
-}
-
-// Decisions at two nodes are made side by side. Of two tickets there for one exclusive claim that is not
-// bound yet only one is granted, also where one decision began before the other ticket was there: no
-// hold keeps the two apart.
-func TestGrantsOfAClaimSideBySide(t *testing.T) {
-	cache := book{facts(
-		ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}},
-		ledger.StorageClass{Name: "fast", Version: "1", Driver: driver, WaitForFirst: true},
-		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "new"}, UID: "new", Version: "1", Class: "fast", Access: ledger.AccessNode},
-	)}
-	asks := func(name, node string, created int64) {
-		p, k := pod(name, "", "new"), ticket(name, node, ledger.TypePod, "new")
-		p.Created, k.Created, k.Volumes[0].ClaimUID = created, created, "new"
-		cache.Apply(p)
-		cache.Apply(k)
-	}
-	d := &deciding{}
-	decide := func(n ledger.NodeName) (began int, decided []flow.Decided) {
-		began = d.began()
-		decided, _ = flow.Round(arbiter.Arbiter{}, cache.Snapshot(), n, now, nil)
-		if len(decided) != 1 || decided[0].Ruling != flow.Grant {
-			t.Fatalf("at %s: %+v", n, decided)
-		}
-		return began, decided
-	}
-	asks("second", "n2", 2)
-	began2, at2 := decide("n2") // takes long: n2 has many tickets, say
-	asks("first", "n1", 1)      // it ranks before
-	began1, at1 := decide("n1")
-	if left, again := d.announce(cache, "n1", began1, at1); len(left) != 1 || again {
-		t.Fatalf("the first to be announced is left out: %+v", left)
-	}
-	if left, again := d.announce(cache, "n2", began2, at2); len(left) != 0 || !again {
-		t.Errorf("one claim for one node is granted at n1 and at n2: %d left, again %t", len(left), again)
-	}
-	decided, _ := flow.Round(arbiter.Arbiter{}, cache.Snapshot(), "n2", now, nil)
-	for _, one := range decided {
-		if one.Ruling == flow.Grant {
-			t.Errorf("decided on anew it is granted all the same: %+v", one) // then this test is about nothing
-		}
 	}
 }

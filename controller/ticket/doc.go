@@ -3,9 +3,9 @@
 // Package ticket grants tickets and ends them. The controller is the only
 // place where a ticket is granted.
 //
-// Reads: snapshots; through flow, one pod before its reservation ends as gone, and
-// a claim or a node before a ticket is refused because there is none.
-// Decides: flow.Round; arbiter.Keeps, Covered and Satisfied. Writes, through flow:
+// Reads: snapshots; through flow, a claim or a node before a ticket loses its grant
+// because there is none.
+// Decides: flow.Round; arbiter.Keeps and Satisfied. Writes, through flow:
 // the holds of a grant, the ticket's status, and its end.
 //
 // A term begins with every pending ticket in doubt, and takes each over by writing

@@ -185,12 +185,12 @@ func (r *refusing) Carry(ctx context.Context, task flow.Task, status execute.Sta
 	return r.mortal.Carry(ctx, task, status)
 }
 
-// A ticket in doubt ends with its pod, or when its time is over, also where its status
+// A ticket in doubt ends when its time is over, also where its status
 // can't be written, so that it can't be taken over.
 func TestTicketInDoubtEnds(t *testing.T) {
-	ofPod, manual := ticket("p", "n1", ledger.TypePod, "a"), ticket("m", "n1", ledger.TypeManual, "a")
+	manual := ticket("m", "n1", ledger.TypeManual, "a")
 	manual.TTLSeconds = 60
-	for _, k := range []ledger.Ticket{ofPod, manual} {
+	for _, k := range []ledger.Ticket{manual} {
 		r := &refusing{mortal{writer: &writer{ledger: facts(pod("p", "", "a"), k, ledger.TicketInDoubt{ID: k.ID, UID: k.UID})}, object: &v1alpha1.VolumeTicket{
 			ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: k.ID.Name, ResourceVersion: k.Version, UID: types.UID(k.UID)},
 		}}}
@@ -204,7 +204,6 @@ func TestTicketInDoubtEnds(t *testing.T) {
 			t.Errorf("a %s ticket that can't be taken over: %v, deleted %t", k.Type, err, r.deleted)
 		}
 		clock = clock.Add(time.Hour)
-		r.ledger.Apply(now, ledger.PodGone{UID: ofPod.Pod})
 		if _, err := c.reconcile(t.Context(), k.ID); err != nil || !r.deleted {
 			t.Errorf("a %s ticket nobody needs any more: %v, deleted %t", k.Type, err, r.deleted)
 		}

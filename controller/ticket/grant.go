@@ -110,25 +110,9 @@ func (f *failures) add(id ledger.TicketID, err error) {
 	f.list = append(f.list, fmt.Errorf("ticket %s: %w", id, err))
 }
 
-// write writes what was decided on a ticket, and tells a pod of a refusal once that is
-// written. So is a grant that became a refusal, since the API server refuses a VolumeHold: its error is for the log,
-// and the ticket is refused all the same.
+// write writes what was decided on a ticket.
 func (c *Controller) write(ctx context.Context, task flow.Task) error {
-	status, written := c.granted(task.Ticket), task.Commit
-	err := c.config.Write.Carry(ctx, task, func(r flow.Request) (*v1alpha1.VolumeTicket, error) {
-		written = r
-		return status(r)
-	})
-	if written.Phase == ledger.TicketRefused && (err == nil || c.isRefused(task.Ticket)) {
-		c.config.Events.Refused(task.Ticket, written.Verdict.First())
-	}
-	return err
-}
-
-// isRefused says whether a ticket is known to be refused by now.
-func (c *Controller) isRefused(t *ledger.Ticket) bool {
-	now := c.config.Cache.Snapshot().Ticket(t.ID)
-	return now != nil && now.UID == t.UID && now.Phase == ledger.TicketRefused
+	return c.config.Write.Carry(ctx, task, c.granted(task.Ticket))
 }
 
 // granted makes a ticket's status with condition Granted, as a decision has it.
@@ -179,14 +163,10 @@ func askedFor(t *v1alpha1.VolumeTicket, began int64, notice time.Duration, v arb
 
 // statusOf is condition Granted's status in a phase.
 func statusOf(phase ledger.TicketPhase) metav1.ConditionStatus {
-	switch phase {
-	case ledger.TicketGranted:
+	if phase == ledger.TicketGranted {
 		return metav1.ConditionTrue
-	case ledger.TicketRefused:
-		return metav1.ConditionFalse
-	default:
-		return metav1.ConditionUnknown
 	}
+	return metav1.ConditionUnknown
 }
 
 // as is the status of one object, as it is.

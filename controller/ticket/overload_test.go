@@ -35,7 +35,7 @@ func (s *slow) Carry(ctx context.Context, task flow.Task, status execute.Status)
 // A ticket whose pause ends while another one of its node is written on is tried again all the same.
 func TestPauseEndsDuringAnotherWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, two := ticket("one", "n1", ledger.TypePod, "a"), ticket("two", "n1", ledger.TypePod, "b")
+		one, two := ticket("one", "n1", ledger.TypeManual, "a"), ticket("two", "n1", ledger.TypeManual, "b")
 		w := &slow{writer: &writer{ledger: facts(pod("one", "", "a"), one, pod("two", "", "b"), two)}, first: one.ID}
 		c, err := New(Config{Cache: w, Write: w, Now: time.Now})
 		if err != nil {
@@ -85,7 +85,7 @@ func TestTicketsOfANodePauseForThemselves(t *testing.T) {
 		var last ledger.Ticket
 		for i := range tickets {
 			claim, name := fmt.Sprint("claim", i), fmt.Sprint("pod", i)
-			last = ticket(name, "n1", ledger.TypePod, claim)
+			last = ticket(name, "n1", ledger.TypeManual, claim)
 			w.put(claim)
 			w.Apply(pod(name, "", claim))
 			w.Apply(last)

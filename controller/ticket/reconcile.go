@@ -26,28 +26,33 @@ func (c *Controller) reconcile(ctx context.Context, id ledger.TicketID) (time.Du
 	t := s.Ticket(id)
 	if t == nil {
 		c.ttl.forget(id)
-		return 0, nil
-	}
-	if t.Ghost {
-		return 0, nil // the observer resolves it
+		return 0, c.dropOfPod(ctx, id)
 	}
 	if t.Phase == ledger.TicketPending && t.Node != "" {
 		c.nodes.Add(t.Node)
 	}
-	if t.Type == ledger.TypePod {
-		return 0, c.due(ctx, s, t)
-	}
-	return c.reconcileOtherTicket(ctx, s, t)
+	return c.lookAfter(ctx, s, t)
 }
 
-// due does what is due about a ticket: it ends, is taken over, or loses its grant.
+// typeOfPods is the type of the tickets that earlier releases made for pods.
+const typeOfPods v1alpha1.TicketType = "Pod"
+
+// dropOfPod deletes a ticket that an earlier release made for a pod. The ledger does not take it in, and nobody
+// else would end it before its pod is gone.
+func (c *Controller) dropOfPod(ctx context.Context, id ledger.TicketID) error {
+	object, ok := c.config.Cache.Ticket(id)
+	if !ok || object.Spec.Type != typeOfPods || object.DeletionTimestamp != nil {
+		return nil
+	}
+	return c.config.Write.Carry(ctx, flow.Ending(&ledger.Ticket{ID: id, UID: string(object.UID), Version: object.ResourceVersion}), nil)
+}
+
+// due does what is due about a ticket: it is taken over, placed, or loses its grant.
 func (c *Controller) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
 	task, due := flow.Due(c.config.Arbiter, s, t, c.config.Now())
 	switch {
 	case !due:
 		return nil
-	case task.Commit.Do == flow.DropTicket:
-		return c.config.Write.Carry(ctx, task, nil)
 	case task.Commit.EpochOnly && !c.tookOver.Load():
 		return nil // takeOver has it looked at again
 	case task.Commit.EpochOnly:
@@ -56,8 +61,8 @@ func (c *Controller) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticke
 	return c.write(ctx, task)
 }
 
-// reconcileOtherTicket looks after a ticket that is not a pod's.
-func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
+// lookAfter ends a ticket, or keeps its grant and its conditions.
+func (c *Controller) lookAfter(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
 	left, err := c.expire(ctx, t)
 	if left < 0 {
 		return 0, err
@@ -169,7 +174,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	lived, fresh := c.ttl.of(t, renewed, translate.Elapsed(counted), c.config.Now())
 	left := time.Duration(t.TTLSeconds)*time.Second - lived
 	if left <= 0 {
-		return c.end(ctx, flow.Ending(t, false), arbiter.EndTimeOver)
+		return c.end(ctx, flow.Ending(t), arbiter.EndTimeOver)
 	}
 	step := arbiter.TTLStep(t.TTLSeconds)
 	// A renewal is written at once, until that has succeeded; one of a ticket of which nothing is

@@ -51,7 +51,7 @@ func message(v arbiter.Verdict) string {
 func volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v1alpha1.TicketVolumeStatus {
 	var list []v1alpha1.TicketVolumeStatus
 	for i, v := range t.Volumes {
-		status := v1alpha1.TicketVolumeStatus{Claim: v.Claim, PersistentVolume: v.PersistentVolume, PodVolume: v.PodVolume}
+		status := v1alpha1.TicketVolumeStatus{Claim: v.Claim, PersistentVolume: v.PersistentVolume}
 		if c := s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim}); v.Claim != "" && c != nil {
 			status.PersistentVolume = possibleName(c.PersistentVolume)
 		}

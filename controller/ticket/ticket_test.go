@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -159,7 +160,7 @@ func (w *writer) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) 
 	defer w.mu.Unlock()
 	fact := *w.ledger.Snapshot().Ticket(ledger.TicketID{Namespace: t.Namespace, Name: t.Name})
 	fact.Version += "0"
-	fact.Phase, fact.Reason = ledger.TicketRefused, t.Status.Conditions[0].Reason
+	fact.Phase, fact.Reason = ledger.TicketPending, t.Status.Conditions[0].Reason
 	if t.Status.Conditions[0].Status == metav1.ConditionTrue {
 		fact.Phase = ledger.TicketGranted
 	}
@@ -168,8 +169,7 @@ func (w *writer) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) 
 }
 
 // The tickets of a node share its slots, whatever becomes of who ranks first:
-// the slots that are there are given, once each. And nobody is refused for a
-// claim that is there, whether the ledger has seen it or not.
+// the slots that are there are given, once each.
 func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		w := &writer{ledger: facts(), unseen: map[string]bool{}}
@@ -192,7 +192,7 @@ func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 				}
 			}
 			w.ledger.Apply(now, pod(fmt.Sprint("p", i), "", claim))
-			k := ticket(fmt.Sprint("p", i), "n1", ledger.TypePod, claim)
+			k := ticket(fmt.Sprint("p", i), "n1", ledger.TypeManual, claim)
 			k.Created = rapid.Int64Range(1, 3).Draw(t, "created")
 			if rapid.Bool().Draw(t, "its writer names the claim's UID") {
 				k.Volumes[0].ClaimUID = claim
@@ -203,32 +203,8 @@ func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 			w.ledger.Apply(now, k)
 		}
 		w.decideAll(t)
-		w.judge(t, there)
+		w.judge(t)
 	})
-}
-
-// A ticket is refused for its node only when there is none: the ledger may have
-// seen the CSINode first.
-func TestNodeThatIsNotSeenYet(t *testing.T) {
-	for _, there := range []bool{true, false} {
-		asks := ticket("p", "n9", ledger.TypePod, "a")
-		w := &writer{unseen: map[string]bool{"n9": there}, ledger: facts(
-			ledger.NodeDrivers{Node: "n9", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}}, pod("p", "", "a"), asks)}
-		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.grantAt(t.Context(), "n9"); errors.Is(err, flow.ErrStale) != there {
-			t.Fatalf("there: %t: %v", there, err)
-		}
-		if _, err := c.grantAt(t.Context(), "n9"); err != nil {
-			t.Fatal(err)
-		}
-		want := map[bool]ledger.TicketPhase{true: ledger.TicketGranted, false: ledger.TicketRefused}[there]
-		if got := w.Snapshot().Ticket(asks.ID); got.Phase != want {
-			t.Errorf("there: %t: the ticket is %v (%s)", there, got.Phase, got.Reason)
-		}
-	}
 }
 
 // decideAll decides on the tickets of n1, anew whenever the facts were old.
@@ -248,29 +224,29 @@ func (w *writer) decideAll(t *rapid.T) {
 }
 
 // judge looks at what became of the tickets of n1.
-func (w *writer) judge(t *rapid.T, there map[string]bool) {
+func (w *writer) judge(t *rapid.T) {
 	s := w.ledger.Snapshot()
-	if used := s.Node("n1").Driver(driver).Used; used > 2 {
+	used := 0
+	for v := range s.Volumes() {
+		if place := v.NodeVolume("n1"); place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+			return u.Pod != "" || s.Ticket(u.Ticket).Phase == ledger.TicketGranted
+		}) {
+			used++
+		}
+	}
+	if used > 2 {
 		t.Fatalf("%d slots are used of 2", used)
 	}
 	for k := range s.Tickets() {
-		if k.Phase == ledger.TicketPending {
-			t.Fatalf("ticket %s is not decided", k.ID)
-		}
-		if k.Phase != ledger.TicketRefused {
+		if k.Phase != ledger.TicketPending {
 			continue
 		}
-		if k.Reason == string(arbiter.ClaimMissing) && there[k.Volumes[0].Claim] {
-			t.Fatalf("ticket %s is refused for a claim that is there", k.ID)
+		if k.Reason == "" {
+			t.Fatalf("ticket %s is not decided on", k.ID)
 		}
-		// Nobody was refused who would have a slot now.
-		retry := *k
-		retry.Phase, retry.Version = ledger.TicketPending, k.Version+"0"
-		w.ledger.Apply(now, retry)
-		if d := flow.Rule(arbiter.Arbiter{}, w.ledger.Snapshot(), &retry, now); d.Ruling == flow.Grant && len(k.Volumes) == 1 {
-			t.Fatalf("ticket %s was refused, and there is room", k.ID)
+		// Nobody waits who would have a slot now.
+		if d := flow.Rule(arbiter.Arbiter{}, s, k, now); d.Ruling == flow.Grant {
+			t.Fatalf("ticket %s waits (%s), and there is room", k.ID, k.Reason)
 		}
-		retry.Phase, retry.Version = ledger.TicketRefused, retry.Version+"0"
-		w.ledger.Apply(now, retry)
 	}
 }

@@ -114,7 +114,7 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 		c.podLeft(uid)
 		return 0, nil
 	}
-	if nodeOf(s, pod) == "" {
+	if pod.Node == "" {
 		return c.reportUnscheduled(ctx, s, pod, object)
 	}
 	c.podBound(uid)

@@ -55,7 +55,7 @@ func (s state) first() arbiter.Reason {
 // stateOf tells where a pod's volumes are, for the node that it is bound to or
 // holds a ticket for.
 func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time) state {
-	node := nodeOf(s, p)
+	node := p.Node
 	st := state{safe: true, released: p.Phase == ledger.PodFinished}
 	st.status.UID = types.UID(p.UID)
 	for _, v := range p.Volumes {
@@ -101,15 +101,4 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time)
 func inUse(v *ledger.Volume, n ledger.NodeName) bool {
 	place := v.NodeVolume(n)
 	return place != nil && place.InUse
-}
-
-// nodeOf is the node a pod's volumes are for.
-func nodeOf(s ledger.Snapshot, p *ledger.Pod) ledger.NodeName {
-	if p.Node != "" {
-		return p.Node
-	}
-	if t := s.Ticket(ledger.TicketID{Namespace: p.Namespace, Name: p.UID}); t != nil && t.Phase != ledger.TicketRefused {
-		return t.Node
-	}
-	return ""
 }

@@ -38,7 +38,7 @@ func (c *Controller) tell(object *corev1.Pod, pod *ledger.Pod, st state) {
 				claims = append(claims, claim)
 			}
 		}
-		c.config.Events.Ready(pod, nodeOf(s, pod), claims)
+		c.config.Events.Ready(pod, pod.Node, claims)
 	}
 }
 

@@ -37,37 +37,13 @@ func told(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access
 		if v.Access != ledger.AccessUnknown {
 			a = v.Access
 		} else if len(v.NodeVolumes) > 0 {
-			a = askedInline(s, v)
+			a = ledger.AccessUnknown
 		}
 	}
 	if a == ledger.AccessUnset && v != nil && policyOf(s, v).EmptyIsExclusive {
 		return ledger.AccessNode
 	}
 	return a
-}
-
-// askedInline is the most restrictive access that the pods of tickets ask for which name a
-// volume inline; unknown, where anything else binds the volume to a node.
-func askedInline(s ledger.Snapshot, v *ledger.Volume) ledger.Access {
-	most := ledger.AccessUnknown
-	for i := range v.NodeVolumes {
-		place := &v.NodeVolumes[i]
-		if len(place.Users) == 0 {
-			return ledger.AccessUnknown
-		}
-		for _, u := range place.Users {
-			t := s.Ticket(u.Ticket)
-			if t == nil {
-				return ledger.AccessUnknown
-			}
-			a := s.PodOf(t).InlineAccess(v.ID)
-			if a == ledger.AccessUnknown {
-				return ledger.AccessUnknown
-			}
-			most = max(most, a)
-		}
-	}
-	return most
 }
 
 // keptByHold says whether a hold keeps a volume for one node that the pods which name it

@@ -16,9 +16,6 @@ func TestAccessOfWhatPodsName(t *testing.T) {
 	pod := func(uid string, n ledger.NodeName, a ledger.Access) ledger.Event {
 		return ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Node: n, Volumes: []ledger.PodVolume{{Name: "v", Inline: v, Access: a}}}
 	}
-	ticket := func(uid string, n ledger.NodeName) ledger.Event {
-		return ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: uid}, UID: "t" + uid, Version: "1", Type: ledger.TypePod, Pod: uid, Node: n, Volumes: []ledger.TicketVolume{{PodVolume: "v"}}}
-	}
 	attached := ledger.Attachment{Name: ledger.AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", Inline: v, Attached: true}
 	uses := ledger.NodeState{Name: "n", UID: "n", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: []ledger.VolumeID{v}}
 	held := func(who ...ledger.Requester) ledger.Event {
@@ -41,12 +38,6 @@ func TestAccessOfWhatPodsName(t *testing.T) {
 		"held no more, and attached":                 {[]ledger.Event{many, free, attached}, 0, ledger.AccessMany},
 		"held, and a PersistentVolume says more":     {[]ledger.Event{shared, held(), attached}, 0, ledger.AccessMany},
 		"held, and one has said more":                {[]ledger.Event{shared, held(), attached, ledger.PersistentVolumeGone{Name: "pv"}}, 0, ledger.AccessMany},
-		"a ticket's pod":                             {[]ledger.Event{pod("p", "", ledger.AccessMany), ticket("p", "n")}, 0, ledger.AccessMany},
-		"the strictest of tickets' pods":             {[]ledger.Event{pod("p", "", ledger.AccessMany), ticket("p", "n"), pod("q", "", ledger.AccessNode), ticket("q", "m")}, 0, ledger.AccessNode},
-		"a ticket's pod that does not know":          {[]ledger.Event{pod("p", "", ledger.AccessMany), ticket("p", "n"), pod("q", "", ledger.AccessUnknown), ticket("q", "m")}, 0, ledger.AccessUnknown},
-		"a ticket's pod, and attached elsewhere":     {[]ledger.Event{attached, pod("p", "", ledger.AccessMany), ticket("p", "m")}, 0, ledger.AccessUnknown},
-		"a ticket's pod, and attached there":         {[]ledger.Event{attached, pod("p", "", ledger.AccessMany), ticket("p", "n")}, 0, ledger.AccessMany},
-		"a bound pod that does not know":             {[]ledger.Event{pod("q", "n", ledger.AccessUnknown), pod("p", "", ledger.AccessMany), ticket("p", "m")}, 0, ledger.AccessUnknown},
 		"a request's word, and it is attached":       {[]ledger.Event{attached}, ledger.AccessMany, ledger.AccessUnknown},
 		"a request's word, and it is nowhere":        {[]ledger.Event{free}, ledger.AccessMany, ledger.AccessMany},
 		"a request's word against a bound pod's one": {[]ledger.Event{many}, ledger.AccessNode, ledger.AccessMany},

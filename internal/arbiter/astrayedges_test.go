@@ -67,16 +67,3 @@ func TestHolderNodeOfTheUnknown(t *testing.T) {
 		}
 	}
 }
-
-// A pod's ticket waits for no volume that its claim leads to later, also where it is to be detached.
-func TestDetachedOfWhatLeadsNowhere(t *testing.T) {
-	later := ledger.StorageClass{Name: "later", Version: "1", WaitForFirst: true}
-	unbound := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2", Class: "later", Access: ledger.AccessNode}
-	for kind, want := range map[ledger.TicketType]ledger.Code{ledger.TypePod: "", ledger.TypeManual: ClaimUnbound} {
-		p := plannerOf(t, Arbiter{}, ledger.Detached, ledger.Hold{}, alive, later, unbound, asksAt("m", kind, ledger.Detached, grantedNow, func(k *ledger.Ticket) { k.Pod = "p" }))
-		got := Arbiter{}.detached(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime)
-		if len(got) > 0 != (want != "") || want != "" && got[0].Code != want {
-			t.Errorf("type %s: %+v, want %q", kind, got, want)
-		}
-	}
-}

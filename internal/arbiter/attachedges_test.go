@@ -67,7 +67,7 @@ func TestForWhomAnAttachBegins(t *testing.T) {
 		return ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: phase, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	}
 	for name, test := range map[string]struct {
-		user                      ledger.Event
+		user ledger.Event
 		want bool
 	}{
 		"a pod":               {pod(ledger.PodLive), true},
@@ -164,14 +164,12 @@ func TestWhoStillUses(t *testing.T) {
 	ready := ledger.NodeState{Name: "well", UID: "w", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: []ledger.VolumeID{id}}
 	silent := ready
 	silent.Ready = ledger.ReadyUnknown
-	ghost := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "1", Type: ledger.TypePod, Pod: "u-g", PodName: "g", Node: "well", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		code  ledger.Code
 		who   string
 	}{
 		"two live, the first comes first": {[]ledger.Event{pod("a", ledger.PodLive), pod("b", ledger.PodLive), ready}, HeldElsewhere, "a"},
-		"the ghost of a ticket":           {[]ledger.Event{ghost, ledger.TicketGone{ID: ghost.ID}, ready}, HeldElsewhere, "g"},
 		"two live":                        {[]ledger.Event{pod("b", ledger.PodLive), pod("a", ledger.PodLive), ready}, HeldElsewhere, "a"},
 		"one is leaving":                  {[]ledger.Event{pod("a", ledger.PodTerminating), ready}, InUse, ""},
 		"one lives, another leaves":       {[]ledger.Event{pod("a", ledger.PodTerminating), pod("b", ledger.PodLive), ready}, HeldElsewhere, "b"},

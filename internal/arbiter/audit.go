@@ -170,15 +170,13 @@ func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 		if v := a.Keeps(s, t, now); t.Phase == ledger.TicketGranted && !v.Allowed() && !OnNotice(s, t, now) {
 			found = append(found, Violation{Invariant: "I1", Volume: v.First().Volume, Node: t.Node, Ticket: t.ID, Message: "still to do: take the grant from ticket " + t.ID.String()})
 		}
-		if t.Phase != ledger.TicketPending || t.Ghost {
+		if t.Phase != ledger.TicketPending {
 			continue
 		}
 		if queues[t.Node] == nil {
 			queues[t.Node] = a.Queue(s, t.Node, now)
 		}
-		// A pod's ticket is refused for what denies it; any other one waits for that
-		// to go.
-		if v, _ := queues[t.Node].Grant(t); v.Allowed() || len(v.Reasons) == 0 || v.Outcome == Deny && t.Type == ledger.TypePod {
+		if v, _ := queues[t.Node].Grant(t); v.Allowed() || len(v.Reasons) == 0 {
 			found = append(found, Violation{Invariant: "I7", Node: t.Node, Ticket: t.ID, Message: "still to do: decide on ticket " + t.ID.String() + ", " + v.Outcome.String()})
 		}
 	}

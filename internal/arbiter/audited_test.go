@@ -83,45 +83,6 @@ func TestWhatAuditFinds(t *testing.T) {
 	}
 }
 
-// A reservation names what needs an attachment, and by what a later object of the name
-// is told apart.
-func TestReservation(t *testing.T) {
-	l := ledger.New()
-	pod := ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "web", Created: 7, Volumes: []ledger.PodVolume{
-		{Name: "a", Claim: "data"}, {Name: "b", Claim: "nfs"}, {Name: "c", Inline: ledger.VolumeID{Driver: "d", Handle: "i"}}, {Name: "e"}, {Name: "f", Inline: ledger.VolumeID{Driver: "files", Handle: "i"}},
-	}}
-	key := func(name string) ledger.ClaimKey { return ledger.ClaimKey{Namespace: "s", Name: name} }
-	for _, e := range []ledger.Event{
-		ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
-		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 2}}},
-		ledger.PersistentVolume{Name: "pv", Version: "1", Volume: audited, Access: ledger.AccessNode, Claim: key("data")},
-		ledger.PersistentVolume{Name: "nfs", Version: "1", Claim: key("nfs")},
-		ledger.Driver{Name: "files", Version: "1"},
-		ledger.Claim{Key: key("data"), UID: "c1", Version: "1", Bound: true, PersistentVolume: "pv"},
-		ledger.Claim{Key: key("nfs"), UID: "c2", Version: "1", Bound: true, PersistentVolume: "nfs"},
-		pod,
-	} {
-		l.Apply(auditTime, e)
-	}
-	tickets, v := Arbiter{}.Reserve(l.Snapshot(), &pod, "n1", "moorage-scheduler", auditTime)
-	want := ledger.Ticket{
-		ID: ledger.TicketID{Namespace: "s", Name: "p"}, Type: ledger.TypePod, Node: "n1", Scheduler: "moorage-scheduler", Pod: "p", PodName: "web", Created: 7,
-		Volumes: []ledger.TicketVolume{{Claim: "data", ClaimUID: "c1"}, {PodVolume: "c"}},
-	}
-	if !v.Allowed() || len(tickets) != 1 || !reflect.DeepEqual(tickets[0], want) {
-		t.Errorf("%s: %+v, want %+v", v.Outcome, tickets, want)
-	}
-	pod.Volumes = pod.Volumes[1:2]
-	if tickets, v := (Arbiter{}).Reserve(l.Snapshot(), &pod, "n1", "", auditTime); !v.Allowed() || tickets != nil {
-		t.Errorf("nothing to attach: %s, %+v", v.Outcome, tickets)
-	}
-	l.Apply(auditTime, ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}})
-	pod.Volumes = []ledger.PodVolume{{Name: "a", Claim: "data"}}
-	if tickets, v := (Arbiter{}).Reserve(l.Snapshot(), &pod, "n1", "", auditTime); v.Allowed() || tickets != nil {
-		t.Errorf("a full node: %s, %+v", v.Outcome, tickets)
-	}
-}
-
 // A node's slots are what the driver says or the policy, whichever is less, but for those
 // that are kept free.
 func TestLimit(t *testing.T) {
@@ -148,17 +109,17 @@ func TestLimit(t *testing.T) {
 func TestPolicyOfAClassInherits(t *testing.T) {
 	short, long, slots := time.Minute, time.Hour, int32(3)
 	all := ledger.Policy{
-		Name: "all", Version: "1", Driver: "d", DetachDelay: short, BindUngranted: true, EmptyIsExclusive: true,
-		LiveMigration: true, AfterPodGone: &short, AfterUnreachable: &short, GrantTimeout: short, MaxSlots: &slots, Headroom: 2,
+		Name: "all", Version: "1", Driver: "d", DetachDelay: short, EmptyIsExclusive: true,
+		LiveMigration: true, AfterPodGone: &short, AfterUnreachable: &short, MaxSlots: &slots, Headroom: 2,
 	}
-	says := ledger.FieldDetachDelay | ledger.FieldOnControllerDown | ledger.FieldEmptyAccessModes | ledger.FieldLiveMigration
+	says := ledger.FieldDetachDelay | ledger.FieldEmptyAccessModes | ledger.FieldLiveMigration
 	for name, test := range map[string]struct{ class, want ledger.Policy }{
 		"nothing said": {ledger.Policy{}, all},
 		"nothing is to be so": {ledger.Policy{Says: says}, ledger.Policy{
-			AfterPodGone: &short, AfterUnreachable: &short, GrantTimeout: short, MaxSlots: &slots, Headroom: 2, Says: says}},
-		"all said otherwise": {ledger.Policy{DetachDelay: long, AfterPodGone: &long, AfterUnreachable: &long, GrantTimeout: long, Headroom: 9},
-			ledger.Policy{DetachDelay: long, BindUngranted: true, EmptyIsExclusive: true, LiveMigration: true,
-				AfterPodGone: &long, AfterUnreachable: &long, GrantTimeout: long, MaxSlots: &slots, Headroom: 2}},
+			AfterPodGone: &short, AfterUnreachable: &short, MaxSlots: &slots, Headroom: 2, Says: says}},
+		"all said otherwise": {ledger.Policy{DetachDelay: long, AfterPodGone: &long, AfterUnreachable: &long, Headroom: 9},
+			ledger.Policy{DetachDelay: long, EmptyIsExclusive: true, LiveMigration: true,
+				AfterPodGone: &long, AfterUnreachable: &long, MaxSlots: &slots, Headroom: 2}},
 	} {
 		l := ledger.New()
 		l.Apply(auditTime, all)

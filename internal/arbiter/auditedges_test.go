@@ -165,10 +165,6 @@ func TestAuditOfAll(t *testing.T) {
 // and tickets to decide on; not those that wait for something. It is listed in the order of
 // the invariants.
 func TestLeftToDo(t *testing.T) {
-	unseen := func(k *ledger.Ticket) {
-		k.Pod, k.Volumes = "later", append(k.Volumes, ledger.TicketVolume{PersistentVolume: "unseen"})
-	}
-	ofPod := func(k *ledger.Ticket) { k.Pod = "later" }
 	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
 	held := ledger.Hold{NodeUID: "w", Transitions: 1, PVs: []string{"pv"}, Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}
 	lives := dataAt("q", "well", ledger.PodLive)
@@ -182,8 +178,6 @@ func TestLeftToDo(t *testing.T) {
 		"nothing, and it is reported":        {"well", held, []ledger.Event{lives, madeAt("well"), nodeAs("well", reporting)}, nil},
 		"a report":                           {"well", held, []ledger.Event{lives, madeAt("well")}, []string{"I6"}},
 		"a ticket to grant":                  {"", ledger.Hold{State: ledger.HoldFree, Transitions: 1}, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, []string{"I7"}},
-		"a pod's ticket waits":               {"", ledger.Hold{State: ledger.HoldFree, Transitions: 1}, []ledger.Event{asksAt("m", ledger.TypePod, "well", unseen)}, nil},
-		"a pod's ticket to refuse":           {"", ledger.Hold{State: ledger.HoldFree, Transitions: 1}, []ledger.Event{asksAt("m", ledger.TypePod, "well", ofPod), lost}, []string{"I7"}},
 		"another's waits, and is denied":     {"", ledger.Hold{State: ledger.HoldFree, Transitions: 1}, []ledger.Event{asksAt("m", ledger.TypeManual, "well"), lost}, nil},
 		"a report, and a grant to take back": {"well", held, []ledger.Event{lives, madeAt("well"), asksAt("m", ledger.TypeManual, "dead", grantedNow, func(k *ledger.Ticket) { k.Volumes[0].Claim = "none" })}, []string{"I1", "I6"}},
 	} {

@@ -26,7 +26,7 @@ func TestWhoBlocks(t *testing.T) {
 	zone := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: id, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"},
 		Affinity: ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})}
 	manual := Request{Type: ledger.TypeManual, Created: 5, Who: ledger.Requester{Ticket: true, UID: "r"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "r"}}
-	asPod := Request{Type: ledger.TypePod, Created: 5, Who: ledger.Requester{UID: "r"}, Pod: "r"}
+	asPod := Request{Created: 5, Who: ledger.Requester{UID: "r"}, Pod: "r"}
 	own := manual
 	own.Ticket = user.Ticket
 	for name, test := range map[string]struct {
@@ -82,7 +82,7 @@ func TestWhatIsFull(t *testing.T) {
 		return ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: limit}}}
 	}
 	ticket := func(phase ledger.TicketPhase) ledger.Event {
-		return ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "q"}, UID: "t", Version: "1", Type: ledger.TypePod, Pod: "q", PodName: "q", Node: "well", Phase: phase, Volumes: []ledger.TicketVolume{{PodVolume: "a"}}}
+		return ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "q"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: phase, Volumes: []ledger.TicketVolume{{PersistentVolume: "a"}}}
 	}
 	none := ledger.NodeDrivers{Node: "well", Version: "2"}
 	for name, test := range map[string]struct {

@@ -130,8 +130,6 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 	switch {
 	case t == nil:
 		return false
-	case t.Ghost:
-		return c.releaseGhost(t)
 	}
 	if task, due := flow.Due(c.arb, s, t, c.Now); due {
 		return c.carry(task) == flow.Finished && (task.Commit.Do != flow.DropTicket || c.snapshot().Ticket(id) == nil)
@@ -139,11 +137,10 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 	return t.Phase == ledger.TicketPending && t.Node != "" && c.rule(s, t)
 }
 
-// rule decides on a pending ticket. Nobody here asks again for a pod whose ticket is
-// refused, so that one which only waits for others is left as it is.
+// rule decides on a pending ticket.
 func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
 	d := flow.Rule(c.arb, s, t, c.Now)
-	if d.Verdict.Outcome == arbiter.Wait && t.Type == ledger.TypePod || d.Ruling == flow.Wait && t.Reason == string(d.Verdict.First().Code) {
+	if d.Ruling == flow.Wait && t.Reason == string(d.Verdict.First().Code) {
 		return false
 	}
 	for _, step := range d.Holds {
@@ -161,25 +158,7 @@ func (c *cluster) announce(list []flow.Decided) {
 	}
 }
 
-// releaseGhost ends a ghost after a look at its pod, as internal/observe does.
-func (c *cluster) releaseGhost(t *ledger.Ticket) bool {
-	var pod *ledger.Pod
-	if p, exists := c.Pod(t.Pod); exists {
-		c.saw([]ledger.Event{p})
-		pod = &p
-	}
-	events, _ := flow.Released(c.ledger.Snapshot(), t, pod) // nothing comes between the read and its answer here
-	for _, e := range events {
-		c.ledger.Apply(c.Now, e)
-	}
-	c.trace("ticket %s: its ghost is released", t.PodName)
-	return true
-}
-
 func ticketName(t ledger.Ticket) string {
-	if t.PodName != "" {
-		return t.PodName
-	}
 	return t.ID.Name
 }
 
@@ -223,7 +202,7 @@ func (c *cluster) round() bool {
 		did = c.attacher(name) || did
 	}
 	did = c.stock.work() || did
-	did = c.bindGranted() || did
+	did = c.bindReserved() || did
 	for _, id := range sortedKeys(c.Machines) {
 		did = c.tick(c.Machines[id]) || did
 		did = c.speak(c.Machines[id]) || did
@@ -269,20 +248,16 @@ func answerText(c *cluster, a ledger.UnstageAnswer) string {
 	return text
 }
 
-// bindGranted binds the pods whose reservations are granted.
-func (c *cluster) bindGranted() bool {
+// bindReserved binds the pods that are reserved.
+func (c *cluster) bindReserved() bool {
 	did := false
-	for _, id := range c.ticketOrder() {
-		t, ok := c.Ticket(id)
-		p, exists := c.Pod(t.Pod)
-		if c.refuses["bind"] || !ok || !exists || t.Phase != ledger.TicketGranted || p.Node != "" || p.Phase != ledger.PodLive {
+	for _, p := range list[ledger.Pod](c, world.Pods) {
+		known := c.snapshot().Pod(p.UID)
+		if c.refuses["bind"] || known == nil || !known.Reserved || p.Node != "" || p.Phase != ledger.PodLive {
 			continue
 		}
-		if s := c.snapshot(); !c.arb.AttachedOtherwise(s, arbiter.PodRequest(s, &p), t.Node).Allowed() {
-			continue
-		}
-		c.trace("scheduler: bound %s to %s", p.Name, t.Node)
-		c.ask(world.Request{Do: world.BindPod, UID: p.UID, Node: t.Node})
+		c.trace("scheduler: bound %s to %s", p.Name, known.Node)
+		c.ask(world.Request{Do: world.BindPod, UID: p.UID, Node: known.Node})
 		did = true
 	}
 	return did

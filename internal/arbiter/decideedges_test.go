@@ -24,13 +24,6 @@ func TestDecide(t *testing.T) {
 	inTheWay := dataAt("q", "dead", ledger.PodLive)
 	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
 	gone := ledger.NodeGone{Name: "well"}
-	ofPod := func(k *ledger.Ticket) { k.Pod = "p" }
-	anothers := asksAt("o", ledger.TypeManual, "dead", func(k *ledger.Ticket) { k.Created = 9 })
-	promised := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "2", State: ledger.HoldFree, Next: ledger.Promise{Node: "dead", To: ledger.Requester{Ticket: true, Namespace: "shop", Name: "o", UID: "o"}}}}
-	unbound := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2", Class: "later", Access: ledger.AccessNode}
-	waiting := func(driver string) ledger.Event {
-		return ledger.StorageClass{Name: "later", Version: "1", Driver: driver, WaitForFirst: true}
-	}
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		want  []ledger.Code
@@ -50,10 +43,6 @@ func TestDecide(t *testing.T) {
 		"gone, and its claim is lost":     {[]ledger.Event{manual(), lost, gone}, []ledger.Code{ClaimLost, NodeMissing}, false, 0},
 		"its claim is lost":               {[]ledger.Event{manual(), lost}, []ledger.Code{ClaimLost}, false, 0},
 		"the node is full":                {[]ledger.Event{ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}, manual()}, []ledger.Code{SlotsNotKept}, false, 0},
-		"a pod's, and the node is full":   {[]ledger.Event{ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}, asksAt("m", ledger.TypePod, "well", func(k *ledger.Ticket) { k.Pod = "p" })}, []ledger.Code{NoFreeSlot}, false, 0},
-		"outranked, and it is another's":  {[]ledger.Event{anothers, promised, asksAt("m", ledger.TypePod, "well", told(Outranked), ofPod)}, []ledger.Code{HeldElsewhere}, false, 0},
-		"a pod's, and its claim waits":    {[]ledger.Event{waiting("d"), unbound, asksAt("m", ledger.TypePod, "well", ofPod)}, nil, true, 0},
-		"a pod's, and it leads nowhere":   {[]ledger.Event{waiting(""), unbound, asksAt("m", ledger.TypePod, "well", ofPod)}, nil, true, 0},
 		"told, and nothing is to be held": {[]ledger.Event{sharedDisk, manual(told(HeldElsewhere))}, []ledger.Code{NotGranted}, true, 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
@@ -80,22 +69,18 @@ func TestHandOut(t *testing.T) {
 		ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 1}}},
 		ledger.Pod{UID: "o", Version: "1", Namespace: "shop", Name: "o", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: ledger.VolumeID{Driver: "d", Handle: "other"}}}},
 	}
-	ofPod := func(k *ledger.Ticket) { k.Pod = "p" }
 	andUnseen := func(k *ledger.Ticket) { k.Volumes = append(k.Volumes, ledger.TicketVolume{PersistentVolume: "unseen"}) }
 	for name, test := range map[string]struct {
 		facts       []ledger.Event
 		given, kept bool
 	}{
-		"granted":                     {[]ledger.Event{asksAt("m", ledger.TypeManual, "well")}, true, false},
-		"it is to ask anew":           {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) })}, true, false},
-		"it waits for others":         {[]ledger.Event{inTheWay, asksAt("m", ledger.TypeManual, "well")}, false, false},
-		"a pod's waits for others":    {[]ledger.Event{inTheWay, asksAt("m", ledger.TypePod, "well", ofPod)}, false, false},
-		"a pod's waits for a volume":  {[]ledger.Event{asksAt("m", ledger.TypePod, "well", ofPod, andUnseen)}, false, true},
-		"it waits for a volume":       {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", andUnseen)}, false, false},
-		"it waits for slots":          {append(full[:2:2], asksAt("m", ledger.TypeManual, "well")), false, true},
-		"it waits for slots, yields":  {append(full[:2:2], asksAt("m", ledger.TypeBackup, "well")), false, false},
-		"a pod's is refused for them": {append(full[:2:2], asksAt("m", ledger.TypePod, "well", ofPod)), false, false},
-		"its claim is lost":           {[]ledger.Event{asksAt("m", ledger.TypeManual, "well"), lost}, false, false},
+		"granted":                    {[]ledger.Event{asksAt("m", ledger.TypeManual, "well")}, true, false},
+		"it is to ask anew":          {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) })}, true, false},
+		"it waits for others":        {[]ledger.Event{inTheWay, asksAt("m", ledger.TypeManual, "well")}, false, false},
+		"it waits for a volume":      {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", andUnseen)}, false, false},
+		"it waits for slots":         {append(full[:2:2], asksAt("m", ledger.TypeManual, "well")), false, true},
+		"it waits for slots, yields": {append(full[:2:2], asksAt("m", ledger.TypeBackup, "well")), false, false},
+		"its claim is lost":          {[]ledger.Event{asksAt("m", ledger.TypeManual, "well"), lost}, false, false},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
 		k := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})
@@ -130,26 +115,6 @@ func TestHoldsOfAGrant(t *testing.T) {
 	}
 	if len(h.Waiting) != 1 || h.Waiting[0].UID != "late" {
 		t.Errorf("%v are waiting", h.Waiting)
-	}
-}
-
-// Nobody decides on the ghost of a ticket, whatever its phase was: that is nothing left to do.
-func TestGhostIsNotDecidedOn(t *testing.T) {
-	k := asksAt("m", ledger.TypePod, "well", func(k *ledger.Ticket) { k.Pod = "later" })
-	id := ledger.TicketID{Namespace: "shop", Name: "m"}
-	for ghost, want := range map[bool]bool{false: true, true: false} {
-		facts := []ledger.Event{alive, k}
-		if ghost {
-			facts = append(facts, ledger.TicketGone{ID: id})
-		}
-		s := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, facts...).snapshot
-		if got := s.Ticket(id); got == nil || got.Ghost != ghost || got.Phase != ledger.TicketPending {
-			t.Fatalf("the ticket is %+v", got)
-		}
-		found := Arbiter{}.AuditAtRest(s, auditTime)
-		if got := slices.ContainsFunc(found, func(v Violation) bool { return v.Ticket == id }); got != want {
-			t.Errorf("a ghost: %t: %v", ghost, found)
-		}
 	}
 }
 
@@ -277,9 +242,9 @@ func TestConcernOfAHold(t *testing.T) {
 
 // There is nothing to do about a volume that nobody knows, or that does not exist yet.
 func TestPlanOfWhatIsNotThere(t *testing.T) {
-	unbound := ledger.UnboundClaim("d", "u")
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.StorageClass{Name: "c", Version: "1", Driver: "d"},
 		ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2", Class: "c"}, dataAt("q", "well", ledger.PodLive))
+	unbound := ledger.UnboundClaim("d", "u")
 	if p.snapshot.Volume(unbound) == nil {
 		t.Fatal("nothing stands for the claim")
 	}

@@ -60,7 +60,7 @@ func (p *planner) grantUnderWay(n ledger.NodeName, need ledger.Access) *ledger.T
 // mayBeGranted says whether a grant of a pending ticket may be on its way: of this process, or of a leader before it.
 // None is sent at the version at which a ticket says why it waits.
 func mayBeGranted(t *ledger.Ticket) bool {
-	return t != nil && !t.Ghost && t.Phase == ledger.TicketPending && (t.Granting || t.InDoubt && !gaveWay(t))
+	return t != nil && t.Phase == ledger.TicketPending && (t.Granting || t.InDoubt && !gaveWay(t))
 }
 
 // inUse says whether somebody has a volume at any node whom a ticket that asks for it to be

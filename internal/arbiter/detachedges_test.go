@@ -239,7 +239,6 @@ func TestWhoKeepsAVolumeBack(t *testing.T) {
 		"a pod, not attached for": {[]ledger.Event{dataAt("q", "well", ledger.PodLive), noAttach}, "", false, false},
 		"a granted ticket":        {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow)}, "", true, false},
 		"one, the node fenced":    {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow), nodeAs("well", outOfOrder)}, "", false, false},
-		"a pod's granted ticket":  {[]ledger.Event{asksAt("m", ledger.TypePod, "well", grantedNow)}, "", false, false},
 		"a ticket":                {[]ledger.Event{asksAt("m", ledger.TypeManual, "well")}, "", false, true},
 		"one that waits":          {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", waitsFor)}, "", false, false},
 		"another is next":         {[]ledger.Event{asksAt("m", ledger.TypeManual, "well")}, "dead", false, false},

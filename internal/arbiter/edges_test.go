@@ -3,7 +3,6 @@
 package arbiter
 
 import (
-	"cmp"
 	"testing"
 	"time"
 
@@ -78,112 +77,30 @@ func TestStandings(t *testing.T) {
 	see(ledger.Pod{UID: "finished", Version: "1", Namespace: "s", Node: "n", Phase: ledger.PodFinished})
 	see(ledger.Pod{UID: "leaving", Version: "1", Namespace: "s", Node: "n", Phase: ledger.PodTerminating})
 	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "s", Name: name} }
-	for name, phase := range map[string]ledger.TicketPhase{"asks": ledger.TicketPending, "granted": ledger.TicketGranted, "refused": ledger.TicketRefused} {
-		see(ledger.Ticket{ID: id(name), UID: name, Version: "1", Type: ledger.TypePod, Pod: "pod-" + name, Node: "n", Phase: phase})
+	for name, phase := range map[string]ledger.TicketPhase{"asks": ledger.TicketPending, "granted": ledger.TicketGranted} {
+		see(ledger.Ticket{ID: id(name), UID: name, Version: "1", Type: ledger.TypeManual, Node: "n", Phase: phase})
 	}
-	see(ledger.Ticket{ID: id("ghost"), UID: "ghost", Version: "1", Type: ledger.TypePod, Pod: "pod-ghost", Node: "n"})
-	see(ledger.TicketGone{ID: id("ghost")})
 	s := l.Snapshot()
 	for name, want := range map[string]standing{"live": living, "finished": gone, "leaving": leaving, "nowhere": leaving, "nobody": gone} {
 		if got := standingOf(s, ledger.User{Pod: name}); got != want {
 			t.Errorf("pod %s: %d, want %d", name, got, want)
 		}
 	}
-	for name, want := range map[string]standing{"asks": asking, "granted": living, "refused": gone, "nobody": gone, "ghost": orphaned} {
+	for name, want := range map[string]standing{"asks": asking, "granted": living, "nobody": gone} {
 		if got := standingOf(s, ledger.User{Ticket: id(name)}); got != want {
 			t.Errorf("ticket %s: %d, want %d", name, got, want)
 		}
 	}
 	d := &ledger.Delta{Granted: id("asks")}
 	d.Remove("live")
-	d.Remove("pod-granted")
 	s = s.With(d)
-	for name, want := range map[string]standing{"asks": living, "granted": gone, "ghost": orphaned} {
+	for name, want := range map[string]standing{"asks": living, "granted": living} {
 		if got := standingOf(s, ledger.User{Ticket: id(name)}); got != want {
 			t.Errorf("in a dry run, ticket %s: %d, want %d", name, got, want)
 		}
 	}
 	if got := standingOf(s, ledger.User{Pod: "live"}); got != gone {
 		t.Errorf("a pod that a dry run takes away: %d", got)
-	}
-}
-
-// A ticket that is named by the UID of another namespace's pod does not ask for that one: it stays where a dry run takes
-// the pod away, mounts nothing with the pod's label, and its request is not the pod's.
-func TestATicketOfAnotherNamespacesPod(t *testing.T) {
-	disk := ledger.VolumeID{Driver: "d", Handle: "inline"}
-	for _, namespace := range []string{"shop", "bank"} {
-		k := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "p"}, UID: "t", Version: "1", Type: ledger.TypePod, Pod: "p", Node: "n"}
-		l := ledger.New()
-		l.Apply(auditTime, ledger.Pod{UID: "p", Version: "1", Namespace: namespace, Name: "db", Phase: ledger.PodLive,
-			Volumes: []ledger.PodVolume{{Name: "v", Inline: disk, SELinux: ledger.SELinux("a")}}})
-		l.Apply(auditTime, k)
-		s, own := l.Snapshot(), namespace == "shop"
-		d := &ledger.Delta{}
-		d.Remove("p")
-		if got := standingOf(s.With(d), ledger.User{Ticket: k.ID}); (got == gone) != own {
-			t.Errorf("in namespace %s: %d without the pod", namespace, got)
-		}
-		if got := mountedFor(s, ledger.User{Ticket: k.ID}, disk); (got != ledger.SELinuxUnknown) != own {
-			t.Errorf("in namespace %s: mounted with %v", namespace, got)
-		}
-		if got := TicketRequest(s, &k).Pod; (got == "p") != own {
-			t.Errorf("in namespace %s: the request of pod %q", namespace, got)
-		}
-	}
-}
-
-// Whether a pod counts by itself, so that its reservation may end.
-func TestCovered(t *testing.T) {
-	id := ledger.VolumeID{Driver: "d", Handle: "h"}
-	attached := func(l *ledger.Ledger) {
-		l.Apply(auditTime, ledger.Attachment{Name: ledger.AttachmentName(id, "well"), UID: "a", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Ours: true})
-	}
-	with := func(p ledger.Pod, more ...ledger.Event) func(*ledger.Ledger) {
-		p.UID, p.Version, p.Namespace, p.Name = "p", "2", cmp.Or(p.Namespace, "shop"), "db"
-		return func(l *ledger.Ledger) {
-			for _, e := range append(more, p) {
-				l.Apply(auditTime, e)
-			}
-		}
-	}
-	claims := func(names ...string) (list []ledger.PodVolume) {
-		for _, name := range names {
-			list = append(list, ledger.PodVolume{Name: name, Claim: name})
-		}
-		return list
-	}
-	nfs := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "nfs"}, Version: "1", PersistentVolume: "nfs", Bound: true}
-	export := ledger.PersistentVolume{Name: "nfs", Version: "1", Claim: nfs.Key}
-	unseen := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "new"}, Version: "1", PersistentVolume: "new", Bound: true}
-	unbound := ledger.Claim{Key: unseen.Key, Version: "1", Class: "gone"}
-	for name, test := range map[string]struct {
-		change        []func(*ledger.Ledger)
-		covered, gone bool
-	}{
-		"gone":                    {[]func(*ledger.Ledger){func(l *ledger.Ledger) { l.Apply(auditTime, ledger.PodGone{UID: "p"}) }}, false, true},
-		"finished":                {[]func(*ledger.Ledger){with(ledger.Pod{Phase: ledger.PodFinished, Volumes: claims("data")})}, true, false},
-		"another namespace's":     {[]func(*ledger.Ledger){attached, with(ledger.Pod{Namespace: "bank", Node: "well", Volumes: claims("data")})}, false, true},
-		"not bound":               {[]func(*ledger.Ledger){attached, with(ledger.Pod{Volumes: claims("data")})}, false, false},
-		"bound elsewhere":         {[]func(*ledger.Ledger){with(ledger.Pod{Node: "dead", Volumes: claims("data")})}, true, false},
-		"bound, and not attached": {[]func(*ledger.Ledger){with(ledger.Pod{Node: "well", Volumes: claims("data")})}, false, false},
-		"bound, and attached":     {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("data")})}, true, false},
-		"attached, and the other volume is none to attach":           {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("nfs", "data")}, nfs, export)}, true, false},
-		"attached, and the other volume is of iSCSI":                 {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: append(claims("data"), ledger.PodVolume{Name: "i", Inline: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}})})}, true, false},
-		"attached, and the other driver attaches nothing":            {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: append(claims("data"), ledger.PodVolume{Name: "i", Inline: ledger.VolumeID{Driver: "files", Handle: "i"}})}, ledger.Driver{Name: "files", Version: "1"})}, true, false},
-		"attached, and the other claim leads nowhere":                {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("nothing", "data")})}, true, false},
-		"attached, and the other PersistentVolume is not seen":       {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("new", "data")}, unseen)}, false, false},
-		"attached, and the other claim is not bound":                 {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("new", "data")}, unbound)}, false, false},
-		"the first is none to attach, and the other is not attached": {[]func(*ledger.Ledger){with(ledger.Pod{Node: "well", Volumes: claims("nfs", "data")}, nfs, export)}, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, _, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld}, test.change...)
-			k := &ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "p"}, Type: ledger.TypePod, Pod: "p", Node: "well"}
-			covered, isGone := Arbiter{}.Covered(s, k)
-			if covered != test.covered || isGone != test.gone {
-				t.Errorf("covered: %t, gone: %t", covered, isGone)
-			}
-		})
 	}
 }
 
@@ -243,23 +160,17 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// A ghost is promised nothing, whatever its phase; a pod has its right by itself.
+// A ticket is promised what the hold names it for; a pod has its right by itself.
 func TestGrantees(t *testing.T) {
 	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
 	named := ledger.Requester{Ticket: true, Namespace: "shop", Name: "named", UID: "named"}
-	refused := ledger.Requester{Ticket: true, Namespace: "shop", Name: "refused", UID: "refused"}
-	s, v, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldHeld, Requesters: []ledger.Requester{named, refused}}, func(l *ledger.Ledger) {
-		for name, phase := range map[string]ledger.TicketPhase{"named": ledger.TicketPending, "refused": ledger.TicketRefused, "asks": ledger.TicketPending, "granted": ledger.TicketGranted, "ghost": ledger.TicketGranted} {
+	s, v, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldHeld, Requesters: []ledger.Requester{named}}, func(l *ledger.Ledger) {
+		for name, phase := range map[string]ledger.TicketPhase{"named": ledger.TicketPending, "asks": ledger.TicketPending, "granted": ledger.TicketGranted} {
 			l.Apply(auditTime, ledger.Ticket{ID: id(name), UID: name, Version: "1", Type: ledger.TypeManual, Node: "well", Phase: phase, Volumes: []ledger.TicketVolume{{Claim: "data"}}})
 		}
-		l.Apply(auditTime, ledger.Ticket{ID: id("ghost"), UID: "ghost", Version: "2", Type: ledger.TypePod, Pod: "q", Node: "well", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}}})
-		l.Apply(auditTime, ledger.TicketGone{ID: id("ghost")})
 	})
-	if k := s.Ticket(id("ghost")); k == nil || !k.Ghost {
-		t.Fatalf("no ghost: %+v", k)
-	}
 	p := Arbiter{}.planner(s, v, auditTime)
-	for name, want := range map[string]bool{"named": true, "refused": false, "asks": false, "granted": true, "ghost": false, "nobody": false} {
+	for name, want := range map[string]bool{"named": true, "asks": false, "granted": true, "nobody": false} {
 		if got := p.isGrantee(ledger.User{Ticket: id(name)}); got != want {
 			t.Errorf("ticket %s is a grantee: %t", name, got)
 		}

@@ -52,11 +52,7 @@ func usersAt(s ledger.Snapshot, n ledger.NodeName) iter.Seq2[string, *ledger.Pod
 		}
 		for _, id := range node.At() {
 			for _, u := range s.Volume(id).NodeVolume(n).Users {
-				uid := u.Pod
-				if t := s.Ticket(u.Ticket); uid == "" && t != nil {
-					uid = s.PodUIDOf(t)
-				}
-				if pod := s.Pod(uid); pod != nil && !yield(uid, pod) {
+				if pod := s.Pod(u.Pod); pod != nil && !yield(u.Pod, pod) {
 					return
 				}
 			}

@@ -36,13 +36,13 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 		return false
 	}
 	switch standingOf(w.snapshot, u) {
-	case living, orphaned:
+	case living:
 		return !yields(w.snapshot, u, w.request) && !fenced(w.snapshot, v, p.Node, w.now) //mutant:take-from-the-living
 	case asking:
 		if w.queue != nil && p.Node == w.node && mayBeGranted(w.snapshot.Ticket(u.Ticket)) {
 			return true // whoever ranks before whom: no hold keeps grants at one node apart
 		}
-		if !contends(w.snapshot.Ticket(u.Ticket)) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) || w.queue.refuses(u.Ticket) {
+		if !contends(w.snapshot.Ticket(u.Ticket)) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) {
 			return false
 		}
 		return w.queue == nil && !w.places || CompareRequests(requestOf(w.snapshot, u), w.request) < 0
@@ -95,9 +95,7 @@ func migrationNamed(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 // mayFollowMigration says whether who asks may have a volume at the node to which it migrates,
 // beside the one that it comes from: pods and migrations. Any other ticket would lose it when
 // the migration ends.
-func mayFollowMigration(kind ledger.TicketType) bool {
-	return kind == ledger.TypePod || kind.SharesVolume()
-}
+func (r Request) mayFollowMigration() bool { return r.ofPod() || r.Type.SharesVolume() }
 
 // underMigration says whether a live migration may have a volume at a second
 // node, which node is for Fit to say.
@@ -115,7 +113,7 @@ func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
 // or one that is granted there. At another node one that the hold names counts
 // as granted.
 func (w view) target(v *ledger.Volume) bool {
-	if !mayFollowMigration(w.request.Type) {
+	if !w.request.mayFollowMigration() {
 		return false
 	}
 	here, elsewhere := w.request.Type.SharesVolume(), false
@@ -279,7 +277,7 @@ func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
 		return nil
 	}
 	s := w.snapshot
-	if w.request.Pod != "" {
+	if w.request.ofPod() {
 		d := s.Delta().Clone()
 		if d == nil {
 			d = &ledger.Delta{}

@@ -50,7 +50,6 @@ func TestPromisedToRequest(t *testing.T) {
 func TestHeldByWhom(t *testing.T) {
 	r := needing("d/h")
 	promised := ledger.Hold{Next: ledger.Promise{Node: "well", To: r.Who}}
-	ghost := []ledger.Event{asksAt("m", ledger.TypePod, "dead", func(k *ledger.Ticket) { k.Pod = "q" }), ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "m"}}}
 	ticket := ledger.User{Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}
 	for name, test := range map[string]struct {
 		hold  ledger.Hold
@@ -61,7 +60,6 @@ func TestHeldByWhom(t *testing.T) {
 		"a pod lives":          {promised, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, ledger.User{Pod: "q"}, Outranked},
 		"a ticket asks":        {promised, []ledger.Event{asksAt("m", ledger.TypeManual, "dead")}, ticket, Outranked},
 		"a ticket is granted":  {promised, []ledger.Event{asksAt("m", ledger.TypeManual, "dead", grantedNow)}, ticket, Outranked},
-		"a ghost":              {promised, ghost, ticket, HeldElsewhere},
 		"a pod, not promised":  {ledger.Hold{}, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, ledger.User{Pod: "q"}, HeldElsewhere},
 		"asks, none is made":   {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "dead")}, ticket, HeldElsewhere},
 		"a pod lives, another": {ledger.Hold{Next: ledger.Promise{Node: "well", To: ledger.Requester{UID: "o"}}}, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, ledger.User{Pod: "q"}, HeldElsewhere},
@@ -114,7 +112,7 @@ func TestWhatIsNotFree(t *testing.T) {
 			d.Add("new", test.tried)
 			s = s.With(d)
 		}
-		w := view{snapshot: s, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Type: ledger.TypePod, Created: 5}, node: "well", now: auditTime}
+		w := view{snapshot: s, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Created: 5}, node: "well", now: auditTime}
 		if got := codes(w.free(s.Volume(disk), Need{Name: "data", Volume: disk, Access: ledger.AccessNode})); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}

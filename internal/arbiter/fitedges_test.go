@@ -105,15 +105,15 @@ func TestNodesOfARequest(t *testing.T) {
 		facts []ledger.Event
 		want  ledger.NodeName
 	}{
-		"nobody has it":                  {ledger.TypePod, nil, ""},
-		"somebody has it":                {ledger.TypePod, there, "dead"},
-		"has it, and it is shared":       {ledger.TypePod, append(there[:2:2], sharedDisk), ""},
-		"has it, and attaches nothing":   {ledger.TypePod, append(there[:2:2], noAttach), ""},
+		"nobody has it":                  {ledger.TypeManual, nil, ""},
+		"somebody has it":                {ledger.TypeManual, there, "dead"},
+		"has it, and it is shared":       {ledger.TypeManual, append(there[:2:2], sharedDisk), ""},
+		"has it, and attaches nothing":   {ledger.TypeManual, append(there[:2:2], noAttach), ""},
 		"has it, and this one migrates":  {ledger.TypeLiveMigration, append(there[:2:2], migrate), ""},
 		"has it, and none may migrate":   {ledger.TypeLiveMigration, there, "dead"},
-		"has it, and another migrates":   {ledger.TypePod, append(there[:2:2], migrate, migration("m", "well", ledger.TicketGranted)), ""},
-		"has it, and another may do so":  {ledger.TypePod, append(there[:2:2], migrate), "dead"},
-		"has it, and another is to wait": {ledger.TypePod, append(there[:2:2], migrate, migration("m", "well", ledger.TicketPending)), "dead"},
+		"has it, and another migrates":   {ledger.TypeManual, append(there[:2:2], migrate, migration("m", "well", ledger.TicketGranted)), ""},
+		"has it, and another may do so":  {ledger.TypeManual, append(there[:2:2], migrate), "dead"},
+		"has it, and another is to wait": {ledger.TypeManual, append(there[:2:2], migrate, migration("m", "well", ledger.TicketPending)), "dead"},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
 		r := needing("d/none", "d/h")

@@ -60,22 +60,18 @@ func (f slowFit) users() []slowUser {
 		}
 	}
 	for t := range f.w.snapshot().Tickets() {
-		if t.Phase == ledger.TicketRefused {
-			continue
-		}
 		u := slowUser{
-			node: t.Node, pod: t.Pod, ticket: true, id: t.ID, asks: t.Phase == ledger.TicketPending && !t.Ghost, yields: t.Type == ledger.TypeSnapshot,
-			takenOut: removed[t.Pod],
+			node: t.Node, ticket: true, id: t.ID, asks: t.Phase == ledger.TicketPending, yields: t.Type == ledger.TypeSnapshot,
 		}
 		u.volumes, u.slotless = f.w.TicketVolumes(*t), !t.KeepsSlots()
-		u.told = t.Pod == "" && !t.InDoubt && t.Reason != "" && t.Reason != string(arbiter.NotGranted)
+		u.told = !t.InDoubt && t.Reason != "" && t.Reason != string(arbiter.NotGranted)
 		users = append(users, u)
 	}
 	return users
 }
 
 func (f slowFit) podVolumes(p ledger.Pod) []ledger.VolumeID {
-	t := ledger.Ticket{ID: ledger.TicketID{Namespace: p.Namespace}, Type: ledger.TypePod, Pod: p.UID}
+	t := ledger.Ticket{ID: ledger.TicketID{Namespace: p.Namespace}}
 	for _, v := range p.Volumes {
 		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim})
 	}
@@ -145,7 +141,7 @@ func (f slowFit) lived(users []slowUser, v ledger.VolumeID, n ledger.NodeName) b
 	return !f.fenced(n) && slices.ContainsFunc(users, func(o slowUser) bool {
 		others := o.pod == "" || o.pod != f.pod.UID
 		return o.node == n && !o.asks && !o.leaves && !o.takenOut && !o.tryout && !o.yields && others &&
-			!f.haunts(o) && slices.Contains(o.volumes, v)
+			slices.Contains(o.volumes, v)
 	})
 }
 
@@ -167,17 +163,6 @@ func (f slowFit) has(users []slowUser, v ledger.VolumeID) ledger.NodeName {
 		}
 	}
 	return ""
-}
-
-// haunts says whether a user is the ghost of a ticket that was never granted.
-func (f slowFit) haunts(u slowUser) bool {
-	for t := range f.w.snapshot().Tickets() {
-		if t.Ghost && t.Phase == ledger.TicketPending && t.Pod == u.pod && u.pod != "" {
-			p, _ := f.w.Pod(u.pod)
-			return p.Node == ""
-		}
-	}
-	return false
 }
 
 // slots counts the node's volumes with and without the pod's.
@@ -206,7 +191,7 @@ func (f slowFit) slots(users []slowUser) ledger.Code {
 				freed[v] = true
 			case u.pod != f.pod.UID && !u.slotless:
 				kept[v] = true
-				stays[v] = stays[v] || !u.asks && !u.leaves && !u.tryout && !f.haunts(u)
+				stays[v] = stays[v] || !u.asks && !u.leaves && !u.tryout
 			}
 		}
 	}

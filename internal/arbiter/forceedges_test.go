@@ -378,7 +378,7 @@ func TestExcludes(t *testing.T) {
 // Who keeps a volume for one pod from a node: whoever has it or asks for it, there, too. Of
 // one for a node who asks elsewhere is passed over where others live at the node.
 func TestOthers(t *testing.T) {
-	asks := asksAt("m", ledger.TypePod, "dead", func(k *ledger.Ticket) { k.Pod = "o" })
+	asks := asksAt("m", ledger.TypeManual, "dead")
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	for name, test := range map[string]struct {
 		access ledger.Access
@@ -401,7 +401,7 @@ func TestOthers(t *testing.T) {
 		"waits where it is not":          {ledger.AccessNode, []ledger.Event{madeAt("third"), dataAt("q", "third", ledger.PodLive), dataAt("o", "dead", ledger.PodLive)}, []ledger.NodeName{"third"}, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
-		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Type: ledger.TypePod, Created: 5}, node: "well", now: auditTime}
+		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Created: 5}, node: "well", now: auditTime}
 		got, passed := w.others(p.volume, test.access, Need{Name: "data", Volume: disk}, HeldElsewhere)
 		var at []ledger.NodeName
 		for _, r := range got {

@@ -4,7 +4,6 @@ package arbiter
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -243,25 +242,6 @@ func TestFirstOutranker(t *testing.T) {
 		at, who := p.firstOutranker(ledger.User{Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}, "well")
 		if at != test.at || who.UID != test.who {
 			t.Errorf("%s: %q at %q", name, who.UID, at)
-		}
-	}
-}
-
-// A pod whose claim was not bound at its grant waits until it is, and then for the volume.
-func TestVolumeGrantedOfAClaim(t *testing.T) {
-	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, ledger.StorageClass{Name: "c", Version: "1", Driver: "d", WaitForFirst: true})
-	for name, test := range map[string]struct {
-		need Need
-		node ledger.NodeName
-		want []ledger.Code
-	}{
-		"it is held":        {Need{Name: "data", Volume: disk, Access: ledger.AccessNode}, "well", nil},
-		"it is elsewhere":   {Need{Name: "data", Volume: disk, Access: ledger.AccessNode}, "third", []ledger.Code{NotGranted}},
-		"it is not bound":   {Need{Name: "data", Volume: ledger.UnboundClaim("d", "u"), Link: ledger.LinkUnbound, Claim: &ledger.Claim{Class: "c"}}, "well", []ledger.Code{ClaimUnbound}},
-		"nothing is needed": {Need{Name: "data", Volume: ledger.VolumeID{Driver: "d", Handle: "new"}, Access: ledger.AccessMany}, "well", nil},
-	} {
-		if got := codes(Arbiter{}.VolumeGranted(p.snapshot, test.need, test.node).Reasons); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

@@ -45,8 +45,7 @@ func (w view) fenced() []Reason {
 }
 
 // gaveWay says whether a ticket that is not granted has been told that it gives
-// way: to another, or because its node is fenced; or, of one that is not a pod's, why it
-// waits. Either has no promise any more.
+// way: to another, or because its node is fenced; or why it waits. Either has no promise any more.
 func gaveWay(t *ledger.Ticket) bool {
 	return t.Waits() || t.Phase == ledger.TicketPending && (t.Reason == string(Outranked) || t.Reason == string(NodeFenced))
 }
@@ -61,12 +60,12 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 	for _, need := range TicketRequest(s, t).Needs {
 		v := s.Volume(need.Volume)
 		if broken := need.broken(s, v); len(broken) > 0 {
-			if broken[0].Code != VolumeMissing && (need.Bound || broken[0].Code != ClaimUnbound) {
+			if broken[0].Code != VolumeMissing {
 				reasons = append(reasons, broken...)
 			}
 			continue
 		}
-		if need.Volume.IsReal() && t.Type != ledger.TypePod && !slices.Contains(s.TicketAt(t.ID), need.Volume) {
+		if need.Volume.IsReal() && !slices.Contains(s.TicketAt(t.ID), need.Volume) {
 			continue // it was granted another one
 		}
 		if v != nil {
@@ -84,21 +83,17 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 }
 
 // ledElsewhere says which volumes of a granted ticket are for certain others, or none that needs an
-// attachment, than those that it was granted. A pod that is bound counts by itself.
+// attachment, than those that it was granted.
 func ledElsewhere(s ledger.Snapshot, t *ledger.Ticket) []Reason {
-	if pod := s.PodOf(t); pod != nil && pod.Node != "" || t.Phase != ledger.TicketGranted {
+	if t.Phase != ledger.TicketGranted {
 		return nil
 	}
-	had := s.TicketAt(t.ID) // it keeps what it was granted
-	if t.Type == ledger.TypePod {
-		had = t.Granted
-	}
 	var reasons []Reason
-	for i, was := range had {
+	for i, was := range s.TicketAt(t.ID) { // it keeps what it was granted
 		v := t.Volumes[i]
 		is, link := s.ResolveTicket(t, v)
 		if is != was && was.IsReal() && (link == ledger.LinkVolume || link.NeedsNone()) {
-			reasons = append(reasons, Reason{Code: ClaimMissing, Volume: is, Claim: v.Claim + v.PersistentVolume + v.PodVolume, Detail: madeAgain})
+			reasons = append(reasons, Reason{Code: ClaimMissing, Volume: is, Claim: v.Claim + v.PersistentVolume, Detail: madeAgain})
 		}
 	}
 	return reasons
@@ -117,7 +112,7 @@ func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 	if p.volume.Hold == nil {
 		return nil
 	}
-	follows := mayFollowMigration(t.Type) && p.migratesTo(p.volume.NodeVolume(t.Node))
+	follows := ticketAsks(t).mayFollowMigration() && p.migratesTo(p.volume.NodeVolume(t.Node))
 	lost := h.Node != "" && h.Node != t.Node && h.Next.Node != t.Node && !follows
 	if lost {
 		next := p.nextHold(h)
@@ -178,39 +173,6 @@ func (p *planner) contested(n ledger.NodeName) bool {
 	return false
 }
 
-// Covered says whether a pod's reservation may end, because the bound pod
-// counts by itself: it is bound to the ticket's node, and each of its volumes
-// that needs one has its VolumeAttachment; nothing is kept for a claim that is gone or
-// lost. gone says that the pod is no more,
-// as far as the snapshot knows: a consistent read has to confirm it.
-func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone bool) {
-	pod := s.PodOf(t)
-	if pod == nil {
-		return false, true
-	}
-	if pod.Phase == ledger.PodFinished {
-		return true, false
-	}
-	if pod.Node == "" {
-		return false, false
-	}
-	if pod.Node != t.Node {
-		return true, false // bound elsewhere: the reservation is of no use
-	}
-	for _, need := range PodRequest(s, pod).Needs {
-		if need.Volume.IsZero() && (need.Link == ledger.LinkUnseen || need.Link == ledger.LinkUnbound) {
-			return false, false // which volume it is will be known
-		}
-		if !need.Attaches(s) {
-			continue
-		}
-		if p := s.Volume(need.Volume).NodeVolume(pod.Node); !p.HasAttachments() {
-			return false, false
-		}
-	}
-	return true, false
-}
-
 // Satisfied says whether a ticket is granted and every volume of it is at its node and
 // safe to mount, and else why not.
 func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
@@ -251,54 +213,11 @@ func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) V
 // that with the migration.
 func (a Arbiter) heldAway(s ledger.Snapshot, t *ledger.Ticket, id ledger.VolumeID, now time.Time) []Reason {
 	v := s.Volume(id)
-	if mayFollowMigration(t.Type) || v == nil || v.Hold == nil || v.Hold.Node == t.Node {
+	if ticketAsks(t).mayFollowMigration() || v == nil || v.Hold == nil || v.Hold.Node == t.Node {
 		return nil
 	}
 	if p, holder := a.planner(s, v, now), v.NodeVolume(v.Hold.Node); p.exclusive && p.required && holder != nil {
 		return []Reason{stuckAt(a, s, v, holder, now)}
 	}
 	return nil
-}
-
-// Reserve makes the ticket that reserves a node for a pod: what the scheduler
-// assumes in Reserve, and writes in Permit if a volume needs an attachment (Attachable).
-// There is no ticket if no volume needs an attachment or counts at the node.
-func (a Arbiter) Reserve(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeName, scheduler string, now time.Time) ([]ledger.Ticket, Verdict) {
-	r := PodRequest(s, pod)
-	verdict := a.Fit(s, r, n, now)
-	if !verdict.Allowed() {
-		return nil, verdict
-	}
-	t := ledger.Ticket{
-		ID: r.Ticket, Type: ledger.TypePod, Node: n, Scheduler: scheduler,
-		Pod: pod.UID, PodName: pod.Name, Created: pod.Created,
-	}
-	var counted []ledger.TicketVolume // without an attachment
-	for _, v := range pod.Volumes {
-		id, link := s.ResolvePod(pod, v)
-		switch {
-		case link.NeedsNone():
-		case s.AttachRequired(id.Driver):
-			t.Volumes = append(t.Volumes, ticketVolume(s, pod, v))
-		case Limit(s.Node(n).Driver(id.Driver), PolicyFor(s, id.Driver, "")) != ledger.NoLimit:
-			counted = append(counted, ticketVolume(s, pod, v))
-		}
-	}
-	t.Volumes = append(t.Volumes, counted[:min(len(counted), MaxVolumes-len(t.Volumes))]...)
-	if len(t.Volumes) == 0 {
-		return nil, verdict
-	}
-	return []ledger.Ticket{t}, verdict
-}
-
-// ticketVolume names a volume of a pod in its ticket.
-func ticketVolume(s ledger.Snapshot, pod *ledger.Pod, v ledger.PodVolume) ledger.TicketVolume {
-	if v.Claim == "" {
-		return ledger.TicketVolume{PodVolume: v.Name}
-	}
-	volume := ledger.TicketVolume{Claim: v.Claim}
-	if c := s.Claim(ledger.ClaimKey{Namespace: pod.Namespace, Name: v.Claim}); c != nil {
-		volume.ClaimUID = c.UID
-	}
-	return volume
 }

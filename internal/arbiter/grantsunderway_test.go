@@ -107,41 +107,6 @@ func TestGrantsUnderWayAtOneNode(t *testing.T) {
 	}
 }
 
-// Nor is a claim that is not bound yet granted at two nodes: no hold says so before there is a volume.
-func TestGrantsUnderWayOfAClaim(t *testing.T) {
-	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
-	first := func(e *ledger.Ticket) { e.Created = 2 } // it ranks after the one that is decided on
-	sent, doubted := ledger.GrantSent{ID: id("m"), UID: "m", Version: "1"}, ledger.TicketInDoubt{ID: id("m"), UID: "m"}
-	for name, test := range map[string]struct {
-		access ledger.Access
-		at     ledger.NodeName
-		then   []ledger.Event
-		want   bool
-	}{
-		"it only asks":         {ledger.AccessNode, "third", nil, true},
-		"sent":                 {ledger.AccessNode, "third", []ledger.Event{sent}, false},
-		"in doubt":             {ledger.AccessNode, "third", []ledger.Event{doubted}, false},
-		"sent, for one pod":    {ledger.AccessPod, "third", []ledger.Event{sent}, false},
-		"sent, at the node":    {ledger.AccessNode, "well", []ledger.Event{sent}, true},
-		"sent, shared by many": {ledger.AccessMany, "third", []ledger.Event{sent}, true},
-	} {
-		facts := []ledger.Event{
-			ledger.StorageClass{Name: "fast", Version: "1", Driver: "d", WaitForFirst: true},
-			ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "new"}, UID: "new", Version: "1", Class: "fast", Access: test.access},
-		}
-		needs := func(k *ledger.Ticket) {
-			k.Pod, k.Volumes = k.UID, []ledger.TicketVolume{{Claim: "new", ClaimUID: "new"}}
-			facts = append(facts, ledger.Pod{UID: k.UID, Version: "1", Namespace: "shop", Name: k.UID, Created: k.Created, Volumes: []ledger.PodVolume{{Name: "v", Claim: "new"}}})
-		}
-		other, asks := asksAt("m", ledger.TypePod, test.at, first, needs), asksAt("d", ledger.TypePod, "well", needs)
-		facts = append(facts, other, asks)
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append(facts, test.then...)...)
-		if verdict, _ := p.Grant(p.snapshot, p.snapshot.Ticket(id("d")), auditTime); verdict.Allowed() != test.want {
-			t.Errorf("%s: %v", name, verdict)
-		}
-	}
-}
-
 // crowdAt are more tickets for the volume at a node than are looked at one by one.
 func crowdAt(n ledger.NodeName) []ledger.Event {
 	var list []ledger.Event

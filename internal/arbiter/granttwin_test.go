@@ -87,7 +87,7 @@ func (g *anyone) claims() []int {
 // user draws a pod that is bound, or a ticket.
 func (g *anyone) user(i int) {
 	name, n, claims := "u"+strconv.Itoa(i), nodeName(g.below(worldNodes, "node")), g.claims()
-	kinds := []ledger.TicketType{"", "", ledger.TypePod, ledger.TypeManual, ledger.TypeBackup, ledger.TypeLiveMigration, ledger.TypeLiveMigration}
+	kinds := []ledger.TicketType{"", "", ledger.TypeSalvage, ledger.TypeManual, ledger.TypeBackup, ledger.TypeLiveMigration, ledger.TypeLiveMigration}
 	kind := kinds[g.below(len(kinds), "kind")]
 	phase := ledger.PodPhase(g.below(2, "pod phase"))
 	p := g.pod(name, claims)
@@ -104,12 +104,6 @@ func (g *anyone) user(i int) {
 		Created: g.now.Unix() - int64(g.below(3, "age")), Phase: ledger.TicketPhase(g.below(2, "ticket phase")),
 	}
 	who := ledger.Requester{Ticket: true, Namespace: namespace, Name: name, UID: t.UID}
-	if kind == ledger.TypePod {
-		t.Pod, t.PodName = name, name
-		who = ledger.Requester{Namespace: namespace, Name: name, UID: name}
-		p.Node, p.Phase = "", ledger.PodLive
-		g.apply(p)
-	}
 	for _, c := range claims {
 		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: claimKey(c).Name})
 		v := g.volume(c)
@@ -121,9 +115,6 @@ func (g *anyone) user(i int) {
 		}
 	}
 	g.apply(t)
-	if kind == ledger.TypePod && g.below(4, "ghost") == 0 {
-		g.apply(ledger.TicketGone{ID: t.ID})
-	}
 }
 
 func (g *anyone) uses(v ledger.VolumeID, n ledger.NodeName, who ledger.Requester) {
@@ -172,9 +163,9 @@ func (g *anyone) hold(i int) {
 	g.apply(ledger.HoldSeen{Volume: v, Hold: h})
 }
 
-// TestWhoFitsIsGranted has Fit place a pod of one volume or several wherever it
-// may go, and Grant decide on its ticket by the same facts, whatever these are:
-// otherwise a pod may be placed and refused for ever.
+// TestWhoFitsIsGranted has Fit place a ticket of a pod's priority for one volume or several wherever it
+// may go, and Grant decide on it by the same facts, whatever these are:
+// otherwise a ticket may be placed (Place) and wait for ever.
 func TestWhoFitsIsGranted(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		for range 30 {
@@ -184,30 +175,31 @@ func TestWhoFitsIsGranted(t *testing.T) {
 }
 
 func (g *anyone) compare() {
-	a, pod := arbiter.Arbiter{}, g.pod("asks", g.claims())
-	g.apply(pod)
+	a := arbiter.Arbiter{}
+	t := ledger.Ticket{ID: ledger.TicketID{Namespace: namespace, Name: "asks"}, UID: "just-written", Version: "2", Type: ledger.TypeManual, Created: g.now.Unix() + 1}
+	for _, c := range g.claims() {
+		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: claimKey(c).Name})
+	}
 	s := g.l.Snapshot()
-	r := arbiter.PodRequest(s, &pod)
+	r := arbiter.TicketRequest(s, &t)
 	only, narrowed := a.Nodes(s, r, g.now)
 	for i := range worldNodes {
 		n := nodeName(i)
 		if n == g.fenced || narrowed && n != only {
 			continue // no scheduler tries it
 		}
-		tickets, v := a.Reserve(s, &pod, n, "scheduler", g.now)
-		if !v.Allowed() || len(tickets) == 0 {
+		if !a.Fit(s, r, n, g.now).Allowed() {
 			continue
 		}
-		t := tickets[0]
-		t.UID, t.Version, t.Created = "just-written", "2", g.now.Unix()+1
+		t.Node = n
 		if v := g.grant(a, t); !v.Allowed() && !g.awaitsFenced(v) {
-			g.t.Fatalf("a pod of %v fits %s, and is not granted: %s%s", pod.Volumes, n, v.Outcome, because(v))
+			g.t.Fatalf("a ticket of %v fits %s, and is not granted: %s%s", t.Volumes, n, v.Outcome, because(v))
 		}
 	}
 }
 
 // grant is what Grant says of a ticket that has just been written. Once that is
-// written, too, its scheduler binds the pod, and the grant lasts.
+// written, too, the grant lasts.
 func (g *anyone) grant(a arbiter.Arbiter, t ledger.Ticket) arbiter.Verdict {
 	l := g.l.Fork()
 	l.Apply(g.now, t)
@@ -223,11 +215,6 @@ func (g *anyone) grant(a arbiter.Arbiter, t ledger.Ticket) arbiter.Verdict {
 	t.Version, t.Phase = "3", ledger.TicketGranted
 	l.Apply(g.now, t)
 	s = l.Snapshot()
-	for _, need := range arbiter.TicketRequest(s, s.Ticket(t.ID)).Needs {
-		if v := a.VolumeGranted(s, need, t.Node); !v.Allowed() {
-			g.t.Fatalf("%v is granted at %s, and not settled: %s", t.Volumes, t.Node, because(v))
-		}
-	}
 	if v := a.Keeps(s, s.Ticket(t.ID), g.now); !v.Allowed() {
 		g.t.Fatalf("%v is granted at %s, and to be taken back: %s", t.Volumes, t.Node, because(v))
 	}

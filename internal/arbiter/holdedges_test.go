@@ -128,25 +128,22 @@ func TestLiving(t *testing.T) {
 // asks only if it names them, and live migrations to other nodes.
 func TestRequestersOfAHold(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
-	refusedNow := func(k *ledger.Ticket) { k.Phase = ledger.TicketRefused }
 	for name, test := range map[string]struct {
 		named []ledger.Requester
 		facts []ledger.Event
 		want  []string
 	}{
-		"nobody":             {nil, nil, nil},
-		"who lives":          {nil, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, []string{"q"}},
-		"who leaves":         {nil, []ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, []string{"q"}},
-		"who is elsewhere":   {nil, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, nil},
-		"a ghost":            {nil, []ledger.Event{asksAt("m", ledger.TypePod, "well", func(k *ledger.Ticket) { k.Pod = "q" }), ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "m"}}}, []string{"q"}},
-		"who asks":           {nil, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, nil},
-		"who asks, named":    {[]ledger.Requester{{UID: "m"}}, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, []string{"m"}},
-		"refused, and named": {[]ledger.Requester{{UID: "m"}}, []ledger.Event{dataAt("q", "well", ledger.PodLive), asksAt("m", ledger.TypeManual, "well", refusedNow)}, []string{"q"}},
-		"who migrates":       {nil, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)}, []string{"m"}},
-		"who may not":        {nil, []ledger.Event{asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)}, nil},
-		"about to, named":    {[]ledger.Requester{{UID: "m"}}, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead")}, []string{"m"}},
-		"asks to migrate":    {nil, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead")}, nil},
-		"another is named":   {[]ledger.Requester{{UID: "m"}}, []ledger.Event{migrate, asksAt("m", ledger.TypeManual, "dead")}, nil},
+		"nobody":           {nil, nil, nil},
+		"who lives":        {nil, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, []string{"q"}},
+		"who leaves":       {nil, []ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, []string{"q"}},
+		"who is elsewhere": {nil, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, nil},
+		"who asks":         {nil, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, nil},
+		"who asks, named":  {[]ledger.Requester{{UID: "m"}}, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, []string{"m"}},
+		"who migrates":     {nil, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)}, []string{"m"}},
+		"who may not":      {nil, []ledger.Event{asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)}, nil},
+		"about to, named":  {[]ledger.Requester{{UID: "m"}}, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead")}, []string{"m"}},
+		"asks to migrate":  {nil, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead")}, nil},
+		"another is named": {[]ledger.Requester{{UID: "m"}}, []ledger.Event{migrate, asksAt("m", ledger.TypeManual, "dead")}, nil},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Requesters: test.named}, test.facts...)
 		var got []string
@@ -163,8 +160,7 @@ func TestRequestersOfAHold(t *testing.T) {
 // the holder's node.
 func TestRequestersOfADryRun(t *testing.T) {
 	m := ledger.TicketID{Namespace: "shop", Name: "m"}
-	ofPod := func(k *ledger.Ticket) { k.Pod = "q" }
-	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Requesters: []ledger.Requester{{UID: "q"}}}, asksAt("m", ledger.TypePod, "well", ofPod))
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Requesters: []ledger.Requester{{UID: "q"}}}, asksAt("m", ledger.TypeManual, "well"))
 	p.snapshot = p.snapshot.With(&ledger.Delta{Removed: map[string]bool{"q": true}})
 	if got := p.requesters(ledger.Hold{}, p.at("well")); len(got) > 0 {
 		t.Errorf("taken away: %+v", got)
@@ -192,7 +188,7 @@ func TestOnlyListed(t *testing.T) {
 		"attached":  {[]ledger.Event{ledger.Attachment{Name: "o", UID: "o", Version: "1", Driver: "d", Node: "well", Inline: other}}, false},
 		"a ticket asks": {[]ledger.Event{
 			ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Volumes: []ledger.PodVolume{{Name: "v", Inline: other}}},
-			ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "1", Type: ledger.TypePod, Pod: "q", PodName: "q", Node: "well", Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{PodVolume: "v"}}},
+			ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}},
 		}, false},
 		"a pod leaves it": {[]ledger.Event{ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Node: "well", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Inline: other}}}}, false},
 	} {

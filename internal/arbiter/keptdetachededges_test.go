@@ -93,7 +93,6 @@ func TestKeptDetached(t *testing.T) {
 		"granted":         {ledger.Hold{}, []ledger.Event{keepsOff("m")}, true},
 		"asks":            {ledger.Hold{}, []ledger.Event{keepsOff("m", isPending)}, false},
 		"asks, and named": {named, []ledger.Event{keepsOff("m", isPending)}, true},
-		"named, refused":  {named, []ledger.Event{keepsOff("m", func(k *ledger.Ticket) { k.Phase = ledger.TicketRefused })}, false},
 		"granted a node":  {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow)}, false},
 	} {
 		p := plannerOf(t, Arbiter{}, ledger.Detached, test.hold, append([]ledger.Event{sharedDisk}, test.facts...)...)
@@ -315,7 +314,6 @@ func TestMayBeInUse(t *testing.T) {
 func TestStaysDetached(t *testing.T) {
 	created := func(at int64) func(*ledger.Ticket) { return func(k *ledger.Ticket) { k.Created = at } }
 	yielding := func(k *ledger.Ticket) { k.Type, k.SatisfiedSince, k.YieldingSince = ledger.TypeBackup, 900, 1000 }
-	refused := func(k *ledger.Ticket) { k.Phase = ledger.TicketRefused }
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		dry   *ledger.Delta
@@ -327,8 +325,6 @@ func TestStaysDetached(t *testing.T) {
 		"the older of two, first":       {[]ledger.Event{keepsOff("m", created(4)), keepsOff("n", created(5))}, nil, "m", 0},
 		"one that asks":                 {[]ledger.Event{keepsOff("m", isPending)}, nil, "m", 0},
 		"one that asks, and is older":   {[]ledger.Event{keepsOff("m", created(5)), keepsOff("n", isPending, created(4))}, nil, "n", 0},
-		"not who is refused":            {[]ledger.Event{keepsOff("m", created(5)), keepsOff("n", refused, created(4))}, nil, "m", 0},
-		"not who is gone in a dry run":  {[]ledger.Event{keepsOff("m", created(5)), keepsOff("n", created(4), func(k *ledger.Ticket) { k.Type, k.Pod = ledger.TypePod, "q" })}, &ledger.Delta{Removed: map[string]bool{"q": true}}, "m", 0},
 		"it is asked to let go":         {[]ledger.Event{keepsOff("m", yielding)}, nil, "m", 1030},
 		"the other is asked to let go":  {[]ledger.Event{keepsOff("m", created(4)), keepsOff("n", created(5), yielding)}, nil, "m", 0},
 		"the first of two is asked to":  {[]ledger.Event{keepsOff("m", created(4), yielding), keepsOff("n", created(5), func(k *ledger.Ticket) { k.Type = ledger.TypeBackup })}, nil, "m", 1030},

@@ -74,7 +74,7 @@ func (w view) drivers() iter.Seq[string] {
 func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	reason := Reason{Code: NoFreeSlot, Driver: driver, Node: w.node}
 	state := node.Driver(driver)
-	if !state.Registered && (w.request.Type != ledger.TypePod || w.snapshot.NeedsNode(driver)) {
+	if !state.Registered && (!w.request.ofPod() || w.snapshot.NeedsNode(driver)) {
 		reason.Code = DriverNotRegistered
 		return reason, true
 	}
@@ -220,9 +220,6 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 	if d := w.snapshot.Delta(); d != nil {
 		for uid := range d.Removed {
 			list = append(list, w.snapshot.PodAt(uid)...)
-			if p := w.snapshot.Pod(uid); p != nil {
-				list = append(list, w.snapshot.TicketAt(ledger.TicketID{Namespace: p.Namespace, Name: uid})...)
-			}
 		}
 	}
 	if w.detached {

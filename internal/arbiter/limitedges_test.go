@@ -76,8 +76,7 @@ func TestSlotsThatADryRunFrees(t *testing.T) {
 		}
 		return p
 	}
-	reserved := ledger.Pod{UID: "r", Version: "1", Namespace: "shop", Name: "reserves", Volumes: []ledger.PodVolume{{Name: "a", Inline: ledger.VolumeID{Driver: "d", Handle: "reserved"}}}}
-	ticket := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "r"}, UID: "t", Version: "1", Type: ledger.TypePod, Pod: "r", PodName: "reserves", Node: "well", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{PodVolume: "a"}}}
+	reserved := ledger.Pod{UID: "r", Version: "1", Namespace: "shop", Name: "reserves", Node: "well", Volumes: []ledger.PodVolume{{Name: "a", Inline: ledger.VolumeID{Driver: "d", Handle: "reserved"}}}}
 	for name, test := range map[string]struct {
 		removed []string
 		d, e    int32
@@ -88,11 +87,11 @@ func TestSlotsThatADryRunFrees(t *testing.T) {
 		"one of two users":       {[]string{"first"}, 0, 0},
 		"both users":             {[]string{"first", "second"}, 1, 0},
 		"who uses what is asked": {[]string{"same"}, 0, 0},
-		"one that is not bound":  {[]string{"r"}, 1, 0},
+		"one that is reserved":   {[]string{"r"}, 1, 0},
 		"one that nobody knows":  {[]string{"unknown"}, 0, 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, user("alone", "d/alone"), user("both", "d/both", "e/both"), user("first", "d/shared"), user("second", "d/shared"),
-			user("same", "d/asked"), reserved, ticket)
+			user("same", "d/asked"), reserved)
 		d := &ledger.Delta{}
 		for _, uid := range test.removed {
 			d.Remove(uid)

@@ -100,9 +100,6 @@ func crowd(seed int64) *script {
 			of = append(of, fmt.Sprintf("c%d", r.Intn(claims)))
 		}
 		kind := types[r.Intn(len(types))]
-		if kind == ledger.TypePod {
-			kind = ledger.TypeBackup
-		}
 		s.command(fmt.Sprintf("ticket t%d type=%s %s claims=%s age=%d", i, kind, where, strings.Join(of, ","), r.Intn(3)))
 	}
 	return s

@@ -217,7 +217,7 @@ func TestFenceOfWhatLeaves(t *testing.T) {
 // Who has a right to a volume at its node: who lives, who is leaving, and the ghost of a
 // ticket that was never granted; who asks only where the hold promises it.
 func TestHasRight(t *testing.T) {
-	ask := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "t", Version: "1", Type: ledger.TypePod, Pod: "q", Node: "well", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
+	ask := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	granted, pod := ask, ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 	granted.Phase = ledger.TicketGranted
 	leaving := pod

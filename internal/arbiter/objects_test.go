@@ -325,16 +325,12 @@ func (s *script) reserve(a args) {
 		s.trace("no node fits %s", p.Name)
 		return
 	}
-	tickets, v := s.arb.Reserve(snap, &p, at, "moorage-scheduler", s.Now)
-	if !v.Allowed() {
+	if v := s.arb.Fit(snap, arbiter.PodRequest(snap, &p), at, s.Now); !v.Allowed() {
 		s.trace("%s: %s%s", at, v.Outcome, because(v))
 		return
 	}
-	for _, t := range tickets {
-		t.UID = s.uid("ticket-" + p.UID)
-		s.trace("reserved %s for %s", at, p.Name)
-		s.put(t)
-	}
+	s.trace("reserved %s for %s", at, p.Name)
+	s.ledger.Reserve(s.Now, p, at)
 }
 
 func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
@@ -353,8 +349,7 @@ func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
 	return best
 }
 
-// ticket makes a ticket: NAME type=… node=…|wherever|detached onDrain=End|Move claims=…|pvs=… parameters=…, or pod=NAME for
-// a reservation without asking Fit; "granted" for one that says so of itself.
+// ticket makes a ticket: NAME type=… node=…|wherever|detached onDrain=End|Move claims=…|pvs=… parameters=…; "granted" for one that says so of itself.
 func (s *script) ticket(a args) {
 	t := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: namespace, Name: a.word(1)}, Type: ledger.TicketType(a.get("type", "Manual")),
@@ -363,17 +358,6 @@ func (s *script) ticket(a args) {
 	}
 	if a.flag("detached") {
 		t.Node = ledger.Detached
-	}
-	if p, ok := s.podNamed(a.get("pod", "")); ok {
-		t.ID.Name, t.Type, t.Pod, t.PodName = p.UID, ledger.TypePod, p.UID, p.Name
-		for _, v := range p.Volumes {
-			if v.Claim == "" {
-				t.Volumes = append(t.Volumes, ledger.TicketVolume{PodVolume: v.Name})
-				continue
-			}
-			key := ledger.ClaimKey{Namespace: namespace, Name: v.Claim}
-			t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim, ClaimUID: s.claimOf(key).UID})
-		}
 	}
 	for _, claim := range a.list("claims") {
 		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: claim})

@@ -60,13 +60,12 @@ func TestOutrankedByWhoIsNamed(t *testing.T) {
 		change func(*ledger.Ticket)
 		want   bool
 	}{
-		"it is next":                 {next("a"), ledger.TypeManual, plain, true},
-		"another is next":            {next("o"), ledger.TypeManual, plain, false},
-		"nobody is next":             {ledger.Hold{}, ledger.TypeManual, plain, false},
-		"it is next, and was told":   {next("a"), ledger.TypeManual, told, false},
-		"it is next, and yields":     {next("a"), ledger.TypeBackup, plain, false},
-		"it is listed":               {ledger.Hold{Requesters: []ledger.Requester{{UID: "a"}}}, ledger.TypeManual, plain, true},
-		"it is next, and is refused": {next("a"), ledger.TypeManual, func(k *ledger.Ticket) { k.Phase = ledger.TicketRefused }, false},
+		"it is next":               {next("a"), ledger.TypeManual, plain, true},
+		"another is next":          {next("o"), ledger.TypeManual, plain, false},
+		"nobody is next":           {ledger.Hold{}, ledger.TypeManual, plain, false},
+		"it is next, and was told": {next("a"), ledger.TypeManual, told, false},
+		"it is next, and yields":   {next("a"), ledger.TypeBackup, plain, false},
+		"it is listed":             {ledger.Hold{Requesters: []ledger.Requester{{UID: "a"}}}, ledger.TypeManual, plain, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", test.hold, alive, asksAt("m", ledger.TypeBackup, "well", grantedNow), asksAt("a", test.kind, "dead", test.change))
 		at, who := p.firstOutranker(ledger.User{Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}, "well")
@@ -89,10 +88,8 @@ func TestMayBeGranted(t *testing.T) {
 		"sent":                 {&ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending, Granting: true}, true},
 		"sent, and told":       {&ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending, Granting: true, Reason: told}, true},
 		"sent, and granted":    {&ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketGranted, Granting: true}, false},
-		"sent, and gone":       {&ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending, Granting: true, Ghost: true}, false},
 		"in doubt":             {&ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending, InDoubt: true}, true},
 		"in doubt, and told":   {&ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending, InDoubt: true, Reason: told}, false},
-		"in doubt, refused":    {&ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketRefused, InDoubt: true}, false},
 		"in doubt, sent, told": {&ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending, InDoubt: true, Granting: true, Reason: told}, true},
 	} {
 		if got := mayBeGranted(test.ticket); got != test.want {

@@ -13,9 +13,8 @@ import (
 // so that only those share it there who say the same; pods say nothing. Moorage compares the
 // words, and reads none of them.
 //
-// A ticket that yields is asked to let go as it is for somebody at another node: who ranks before
-// is granted the volume at once, and does not use it before the ticket has let go. A pod is not
-// bound before that (AttachedOtherwise), and another ticket is not satisfied.
+// A ticket that yields is asked to let go as it is for somebody at another node. A ticket that ranks
+// before is granted the volume at once, and is not satisfied before the other one has let go (AttachedOtherwise).
 
 // incompatible says who keeps a volume at the request's node from it, as it has other parameters.
 func (w view) incompatible(v *ledger.Volume, need Need) []Reason {
@@ -33,8 +32,8 @@ func (w view) incompatible(v *ledger.Volume, need Need) []Reason {
 }
 
 // AttachedOtherwise says for whom a volume is still attached at a node with other parameters than
-// those of who has been granted it there: a ticket that is asked to let go of it. Pods are bound,
-// and tickets are satisfied, only after that.
+// those of the ticket that has been granted it there: another ticket is asked to let go of it. The first one is
+// satisfied only after that.
 func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeName) Verdict {
 	var reasons []Reason
 	for _, need := range r.Needs {
@@ -48,7 +47,7 @@ func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeNa
 			if r.owns(u) || other.Parameters == r.Parameters || standingOf(s, u) != living || len(reasons) >= fewUsers { //mutant:bind-beside-parameters
 				continue
 			}
-			if !r.Type.Yields() || other.Type.Priority() < ledger.TypePod.Priority() { // who yields had it first
+			if !r.Type.Yields() || other.priority() < ledger.PodPriority { // who yields had it first
 				reasons = append(reasons, attachedFor(s, v, place, u, need.Name))
 			}
 		}

@@ -266,7 +266,7 @@ func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
 	}
 	for _, u := range place.Users {
 		switch standingOf(p.snapshot, u) {
-		case living, orphaned, leaving:
+		case living, leaving:
 			if !p.outranked(u, place.Node) {
 				return true
 			}
@@ -289,7 +289,7 @@ func (p *planner) hasGrantee(place *ledger.NodeVolume) bool {
 // as written gives the volume, so that its grant may be on its way.
 func (p *planner) isGrantee(u ledger.User) bool {
 	t := p.snapshot.Ticket(u.Ticket)
-	if t == nil || t.Ghost { // no pod, either
+	if t == nil { // a pod
 		return false
 	}
 	st := standingOf(p.snapshot, u)

@@ -435,7 +435,7 @@ func (p *planner) stuck(place *ledger.NodeVolume) Reason {
 // the same.
 func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time, reason Reason) Reason {
 	for _, u := range place.Users {
-		if who := requester(s, u); standingOf(s, u) >= orphaned && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
+		if who := requester(s, u); standingOf(s, u) == living && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
 			reason.Code, reason.Who, reason.Until = HeldElsewhere, who, yieldsBy(s, s.Ticket(u.Ticket))
 		}
 	}

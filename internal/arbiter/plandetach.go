@@ -74,7 +74,7 @@ func (p *planner) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 
 // inhabited says whether somebody at a node may use the volume, or be about to, though it is not
 // to be there: a pod bound past all rules, which the safe detach would find, to put the volume
-// back; or a granted ticket that is not a pod's, until it has been told that it has lost the volume:
+// back; or a granted ticket, until it has been told that it has lost the volume:
 // no kubelet knows what it does with that.
 func (p *planner) inhabited(place *ledger.NodeVolume) bool {
 	if !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
@@ -82,7 +82,7 @@ func (p *planner) inhabited(place *ledger.NodeVolume) bool {
 	}
 	return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		if t := p.snapshot.Ticket(u.Ticket); u.Pod == "" {
-			return t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted //mutant:detach-under-a-ticket
+			return t != nil && t.Phase == ledger.TicketGranted //mutant:detach-under-a-ticket
 		}
 		return standingOf(p.snapshot, u) >= leaving
 	})

@@ -14,8 +14,6 @@ const (
 	// that is not ready its volumes are detached by force
 	// (attach_detach_controller.go, ReconcilerMaxWaitForUnmountDuration).
 	DefaultAfterPodGone = 6 * time.Minute
-	// DefaultGrantTimeout is how long a scheduler waits in Permit.
-	DefaultGrantTimeout = 30 * time.Second
 	// DefaultYieldNotice is how long a ticket that yields has to let go of its volumes.
 	DefaultYieldNotice = 30 * time.Second
 	// DefaultAfterNodeDeleted is how long after a node stopped being Ready the tickets there
@@ -45,9 +43,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	says := func(f ledger.PolicyFields, set bool) bool { return set || p.Says&f != 0 }
 	if !says(ledger.FieldDetachDelay, p.DetachDelay != 0) {
 		p.DetachDelay = all.DetachDelay
-	}
-	if !says(ledger.FieldOnControllerDown, p.BindUngranted) {
-		p.BindUngranted = all.BindUngranted
 	}
 	if !says(ledger.FieldEmptyAccessModes, p.EmptyIsExclusive) {
 		p.EmptyIsExclusive = all.EmptyIsExclusive
@@ -90,9 +85,6 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	}
 	if p.TicketsLost == nil {
 		p.TicketsLost = all.TicketsLost
-	}
-	if p.GrantTimeout == 0 {
-		p.GrantTimeout = all.GrantTimeout
 	}
 	p.Says |= all.Says
 	// A node's slots and the driver's calls are not of a class.

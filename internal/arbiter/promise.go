@@ -41,9 +41,8 @@ func (p *planner) heldBack(r Request, n ledger.NodeName, name string) (Reason, b
 // the hold as written promises it, or says that it migrates, as the grant may be on its way; and at a
 // fenced node to any ticket that has it or may get it. Whoever ranks before, or
 // relies on the fence, has that ticket told first that it gives way, and waits
-// until then (told): once it is told, no fence that ends makes two of them. A pod's
-// ticket does not wait for that, but is refused; any other one has to contend
-// meanwhile, or nobody would tell the one that has the promise.
+// until then (told): once it is told, no fence that ends makes two of them. A ticket
+// contends meanwhile, or nobody would tell the one that has the promise.
 func (p *planner) committedElsewhere(r Request, n ledger.NodeName) (who ledger.Requester, at ledger.NodeName, told bool) {
 	next := hold(p.volume).Next
 	for i := range p.volume.NodeVolumes {
@@ -60,7 +59,7 @@ func (p *planner) committedElsewhere(r Request, n ledger.NodeName) (who ledger.R
 			promised := standingOf(p.snapshot, u) == asking && place.Node == next.Node && who.UID == next.To.UID
 			migrates := n != hold(p.volume).Node && migrationNamed(p.snapshot, p.volume, u)
 			if lost || promised || migrates {
-				return who, place.Node, lost || r.Type != ledger.TypePod && CompareRequests(r, requestOf(p.snapshot, u)) < 0
+				return who, place.Node, lost || !r.ofPod() && CompareRequests(r, requestOf(p.snapshot, u)) < 0
 			}
 		}
 	}

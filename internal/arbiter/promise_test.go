@@ -34,9 +34,6 @@ func promising(now time.Time, events ...ledger.Event) *ledger.Ledger {
 
 func asksFor(name string, kind ledger.TicketType, n ledger.NodeName) ledger.Ticket {
 	t := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: name}, UID: "t-" + name, Version: "1", Type: kind, Node: n, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
-	if kind == ledger.TypePod {
-		t.Pod, t.PodName = name, name
-	}
 	return t
 }
 
@@ -53,7 +50,7 @@ func podNamed(name string) ledger.Requester {
 // would know that a grant is on its way. Found by the simulator (I1).
 func TestGrantIsPromisedByName(t *testing.T) {
 	now := time.Unix(1000, 0)
-	asks := asksFor("asks", ledger.TypePod, "n2")
+	asks := asksFor("asks", ledger.TypeManual, "n2")
 	l := promising(now, usesData("old", "n1", ledger.PodTerminating), usesData("other", "n2", ledger.PodLive), usesData("asks", "", ledger.PodLive), asks,
 		ledger.HoldSeen{Volume: promised, Hold: ledger.Hold{Version: "1", Node: "n1", NodeUID: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv"},
 			Requesters: []ledger.Requester{podNamed("old")}, Next: ledger.Promise{Node: "n2", To: podNamed("other")}}},
@@ -69,7 +66,7 @@ func TestGrantIsPromisedByName(t *testing.T) {
 // grant may be on its way. Found by the simulator (I1).
 func TestWhoYieldsTakesNoPromiseBack(t *testing.T) {
 	now := time.Unix(1000, 0)
-	backup, asks := asksFor("backup", ledger.TypeBackup, "n1"), asksFor("asks", ledger.TypePod, "n2")
+	backup, asks := asksFor("backup", ledger.TypeBackup, "n1"), asksFor("asks", ledger.TypeManual, "n2")
 	hold := ledger.Hold{Version: "1", Node: "n1", NodeUID: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv"},
 		Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}}, Next: ledger.Promise{Node: "n2", To: podNamed("asks")}}
 	l := promising(now, usesData("asks", "", ledger.PodLive), backup, asks, ledger.HoldSeen{Volume: promised, Hold: hold})
@@ -86,7 +83,7 @@ func TestWhoYieldsTakesNoPromiseBack(t *testing.T) {
 // ever; found by the explorer. With somebody who lives there the ticket is lost.
 func TestAnOldHoldTakesNoGrantBack(t *testing.T) {
 	now := time.Unix(1000, 0)
-	asks := asksFor("asks", ledger.TypePod, "n2")
+	asks := asksFor("asks", ledger.TypeManual, "n2")
 	asks.Phase = ledger.TicketGranted
 	hold := ledger.HoldSeen{Volume: promised, Hold: ledger.Hold{Version: "2", Node: "n1", NodeUID: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv"},
 		Requesters: []ledger.Requester{podNamed("old")}}}
@@ -107,16 +104,12 @@ func TestAnOldHoldTakesNoGrantBack(t *testing.T) {
 	}
 }
 
-// A ticket that is not a pod's waits for what denies it, with the reason on it,
-// and nothing is left to do about it; a pod's is to be refused.
+// A ticket waits for what denies it, with the reason on it, and nothing is left to do about it.
 func TestWhoWaitsForASlotIsSettled(t *testing.T) {
 	now := time.Unix(1000, 0)
-	for kind, want := range map[ledger.TicketType]int{ledger.TypeManual: 0, ledger.TypePod: 1} {
-		asks := asksFor("asks", kind, "n2")
-		full := ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}
-		s := promising(now, usesData("asks", "", ledger.PodLive), full, asks).Snapshot()
-		if found := (arbiter.Arbiter{}).AuditAtRest(s, now); len(found) != want {
-			t.Errorf("%s: %v, want %d", kind, found, want)
-		}
+	full := ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}
+	s := promising(now, full, asksFor("asks", ledger.TypeManual, "n2")).Snapshot()
+	if found := (arbiter.Arbiter{}).AuditAtRest(s, now); len(found) != 0 {
+		t.Errorf("%v, want nothing", found)
 	}
 }

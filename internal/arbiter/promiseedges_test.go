@@ -31,7 +31,6 @@ func TestHeldBackByWhat(t *testing.T) {
 	}{
 		"it is here":                       {"well", ledger.Hold{}, at(1, ledger.TypeManual), []ledger.Event{dataAt("q", "well", ledger.PodLive)}, Reason{}},
 		"promised elsewhere, ranks before": {"well", promised, at(1, ledger.TypeManual), []ledger.Event{asks}, Reason{Code: NotGranted}},
-		"a pod's, and it ranks before":     {"well", promised, at(1, ledger.TypePod), []ledger.Event{asks}, Reason{Code: HeldElsewhere, Node: "dead", Who: who("m"), Detail: onlyPromised}},
 		"to be salvaged, ranks before":     {"well", promised, at(1, ledger.TypeSalvage), []ledger.Event{asks}, Reason{Code: NotGranted}},
 		"promised elsewhere, ranks after":  {"well", promised, at(9, ledger.TypeManual), []ledger.Event{asks}, Reason{Code: HeldElsewhere, Node: "dead", Who: who("m"), Detail: onlyPromised}},
 		"another there is promised it":     {"well", ledger.Hold{Next: ledger.Promise{Node: "dead", To: who("o")}, Requesters: []ledger.Requester{who("m")}}, at(9, ledger.TypeManual), []ledger.Event{asks, dataAt("q", "well", ledger.PodLive)}, Reason{}},

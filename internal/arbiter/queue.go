@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// MaxWaiting is how many tickets of pods of one namespace, and how many other tickets of
-// it, are decided on at a node at a time: those that rank first. A node has room for
-// fewer pods than that. Whoever may make tickets makes as many as they like, and each
+// MaxWaiting is how many tickets of one namespace are decided on at a node at a time: those
+// that rank first. A node has room for fewer volumes than that. Whoever may make tickets makes as many as they like, and each
 // change at the node has all of them decided on; so the others wait until some of these
 // are granted or gone, and until then count as those that rank last.
 //
@@ -95,16 +94,12 @@ func (q *Queue) rank(node *ledger.Node) {
 		q.ranks = append(q.ranks, requestOf(q.snapshot, ledger.User{Ticket: id}))
 	}
 	slices.SortFunc(q.ranks, CompareRequests)
-	type share struct {
-		namespace string
-		pods      bool
-	}
-	looks := map[share]int{}
+	looks := map[string]int{} // by namespace
 	q.behind = map[ledger.TicketID]bool{}
 	for _, r := range q.ranks {
 		t := q.snapshot.Ticket(r.Ticket)
 		q.tickets = append(q.tickets, t)
-		of := share{t.ID.Namespace, t.Type == ledger.TypePod}
+		of := t.ID.Namespace
 		switch {
 		case t.InDoubt: // not decided on
 		case looks[of] < MaxWaiting*usualLooks:
@@ -140,15 +135,6 @@ func (q *Queue) named(t *ledger.Ticket) bool {
 		volume := q.snapshot.Volume(v)
 		return volume != nil && namedInHold(q.snapshot, volume, ledger.User{Ticket: t.ID})
 	})
-}
-
-// refuses says whether a ticket that ranks before is refused by the same facts.
-func (q *Queue) refuses(id ledger.TicketID) bool {
-	if q == nil {
-		return false
-	}
-	d, decided := q.decided[id]
-	return decided && d.verdict.Refuses(q.snapshot.Ticket(id))
 }
 
 // fewUsers is up to how many users of a NodeVolume are looked at as they come, and of
@@ -195,7 +181,7 @@ func (q *Queue) ranked(p *ledger.NodeVolume) ranked {
 // Grant decides on a whole ticket of the queue: all of its volumes, or none. See
 // Arbiter.Grant.
 func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
-	rank := ticketAsks(q.snapshot, t)
+	rank := ticketAsks(t)
 	for ; q.next < len(q.tickets) && CompareRequests(q.ranks[q.next], rank) <= 0; q.next++ {
 		if before := q.tickets[q.next]; !before.InDoubt { // one in doubt has its slots, as if it were granted
 			q.handOut(before)
@@ -210,7 +196,7 @@ func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
 
 // handOut decides on a ticket, and hands out what it gets to it.
 func (q *Queue) handOut(t *ledger.Ticket) {
-	r := ticketAsks(q.snapshot, t)
+	r := ticketAsks(t)
 	if !q.behind[t.ID] { // a ticket that is left out needs nothing yet
 		r = TicketRequest(q.snapshot, t)
 	}
@@ -219,8 +205,8 @@ func (q *Queue) handOut(t *ledger.Ticket) {
 	switch {
 	case d.gets:
 		q.give(r)
-	case d.verdict.Refuses(t), HoldWasRefused(t): // gone, or keeps nothing
-	case t.Type == ledger.TypePod, d.verdict.First().Code == NoFreeSlot && !t.Type.Yields():
+	case HoldWasRefused(t): // keeps nothing
+	case d.verdict.First().Code == NoFreeSlot && !t.Type.Yields():
 		q.keep(r)
 	}
 }
@@ -268,7 +254,7 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	return d
 }
 
-// HoldWasRefused says whether a ticket that is not a pod's waits, as it was told, since the hold of one of its volumes
+// HoldWasRefused says whether a ticket waits, as it was told, since the hold of one of its volumes
 // was refused: it keeps nothing from others, and is tried again after a pause.
 func HoldWasRefused(t *ledger.Ticket) bool { return t.Waits() && t.Reason == string(HoldRefused) }
 

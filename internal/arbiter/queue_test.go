@@ -65,7 +65,7 @@ func TestQueueCountsAsOneByOne(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		s := crowd(t).Snapshot()
 		q := Arbiter{}.Queue(s, "n1", queueTime)
-		if !slices.IsSortedFunc(q.Tickets(), func(a, b *ledger.Ticket) int { return CompareRequests(ticketAsks(s, a), ticketAsks(s, b)) }) {
+		if !slices.IsSortedFunc(q.Tickets(), func(a, b *ledger.Ticket) int { return CompareRequests(ticketAsks(a), ticketAsks(b)) }) {
 			t.Fatal("they are not in the order of their rank")
 		}
 		given, kept := map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}
@@ -135,7 +135,7 @@ func TestRankedAfterChangesNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		l := crowd(t)
 		s := l.Snapshot()
-		tickets := slices.SortedFunc(s.Tickets(), func(a, b *ledger.Ticket) int { return CompareRequests(ticketAsks(s, a), ticketAsks(s, b)) })
+		tickets := slices.SortedFunc(s.Tickets(), func(a, b *ledger.Ticket) int { return CompareRequests(ticketAsks(a), ticketAsks(b)) })
 		if len(tickets) == 0 {
 			return
 		}
@@ -176,7 +176,7 @@ func blockedOneByOne(w view, v *ledger.Volume) bool {
 		for _, u := range p.Users {
 			k := w.snapshot.Ticket(u.Ticket)
 			grants := k.Phase == ledger.TicketGranted
-			blocks := !w.request.owns(u) && (grants && !yields(w.snapshot, u, w.request) || !grants && (CompareRequests(ticketAsks(w.snapshot, k), w.request) < 0 && contends(k) || p.Node == w.node && mayBeGranted(k)))
+			blocks := !w.request.owns(u) && (grants && !yields(w.snapshot, u, w.request) || !grants && (CompareRequests(ticketAsks(k), w.request) < 0 && contends(k) || p.Node == w.node && mayBeGranted(k)))
 			switch {
 			case p.Node == w.node && v.Access != ledger.AccessPod:
 				living = living || grants && blocks
@@ -202,10 +202,6 @@ func TestQueueLeavesOutTooMany(t *testing.T) {
 		apply(ledger.PersistentVolume{Name: name, UID: name, Version: "1", Volume: ledger.VolumeID{Driver: "disk", Handle: name}, Access: ledger.AccessMany})
 		k := ledger.Ticket{ID: ledger.TicketID{Namespace: namespace, Name: name}, UID: name, Version: "1", Type: kind, Node: "n1", Created: int64(i),
 			Volumes: []ledger.TicketVolume{{PersistentVolume: name}}}
-		if kind == ledger.TypePod {
-			k.Pod, k.PodName = name, name
-			apply(ledger.Pod{UID: name, Version: "1", Namespace: namespace, Name: name, Created: int64(i)})
-		}
 		apply(k)
 		return k.ID
 	}
@@ -213,7 +209,7 @@ func TestQueueLeavesOutTooMany(t *testing.T) {
 	for i := range MaxWaiting + 5 {
 		flood = append(flood, request("flood", i, ledger.TypeManual))
 	}
-	pod, other := request("flood", 9000, ledger.TypePod), request("quiet", 9001, ledger.TypeManual)
+	pod, other := request("flood", 9000, ledger.TypeManual), request("quiet", 9001, ledger.TypeManual)
 
 	granted := func(id ledger.TicketID) Verdict {
 		s := l.Snapshot()
@@ -233,7 +229,6 @@ func TestQueueLeavesOutTooMany(t *testing.T) {
 		apply(ledger.TicketGone{ID: id})
 	}
 	apply(ledger.TicketGone{ID: pod})
-	apply(ledger.PodGone{UID: pod.Name})
 	if v := granted(last); !v.Allowed() {
 		t.Errorf("when others are gone: %v", v.Reasons)
 	}

@@ -117,28 +117,3 @@ func TestHowManyAreDecidedOn(t *testing.T) {
 		}
 	}
 }
-
-// A pod's ticket that is refused for want of something else keeps nobody from its volumes who
-// ranks after it.
-func TestWhoIsRefusedKeepsNobodyAway(t *testing.T) {
-	onePod := sharedDisk
-	onePod.Access = ledger.AccessPod
-	for name, test := range map[string]struct {
-		also []ledger.TicketVolume
-		want ledger.Code
-	}{
-		"it is granted": {nil, UsedByOtherPod},
-		"it is refused": {[]ledger.TicketVolume{{Claim: "nothing"}}, ""},
-	} {
-		ofPod := func(pod string, created int64, also ...ledger.TicketVolume) ledger.Event {
-			return asksAt(pod, ledger.TypePod, "well", func(k *ledger.Ticket) {
-				k.Pod, k.PodName, k.Created, k.Volumes = pod, pod, created, append(k.Volumes, also...)
-			})
-		}
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, alive, onePod, ofPod("first", 1, test.also...), ofPod("second", 2))
-		q := Arbiter{}.Queue(p.snapshot, "well", auditTime)
-		if v, _ := q.Grant(p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "second"})); v.First().Code != test.want {
-			t.Errorf("%s: the next one is told %+v, want %q", name, v, test.want)
-		}
-	}
-}

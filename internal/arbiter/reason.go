@@ -54,14 +54,14 @@ const (
 	NodeUnreachable        ledger.Code = "NodeUnreachable"
 	DetachDelayed          ledger.Code = "DetachDelayed"
 	ForeignAttachment      ledger.Code = "ForeignAttachment"
-	TooManyTickets         ledger.Code = "TooManyTickets"  // of one namespace, at one node
-	SlotsNotKept           ledger.Code = "SlotsNotKept"    // lacks only slots, and keeps none that come free
-	NeverAttached          ledger.Code = "NeverAttached"   // so that nothing keeps it from nodes
-	NoNode                 ledger.Code = "NoNode"          // none can take the volumes of a ticket with spec.wherever
-	LeavesNode             ledger.Code = "LeavesNode"      // a ticket with onDrain: Move, from one that is emptied or gone
-	VolumeMissing          ledger.Code = "VolumeMissing"   // the claim's PersistentVolume has not been seen
-	NodeReplaced           ledger.Code = "NodeReplaced"    // attached by another name of the driver for the node
-	VolumeReplaced         ledger.Code = "VolumeReplaced"  // attached under the name of a PersistentVolume that is another volume's now
+	TooManyTickets         ledger.Code = "TooManyTickets" // of one namespace, at one node
+	SlotsNotKept           ledger.Code = "SlotsNotKept"   // lacks only slots, and keeps none that come free
+	NeverAttached          ledger.Code = "NeverAttached"  // so that nothing keeps it from nodes
+	NoNode                 ledger.Code = "NoNode"         // none can take the volumes of a ticket with spec.wherever
+	LeavesNode             ledger.Code = "LeavesNode"     // a ticket with onDrain: Move, from one that is emptied or gone
+	VolumeMissing          ledger.Code = "VolumeMissing"  // the claim's PersistentVolume has not been seen
+	NodeReplaced           ledger.Code = "NodeReplaced"   // attached by another name of the driver for the node
+	VolumeReplaced         ledger.Code = "VolumeReplaced" // attached under the name of a PersistentVolume that is another volume's now
 )
 
 // Message says the reason in words a user of Kubernetes understands.

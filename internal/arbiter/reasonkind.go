@@ -63,16 +63,6 @@ func CallOf(c ledger.Code) Call {
 	return rowOf(c).during
 }
 
-// WaitsForOthers says whether the verdict changes only when somebody else goes.
-func (v Verdict) WaitsForOthers() bool {
-	for _, r := range v.Reasons {
-		if rowOf(r.Code).effect == waitsForOthers {
-			return true
-		}
-	}
-	return false
-}
-
 // LiftedByEviction says whether fewer pods on a node could lift the reason there.
 func (r Reason) LiftedByEviction(n ledger.NodeName) bool {
 	evict := rowOf(r.Code).evict

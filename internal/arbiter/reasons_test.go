@@ -87,7 +87,6 @@ func TestBoundsAreDocumented(t *testing.T) {
 			"| `TooManyTickets` |": fmt.Sprintf(" %d tickets of this namespace already wait", arbiter.MaxWaiting),
 			"| `TooManyVolumes` |": fmt.Sprintf("than a VolumeTicket can list, %d |", arbiter.MaxVolumes),
 		},
-		"../../docs/operate/policies.md": {"| `grantTimeout` |": fmt.Sprintf(" %s, or ", arbiter.DefaultGrantTimeout)},
 	} {
 		text, err := os.ReadFile(page)
 		if err != nil {

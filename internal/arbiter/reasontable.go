@@ -30,9 +30,6 @@ type effect uint8
 const (
 	denies effect = iota + 1
 	waits
-	// waitsForOthers ends only when somebody else goes. A pod waits for that in its
-	// scheduler's queue, without a node.
-	waitsForOthers
 )
 
 // course says how a reason ends.
@@ -134,32 +131,32 @@ var reasonTable = [...]reasonRow{
 	{ClaimUnbound, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("claim %s is not bound yet", r.Claim)
 	}},
-	{HeldElsewhere, waitsForOthers, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
+	{HeldElsewhere, waits, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
 		if r.Detail == onlyPromised {
 			return fmt.Sprintf("can't take %s: it is promised to %s%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
 		}
 		return fmt.Sprintf("can't take %s: %s holds it%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
 	}},
-	{StaysDetached, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+	{StaysDetached, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		of := ""
 		if r.Detail != "" && r.Who.Name != "" {
 			of = " (" + r.Detail + ")"
 		}
 		return fmt.Sprintf("%s is to stay detached%s%s: no node gets it before that ticket ends%s", r.volume(), r.forWhom(), of, r.asked())
 	}},
-	{IncompatibleParameters, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+	{IncompatibleParameters, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is attached to %s with other parameters (spec.parameters)%s%s: until that ends, only pods and tickets with the same parameters can have it there", r.volume(), r.Node, r.forWhom(), r.asked())
 	}},
-	{SELinuxConflict, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
+	{SELinuxConflict, waits, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is used at %s with another SELinux label%s: a kubelet mounts a volume with one label at a time", r.volume(), r.Node, r.forWhom())
 	}},
-	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unavailable, func(r Reason) string {
+	{UsedByOtherPod, waits, lasts, evictionThere, ofMore, CallNone, unavailable, func(r Reason) string {
 		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", r.volume(), r.forWhom())
 	}},
 	{DriverNotRegistered, waits, lasts, noEviction, ofDriver, CallNone, notInstalled, func(r Reason) string {
 		return fmt.Sprintf("driver %s is not registered", r.Driver)
 	}},
-	{NodeMissing, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+	{NodeMissing, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("node %s does not exist", r.Node)
 	}},
 	{NodeUnmanaged, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
@@ -224,7 +221,7 @@ var reasonTable = [...]reasonRow{
 	{DetachDelayed, waits, passes, noEviction, ofMore, CallDetach, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is kept at %s until %s, in case its pod comes back (detachDelay)", r.volume(), r.Node, time.Unix(r.Until, 0).UTC().Format(time.RFC3339))
 	}},
-	{ForeignAttachment, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+	{ForeignAttachment, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s has a VolumeAttachment at %s that somebody else made: %s, which is not the name that Moorage gives it. Moorage does not delete it; its maker has to", r.volume(), r.Node, r.Detail)
 	}},
 	{TooManyTickets, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {

@@ -34,9 +34,6 @@ func TestTreatmentOfReasonsIsDocumented(t *testing.T) {
 // treatment is a row of the page, from what a caller sees.
 func treatment(r Reason) []string {
 	effect := map[Outcome]string{Deny: "refuses", Wait: "waits"}[refuse([]Reason{r}).Outcome]
-	if refuse([]Reason{r}).WaitsForOthers() {
-		effect += " for others"
-	}
 	evict := "no"
 	switch {
 	case r.LiftedByEviction("n2"):

@@ -12,10 +12,9 @@ import (
 // Request is what somebody asks for: volumes, all at one node.
 type Request struct {
 	Who     ledger.Requester
-	Type    ledger.TicketType
-	Created int64 // for order among equals
-	// Pod is the UID of the pod asked for, Ticket the ticket that asks. A pod
-	// and its reservation are one requester: neither stands in the other's way.
+	Type    ledger.TicketType // of the ticket; empty: a pod asks
+	Created int64             // for order among equals
+	// Pod is the UID of the pod that asks, or Ticket the ticket.
 	Pod    string
 	Ticket ledger.TicketID
 	// Parameters say how the volumes are to be attached; empty: as pods have them.
@@ -32,7 +31,7 @@ type Need struct {
 	Bound  bool          // only a bound claim will do: nobody but a pod waits for its first consumer
 	Access ledger.Access // the claim's or the inline volume's own, which counts until the volume is known
 	// SELinux is the label with which a kubelet mounts the volume for the pod that asks; unknown
-	// where a ticket does, whose pod the snapshot has.
+	// where a ticket does.
 	SELinux ledger.SELinux
 }
 
@@ -55,23 +54,23 @@ func PodRequest(s ledger.Snapshot, p *ledger.Pod) Request {
 // podAsks is the request of a pod without what it needs.
 func podAsks(p *ledger.Pod) Request {
 	return Request{
-		Who:  ledger.Requester{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
-		Type: ledger.TypePod, Created: p.Created,
-		Pod: p.UID, Ticket: ledger.TicketID{Namespace: p.Namespace, Name: p.UID},
+		Who:     ledger.Requester{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+		Created: p.Created,
+		Pod:     p.UID,
 	}
 }
 
 // ticketAsks is the request of a ticket without what it needs.
-func ticketAsks(s ledger.Snapshot, t *ledger.Ticket) Request {
-	return Request{Who: ticketRequester(s, t), Type: t.Type, Created: t.Created, Pod: s.PodUIDOf(t), Ticket: t.ID, Parameters: t.Parameters}
+func ticketAsks(t *ledger.Ticket) Request {
+	return Request{Who: ticketRequester(t), Type: t.Type, Created: t.Created, Ticket: t.ID, Parameters: t.Parameters}
 }
 
 // TicketRequest makes the request of a ticket.
 func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
-	r := ticketAsks(s, t)
+	r := ticketAsks(t)
 	for _, v := range t.Volumes {
 		id, link := s.ResolveTicket(t, v)
-		need := Need{Name: v.Claim + v.PersistentVolume + v.PodVolume, Volume: id, Link: link, Bound: t.Type != ledger.TypePod, SELinux: ledger.SELinuxUnknown}
+		need := Need{Name: v.Claim + v.PersistentVolume, Volume: id, Link: link, Bound: true, SELinux: ledger.SELinuxUnknown}
 		if v.Claim != "" {
 			need.Claim = s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim})
 		}
@@ -127,7 +126,7 @@ func (r Request) tooMany(s ledger.Snapshot) []Reason {
 }
 
 // Attachable says whether any need of the request may need an attachment, as one that
-// leads to no driver yet may. A pod without one needs no grant.
+// leads to no driver yet may. A pod without one reserves nothing.
 func (r Request) Attachable(s ledger.Snapshot) bool {
 	for _, n := range r.Needs {
 		if s.AttachRequired(n.Volume.Driver) {
@@ -141,6 +140,17 @@ func (r Request) Attachable(s ledger.Snapshot) bool {
 func (r Request) only(need Need) Request {
 	r.Needs = []Need{need}
 	return r
+}
+
+// ofPod says whether a pod asks, and no ticket.
+func (r Request) ofPod() bool { return r.Type == "" }
+
+// priority orders requests: higher first.
+func (r Request) priority() int {
+	if r.ofPod() {
+		return ledger.PodPriority
+	}
+	return r.Type.Priority()
 }
 
 // owns says whether u is the requester itself.
@@ -157,5 +167,5 @@ func (r Request) owns(u ledger.User) bool {
 // alike. Whoever decides or lists requests in an order uses this one, since
 // decisions in two orders can refuse each for the sake of the other.
 func CompareRequests(a, b Request) int {
-	return cmp.Or(cmp.Compare(b.Type.Priority(), a.Type.Priority()), cmp.Compare(a.Created, b.Created), compareRequesters(a.Who, b.Who))
+	return cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.Created, b.Created), compareRequesters(a.Who, b.Who))
 }

@@ -18,11 +18,11 @@ func TestRequestsHaveOneOrder(t *testing.T) {
 	}
 	ordered := []arbiter.Request{
 		request(ledger.TypeExpansion, 9, "z", "z", "z"),
-		request(ledger.TypePod, 1, "z", "z", "z"),
-		request(ledger.TypePod, 2, "team", "a", "9"),
+		request(ledger.TypeManual, 1, "z", "z", "z"),
+		request(ledger.TypeManual, 2, "team", "a", "9"),
 		request(ledger.TypeSalvage, 2, "team", "b", "1"),
-		request(ledger.TypePod, 2, "team", "b", "2"),
-		request(ledger.TypePod, 2, "team-a", "a", "0"),
+		request(ledger.TypeManual, 2, "team", "b", "2"),
+		request(ledger.TypeManual, 2, "team-a", "a", "0"),
 		request(ledger.TypeBackup, 1, "a", "a", "a"),
 		request("Unheard", 0, "a", "a", "a"),
 	}

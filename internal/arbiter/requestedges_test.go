@@ -47,15 +47,14 @@ func TestNeedsOfARequest(t *testing.T) {
 		{Name: "v", Claim: "data"}, {Name: "again", Claim: "data"}, {Name: "none"}, {Name: "inline", Inline: ledger.VolumeID{Driver: "d", Handle: "i"}, Access: ledger.AccessMany},
 	}}
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, claim, pod)
-	volumes := []ledger.TicketVolume{{Claim: "data"}, {Claim: "data"}, {PodVolume: "inline"}}
+	volumes := []ledger.TicketVolume{{Claim: "data"}, {Claim: "data"}}
 	for name, test := range map[string]struct {
 		r     Request
 		bound bool
 	}{
 		"a pod":          {PodRequest(p.snapshot, p.snapshot.Pod("p")), false},
-		"a pod's ticket": {TicketRequest(p.snapshot, &ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "p"}, Type: ledger.TypePod, Pod: "p", PodName: "db", Volumes: volumes}), false},
-		"a ticket":       {TicketRequest(p.snapshot, &ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, Type: ledger.TypeManual, Pod: "p", Volumes: volumes}), true},
-		"one to salvage": {TicketRequest(p.snapshot, &ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, Type: ledger.TypeSalvage, Pod: "p", Volumes: volumes}), true},
+		"a ticket":       {TicketRequest(p.snapshot, &ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, Type: ledger.TypeManual, Volumes: volumes}), true},
+		"one to salvage": {TicketRequest(p.snapshot, &ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, Type: ledger.TypeSalvage, Volumes: volumes}), true},
 	} {
 		if len(test.r.Needs) != 2 {
 			t.Errorf("%s needs %+v", name, test.r.Needs)
@@ -108,34 +107,6 @@ func TestPauseLeft(t *testing.T) {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.ticket)
 		if got := PauseLeft(p.snapshot, p.snapshot.Ticket(test.ticket.ID), auditTime.Add(test.after)); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
-	}
-}
-
-// A verdict ends a pod's ticket that is denied, or that waits for others. Reasons are sorted, what
-// denies comes first, and each is there once.
-func TestVerdicts(t *testing.T) {
-	waits, others, denies := Reason{Code: Attaching, Claim: "a"}, Reason{Code: HeldElsewhere, Claim: "b"}, Reason{Code: ClaimLost, Claim: "c"}
-	for name, test := range map[string]struct {
-		reasons, want []Reason
-		outcome       Outcome
-		refuses       bool
-	}{
-		"nothing":           {nil, nil, Allow, false},
-		"it waits":          {[]Reason{waits}, []Reason{waits}, Wait, false},
-		"it waits for some": {[]Reason{others, waits}, []Reason{waits, others}, Wait, true},
-		"denied":            {[]Reason{denies}, []Reason{denies}, Deny, true},
-		"denied, and waits": {[]Reason{waits, denies}, []Reason{denies, waits}, Deny, true},
-		"twice":             {[]Reason{others, waits, others, waits}, []Reason{waits, others}, Wait, true},
-	} {
-		v := refuse(test.reasons)
-		if v.Outcome != test.outcome || !slices.Equal(v.Reasons, test.want) || v.Allowed() != (test.outcome == Allow) {
-			t.Errorf("%s: %+v", name, v)
-		}
-		for kind, is := range map[ledger.TicketType]bool{ledger.TypePod: test.refuses, ledger.TypeManual: false, ledger.TypeSalvage: false} {
-			if got := v.Refuses(&ledger.Ticket{Type: kind}); got != is {
-				t.Errorf("%s: that ends a ticket of type %s: %t", name, kind, got)
-			}
 		}
 	}
 }

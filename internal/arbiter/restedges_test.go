@@ -39,9 +39,6 @@ func TestBarredFromAReport(t *testing.T) {
 func TestLeftToDoAboutTickets(t *testing.T) {
 	noticed := func(k *ledger.Ticket) { k.SatisfiedSince, k.YieldingSince = 900, 1000 }
 	over := func(k *ledger.Ticket) { k.SatisfiedSince, k.YieldingSince = 900, 970 }
-	ofPod := func(uid string) func(*ledger.Ticket) {
-		return func(k *ledger.Ticket) { k.Pod, k.PodName = uid, "db" }
-	}
 	gone := ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "m"}}
 	lives := dataAt("o", "dead", ledger.PodLive)
 	for name, test := range map[string]struct {
@@ -53,8 +50,8 @@ func TestLeftToDoAboutTickets(t *testing.T) {
 		"it was asked to":           {"well", []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow, noticed), lives}, nil},
 		"its time is over":          {"well", []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow, over), lives}, []string{"I1"}},
 		"nobody wants it elsewhere": {"well", []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow)}, nil},
-		"it asks":                   {"", []ledger.Event{asksAt("m", ledger.TypePod, "well", ofPod("p"))}, []string{"I7"}},
-		"it asked, and is gone":     {"", []ledger.Event{asksAt("m", ledger.TypePod, "well", ofPod("q")), gone}, nil},
+		"it asks":                   {"", []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, []string{"I7"}},
+		"it asked, and is gone":     {"", []ledger.Event{asksAt("m", ledger.TypeManual, "well"), gone}, nil},
 	} {
 		hold := ledger.Hold{Transitions: 1}
 		if test.heldAt == "" {

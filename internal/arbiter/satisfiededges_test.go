@@ -165,23 +165,3 @@ func TestFullForWhoIsPlaced(t *testing.T) {
 		}
 	}
 }
-
-// A pod that is not bound runs nowhere by no Node's fault; and a ticket that has lost its owner names its pod as far as
-// that is known.
-func TestPodsWithoutANode(t *testing.T) {
-	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "web", Phase: ledger.PodLive})
-	if runsNowhere(p.snapshot, p.snapshot.Pod("q")) || standingOf(p.snapshot, ledger.User{Pod: "q"}) != living {
-		t.Error("a pod without a node is leaving")
-	}
-	for pod, want := range map[string]string{"q": "web", "gone": "gone"} {
-		if got := ticketRequester(p.snapshot, &ledger.Ticket{ID: ledger.TicketID{Namespace: "shop"}, Type: ledger.TypePod, Pod: pod}); got.Name != want || got.UID != pod || got.Ticket {
-			t.Errorf("of pod %s: %+v", pod, got)
-		}
-	}
-	if got := ticketRequester(p.snapshot, &ledger.Ticket{ID: ledger.TicketID{Namespace: "bank"}, Type: ledger.TypePod, Pod: "q"}); got.Name != "q" || got.Namespace != "bank" {
-		t.Errorf("of a pod of another namespace: %+v", got)
-	}
-	if got := ticketRequester(p.snapshot, &ledger.Ticket{Type: ledger.TypePod, Pod: "q", PodName: "told"}); got.Name != "told" {
-		t.Errorf("of a pod that is told: %+v", got)
-	}
-}

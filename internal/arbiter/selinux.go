@@ -13,24 +13,23 @@ import "github.com/moorage-dev/moorage/internal/ledger"
 // mounted with another SELinux label, or will. A pod that is terminating counts: its containers run.
 func (w view) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 	s, n := w.snapshot, w.snapshot.Node(w.node)
-	if w.request.Pod == "" || n == nil || !n.SELinuxMount || !s.SELinuxMount(need.Volume.Driver) {
+	if !w.request.ofPod() || n == nil || !n.SELinuxMount || !s.SELinuxMount(need.Volume.Driver) {
 		return nil
 	}
-	label := w.mountsWith(need)
 	var reasons []Reason
 	conflicts := func(u ledger.User) {
 		reasons = append(reasons, Reason{Code: SELinuxConflict, Volume: need.Volume, Claim: need.Name, Node: w.node, Who: requester(s, u)})
 	}
 	if place := v.NodeVolume(w.node); place != nil {
 		for _, u := range w.queue.blockers(place, w.request) {
-			if len(reasons) < fewUsers && mountedFor(s, u, need.Volume).Conflicts(label) && (w.blocks(v, place, u) || w.leavesIt(u)) { //mutant:share-selinux
+			if len(reasons) < fewUsers && mountedFor(s, u, need.Volume).Conflicts(need.SELinux) && (w.blocks(v, place, u) || w.leavesIt(u)) { //mutant:share-selinux
 				conflicts(u)
 			}
 		}
 	}
 	if d := s.Delta(); d != nil {
 		for _, uid := range d.AddedPods() { // the pods that a dry run tries
-			if len(reasons) < fewUsers && d.Added[uid] == w.node && uid != w.request.Pod && mountLabel(s, uid, need.Volume).Conflicts(label) {
+			if len(reasons) < fewUsers && d.Added[uid] == w.node && uid != w.request.Pod && mountLabel(s, uid, need.Volume).Conflicts(need.SELinux) {
 				conflicts(ledger.User{Pod: uid})
 			}
 		}
@@ -44,24 +43,12 @@ func (w view) leavesIt(u ledger.User) bool {
 	return !w.detached && !w.request.owns(u) && standingOf(w.snapshot, u) == leaving
 }
 
-// mountsWith is the label with which the request's pod would have a need's volume mounted. A ticket's
-// pod is looked up; one that asks for itself need not be in the snapshot.
-func (w view) mountsWith(need Need) ledger.SELinux {
-	if w.queue != nil {
-		return mountLabel(w.snapshot, w.request.Pod, need.Volume)
-	}
-	return need.SELinux
-}
-
 // mountedFor is the label with which a volume is mounted for a user. Kubelets mount for pods alone.
 func mountedFor(s ledger.Snapshot, u ledger.User, v ledger.VolumeID) ledger.SELinux {
-	if u.Pod != "" {
-		return mountLabel(s, u.Pod, v)
+	if u.Pod == "" {
+		return ledger.SELinuxUnknown
 	}
-	if t := s.Ticket(u.Ticket); t != nil {
-		return mountLabel(s, s.PodUIDOf(t), v)
-	}
-	return ledger.SELinuxUnknown
+	return mountLabel(s, u.Pod, v)
 }
 
 // mountLabel is the label with which a pod, by its UID, has a volume mounted: the first that it names,

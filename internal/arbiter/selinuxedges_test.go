@@ -30,7 +30,7 @@ func labelling(more ...ledger.Event) []ledger.Event {
 
 // asksWithLabel is the view of a pod that asks for the volume at node well, and what it needs.
 func asksWithLabel(s ledger.Snapshot) (view, Need) {
-	r := Request{Pod: "asks", Type: ledger.TypePod, Created: 1, Who: ledger.Requester{Namespace: "shop", Name: "asks", UID: "asks"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "asks"}}
+	r := Request{Pod: "asks", Created: 1, Who: ledger.Requester{Namespace: "shop", Name: "asks", UID: "asks"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "asks"}}
 	return view{snapshot: s, request: r, node: "well", now: auditTime}, Need{Name: "data", Volume: disk, SELinux: firstLabel}
 }
 
@@ -70,28 +70,6 @@ func TestLabelledOtherwise(t *testing.T) {
 			if r.Code != SELinuxConflict || r.Volume != disk || r.Claim != "data" || r.Node != "well" || r.Who.UID != "q" {
 				t.Errorf("%s: %+v", name, r)
 			}
-		}
-	}
-}
-
-// Who grants goes by the labels of the pods of tickets, and by those tickets that rank before.
-func TestLabelledOtherwiseInAQueue(t *testing.T) {
-	for name, test := range map[string]struct {
-		created int64
-		label   ledger.SELinux
-		want    int
-	}{
-		"one ranks before":                 {0, secondLabel, 1},
-		"one ranks before, the same label": {0, firstLabel, 0},
-		"one ranks after":                  {9, secondLabel, 0},
-	} {
-		asks := asksAt("other", ledger.TypePod, "well", func(k *ledger.Ticket) { k.Pod, k.Created = "other", test.created })
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, labelling(
-			mountsWithLabel("asks", "", ledger.PodLive, firstLabel), mountsWithLabel("other", "", ledger.PodLive, test.label), asks)...)
-		w, need := asksWithLabel(p.snapshot)
-		w.queue, need.SELinux = Arbiter{}.Queue(p.snapshot, "well", auditTime), ledger.SELinuxUnknown
-		if got := w.labelledOtherwise(w.snapshot.Volume(need.Volume), need); len(got) != test.want {
-			t.Errorf("%s: %+v, want %d", name, got, test.want)
 		}
 	}
 }
@@ -156,9 +134,8 @@ func TestMountLabel(t *testing.T) {
 	}
 	first, second := ledger.PodVolume{Name: "a", Claim: "data", SELinux: firstLabel}, ledger.PodVolume{Name: "b", Claim: "data", SELinux: secondLabel}
 	other := ledger.PodVolume{Name: "c", Claim: "other", SELinux: secondLabel}
-	ofPod := func(k *ledger.Ticket) { k.Pod = "second" }
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, names("twice", first, second), names("second", other, first), names("none", other),
-		asksAt("of-pod", ledger.TypePod, "well", ofPod), asksAt("manual", ledger.TypeManual, "well"))
+		asksAt("manual", ledger.TypeManual, "well"))
 	ticket := func(name string) ledger.User {
 		return ledger.User{Ticket: ledger.TicketID{Namespace: "shop", Name: name}}
 	}
@@ -170,7 +147,6 @@ func TestMountLabel(t *testing.T) {
 		"a pod that names another first": {ledger.User{Pod: "second"}, firstLabel},
 		"a pod that does not name it":    {ledger.User{Pod: "none"}, ledger.SELinuxUnknown},
 		"a pod that is not known":        {ledger.User{Pod: "nobody"}, ledger.SELinuxUnknown},
-		"a ticket of a pod":              {ticket("of-pod"), firstLabel},
 		"a ticket of nobody":             {ticket("manual"), ledger.SELinuxUnknown},
 		"a ticket that is not known":     {ticket("nobody"), ledger.SELinuxUnknown},
 	} {

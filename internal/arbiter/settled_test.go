@@ -78,7 +78,7 @@ func (w *woken) play() (fault string) {
 			}
 		case 11:
 			if ids := w.ticketOrder(); len(ids) > 0 {
-				if k := w.snapshot().Ticket(ids[w.r.Intn(len(ids))]); k != nil && k.Type != ledger.TypePod {
+				if k := w.snapshot().Ticket(ids[w.r.Intn(len(ids))]); k != nil && k.Type != ledger.TypeManual {
 					w.say("delete ticket=%s", k.ID.Name)
 				}
 			}
@@ -150,7 +150,7 @@ func (w *woken) round() {
 		for _, name := range slices.Clone(w.Keys(world.Attachments)) {
 			w.attacher(name)
 		}
-		w.bindGranted()
+		w.bindReserved()
 		for _, id := range sortedKeys(w.Machines) {
 			w.tick(w.Machines[id])
 		}

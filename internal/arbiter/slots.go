@@ -13,7 +13,7 @@ import (
 // that rank before it, and never on those that rank after it, nor on what it has been told.
 //
 // A ticket that is to be granted has its slots. One that lacks nothing but slots, and does
-// not yield, keeps those that are free (Ticket.AwaitsSlots); so does a pod's that waits. All
+// not yield, keeps those that are free (Ticket.AwaitsSlots). All
 // others leave theirs to those that rank after them.
 type slots struct {
 	// leaves are the volumes that nothing binds to the node but tickets of the queue: of these
@@ -131,12 +131,9 @@ func (q *Queue) each(r Request, do func(v ledger.VolumeID, h *handed, stays bool
 	}
 }
 
-// slotsLast is what a ticket that is not a pod's is told: that slots are missing only where
+// slotsLast is what a ticket is told: that slots are missing only where
 // nothing else is, since it keeps those then that come free; or why it doesn't keep them.
 func (q *Queue) slotsLast(t *ledger.Ticket, r Request, v Verdict) Verdict {
-	if t.Type == ledger.TypePod {
-		return v
-	}
 	others := slices.DeleteFunc(slices.Clone(v.Reasons), func(r Reason) bool { return r.Code == NoFreeSlot })
 	switch {
 	case len(others) > 0:
@@ -223,7 +220,7 @@ func (q *Queue) firstElsewhere(id ledger.VolumeID) awaiting {
 			if t == nil || !t.AwaitsSlots() || standingOf(q.snapshot, u) != asking {
 				continue
 			}
-			if r := ticketAsks(q.snapshot, t); first.node == "" || CompareRequests(r, first.request) < 0 {
+			if r := ticketAsks(t); first.node == "" || CompareRequests(r, first.request) < 0 {
 				first = awaiting{request: r, node: p.Node}
 			}
 		}

@@ -267,13 +267,11 @@ func TestSlotsLast(t *testing.T) {
 		reasons []Reason
 		want    []ledger.Code
 	}{
-		"a pod's":            {ledger.TypePod, []string{"d/1", "d/2"}, []Reason{noSlot, held}, []ledger.Code{NoFreeSlot, HeldElsewhere}},
-		"something else":     {ledger.TypeManual, []string{"d/1", "d/2"}, []Reason{noSlot, held}, []ledger.Code{HeldElsewhere}},
-		"slots":              {ledger.TypeManual, []string{"d/1"}, []Reason{noSlot}, []ledger.Code{NoFreeSlot}},
-		"hopeless":           {ledger.TypeManual, []string{"d/1", "d/2"}, []Reason{noSlot}, []ledger.Code{SlotsNotKept}},
-		"hopeless, yields":   {ledger.TypeBackup, []string{"d/1", "d/2"}, []Reason{noSlot}, []ledger.Code{NoFreeSlot}},
-		"kept elsewhere":     {ledger.TypeManual, []string{"d/h"}, []Reason{noSlot}, []ledger.Code{SlotsNotKept}},
-		"elsewhere, a pod's": {ledger.TypePod, []string{"d/h"}, []Reason{noSlot}, []ledger.Code{NoFreeSlot}},
+		"something else":   {ledger.TypeManual, []string{"d/1", "d/2"}, []Reason{noSlot, held}, []ledger.Code{HeldElsewhere}},
+		"slots":            {ledger.TypeManual, []string{"d/1"}, []Reason{noSlot}, []ledger.Code{NoFreeSlot}},
+		"hopeless":         {ledger.TypeManual, []string{"d/1", "d/2"}, []Reason{noSlot}, []ledger.Code{SlotsNotKept}},
+		"hopeless, yields": {ledger.TypeBackup, []string{"d/1", "d/2"}, []Reason{noSlot}, []ledger.Code{NoFreeSlot}},
+		"kept elsewhere":   {ledger.TypeManual, []string{"d/h"}, []Reason{noSlot}, []ledger.Code{SlotsNotKept}},
 	} {
 		waits := asksAt("a", ledger.TypeManual, "dead", func(k *ledger.Ticket) { k.Created, k.Reason = 5, string(NoFreeSlot) })
 		r := needing(test.needs...)
@@ -300,7 +298,7 @@ func TestHoldsBeforeAGrant(t *testing.T) {
 		"shared":              {[]ledger.Event{sharedDisk}, 0},
 		"needs no attachment": {[]ledger.Event{noAttach}, 0},
 	} {
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive, asksAt("m", ledger.TypePod, "well", func(k *ledger.Ticket) { k.Pod = "p" })}, test.facts...)...)
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive, asksAt("m", ledger.TypeManual, "well")}, test.facts...)...)
 		k := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})
 		q := Arbiter{}.Queue(p.snapshot, "well", auditTime)
 		v, steps := q.Grant(k)

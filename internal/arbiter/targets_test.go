@@ -108,7 +108,7 @@ func TestTargetOfAMigration(t *testing.T) {
 		"none":                              {nil, "n2", false},
 	} {
 		s, v, _ := migrations(t, true, named, test.tickets...)
-		if got := (view{snapshot: s, request: Request{Type: ledger.TypePod, Pod: "new"}, node: test.at, now: auditTime}).target(v); got != test.want {
+		if got := (view{snapshot: s, request: Request{Pod: "new"}, node: test.at, now: auditTime}).target(v); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

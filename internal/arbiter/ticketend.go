@@ -52,14 +52,10 @@ type TicketEnd struct {
 	Keep ledger.Outage
 }
 
-// EndOf says whether a ticket ends, because its node is emptied or gone. A pod's never does: it ends
-// with its pod. One with onDrain: Move moves instead (Keeps). A waiting ticket has nothing that a node
+// EndOf says whether a ticket ends, because its node is emptied or gone. One with onDrain: Move moves instead (Keeps). A waiting ticket has nothing that a node
 // that is gone would keep: it asks on. The end of a ticket proves nothing: what it had is detached by
 // the same rules as what a pod had.
 func EndOf(s ledger.Snapshot, t *ledger.Ticket, now time.Time) TicketEnd {
-	if t.Type == ledger.TypePod {
-		return TicketEnd{}
-	}
 	if n := s.Node(t.Node); t.OnDrain == ledger.EndOnDrain && n != nil && n.Exists && n.Draining && (!t.Wherever || t.Phase == ledger.TicketGranted) {
 		return TicketEnd{Cause: EndNodeCordoned}
 	}

@@ -63,7 +63,6 @@ func grantedAt(n ledger.NodeName, change ...func(*ledger.Ticket)) ledger.Ticket 
 func endsOnDrain(k *ledger.Ticket) { k.OnDrain = ledger.EndOnDrain }
 func waitsFor(k *ledger.Ticket)    { k.Phase = ledger.TicketPending }
 func anywhere(k *ledger.Ticket)    { k.Wherever = true }
-func ofPod(k *ledger.Ticket)       { k.Type = ledger.TypePod }
 func moves(k *ledger.Ticket)       { k.Wherever, k.OnDrain = true, ledger.MoveOnDrain }
 
 // A ticket ends with the cordon of its node only where it says so; one that waits for the controller
@@ -80,7 +79,6 @@ func TestTicketEndsOnDrain(t *testing.T) {
 		"not cordoned":              {grantedAt("b", endsOnDrain), placeNode("b"), ""},
 		"it stays":                  {grantedAt("b"), placeNode("b", cordoned), ""},
 		"it moves":                  {grantedAt("b", moves), placeNode("b", cordoned), ""},
-		"a pod's":                   {grantedAt("b", endsOnDrain, ofPod), placeNode("b", cordoned), ""},
 		"wherever, and granted":     {grantedAt("b", endsOnDrain, anywhere), placeNode("b", cordoned), arbiter.EndNodeCordoned},
 		"wherever, and not granted": {grantedAt("b", endsOnDrain, anywhere, waitsFor), placeNode("b", cordoned), ""},
 		"at no node":                {grantedAt("", endsOnDrain, waitsFor), placeNode("b", cordoned), ""},
@@ -106,7 +104,6 @@ func TestTicketEndsWithItsNode(t *testing.T) {
 	}{
 		"granted": {grantedAt("b"), arbiter.EndNodeDeleted},
 		"waits":   {grantedAt("b", waitsFor), ""},
-		"a pod's": {grantedAt("b", ofPod), ""},
 		"moves":   {grantedAt("b", moves), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

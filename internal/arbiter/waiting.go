@@ -79,8 +79,7 @@ func yieldsBy(s ledger.Snapshot, t *ledger.Ticket) int64 {
 }
 
 // contends says whether a ticket that is not granted keeps others from its volumes: until it
-// is told why it waits. A pod's is never told that; any other one may ask for months. So this
-// depends on nothing but the ticket's own status. It costs nothing to know, whatever else the
+// is told why it waits. It may ask for months. So this depends on nothing but the ticket's own status. It costs nothing to know, whatever else the
 // ticket asks for, and the write that changes it touches all volumes of the ticket, so that
 // whoever waits for one of them is looked at again.
 func contends(t *ledger.Ticket) bool { return t.InDoubt || !t.Waits() }

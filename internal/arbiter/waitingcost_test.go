@@ -113,7 +113,7 @@ func crowded(volumes, pods, tickets int, held bool) ledger.Snapshot {
 	}
 	claim(namespace, "quiet")
 	l.Apply(now, ledger.Pod{UID: "quiet", Version: "1", Namespace: namespace, Name: "quiet", Volumes: []ledger.PodVolume{{Name: "v", Claim: "quiet"}}})
-	l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: namespace, Name: "quiet"}, UID: "quiet", Version: "1", Type: ledger.TypePod, Pod: "quiet", PodName: "quiet",
+	l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: namespace, Name: "quiet"}, UID: "quiet", Version: "1", Type: ledger.TypeManual,
 		Node: nthNode(0), Volumes: []ledger.TicketVolume{{Claim: "quiet"}}, Created: 1 << 40})
 	return l.Snapshot()
 }

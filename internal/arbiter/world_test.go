@@ -140,41 +140,23 @@ func (w *randomWorld) reservePod() {
 		return
 	}
 	n := nodeName(w.below(worldNodes))
-	id := ledger.TicketID{Namespace: namespace, Name: p.UID}
-	if old, exists := w.Ticket(id); exists {
-		if old.Phase == ledger.TicketRefused {
-			w.drop(world.Tickets, id.String())
-		}
+	if !w.arb.Fit(w.snapshot(), arbiter.PodRequest(w.snapshot(), &p), n, w.Now).Allowed() && w.below(4) > 0 {
 		return
 	}
-	tickets, v := w.arb.Reserve(w.snapshot(), &p, n, "scheduler", w.Now)
-	if !v.Allowed() && w.below(4) > 0 {
-		return
-	}
-	if !v.Allowed() {
-		t := ledger.Ticket{ID: id, Type: ledger.TypePod, Node: n, Pod: p.UID, PodName: p.Name, Created: p.Created}
-		for _, pv := range p.Volumes {
-			t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: pv.Claim})
-		}
-		tickets = []ledger.Ticket{t}
-	}
-	for _, t := range tickets {
-		t.UID = w.uid("ticket-" + t.ID.Name)
-		w.trace("ticket %s at %s", t.ID.Name, t.Node)
-		w.put(t)
-	}
+	w.trace("pod %s is reserved at %s", p.Name, n)
+	w.ledger.Reserve(w.Now, p, n)
 }
 
-// bindOne lets the scheduler bind a pod whose ticket is granted.
+// bindOne lets the scheduler bind a pod that it has reserved.
 func (w *randomWorld) bindOne() {
 	p, ok := w.anyPod(func(p ledger.Pod) bool {
-		t, ok := w.Ticket(ledger.TicketID{Namespace: namespace, Name: p.UID})
-		return unbound(p) && ok && t.Phase == ledger.TicketGranted
+		known := w.snapshot().Pod(p.UID)
+		return unbound(p) && known != nil && known.Reserved
 	})
 	if ok {
-		t, _ := w.Ticket(ledger.TicketID{Namespace: namespace, Name: p.UID})
-		w.trace("bind %s to %s", p.Name, t.Node)
-		w.ask(world.Request{Do: world.BindPod, UID: p.UID, Node: t.Node})
+		n := w.snapshot().Pod(p.UID).Node
+		w.trace("bind %s to %s", p.Name, n)
+		w.ask(world.Request{Do: world.BindPod, UID: p.UID, Node: n})
 	}
 }
 

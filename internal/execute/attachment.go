@@ -86,9 +86,6 @@ func (e *Executor) podsOf(id ledger.VolumeID) iter.Seq[*corev1.Pod] {
 		for i := range v.NodeVolumes {
 			for _, u := range v.NodeVolumes[i].Users {
 				fact := s.Pod(u.Pod)
-				if t := s.Ticket(u.Ticket); t != nil {
-					fact = s.PodOf(t)
-				}
 				if fact == nil {
 					continue
 				}

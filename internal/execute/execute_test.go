@@ -90,7 +90,7 @@ func (w *world) WriteTicketStatus(ctx context.Context, object *v1alpha1.VolumeTi
 
 // DeleteTicket ends a ticket.
 func (w *world) DeleteTicket(ctx context.Context, t *ledger.Ticket) error {
-	return w.Carry(ctx, flow.Ending(t, false), nil)
+	return w.Carry(ctx, flow.Ending(t), nil)
 }
 
 // until waits for what the ledger says.

@@ -193,7 +193,7 @@ func TestDroppedBootIsSaidOnce(t *testing.T) {
 func ticketObject() *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p1", OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: "db", UID: "p1"}}},
-		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketPod, NodeName: "n1", Scheduler: "s",
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: "n1",
 			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
 	}
 }
@@ -219,8 +219,8 @@ func TestWritePolicyStatus(t *testing.T) {
 	}
 }
 
-// A claim that is read before a refusal counts at once, however far the informer
-// is, and nothing is refused for want of an answer.
+// A claim that is read before a ticket loses its grant counts at once, however far the informer
+// is, and none is taken back for want of an answer.
 func TestRefusalReadsTheClaim(t *testing.T) {
 	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, nil)
 	w.server.Lag(true)
@@ -228,7 +228,7 @@ func TestRefusalReadsTheClaim(t *testing.T) {
 	refuse := func() (written bool, err error) {
 		k := w.observer.Snapshot().Ticket(id)
 		verdict := arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{{Code: arbiter.ClaimMissing}}}
-		err = w.Carry(t.Context(), flow.Refusal(k, verdict, k.Volumes), func(flow.Request) (*v1alpha1.VolumeTicket, error) {
+		err = w.Carry(t.Context(), flow.Interruption(k, verdict, k.Volumes, time.Now()), func(flow.Request) (*v1alpha1.VolumeTicket, error) {
 			written = true
 			object, _ := w.observer.Ticket(id)
 			return object.DeepCopy(), nil

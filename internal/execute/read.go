@@ -56,8 +56,6 @@ func (e *Executor) get(ctx context.Context, r flow.Request) (flow.Answer, error)
 		answer, err = ask(ctx, e, r, wordFact, func(ctx context.Context) (*v1alpha1.NodeVolumes, error) {
 			return e.config.Moorage.NodeVolumes().Get(ctx, r.Key, metav1.GetOptions{})
 		})
-	case flow.Pods:
-		return e.getPod(ctx, r, namespace, name)
 	default:
 		err = fmt.Errorf("%w: nobody knows how to read %s", errNotSent, r.Kind)
 		answer = answerOf(r, err)
@@ -69,21 +67,6 @@ func (e *Executor) get(ctx context.Context, r flow.Request) (flow.Answer, error)
 		return answer, fmt.Errorf("read %s %s: %w", r.Kind, r.Key, err)
 	}
 	return answer, nil
-}
-
-// getPod reads a pod of which the UID is known.
-func (e *Executor) getPod(ctx context.Context, r flow.Request, namespace, name string) (flow.Answer, error) {
-	pod, err := call(ctx, e, r.Until, func(ctx context.Context) (*corev1.Pod, error) {
-		return e.config.Observer.ConfirmPod(ctx, namespace, name, r.UID)
-	})
-	switch {
-	case err != nil:
-		return answerOf(r, err), err
-	case pod == nil:
-		return flow.Answer{Result: flow.NotFound}, nil
-	}
-	fact, _ := translate.Pod(pod) // without volumes whose source is broken: nobody can attach those
-	return answerOf(r, nil, fact), nil
 }
 
 func attachmentFact(a *storagev1.VolumeAttachment) ledger.Event {

@@ -57,7 +57,7 @@ func TestCreateAttachment(t *testing.T) {
 func TestCreationForNobody(t *testing.T) {
 	p := newPlayer()
 	check(t, p.play(t, Do(step(arbiter.CreateAttachment))), "tell AttachSent", "stale")
-	p = newPlayer(ticket("p", "n1", ledger.TypePod, "a")) // who only asks for a slot keeps none
+	p = newPlayer(ticket("p", "n1", ledger.TypeManual, "a")) // who only asks for a slot keeps none
 	check(t, p.play(t, Do(step(arbiter.CreateAttachment))), "tell AttachSent", "stale")
 }
 

@@ -15,9 +15,8 @@ type Ruling uint8
 
 // The rulings on a ticket.
 const (
-	Wait   Ruling = iota // stays pending, with the reason on it
-	Grant                // after its holds are written
-	Refuse               // for good: whoever asked looks for another node
+	Wait  Ruling = iota // stays pending, with the reason on it
+	Grant               // after its holds are written
 )
 
 // Decision is a ruling with what belongs to it.
@@ -27,9 +26,6 @@ type Decision struct {
 	Holds   []arbiter.Step // with Grant: in the order in which they are written
 	// Volumes, with Grant, are those that were decided on.
 	Volumes []ledger.VolumeID
-	// Missing, with Refuse: what it takes for missing, or for another claim's, and a
-	// consistent read has to find so before it is written.
-	Missing []ledger.TicketVolume
 }
 
 // Rule decides on a pending ticket.
@@ -40,17 +36,8 @@ func Rule(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time)
 func rule(q *arbiter.Queue, s ledger.Snapshot, t *ledger.Ticket) Decision {
 	verdict, holds := q.Grant(t)
 	d := Decision{Ruling: Wait, Verdict: verdict, Holds: holds}
-	switch {
-	case verdict.Allowed():
-		d.Ruling = Grant
-		d.Volumes = slices.Clone(s.TicketAt(t.ID))
-		for i, v := range d.Volumes {
-			if !v.IsReal() {
-				d.Volumes[i] = ledger.VolumeID{} // its claim is not bound yet
-			}
-		}
-	case verdict.Refuses(t):
-		d.Ruling, d.Missing = Refuse, Missing(s, t)
+	if verdict.Allowed() {
+		d.Ruling, d.Volumes = Grant, slices.Clone(s.TicketAt(t.ID))
 	}
 	return d
 }
@@ -63,7 +50,7 @@ type Decided struct {
 
 // Round decides on all pending tickets of a node on the same facts. What follows may be
 // written side by side: that takes no slot twice, because to each ticket those that rank
-// before it count as they are decided on here: granted, or refused and gone. Where one of
+// before it count as they are decided on here. Where one of
 // these writes fails, the others hold all the same, and its ticket is decided on anew. Only a
 // ticket whose grant writes the hold of a volume that another grant of this round writes is
 // put off to another round (again): one of the two writes would fail. A ticket in doubt is
@@ -125,34 +112,16 @@ func (d Decision) writesAnyOf(volumes map[ledger.VolumeID]bool) bool {
 	return slices.ContainsFunc(d.Holds, func(step arbiter.Step) bool { return volumes[step.Volume] })
 }
 
-// Due is what is to be done about a ticket, apart from deciding on it; false: nothing. A
-// pod's ends when the pod counts by itself, or is taken to be gone, also one in doubt: it
-// is deleted at its version, so that a grant still in flight fails. One in doubt that does
-// not end is taken over (Renew). A grant that must not last is taken back: a pod's ticket
-// is refused, any other one asks on.
+// Due is what is to be done about a ticket, apart from deciding on it; false: nothing. One in
+// doubt is taken over (Renew). A grant that must not last is taken back, and the ticket asks on.
 func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
-	if t.Type == ledger.TypePod {
-		if t.PodName == "" {
-			return Ending(t, false), true // a copy that lost its owner: it reserves for no pod
-		}
-		if covered, gone := a.Covered(s, t); covered || gone {
-			return Ending(t, gone), true
-		}
-	}
 	if t.InDoubt {
 		return Renew(t), true
 	}
 	if t.Phase != ledger.TicketGranted {
 		return place(a, s, t, now)
 	}
-	v := a.Keeps(s, t, now)
-	if v.Allowed() {
-		v = exhausted(s, t)
-	}
-	if t.Type != ledger.TypePod {
-		return interrupt(s, t, v, now)
-	}
-	return Refusal(t, v, Missing(s, t)), !v.Allowed()
+	return interrupt(s, t, a.Keeps(s, t, now), now)
 }
 
 // place is what is due about a ticket that waits and leaves its node to the controller: one is
@@ -170,7 +139,7 @@ func place(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time
 	return task, true
 }
 
-// interrupt is what is due about a granted ticket that is not a pod's. One that has to give its
+// interrupt is what is due about a granted ticket. One that has to give its
 // volumes to somebody who ranks before, or to leave its node (onDrain: Move), is asked first to let go of them (condition Yielding), and
 // loses its grant when it has, or its time is over. Who wants them is promised them meanwhile,
 // and nothing is detached: a ticket that has its grant is in use. Where nobody wants them any
@@ -209,28 +178,11 @@ func ask(t *ledger.Ticket, v arbiter.Verdict, notice time.Duration, now time.Tim
 	return task
 }
 
-// exhausted says whether a granted reservation leads nowhere: the driver has
-// said that the node has no room, and the pod is not bound yet.
-func exhausted(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
-	if pod := s.PodOf(t); pod == nil || pod.Node != "" { // nobody's ticket but a pod's names one
-		return arbiter.Verdict{Outcome: arbiter.Allow}
-	}
-	for _, v := range s.TicketAt(t.ID) {
-		a := s.Volume(v).NodeVolume(t.Node).Canonical()
-		if a != nil && !a.Attached && a.AttachError.Code == ledger.ResourceExhausted {
-			return arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{
-				{Code: arbiter.NodeExhausted, Volume: v, Driver: v.Driver, Node: t.Node, Detail: a.AttachError.Message, GRPC: a.AttachError.Code},
-			}}
-		}
-	}
-	return arbiter.Verdict{Outcome: arbiter.Allow}
-}
-
 // Missing lists the volumes of a ticket that lead nowhere, and the PersistentVolumes that are
 // another claim's though a claim of the ticket is bound to them. That a ticket names
 // them says that whoever wrote it has seen them, and an informer here may be
-// behind: a PersistentVolume that is used again may be seen as it was before. Nothing is
-// refused for good, and no grant taken back, before a consistent read says the same.
+// behind: a PersistentVolume that is used again may be seen as it was before. No grant
+// is taken back before a consistent read says the same.
 func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
 	var list []ledger.TicketVolume
 	for _, v := range t.Volumes {

@@ -3,7 +3,6 @@
 package flow
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -30,23 +29,19 @@ func TestDecide(t *testing.T) {
 		reason ledger.Code
 		holds  int
 	}{
-		"room for both volumes": {ticket: ticket("p", "n1", ledger.TypePod, "b", "a"), want: Grant, holds: 2},
-		"room for none of three": {ticket: ticket("p", "n1", ledger.TypePod, "a", "b", "c"),
-			want: Refuse, reason: arbiter.NoFreeSlot},
+		"room for both volumes": {ticket: ticket("p", "n1", ledger.TypeManual, "b", "a"), want: Grant, holds: 2},
 		"a full node, and nobody who would look elsewhere": {facts: []ledger.Event{pod("old", "n1", "c")},
 			ticket: ticket("p", "n1", ledger.TypeManual, "a", "b"), want: Wait, reason: arbiter.NoFreeSlot},
 		"more than the node has room for": {ticket: ticket("p", "n1", ledger.TypeManual, "a", "b", "c"),
 			want: Wait, reason: arbiter.SlotsNotKept},
 		"somebody living has it elsewhere": {facts: []ledger.Event{pod("old", "n2", "a")},
-			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Refuse, reason: arbiter.HeldElsewhere},
-		"the same, for a ticket of a user": {facts: []ledger.Event{pod("old", "n2", "a")},
 			ticket: ticket("p", "n1", ledger.TypeManual, "a"), want: Wait, reason: arbiter.HeldElsewhere},
-		"a claim that does not exist": {ticket: ticket("p", "n1", ledger.TypePod, "nothing"), want: Refuse, reason: arbiter.ClaimMissing},
-		"a node that does not exist":  {ticket: ticket("p", "n9", ledger.TypePod, "a"), want: Refuse, reason: arbiter.NodeMissing},
+		"a claim that does not exist": {ticket: ticket("p", "n1", ledger.TypeManual, "nothing"), want: Wait, reason: arbiter.ClaimMissing},
+		"a node that does not exist":  {ticket: ticket("p", "n9", ledger.TypeManual, "a"), want: Wait, reason: arbiter.NodeMissing},
 		"a driver that registers soon, for a ticket of a user": {facts: []ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}},
 			ticket: ticket("p", "n1", ledger.TypeManual, "a"), want: Wait, reason: arbiter.DriverNotRegistered},
 		"a driver that registers soon, and has to be there": {facts: []ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}, ledger.Driver{Name: "d", Version: "9", AttachRequired: true, NeedsNode: true}},
-			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Wait, reason: arbiter.DriverNotRegistered},
+			ticket: ticket("p", "n1", ledger.TypeManual, "a"), want: Wait, reason: arbiter.DriverNotRegistered},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +62,7 @@ func TestDecide(t *testing.T) {
 
 // Who ranks first is decided first, whatever the order of arrival.
 func TestPendingAreRanked(t *testing.T) {
-	younger, older := ticket("y", "n1", ledger.TypePod, "a"), ticket("o", "n1", ledger.TypePod, "b")
+	younger, older := ticket("y", "n1", ledger.TypeManual, "a"), ticket("o", "n1", ledger.TypeManual, "b")
 	younger.Created, older.Created = 20, 10
 	restore := ticket("m", "n1", ledger.TypeRestore, "c")
 	restore.Created = 30
@@ -85,100 +80,21 @@ func TestPendingAreRanked(t *testing.T) {
 	}
 }
 
-// Two pods of the same second, of namespaces of which one begins with the other,
-// ask for the last slot. A claim of one is missing: the other is granted, in this
-// round or the next.
-func TestOneRankingOfRequests(t *testing.T) {
-	for _, missing := range []string{"team", "team-a"} {
-		t.Run(missing, func(t *testing.T) {
-			l := facts(pod("other", "n1", "c"))
-			granted := ledger.TicketID{}
-			for _, namespace := range []string{"team", "team-a"} {
-				p := pod("p", "", "v")
-				p.UID, p.Namespace = "uid-"+namespace, namespace
-				k := ticket("p", "n1", ledger.TypePod, "v")
-				k.ID, k.UID, k.Pod, k.PodName = ledger.TicketID{Namespace: namespace, Name: p.UID}, "t-"+namespace, p.UID, p.Name
-				key := ledger.ClaimKey{Namespace: namespace, Name: "v"}
-				l.Apply(now, ledger.PersistentVolume{Name: namespace, Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: namespace}, Access: ledger.AccessNode, Claim: key})
-				l.Apply(now, ledger.Claim{Key: key, UID: namespace, Version: "1", PersistentVolume: namespace, Bound: true, Access: ledger.AccessNode})
-				if namespace == missing {
-					p.Volumes = append(p.Volumes, ledger.PodVolume{Name: "nothing", Claim: "nothing"})
-					k.Volumes = append(k.Volumes, ledger.TicketVolume{Claim: "nothing"})
-				} else {
-					granted = k.ID
-				}
-				l.Apply(now, p)
-				l.Apply(now, k)
-			}
-			for again := true; again; {
-				var decided []Decided
-				decided, again = Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now, nil)
-				for _, d := range decided {
-					k := *d.Ticket
-					k.Version, k.Phase = k.Version+"1", ledger.TicketRefused
-					if d.Ruling == Grant {
-						k.Phase = ledger.TicketGranted
-					}
-					l.Apply(now, k)
-				}
-			}
-			if k := l.Snapshot().Ticket(granted); k.Phase != ledger.TicketGranted {
-				t.Errorf("the ticket of %s is %s, want granted: nobody else takes the slot", k.ID.Namespace, k.Phase)
-			}
-		})
-	}
-}
-
-// A pod's granted reservation loses its grant where its node has no room, and ends
-// once the pod is bound. A person's ticket waits for room.
+// A granted ticket waits for room where the driver says that its node has none.
 func TestDue(t *testing.T) {
-	granted := ticket("p", "n1", ledger.TypePod, "a")
-	granted.Phase = ledger.TicketGranted
+	manual := ticket("p", "n1", ledger.TypeManual, "a")
+	manual.Phase = ledger.TicketGranted
 	full := ledger.Attachment{
 		Name: ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "a"}, "n1"), UID: "u", Version: "1", Driver: driver, Node: "n1",
 		PersistentVolume: "a", Ours: true, AttachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "full"},
 	}
-	attached, elsewhere := full, full
-	attached.Attached = true
-	elsewhere.Name, elsewhere.Node = "csi-elsewhere", "n2"
-	broken := full
-	broken.AttachError.Code = 13
-	for name, test := range map[string]struct {
-		pod        ledger.Pod
-		attachment ledger.Attachment
-		want       Verb
-		reason     ledger.Code
-	}{
-		"no room":                  {pod("p", "", "a"), full, DecideTicket, arbiter.NodeExhausted},
-		"no room, and bound":       {pod("p", "n1", "a"), full, DropTicket, ""},
-		"it fails for some reason": {pod("p", "", "a"), broken, 0, ""},
-		"attached since":           {pod("p", "", "a"), attached, 0, ""},
-		"not attached yet":         {pod("p", "", "a"), elsewhere, 0, ""},
-	} {
-		s := facts(test.pod, granted, test.attachment).Snapshot()
-		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(granted.ID), now)
-		if due && task.Commit.Do == DecideTicket && task.Commit.Verdict.Outcome != arbiter.Deny {
-			t.Errorf("%s: the outcome is %d", name, task.Commit.Verdict.Outcome)
-		}
-		if due != (test.want != 0) || due && (task.Commit.Do != test.want || task.Commit.Verdict.First().Code != test.reason) {
-			t.Errorf("%s: due %t, %+v", name, due, task.Commit)
-		}
-	}
-	copied := granted
-	copied.PodName = ""
-	copies := facts(copied).Snapshot()
-	if task, due := Due(arbiter.Arbiter{}, copies, copies.Ticket(copied.ID), now); !due || task.Commit.Do != DropTicket || len(task.Proofs) > 0 {
-		t.Errorf("a reservation that no pod owns: due %t, %+v", due, task)
-	}
-	manual := ticket("p", "n1", ledger.TypeManual, "a")
-	manual.Phase = ledger.TicketGranted
 	s := facts(manual, full).Snapshot()
 	if task, due := Due(arbiter.Arbiter{}, s, s.Ticket(manual.ID), now); due {
-		t.Errorf("a person's ticket waits for room, and gets %+v", task.Commit)
+		t.Errorf("it gets %+v", task.Commit)
 	}
 }
 
-// A ticket that is not a pod's is not refused when it loses its grant: it asks on. Its
+// A ticket that loses its grant asks on. Its
 // interruptions are counted, and anew once it has been satisfied for long.
 func TestDueInterrupts(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
@@ -326,14 +242,14 @@ func TestDuePlaces(t *testing.T) {
 }
 
 // A PersistentVolume that is used again may be known as it was before, when its claim is
-// seen. No ticket is refused for that, and no grant taken back, before a read says that the
+// seen. No grant is taken back for that before a read says that the
 // PersistentVolume is another claim's.
 func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
 	volume := func(version string, of ledger.ClaimKey, uid string) ledger.PersistentVolume {
 		return ledger.PersistentVolume{Name: "a", Version: version, Volume: ledger.VolumeID{Driver: sample.Driver, Handle: "a"}, Access: ledger.AccessNode, Claim: of, ClaimUID: uid}
 	}
 	mine, get := ledger.ClaimKey{Namespace: "s", Name: "a"}, "get pvs a"
-	k := ticket("p", "n1", ledger.TypePod, "a")
+	k := ticket("p", "n1", ledger.TypeManual, "a")
 	k.Volumes[0].ClaimUID = "a"
 	for name, test := range map[string]struct {
 		reply reply
@@ -342,10 +258,10 @@ func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
 	}{
 		"used again":            {replies(Done, volume("3", mine, "a")), "stale", Grant},
 		"without a claim":       {replies(Done, volume("3", ledger.ClaimKey{}, "")), "stale", Grant},
-		"another claim's":       {replies(Done, volume("3", ledger.ClaimKey{Namespace: "s", Name: "b"}, "b")), "finished", Refuse},
-		"a claim's of the name": {replies(Done, volume("3", mine, "before")), "finished", Refuse},
-		"gone":                  {replies(NotFound), "finished", Refuse},
-		"not read":              {replies(Unknown), "failed", Refuse},
+		"another claim's":       {replies(Done, volume("3", ledger.ClaimKey{Namespace: "s", Name: "b"}, "b")), "finished", Wait},
+		"a claim's of the name": {replies(Done, volume("3", mine, "before")), "finished", Wait},
+		"gone":                  {replies(NotFound), "finished", Wait},
+		"not read":              {replies(Unknown), "failed", Wait},
 	} {
 		for _, phase := range []ledger.TicketPhase{ledger.TicketPending, ledger.TicketGranted} {
 			is := k
@@ -400,52 +316,22 @@ func TestResumes(t *testing.T) {
 	}
 }
 
-// A ticket in doubt is taken over, unless it ends: its end needs no write of its status,
-// which somebody's rules may refuse for good.
-func TestDueInDoubt(t *testing.T) {
-	pending := ticket("p", "n1", ledger.TypePod, "a")
-	for name, test := range map[string]struct {
-		pods []ledger.Event
-		want Verb
-	}{
-		"its pod waits":          {[]ledger.Event{pod("p", "", "a")}, DecideTicket},
-		"its pod is bound there": {[]ledger.Event{pod("p", "n1", "a")}, DecideTicket}, // and not attached yet
-		"its pod is elsewhere":   {[]ledger.Event{pod("p", "n2", "a")}, DropTicket},
-		"its pod is gone":        {nil, DropTicket},
-	} {
-		s := facts(append(test.pods, pending, ledger.TicketInDoubt{ID: pending.ID, UID: pending.UID})...).Snapshot()
-		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(pending.ID), now)
-		if !due || task.Commit.Do != test.want || task.Commit.EpochOnly != (test.want == DecideTicket) || task.Commit.Version != pending.Version {
-			t.Errorf("%s: due %t, %+v", name, due, task.Commit)
-		}
-	}
-}
-
-// What is due of a ticket besides: a pod's that is taken to be gone ends after a read
-// that proves it; one that is granted for a claim that is missing loses its grant after
-// a read of that claim; one that is not decided on waits for its decision; and one of a
-// pod that is bound, whose other volumes are yet to be attached, stays.
+// What is due of a ticket besides: one that is granted for a claim that is missing loses its grant after
+// a read of that claim; one that is not decided on waits for its decision.
 func TestDueBesides(t *testing.T) {
 	granted := func(claims ...string) ledger.Ticket {
-		k := ticket("p", "n1", ledger.TypePod, claims...)
+		k := ticket("p", "n1", ledger.TypeManual, claims...)
 		k.Phase = ledger.TicketGranted
 		return k
-	}
-	full := ledger.Attachment{
-		Name: ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "a"}, "n1"), UID: "u", Version: "1", Driver: driver, Node: "n1",
-		PersistentVolume: "a", Ours: true, AttachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "full"},
 	}
 	for name, test := range map[string]struct {
 		facts  []ledger.Event
 		want   Verb
 		proofs []string
 	}{
-		"its pod is gone":          {[]ledger.Event{granted("a")}, DropTicket, []string{"get pods s/p uid=uid-p"}},
-		"its pod is bound":         {[]ledger.Event{granted("a"), pod("p", "n2", "a")}, DropTicket, nil},
-		"a claim is missing":       {[]ledger.Event{granted("a", "nothing"), pod("p", "", "a", "nothing")}, DecideTicket, []string{"get claims s/nothing"}},
-		"it is not decided on":     {[]ledger.Event{ticket("p", "n1", ledger.TypePod, "nothing"), pod("p", "", "nothing")}, 0, nil},
-		"bound, and yet to attach": {[]ledger.Event{granted("a", "b"), pod("p", "n1", "a", "b"), full}, 0, nil},
-		"nothing":                  {[]ledger.Event{granted("a"), pod("p", "", "a")}, 0, nil},
+		"a claim is missing":   {[]ledger.Event{granted("a", "nothing")}, DecideTicket, []string{"get claims s/nothing"}},
+		"it is not decided on": {[]ledger.Event{ticket("p", "n1", ledger.TypeManual, "nothing")}, 0, nil},
+		"nothing":              {[]ledger.Event{granted("a")}, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := facts(test.facts...).Snapshot()
@@ -461,30 +347,5 @@ func TestDueBesides(t *testing.T) {
 				t.Errorf("reads before it: %q, want %q", proofs, test.proofs)
 			}
 		})
-	}
-}
-
-// What a node's tickets get is written side by side, and those that rank after a refusal
-// are decided on in the same round: the refusal may be one that can't be written. Who is
-// refused keeps nothing from them: neither its slot nor a volume of one pod.
-func TestRefusalsPutNobodyOff(t *testing.T) {
-	single := ledger.ClaimKey{Namespace: "s", Name: "single"}
-	facts := facts(
-		ledger.PersistentVolume{Name: "single", UID: "single", Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: "single"}, Access: ledger.AccessPod, Claim: single},
-		ledger.Claim{Key: single, UID: "single", Version: "1", PersistentVolume: "single", Bound: true, Access: ledger.AccessPod},
-	)
-	for i, claims := range [][]string{{"nothing"}, {"single", "a", "b"}, {"single"}, {"a"}, {"nothing else"}, {"b"}} {
-		k := ticket(fmt.Sprint(i), "n1", ledger.TypePod, claims...)
-		k.Created = int64(10 * i)
-		facts.Apply(now, pod(fmt.Sprint(i), "", claims...))
-		facts.Apply(now, k)
-	}
-	list, again := Round(arbiter.Arbiter{}, facts.Snapshot(), "n1", now, nil)
-	var got []Ruling
-	for _, d := range list {
-		got = append(got, d.Ruling)
-	}
-	if want := []Ruling{Refuse, Refuse, Grant, Grant, Refuse, Refuse}; !slices.Equal(got, want) || again {
-		t.Errorf("rulings %v, another round: %t, want %v and none", got, again, want)
 	}
 }

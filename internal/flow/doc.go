@@ -16,8 +16,8 @@
 // A driver keeps one Memory for each term of leadership, and carries out Tasks:
 //
 //   - Do(step) is a step of arbiter.Plan, and Round and Rule decide on tickets,
-//     whose Decided becomes Decide(d), or Refusal(…) where a grant is taken back;
-//     Ending(t, podGone) ends a ticket. Memory.TakeOver lists what a new leader
+//     whose Decided becomes Decide(d), or Interruption(…) where a grant is taken back;
+//     Ending(t) ends a ticket. Memory.TakeOver lists what a new leader
 //     does first: call it again and again until it lists nothing, and decide on
 //     nothing before. Renew(t) then takes over each ticket in doubt, beside all
 //     else.

@@ -32,33 +32,6 @@ func lostGrant(t *testing.T, p *player, holds int) {
 	}
 }
 
-// The grant of a ticket for a claim that is not bound yet is carried out; neither its answer nor that of the read after it
-// arrives. The claim is bound. Somebody who ranks before asks for the volume at another node.
-func TestBoundClaimOfATicketInDoubt(t *testing.T) {
-	key := ledger.ClaimKey{Namespace: "s", Name: "u"}
-	unbound := ledger.Claim{Key: key, UID: "u", Version: "1", Class: "c", Access: ledger.AccessNode}
-	p := newPlayer(pod("p", "", "u"), ledger.Driver{Name: driver, Version: "1", AttachRequired: true},
-		ledger.StorageClass{Name: "c", Version: "1", Driver: driver, WaitForFirst: true},
-		unbound, ticket("p", "n1", ledger.TypePod, "u"), ledger.Complete{},
-		ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 4, NodeID: "n2"}}})
-	lostGrant(t, p, 0)
-	q := ticket("q", "n2", ledger.TypePod, "u")
-	q.Created = -1
-	p.ledger.Apply(p.now, pod("q", "", "u"))
-	p.ledger.Apply(p.now, q)
-	d, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n2", p.now, nil)
-	if d[0].Ruling == Grant {
-		t.Fatal("before the claim is bound")
-	}
-	p.ledger.Apply(p.now, ledger.PersistentVolume{Name: "pu", Version: "2", Volume: ledger.VolumeID{Driver: driver, Handle: "u"}, Access: ledger.AccessNode, Claim: key})
-	unbound.Version, unbound.Bound, unbound.PersistentVolume = "2", true, "pu"
-	p.ledger.Apply(p.now, unbound)
-	d, _ = Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n2", p.now, nil)
-	if d[0].Ruling == Grant {
-		t.Errorf("the exclusive volume that n1 may have been granted is granted to n2; p is in doubt: %t", p.ledger.Snapshot().Ticket(ticket("p", "n1", ledger.TypePod).ID).InDoubt)
-	}
-}
-
 // A ticket is in doubt, and its volume's hold is deleted by hand.
 func TestDeletedHoldOfATicketInDoubt(t *testing.T) {
 	for _, how := range []string{"lost answers", "a new leader"} {
@@ -151,7 +124,7 @@ func TestTicketInDoubtBesideAHolder(t *testing.T) {
 		ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 4, NodeID: "n2"}}},
 		pod("p", "n2", "a"), pod("q", "", "a"), ledger.Complete{})
 	p.settle(t, arbiter.Arbiter{}, disk, "1")
-	x, q := ticket("x", "n1", ledger.TypeBackup, "a"), ticket("q", "n2", ledger.TypePod, "a")
+	x, q := ticket("x", "n1", ledger.TypeBackup, "a"), ticket("q", "n2", ledger.TypeManual, "a")
 	p.ledger.Apply(p.now, x)
 	p.ledger.Apply(p.now, q)
 	p.ledger.Apply(p.now, ledger.TicketInDoubt{ID: x.ID, UID: x.UID})

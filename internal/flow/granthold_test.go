@@ -188,7 +188,7 @@ func TestRefusedGrantGivesItsHoldsBack(t *testing.T) {
 			if k := p.ledger.Snapshot().Ticket(id); (k.Reason == string(arbiter.HoldRefused)) != test.tell {
 				t.Errorf("the ticket's reason is %q", k.Reason)
 			}
-			q := ticket("q", "n2", ledger.TypePod, "a")
+			q := ticket("q", "n2", ledger.TypeManual, "a")
 			q.Created = -5
 			p.ledger.Apply(p.now, q)
 			if d := decided(p, q.ID); d.Ruling != Grant {

@@ -123,7 +123,7 @@ func TestLostDeletionOfAnExclusiveHold(t *testing.T) {
 func TestReadDoesNotAnswerALaterWrite(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
 	seen := ledger.HoldSeen{Volume: disk, Hold: held}
-	asks := ticket("p", "n1", ledger.TypePod, "a")
+	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	p := newPlayer(node("1"), pod("p", "", "a"), asks, seen, ledger.Complete{},
 		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}})
 	d := decided(p, asks.ID)

@@ -40,7 +40,7 @@ func TestTicketOfARefusedHoldKeepsNothing(t *testing.T) {
 	p := newPlayer(pod("beside", "", "c"), drivers("n2", 2), ledger.Complete{})
 	p.refused = map[ledger.VolumeID]bool{{Driver: driver, Handle: "b"}: true}
 	first := ticket("first", "n1", ledger.TypeManual, "a", "b")
-	elsewhere, beside := ticket("elsewhere", "n2", ledger.TypeManual, "a"), ticket("beside", "n1", ledger.TypePod, "c")
+	elsewhere, beside := ticket("elsewhere", "n2", ledger.TypeManual, "a"), ticket("beside", "n1", ledger.TypeManual, "c")
 	elsewhere.Created, beside.Created = 9, 9
 	p.ledger.Apply(p.now, first)
 	var pauses TicketPauses
@@ -77,7 +77,7 @@ func TestTicketOfARefusedHoldKeepsNoFreeSlot(t *testing.T) {
 		ledger.Complete{})
 	p.refused = map[ledger.VolumeID]bool{{Driver: driver, Handle: "b"}: true}
 	first := ticket("first", "n1", ledger.TypeManual, "a", "b")
-	one, two := ticket("one", "n1", ledger.TypePod, "c"), ticket("two", "n1", ledger.TypePod, "d")
+	one, two := ticket("one", "n1", ledger.TypeManual, "c"), ticket("two", "n1", ledger.TypeManual, "d")
 	one.Created, two.Created = 9, 10
 	var pauses TicketPauses
 	for _, k := range []ledger.Ticket{first, one, two} {
@@ -149,15 +149,5 @@ func TestRefusedHoldThenTooManyRequests(t *testing.T) {
 	}
 	if took := p.now.Sub(began); took > time.Second {
 		t.Errorf("it asks for %s without being tried", took)
-	}
-}
-
-// A pod's ticket is refused when a hold is: its pod waits without a node, and keeps nothing at this one.
-func TestRefusedHoldRefusesAPodsTicket(t *testing.T) {
-	p := newPlayer(pod("p", "", "a"), ticket("p", "n1", ledger.TypePod, "a"), ledger.Complete{})
-	p.refused = map[ledger.VolumeID]bool{disk: true}
-	p.lookAt(t, "n1", Done)
-	if k := p.ledger.Snapshot().Ticket(ticket("p", "n1", ledger.TypePod).ID); k.Phase != ledger.TicketRefused || k.Reason != string(arbiter.HoldRefused) {
-		t.Errorf("it is %s (%s)", k.Phase, k.Reason)
 	}
 }

@@ -15,9 +15,9 @@ type Verb uint8
 // The requests that the controller makes. Reads are consistent: no cache answers
 // them. The comments name the fields of a Request that a verb uses.
 const (
-	// GetObject reads the object Kind/Key; of Kind Pods the one with UID.
+	// GetObject reads the object Kind/Key.
 	GetObject Verb = iota + 1
-	// ListObjects reads all objects of Kind; of Kind Pods those without a node, of Kind Claims those
+	// ListObjects reads all objects of Kind; of Kind Claims those
 	// in the namespace Key.
 	ListObjects
 	// ListPods reads all pods that are bound to Node.
@@ -76,7 +76,6 @@ type Kind uint8
 // The kinds that are read.
 const (
 	Tickets           Kind = iota + 1 // Key is namespace/name
-	Pods                              // Key is namespace/name, and UID is set
 	Claims                            // Key is namespace/name
 	PersistentVolumes                 // Key is the name, and so on
 	Nodes
@@ -86,7 +85,7 @@ const (
 )
 
 func (k Kind) String() string {
-	return [...]string{"nothing", "tickets", "pods", "claims", "pvs", "nodes", "attachments", "holds", "nodevolumes"}[k]
+	return [...]string{"nothing", "tickets", "claims", "pvs", "nodes", "attachments", "holds", "nodevolumes"}[k]
 }
 
 // Request is one request to the API server, in the words of the ledger.
@@ -133,7 +132,7 @@ type Result uint8
 const (
 	// Done: the API server carried it out.
 	Done Result = iota + 1
-	// NotFound: there is no such object, or none of the UID of a Pod.
+	// NotFound: there is no such object.
 	NotFound
 	// Exists: an object of the name is there already.
 	Exists

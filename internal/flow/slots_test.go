@@ -22,7 +22,7 @@ func written(t *testing.T, l *ledger.Ledger, n ledger.NodeName) int {
 			k := *d.Ticket
 			if code := string(d.Verdict.First().Code); d.Ruling != Wait || code != k.Reason {
 				k.Reason = code
-				k.Phase = map[Ruling]ledger.TicketPhase{Wait: ledger.TicketPending, Grant: ledger.TicketGranted, Refuse: ledger.TicketRefused}[d.Ruling]
+				k.Phase = map[Ruling]ledger.TicketPhase{Wait: ledger.TicketPending, Grant: ledger.TicketGranted}[d.Ruling]
 				k.Version += "1"
 				l.Apply(now, k)
 				writes++

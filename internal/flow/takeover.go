@@ -71,7 +71,7 @@ func (m *Memory) doubt(t Task, s ledger.Snapshot) (Task, Move) {
 	m.doubted = true
 	tell := []ledger.Event{ledger.HoldsInDoubt{}}
 	for ticket := range s.Tickets() {
-		if ticket.Phase == ledger.TicketPending && !ticket.Ghost {
+		if ticket.Phase == ledger.TicketPending {
 			tell = append(tell, ledger.TicketInDoubt{ID: ticket.ID, UID: ticket.UID})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Task is one thing under way: a step of a plan, an answer to a ticket, the end
-// of a ticket, or a part of a take-over. It is a value. Do, Decide, Refusal,
+// of a ticket, or a part of a take-over. It is a value. Do, Decide, Interruption,
 // Ending, Renew and Memory.TakeOver make tasks; their fields are read by who
 // encodes or prints them only.
 type Task struct {

@@ -12,16 +12,11 @@ import (
 )
 
 // Decide is the task that writes what was decided on a pending ticket: a grant's
-// holds, in order, and the ticket's status last, which is the commit; a refusal
-// after reads that prove missing what it takes for missing; or why it waits.
+// holds, in order, and the ticket's status last, which is the commit; or why it waits.
 func Decide(d Decided) Task {
 	t := Task{Ticket: d.Ticket, Commit: decide(d.Ticket, ledger.TicketPending, d.Verdict)}
-	switch d.Ruling {
-	case Grant:
+	if d.Ruling == Grant {
 		t.Holds, t.Commit.Phase, t.Commit.Granted = d.Holds, ledger.TicketGranted, d.Volumes
-	case Refuse:
-		return Refusal(d.Ticket, d.Verdict, d.Missing)
-	case Wait: // the status says why
 	}
 	return t
 }
@@ -43,37 +38,26 @@ func (t Task) grants() bool {
 	return t.Commit.Do == DecideTicket && !t.Commit.EpochOnly && t.Commit.Phase == ledger.TicketGranted && t.Ticket.Phase == ledger.TicketPending
 }
 
-// Refusal is the task that refuses a pod's ticket, or takes its grant back. missing is
-// what the refusal takes for missing.
-func Refusal(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVolume) Task {
-	task := Task{Ticket: t, Commit: decide(t, ledger.TicketRefused, v)}
-	if WithoutNode(v) {
-		task.Proofs = append(task.Proofs, read(Nodes, string(t.Node)))
-	}
-	for _, m := range missing {
-		switch {
-		case m.Claim != "":
-			task.Proofs = append(task.Proofs, read(Claims, ledger.ClaimKey{Namespace: t.ID.Namespace, Name: m.Claim}.String()))
-		case m.PersistentVolume != "":
-			task.Proofs = append(task.Proofs, read(PersistentVolumes, m.PersistentVolume))
-		case t.Pod != "":
-			task.Proofs = append(task.Proofs, readPod(t))
-		}
-	}
-	return task
-}
-
 // satisfiedForLong is for how long a ticket has to have been satisfied for its
 // interruptions to be counted anew.
 const satisfiedForLong = 10 * time.Minute
 
-// Interruption is the task that takes the grant of a ticket back that is not a pod's: it
+// Interruption is the task that takes the grant of a ticket back: it
 // asks on, and is granted again when it can be, after a pause that grows with each
 // interruption by somebody who ranks before (arbiter.PauseLeft). missing is what this takes
-// for missing.
+// for missing: reads must prove it first.
 func Interruption(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVolume, now time.Time) Task {
-	task := Refusal(t, v, missing)
-	task.Commit.Phase, task.Commit.Interruptions = ledger.TicketPending, t.Interruptions
+	task := Task{Ticket: t, Commit: decide(t, ledger.TicketPending, v)}
+	if WithoutNode(v) {
+		task.Proofs = append(task.Proofs, read(Nodes, string(t.Node)))
+	}
+	for _, m := range missing {
+		if m.Claim != "" {
+			task.Proofs = append(task.Proofs, read(Claims, ledger.ClaimKey{Namespace: t.ID.Namespace, Name: m.Claim}.String()))
+		} else if m.PersistentVolume != "" {
+			task.Proofs = append(task.Proofs, read(PersistentVolumes, m.PersistentVolume))
+		}
+	}
 	if v.First().Code == arbiter.Outranked {
 		task.Commit.Interruptions++
 		if t.SatisfiedSince != 0 && now.Sub(time.Unix(t.SatisfiedSince, 0)) >= satisfiedForLong {
@@ -83,21 +67,16 @@ func Interruption(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVo
 	return task
 }
 
-// Ending is the task that ends a ticket: its reservation ends when the object is
-// gone, not before. The version that is deleted says whether it has finalizers: without
-// any it is gone once the deletion is answered. Where its pod is taken to be gone, a read must prove it.
-func Ending(t *ledger.Ticket, podGone bool) Task {
-	task := Task{Ticket: t, Commit: Request{Do: DropTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}}
-	if podGone {
-		task.Proofs = []Request{readPod(t)}
-	}
-	return task
+// Ending is the task that ends a ticket: it counts until the object is gone. The version that is deleted
+// says whether it has finalizers: without any it is gone once the deletion is answered.
+func Ending(t *ledger.Ticket) Task {
+	return Task{Ticket: t, Commit: Request{Do: DropTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}}
 }
 
 // EndOf is the task that ends a ticket because of what has become of its node. A read of the Node must
 // prove it: the watch may be behind.
 func EndOf(s ledger.Snapshot, t *ledger.Ticket, cause arbiter.EndCause) Task {
-	return Ending(t, false).because(s, cause)
+	return Ending(t).because(s, cause)
 }
 
 // because has a read of a ticket's node prove why the task is due.
@@ -123,32 +102,12 @@ func (t Task) proves(a Answer) bool {
 	return false
 }
 
-// Released is what a consistent read of a ghost's pod proves, nil: that there is none. The
-// reservation of a ticket that somebody else has deleted is over, unless its pod is bound.
-// The pod that the ledger knows by that UID is gone only if it is of the ghost's namespace: no other was read.
-// The ledger has taken the answer in. again says that it knows no such pod even so: the pod
-// has gone since it was read, and is to be read once more.
-func Released(s ledger.Snapshot, ghost *ledger.Ticket, pod *ledger.Pod) (events []ledger.Event, again bool) {
-	released := ledger.TicketReleased{ID: ghost.ID, UID: ghost.UID}
-	switch {
-	case pod == nil && s.PodOf(ghost) != nil:
-		return []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}, false
-	case pod != nil && pod.Node != "":
-		return nil, s.PodOf(ghost) == nil
-	}
-	return []ledger.Event{released}, false
-}
-
 func decide(t *ledger.Ticket, phase ledger.TicketPhase, v arbiter.Verdict) Request {
 	r := Request{Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Verdict: v, Epoch: t.Epoch, Interruptions: t.Interruptions}
 	if phase == ledger.TicketGranted {
 		r.Granted = t.Granted
 	}
 	return r
-}
-
-func readPod(t *ledger.Ticket) Request {
-	return Request{Do: GetObject, Kind: Pods, Key: ledger.TicketID{Namespace: t.ID.Namespace, Name: t.PodName}.String(), UID: t.Pod}
 }
 
 // advance makes the next request of a task about a ticket, or of a take-over.
@@ -167,7 +126,7 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 		return t.sendHold(t.Holds[0])
 	}
 	if t.Commit.Do == DecideTicket {
-		if now := s.Ticket(t.Ticket.ID); now == nil || now.Ghost || now.Version != t.Ticket.Version {
+		if now := s.Ticket(t.Ticket.ID); now == nil || now.Version != t.Ticket.Version {
 			return t.end(Stale, fmt.Sprintf("ticket %s has another version", t.Ticket.ID))
 		}
 		t.Commit.Epoch = max(t.Commit.Epoch, m.Epoch) //mutant:no-term
@@ -233,16 +192,11 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	}
 }
 
-// tellRefused tells a ticket that the API server refuses a hold without which it is not granted. A pod's is refused: it
-// keeps its node's slots, and whatever else its pod needs there, from nobody. The holds that were written before are the
+// tellRefused tells a ticket that the API server refuses a hold without which it is not granted. The holds that were written before are the
 // ticket's no more from here on (ledger.GrantResolved).
 func (m *Memory) tellRefused(t Task, s ledger.Snapshot) (Task, Move) {
 	t.Refused = fmt.Sprintf("%s %s: %s", t.Sent.Do, t.Sent.Key, Refused)
-	phase, verdict := ledger.TicketPending, arbiter.WithoutHold(s, t.Ticket, t.Sent.Volume)
-	if verdict.Refuses(t.Ticket) {
-		phase = ledger.TicketRefused
-	}
-	t.Holds, t.Commit = nil, decide(t.Ticket, phase, verdict)
+	t.Holds, t.Commit = nil, decide(t.Ticket, ledger.TicketPending, arbiter.WithoutHold(s, t.Ticket, t.Sent.Volume))
 	t, move := m.advance(t, s)
 	move.Tell = append([]ledger.Event{ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version, Failed: true}}, move.Tell...)
 	return t, move
@@ -275,8 +229,7 @@ func (m *Memory) decideAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 }
 
 // missingAnswered follows a read that must find nothing. What is there makes the
-// decision one on old facts: the ticket is to be decided anew. A pod that is
-// there keeps its ticket.
+// decision one on old facts: the ticket is to be decided anew.
 func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
@@ -284,19 +237,11 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	if t.Cause != "" && t.Sent.Kind == Nodes {
 		return m.nodeProved(t, a, s)
 	}
-	switch found := t.found(a, s); {
-	case found && t.Commit.Do == DropTicket:
-		return t.end(Finished, "its pod is there")
-	case found:
+	if t.found(a, s) {
 		return t.end(Stale, fmt.Sprintf("%s %s of ticket %s is there", t.Sent.Kind, t.Sent.Key, t.Ticket.ID))
 	}
-	gone := a.Result == NotFound && t.Sent.Kind == Pods && s.PodOf(t.Ticket) != nil
 	t.Proofs = t.Proofs[1:]
-	t, next := m.advance(t, s)
-	if gone {
-		next.Tell = append([]ledger.Event{ledger.PodGone{UID: t.Ticket.Pod}}, next.Tell...)
-	}
-	return t, next
+	return m.advance(t, s)
 }
 
 // nodeProved follows the read of a ticket's node. Where it does not show why the ticket is to end, or to move,
@@ -311,7 +256,7 @@ func (m *Memory) nodeProved(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 
 // found says whether an answer shows what a proof of absence looks for: of a
 // claim the one that the ticket names; of a PersistentVolume that it is not another
-// claim's; of a pod, where a refusal misses its inline volume, that volume.
+// claim's.
 func (t Task) found(a Answer, s ledger.Snapshot) bool {
 	if claim, ok := first[ledger.Claim](a); ok {
 		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {
@@ -322,11 +267,6 @@ func (t Task) found(a Answer, s ledger.Snapshot) bool {
 		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {
 			c := s.Claim(ledger.ClaimKey{Namespace: t.Ticket.ID.Namespace, Name: v.Claim})
 			return c != nil && c.PersistentVolume == pv.Name && !pv.IsAnothers(*c)
-		})
-	}
-	if pod, ok := first[ledger.Pod](a); ok && t.Commit.Do == DecideTicket {
-		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {
-			return slices.ContainsFunc(pod.Volumes, func(p ledger.PodVolume) bool { return p.Name == v.PodVolume && p.Claim == "" })
 		})
 	}
 	return a.Result == Done

@@ -27,7 +27,7 @@ func (p *player) announced(d Decided) Task {
 }
 
 func TestGrant(t *testing.T) {
-	asks := ticket("p", "n1", ledger.TypePod, "b", "a")
+	asks := ticket("p", "n1", ledger.TypeManual, "b", "a")
 	granted := asks
 	granted.Phase, granted.Version = ledger.TicketGranted, "2"
 	hold, commit := "put-hold", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1"
@@ -70,7 +70,7 @@ func TestGrant(t *testing.T) {
 
 // A grant is not sent that the ledger does not know of, or of another version of the ticket.
 func TestGrantIsAnnounced(t *testing.T) {
-	asks := ticket("p", "n1", ledger.TypePod, "a")
+	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	changed := asks
 	changed.Version = "2"
 	p := newPlayer(pod("p", "", "a"), asks)
@@ -82,28 +82,26 @@ func TestGrantIsAnnounced(t *testing.T) {
 	}
 	p.ledger.Apply(p.now, changed)
 	check(t, p.play(t, task), "tell GrantResolved", "stale")
-	if events := Announce([]Decided{{unannounced.Ticket, Decision{Ruling: Wait}}, {unannounced.Ticket, Decision{Ruling: Refuse}}}); len(events) > 0 {
+	if events := Announce([]Decided{{unannounced.Ticket, Decision{Ruling: Wait}}}); len(events) > 0 {
 		t.Errorf("it announces %v", events)
 	}
 }
 
-// A ticket that waits is told why, and stays pending; one that is refused is refused.
-func TestWaitAndRefuse(t *testing.T) {
-	asks := ticket("p", "n1", ledger.TypePod, "a")
-	for ruling, want := range map[Ruling]string{Wait: "pending", Refuse: "refused"} {
-		p := newPlayer(pod("p", "", "a"), asks)
-		verdict := arbiter.Verdict{Outcome: arbiter.Wait, Reasons: []arbiter.Reason{{Code: arbiter.NoFreeSlot}}}
-		task := Decide(Decided{p.ledger.Snapshot().Ticket(asks.ID), Decision{Ruling: ruling, Verdict: verdict}})
-		check(t, p.play(t, task, replies(Done)), "decide-ticket s/uid-p "+want+" epoch=7 uid=t-p version=1", "finished")
-		if p.last.Sent.EpochOnly || len(p.last.Sent.Verdict.Reasons) != 1 {
-			t.Errorf("%s: written without the reason", want)
-		}
+// A ticket that waits is told why, and stays pending.
+func TestWait(t *testing.T) {
+	asks := ticket("p", "n1", ledger.TypeManual, "a")
+	p := newPlayer(asks)
+	verdict := arbiter.Verdict{Outcome: arbiter.Wait, Reasons: []arbiter.Reason{{Code: arbiter.NoFreeSlot}}}
+	task := Decide(Decided{p.ledger.Snapshot().Ticket(asks.ID), Decision{Ruling: Wait, Verdict: verdict}})
+	check(t, p.play(t, task, replies(Done)), "decide-ticket s/uid-p pending epoch=7 uid=t-p version=1", "finished")
+	if p.last.Sent.EpochOnly || len(p.last.Sent.Verdict.Reasons) != 1 {
+		t.Error("written without the reason")
 	}
 }
 
 // That the API server drops boots of holds is told by those of a grant, too.
 func TestGrantTellsOfBoots(t *testing.T) {
-	asks := ticket("p", "n1", ledger.TypePod, "a")
+	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	p := newPlayer(pod("p", "", "a"), asks)
 	d := decided(p, asks.ID)
 	d.Holds[0].Hold.BootID = "b"
@@ -113,7 +111,7 @@ func TestGrantTellsOfBoots(t *testing.T) {
 
 // What is taken over gets the term's epoch, and nothing else.
 func TestRenewWritesNothingElse(t *testing.T) {
-	asks := ticket("p", "n1", ledger.TypePod, "a")
+	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	if r := Renew(&asks).Commit; !r.EpochOnly {
 		t.Errorf("it writes %+v", r)
 	}
@@ -122,25 +120,18 @@ func TestRenewWritesNothingElse(t *testing.T) {
 	}
 }
 
-// What a refusal takes for missing is read before it is written.
-func TestRefuse(t *testing.T) {
+// What the loss of a grant takes for missing is read before it is written.
+func TestMissingIsRead(t *testing.T) {
 	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "nothing"}, UID: "new", Version: "1"}
-	named := ticket("p", "n1", ledger.TypePod, "nothing")
-	other := ticket("p", "n1", ledger.TypePod, "nothing")
+	named := ticket("p", "n1", ledger.TypeManual, "nothing")
+	other := ticket("p", "n1", ledger.TypeManual, "nothing")
 	other.Volumes[0].ClaimUID = "old"
-	inline := ticket("p", "n1", ledger.TypePod)
-	inline.Volumes = []ledger.TicketVolume{{PodVolume: "cache"}}
-	with := pod("p", "")
-	with.Volumes = []ledger.PodVolume{{Name: "cache", Inline: disk}}
-	claimed, others := pod("p", ""), pod("p", "")
-	claimed.Volumes = []ledger.PodVolume{{Name: "cache", Claim: "cache"}}
-	others.Volumes = []ledger.PodVolume{{Name: "other", Inline: disk}}
-	both := ticket("p", "n1", ledger.TypePod, "data", "nothing")
-	replaced := ticket("p", "n1", ledger.TypePod, "nothing", "data")
+	both := ticket("p", "n1", ledger.TypeManual, "data", "nothing")
+	replaced := ticket("p", "n1", ledger.TypeManual, "nothing", "data")
 	replaced.Volumes[0].ClaimUID = "old"
-	same := ticket("p", "n1", ledger.TypePod, "nothing")
+	same := ticket("p", "n1", ledger.TypeManual, "nothing")
 	same.Volumes[0].ClaimUID = "new"
-	refuse, get := "decide-ticket s/uid-p refused epoch=7 uid=t-p version=1", "get claims s/nothing"
+	refuse, get := "decide-ticket s/uid-p pending epoch=7 uid=t-p version=1", "get claims s/nothing"
 	for name, test := range map[string]struct {
 		ticket  ledger.Ticket
 		replies []reply
@@ -151,13 +142,8 @@ func TestRefuse(t *testing.T) {
 		"there, and the same": {same, []reply{replies(Done, claim)}, []string{get, "stale"}},
 		"another of the name": {other, []reply{replies(Done, claim), replies(Done)}, []string{get, refuse, "finished"}},
 		"no answer":           {named, []reply{replies(Unknown)}, []string{get, "failed"}},
-		"a pod's own volume":  {inline, []reply{replies(Done, with)}, []string{"get pods s/p uid=uid-p", "stale"}},
-		"a pod whose volume of that name is a claim":           {inline, []reply{replies(Done, claimed), replies(Done)}, []string{"get pods s/p uid=uid-p", refuse, "finished"}},
-		"a pod with another volume":                            {inline, []reply{replies(Done, others), replies(Done)}, []string{"get pods s/p uid=uid-p", refuse, "finished"}},
 		"another of the name, and one that is not asked about": {replaced, []reply{replies(Done, claim), replies(Done)}, []string{get, refuse, "finished"}},
-		"another claim":      {both, []reply{replies(NotFound), replies(Done, claim)}, []string{"get claims s/data", get, "stale"}},
-		"a pod without it":   {inline, []reply{replies(Done, pod("p", "")), replies(Done)}, []string{"get pods s/p uid=uid-p", refuse, "finished"}},
-		"a pod that is gone": {inline, []reply{replies(NotFound), replies(Done)}, []string{"get pods s/p uid=uid-p", "tell PodGone", refuse, "finished"}},
+		"another claim": {both, []reply{replies(NotFound), replies(Done, claim)}, []string{"get claims s/data", get, "stale"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(pod("p", ""), test.ticket)
@@ -166,35 +152,31 @@ func TestRefuse(t *testing.T) {
 			missing := slices.DeleteFunc(slices.Clone(test.ticket.Volumes), func(v ledger.TicketVolume) bool {
 				return name == "another of the name, and one that is not asked about" && v.Claim == "data"
 			})
-			task := Refusal(s.Ticket(test.ticket.ID), verdict, missing)
+			task := Interruption(s.Ticket(test.ticket.ID), verdict, missing, p.now)
 			check(t, p.play(t, task, test.replies...), test.want...)
 		})
 	}
 	p := newPlayer(pod("p", "", "a"), named)
 	verdict := arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{{Code: arbiter.NodeMissing}}}
-	check(t, p.play(t, Refusal(p.ledger.Snapshot().Ticket(named.ID), verdict, nil), replies(Done, node("2"))), "get nodes n1", "stale")
+	check(t, p.play(t, Interruption(p.ledger.Snapshot().Ticket(named.ID), verdict, nil, p.now), replies(Done, node("2"))), "get nodes n1", "stale")
 }
 
 func TestEnding(t *testing.T) {
-	look, drop := "get pods s/p uid=uid-p", "drop-ticket uid=t-p version=1"
+	drop := "drop-ticket uid=t-p version=1"
 	for name, test := range map[string]struct {
-		gone    bool
 		replies []reply
 		want    []string
 		ends    bool
 	}{
-		"covered":            {false, []reply{replies(Done)}, []string{drop, "tell TicketReleased", "finished"}, true},
-		"gone already":       {false, []reply{replies(NotFound)}, []string{drop, "tell TicketReleased", "finished"}, true},
-		"another version":    {false, []reply{replies(Conflict), replies(Done)}, []string{drop, "get tickets s/uid-p", "stale"}, false},
-		"no answer":          {false, []reply{replies(Unknown)}, []string{drop, "failed"}, false},
-		"its pod is gone":    {true, []reply{replies(NotFound), replies(Done)}, []string{look, drop, "tell TicketReleased", "finished"}, true},
-		"its pod is there":   {true, []reply{replies(Done, pod("p", ""))}, []string{look, "finished"}, false},
-		"no word of its pod": {true, []reply{replies(Unknown)}, []string{look, "failed"}, false},
+		"it is over":      {[]reply{replies(Done)}, []string{drop, "tell TicketReleased", "finished"}, true},
+		"gone already":    {[]reply{replies(NotFound)}, []string{drop, "tell TicketReleased", "finished"}, true},
+		"another version": {[]reply{replies(Conflict), replies(Done)}, []string{drop, "get tickets s/uid-p", "stale"}, false},
+		"no answer":       {[]reply{replies(Unknown)}, []string{drop, "failed"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asks := ticket("p", "n1", ledger.TypePod, "a")
+			asks := ticket("p", "n1", ledger.TypeManual, "a")
 			p := newPlayer(asks)
-			check(t, p.play(t, Ending(p.ledger.Snapshot().Ticket(asks.ID), test.gone), test.replies...), test.want...)
+			check(t, p.play(t, Ending(p.ledger.Snapshot().Ticket(asks.ID)), test.replies...), test.want...)
 			if ended := p.ledger.Snapshot().Ticket(asks.ID) == nil; ended != test.ends {
 				t.Errorf("ended: %t", ended)
 			}
@@ -300,7 +282,7 @@ func TestATicketThatOutlivesItsDeletionCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(stays)
-			got := p.play(t, Ending(p.ledger.Snapshot().Ticket(stays.ID), false), replies(test.answer))
+			got := p.play(t, Ending(p.ledger.Snapshot().Ticket(stays.ID)), replies(test.answer))
 			check(t, got[1:], test.want...)
 			if ended := p.ledger.Snapshot().Ticket(stays.ID) == nil; ended != test.ends {
 				t.Errorf("ended: %t", ended)
@@ -310,10 +292,9 @@ func TestATicketThatOutlivesItsDeletionCounts(t *testing.T) {
 }
 
 func TestTakeOver(t *testing.T) {
-	first, second, done := ticket("a", "n1", ledger.TypePod, "a"), ticket("b", "n1", ledger.TypePod, "b"), ticket("c", "n1", ledger.TypePod)
+	first, second, done := ticket("a", "n1", ledger.TypeManual, "a"), ticket("b", "n1", ledger.TypeManual, "b"), ticket("c", "n1", ledger.TypeManual)
 	first.Epoch, done.Phase = 9, ledger.TicketGranted
-	ghost := ticket("g", "n1", ledger.TypePod, "c")
-	p := newPlayer(first, done, ghost, ledger.TicketGone{ID: ghost.ID}) // nobody writes a grant into what is gone
+	p := newPlayer(first, done)
 	var got []string
 	round := func(replies ...reply) int {
 		tasks := p.memory.TakeOver(p.ledger.Snapshot())
@@ -336,7 +317,6 @@ func TestTakeOver(t *testing.T) {
 		"decide-ticket s/uid-a pending epoch=10 uid=t-a version=1", "finished")
 	check(t, p.play(t, Renew(p.ledger.Snapshot().Ticket(second.ID)), replies(Refused)),
 		"decide-ticket s/uid-b pending epoch=7 uid=t-b version=1", "failed")
-	p.ledger.Apply(p.now, ledger.TicketReleased{ID: ghost.ID})
 	// An older leader's grant of the second may still be on its way.
 	list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n1", p.now, nil)
 	if len(list) != 1 || list[0].Ticket.ID != first.ID || list[0].Ruling != Grant {
@@ -384,51 +364,5 @@ func TestTakeOverReadsNodesThatHoldsName(t *testing.T) {
 				t.Errorf("taken for used: %t", got)
 			}
 		})
-	}
-}
-
-// A read that finds no pod of a ticket's namespace ends the pod that the ledger knows by that UID, unless that one is
-// of another namespace.
-func TestEndingEndsThePodOfItsNamespace(t *testing.T) {
-	for _, namespace := range []string{"s", "other"} {
-		asks, known := ticket("p", "n1", ledger.TypePod, "a"), pod("p", "", "a")
-		known.Namespace = namespace
-		p := newPlayer(asks, known)
-		p.play(t, Ending(p.ledger.Snapshot().Ticket(asks.ID), true), replies(NotFound), replies(Done))
-		s := p.ledger.Snapshot()
-		if gone, own := s.Pod(known.UID) == nil, namespace == "s"; gone != own || s.Ticket(asks.ID) != nil {
-			t.Errorf("a pod of namespace %s is taken for gone: %t; the ticket: %v", namespace, gone, s.Ticket(asks.ID))
-		}
-	}
-}
-
-// A ghost ends with a read that shows its pod unbound, or gone; a bound pod counts by
-// itself, and is read once more where it has gone since. A pod of another namespace is not the ghost's.
-func TestReleased(t *testing.T) {
-	ghost := ticket("p", "n1", ledger.TypePod, "a")
-	released := ledger.TicketReleased{ID: ghost.ID, UID: ghost.UID}
-	unbound, bound := pod("p", "", "a"), pod("p", "n1", "a")
-	foreign := bound
-	foreign.Namespace = "other"
-	for name, test := range map[string]struct {
-		known *ledger.Pod // by the ledger
-		pod   *ledger.Pod
-		want  []ledger.Event
-		again bool
-	}{
-		"gone":                  {&unbound, nil, []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}, false},
-		"gone, as is known":     {nil, nil, []ledger.Event{released}, false},
-		"another namespace's":   {&foreign, nil, []ledger.Event{released}, false},
-		"unbound":               {&unbound, &unbound, []ledger.Event{released}, false},
-		"bound":                 {&bound, &bound, nil, false},
-		"bound, and gone since": {nil, &bound, nil, true},
-	} {
-		l := ledger.New()
-		if test.known != nil {
-			l.Apply(time.Unix(0, 0), *test.known)
-		}
-		if got, again := Released(l.Snapshot(), &ghost, test.pod); !slices.Equal(got, test.want) || again != test.again {
-			t.Errorf("%s: %v, again %t", name, got, again)
-		}
 	}
 }

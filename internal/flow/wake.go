@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Users are those that a change of a volume matters to: tickets that may be granted,
-// covered or satisfied now, and pods, by UID, that are told of it. Some may be listed
+// Users are those that a change of a volume matters to: tickets that may be granted
+// or satisfied now, and pods, by UID, that are told of it. Some may be listed
 // twice. Tickets that can only be granted are not listed one by one, since there may be
 // thousands: nodes are where such tickets wait, each once.
 func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, pods []string, nodes []ledger.NodeName) {
@@ -23,7 +23,7 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 		for _, u := range volume.NodeVolumes[i].Users {
 			if u.Pod == "" {
 				t := s.Ticket(u.Ticket)
-				if t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketPending && !t.Ghost && !t.InDoubt {
+				if t != nil && t.Phase == ledger.TicketPending && !t.InDoubt {
 					waits = true
 					if t.Wherever {
 						tickets = append(tickets, u.Ticket)
@@ -31,17 +31,9 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 					continue
 				}
 				tickets = append(tickets, u.Ticket)
-				if t != nil && t.Pod != "" {
-					pods = append(pods, t.Pod)
-				}
 				continue
 			}
 			pods = append(pods, u.Pod)
-			if p := s.Pod(u.Pod); p != nil {
-				if id := (ledger.TicketID{Namespace: p.Namespace, Name: p.UID}); s.Ticket(id) != nil {
-					tickets = append(tickets, id)
-				}
-			}
 		}
 		if waits {
 			nodes = append(nodes, volume.NodeVolumes[i].Node)
@@ -84,9 +76,6 @@ type Look struct {
 // Wake says what is to be looked at again because of what an event has touched.
 func Wake(t ledger.Touched, s ledger.Snapshot) Look {
 	look := Look{Volumes: slices.Clip(t.Volumes), Tickets: slices.Clip(t.Tickets), Pods: slices.Clip(t.Pods)}
-	for _, id := range t.Tickets {
-		look.Pods = append(look.Pods, id.PodUID())
-	}
 	for _, v := range t.Volumes {
 		tickets, pods, nodes := Users(s, v)
 		look.Tickets = append(look.Tickets, tickets...)

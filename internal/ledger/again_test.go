@@ -135,15 +135,3 @@ func TestPodOfALostClaim(t *testing.T) {
 		}
 	}
 }
-
-// A pod's ticket that somebody has deleted keeps the slots that its status says it was granted until it is known what has become
-// of the pod, also where nothing that is known leads to its volumes: its pod may be bound.
-func TestGhostKeepsWhatItWasGranted(t *testing.T) {
-	v := VolumeID{"d", "h"}
-	l := New()
-	l.Apply(start, Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{PodVolume: "v"}}, Granted: []VolumeID{v}})
-	l.Apply(start, TicketGone{ID: TicketID{"ns", "t"}, UID: "t"})
-	if got := atNode(l, v, "n"); got == nil || len(got.Users) != 1 {
-		t.Errorf("at its node: %+v", got)
-	}
-}

@@ -21,7 +21,7 @@ func (e AttachResolved) apply(l *Ledger, now time.Time, t *Touched) {
 func (e GrantSent) apply(l *Ledger, _ time.Time, t *Touched) {
 	t.Own = true
 	k := l.facts.tickets.get(e.ID)
-	if k == nil || k.Ghost || k.UID != e.UID || k.Version != e.Version || k.Phase != TicketPending {
+	if k == nil || k.UID != e.UID || k.Version != e.Version || k.Phase != TicketPending {
 		return
 	}
 	l.grants(k, true, false)

@@ -51,7 +51,6 @@ func (l *Ledger) putPod(now time.Time, t *Touched, old *Pod, p Pod) {
 	if len(p.Volumes) > 0 {
 		t.pod(p.UID) // they may lead nowhere
 	}
-	l.resolveTicketByPod(now, t, &p)
 	if old == nil && len(p.OwnCSI) > 0 {
 		l.resolveUnreadAgain(now, t, func(u *Unread) bool { return u.Pod == p.UID })
 	}
@@ -66,30 +65,6 @@ func (e PodGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.unlinkPod(old)
 	l.leavePod(now, t, old)
 	l.facts.pods.del(l.gen, e.UID)
-	id := TicketID{old.Namespace, e.UID}
-	if ticket := l.facts.tickets.get(id); ticket != nil {
-		if ticket.Ghost {
-			TicketReleased{ID: id}.apply(l, now, t)
-		} else {
-			l.updateTicketVolumes(now, t, id)
-		}
-		t.ticket(id)
-	}
-}
-
-// resolveTicketByPod lets a bound pod end its reservation's ghost: it counts by itself. A reservation that names the pod's inline volumes is placed again.
-func (l *Ledger) resolveTicketByPod(now time.Time, t *Touched, p *Pod) {
-	id := TicketID{p.Namespace, p.UID}
-	ticket := l.facts.tickets.get(id)
-	if ticket == nil {
-		return
-	}
-	if ticket.Ghost && p.Node != "" {
-		TicketReleased{ID: id}.apply(l, now, t)
-		return
-	}
-	l.updateTicketVolumes(now, t, id)
-	t.ticket(id)
 }
 
 func (l *Ledger) linkPod(p *Pod) {
@@ -141,11 +116,7 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	var more []VolumeID
 	for i, v := range p.Volumes {
 		id, link := l.facts.resolvePod(p, v)
-		last := before(p.at, i)
-		if last.IsZero() {
-			last = l.reserved(p, v.Claim)
-		}
-		at[i] = resolveOnce(id, link, last)
+		at[i] = resolveOnce(id, link, before(p.at, i))
 		if at[i].IsZero() && (link == LinkUnseen || link == LinkLost) {
 			more = append(more, l.attachedAs(l.facts.claims.get(ClaimKey{p.Namespace, v.Claim}).PersistentVolume, p.Node)...)
 		}
@@ -153,20 +124,6 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	at = keep(keep(keep(at, p.at), more), l.heldFor(p))
 	slices.SortFunc(at[len(p.Volumes):], VolumeID.Compare)
 	return at
-}
-
-// reserved is the slot that a pod's reservation keeps at the pod's node for a claim whose
-// volume is not known: from the bind on the pod has it, and the reservation may end.
-func (l *Ledger) reserved(p *Pod, claim string) VolumeID {
-	k := l.facts.tickets.get(TicketID{p.Namespace, p.UID})
-	if k == nil || k.Node != p.Node || claim == "" {
-		return VolumeID{}
-	}
-	i := slices.IndexFunc(k.Volumes, func(v TicketVolume) bool { return v.Claim == claim })
-	if at := before(k.at, max(i, 0)); i >= 0 && !at.IsReal() {
-		return at
-	}
-	return VolumeID{}
 }
 
 // keep adds the real volumes that at lacks. What a pod was started with it uses to its
@@ -361,6 +318,11 @@ func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is
 }
 
 func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
+	if k.Type == typeOfPods {
+		TicketGone{ID: k.ID}.apply(l, now, t)
+		t.ticket(k.ID) // the controller deletes it
+		return
+	}
 	if uid, ok := l.buried[k.ID]; ok {
 		if uid == k.UID {
 			return
@@ -368,7 +330,7 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 		delete(l.buried, k.ID)
 	}
 	old := l.facts.tickets.get(k.ID)
-	k.Ghost, k.InDoubt, k.Granting, k.at = false, false, false, nil
+	k.InDoubt, k.Granting, k.at = false, false, nil
 	k.GrantFailed = old != nil && old.UID == k.UID && old.GrantFailed && k.Phase == TicketPending
 	if old != nil {
 		if !Newer(k.Version, old.Version) {
@@ -423,22 +385,10 @@ func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 		return // this process knew; a new ticket of that name may be there
 	}
 	old := l.facts.tickets.get(e.ID)
-	if old == nil || old.Ghost || e.UID != "" && e.UID != old.UID {
+	if old == nil || e.UID != "" && e.UID != old.UID {
 		return
 	}
-	pod := l.facts.podOf(old)
-	counted := pod != nil && pod.Node != ""
-	if old.Type != TypePod || old.Phase == TicketRefused || counted {
-		l.removeTicket(now, t, old)
-		return
-	}
-	ghost := *old
-	ghost.Ghost = true
-	l.facts.tickets.put(l.gen, e.ID, &ghost)
-	l.queueTicket(t, &ghost, false)
-	l.updateTicketVolumes(now, t, e.ID) // its pod may be bound, and have what the ticket was granted
-	l.phaseChanged(now, t, e.ID)
-	t.ticket(e.ID)
+	l.removeTicket(now, t, old)
 }
 
 func (e TicketReleased) apply(l *Ledger, now time.Time, t *Touched) {
@@ -446,7 +396,7 @@ func (e TicketReleased) apply(l *Ledger, now time.Time, t *Touched) {
 	if old == nil || e.UID != "" && e.UID != old.UID {
 		return
 	}
-	if old.UID != "" && !old.Ghost {
+	if old.UID != "" {
 		l.buried[e.ID] = old.UID
 	}
 	l.removeTicket(now, t, old)
@@ -477,8 +427,7 @@ func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
 }
 
 // updateTicketVolumes makes the ticket a user of exactly the NodeVolumes its volumes lead
-// to, and of those that it was granted until its own status says that it has lost them. A
-// refused ticket uses nothing.
+// to, and of those that it was granted until its own status says that it has lost them.
 func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 	k := l.facts.tickets.get(id)
 	if k == nil {
@@ -501,10 +450,9 @@ func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 // granted are the volumes that a ticket has for as long as its status says that it is granted: those
 // that its status names, else (an earlier release wrote it) those that it was seen to have. Who asked
 // by it has been told that it has them, and not yet that it has not, so nobody else may have them; nor
-// does the ticket have others, on which nobody has decided. nil: it has what its volumes lead to. A
-// pod's names its claim by UID, and the pod counts by itself once it is bound.
+// does the ticket have others, on which nobody has decided. nil: it has what its volumes lead to.
 func (k *Ticket) granted() []VolumeID {
-	if k.Phase != TicketGranted || k.Type == TypePod || k.Node == "" {
+	if k.Phase != TicketGranted || k.Node == "" {
 		return nil
 	}
 	had := make([]VolumeID, len(k.Volumes))
@@ -526,21 +474,16 @@ func lacksAny(is, was []VolumeID) bool {
 	return false
 }
 
+// ticketNodeVolumes is where each volume of a ticket leads, zero where nowhere. What has no volume yet
+// takes no slot: unbound claims cost nothing, and tickets for them could fill every node.
 func (l *Ledger) ticketNodeVolumes(k *Ticket) []VolumeID {
-	if k.Phase == TicketRefused || len(k.Volumes) == 0 || k.Node == "" {
+	if len(k.Volumes) == 0 || k.Node == "" {
 		return nil
 	}
 	at := make([]VolumeID, len(k.Volumes))
 	for i, v := range k.Volumes {
-		id, link := l.facts.resolveTicket(k, v)
-		was := before(k.at, i)
-		if was.IsZero() {
-			was = before(k.Granted, i) // this process has not seen where it led
-		}
-		if k.Ghost {
-			at[i] = resolveOnce(id, link, was) // its pod may be bound
-		} else {
-			at[i] = resolveTicketOnce(k.Type, v, id, link, was)
+		if id, _ := l.facts.resolveTicket(k, v); id.IsReal() {
+			at[i] = id
 		}
 	}
 	return at

@@ -3,75 +3,9 @@
 package ledger
 
 import (
-	"errors"
 	"testing"
 	"time"
 )
-
-// A scheduler's own tickets count before they are written: all of them, or none where
-// one is known for another node and stands.
-func TestAssume(t *testing.T) {
-	ticket := func(name string, n NodeName) Ticket {
-		return Ticket{ID: TicketID{"ns", name}, Type: TypePod, Pod: name, Node: n, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
-	}
-	known := func(phase TicketPhase, more ...Event) *Ledger {
-		l, old := New(), ticket("p", "n1")
-		old.UID, old.Version, old.Phase = "u", "1", phase
-		for _, e := range append([]Event{PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"d", "h"}}, old}, more...) {
-			l.Apply(start, e)
-		}
-		return l
-	}
-	for name, test := range map[string]struct {
-		ledger *Ledger
-		at     NodeName
-		fails  bool
-		node   NodeName // where it is after that
-	}{
-		"it waits for another node":      {known(TicketPending), "n2", true, "n1"},
-		"it is granted at another node":  {known(TicketGranted), "n2", true, "n1"},
-		"it was refused at another node": {known(TicketRefused), "n2", false, "n2"},
-		"it has gone from another node":  {known(TicketPending, TicketGone{ID: TicketID{"ns", "p"}}), "n2", false, "n2"},
-		"it is known":                    {known(TicketGranted), "n1", false, "n1"},
-	} {
-		before := test.ledger.Snapshot().Ticket(TicketID{"ns", "p"}).Version
-		err := test.ledger.Assume(start, ticket("other", "n2"), ticket("p", test.at))
-		if errors.Is(err, ErrAssumed) != test.fails {
-			t.Errorf("%s: %v", name, err)
-		}
-		s := test.ledger.Snapshot()
-		if got := s.Ticket(TicketID{"ns", "p"}); got.Node != test.node || test.node == "n1" && got.Version != before {
-			t.Errorf("%s: it is at %s, version %q", name, got.Node, got.Version)
-		}
-		if other := s.Ticket(TicketID{"ns", "other"}); (other == nil) != test.fails {
-			t.Errorf("%s: the other one is %+v", name, other)
-		}
-	}
-}
-
-// What a write in flight counts for is heard of by those who gather changes, and so is
-// its end.
-func TestAssumedAndForgottenAreGathered(t *testing.T) {
-	l, v := New(), VolumeID{"d", "h"}
-	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
-	changes := l.Gather()
-	k := Ticket{ID: TicketID{"ns", "p"}, Type: TypePod, Pod: "p", Node: "n1", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
-	if err := l.Assume(start, k); err != nil {
-		t.Fatal(err)
-	}
-	if _, volumes, nodes := changes.Take(); !volumes[v] || !nodes["n1"] {
-		t.Errorf("assumed: %v, %v", volumes, nodes)
-	}
-	if touched := l.Forget(start, k.ID); len(touched.Volumes) != 1 || len(touched.Tickets) != 1 {
-		t.Errorf("forgotten: %+v", touched)
-	}
-	if s, volumes, nodes := changes.Take(); !volumes[v] || !nodes["n1"] || s.Ticket(k.ID) != nil {
-		t.Errorf("forgotten: %v, %v", volumes, nodes)
-	}
-	if since, _ := l.Snapshot().Idle(&NodeVolume{}); !since.Equal(start) {
-		t.Errorf("the first event was at %v, durations count from %v", start, since)
-	}
-}
 
 // Of several policies of one driver and class the oldest counts, then the first by name;
 // whose rules change is looked at again.
@@ -250,38 +184,5 @@ func TestLeaving(t *testing.T) {
 	}
 	if _, leaving := l.Snapshot().Leaving(nil); leaving {
 		t.Error("nothing is being deleted")
-	}
-}
-
-// A ticket that is being written is not the one of an earlier attempt of its pod, of which the
-// watch shows late that it is gone.
-func TestAssumedTicketOutlivesTheOneBefore(t *testing.T) {
-	id := TicketID{"ns", "p"}
-	asks := Ticket{ID: id, Type: TypePod, Pod: "p", Node: "n2", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
-	made := asks
-	made.UID, made.Version = "second", "5"
-	for name, test := range map[string]struct {
-		events []Event
-		uid    string // of what is left
-		ghost  bool
-	}{
-		"it is being written":                 {nil, "", false},
-		"the first one is gone":               {[]Event{TicketGone{ID: id, UID: "first"}}, "", false},
-		"the same, and the second is made":    {[]Event{TicketGone{ID: id, UID: "first"}, made, TicketReleased{ID: id, UID: "first"}}, "second", false},
-		"the second is made before":           {[]Event{made, TicketGone{ID: id, UID: "first"}}, "second", false},
-		"the second is gone":                  {[]Event{made, TicketGone{ID: id, UID: "second"}}, "second", true},
-		"whatever has the name is gone":       {[]Event{made, TicketGone{ID: id}}, "second", true},
-		"the first was released, and is gone": {[]Event{TicketReleased{ID: id}, made, TicketGone{ID: id, UID: "first"}}, "second", false},
-	} {
-		l := New()
-		if err := l.Assume(start, asks); err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range test.events {
-			l.Apply(start, e)
-		}
-		if got := l.Snapshot().Ticket(id); got == nil || got.UID != test.uid || got.Ghost != test.ghost {
-			t.Errorf("%s: %+v", name, got)
-		}
 	}
 }

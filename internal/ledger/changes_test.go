@@ -46,21 +46,3 @@ func TestTakeHasWhatDiffers(t *testing.T) {
 		t.Errorf("nothing has changed, and touched were %v and %v", volumes, touched)
 	}
 }
-
-// What is assumed and forgotten is gathered, too.
-func TestTakeHasOwnTickets(t *testing.T) {
-	l := ledger.New()
-	changes := l.Gather()
-	id := ledger.TicketID{Namespace: "shop", Name: "t"}
-	ticket := ledger.Ticket{ID: id, Node: "n1", Pod: "p", Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}}
-	if err := l.Assume(time.Time{}, ticket); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, nodes := changes.Take(); !nodes["n1"] {
-		t.Errorf("assumed: touched is %v", nodes)
-	}
-	l.Forget(time.Time{}, id)
-	if _, _, nodes := changes.Take(); !nodes["n1"] {
-		t.Errorf("forgotten: touched is %v", nodes)
-	}
-}

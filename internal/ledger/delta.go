@@ -30,8 +30,7 @@ func (d *Delta) Add(uid string, n NodeName) {
 	d.Added[uid] = n
 }
 
-// Remove takes a pod away, with its reservation. One that was only tried is
-// no longer tried.
+// Remove takes a pod away. One that was only tried is no longer tried.
 func (d *Delta) Remove(uid string) {
 	if _, tried := d.Added[uid]; tried {
 		delete(d.Added, uid)

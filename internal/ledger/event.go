@@ -42,22 +42,17 @@ type (
 	PolicyGone struct{ Name string }
 	// HoldGone says that the volume has no VolumeHold.
 	HoldGone struct{ Volume VolumeID }
-	// TicketGone says that the VolumeTicket does not exist. The reservation
-	// of a pod that is not known to be bound or gone lives on as a ghost. UID is
-	// that of the object that is gone; another ticket of the name, one that is
-	// being written too, is not meant. Empty: whatever has the name.
+	// TicketGone says that the VolumeTicket does not exist. UID is that of the object
+	// that is gone; another ticket of the name is not meant. Empty: whatever has the name.
 	TicketGone struct {
 		ID  TicketID
 		UID string
 	}
-	// TicketReleased ends a ticket that this process has deleted, for one
-	// because the bound pod counts by itself; or a ghost, because a consistent
-	// read has shown the pod gone or unbound. Events about the deleted object
-	// that are still on their way change nothing.
+	// TicketReleased ends a ticket that this process has deleted. Events about the
+	// deleted object that are still on their way change nothing.
 	TicketReleased struct {
 		ID TicketID
-		// UID is the object's that was deleted or looked for; empty: whichever
-		// has the name. Its pod may have been given another one meanwhile.
+		// UID is the object's that was deleted; empty: whichever has the name.
 		UID string
 	}
 )

@@ -119,9 +119,8 @@ func (s *stream) pod() Event {
 }
 
 func (s *stream) ticket() Event {
-	uid := s.podUID()
-	id := TicketID{"ns", uid}
-	t := Ticket{ID: id, Type: TypePod, Pod: uid}
+	id := TicketID{"ns", s.podUID()}
+	t := Ticket{ID: id, Type: TypeBackup}
 	if s.chance(3) {
 		n := s.below(2)
 		id = TicketID{"ns", "t" + strconv.Itoa(n)}
@@ -136,21 +135,19 @@ func (s *stream) ticket() Event {
 			return s.gone(key, TicketGone{ID: id})
 		}
 		t = old
-		t.Version, t.Phase, t.Granted = s.next(), TicketPhase(s.below(3)), nil
+		t.Version, t.Phase, t.Granted = s.next(), TicketPhase(s.below(3)%2), nil
 		if t.Phase == TicketGranted && s.chance(2) {
 			t.Granted = []VolumeID{s.volume()}
 		}
 		t.Reason = []string{"", "NotGranted", "NoFreeSlot", "Outranked"}[s.version%4]
 		return s.keep(key, t)
 	}
-	t.Version, t.UID, t.Node, t.Phase = s.next(), s.uid(), s.nodeName(), TicketPhase(s.below(3))
+	t.Version, t.UID, t.Node, t.Phase = s.next(), s.uid(), s.nodeName(), TicketPhase(s.below(3)%2)
 	for range 1 + s.below(2) {
 		v := TicketVolume{Claim: s.claim()}
 		switch s.below(4) {
-		case 0:
+		case 0, 1:
 			v = TicketVolume{PersistentVolume: s.pvName()}
-		case 1:
-			v = TicketVolume{PodVolume: "v0"}
 		case 2:
 			if c, ok := s.last["claim/"+v.Claim].(Claim); ok {
 				v.ClaimUID = c.UID

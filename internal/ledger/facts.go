@@ -126,15 +126,13 @@ type PodVolume struct {
 type TicketPhase uint8
 
 const (
-	// TicketPending: not decided. Its scheduler counts it; a grant doesn't.
+	// TicketPending: it asks.
 	TicketPending TicketPhase = iota
 	// TicketGranted: condition Granted is True.
 	TicketGranted
-	// TicketRefused: condition Granted is False.
-	TicketRefused
 )
 
-func (p TicketPhase) String() string { return [...]string{"pending", "granted", "refused"}[p] }
+func (p TicketPhase) String() string { return [...]string{"pending", "granted"}[p] }
 
 // Ticket has the facts of a VolumeTicket.
 type Ticket struct {
@@ -150,9 +148,6 @@ type Ticket struct {
 	Parameters string
 	// OnDrain says what becomes of the ticket when its node is cordoned.
 	OnDrain    OnDrain
-	Scheduler  string
-	Pod        string // UID of the pod it reserves for, of type Pod
-	PodName    string
 	Created    int64 // creationTimestamp, seconds
 	TTLSeconds int64 // 0: none
 	Epoch      int64
@@ -179,9 +174,6 @@ type Ticket struct {
 	// Finalizers says that the object has some: its deletion is pending, and it counts, until
 	// they are gone.
 	Finalizers bool
-	// Ghost says that the object is gone, but still counts: nobody has yet
-	// seen its pod gone, unbound or bound on its own account.
-	Ghost bool
 	// InDoubt says that a leader before this process may still grant the
 	// ticket: see TicketInDoubt.
 	InDoubt bool
@@ -222,7 +214,6 @@ type Outage struct {
 type TicketVolume struct {
 	Claim, ClaimUID  string
 	PersistentVolume string
-	PodVolume        string // an inline volume of the ticket's pod
 }
 
 // Attachment is what matters of a VolumeAttachment.
@@ -463,7 +454,6 @@ type PolicyFields uint16
 // The fields whose absence can't be told from their value.
 const (
 	FieldDetachDelay PolicyFields = 1 << iota
-	FieldOnControllerDown
 	FieldEmptyAccessModes
 	FieldLiveMigration
 	FieldUnpublishFences
@@ -493,11 +483,9 @@ type Policy struct {
 	FencedCondition  string          // the type of a Node's condition that is proof; empty: none
 	NetworkFence     NetworkFence    // zero: none
 	Workers          int
-	GrantTimeout     time.Duration
 	YieldNotice      *time.Duration // nil: arbiter.DefaultYieldNotice
 	TicketsDeleted   *time.Duration // endTickets.afterNodeDeleted; nil: arbiter.DefaultAfterNodeDeleted
 	TicketsLost      *time.Duration // endTickets.afterNodeUnreachable; nil and negative: never
-	BindUngranted    bool           // onControllerDown
 	AttachFor        Operations     // only while the volume is attached somewhere
 	DetachFor        Operations     // only while it is attached nowhere
 	OperationTimeout time.Duration  // 0: operation.DefaultTimeout
@@ -508,13 +496,4 @@ type Policy struct {
 type NetworkFence struct {
 	Class string         // the NetworkFenceClass; empty: no fence counts
 	After *time.Duration // since the node became unreachable; nil and negative: none is made
-}
-
-// PodUID is the pod a ticket reserves for; empty for other tickets and for
-// none at all.
-func (k *Ticket) PodUID() string {
-	if k == nil {
-		return ""
-	}
-	return k.Pod
 }

@@ -81,9 +81,6 @@ type TicketID struct{ Namespace, Name string }
 
 func (t TicketID) String() string { return t.Namespace + "/" + t.Name }
 
-// PodUID is the UID of the pod whose reservation has this name, if it is a reservation's.
-func (t TicketID) PodUID() string { return t.Name }
-
 // Newer says whether resource version a is newer than b. Versions of one
 // resource type are comparable as numbers since Kubernetes 1.35 (KEP-5504).
 // What is not a number is newer: it is what was seen last.

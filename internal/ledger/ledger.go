@@ -3,8 +3,6 @@
 package ledger
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -120,47 +118,4 @@ func (l *Ledger) snapshot() Snapshot {
 		l.shown = &shown
 	}
 	return Snapshot{facts: l.shown}
-}
-
-// ErrAssumed says that Assume met a ticket that is known otherwise.
-var ErrAssumed = errors.New("ticket is already known with other contents")
-
-// Assume counts own tickets whose writes are in flight: all, or none when one
-// of them is already known for another node. Assuming the same ticket again
-// does nothing.
-func (l *Ledger) Assume(now time.Time, tickets ...Ticket) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, t := range tickets {
-		if old := l.facts.tickets.get(t.ID); old != nil && old.Node != t.Node && !replaceable(old) {
-			return fmt.Errorf("%w: %s is for node %s, not %s", ErrAssumed, t.ID, old.Node, t.Node)
-		}
-	}
-	var touched Touched
-	l.begin(now)
-	for _, t := range tickets {
-		if replaceable(l.facts.tickets.get(t.ID)) {
-			t.apply(l, now, &touched)
-		}
-	}
-	l.gather(touched)
-	return nil
-}
-
-// replaceable says whether a new ticket may stand in a ticket's place: its
-// scheduler knows that the pod is not bound, and is about to write another.
-func replaceable(old *Ticket) bool { return old == nil || old.Ghost || old.Phase == TicketRefused }
-
-// Forget stops counting own tickets: the write failed for certain, or this
-// process has deleted the object.
-func (l *Ledger) Forget(now time.Time, ids ...TicketID) Touched {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var t Touched
-	l.begin(now)
-	for _, id := range ids {
-		TicketReleased{ID: id}.apply(l, now, &t)
-	}
-	l.gather(t)
-	return t
 }

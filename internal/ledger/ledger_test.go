@@ -171,7 +171,7 @@ func TestTouchedNamesNodesAndTickets(t *testing.T) {
 				nodesAfter[n.Name] = decidedOn(n)
 			}
 			for k := range snap.Tickets() {
-				ticketsAfter[k.ID] = fmt.Sprint(k.UID, k.Version, k.Node, k.Phase, k.Ghost, k.InDoubt, snap.TicketAt(k.ID))
+				ticketsAfter[k.ID] = fmt.Sprint(k.UID, k.Version, k.Node, k.Phase, k.InDoubt, snap.TicketAt(k.ID))
 			}
 			checkTouched(t, e, nodes, nodesAfter, touched.Nodes)
 			checkTouched(t, e, tickets, ticketsAfter, touched.Tickets)

@@ -92,22 +92,22 @@ func (l *Ledger) occupied(p *NodeVolume) bool {
 		if u.Pod != "" {
 			return true
 		}
-		if k := l.facts.tickets.get(u.Ticket); k != nil && (k.Phase == TicketGranted || k.Ghost) {
+		if k := l.facts.tickets.get(u.Ticket); k != nil && (k.Phase == TicketGranted) {
 			return true
 		}
 	}
 	return false
 }
 
-// unlisted says whether a ticket that is not a pod's is granted the volume.
+// unlisted says whether a ticket is granted the volume.
 func (l *Ledger) unlisted(p *NodeVolume) bool {
 	return slices.ContainsFunc(p.Users, func(u User) bool { return l.unlistedHolder(u) != nil })
 }
 
-// unlistedHolder is a user's ticket, where that is granted and not a pod's; nil: it is none.
+// unlistedHolder is a user's ticket, where that is granted; nil: it is none.
 func (l *Ledger) unlistedHolder(u User) *Ticket {
 	k := l.facts.tickets.get(u.Ticket)
-	if u.Pod != "" || k == nil || k.Type == TypePod || k.Phase != TicketGranted {
+	if u.Pod != "" || k == nil || k.Phase != TicketGranted {
 		return nil
 	}
 	return k

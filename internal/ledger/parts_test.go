@@ -44,43 +44,6 @@ func isUID(s string) bool {
 	return true
 }
 
-// Where a volume of a ticket leads once it led elsewhere: a claim of a pod's, where it led until there
-// is something else; other tickets have no slot before there is a volume, nor once it vanishes.
-func TestWhereTicketsLead(t *testing.T) {
-	one, two := VolumeID{Driver: "d", Handle: "1"}, VolumeID{Driver: "d", Handle: "2"}
-	asked, other := UnboundClaim("d", "a"), UnboundClaim("d", "b")
-	claim, inline := TicketVolume{Claim: "c"}, TicketVolume{PodVolume: "v"}
-	for _, test := range []struct {
-		kind TicketType
-		of   TicketVolume
-		is   VolumeID
-		link Link
-		was  VolumeID
-		want VolumeID
-	}{
-		{TypePod, claim, one, LinkVolume, VolumeID{}, one},
-		{TypePod, claim, one, LinkVolume, two, one},
-		{TypePod, claim, VolumeID{}, LinkUnseen, asked, asked},
-		{TypePod, claim, VolumeID{}, LinkUnbound, asked, asked},
-		{TypePod, claim, VolumeID{}, LinkMissing, asked, VolumeID{}},
-		{TypePod, claim, VolumeID{}, LinkUnseen, one, one},
-		{TypePod, claim, VolumeID{}, LinkLost, one, one},
-		{TypePod, claim, VolumeID{}, LinkMissing, one, one},
-		{TypePod, claim, VolumeID{}, LinkNone, one, VolumeID{}},
-		{TypePod, claim, other, LinkUnbound, asked, other},
-		{TypePod, claim, asked, LinkUnbound, VolumeID{}, asked},
-		{TypePod, inline, one, LinkVolume, VolumeID{}, one},
-		{TypePod, inline, VolumeID{}, LinkMissing, one, VolumeID{}},
-		{TypeManual, claim, asked, LinkUnbound, VolumeID{}, VolumeID{}},
-		{TypeManual, claim, VolumeID{}, LinkUnseen, one, VolumeID{}},
-		{TypeManual, claim, one, LinkVolume, VolumeID{}, one},
-	} {
-		if got := resolveTicketOnce(test.kind, test.of, test.is, test.link, test.was); got != test.want {
-			t.Errorf("%s %v: leads to %v (%d) after %v: %v, want %v", test.kind, test.of, test.is, test.link, test.was, got, test.want)
-		}
-	}
-}
-
 // Taking an attachment from a place takes that one, and no other.
 func TestTakeAttachment(t *testing.T) {
 	a, b, c := &attachmentRecord{handle: "a"}, &attachmentRecord{handle: "b"}, &attachmentRecord{handle: "c"}
@@ -177,21 +140,6 @@ func TestVolumesCanBeRead(t *testing.T) {
 		if !strings.HasPrefix(text, "disk^") || !strings.Contains(text, test.says) || strings.ContainsRune(text, 0) {
 			t.Errorf("%s: %q", name, text)
 		}
-	}
-}
-
-// Who asks is read by kind, namespace and name, and nobody is told from somebody.
-func TestRequestersCanBeRead(t *testing.T) {
-	pod, ticket := Requester{Namespace: "ns", Name: "a", UID: "u"}, Requester{Ticket: true, Namespace: "ns", Name: "a", UID: "u"}
-	if !strings.HasPrefix(pod.String(), "pod ") || !strings.HasPrefix(ticket.String(), "ticket ") || !strings.HasSuffix(pod.String(), "ns/a") || !strings.HasSuffix(ticket.String(), "ns/a") {
-		t.Errorf("%q, %q", pod, ticket)
-	}
-	if pod.IsZero() || ticket.IsZero() || !(Requester{}).IsZero() {
-		t.Error("somebody is nobody, or nobody somebody")
-	}
-	var none *Ticket
-	if got := none.PodUID() + (&Ticket{Pod: "p"}).PodUID(); got != "p" {
-		t.Errorf("the pods of no ticket and of one are %q", got)
 	}
 }
 
@@ -350,8 +298,6 @@ func TestWhichTicketsWait(t *testing.T) {
 		"for slots":               {Ticket{Type: TypeManual, Reason: string(CodeNoFreeSlot)}, true, true, true},
 		"for slots, and it would": {Ticket{Type: TypeBackup, Reason: string(CodeNoFreeSlot)}, true, false, false},
 		"told why, and in doubt":  {Ticket{Type: TypeManual, Reason: "HeldElsewhere", InDoubt: true}, true, true, false},
-		"a pod's":                 {Ticket{Type: TypePod, Reason: "HeldElsewhere"}, false, true, false},
-		"a pod's, for slots":      {Ticket{Type: TypePod, Reason: string(CodeNoFreeSlot)}, false, true, false},
 		"granted":                 {Ticket{Type: TypeManual, Phase: TicketGranted, Reason: "HeldElsewhere"}, false, true, false},
 		"granted, for slots":      {Ticket{Type: TypeManual, Phase: TicketGranted, Reason: string(CodeNoFreeSlot)}, false, true, false},
 	} {
@@ -382,12 +328,10 @@ func TestSnapshotsOfWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Durations count from the first event, also where that was a ticket that was assumed.
+// Durations count from the first event, also where that was a ticket.
 func TestDurationsBeginWithTheFirstEvent(t *testing.T) {
 	l, id := New(), TicketID{"ns", "p"}
-	if err := l.Assume(start, Ticket{ID: id, Type: TypePod, Pod: "p", Node: "n"}); err != nil {
-		t.Fatal(err)
-	}
+	l.Apply(start, Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n"})
 	l.Apply(start.Add(time.Second), PersistentVolumeGone{"pv"})
 	if s := l.Snapshot(); !s.Interrupted(s.Ticket(id)).Equal(start) {
 		t.Errorf("it counts from %s", s.Interrupted(s.Ticket(id)))

@@ -28,7 +28,6 @@ func TestSinceWhenIdle(t *testing.T) {
 	ticket := func(version string, phase TicketPhase) Event {
 		return Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: version, Type: TypeManual, Node: "n", Phase: phase, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
 	}
-	reserves := Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
 	reports := func(version string) Event {
 		n := proofNode("n", version)
 		n.InUse, n.Reported = []VolumeID{v}, []VolumeID{v}
@@ -53,8 +52,6 @@ func TestSinceWhenIdle(t *testing.T) {
 		"a ticket asks for it first": {[]Event{ticket("1", TicketPending), uses("2")}, 0, false},
 		"it is granted":              {[]Event{uses("2"), ticket("1", TicketPending), ticket("2", TicketGranted)}, -1, false},
 		"and interrupted":            {[]Event{uses("2"), ticket("1", TicketPending), ticket("2", TicketGranted), ticket("3", TicketPending)}, 3, true},
-		"a pod's ticket asks":        {[]Event{uses("2"), reserves}, 0, false},
-		"it is gone, its pod is not": {[]Event{uses("2"), reserves, TicketGone{ID: TicketID{"ns", "t"}}}, -1, false},
 		"and gone":                   {[]Event{uses("2"), ticket("1", TicketGranted), TicketGone{ID: TicketID{"ns", "t"}}}, 2, true},
 	} {
 		l := New()
@@ -574,7 +571,7 @@ func TestUnmatchedIsForgottenWithTheLast(t *testing.T) {
 }
 
 // A granted ticket comes to use what it leads to later, unless it has lost a volume that it
-// was granted; one that only asks, and a pod's, do in any case.
+// was granted; one that only asks does in any case.
 func TestTicketsThatLeadFurther(t *testing.T) {
 	first, late := VolumeID{"disk", "first"}, VolumeID{"disk", "late"}
 	comes := PersistentVolume{Name: "late", Version: "1", Volume: late}
@@ -589,12 +586,11 @@ func TestTicketsThatLeadFurther(t *testing.T) {
 		"granted, it has lost": {TypeManual, TicketGranted, []Event{gone, comes}, false},
 		"asks":                 {TypeManual, TicketPending, []Event{comes}, true},
 		"asks, it has lost":    {TypeManual, TicketPending, []Event{gone, comes}, true},
-		"a pod's, it has lost": {TypePod, TicketGranted, []Event{gone, comes}, true},
 		"granted, lost later":  {TypeManual, TicketGranted, []Event{comes, gone}, true},
 	} {
 		l := New()
 		l.Apply(start, PersistentVolume{Name: "first", Version: "1", Volume: first})
-		l.Apply(start, Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: test.kind, Pod: "p", Node: "n", Phase: test.phase, Volumes: []TicketVolume{{PersistentVolume: "first"}, {PersistentVolume: "late"}}})
+		l.Apply(start, Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: test.kind, Node: "n", Phase: test.phase, Volumes: []TicketVolume{{PersistentVolume: "first"}, {PersistentVolume: "late"}}})
 		for _, e := range test.events {
 			l.Apply(start, e)
 		}
@@ -857,14 +853,11 @@ func TestUnlistedBy(t *testing.T) {
 	gone := func(name string) Event { return TicketGone{ID: TicketID{"ns", name}, UID: name} }
 	lost := ticket("a")
 	lost.Version, lost.Phase = "2", TicketPending
-	pods := ticket("p")
-	pods.Type = TypePod
 	for name, test := range map[string]struct {
 		events []Event
 		want   string
 	}{
 		"nobody":                       {[]Event{node("2", ReadyUnknown)}, ""},
-		"a pod's":                      {[]Event{pods, node("2", ReadyUnknown)}, ""},
 		"it has it":                    {[]Event{ticket("a")}, "a"},
 		"it has gone":                  {[]Event{ticket("a"), node("2", ReadyUnknown), gone("a")}, "a"},
 		"it has lost its grant":        {[]Event{ticket("a"), node("2", ReadyUnknown), lost}, "a"},

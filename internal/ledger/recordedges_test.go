@@ -216,7 +216,6 @@ func TestWhereTicketsWait(t *testing.T) {
 		"as before":      {ticket("2", "n", TicketPending), []NodeName{"n"}},
 		"at another one": {ticket("2", "m", TicketPending), []NodeName{"m"}},
 		"granted":        {ticket("2", "n", TicketGranted), nil},
-		"refused":        {ticket("2", "n", TicketRefused), nil},
 		"gone":           {TicketGone{ID: id}, nil},
 		"an older one":   {ticket("1", "m", TicketPending), []NodeName{"n"}},
 	} {
@@ -430,122 +429,48 @@ func TestTouchedNamesAll(t *testing.T) {
 // Where one volume of a ticket leads: a claim's only if it is the claim meant, and a pod's
 // own only if the pod names no claim for it.
 func TestWhereTicketVolumesLead(t *testing.T) {
-	v, inline := VolumeID{"disk", "h"}, VolumeID{"disk", "inline"}
+	v := VolumeID{"disk", "h"}
 	for name, test := range map[string]struct {
 		volume TicketVolume
-		pod    string
 		want   VolumeID
 		link   Link
 	}{
-		"a claim":                   {TicketVolume{Claim: "data"}, "", v, LinkVolume},
-		"the claim that is meant":   {TicketVolume{Claim: "data", ClaimUID: "c"}, "", v, LinkVolume},
-		"another one":               {TicketVolume{Claim: "data", ClaimUID: "d"}, "", VolumeID{}, LinkMissing},
-		"none of that name":         {TicketVolume{Claim: "other"}, "", VolumeID{}, LinkMissing},
-		"none, and one is meant":    {TicketVolume{Claim: "other", ClaimUID: "d"}, "", VolumeID{}, LinkMissing},
-		"a PersistentVolume":        {TicketVolume{PersistentVolume: "pv"}, "", v, LinkVolume},
-		"none that was seen":        {TicketVolume{PersistentVolume: "other"}, "", VolumeID{}, LinkUnseen},
-		"a pod's own":               {TicketVolume{PodVolume: "own"}, "p", inline, LinkVolume},
-		"a pod's, by a claim":       {TicketVolume{PodVolume: "claimed"}, "p", VolumeID{}, LinkMissing},
-		"a pod's of no such name":   {TicketVolume{PodVolume: "other"}, "p", VolumeID{}, LinkMissing},
-		"a pod's that nobody knows": {TicketVolume{PodVolume: "own"}, "q", VolumeID{}, LinkMissing},
+		"a claim":                 {TicketVolume{Claim: "data"}, v, LinkVolume},
+		"the claim that is meant": {TicketVolume{Claim: "data", ClaimUID: "c"}, v, LinkVolume},
+		"another one":             {TicketVolume{Claim: "data", ClaimUID: "d"}, VolumeID{}, LinkMissing},
+		"none of that name":       {TicketVolume{Claim: "other"}, VolumeID{}, LinkMissing},
+		"none, and one is meant":  {TicketVolume{Claim: "other", ClaimUID: "d"}, VolumeID{}, LinkMissing},
+		"a PersistentVolume":      {TicketVolume{PersistentVolume: "pv"}, v, LinkVolume},
+		"none that was seen":      {TicketVolume{PersistentVolume: "other"}, VolumeID{}, LinkUnseen},
 	} {
 		l := New()
 		key := ClaimKey{Namespace: "ns", Name: "data"}
 		for _, e := range []Event{
 			PersistentVolume{Name: "pv", Version: "1", Volume: v, Claim: key}, Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true},
-			Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Volumes: []PodVolume{{Name: "claimed", Claim: "data"}, {Name: "own", Inline: inline}}},
 		} {
 			l.Apply(start, e)
 		}
-		got, link := l.Snapshot().ResolveTicket(&Ticket{ID: TicketID{"ns", "t"}, Pod: test.pod}, test.volume)
+		got, link := l.Snapshot().ResolveTicket(&Ticket{ID: TicketID{"ns", "t"}}, test.volume)
 		if got != test.want || link != test.link {
 			t.Errorf("%s: %s (%s), want %s (%s)", name, got, link, test.want, test.link)
 		}
 	}
 }
 
-// The reservation of a pod goes with its pod: of a volume that the pod names itself it keeps
-// nothing when the pod is gone, and its ghost ends when the pod is gone, or bound and
-// counts by itself.
-func TestReservationsFollowTheirPod(t *testing.T) {
-	v, id := VolumeID{"disk", "h"}, TicketID{"ns", "p"}
-	pod := func(version string, n NodeName) Event {
-		return Pod{UID: "p", Version: version, Namespace: "ns", Name: "p", Node: n, Volumes: []PodVolume{{Name: "v", Inline: v}}}
-	}
-	reserves := Ticket{ID: id, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{PodVolume: "v"}}}
-	gone, podGone := TicketGone{ID: id}, PodGone{"p"}
-	for name, test := range map[string]struct {
-		events  []Event // the last one touches the ticket
-		ticket  string  // what is known of it
-		users   int     // of the volume at the node
-		touches bool
-	}{
-		"it reserves":                        {[]Event{pod("1", ""), reserves}, "there", 1, true},
-		"before its pod is seen":             {[]Event{reserves, pod("1", "")}, "there", 1, true},
-		"its pod is bound":                   {[]Event{pod("1", ""), reserves, pod("2", "n")}, "there", 2, true},
-		"its pod is gone":                    {[]Event{pod("1", ""), reserves, podGone}, "there", 0, true},
-		"it is gone":                         {[]Event{pod("1", ""), reserves, gone}, "ghost", 1, true},
-		"it is gone, its pod is still there": {[]Event{pod("1", ""), reserves, gone, pod("2", "")}, "ghost", 1, true},
-		"it is gone, its pod is bound":       {[]Event{pod("1", ""), reserves, gone, pod("2", "n")}, "", 1, true},
-		"it is gone, and so is its pod":      {[]Event{pod("1", ""), reserves, gone, podGone}, "", 0, true},
-		"a pod that has none":                {[]Event{pod("1", "n")}, "", 1, false},
-	} {
-		l := New()
-		var touched Touched
-		for _, e := range test.events {
-			touched = l.Apply(start, e)
-		}
-		known, users := "", 0
-		if k := l.Snapshot().Ticket(id); k != nil {
-			known = map[bool]string{true: "ghost", false: "there"}[k.Ghost]
-		}
-		if p := atNode(l, v, "n"); p != nil {
-			users = len(p.Users)
-		}
-		if known != test.ticket || users != test.users || slices.Contains(touched.Tickets, id) != test.touches {
-			t.Errorf("%s: it is %q, %d users, touched %v", name, known, users, touched.Tickets)
-		}
-	}
-}
-
-// What only the ledger says of a ticket, nobody else tells it: neither that it is a ghost or
-// in doubt, nor what another ledger knows that it uses.
+// What only the ledger says of a ticket, nobody else tells it: neither that it is in doubt, nor what another ledger knows that it uses.
 func TestToldTicketsAreTakenAsTheyAre(t *testing.T) {
 	v, id := VolumeID{"disk", "h"}, TicketID{"ns", "t"}
 	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v}
-	told := Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n", Ghost: true, InDoubt: true, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	told := Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n", InDoubt: true, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
 	for range 2 {
 		l := New()
 		l.Apply(start, pv)
 		l.Apply(start, told)
 		k := l.Snapshot().Ticket(id)
-		if p := atNode(l, v, "n"); k.Ghost || k.InDoubt || p == nil || len(p.Users) != 1 {
+		if p := atNode(l, v, "n"); k.InDoubt || p == nil || len(p.Users) != 1 {
 			t.Errorf("%+v uses %+v", k, p)
 		}
 		told = *k
-	}
-}
-
-// A pod's reservation keeps the slot that it has had for its claim until the
-// PersistentVolume is seen, whatever is written of the ticket meanwhile.
-func TestReservationKeepsItsSlotUntilItsVolumeIsSeen(t *testing.T) {
-	key := ClaimKey{Namespace: "ns", Name: "data"}
-	reserves := func(version string) Event {
-		return Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: version, Type: TypePod, Pod: "p", Node: "n", Volumes: []TicketVolume{{Claim: "data"}}}
-	}
-	l := New()
-	for _, e := range []Event{
-		StorageClass{Name: "fast", Version: "1", Driver: "disk"}, Driver{Name: "disk", Version: "1", AttachRequired: true}, Claim{Key: key, UID: "c", Version: "1", Class: "fast"},
-		reserves("1"), Claim{Key: key, UID: "c", Version: "2", Class: "fast", PersistentVolume: "pv", Bound: true}, reserves("2"),
-	} {
-		l.Apply(start, e)
-	}
-	if used := l.Snapshot().Node("n").Driver("disk").Used; used != 1 {
-		t.Errorf("%d slots are used", used)
-	}
-	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"disk", "h"}, Claim: key})
-	if p := atNode(l, VolumeID{"disk", "h"}, "n"); p == nil || l.Snapshot().Node("n").Driver("disk").Used != 1 {
-		t.Errorf("%d slots are used when its volume is seen, which is %+v", l.Snapshot().Node("n").Driver("disk").Used, p)
 	}
 }
 
@@ -561,14 +486,12 @@ func TestLostVolumeIsNotReplaced(t *testing.T) {
 		events []Event
 		want   bool
 	}{
-		"it has lost it":                  {nil, false},
-		"and is written":                  {[]Event{ticket("t", "2", TicketGranted)}, false},
-		"and is written twice":            {[]Event{ticket("t", "2", TicketGranted), ticket("t", "3", TicketGranted)}, false},
-		"and asks anew":                   {[]Event{ticket("t", "2", TicketPending)}, true},
-		"and is granted anew":             {[]Event{ticket("t", "2", TicketPending), ticket("t", "3", TicketGranted)}, true},
-		"and another one has its name":    {[]Event{ticket("u", "2", TicketGranted)}, true},
-		"and is refused":                  {[]Event{ticket("t", "2", TicketRefused)}, false},
-		"and is refused, and granted now": {[]Event{ticket("t", "2", TicketRefused), ticket("t", "3", TicketGranted)}, true},
+		"it has lost it":               {nil, false},
+		"and is written":               {[]Event{ticket("t", "2", TicketGranted)}, false},
+		"and is written twice":         {[]Event{ticket("t", "2", TicketGranted), ticket("t", "3", TicketGranted)}, false},
+		"and asks anew":                {[]Event{ticket("t", "2", TicketPending)}, true},
+		"and is granted anew":          {[]Event{ticket("t", "2", TicketPending), ticket("t", "3", TicketGranted)}, true},
+		"and another one has its name": {[]Event{ticket("u", "2", TicketGranted)}, true},
 	} {
 		l := New()
 		for _, e := range append([]Event{
@@ -578,43 +501,6 @@ func TestLostVolumeIsNotReplaced(t *testing.T) {
 		}
 		if got := atNode(l, second, "n") != nil; got != test.want {
 			t.Errorf("%s: it uses the other one: %t", name, got)
-		}
-	}
-}
-
-// A pod's ticket that has gone is a ghost until its pod counts by itself or it is looked
-// for; it waits nowhere, and goes only once.
-func TestGhosts(t *testing.T) {
-	id := TicketID{"ns", "t"}
-	pod := func(n NodeName) Event {
-		return Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: n}
-	}
-	for name, test := range map[string]struct {
-		kind  TicketType
-		phase TicketPhase
-		pod   Event
-		ghost bool
-	}{
-		"nobody knows its pod": {TypePod, TicketPending, proofNode("m", "1"), true},
-		"granted":              {TypePod, TicketGranted, pod(""), true},
-		"its pod is not bound": {TypePod, TicketPending, pod(""), true},
-		"its pod is bound":     {TypePod, TicketPending, pod("n"), false},
-		"refused":              {TypePod, TicketRefused, pod(""), false},
-		"of no pod":            {TypeManual, TicketGranted, pod(""), false},
-	} {
-		l := New()
-		for _, e := range []Event{proofNode("n", "1"), test.pod, Ticket{ID: id, UID: "t", Version: "1", Type: test.kind, Pod: "p", Node: "n", Phase: test.phase}, TicketGone{ID: id}} {
-			l.Apply(start, e)
-		}
-		s := l.Snapshot()
-		if got := s.Ticket(id) != nil; got != test.ghost || got && !s.Ticket(id).Ghost {
-			t.Errorf("%s: a ghost: %t", name, got)
-		}
-		if slices.Contains(s.Node("n").Tickets, id) {
-			t.Errorf("%s: it waits", name)
-		}
-		if got := l.Apply(start, TicketGone{ID: id}); len(got.Tickets) > 0 {
-			t.Errorf("%s: it goes twice: %+v", name, got)
 		}
 	}
 }

@@ -149,7 +149,7 @@ type NodeVolume struct {
 	// volumesAttached, or is about to, and that nothing has shown since what came of it: nobody is told that the
 	// volume is here.
 	UnreportSent bool
-	// Unlisted says that a ticket that is not a pod's has the volume here, or had it, or may have had it, as far as who
+	// Unlisted says that a ticket has the volume here, or had it, or may have had it, as far as who
 	// began to lead since knows: its holder may be a process that no kubelet knows, and which volumesInUse does not
 	// tell of. It lasts after the ticket's end until the node is known to have been Ready since: by the answer to an own
 	// write or read (Unreported.Ready, ReadyShown), or as its kubelet lists the volume while it is Ready.

@@ -9,61 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A ghost's pod is read, and found unbound. Before the answer is there, the
-// pod's scheduler has written another ticket, of the same name: that one must
-// not end with the ghost.
-func TestReleaseIsOfOneTicketOnly(t *testing.T) {
-	now := time.Unix(1, 0)
-	id := ledger.TicketID{Namespace: "ns", Name: "p"}
-	ticket := func(uid, version string) ledger.Ticket {
-		return ledger.Ticket{ID: id, UID: uid, Version: version, Type: ledger.TypePod, Node: "n1", Pod: "p"}
-	}
-	l := ledger.New()
-	l.Apply(now, ledger.Pod{UID: "p", Namespace: "ns", Name: "p", Version: "1"})
-	l.Apply(now, ticket("first", "2"))
-	l.Apply(now, ledger.TicketGone{ID: id})
-	if k := l.Snapshot().Ticket(id); k == nil || !k.Ghost {
-		t.Fatalf("no ghost is left: %v", k)
-	}
-	l.Apply(now, ticket("second", "3"))
-	l.Apply(now, ledger.TicketReleased{ID: id, UID: "first"})
-	if k := l.Snapshot().Ticket(id); k == nil || k.UID != "second" || k.Ghost {
-		t.Errorf("the second ticket is not counted: %v", k)
-	}
-	l.Apply(now, ledger.TicketReleased{ID: id, UID: "second"})
-	if k := l.Snapshot().Ticket(id); k != nil {
-		t.Errorf("the second ticket still counts: %v", k)
-	}
-}
-
-// A ticket is named by the UID of another namespace's pod, which is bound: that pod does not count for it, so that
-// it lives on as a ghost when it goes, and its inline volumes are not that pod's.
-func TestATicketHasNoPodOfAnotherNamespace(t *testing.T) {
-	now, inline := time.Unix(1, 0), ledger.VolumeID{Driver: "d", Handle: "h"}
-	for _, namespace := range []string{"shop", "bank"} {
-		ticket := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "p"}, UID: "t", Version: "2", Type: ledger.TypePod, Node: "n1", Pod: "p",
-			Volumes: []ledger.TicketVolume{{PodVolume: "v"}}}
-		l := ledger.New()
-		l.Apply(now, ledger.Pod{UID: "p", Namespace: namespace, Name: "p", Version: "1", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Inline: inline}}})
-		l.Apply(now, ticket)
-		s, own := l.Snapshot(), namespace == ticket.ID.Namespace
-		if pod, uid := s.PodOf(&ticket), s.PodUIDOf(&ticket); (pod != nil) != own || (uid == "p") != own {
-			t.Errorf("in namespace %s the ticket reserves for %v, UID %q", namespace, pod, uid)
-		}
-		if id, _ := s.ResolveTicket(&ticket, ticket.Volumes[0]); (id == inline) != own {
-			t.Errorf("in namespace %s the ticket's volume leads to %v", namespace, id)
-		}
-		l.Apply(now, ledger.TicketGone{ID: ticket.ID})
-		if k := l.Snapshot().Ticket(ticket.ID); (k == nil) != own || k != nil && !k.Ghost {
-			t.Errorf("in namespace %s it is left: %v", namespace, k)
-		}
-	}
-	unseen := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "q"}, Type: ledger.TypePod, Pod: "q"}
-	if uid := ledger.New().Snapshot().PodUIDOf(&unseen); uid != "q" {
-		t.Errorf("a pod that is not seen yet is %q", uid)
-	}
-}
-
 // This process has deleted a ticket, and a watch that is behind still shows it, with
 // a write that came before the deletion: it takes its slot and its volume no more.
 // When the watch has caught up, the name is free for the next ticket.
@@ -71,7 +16,7 @@ func TestReleasedTicketDoesNotComeBack(t *testing.T) {
 	now := time.Unix(1, 0)
 	id, volume := ledger.TicketID{Namespace: "ns", Name: "p"}, ledger.VolumeID{Driver: "d", Handle: "h"}
 	ticket := func(uid, version string) ledger.Ticket {
-		return ledger.Ticket{ID: id, UID: uid, Version: version, Type: ledger.TypePod, Node: "n1", Pod: "p",
+		return ledger.Ticket{ID: id, UID: uid, Version: version, Type: ledger.TypeManual, Node: "n1",
 			Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "c"}}}
 	}
 	l := ledger.New()
@@ -122,20 +67,17 @@ func TestGoneAfterAnotherWasReleased(t *testing.T) {
 	}
 }
 
-// A ticket that was in flight and is forgotten may be assumed again.
-func TestAssumedAgain(t *testing.T) {
-	now, id := time.Unix(1, 0), ledger.TicketID{Namespace: "ns", Name: "p"}
+// A ticket that an earlier release made for a pod claims nothing. The controller hears of it, to delete it.
+func TestTicketsOfPodsClaimNothing(t *testing.T) {
+	id, pv := ledger.TicketID{Namespace: "ns", Name: "uid"}, ledger.PersistentVolume{Name: "pv", Version: "1", Volume: ledger.VolumeID{Driver: "disk", Handle: "h"}}
 	l := ledger.New()
-	for range 2 {
-		if err := l.Assume(now, ledger.Ticket{ID: id, Type: ledger.TypePod, Pod: "p", Node: "n"}); err != nil {
-			t.Fatal(err)
-		}
-		if l.Snapshot().Ticket(id) == nil {
-			t.Error("it does not count")
-		}
-		l.Forget(now, id)
-		if l.Snapshot().Ticket(id) != nil {
-			t.Error("it counts after it was forgotten")
-		}
+	l.Apply(time.Unix(1, 0), pv)
+	touched := l.Apply(time.Unix(1, 0), ledger.Ticket{ID: id, UID: "t", Version: "2", Type: "Pod", Node: "n1", Phase: ledger.TicketGranted,
+		Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}})
+	if s := l.Snapshot(); s.Ticket(id) != nil || s.Volume(pv.Volume).NodeVolume("n1") != nil {
+		t.Error("it is taken in")
+	}
+	if len(touched.Tickets) != 1 || touched.Tickets[0] != id {
+		t.Errorf("the controller hears of %v", touched.Tickets)
 	}
 }

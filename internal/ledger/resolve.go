@@ -95,15 +95,6 @@ func (w *facts) resolvePod(p *Pod, v PodVolume) (VolumeID, Link) {
 	return w.resolveClaim(rec)
 }
 
-// podOf is the pod that a ticket reserves for, see Snapshot.PodOf.
-func (w *facts) podOf(t *Ticket) *Pod {
-	p := w.pods.get(t.Pod)
-	if p == nil || p.Namespace != t.ID.Namespace {
-		return nil
-	}
-	return p
-}
-
 // resolveTicket follows one volume of a ticket.
 func (w *facts) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	switch {
@@ -115,13 +106,6 @@ func (w *facts) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 		return w.resolveClaim(rec)
 	case v.PersistentVolume != "":
 		return w.resolvePV(v.PersistentVolume)
-	}
-	if p := w.podOf(t); p != nil {
-		for _, pv := range p.Volumes {
-			if pv.Name == v.PodVolume && pv.Claim == "" {
-				return w.resolvePod(p, pv)
-			}
-		}
 	}
 	return VolumeID{}, LinkMissing
 }
@@ -142,20 +126,4 @@ func resolveOnce(is VolumeID, link Link, was VolumeID) VolumeID {
 		return was
 	}
 	return is
-}
-
-// resolveTicketOnce is resolveOnce for a volume of a ticket. A claim of a pod's reservation leads to where
-// it led before until the ticket is refused, or gone: its scheduler may bind the pod at any time
-// on a grant, also on one that is under way. That blocks no reclaim: a reservation whose claim is
-// missing or lost, or whose volume is being deleted, is refused. Anything else gives way when its
-// claim or PersistentVolume goes. Only a pod's has a slot before there is a volume: unbound claims
-// cost nothing, and tickets for them could fill every node.
-func resolveTicketOnce(t TicketType, v TicketVolume, is VolumeID, link Link, was VolumeID) VolumeID {
-	switch {
-	case t == TypePod && v.Claim != "":
-		return resolveOnce(is, link, was)
-	case is.IsReal():
-		return is
-	}
-	return VolumeID{}
 }

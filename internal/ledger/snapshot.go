@@ -33,22 +33,6 @@ func (s Snapshot) Node(n NodeName) *Node { return s.facts.nodes.get(n) }
 // Pod returns a pod by UID, or nil.
 func (s Snapshot) Pod(uid string) *Pod { return s.facts.pods.get(uid) }
 
-// PodOf returns the pod that a ticket reserves for, or nil. It is one of the ticket's own namespace:
-// a ticket that is named by the UID of another namespace's pod reserves nothing for that one.
-func (s Snapshot) PodOf(t *Ticket) *Pod { return s.facts.podOf(t) }
-
-// PodUIDOf is the UID of the pod that a ticket reserves for, be the pod known or not. It is empty where
-// PodOf is nil because the pod is of another namespace.
-func (s Snapshot) PodUIDOf(t *Ticket) string {
-	if t.Pod == "" {
-		return ""
-	}
-	if p := s.facts.pods.get(t.Pod); p != nil && p.Namespace != t.ID.Namespace {
-		return ""
-	}
-	return t.Pod
-}
-
 // Ticket returns a ticket, or nil.
 func (s Snapshot) Ticket(id TicketID) *Ticket { return s.facts.tickets.get(id) }
 

@@ -5,13 +5,12 @@ package ledger
 // TicketType says what a ticket is for; its priority follows from it.
 type TicketType string
 
-// The types of tickets. Moorage makes those of pods, Manual ones by the command line, and those that a driver
-// needs for its operations; integrators and people make the others.
+// The types of tickets. Moorage makes Manual ones by the command line, and those that a driver
+// needs for its operations; integrators and people make the others. No pod has a ticket.
 const (
 	TypeRestore       TicketType = "Restore"
 	TypeExpansion     TicketType = "Expansion"
 	TypeManual        TicketType = "Manual"
-	TypePod           TicketType = "Pod"
 	TypeSalvage       TicketType = "Salvage"
 	TypeShareManager  TicketType = "ShareManager"
 	TypeUpgrade       TicketType = "Upgrade"
@@ -22,6 +21,10 @@ const (
 	TypeEviction      TicketType = "Eviction"
 	TypeLiveMigration TicketType = "LiveMigration"
 )
+
+// typeOfPods is the type of the tickets that earlier releases made for pods. Such a ticket claims nothing: the pod
+// does, once it is bound.
+const typeOfPods TicketType = "Pod"
 
 // typeRow is all that is known of a type. The rows are written without field
 // names, so that a row with a column missing does not compile.
@@ -79,7 +82,6 @@ var typeTable = [...]typeRow{
 	{TypeRestore, 2000, keeps, alone, byTime, everywhere},
 	{TypeExpansion, 2000, keeps, alone, byTime, everywhere},
 	{TypeManual, 900, keeps, alone, anyhow, inNamespace},
-	{TypePod, 900, keeps, alone, anyhow, everywhere},
 	{TypeSalvage, 900, keeps, alone, anyhow, everywhere},
 	{TypeShareManager, 900, keeps, alone, anyhow, everywhere},
 	{TypeUpgrade, 900, keeps, alone, anyhow, everywhere},
@@ -90,6 +92,9 @@ var typeTable = [...]typeRow{
 	{TypeEviction, 800, keeps, alone, anyhow, everywhere},
 	{TypeLiveMigration, 800, keeps, second, anyhow, everywhere},
 }
+
+// PodPriority is the rank of a pod among tickets: that of the types which it is never outranked by, nor outranks.
+const PodPriority = 900
 
 // row is the row of a type. One that isn't known comes after all others.
 func (t TicketType) row() typeRow {

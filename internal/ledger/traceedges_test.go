@@ -206,7 +206,7 @@ func TestAccessOfVolumes(t *testing.T) {
 		"of a pod that has gone":     {[]Event{held, pod("p", AccessMany), pod("q", AccessNode), PodGone{"q"}}, AccessMany},
 		"nobody's any more":          {[]Event{held, pod("p", AccessMany), PodGone{"p"}}, AccessMany},
 		"of a claim's, it says none": {[]Event{Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v, Access: AccessMany}, {Name: "w", Claim: "data", Inline: v, Access: AccessPod}}}}, AccessMany},
-		"a ticket says nothing":      {[]Event{pod("p", AccessMany), Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "m", Volumes: []TicketVolume{{PodVolume: "v"}}}}, AccessMany},
+		"a ticket says nothing":      {[]Event{pod("p", AccessMany), Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "m", Volumes: []TicketVolume{{PersistentVolume: "v"}}}}, AccessMany},
 	} {
 		l := New()
 		for _, e := range test.events {
@@ -230,14 +230,14 @@ func TestDeletedTickets(t *testing.T) {
 	}
 	l.Apply(start, Ticket{ID: id, UID: "u", Version: "1", Type: TypeManual, Node: "n"})
 	deleted("", "it is there")
-	l.Forget(start, id)
+	l.Apply(start, TicketReleased{ID: id})
 	deleted("u", "it is deleted")
 	l.Apply(start, TicketGone{ID: id})
 	deleted("", "it is seen to be gone")
-	l.Apply(start, Ticket{ID: id, UID: "v", Version: "2", Type: TypePod, Pod: "p", Node: "n"})
+	l.Apply(start, Ticket{ID: id, UID: "v", Version: "2", Type: TypeManual, Node: "n"})
 	l.Apply(start, TicketGone{ID: id})
 	l.Apply(start, TicketReleased{ID: id, UID: "v"})
-	deleted("", "it was seen to be gone, and then its pod")
+	deleted("", "it was seen to be gone before")
 }
 
 // Whether it is known what a volume was attached for: by each of its attachments, or
@@ -322,31 +322,6 @@ func TestForgottenClaims(t *testing.T) {
 		}
 		if l.Apply(start, events[1]); l.facts.claims.get(key) != nil {
 			t.Errorf("%s: it is not forgotten", name)
-		}
-	}
-}
-
-// A reservation, and its ghost, keeps what its pod may use, whatever becomes of the claim.
-func TestReservationsKeepTheirVolume(t *testing.T) {
-	v, key, id := VolumeID{"disk", "h"}, ClaimKey{Namespace: "ns", Name: "data"}, TicketID{"ns", "t"}
-	for ghost, want := range map[bool]int{true: 1, false: 1} {
-		l := New()
-		for _, e := range []Event{
-			proofNode("n", "1"), PersistentVolume{Name: "pv", Version: "1", Volume: v, Claim: key}, Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true},
-			Ticket{ID: id, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{Claim: "data"}}},
-		} {
-			l.Apply(start, e)
-		}
-		if ghost {
-			l.Apply(start, TicketGone{ID: id})
-		}
-		l.Apply(start, ClaimGone{key})
-		users := 0
-		if p := l.Snapshot().Volume(v).NodeVolume("n"); p != nil {
-			users = len(p.Users)
-		}
-		if users != want {
-			t.Errorf("a ghost: %t: %d users, want %d", ghost, users, want)
 		}
 	}
 }

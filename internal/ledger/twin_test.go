@@ -133,7 +133,6 @@ func (w *twin) apply(now time.Time, e Event) {
 		w.doubtIdle(now, w.pods[e.UID])
 		delete(w.pods, e.UID)
 		delete(w.podAt, e.UID)
-		w.releaseGhost(func(t Ticket) bool { return t.Pod == e.UID })
 	case Ticket:
 		w.ticket(e)
 	case TicketGone:
@@ -141,7 +140,7 @@ func (w *twin) apply(now time.Time, e Event) {
 	case TicketReleased:
 		if t, ok := w.tickets[e.ID]; ok && e.UID != "" && e.UID != t.UID {
 			return // another one has the name
-		} else if ok && t.UID != "" && !t.Ghost {
+		} else if ok && t.UID != "" {
 			w.buried[e.ID] = t.UID
 		}
 		delete(w.tickets, e.ID)
@@ -329,26 +328,12 @@ func (w *twin) ticket(e Ticket) {
 func (w *twin) ticketGone(id TicketID) {
 	_, known := w.buried[id]
 	delete(w.buried, id)
-	t, ok := w.tickets[id]
-	if known || !ok || t.Ghost {
-		return
-	}
-	if t.Type == TypePod && t.Phase != TicketRefused && w.pods[t.Pod].Node == "" {
-		t.Ghost = true
-		w.tickets[id] = t
+	_, ok := w.tickets[id]
+	if known || !ok {
 		return
 	}
 	delete(w.tickets, id)
 	delete(w.ticketAt, id)
-}
-
-func (w *twin) releaseGhost(match func(Ticket) bool) {
-	for id, t := range w.tickets {
-		if t.Ghost && match(t) {
-			delete(w.tickets, id)
-			delete(w.ticketAt, id)
-		}
-	}
 }
 
 func (w *twin) attachment(now time.Time, e Attachment) func() {
@@ -696,7 +681,7 @@ func (w *twin) describe() string {
 		lines = append(lines, fmt.Sprintf("pod %s at %v", uid, w.podAt[uid]))
 	}
 	for id, t := range w.tickets {
-		lines = append(lines, fmt.Sprintf("ticket %s %s ghost=%t at %v", id, t.Phase, t.Ghost, w.ticketAt[id]))
+		lines = append(lines, fmt.Sprintf("ticket %s %s at %v", id, t.Phase, w.ticketAt[id]))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -722,7 +707,7 @@ func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 		}
 	}
 	for id, t := range w.tickets {
-		if t.Node == name && t.Phase == TicketPending && !t.Ghost {
+		if t.Node == name && t.Phase == TicketPending {
 			node.Tickets = append(node.Tickets, id)
 		}
 	}
@@ -769,7 +754,7 @@ func describeSnapshot(s Snapshot) string {
 		lines = append(lines, fmt.Sprintf("under way %s: %d", driver, n))
 	}
 	for t := range s.Tickets() {
-		lines = append(lines, fmt.Sprintf("ticket %s %s ghost=%t at %v", t.ID, t.Phase, t.Ghost, s.TicketAt(t.ID)))
+		lines = append(lines, fmt.Sprintf("ticket %s %s at %v", t.ID, t.Phase, s.TicketAt(t.ID)))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

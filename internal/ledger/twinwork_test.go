@@ -14,9 +14,6 @@ func (w *twin) work(now time.Time) {
 		was := w.podAt[uid]
 		w.podAt[uid] = w.whereTo(len(p.Volumes), p.Node != "" && p.Phase != PodFinished, was, func(i int, was VolumeID) VolumeID {
 			id, link := w.resolvePod(p, p.Volumes[i])
-			if was.IsZero() {
-				was = w.reserved(uid, p, p.Volumes[i].Claim)
-			}
 			return keepReal(id, link, was)
 		})
 		if w.podAt[uid] == nil {
@@ -35,19 +32,12 @@ func (w *twin) work(now time.Time) {
 		}
 		slices.SortFunc(w.podAt[uid][len(p.Volumes):], VolumeID.Compare)
 	}
-	w.releaseGhost(func(t Ticket) bool { return w.pods[t.Pod].Node != "" })
 	for id, t := range w.tickets {
 		had := w.ticketAt[id]
-		w.ticketAt[id] = w.whereTo(len(t.Volumes), t.Phase != TicketRefused, w.ticketAt[id], func(i int, was VolumeID) VolumeID {
-			vol, link := w.resolveTicket(t, t.Volumes[i])
-			if was.IsZero() {
-				was = before(t.Granted, i)
-			}
-			if t.Ghost || t.Type == TypePod && t.Volumes[i].Claim != "" {
-				return keepReal(vol, link, was)
-			}
+		w.ticketAt[id] = w.whereTo(len(t.Volumes), true, w.ticketAt[id], func(i int, _ VolumeID) VolumeID {
+			vol, _ := w.resolveTicket(t, t.Volumes[i])
 			if !vol.IsReal() {
-				return VolumeID{} // only a pod's has a slot before there is a volume
+				return VolumeID{} // it has no slot before there is a volume
 			}
 			return vol
 		})
@@ -62,24 +52,10 @@ func (w *twin) work(now time.Time) {
 	w.workNodes(now)
 }
 
-// reserved is what a pod's ticket has kept at the pod's node for a claim without a volume.
-func (w *twin) reserved(uid string, p Pod, claim string) VolumeID {
-	id := TicketID{p.Namespace, uid}
-	for i, v := range w.tickets[id].Volumes {
-		if claim != "" && v.Claim == claim && w.tickets[id].Node == p.Node {
-			if at := before(w.ticketAt[id], i); !at.IsReal() {
-				return at
-			}
-			break
-		}
-	}
-	return VolumeID{}
-}
-
-// keepGranted has a granted ticket that is not a pod's keep exactly what it had, once it has lost
+// keepGranted has a granted ticket keep exactly what it had, once it has lost
 // any of it.
 func (w *twin) keepGranted(id TicketID, had []VolumeID) {
-	if t := w.tickets[id]; t.Phase != TicketGranted || t.Type == TypePod || t.Node == "" {
+	if t := w.tickets[id]; t.Phase != TicketGranted || t.Node == "" {
 		return
 	}
 	t, lost := w.tickets[id], false
@@ -142,11 +118,6 @@ func (w *twin) resolveTicket(t Ticket, v TicketVolume) (VolumeID, Link) {
 		return w.resolveClaim(c, ok && (v.ClaimUID == "" || v.ClaimUID == c.UID))
 	case v.PersistentVolume != "":
 		return w.resolvePV(v.PersistentVolume)
-	}
-	for _, pv := range w.pods[t.Pod].Volumes {
-		if pv.Name == v.PodVolume && pv.Claim == "" {
-			return w.resolvePod(w.pods[t.Pod], pv)
-		}
 	}
 	return VolumeID{}, LinkMissing
 }
@@ -319,7 +290,7 @@ func (w *twin) workPlaces(now time.Time) {
 // occupied says whether a pod, a granted ticket or a ghost is at a place.
 func (w *twin) occupied(p *twinPlace) bool {
 	return slices.ContainsFunc(p.users, func(u User) bool {
-		return u.Pod != "" || w.tickets[u.Ticket].Phase == TicketGranted || w.tickets[u.Ticket].Ghost
+		return u.Pod != "" || w.tickets[u.Ticket].Phase == TicketGranted
 	})
 }
 
@@ -330,8 +301,8 @@ func (w *twin) onlyAsked(p *twinPlace) bool {
 	}
 	for _, u := range p.users {
 		t, ok := w.tickets[u.Ticket]
-		told := t.Reason != "" && t.Reason != "Pending" && t.Reason != "NotGranted" && (t.Reason != "NoFreeSlot" || t.Type == TypeSnapshot)
-		if !ok || t.Type == TypePod || t.Phase != TicketPending || t.InDoubt || !told {
+		told := t.Reason != "" && t.Reason != "Pending" && t.Reason != "NotGranted" && (t.Reason != "NoFreeSlot" || t.Type.Yields())
+		if !ok || t.Phase != TicketPending || t.InDoubt || !told {
 			return false
 		}
 	}
@@ -443,7 +414,7 @@ func (w *twin) workNodes(now time.Time) {
 		}
 	}
 	for _, t := range w.tickets {
-		if t.Phase == TicketPending && !t.Ghost {
+		if t.Phase == TicketPending {
 			needed[t.Node] = true
 			w.node(t.Node)
 		}

@@ -13,11 +13,11 @@ const (
 	CodeNoFreeSlot Code = "NoFreeSlot"
 )
 
-// Waits says whether a ticket that is not a pod's was told why it is not granted. A grant
+// Waits says whether a ticket was told why it is not granted. A grant
 // that was sent before fails, since that write has changed the ticket's version; and
 // before the next one is sent, NotGranted is written. So it has no promise either.
 func (k *Ticket) Waits() bool {
-	if k.Type == TypePod || k.Phase != TicketPending {
+	if k.Phase != TicketPending {
 		return false
 	}
 	code := Code(k.Reason)

@@ -5,7 +5,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,9 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // listPage is how many objects one request of a consistent list asks for.
@@ -59,8 +56,7 @@ func (o *Observer) CatchUp(ctx context.Context) error {
 
 // Untouched says whether no process of Moorage has worked in the cluster yet: there
 // is neither a VolumeHold nor a VolumeTicket, by a consistent list of each. Whatever
-// exclusive volume a controller attaches has a hold, and each pod that a scheduler
-// binds has had a ticket; both are deleted when nothing uses the volume any more.
+// exclusive volume a controller attaches has a hold, until nothing uses the volume any more.
 func (o *Observer) Untouched(ctx context.Context) (bool, error) {
 	first := metav1.ListOptions{Limit: 1}
 	holds, err := o.config.Moorage.VolumeHolds().List(ctx, first)
@@ -91,43 +87,9 @@ func (o *Observer) listAll(ctx context.Context, what string, page pager.ListPage
 	return nil
 }
 
-// ghostReaders is for how many reservations without a ticket pods are read at once.
-const ghostReaders = 4
-
-// newGhosts is the queue of reservations whose tickets somebody else deleted. Namespaces take turns: a
-// read may be a list of all pods of one.
-func (o *Observer) newGhosts() *work.Queue[ledger.TicketID] {
-	return work.NewInTurns("reservations of deleted tickets", func(id ledger.TicketID) string { return id.Namespace }, o.resolveGhost)
-}
-
-// resolveGhost ends a reservation whose ticket somebody else deleted, by a consistent read
-// of its pod. While that can't be read, the reservation counts on.
-func (o *Observer) resolveGhost(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
-	ticket := o.Snapshot().Ticket(id)
-	if ticket == nil || !ticket.Ghost {
-		return 0, nil
-	}
-	pod, err := o.ConfirmPod(ctx, id.Namespace, ticket.PodName, ticket.Pod)
-	if err != nil {
-		return 0, err
-	}
-	var fact *ledger.Pod
-	if pod != nil {
-		fact = &ledger.Pod{UID: ticket.Pod, Node: ledger.NodeName(pod.Spec.NodeName)}
-	}
-	events, again := flow.Released(o.Snapshot(), ticket, fact)
-	for _, e := range events {
-		o.Apply(e)
-	}
-	if again {
-		return 0, fmt.Errorf("%w: pod %s/%s is not as it was read", flow.ErrStale, id.Namespace, ticket.PodName)
-	}
-	return 0, nil
-}
-
 // ConfirmPod reads a pod as it is now, and takes in what it finds: nil without
 // an error when no pod of that UID exists in the namespace. The name proves nothing, and
-// may be empty: it may be what the owner of a ticket says, which others may write. A pod
+// may be empty. A pod
 // that the ledger knows is asked for by its own name; one that it doesn't know is looked
 // for among all of the namespace, where there is none of the name.
 func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error) {

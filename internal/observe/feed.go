@@ -216,7 +216,7 @@ func (f *feed) newlyBroken(key string, err error) bool {
 	return true
 }
 
-// applyGone is serial for each feed, too. A ticket may leave a ghost.
+// applyGone is serial for each feed, too.
 func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
 	delete(f.broken, key(m))
 	if f.linger(object, m) {
@@ -224,9 +224,6 @@ func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
 	}
 	f.observer.Apply(f.gone(object, m))
 	f.works.set(key(m), nil, nil)
-	if f.kind == Tickets {
-		f.observer.ghosts.Add(ledger.TicketID{Namespace: m.GetNamespace(), Name: m.GetName()})
-	}
 }
 
 // pass notes how far the informer has come.

@@ -4,8 +4,6 @@ package observe_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -97,7 +95,7 @@ func ticket(podUID, podName, node, claim string) *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: podUID, OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "v1", Kind: "Pod", Name: podName, UID: types.UID(podUID)}}},
-		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketPod, NodeName: node, Scheduler: "s",
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: node,
 			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}}},
 	}
 }
@@ -257,51 +255,6 @@ func TestGhosts(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Reads that are not answered keep no reservations of other namespaces, however many wait for one in their own.
-func TestGhostsOfNamespacesTakeTurns(t *testing.T) {
-	const many = 16
-	server := apitest.Start(t)
-	disk(server, "data")
-	for i := range many {
-		server.Put("volumetickets", ticket(fmt.Sprint("u", i), "gone", "n1", "data"))
-	}
-	other := ticket("other", "gone", "n1", "data")
-	other.Namespace = "bank"
-	server.Put("volumetickets", other)
-	o := start(t, server, true)
-	asked, answered := make(chan struct{}, many), make(chan struct{})
-	server.Intercept(func(r apitest.Request, serve func()) error {
-		if r.Verb == "get" && r.Resource == "pods" && strings.HasPrefix(r.Name, "shop/") {
-			asked <- struct{}{}
-			<-answered
-		}
-		serve()
-		return nil
-	})
-	defer close(answered)
-	for i := range many {
-		server.Remove("volumetickets", "shop", fmt.Sprint("u", i))
-	}
-	<-asked
-	o.until("all of them are ghosts", func(s ledger.Snapshot) bool {
-		for i := range many {
-			if k := s.Ticket(ledger.TicketID{Namespace: "shop", Name: fmt.Sprint("u", i)}); k == nil || !k.Ghost {
-				return false
-			}
-		}
-		return true
-	})
-	server.Remove("volumetickets", "bank", "other")
-	is := func(s ledger.Snapshot) *ledger.Ticket {
-		return s.Ticket(ledger.TicketID{Namespace: "bank", Name: "other"})
-	}
-	o.until("one of another namespace is, too", func(s ledger.Snapshot) bool { return is(s) == nil || is(s).Ghost })
-	for range many / 4 {
-		answered <- struct{}{}
-	}
-	o.until("it has had its turn", func(s ledger.Snapshot) bool { return is(s) == nil })
 }
 
 // Tickets are seen first, and the pods as they are after that: whoever ends a

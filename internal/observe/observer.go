@@ -14,7 +14,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // retryInterval is the pause between two attempts of a start-up read.
@@ -25,7 +24,6 @@ type Observer struct {
 	config   Config
 	ledger   *ledger.Ledger
 	feeds    map[Kind]*feed
-	ghosts   *work.Queue[ledger.TicketID] // reservations whose tickets somebody else deleted
 	synced   chan struct{}
 	attacher sync.Map // finalizers of external-attachers that were seen on PersistentVolumes
 
@@ -52,7 +50,6 @@ func New(config Config) (*Observer, error) {
 		feeds:  map[Kind]*feed{},
 		synced: make(chan struct{}),
 	}
-	o.ghosts = o.newGhosts()
 	if err := o.connect(); err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
@@ -133,7 +130,6 @@ func (o *Observer) Run(ctx context.Context) {
 			running.Go(func() { f.informer.RunWithContext(ctx) })
 		}
 	}
-	running.Go(func() { o.ghosts.Run(ctx, ghostReaders) })
 	running.Go(func() { o.sweep(ctx) })
 	if err := o.sync(ctx, &running); err == nil {
 		o.Apply(ledger.Complete{})

@@ -71,30 +71,6 @@ func TestARenamedOwnerHidesNoNewPod(t *testing.T) {
 	}
 }
 
-// A ticket is named by the UID of another namespace's pod: that one is nobody's to end here, and the ticket reserves
-// for no pod.
-func TestATicketOfAnotherNamespacesPodEndsAlone(t *testing.T) {
-	server := apitest.Start(t)
-	disk(server, "data")
-	foreign := pod("db", "u1", "n1", "data")
-	foreign.Namespace = "bank"
-	server.Put("pods", foreign)
-	server.Put("volumetickets", ticket("u1", "db", "n1", "data"))
-	o := start(t, server, true)
-	id := ledger.TicketID{Namespace: "shop", Name: "u1"}
-	if s := o.Snapshot(); s.PodOf(s.Ticket(id)) != nil {
-		t.Error("the ticket reserves for a pod of another namespace")
-	}
-	if got, err := o.ConfirmPod(t.Context(), "shop", "db", "u1"); err != nil || got != nil {
-		t.Errorf("read: %v (%v)", got, err)
-	}
-	server.Remove("volumetickets", "shop", "u1")
-	o.until("the ghost ends", func(s ledger.Snapshot) bool { return s.Ticket(id) == nil })
-	if o.Snapshot().Pod("u1") == nil {
-		t.Error("the pod of the other namespace was taken for gone")
-	}
-}
-
 // The watch has shown a pod's end: that it has no pod of the name proves it, and the namespace is not listed.
 func TestAPodThatEndedIsNotLookedFor(t *testing.T) {
 	server := apitest.Start(t)

@@ -63,7 +63,7 @@ func slimPod(p *corev1.Pod) {
 	p.Labels, p.OwnerReferences = nil, nil
 	share(&p.Namespace)
 	share(&p.Spec.NodeName)
-	p.Annotations = only(p.Annotations, v1alpha1.AnnotationVolumeStatus, v1alpha1.AnnotationBindFence, corev1.MirrorPodAnnotationKey)
+	p.Annotations = only(p.Annotations, v1alpha1.AnnotationVolumeStatus, corev1.MirrorPodAnnotationKey)
 	// Of its containers it matters with which label they mount volumes, and whether all have ended.
 	status, containers := corev1.PodStatus{Phase: p.Status.Phase}, translate.SlimContainers(p)
 	if translate.Ended(p) {

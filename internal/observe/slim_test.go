@@ -86,7 +86,7 @@ func TestKeptPodsAreTheSlimmedOnes(t *testing.T) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "db", UID: "u", ResourceVersion: "5", CreationTimestamp: now, DeletionTimestamp: &now, DeletionGracePeriodSeconds: new(int64(3)),
-				Finalizers: []string{"f"}, Annotations: map[string]string{v1alpha1.AnnotationBindFence: "1"},
+				Finalizers: []string{"f"}, Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "1"},
 			},
 			Spec: corev1.PodSpec{NodeName: "n", SchedulerName: "s", Priority: &priority, Volumes: volumes, Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "a"}}}}},
 			Status: corev1.PodStatus{

@@ -42,21 +42,12 @@ func slimTicket(t *v1alpha1.VolumeTicket) {
 	}
 }
 
-// slimOwners are the first owners, and those others that are looked for: the controller, and the pod
-// that a reservation is for, of which the last counts.
+// slimOwners are the first owners, and the controller.
 func slimOwners(t *v1alpha1.VolumeTicket) []metav1.OwnerReference {
 	kept := slices.Clone(t.OwnerReferences[:maxTicketOwners])
-	pod := -1
-	for i, o := range t.OwnerReferences {
-		if o.Kind == "Pod" && string(o.UID) == t.Name {
-			pod = i
-		}
-	}
 	controller := slices.IndexFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller })
-	for i := maxTicketOwners; i < len(t.OwnerReferences); i++ {
-		if i == pod || i == controller {
-			kept = append(kept, t.OwnerReferences[i])
-		}
+	if controller >= maxTicketOwners {
+		kept = append(kept, t.OwnerReferences[controller])
 	}
 	return kept
 }

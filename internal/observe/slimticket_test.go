@@ -42,7 +42,6 @@ func TestSlimTicketsSayTheSame(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	asked := metav1.Condition{Type: v1alpha1.TicketYielding, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1000, 0))}
 	labels := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelOperation: ledger.OperationSnapshot.String(), "app": "x", "moorage.dev/other": "x"}
-	pod := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "db", UID: "p"}
 	for name, test := range map[string]struct {
 		of     metav1.ObjectMeta
 		kind   v1alpha1.TicketType
@@ -57,10 +56,6 @@ func TestSlimTicketsSayTheSame(t *testing.T) {
 		"an operation's of two": {
 			of: metav1.ObjectMeta{Name: "snapshot-u0", Labels: labels, OwnerReferences: snapshots(2)}, kind: v1alpha1.TicketSnapshot, owners: 2,
 			check: func(_ ledger.Ticket, _ operation.Ticket, is bool) bool { return !is },
-		},
-		"a reservation": {
-			of: metav1.ObjectMeta{Name: "p", OwnerReferences: append(owners(2000), pod)}, kind: v1alpha1.TicketPod, owners: maxTicketOwners + 1,
-			check: func(f ledger.Ticket, _ operation.Ticket, _ bool) bool { return f.PodName == "db" },
 		},
 		"one that lets go": {
 			of:    metav1.ObjectMeta{Name: "t", Annotations: map[string]string{v1alpha1.AnnotationLetsGo: v1alpha1.LetsGoValue(&asked), "big": long, "moorage.dev/big": long}},

@@ -128,7 +128,6 @@ func TestTicketChanged(t *testing.T) {
 		{"the attach fails", manual(yes), manual(yes, satisfied(metav1.ConditionFalse, "AttachFailed")), []string{"Warning AttachFailed node n1: words"}},
 		{"it is satisfied", manual(yes), manual(yes, done), []string{"Normal Satisfied its volumes are attached to node n1"}},
 		{"it is refused", nil, manual(granted(metav1.ConditionFalse, "NoFreeSlot")), []string{"Warning NoFreeSlot node n1: words"}},
-		{"a pod's", nil, ticket(v1alpha1.TicketPod, granted(metav1.ConditionFalse, "NoFreeSlot")), nil},
 	} {
 		e.TicketChanged(test.old, test.now)
 		if test.want == nil {

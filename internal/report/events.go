@@ -29,7 +29,6 @@ const (
 	eventAttached      = "SuccessfulAttachVolume"
 	eventVolumeWaits   = "VolumeWait"
 	eventForcedDetach  = "ForcedDetach"
-	eventTicketRefused = "TicketRefused"
 	eventTicketEnded   = "TicketEnded"
 	eventYielding      = "Yielding"
 	eventVolumesReady  = "VolumesReady"
@@ -119,18 +118,6 @@ func (e *Events) Attached(pod *ledger.Pod, volume string) {
 func (e *Events) AttachRefused(pod *ledger.Pod, volume string, node ledger.NodeName, why string) {
 	if e != nil && e.quotas.refused.take(pod.Namespace, e.now()) {
 		e.warn(OfPod(pod), eventFailedAttach, fmt.Sprintf("volume %q is not attached to %s, since the API server refuses a write that is tried again: %s", volume, node, why))
-	}
-}
-
-// Refused tells a pod that a node was refused to its reservation.
-func (e *Events) Refused(t *ledger.Ticket, reason arbiter.Reason) {
-	if e == nil {
-		return
-	}
-	e.log.Info("A ticket is refused", append(fields(reason), "ticket", klog.KRef(t.ID.Namespace, t.ID.Name), "type", t.Type, "at", t.Node)...)
-	if t.Type == ledger.TypePod && t.PodName != "" {
-		pod := &ledger.Pod{Namespace: t.ID.Namespace, Name: t.PodName, UID: t.Pod}
-		e.warn(OfPod(pod), eventTicketRefused, fmt.Sprintf("node %s: %s", t.Node, reason.Message()))
 	}
 }
 

@@ -24,13 +24,11 @@ func TestEventsAreLogged(t *testing.T) {
 	e := report.NewEventsIn(klog.NewContext(t.Context(), logger), record.NewFakeRecorder(9))
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
 	e.Waits(&ledger.Pod{Namespace: "shop", Name: "db"}, nil, arbiter.Reason{Code: arbiter.AttachFailed, Volume: volume, Node: "n1", Detail: "password=x"})
-	e.Refused(&ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, Type: ledger.TypePod, Node: "n2"}, arbiter.Reason{Code: arbiter.NoFreeSlot, Node: "n2"})
 	e.ForcedDetach(t.Context(), volume, ledger.Fence{Node: "n3", Rule: arbiter.OutOfService})
 	e.Difference(report.OfNode("n4"), "BooksDiffer", "password=y")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	for i, want := range [][]string{
 		{`reason="AttachFailed"`, `volume="d^h"`, `node="n1"`, `pod="shop/db"`},
-		{`reason="NoFreeSlot"`, `ticket="shop/t"`, `at="n2"`},
 		{`reason="ForcedDetach"`, `volume="d^h"`, `node="n3"`, `rule="OutOfService"`},
 		{`reason="BooksDiffer"`, `kind="Node"`, `object="n4"`},
 	} {
@@ -45,6 +43,5 @@ func TestEventsAreLogged(t *testing.T) {
 	}
 	var none *report.Events
 	none.Waits(&ledger.Pod{}, nil, arbiter.Reason{}) // no recorder is no reason to fail
-	none.Refused(&ledger.Ticket{}, arbiter.Reason{})
 	none.ForcedDetach(t.Context(), volume, ledger.Fence{})
 }

@@ -116,15 +116,12 @@ func TestEvents(t *testing.T) {
 	e.Waits(pod, nil, arbiter.Reason{Code: arbiter.NodeUnreachable, Volume: v, Node: "n1"})
 	e.Waits(pod, nil, arbiter.Reason{Code: arbiter.AttachFailed, Volume: v, Node: "n1", Detail: "no such disk"})
 	e.Waits(pod, nil, arbiter.Reason{Code: arbiter.HeldElsewhere, Volume: v, Node: "n2"})
-	e.Refused(&ledger.Ticket{Type: ledger.TypePod, PodName: "db", Node: "n1"}, arbiter.Reason{Code: arbiter.NoFreeSlot, Driver: "d", Used: 4, Limit: 4})
-	e.Refused(&ledger.Ticket{Type: ledger.TypeManual, Node: "n1"}, arbiter.Reason{Code: arbiter.NoFreeSlot}) // nobody's pod
 	e.ForcedDetach(t.Context(), v, ledger.Fence{Node: "n1", Rule: arbiter.OutOfService})
 	e.ForcedDetach(t.Context(), v, ledger.Fence{Node: "n1", Rule: arbiter.AfterPodGone})
 	for _, want := range [][]string{
 		{"VolumeWait", "NodeUnreachable", "out-of-service"},
 		{"FailedAttachVolume", "no such disk"},
 		{"FailedAttachVolume", "HeldElsewhere", "n2 holds it"},
-		{"TicketRefused", "node n1", "4 of 4"},
 		{"ForcedDetach", "OutOfService: proof that"},
 		{"ForcedDetach", "AfterPodGone: a time, which does not prove"},
 	} {

@@ -15,12 +15,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// TicketChanged tells a VolumeTicket that was not made for a pod, and the object that owns it, what
+// TicketChanged tells a VolumeTicket, and the object that owns it, what
 // has become of it: Granted, Satisfied and Yielding, each when its status or reason changes to one
-// that lasts. A pod's reservation lives for moments; its pod is told. The changes of one namespace's
+// that lasts. The changes of one namespace's
 // tickets have a quota, and their ends another.
 func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
-	if e == nil || now.Spec.Type == v1alpha1.TicketPod {
+	if e == nil {
 		return
 	}
 	for _, kind := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied, v1alpha1.TicketYielding} {

@@ -276,18 +276,14 @@ func (w *world) collectTickets(s ledger.Snapshot, gauge func(*prometheus.Desc, f
 	count, oldest, doubted := map[kind]int{}, map[wait]int64{}, 0
 	have := map[ledger.TicketType]int{}
 	for t := range s.Tickets() {
-		phase := t.Phase.String()
-		if t.Ghost {
-			phase = "ghost"
-		}
-		count[kind{string(t.Type), phase, t.Reason}]++
+		count[kind{string(t.Type), t.Phase.String(), t.Reason}]++
 		if t.SatisfiedSince != 0 {
 			have[t.Type]++
 		}
 		if t.InDoubt {
 			doubted++
 		}
-		if t.Phase == ledger.TicketPending && !t.Ghost {
+		if t.Phase == ledger.TicketPending {
 			key := wait{string(t.Type), t.Reason}
 			if first, ok := oldest[key]; !ok || t.Created < first {
 				oldest[key] = t.Created

@@ -83,18 +83,18 @@ func TestTicket(t *testing.T) {
 			Namespace: "shop", Name: "pod-uid", UID: "u", ResourceVersion: "3",
 			OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: "other", UID: "other"}, {Kind: "Pod", Name: "db-0", UID: "pod-uid"}},
 		},
-		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketPod, NodeName: "n", Scheduler: "s", Volumes: []v1alpha1.TicketVolume{
-			{Claim: &v1alpha1.ClaimReference{Name: "data", UID: "c"}}, {PodVolume: "cache"}, {PersistentVolume: "pv"}}},
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: "n", Volumes: []v1alpha1.TicketVolume{
+			{Claim: &v1alpha1.ClaimReference{Name: "data", UID: "c"}}, {Claim: &v1alpha1.ClaimReference{Name: "late"}}, {PersistentVolume: "pv"}}},
 		Status: v1alpha1.VolumeTicketStatus{Epoch: 4},
 	}
 	want := ledger.Ticket{
-		ID: ledger.TicketID{Namespace: "shop", Name: "pod-uid"}, UID: "u", Version: "3", Type: ledger.TypePod, Node: "n",
-		Scheduler: "s", Pod: "pod-uid", PodName: "db-0", Epoch: 4, Created: object.CreationTimestamp.Unix(),
-		Volumes: []ledger.TicketVolume{{Claim: "data", ClaimUID: "c"}, {PodVolume: "cache"}, {PersistentVolume: "pv"}},
+		ID: ledger.TicketID{Namespace: "shop", Name: "pod-uid"}, UID: "u", Version: "3", Type: ledger.TypeManual, Node: "n",
+		Epoch: 4, Created: object.CreationTimestamp.Unix(),
+		Volumes: []ledger.TicketVolume{{Claim: "data", ClaimUID: "c"}, {Claim: "late"}, {PersistentVolume: "pv"}},
 	}
 	for status, phase := range map[metav1.ConditionStatus]ledger.TicketPhase{
 		"": ledger.TicketPending, metav1.ConditionUnknown: ledger.TicketPending,
-		metav1.ConditionTrue: ledger.TicketGranted, metav1.ConditionFalse: ledger.TicketRefused,
+		metav1.ConditionTrue: ledger.TicketGranted, metav1.ConditionFalse: ledger.TicketPending,
 	} {
 		want.Phase, want.Reason = phase, ""
 		object.Status.Conditions = nil
@@ -108,7 +108,7 @@ func TestTicket(t *testing.T) {
 	}
 	object.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue}}
 	object.Status.Volumes = []v1alpha1.TicketVolumeStatus{
-		{PersistentVolume: "pv", Driver: "disk", VolumeHandle: "second"}, {PodVolume: "cache"},
+		{PersistentVolume: "pv", Driver: "disk", VolumeHandle: "second"}, {Claim: "late"},
 		{Claim: "data", PersistentVolume: "pv", Driver: "disk", VolumeHandle: "first"},
 	}
 	if got, want := Ticket(object).Granted, []ledger.VolumeID{{Driver: "disk", Handle: "first"}, {}, {Driver: "disk", Handle: "second"}}; !slices.Equal(got, want) {
@@ -119,7 +119,7 @@ func TestTicket(t *testing.T) {
 		t.Errorf("a ticket that is not granted has %v", got)
 	}
 	object.Spec.Type, object.Spec.TTLSeconds = v1alpha1.TicketManual, ptr.To[int64](60)
-	if got := Ticket(object); got.Pod != "" || got.TTLSeconds != 60 {
+	if got := Ticket(object); got.TTLSeconds != 60 {
 		t.Errorf("a manual ticket is %+v", got)
 	}
 	object.Spec.TTLSeconds, object.OwnerReferences = nil, []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "j"}}
@@ -206,18 +206,17 @@ func TestClassAndDriver(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	minutes := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
 	got := Policy(&v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", CreationTimestamp: metav1.Unix(7, 0)}, Spec: v1alpha1.AttachPolicySpec{
-		Driver: "d", StorageClassName: "c", DetachDelay: minutes(1), GrantTimeout: minutes(2),
+		Driver: "d", StorageClassName: "c", DetachDelay: minutes(1),
 		Slots:       &v1alpha1.SlotPolicy{Max: ptr.To[int32](9), Headroom: ptr.To[int32](1)},
 		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: minutes(3), AfterUnreachable: minutes(4)},
 		Workers:     ptr.To[int32](5), LiveMigration: ptr.To(true),
 		EmptyAccessModes: v1alpha1.EmptyAccessModesExclusive,
-		OnControllerDown: v1alpha1.ControllerDownBindUngranted,
 	}})
 	want := ledger.Policy{
-		Name: "p", Created: 7, Driver: "d", Class: "c", DetachDelay: time.Minute, GrantTimeout: 2 * time.Minute,
+		Name: "p", Created: 7, Driver: "d", Class: "c", DetachDelay: time.Minute,
 		MaxSlots: ptr.To[int32](9), Headroom: 1, AfterPodGone: ptr.To(3 * time.Minute), AfterUnreachable: ptr.To(4 * time.Minute),
-		Workers: 5, LiveMigration: true, EmptyIsExclusive: true, BindUngranted: true,
-		Says: ledger.FieldDetachDelay | ledger.FieldOnControllerDown | ledger.FieldEmptyAccessModes | ledger.FieldLiveMigration,
+		Workers: 5, LiveMigration: true, EmptyIsExclusive: true,
+		Says: ledger.FieldDetachDelay | ledger.FieldEmptyAccessModes | ledger.FieldLiveMigration,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("policy %+v\nwant   %+v", got, want)
@@ -239,7 +238,6 @@ func TestPolicy(t *testing.T) {
 	}
 	for field, spec := range map[ledger.PolicyFields]v1alpha1.AttachPolicySpec{
 		ledger.FieldDetachDelay:      {DetachDelay: minutes(0)},
-		ledger.FieldOnControllerDown: {OnControllerDown: v1alpha1.ControllerDownWait},
 		ledger.FieldEmptyAccessModes: {EmptyAccessModes: v1alpha1.EmptyAccessModesShared},
 		ledger.FieldLiveMigration:    {LiveMigration: ptr.To(false)},
 	} {

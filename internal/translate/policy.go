@@ -27,8 +27,6 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		UnpublishFences:  spec.UnpublishFences != nil && *spec.UnpublishFences,
 		RequireNodeWord:  spec.RequireNodeWord != nil && *spec.RequireNodeWord,
 		RepairStaged:     spec.RepairStaged != nil && *spec.RepairStaged,
-		GrantTimeout:     duration(spec.GrantTimeout),
-		BindUngranted:    spec.OnControllerDown == v1alpha1.ControllerDownBindUngranted,
 	}
 	if spec.Slots != nil {
 		fact.MaxSlots = spec.Slots.Max
@@ -96,7 +94,6 @@ func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 	var fields ledger.PolicyFields
 	for field, set := range map[ledger.PolicyFields]bool{
 		ledger.FieldDetachDelay:      spec.DetachDelay != nil,
-		ledger.FieldOnControllerDown: spec.OnControllerDown != "",
 		ledger.FieldEmptyAccessModes: spec.EmptyAccessModes != "",
 		ledger.FieldLiveMigration:    spec.LiveMigration != nil,
 		ledger.FieldUnpublishFences:  spec.UnpublishFences != nil,

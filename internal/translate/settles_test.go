@@ -78,7 +78,7 @@ func TestHoldOfAnOrphanedTicketSettles(t *testing.T) {
 			if test.owner != "" {
 				ticket.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: test.owner, UID: types.UID("uid-of-db")}}
 			}
-			ticket.Spec.Type, ticket.Spec.NodeName = v1alpha1.TicketType(ledger.TypePod), "n"
+			ticket.Spec.Type, ticket.Spec.NodeName = v1alpha1.TicketManual, "n"
 			ticket.Spec.Volumes = []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data", UID: "claim"}}}
 			ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonGranted}}
 			key := ledger.ClaimKey{Namespace: "shop", Name: "data"}

@@ -17,19 +17,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Ticket makes a fact of a VolumeTicket. A condition Granted that is absent or
-// Unknown leaves it pending; so does one that is False, of a ticket that is not a pod's:
-// it asks for as long as it exists, and earlier releases wrote that when it gave way.
+// Ticket makes a fact of a VolumeTicket. Every condition Granted but a True one leaves it pending:
+// it asks for as long as it exists.
 func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 	fact := ledger.Ticket{
 		ID:  ledger.TicketID{Namespace: t.Namespace, Name: t.Name},
 		UID: string(t.UID), Version: t.ResourceVersion,
-		Type:      ledger.TicketType(t.Spec.Type),
-		Node:      nodeOf(t),
-		Wherever:  t.Spec.Wherever,
-		Scheduler: t.Spec.Scheduler,
-		Created:   t.CreationTimestamp.Unix(),
-		Epoch:     t.Status.Epoch,
+		Type:     ledger.TicketType(t.Spec.Type),
+		Node:     nodeOf(t),
+		Wherever: t.Spec.Wherever,
+		Created:  t.CreationTimestamp.Unix(),
+		Epoch:    t.Status.Epoch,
 
 		Interruptions: min(t.Status.Interruptions, ledger.MaxNumber),
 
@@ -48,26 +46,13 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		fact.NodeGone.Since, fact.NodeGone.Renewed = outage(gone.NotReadySince, gone.LeaseRenewed)
 	}
 	fact.TTLSeconds = TTLSeconds(t)
-	if fact.Type == ledger.TypePod {
-		fact.Pod = t.Name
-		for _, owner := range t.OwnerReferences {
-			if owner.Kind == "Pod" && string(owner.UID) == t.Name {
-				fact.PodName = owner.Name
-			}
-		}
-	}
 	for i := range t.Spec.Volumes {
 		fact.Volumes = append(fact.Volumes, ticketVolume(&t.Spec.Volumes[i]))
 	}
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted); c != nil {
 		fact.Reason = c.Reason
-		switch c.Status {
-		case metav1.ConditionTrue:
+		if c.Status == metav1.ConditionTrue {
 			fact.Phase, fact.Granted = ledger.TicketGranted, granted(t)
-		case metav1.ConditionFalse:
-			if fact.Type == ledger.TypePod {
-				fact.Phase = ledger.TicketRefused
-			}
 		}
 	}
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied); c != nil && c.Status == metav1.ConditionTrue {
@@ -87,7 +72,7 @@ func TTLSeconds(t *v1alpha1.VolumeTicket) int64 {
 	switch {
 	case t.Spec.TTLSeconds != nil:
 		return *t.Spec.TTLSeconds
-	case t.Spec.Type != v1alpha1.TicketPod && len(t.OwnerReferences) == 0:
+	case len(t.OwnerReferences) == 0:
 		return unendedTTLSeconds
 	}
 	return 0
@@ -99,7 +84,7 @@ func granted(t *v1alpha1.VolumeTicket) []ledger.VolumeID {
 	for i := range t.Spec.Volumes {
 		of := ticketVolume(&t.Spec.Volumes[i])
 		for _, is := range t.Status.Volumes {
-			same := is.Claim == of.Claim && is.PodVolume == of.PodVolume && (of.Claim != "" || is.PersistentVolume == of.PersistentVolume)
+			same := is.Claim == of.Claim && (of.Claim != "" || is.PersistentVolume == of.PersistentVolume)
 			if same && is.Driver != "" && is.VolumeHandle != "" {
 				if list == nil {
 					list = make([]ledger.VolumeID, len(t.Spec.Volumes))
@@ -146,7 +131,7 @@ func NodeGone(o ledger.Outage) *v1alpha1.NodeGoneProgress {
 }
 
 func ticketVolume(v *v1alpha1.TicketVolume) ledger.TicketVolume {
-	fact := ledger.TicketVolume{PersistentVolume: v.PersistentVolume, PodVolume: v.PodVolume}
+	fact := ledger.TicketVolume{PersistentVolume: v.PersistentVolume}
 	if v.Claim != nil {
 		fact.Claim, fact.ClaimUID = v.Claim.Name, string(v.Claim.UID)
 	}

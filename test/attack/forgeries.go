@@ -139,42 +139,7 @@ func keptTicket(ctx context.Context, s *Scene, c clients) error {
 	return working
 }
 
-// endReservation deletes a reservation that a scheduler has made for the attackers' pod.
-func endReservation(ctx context.Context, s *Scene, c clients) error {
-	name := string(s.waits.UID)
-	if err := s.reserve(ctx); err != nil {
-		return err
-	}
-	defer s.end(ctx, name)
-	return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).Delete(ctx, name, metav1.DeleteOptions{})
-}
-
-// disownReservation gives it an owner of a name that no pod has, so that the garbage collector deletes it.
-func disownReservation(ctx context.Context, s *Scene, c clients) error {
-	name := string(s.waits.UID)
-	if err := s.reserve(ctx); err != nil {
-		return err
-	}
-	defer s.end(ctx, name)
-	patch := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"nobody","uid":%q}]}}`, name)
-	_, err := c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	return err
-}
-
-// endReservations deletes it with all others.
-func endReservations(ctx context.Context, s *Scene, c clients) error {
-	if err := s.reserve(ctx); err != nil {
-		return err
-	}
-	defer s.end(ctx, string(s.waits.UID))
+// endTickets deletes all tickets of the attackers' namespace.
+func endTickets(ctx context.Context, s *Scene, c clients) error {
 	return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-}
-
-// reserve makes a reservation for the attackers' pod that waits, as its scheduler would.
-func (s *Scene) reserve(ctx context.Context) error {
-	ticket := s.ticket(string(s.waits.UID), v1alpha1.TicketPod, "data")
-	ticket.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: s.waits.Name, UID: s.waits.UID}})
-	setIn(ticket, "ttlSeconds", nil)
-	setIn(ticket, "scheduler", s.waits.Spec.SchedulerName)
-	return s.admin.make(ctx, ticket)
 }

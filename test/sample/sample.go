@@ -44,12 +44,9 @@ func Pod(name string, node ledger.NodeName, claims ...string) ledger.Pod {
 	return p
 }
 
-// Ticket is a ticket of namespace s that is not decided on; of TypePod, the one of that pod.
-func Ticket(pod, node string, typ ledger.TicketType, claims ...string) ledger.Ticket {
-	t := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "uid-" + pod}, UID: "t-" + pod, Version: "1", Type: typ, Node: ledger.NodeName(node)}
-	if typ == ledger.TypePod {
-		t.Pod, t.PodName = "uid-"+pod, pod
-	}
+// Ticket is a ticket of namespace s that is not decided on.
+func Ticket(name, node string, typ ledger.TicketType, claims ...string) ledger.Ticket {
+	t := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "uid-" + name}, UID: "t-" + name, Version: "1", Type: typ, Node: ledger.NodeName(node)}
 	for _, c := range claims {
 		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: c})
 	}

@@ -432,7 +432,7 @@ func (s *Sim) usedAt(v ledger.VolumeID, n ledger.NodeName) bool {
 		}
 	}
 	for _, key := range s.w.Keys(world.Tickets) {
-		if t, _ := s.w.Ticket(world.TicketKey(key)); t.Node == n && t.Phase != ledger.TicketRefused && slices.Contains(s.w.TicketVolumes(t), v) {
+		if t, _ := s.w.Ticket(world.TicketKey(key)); t.Node == n && slices.Contains(s.w.TicketVolumes(t), v) {
 			return true
 		}
 	}

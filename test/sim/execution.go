@@ -98,8 +98,6 @@ func requestOp(t flow.Task, r flow.Request) string {
 	switch r.Do {
 	case flow.GetObject:
 		switch {
-		case r.Kind == flow.Pods:
-			return "get pod " + r.UID
 		case r.Kind == flow.Attachments && t.Step.Do != arbiter.DeleteAttachment:
 			return "find " + stepOp(t.Step)
 		case t.Step.Do == arbiter.ProveAbsent:

@@ -90,7 +90,7 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	}
 	s := c.observer.snapshot()
 	t := s.Ticket(id)
-	if t == nil || t.Ghost {
+	if t == nil {
 		c.tickets.done(id, 0, flow.Finished)
 		return true
 	}
@@ -99,7 +99,7 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	}
 	left := c.left(t)
 	if t.TTLSeconds > 0 && left <= 0 {
-		c.do(flow.Ending(t, false), func(end flow.End) { c.tickets.done(id, 0, end) })
+		c.do(flow.Ending(t), func(end flow.End) { c.tickets.done(id, 0, end) })
 		return true
 	}
 	left = flow.Sooner(left, arbiter.NoticeLeft(s, t, c.s.Now()))

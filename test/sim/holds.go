@@ -44,7 +44,7 @@ func (s *Sim) judgeHolds(c *controller) {
 func (s *Sim) asks(r ledger.Requester, v ledger.VolumeID) bool {
 	if r.Ticket {
 		t, exists := s.w.Ticket(ledger.TicketID{Namespace: r.Namespace, Name: r.Name})
-		return exists && t.UID == r.UID && t.Phase != ledger.TicketRefused && slices.Contains(s.w.TicketVolumes(t), v)
+		return exists && t.UID == r.UID && slices.Contains(s.w.TicketVolumes(t), v)
 	}
 	p, exists := s.w.Pod(r.UID)
 	return exists && p.Phase != ledger.PodFinished && slices.Contains(s.w.Judge.UsedBy(s.w, p), v)

@@ -190,21 +190,13 @@ func ended(p ledger.Pod) ledger.Pod {
 	return p
 }
 
-// ticket asks for claims at a node: a pod's reservation, or else by hand.
+// ticket asks for claims at a node.
 func ticket(kind ledger.TicketType, phase ledger.TicketPhase, node ledger.NodeName, name string, claims ...string) ledger.Ticket {
 	t := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: namespace, Name: name}, UID: "ticket-" + name, Type: kind, Node: node, Phase: phase, Created: 1,
-	}
-	if kind == ledger.TypePod {
-		t.ID.Name, t.Pod, t.PodName = "uid-"+name, "uid-"+name, name
 	}
 	for _, c := range claims {
 		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: c, ClaimUID: "claim-" + namespace + c})
 	}
 	return t
-}
-
-// reserved is a pod without a node, and its reservation at one.
-func reserved(phase ledger.TicketPhase, node ledger.NodeName, name string, claims ...string) []ledger.Event {
-	return only(at("", name, claims...), ticket(ledger.TypePod, phase, node, name, claims...))
 }

@@ -116,7 +116,7 @@ func (r Request) Looks() bool {
 // kinds are the world's names of what the controller reads.
 func kindOf(k flow.Kind) Kind {
 	return map[flow.Kind]Kind{
-		flow.Tickets: Tickets, flow.Pods: Pods, flow.Claims: Claims, flow.PersistentVolumes: PersistentVolumes,
+		flow.Tickets: Tickets, flow.Claims: Claims, flow.PersistentVolumes: PersistentVolumes,
 		flow.Nodes: Nodes, flow.Attachments: Attachments, flow.Holds: Holds, flow.NodeWords: NodeWords,
 	}[k]
 }

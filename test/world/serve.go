@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -206,9 +205,6 @@ func (w *World) serveTicket(r Request) Answer {
 	}
 	if r.Phase == ledger.TicketGranted && t.Phase != ledger.TicketGranted {
 		w.Judge.grants(w, t, r)
-	}
-	if r.Phase == ledger.TicketRefused && r.Reason == string(arbiter.ClaimMissing) {
-		w.Judge.refuses(w, t)
 	}
 	t.LetsGo = t.LetsGo && r.YieldingSince == t.YieldingSince // it answers one question, and no later one
 	t.Phase, t.Epoch, t.Interruptions, t.YieldingSince = r.Phase, max(t.Epoch, r.Epoch), r.Interruptions, r.YieldingSince

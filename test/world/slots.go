@@ -193,20 +193,6 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64
 	}
 }
 
-// refuses: no ticket is refused for a claim that is there. Whoever wrote it has
-// seen the claim, and no other one will ever have its UID.
-func (j *Judge) refuses(w *World, t ledger.Ticket) {
-	for i, v := range t.Volumes {
-		key := ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim}
-		if is, known := w.Resolve(key); known && i < len(t.Granted) && t.Granted[i].IsReal() && t.Granted[i] != is {
-			continue // its PersistentVolume was made again for another disk
-		}
-		if claim, exists := typed[ledger.Claim](&w.Objects, Claims, key.String()); exists && claim.UID == v.ClaimUID {
-			j.fault("ticket %s is refused since claim %s is missing, which is there", t.ID.Name, v.Claim)
-		}
-	}
-}
-
 func (w *World) onePod(v ledger.VolumeID) bool {
 	for _, pv := range w.all[PersistentVolumes] {
 		if pv := pv.(ledger.PersistentVolume); pv.Volume == v && pv.Access == ledger.AccessPod {

@@ -47,9 +47,6 @@ func Mutate(pod *corev1.Pod, schedulerName string) ([]Operation, error) {
 	if isDefaultScheduler(pod.Spec.SchedulerName) && pod.Spec.NodeName == "" && pod.Spec.SchedulerName != schedulerName {
 		patch = append(patch, Operation{Op: "add", Path: PathSchedulerName, Value: schedulerName})
 	}
-	if _, copied := pod.Annotations[v1alpha1.AnnotationBindFence]; copied {
-		patch = append(patch, Operation{Op: "remove", Path: "/metadata/annotations/" + escapePointer(v1alpha1.AnnotationBindFence)})
-	}
 	if placeholder != "" {
 		patch = append(patch, annotate(pod, v1alpha1.AnnotationVolumeStatus, placeholder)...)
 	}

@@ -89,7 +89,7 @@ func TestMutate(t *testing.T) {
 			p.Annotations = map[string]string{annotation: ""}
 		}, scheduler: "moorage-scheduler", annotations: map[string]string{annotation: placeholder}},
 		{name: "marks of a restored pod are removed", change: func(p *corev1.Pod) {
-			p.Annotations = map[string]string{annotation: `{"uid":"before","volumes":[]}`, v1alpha1.AnnotationBindFence: "before/1", "a": "b"}
+			p.Annotations = map[string]string{annotation: `{"uid":"before","volumes":[]}`, "a": "b"}
 			p.Spec.SchedulerName = v1alpha1.SchedulerName
 		}, scheduler: "moorage-scheduler", annotations: map[string]string{annotation: placeholder, "a": "b"}},
 		{name: "stamped before a volume was added", change: func(p *corev1.Pod) {

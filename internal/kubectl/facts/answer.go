@@ -87,9 +87,6 @@ func answerStarting(p *Pod) string {
 
 // answerUnplaced is for a pod without a node and without a cause.
 func answerUnplaced(p *Pod) string {
-	if p.Reserved != "" {
-		return fmt.Sprintf("is about to be bound to %s: its volumes are reserved there.", p.Reserved)
-	}
 	all, fit := 0, 0
 	for _, n := range p.Nodes {
 		all += len(n.Nodes)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -124,11 +123,8 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	if c := w.claimsCause(p); c != nil {
 		return c
 	}
-	if x.Reserved != "" && x.State == PodWaitsForVolumes {
-		return w.volumeCause(x)
-	}
 	for i := range x.Volumes {
-		if len(x.Volumes[i].Reasons) > 0 && x.Reserved == "" {
+		if len(x.Volumes[i].Reasons) > 0 {
 			return w.volumeCause(x)
 		}
 	}
@@ -136,21 +132,10 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	if scheduling != nil && scheduling.Of == OfComponent {
 		return scheduling
 	}
-	if x.State == PodWaitsForGrant {
-		if c := w.nobodyGrants(); c != nil {
-			return c
-		}
-		return &Cause{Of: OfVolume, Code: "NotGranted", Since: w.chosenSince(p),
-			Message: fmt.Sprintf("%s was chosen for it, and moorage-controller has not decided on its ticket yet", x.Reserved),
-			Changes: w.adviceOn("NotGranted").Changes, Do: w.adviceOn("NotGranted").Do}
-	}
 	if c := w.fitCause(x, p); c != nil {
 		return w.withLeftTaints(c, x)
 	}
 	if scheduling != nil {
-		if c := w.nobodyGrants(); c != nil && x.State == PodWaitsForNode && w.places(p) && scheduling.Code == podCondition(p, corev1.PodScheduled).Reason {
-			return c // no other word of the scheduler's is known, and it asks the controller
-		}
 		return w.withLeftTaints(w.onlyAtHolder(scheduling, x), x)
 	}
 	if w.createdFor(p) > schedulerPatience {
@@ -172,11 +157,6 @@ func (w *World) tooManyCause(p *corev1.Pod) *Cause {
 	}
 	r := w.reason(v.First(), p)
 	return r.Cause()
-}
-
-// chosenSince is when a node was chosen for a pod, which is when its ticket was made.
-func (w *World) chosenSince(p *corev1.Pod) time.Time {
-	return w.askedSince(Requester{Namespace: p.Namespace, Name: string(p.UID)})
 }
 
 // volumeCause is the first reason of the first volume that keeps a pod waiting, with what to do about
@@ -351,7 +331,7 @@ func (w *World) onlyTicketsAt(node ledger.NodeName, drivers []string) []ledger.T
 		if at == nil || !at.TakesSlot() || len(at.Users) != 1 {
 			continue
 		}
-		if t := w.Snapshot.Ticket(at.Users[0].Ticket); t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted {
+		if t := w.Snapshot.Ticket(at.Users[0].Ticket); t != nil && t.Phase == ledger.TicketGranted {
 			list = append(list, t.ID)
 		}
 	}

@@ -75,14 +75,14 @@ type DrainTicket struct {
 // stays says whether the cordon leaves it there.
 func (t DrainTicket) stays() bool { return t.Then == string(v1alpha1.OnDrainStay) }
 
-// drainTickets are the VolumeTickets at a node that are not pods', by name: those that have volumes there,
+// drainTickets are the VolumeTickets at a node, by name: those that have volumes there,
 // and those that the cordon ends or moves.
 func (w *World) drainTickets(node string) []DrainTicket {
 	var list []DrainTicket
 	for _, t := range w.Tickets {
 		then := cmp.Or(t.Spec.OnDrain, v1alpha1.OnDrainStay)
 		waits := !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketGranted)
-		if t.Spec.Type == v1alpha1.TicketPod || t.Node() != node || waits && then == v1alpha1.OnDrainStay {
+		if t.Node() != node || waits && then == v1alpha1.OnDrainStay {
 			continue
 		}
 		list = append(list, DrainTicket{Ticket: t.Namespace + "/" + t.Name, Type: string(t.Spec.Type), Then: string(then)})
@@ -430,7 +430,7 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 	}
 	slices.SortStableFunc(moved, olderFirst)
 	objects.Pods = append(objects.Pods, moved...)
-	objects.Tickets = w.ticketsWithout(append(left, gone...), node)
+	objects.Tickets = w.ticketsWithout(node)
 	after := NewWorld(objects, w.Now)
 	after.Unseen = w.Unseen
 	after.draining = node
@@ -441,16 +441,10 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 // some nodes only.
 func (w *World) needsRoom(p *corev1.Pod) bool { return w.NeedsAttachment(p) || len(w.tied(p)) > 0 }
 
-// ticketsWithout are the VolumeTickets without the reservations of pods that have left, and without those
-// that end when a node is cordoned, or move.
-func (w *World) ticketsWithout(left []*corev1.Pod, node string) []*v1alpha1.VolumeTicket {
+// ticketsWithout are the VolumeTickets without those that end when a node is cordoned, or move.
+func (w *World) ticketsWithout(node string) []*v1alpha1.VolumeTicket {
 	return slices.DeleteFunc(slices.Clone(w.Tickets), func(t *v1alpha1.VolumeTicket) bool {
-		if t.Spec.Type != v1alpha1.TicketPod && t.Node() == node && t.Spec.OnDrain != "" && t.Spec.OnDrain != v1alpha1.OnDrainStay {
-			return true
-		}
-		return t.Spec.Type == v1alpha1.TicketPod && slices.ContainsFunc(left, func(p *corev1.Pod) bool {
-			return t.Namespace == p.Namespace && t.Name == v1alpha1.PodTicketName(p.UID)
-		})
+		return t.Node() == node && t.Spec.OnDrain != "" && t.Spec.OnDrain != v1alpha1.OnDrainStay
 	})
 }
 

@@ -40,7 +40,7 @@ func (w *World) noticeBefore(pod *corev1.Pod, drained, to string) string {
 // noticeOf says for how long a ticket keeps a volume that a pod needs at another node; empty where it
 // does not. The cordon of its own node ends one with onDrain: End.
 func (w *World) noticeOf(t *ledger.Ticket, volume, drained string) string {
-	if t == nil || t.Type == ledger.TypePod || t.LetsGo || t.OnDrain == ledger.EndOnDrain && t.Node == ledger.NodeName(drained) {
+	if t == nil || t.LetsGo || t.OnDrain == ledger.EndOnDrain && t.Node == ledger.NodeName(drained) {
 		return ""
 	}
 	notice := arbiter.YieldNotice(w.Snapshot, t)

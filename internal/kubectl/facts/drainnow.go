@@ -145,14 +145,12 @@ func (w *World) comesBack(p *corev1.Pod) bool {
 	return w.NextOf(p, since) == nil
 }
 
-// waitsForNode says whether a pod with volumes is about to be placed, and no room is reserved
-// for it yet: a ticket counts by itself. One that its scheduler refuses for other reasons than
+// waitsForNode says whether a pod with volumes is about to be placed. One that its scheduler refuses for other reasons than
 // volumes is not, nor one of which no scheduler has said for long that it has no room: there may
 // be none that looks at it, or it waits for something else.
 func (w *World) waitsForNode(p *corev1.Pod) bool {
-	ticket := ledger.TicketID{Namespace: p.Namespace, Name: v1alpha1.PodTicketName(p.UID)}
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 &&
-		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.Snapshot.Ticket(ticket) == nil && w.mayBePlaced(p)
+		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.mayBePlaced(p)
 }
 
 // notForVolumes are the refusals of nodes that room for a volume does not end.
@@ -288,7 +286,7 @@ func (w *World) whyThere(v *ledger.Volume, p *ledger.NodeVolume) string {
 func (w *World) keptBy(p *ledger.NodeVolume) (kept *ledger.Ticket) {
 	for _, u := range p.Users {
 		t := w.Snapshot.Ticket(u.Ticket)
-		if u.Pod == "" && t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted && (kept == nil || t.OnDrain == ledger.StayOnDrain) {
+		if u.Pod == "" && t != nil && t.Phase == ledger.TicketGranted && (kept == nil || t.OnDrain == ledger.StayOnDrain) {
 			kept = t
 		}
 	}

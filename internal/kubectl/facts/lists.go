@@ -87,7 +87,7 @@ type Ticket struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Type      string `json:"type"`
-	// For is the pod that it reserves for, or that is its own ticket.
+	// For is the pod that is its own ticket.
 	For string `json:"for,omitempty"`
 	// Derived says that there is no object: the bound pod is the ticket.
 	Derived bool   `json:"derived,omitempty"`
@@ -99,7 +99,7 @@ type Ticket struct {
 	// Parameters are how the volumes are to be attached, in its integrator's words.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Priority   int               `json:"priority"`
-	// State is Pending, Granted, Satisfied or Refused.
+	// State is Pending, Granted or Satisfied.
 	State string `json:"state"`
 	// Reasons are why it is not granted, or not satisfied.
 	Reasons    []Reason  `json:"reasons,omitempty"`
@@ -122,7 +122,6 @@ const (
 	TicketPending   = "Pending"
 	TicketGranted   = "Granted"
 	TicketSatisfied = "Satisfied"
-	TicketRefused   = "Refused"
 )
 
 // knownNotReady says whether a node is seen to be not ready, or not to exist.
@@ -136,17 +135,15 @@ func (w *World) knownNotReady(node string) bool {
 func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 	var list []Ticket
 	queues := map[ledger.NodeName]*arbiter.Queue{}
-	own := map[string]bool{} // names of the VolumeTickets of pods that are listed themselves
 	for _, p := range w.Pods {
 		if derived && p.Spec.NodeName != "" && (namespace == "" || p.Namespace == namespace) {
 			if t, ok := w.derived(p); ok {
-				own[p.Namespace+"/"+v1alpha1.PodTicketName(p.UID)] = true
 				list = append(list, t)
 			}
 		}
 	}
 	for _, t := range w.Tickets {
-		if (namespace == "" || t.Namespace == namespace) && !own[t.Namespace+"/"+t.Name] {
+		if namespace == "" || t.Namespace == namespace {
 			list = append(list, w.ticket(t, queues))
 		}
 	}
@@ -171,13 +168,13 @@ func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queu
 func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arbiter.Queue) Ticket {
 	fact := translate.Ticket(t)
 	out := Ticket{
-		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), For: fact.PodName, Node: t.Node(), Wherever: t.Spec.Wherever,
+		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), Node: t.Node(), Wherever: t.Spec.Wherever,
 		Detached: t.Spec.Detached, Parameters: t.Spec.Parameters,
 		Priority: fact.Type.Priority(), State: TicketPending, Created: t.CreationTimestamp.Time, Since: t.CreationTimestamp.Time,
 		TTLSeconds: fact.TTLSeconds, request: arbiter.TicketRequest(w.Snapshot, &fact),
 	}
 	for _, v := range fact.Volumes {
-		out.Volumes = append(out.Volumes, v.Claim+v.PersistentVolume+v.PodVolume)
+		out.Volumes = append(out.Volumes, v.Claim+v.PersistentVolume)
 	}
 	out.NodeNotReady = w.knownNotReady(t.Node())
 	if asked := t.Yielding(); asked != nil {
@@ -192,17 +189,14 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 		} else if isTold {
 			out.Reasons = told
 		} else {
-			out.Reasons = w.reasonsIn(t.Namespace, v, w.pods[fact.Pod])
+			out.Reasons = w.reasonsIn(t.Namespace, v, nil)
 		}
-	case ledger.TicketRefused:
-		out.State = TicketRefused
-		out.Reasons = w.refusal(t)
 	default:
 		if told := w.refusal(t); arbiter.PauseLeft(w.Snapshot, &fact, w.Now) > 0 || w.blind() && len(told) > 0 {
 			out.Reasons = told // for how long, and what this user may not see, is the controller's to know
 			break
 		}
-		out.Reasons = w.reasonsIn(t.Namespace, w.waits(&fact, queues), w.pods[fact.Pod])
+		out.Reasons = w.reasonsIn(t.Namespace, w.waits(&fact, queues), nil)
 		if told := w.refusal(t); len(told) > 0 && (len(out.Reasons) == 0 || out.Reasons[0].Code == string(arbiter.NotGranted)) {
 			out.Reasons = told // the controller knows its own mode and flags
 		}
@@ -221,9 +215,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 	if c := meta.FindStatusCondition(t.Status.Conditions, kind); c != nil {
 		out.Since = c.LastTransitionTime.Time
 	}
-	if t.Spec.Type != v1alpha1.TicketPod {
-		w.adviseByHand(&out)
-	}
+	w.adviseByHand(&out)
 	return out
 }
 
@@ -293,8 +285,8 @@ func (w *World) derived(p *corev1.Pod) (Ticket, bool) {
 		return Ticket{}, false
 	}
 	out := Ticket{
-		Namespace: p.Namespace, Name: p.Name, Type: string(ledger.TypePod), For: p.Name, Derived: true, Node: p.Spec.NodeName,
-		Priority: ledger.TypePod.Priority(), State: TicketSatisfied, Created: p.CreationTimestamp.Time, request: request,
+		Namespace: p.Namespace, Name: p.Name, Type: "Pod", For: p.Name, Derived: true, Node: p.Spec.NodeName,
+		Priority: ledger.PodPriority, State: TicketSatisfied, Created: p.CreationTimestamp.Time, request: request,
 		NodeNotReady: w.knownNotReady(p.Spec.NodeName),
 	}
 	for _, need := range request.Needs {

@@ -227,7 +227,7 @@ func (w *World) silent(name ledger.NodeName) bool {
 // wanted says whether anybody of a volume's users at a node will stay. A terminating pod still
 // uses, but claims nothing.
 func wanted(users []User) bool {
-	return slices.ContainsFunc(users, func(u User) bool { return u.State == "Bound" || u.State == "Granted" || u.State == stateReserved })
+	return slices.ContainsFunc(users, func(u User) bool { return u.State == "Bound" || u.State == "Granted" })
 }
 
 // kept says whether an unwanted volume waits for its policy's detachDelay: its

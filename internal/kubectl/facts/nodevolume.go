@@ -187,11 +187,5 @@ func (w *World) user(u ledger.User) User {
 	if t.Phase == ledger.TicketGranted {
 		out.State = "Granted"
 	}
-	if t.Type == ledger.TypePod && t.PodName != "" {
-		out.Requester = Requester{Kind: "Pod", Namespace: t.ID.Namespace, Name: t.PodName}
-		if out.State == "Granted" {
-			out.State = stateReserved
-		}
-	}
 	return out
 }

@@ -48,10 +48,7 @@ func (w *World) waitingFor(n *corev1.Node, x *NodeView) []NodeWaiter {
 		}
 		ticket := w.ticket(t, queues)
 		who := Requester{Kind: "VolumeTicket", Namespace: t.Namespace, Name: t.Name}
-		if ticket.For != "" {
-			who = Requester{Kind: "Pod", Namespace: t.Namespace, Name: ticket.For}
-		}
-		if len(ticket.Reasons) > 0 && ticket.State != TicketRefused {
+		if len(ticket.Reasons) > 0 {
 			add(who, ticket.Reasons[0].Code, ticket.Since)
 		}
 	}

@@ -21,8 +21,7 @@ type Pod struct {
 	Name      string `json:"name"`
 	Phase     string `json:"phase"`
 	Node      string `json:"node,omitempty"`
-	Reserved  string `json:"reservedNode,omitempty"` // of its ticket, while it has no node
-	// NodeReady is that of Node, or of the reserved one; true where nodes may not be
+	// NodeReady is that of Node; true where nodes may not be
 	// listed, since nothing is known against it.
 	NodeReady bool `json:"nodeReady,omitempty"`
 	// Terminating: it is being deleted, and a container may still run.
@@ -30,7 +29,7 @@ type Pod struct {
 	Scheduler   string    `json:"scheduler"`
 	Created     time.Time `json:"created"`
 	// State is Ready (nothing about its volumes keeps it), WaitsForVolumes,
-	// WaitsForNode, WaitsForGrant, Finished or NoVolumes.
+	// WaitsForNode, Finished or NoVolumes.
 	State string `json:"state"`
 	// Answer is the whole in a sentence that begins after the pod's name.
 	Answer string `json:"answer"`
@@ -56,7 +55,6 @@ const (
 	PodReady           = "Ready"
 	PodWaitsForVolumes = "WaitsForVolumes"
 	PodWaitsForNode    = "WaitsForNode"
-	PodWaitsForGrant   = "WaitsForGrant"
 	PodFinished        = "Finished"
 	PodNoVolumes       = "NoVolumes"
 )
@@ -91,15 +89,11 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	}
 	request := arbiter.PodRequest(w.Snapshot, fact)
 	at := fact.Node
-	ticket := w.Snapshot.Ticket(request.Ticket)
-	if at == "" && ticket != nil && ticket.Phase != ledger.TicketRefused {
-		at, out.Reserved = ticket.Node, string(ticket.Node)
-	}
 	out.Terminating = fact.Phase == ledger.PodTerminating
 	told, written := w.toldVolumes(p)
 	if w.blind() && written {
 		out.Volumes, out.Told, out.NodeReady = told, toldOf(p), true
-		out.State = stateOfPod(&out, fact, ticket, len(told) > 0)
+		out.State = stateOfPod(&out, fact, len(told) > 0)
 		w.conclude(&out, p)
 		return out
 	}
@@ -114,7 +108,7 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	}
 	out.Told = toldOf(p)
 	out.NodeReady = w.isReady(at) || w.unseen("nodes")
-	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
+	out.State = stateOfPod(&out, fact, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
 	w.refusedHold(&out, p)
 	notes := append(notMounted(&out), w.deletingClaims(p)...)
@@ -150,9 +144,8 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 	}
 	var verdict arbiter.Verdict
 	switch {
-	case at != "" && need.Link == ledger.LinkUnbound:
-		verdict = w.Arbiter.VolumeGranted(w.Snapshot, need, at) // granted is the slot; the volume is still to be made
 	case at != "":
+		need.Bound = need.Link == ledger.LinkUnbound // the volume is still to be made
 		verdict = w.Arbiter.Explain(w.Snapshot, need, at, w.Now)
 		if first := w.mountedFor(need, at, p); first != nil && verdict.Allowed() {
 			verdict = arbiter.Verdict{Outcome: arbiter.Wait, Reasons: []arbiter.Reason{{Code: arbiter.UsedByOtherPod, Volume: need.Volume, Claim: need.Name, Node: at,
@@ -248,15 +241,13 @@ func toldOf(p *corev1.Pod) []Told {
 	return list
 }
 
-func stateOfPod(out *Pod, fact *ledger.Pod, ticket *ledger.Ticket, attachable bool) string {
+func stateOfPod(out *Pod, fact *ledger.Pod, attachable bool) string {
 	switch {
 	case fact.Phase == ledger.PodFinished:
 		return PodFinished
 	case !attachable:
 		return PodNoVolumes
-	case out.Node == "" && ticket != nil && ticket.Phase == ledger.TicketPending:
-		return PodWaitsForGrant
-	case out.Node == "" && out.Reserved == "":
+	case out.Node == "":
 		return PodWaitsForNode
 	}
 	for _, v := range out.Volumes {

@@ -144,8 +144,6 @@ func (x *TicketExplanation) answer() string {
 			return "is granted, and " + message
 		}
 		return fmt.Sprintf("is granted, and its volumes are not all at %s yet: %s", x.Node, message)
-	case TicketRefused:
-		return "is refused: " + message
 	}
 	return "waits: " + message
 }

@@ -438,8 +438,7 @@ func (w *World) askedSince(r Requester) time.Time {
 	return time.Time{}
 }
 
-// unboundPods are the pods that refer to the volume, have no node, and no
-// reservation of it at one. Those that no scheduler looks at yet don't ask for it.
+// unboundPods are the pods that refer to the volume and have no node. Those that no scheduler looks at yet don't ask for it.
 func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, name := range v.PVs() {
@@ -449,7 +448,7 @@ func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 		}
 		for _, uid := range w.Snapshot.ClaimPods(pv.Claim) {
 			pod, fact := w.pods[uid], w.Snapshot.Pod(uid)
-			if pod != nil && fact != nil && fact.Node == "" && fact.Phase == ledger.PodLive && len(pod.Spec.SchedulingGates) == 0 && w.needs(fact, v.ID) && !w.hasTicket(v, uid) {
+			if pod != nil && fact != nil && fact.Node == "" && fact.Phase == ledger.PodLive && len(pod.Spec.SchedulingGates) == 0 && w.needs(fact, v.ID) {
 				list = append(list, pod)
 			}
 		}
@@ -461,15 +460,4 @@ func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 // claim there may be another of that name.
 func (w *World) needs(p *ledger.Pod, id ledger.VolumeID) bool {
 	return slices.ContainsFunc(arbiter.PodRequest(w.Snapshot, p).Needs, func(n arbiter.Need) bool { return n.Volume == id })
-}
-
-func (w *World) hasTicket(v *ledger.Volume, pod string) bool {
-	for i := range v.NodeVolumes {
-		for _, u := range v.NodeVolumes[i].Users {
-			if t := w.Snapshot.Ticket(u.Ticket); t != nil && t.Pod == pod {
-				return true
-			}
-		}
-	}
-	return false
 }

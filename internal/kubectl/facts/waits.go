@@ -71,7 +71,7 @@ func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
 		wait.State = PodAtDeadNode
 	case x.State == PodReady && x.Cause != nil:
 		wait.State = PodNotStarting
-	case x.State != PodWaitsForVolumes && x.State != PodWaitsForNode && x.State != PodWaitsForGrant:
+	case x.State != PodWaitsForVolumes && x.State != PodWaitsForNode:
 		return PodWait{}, false
 	}
 	if x.Cause != nil {

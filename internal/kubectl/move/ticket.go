@@ -93,13 +93,11 @@ func given(flags ...bool) int {
 	return n
 }
 
-// typeNames are the types that anybody but a scheduler can use.
+// typeNames are the types of tickets.
 func typeNames() []string {
 	var names []string
 	for _, kind := range ledger.TicketTypes() {
-		if kind != ledger.TypePod {
-			names = append(names, string(kind))
-		}
+		names = append(names, string(kind))
 	}
 	return names
 }
@@ -117,8 +115,6 @@ func (o *makeOptions) validate() error {
 		return errors.New("--parameter is of volumes at a node: leave it out with --detached")
 	case o.wherever && o.kind == string(ledger.TypeLiveMigration):
 		return errors.New("--wherever: a LiveMigration is to a node: name it with --node")
-	case o.kind == string(ledger.TypePod):
-		return errors.New("--type Pod: only schedulers make those, for pods that they place")
 	case !slices.Contains(typeNames(), o.kind):
 		return fmt.Errorf("--type %s is none of %s", o.kind, strings.Join(typeNames(), ", "))
 	case len(o.claims)+len(o.pvs) == 0:
@@ -304,9 +300,8 @@ func NewEndCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "end NAME", Short: "End a ticket: whoever waits for its volumes gets them",
 		Example: "  # The backup is done\n  kubectl moorage ticket end nightly -n shop",
-		Long: "End a ticket: whoever waits for its volumes gets them, and what nobody else uses is detached. First stop everything that uses the volumes by the ticket.\n\n" +
-			"Only its scheduler ends a pod's reservation: delete the pod instead.",
-		Args: command.One("ticket", "kubectl moorage ticket end NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
+		Long:    "End a ticket: whoever waits for its volumes gets them, and what nobody else uses is detached. First stop everything that uses the volumes by the ticket.",
+		Args:    command.One("ticket", "kubectl moorage ticket end NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.endTicket(cmd.Context(), args[0]) },
 	}
 	o.addDryRun(cmd)
@@ -314,12 +309,9 @@ func NewEndCommand(b *command.Base) *cobra.Command {
 }
 
 func (o *options) endTicket(ctx context.Context, name string) error {
-	c, t, err := o.find(ctx, name)
-	switch {
-	case err != nil:
+	c, _, err := o.find(ctx, name)
+	if err != nil {
 		return err
-	case t.Spec.Type == v1alpha1.TicketPod:
-		return o.refusal("volumeticket.moorage.dev/%s is a pod's reservation: it ends with the pod", name)
 	}
 	return o.remove(ctx, c, facts.Requester{Namespace: c.Namespace, Name: name})
 }

@@ -120,11 +120,8 @@ func (p *page) more(what string) {
 
 func (p *page) podDetails(x facts.Pod) {
 	where := "no node"
-	switch {
-	case x.Node != "":
+	if x.Node != "" {
 		where = "at " + x.Node
-	case x.Reserved != "":
-		where = "no node yet, " + x.Reserved + " reserved"
 	}
 	p.line(2, "pod", fmt.Sprintf("%s, %s, scheduler %s, age %s", x.Phase, where, x.Scheduler, ago(p.now, x.Created)))
 	if x.Cause != nil {

@@ -85,7 +85,7 @@ func (g *graph) pod(p *facts.PodWait) {
 	}
 }
 
-// ticket adds a VolumeTicket of no pod that is not satisfied.
+// ticket adds a VolumeTicket that is not satisfied.
 func (g *graph) ticket(t *facts.Ticket) {
 	if t.For != "" || len(t.Reasons) == 0 {
 		return
