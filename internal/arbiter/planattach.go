@@ -247,10 +247,10 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 	default:
 		if name := p.otherVolumesAttachment(node); name != "" {
 			reason.Code, reason.Detail = VolumeReplaced, name
-		} else if p.exclusive {
-			return p.elsewhere(place.Node, p.hold.Node)
+		} else if others := p.elsewhere(place.Node, p.hold.Node); len(others) > 0 {
+			return others
 		} else {
-			return nil
+			return p.noSlot(node, place)
 		}
 	}
 	return []Reason{reason}
@@ -335,6 +335,7 @@ func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
 		PV:          p.source(),
 		NodeID:      node.Driver(p.volume.ID.Driver).NodeID,
 		Transitions: p.hold.Transitions,
+		Limit:       p.slotLimit(node, place),
 	})
 }
 

@@ -87,6 +87,7 @@ func Wake(t ledger.Touched, s ledger.Snapshot) Look {
 			look.Nodes = append(look.Nodes, n)
 		}
 		look.Volumes = append(look.Volumes, arbiter.Spare(s, n)...)
+		look.Volumes = append(look.Volumes, arbiter.AwaitSlots(s, n)...)
 		look.Tickets = append(look.Tickets, EmptiedWith(s, n)...)
 	}
 	return look

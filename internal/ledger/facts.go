@@ -101,7 +101,10 @@ type Pod struct {
 	// OptedOut says that neither has the webhook stamped it nor is it for Moorage's
 	// scheduler: Cooperative mode leaves its volumes to others.
 	OptedOut bool
-	Volumes  []PodVolume
+	// Started says that a container of it has started, so that its node had its volumes.
+	Started bool
+	Bound   int64 // when it got its node, in seconds, by the API server's clock; 0: not known
+	Volumes []PodVolume
 	// OwnCSI are the names of the CSI volumes that are written into the pod: they are the pod's
 	// alone, are not staged, and never attached.
 	OwnCSI []string

@@ -158,6 +158,8 @@ type NodeVolume struct {
 	// keep no slot meanwhile: see Ticket.KeepsSlots.
 	OnlyAsked bool
 	Proof     Proof
+	// CreateFailed says that the last creation of the own attachment which this process has sent made none.
+	CreateFailed bool
 
 	first *attachmentRecord    // the own one, if there is one
 	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
@@ -340,6 +342,7 @@ type NodeDriver struct {
 	// long ago (RefusalsOver).
 	Exhausted bool
 	Used      int32 // NodeVolumes here of this driver's volumes
+	Occupied  int32 // those of them that OccupiesSlotWithoutUse
 	OnlyAsked int32 // those of them that take no slot: see NodeVolume.OnlyAsked
 
 	handles handles  // of the volumes that have a NodeVolume here
