@@ -135,7 +135,14 @@ var reasonTable = [...]reasonRow{
 		if r.Detail == onlyPromised {
 			return fmt.Sprintf("can't take %s: it is promised to %s%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
 		}
-		return fmt.Sprintf("can't take %s: %s holds it%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
+		words := fmt.Sprintf("can't take %s: %s holds it%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
+		switch r.Detail {
+		case crossedTold:
+			words += ", which waits in turn for a volume that is attached here, so that neither goes on. This pod was bound later: delete it"
+		case crossedNamed:
+			words += ", which waits in turn for a volume that is attached here, so that neither goes on. That pod was bound later: delete it"
+		}
+		return words
 	}},
 	{StaysDetached, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		of := ""

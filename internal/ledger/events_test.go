@@ -291,9 +291,9 @@ func (s *stream) proof() Event {
 	}
 	switch s.below(7) {
 	case 0:
-		return AttachSent{v, n}
+		return AttachSent{Volume: v, Node: n}
 	case 1:
-		return AttachResolved{v, n}
+		return AttachResolved{Volume: v, Node: n}
 	case 2:
 		return RefusalsOver{start.Add(time.Duration(s.below(s.version+1)) * time.Second)} // at the speed of the tests
 	}
