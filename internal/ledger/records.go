@@ -149,6 +149,8 @@ type NodeVolume struct {
 	// volumesAttached, or is about to, and that nothing has shown since what came of it: nobody is told that the
 	// volume is here.
 	UnreportSent bool
+	// CreateFailed says that the last creation of the own attachment which this process has sent made none.
+	CreateFailed bool
 	// Unlisted says that a ticket has the volume here, or had it, or may have had it, as far as who
 	// began to lead since knows: its holder may be a process that no kubelet knows, and which volumesInUse does not
 	// tell of. It lasts after the ticket's end until the node is known to have been Ready since: by the answer to an own
@@ -158,8 +160,6 @@ type NodeVolume struct {
 	// keep no slot meanwhile: see Ticket.KeepsSlots.
 	OnlyAsked bool
 	Proof     Proof
-	// CreateFailed says that the last creation of the own attachment which this process has sent made none.
-	CreateFailed bool
 
 	first *attachmentRecord    // the own one, if there is one
 	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
