@@ -26,7 +26,7 @@ func (p *planner) keepsToLimit(place *ledger.NodeVolume) bool {
 	return !slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		st := standingOf(p.snapshot, u)
 		if u.Pod == "" {
-			return st >= orphaned
+			return st == living
 		}
 		pod := p.snapshot.Pod(u.Pod)
 		return st == living && (pod.OptedOut || pod.Started)
