@@ -33,9 +33,6 @@ func tenants() []attempt {
 	forged := func(_ *Scene, pod *corev1.Pod) {
 		pod.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: `{"volumes":[{"name":"v0","claim":"data","safeToMount":true,"safeToDetach":true}]}`}
 	}
-	fenced := func(_ *Scene, pod *corev1.Pod) {
-		pod.Annotations = map[string]string{v1alpha1.AnnotationBindFence: "x"}
-	}
 	placed := func(s *Scene, pod *corev1.Pod) { pod.Spec.NodeName = s.pod.Spec.NodeName }
 	mirror := func(s *Scene, pod *corev1.Pod) {
 		placed(s, pod)
@@ -48,8 +45,7 @@ func tenants() []attempt {
 		{editor(), "an AttachPolicy for somebody's driver", byRBAC, policyOfOthers},
 		{editor(), "a new pod with a volume status", byWebhook, makePod(inOwn, forged)},
 		{editor(), "a pod with another's marks, as backup tools restore it, in a namespace without Moorage", byNothing, makePod(inPlain, forged)},
-		{editor(), "a new pod with a fence against binds", byWebhook, makePod(inOwn, fenced)},
-		{editor(), "another volume status of a pod, and a fence on it", byWorks, works(patchPod(`{"metadata":{"annotations":{"` + v1alpha1.AnnotationVolumeStatus + `":"x","` + v1alpha1.AnnotationBindFence + `":"x"}}}`))},
+		{editor(), "another volume status of a pod", byWorks, works(patchPod(`{"metadata":{"annotations":{"` + v1alpha1.AnnotationVolumeStatus + `":"x"}}}`))},
 		{editor(), "a forged condition SafeToMount", byRBAC, patchPod(conditioned(v1alpha1.PodSafeToMount), "status")},
 		{editor(), "pods/binding by hand", byRBAC, bindByHand},
 		{editor(), "spec.nodeName in a strict namespace", byStrict, makePod(inStrict, placed)},
@@ -68,17 +64,10 @@ func tenants() []attempt {
 
 // wildcards have a Role of wildcards in their own namespace, or tickets by right.
 func wildcards() []attempt {
-	another := func(s *Scene, o *unstructured.Unstructured) {
-		o.SetName(string(s.victimPod.UID))
-		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: s.victimPod.Name, UID: s.victimPod.UID}})
-		setIn(o, "ttlSeconds", nil)
-		setIn(o, "scheduler", v1alpha1.SchedulerName)
-	}
 	unclaimed := func(s *Scene, o *unstructured.Unstructured) {
 		setIn(o, "volumes", []any{map[string]any{"persistentVolume": s.victimVolume}})
 	}
 	all := []attempt{
-		{wildcard(), "a reservation in the name of another's pod", byTickets, ticketOf(v1alpha1.TicketPod, another)},
 		{wildcard(), "a ticket for another's PersistentVolume", byTickets, ticketOf(v1alpha1.TicketManual, unclaimed)},
 		{wildcard(), "a ticket that ends in a year", byServer, ticketOf(v1alpha1.TicketManual, func(_ *Scene, o *unstructured.Unstructured) { setIn(o, "ttlSeconds", int64(31536000)) })},
 		{wildcard(), "a ticket of a type of one's own", byServer, ticketOf("Urgent", nil)},
@@ -86,9 +75,6 @@ func wildcards() []attempt {
 		{wildcard(), "a forged VolumeHold", byRBAC, hold},
 		{wildcard(), "an AttachPolicy for somebody's driver", byRBAC, policyOfOthers},
 		{wildcard(), "a forged condition SafeToMount", byWorks, works(patchPod(conditioned(v1alpha1.PodSafeToMount), "status"))},
-		{wildcard(), "deleting the reservation of a pod of one's own", byWorks, works(endReservation)},
-		{wildcard(), "giving the reservation of a pod of one's own an owner that is not there", byWorks, works(disownReservation)},
-		{wildcard(), "deleting all tickets of one's namespace", byWorks, works(endReservations)},
 		{wildcard(), "deleting another namespace's ticket", byRBAC, func(ctx context.Context, s *Scene, c clients) error {
 			return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Victim).Delete(ctx, "any", metav1.DeleteOptions{})
 		}},

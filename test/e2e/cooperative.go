@@ -83,53 +83,6 @@ func managerRestarts() sandbox.Scenario {
 	}
 }
 
-// boundElsewhere guards the repair of what another scheduler brings about: a
-// volume is attached for a ticket at one node, and its pod is bound to another.
-// The attach/detach controller then attaches it there, too.
-func boundElsewhere() sandbox.Scenario {
-	return sandbox.Scenario{
-		Name: "bound-elsewhere",
-		Doc: "A volume is attached to one node for a ticket, and another scheduler binds the pod to another node: the attach/detach controller attaches it there, too. " +
-			"Moorage says so, and takes the first attachment back.",
-		Modes: []sandbox.Mode{sandbox.Cooperative},
-		Shape: besideEarly,
-		Run: tell(func(s *story) {
-			const made, bound = "worker-1", "worker-2"
-			s.placed("data", made)
-			handle := s.handle("data")
-			pod := sandbox.Pod("db", "data")
-			pod.Spec.SchedulerName = "another"
-			s.must(s.CreatePod(s.ctx, pod))
-			s.podTicket("db", made, "data")
-			s.attachedAt("data", made)
-			s.say("attached to %s, for which db has a ticket; another scheduler binds it to %s", made, bound)
-			s.must(s.Client.CoreV1().Pods(s.Namespace).Bind(s.ctx, &corev1.Binding{
-				ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: s.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: bound},
-			}, metav1.CreateOptions{}))
-			s.until("the first attachment is taken back", func() error {
-				if s.attachment("data", made) != nil {
-					return errors.New("it is there")
-				}
-				return nil
-			})
-			s.runs("db")
-			s.held("data", bound)
-			s.until("it is told that the volume was at two nodes", func() error {
-				for _, e := range s.View.Events(metav1.NamespaceDefault) {
-					if e.InvolvedObject.Kind == "VolumeHold" && e.Reason == "AttachedTwice" {
-						return nil
-					}
-				}
-				return errors.New("there is no such event")
-			})
-			s.never(diskapi.ControllerUnpublish, handle, bound)
-			s.must(s.ExpectViolation(s.ctx, diskapi.TwoNodes))
-			s.say("db runs on %s, and the attachment at %s is gone", bound, made)
-			s.keepsOutOfNodeStatus()
-		}),
-	}
-}
-
 // pokedUntilDetached changes a node until a detach from it begins: an
 // attach/detach controller that has just started believes that everything is
 // mounted until it hears of the node, and a kubelet that has nothing to say is
@@ -195,26 +148,6 @@ func (s *story) manualTicket(name, node, claim string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.VolumeTicketSpec{
 			Type: v1alpha1.TicketManual, NodeName: node, TTLSeconds: new(int64(3600)),
-			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}},
-		},
-	})
-}
-
-// podTicket asks for a node for a pod that is not bound, as a scheduler does.
-func (s *story) podTicket(pod, node, claim string) {
-	var owner *corev1.Pod
-	s.until("pod "+pod+" is seen", func() error {
-		if owner = s.View.Pod(s.Namespace, pod); owner == nil {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	s.ticket(&v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{Name: string(owner.UID), OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "v1", Kind: "Pod", Name: owner.Name, UID: owner.UID},
-		}},
-		Spec: v1alpha1.VolumeTicketSpec{
-			Type: v1alpha1.TicketPod, NodeName: node, Scheduler: "another",
 			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}},
 		},
 	})

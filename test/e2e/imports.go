@@ -85,11 +85,11 @@ func imported() sandbox.Scenario {
 	}
 }
 
-// ticketNames are the names of the namespace's tickets that are not pods'.
+// ticketNames are the names of the namespace's tickets.
 func (s *story) ticketNames() []string {
 	var names []string
 	for _, o := range s.View.Tickets(s.Namespace) {
-		if t, err := s.seenTicket(o.GetName()); err == nil && t.Spec.Type != v1alpha1.TicketPod {
+		if t, err := s.seenTicket(o.GetName()); err == nil {
 			names = append(names, t.Name)
 		}
 	}

@@ -46,7 +46,6 @@ func Scenarios() []sandbox.Scenario {
 		kubeletHoleStopped(),
 		KubeletKills(76),
 		managerRestarts(),
-		boundElsewhere(),
 		cooperativeOperation(),
 		cooperativeOperationEarly(),
 		attachedByMoorage(path()),

@@ -82,7 +82,7 @@ func tickets() sandbox.Scenario {
 func yieldBeforeBind() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "yield-before-bind",
-		Doc: "With bindAfter: Attached a pod wants the volume of a snapshot's ticket, which has longer to let go of it than grantTimeout lasts, and does not answer: " +
+		Doc: "With bindAfter: Attached a pod wants the volume of a snapshot's ticket, which does not answer: " +
 			"it is asked once, and the pod is bound when the time is over.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
@@ -90,7 +90,7 @@ func yieldBeforeBind() sandbox.Scenario {
 			const here, there = "worker-1", "worker-2"
 			s.policy("attached", v1alpha1.AttachPolicySpec{
 				BindAfter:    v1alpha1.BindAfterAttached,
-				GrantTimeout: &metav1.Duration{Duration: 5 * time.Second}, YieldNotice: &metav1.Duration{Duration: 20 * time.Second},
+				YieldNotice: &metav1.Duration{Duration: 20 * time.Second},
 			})
 			s.placed("data", here)
 			s.ticketOfType("backup", v1alpha1.TicketSnapshot, here, "data")

@@ -82,7 +82,7 @@ func operating() []guard {
 			Rule: "decision 44: a ticket for which nobody attaches says so, and is not granted",
 			Edits: []edit{{
 				File: "internal/arbiter/policy.go",
-				Old:  "if !a.Cooperative || a.BeforeBind || t.Type == ledger.TypePod || t.Node == ledger.Detached {",
+				Old:  "if !a.Cooperative || a.BeforeBind || t.Node == ledger.Detached {",
 				New:  "if t != nil {",
 			}},
 			Expect: []string{"has an event OperationHeld"},
@@ -92,8 +92,8 @@ func operating() []guard {
 			Rule: "decision 8: with --attach-before-bind volumes are attached for tickets, too",
 			Edits: []edit{{
 				File: "internal/arbiter/policy.go",
-				Old:  "if !a.Cooperative || a.BeforeBind || t.Type == ledger.TypePod || t.Node == ledger.Detached {",
-				New:  "if !a.Cooperative || t.Type == ledger.TypePod || t.Node == ledger.Detached {",
+				Old:  "if !a.Cooperative || a.BeforeBind || t.Node == ledger.Detached {",
+				New:  "if !a.Cooperative || t.Node == ledger.Detached {",
 			}},
 			Expect: []string{"is satisfied"},
 		},

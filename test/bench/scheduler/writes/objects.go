@@ -32,7 +32,7 @@ func ticket(round string, i int) *v1alpha1.VolumeTicket {
 			}},
 		},
 		Spec: v1alpha1.VolumeTicketSpec{
-			Type: v1alpha1.TicketPod, NodeName: "worker-1", Scheduler: v1alpha1.SchedulerName,
+			Type: v1alpha1.TicketManual, NodeName: "worker-1",
 			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: fmt.Sprintf("claim-%d", i), UID: uid}}},
 		},
 	}
