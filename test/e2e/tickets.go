@@ -89,7 +89,7 @@ func yieldBeforeBind() sandbox.Scenario {
 		Run: tell(func(s *story) {
 			const here, there = "worker-1", "worker-2"
 			s.policy("attached", v1alpha1.AttachPolicySpec{
-				BindAfter:    v1alpha1.BindAfterAttached,
+				BindAfter:   v1alpha1.BindAfterAttached,
 				YieldNotice: &metav1.Duration{Duration: 20 * time.Second},
 			})
 			s.placed("data", here)
