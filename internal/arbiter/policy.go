@@ -208,7 +208,7 @@ func (n Need) tooEarly(s ledger.Snapshot, refused func(ledger.Policy) bool) (Rea
 
 // tooEarly says which policies keep a pod from every node, since they are refused.
 func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []Reason {
-	if !r.ofPod() {
+	if r.Pod == "" {
 		return nil
 	}
 	var reasons []Reason

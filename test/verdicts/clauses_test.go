@@ -34,14 +34,14 @@ func oneNode() []clause {
 		{"held elsewhere by a live pod", "no; only the holder's node is looked at", []string{"verdict held elsewhere by a live pod", "verdict held elsewhere, and full",
 			"test plugins/volumehold TestPreFilterNarrowsToTheHolder", "script rollout", "sandbox rollout"}},
 		{"held elsewhere by an attachment only", "fits: it is detached there, and then attached", []string{"verdict held elsewhere by an attachment only", "script handover", "sandbox handover"}},
-		{"reserved elsewhere by another pod", "no, granted or not", []string{"verdict reserved elsewhere", "verdict granted elsewhere", "verdict refused elsewhere", "script contention"}},
+		{"reserved elsewhere for another pod", "no", []string{"verdict held elsewhere by a live pod", "test internal/ledger TestReserve"}},
 		{"held elsewhere by a ticket of a user", "no", []string{"verdict attached by hand elsewhere", "verdict attached by hand here", "script manual", "sandbox tickets"}},
 		{"held on this node", "fits", []string{"verdict held here", "script rollout"}},
 		{"the holder's pods are all terminating", "fits: promised and bound at once, attached after the detach", []string{"verdict held elsewhere by pods that are going",
 			"verdict held elsewhere by one that is going and one that stays", "script handover", "test plugins/scheduler TestPodsOfAStatefulSet"}},
 		{"the holder is fenced", "fits", []string{"verdict held elsewhere at a node that is fenced", "script node-failure-taint", "sandbox node-failure"}},
 		{"two new pods with one new claim at the same instant", "both on one node, where the class allows the volume", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim",
-			"verdict bound on first use, shared with a pod here", "verdict bound on first use, reserved elsewhere", "script unbound"}},
+			"verdict bound on first use, shared with a pod here", "verdict bound on first use, held elsewhere", "script unbound"}},
 		{"pods of a Deployment", "the new one goes where the volume is", []string{"sandbox rollout", "sandbox extender-rollout", "script rollout", "test plugins/scheduler TestPodsOfADeployment"}},
 		{"pods of a StatefulSet", "the next one waits for the last to go", []string{"sandbox handover", "script handover", "test plugins/scheduler TestPodsOfAStatefulSet"}},
 		{"pods of a Job", "one that has ended holds nothing", []string{"verdict held elsewhere by a pod that has ended", "script finished", "test plugins/scheduler TestPodsOfAJob"}},
@@ -52,7 +52,7 @@ func oneNode() []clause {
 
 func onePod() []clause {
 	return []clause{
-		{"in use here or elsewhere", "no; by preemption where it is", []string{"verdict one pod, free", "verdict one pod, here", "verdict one pod, elsewhere", "verdict one pod, reserved here", "script rwop"}},
+		{"in use here or elsewhere", "no; by preemption where it is", []string{"verdict one pod, free", "verdict one pod, here", "verdict one pod, elsewhere", "script rwop"}},
 		{"by volume, not by claim", "another claim of the volume counts, the claim's name in another namespace doesn't", []string{"verdict one pod, by volume", "verdict one pod, another volume of the same claim name", "script rwop", "script namespaces"}},
 		{"generic ephemeral volumes", "count as any other", []string{"verdict one pod, of an ephemeral volume", "script namespaces", "script claims"}},
 		{"preemption", "frees it", []string{"test plugins/scheduler TestVolumeOfOnePodIsPreempted", "test plugins/extender TestPreemptAddsWhoeverHasTheVolume", "script namespaces"}},
@@ -62,7 +62,7 @@ func onePod() []clause {
 func seLinux() []clause {
 	return []clause{
 		{"another label is mounted at the node, or granted there", "no, at that node; by preemption", []string{"verdict another SELinux label, here", "verdict another SELinux label, elsewhere",
-			"verdict another SELinux label, of an exclusive volume", "verdict another SELinux label, reserved", "script selinux", "script selinux-tickets", "test plugins/scheduler TestPodsWithAnotherSELinuxLabelWait"}},
+			"verdict another SELinux label, of an exclusive volume", "script selinux", "test plugins/scheduler TestPodsWithAnotherSELinuxLabelWait"}},
 		{"no label beside one", "no, at that node: a volume that is relabelled file by file is mounted without one", []string{"verdict a SELinux label beside none", "verdict no SELinux label beside one", "script selinux"}},
 		{"labels that may be the same", "fits: only what surely conflicts counts", []string{"verdict the same SELinux label", "verdict a SELinux label that the node chooses", "script selinux"}},
 		{"node or driver mounts without labels", "fits", []string{"verdict another SELinux label, and the node has no SELinux", "verdict another SELinux label, and the driver mounts without", "script selinux"}},
@@ -83,7 +83,7 @@ func limits() []clause {
 		{"attached, being attached, being detached", "a slot each", []string{"verdict full of attachments", "verdict full of attachments under way", "script limit", "sandbox limit", "sandbox extender-limit"}},
 		{"of unknown state: the node's status names it", "a slot", []string{"verdict full of volumes that the node's status names", "script limit"}},
 		{"foreign attachments", "a slot each", []string{"verdict full of attachments that nobody can place", "script foreign"}},
-		{"reservations", "a slot each, granted or not", []string{"verdict full of reservations", "script limit", "script withdrawn"}},
+		{"reservations", "a slot each", []string{"verdict full of pods without attachments", "script limit", "script withdrawn"}},
 		{"pods without attachments yet", "a slot for each volume", []string{"verdict full of pods without attachments", "script limit"}},
 		{"one volume of many pods, claims or PersistentVolumes", "one slot", []string{"verdict one volume of many pods counts once", "verdict one volume of many claims counts once", "script one-disk"}},
 		{"the pod's own attachment", "is not counted again", []string{"verdict full with the pod's own attachment", "verdict limit lowered under use, own attachment", "script full-node", "sandbox full-node", "sandbox extender-full-node"}},
@@ -109,7 +109,7 @@ func claims() []clause {
 	return []clause{
 		{"a claim to be provisioned by what is no CSI driver", "needs no attachment and no slot: no CSIDriver has the provisioner's name, and no node has registered it", []string{"verdict to be provisioned by what is no CSI driver", "script no-csi-driver"}},
 		{"WaitForFirstConsumer", "a slot is reserved by the claim's UID before anything is provisioned, and stays without a gap", []string{"verdict bound on first use", "verdict bound on first use, full", "script unbound", "script slot-before-volume",
-			"test plugins/volumehold TestPreBindWaitsForTheVolumeThatTheClaimBecame", "test plugins/extender TestSlotsOfClaimsThatAreBeingProvisioned"}},
+			"test plugins/extender TestSlotsOfClaimsThatAreBeingProvisioned"}},
 		{"Immediate, not bound yet", "waits", []string{"verdict not bound yet", "script unbound", "script claims"}},
 		{"missing", "no node, until it comes", []string{"verdict no such claim", "sandbox volume-wait", "test plugins/scheduler TestMissingClaim", "script claims"}},
 		{"of somebody else, by an ephemeral volume's name", "no node", []string{"verdict ephemeral, of somebody else", "script claims"}},
@@ -124,30 +124,22 @@ func meanwhile() []clause {
 		{"dry runs of preemption", "a delta over the snapshot, which stays as it is", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "script dry-run"}},
 		{"preemption frees a slot, and the detach takes time", "the pod waits for the detach; nobody else is preempted", []string{"test plugins/scheduler TestPreemptionWaitsForTheDetach", "script preempted"}},
 		{"the pod is tried again meanwhile, for a change that another plugin waits for", "nothing more is evicted for it, for 3 minutes at most, and it says so", []string{"test plugins/scheduler TestNothingMoreIsEvictedWhileASlotIsDetached", "test plugins/scheduler TestNothingMoreIsEvictedWhereTheNominationIsNotWritten", "test plugins/extender TestPreemptWaitsForTheDetach", "test plugins/internal/requeuer TestAwaitFreed"}},
-		{"preempted while it waits in Permit", "its reservation is withdrawn, and the pod with the higher priority gets the slot", []string{"test plugins/scheduler TestPreemptedInPermit", "script withdrawn"}},
-		{"deleted while it waits in Permit", "the ticket is withdrawn", []string{"test plugins/scheduler TestPodDeletedWhileItWaits", "script withdrawn"}},
-		{"scheduler killed in Permit, before and after the ticket is written", "what is left is withdrawn or taken over; the pod runs", []string{"sandbox crash", "test plugins/volumehold TestExistingTickets", "script ghosts"}},
-		{"scheduler killed between Permit and Bind", "the same", []string{"sandbox crash", "test plugins/volumehold TestGrantedButNotBound"}},
-		{"leader change", "a new leader begins by reading what the one before has bound", []string{"test plugins/volumehold TestLeaderWithdrawsWhatIsLeft", "test plugins/volumehold TestWithdrawalIsTriedUntilItIsDone", "test plugins/scheduler TestNextLeaderTakesOver",
+		{"scheduler killed before and after the Binding is sent", "the pod is placed anew, or is bound; it runs", []string{"sandbox crash"}},
+		{"leader change", "a new leader begins by reading what the one before has bound", []string{"test plugins/scheduler TestNextLeaderTakesOver",
 			"test plugins/extender TestLeaderFirstReadsWhatIsBound", "test plugins/extender TestProcessLeadsServesAndHandsOver", "sandbox crash"}},
-		{"a term ends while a bind is under way", "the Lease is handed over once its outcome is known, or not at all", []string{"test plugins/extender TestTermEndsAfterItsBinds", "test plugins/extender TestTermDoesNotSettleWithoutALease", "test plugins/volumehold TestLeftoverGoesAfterTheFence", "test plugins/volumehold TestBindAfterAChange"}},
+		{"a term ends while a bind is under way", "the Lease is handed over once its outcome is known, or not at all", []string{"test plugins/extender TestTermEndsAfterItsBinds", "test plugins/extender TestTermDoesNotSettleWithoutALease"}},
 		{"a bind gets no answer", "it is sent again until its outcome is known, and the slot counts as taken", []string{"test plugins/extender TestBindWithoutAnAnswerIsSettled"}},
-		{"the pod changes between its reservation and its bind", "it is bound all the same", []string{"test plugins/extender TestBindOfAPodThatChanges", "test plugins/volumehold TestBindAfterAChange"}},
-		{"two schedulers on the same nodes", "the controller grants what fits; a pod whose ticket is refused is rejected in Permit, and tried at another node", []string{"test plugins/scheduler TestTwoSchedulersShareTheSlots",
-			"test plugins/scheduler TestRefusedPodGoesElsewhere", "test plugins/extender TestOneSlotForTwo", "test controller TestLimit", "script contention"}},
+		{"the pod changes between its reservation and its bind", "it is bound all the same", []string{"test plugins/extender TestBindOfAPodThatChanges"}},
+		{"two schedulers on the same nodes", "each promises alone: both pods may be bound, and the check at the attach decides between them", []string{"test plugins/extender TestOneSlotForTwo", "test controller TestLimit", "script contention"}},
 		{"the controller refuses a pod again and again", "each node that refused it is left out for five seconds at first, five minutes at most, and the pod is tried at each in turn, ever less often", []string{"test plugins/internal/requeuer TestRefusedNodeIsTriedAgain", "test plugins/internal/requeuer TestRefusedEverywhere"}},
 		{"a claim or node that the controller has not seen", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/execute TestRefusalReadsTheClaim"}},
-		{"the controller is down", "waits, or is bound ungranted, as the AttachPolicy or the plugin's args say", []string{"test plugins/volumehold TestControllerDown", "test plugins/volumehold TestNoAnswerInTime"}},
-		{"bindAfter: Attached", "bound once attached, or sent elsewhere; also where the policy comes while the pod waits for its grant", []string{"test plugins/volumehold TestPolicyMayBindOnlyOnceAttached", "test plugins/volumehold TestPreBindIsBounded", "test plugins/volumehold TestPreBindHeedsAPolicyThatHasComeSince"}},
-		{"a ticket with other parameters has the volume at the pod's node", "the pod is bound once that ticket has let go of the volume", []string{"test plugins/volumehold TestPreBindWaitsForOtherParameters", "script parameters-yield"}},
-		{"bindAfter: Attached, and a ticket is asked to let go of the volume first", "the pod waits for the whole yieldNotice, also where grantTimeout is shorter", []string{"test plugins/volumehold TestPreBindWaitsForATicketThatYields"}},
 	}
 }
 
 func again() []clause {
 	return []clause{
 		{"what lifts a reason", "only the pods that it concerns are tried again; a table has what lifts each reason", []string{"test plugins/volumehold TestEveryReasonHasALift", "test plugins/volumehold TestLiftsWakeThePod",
-			"test plugins/volumehold TestAnswersSendThePodElsewhere", "test plugins/volumehold TestEventsWakeThePodsTheyConcern"}},
+			"test plugins/volumehold TestEventsWakeThePodsTheyConcern"}},
 		{"what lifts nothing", "wakes nobody", []string{"test plugins/volumehold TestNoiseWakesNobody", "test plugins/volumehold TestReservedPodsSleep"}},
 		{"a slot comes free", "tried on the confirmed detach, not at a flush", []string{"test plugins/scheduler TestPodsWaitForSlots"}},
 		{"time alone lifts a reason", "the pod is tried again, though no object changes", []string{"test plugins/volumehold TestTimeWakesThePod", "test plugins/internal/requeuer TestTimeAloneWakesThePod"}},
@@ -168,8 +160,7 @@ func rest() []clause {
 		{"PodGroups: minMember", "slots for all of its pods or for none, released together; a smaller minMember counts at once", []string{"test plugins/volumehold TestGroupGoesTogether", "test plugins/volumehold TestGroupIsReleasedTogether", "test plugins/volumehold TestGroupComesToNeedFewer", "sandbox pod-groups"}},
 		{"two groups that each fit alone", "take turns", []string{"test plugins/volumehold TestHalfReservedGroupsDoNotDeadlock", "test plugins/scheduler TestGroupsTakeTurns", "sandbox pod-groups"}},
 		{"a pod of a group has no node, and no other group is in its way", "the other groups keep theirs", []string{"test plugins/volumehold TestGatheringsKeepTheirNodes"}},
-		{"a gang of Kubernetes' own PodGroups, one of whose tickets is refused", "none of its pods is bound", []string{"test plugins/scheduler TestRefusedTicketLeavesNoPartOfAGang"}},
-		{"pod-group cycles of kube-scheduler 1.37", "simulate without a write", []string{"test plugins/volumehold TestPodGroupCyclesSimulate", "test plugins/scheduler TestPodGroupCyclesWriteNothing"}},
+		{"pod-group cycles of kube-scheduler 1.37", "simulate without a write", []string{"test plugins/volumehold TestPodGroupCyclesSimulate"}},
 		{"all pods of a PodGroup", "get Moorage's scheduler, also those without volumes; a pod that names another scheduler keeps it", []string{"test webhook/pod TestMutate", "test webhook TestGroupsHaveOneScheduler"}},
 		{"a gang of Kubernetes' own PodGroups outranks pods that have its slots or its volume", "evicts just those that it needs, waits for their detach, and keeps the slots that come free first", []string{"test plugins/scheduler TestGangPreempts", "test plugins/scheduler TestGangWaitsForTheDetach", "test plugins/scheduler TestGangPreemptsTheUserOfItsVolume"}},
 		{"many pods wait, and one slot comes free", "about one of them is tried, by priority and age. A pod that can't use the slot passes it on; one that is kept from the queue, or is being deleted, has no turn", []string{"test plugins/scheduler TestOneAttemptForOneSlot", "test plugins/scheduler TestWhoCanNotUseASlotPassesItOn", "test plugins/volumehold TestGatedPodsTakeNoTurn", "test plugins/volumehold TestDeletedPodsTakeNoTurn"}},
@@ -190,7 +181,7 @@ func duties() []clause {
 	words := "test plugins/scheduler TestWordsOfStock"
 	return []clause{
 		{"NodeVolumeLimits: the CSINode's count, for claims, generic ephemeral claims and migrated volumes", "as upstream, of drivers that attach and that do not; volumes that are detaching or reserved count, too", []string{words,
-			"verdict full of attachments", "verdict a driver that does not attach, full of ephemeral volumes", "verdict a volume of the tree, and its driver is full", "verdict full of reservations"}},
+			"verdict full of attachments", "verdict a driver that does not attach, full of ephemeral volumes", "verdict a volume of the tree, and its driver is full", "verdict full of pods without attachments"}},
 		{"NodeVolumeLimits: a claim that is not bound counts for its class's provisioner", "as upstream", []string{"verdict bound on first use, full", "verdict a driver that does not attach, bound on first use"}},
 		{"NodeVolumeLimits: CSI volumes that are written into the pod do not count", "as upstream", []string{"test internal/translate TestOwnCSIVolumes"}},
 		{"NodeVolumeLimits: a volume that the node has already takes no further slot", "as upstream; nor does the pod's own attachment", []string{"verdict one volume of many pods counts once", "verdict full with the pod's own attachment"}},
@@ -204,7 +195,7 @@ func duties() []clause {
 		{"VolumeBinding: the PersistentVolume's node affinity, and its zone (VolumeZone)", "as upstream", []string{words}},
 		{"VolumeBinding: binds, provisions, fails and times out", "as upstream; goes on at once", []string{"test plugins/promptbinding TestEndsWhenAllClaimsAreBound", "test plugins/promptbinding TestDoesNotEndBefore", "test plugins/promptbinding TestFailsAsUpstream"}},
 		{"VolumeRestrictions: ReadWriteOncePod, and its preemption", "as upstream, and by volume, not by claim", []string{words, "test plugins/scheduler TestVolumeOfOnePodInUse", "test plugins/scheduler TestVolumeOfOnePodIsPreempted", "verdict one pod, by volume"}},
-		{"DefaultBinder: binds by the pod's UID", "as upstream for pods without a grant; else by UID and version", []string{"test plugins/volumehold TestBindAfterAChange", "test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
+		{"DefaultBinder: binds by the pod's UID", "as upstream for pods without volumes; else by UID and version", []string{"test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
 		{"SignPod: pods with the same volumes share results", "not for pods with volumes: what fits them changes with each reservation", []string{"test plugins/volumehold TestSignPod"}},
 	}
 }
