@@ -81,7 +81,7 @@ func TestPrinterColumns(t *testing.T) {
 	}{
 		v1alpha1.KindVolumeTicket: {ticket,
 			[]string{"Name", "Type", "Node", "Status", "Chosen", "Detached", "Granted", "Satisfied", "Yielding", "OnDrain", "TTL", "Message", "Age"},
-			[]string{ticket.Name, "Pod", "worker-2", "Attaching", "<nil>", "<nil>", "Granted", "No", "<nil>", "<nil>", "<nil>", ""}},
+			[]string{ticket.Name, "Manual", "worker-2", "Attaching", "<nil>", "<nil>", "Granted", "No", "<nil>", "<nil>", "<nil>", ""}},
 		v1alpha1.KindVolumeHold: {heldVolume(),
 			[]string{"Name", "Volume", "Claim", "Node", "Holder", "State", "Waiting", "Age"},
 			[]string{heldVolume().Name, "pv-7", "shop/data", "worker-1", "shop/db-0", "DetachPending", "shop/db-1 at worker-2"}},

@@ -277,7 +277,7 @@ func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
 		return nil
 	}
 	s := w.snapshot
-	if w.request.ofPod() {
+	if w.request.Pod != "" {
 		d := s.Delta().Clone()
 		if d == nil {
 			d = &ledger.Delta{}

@@ -182,14 +182,10 @@ func TestOnlyListed(t *testing.T) {
 		facts []ledger.Event
 		want  bool
 	}{
-		"listed":    {nil, true},
-		"held":      {[]ledger.Event{ledger.HoldSeen{Volume: other, Hold: ledger.Hold{Version: "1"}}}, false},
-		"with a PV": {[]ledger.Event{ledger.PersistentVolume{Name: "o", Version: "1", Volume: other}}, false},
-		"attached":  {[]ledger.Event{ledger.Attachment{Name: "o", UID: "o", Version: "1", Driver: "d", Node: "well", Inline: other}}, false},
-		"a ticket asks": {[]ledger.Event{
-			ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Volumes: []ledger.PodVolume{{Name: "v", Inline: other}}},
-			ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}},
-		}, false},
+		"listed":          {nil, true},
+		"held":            {[]ledger.Event{ledger.HoldSeen{Volume: other, Hold: ledger.Hold{Version: "1"}}}, false},
+		"with a PV":       {[]ledger.Event{ledger.PersistentVolume{Name: "o", Version: "1", Volume: other}}, false},
+		"attached":        {[]ledger.Event{ledger.Attachment{Name: "o", UID: "o", Version: "1", Driver: "d", Node: "well", Inline: other}}, false},
 		"a pod leaves it": {[]ledger.Event{ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Node: "well", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Inline: other}}}}, false},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append(test.facts, nodeAs("well", func(n *ledger.NodeState) { n.InUse = []ledger.VolumeID{other} }))...)

@@ -214,15 +214,14 @@ func TestFenceOfWhatLeaves(t *testing.T) {
 	}
 }
 
-// Who has a right to a volume at its node: who lives, who is leaving, and the ghost of a
-// ticket that was never granted; who asks only where the hold promises it.
+// Who has a right to a volume at its node: who lives, who is leaving; who asks only where the hold promises it.
 func TestHasRight(t *testing.T) {
 	ask := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	granted, pod := ask, ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 	granted.Phase = ledger.TicketGranted
 	leaving := pod
 	leaving.Phase = ledger.PodTerminating
-	named := ledger.Hold{State: ledger.HoldHeld, Requesters: []ledger.Requester{{UID: "q"}}}
+	named := ledger.Hold{State: ledger.HoldHeld, Requesters: []ledger.Requester{{UID: "t"}}}
 	for name, test := range map[string]struct {
 		hold           ledger.Hold
 		facts          []ledger.Event
@@ -231,7 +230,6 @@ func TestHasRight(t *testing.T) {
 		"lives":           {ledger.Hold{}, []ledger.Event{pod}, true, true},
 		"leaves":          {ledger.Hold{}, []ledger.Event{leaving}, true, true},
 		"granted":         {ledger.Hold{}, []ledger.Event{granted}, true, true},
-		"ghost":           {ledger.Hold{}, []ledger.Event{ask, ledger.TicketGone{ID: ask.ID}}, true, true},
 		"asks":            {ledger.Hold{}, []ledger.Event{ask}, false, false},
 		"asks, and named": {named, []ledger.Event{ask}, false, true},
 		"lives, fenced":   {ledger.Hold{}, []ledger.Event{pod, nodeAs("well", outOfOrder)}, false, false},

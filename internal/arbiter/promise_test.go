@@ -57,7 +57,7 @@ func TestGrantIsPromisedByName(t *testing.T) {
 		ledger.Attachment{Name: ledger.AttachmentName(promised, "n1"), UID: "a", Version: "1", Driver: "d", Node: "n1", PersistentVolume: "pv", Ours: true, Attached: true})
 	s := l.Snapshot()
 	verdict, steps := arbiter.Arbiter{}.Grant(s, s.Ticket(asks.ID), now)
-	if !verdict.Allowed() || len(steps) != 1 || steps[0].Hold.Next != (ledger.Promise{Node: "n2", To: podNamed("asks")}) {
+	if !verdict.Allowed() || len(steps) != 1 || steps[0].Hold.Next != (ledger.Promise{Node: "n2", To: ledger.Requester{Ticket: true, Namespace: "s", Name: "asks", UID: asks.UID}}) {
 		t.Errorf("verdict %+v, steps %+v", verdict, steps)
 	}
 }
@@ -68,7 +68,7 @@ func TestWhoYieldsTakesNoPromiseBack(t *testing.T) {
 	now := time.Unix(1000, 0)
 	backup, asks := asksFor("backup", ledger.TypeBackup, "n1"), asksFor("asks", ledger.TypeManual, "n2")
 	hold := ledger.Hold{Version: "1", Node: "n1", NodeUID: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv"},
-		Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}}, Next: ledger.Promise{Node: "n2", To: podNamed("asks")}}
+		Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}}, Next: ledger.Promise{Node: "n2", To: ledger.Requester{Ticket: true, Namespace: "s", Name: "asks", UID: asks.UID}}}
 	l := promising(now, usesData("asks", "", ledger.PodLive), backup, asks, ledger.HoldSeen{Volume: promised, Hold: hold})
 	s := l.Snapshot()
 	plan := arbiter.Arbiter{}.Plan(s, promised, now)

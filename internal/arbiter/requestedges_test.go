@@ -46,8 +46,9 @@ func TestNeedsOfARequest(t *testing.T) {
 	pod := ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Volumes: []ledger.PodVolume{
 		{Name: "v", Claim: "data"}, {Name: "again", Claim: "data"}, {Name: "none"}, {Name: "inline", Inline: ledger.VolumeID{Driver: "d", Handle: "i"}, Access: ledger.AccessMany},
 	}}
-	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, claim, pod)
-	volumes := []ledger.TicketVolume{{Claim: "data"}, {Claim: "data"}}
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, claim, pod,
+		ledger.PersistentVolume{Name: "inline", Version: "1", Volume: ledger.VolumeID{Driver: "d", Handle: "i"}, Access: ledger.AccessMany})
+	volumes := []ledger.TicketVolume{{Claim: "data"}, {Claim: "data"}, {PersistentVolume: "inline"}}
 	for name, test := range map[string]struct {
 		r     Request
 		bound bool

@@ -13,7 +13,7 @@ import "github.com/moorage-dev/moorage/internal/ledger"
 // mounted with another SELinux label, or will. A pod that is terminating counts: its containers run.
 func (w view) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 	s, n := w.snapshot, w.snapshot.Node(w.node)
-	if !w.request.ofPod() || n == nil || !n.SELinuxMount || !s.SELinuxMount(need.Volume.Driver) {
+	if w.request.Pod == "" || n == nil || !n.SELinuxMount || !s.SELinuxMount(need.Volume.Driver) {
 		return nil
 	}
 	var reasons []Reason

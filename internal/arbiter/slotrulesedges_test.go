@@ -124,7 +124,7 @@ func TestFullByAPolicy(t *testing.T) {
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...)
 		w := view{snapshot: p.snapshot, request: needing("d/1"), node: "well", now: auditTime}
-		w.request.Type = ledger.TypeManual
+		w.request.Type = ""
 		r, full := w.full(p.snapshot.Node("well"), "d")
 		if full != (test.code != "") || full && (r.Code != test.code || r.Policy != test.policy || r.Driver != "d" || r.Node != "well") {
 			t.Errorf("%s: full: %t, %+v", name, full, r)

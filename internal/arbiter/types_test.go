@@ -39,7 +39,7 @@ func ofType(kind ledger.TicketType, name string, n ledger.NodeName, volume strin
 // served first. The lists are Longhorn's, written down once more.
 func TestEveryTypeAgainstEveryOther(t *testing.T) {
 	first := []ledger.TicketType{ledger.TypeRestore, ledger.TypeExpansion}
-	second := []ledger.TicketType{ledger.TypeManual, ledger.TypeManual, ledger.TypeSalvage, ledger.TypeShareManager, ledger.TypeUpgrade}
+	second := []ledger.TicketType{ledger.TypeManual, ledger.TypeSalvage, ledger.TypeShareManager, ledger.TypeUpgrade}
 	last := []ledger.TicketType{ledger.TypeSnapshot, ledger.TypeBackup, ledger.TypeClone, ledger.TypeRebuild, ledger.TypeEviction, ledger.TypeLiveMigration}
 	giveWay := last[:2]
 	all := slices.Concat(first, second, last)

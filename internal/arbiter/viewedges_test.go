@@ -115,7 +115,6 @@ func TestKeepsAGrant(t *testing.T) {
 		"fenced, and wanted":             {ledger.TypeManual, []ledger.Event{nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, []ledger.Code{NodeFenced}},
 		"granted elsewhere":              {ledger.TypeManual, grantedAway, []ledger.Code{Outranked}},
 		"its claim goes, and its volume": {ledger.TypeManual, append([]ledger.Event{claim(func(c *ledger.Claim) { c.Deleting = true })}, grantedAway...), []ledger.Code{ClaimDeleting}},
-		"it leads to no driver yet":      {ledger.TypeManual, []ledger.Event{ledger.StorageClass{Name: "later", Version: "1", WaitForFirst: true}, claim(func(c *ledger.Claim) { c.PersistentVolume, c.Bound, c.Class = "", false, "later" })}, nil},
 		"made again":                     {ledger.TypeManual, anotherDisk, []ledger.Code{ClaimMissing}},
 		"made again, to be salvaged":     {ledger.TypeSalvage, anotherDisk, []ledger.Code{ClaimMissing}},
 		"made again, and held elsewhere": {ledger.TypeManual, append(anotherDisk, ledger.HoldSeen{Volume: ledger.VolumeID{Driver: "d", Handle: "other"}, Hold: ledger.Hold{Version: "1", Node: "dead", State: ledger.HoldHeld, Transitions: 1}}, dataAt("o", "dead", ledger.PodLive)), []ledger.Code{ClaimMissing}},

@@ -263,7 +263,7 @@ func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
 		"gone":                  {replies(NotFound), "finished", Wait},
 		"not read":              {replies(Unknown), "failed", Wait},
 	} {
-		for _, phase := range []ledger.TicketPhase{ledger.TicketPending, ledger.TicketGranted} {
+		for _, phase := range []ledger.TicketPhase{ledger.TicketGranted} {
 			is := k
 			is.Phase = phase
 			p := newPlayer(volume("2", mine, "before"), pod("p", "", "a"), is)

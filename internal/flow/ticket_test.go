@@ -31,7 +31,7 @@ func TestGrant(t *testing.T) {
 	granted := asks
 	granted.Phase, granted.Version = ledger.TicketGranted, "2"
 	hold, commit := "put-hold", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1"
-	refuses := "decide-ticket s/uid-p refused epoch=7 uid=t-p version=1"
+	refuses := "decide-ticket s/uid-p pending epoch=7 uid=t-p version=1"
 	get, told := "get tickets s/uid-p", "tell GrantResolved"
 	for name, test := range map[string]struct {
 		replies []reply

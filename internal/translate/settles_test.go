@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -56,49 +55,6 @@ func (s *settling) writes(looks int) int {
 		s.now = s.now.Add(time.Second)
 	}
 	return writes
-}
-
-// A pod's ticket from which the garbage collector has taken the owner (kubectl delete pod
-// --cascade=orphan, decision 2) has no pod's name. The hold of its volume is written once
-// all the same, and names the ticket's pod: by its name where the pod is known, else by its
-// UID, which is the ticket's name.
-func TestHoldOfAnOrphanedTicketSettles(t *testing.T) {
-	for _, test := range []struct {
-		name, owner string
-		podSeen     bool
-		want        string
-	}{
-		{"with its owner", "db", true, "db"},
-		{"without", "", true, "db"},
-		{"without, and its pod not seen", "", false, "uid-of-db"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := newSettling()
-			ticket := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "uid-of-db", UID: "ticket", ResourceVersion: "5"}}
-			if test.owner != "" {
-				ticket.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: test.owner, UID: types.UID("uid-of-db")}}
-			}
-			ticket.Spec.Type, ticket.Spec.NodeName = v1alpha1.TicketManual, "n"
-			ticket.Spec.Volumes = []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data", UID: "claim"}}}
-			ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonGranted}}
-			key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
-			s.see(
-				ledger.PersistentVolume{Name: "pv", Version: "3", Volume: s.disk, Access: ledger.AccessNode, Claim: key, ClaimUID: "claim"},
-				ledger.Claim{Key: key, UID: "claim", Version: "4", Bound: true, PersistentVolume: "pv", Access: ledger.AccessNode},
-				Ticket(ticket), ledger.Complete{},
-			)
-			if test.podSeen { // it ends, and a finalizer keeps it until its dependents are orphaned
-				s.see(ledger.Pod{UID: "uid-of-db", Version: "6", Namespace: "shop", Name: "db", Node: "n", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})
-			}
-			if n := s.writes(10); n != 1 {
-				t.Errorf("the hold was written %d times in 10 looks, and nothing had changed", n)
-			}
-			want := []ledger.Requester{{Namespace: "shop", Name: test.want, UID: "uid-of-db"}}
-			if got := s.ledger.Snapshot().Volume(s.disk).Hold.Requesters; fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("the hold names %+v, want %+v", got, want)
-			}
-		})
-	}
 }
 
 // A VolumeHold lists 256 PersistentVolumes at most. One of a disk that more of them name is

@@ -45,7 +45,6 @@ func Scenarios() []sandbox.Scenario {
 		kubeletHoleStopped(),
 		KubeletKills(76),
 		managerRestarts(),
-		boundElsewhere(),
 		cooperativeOperation(),
 		attachedByMoorage(path()),
 		attachedByMoorage(handover()),
