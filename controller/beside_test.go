@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -112,7 +110,7 @@ func TestCooperativeLeavesNothing(t *testing.T) {
 func TestCooperativeBeforeBind(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
-	c.leadAs(1, func(config *Config) { cooperative(config); config.AttachBeforeBind = true })
+	c.leadAs(1, cooperative)
 	c.pod("db", "", "data", true)
 	c.ticket("db", "n1", "data")
 	c.until("the volume is attached before the bind", func() bool { a := c.attachment("data", "n1"); return a != nil && a.Status.Attached })
@@ -132,7 +130,7 @@ func TestCooperativeBeforeBind(t *testing.T) {
 func TestCooperativeBoundElsewhere(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2")
 	c.disk("data")
-	c.leadAs(1, func(config *Config) { cooperative(config); config.AttachBeforeBind = true })
+	c.leadAs(1, cooperative)
 	c.pod("db", "", "data", true)
 	c.ticket("db", "n1", "data")
 	c.until("the volume is attached before the bind", func() bool { a := c.attachment("data", "n1"); return a != nil && a.Status.Attached })
@@ -148,66 +146,4 @@ func TestCooperativeBoundElsewhere(t *testing.T) {
 	})
 	c.never("nodes/status")
 	c.never("delete volumeattachments " + va("data", "n2"))
-}
-
-// Without the wish to attach early, a policy that binds after the attach is
-// refused, and says how to have it: once, on the ticket that asks and on the policy.
-// A controller that may attach early takes that back.
-func TestCooperativeRefusesBindAfterAttached(t *testing.T) {
-	c := newCluster(t, 4, "n1")
-	c.disk("data")
-	policy := &v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{Driver: driver, BindAfter: v1alpha1.BindAfterAttached}}
-	policy.Name = "late"
-	c.Put("attachpolicies", policy)
-	stop := c.leadAs(1, cooperative)
-	c.Forget()
-	c.pod("db", "", "data", true)
-	c.ticket("db", "n1", "data")
-	c.until("the ticket is refused", func() bool {
-		g := c.granted("db")
-		return g != nil && g.Reason == "NotBeforeBind" && strings.Contains(g.Message, "--attach-before-bind") && strings.HasSuffix(g.Message, "AttachPolicy late")
-	})
-	c.until("the policy is refused", func() bool {
-		r := c.refused("late")
-		return r != nil && r.Status == metav1.ConditionTrue && r.Reason == "NotBeforeBind" && strings.Contains(r.Message, "--attach-before-bind")
-	})
-	// Whatever is looked at again, nothing is written again.
-	c.Put("storageclasses", &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: driver})
-	c.disk("other")
-	c.pod("other", "n1", "other", true)
-	c.until("another pod, that nobody placed by the policy, has its volume", func() bool { a := c.attachment("other", "n1"); return a != nil && a.Status.Attached })
-	stop()
-	about := slices.DeleteFunc(c.Writes(), func(w string) bool {
-		return !strings.Contains(w, "volumetickets") && !strings.Contains(w, "attachpolicies")
-	})
-	slices.Sort(about)
-	about = slices.DeleteFunc(about, func(w string) bool { return w == "update attachpolicies/status late" })
-	if want := []string{"update volumetickets/status shop/uid-db"}; !slices.Equal(about, want) {
-		t.Errorf("it wrote %v, want %v", about, want)
-	}
-
-	c.Forget()
-	c.leadAs(2, func(config *Config) { cooperative(config); config.AttachBeforeBind = true })
-	c.until("the policy is not refused any more", func() bool { return c.refused("late") == nil })
-}
-
-// refused is the condition Refused of a policy; nil when it has none.
-func (c *cluster) refused(policy string) *metav1.Condition {
-	var object v1alpha1.AttachPolicy
-	c.Get("attachpolicies", "", policy, &object)
-	return meta.FindStatusCondition(object.Status.Conditions, v1alpha1.PolicyRefused)
-}
-
-// In Standalone mode a policy is never written: there is nothing to say.
-func TestPoliciesAreNotWritten(t *testing.T) {
-	c := newCluster(t, 4, "n1")
-	c.disk("data")
-	policy := &v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{Driver: driver, BindAfter: v1alpha1.BindAfterAttached}}
-	policy.Name = "late"
-	c.Put("attachpolicies", policy)
-	c.pod("db", "", "data", true)
-	c.ticket("db", "n1", "data")
-	c.lead(1)
-	c.until("the volume is attached before the bind", func() bool { a := c.attachment("data", "n1"); return a != nil && a.Status.Attached })
-	c.never("attachpolicies")
 }

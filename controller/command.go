@@ -38,7 +38,6 @@ the other.`,
 	connect.AddFlags(flags, &config.Kubeconfig)
 	flags.StringVar(&config.Namespace, "namespace", config.Namespace, "namespace of the Lease")
 	flags.StringVar(&config.Mode, "mode", config.Mode, "standalone: do all attaching and detaching; cooperative: work beside kube-controller-manager's attach/detach controller, which detaches, unless standalone was not handed over")
-	flags.BoolVar(&config.AttachBeforeBind, "attach-before-bind", config.AttachBeforeBind, "in mode cooperative, attach for granted tickets before their pods are bound: needed by AttachPolicies with bindAfter: Attached")
 	flags.BoolVar(&config.StayAttached, "stay-attached", config.StayAttached, "a volume whose detach is refused and that is wanted again at its node stays there, if its attacher can leave it (moorage-attacher)")
 	flags.BoolVar(&config.NoForceOnTimeout, "disable-force-detach-on-timeout", config.NoForceOnTimeout, "detach no volume, of whatever driver, by force six minutes after the last pod of a node that is not ready is gone; an AttachPolicy with a time of its own counts more")
 	flags.BoolVar(&config.NetworkFences, "network-fences", config.NetworkFences, "in mode standalone, have the storage of drivers whose AttachPolicy has forceDetach.networkFence cut off nodes that can't be reached, by NetworkFences of csi-addons")

@@ -33,9 +33,6 @@ type Config struct {
 	// Mode is ModeStandalone or ModeCooperative, in any case. A controller for
 	// Cooperative mode goes on in Standalone mode until that is handed over.
 	Mode string
-	// AttachBeforeBind has Cooperative mode attach for granted tickets, whose
-	// pods are not bound yet. Standalone always does.
-	AttachBeforeBind bool
 	// StayAttached asks attachers to leave a volume whose detach is refused and
 	// that is wanted again at its node, as moorage-attacher can. Others take no
 	// notice. Standalone only: Cooperative never asks.
@@ -82,7 +79,7 @@ func (c Config) cooperative() bool { return strings.EqualFold(c.Mode, ModeCooper
 
 // rules are those of the mode.
 func (c Config) rules() arbiter.Arbiter {
-	return arbiter.Arbiter{Cooperative: c.cooperative(), BeforeBind: c.AttachBeforeBind, StayAttached: c.StayAttached}
+	return arbiter.Arbiter{Cooperative: c.cooperative(), StayAttached: c.StayAttached}
 }
 
 // election is how processes compete for the Lease.
@@ -129,9 +126,6 @@ func (c Config) Validate() error {
 			errs = append(errs, errors.New("--network-fences is for --mode=standalone: beside it kube-controller-manager detaches, which knows nothing of NetworkFences"))
 		}
 	case ModeStandalone:
-		if c.AttachBeforeBind {
-			errs = append(errs, errors.New("--attach-before-bind is for --mode=cooperative: standalone does so anyway"))
-		}
 	default:
 		errs = append(errs, fmt.Errorf("--mode must be standalone or cooperative, and is %q", c.Mode))
 	}

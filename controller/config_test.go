@@ -23,8 +23,6 @@ func TestConfig(t *testing.T) {
 	}{
 		"the chart's spelling": {func(c *Config) { c.Mode = "Standalone" }, ""},
 		"cooperative":          {func(c *Config) { c.Mode = "Cooperative" }, ""},
-		"before the bind":      {func(c *Config) { c.Mode, c.AttachBeforeBind = ModeCooperative, true }, ""},
-		"needless":             {func(c *Config) { c.Mode, c.AttachBeforeBind = ModeStandalone, true }, "--attach-before-bind"},
 		"no mode":              {func(c *Config) { c.Mode = "" }, "--mode"},
 		"no port":              {func(c *Config) { c.Listen = "localhost" }, "--listen"},
 		"no namespace":         {func(c *Config) { c.Namespace = "" }, "--namespace"},

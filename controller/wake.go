@@ -93,6 +93,9 @@ func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error)
 	for _, v := range arbiter.Spare(s, n) {
 		w.attachments.Add(v)
 	}
+	for _, v := range arbiter.AwaitSlots(s, n) {
+		w.attachments.GoOn(v)
+	}
 	w.attachments.Clear(n)
 	return 0, nil
 }

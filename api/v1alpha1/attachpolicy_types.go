@@ -21,10 +21,8 @@ import (
 // +kubebuilder:printcolumn:name="Headroom",type=integer,JSONPath=`.spec.slots.headroom`
 // +kubebuilder:printcolumn:name="Workers",type=integer,JSONPath=`.spec.workers`
 // +kubebuilder:printcolumn:name="DetachDelay",type=string,JSONPath=`.spec.detachDelay`
-// +kubebuilder:printcolumn:name="BindAfter",type=string,JSONPath=`.spec.bindAfter`
 // +kubebuilder:printcolumn:name="AttachFor",type=string,JSONPath=`.spec.attachFor`,priority=1
 // +kubebuilder:printcolumn:name="DetachFor",type=string,JSONPath=`.spec.detachFor`,priority=1
-// +kubebuilder:printcolumn:name="Refused",type=string,JSONPath=`.status.conditions[?(@.type=="Refused")].reason`
 // +kubebuilder:printcolumn:name="NotInEffect",type=string,JSONPath=`.status.conditions[?(@.type=="InEffect")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AttachPolicy struct {
@@ -48,20 +46,6 @@ type AttachPolicyList struct {
 
 	Items []AttachPolicy `json:"items"`
 }
-
-// BindAfter says how far a pod's volumes must be before the pod is bound.
-// +kubebuilder:validation:Enum=Granted;Attached
-type BindAfter string
-
-// How far volumes must be before a bind.
-const (
-	// BindAfterGranted binds once the slots are reserved and the volumes free or
-	// promised: the attach runs while the kubelet gets ready.
-	BindAfterGranted BindAfter = "Granted"
-	// BindAfterAttached binds once the volumes are attached, so that a failing
-	// attach sends the pod to another node.
-	BindAfterAttached BindAfter = "Attached"
-)
 
 // EmptyAccessModes says what a volume without access modes is taken for, such
 // as an inline one.
@@ -109,11 +93,6 @@ type AttachPolicySpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	StorageClassName string `json:"storageClassName,omitempty"`
-
-	// bindAfter says how far a pod's volumes must be before the pod is bound.
-	// Default Granted.
-	// +optional
-	BindAfter BindAfter `json:"bindAfter,omitempty"`
 
 	// slots lowers the number of volumes per node, of the driver whatever the class.
 	// +optional
@@ -250,8 +229,8 @@ type EndTicketsPolicy struct {
 
 // AttachPolicyStatus is what the controller says of a policy.
 type AttachPolicyStatus struct {
-	// conditions are Refused, while the controller can't do as the policy says. Its
-	// reason is the arbiter's code, its message says what would change it.
+	// conditions are InEffect, while it is False: the policy, or one of its fields, has no
+	// effect. Its reason and its message say why.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -38,7 +38,6 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	if in != nil {
 		in.DeepCopyInto(&out)
 	}
-	setDefault(&out.BindAfter, BindAfterGranted)
 	setDefault(&out.EmptyAccessModes, EmptyAccessModesShared)
 	setDefault(&out.LiveMigration, new(bool))
 	setDefault(&out.UnpublishFences, new(bool))

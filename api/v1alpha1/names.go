@@ -42,6 +42,11 @@ const (
 	// was made, so nobody takes it off when the migration is over.
 	AnnotationBeside = "moorage.dev/beside"
 
+	// AnnotationCooperative on a VolumeAttachment says that Moorage made it in Cooperative
+	// mode. kube-controller-manager knows the attachment only once it reports the volume in
+	// volumesAttached, and until then attaches the volume elsewhere without waiting.
+	AnnotationCooperative = "moorage.dev/cooperative"
+
 	// AnnotationStrays on a PersistentVolume names the nodes, by the driver's IDs
 	// and separated by commas, at which the driver lists the volume as published
 	// though no VolumeAttachment accounts for it. moorage-attacher writes it, and
@@ -114,11 +119,6 @@ const (
 	// ranks before has wanted its volumes. It has the time that the message names to let go of
 	// them. The condition stays until that time is over, also where nobody wants them any more.
 	TicketYielding = "Yielding"
-
-	// PolicyRefused is an AttachPolicy's condition, there only while it is True: the
-	// controller can't do as the policy says, and no pod that it applies to is
-	// placed.
-	PolicyRefused = "Refused"
 
 	// PolicyInEffect is an AttachPolicy's condition, there only while it is False:
 	// another policy for the same driver and class counts, there is no such driver or

@@ -127,7 +127,6 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 	for name, in := range map[string]*v1alpha1.AttachPolicySpec{"no policy": nil, "empty policy": {}} {
 		got := in.WithDefaults()
 		want := v1alpha1.AttachPolicySpec{
-			BindAfter:   v1alpha1.BindAfterGranted,
 			Slots:       &v1alpha1.SlotPolicy{Headroom: new(int32(0))},
 			DetachDelay: &metav1.Duration{},
 			ForceDetach: &v1alpha1.ForceDetachPolicy{
@@ -150,11 +149,11 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 
 func TestDefaultsKeepWhatIsSetAndDoNotTouchTheOriginal(t *testing.T) {
 	in := &v1alpha1.AttachPolicySpec{
-		BindAfter:   v1alpha1.BindAfterAttached,
+		DetachDelay: &metav1.Duration{Duration: time.Minute},
 		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: time.Hour}},
 	}
 	out := in.WithDefaults()
-	if out.BindAfter != v1alpha1.BindAfterAttached || out.ForceDetach.AfterUnreachable.Duration != time.Hour {
+	if out.DetachDelay.Duration != time.Minute || out.ForceDetach.AfterUnreachable.Duration != time.Hour {
 		t.Errorf("what was set is lost: %+v", out)
 	}
 	if out.ForceDetach.AfterPodGone == nil || in.ForceDetach.AfterPodGone != nil {

@@ -274,10 +274,8 @@ func TestPolicyValidation(t *testing.T) {
 		{name: "no workers", change: func(s *v1alpha1.AttachPolicySpec) { s.Workers = new(int32(0)) }, wants: []string{"spec.workers"}},
 		{name: "negative slots", change: func(s *v1alpha1.AttachPolicySpec) { s.Slots = &v1alpha1.SlotPolicy{Max: new(int32(-1))} },
 			wants: []string{"spec.slots.max"}},
-		{name: "unknown bindAfter", change: func(s *v1alpha1.AttachPolicySpec) { s.BindAfter = "Hoped" },
-			wants: []string{"spec.bindAfter", "Granted"}},
 		{name: "of a class", change: func(s *v1alpha1.AttachPolicySpec) {
-			s.StorageClassName, s.DetachDelay, s.BindAfter = "fast", duration(time.Minute), v1alpha1.BindAfterAttached
+			s.StorageClassName, s.DetachDelay = "fast", duration(time.Minute)
 		}},
 		{name: "slots of a class", change: func(s *v1alpha1.AttachPolicySpec) {
 			s.StorageClassName, s.Slots = "fast", &v1alpha1.SlotPolicy{Headroom: new(int32(1))}

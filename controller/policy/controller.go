@@ -99,7 +99,7 @@ func (c *Controller) look(ctx context.Context, name string) (time.Duration, erro
 	}
 	err := c.config.Write.WritePolicyStatus(ctx, next)
 	if err != nil && !errors.Is(err, flow.ErrStale) {
-		return later, fmt.Errorf("say of AttachPolicy %s whether it is refused and in effect: %w", name, err)
+		return later, fmt.Errorf("say of AttachPolicy %s whether it is in effect: %w", name, err)
 	}
 	return later, err
 }
@@ -118,8 +118,6 @@ func Judge(c Config, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.
 			Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
-	refused := c.Arbiter.Accepts(fact).First()
-	changed = say(v1alpha1.PolicyRefused, metav1.ConditionTrue, string(refused.Code), refused.Message())
 	reason, message := idle(s, fact)
 	if reason == "" && (fact.AttachFor|fact.DetachFor) != 0 && !c.Operations {
 		reason, message = v1alpha1.ReasonOperationTicketsOff, "attachFor and detachFor have no effect, but the rest has: the controller runs without --operation-tickets. Install the chart with operationTickets.enabled=true"
@@ -130,7 +128,7 @@ func Judge(c Config, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.
 	if reason == "" && fact.Workers > 0 && c.Arbiter.Cooperative {
 		reason, message = v1alpha1.ReasonWorkersNotCounted, "workers bounds only what Moorage attaches and detaches itself, but the rest has effect: in Cooperative mode kube-controller-manager attaches and detaches for bound pods, and counts no workers. Have the driver's own limits bound it, such as --worker-threads of its external-attacher, or run Moorage in mode Standalone"
 	}
-	return next, say(v1alpha1.PolicyInEffect, metav1.ConditionFalse, reason, message) || changed
+	return next, say(v1alpha1.PolicyInEffect, metav1.ConditionFalse, reason, message)
 }
 
 // idle says why a policy has no effect; empty when it has.

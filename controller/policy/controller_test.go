@@ -17,49 +17,48 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// A policy is refused in the one mode that can't have it, said once, and taken back
-// in any other; what others have put there stays.
+// What has no effect is said once, again of a newer generation, and taken back when that is over; what others have put
+// there stays.
 func TestJudge(t *testing.T) {
 	then, now := time.Unix(1, 0), time.Unix(2, 0)
-	cooperative := arbiter.Arbiter{Cooperative: true}
+	cooperative := Config{Arbiter: arbiter.Arbiter{Cooperative: true}}
 	known := withDriver().Snapshot()
-	object := &v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{Driver: "d", BindAfter: v1alpha1.BindAfterAttached}}
+	object := &v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{Driver: "d", Workers: new(int32(3))}}
 	object.Generation = 3
 	object.Status.Conditions = []metav1.Condition{{Type: "Audited", Status: metav1.ConditionTrue}}
 
-	refused, changed := Judge(Config{Arbiter: cooperative}, known, object, then)
-	c := meta.FindStatusCondition(refused.Status.Conditions, v1alpha1.PolicyRefused)
-	if !changed || c == nil || c.Status != metav1.ConditionTrue || c.Reason != string(arbiter.NotBeforeBind) ||
-		c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(then) || !strings.Contains(c.Message, "--attach-before-bind") {
+	told, changed := Judge(cooperative, known, object, then)
+	c := meta.FindStatusCondition(told.Status.Conditions, v1alpha1.PolicyInEffect)
+	if !changed || c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonWorkersNotCounted ||
+		c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(then) {
 		t.Fatalf("beside another controller: changed %t, %+v", changed, c)
 	}
-	if len(object.Status.Conditions) != 1 || len(refused.Status.Conditions) != 2 {
-		t.Errorf("of one condition came %v, and was left %v", refused.Status.Conditions, object.Status.Conditions)
+	if len(object.Status.Conditions) != 1 || len(told.Status.Conditions) != 2 {
+		t.Errorf("of one condition came %v, and was left %v", told.Status.Conditions, object.Status.Conditions)
 	}
-	if _, again := Judge(Config{Arbiter: cooperative}, known, refused, now); again {
+	if _, again := Judge(cooperative, known, told, now); again {
 		t.Error("it is said again")
 	}
-	edited := refused.DeepCopy()
+	edited := told.DeepCopy()
 	edited.Generation = 4
-	renewed, changed := Judge(Config{Arbiter: cooperative}, known, edited, now)
-	if c := meta.FindStatusCondition(renewed.Status.Conditions, v1alpha1.PolicyRefused); !changed || c.ObservedGeneration != 4 || !c.LastTransitionTime.Time.Equal(then) {
+	renewed, changed := Judge(cooperative, known, edited, now)
+	if c := meta.FindStatusCondition(renewed.Status.Conditions, v1alpha1.PolicyInEffect); !changed || c.ObservedGeneration != 4 || !c.LastTransitionTime.Time.Equal(then) {
 		t.Errorf("of a newer generation: changed %t, %+v", changed, c)
 	}
-	granted := refused.DeepCopy()
-	granted.Spec.BindAfter = v1alpha1.BindAfterGranted
+	without := told.DeepCopy()
+	without.Spec.Workers = nil
 	for name, test := range map[string]struct {
-		a      arbiter.Arbiter
+		config Config
 		policy *v1alpha1.AttachPolicy
 	}{
-		"in another mode":  {arbiter.Arbiter{}, refused},
-		"attached early":   {arbiter.Arbiter{Cooperative: true, BeforeBind: true}, refused},
-		"it asks for less": {cooperative, granted},
+		"in another mode":  {Config{}, told},
+		"it asks for less": {cooperative, without},
 	} {
-		next, changed := Judge(Config{Arbiter: test.a}, known, test.policy, now)
+		next, changed := Judge(test.config, known, test.policy, now)
 		if !changed || len(next.Status.Conditions) != 1 || next.Status.Conditions[0].Type != "Audited" {
 			t.Errorf("%s: changed %t, %v", name, changed, next.Status.Conditions)
 		}
-		if _, again := Judge(Config{Arbiter: test.a}, known, next, now); again {
+		if _, again := Judge(test.config, known, next, now); again {
 			t.Errorf("%s: it is taken back again", name)
 		}
 	}

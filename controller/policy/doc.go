@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy says on each AttachPolicy whether the controller can do as it
-// says. Schedulers read it there: a pod that a refused policy applies to is told
-// why at once, and asks for no grant that it can't get.
+// Package policy says on each AttachPolicy whether it, or a field of it, has no effect.
 //
-// Reads: the ledger. Decides: arbiter.Accepts. Writes: condition Refused of the
-// AttachPolicy, on the version that was decided on; and an event. A policy with
-// which nothing is wrong is not written.
+// Reads: the ledger. Writes: condition InEffect of the AttachPolicy, while it is
+// False, on the version that was decided on. A policy with which nothing is wrong
+// is not written.
 package policy

@@ -47,7 +47,6 @@ func (g *gate) says(code ledger.Code, message string) {
 // code of what is wrong with its own volume.
 func TestUnplaced(t *testing.T) {
 	holder := ledger.Pod{UID: "holder", Version: "1", Namespace: "shop", Name: "db-0", Node: "worker-2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
-	early := arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: "d"}.Message()
 	for name, test := range map[string]struct {
 		message string
 		event   ledger.Event
@@ -64,13 +63,9 @@ func TestUnplaced(t *testing.T) {
 		"no room, in the driver's words": {message: "0/1 nodes are available: 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d", Detail: "quota"}.Message() + ".", code: arbiter.NodeExhausted},
 		"no room, in the driver's words, and no slots": {message: "0/2 nodes are available: 1 node(s) exceed max volume count: no free slot of driver d (4 of 4 used), 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d", Detail: "quota", GRPC: ledger.ResourceExhausted}.Message() + ".", code: arbiter.NodeExhausted},
 		"no room of another driver":                    {message: "0/2 nodes are available: 1 node(s) where " + arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "d2", Detail: "quota"}.Message() + ", 1 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).", code: arbiter.NoFreeSlot},
-		"refused policy": {"0/3 nodes are available: " + early + ". No new node would help.",
-			ledger.Policy{Name: "p", Version: "1", Driver: "d", BindAfterAttached: true, Refused: true}, arbiter.NotBeforeBind},
-		"refused policy, named": {"0/3 nodes are available: " + early + " in AttachPolicy p. No new node would help.",
-			ledger.Policy{Name: "p", Version: "1", Driver: "d", BindAfterAttached: true, Refused: true}, arbiter.NotBeforeBind},
-		"no matter of volumes": {message: "0/3 nodes are available: 3 Insufficient cpu."},
-		"of another driver":    {message: "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d2 (4 of 4 used)."},
-		"of another volume":    {"0/3 nodes are available: 3 node(s) can't take volume data-2: worker-2 holds it for pod shop/db-0.", holder, ""},
+		"no matter of volumes":                         {message: "0/3 nodes are available: 3 Insufficient cpu."},
+		"of another driver":                            {message: "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d2 (4 of 4 used)."},
+		"of another volume":                            {"0/3 nodes are available: 3 node(s) can't take volume data-2: worker-2 holds it for pod shop/db-0.", holder, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGate(t, true)

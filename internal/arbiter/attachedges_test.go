@@ -67,16 +67,16 @@ func TestForWhomAnAttachBegins(t *testing.T) {
 		return ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: phase, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	}
 	for name, test := range map[string]struct {
-		user                      ledger.Event
-		alone, beside, beforeBind bool
+		user ledger.Event
+		want bool
 	}{
-		"a pod":               {pod(ledger.PodLive), true, true, true},
-		"one that is leaving": {pod(ledger.PodTerminating), false, false, false},
-		"a granted ticket":    {ticket(ledger.TicketGranted), true, false, true},
-		"a ticket that asks":  {ticket(ledger.TicketPending), false, false, false},
+		"a pod":               {pod(ledger.PodLive), true},
+		"one that is leaving": {pod(ledger.PodTerminating), false},
+		"a granted ticket":    {ticket(ledger.TicketGranted), true},
+		"a ticket that asks":  {ticket(ledger.TicketPending), false},
 	} {
 		s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) { l.Apply(auditTime, test.user) })
-		for a, want := range map[Arbiter]bool{{}: test.alone, {Cooperative: true}: test.beside, {Cooperative: true, BeforeBind: true}: test.beforeBind} {
+		for a, want := range map[Arbiter]bool{{}: test.want, {Cooperative: true}: test.want} {
 			if got := a.planner(s, v, auditTime).startable(v.NodeVolume("well")); got != want {
 				t.Errorf("%s, %+v: %t", name, a, got)
 			}

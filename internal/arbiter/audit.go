@@ -107,11 +107,14 @@ type slotsOf struct {
 
 // AuditBooks compares the nodes' running counts with a count of all NodeVolumes.
 func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
-	used := map[slotsOf]int32{}
+	used, occupied := map[slotsOf]int32{}, map[slotsOf]int32{}
 	for v := range s.Volumes() {
 		for i := range v.NodeVolumes {
 			if n := v.NodeVolumes[i].Node; n != ledger.Detached {
 				used[slotsOf{n, v.ID.Driver}]++
+				if v.NodeVolumes[i].OccupiesSlotWithoutUse() {
+					occupied[slotsOf{n, v.ID.Driver}]++
+				}
 			}
 		}
 	}
@@ -122,6 +125,10 @@ func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
 			if d.Used != used[key] {
 				found = append(found, Violation{Invariant: "I2", Volume: ledger.VolumeID{Driver: d.Name}, Node: n.Name,
 					Message: fmt.Sprintf("the books count %d slots, there are %d", d.Used, used[key])})
+			}
+			if d.Occupied != occupied[key] {
+				found = append(found, Violation{Invariant: "I2", Volume: ledger.VolumeID{Driver: d.Name}, Node: n.Name,
+					Message: fmt.Sprintf("the books count %d slots of attachments, there are %d", d.Occupied, occupied[key])})
 			}
 			delete(used, key)
 		}

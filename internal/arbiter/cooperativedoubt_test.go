@@ -48,9 +48,9 @@ func TestTicketAtAMachineThatIsReplacedInCooperativeMode(t *testing.T) {
 	for name, test := range map[string]struct{ mode, volume, before, after string }{
 		"Standalone, shared":                               {"", shared, "delete ticket=mine", ""},
 		"Standalone, a migration's target":                 {"", target, "delete ticket=mine", ""},
-		"Cooperative, shared, it ends before":              {"cooperative beforeBind", shared, "delete ticket=mine", ""},
-		"Cooperative, shared, it ends after":               {"cooperative beforeBind", shared, "", "delete ticket=mine"},
-		"Cooperative, a migration's target, it ends after": {"cooperative beforeBind", target, "", "delete ticket=mine"},
+		"Cooperative, shared, it ends before":              {"cooperative", shared, "delete ticket=mine", ""},
+		"Cooperative, shared, it ends after":               {"cooperative", shared, "", "delete ticket=mine"},
+		"Cooperative, a migration's target, it ends after": {"cooperative", target, "", "delete ticket=mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scriptAfter(t, test.mode+`

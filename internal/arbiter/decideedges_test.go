@@ -59,15 +59,6 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Beside another controller, that nobody would attach for a ticket is told it alone.
-func TestDecideBesideAnother(t *testing.T) {
-	beside := Arbiter{Cooperative: true}
-	p := plannerOf(t, beside, "", ledger.Hold{State: ledger.HoldFree}, alive, asksAt("m", ledger.TypeManual, "well"))
-	if v, steps := beside.Grant(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime); !slices.Equal(codes(v.Reasons), []ledger.Code{AttachedForPods}) || len(steps) > 0 {
-		t.Errorf("%+v, %+v", v, steps)
-	}
-}
-
 // What a ticket gets is given to it, and what it waits for is kept for it where it keeps
 // slots; nothing is where it waits for others, or is refused for good.
 func TestHandOut(t *testing.T) {

@@ -206,6 +206,7 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 			passed = passed || rooted
 			continue
 		}
+		before := len(reasons)
 		for _, u := range w.queue.blockers(p, w.request) {
 			if len(reasons) >= fewUsers {
 				return reasons, passed // the rest adds nothing
@@ -219,11 +220,32 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
 			}
 		}
+		if p.Node != w.node && w.request.Pod != "" && len(reasons) == before && unawaited(p) {
+			reasons = append(reasons, w.leftFirst(v, p, need.Name))
+		}
 		if p.Node != w.node && foreign(p) {
 			reasons = append(reasons, Reason{Code: ForeignAttachment, Volume: v.ID, Claim: need.Name, Node: p.Node, Detail: p.Canonical().Name})
 		}
 	}
 	return reasons, passed
+}
+
+// unawaited says whether kube-controller-manager would attach a volume elsewhere without waiting
+// until it is detached from a node: Moorage attached it in Cooperative mode, for a ticket.
+func unawaited(p *ledger.NodeVolume) bool {
+	va := p.Own()
+	return va != nil && va.Cooperative && !p.Reported
+}
+
+// leftFirst is the reason of a pod that has to wait until a volume is detached from a node: the
+// ticket that has the volume there, though it would yield, else the detach.
+func (w view) leftFirst(v *ledger.Volume, p *ledger.NodeVolume, claim string) Reason {
+	for _, u := range p.Users {
+		if u.Pod == "" && standingOf(w.snapshot, u) == living {
+			return w.heldBy(v, p, u, claim, HeldElsewhere)
+		}
+	}
+	return Reason{Code: Detaching, Volume: v.ID, Claim: claim, Node: p.Node}
 }
 
 // has is the node that has an exclusive volume, if others live there whom the request

@@ -85,7 +85,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 	}
 	if p.exclusive && v.Hold != nil && v.Hold.Node != place.Node && !p.migratesTo(place) {
 		if holder := v.NodeVolume(v.Hold.Node); holder != nil {
-			return []Reason{stuckAt(a, s, v, holder, now)}
+			return []Reason{p.crossed(place, stuckAt(a, s, v, holder, now))}
 		}
 	}
 	switch {

@@ -14,9 +14,6 @@ type Arbiter struct {
 	// Cooperative: kube-controller-manager's attach/detach controller runs
 	// too. It owns volumesAttached and detaches what bound pods leave.
 	Cooperative bool
-	// BeforeBind attaches for a granted ticket in Cooperative mode, too.
-	// Standalone always does.
-	BeforeBind bool
 	// StayAttached asks the attacher to leave a volume whose detach is refused
 	// and that is wanted again at its node. It is for moorage-attacher; others do
 	// not listen.
@@ -30,7 +27,7 @@ type Arbiter struct {
 }
 
 // Admissible says whether a request can be met at any node at all. Its
-// reasons concern claims, volumes and policies, not nodes.
+// reasons concern claims and volumes, not nodes.
 func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
 	if many := r.tooMany(s); len(many) > 0 {
 		return refuse(many)
@@ -39,7 +36,7 @@ func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
 	for _, need := range r.Needs {
 		reasons = append(reasons, need.broken(s, s.Volume(need.Volume))...)
 	}
-	return refuse(append(reasons, tooEarly(s, r, refused)...))
+	return refuse(reasons)
 }
 
 // broken says what is wrong with a need, which is for v, wherever it is to be met. A rule about claims and volumes
@@ -127,9 +124,6 @@ func (w view) reasonsBesideRoom() []Reason {
 		return many
 	}
 	var reasons []Reason
-	if w.queue == nil { // the controller goes by its own mode, whatever an earlier one has said
-		reasons = tooEarly(w.snapshot, w.request, refused)
-	}
 	for _, need := range w.request.Needs {
 		v := w.snapshot.Volume(need.Volume)
 		reasons = append(reasons, need.broken(w.snapshot, v)...)

@@ -201,7 +201,7 @@ func playAnything(t failer, data []byte) {
 		now = now.Add(time.Duration(g.below(90)) * time.Second)
 		l.Apply(now, g.event())
 	}
-	for _, a := range []arbiter.Arbiter{{}, {StayAttached: true}, {Cooperative: true}, {Cooperative: true, BeforeBind: true}} {
+	for _, a := range []arbiter.Arbiter{{}, {StayAttached: true}, {Cooperative: true}} {
 		decideAll(t, a, l.Snapshot(), now)
 		d := &ledger.Delta{}
 		d.Remove("p0")

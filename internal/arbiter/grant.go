@@ -54,9 +54,9 @@ func gaveWay(t *ledger.Ticket) bool {
 // yields to somebody who was promised the volume, when its node is fenced and
 // somebody asks for the volume elsewhere or got it, or it asks for any node, when it leaves its node
 // (onDrain: Move), when what it asked for
-// goes away or leads to another volume, or where nobody attaches for it.
+// goes away or leads to another volume.
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
-	reasons := slices.Concat(a.forPodsOnly(s, t), leaves(s, t, now), ledElsewhere(s, t))
+	reasons := slices.Concat(leaves(s, t, now), ledElsewhere(s, t))
 	for _, need := range TicketRequest(s, t).Needs {
 		v := s.Volume(need.Volume)
 		if broken := need.broken(s, v); len(broken) > 0 {

@@ -4,7 +4,6 @@ package arbiter_test
 
 import (
 	"maps"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -79,75 +78,5 @@ func TestPolicyLeavesNewNodesNoRoom(t *testing.T) {
 	s = l.Snapshot()
 	if v, nowhere := (arbiter.Arbiter{}).Nowhere(s, arbiter.PodRequest(s, &pod), now); nowhere {
 		t.Errorf("the volume is attached where it may stay, and fits nowhere: %v", v)
-	}
-}
-
-// A pod with a volume of a policy that the controller has refused fits nowhere, and
-// no new node would help; who is no pod is not bound by it, nor is who needs no
-// attachment.
-func TestRefusedPolicyFitsNowhere(t *testing.T) {
-	now := newWorld(nil).Now
-	pod := ledger.Pod{UID: "p", Namespace: "default", Name: "p", Volumes: []ledger.PodVolume{{Name: "data", Claim: "data"}}}
-	policy := ledger.Policy{Name: "late", Version: "1", Driver: "disk", Class: "slow", BindAfterAttached: true, Refused: true}
-	build := func(class string, more ...ledger.Event) ledger.Snapshot {
-		l := ledger.New()
-		for _, e := range append([]ledger.Event{
-			ledger.NodeState{Name: "n", UID: "n", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
-			ledger.NodeDrivers{Node: "n", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: "n", Limit: 4}}},
-			ledger.StorageClass{Name: class, Driver: "disk", WaitForFirst: true},
-			ledger.Claim{Key: ledger.ClaimKey{Namespace: "default", Name: "data"}, UID: "c", Access: ledger.AccessNode, Class: class},
-			policy,
-		}, more...) {
-			l.Apply(now, e)
-		}
-		return l.Snapshot()
-	}
-	for name, test := range map[string]struct {
-		s       ledger.Snapshot
-		request func(*arbiter.Request)
-		fits    bool
-	}{
-		"refused":                   {s: build("slow")},
-		"of another class":          {s: build("fast"), fits: true},
-		"accepted after all":        {s: build("slow", ledger.Policy{Name: "late", Version: "2", Driver: "disk", Class: "slow", BindAfterAttached: true}), fits: true},
-		"not a pod":                 {s: build("slow"), request: func(r *arbiter.Request) { r.Pod, r.Type = "", ledger.TypeManual }, fits: true},
-		"of no need to be attached": {s: build("slow", ledger.Driver{Name: "disk", Version: "1"}), fits: true},
-	} {
-		r := arbiter.PodRequest(test.s, &pod)
-		if test.request != nil {
-			test.request(&r)
-		}
-		var a arbiter.Arbiter
-		_, nowhere := a.Nowhere(test.s, r, now)
-		anywhere, at := a.Admissible(test.s, r), a.Fit(test.s, r, "n", now)
-		if anywhere.Allowed() != test.fits || at.Allowed() != test.fits || nowhere == test.fits {
-			t.Errorf("%s: admissible %v, at the node %v, nowhere %t", name, anywhere, at, nowhere)
-		}
-		for _, r := range []arbiter.Reason{anywhere.First(), at.First()} {
-			if !test.fits && (r.Code != arbiter.NotBeforeBind || r.Policy != policy.Name) {
-				t.Errorf("%s: refused for %+v", name, r)
-			}
-		}
-	}
-}
-
-// Only beside another controller, and only without the wish to attach early, is a
-// policy refused; what was said of it before is no matter.
-func TestAccepts(t *testing.T) {
-	late := ledger.Policy{Name: "late", Driver: "disk", BindAfterAttached: true}
-	for _, a := range []arbiter.Arbiter{{}, {Cooperative: true}, {Cooperative: true, BeforeBind: true}} {
-		for _, said := range []bool{false, true} {
-			late.Refused = said
-			verdict, want := a.Accepts(late), !a.Cooperative || a.BeforeBind
-			if got := verdict.Allowed(); got != want {
-				t.Errorf("%+v accepts %t, want %t", a, got, want)
-			}
-			if !want && !strings.HasSuffix(verdict.First().Message(), " in AttachPolicy late") {
-				t.Errorf("%+v does not name the policy: %s", a, verdict.First().Message())
-			}
-		}
-		if !a.Accepts(ledger.Policy{Driver: "disk"}).Allowed() {
-			t.Errorf("%+v refuses a policy that asks for nothing", a)
-		}
 	}
 }

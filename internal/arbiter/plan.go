@@ -92,6 +92,7 @@ type Step struct {
 	UID         string      // of the VolumeAttachment, or of the pod to remove
 	Version     string      // of the VolumeAttachment
 	PV          string      // CreateAttachment: the source; empty for an inline volume
+	Limit       int32       // CreateAttachment: how many slots the driver has at the node; 0: not checked
 	NodeID      string      // CreateAttachment: the driver's name for the node
 	Transitions int64       // CreateAttachment: the fencing token, 0 for a shared volume
 	Hold        ledger.Hold // WriteHold; DeleteHold: as it is
@@ -102,6 +103,8 @@ type Step struct {
 	Former string
 	// Beside, of a CreateAttachment, is the node that a live migration comes from.
 	Beside ledger.NodeName
+	// Cooperative, of a CreateAttachment, says that kube-controller-manager attaches, too.
+	Cooperative bool
 
 	// Urgent, of an Unreport and a DeleteAttachment, says that somebody waits for the volume to leave the node, or for
 	// its slot there.
@@ -151,6 +154,7 @@ type planner struct {
 	onlyHeld  bool        // it is exclusive by its hold alone, see keptByHold
 	shared    bool        // it is exclusive only as long as a ticket keeps it detached
 	required  bool        // the driver's volumes need attachments
+	anySlot   bool        // whether there is a slot is not asked
 	hold      ledger.Hold // as it should be
 	plan      Plan
 

@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -224,16 +225,9 @@ func (p *planner) granted(n ledger.NodeName) bool {
 	return p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migratesTo(p.volume.NodeVolume(n)))
 }
 
-// startable says whether an attach may begin for somebody at a node: who
-// will stay, and in Cooperative mode a pod that is bound, unless asked
-// otherwise.
+// startable says whether somebody at a node has a use for an attachment there, and stays.
 func (p *planner) startable(place *ledger.NodeVolume) bool {
-	for _, u := range place.Users {
-		if standingOf(p.snapshot, u) == living && (u.Pod != "" || !p.Cooperative || p.BeforeBind) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living })
 }
 
 // blockers says what is in the way of a new attachment at a node.
@@ -253,10 +247,10 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 	default:
 		if name := p.otherVolumesAttachment(node); name != "" {
 			reason.Code, reason.Detail = VolumeReplaced, name
-		} else if p.exclusive {
-			return p.elsewhere(place.Node, p.hold.Node)
+		} else if others := p.elsewhere(place.Node, p.hold.Node); len(others) > 0 {
+			return others
 		} else {
-			return nil
+			return p.noSlot(node, place)
 		}
 	}
 	return []Reason{reason}
@@ -336,11 +330,12 @@ func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 
 func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
 	p.add(Step{
-		Do: CreateAttachment, Node: place.Node, Beside: p.beside(place),
+		Do: CreateAttachment, Node: place.Node, Beside: p.beside(place), Cooperative: p.Cooperative,
 		Attachment:  ledger.AttachmentName(p.volume.ID, place.Node),
 		PV:          p.source(),
 		NodeID:      node.Driver(p.volume.ID.Driver).NodeID,
 		Transitions: p.hold.Transitions,
+		Limit:       p.slotLimit(node, place),
 	})
 }
 

@@ -240,6 +240,9 @@ func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 		at = p.found()
 	}
 	if place := p.volume.NodeVolume(at); place != nil && (p.mayBeAttached(place) || p.hasRight(place, true)) {
+		if first := p.givesWay(place); first != "" { //mutant:keep-from-the-first
+			return first
+		}
 		return at
 	}
 	if p.onlyHeld {
@@ -311,7 +314,7 @@ func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 			if standingOf(p.snapshot, u) != living {
 				continue
 			}
-			if r := requestOf(p.snapshot, u); at == "" || CompareRequests(r, first) < 0 {
+			if r := requestOf(p.snapshot, u); at == "" || p.compareClaims(claim{u, place.Node, r}, claim{who, at, first}) < 0 {
 				who, at, first = u, place.Node, r
 			}
 		}
@@ -327,7 +330,7 @@ func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Pr
 		if place := p.volume.NodeVolume(next.Node); place != nil {
 			for _, u := range place.Users {
 				st := standingOf(p.snapshot, u)
-				if st == living && p.outranked(u, next.Node) {
+				if st == living && (p.outranked(u, next.Node) || p.goesAfter(u, holder)) {
 					continue // it has yet to be told
 				}
 				if (st == living && !lost || p.isGrantee(u)) && requester(p.snapshot, u).UID == next.To.UID {

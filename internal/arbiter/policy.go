@@ -41,9 +41,6 @@ func PolicyFor(s ledger.Snapshot, driver, class string) ledger.Policy {
 // inherit completes the policy for a class by the one for all of its driver.
 func inherit(p, all ledger.Policy) ledger.Policy {
 	says := func(f ledger.PolicyFields, set bool) bool { return set || p.Says&f != 0 }
-	if !says(ledger.FieldBindAfter, p.BindAfterAttached) {
-		p.BindAfterAttached, p.Refused = all.BindAfterAttached, all.Refused
-	}
 	if !says(ledger.FieldDetachDelay, p.DetachDelay != 0) {
 		p.DetachDelay = all.DetachDelay
 	}
@@ -165,75 +162,6 @@ func longer(a, b time.Duration) time.Duration {
 		return never
 	}
 	return max(a, b)
-}
-
-// Accepts says whether a policy can be had in the controller's mode, and else why
-// not. Only the controller knows its mode: to all others the policy itself says
-// what came of it (ledger.Policy.Refused).
-func (a Arbiter) Accepts(p ledger.Policy) Verdict {
-	if a.refuses(p) {
-		return refuse([]Reason{{Code: NotBeforeBind, Driver: p.Driver, Policy: p.Name}})
-	}
-	return allow()
-}
-
-// refuses says whether nobody would attach before a pod is bound what its policy
-// wants attached by then.
-func (a Arbiter) refuses(p ledger.Policy) bool {
-	return a.Cooperative && !a.BeforeBind && p.BindAfterAttached
-}
-
-// refused says whether the controller has said so of a policy.
-func refused(p ledger.Policy) bool { return p.Refused }
-
-// NotBeforeBind says whether nobody is bound who needs this, since its policy is refused, and why. What
-// needs no attachment keeps nobody.
-func (n Need) NotBeforeBind(s ledger.Snapshot) (Reason, bool) { return n.tooEarly(s, refused) }
-
-// tooEarly is NotBeforeBind by another word on policies. The reason names the AttachPolicy that says
-// bindAfter: Attached: the one for the class, else the one for all of the driver.
-func (n Need) tooEarly(s ledger.Snapshot, refused func(ledger.Policy) bool) (Reason, bool) {
-	if !s.AttachRequired(n.Volume.Driver) || !refused(n.Policy(s)) {
-		return Reason{}, false
-	}
-	r := Reason{Code: NotBeforeBind, Driver: n.Volume.Driver, Volume: n.Volume, Claim: n.Name}
-	for _, class := range []string{n.class(), ""} {
-		if p := s.Policy(r.Driver, class); p != nil && p.BindAfterAttached {
-			r.Policy = p.Name
-			break
-		}
-	}
-	return r, true
-}
-
-// tooEarly says which policies keep a pod from every node, since they are refused.
-func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []Reason {
-	if r.Pod == "" {
-		return nil
-	}
-	var reasons []Reason
-	for _, need := range r.Needs {
-		if reason, is := need.tooEarly(s, refused); is {
-			reasons = append(reasons, reason)
-		}
-	}
-	return reasons
-}
-
-// forPodsOnly says which volumes of a ticket nobody attaches at its node: beside the attach/detach controller Moorage attaches for bound pods only, unless
-// it is asked to attach before the bind. What is there for a pod will do.
-func (a Arbiter) forPodsOnly(s ledger.Snapshot, t *ledger.Ticket) []Reason {
-	if !a.Cooperative || a.BeforeBind || t.Node == ledger.Detached {
-		return nil
-	}
-	var reasons []Reason
-	for _, need := range TicketRequest(s, t).Needs {
-		va := s.Volume(need.Volume).NodeVolume(t.Node).Own()
-		if need.Volume.IsReal() && need.Attaches(s) && (va == nil || va.Deleting) {
-			reasons = append(reasons, Reason{Code: AttachedForPods, Volume: need.Volume, Claim: need.Name, Node: t.Node})
-		}
-	}
-	return reasons
 }
 
 // afterPodGone is the time of the rule for a volume: its policy's, else the whole

@@ -36,12 +36,6 @@ func TestPolicyOfClassInherits(t *testing.T) {
 		get           func(policy) any
 		absent, set   any
 	}{
-		"bindAfter": {policy{BindAfterAttached: true}, policy{}, ledger.FieldBindAfter,
-			func(p policy) any { return p.BindAfterAttached }, true, false},
-		"bindAfter, refused": {policy{BindAfterAttached: true, Refused: true}, policy{}, ledger.FieldBindAfter,
-			func(p policy) any { return p.Refused }, true, false},
-		"bindAfter, refused of the driver's only": {policy{Refused: true}, policy{BindAfterAttached: true}, 0,
-			func(p policy) any { return p.Refused }, false, false},
 		"detachDelay": {policy{DetachDelay: time.Hour}, policy{}, ledger.FieldDetachDelay,
 			func(p policy) any { return p.DetachDelay }, time.Hour, time.Duration(0)},
 		"forceDetach.afterPodGone": {policy{AfterPodGone: &never}, policy{}, 0,
@@ -127,36 +121,5 @@ func TestPolicyOfClassInheritsEverything(t *testing.T) {
 	want.Name, want.Version, want.Created, want.Class = "class", "", 0, "fast"
 	if got := arbiter.PolicyFor(l.Snapshot(), "disk", "fast"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-}
-
-// A pod that is refused since it would be bound too early is told the policy that has it so: the one for
-// the claim's class where that says so, else the one for all of the driver. A policy that does not count is not named.
-func TestNotBeforeBindNamesThePolicy(t *testing.T) {
-	policy := func(name, class string, early bool) ledger.Event {
-		return ledger.Policy{Name: name, Version: "1", Driver: "disk", Class: class, BindAfterAttached: early, Refused: early}
-	}
-	for name, test := range map[string]struct {
-		class    string
-		policies []ledger.Event
-		want     string
-	}{
-		"of the class":                     {"fast", []ledger.Event{policy("all", "", true), policy("fast", "fast", true), policy("slow", "slow", true)}, "fast"},
-		"of the driver":                    {"fast", []ledger.Event{policy("all", "", true), policy("slow", "slow", true)}, "all"},
-		"of the driver, under the class's": {"fast", []ledger.Event{policy("all", "", true), policy("fast", "fast", false)}, "all"},
-		"of no class":                      {"", []ledger.Event{policy("all", "", true), policy("fast", "fast", true)}, "all"},
-		"of two, the first by name":        {"fast", []ledger.Event{policy("b", "fast", true), policy("a", "fast", true)}, "a"},
-	} {
-		l := ledger.New()
-		for _, e := range append(test.policies, ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "c", Class: test.class},
-			ledger.StorageClass{Name: test.class, Driver: "disk"}) {
-			l.Apply(time.Unix(1, 0), e)
-		}
-		s := l.Snapshot()
-		need := arbiter.Need{Name: "data", Volume: ledger.VolumeID{Driver: "disk", Handle: "h"}, Claim: s.Claim(ledger.ClaimKey{Namespace: "shop", Name: "data"})}
-		want := arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: "disk", Volume: need.Volume, Claim: "data", Policy: test.want}
-		if got, is := need.NotBeforeBind(s); !is || got != want {
-			t.Errorf("%s: %t, %+v", name, is, got)
-		}
 	}
 }

@@ -236,7 +236,7 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	if !verdict.Allowed() {
 		return decision{verdict: q.slotsLast(t, r, verdict)}
 	}
-	if early := slices.Concat(a.forPodsOnly(s, t), neverAttached(s, t)); len(early) > 0 {
+	if early := neverAttached(s, t); len(early) > 0 {
 		return decision{verdict: refuse(early)}
 	}
 	if before := q.outranked(t, r); len(before) > 0 {

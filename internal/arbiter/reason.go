@@ -19,10 +19,9 @@ const (
 	ClaimLost      ledger.Code = "ClaimLost"
 	ClaimDeleting  ledger.Code = "ClaimDeleting"
 	VolumeDeleting ledger.Code = "VolumeDeleting"
-	Outranked      ledger.Code = "Outranked"     // gives way to a ticket that ranks before
-	NodeExcluded   ledger.Code = "NodeExcluded"  // by the PersistentVolume's nodeAffinity
-	NotBeforeBind  ledger.Code = "NotBeforeBind" // Cooperative mode attaches after the bind
-	NodeFenced     ledger.Code = "NodeFenced"    // what is at the node no longer counts
+	Outranked      ledger.Code = "Outranked"    // gives way to a ticket that ranks before
+	NodeExcluded   ledger.Code = "NodeExcluded" // by the PersistentVolume's nodeAffinity
+	NodeFenced     ledger.Code = "NodeFenced"   // what is at the node no longer counts
 	TooManyVolumes ledger.Code = "TooManyVolumes"
 	HoldRefused    ledger.Code = "HoldRefused" // by a rule of somebody else: no VolumeHold, no grant
 )
@@ -55,15 +54,14 @@ const (
 	NodeUnreachable        ledger.Code = "NodeUnreachable"
 	DetachDelayed          ledger.Code = "DetachDelayed"
 	ForeignAttachment      ledger.Code = "ForeignAttachment"
-	TooManyTickets         ledger.Code = "TooManyTickets"  // of one namespace, at one node
-	SlotsNotKept           ledger.Code = "SlotsNotKept"    // lacks only slots, and keeps none that come free
-	AttachedForPods        ledger.Code = "AttachedForPods" // in Cooperative mode
-	NeverAttached          ledger.Code = "NeverAttached"   // so that nothing keeps it from nodes
-	NoNode                 ledger.Code = "NoNode"          // none can take the volumes of a ticket with spec.wherever
-	LeavesNode             ledger.Code = "LeavesNode"      // a ticket with onDrain: Move, from one that is emptied or gone
-	VolumeMissing          ledger.Code = "VolumeMissing"   // the claim's PersistentVolume has not been seen
-	NodeReplaced           ledger.Code = "NodeReplaced"    // attached by another name of the driver for the node
-	VolumeReplaced         ledger.Code = "VolumeReplaced"  // attached under the name of a PersistentVolume that is another volume's now
+	TooManyTickets         ledger.Code = "TooManyTickets" // of one namespace, at one node
+	SlotsNotKept           ledger.Code = "SlotsNotKept"   // lacks only slots, and keeps none that come free
+	NeverAttached          ledger.Code = "NeverAttached"  // so that nothing keeps it from nodes
+	NoNode                 ledger.Code = "NoNode"         // none can take the volumes of a ticket with spec.wherever
+	LeavesNode             ledger.Code = "LeavesNode"     // a ticket with onDrain: Move, from one that is emptied or gone
+	VolumeMissing          ledger.Code = "VolumeMissing"  // the claim's PersistentVolume has not been seen
+	NodeReplaced           ledger.Code = "NodeReplaced"   // attached by another name of the driver for the node
+	VolumeReplaced         ledger.Code = "VolumeReplaced" // attached under the name of a PersistentVolume that is another volume's now
 )
 
 // Message says the reason in words a user of Kubernetes understands.

@@ -47,7 +47,7 @@ func Transient(c ledger.Code) bool {
 }
 
 // DriverCodes lists the codes whose words name only a driver: without what the driver
-// said and the policy they are the same for every volume of it, at every node.
+// said they are the same for every volume of it, at every node.
 func DriverCodes() []ledger.Code {
 	var codes []ledger.Code
 	for i := range reasonTable {

@@ -53,7 +53,7 @@ const (
 type subject uint8
 
 const (
-	ofDriver subject = iota + 1 // only a driver, and behind that the policy
+	ofDriver subject = iota + 1 // only a driver
 	ofMore                      // a claim, a node, or figures that differ from node to node
 )
 
@@ -115,9 +115,6 @@ var reasonTable = [...]reasonRow{
 	{NodeExcluded, denies, lasts, noEviction, ofMore, CallNone, mismatches, func(r Reason) string {
 		return fmt.Sprintf("can't use %s: the node affinity of its PersistentVolume excludes the node", r.volume())
 	}},
-	{NotBeforeBind, denies, lasts, noEviction, ofDriver, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("the AttachPolicy of driver %s has pods bound only once their volumes are attached (bindAfter: Attached), and in Cooperative mode volumes are attached only once pods are bound: start moorage-controller with --attach-before-bind, or set bindAfter: Granted%s", r.Driver, r.inPolicy())
-	}},
 	{NodeFenced, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Driver != "" {
 			return fmt.Sprintf("the storage of %s has cut node %s off, by a NetworkFence: %s can't be mounted there", r.Driver, r.Node, r.volume())
@@ -138,7 +135,14 @@ var reasonTable = [...]reasonRow{
 		if r.Detail == onlyPromised {
 			return fmt.Sprintf("can't take %s: it is promised to %s%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
 		}
-		return fmt.Sprintf("can't take %s: %s holds it%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
+		words := fmt.Sprintf("can't take %s: %s holds it%s%s", r.volume(), r.Node, r.forWhom(), r.asked())
+		switch r.Detail {
+		case crossedTold:
+			words += ", which waits in turn for a volume that is attached here, so that neither goes on. This pod was bound later: delete it"
+		case crossedNamed:
+			words += ", which waits in turn for a volume that is attached here, so that neither goes on. That pod was bound later: delete it"
+		}
+		return words
 	}},
 	{StaysDetached, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		of := ""
@@ -231,9 +235,6 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%d tickets of this namespace, or fewer whose volumes have many users, already wait for %s, which is as many as are looked at: this one is next when some of them are granted or deleted", r.Limit, r.Node)
 	}},
 	{SlotsNotKept, waits, lasts, noEviction, ofMore, CallNone, unfit, Reason.slotsNotKept},
-	{AttachedForPods, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("in Cooperative mode %s is attached to %s for bound pods only, and no pod there has it: start moorage-controller with --attach-before-bind, or run Moorage in Standalone mode", r.volume(), r.Node)
-	}},
 	{NeverAttached, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("pods use %s without an attachment, so that Moorage can't keep it away from nodes: end this ticket, and make sure by other means that no pod uses the volume", r.volume())
 	}},
@@ -308,15 +309,6 @@ func (r Reason) unstageCalled() string {
 	return text
 }
 
-// inPolicy ends the words of a reason with the AttachPolicy to change, where that is known. The words before
-// it are the same for every volume of a driver: by them the controller finds the reason in a scheduler's message.
-func (r Reason) inPolicy() string {
-	if r.Policy == "" {
-		return ""
-	}
-	return " in AttachPolicy " + r.Policy
-}
-
 func (r Reason) byPolicy() string {
 	if r.Policy == "" {
 		return ""
@@ -326,6 +318,10 @@ func (r Reason) byPolicy() string {
 
 func (r Reason) noFreeSlot() string {
 	policy := r.byPolicy()
+	if r.Detail == atAttach {
+		return fmt.Sprintf("%s is not attached to %s yet: no free slot of driver %s (%d of %d used%s). It is attached when another volume of the driver has left the node, or the limit is raised. "+
+			"If neither is to be expected, delete the pod, so that it is placed anew", r.volume(), r.Node, r.Driver, r.Used, r.Limit, policy)
+	}
 	if r.Needed > 1 {
 		return fmt.Sprintf("too few free slots of driver %s (%d of %d used, %d needed%s)", r.Driver, r.Used, r.Limit, r.Needed, policy)
 	}

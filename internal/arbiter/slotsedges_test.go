@@ -308,28 +308,6 @@ func TestHoldsBeforeAGrant(t *testing.T) {
 	}
 }
 
-// A policy that attaches before the bind, and is refused, is told with the volume and its claim.
-func TestTooEarlyNamesTheVolume(t *testing.T) {
-	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
-	refused := func(is bool) func(ledger.Policy) bool { return func(ledger.Policy) bool { return is } }
-	r := needing("d/h", "n/1")
-	if got := tooEarly(p.snapshot, r, refused(true)); got != nil {
-		t.Errorf("of no pod: %+v", got)
-	}
-	r.Pod = "p"
-	got := tooEarly(p.snapshot, r, refused(true))
-	if len(got) != 2 || got[0].Code != NotBeforeBind || got[0].Volume != disk || got[0].Claim != "d/h" || got[1].Volume.Driver != "n" {
-		t.Errorf("%+v", got)
-	}
-	if got := tooEarly(p.snapshot, r, refused(false)); got != nil {
-		t.Errorf("of no refused policy: %+v", got)
-	}
-	none := plannerOf(t, Arbiter{}, "", ledger.Hold{}, noAttach)
-	if got := tooEarly(none.snapshot, r, refused(true)); len(got) != 1 || got[0].Volume.Driver != "n" {
-		t.Errorf("of what needs no attachment, and another volume: %+v", got)
-	}
-}
-
 // A volume of which nobody knows what it was attached for has the strictest policy of its driver,
 // the one for all classes among them; but not its delay.
 func TestStrictestOfAll(t *testing.T) {

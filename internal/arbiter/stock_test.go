@@ -24,16 +24,15 @@ func (c *cluster) beside() {
 	c.stock = &stock{c: c, knows: map[world.At]bool{}}
 }
 
-// cooperative puts the attach/detach controller beside Moorage's: "beforeBind"
-// attaches for tickets, too.
-func (s *script) cooperative(a args) {
-	s.arb.Cooperative, s.arb.BeforeBind = true, a.flag("beforeBind")
+// cooperative puts the attach/detach controller beside Moorage's.
+func (s *script) cooperative(args) {
+	s.arb.Cooperative = true
 	s.beside()
 }
 
 // standalone has the attach/detach controller gone, and Moorage's lead anew without it.
 func (s *script) standalone(args) {
-	s.arb.Cooperative, s.arb.BeforeBind = false, false
+	s.arb.Cooperative = false
 	s.stock, s.Judge.Cooperative = nil, false
 	s.cluster.restart()
 }

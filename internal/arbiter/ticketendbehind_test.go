@@ -218,7 +218,7 @@ func TestNodeThatShutsDownInGoodOrder(t *testing.T) {
 	ticket := []string{"ticket mine type=Manual node=worker-2 claims=data", "run", "delete ticket=mine", "run", "advance 24h", "run"}
 	for name, before := range map[string][]string{"nothing": nil, "a leader began": {"restart", "run", "advance 24h", "run"}, "a ticket had it": ticket} {
 		for access, pv := range map[string]string{"exclusive": "pv pv-1 claim=data", "shared": "pv pv-1 claim=data access=RWX"} {
-			for mode, how := range map[string]string{"": "", ", Cooperative": "cooperative beforeBind"} {
+			for mode, how := range map[string]string{"": "", ", Cooperative": "cooperative"} {
 				t.Run(access+", "+name+mode, func(t *testing.T) {
 					s := scriptAfter(t, how+"\nnode worker-1 driver=disk limit=4\nnode worker-2 driver=disk limit=4\n"+pv+"\npod db claim=data\nreserve db node=worker-2\nrun\n")
 					playOn(t, s, before...)

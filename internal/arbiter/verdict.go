@@ -114,7 +114,7 @@ type Reason struct {
 	Used    int32            // slots
 	Limit   int32            // slots
 	Needed  int32            // slots
-	Policy  string           // the AttachPolicy that sets Limit or that is refused; empty where the CSINode sets Limit
+	Policy  string           // the AttachPolicy that sets Limit; empty where the CSINode sets Limit
 	GRPC    int32            // gRPC code of a driver's error
 	Detail  string           // a driver's own words
 	Seconds int64            // until a rule's time is over

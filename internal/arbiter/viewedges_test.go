@@ -132,39 +132,6 @@ func TestKeepsAGrant(t *testing.T) {
 	}
 }
 
-// Beside another controller a ticket that is not a pod's has only what is attached for a
-// pod, unless Moorage attaches before the bind.
-func TestForPodsOnly(t *testing.T) {
-	beside := Arbiter{Cooperative: true}
-	for name, test := range map[string]struct {
-		arbiter Arbiter
-		kind    ledger.TicketType
-		facts   []ledger.Event
-		want    bool
-	}{
-		"nothing is attached": {beside, ledger.TypeManual, nil, true},
-		"alone":               {Arbiter{}, ledger.TypeManual, nil, false},
-		"before the bind":     {Arbiter{Cooperative: true, BeforeBind: true}, ledger.TypeManual, nil, false},
-		"attached there":      {beside, ledger.TypeManual, []ledger.Event{madeAt("well")}, false},
-		"attached elsewhere":  {beside, ledger.TypeManual, []ledger.Event{madeAt("dead")}, true},
-		"being detached":      {beside, ledger.TypeManual, []ledger.Event{madeAt("well", goes)}, true},
-		"needs no attachment": {beside, ledger.TypeManual, []ledger.Event{noAttach}, false},
-		"is not there yet":    {beside, ledger.TypeManual, []ledger.Event{ledger.StorageClass{Name: "c", Version: "1", Driver: "d"}, ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2", Class: "c"}}, false},
-		"of no class yet":     {beside, ledger.TypeManual, []ledger.Event{ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2"}}, false},
-		"of iSCSI":            {beside, ledger.TypeManual, []ledger.Event{ledger.PersistentVolume{Name: "pv", Version: "2", Volume: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}}, false},
-	} {
-		p := plannerOf(t, test.arbiter, "well", ledger.Hold{}, append([]ledger.Event{asksAt("m", test.kind, "well")}, test.facts...)...)
-		got := test.arbiter.forPodsOnly(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}))
-		if len(got) > 0 != test.want || test.want && (got[0].Code != AttachedForPods || got[0].Node != "well" || got[0].Claim != "data") {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-	p := plannerOf(t, beside, "", ledger.Hold{}, asksAt("m", ledger.TypeManual, ledger.Detached))
-	if got := beside.forPodsOnly(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})); len(got) > 0 {
-		t.Errorf("nobody attaches for who asks for no node: %+v", got)
-	}
-}
-
 // Why no attachment has been made where nothing is in its way.
 func TestNotBegun(t *testing.T) {
 	pending := ledger.Hold{State: ledger.HoldDetachPending, Reason: NodeUnreachable}

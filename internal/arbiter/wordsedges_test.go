@@ -44,8 +44,6 @@ func TestWordsByTheFieldsOfAReason(t *testing.T) {
 		"too few slots in all":          {Reason{Code: SlotsNotKept, Node: "well", Driver: "d", Needed: 3, Limit: 2}, "needs 3 slots of driver d, and well has 2 in all", "comes first"},
 		"slots are kept for another":    {Reason{Code: SlotsNotKept, Volume: disk, Node: "well", Driver: "d", Limit: 2}, "volume data waits for a slot at well, which comes first", "in all"},
 		"the driver has no room":        {Reason{Code: NodeExhausted, Driver: "d"}, "it answered ResourceExhausted", ": "},
-		"too early":                     {Reason{Code: NotBeforeBind, Driver: "d"}, "or set bindAfter: Granted", "in AttachPolicy"},
-		"too early, by a policy":        {Reason{Code: NotBeforeBind, Driver: "d", Policy: "late"}, Reason{Code: NotBeforeBind, Driver: "d"}.Message() + " in AttachPolicy late", "data"},
 		"it has none, in its own words": {Reason{Code: NodeExhausted, Driver: "d", Detail: "quota"}, "no room for another volume: quota", "it answered"},
 	} {
 		test.r.Claim = "data"

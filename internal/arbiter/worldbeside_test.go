@@ -13,9 +13,9 @@ import (
 )
 
 // newWorldBeside is a world in which the attach/detach controller works, too.
-func newWorldBeside(data []byte, beforeBind bool) *randomWorld {
+func newWorldBeside(data []byte) *randomWorld {
 	w := newWorld(data)
-	w.arb = arbiter.Arbiter{Cooperative: true, BeforeBind: beforeBind}
+	w.arb = arbiter.Arbiter{Cooperative: true}
 	w.beside()
 	w.more = []func(){
 		func() { w.stock.work() }, func() { w.stock.work() }, func() { w.stock.work() }, w.stockRestarts,
@@ -42,7 +42,6 @@ func (w *randomWorld) stockRestarts() {
 // is in use is not touched, nothing leaks, and everybody is served.
 func TestWorldBeside(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
-		early := rapid.Bool().Draw(t, "beforeBind")
-		newWorldBeside(proptest.Bytes(t, 900), early).play(t)
+		newWorldBeside(proptest.Bytes(t, 900)).play(t)
 	})
 }

@@ -50,6 +50,9 @@ func (e *Executor) newAttachment(r flow.Request) (*storagev1.VolumeAttachment, e
 	if r.Beside != "" {
 		object.Annotations[v1alpha1.AnnotationBeside] = string(r.Beside)
 	}
+	if fact.Cooperative {
+		object.Annotations[v1alpha1.AnnotationCooperative] = "true"
+	}
 	if fact.Transitions > 0 {
 		object.Annotations[v1alpha1.AnnotationTransitions] = strconv.FormatInt(fact.Transitions, 10)
 	}

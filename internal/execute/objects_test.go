@@ -202,14 +202,14 @@ func ticketObject() *v1alpha1.VolumeTicket {
 func TestWritePolicyStatus(t *testing.T) {
 	w := start(t, func(s *apitest.Server) {
 		s.Put("attachpolicies", &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"},
-			Spec: v1alpha1.AttachPolicySpec{Driver: "d", BindAfter: v1alpha1.BindAfterAttached}})
+			Spec: v1alpha1.AttachPolicySpec{Driver: "d"}})
 	}, nil)
 	object, _ := w.observer.Policy("p")
 	next := object.DeepCopy()
-	next.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PolicyRefused, Status: metav1.ConditionTrue, Reason: "NotBeforeBind"}}
+	next.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PolicyInEffect, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDriverUnknown}}
 	must(t, w.WritePolicyStatus(t.Context(), next))
-	if p := w.observer.Snapshot().Policy("d", ""); p == nil || !p.Refused {
-		t.Errorf("the ledger says %+v", p)
+	if seen, _ := w.observer.Policy("p"); len(seen.Status.Conditions) != 1 {
+		t.Errorf("the observer has %+v", seen.Status)
 	}
 	next.Status.Conditions = nil
 	isStale(t, w.WritePolicyStatus(t.Context(), next))

@@ -19,14 +19,12 @@ import (
 // write that got no answer is found by the informer, and made again if it had no
 // effect: nothing is decided on it here.
 func (e *Executor) WritePolicyStatus(ctx context.Context, policy *v1alpha1.AttachPolicy) error {
-	old, _ := e.config.Observer.Policy(policy.Name)
 	written, err := call(ctx, e, time.Time{}, func(ctx context.Context) (*v1alpha1.AttachPolicy, error) {
 		return e.config.Moorage.AttachPolicies().UpdateStatus(ctx, policy, metav1.UpdateOptions{})
 	})
 	switch {
 	case err == nil:
 		e.config.Observer.Saw(written)
-		e.config.Events.PolicyChanged(old, written)
 		return nil
 	case apierrors.IsConflict(err) && !translate.Denied(err):
 		return fmt.Errorf("%w: AttachPolicy %s has another version", flow.ErrStale, policy.Name)

@@ -17,17 +17,17 @@ func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 	step := t.Step
 	if !t.Announced {
 		t.Announced = true
-		return t, Move{Tell: []ledger.Event{ledger.AttachSent{Volume: step.Volume, Node: step.Node}}}
+		return t, Move{Tell: []ledger.Event{ledger.AttachSent{Volume: step.Volume, Node: step.Node, Limit: step.Limit}}}
 	}
 	if t.Sent.Do == CreateAttachment {
 		return t.send(read(Attachments, step.Attachment))
 	}
 	if place := s.Volume(step.Volume).NodeVolume(step.Node); place == nil || !place.Sent {
-		return t.end(Stale, fmt.Sprintf("nobody at node %s is there any more for whom it was to be created", step.Node))
+		return t.end(Stale, fmt.Sprintf("nobody at node %s is there any more for whom it was to be created, or another volume has got the last slot", step.Node))
 	}
 	a := ledger.Attachment{
 		Name: step.Attachment, Driver: step.Volume.Driver, Node: step.Node,
-		PersistentVolume: step.PV, Ours: true, Transitions: step.Transitions, NodeID: step.NodeID,
+		PersistentVolume: step.PV, Ours: true, Transitions: step.Transitions, NodeID: step.NodeID, Cooperative: step.Cooperative,
 	}
 	if step.PV == "" {
 		a.Inline = step.Volume
@@ -57,23 +57,26 @@ func (m *Memory) createAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	case Unknown:
 		return m.outlast(t, now)
 	default:
+		settled.Failed = true
 		return t.fail(a, settled)
 	}
 }
 
 // foundAnswered follows the look for an attachment whose creation is over.
-func foundAnswered(t Task, a Answer, settled ledger.Event) (Task, Move) {
+func foundAnswered(t Task, a Answer, settled ledger.AttachResolved) (Task, Move) {
 	found, ok := first[ledger.Attachment](a)
+	failed := settled
+	failed.Failed = true
 	looks := t.Step.Do == arbiter.FindAttachment // for whatever is there
 	switch {
 	case ok && (looks || of(found, t.Step)):
 		return t.end(Finished, "", settled)
 	case ok:
-		return t.end(Failed, fmt.Sprintf("VolumeAttachment %s exists and is of another volume: it takes a person to delete it", t.Step.Attachment), settled)
+		return t.end(Failed, fmt.Sprintf("VolumeAttachment %s exists and is of another volume: it takes a person to delete it", t.Step.Attachment), failed)
 	case a.Result == NotFound && looks:
 		return t.end(Finished, "", settled)
 	case a.Result == NotFound:
-		return t.end(Failed, fmt.Sprintf("VolumeAttachment %s was not created", t.Step.Attachment), settled)
+		return t.end(Failed, fmt.Sprintf("VolumeAttachment %s was not created", t.Step.Attachment), failed)
 	}
 	return t.fail(a)
 }

@@ -87,6 +87,11 @@ func Wake(t ledger.Touched, s ledger.Snapshot) Look {
 			look.Nodes = append(look.Nodes, n)
 		}
 		look.Volumes = append(look.Volumes, arbiter.Spare(s, n)...)
+		for _, v := range arbiter.AwaitSlots(s, n) {
+			if !slices.Contains(look.Volumes, v) {
+				look.Volumes = append(look.Volumes, v)
+			}
+		}
 		look.Tickets = append(look.Tickets, EmptiedWith(s, n)...)
 	}
 	return look

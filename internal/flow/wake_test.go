@@ -17,7 +17,8 @@ func TestWake(t *testing.T) {
 	granted.Phase = ledger.TicketGranted
 	s := facts(waits, manual, granted, pod("b", "n1", "a"), pod("c", "n1", "c")).Snapshot()
 	look := Wake(ledger.Touched{Volumes: []ledger.VolumeID{disk}, Nodes: []ledger.NodeName{"n1", "n9"}}, s)
-	if !slices.Equal(look.Volumes, []ledger.VolumeID{disk}) || !slices.Equal(look.Nodes, []ledger.NodeName{"n1", "n2"}) {
+	unattached := ledger.VolumeID{Driver: driver, Handle: "c"} // it may wait for a slot of the node
+	if !slices.Equal(look.Volumes, []ledger.VolumeID{disk, unattached}) || !slices.Equal(look.Nodes, []ledger.NodeName{"n1", "n2"}) {
 		t.Errorf("woken: %+v", look)
 	}
 	for _, id := range []ledger.TicketID{granted.ID} {

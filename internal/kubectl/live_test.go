@@ -24,7 +24,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/kubectl"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -267,37 +266,6 @@ func TestAttachInterrupted(t *testing.T) {
 	interrupt()
 	if code := <-ended; code == 0 {
 		t.Errorf("exit code %d: %s", code, out)
-	}
-}
-
-// In Cooperative mode attach is refused as soon as the controller says that it attaches for pods
-// only, with what would change that, and leaves no ticket that it has made; ticket make says so, too,
-// and its ticket stays.
-func TestAttachForPodsOnly(t *testing.T) {
-	for _, test := range []struct {
-		ticket string
-		args   []string
-		stays  bool
-	}{
-		{facts.ManualName("pv-kept", "worker-2"), []string{"attach", "pv-kept", "--node", "worker-2"}, false},
-		{"mine", []string{"ticket", "make", "mine", "-n", "shop", "--type", "Manual", "--claim", "kept", "--node", "worker-2"}, true},
-	} {
-		server, now := load(t, "testdata/zoo")
-		out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, test.args...)
-		out.await(t, "waiting: ")
-		var ticket v1alpha1.VolumeTicket
-		if !server.Get("volumetickets", "shop", test.ticket, &ticket) {
-			t.Fatal("there is no ticket")
-		}
-		message := (arbiter.Reason{Code: arbiter.AttachedForPods, Claim: "kept", Node: "worker-2"}).Message()
-		ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: "Unknown", Reason: string(arbiter.AttachedForPods), Message: message}}
-		server.Put("volumetickets", &ticket)
-		if code := <-ended; code != 2 || !strings.Contains(out.String(), "AttachedForPods: "+message) || !strings.Contains(message, "--attach-before-bind") {
-			t.Errorf("%s: exit code %d: %s", test.args[0], code, out)
-		}
-		if there := server.Get("volumetickets", "shop", test.ticket, &ticket); there != test.stays {
-			t.Errorf("%s: that the ticket is there is %t: %s", test.args[0], there, out)
-		}
 	}
 }
 

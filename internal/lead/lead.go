@@ -34,7 +34,7 @@ type Config struct {
 	WriteTimeout time.Duration
 	// Labels are put on the Lease by whoever takes it; nil: none.
 	Labels map[string]string
-	// Untouched says whether no leader has written anything yet: asked where there
+	// Untouched says whether nothing shows that a leader has written anything: asked where there
 	// is no Lease. Without it, one is always taken for deleted.
 	Untouched func(context.Context) (bool, error)
 }

@@ -6,15 +6,20 @@ import "time"
 
 func (e AttachSent) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && (p.Left || l.occupied(p)) {
-		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Sent = true })
+	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
+	if p == nil || !p.Left && !l.occupied(p) {
+		return
 	}
+	if taken := l.facts.nodes.get(e.Node).Driver(e.Volume.Driver).Occupied; e.Limit > 0 && taken >= e.Limit && !p.OccupiesSlotWithoutUse() { //mutant:slot-sent-twice
+		return
+	}
+	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Sent, p.CreateFailed = true, false })
 }
 
 func (e AttachResolved) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
 	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && p.Sent {
-		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Sent = false })
+		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Sent, p.CreateFailed = false, e.Failed })
 	}
 }
 

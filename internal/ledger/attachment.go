@@ -35,6 +35,7 @@ type attachmentRecord struct {
 	inline      bool // by spec.source.inlineVolumeSpec, which is the volume
 	wanted      bool
 	confirmed   bool
+	cooperative bool
 	byName      bool // only its name says which volume it is of: its PersistentVolume has not been seen
 	proved      bool // its NodeVolume has a proof, which a change makes void
 }
@@ -90,7 +91,7 @@ func (r *attachmentRecord) noteDeletion(before *attachmentRecord, seen time.Dura
 func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attachmentRecord {
 	r := attachmentRecord{
 		handle: handle, to: to, pv: pv, own: own,
-		attached: a.Attached, deleting: a.Deleting, stamped: a.Stamped, ours: a.Ours, wanted: a.Wanted, confirmed: a.Confirmed, inline: !a.Inline.IsZero(),
+		attached: a.Attached, deleting: a.Deleting, stamped: a.Stamped, ours: a.Ours, wanted: a.Wanted, confirmed: a.Confirmed, cooperative: a.Cooperative, inline: !a.Inline.IsZero(),
 	}
 	odd := oddAttachment{attachError: a.AttachError, detachError: a.DetachError, deletedAt: a.DeletedAt, keptBy: a.KeptBy}
 	var ok bool
@@ -125,7 +126,7 @@ func (r *attachmentRecord) unpack() *Attachment {
 	}
 	a := &Attachment{
 		Name: r.name(), UID: r.uidText(), Version: r.versionText(), Driver: r.driver(), Node: r.to.node,
-		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Stamped: r.stamped, Ours: r.ours, Wanted: r.wanted, Confirmed: r.confirmed,
+		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Stamped: r.stamped, Ours: r.ours, Wanted: r.wanted, Confirmed: r.confirmed, Cooperative: r.cooperative,
 		Transitions: r.allTransitions(), NodeID: r.to.nodeID, own: r.own,
 	}
 	if r.inline {

@@ -222,10 +222,13 @@ type LookRefused struct{ Node NodeName }
 // comes and goes: the place stays, and has its slot, until AttachResolved. It is
 // taken in only while a pod, a granted ticket or a volume that was left there
 // keeps the slot (NodeVolume.Sent says whether it was): else the slot may have been
-// given away since the attach was decided on, and nothing may be sent.
+// given away since the attach was decided on, and nothing may be sent. With a Limit it is not taken
+// in either while so many volumes of the driver have a slot at the node (NodeDriver.Occupied): of two creations
+// that were decided on at once for the last slot, only the first is sent.
 type AttachSent struct {
 	Volume VolumeID
 	Node   NodeName
+	Limit  int32 // 0: none
 }
 
 // AttachResolved is the proof that a creation which AttachSent announced has had
@@ -234,6 +237,7 @@ type AttachSent struct {
 type AttachResolved struct {
 	Volume VolumeID
 	Node   NodeName
+	Failed bool // it made no attachment
 }
 
 // Complete says that this process has taken in the first list of every kind.

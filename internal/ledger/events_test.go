@@ -135,14 +135,14 @@ func (s *stream) ticket() Event {
 			return s.gone(key, TicketGone{ID: id})
 		}
 		t = old
-		t.Version, t.Phase, t.Granted = s.next(), TicketPhase(s.below(3) % 2), nil
+		t.Version, t.Phase, t.Granted = s.next(), TicketPhase(s.below(3)%2), nil
 		if t.Phase == TicketGranted && s.chance(2) {
 			t.Granted = []VolumeID{s.volume()}
 		}
 		t.Reason = []string{"", "NotGranted", "NoFreeSlot", "Outranked"}[s.version%4]
 		return s.keep(key, t)
 	}
-	t.Version, t.UID, t.Node, t.Phase = s.next(), s.uid(), s.nodeName(), TicketPhase(s.below(3) % 2)
+	t.Version, t.UID, t.Node, t.Phase = s.next(), s.uid(), s.nodeName(), TicketPhase(s.below(3)%2)
 	for range 1 + s.below(2) {
 		v := TicketVolume{Claim: s.claim()}
 		switch s.below(4) {
@@ -291,9 +291,9 @@ func (s *stream) proof() Event {
 	}
 	switch s.below(7) {
 	case 0:
-		return AttachSent{v, n}
+		return AttachSent{Volume: v, Node: n}
 	case 1:
-		return AttachResolved{v, n}
+		return AttachResolved{Volume: v, Node: n}
 	case 2:
 		return RefusalsOver{start.Add(time.Duration(s.below(s.version+1)) * time.Second)} // at the speed of the tests
 	}

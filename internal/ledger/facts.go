@@ -101,7 +101,10 @@ type Pod struct {
 	// OptedOut says that neither has the webhook stamped it nor is it for Moorage's
 	// scheduler: Cooperative mode leaves its volumes to others.
 	OptedOut bool
-	Volumes  []PodVolume
+	// Started says that a container of it has started, so that its node had its volumes.
+	Started bool
+	Bound   int64 // when it got its node, in seconds, by the API server's clock; 0: not known
+	Volumes []PodVolume
 	// OwnCSI are the names of the CSI volumes that are written into the pod: they are the pod's
 	// alone, are not staged, and never attached.
 	OwnCSI []string
@@ -233,6 +236,7 @@ type Attachment struct {
 	NodeID             string // annotation csi.alpha.kubernetes.io/node-id; that by which it was attached first
 	Wanted             bool   // Moorage's annotation: the deletion may leave the volume where it is
 	Confirmed          bool   // Moorage's annotation: Moorage has written to it since it was made
+	Cooperative        bool   // Moorage's annotation: made in Cooperative mode
 	AttachError        CallError
 	DetachError        CallError
 
@@ -452,8 +456,7 @@ type PolicyFields uint16
 
 // The fields whose absence can't be told from their value.
 const (
-	FieldBindAfter PolicyFields = 1 << iota
-	FieldDetachDelay
+	FieldDetachDelay PolicyFields = 1 << iota
 	FieldEmptyAccessModes
 	FieldLiveMigration
 	FieldUnpublishFences
@@ -466,32 +469,30 @@ const (
 // Policy is what matters of an AttachPolicy. Zero values mean Kubernetes'
 // defaults.
 type Policy struct {
-	Name, Version     string
-	Created           int64  // creationTimestamp, seconds; of two alike the older counts
-	Driver, Class     string // Class empty: all of the driver
-	BindAfterAttached bool
-	Refused           bool // BindAfterAttached, and the controller has said that it can't be had
-	MaxSlots          *int32
-	Headroom          int32
-	DetachDelay       time.Duration
-	AfterPodGone      *time.Duration  // nil: 6 minutes; negative: never
-	AfterUnreachable  *time.Duration  // nil and negative: never
-	MaxUnreachable    *MaxUnreachable // nil: DefaultMaxUnreachable
-	RequireNodeWord   bool            // what moorage-node says nothing of counts as in use
-	RepairStaged      bool            // moorage-node unstages what a kubelet has forgotten
-	EmptyIsExclusive  bool            // no access modes: one node at a time
-	LiveMigration     bool            // the driver may attach to two nodes
-	UnpublishFences   bool            // unpublish takes the machine's access away
-	FencedCondition   string          // the type of a Node's condition that is proof; empty: none
-	NetworkFence      NetworkFence    // zero: none
-	Workers           int
-	YieldNotice       *time.Duration // nil: arbiter.DefaultYieldNotice
-	TicketsDeleted    *time.Duration // endTickets.afterNodeDeleted; nil: arbiter.DefaultAfterNodeDeleted
-	TicketsLost       *time.Duration // endTickets.afterNodeUnreachable; nil and negative: never
-	AttachFor         Operations     // only while the volume is attached somewhere
-	DetachFor         Operations     // only while it is attached nowhere
-	OperationTimeout  time.Duration  // 0: operation.DefaultTimeout
-	Says              PolicyFields   // what it sets, be it to the value zero
+	Name, Version    string
+	Created          int64  // creationTimestamp, seconds; of two alike the older counts
+	Driver, Class    string // Class empty: all of the driver
+	MaxSlots         *int32
+	Headroom         int32
+	DetachDelay      time.Duration
+	AfterPodGone     *time.Duration  // nil: 6 minutes; negative: never
+	AfterUnreachable *time.Duration  // nil and negative: never
+	MaxUnreachable   *MaxUnreachable // nil: DefaultMaxUnreachable
+	RequireNodeWord  bool            // what moorage-node says nothing of counts as in use
+	RepairStaged     bool            // moorage-node unstages what a kubelet has forgotten
+	EmptyIsExclusive bool            // no access modes: one node at a time
+	LiveMigration    bool            // the driver may attach to two nodes
+	UnpublishFences  bool            // unpublish takes the machine's access away
+	FencedCondition  string          // the type of a Node's condition that is proof; empty: none
+	NetworkFence     NetworkFence    // zero: none
+	Workers          int
+	YieldNotice      *time.Duration // nil: arbiter.DefaultYieldNotice
+	TicketsDeleted   *time.Duration // endTickets.afterNodeDeleted; nil: arbiter.DefaultAfterNodeDeleted
+	TicketsLost      *time.Duration // endTickets.afterNodeUnreachable; nil and negative: never
+	AttachFor        Operations     // only while the volume is attached somewhere
+	DetachFor        Operations     // only while it is attached nowhere
+	OperationTimeout time.Duration  // 0: operation.DefaultTimeout
+	Says             PolicyFields   // what it sets, be it to the value zero
 }
 
 // NetworkFence is how the storage of a policy's driver cuts nodes off.

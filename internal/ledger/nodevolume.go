@@ -38,15 +38,22 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	after.had = l.unlistedBy(after)
 	reported, inUse, asked := after.Reported, after.InUse, after.OnlyAsked
 	gone := after.Empty()
+	had, has := before.OccupiesSlotWithoutUse(), after.OccupiesSlotWithoutUse()
 	if gone {
 		vol.NodeVolumes = removeAt(vol.NodeVolumes, i)
 		l.sweep(vol)
 	}
 	t.volume(v)
-	if found == !gone && before.Reported == reported && before.InUse == inUse && before.OnlyAsked == asked {
+	if found == !gone && before.Reported == reported && before.InUse == inUse && before.OnlyAsked == asked && had == has {
 		return
 	}
 	node := l.node(n)
+	if had != has {
+		node.ownDriver(v.Driver).Occupied += int32(count(has) - count(had))
+	}
+	if had && !has {
+		t.node(n) // others may wait for the slot
+	}
 	if before.OnlyAsked != asked {
 		node.ownDriver(v.Driver).OnlyAsked += int32(count(asked) - count(before.OnlyAsked))
 		t.node(n)

@@ -238,7 +238,7 @@ func TestWhereTicketsWait(t *testing.T) {
 // Who takes a step has heard nothing new by what it proves itself.
 func TestOwnEvents(t *testing.T) {
 	v := VolumeID{"disk", "h"}
-	for _, e := range []Event{AttachSent{v, "n"}, AttachResolved{v, "n"}, Unreported{Volume: v, Node: "n"}, Unwanted{Volume: v, Node: "n"}, HoldBoots{}, HoldDropped{v, "1"}} {
+	for _, e := range []Event{AttachSent{Volume: v, Node: "n"}, AttachResolved{Volume: v, Node: "n"}, Unreported{Volume: v, Node: "n"}, Unwanted{Volume: v, Node: "n"}, HoldBoots{}, HoldDropped{v, "1"}} {
 		if l := New(); !l.Apply(start, e).Own {
 			t.Errorf("%T is news", e)
 		}

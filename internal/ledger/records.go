@@ -149,6 +149,8 @@ type NodeVolume struct {
 	// volumesAttached, or is about to, and that nothing has shown since what came of it: nobody is told that the
 	// volume is here.
 	UnreportSent bool
+	// CreateFailed says that the last creation of the own attachment which this process has sent made none.
+	CreateFailed bool
 	// Unlisted says that a ticket has the volume here, or had it, or may have had it, as far as who
 	// began to lead since knows: its holder may be a process that no kubelet knows, and which volumesInUse does not
 	// tell of. It lasts after the ticket's end until the node is known to have been Ready since: by the answer to an own
@@ -340,6 +342,7 @@ type NodeDriver struct {
 	// long ago (RefusalsOver).
 	Exhausted bool
 	Used      int32 // NodeVolumes here of this driver's volumes
+	Occupied  int32 // those of them that OccupiesSlotWithoutUse
 	OnlyAsked int32 // those of them that take no slot: see NodeVolume.OnlyAsked
 
 	handles handles  // of the volumes that have a NodeVolume here

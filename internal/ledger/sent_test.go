@@ -44,7 +44,7 @@ func TestAttachSent(t *testing.T) {
 				}
 			}
 			used := func() int32 { return l.Snapshot().Node(n).Driver(v.Driver).Used }
-			apply(PersistentVolume{Name: "pv", Version: "1", Volume: v}, proofNode(n, "1"), test.before, AttachSent{v, n}, test.after)
+			apply(PersistentVolume{Name: "pv", Version: "1", Volume: v}, proofNode(n, "1"), test.before, AttachSent{Volume: v, Node: n}, test.after)
 			if got := used() == 1; got != test.want {
 				t.Errorf("%s (a snapshot after each: %t): the slot is used: %t, want %t", name, freeze, got, test.want)
 			}
@@ -53,7 +53,7 @@ func TestAttachSent(t *testing.T) {
 			if got := used() == 1; got != test.want {
 				t.Errorf("%s (a snapshot after each: %t): in the end the slot is used: %t, want %t", name, freeze, got, test.want)
 			}
-			touched := l.Apply(start, AttachResolved{v, n})
+			touched := l.Apply(start, AttachResolved{Volume: v, Node: n})
 			if used() != 0 || test.want && (len(touched.Nodes) != 1 || len(touched.Volumes) != 1) {
 				t.Errorf("%s (a snapshot after each: %t): once settled, %d slots are used, touched %+v", name, freeze, used(), touched)
 			}

@@ -144,7 +144,7 @@ func TestWhatEventsTouch(t *testing.T) {
 		"a node that mounts by label":       {append(bound, proofNode("n", "1")), node(func(n *NodeState) { n.SELinuxMount = true }), "@n"},
 		"a node that lists it":              {append(bound, proofNode("n", "1")), node(func(n *NodeState) { n.Reported = []VolumeID{v} }), "h"},
 		"a node that lists another no more": {append(bound, lists("1", VolumeID{"disk", "i"})), lists("5"), "@n i"},
-		"a creation that was never sent":    {bound, AttachResolved{v, "n"}, ""},
+		"a creation that was never sent":    {bound, AttachResolved{Volume: v, Node: "n"}, ""},
 		"a node without another volume":     {append(bound, proofNode("n", "1"), HoldSeen{VolumeID{"disk", "i"}, Hold{Version: "1", Node: "m"}}), NodeGone{"n"}, "@n h"},
 		"a node that is gone":               {append(bound, proofNode("n", "1")), NodeGone{"n"}, "@n h"},
 		"a node that was never there":       {bound, NodeGone{"m"}, ""},

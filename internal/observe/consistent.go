@@ -4,6 +4,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,31 +31,42 @@ func (o *Observer) position(ctx context.Context) (string, error) {
 // listPods takes in all pods with one consistent list, for an informer that
 // began with an older state.
 func (o *Observer) listPods(ctx context.Context) error {
-	return o.listAll(ctx, "pods", func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, opts)
-	})
+	return o.listAll(ctx, Pods, listOf(o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List))
 }
 
-// CatchUp takes in, by consistent lists, what claims volumes and slots as it is now: bound pods,
-// VolumeAttachments and VolumeTickets. A new leader calls it when no write of the leader before can be
-// under way any more, and decides afterwards. Informers that are behind then only know of claims that
-// have ended meanwhile.
+// CatchUp takes in, by consistent lists, what a scheduler decides from as it is now: bound pods,
+// Nodes, VolumeAttachments, VolumeHolds, VolumeTickets and PersistentVolumes. A new leader calls it when
+// no write of the leader before can be under way any more, and decides afterwards. Informers that are
+// behind then only know of claims that have ended meanwhile.
 func (o *Observer) CatchUp(ctx context.Context) error {
-	if err := o.listPods(ctx); err != nil {
-		return err
+	kube, moorage := o.config.Kube, o.config.Moorage
+	for _, each := range []struct {
+		kind Kind
+		page pager.ListPageFunc
+	}{
+		{Pods, listOf(kube.CoreV1().Pods(metav1.NamespaceAll).List)},
+		{Nodes, listOf(kube.CoreV1().Nodes().List)},
+		{Attachments, listOf(kube.StorageV1().VolumeAttachments().List)},
+		{Holds, listOf(moorage.VolumeHolds().List)},
+		{Tickets, listOf(moorage.VolumeTickets(metav1.NamespaceAll).List)},
+		{PersistentVolumes, listOf(kube.CoreV1().PersistentVolumes().List)},
+	} {
+		if o.feeds[each.kind] == nil {
+			continue
+		}
+		if err := o.listAll(ctx, each.kind, each.page); err != nil {
+			return err
+		}
 	}
-	err := o.listAll(ctx, "volumeattachments", func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return o.config.Kube.StorageV1().VolumeAttachments().List(ctx, opts)
-	})
-	if err != nil {
-		return err
-	}
-	return o.listAll(ctx, "volumetickets", func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return o.config.Moorage.VolumeTickets(metav1.NamespaceAll).List(ctx, opts)
-	})
+	return nil
 }
 
-// Untouched says whether no process of Moorage has worked in the cluster yet: there
+// listOf is a client's method List for the pager.
+func listOf[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) pager.ListPageFunc {
+	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return list(ctx, opts) }
+}
+
+// Untouched says whether no controller of Moorage has worked in the cluster yet: there
 // is neither a VolumeHold nor a VolumeTicket, by a consistent list of each. Whatever
 // exclusive volume a controller attaches has a hold, until nothing uses the volume any more.
 func (o *Observer) Untouched(ctx context.Context) (bool, error) {
@@ -70,27 +82,48 @@ func (o *Observer) Untouched(ctx context.Context) (bool, error) {
 	return len(holds.Items)+len(tickets.Items) == 0, nil
 }
 
+// NothingBound says whether no pod that has a node uses a volume, by a consistent list: then no
+// scheduler has bound one. A scheduler leaves no other trace: its pods have neither holds nor tickets yet,
+// and those that were not stamped have no annotation.
+func (o *Observer) NothingBound(ctx context.Context) (bool, error) {
+	bound := errors.New("a pod is bound")
+	err := o.eachOf(ctx, Pods, listOf(o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List), func(object runtime.Object) error {
+		event, _ := o.event(object) // a pod with a broken volume may have others
+		if pod, ok := event.(ledger.Pod); ok && pod.Node != "" && len(pod.Volumes) > 0 {
+			return bound
+		}
+		return nil
+	})
+	if errors.Is(err, bound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // listAll takes in all objects of a consistent list.
-func (o *Observer) listAll(ctx context.Context, what string, page pager.ListPageFunc) error {
+func (o *Observer) listAll(ctx context.Context, kind Kind, page pager.ListPageFunc) error {
+	return o.eachOf(ctx, kind, page, func(object runtime.Object) error {
+		o.Saw(object)
+		return nil
+	})
+}
+
+// eachOf calls f with each object of a consistent list.
+func (o *Observer) eachOf(ctx context.Context, kind Kind, page pager.ListPageFunc, f func(runtime.Object) error) error {
 	list := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		opts.ResourceVersion = "" // consistent, not from a cache
 		return page(ctx, opts)
 	})
 	list.PageSize = listPage
-	err := list.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		o.Saw(object)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("list %s consistently: %w", what, err)
+	if err := list.EachListItem(ctx, metav1.ListOptions{}, f); err != nil {
+		return fmt.Errorf("list %s consistently: %w", kind, err)
 	}
 	return nil
 }
 
 // ConfirmPod reads a pod as it is now, and takes in what it finds: nil without
 // an error when no pod of that UID exists in the namespace. The name proves nothing, and
-// may be empty. A pod
-// that the ledger knows is asked for by its own name; one that it doesn't know is looked
+// may be empty. A pod that the ledger knows is asked for by its own name; one that it doesn't know is looked
 // for among all of the namespace, where there is none of the name.
 func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error) {
 	known := o.Snapshot().Pod(uid)
@@ -122,19 +155,14 @@ func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) 
 // the ledger did not know it.
 func (o *Observer) findPod(ctx context.Context, namespace, uid string) (*corev1.Pod, error) {
 	var found *corev1.Pod
-	list := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		opts.ResourceVersion = "" // consistent, not from a cache
-		return o.config.Kube.CoreV1().Pods(namespace).List(ctx, opts)
-	})
-	list.PageSize = listPage
-	err := list.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+	err := o.eachOf(ctx, Pods, listOf(o.config.Kube.CoreV1().Pods(namespace).List), func(object runtime.Object) error {
 		if pod, ok := object.(*corev1.Pod); ok && string(pod.UID) == uid {
 			found = pod
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list pods of namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("namespace %s: %w", namespace, err)
 	}
 	if found != nil {
 		o.Saw(found)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -260,7 +259,7 @@ func (d *decision) keep(w want, kept map[string]bool) {
 		d.trouble(w.work, ReasonApart, fmt.Sprintf("ticket %s waits: volumes of the group are at several nodes (%s), and one ticket can have them at one node only. The driver finds each attached where it is; a volume that is at no node needs a pod or a ticket of its own, or the others at one node", t.ID, at))
 		return
 	}
-	if age := d.Now.Sub(t.Created); age < patience && ledger.Code(t.Reason) != arbiter.AttachedForPods {
+	if age := d.Now.Sub(t.Created); age < patience {
 		d.again(patience - age)
 		return
 	}

@@ -75,23 +75,3 @@ func whereabouts(h *v1alpha1.VolumeHold) string {
 	}
 	return "is held by " + h.Status.Holder.Node
 }
-
-// PolicyChanged tells an AttachPolicy that it is refused, or is no more.
-func (e *Events) PolicyChanged(old, now *v1alpha1.AttachPolicy) {
-	if e == nil {
-		return
-	}
-	var was *metav1.Condition
-	if old != nil {
-		was = meta.FindStatusCondition(old.Status.Conditions, v1alpha1.PolicyRefused)
-	}
-	is := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.PolicyRefused)
-	switch {
-	case is != nil && (was == nil || was.Reason != is.Reason):
-		e.log.Info("A policy is refused", "reason", is.Reason, "policy", now.Name)
-		e.warn(ofPolicy(now), is.Reason, is.Message)
-	case is == nil && was != nil:
-		e.log.Info("A policy is refused no more", "reason", eventResolved, "was", was.Reason, "policy", now.Name)
-		e.tell(ofPolicy(now), eventResolved, was.Reason+" is over: pods are placed by the policy again")
-	}
-}

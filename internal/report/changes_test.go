@@ -93,30 +93,6 @@ func TestHoldChanged(t *testing.T) {
 	expect(t, "the volume is wanted again", events(), []string{"Normal Resolved DetachFailed is over: volume d^x is held by n1"})
 }
 
-// A policy is told once that it is refused, and that it is no more.
-func TestPolicyChanged(t *testing.T) {
-	e, events := heard()
-	policy := func(conditions ...metav1.Condition) *v1alpha1.AttachPolicy {
-		return &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Status: v1alpha1.AttachPolicyStatus{Conditions: conditions}}
-	}
-	refused := func(message string) *v1alpha1.AttachPolicy {
-		return policy(metav1.Condition{Type: v1alpha1.PolicyRefused, Status: metav1.ConditionTrue, Reason: string(arbiter.NotBeforeBind), Message: message})
-	}
-	e.PolicyChanged(policy(), refused("too early"))
-	expect(t, "it is refused", events(), []string{"Warning NotBeforeBind too early", "AttachPolicy"})
-	e.PolicyChanged(refused("too early"), refused("much too early"))
-	expect(t, "in other words", events())
-	e.PolicyChanged(nil, refused("too early"))
-	expect(t, "one that was not known", events(), []string{"Warning NotBeforeBind"})
-	e.PolicyChanged(refused("too early"), policy())
-	expect(t, "it is over", events(), []string{"Normal Resolved NotBeforeBind is over", "AttachPolicy"})
-	e.PolicyChanged(policy(), policy())
-	e.PolicyChanged(nil, policy())
-	expect(t, "nothing to say", events())
-	var none *report.Events
-	none.PolicyChanged(nil, refused("too early"))
-}
-
 // A ticket is told what becomes of it, each change once; a pod's is not.
 func TestTicketChanged(t *testing.T) {
 	e, events := heard()

@@ -54,10 +54,6 @@ func ofTicket(t *v1alpha1.VolumeTicket) Object {
 	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket, Namespace: t.Namespace, Name: t.Name, UID: string(t.UID)}
 }
 
-func ofPolicy(p *v1alpha1.AttachPolicy) Object {
-	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindAttachPolicy, Name: p.Name, UID: string(p.UID)}
-}
-
 // OfAttachment is a VolumeAttachment.
 func OfAttachment(a *ledger.Attachment) Object {
 	return Object{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachment", Name: a.Name, UID: a.UID}

@@ -65,7 +65,8 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 		NodeID:   identity(a.Annotations[AnnotationNodeID], maxNodeID),
 		Wanted:   a.Annotations[v1alpha1.AnnotationWanted] != "",
 
-		Confirmed: a.Annotations[v1alpha1.AnnotationConfirmed] != "",
+		Confirmed:   a.Annotations[v1alpha1.AnnotationConfirmed] != "",
+		Cooperative: a.Annotations[v1alpha1.AnnotationCooperative] != "",
 
 		AttachError: callError(a.Status.AttachError),
 		DetachError: callError(a.Status.DetachError),

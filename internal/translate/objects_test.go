@@ -206,17 +206,17 @@ func TestClassAndDriver(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	minutes := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
 	got := Policy(&v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", CreationTimestamp: metav1.Unix(7, 0)}, Spec: v1alpha1.AttachPolicySpec{
-		Driver: "d", StorageClassName: "c", BindAfter: v1alpha1.BindAfterAttached, DetachDelay: minutes(1),
+		Driver: "d", StorageClassName: "c", DetachDelay: minutes(1),
 		Slots:       &v1alpha1.SlotPolicy{Max: ptr.To[int32](9), Headroom: ptr.To[int32](1)},
 		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: minutes(3), AfterUnreachable: minutes(4)},
 		Workers:     ptr.To[int32](5), LiveMigration: ptr.To(true),
 		EmptyAccessModes: v1alpha1.EmptyAccessModesExclusive,
 	}})
 	want := ledger.Policy{
-		Name: "p", Created: 7, Driver: "d", Class: "c", BindAfterAttached: true, DetachDelay: time.Minute,
+		Name: "p", Created: 7, Driver: "d", Class: "c", DetachDelay: time.Minute,
 		MaxSlots: ptr.To[int32](9), Headroom: 1, AfterPodGone: ptr.To(3 * time.Minute), AfterUnreachable: ptr.To(4 * time.Minute),
 		Workers: 5, LiveMigration: true, EmptyIsExclusive: true,
-		Says: ledger.FieldBindAfter | ledger.FieldDetachDelay | ledger.FieldEmptyAccessModes | ledger.FieldLiveMigration,
+		Says: ledger.FieldDetachDelay | ledger.FieldEmptyAccessModes | ledger.FieldLiveMigration,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("policy %+v\nwant   %+v", got, want)
@@ -237,7 +237,6 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	for field, spec := range map[ledger.PolicyFields]v1alpha1.AttachPolicySpec{
-		ledger.FieldBindAfter:        {BindAfter: v1alpha1.BindAfterGranted},
 		ledger.FieldDetachDelay:      {DetachDelay: minutes(0)},
 		ledger.FieldEmptyAccessModes: {EmptyAccessModes: v1alpha1.EmptyAccessModesShared},
 		ledger.FieldLiveMigration:    {LiveMigration: ptr.To(false)},
@@ -245,13 +244,6 @@ func TestPolicy(t *testing.T) {
 		if got := Policy(&v1alpha1.AttachPolicy{Spec: spec}); !reflect.DeepEqual(got, ledger.Policy{Says: field}) {
 			t.Errorf("set to its default, field %b is %+v", field, got)
 		}
-	}
-	refused := &v1alpha1.AttachPolicy{Status: v1alpha1.AttachPolicyStatus{Conditions: []metav1.Condition{{Type: v1alpha1.PolicyRefused, Status: metav1.ConditionTrue}}}}
-	if Policy(refused).Refused {
-		t.Error("refused for what the policy does not say any more")
-	}
-	if refused.Spec.BindAfter = v1alpha1.BindAfterAttached; !Policy(refused).Refused {
-		t.Error("not refused")
 	}
 	if got := Policy(&v1alpha1.AttachPolicy{}); !reflect.DeepEqual(got, ledger.Policy{}) {
 		t.Errorf("an empty policy is %+v", got)

@@ -25,6 +25,7 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 		Phase:   podPhase(p),
 		Created: p.CreationTimestamp.Unix(),
 	}
+	fact.Started, fact.Bound = started(&p.Status), boundAt(&p.Status)
 	if p.Spec.Priority != nil {
 		fact.Priority = *p.Spec.Priority
 	}
@@ -106,6 +107,28 @@ func podPhase(p *corev1.Pod) ledger.PodPhase {
 		return ledger.PodFinished
 	}
 	return ledger.PodTerminating
+}
+
+// started says whether a container of a pod runs or has run. Kubelets start none before all volumes are mounted.
+func started(status *corev1.PodStatus) bool {
+	for _, list := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
+		for i := range list {
+			if c := &list[i]; c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// boundAt is when a pod got its node, in seconds; 0: it has none, or does not say when.
+func boundAt(status *corev1.PodStatus) int64 {
+	for _, c := range status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Unix()
+		}
+	}
+	return 0
 }
 
 // Ended says whether every container of a pod is reported terminated, those of

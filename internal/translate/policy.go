@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -22,15 +21,13 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	fact := ledger.Policy{
 		Name: p.Name, Version: p.ResourceVersion, Created: created(p.CreationTimestamp),
 		Driver: spec.Driver, Class: spec.StorageClassName,
-		BindAfterAttached: spec.BindAfter == v1alpha1.BindAfterAttached,
-		DetachDelay:       duration(spec.DetachDelay),
-		EmptyIsExclusive:  spec.EmptyAccessModes == v1alpha1.EmptyAccessModesExclusive,
-		LiveMigration:     spec.LiveMigration != nil && *spec.LiveMigration,
-		UnpublishFences:   spec.UnpublishFences != nil && *spec.UnpublishFences,
-		RequireNodeWord:   spec.RequireNodeWord != nil && *spec.RequireNodeWord,
-		RepairStaged:      spec.RepairStaged != nil && *spec.RepairStaged,
+		DetachDelay:      duration(spec.DetachDelay),
+		EmptyIsExclusive: spec.EmptyAccessModes == v1alpha1.EmptyAccessModesExclusive,
+		LiveMigration:    spec.LiveMigration != nil && *spec.LiveMigration,
+		UnpublishFences:  spec.UnpublishFences != nil && *spec.UnpublishFences,
+		RequireNodeWord:  spec.RequireNodeWord != nil && *spec.RequireNodeWord,
+		RepairStaged:     spec.RepairStaged != nil && *spec.RepairStaged,
 	}
-	fact.Refused = fact.BindAfterAttached && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.PolicyRefused)
 	if spec.Slots != nil {
 		fact.MaxSlots = spec.Slots.Max
 		if spec.Slots.Headroom != nil {
@@ -96,7 +93,6 @@ func maxUnreachable(most *intstr.IntOrString) *ledger.MaxUnreachable {
 func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 	var fields ledger.PolicyFields
 	for field, set := range map[ledger.PolicyFields]bool{
-		ledger.FieldBindAfter:        spec.BindAfter != "",
 		ledger.FieldDetachDelay:      spec.DetachDelay != nil,
 		ledger.FieldEmptyAccessModes: spec.EmptyAccessModes != "",
 		ledger.FieldLiveMigration:    spec.LiveMigration != nil,

@@ -26,8 +26,8 @@ type facts interface {
 	// CatchUp takes in all that a new leader decides from, as it is now.
 	CatchUp(context.Context) error
 	Subscribe(func(ledger.Touched))
-	// Untouched says whether Moorage has not worked in the cluster yet.
-	Untouched(context.Context) (bool, error)
+	// NothingBound says whether no pod with a volume is bound in the cluster yet.
+	NothingBound(context.Context) (bool, error)
 	// Pod returns what is known of a pod, its priority included.
 	Pod(namespace, name string) (*corev1.Pod, bool)
 }

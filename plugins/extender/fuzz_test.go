@@ -25,14 +25,14 @@ type still struct {
 	ledger *ledger.Ledger
 }
 
-func (s still) Ledger() *ledger.Ledger                  { return s.ledger }
-func (s still) Snapshot() ledger.Snapshot               { return s.ledger.Snapshot() }
-func (s still) Subscribe(func(ledger.Touched))          {}
-func (s still) Saw(runtime.Object)                      {}
-func (s still) HasSynced() bool                         { return true }
-func (s still) Untouched(context.Context) (bool, error) { return true, nil }
-func (s still) WaitForSync(context.Context) error       { return nil }
-func (s still) CatchUp(context.Context) error           { return nil }
+func (s still) Ledger() *ledger.Ledger                     { return s.ledger }
+func (s still) Snapshot() ledger.Snapshot                  { return s.ledger.Snapshot() }
+func (s still) Subscribe(func(ledger.Touched))             {}
+func (s still) Saw(runtime.Object)                         {}
+func (s still) HasSynced() bool                            { return true }
+func (s still) NothingBound(context.Context) (bool, error) { return true, nil }
+func (s still) WaitForSync(context.Context) error          { return nil }
+func (s still) CatchUp(context.Context) error              { return nil }
 
 func (s still) Pod(string, string) (*corev1.Pod, bool) { return nil, false }
 

@@ -73,7 +73,7 @@ func (x *extender) serve(ctx, process context.Context, config Config, doors *doo
 	leading, stopLeading := context.WithCancel(process)
 	defer stopLeading()
 	lease := config.lease()
-	lease.Untouched = x.Facts.Untouched
+	lease.Untouched = x.Facts.NothingBound
 	led := make(chan error, 1)
 	go func() {
 		defer stopAnswering()

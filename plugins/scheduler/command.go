@@ -80,6 +80,7 @@ func setUpAndRun(ctx context.Context, opts *options.Options, gates featuregate.F
 		if err != nil {
 			return err
 		}
+		defer name.Release() // the next scheduler of this process has the same name
 		opts.InformerName = name
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))

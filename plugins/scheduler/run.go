@@ -27,7 +27,7 @@ const catchUpAgain = time.Second
 // plugin is what the process needs of volumehold.Factory.
 type plugin interface {
 	WaitForSync(context.Context) error
-	Untouched(context.Context) (bool, error)
+	NothingBound(context.Context) (bool, error)
 	CatchUp(ctx context.Context, until func() time.Time) error
 	Settle(context.Context) error
 }
@@ -98,7 +98,7 @@ func (p *process) work(ctx, life context.Context) error {
 		Name:         election.Name,
 		Times:        lead.Times{Duration: election.LeaseDuration, RenewDeadline: election.RenewDeadline, RetryPeriod: election.RetryPeriod},
 		WriteTimeout: binding.RequestTimeout,
-		Untouched:    p.hold.Untouched,
+		Untouched:    p.hold.NothingBound,
 	}, election.Lock, election.WatchDog, p.schedule)
 }
 

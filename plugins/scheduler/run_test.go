@@ -28,7 +28,7 @@ import (
 // fakes are scheduler and plugin of a process under test, and note in which order they are called.
 type fakes struct {
 	handlers, caches time.Duration // until they are complete
-	touched          bool
+	bound            bool
 	failures         int                         // of CatchUp
 	settle           func(context.Context) error // nil: there is nothing to settle
 	until            func() time.Time
@@ -53,7 +53,7 @@ func (f *fakes) WaitForSync(ctx context.Context) error {
 	return pause(ctx, f.caches)
 }
 
-func (f *fakes) Untouched(context.Context) (bool, error) { return !f.touched, nil }
+func (f *fakes) NothingBound(context.Context) (bool, error) { return !f.bound, nil }
 
 func (f *fakes) CatchUp(_ context.Context, until func() time.Time) error {
 	f.note("catch up")
@@ -179,7 +179,7 @@ func TestLeaderWaitsForTheLeaderBefore(t *testing.T) {
 	}{
 		"a dead leader":       {lease: "of dead", from: 15*time.Second + binding.RequestTimeout, to: 20*time.Second + binding.RequestTimeout},
 		"handed over":         {lease: "of ", to: 5 * time.Second},
-		"the Lease was gone":  {fakes: fakes{touched: true}, from: 15*time.Second + binding.RequestTimeout, to: 20*time.Second + binding.RequestTimeout},
+		"the Lease was gone":  {fakes: fakes{bound: true}, from: 15*time.Second + binding.RequestTimeout, to: 20*time.Second + binding.RequestTimeout},
 		"a new installation":  {to: 5 * time.Second},
 		"catches up at last":  {fakes: fakes{failures: 3}, from: 3 * time.Second, to: 5 * time.Second},
 		"its caches are slow": {fakes: fakes{handlers: time.Minute, caches: time.Minute}, from: 2 * time.Minute, to: 2*time.Minute + time.Second},
@@ -289,7 +289,7 @@ func TestLostLeaseEndsAtOnce(t *testing.T) {
 // Without an election nothing is waited for.
 func TestWithoutElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := fakes{touched: true, settle: func(ctx context.Context) error { return pause(ctx, 3*time.Second) }}
+		f := fakes{bound: true, settle: func(ctx context.Context) error { return pause(ctx, 3*time.Second) }}
 		_, stop, result := f.begin(t, nil)
 		synctest.Wait()
 		if f.times["run"] != 0 || !f.until().IsZero() {

@@ -24,6 +24,7 @@ type lift struct {
 // lifts has a row for each reason that Filter or PreFilter can give.
 func lifts() []lift {
 	rwo, key := ledger.AccessNode, ledger.ClaimKey{Namespace: "shop", Name: "data"}
+	leaving := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "data"}, "n9")
 	full := all(disk("a", rwo), disk("b", rwo), disk("c", rwo), one(slotsAt("n1", 1), slotsAt("n2", 1), slotsAt("n3", 1),
 		attached("a", "n1"), attached("b", "n2"), attached("c", "n3")))
 	claim := func(change func(*ledger.Claim)) ledger.Event {
@@ -65,9 +66,8 @@ func lifts() []lift {
 		{arbiter.UsedByOtherPod, all(disk("data", ledger.AccessPod), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
 		{arbiter.DriverNotRegistered, all(disk("data", rwo), only, one(ledger.NodeDriversGone{Node: "n1"})), one(slotsAt("n3", 1))},
 		{arbiter.ForeignAttachment, all(disk("data", rwo), one(ledger.Attachment{Name: "foreign", UID: "f", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true})), one(ledger.AttachmentGone{Name: "foreign"})},
+		{arbiter.Detaching, all(disk("data", rwo), one(ledger.Attachment{Name: leaving, UID: "l", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true, Ours: true, Cooperative: true})), one(ledger.AttachmentGone{Name: leaving})},
 		{arbiter.VolumeMissing, disk("data", rwo)[1:], disk("data", rwo)},
-		{arbiter.NotBeforeBind, all(disk("data", rwo), one(ledger.Policy{Name: "p", Version: "1", Driver: driver, BindAfterAttached: true, Refused: true})),
-			one(ledger.Policy{Name: "p", Version: "2", Driver: driver, BindAfterAttached: true})},
 	}
 }
 
@@ -90,7 +90,7 @@ func asking(node ledger.NodeName, parameters string) ledger.Event {
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.AttachedForPods, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.HoldRefused, arbiter.VolumeDeleting}
+	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.HoldRefused, arbiter.VolumeDeleting}
 }
 
 // lasting are reasons that nothing lifts: a pod's volumes don't change.
@@ -101,7 +101,7 @@ func lasting() []ledger.Code { return []ledger.Code{arbiter.TooManyVolumes} }
 // volumes has it look again (TestPreBindWaitsForTheVolumeThatTheClaimBecame).
 func progress() []ledger.Code {
 	return []ledger.Code{
-		arbiter.NotGranted, arbiter.NoFreeWorker, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered, arbiter.KeptByFinalizer,
+		arbiter.NotGranted, arbiter.NoFreeWorker, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.DetachFailed, arbiter.DetachUnanswered, arbiter.KeptByFinalizer,
 		arbiter.InUse, arbiter.InUseUnexplained, arbiter.StagedAtNode, arbiter.UnstageUnanswered, arbiter.InUseUnknown, arbiter.NodeUnreachable, arbiter.DetachDelayed, arbiter.NodeReplaced, arbiter.VolumeReplaced,
 	}
 }

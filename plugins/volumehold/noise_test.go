@@ -18,7 +18,7 @@ func noise() map[string][]ledger.Event {
 	farAttachment := ledger.Attachment{Name: "csi-far", UID: "far", Driver: "far.example.com", Node: "n1", PersistentVolume: "pv-far", Attached: true, Ours: true}
 	user := boundTo(podWith("user", "far"), "n1")
 	asks := ledger.Ticket{
-		ID: ledger.TicketID{Namespace: "shop", Name: "uid-asks"}, UID: "t-asks", Type: ledger.TypeManual, Node: "n2",
+		ID: ledger.TicketID{Namespace: "shop", Name: "asks"}, UID: "t-asks", Type: ledger.TypeManual, Node: "n2",
 		Volumes: []ledger.TicketVolume{{Claim: "far"}},
 	}
 	granted := asks
@@ -29,7 +29,7 @@ func noise() map[string][]ledger.Event {
 		"a volume of another driver is attached":  all(far, one(farAttachment)),
 		"and detached":                            all(far, one(farAttachment, ledger.AttachmentGone{Name: farAttachment.Name})),
 		"a pod of another driver comes and goes":  all(far, one(factOf(user), ledger.PodGone{UID: string(user.UID)})),
-		"a ticket of another driver":              all(far, one(asks, granted, ledger.TicketReleased{ID: asks.ID, UID: asks.UID})),
+		"a ticket of another driver":              all(far, one(asks, granted, ledger.TicketGone{ID: asks.ID})),
 		"a policy of another driver":              one(ledger.Policy{Name: "far", Driver: "far.example.com", Headroom: 1}),
 		"a class of another name":                 one(ledger.StorageClass{Name: "far", Driver: "far.example.com", WaitForFirst: true}),
 		"a slot is taken that nobody waits for":   all(disk("more", ledger.AccessNode), one(attached("more", "n1"))),

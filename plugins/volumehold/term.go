@@ -28,15 +28,15 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// Untouched says whether no process of Moorage has worked in the cluster yet.
-func (f *Factory) Untouched(ctx context.Context) (bool, error) {
+// NothingBound says whether no pod with a volume is bound in the cluster yet.
+func (f *Factory) NothingBound(ctx context.Context) (bool, error) {
 	if _, observer := f.made(); observer != nil {
-		return observer.Untouched(ctx)
+		return observer.NothingBound(ctx)
 	}
 	return true, nil
 }
 
-// CatchUp takes in, by consistent lists, what claims volumes and slots. A new leader calls it before
+// CatchUp takes in, by consistent lists, what the plugin decides from. A new leader calls it before
 // it schedules, when no write of the leader before can be under way any more. From then on each
 // Binding ends before the lease does: until returns the end of the lease as it is now, or the zero
 // time if no leader is elected.

@@ -138,3 +138,8 @@ func keptTicket(ctx context.Context, s *Scene, c clients) error {
 	}
 	return working
 }
+
+// endTickets deletes all tickets of the attackers' namespace.
+func endTickets(ctx context.Context, s *Scene, c clients) error {
+	return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+}

@@ -68,6 +68,7 @@ func wildcards() []attempt {
 		setIn(o, "volumes", []any{map[string]any{"persistentVolume": s.victimVolume}})
 	}
 	all := []attempt{
+		{wildcard(), "a ticket of a pod, as earlier releases made", byServer, ticketOf("Pod", nil)},
 		{wildcard(), "a ticket for another's PersistentVolume", byTickets, ticketOf(v1alpha1.TicketManual, unclaimed)},
 		{wildcard(), "a ticket that ends in a year", byServer, ticketOf(v1alpha1.TicketManual, func(_ *Scene, o *unstructured.Unstructured) { setIn(o, "ttlSeconds", int64(31536000)) })},
 		{wildcard(), "a ticket of a type of one's own", byServer, ticketOf("Urgent", nil)},
@@ -75,6 +76,7 @@ func wildcards() []attempt {
 		{wildcard(), "a forged VolumeHold", byRBAC, hold},
 		{wildcard(), "an AttachPolicy for somebody's driver", byRBAC, policyOfOthers},
 		{wildcard(), "a forged condition SafeToMount", byWorks, works(patchPod(conditioned(v1alpha1.PodSafeToMount), "status"))},
+		{wildcard(), "deleting all tickets of one's namespace", byWorks, works(endTickets)},
 		{wildcard(), "deleting another namespace's ticket", byRBAC, func(ctx context.Context, s *Scene, c clients) error {
 			return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Victim).Delete(ctx, "any", metav1.DeleteOptions{})
 		}},

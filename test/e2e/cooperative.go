@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,13 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
-
-// besideEarly is the cluster of the scenarios about attachments that are made
-// before a pod is bound, beside the attach/detach controller.
-func besideEarly(shape *sandbox.Shape) {
-	threeByFour(shape)
-	shape.AttachBeforeBind = true
-}
 
 // beside tells a story beside the attach/detach controller, with the outcome
 // that it has with Moorage alone.
@@ -41,7 +35,7 @@ func managerRestarts() sandbox.Scenario {
 		Doc: "kube-controller-manager is killed and started again beside Moorage: it deletes the attachment that was made for a ticket, and Moorage makes it again; " +
 			"a pod that runs keeps its volume; neither fights over volumesAttached.",
 		Modes: []sandbox.Mode{sandbox.Cooperative},
-		Shape: besideEarly,
+		Shape: threeByFour,
 		Takes: 30 * time.Second,
 		Run: tell(func(s *story) {
 			const node, other = "worker-1", "worker-2"
@@ -77,6 +71,53 @@ func managerRestarts() sandbox.Scenario {
 			})
 			s.never(diskapi.ControllerUnpublish, used, other)
 			s.must(s.Running("db"))
+			s.keepsOutOfNodeStatus()
+		}),
+	}
+}
+
+// boundElsewhere guards the repair of what another scheduler brings about: a
+// volume is attached for a ticket at one node, and its pod is bound to another.
+// The attach/detach controller then attaches it there, too.
+func boundElsewhere() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "bound-elsewhere",
+		Doc: "A volume is attached to one node for a ticket, and another scheduler binds the pod to another node: the attach/detach controller attaches it there, too. " +
+			"Moorage says so, and takes the first attachment back.",
+		Modes: []sandbox.Mode{sandbox.Cooperative},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			const made, bound = "worker-1", "worker-2"
+			s.placed("data", made)
+			handle := s.handle("data")
+			pod := sandbox.Pod("db", "data")
+			pod.Spec.SchedulerName = "another"
+			s.must(s.CreatePod(s.ctx, pod))
+			s.ticketOfType("copy", v1alpha1.TicketSnapshot, made, "data")
+			s.attachedAt("data", made)
+			s.say("attached to %s for a snapshot's ticket; another scheduler binds db to %s", made, bound)
+			s.must(s.Client.CoreV1().Pods(s.Namespace).Bind(s.ctx, &corev1.Binding{
+				ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: s.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: bound},
+			}, metav1.CreateOptions{}))
+			s.until("the first attachment is taken back", func() error {
+				if s.attachment("data", made) != nil {
+					return errors.New("it is there")
+				}
+				return nil
+			})
+			s.runs("db")
+			s.held("data", bound)
+			s.until("it is told that the volume was at two nodes", func() error {
+				for _, e := range s.View.Events(metav1.NamespaceDefault) {
+					if e.InvolvedObject.Kind == "VolumeHold" && e.Reason == "AttachedTwice" {
+						return nil
+					}
+				}
+				return errors.New("there is no such event")
+			})
+			s.never(diskapi.ControllerUnpublish, handle, bound)
+			s.must(s.ExpectViolation(s.ctx, diskapi.TwoNodes))
+			s.say("db runs on %s, and the attachment at %s is gone", bound, made)
 			s.keepsOutOfNodeStatus()
 		}),
 	}

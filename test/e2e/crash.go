@@ -18,7 +18,7 @@ func crash() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "crash",
 		Doc: "50 pods start while controller, scheduler, webhook and external-attacher are killed with SIGKILL between the steps of the path, every step covered, and come back. " +
-			"Then the scheduler is killed with pods waiting in Permit, and between Permit and Bind, and another one that stood by takes over: all run, nothing is left over, no violation.",
+			"Then the leading scheduler is paused, later killed, as new pods come, and a standby takes over; the paused one goes on afterwards: all run, nothing is left over, no violation.",
 		Modes:   []sandbox.Mode{sandbox.Standalone},
 		Timeout: 12 * time.Minute,
 		Takes:   3 * time.Minute,

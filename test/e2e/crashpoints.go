@@ -14,20 +14,12 @@ import (
 func crashPoints() []crashPoint {
 	return []crashPoint{
 		{
-			after: sandbox.Stamped, before: sandbox.TicketWritten,
+			after: sandbox.Stamped, before: sandbox.Bound,
 			victim: sandbox.MoorageScheduler, hold: paused(sandbox.MoorageScheduler),
 		},
 		{
-			after: sandbox.TicketWritten, before: sandbox.Granted,
+			after: sandbox.Bound, before: sandbox.AttachmentCreated,
 			victim: sandbox.MoorageController, hold: paused(sandbox.MoorageController),
-		},
-		{
-			after: sandbox.Granted, before: sandbox.Bound,
-			victim: sandbox.MoorageScheduler, hold: paused(sandbox.MoorageController), lead: grantWithoutScheduler,
-		},
-		{
-			after: sandbox.Granted, before: sandbox.AttachmentCreated,
-			victim: sandbox.MoorageController,
 		},
 		{
 			after: sandbox.AttachmentCreated, before: sandbox.PublishCalled,
@@ -55,14 +47,6 @@ func crashPoints() []crashPoint {
 // paused stops a process beforehand.
 func paused(name string) func(*crashes) {
 	return func(c *crashes) { c.must(c.Cluster.Pause(name)) }
-}
-
-// grantWithoutScheduler lets tickets be granted while the scheduler that waits
-// for them is paused.
-func grantWithoutScheduler(c *crashes, wave []string) {
-	c.until("a ticket is written", func() error { return c.reached(wave, sandbox.TicketWritten) })
-	c.must(c.Cluster.Pause(sandbox.MoorageScheduler))
-	c.must(c.Cluster.Resume(sandbox.MoorageController))
 }
 
 // attachWithoutController lets attaches succeed while the controller is paused.

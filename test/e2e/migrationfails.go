@@ -17,7 +17,7 @@ func migrationFails() sandbox.Scenario {
 		Name: "migration-fails",
 		Doc: "Three live migrations of a volume that come to nothing, and one whose source dies. Rolled back: the ticket is deleted, and the volume leaves the target. The target dies: the ticket is deleted, and the volume leaves it once it is out of service. " +
 			"Each time the machine at the source has its volume throughout. The source dies: the machine runs at the target, and the volume is there alone.",
-		Modes:     []sandbox.Mode{sandbox.Standalone},
+		Modes:     []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Exclusive: true,
 		Shape: func(shape *sandbox.Shape) {
 			failingNodes(shape)

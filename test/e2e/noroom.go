@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -16,30 +15,31 @@ import (
 func noRoom() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "no-room",
-		Doc: "The driver answers attaches at one node with ResourceExhausted, though its CSINode has free slots: a pod that would rather be there, and is bound only once it is attached, is told so, " +
-			"and runs at another node.",
+		Doc: "The driver answers an attach at one node with ResourceExhausted, though its CSINode has free slots: the pod there is told so, " +
+			"and one that would rather be there runs at another node.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const full = "worker-1"
-			// A kubelet that has just come up may say minutes later what is in use.
-			s.claim("earlier")
-			s.podAt(full, "earlier", "earlier")
-			s.runs("earlier")
+			s.placed("stuck", full)
 			mend := s.breakCalls(diskapi.Fault{
 				Calls: []diskapi.Call{diskapi.ControllerPublish}, Node: diskapi.NodeID(full),
 				Action: diskapi.Fail, Code: codes.ResourceExhausted.String(), Message: "no room",
 			})
-			// Otherwise it depends on how soon the driver answers whether the pod is bound before.
-			s.policy("attached", v1alpha1.AttachPolicySpec{BindAfter: v1alpha1.BindAfterAttached})
+			// It is bound from the start: else it would depend on how soon the driver answers whether it is.
+			stuck := sandbox.Pod("stuck", "stuck")
+			stuck.Spec.NodeName = full
+			s.must(s.CreatePod(s.ctx, stuck))
+			s.until("the pod is told that the driver has no room", func() error {
+				return told(s.View.Pod(s.Namespace, "stuck"), "AttachFailed", full, "no room")
+			})
 			s.claim("data")
 			s.podRatherAt(full, "db", "data")
-			s.toldInEvent("db", "TicketRefused", "node "+full+": driver "+sandbox.DriverName+" has no room for another volume")
 			pod := s.runs("db")
 			s.expect(pod.Spec.NodeName != full, "the pod is at another node", "it runs on %s", pod.Spec.NodeName)
 			s.say("the driver had no room at %s; db runs on %s", full, pod.Spec.NodeName)
 			mend()
-			s.noPolicy("attached")
+			s.runs("stuck")
 		}),
 	}
 }

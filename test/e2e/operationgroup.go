@@ -19,7 +19,7 @@ func operationGroup() sandbox.Scenario {
 		Name: "operation-group",
 		Doc: "The driver makes snapshots only while the volume is attached. Two volumes of a group are in use at two nodes: their ticket waits, which the group snapshot is told, and the group is made nevertheless, while nothing is attached or detached for it. " +
 			"When nobody has the two, a group of them has one ticket, which has both at one node.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: needing("snapshot"),
 		Takes: 45 * time.Second,
 		Run: tell(func(s *story) {

@@ -21,7 +21,7 @@ func operationsMany() sandbox.Scenario {
 		Doc: "A CronJob takes a snapshot of each of 20 volumes, by a driver that makes them only while the volume is attached; 10 are in use at nodes with 12 slots in all. Its program asks for a ticket for each, owned by the Job, as its pod's service account. " +
 			"The first Job's program hangs with all slots taken until its deadline: its tickets end with it, and nothing stays attached. Another one, by hand, and one that the schedule makes get all of their snapshots, though the last one's program forgets a ticket, which ends with the Job. " +
 			"No slot is taken twice, and pods lose nothing.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: func(shape *sandbox.Shape) {
 			operating(shape)
 			shape.Operations.AttachFor, shape.Operations.CopyLatency = "snapshot", 500*time.Millisecond

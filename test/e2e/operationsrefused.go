@@ -21,7 +21,6 @@ func operationsRefused() sandbox.Scenario {
 		Shape: func(shape *sandbox.Shape) {
 			operating(shape)
 			shape.Operations.AttachFor, shape.Operations.CopyLatency = "snapshot,clone,expansion", time.Second
-			shape.AttachBeforeBind = shape.Mode == sandbox.Cooperative
 		},
 		Takes: 45 * time.Second,
 		Run: tell(func(s *story) {

@@ -35,7 +35,7 @@ func operationSnapshot() sandbox.Scenario {
 		Name: "operation-snapshot",
 		Doc: "The driver makes snapshots only while the volume is attached, and copies in the background. One of a volume that nobody has is made, though the leader and the snapshotter are killed in the middle, and the volume is detached then. " +
 			"Another one is of a volume whose pod is deleted in the middle: the volume stays where it is until the copy is complete.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: needing("snapshot"),
 		Takes: time.Minute,
 		Run: tell(func(s *story) {
@@ -82,7 +82,7 @@ func operationYields() sandbox.Scenario {
 		Name: "operation-yields",
 		Doc: "A snapshot takes for ever, and a pod elsewhere wants the volume: it has it once the ticket's notice is over, which nobody cuts short. The ticket follows, and the snapshot is made where the pod is. " +
 			"A clone of it is not interrupted: a pod elsewhere waits until the new claim is bound.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: needing("snapshot,clone"),
 		Takes: 90 * time.Second,
 		Run: tell(func(s *story) {
@@ -141,7 +141,7 @@ func operationExpansion() sandbox.Scenario {
 		Name: "operation-expansion",
 		Doc: "The driver expands only what is attached. A volume that nobody has is attached for it, and detached when what is left is the node's. " +
 			"Another expansion does not come to its end: when its ticket's time is over a pod elsewhere, which waited for it, has the volume, the claim has an event, and when the driver is in order again the expansion is done where the pod is.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: needing("expansion"),
 		Takes: 90 * time.Second,
 		Run: tell(func(s *story) {
@@ -193,7 +193,7 @@ func operationOffline() sandbox.Scenario {
 		Name: "operation-offline",
 		Doc: "The driver expands only what is attached nowhere, and a pod has the volume: the claim is told so. When the pod is deleted, the volume is kept off all nodes until the driver is done, though the leader is killed meanwhile and another pod wants it; " +
 			"that pod runs then, and finds the file system larger.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: func(shape *sandbox.Shape) {
 			operating(shape)
 			shape.Operations.DetachFor, shape.Operations.ExpandLatency = "expansion", 5*time.Second

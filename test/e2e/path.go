@@ -30,7 +30,7 @@ func path() sandbox.Scenario {
 				s.held("data", pod.Spec.NodeName)
 				s.safeToMount("db")
 				s.show("volumeholds")
-				s.grantedFirst()
+				s.boundInOneWrite()
 				s.attachedBeforeReported()
 			}
 			s.remove("db")
@@ -67,12 +67,15 @@ func (s *story) safeToMount(name string) {
 	})
 }
 
-// grantedFirst: the scheduler binds a pod after its ticket was granted.
-func (s *story) grantedFirst() {
-	ticket := once(schedulerUser, "volumetickets", "create").were(s)[0]
-	grant := once(controllerUser, "volumetickets/status", "update", "patch").were(s)[0]
-	s.causes("the ticket is written before it is granted", ticket, grant)
-	s.causes("the ticket is granted before the pod is bound", grant, once(schedulerUser, "pods/binding", "create").were(s)[0])
+// boundInOneWrite: the scheduler reserves the volume in the request that binds the pod, and
+// nobody writes a ticket for the pod.
+func (s *story) boundInOneWrite() {
+	once(schedulerUser, "pods/binding", "create").were(s)
+	for _, e := range s.everyRequest() {
+		if e.Object.Resource == "volumetickets" && e.Verb == "create" {
+			s.expect(false, "no pod has a ticket", "%s", e)
+		}
+	}
 }
 
 // attachedBeforeReported: volumesAttached names the volume after its

@@ -17,7 +17,7 @@ func evictionRebuild() sandbox.Scenario {
 		Name: "eviction-rebuild",
 		Doc: "A node with a replica is cordoned. The storage system has the volume at another node by an Eviction ticket, and then by a Rebuild ticket, though a pod wants it elsewhere: a copy is not interrupted, and nobody asks it to let go. " +
 			"When the rebuild is done the pod runs. A second rebuild hangs: it ends with its time, and the next pod runs.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: threeByFour,
 		Takes: time.Minute,
 		Run: tell(func(s *story) {
@@ -72,7 +72,7 @@ func byHand() sandbox.Scenario {
 		Name: "by-hand",
 		Doc: "A volume is attached by hand for a look, with kubectl moorage attach; a pod elsewhere waits, and is told for whom. The command is killed: the ticket stays, and detach ends it. " +
 			"Maintenance of a volume: a ticket with detached: true keeps it from every node until it ends. Maintenance of a node: a Manual ticket there ends with the cordon.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const node, there = "worker-1", "worker-2"

@@ -18,7 +18,7 @@ func salvage() sandbox.Scenario {
 		Name: "salvage",
 		Doc: "The driver refuses to attach a volume: it is broken. An integrator that watches for that takes a Salvage ticket with detached: true and ends the pod that waits at its node; nothing of the volume is attached or tried while it is repaired. " +
 			"The first integrator dies, and its ticket ends with its time; the second repairs the volume and ends its ticket, and the pod's successor runs.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const node = "worker-1"

@@ -31,7 +31,7 @@ func salvageHealth() sandbox.Scenario {
 		Name: "salvage-health",
 		Doc: "The driver says of a volume that a pod uses that data is lost (ControllerListVolumeHealth, which CSI 1.13 has in place of VolumeCondition). An integrator with rights of its own asks it, takes a Salvage ticket with detached: true, and ends the pod, whose successor is told what it waits for; the disk is at no machine. " +
 			"The integrator dies before the repair: its ticket ends with its time, and the pod has the broken volume again. Its next process begins anew, repairs the volume and ends its ticket, and the pod runs with what was on the disk.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: func(shape *sandbox.Shape) {
 			threeByFour(shape)
 			shape.VolumeHealth = true

@@ -26,7 +26,7 @@ func shareManager() sandbox.Scenario {
 		Doc: "The server of a share has its disk by a ShareManager ticket, at a node that Moorage chooses; pods at ten nodes mount the share by a driver with attachRequired: false, and take neither a slot nor an attachment. " +
 			"The driver mounts only while the ticket is satisfied. The server's node dies: a pod that comes then has a node, and volumes that are safe to mount as far as Moorage can say, and its mount waits; out of service, the ticket has the disk at another node, and the pod runs. " +
 			"A cordon of that node moves the server again. The pods at the other nodes run on.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: func(shape *sandbox.Shape) {
 			failingNodes(shape)
 			shape.Nodes = shareNodes

@@ -6,136 +6,61 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
-	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// takeOverNode is the node at which a scheduler dies with reservations.
-const takeOverNode = "worker-1"
-
-// takeOver is a change of the scheduler that leads: it dies with nodes reserved
-// for pods that it has not bound, and is not started again before another one
-// leads, which has stood by. Meanwhile the node is cordoned, so that the new one
-// can't place the pods there: it must withdraw what the dead one had reserved.
+// takeOver is a change of the leading scheduler: the leader stops while pods come, and a standby
+// leads.
 type takeOver struct {
 	*crashes
 	leads, next string // replicas of the scheduler
 	pods        []string
 }
 
-// takeOvers kills the scheduler that leads with pods waiting in Permit, and
-// between Permit and Bind.
+// takeOvers pauses the leading scheduler as pods come and lets it go on when the next one leads,
+// then kills that one as pods come.
 func (c *crashes) takeOvers() {
 	next, err := c.Cluster.StandBy()
 	c.must(err)
-	c.policy("attached", v1alpha1.AttachPolicySpec{BindAfter: v1alpha1.BindAfterAttached})
-	t := &takeOver{crashes: c, leads: sandbox.MoorageScheduler, next: next}
-	t.until("all who run have given their tickets back", t.none)
-	t.inPermit()
-	t.beforeBind()
-	c.noPolicy("attached")
-}
-
-// inPermit has pods wait for grants that nobody gives.
-func (t *takeOver) inPermit() {
-	t.must(t.Cluster.Kill(t.ctx, sandbox.MoorageController))
-	t.kills++
 	for i := range 4 {
-		t.claim(claimNamed(i))
+		c.claim(claimNamed(i))
 	}
-	t.come("permit")
-	t.until("the pods wait in Permit", t.each(func(_ string, ticket *v1alpha1.VolumeTicket) error {
-		if meta.IsStatusConditionTrue(ticket.Status.Conditions, v1alpha1.TicketGranted) {
-			return sandbox.Never("ticket %s is granted, and nobody is there to do it", ticket.Name)
-		}
-		return nil
-	}))
-	t.die("waited in Permit", func() { t.must(t.Cluster.StartAgain(sandbox.MoorageController)) })
-}
-
-// beforeBind has pods that are granted wait for attaches that hang, as the policy
-// says that they are bound after those.
-func (t *takeOver) beforeBind() {
-	mend := t.breakCalls(diskapi.Fault{Calls: []diskapi.Call{diskapi.ControllerPublish}, Action: diskapi.Hang})
-	t.come("bind")
-	t.until("the pods are granted and not bound", t.each(func(claim string, ticket *v1alpha1.VolumeTicket) error {
-		switch {
-		case !meta.IsStatusConditionTrue(ticket.Status.Conditions, v1alpha1.TicketGranted):
-			return fmt.Errorf("ticket %s is not granted", ticket.Name)
-		case t.attachment(claim, takeOverNode) == nil:
-			return fmt.Errorf("the volume of %s is not being attached", claim)
-		}
-		return nil
-	}))
-	t.die("were granted and not bound", mend)
+	t := &takeOver{crashes: c, leads: sandbox.MoorageScheduler, next: next}
+	t.change("paused", t.Cluster.Pause)
+	t.must(t.Cluster.Resume(t.leads))
+	t.end("paused")
+	t.change("killed", func(name string) error { return t.Cluster.Kill(t.ctx, name) })
+	t.end("killed")
 }
 
 // claimNamed is the claim of the i-th pod.
 func claimNamed(i int) string { return fmt.Sprintf("taken-%d", i+1) }
 
-// come creates a pod for each claim.
-func (t *takeOver) come(name string) {
+// change creates pods, stops the leading scheduler at once, and waits until the standby leads.
+func (t *takeOver) change(how string, stop func(name string) error) {
+	before := t.leader()
 	t.pods = nil
 	for i := range 4 {
-		pod := fmt.Sprintf("%s-%d", name, i+1)
-		t.podAt(takeOverNode, pod, claimNamed(i))
+		pod := fmt.Sprintf("%s-%d", how, i+1)
+		t.podAt("worker-1", pod, claimNamed(i))
 		t.pods = append(t.pods, pod)
 	}
-}
-
-// each checks the tickets of all pods, none of which is bound.
-func (t *takeOver) each(check func(claim string, ticket *v1alpha1.VolumeTicket) error) func() error {
-	return func() error {
-		for i, name := range t.pods {
-			pod := t.View.Pod(t.Namespace, name)
-			switch {
-			case pod == nil:
-				return fmt.Errorf("pod %s is not seen yet", name)
-			case pod.Spec.NodeName != "":
-				return sandbox.Never("pod %s is bound to %s", name, pod.Spec.NodeName)
-			}
-			ticket, err := t.seenTicket(string(pod.UID))
-			if err == nil {
-				err = check(claimNamed(i), ticket)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// die kills the scheduler that leads and waits for the other one to lead, and to
-// withdraw the tickets. Then what has kept the pods from being bound ends, and
-// they run.
-func (t *takeOver) die(when string, goOn func()) {
-	before := t.leader()
-	t.must(t.Cluster.Kill(t.ctx, t.leads))
+	t.must(stop(t.leads))
 	t.kills++
-	t.cordon(takeOverNode)
-	t.until("the scheduler that stood by leads", func() error {
+	t.until("the standby leads", func() error {
 		if now := t.leader(); now == "" || now == before {
 			return fmt.Errorf("%q does", now)
 		}
 		return nil
 	})
-	t.until("it withdraws what the dead one had reserved", t.none)
-	goOn()
-	t.uncordon(takeOverNode)
-	t.must(t.Cluster.StartAgain(t.leads))
-	t.allRun("the pods run", t.pods...)
-	t.say("%s was killed when pods %s: %s took over, withdrew their tickets and bound them", t.leads, when, t.next)
-	t.leave()
-	t.leads, t.next = t.next, t.leads
 }
 
-// leave deletes the pods, and waits until their volumes are nowhere.
-func (t *takeOver) leave() {
+// end waits until the pods run, and deletes them. The former leader becomes the standby.
+func (t *takeOver) end(how string) {
+	t.allRun("the pods run", t.pods...)
+	t.say("%s was %s as pods came: %s took over, and they run", t.leads, how, t.next)
 	for _, pod := range t.pods {
 		t.remove(pod)
 	}
@@ -144,20 +69,15 @@ func (t *takeOver) leave() {
 			if err := t.PodGone(pod); err != nil {
 				return err
 			}
-			if t.attachment(claimNamed(i), takeOverNode) != nil {
+			if t.attachment(claimNamed(i), "worker-1") != nil {
 				return fmt.Errorf("the volume of %s is attached", claimNamed(i))
 			}
 		}
 		return nil
 	})
-}
-
-// none returns nil when there is no ticket.
-func (t *takeOver) none() error {
-	if left := t.View.Tickets(t.Namespace); len(left) > 0 {
-		return fmt.Errorf("%d tickets are left, the first for %s", len(left), left[0].GetName())
-	}
-	return nil
+	t.must(t.Cluster.Kill(t.ctx, t.leads))
+	t.must(t.Cluster.StartAgain(t.leads))
+	t.leads, t.next = t.next, t.leads
 }
 
 // leader says who holds the scheduler's Lease.

@@ -21,7 +21,7 @@ func ticketDetached() sandbox.Scenario {
 		Name: "ticket-detached",
 		Doc: "An expansion's ticket asks for a volume to be at no node: it waits for the pod that has it, and names it; when the pod has gone, and the driver has detached the volume, which it refuses at first, it is satisfied, " +
 			"and the disk service has the disk at no machine. A new pod waits meanwhile, and is told for whom. When the ticket ends, the pod runs.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const here, there = "worker-1", "worker-2"

@@ -22,7 +22,7 @@ func ticketDrain() sandbox.Scenario {
 		Name: "ticket-drain",
 		Doc: "A node with three tickets and no pod is drained: the one with onDrain: End ends, and its owner has the event; the one with Move lets go of its volume and has it at another node; " +
 			"drain-plan names the third, and the drain ends with it.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const node = "worker-1"
@@ -83,7 +83,7 @@ func ticketNodeDies() sandbox.Scenario {
 		Name: "ticket-node-dies",
 		Doc: "A node with a ticket of an agent is switched off. With endTickets the ticket ends after the policy's 90 seconds, though the leader is killed on the way; " +
 			"its end detaches nothing: the pod that waits for the volume runs once somebody has vouched that the machine is off.",
-		Modes:   []sandbox.Mode{sandbox.Standalone},
+		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape:   failingNodes,
 		Takes:   150 * time.Second,
 		Timeout: 6 * time.Minute,
@@ -142,7 +142,7 @@ func ticketOrphans() sandbox.Scenario {
 		Doc: "Whoever made a ticket is gone, as in Longhorn's reports: a client that dies between attach and detach (longhorn#13633: no owner, no time, nobody reaps it), " +
 			"a snapshot that is deleted and leaves its ticket (longhorn#13049), a backup that fails and leaves its own (longhorn#6652). " +
 			"A ticket without a time and an owner may be a backup tool's copy: it is taken, and lasts an hour. A ticket with a time ends by it, a ticket with an owner ends with the owner, and the pods that waited run.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const here, there = "worker-1", "worker-2"

@@ -23,7 +23,7 @@ func tickets() sandbox.Scenario {
 		Name: "tickets",
 		Doc: "A ticket of a user keeps a volume at a node, and a pod elsewhere waits for it and is told; one of a snapshot gives way to a pod; " +
 			"with detachDelay a pod that comes back finds its volume there, and one elsewhere gets it at once.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const here, there = "worker-1", "worker-2"
@@ -77,36 +77,6 @@ func tickets() sandbox.Scenario {
 	}
 }
 
-// yieldBeforeBind guards that a pod which is bound only once its volume is attached waits out the
-// notice of the ticket that has it, and gets it.
-func yieldBeforeBind() sandbox.Scenario {
-	return sandbox.Scenario{
-		Name: "yield-before-bind",
-		Doc: "With bindAfter: Attached a pod wants the volume of a snapshot's ticket, which does not answer: " +
-			"it is asked once, and the pod is bound when the time is over.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
-		Shape: threeByFour,
-		Run: tell(func(s *story) {
-			const here, there = "worker-1", "worker-2"
-			s.policy("attached", v1alpha1.AttachPolicySpec{
-				BindAfter:   v1alpha1.BindAfterAttached,
-				YieldNotice: &metav1.Duration{Duration: 20 * time.Second},
-			})
-			s.placed("data", here)
-			s.ticketOfType("backup", v1alpha1.TicketSnapshot, here, "data")
-			s.attachedAt("data", here)
-			s.satisfied("backup")
-			s.podAt(there, "db", "data")
-			asked := s.yields("backup")
-			s.runs("db")
-			lost := s.yielded("backup")
-			s.expect(!lost.Before(new(metav1.NewTime(asked.Add(20*time.Second)))), "the ticket kept its volume until its time was over", "it was asked at %s, and lost it at %s", asked, lost)
-			s.say("db waited for the notice of the snapshot's ticket, and was bound")
-			s.noPolicy("attached")
-		}),
-	}
-}
-
 // ticketWherever guards that the controller chooses the node of a ticket that leaves it open, and
 // another one when the volume has moved.
 func ticketWherever() sandbox.Scenario {
@@ -114,7 +84,7 @@ func ticketWherever() sandbox.Scenario {
 		Name: "ticket-wherever",
 		Doc: "A backup's ticket leaves its node to the controller: it has the volume at the node of the pod that uses it, gives way when the pod moves, " +
 			"and has it again where the pod is then. When nobody has the volume any more, another such ticket has it at a node that the controller chooses.",
-		Modes: []sandbox.Mode{sandbox.Standalone},
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const here, there = "worker-1", "worker-2"

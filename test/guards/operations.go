@@ -79,21 +79,11 @@ func operating() []guard {
 		},
 		{
 			Scenario: "cooperative-operation", Mode: sandbox.Cooperative,
-			Rule: "decision 44: a ticket for which nobody attaches says so, and is not granted",
+			Rule: "decision 114: in Cooperative mode volumes are attached for tickets, too",
 			Edits: []edit{{
-				File: "internal/arbiter/policy.go",
-				Old:  "if !a.Cooperative || a.BeforeBind || t.Node == ledger.Detached {",
-				New:  "if t != nil {",
-			}},
-			Expect: []string{"has an event OperationHeld"},
-		},
-		{
-			Scenario: "cooperative-operation-early", Mode: sandbox.Cooperative,
-			Rule: "decision 8: with --attach-before-bind volumes are attached for tickets, too",
-			Edits: []edit{{
-				File: "internal/arbiter/policy.go",
-				Old:  "if !a.Cooperative || a.BeforeBind || t.Node == ledger.Detached {",
-				New:  "if !a.Cooperative || t.Node == ledger.Detached {",
+				File: "internal/arbiter/planattach.go",
+				Old:  "return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living })",
+				New:  "return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living && (u.Pod != \"\" || !p.Cooperative) })",
 			}},
 			Expect: []string{"is satisfied"},
 		},

@@ -95,7 +95,7 @@ func rare() map[right]string {
 		{"", "list", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotcontents"}:         operating,
 		{"", "watch", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotcontents"}:        operating,
 		{"", "delete", "moorage.dev", "volumetickets"}:                                      refused,
-		{"", "update", "moorage.dev", "attachpolicies/status"}:                              "of a policy that can't be had: TestCooperativeRefusesBindAfterAttached in controller",
+		{"", "update", "moorage.dev", "attachpolicies/status"}:                              "of a policy that has no effect: TestJudge in controller/policy",
 		{"", "list", "coordination.k8s.io", "leases"}:                                       "of nodes that are not Ready, when there are many: TestLeasesOfNodesThatAreNotReady in internal/observe",
 		{"", "delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings"}: "when Standalone mode is handed over: a later chapter",
 		{"", "delete", "", "pods"}:                                                          "of a node that is out of service: scenario node-failure",

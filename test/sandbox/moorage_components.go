@@ -17,11 +17,7 @@ func moorageComponents(s *site) []component {
 	if s.options.Extender {
 		placing = extender
 	}
-	var extra []string
-	if s.options.AttachBeforeBind {
-		extra = append(extra, "--attach-before-bind")
-	}
-	extra = append(extra, "--operation-tickets") // as the chart has it
+	extra := []string{"--operation-tickets"} // as the chart has it
 	if s.options.NetworkFences {
 		extra = append(extra, "--network-fences")
 	}

@@ -53,9 +53,6 @@ type Shape struct {
 	// Extender has a stock kube-scheduler, with Moorage's extender and without
 	// NodeVolumeLimits, stand in for moorage-scheduler.
 	Extender bool `json:"extender,omitempty"`
-	// AttachBeforeBind has Moorage attach for granted tickets in mode
-	// Cooperative.
-	AttachBeforeBind bool `json:"attachBeforeBind,omitempty"`
 	// MoorageNode has moorage-node run on each node.
 	MoorageNode bool `json:"moorageNode,omitempty"`
 	// Repairs has it unstage what kubelets have forgotten, where a policy says so.
@@ -209,8 +206,6 @@ func (o Options) Validate() error {
 		return errors.New("it is moorage-node that repairs: let it run on each node")
 	case o.NetworkFences && (o.Mode != Standalone || o.Bring != nil):
 		return errors.New("NetworkFences are made in mode standalone, by the sandbox's own controller")
-	case o.AttachBeforeBind && o.Mode != Cooperative:
-		return errors.New("attaching before the bind is asked for in mode cooperative only: standalone always does")
 	case o.Real && (o.Kubelets != "" || o.NamedMachines):
 		return errors.New("real nodes are of this tree's release of Kubernetes, and no two have one name")
 	case o.Kubernetes != "" && !slices.Contains(EmulatedReleases(), o.Kubernetes):

@@ -22,7 +22,6 @@ func TestOptionsValidate(t *testing.T) {
 		"default":         {func(*Options) {}, ""},
 		"no limit":        {func(o *Options) { o.Slots = 0 }, ""},
 		"cooperative":     {func(o *Options) { o.Mode = Cooperative }, ""},
-		"needless":        {func(o *Options) { o.AttachBeforeBind = true }, "cooperative only"},
 		"nobody to tell":  {func(o *Options) { o.Mode, o.MoorageNode = Upstream, true }, "use standalone"},
 		"unknown mode":    {func(o *Options) { o.Mode = "solo" }, "standalone"},
 		"no node":         {func(o *Options) { o.Nodes = 0 }, "at least one"},

@@ -183,22 +183,6 @@ func addHandle(to map[string]bool, name corev1.UniqueVolumeName) {
 	}
 }
 
-// ticket records a pod's reservation, which is named by the pod's UID.
-func (r *recorder) ticket(old, new *unstructured.Unstructured) {
-	if new == nil {
-		return
-	}
-	f := fact{at: time.Now(), pod: types.UID(new.GetName())}
-	if old == nil {
-		f.stage = TicketWritten
-		r.add(f)
-	}
-	if turned(old, new, func(o *unstructured.Unstructured) bool { return conditionIs(o, "Granted", "True") }) {
-		f.stage = Granted
-		r.add(f)
-	}
-}
-
 // conditionIs says whether an object's condition has a status.
 func conditionIs(o *unstructured.Unstructured, kind, status string) bool {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")

@@ -9,12 +9,10 @@ import "slices"
 type Stage string
 
 // The stages, in the order in which they happen in Standalone mode. In the
-// upstream modes there is no stamp, ticket or grant.
+// upstream modes there is no stamp.
 const (
 	Created           Stage = "created"            // the pod exists
 	Stamped           Stage = "stamped"            // it carries a volume status
-	TicketWritten     Stage = "ticket written"     // its VolumeTicket exists
-	Granted           Stage = "granted"            // the ticket's condition Granted is True
 	Bound             Stage = "bound"              // it has a node
 	AttachmentCreated Stage = "attachment created" // the VolumeAttachment exists
 	PublishCalled     Stage = "publish called"     // ControllerPublish reached the disk service
@@ -43,12 +41,12 @@ const (
 func Stages() []Stage { return slices.Concat(upStages(), downStages()) }
 
 // OfMoorage says whether a stage does not exist in the upstream modes.
-func (s Stage) OfMoorage() bool { return s == Stamped || s == TicketWritten || s == Granted }
+func (s Stage) OfMoorage() bool { return s == Stamped }
 
 // upStages lists the stages up to Running, downStages those of the way back.
 func upStages() []Stage {
 	return []Stage{
-		Created, Stamped, TicketWritten, Granted, Bound, AttachmentCreated, PublishCalled, Published,
+		Created, Stamped, Bound, AttachmentCreated, PublishCalled, Published,
 		Attached, Reported, InUse, StageCalled, Staged, Mounted, Running,
 	}
 }

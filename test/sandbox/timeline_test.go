@@ -70,7 +70,7 @@ func TestTimelinePutsTogetherWhatBelongsToAPod(t *testing.T) {
 	if d, ok := pods[0].Between(Bound, Running); !ok || d != 5*time.Second {
 		t.Errorf("bound to running: %s, %v", d, ok)
 	}
-	if _, ok := pods[0].Between(Bound, Granted); ok {
+	if _, ok := pods[0].Between(Bound, Stamped); ok {
 		t.Error("a stage that was never seen has a time")
 	}
 	var table strings.Builder

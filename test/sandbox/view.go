@@ -116,9 +116,6 @@ func (v *View) record() error {
 		v.nodes:       {handler(v.recorder.node)},
 		v.attachments: {handler(v.recorder.attachment)},
 	}
-	if v.tickets != nil {
-		handlers[v.tickets] = []cache.ResourceEventHandler{handler(v.recorder.ticket)}
-	}
 	for informer, list := range handlers {
 		for _, h := range list {
 			if _, err := informer.AddEventHandler(h); err != nil {

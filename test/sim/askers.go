@@ -37,12 +37,8 @@ func (s *Sim) judgeTickets(c *controller) {
 	}
 }
 
-// placesOf are the nodes at which a ticket may be granted. In Cooperative mode it waits for a bound pod with its volumes,
-// unless these are attached before the bind.
+// placesOf are the nodes at which a ticket may be granted.
 func (s *Sim) placesOf(t ledger.Ticket) []ledger.NodeName {
-	if s.config.Cooperative && !s.config.BeforeBind && t.Node != ledger.Detached {
-		return nil
-	}
 	if t.Wherever {
 		return s.nodeNames()
 	}

@@ -67,7 +67,6 @@ type Config struct {
 	Conflicts bool
 
 	Cooperative bool // kube-controller-manager attaches and detaches, too
-	BeforeBind  bool
 
 	Badness
 }
@@ -124,7 +123,6 @@ func ConfigFor(seed uint64) Config {
 		// A Node that is made again has kube-controller-manager detach what is
 		// mounted.
 		c.Stay, c.Migration, c.Replace = false, false, false
-		c.BeforeBind = often()
 	}
 	if seed%8 == 6 {
 		c.extend(often)

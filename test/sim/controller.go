@@ -51,7 +51,7 @@ type pause struct {
 
 func newController(s *Sim, name string) *controller {
 	c := &controller{s: s, caller: caller{name: name, up: true}, arbiter: arbiter.Arbiter{
-		StayAttached: s.config.Stay, Cooperative: s.config.Cooperative, BeforeBind: s.config.BeforeBind,
+		StayAttached: s.config.Stay, Cooperative: s.config.Cooperative,
 	}}
 	c.forget()
 	return c

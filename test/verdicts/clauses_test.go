@@ -34,14 +34,14 @@ func oneNode() []clause {
 		{"held elsewhere by a live pod", "no; only the holder's node is looked at", []string{"verdict held elsewhere by a live pod", "verdict held elsewhere, and full",
 			"test plugins/volumehold TestPreFilterNarrowsToTheHolder", "script rollout", "sandbox rollout"}},
 		{"held elsewhere by an attachment only", "fits: it is detached there, and then attached", []string{"verdict held elsewhere by an attachment only", "script handover", "sandbox handover"}},
-		{"reserved elsewhere for another pod", "no", []string{"verdict held elsewhere by a live pod", "test internal/ledger TestReserve"}},
+		{"reserved elsewhere by another pod", "no, granted or not", []string{"verdict reserved elsewhere", "verdict granted elsewhere", "verdict refused elsewhere", "script contention"}},
 		{"held elsewhere by a ticket of a user", "no", []string{"verdict attached by hand elsewhere", "verdict attached by hand here", "script manual", "sandbox tickets"}},
 		{"held on this node", "fits", []string{"verdict held here", "script rollout"}},
 		{"the holder's pods are all terminating", "fits: promised and bound at once, attached after the detach", []string{"verdict held elsewhere by pods that are going",
 			"verdict held elsewhere by one that is going and one that stays", "script handover", "test plugins/scheduler TestPodsOfAStatefulSet"}},
 		{"the holder is fenced", "fits", []string{"verdict held elsewhere at a node that is fenced", "script node-failure-taint", "sandbox node-failure"}},
 		{"two new pods with one new claim at the same instant", "both on one node, where the class allows the volume", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim",
-			"verdict bound on first use, shared with a pod here", "verdict bound on first use, held elsewhere", "script unbound"}},
+			"verdict bound on first use, shared with a pod here", "verdict bound on first use, reserved elsewhere", "script unbound"}},
 		{"pods of a Deployment", "the new one goes where the volume is", []string{"sandbox rollout", "sandbox extender-rollout", "script rollout", "test plugins/scheduler TestPodsOfADeployment"}},
 		{"pods of a StatefulSet", "the next one waits for the last to go", []string{"sandbox handover", "script handover", "test plugins/scheduler TestPodsOfAStatefulSet"}},
 		{"pods of a Job", "one that has ended holds nothing", []string{"verdict held elsewhere by a pod that has ended", "script finished", "test plugins/scheduler TestPodsOfAJob"}},
@@ -52,7 +52,7 @@ func oneNode() []clause {
 
 func onePod() []clause {
 	return []clause{
-		{"in use here or elsewhere", "no; by preemption where it is", []string{"verdict one pod, free", "verdict one pod, here", "verdict one pod, elsewhere", "script rwop"}},
+		{"in use here or elsewhere", "no; by preemption where it is", []string{"verdict one pod, free", "verdict one pod, here", "verdict one pod, elsewhere", "verdict one pod, reserved here", "script rwop"}},
 		{"by volume, not by claim", "another claim of the volume counts, the claim's name in another namespace doesn't", []string{"verdict one pod, by volume", "verdict one pod, another volume of the same claim name", "script rwop", "script namespaces"}},
 		{"generic ephemeral volumes", "count as any other", []string{"verdict one pod, of an ephemeral volume", "script namespaces", "script claims"}},
 		{"preemption", "frees it", []string{"test plugins/scheduler TestVolumeOfOnePodIsPreempted", "test plugins/extender TestPreemptAddsWhoeverHasTheVolume", "script namespaces"}},
@@ -62,7 +62,7 @@ func onePod() []clause {
 func seLinux() []clause {
 	return []clause{
 		{"another label is mounted at the node, or granted there", "no, at that node; by preemption", []string{"verdict another SELinux label, here", "verdict another SELinux label, elsewhere",
-			"verdict another SELinux label, of an exclusive volume", "script selinux", "test plugins/scheduler TestPodsWithAnotherSELinuxLabelWait"}},
+			"verdict another SELinux label, of an exclusive volume", "verdict another SELinux label, reserved", "script selinux", "script selinux-tickets", "test plugins/scheduler TestPodsWithAnotherSELinuxLabelWait"}},
 		{"no label beside one", "no, at that node: a volume that is relabelled file by file is mounted without one", []string{"verdict a SELinux label beside none", "verdict no SELinux label beside one", "script selinux"}},
 		{"labels that may be the same", "fits: only what surely conflicts counts", []string{"verdict the same SELinux label", "verdict a SELinux label that the node chooses", "script selinux"}},
 		{"node or driver mounts without labels", "fits", []string{"verdict another SELinux label, and the node has no SELinux", "verdict another SELinux label, and the driver mounts without", "script selinux"}},
@@ -83,7 +83,7 @@ func limits() []clause {
 		{"attached, being attached, being detached", "a slot each", []string{"verdict full of attachments", "verdict full of attachments under way", "script limit", "sandbox limit", "sandbox extender-limit"}},
 		{"of unknown state: the node's status names it", "a slot", []string{"verdict full of volumes that the node's status names", "script limit"}},
 		{"foreign attachments", "a slot each", []string{"verdict full of attachments that nobody can place", "script foreign"}},
-		{"reservations", "a slot each", []string{"verdict full of pods without attachments", "script limit", "script withdrawn"}},
+		{"reservations", "a slot each", []string{"verdict full of reservations", "script limit", "script withdrawn"}},
 		{"pods without attachments yet", "a slot for each volume", []string{"verdict full of pods without attachments", "script limit"}},
 		{"one volume of many pods, claims or PersistentVolumes", "one slot", []string{"verdict one volume of many pods counts once", "verdict one volume of many claims counts once", "script one-disk"}},
 		{"the pod's own attachment", "is not counted again", []string{"verdict full with the pod's own attachment", "verdict limit lowered under use, own attachment", "script full-node", "sandbox full-node", "sandbox extender-full-node"}},
@@ -96,7 +96,7 @@ func limits() []clause {
 		{"several drivers in one pod", "each by its own limit", []string{"verdict two drivers, both with room", "verdict two drivers, one of them full", "verdict two drivers, one of them absent", "script drivers"}},
 		{"migrated in-tree PersistentVolumes and inline volumes", "slots of the CSI driver", []string{"verdict a volume of the tree, which CSI serves", "verdict a volume of the tree, and its driver is full",
 			"verdict a volume of the tree, and its driver is absent", "verdict a volume of the tree, and its driver is absent and has to be there", "test internal/translate TestVolumesOfPersistentVolumes", "test internal/translate TestInlineVolumes"}},
-		{"attachRequired=false, and the node's CSINode states a limit", "a slot for each volume that pods use; reserved in the scheduler's memory, without a ticket", []string{
+		{"attachRequired=false, and the node's CSINode states a limit", "a slot for each volume that pods use; reserved in the scheduler's memory", []string{
 			"verdict a driver that does not attach, full of pods", "verdict a driver that does not attach, with room", "verdict a driver that does not attach, one volume of many pods",
 			"verdict a driver that does not attach, of the pod's own volume", "verdict a driver that does not attach, bound on first use", "verdict a driver that does not attach, full of ephemeral volumes",
 			"script limit-unattached", "test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
@@ -109,7 +109,7 @@ func claims() []clause {
 	return []clause{
 		{"a claim to be provisioned by what is no CSI driver", "needs no attachment and no slot: no CSIDriver has the provisioner's name, and no node has registered it", []string{"verdict to be provisioned by what is no CSI driver", "script no-csi-driver"}},
 		{"WaitForFirstConsumer", "a slot is reserved by the claim's UID before anything is provisioned, and stays without a gap", []string{"verdict bound on first use", "verdict bound on first use, full", "script unbound", "script slot-before-volume",
-			"test plugins/extender TestSlotsOfClaimsThatAreBeingProvisioned"}},
+			"test internal/ledger TestReservedClaimBecomesAVolume", "test plugins/extender TestSlotsOfClaimsThatAreBeingProvisioned"}},
 		{"Immediate, not bound yet", "waits", []string{"verdict not bound yet", "script unbound", "script claims"}},
 		{"missing", "no node, until it comes", []string{"verdict no such claim", "sandbox volume-wait", "test plugins/scheduler TestMissingClaim", "script claims"}},
 		{"of somebody else, by an ephemeral volume's name", "no node", []string{"verdict ephemeral, of somebody else", "script claims"}},
@@ -124,15 +124,22 @@ func meanwhile() []clause {
 		{"dry runs of preemption", "a delta over the snapshot, which stays as it is", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "script dry-run"}},
 		{"preemption frees a slot, and the detach takes time", "the pod waits for the detach; nobody else is preempted", []string{"test plugins/scheduler TestPreemptionWaitsForTheDetach", "script preempted"}},
 		{"the pod is tried again meanwhile, for a change that another plugin waits for", "nothing more is evicted for it, for 3 minutes at most, and it says so", []string{"test plugins/scheduler TestNothingMoreIsEvictedWhileASlotIsDetached", "test plugins/scheduler TestNothingMoreIsEvictedWhereTheNominationIsNotWritten", "test plugins/extender TestPreemptWaitsForTheDetach", "test plugins/internal/requeuer TestAwaitFreed"}},
-		{"scheduler killed before and after the Binding is sent", "the pod is placed anew, or is bound; it runs", []string{"sandbox crash"}},
+		{"preempted before it is bound", "it no longer counts, and the pod with the higher priority gets the slot", []string{"test plugins/scheduler TestPreemptedBeforeItIsBound"}},
+		{"deleted before it is bound", "it no longer counts", []string{"test plugins/scheduler TestPodDeletedBeforeItIsBound", "test plugins/volumehold TestPodsThatAreGoneAreForgotten"}},
+		{"scheduler killed or paused before or in the bind", "the next leader waits until no Binding is under way, then reads and places; the pod runs", []string{"sandbox crash", "test plugins/scheduler TestLeaderWaitsForTheLeaderBefore", "test plugins/internal/binding TestRequestsEndWithTheLease"}},
 		{"leader change", "a new leader begins by reading what the one before has bound", []string{"test plugins/scheduler TestNextLeaderTakesOver",
 			"test plugins/extender TestLeaderFirstReadsWhatIsBound", "test plugins/extender TestProcessLeadsServesAndHandsOver", "sandbox crash"}},
-		{"a term ends while a bind is under way", "the Lease is handed over once its outcome is known, or not at all", []string{"test plugins/extender TestTermEndsAfterItsBinds", "test plugins/extender TestTermDoesNotSettleWithoutALease"}},
-		{"a bind gets no answer", "it is sent again until its outcome is known, and the slot counts as taken", []string{"test plugins/extender TestBindWithoutAnAnswerIsSettled"}},
-		{"the pod changes between its reservation and its bind", "it is bound all the same", []string{"test plugins/extender TestBindOfAPodThatChanges"}},
-		{"two schedulers on the same nodes", "each promises alone: both pods may be bound, and the check at the attach decides between them", []string{"test plugins/extender TestOneSlotForTwo", "test controller TestLimit", "script contention"}},
+		{"a term ends while a bind is under way", "the Lease is handed over once its outcome is known, or not at all", []string{"test plugins/scheduler TestStopSettlesThenHandsOver", "test plugins/scheduler TestUnsettledKeepsTheLease",
+			"test plugins/extender TestTermEndsAfterItsBinds", "test plugins/extender TestTermDoesNotSettleWithoutALease"}},
+		{"a bind gets no answer", "it is sent again until its outcome is known, and the slot counts as taken", []string{"test plugins/internal/binding TestUnansweredRequestIsSettled", "test plugins/volumehold TestPodCountsUntilItsBindingIsSettled",
+			"test plugins/extender TestBindWithoutAnAnswerIsSettled"}},
+		{"the pod changes between its reservation and its bind", "the Binding names its version: the pod is read, and bound all the same", []string{"test plugins/extender TestBindOfAPodThatChanges", "test plugins/internal/binding TestAnswers"}},
+		{"two schedulers on the same nodes", "each promises alone; the check before the attach decides between them", []string{"test plugins/scheduler TestSlotIsTakenBeforeTheBinding", "test plugins/volumehold TestBindJudgesTheNodeOnceMore",
+			"test plugins/extender TestOneSlotForTwo", "test controller TestLimit", "script contention"}},
 		{"the controller refuses a pod again and again", "each node that refused it is left out for five seconds at first, five minutes at most, and the pod is tried at each in turn, ever less often", []string{"test plugins/internal/requeuer TestRefusedNodeIsTriedAgain", "test plugins/internal/requeuer TestRefusedEverywhere"}},
 		{"a claim or node that the controller has not seen", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/execute TestRefusalReadsTheClaim"}},
+		{"the controller is down", "pods are placed as ever, and wait for their attach", []string{"test plugins/scheduler TestPodsOfADeployment"}},
+		{"a ticket with other parameters has the volume at the pod's node", "the pod is bound, and told to wait until that ticket has let go of the volume", []string{"script parameters-yield"}},
 	}
 }
 
@@ -160,6 +167,7 @@ func rest() []clause {
 		{"PodGroups: minMember", "slots for all of its pods or for none, released together; a smaller minMember counts at once", []string{"test plugins/volumehold TestGroupGoesTogether", "test plugins/volumehold TestGroupIsReleasedTogether", "test plugins/volumehold TestGroupComesToNeedFewer", "sandbox pod-groups"}},
 		{"two groups that each fit alone", "take turns", []string{"test plugins/volumehold TestHalfReservedGroupsDoNotDeadlock", "test plugins/scheduler TestGroupsTakeTurns", "sandbox pod-groups"}},
 		{"a pod of a group has no node, and no other group is in its way", "the other groups keep theirs", []string{"test plugins/volumehold TestGatheringsKeepTheirNodes"}},
+		{"a gang of Kubernetes' own PodGroups has no room", "none of its pods is bound, and it holds nothing", []string{"test plugins/scheduler TestGangThatDoesNotFitHoldsNothing"}},
 		{"pod-group cycles of kube-scheduler 1.37", "simulate without a write", []string{"test plugins/volumehold TestPodGroupCyclesSimulate"}},
 		{"all pods of a PodGroup", "get Moorage's scheduler, also those without volumes; a pod that names another scheduler keeps it", []string{"test webhook/pod TestMutate", "test webhook TestGroupsHaveOneScheduler"}},
 		{"a gang of Kubernetes' own PodGroups outranks pods that have its slots or its volume", "evicts just those that it needs, waits for their detach, and keeps the slots that come free first", []string{"test plugins/scheduler TestGangPreempts", "test plugins/scheduler TestGangWaitsForTheDetach", "test plugins/scheduler TestGangPreemptsTheUserOfItsVolume"}},
@@ -181,7 +189,7 @@ func duties() []clause {
 	words := "test plugins/scheduler TestWordsOfStock"
 	return []clause{
 		{"NodeVolumeLimits: the CSINode's count, for claims, generic ephemeral claims and migrated volumes", "as upstream, of drivers that attach and that do not; volumes that are detaching or reserved count, too", []string{words,
-			"verdict full of attachments", "verdict a driver that does not attach, full of ephemeral volumes", "verdict a volume of the tree, and its driver is full", "verdict full of pods without attachments"}},
+			"verdict full of attachments", "verdict a driver that does not attach, full of ephemeral volumes", "verdict a volume of the tree, and its driver is full", "verdict full of reservations"}},
 		{"NodeVolumeLimits: a claim that is not bound counts for its class's provisioner", "as upstream", []string{"verdict bound on first use, full", "verdict a driver that does not attach, bound on first use"}},
 		{"NodeVolumeLimits: CSI volumes that are written into the pod do not count", "as upstream", []string{"test internal/translate TestOwnCSIVolumes"}},
 		{"NodeVolumeLimits: a volume that the node has already takes no further slot", "as upstream; nor does the pod's own attachment", []string{"verdict one volume of many pods counts once", "verdict full with the pod's own attachment"}},
@@ -195,7 +203,7 @@ func duties() []clause {
 		{"VolumeBinding: the PersistentVolume's node affinity, and its zone (VolumeZone)", "as upstream", []string{words}},
 		{"VolumeBinding: binds, provisions, fails and times out", "as upstream; goes on at once", []string{"test plugins/promptbinding TestEndsWhenAllClaimsAreBound", "test plugins/promptbinding TestDoesNotEndBefore", "test plugins/promptbinding TestFailsAsUpstream"}},
 		{"VolumeRestrictions: ReadWriteOncePod, and its preemption", "as upstream, and by volume, not by claim", []string{words, "test plugins/scheduler TestVolumeOfOnePodInUse", "test plugins/scheduler TestVolumeOfOnePodIsPreempted", "verdict one pod, by volume"}},
-		{"DefaultBinder: binds by the pod's UID", "as upstream for pods without volumes; else by UID and version", []string{"test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
+		{"DefaultBinder: binds by the pod's UID", "as upstream for pods without volumes; else by UID and version", []string{"test plugins/volumehold TestBindCarriesVersionAndReservation", "test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
 		{"SignPod: pods with the same volumes share results", "not for pods with volumes: what fits them changes with each reservation", []string{"test plugins/volumehold TestSignPod"}},
 	}
 }

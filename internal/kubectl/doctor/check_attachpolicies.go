@@ -31,9 +31,6 @@ func checkAttachPolicies(e *Evidence) []Finding {
 				list = append(list, found(Warning, said, do, "AttachPolicy %s is not in effect", p.Name))
 			}
 		}
-		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.PolicyRefused); c != nil && c.Status == metav1.ConditionTrue {
-			list = append(list, found(Error, c.Reason+": "+c.Message, "docs/reasons.md says what "+c.Reason+" means.", "AttachPolicy %s is refused: no pod with a volume that it applies to is placed", p.Name))
-		}
 	}
 	list = append(list, unservedSnapshots(e)...)
 	list = append(list, workersBusy(e)...)

@@ -449,11 +449,6 @@ func TestFindings(t *testing.T) {
 					AttachFor: []v1alpha1.VolumeOperation{v1alpha1.OperationSnapshot}}}}
 			})
 		}},
-		{"a refused policy", "attach-policies", Error, "AttachPolicy typo is refused", func(e *Evidence) {
-			world(e, func(o *facts.Objects) {
-				o.Policies = append(o.Policies, policyWith(v1alpha1.PolicyRefused, metav1.ConditionTrue, "NotBeforeBind"))
-			})
-		}},
 		{"a headroom of all slots", "attach-policies", Error, "leaves driver disk.example.com no slot at 1 node:", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				p := policyWith(v1alpha1.PolicyInEffect, metav1.ConditionTrue, "None")

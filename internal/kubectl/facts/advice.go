@@ -46,7 +46,7 @@ func (w *World) adviceOn(code ledger.Code) Advice {
 }
 
 // ofMoorage are the words by which a sentence is about what only Moorage has.
-var ofMoorage = regexp.MustCompile(`AttachPolicy|AttachPolicies|bindAfter|moorage|Moorage|VolumeTicket|VolumeHold|[Pp]olicy's|ticket`)
+var ofMoorage = regexp.MustCompile(`AttachPolicy|AttachPolicies|moorage|Moorage|VolumeTicket|VolumeHold|[Pp]olicy's|ticket`)
 
 // ofKubernetes are the sentences of a text, and the parts of each between semicolons, that are
 // true without Moorage.

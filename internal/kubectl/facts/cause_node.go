@@ -240,7 +240,7 @@ func (w *World) NodeGone(name string) string {
 // the check that its machine is off.
 func (w *World) safeAdvice(code ledger.Code, node string) string {
 	if code != arbiter.NodeUnreachable {
-		return ofNode(w.policyAdvice(w.adviceOn(code).Do), node)
+		return ofNode(w.adviceOn(code).Do, node)
 	}
 	object := w.Node(node)
 	switch {
@@ -263,19 +263,6 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 func ofNode(do, node string) string {
 	const explain = "explain node "
 	return strings.ReplaceAll(do, explain+"NODE", explain+cmp.Or(node, "NODE"))
-}
-
-// policyAdvice is an advice without what holds only under a policy that the cluster has not.
-func (w *World) policyAdvice(do string) string {
-	if w.unseen("attachpolicies."+v1alpha1.GroupName) || slices.ContainsFunc(w.Policies, func(p *v1alpha1.AttachPolicy) bool { return p.Spec.BindAfter == v1alpha1.BindAfterAttached }) {
-		return do
-	}
-	return keptParts(do, ". ", func(sentence string) string {
-		if strings.HasPrefix(sentence, "Under bindAfter: Attached") {
-			return ""
-		}
-		return sentence
-	})
 }
 
 // adviceOnDead is what to do about a node that is not ready, where something waits for it.

@@ -23,7 +23,7 @@ type Reason struct {
 	// Node and Holder are who is in the way, where that is known.
 	Node   string     `json:"node,omitempty"`
 	Holder *Requester `json:"holder,omitempty"`
-	// Policy is the AttachPolicy that sets the limit which is reached, or that is refused.
+	// Policy is the AttachPolicy that sets the limit which is reached.
 	Policy string `json:"policy,omitempty"`
 	// Since is when the reason began, as far as an object tells.
 	Since time.Time `json:"since,omitzero"`

@@ -89,7 +89,7 @@ func (w *World) LeavesWithPods(t *Ticket) string {
 	}
 	for _, need := range t.request.Needs {
 		if w.Snapshot.Volume(need.Volume).NodeVolume(ledger.NodeName(t.Node)).UsedByPod() {
-			return "kube-controller-manager detaches it when the last pod that uses it there ends (Cooperative mode)"
+			return "kube-controller-manager detaches it when the last pod that uses it there ends (Cooperative mode), and Moorage attaches it again"
 		}
 	}
 	return ""

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -37,7 +36,7 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 		Use: "attach (PV | pvc/NAME) --node NODE", Short: "Attach a volume to a node by hand, with a ticket that ends by itself",
 		Example: "  # Look into a volume for ten minutes\n  kubectl moorage attach pv-db --node worker-1 --ttl 10m\n\n  # The volume of a claim\n  kubectl moorage attach pvc/data-db-0 -n shop --node worker-1",
 		Long: "Attach a volume to a node by hand, such as for a repair or a copy. It makes a VolumeTicket of type Manual, which ends after --ttl, or with kubectl moorage detach.\n\n" +
-			"A volume that is in use elsewhere is refused, and the command says who uses it: nobody loses a volume. So is one that nobody would attach: in Cooperative mode volumes are attached for bound pods only, unless moorage-controller runs with --attach-before-bind.\n\n" +
+			"A volume that is in use elsewhere is refused, and the command says who uses it: nobody loses a volume.\n\n" +
 			"Who may read claims and no PersistentVolumes names pvc/NAME. What is in the way can't be seen then, and the ticket waits for it.\n\n" +
 			"Exit code: 0 when it is attached, 2 when it is refused, 1 when something failed.",
 		Args: command.One("volume", "kubectl moorage attach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
@@ -88,14 +87,6 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	leaves, err := o.await(ctx, c, ticket.Namespace, ticket.Name)
-	if lasts := (*podsOnlyError)(nil); errors.As(err, &lasts) {
-		if created {
-			if err := o.remove(ctx, c, facts.Requester{Namespace: ticket.Namespace, Name: ticket.Name}); err != nil {
-				return err
-			}
-		}
-		return o.refusal("%s can't be attached to %s: %s", pv, o.node, lasts)
-	}
 	if err != nil {
 		return err
 	}
@@ -152,14 +143,7 @@ func (o *options) create(ctx context.Context, c *cluster.Cluster, ticket *v1alph
 	return created, o.say("volumeticket.moorage.dev/%s %s in namespace %s%s", ticket.Name, verb, ticket.Namespace, o.suffix())
 }
 
-// podsOnlyError says that nobody attaches for a ticket, as Moorage is set up: no waiting changes that.
-type podsOnlyError struct{ reason facts.Reason }
-
-// Error words the reason.
-func (e *podsOnlyError) Error() string { return worded([]facts.Reason{e.reason}) }
-
-// await waits until the controller has granted a ticket and its volumes are attached. It ends
-// with a podsOnlyError once the controller has said that nobody will attach them. leaves is what takes them
+// await waits until the controller has granted a ticket and its volumes are attached. leaves is what takes them
 // away before the ticket ends, to be said after the rest; empty where nothing is known to.
 func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) (leaves string, err error) {
 	err = o.until(ctx, c, func(w *facts.World) (bool, string, error) {
@@ -176,11 +160,6 @@ func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name
 			}
 			return true, "", nil
 		case len(t.Reasons) > 0:
-			for _, reason := range t.Reasons {
-				if reason.Code == string(arbiter.AttachedForPods) {
-					return false, "", &podsOnlyError{reason}
-				}
-			}
 			return false, worded(t.Reasons), nil
 		}
 		return false, "moorage-controller to decide", nil

@@ -152,9 +152,6 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	leaves, err := o.await(ctx, c, c.Namespace, name)
-	if lasts := (*podsOnlyError)(nil); errors.As(err, &lasts) {
-		return o.refusal("nobody attaches the volumes of ticket %s, which stays: %s. To end it: kubectl moorage ticket end %s -n %s", name, lasts, name, c.Namespace)
-	}
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,6 @@ type bench struct {
 	dir      string
 	profiles string
 	timeout  time.Duration
-
-	withoutTickets bool
 }
 
 // build builds etcd, which the benchmark looks for in PATH, and the benchmark.
@@ -32,7 +30,7 @@ func build(ctx context.Context, o options) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder for the benchmark: %w", err)
 	}
-	b := &bench{dir: dir, profiles: o.profiles, timeout: o.timeout, withoutTickets: o.withoutTickets}
+	b := &bench{dir: dir, profiles: o.profiles, timeout: o.timeout}
 	if b.profiles != "" {
 		if b.profiles, err = filepath.Abs(b.profiles); err == nil {
 			err = os.MkdirAll(b.profiles, 0o755)
@@ -77,9 +75,6 @@ func (b *bench) measure(ctx context.Context, wanted result.Run) (result.Run, err
 	ctx, cancel := context.WithTimeoutCause(ctx, b.timeout, fmt.Errorf("not over after %s", b.timeout))
 	defer cancel()
 	args := []string{"--dir", work, "--workload", wanted.Workload, "--size", wanted.Size, "--profile", wanted.Profile}
-	if b.withoutTickets {
-		args = append(args, "--without-tickets")
-	}
 	if b.profiles != "" {
 		args = append(args, "--perf-cpuprofile")
 	}

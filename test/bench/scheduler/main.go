@@ -38,8 +38,6 @@ type options struct {
 	profiles  string
 	render    string
 	timeout   time.Duration
-
-	withoutTickets bool
 }
 
 func run(ctx context.Context, args []string) error {
@@ -49,7 +47,6 @@ func run(ctx context.Context, args []string) error {
 	set.StringVar(&o.size, "size", sizeMedium, sizeSmall+", "+sizeMedium+" or "+sizeLarge)
 	set.IntVar(&o.repeat, "repeat", 1, "run each workload this often with each profile")
 	set.StringVar(&o.profile, "profile", "", "only this profile, "+result.Stock+" or "+result.Moorage+", where there is no time for both")
-	set.BoolVar(&o.withoutTickets, "without-tickets", false, "have Moorage write no tickets and wait for no grant: no way to grant can be faster")
 	set.StringVar(&o.out, "out", "", "store the result as JSON in this file")
 	set.StringVar(&o.profiles, "pprof", "", "store CPU profiles of what is measured in this folder")
 	set.StringVar(&o.render, "render", "", "run nothing: put the result of --out into this document")

@@ -85,7 +85,7 @@ func (p *player) times(r sandbox.Result, all bool) {
 		}
 		return
 	}
-	columns := []sandbox.Stage{sandbox.Granted, sandbox.Bound, sandbox.Attached, sandbox.Reported, sandbox.Running}
+	columns := []sandbox.Stage{sandbox.Bound, sandbox.Attached, sandbox.Reported, sandbox.Running}
 	t := tabwriter.NewWriter(p.indented(), 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "POD\tNODE")
 	for _, stage := range columns {

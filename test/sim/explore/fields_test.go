@@ -216,7 +216,7 @@ func worldFields() map[string]fields {
 		"world.Judge": {"left proofs ended doomed numbers known bound taken counts leavers been lost forced gone unheard", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "SameBoot": people, "Began": "it matters to what untold says", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
-			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "shrank": never, "placed": "it matters to what the granter knew of pods, which is not told here", "shaken": "of pods that are placed", "shook": "a scheduler knows all nodes here", "highest": same, "Binds": never, "Alone": same, "Shrinks": never, "late": "only the end of a run asks for it", "unsure": "besides the end of a run only tickets that are told of volumes without VolumeAttachments ask for it, and no Node is deleted beside them", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
+			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "shrank": never, "placed": "it matters to what the granter knew of pods, which is not told here", "shaken": "of pods that are placed", "joined": "of pods that are placed", "shook": "a scheduler knows all nodes here", "highest": same, "Binds": never, "Alone": same, "Shrinks": never, "late": "only the end of a run asks for it", "unsure": "besides the end of a run only tickets that are told of volumes without VolumeAttachments ask for it, and no Node is deleted beside them", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
 		}},
 		"world.deletion": {"at", map[string]string{"since": noTime}},
 		"world.loss":     {"at named told", map[string]string{"another": "the volumes whose losses are listed are shared"}},
@@ -242,7 +242,7 @@ func flowFields() map[string]fields {
 		"flow.orders": {"", map[string]string{"sent": "it follows from what the tasks show", "over": "it follows from the tasks that are under way"}},
 		"flow.Memory": {"confirmed heard orders", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
-			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "unbound": "a leader that decides has fenced all", "counted": "a leader that decides has fenced all", "seen": "a leader that decides has fenced all", "Binds": same, "Clean": never,
+			"doubted": "a leader that decides has done so",
 		}},
 		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted Unanswered Refused", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
 		"flow.ReadOf":     {"Kind Key All", nil},
@@ -263,7 +263,7 @@ func objectFields() map[string]fields {
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
 		"ledger.Ticket": {"UID Version Node Epoch Phase Reason InDoubt Granting GrantFailed Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
-			"ID": position, "Type": same, "Scheduler": never, "Pod": never, "PodName": never, "Ghost": "of a pod's ticket", "Bind": "of a pod's ticket",
+			"ID": position, "Type": same, "Scheduler": never, "Pod": never, "PodName": never, "Ghost": "of a pod's ticket",
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": same, "at": "it follows from the users of the NodeVolumes",
 			"Interruptions": "its pause lasts, as no time passes", "interrupted": "its pause lasts, as no time passes", "Wherever": never, "Parameters": never, "OnDrain": never, "NodeGone": never, "gone": never,
 		}},

@@ -11,8 +11,7 @@
 //	decides  nothing: it makes load, and counts
 //	writes   nodes, volumes, claims and pods; the result of the run
 //
-// With Moorage's profile the CRDs are there, the plugin VolumeHold takes the
-// place of NodeVolumeLimits, and the part of the controller that grants tickets
-// runs. The other parts don't, as no attach/detach controller runs with either
-// profile.
+// With Moorage's profile the CRDs are there, and the plugin VolumeHold takes the place
+// of NodeVolumeLimits and DefaultBinder. Moorage's controller does not run, as no
+// attach/detach controller runs with either profile.
 package main

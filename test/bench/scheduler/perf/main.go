@@ -38,7 +38,6 @@ const patience = 30 * time.Minute
 type settings struct {
 	profile, workload, size string
 	dir                     string // for everything that is written
-	withoutTickets          bool
 }
 
 func main() {
@@ -47,7 +46,6 @@ func main() {
 	flag.StringVar(&s.profile, "profile", result.Stock, "stock or moorage")
 	flag.StringVar(&s.workload, "workload", "", "the workload's name")
 	flag.StringVar(&s.size, "size", "500Nodes", "the workload's size")
-	flag.BoolVar(&s.withoutTickets, "without-tickets", false, "write no tickets with the profile moorage, and wait for no grant")
 	flag.StringVar(&s.dir, "dir", "", "folder for everything that is written; the result is run.json there")
 	if err := perf.InitTests(); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
@@ -98,13 +96,13 @@ func (s *settings) benchmark(b *testing.B) {
 	options := []perf.SchedulerPerfOption{perf.WithPodsSchedulingTimeout(patience), perf.WithPreRunFn(o.expect), perf.WithNodeUpdateFn(preload)}
 	options = append(options, perf.WithPrepareFn(func(tCtx testContext) error {
 		if s.profile == result.Moorage {
-			if err := startMoorage(tCtx, !s.withoutTickets); err != nil {
+			if err := startMoorage(tCtx); err != nil {
 				return err
 			}
 		}
 		return o.watch(tCtx)
 	}))
-	registry, points := registry(s.withoutTickets)
+	registry, points := registry()
 	o.points = points
 	perf.RunBenchmarkPerfScheduling(b, "performance-config.yaml", topic, registry, options...)
 	run, err := o.result()

@@ -20,9 +20,8 @@ import (
 // points are the times of the plugin's calls, by extension point.
 type points map[string]*timing.Clock
 
-// registry has the plugin, each call of which is timed. Without tickets no pod waits for
-// a grant.
-func registry(withoutTickets bool) (runtime.Registry, points) {
+// registry has the plugin, each call of which is timed.
+func registry() (runtime.Registry, points) {
 	all := points{}
 	for _, name := range []string{"PreFilter", "Filter", "Score", "Reserve", "Permit"} {
 		all[name] = &timing.Clock{}
@@ -38,8 +37,8 @@ func registry(withoutTickets bool) (runtime.Registry, points) {
 			return nil, fmt.Errorf("plugin %s is a %T", volumehold.Name, made)
 		}
 		return &timed{
-			VolumeHold: hold, withoutTickets: withoutTickets,
-			prefilter: all["PreFilter"], filter: all["Filter"], score: all["Score"], reserve: all["Reserve"], permit: all["Permit"],
+			VolumeHold: hold,
+			prefilter:  all["PreFilter"], filter: all["Filter"], score: all["Score"], reserve: all["Reserve"], permit: all["Permit"],
 		}, nil
 	}}, all
 }
@@ -48,7 +47,6 @@ func registry(withoutTickets bool) (runtime.Registry, points) {
 // cycle.
 type timed struct {
 	*volumehold.VolumeHold
-	withoutTickets                            bool
 	prefilter, filter, score, reserve, permit *timing.Clock
 }
 
@@ -84,11 +82,8 @@ func (t *timed) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.P
 	return s
 }
 
-// Permit is VolumeHold's, or has the pod wait for nothing.
+// Permit is VolumeHold's.
 func (t *timed) Permit(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
-	if t.withoutTickets {
-		return nil, 0
-	}
 	began := time.Now()
 	s, d := t.VolumeHold.Permit(ctx, state, pod, node)
 	t.permit.Add(time.Since(began))

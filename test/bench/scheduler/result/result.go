@@ -48,7 +48,7 @@ type Run struct {
 	// watch shows them.
 	Seconds float64 `json:"seconds,omitempty"`
 	// Attempt is kube-scheduler's time for an attempt that bound its pod, from the
-	// queue to the binding: with Moorage it has the wait for the grant in it.
+	// queue to the binding.
 	// Algorithm is the part in which no other pod is looked at.
 	Attempt   Times `json:"attempt"`
 	Algorithm Times `json:"algorithm"`
@@ -64,8 +64,8 @@ type Run struct {
 	// Failed counts the attempts that came to nothing, by what kube-scheduler said
 	// of them, with … for names and numbers.
 	Failed map[string]int `json:"failed,omitempty"`
-	// CPUSeconds is what the process took that has API server, scheduler,
-	// benchmark and, with Moorage, the granting controller in it; without etcd.
+	// CPUSeconds is what the process took that has API server, scheduler
+	// and benchmark in it; without etcd.
 	CPUSeconds float64 `json:"cpuSeconds,omitempty"`
 	// EtcdSeconds is what etcd took.
 	EtcdSeconds float64 `json:"etcdSeconds,omitempty"`
