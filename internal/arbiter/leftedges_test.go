@@ -53,6 +53,7 @@ run
 pod db again claim=data
 reserve db node=worker-1
 round
+round
 `
 
 // The VolumeAttachment by which a volume that was left is attached anew is deleted where no attacher attaches it any more, since its

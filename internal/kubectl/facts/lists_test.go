@@ -13,23 +13,22 @@ import (
 )
 
 // Tickets are listed in the order in which the controller serves them: those of one
-// second by namespace and by the pod's name, not by the ticket's, which is a UID.
+// second by namespace and name.
 func TestTicketsAreListedAsServed(t *testing.T) {
-	reservation := func(namespace, pod, uid string) *v1alpha1.VolumeTicket {
+	asks := func(namespace, name string) *v1alpha1.VolumeTicket {
 		return &v1alpha1.VolumeTicket{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: uid, UID: types.UID("ticket-" + uid), CreationTimestamp: metav1.NewTime(noon()),
-				OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: pod, UID: types.UID(uid)}},
+				Namespace: namespace, Name: name, UID: types.UID(namespace + name), CreationTimestamp: metav1.NewTime(noon()),
 			},
-			Spec: v1alpha1.VolumeTicketSpec{Type: "Pod", NodeName: "n1"},
+			Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: "n1"},
 		}
 	}
 	w := NewWorld(Objects{Tickets: []*v1alpha1.VolumeTicket{
-		reservation("team-a", "a", "1"), reservation("team", "b", "2"), reservation("team", "a", "3"),
+		asks("team-a", "a"), asks("team", "b"), asks("team", "a"),
 	}}, noon())
 	var got []string
 	for _, ticket := range w.ListTickets("", true) {
-		got = append(got, ticket.Namespace+"/"+ticket.For)
+		got = append(got, ticket.Namespace+"/"+ticket.Name)
 	}
 	if want := []string{"team/a", "team/b", "team-a/a"}; !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)

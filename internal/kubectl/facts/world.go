@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -136,6 +137,9 @@ func (w *World) takeNodes(l *ledger.Ledger) {
 }
 
 func (w *World) takeUsers(l *ledger.Ledger) {
+	w.Tickets = slices.DeleteFunc(slices.Clone(w.Tickets), func(t *v1alpha1.VolumeTicket) bool {
+		return t.Spec.Type == "Pod" // of an earlier release: it claims nothing
+	})
 	for _, t := range w.Tickets {
 		l.Apply(w.Now, translate.Ticket(t))
 	}
