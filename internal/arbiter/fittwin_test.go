@@ -50,6 +50,9 @@ func (f slowFit) users() []slowUser {
 		removed, added = f.delta.Removed, f.delta.Added
 	}
 	for _, p := range f.w.pods() {
+		if r := f.w.snapshot().Pod(p.UID); r != nil && r.Reserved {
+			p.Node = r.Node
+		}
 		if p.Node != "" && p.Phase != ledger.PodFinished {
 			users = append(users, slowUser{
 				node: p.Node, volumes: f.podVolumes(p), pod: p.UID, leaves: p.Phase == ledger.PodTerminating, takenOut: removed[p.UID],
@@ -70,13 +73,7 @@ func (f slowFit) users() []slowUser {
 	return users
 }
 
-func (f slowFit) podVolumes(p ledger.Pod) []ledger.VolumeID {
-	t := ledger.Ticket{ID: ledger.TicketID{Namespace: p.Namespace}}
-	for _, v := range p.Volumes {
-		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim})
-	}
-	return f.w.TicketVolumes(t)
-}
+func (f slowFit) podVolumes(p ledger.Pod) []ledger.VolumeID { return f.w.PodVolumes(p) }
 
 // codes are the reasons against the pod at the node.
 func (f slowFit) codes() map[ledger.Code]bool {

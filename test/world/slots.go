@@ -311,6 +311,26 @@ func (w *World) claimed(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	return ledger.UnboundClaim(class.Driver, claim.UID), exists && known && !claim.Bound && !claim.Lost
 }
 
+// PodVolumes are the volumes that a pod needs attached; an unbound claim stands for the
+// volume it will become.
+func (w *World) PodVolumes(p ledger.Pod) []ledger.VolumeID {
+	var list []ledger.VolumeID
+	for _, v := range p.Volumes {
+		key := ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim}
+		id, ok := v.Inline, v.Claim == ""
+		if !ok {
+			id, ok = w.Resolve(key)
+		}
+		if !ok {
+			id, ok = w.claimed(key)
+		}
+		if ok && w.Needs(id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
 // TicketVolumes are the volumes that a ticket needs attached.
 func (w *World) TicketVolumes(t ledger.Ticket) []ledger.VolumeID {
 	var list []ledger.VolumeID
