@@ -465,6 +465,9 @@ func (j *Judge) creates(w *World, a ledger.Attachment) {
 	ok := !v.IsZero()
 	j.theirs = without(j.theirs, At{v, a.Node})
 	j.forget(At{v, a.Node})
+	if ok && a.Ours {
+		j.attachesPast(w, At{v, a.Node})
+	}
 	if !ok || !w.Exclusive(v) {
 		return
 	}

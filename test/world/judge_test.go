@@ -503,3 +503,35 @@ func TestToldOfWhatIsNotAttached(t *testing.T) {
 		}
 	}
 }
+
+// No VolumeAttachment takes a node past its limit for a pod that opted in and has not started. For others the driver decides.
+func TestAttachesPastTheLimit(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit int32
+		pod   ledger.Pod
+		bad   bool
+	}{
+		"one slot for two":  {1, ledger.Pod{}, true},
+		"two slots":         {2, ledger.Pod{}, false},
+		"it did not opt in": {1, ledger.Pod{OptedOut: true}, false},
+		"it has started":    {1, ledger.Pod{Started: true}, false},
+		"it is on its way":  {1, ledger.Pod{Phase: ledger.PodTerminating}, false},
+		"there is no limit": {ledger.NoLimit, ledger.Pod{}, false},
+	} {
+		w := New()
+		w.Put(ledger.NodeState{Name: "w1", UID: "w1", Ready: ledger.ReadyTrue, Managed: true})
+		w.Put(ledger.NodeDrivers{Node: "w1", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: "w1", Limit: test.limit}}})
+		for _, claim := range []string{"a", "b"} {
+			key := ledger.ClaimKey{Namespace: "ns", Name: claim}
+			w.Put(ledger.PersistentVolume{Name: claim, UID: claim, Volume: ledger.VolumeID{Driver: "disk", Handle: claim}, Access: ledger.AccessMany, Claim: key})
+			w.Put(ledger.Claim{Key: key, UID: claim, PersistentVolume: claim, Bound: true, Access: ledger.AccessMany})
+			p := test.pod
+			p.UID, p.Namespace, p.Name, p.Node, p.Volumes = claim, "ns", claim, "w1", []ledger.PodVolume{{Name: "v", Claim: claim}}
+			w.Put(p)
+			w.Serve(Request{Do: CreateAttachment, Fact: ledger.Attachment{Name: "csi-" + claim, Driver: "disk", Node: "w1", PersistentVolume: claim, Ours: true}})
+		}
+		if found := len(w.Judge.Faults) > 0; found != test.bad {
+			t.Errorf("%s: %v", name, w.Judge.Faults)
+		}
+	}
+}

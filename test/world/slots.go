@@ -86,6 +86,40 @@ func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName, count
 	}
 }
 
+// attachesPast: no VolumeAttachment takes a node past the highest limit that it has had for pods that opted in, and of
+// which none has started. For others, and for tickets, the driver or the grant decides.
+func (j *Judge) attachesPast(w *World, at At) {
+	limit, known := j.highest[slots{at.Node, at.Volume.Driver}]
+	node, _ := w.Node(at.Node)
+	if j.Cooperative || !known || slices.Contains(node.Reported, at.Volume) {
+		return
+	}
+	waits := false
+	for _, p := range w.PodsAt(at.Node) {
+		if p.Phase == ledger.PodLive && slices.Contains(j.UsedBy(w, p), at.Volume) {
+			if waits = true; p.OptedOut || p.Started {
+				return
+			}
+		}
+	}
+	for _, key := range w.Keys(Tickets) {
+		if t, _ := w.Ticket(TicketKey(key)); t.Node == at.Node && slices.Contains(w.TicketVolumes(t), at.Volume) {
+			return
+		}
+	}
+	there := map[ledger.VolumeID]bool{at.Volume: true}
+	for _, e := range w.all[Attachments] {
+		if a := e.(ledger.Attachment); a.Ours && a.Node == at.Node {
+			if v, _ := w.Attaches(a); !v.IsZero() {
+				there[v] = true
+			}
+		}
+	}
+	if taken := slotsTaken(there)[at.Volume.Driver]; waits && taken > limit {
+		j.fault("%s is attached to %s past the limit of %s for pods that opted in: %d of %d", at.Volume, at.Node, at.Volume.Driver, taken, limit)
+	}
+}
+
 // usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. Where a pod at the node has the volume,
 // too, there are two claimants already. So there are where a ticket that was granted meanwhile has it at the node, or had it where
 // the bound pod is when that was bound: the scheduler does not grant, and places pods beside the ticket, also while a Binding

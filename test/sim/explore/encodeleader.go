@@ -163,7 +163,7 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 		p := &v.NodeVolumes[i]
 		_, idle := snapshot.Idle(p)
 		e.text(string(p.Node))
-		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, p.ReportSent, p.UnreportSent, idle)
+		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, p.ReportSent, p.UnreportSent, p.CreateFailed, idle)
 		e.bool(p.Unlisted)
 		if by := p.UnlistedBy(); by != nil {
 			e.text(by.Name)
@@ -251,6 +251,7 @@ func (e *encoder) step(s arbiter.Step) {
 	e.text(string(s.Node))
 	e.text(s.Rule)
 	e.bool(s.Doubted, s.WhileReady, s.Vacant.IsZero())
+	e.byte(byte(s.Limit))
 	e.text(s.PV)
 	e.transitions(podIndex(s.Volume.Handle), s.Transitions)
 	e.text(s.UID[:min(2, len(s.UID))]) // a pod's, else a UID's beginning, which is always the same

@@ -252,14 +252,14 @@ func flowFields() map[string]fields {
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people, "Brake": people, "NodeDeleted": people, "Left": people,
 		}},
-		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Doubted WhileReady Vacant", map[string]string{"Former": "a node has one machine", "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Doubted WhileReady Vacant Limit", map[string]string{"Former": "a node has one machine", "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 
 func objectFields() map[string]fields {
 	return map[string]fields{
 		"ledger.Pod": {"Version Node Phase", map[string]string{"OwnCSI": never, "Reserved": "in the memory of a scheduler only", "unseen": "in the memory of a scheduler only",
-			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "Priority": never, "OptedOut": never,
+			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "Priority": never, "OptedOut": never, "Started": never, "Bound": never,
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
 		"ledger.Ticket": {"UID Version Node Epoch Phase Reason InDoubt Granting GrantFailed Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
@@ -316,7 +316,7 @@ func ledgerFields() map[string]fields {
 		"ledger.Volume":     {"ID Access NodeVolumes Hold HoldUnanswered dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
 		"ledger.earlier":    {"force read", nil},
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
-		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held ReportSent UnreportSent Unlisted first had idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
+		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held ReportSent UnreportSent CreateFailed Unlisted first had idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced Named Unstaged Look Again vacant", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting stamped ours wanted confirmed", map[string]string{
@@ -336,7 +336,7 @@ func ledgerFields() map[string]fields {
 		"ledger.FencedCondition": {"Since", map[string]string{"Type": same}},
 		"ledger.FencedAt":        {"FencedCondition Void", map[string]string{"At": noTime}},
 		"ledger.doubt":           {"volume boot orBoot listed", map[string]string{"machine": "a node has one machine"}},
-		"ledger.NodeDriver":      {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "OnlyAsked": ofVolumes, "handles": ofVolumes, "to": same}},
+		"ledger.NodeDriver":      {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "Occupied": ofVolumes, "OnlyAsked": ofVolumes, "handles": ofVolumes, "to": same}},
 		"ledger.claimRecord":     {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
 		"ledger.pvRecord": {"exists", map[string]string{
 			"PersistentVolume": "the same as long as it exists", "claims": "it follows from the claims",
