@@ -18,7 +18,7 @@ func noise() map[string][]ledger.Event {
 	farAttachment := ledger.Attachment{Name: "csi-far", UID: "far", Driver: "far.example.com", Node: "n1", PersistentVolume: "pv-far", Attached: true, Ours: true}
 	user := boundTo(podWith("user", "far"), "n1")
 	asks := ledger.Ticket{
-		ID: ledger.TicketID{Namespace: "shop", Name: "asks"}, UID: "t-asks", Type: ledger.TypeManual, Node: "n2",
+		ID: ledger.TicketID{Namespace: "shop", Name: "far-asks"}, UID: "t-asks", Type: ledger.TypeManual, Node: "n2",
 		Volumes: []ledger.TicketVolume{{Claim: "far"}},
 	}
 	granted := asks
