@@ -34,14 +34,14 @@ func oneNode() []clause {
 		{"held elsewhere by a live pod", "no; only the holder's node is looked at", []string{"verdict held elsewhere by a live pod", "verdict held elsewhere, and full",
 			"test plugins/volumehold TestPreFilterNarrowsToTheHolder", "script rollout", "sandbox rollout"}},
 		{"held elsewhere by an attachment only", "fits: it is detached there, and then attached", []string{"verdict held elsewhere by an attachment only", "script handover", "sandbox handover"}},
-		{"reserved elsewhere by another pod", "no, granted or not", []string{"verdict reserved elsewhere", "verdict granted elsewhere", "verdict refused elsewhere", "script contention"}},
+		{"reserved elsewhere for another pod", "no", []string{"verdict held elsewhere by a live pod", "test internal/ledger TestReserve"}},
 		{"held elsewhere by a ticket of a user", "no", []string{"verdict attached by hand elsewhere", "verdict attached by hand here", "script manual", "sandbox tickets"}},
 		{"held on this node", "fits", []string{"verdict held here", "script rollout"}},
 		{"the holder's pods are all terminating", "fits: promised and bound at once, attached after the detach", []string{"verdict held elsewhere by pods that are going",
 			"verdict held elsewhere by one that is going and one that stays", "script handover", "test plugins/scheduler TestPodsOfAStatefulSet"}},
 		{"the holder is fenced", "fits", []string{"verdict held elsewhere at a node that is fenced", "script node-failure-taint", "sandbox node-failure"}},
 		{"two new pods with one new claim at the same instant", "both on one node, where the class allows the volume", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim",
-			"verdict bound on first use, shared with a pod here", "verdict bound on first use, reserved elsewhere", "script unbound"}},
+			"verdict bound on first use, shared with a pod here", "verdict bound on first use, held elsewhere", "script unbound"}},
 		{"pods of a Deployment", "the new one goes where the volume is", []string{"sandbox rollout", "sandbox extender-rollout", "script rollout", "test plugins/scheduler TestPodsOfADeployment"}},
 		{"pods of a StatefulSet", "the next one waits for the last to go", []string{"sandbox handover", "script handover", "test plugins/scheduler TestPodsOfAStatefulSet"}},
 		{"pods of a Job", "one that has ended holds nothing", []string{"verdict held elsewhere by a pod that has ended", "script finished", "test plugins/scheduler TestPodsOfAJob"}},
@@ -52,7 +52,7 @@ func oneNode() []clause {
 
 func onePod() []clause {
 	return []clause{
-		{"in use here or elsewhere", "no; by preemption where it is", []string{"verdict one pod, free", "verdict one pod, here", "verdict one pod, elsewhere", "verdict one pod, reserved here", "script rwop"}},
+		{"in use here or elsewhere", "no; by preemption where it is", []string{"verdict one pod, free", "verdict one pod, here", "verdict one pod, elsewhere", "script rwop"}},
 		{"by volume, not by claim", "another claim of the volume counts, the claim's name in another namespace doesn't", []string{"verdict one pod, by volume", "verdict one pod, another volume of the same claim name", "script rwop", "script namespaces"}},
 		{"generic ephemeral volumes", "count as any other", []string{"verdict one pod, of an ephemeral volume", "script namespaces", "script claims"}},
 		{"preemption", "frees it", []string{"test plugins/scheduler TestVolumeOfOnePodIsPreempted", "test plugins/extender TestPreemptAddsWhoeverHasTheVolume", "script namespaces"}},
@@ -62,7 +62,7 @@ func onePod() []clause {
 func seLinux() []clause {
 	return []clause{
 		{"another label is mounted at the node, or granted there", "no, at that node; by preemption", []string{"verdict another SELinux label, here", "verdict another SELinux label, elsewhere",
-			"verdict another SELinux label, of an exclusive volume", "verdict another SELinux label, reserved", "script selinux", "script selinux-tickets", "test plugins/scheduler TestPodsWithAnotherSELinuxLabelWait"}},
+			"verdict another SELinux label, of an exclusive volume", "script selinux", "test plugins/scheduler TestPodsWithAnotherSELinuxLabelWait"}},
 		{"no label beside one", "no, at that node: a volume that is relabelled file by file is mounted without one", []string{"verdict a SELinux label beside none", "verdict no SELinux label beside one", "script selinux"}},
 		{"labels that may be the same", "fits: only what surely conflicts counts", []string{"verdict the same SELinux label", "verdict a SELinux label that the node chooses", "script selinux"}},
 		{"node or driver mounts without labels", "fits", []string{"verdict another SELinux label, and the node has no SELinux", "verdict another SELinux label, and the driver mounts without", "script selinux"}},
@@ -83,7 +83,7 @@ func limits() []clause {
 		{"attached, being attached, being detached", "a slot each", []string{"verdict full of attachments", "verdict full of attachments under way", "script limit", "sandbox limit", "sandbox extender-limit"}},
 		{"of unknown state: the node's status names it", "a slot", []string{"verdict full of volumes that the node's status names", "script limit"}},
 		{"foreign attachments", "a slot each", []string{"verdict full of attachments that nobody can place", "script foreign"}},
-		{"reservations", "a slot each", []string{"verdict full of reservations", "script limit", "script withdrawn"}},
+		{"reservations", "a slot each", []string{"verdict full of pods without attachments", "script limit", "script withdrawn"}},
 		{"pods without attachments yet", "a slot for each volume", []string{"verdict full of pods without attachments", "script limit"}},
 		{"one volume of many pods, claims or PersistentVolumes", "one slot", []string{"verdict one volume of many pods counts once", "verdict one volume of many claims counts once", "script one-disk"}},
 		{"the pod's own attachment", "is not counted again", []string{"verdict full with the pod's own attachment", "verdict limit lowered under use, own attachment", "script full-node", "sandbox full-node", "sandbox extender-full-node"}},
@@ -189,7 +189,7 @@ func duties() []clause {
 	words := "test plugins/scheduler TestWordsOfStock"
 	return []clause{
 		{"NodeVolumeLimits: the CSINode's count, for claims, generic ephemeral claims and migrated volumes", "as upstream, of drivers that attach and that do not; volumes that are detaching or reserved count, too", []string{words,
-			"verdict full of attachments", "verdict a driver that does not attach, full of ephemeral volumes", "verdict a volume of the tree, and its driver is full", "verdict full of reservations"}},
+			"verdict full of attachments", "verdict a driver that does not attach, full of ephemeral volumes", "verdict a volume of the tree, and its driver is full", "verdict full of pods without attachments"}},
 		{"NodeVolumeLimits: a claim that is not bound counts for its class's provisioner", "as upstream", []string{"verdict bound on first use, full", "verdict a driver that does not attach, bound on first use"}},
 		{"NodeVolumeLimits: CSI volumes that are written into the pod do not count", "as upstream", []string{"test internal/translate TestOwnCSIVolumes"}},
 		{"NodeVolumeLimits: a volume that the node has already takes no further slot", "as upstream; nor does the pod's own attachment", []string{"verdict one volume of many pods counts once", "verdict full with the pod's own attachment"}},
