@@ -69,7 +69,6 @@ type Judge struct {
 	bound    map[string]bool              // pods, by UID, that were bound since the world began
 	placed   map[string]bool              // those of them that a scheduler of Moorage has bound
 	shaken   map[string]bool              // those of these whose node has been out of service since, or had no Node
-	joined   map[string]bool              // those of these that were bound where a ticket had a volume of theirs
 	shook    map[ledger.NodeName]int64    // the world's version when a node was last known to be in trouble: others may take its volumes
 	taken    map[At]bool                  // slots that those take
 	counts   map[At]int64                 // those of them that whoever grants knows of, and the world's version by then

@@ -44,11 +44,6 @@ func (j *Judge) binds(w *World, p ledger.Pod, n ledger.NodeName, r Request) {
 	}
 	j.bindsBeside(w, p, n, r.Since)
 	j.bound, j.placed = with(j.bound, p.UID, true), with(j.placed, p.UID, true)
-	volumes, _ := w.VolumesOf(p)
-	granted := w.granted(n)
-	if slices.ContainsFunc(volumes, func(v ledger.VolumeID) bool { return granted[v] }) {
-		j.joined = with(j.joined, p.UID, true)
-	}
 	if now, exists := w.Node(n); !exists || shaky(now) {
 		j.shaken = with(j.shaken, p.UID, true)
 	}
@@ -121,9 +116,7 @@ func (j *Judge) attachesPast(w *World, at At) {
 }
 
 // usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. Where a pod at the node has the volume,
-// too, there are two claimants already. So there are where a ticket that was granted meanwhile has it at the node, or had it where
-// the bound pod is when that was bound: the scheduler does not grant, and places pods beside the ticket, also while a Binding
-// to another node is not settled.
+// too, or a ticket that was granted meanwhile, there are two claimants already.
 func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.NodeName, there bool) (ledger.Pod, bool) {
 	if !w.Exclusive(v) || w.migrates(v) || w.granted(n)[v] {
 		return ledger.Pod{}, false
@@ -131,7 +124,7 @@ func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.N
 	for _, key := range w.Keys(Pods) {
 		other, _ := w.Pod(key)
 		volumes, _ := w.VolumesOf(other)
-		if other.UID == p.UID || other.Node == "" || j.joined[other.UID] || other.Phase != ledger.PodLive || !slices.Contains(volumes, v) {
+		if other.UID == p.UID || other.Node == "" || other.Phase != ledger.PodLive || !slices.Contains(volumes, v) {
 			continue
 		}
 		if elsewhere := other.Node != n && !there; (elsewhere || w.onePod(v)) && !j.shaken[other.UID] && !j.mayTakeFrom(w, At{v, other.Node}) {
