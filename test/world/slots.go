@@ -82,37 +82,40 @@ func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName, count
 }
 
 // attachesPast: no VolumeAttachment takes a node past the highest limit that it has had for pods that opted in, and of
-// which none has started. For others, and for tickets, the driver or the grant decides.
+// which none has started. For others, and for tickets, the driver or the grant decides: theirs may overtake one that was
+// sent before, and are not counted.
 func (j *Judge) attachesPast(w *World, at At) {
 	limit, known := j.highest[slots{at.Node, at.Volume.Driver}]
 	node, _ := w.Node(at.Node)
-	if j.Cooperative || !known || slices.Contains(node.Reported, at.Volume) {
+	if waits, others := j.attachedFor(w, at); j.Cooperative || !known || !waits || others || slices.Contains(node.Reported, at.Volume) {
 		return
-	}
-	waits := false
-	for _, p := range w.PodsAt(at.Node) {
-		if p.Phase == ledger.PodLive && slices.Contains(j.UsedBy(w, p), at.Volume) {
-			if waits = true; p.OptedOut || p.Started {
-				return
-			}
-		}
-	}
-	for _, key := range w.Keys(Tickets) {
-		if t, _ := w.Ticket(TicketKey(key)); t.Node == at.Node && slices.Contains(w.TicketVolumes(t), at.Volume) {
-			return
-		}
 	}
 	there := map[ledger.VolumeID]bool{at.Volume: true}
 	for _, e := range w.all[Attachments] {
 		if a := e.(ledger.Attachment); a.Ours && a.Node == at.Node {
-			if v, _ := w.Attaches(a); !v.IsZero() {
+			v, _ := w.Attaches(a)
+			if _, others := j.attachedFor(w, At{v, at.Node}); !v.IsZero() && !others {
 				there[v] = true
 			}
 		}
 	}
-	if taken := slotsTaken(there)[at.Volume.Driver]; waits && taken > limit {
+	if taken := slotsTaken(there)[at.Volume.Driver]; taken > limit {
 		j.fault("%s is attached to %s past the limit of %s for pods that opted in: %d of %d", at.Volume, at.Node, at.Volume.Driver, taken, limit)
 	}
+}
+
+// attachedFor says whether pods want a volume at a node; and whether a pod that did not opt in, or that has started, or a
+// ticket wants it there, or may have as far as the controller knew.
+func (j *Judge) attachedFor(w *World, at At) (pods, others bool) {
+	others = j.unlimited[at] || j.everAt(w, at)
+	for _, p := range w.PodsAt(at.Node) {
+		pods = pods || p.Phase == ledger.PodLive && slices.Contains(j.UsedBy(w, p), at.Volume)
+	}
+	for _, key := range w.Keys(Tickets) {
+		t, _ := w.Ticket(TicketKey(key))
+		others = others || t.Node == at.Node && slices.Contains(w.TicketVolumes(t), at.Volume)
+	}
+	return pods, others
 }
 
 // usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. Where a pod at the node has the volume,
