@@ -15,12 +15,12 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=volumeholds,scope=Cluster,shortName=vh,categories=moorage
-// +kubebuilder:printcolumn:name="Volume",type=string,JSONPath=`.status.summary.volume`
 // +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.status.summary.claim`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.holder.node`
 // +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.status.summary.holder`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.summary.state`
 // +kubebuilder:printcolumn:name="Waiting",type=string,JSONPath=`.status.summary.waiting`
+// +kubebuilder:printcolumn:name="Volume",type=string,JSONPath=`.status.summary.volume`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type VolumeHold struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -3,6 +3,9 @@
 package kubectl_test
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +13,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -118,6 +123,30 @@ func TestWithoutMoorage(t *testing.T) {
 	}
 	if out, errs, code := run(t.Context(), server, now, "attach", "pv-a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {
 		t.Errorf("attach: exit code %d, output %q, errors %q", code, out, errs)
+	}
+}
+
+// version names this program's release where no cluster is configured. A kubeconfig that can't be read is an error.
+func TestVersionWithoutACluster(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", "")
+	version := func() (string, string, int) {
+		var out, errs bytes.Buffer
+		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
+		code := kubectl.RunIn(t.Context(), streams, []string{"version"}, kubectl.Setting{})
+		return out.String(), errs.String(), code
+	}
+	if out, errs, code := version(); code != 0 || !strings.HasPrefix(out, "kubectl moorage") || errs != "" {
+		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
+	}
+	broken := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", broken)
+	if out, errs, code := version(); code != 1 || !strings.HasPrefix(out, "kubectl moorage") || !strings.Contains(errs, broken) {
+		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
 	}
 }
 

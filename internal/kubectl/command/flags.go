@@ -17,6 +17,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
+// ErrNoCluster says that neither a kubeconfig nor a flag names a cluster.
+var ErrNoCluster = errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG, or a server with --server")
+
 // Flags are the flags of kubectl that say which cluster to ask, as whom and in
 // which namespace. They are client-go's own: cli-runtime's link kustomize and
 // text/template into the program, which doubles its size.
@@ -82,7 +85,7 @@ func (f *Flags) Config() (*rest.Config, string, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&rules, &overrides)
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG, or a server with --server")
+		return nil, "", ErrNoCluster
 	}
 	if err != nil {
 		return nil, "", err

@@ -25,7 +25,7 @@ func nodesWord(nodes []string) string {
 }
 
 // planOfNow says what the nodes are that a plan of a node names, and what it leaves out.
-const planOfNow = "This is a plan made now: no room is reserved. It asks no disruption budget; kubectl moorage drain %s --dry-run=server does. Without --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
+const planOfNow = "This is a plan made now: no room is reserved. It looks at volumes, node affinity and taints, not at CPU, memory and the affinity between pods. It asks no disruption budget; kubectl moorage drain %s --dry-run=server does. Without --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
 
 // mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
 const mostPods = 3

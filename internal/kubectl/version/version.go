@@ -10,6 +10,7 @@ package version
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,7 +37,7 @@ type Versions struct {
 	// are not seen, or run elsewhere.
 	Installed bool     `json:"installed"`
 	Leaders   []string `json:"leaders,omitempty"`
-	// Error says why the cluster was not asked, or did not answer.
+	// Error says why the cluster was not asked, or did not answer. It is empty where none is configured.
 	Error string `json:"error,omitempty"`
 }
 
@@ -69,7 +70,10 @@ func NewCommand(b *command.Base) *cobra.Command {
 
 func (v *Versions) ask(ctx context.Context, b *command.Base) {
 	c, err := b.Connect()
-	if err != nil {
+	switch {
+	case errors.Is(err, command.ErrNoCluster):
+		return
+	case err != nil:
 		v.Error = err.Error()
 		return
 	}
