@@ -105,17 +105,12 @@ func (j *Judge) attachesPast(w *World, at At) {
 }
 
 // attachedFor says whether pods want a volume at a node; and whether a pod that did not opt in, or that has started, or a
-// ticket wants it there, or may have as far as the controller knew.
+// ticket wants it there, or did.
 func (j *Judge) attachedFor(w *World, at At) (pods, others bool) {
-	others = j.unlimited[at] || j.everAt(w, at)
 	for _, p := range w.PodsAt(at.Node) {
 		pods = pods || p.Phase == ledger.PodLive && slices.Contains(j.UsedBy(w, p), at.Volume)
 	}
-	for _, key := range w.Keys(Tickets) {
-		t, _ := w.Ticket(TicketKey(key))
-		others = others || t.Node == at.Node && slices.Contains(w.TicketVolumes(t), at.Volume)
-	}
-	return pods, others
+	return pods, j.unlimited[at]
 }
 
 // usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. Where a pod at the node has the volume,
