@@ -72,7 +72,7 @@ type Judge struct {
 	shook     map[ledger.NodeName]int64    // the world's version when a node was last known to be in trouble: others may take its volumes
 	taken     map[At]bool                  // slots that those take
 	counts    map[At]int64                 // those of them that whoever grants knows of, and the world's version by then
-	unlimited map[At]bool                  // wanted there by a pod that did not opt in, or has started, now or before
+	unlimited map[At]bool                  // wanted there by a pod that did not opt in, or has started, or by a granted ticket, now or before
 	leavers   map[At]bool                  // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound, or once shrank
 	shrank    bool                         // a limit counts that is lower than one before (AllKnown)
 	been      map[At]bool                  // where such pods have or had volumes: whoever grants may not know that they have left
@@ -188,6 +188,11 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		before, _ := was.(ledger.Ticket)
 		j.ticketChanged(w, before, t)
 		j.tellsDetached(w, before, t)
+		for _, v := range w.TicketVolumes(t) {
+			if t.Phase == ledger.TicketGranted {
+				j.unlimited = with(j.unlimited, At{v, t.Node}, true)
+			}
+		}
 	}
 	if t, was := was.(ledger.Ticket); was && is == nil {
 		j.ticketLoses(w, t)

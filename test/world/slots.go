@@ -105,15 +105,13 @@ func (j *Judge) attachesPast(w *World, at At) {
 }
 
 // attachedFor says whether pods want a volume at a node; and whether a pod that did not opt in, or that has started, or a
-// ticket wants it there, or may have as far as the controller knew.
+// ticket wants it there, or did.
 func (j *Judge) attachedFor(w *World, at At) (pods, others bool) {
-	others = j.unlimited[at] || j.everAt(w, at)
+	others = j.unlimited[at] || w.granted(at.Node)[at.Volume]
 	for _, p := range w.PodsAt(at.Node) {
-		pods = pods || p.Phase == ledger.PodLive && slices.Contains(j.UsedBy(w, p), at.Volume)
-	}
-	for _, key := range w.Keys(Tickets) {
-		t, _ := w.Ticket(TicketKey(key))
-		others = others || t.Node == at.Node && slices.Contains(w.TicketVolumes(t), at.Volume)
+		if slices.Contains(j.UsedBy(w, p), at.Volume) { // its claim may have been bound since the pod changed last
+			pods, others = pods || p.Phase == ledger.PodLive, others || p.OptedOut || p.Started
+		}
 	}
 	return pods, others
 }
