@@ -75,12 +75,13 @@ func (p *planner) claims(u ledger.User) bool {
 	return u.Pod != "" && standingOf(p.snapshot, u) == living && slices.Contains(p.snapshot.PodAt(u.Pod), p.volume.ID)
 }
 
-// contend says whether two pods want more than one exclusive volume, this one among them, at two nodes.
-func (p *planner) contend(a, b *ledger.Pod) bool {
-	return a.Node != b.Node && slices.ContainsFunc(p.snapshot.PodAt(a.UID), func(id ledger.VolumeID) bool {
+// contend says whether a pod gives way to another one, at another node, which ranks before it: they want more than one
+// exclusive volume both, this one among them, or the pod waits for the other one anyway.
+func (p *planner) contend(first, pod *ledger.Pod) bool {
+	return first.Node != pod.Node && (slices.ContainsFunc(p.snapshot.PodAt(first.UID), func(id ledger.VolumeID) bool {
 		v := p.snapshot.Volume(id)
-		return id != p.volume.ID && v != nil && exclusive(access(p.snapshot, v, v.Access)) && slices.Contains(p.snapshot.PodAt(b.UID), id)
-	})
+		return id != p.volume.ID && v != nil && exclusive(access(p.snapshot, v, v.Access)) && slices.Contains(p.snapshot.PodAt(pod.UID), id)
+	}) || p.waitsFor(pod, func(u ledger.User) bool { return u.Pod == first.UID }))
 }
 
 // givesWay is the node to which a volume goes that its hold gives to another one, and that is not attached there: a
