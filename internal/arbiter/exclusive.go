@@ -213,7 +213,7 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 			}
 			w.queue.look()
 			st := standingOf(w.snapshot, u)
-			waits := u.Pod != "" && st == living && has != "" && p.Node != has && !migratesTo(w.snapshot, v, p)
+			waits := u.Pod != "" && st == living && has != "" && p.Node != has && !migratesTo(w.snapshot, v, p) && !reserved(w.snapshot, u)
 			if waits || rooted && (st == asking || migrating(w.snapshot, v, u)) {
 				passed = true
 			} else if w.blocks(v, p, u) {
@@ -237,6 +237,12 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 func unawaited(p *ledger.NodeVolume) bool {
 	va := p.Own()
 	return va != nil && va.Cooperative && !p.Reported
+}
+
+// reserved says whether a user is a pod whose Binding this process has yet to send, or may still be under way.
+func reserved(s ledger.Snapshot, u ledger.User) bool {
+	p := s.Pod(u.Pod)
+	return p != nil && p.Reserved
 }
 
 // has is the node that has an exclusive volume, if others live there whom the request

@@ -36,6 +36,7 @@ type slowUser struct {
 	told     bool // one that is not a pod's, and was told why it waits
 	slotless bool // one that keeps no slot meanwhile
 	leaves   bool // a pod that is terminating, or runs nowhere
+	reserved bool // a pod that is not bound yet
 	yields   bool
 	tryout   bool // a pod that a dry run tries here
 	takenOut bool // a pod that a dry run takes away, or its ticket
@@ -50,12 +51,14 @@ func (f slowFit) users() []slowUser {
 		removed, added = f.delta.Removed, f.delta.Added
 	}
 	for _, p := range f.w.pods() {
-		if r := f.w.snapshot().Pod(p.UID); r != nil && r.Reserved {
-			p.Node = r.Node
+		known := f.w.snapshot().Pod(p.UID)
+		reserved := known != nil && known.Reserved
+		if reserved {
+			p.Node = known.Node
 		}
 		if p.Node != "" && p.Phase != ledger.PodFinished {
 			users = append(users, slowUser{
-				node: p.Node, volumes: f.podVolumes(p), pod: p.UID, leaves: p.Phase == ledger.PodTerminating || f.nowhere(p.Node), takenOut: removed[p.UID],
+				node: p.Node, volumes: f.podVolumes(p), pod: p.UID, leaves: p.Phase == ledger.PodTerminating || f.nowhere(p.Node), reserved: reserved, takenOut: removed[p.UID],
 			})
 		}
 		if n, ok := added[p.UID]; ok {
@@ -121,7 +124,7 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 	if u.asks {
 		return !u.told && (mode == ledger.AccessPod || !f.lived(users, v, f.n))
 	}
-	if has := f.has(users, v); !u.ticket && has != "" && has != u.node {
+	if has := f.has(users, v); !u.ticket && !u.reserved && has != "" && has != u.node {
 		return false // it waits for those who have it
 	}
 	return !u.yields

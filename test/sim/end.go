@@ -235,15 +235,14 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 }
 
 // full says whether other volumes have all slots of a node: schedulers that bind beside each other, and tickets, do
-// not know of each other. One scheduler that places all pods takes no node past its limit.
+// not know of each other; and a limit is known only once its driver has registered.
 func (s *Sim) full(v ledger.VolumeID, n ledger.NodeName) bool {
-	if v.NoAttach() || s.w.Judge.Alone && !s.config.Manual && !s.config.Asked {
+	if v.NoAttach() {
 		return false
 	}
 	taken := int32(0)
 	for _, key := range s.w.Keys(world.Attachments) {
-		a, _ := s.w.Attachment(key)
-		if other, known := s.w.Source(a); known && a.Node == n && other != v && other.Driver == v.Driver {
+		if a, _ := s.w.Attachment(key); a.Node == n && a.Driver == v.Driver && a.Name != ledger.AttachmentName(v, n) {
 			taken++
 		}
 	}

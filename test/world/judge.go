@@ -53,36 +53,36 @@ type Judge struct {
 	// Alone says that one scheduler of Moorage places all pods: it knows of each bind.
 	Alone bool
 
-	left     map[At]time.Time             // when the last unfinished pod or ticket with the volume left the node
-	notReady map[ledger.NodeName]outage   // since when the node has not been Ready
-	named    map[ledger.NodeName]naming   // which machine the Node names
-	gone     map[ledger.NodeName]deletion // of Nodes that do not exist
-	proofs   map[At]proof                 // taken out of volumesAttached by a rule of force that held
-	ended    map[At]ended                 // proofs that ended as their nodes were Ready again
-	doomed   map[string]bool              // VolumeAttachments, by UID, deleted while their volumes might be taken by force
-	numbers  map[ledger.VolumeID]given    // by the volume's hold
-	known    map[string][]ledger.VolumeID // where a pod's volumes led last
-	limits   map[slots]int32              // the highest that a CSINode has said
-	highest  map[slots]int32              // the highest that a CSINode has ever said: a scheduler may not have seen a lower one
-	beside   map[At]bool                  // made for a live migration, as long as there are two
-	over     map[ledger.VolumeID]bool     // volumes of which a live migration has ended
-	bound    map[string]bool              // pods, by UID, that were bound since the world began
-	placed   map[string]bool              // those of them that a scheduler of Moorage has bound
-	shaken   map[string]bool              // those of these whose node has been out of service since, or had no Node
-	joined   map[string]bool              // those of these that were bound where a ticket had a volume of theirs
-	shook    map[ledger.NodeName]int64    // the world's version when a node was last known to be in trouble: others may take its volumes
-	taken    map[At]bool                  // slots that those take
-	counts   map[At]int64                 // those of them that whoever grants knows of, and the world's version by then
-	leavers  map[At]bool                  // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound, or once shrank
-	shrank   bool                         // a limit counts that is lower than one before (AllKnown)
-	been     map[At]bool                  // where such pods have or had volumes: whoever grants may not know that they have left
-	madeFor  map[string]ledger.VolumeID   // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
-	lost     map[mount]loss               // mounts that were there when their Nodes were deleted, as long as they last
-	forced   map[mount]bool               // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
-	unsure   map[At]bool                  // where a Node was deleted or made while the volume might be there (MayDoubt)
-	late     map[At]bool                  // where the last VolumeAttachment went after that (MayDoubtLate)
-	told     map[string][]ledger.VolumeID // by satisfied tickets, by UID: where their volumes led when they were told that they have them
-	unheard  map[At]bool                  // volumes of tickets that have lost them while their nodes were not Ready
+	left      map[At]time.Time             // when the last unfinished pod or ticket with the volume left the node
+	notReady  map[ledger.NodeName]outage   // since when the node has not been Ready
+	named     map[ledger.NodeName]naming   // which machine the Node names
+	gone      map[ledger.NodeName]deletion // of Nodes that do not exist
+	proofs    map[At]proof                 // taken out of volumesAttached by a rule of force that held
+	ended     map[At]ended                 // proofs that ended as their nodes were Ready again
+	doomed    map[string]bool              // VolumeAttachments, by UID, deleted while their volumes might be taken by force
+	numbers   map[ledger.VolumeID]given    // by the volume's hold
+	known     map[string][]ledger.VolumeID // where a pod's volumes led last
+	limits    map[slots]int32              // the highest that a CSINode has said
+	highest   map[slots]int32              // the highest that a CSINode has ever said: a scheduler may not have seen a lower one
+	beside    map[At]bool                  // made for a live migration, as long as there are two
+	over      map[ledger.VolumeID]bool     // volumes of which a live migration has ended
+	bound     map[string]bool              // pods, by UID, that were bound since the world began
+	placed    map[string]bool              // those of them that a scheduler of Moorage has bound
+	shaken    map[string]bool              // those of these whose node has been out of service since, or had no Node
+	shook     map[ledger.NodeName]int64    // the world's version when a node was last known to be in trouble: others may take its volumes
+	taken     map[At]bool                  // slots that those take
+	counts    map[At]int64                 // those of them that whoever grants knows of, and the world's version by then
+	unlimited map[At]bool                  // wanted there by a pod that did not opt in, or has started, now or before
+	leavers   map[At]bool                  // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound, or once shrank
+	shrank    bool                         // a limit counts that is lower than one before (AllKnown)
+	been      map[At]bool                  // where such pods have or had volumes: whoever grants may not know that they have left
+	madeFor   map[string]ledger.VolumeID   // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
+	lost      map[mount]loss               // mounts that were there when their Nodes were deleted, as long as they last
+	forced    map[mount]bool               // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
+	unsure    map[At]bool                  // where a Node was deleted or made while the volume might be there (MayDoubt)
+	late      map[At]bool                  // where the last VolumeAttachment went after that (MayDoubtLate)
+	told      map[string][]ledger.VolumeID // by satisfied tickets, by UID: where their volumes led when they were told that they have them
+	unheard   map[At]bool                  // volumes of tickets that have lost them while their nodes were not Ready
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
 	// judged. Of Moorage it is asked what docs/internals/invariants.md has for that mode.
@@ -250,6 +250,9 @@ func (j *Judge) podChanged(w *World, p ledger.Pod) {
 	defer j.podPast(w, p)
 	for _, v := range used {
 		at := At{v, p.Node}
+		if p.OptedOut || p.Started {
+			j.unlimited = with(j.unlimited, at, true)
+		}
 		if j.used(w, at) {
 			j.left = without(j.left, at)
 		} else if _, noted := j.left[at]; !noted {

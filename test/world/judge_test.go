@@ -150,7 +150,6 @@ func TestBindsOfOneScheduler(t *testing.T) {
 		second string // the claim of the second pod
 		node   ledger.NodeName
 		ended  bool // the first pod has ended by then
-		ticket bool // a ticket had the volume at the node of the first pod when that was bound
 		bad    bool
 	}{
 		"another volume at the full node":  {access: ledger.AccessNode, second: "b", node: "w1", bad: true},
@@ -161,7 +160,6 @@ func TestBindsOfOneScheduler(t *testing.T) {
 		"a volume for one pod":             {access: ledger.AccessPod, second: "a", node: "w1", bad: true},
 		"a volume whose pod has ended":     {access: ledger.AccessPod, second: "a", node: "w2", ended: true},
 		"a slot of a pod that has ended":   {access: ledger.AccessNode, second: "b", node: "w1", ended: true},
-		"a volume that a ticket had there": {access: ledger.AccessNode, second: "a", node: "w2", ticket: true},
 	} {
 		for _, alone := range []bool{true, false} {
 			w := New()
@@ -179,14 +177,7 @@ func TestBindsOfOneScheduler(t *testing.T) {
 			for uid, claim := range map[string]string{"first": "a", "second": test.second} {
 				w.Put(ledger.Pod{UID: uid, Namespace: "ns", Name: uid, Volumes: []ledger.PodVolume{{Name: "v", Claim: claim}}})
 			}
-			if test.ticket {
-				w.Put(ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "t"}, UID: "t", Type: ledger.TypeManual, Node: "w1", Phase: ledger.TicketGranted,
-					Volumes: []ledger.TicketVolume{{Claim: "a", ClaimUID: "a"}}})
-			}
 			w.Serve(Request{Do: BindPod, UID: "first", Node: "w1"})
-			for _, key := range w.Keys(Tickets) {
-				w.Drop(Tickets, key)
-			}
 			if test.ended {
 				w.Serve(Request{Do: FinishPod, UID: "first"})
 			}

@@ -44,11 +44,6 @@ func (j *Judge) binds(w *World, p ledger.Pod, n ledger.NodeName, r Request) {
 	}
 	j.bindsBeside(w, p, n, r.Since)
 	j.bound, j.placed = with(j.bound, p.UID, true), with(j.placed, p.UID, true)
-	volumes, _ := w.VolumesOf(p)
-	granted := w.granted(n)
-	if slices.ContainsFunc(volumes, func(v ledger.VolumeID) bool { return granted[v] }) {
-		j.joined = with(j.joined, p.UID, true)
-	}
 	if now, exists := w.Node(n); !exists || shaky(now) {
 		j.shaken = with(j.shaken, p.UID, true)
 	}
@@ -87,43 +82,44 @@ func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName, count
 }
 
 // attachesPast: no VolumeAttachment takes a node past the highest limit that it has had for pods that opted in, and of
-// which none has started. For others, and for tickets, the driver or the grant decides.
+// which none has started. For others, and for tickets, the driver or the grant decides: theirs may overtake one that was
+// sent before, and are not counted.
 func (j *Judge) attachesPast(w *World, at At) {
 	limit, known := j.highest[slots{at.Node, at.Volume.Driver}]
 	node, _ := w.Node(at.Node)
-	if j.Cooperative || !known || slices.Contains(node.Reported, at.Volume) {
+	if waits, others := j.attachedFor(w, at); j.Cooperative || !known || !waits || others || slices.Contains(node.Reported, at.Volume) {
 		return
-	}
-	waits := false
-	for _, p := range w.PodsAt(at.Node) {
-		if p.Phase == ledger.PodLive && slices.Contains(j.UsedBy(w, p), at.Volume) {
-			if waits = true; p.OptedOut || p.Started {
-				return
-			}
-		}
-	}
-	for _, key := range w.Keys(Tickets) {
-		if t, _ := w.Ticket(TicketKey(key)); t.Node == at.Node && slices.Contains(w.TicketVolumes(t), at.Volume) {
-			return
-		}
 	}
 	there := map[ledger.VolumeID]bool{at.Volume: true}
 	for _, e := range w.all[Attachments] {
 		if a := e.(ledger.Attachment); a.Ours && a.Node == at.Node {
-			if v, _ := w.Attaches(a); !v.IsZero() {
+			v, _ := w.Attaches(a)
+			if _, others := j.attachedFor(w, At{v, at.Node}); !v.IsZero() && !others {
 				there[v] = true
 			}
 		}
 	}
-	if taken := slotsTaken(there)[at.Volume.Driver]; waits && taken > limit {
+	if taken := slotsTaken(there)[at.Volume.Driver]; taken > limit {
 		j.fault("%s is attached to %s past the limit of %s for pods that opted in: %d of %d", at.Volume, at.Node, at.Volume.Driver, taken, limit)
 	}
 }
 
+// attachedFor says whether pods want a volume at a node; and whether a pod that did not opt in, or that has started, or a
+// ticket wants it there, or may have as far as the controller knew.
+func (j *Judge) attachedFor(w *World, at At) (pods, others bool) {
+	others = j.unlimited[at] || j.everAt(w, at)
+	for _, p := range w.PodsAt(at.Node) {
+		pods = pods || p.Phase == ledger.PodLive && slices.Contains(j.UsedBy(w, p), at.Volume)
+	}
+	for _, key := range w.Keys(Tickets) {
+		t, _ := w.Ticket(TicketKey(key))
+		others = others || t.Node == at.Node && slices.Contains(w.TicketVolumes(t), at.Volume)
+	}
+	return pods, others
+}
+
 // usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. Where a pod at the node has the volume,
-// too, there are two claimants already. So there are where a ticket that was granted meanwhile has it at the node, or had it where
-// the bound pod is when that was bound: the scheduler does not grant, and places pods beside the ticket, also while a Binding
-// to another node is not settled.
+// too, or a ticket that was granted meanwhile, there are two claimants already.
 func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.NodeName, there bool) (ledger.Pod, bool) {
 	if !w.Exclusive(v) || w.migrates(v) || w.granted(n)[v] {
 		return ledger.Pod{}, false
@@ -131,7 +127,7 @@ func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.N
 	for _, key := range w.Keys(Pods) {
 		other, _ := w.Pod(key)
 		volumes, _ := w.VolumesOf(other)
-		if other.UID == p.UID || other.Node == "" || j.joined[other.UID] || other.Phase != ledger.PodLive || !slices.Contains(volumes, v) {
+		if other.UID == p.UID || other.Node == "" || other.Phase != ledger.PodLive || !slices.Contains(volumes, v) {
 			continue
 		}
 		if elsewhere := other.Node != n && !there; (elsewhere || w.onePod(v)) && !j.shaken[other.UID] && !j.mayTakeFrom(w, At{v, other.Node}) {

@@ -216,7 +216,7 @@ func worldFields() map[string]fields {
 		"world.Judge": {"left proofs ended doomed numbers known bound taken counts leavers been lost forced gone unheard", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "SameBoot": people, "Began": "it matters to what untold says", "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
-			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "shrank": never, "placed": "it matters to what the granter knew of pods, which is not told here", "shaken": "of pods that are placed", "joined": "of pods that are placed", "shook": "a scheduler knows all nodes here", "highest": same, "Binds": never, "Alone": same, "Shrinks": never, "late": "only the end of a run asks for it", "unsure": "besides the end of a run only tickets that are told of volumes without VolumeAttachments ask for it, and no Node is deleted beside them", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
+			"over": never, "Cooperative": never, "theirs": never, "Exact": same, "shrank": never, "unlimited": never, "placed": "it matters to what the granter knew of pods, which is not told here", "shaken": "of pods that are placed", "shook": "a scheduler knows all nodes here", "highest": same, "Binds": never, "Alone": same, "Shrinks": never, "late": "only the end of a run asks for it", "unsure": "besides the end of a run only tickets that are told of volumes without VolumeAttachments ask for it, and no Node is deleted beside them", "told": "it follows from the satisfied tickets: no claim ever leads to another disk",
 		}},
 		"world.deletion": {"at", map[string]string{"since": noTime}},
 		"world.loss":     {"at named told", map[string]string{"another": "the volumes whose losses are listed are shared"}},
@@ -252,7 +252,7 @@ func flowFields() map[string]fields {
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people, "Brake": people, "NodeDeleted": people, "Left": people,
 		}},
-		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Doubted WhileReady Vacant Limit", map[string]string{"Former": "a node has one machine", "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number Doubted WhileReady Vacant Limit", map[string]string{"Former": "a node has one machine", "Cooperative": same, "Urgent": "what is not urgent is put off, and here every step may come at any time", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 
@@ -263,13 +263,13 @@ func objectFields() map[string]fields {
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
 		"ledger.Ticket": {"UID Version Node Epoch Phase Reason InDoubt Granting GrantFailed Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
-			"ID": position, "Type": same, "Scheduler": never, "Pod": never, "PodName": never, "Ghost": "of a pod's ticket",
+			"ID": position, "Type": same,
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": same, "at": "it follows from the users of the NodeVolumes",
 			"Interruptions": "its pause lasts, as no time passes", "interrupted": "its pause lasts, as no time passes", "Wherever": never, "Parameters": never, "OnDrain": never, "NodeGone": never, "gone": never,
 		}},
 		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported Fenced CutOff", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "SystemUUID": same, "ProviderID": never, "Labels": never, "SELinuxMount": never}},
 		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Stamped Transitions NodeID Wanted AttachError DetachError", map[string]string{
-			"Name": position, "Driver": same, "Node": position, "Inline": never, "DeletedAt": never, "KeptBy": never, "Ours": "all are",
+			"Name": position, "Driver": same, "Node": position, "Inline": never, "DeletedAt": never, "KeptBy": never, "Ours": "all are", "Cooperative": same,
 			"Confirmed": "it matters only where it is not ours", "own": "it follows from the name",
 		}},
 		"ledger.CallError": {"Code", map[string]string{"Message": people}},
@@ -320,7 +320,7 @@ func ledgerFields() map[string]fields {
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced Named Unstaged Look Again vacant", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting stamped ours wanted confirmed", map[string]string{
-			"gen": internal, "own": "it follows from the name", "inline": never,
+			"gen": internal, "own": "it follows from the name", "inline": never, "cooperative": same,
 			"byName": "of a PersistentVolume that was never seen, and never comes back",
 			"proved": "it follows from the proof at its node",
 		}},
