@@ -4,6 +4,7 @@ package arbiter
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -54,58 +55,64 @@ func (p *planner) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 	if limit == ledger.NoLimit || state.Taken() <= limit {
 		return nil // each volume that is wanted there has a slot
 	}
-	used := state.Occupied
-	if used < limit {
-		if used += p.before(node, place); used < limit { //mutant:attach-past-limit
+	if free := limit - state.Occupied; free > 0 {
+		if p.getsSlot(node, free) { //mutant:attach-past-limit
 			return nil
 		}
 		p.recheck(slotsAgain)
 	}
-	reason := Reason{Code: NoFreeSlot, Detail: atAttach, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Driver: state.Name, Node: node.Name, Used: used, Limit: limit}
+	reason := Reason{Code: NoFreeSlot, Detail: atAttach, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Driver: state.Name, Node: node.Name, Used: state.Occupied, Limit: limit}
 	if limit != state.Limit {
 		reason.Policy = policy.Name
 	}
 	return []Reason{reason}
 }
 
-// before counts the volumes that have no slot at a node yet, and get one before this one: those of granted tickets, and
-// those that could be attached now for a pod that ranks before.
-func (p *planner) before(node *ledger.Node, place *ledger.NodeVolume) int32 {
-	count := int32(0)
-	mine := firstPod(p.snapshot, place)
+// getsSlot says whether one of so many free slots of a node is for this volume. Granted tickets get theirs first.
+// Then each pod, in their order, gets slots for all of its volumes, or none: two pods that have a slot each, and need
+// another one each, would wait for ever. A volume that can't be attached yet leaves its slot to the next pod.
+func (p *planner) getsSlot(node *ledger.Node, free int32) bool {
+	given, lacking := map[ledger.VolumeID]bool{}, map[string][]*ledger.Volume{}
 	for _, id := range node.At() {
-		if id.Driver != p.volume.ID.Driver || id == p.volume.ID {
-			continue
-		}
 		v := p.snapshot.Volume(id)
-		other := v.NodeVolume(node.Name)
-		if other.OccupiesSlotWithoutUse() || other.CreateFailed {
+		place := v.NodeVolume(node.Name)
+		if id.Driver != p.volume.ID.Driver || place.OccupiesSlotWithoutUse() {
 			continue
 		}
-		o := p.planner(p.snapshot, v, p.now)
-		o.anySlot, o.hold = true, hold(v)
-		switch {
-		case slices.ContainsFunc(other.Users, func(u ledger.User) bool { return u.Pod == "" && standingOf(p.snapshot, u) == living }):
-			count++
-		case !o.keepsToLimit(other), !o.wanted(other), !o.mayCreate(node, other):
-		default:
-			if first := firstPod(p.snapshot, other); first != nil && (mine == nil || cmp.Or(compareBound(first, mine), id.Compare(p.volume.ID)) < 0) {
-				count++
+		for _, u := range place.Users {
+			switch {
+			case standingOf(p.snapshot, u) != living:
+			case u.Pod != "":
+				lacking[u.Pod] = append(lacking[u.Pod], v)
+			case !given[id] && !place.CreateFailed:
+				given[id] = true
+				free--
 			}
 		}
 	}
-	return count
-}
-
-// firstPod is the pod that ranks first of those that want a volume at a node; nil: none does.
-func firstPod(s ledger.Snapshot, place *ledger.NodeVolume) *ledger.Pod {
-	var first *ledger.Pod
-	for _, u := range place.Users {
-		if pod := s.Pod(u.Pod); pod != nil && standingOf(s, u) == living && (first == nil || compareBound(pod, first) < 0) {
-			first = pod
+	for _, uid := range slices.SortedFunc(maps.Keys(lacking), func(a, b string) int { return compareBound(p.snapshot.Pod(a), p.snapshot.Pod(b)) }) {
+		list := slices.DeleteFunc(lacking[uid], func(v *ledger.Volume) bool { return given[v.ID] })
+		if int32(len(list)) > free {
+			continue
+		}
+		for _, v := range list {
+			if v.ID == p.volume.ID {
+				return true
+			}
+			if p.attachesNow(v, node) {
+				given[v.ID] = true
+				free--
+			}
 		}
 	}
-	return first
+	return false
+}
+
+// attachesNow says whether a volume could be attached to a node now, if there is a slot that it has to wait for.
+func (p *planner) attachesNow(v *ledger.Volume, node *ledger.Node) bool {
+	place, o := v.NodeVolume(node.Name), p.planner(p.snapshot, v, p.now)
+	o.anySlot, o.hold = true, hold(v)
+	return !place.CreateFailed && o.keepsToLimit(place) && o.wanted(place) && o.mayCreate(node, place)
 }
 
 // compareBound is the order in which bound pods get what they contend for: first those that opted in, then

@@ -31,20 +31,43 @@ func (p *planner) compareClaims(a, b claim) int {
 }
 
 // waitsForClaimant is 1 for a pod that waits for another exclusive volume, which is attached elsewhere for a pod that
-// wants this one, too; else 0. Giving this volume to such a pod would have each wait for the other.
+// wants this one, too, or that waits for such a pod in turn; else 0. Giving this volume to such a pod would have each
+// wait for the next one.
 func (p *planner) waitsForClaimant(pod *ledger.Pod) int {
-	for _, id := range p.snapshot.PodAt(pod.UID) {
-		v := p.snapshot.Volume(id)
-		if id == p.volume.ID || v == nil || !exclusive(access(p.snapshot, v, v.Access)) {
-			continue
-		}
-		for i := range v.NodeVolumes {
-			if at := &v.NodeVolumes[i]; at.Node != pod.Node && at.OccupiesSlotWithoutUse() && slices.ContainsFunc(at.Users, p.claims) {
-				return 1
+	if p.waitsFor(pod, p.claims) {
+		return 1
+	}
+	return 0
+}
+
+// waitsFor says whether a pod waits for a user: for another exclusive volume than this one, which is attached elsewhere
+// for the user, or for a pod that waits for the user in turn.
+func (p *planner) waitsFor(pod *ledger.Pod, whom func(ledger.User) bool) bool {
+	seen := map[string]bool{pod.UID: true}
+	for next := []*ledger.Pod{pod}; len(next) > 0; {
+		pod, next = next[len(next)-1], next[:len(next)-1]
+		for _, id := range p.snapshot.PodAt(pod.UID) {
+			v := p.snapshot.Volume(id)
+			if id == p.volume.ID || v == nil || !exclusive(access(p.snapshot, v, v.Access)) {
+				continue
+			}
+			for i := range v.NodeVolumes {
+				at := &v.NodeVolumes[i]
+				if at.Node == pod.Node || !at.OccupiesSlotWithoutUse() {
+					continue
+				}
+				for _, u := range at.Users {
+					switch {
+					case whom(u):
+						return true
+					case u.Pod != "" && !seen[u.Pod] && standingOf(p.snapshot, u) == living:
+						seen[u.Pod], next = true, append(next, p.snapshot.Pod(u.Pod))
+					}
+				}
 			}
 		}
 	}
-	return 0
+	return false
 }
 
 // claims says whether a user is a living pod that wants this volume.
@@ -52,12 +75,13 @@ func (p *planner) claims(u ledger.User) bool {
 	return u.Pod != "" && standingOf(p.snapshot, u) == living && slices.Contains(p.snapshot.PodAt(u.Pod), p.volume.ID)
 }
 
-// contend says whether two pods want more than one exclusive volume, this one among them, at two nodes.
-func (p *planner) contend(a, b *ledger.Pod) bool {
-	return a.Node != b.Node && slices.ContainsFunc(p.snapshot.PodAt(a.UID), func(id ledger.VolumeID) bool {
+// contend says whether a pod gives way to another one, at another node, which ranks before it: they want more than one
+// exclusive volume both, this one among them, or the pod waits for the other one anyway.
+func (p *planner) contend(first, pod *ledger.Pod) bool {
+	return first.Node != pod.Node && (slices.ContainsFunc(p.snapshot.PodAt(first.UID), func(id ledger.VolumeID) bool {
 		v := p.snapshot.Volume(id)
-		return id != p.volume.ID && v != nil && exclusive(access(p.snapshot, v, v.Access)) && slices.Contains(p.snapshot.PodAt(b.UID), id)
-	})
+		return id != p.volume.ID && v != nil && exclusive(access(p.snapshot, v, v.Access)) && slices.Contains(p.snapshot.PodAt(pod.UID), id)
+	}) || p.waitsFor(pod, func(u ledger.User) bool { return u.Pod == first.UID }))
 }
 
 // givesWay is the node to which a volume goes that its hold gives to another one, and that is not attached there: a
@@ -97,7 +121,8 @@ const (
 )
 
 // crossed adds to the reason of a place that waits for the pods of another one, which have the volume, that one of
-// these waits in turn for a volume that is attached at this place: neither goes on before one of them is deleted.
+// these waits in turn for a volume that is attached at this place, or for a pod that does: neither goes on before one
+// of them is deleted.
 func (p *planner) crossed(place *ledger.NodeVolume, reason Reason) Reason {
 	holder := p.volume.NodeVolume(reason.Node)
 	if reason.Code != HeldElsewhere || reason.Detail != "" || holder == nil || !holder.OccupiesSlotWithoutUse() {
@@ -110,7 +135,7 @@ func (p *planner) crossed(place *ledger.NodeVolume, reason Reason) Reason {
 		}
 		for _, mine := range place.Users {
 			pod := p.snapshot.Pod(mine.Pod)
-			if !p.claims(mine) || !p.waitsForPod(other, mine) {
+			if !p.claims(mine) || !p.waitsFor(other, func(u ledger.User) bool { return u == mine }) {
 				continue
 			}
 			reason.Who, reason.Detail = requester(p.snapshot, u), crossedNamed
@@ -121,20 +146,4 @@ func (p *planner) crossed(place *ledger.NodeVolume, reason Reason) Reason {
 		}
 	}
 	return reason
-}
-
-// waitsForPod says whether a pod wants another exclusive volume than this one, which is attached elsewhere for a user.
-func (p *planner) waitsForPod(pod *ledger.Pod, by ledger.User) bool {
-	for _, id := range p.snapshot.PodAt(pod.UID) {
-		v := p.snapshot.Volume(id)
-		if id == p.volume.ID || v == nil || !exclusive(access(p.snapshot, v, v.Access)) {
-			continue
-		}
-		for i := range v.NodeVolumes {
-			if at := &v.NodeVolumes[i]; at.Node != pod.Node && at.OccupiesSlotWithoutUse() && slices.Contains(at.Users, by) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -221,7 +221,9 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 			}
 		}
 		if p.Node != w.node && w.request.Pod != "" && len(reasons) == before && unawaited(p) {
-			reasons = append(reasons, w.leftFirst(v, p, need.Name))
+			reason := stuckAt(w.arbiter, w.snapshot, v, p, w.now) // a ticket there that would yield, else the detach
+			reason.Claim = need.Name
+			reasons = append(reasons, reason)
 		}
 		if p.Node != w.node && foreign(p) {
 			reasons = append(reasons, Reason{Code: ForeignAttachment, Volume: v.ID, Claim: need.Name, Node: p.Node, Detail: p.Canonical().Name})
@@ -235,17 +237,6 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 func unawaited(p *ledger.NodeVolume) bool {
 	va := p.Own()
 	return va != nil && va.Cooperative && !p.Reported
-}
-
-// leftFirst is the reason of a pod that has to wait until a volume is detached from a node: the
-// ticket that has the volume there, though it would yield, else the detach.
-func (w view) leftFirst(v *ledger.Volume, p *ledger.NodeVolume, claim string) Reason {
-	for _, u := range p.Users {
-		if u.Pod == "" && standingOf(w.snapshot, u) == living {
-			return w.heldBy(v, p, u, claim, HeldElsewhere)
-		}
-	}
-	return Reason{Code: Detaching, Volume: v.ID, Claim: claim, Node: p.Node}
 }
 
 // reserved says whether a user is a pod whose Binding this process has yet to send, or may still be under way.

@@ -22,7 +22,7 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 	}
 	place := v.NodeVolume(n)
 	if v == nil || !v.ID.IsReal() || place == nil {
-		return refuse([]Reason{{Code: undecided(s, need, place), Volume: need.Volume, Claim: need.Name}})
+		return refuse([]Reason{{Code: undecided(s, need, place, n), Volume: need.Volume, Claim: need.Name, Node: n}})
 	}
 	reasons := a.missing(s, v, place, now)
 	for i := range reasons {
@@ -64,11 +64,14 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 }
 
 // undecided is what a need waits for that has led to no volume at a node yet: the
-// grant, and then the provisioner.
-func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume) ledger.Code {
+// grant, and then the provisioner. Neither comes for a pod whose Node does not exist.
+func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume, n ledger.NodeName) ledger.Code {
 	lives := func(u ledger.User) bool { return standingOf(s, u) == living }
-	if need.Link == ledger.LinkUnbound && place != nil && slices.ContainsFunc(place.Users, lives) {
+	switch node := s.Node(n); {
+	case need.Link == ledger.LinkUnbound && place != nil && slices.ContainsFunc(place.Users, lives):
 		return ClaimUnbound
+	case n != "" && n != ledger.Detached && (node == nil || !node.Exists):
+		return NodeMissing
 	}
 	return NotGranted
 }

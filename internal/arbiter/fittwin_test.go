@@ -35,7 +35,7 @@ type slowUser struct {
 	asks     bool // a ticket that is not granted
 	told     bool // one that is not a pod's, and was told why it waits
 	slotless bool // one that keeps no slot meanwhile
-	leaves   bool // a pod that is terminating
+	leaves   bool // a pod that is terminating, or runs nowhere
 	reserved bool // a pod that is not bound yet
 	yields   bool
 	tryout   bool // a pod that a dry run tries here
@@ -58,7 +58,7 @@ func (f slowFit) users() []slowUser {
 		}
 		if p.Node != "" && p.Phase != ledger.PodFinished {
 			users = append(users, slowUser{
-				node: p.Node, volumes: f.podVolumes(p), pod: p.UID, leaves: p.Phase == ledger.PodTerminating, reserved: reserved, takenOut: removed[p.UID],
+				node: p.Node, volumes: f.podVolumes(p), pod: p.UID, leaves: p.Phase == ledger.PodTerminating || f.nowhere(p.Node), reserved: reserved, takenOut: removed[p.UID],
 			})
 		}
 		if n, ok := added[p.UID]; ok {
@@ -128,6 +128,13 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 		return false // it waits for those who have it
 	}
 	return !u.yields
+}
+
+// nowhere says whether a Node does not exist, and no volume is there.
+func (f slowFit) nowhere(n ledger.NodeName) bool {
+	_, exists := f.w.Node(n)
+	at := slowFit{w: f.w, n: n}
+	return !exists && len(at.remembered()) == 0 && !slices.ContainsFunc(list[ledger.Attachment](f.w.cluster, world.Attachments), func(a ledger.Attachment) bool { return a.Node == n })
 }
 
 // fenced says whether what is at a node no longer counts.

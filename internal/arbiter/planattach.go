@@ -383,6 +383,8 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeV
 			return reason
 		}
 		return unanswered(s, v, place, va, now, reason)
+	case v.Hold != nil && v.Hold.Stays && v.Hold.Node == place.Node && place.AttachFailed():
+		return failedAttach(s, v, va) // attachedAnew: it is detached once it has been attached
 	case !unused(s, place) && !fenced(s, v, place.Node, now):
 		return stillUsed(s, v, place, now, reason)
 	default:

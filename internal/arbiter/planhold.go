@@ -459,8 +459,8 @@ func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVo
 	case Detaching:
 		p.keep(was, h, place)
 		return
-	case InUse, HeldElsewhere, StaysDetached:
-		return // as it should be: under way, or who yields has not been told yet
+	case InUse, HeldElsewhere, StaysDetached, AttachFailed:
+		return // as it should be: under way, or who yields has not been told yet; or refused says it
 	case ForeignAttachment:
 		h.State = ledger.HoldUnknown
 	default:

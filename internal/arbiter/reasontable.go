@@ -319,8 +319,12 @@ func (r Reason) byPolicy() string {
 func (r Reason) noFreeSlot() string {
 	policy := r.byPolicy()
 	if r.Detail == atAttach {
-		return fmt.Sprintf("%s is not attached to %s yet: no free slot of driver %s (%d of %d used%s). It is attached when another volume of the driver has left the node, or the limit is raised. "+
-			"If neither is to be expected, delete the pod, so that it is placed anew", r.volume(), r.Node, r.Driver, r.Used, r.Limit, policy)
+		free := "no free slot"
+		if r.Used < r.Limit {
+			free = "too few free slots for all volumes of the pod"
+		}
+		return fmt.Sprintf("%s is not attached to %s yet: %s of driver %s (%d of %d used%s). It is attached when another volume of the driver has left the node, or the limit is raised. "+
+			"If neither is to be expected, delete the pod, so that it is placed anew", r.volume(), r.Node, free, r.Driver, r.Used, r.Limit, policy)
 	}
 	if r.Needed > 1 {
 		return fmt.Sprintf("too few free slots of driver %s (%d of %d used, %d needed%s)", r.Driver, r.Used, r.Limit, r.Needed, policy)

@@ -166,14 +166,18 @@ func TestUndecided(t *testing.T) {
 	for name, test := range map[string]struct {
 		link ledger.Link
 		at   *ledger.NodeVolume
+		node ledger.NodeName
 		want ledger.Code
 	}{
-		"somebody has it":      {ledger.LinkUnbound, p.at("well"), ClaimUnbound},
-		"and it is bound":      {ledger.LinkVolume, p.at("well"), NotGranted},
-		"nobody is there":      {ledger.LinkUnbound, nil, NotGranted},
-		"somebody leaves only": {ledger.LinkUnbound, p.at("dead"), NotGranted},
+		"somebody has it":        {ledger.LinkUnbound, p.at("well"), "well", ClaimUnbound},
+		"and it is bound":        {ledger.LinkVolume, p.at("well"), "well", NotGranted},
+		"nobody is there":        {ledger.LinkUnbound, nil, "well", NotGranted},
+		"somebody leaves only":   {ledger.LinkUnbound, p.at("dead"), "dead", NotGranted},
+		"there is no such node":  {ledger.LinkUnbound, nil, "absent", NodeMissing},
+		"no node is chosen":      {ledger.LinkUnbound, nil, "", NotGranted},
+		"it is to stay detached": {ledger.LinkUnbound, nil, ledger.Detached, NotGranted},
 	} {
-		if got := undecided(p.snapshot, Need{Link: test.link}, test.at); got != test.want {
+		if got := undecided(p.snapshot, Need{Link: test.link}, test.at, test.node); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}

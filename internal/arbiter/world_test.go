@@ -132,15 +132,18 @@ func (w *randomWorld) anyPod(want func(ledger.Pod) bool) (ledger.Pod, bool) {
 
 func unbound(p ledger.Pod) bool { return p.Node == "" && p.Phase == ledger.PodLive }
 
-// reservePod lets a scheduler try a node, with a view as old as the
-// controller's, or without asking anybody.
+// reservePod lets a scheduler try a node, with a view as old as the controller's; or
+// another scheduler, which asks nobody, bind the pod there.
 func (w *randomWorld) reservePod() {
 	p, ok := w.anyPod(unbound)
 	if !ok {
 		return
 	}
 	n := nodeName(w.below(worldNodes))
-	if !w.arb.Fit(w.snapshot(), arbiter.PodRequest(w.snapshot(), &p), n, w.Now).Allowed() && w.below(4) > 0 {
+	if !w.arb.Fit(w.snapshot(), arbiter.PodRequest(w.snapshot(), &p), n, w.Now).Allowed() {
+		if w.below(4) == 0 {
+			w.bindPast(p, n)
+		}
 		return
 	}
 	w.trace("pod %s is reserved at %s", p.Name, n)
@@ -163,12 +166,15 @@ func (w *randomWorld) bindOne() {
 // bypass binds a pod past all rules, and is seen at once.
 func (w *randomWorld) bypass() {
 	if p, ok := w.anyPod(unbound); ok {
-		n := nodeName(w.below(worldNodes))
-		w.trace("bind %s to %s past all rules", p.Name, n)
-		w.BindPast(p.UID, n)
-		w.sync()
-		w.flush()
+		w.bindPast(p, nodeName(w.below(worldNodes)))
 	}
+}
+
+func (w *randomWorld) bindPast(p ledger.Pod, n ledger.NodeName) {
+	w.trace("bind %s to %s past all rules", p.Name, n)
+	w.BindPast(p.UID, n)
+	w.sync()
+	w.flush()
 }
 
 func (w *randomWorld) endPod() {
