@@ -88,7 +88,11 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 	}
 	if p.exclusive && v.Hold != nil && v.Hold.Node != place.Node && !p.migratesTo(place) {
 		if holder := v.NodeVolume(v.Hold.Node); holder != nil {
-			return []Reason{p.crossed(place, stuckAt(a, s, v, holder, now))}
+			stuck := stuckAt(a, s, v, holder, now)
+			if was := holder.Own(); stuck.Code == Detaching && p.attachedAnew(holder, was) && !was.AttachError.IsZero() {
+				stuck = failedAttach(s, v, was) // the volume was left there, and can't be detached before
+			}
+			return []Reason{p.crossed(place, stuck)}
 		}
 	}
 	switch {
