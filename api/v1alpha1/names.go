@@ -43,7 +43,7 @@ const (
 	AnnotationBeside = "moorage.dev/beside"
 
 	// AnnotationCooperative on a VolumeAttachment says that Moorage made it in Cooperative
-	// mode. kube-controller-manager knows the attachment only once it reports the volume in
+	// mode for tickets alone. kube-controller-manager knows the attachment only once it reports the volume in
 	// volumesAttached, and until then attaches the volume elsewhere without waiting.
 	AnnotationCooperative = "moorage.dev/cooperative"
 

@@ -103,7 +103,8 @@ type Step struct {
 	Former string
 	// Beside, of a CreateAttachment, is the node that a live migration comes from.
 	Beside ledger.NodeName
-	// Cooperative, of a CreateAttachment, says that kube-controller-manager attaches, too.
+	// Cooperative, of a CreateAttachment, says that kube-controller-manager attaches, too, and knows
+	// of no pod that has the volume at the node.
 	Cooperative bool
 
 	// Urgent, of an Unreport and a DeleteAttachment, says that somebody waits for the volume to leave the node, or for

@@ -330,7 +330,7 @@ func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 
 func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
 	p.add(Step{
-		Do: CreateAttachment, Node: place.Node, Beside: p.beside(place), Cooperative: p.Cooperative,
+		Do: CreateAttachment, Node: place.Node, Beside: p.beside(place), Cooperative: p.Cooperative && !place.UsedByPod(),
 		Attachment:  ledger.AttachmentName(p.volume.ID, place.Node),
 		PV:          p.source(),
 		NodeID:      node.Driver(p.volume.ID.Driver).NodeID,
