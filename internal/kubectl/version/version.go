@@ -47,7 +47,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	var client bool
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the versions of this program, of the cluster and of the Moorage in it",
-		Example: "  # This program only, without a cluster\n  kubectl moorage version --client\n\n  # For a script\n  kubectl moorage version -o jsonpath={.client}",
+		Example: "  # This program only\n  kubectl moorage version --client\n\n  # For a script\n  kubectl moorage version -o jsonpath={.client}",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := output.Validate(); err != nil {
