@@ -9,9 +9,9 @@
 # Behaviour: mount-utils' ResizeFs is what most drivers call in NodeExpandVolume. Of a mounted ext4 file
 # system it runs resize2fs, whose ioctl EXT4_IOC_RESIZE_FS wants CAP_SYS_RESOURCE (fs/ext4/resize.c,
 # ext4_resize_begin). Of XFS it runs xfs_growfs, whose ioctl wants CAP_SYS_ADMIN (fs/xfs/xfs_fsops.c). A plugin
-# whose securityContext drops all capabilities and adds SYS_ADMIN, as hardening guides ask for, passes its
-# tests with XFS, stages and publishes ext4, and fails the first online expansion of ext4. The words say
-# "Permission denied", and neither the file system's kind nor a capability.
+# with a securityContext that drops all capabilities and adds SYS_ADMIN passes its tests with XFS, stages and
+# publishes ext4, and fails the first online expansion of ext4. The error says "Permission denied", and names
+# no capability.
 #
 # Output seen:
 #   ext4: 290 MiB before, 290 MiB after; resize of device /dev/loopN failed: exit status 1. resize2fs

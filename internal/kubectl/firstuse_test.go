@@ -137,7 +137,7 @@ func TestVersionWithoutACluster(t *testing.T) {
 		code := kubectl.RunIn(t.Context(), streams, []string{"version"}, kubectl.Setting{})
 		return out.String(), errs.String(), code
 	}
-	if out, errs, code := version(); code != 0 || !strings.HasPrefix(out, "kubectl moorage") || errs != "" {
+	if out, errs, code := version(); code != 0 || !strings.HasPrefix(out, "kubectl moorage") || !strings.Contains(out, "no cluster is configured") || errs != "" {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
 	}
 	broken := filepath.Join(t.TempDir(), "config")

@@ -39,6 +39,8 @@ type Versions struct {
 	Leaders   []string `json:"leaders,omitempty"`
 	// Error says why the cluster was not asked, or did not answer. It is empty where none is configured.
 	Error string `json:"error,omitempty"`
+
+	unasked string // in place of Kubernetes' version, where no cluster is configured
 }
 
 // NewCommand makes the command.
@@ -47,7 +49,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	var client bool
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the versions of this program, of the cluster and of the Moorage in it",
-		Example: "  # This program only, without a cluster\n  kubectl moorage version --client\n\n  # For a script\n  kubectl moorage version -o jsonpath={.client}",
+		Example: "  # This program only\n  kubectl moorage version --client\n\n  # For a script\n  kubectl moorage version -o jsonpath={.client}",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := output.Validate(); err != nil {
@@ -72,6 +74,7 @@ func (v *Versions) ask(ctx context.Context, b *command.Base) {
 	c, err := b.Connect()
 	switch {
 	case errors.Is(err, command.ErrNoCluster):
+		v.unasked = err.Error()
 		return
 	case err != nil:
 		v.Error = err.Error()
@@ -141,6 +144,9 @@ func (v *Versions) print(b *command.Base) error {
 	if v.Kubernetes != "" {
 		lines = append(lines, "Kubernetes       "+v.Kubernetes)
 		lines = append(lines, "Moorage          "+v.moorage())
+	}
+	if v.unasked != "" {
+		lines = append(lines, "Kubernetes       "+v.unasked)
 	}
 	if _, err := fmt.Fprintln(b.Streams.Out, strings.Join(lines, "\n")); err != nil {
 		return err
