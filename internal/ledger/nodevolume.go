@@ -65,20 +65,30 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 	node.inUse += count(inUse) - count(before.InUse)
 	switch {
 	case !found && !gone:
-		node.enter(vol.ID)
-		t.node(n)
-		l.recount(now, t, node)
-		l.listHold(v, n, false)
-		l.match(now, t, v, n)
-		l.keepAlone(t, v, n)
+		l.enter(now, t, node, vol)
 	case found && gone:
-		node.leave(v)
-		t.node(n)
-		l.recount(now, t, node)
-		l.listHold(v, n, vol.Hold != nil && vol.Hold.Node == n)
-		l.keepAlone(t, v, n)
-		l.sweepNode(node)
+		l.leave(now, t, node, vol)
 	}
+}
+
+// enter notes that there is now a NodeVolume of a volume at a node.
+func (l *Ledger) enter(now time.Time, t *Touched, node *Node, v *Volume) {
+	node.enter(v.ID)
+	t.node(node.Name)
+	l.recount(now, t, node)
+	l.listHold(v.ID, node.Name, false)
+	l.match(now, t, v.ID, node.Name)
+	l.keepAlone(t, v.ID, node.Name)
+}
+
+// leave notes that the NodeVolume of a volume at a node is gone.
+func (l *Ledger) leave(now time.Time, t *Touched, node *Node, v *Volume) {
+	node.leave(v.ID)
+	t.node(node.Name)
+	l.recount(now, t, node)
+	l.listHold(v.ID, node.Name, v.Hold != nil && v.Hold.Node == node.Name)
+	l.keepAlone(t, v.ID, node.Name)
+	l.sweepNode(node)
 }
 
 // lapses says whether the own attachment went, or was made again; not that it was

@@ -46,10 +46,6 @@ func terminating(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-func ticketID(pod *corev1.Pod) ledger.TicketID {
-	return ledger.TicketID{Namespace: pod.Namespace, Name: string(pod.UID)}
-}
-
 // slotsAt is a node's CSINode: limited slots of driver, and more than enough of
 // the drivers in others.
 func slotsAt(node string, limit int32, others ...string) ledger.Event {

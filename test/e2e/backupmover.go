@@ -27,7 +27,7 @@ func backupMover() sandbox.Scenario {
 		Doc: "An agent without a pod, which uses api/ticket, stages a volume at a node through the driver and writes there. A pod elsewhere needs the volume: the agent is asked, unstages it and lets go, and the pod runs. " +
 			"When the pod has gone the agent has the volume again, and finds what the pod wrote. It is killed with the volume staged: its next process has the same ticket, and takes the volume down. " +
 			"One that does not renew loses the ticket when its time is over. A mover with a pod of its own runs beside the workload's at the same node.",
-		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
+		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Takes: 90 * time.Second,
 		Run: tell(func(s *story) {

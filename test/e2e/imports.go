@@ -26,7 +26,7 @@ func imported() sandbox.Scenario {
 		Name: "import",
 		Doc: "Before Moorage attaches, volumes are attached that no pod uses: two that Longhorn's own tickets ask for, one by hand, and one that nobody has imported. " +
 			"kubectl moorage import makes tickets of the matching types; when the controller begins it detaches the last one and, of the others, not one. Their tickets end them.",
-		Modes:     []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
+		Modes:     []sandbox.Mode{sandbox.Standalone},
 		Shape:     threeByFour,
 		Exclusive: true,
 		Run: tell(func(s *story) {

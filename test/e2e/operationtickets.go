@@ -35,7 +35,7 @@ func operationSnapshot() sandbox.Scenario {
 		Name: "operation-snapshot",
 		Doc: "The driver makes snapshots only while the volume is attached, and copies in the background. One of a volume that nobody has is made, though the leader and the snapshotter are killed in the middle, and the volume is detached then. " +
 			"Another one is of a volume whose pod is deleted in the middle: the volume stays where it is until the copy is complete.",
-		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
+		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: needing("snapshot"),
 		Takes: time.Minute,
 		Run: tell(func(s *story) {
@@ -82,7 +82,7 @@ func operationYields() sandbox.Scenario {
 		Name: "operation-yields",
 		Doc: "A snapshot takes for ever, and a pod elsewhere wants the volume: it has it once the ticket's notice is over, which nobody cuts short. The ticket follows, and the snapshot is made where the pod is. " +
 			"A clone of it is not interrupted: a pod elsewhere waits until the new claim is bound.",
-		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
+		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: needing("snapshot,clone"),
 		Takes: 90 * time.Second,
 		Run: tell(func(s *story) {

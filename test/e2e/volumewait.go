@@ -46,6 +46,7 @@ func volumeWait() sandbox.Scenario {
 			s.remove("left")
 			s.runs("both")
 			s.cordon(at)
+			s.takesNoPods(at)
 			s.pod("third", "late")
 			words := fmt.Sprintf("2 node(s) can't take volume late: %s holds it for pod %s/early", at, s.Namespace)
 			s.waitsForVolume("third", words)
@@ -59,6 +60,15 @@ func volumeWait() sandbox.Scenario {
 			s.expect(third.Spec.NodeName == at, "third runs where its volume is", "it runs at %s, and the volume is at %s", third.Spec.NodeName, at)
 		}),
 	}
+}
+
+// takesNoPods returns once the scheduler has refused a pod without volumes at a cordoned node:
+// the scheduler knows from then on that the node is cordoned.
+func (s *story) takesNoPods(node string) {
+	pod := sandbox.Pod("probe")
+	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	s.must(s.CreatePod(s.ctx, pod))
+	s.stockSays(pod.Name, "1 node(s) were unschedulable")
 }
 
 // waitsForVolume waits until a pod without a node is told what it waits for, with

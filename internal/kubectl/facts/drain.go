@@ -409,13 +409,12 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 		}
 	}
 	objects.Pods = nil
-	var moved, left []*corev1.Pod
+	var moved []*corev1.Pod
 	for _, p := range w.Pods {
 		if owner := w.OwnerPod(p); !leaves(p) && (owner == nil || !leaves(owner)) {
 			objects.Pods = append(objects.Pods, p)
 			continue
 		}
-		left = append(left, p)
 		if w.PodFact(p).Phase == ledger.PodFinished || !MadeAgain(p) {
 			continue
 		}

@@ -275,9 +275,3 @@ func startedAt(p *corev1.Pod) time.Time {
 	}
 	return last
 }
-
-// places says whether a scheduler of Moorage's places a pod.
-func (w *World) places(p *corev1.Pod) bool {
-	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
-	return w.Served() && (stamped || p.Spec.SchedulerName == v1alpha1.SchedulerName)
-}
