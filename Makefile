@@ -86,8 +86,8 @@ $(BIN)/kubectl-moorage: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/kubectl-moorage
 
 .PHONY: demo
-demo: build ## Watch Moorage do its work on a real cluster on this machine; WEB=1 on a page, too, OUT=page.html to keep that
-	@$(SANDBOX) demo $(if $(WEB),--web) $(if $(OUT),--out $(OUT))
+demo: build ## Watch Moorage do its work on a real cluster on this machine
+	@$(SANDBOX) demo
 
 .PHONY: sandbox
 sandbox: build ## Start a cluster to play with; Ctrl-C ends it

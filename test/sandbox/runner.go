@@ -86,14 +86,10 @@ type Runner struct {
 	Log func(format string, args ...any)
 	// Show prints resources as they are now; nil prints nothing.
 	Show func(ctx context.Context, e *Env, resources []string)
-	// Started is called with every cluster that was started; what it returns is called
-	// before the cluster is stopped. Nil: nobody looks.
-	Started func(*Cluster) (stop func())
 	// Output is Env.Output; nil means standard error.
 	Output io.Writer
 
 	cluster *Cluster
-	stop    func() // what Started has returned
 }
 
 // Adopt has the next scenarios of the cluster's shape use a cluster that was
@@ -104,10 +100,6 @@ func (r *Runner) Adopt(c *Cluster) { r.cluster = c }
 func (r *Runner) Close() error {
 	if r.cluster == nil {
 		return nil
-	}
-	if r.stop != nil {
-		r.stop()
-		r.stop = nil
 	}
 	err := r.cluster.Stop()
 	r.cluster = nil
@@ -189,9 +181,6 @@ func (r *Runner) Prepare(ctx context.Context, s Scenario, mode Mode) error {
 		return err
 	}
 	r.cluster = cluster
-	if r.Started != nil {
-		r.stop = r.Started(cluster)
-	}
 	return nil
 }
 

@@ -43,9 +43,8 @@ var chromium = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// command is the program that is tested, and pairPage one that serves the page of the demo;
-// both are built by TestMain.
-var command, pairPage string
+// command is the program that is tested; TestMain builds it.
+var command string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -56,8 +55,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // the system clears it
-	command, pairPage = filepath.Join(folder, "kubectl-moorage"), filepath.Join(folder, "pairpage")
-	build := exec.Command("go", "build", "-C", "../..", "-o", folder, "./cmd/kubectl-moorage", "./test/pairpage")
+	command = filepath.Join(folder, "kubectl-moorage")
+	build := exec.Command("go", "build", "-C", "../..", "-o", folder, "./cmd/kubectl-moorage")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
 		return 1

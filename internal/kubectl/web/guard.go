@@ -23,7 +23,7 @@ func newToken() string {
 // policy is what the page may do: run and load what this server sends, and nothing else.
 // No text becomes markup or code (trusted types).
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
-	"base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'; frame-ancestors 'none'"
 
 // guard lets through only requests of the page itself. Every website that is open in the
 // same browser can send requests to localhost: they lack the token, come under the name of
@@ -32,21 +32,15 @@ type guard struct {
 	token string
 	// host is the address that was asked for by name; loopback is always right.
 	host string
-	// framed says that the page has frames with pages of this server.
-	framed bool
-	next   http.Handler
+	next http.Handler
 }
 
 // ServeHTTP answers a request, or refuses it.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	frames, option := "; frame-ancestors 'none'", "DENY"
-	if g.framed {
-		frames, option = "; frame-src 'self'; frame-ancestors 'self'", "SAMEORIGIN"
-	}
-	h.Set("Content-Security-Policy", policy+frames)
+	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", option)
+	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")

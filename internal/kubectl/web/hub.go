@@ -67,6 +67,4 @@ type message struct {
 	Frozen  bool      `json:"frozen,omitempty"`
 	Source  string    `json:"source,omitempty"`
 	Problem string    `json:"problem,omitempty"`
-	// Replay says that this is a time of a recording, whose others can be asked for.
-	Replay bool `json:"replay,omitempty"`
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,8 +24,6 @@ const (
 	indexPage = "index.html"
 	style     = "style.css"
 	mainName  = "main.js"
-	pairPage  = "pair.html"
-	pairName  = "pair.js"
 )
 
 func modules() []string {
@@ -49,19 +46,6 @@ type Static struct {
 	View   *view.View `json:"view,omitempty"`
 	// Details are by reference; those of other objects were left out.
 	Details map[string]Detail `json:"details,omitempty"`
-	// messages and frames are those of a recording, which has them in place of a view.
-	messages []message
-	frames   []frame
-}
-
-// MarshalJSON writes what the page reads.
-func (s Static) MarshalJSON() ([]byte, error) {
-	type plain Static
-	return json.Marshal(struct {
-		plain
-		Messages []message `json:"messages,omitempty"`
-		Frames   []frame   `json:"frames,omitempty"`
-	}{plain(s), s.messages, s.frames})
 }
 
 // The lines of the page that name its files.
@@ -78,7 +62,7 @@ func WriteStatic(w io.Writer, s Static) error {
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
-	page, err := single(string(asset(indexPage)), scriptLine, bundled(modules()...), data)
+	page, err := single(string(asset(indexPage)), bundled(modules()...), data)
 	if err != nil {
 		return err
 	}
@@ -86,24 +70,20 @@ func WriteStatic(w io.Writer, s Static) error {
 	return err
 }
 
-// single makes one file of a page: with its script, in place of the line that names it, its
-// style and its data. It may run its own script, and others that frames in it have.
-func single(page, line, script string, data []byte, others ...string) (string, error) {
+// single makes one file of a page: with its script, its style and its data in place of the lines that
+// name them. It may run its own script.
+func single(page, script string, data []byte) (string, error) {
 	css := string(asset(style))
-	sources := ""
-	for _, text := range append([]string{script, css}, others...) {
+	for _, text := range []string{script, css} {
 		if lower := strings.ToLower(text); strings.Contains(lower, "</script") || strings.Contains(lower, "</style") || strings.Contains(lower, "<!--") {
 			return "", errors.New("write the page: its own code would end the element that it is in")
 		}
-		if text != css {
-			sources += " " + hashOf(text)
-		}
 	}
 	for _, part := range [][2]string{
-		{headLine, headLine + `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src` + sources + `; style-src ` + hashOf(css) +
+		{headLine, headLine + `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src ` + hashOf(script) + `; style-src ` + hashOf(css) +
 			`; img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'">`},
 		{styleLine, "<style>" + css + "</style>"},
-		{line, `<script type="application/json" id="data">` + string(data) + `</script><script type="module">` + script + "</script>"},
+		{scriptLine, `<script type="application/json" id="data">` + string(data) + `</script><script type="module">` + script + "</script>"},
 	} {
 		var err error
 		if page, err = replaceOnce(page, part[0], part[1]); err != nil {

@@ -35,7 +35,7 @@ func TestPageSetsTextOnly(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || files != len(modules())+4 {
+	if err != nil || files != len(modules())+2 {
 		t.Errorf("%d files: %v", files, err)
 	}
 }

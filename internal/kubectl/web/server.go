@@ -130,8 +130,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	_ = s.each(r.Context(), ticker.C, func(m message) error { return out.send(m) }) // a browser that does not read is gone
 }
 
-// each sends the view, then what changes of it, until ctx ends, and what is so then; at every
-// beat, too, where nothing changes.
+// each sends the view, then what changes of it, until ctx ends; at every beat, too, where nothing changes.
 func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(message) error) error {
 	var last state
 	for {

@@ -5,7 +5,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -22,8 +20,6 @@ import (
 type demoOptions struct {
 	cluster shapeFlags
 	seed    uint64
-	web     bool
-	out     string
 }
 
 func newDemoCommand(s *Session) *cobra.Command {
@@ -31,27 +27,20 @@ func newDemoCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch Moorage at work: a story in scenes, some of them beside upstream",
-		Long: "Watch Moorage at work: a story in scenes, some of them beside upstream.\n\n" +
-			"With --web it is shown on a page, too: both clusters side by side, each as kubectl moorage web shows it. " +
-			"With --out that page is written into a file when the demo is over, with a slider for the time.",
-		Args: cobra.NoArgs,
+		Long:  "Watch Moorage at work: a story in scenes, some of them beside upstream.",
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.demo(cmd.Context(), &o, cmd.OutOrStdout())
 		},
 	}
 	fs := cmd.Flags()
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the scenes' random choices (default: a random one)")
-	fs.BoolVar(&o.web, "web", false, "show the clusters on a page, Moorage and upstream side by side, while the demo runs")
-	fs.StringVar(&o.out, "out", "", "write that page into this file, .html or .htm, when the demo is over")
 	o.cluster.addCommon(fs)
 	return cmd
 }
 
 // demo plays the scenes; ErrReported if an expectation did not hold in one.
 func (s *Session) demo(ctx context.Context, o *demoOptions, out io.Writer) error {
-	if err := command.Ending("--out", o.out, "a page for the browser", ".html", ".htm"); err != nil {
-		return err
-	}
 	options, err := s.options(&o.cluster)
 	if err != nil {
 		return err
@@ -59,15 +48,11 @@ func (s *Session) demo(ctx context.Context, o *demoOptions, out io.Writer) error
 	if o.seed == 0 {
 		o.seed = rand.Uint64N(1<<32) + 1
 	}
-	show, err := newShow(ctx, o, out)
-	if err != nil {
-		return err
-	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	began := time.Now()
-	upstream, begin := playBeside(ctx, s.Demo, options, o.seed, show)
-	p := &player{out: out, paint: isTerminal(out), show: show, side: moorageSide}
+	upstream := playBeside(ctx, s.Demo, options, o.seed)
+	p := &player{out: out, paint: isTerminal(out)}
 	p.opening(len(s.Demo))
 	runner := p.runner(options, o.seed)
 	p.prepare(ctx, runner, s.Demo[0].Scenario, sandbox.Standalone)
@@ -77,22 +62,18 @@ func (s *Session) demo(ctx context.Context, o *demoOptions, out io.Writer) error
 			break
 		}
 		p.heading(i+1, scene)
-		close(begin[i])
-		if scene.Upstream && show == nil {
+		if scene.Upstream {
 			failed += p.replay(<-upstream[i])
 		}
 		failed += p.play(ctx, runner, scene)
-		if scene.Upstream && show != nil {
-			failed += p.replay(<-upstream[i])
-		}
 	}
 	stop()
 	closed := runner.Close()
 	for _, played := range upstream {
 		<-played // its cluster has stopped
 	}
-	if err := errors.Join(closed, show.close(o.out, out)); err != nil {
-		return err
+	if closed != nil {
+		return closed
 	}
 	p.closing(failed, time.Since(began))
 	if failed > 0 {
@@ -109,18 +90,17 @@ type played struct {
 
 // playBeside plays upstream's part of the scenes on a cluster of its own, while
 // Moorage's is on stage. Each scene's channel delivers it once it is over; all
-// are closed when the cluster is gone. Where there is a show, a scene begins when
-// its channel of begin is closed, together with Moorage's.
-func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Options, seed uint64, show *show) (done []chan *played, begin []chan struct{}) {
+// are closed when the cluster is gone.
+func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Options, seed uint64) (done []chan *played) {
 	for range scenes {
-		done, begin = append(done, make(chan *played, 1)), append(begin, make(chan struct{}))
+		done = append(done, make(chan *played, 1))
 	}
 	options.Progress = func(string) {}
 	if options.Name != "" {
 		options.Name += "-upstream"
 	}
 	go func() {
-		p := &player{show: show, side: upstreamSide}
+		p := &player{}
 		runner := p.runner(options, seed)
 		for i, scene := range scenes {
 			if !scene.Upstream {
@@ -129,15 +109,7 @@ func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Opt
 			part := &played{}
 			p.out = &part.text
 			p.prepare(ctx, runner, scene.Scenario, sandbox.Upstream)
-			if show != nil {
-				select {
-				case <-begin[i]:
-				case <-ctx.Done():
-				}
-				p.began = time.Now()
-			}
 			part.result = runner.Run(ctx, scene.Scenario, sandbox.Upstream)
-			p.show.verdict(p.side, part.result)
 			done[i] <- part
 		}
 		_ = runner.Close() // what it could not remove, the next sandbox does
@@ -145,7 +117,7 @@ func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Opt
 			close(c)
 		}
 	}()
-	return done, begin
+	return done
 }
 
 // isTerminal says whether to use colours. NO_COLOR and CLICOLOR_FORCE are
@@ -171,8 +143,7 @@ func isScreen(w io.Writer) bool {
 func (p *player) runner(options sandbox.Options, seed uint64) *sandbox.Runner {
 	return &sandbox.Runner{
 		Options: options, Seed: seed,
-		Log:     p.say,
-		Started: p.show.started(p.side),
+		Log: p.say,
 		Show: func(ctx context.Context, e *sandbox.Env, resources []string) {
 			for _, resource := range resources {
 				if err := printResource(ctx, p.indented(), e, resource); err != nil {
@@ -195,7 +166,6 @@ func (p *player) play(ctx context.Context, runner *sandbox.Runner, scene sandbox
 	p.voice("Moorage")
 	p.prepare(ctx, runner, scene.Scenario, sandbox.Standalone)
 	result := runner.Run(ctx, scene.Scenario, sandbox.Standalone)
-	p.show.verdict(p.side, result)
 	p.times(result, scene.Stages)
 	return p.verdict(result)
 }

@@ -19,8 +19,6 @@ type player struct {
 	out   io.Writer
 	paint bool
 	began time.Time // of the scene that is on
-	show  *show     // nil without a page
-	side  int       // of the page
 }
 
 // Margins of what a scene says and shows.
@@ -57,7 +55,6 @@ func (p *player) opening(scenes int) {
 }
 
 func (p *player) heading(number int, scene sandbox.Scene) {
-	p.show.scene(number, scene)
 	title := fmt.Sprintf(" %d  %s ", number, scene.Title)
 	fmt.Fprintf(p.out, "\n%s\n", p.styled(bold, "━━━"+title+strings.Repeat("━", max(0, lineWidth-3-len(title)))))
 	fmt.Fprintln(p.out, p.styled(dim, wrapped(scene.Intro, "")))
@@ -69,7 +66,6 @@ func (p *player) voice(name string) { fmt.Fprintf(p.out, "\n  %s\n", p.styled(cy
 // say tells one line, with the time since the scene began.
 func (p *player) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	p.show.tell(p.side, text)
 	at := fmt.Sprintf("%s%6.1f s  ", sayMargin, time.Since(p.began).Seconds())
 	fmt.Fprintln(p.out, p.styled(dim, at)+strings.TrimSpace(wrapped(text, showMargin)))
 }

@@ -9,12 +9,7 @@ import { Panel } from './panel.js';
 const model = new Model();
 setTimedClock(() => model.now());
 const stored = byId('data') ? JSON.parse(byId('data').textContent) : null;
-// A page in a frame of another one of the same file has no address of its own: links lead
-// within it.
-const framed = window.parent !== window;
-const addressless = location.protocol === 'about:';
-let place = '';
-const state = { sel: '', q: '', ns: '', driver: '', state: '', at: '' };
+const state = { sel: '', q: '', ns: '', driver: '', state: '' };
 let connected = false;
 let heard = performance.now();
 
@@ -29,7 +24,6 @@ const actions = {
   say: (text) => { byId('live').textContent = text; },
   detail: async (ref) => {
     if (stored) {
-      if (model.recorded) return null;
       if (stored.details?.[ref]) return stored.details?.[ref];
       throw new Error('What explain says of it is not in this file, which has that of what waited, and of the first objects.');
     }
@@ -56,21 +50,13 @@ function address(s) {
 }
 
 // go leads to a state of the page.
-function go(to) {
-  if (!addressless) {
-    location.hash = to;
-    return;
-  }
-  place = to;
-  read();
-}
+function go(to) { location.hash = to; }
 
 // read takes over what the address says.
 function read() {
-  const params = new URLSearchParams(addressless ? place : location.hash.slice(1));
+  const params = new URLSearchParams(location.hash.slice(1));
   for (const name of Object.keys(state)) state[name] = params.get(name) ?? '';
   if (byId('search').value !== state.q && document.activeElement !== byId('search')) byId('search').value = state.q;
-  replay.read();
   show();
 }
 
@@ -78,8 +64,7 @@ function read() {
 // letter that was typed.
 function change(part) {
   Object.assign(state, part);
-  if (addressless) place = address(state);
-  else history.replaceState(null, '', `#${address(state)}`);
+  history.replaceState(null, '', `#${address(state)}`);
   show();
 }
 
@@ -165,86 +150,6 @@ function listen() {
   });
 }
 
-// Replay is the slider of a page in one file that has several times: frames are these. The page has
-// messages; each leads from a frame to the next.
-class Replay {
-  begin() {
-    this.frames = stored.frames;
-    this.at = 0;
-    this.slider = byId('replay-at');
-    this.slider.max = this.frames.length - 1;
-    this.slider.value = 0;
-    this.slider.addEventListener('input', () => this.show());
-    byId('replay-play').addEventListener('click', () => this.play(!this.playing));
-    byId('replay').hidden = framed;
-    this.tell();
-    this.read();
-  }
-
-  // read goes to the time that the address names.
-  read() {
-    if (!this.slider || state.at === this.place()) return;
-    this.showTime(state.at ? Date.parse(state.at) / 1000 : -1);
-  }
-
-  // place is the time that is chosen, as the address has it: none for the first one.
-  place() { return Number(this.slider.value) ? this.frames[Number(this.slider.value)].at : ''; }
-
-  // tell says which time is chosen, and how many wait then.
-  tell() {
-    const i = Number(this.slider.value);
-    const waits = model.waits.size;
-    const text = `${this.frames[i].at.slice(11, 19)} UTC, ${i + 1} of ${this.frames.length}, ${waits === 1 ? '1 waits' : `${waits} wait`}`;
-    byId('replay-time').textContent = text;
-    this.slider.setAttribute('aria-valuetext', text);
-  }
-
-  // show goes to the time that is chosen.
-  show() {
-    this.walk(Number(this.slider.value));
-    this.tell();
-    announce(() => change({ at: this.place() }));
-  }
-
-  // walk takes in message by message, from the beginning where it leads to an earlier time.
-  walk(i) {
-    if (i < this.at) {
-      this.at = 0;
-      model.restart();
-      model.take(stored.messages[0], i === 0);
-    }
-    while (this.at < i) {
-      this.at++;
-      model.take(stored.messages[this.at], this.at === i);
-    }
-  }
-
-  // showTime goes to the last time that is not after one, in seconds since 1970.
-  showTime(at) {
-    const later = this.frames.findIndex((frame) => Date.parse(frame.at) / 1000 > at);
-    this.slider.value = Math.max(0, (later < 0 ? this.frames.length : later) - 1);
-    this.show();
-  }
-
-  play(playing) {
-    this.playing = playing;
-    byId('replay-play').textContent = playing ? 'Pause' : 'Play';
-    clearInterval(this.timer);
-    if (!playing) return;
-    if (Number(this.slider.value) === this.frames.length - 1) this.slider.value = 0;
-    this.timer = setInterval(() => {
-      if (Number(this.slider.value) === this.frames.length - 1) {
-        this.play(false);
-        return;
-      }
-      this.slider.value = Number(this.slider.value) + 1;
-      this.show();
-    }, 600);
-  }
-}
-
-const replay = new Replay();
-
 // announce tells a screen reader who waits now that did not before.
 function announce(draw) {
   const before = announce.waits;
@@ -311,29 +216,9 @@ setInterval(() => {
   if (!stored) showProblem();
 }, 1000);
 
-document.body.classList.toggle('pane', framed);
-if (addressless) {
-  document.addEventListener('click', (event) => {
-    const link = event.target.closest?.('a[href^="#"]');
-    if (!link || event.defaultPrevented) return;
-    event.preventDefault();
-    go(link.getAttribute('href').slice(1));
-  });
-}
-if (stored?.messages) {
-  model.take(stored.messages[0]);
-  replay.begin();
-} else if (stored) {
-  model.take({ seq: 1, now: stored.taken, frozen: true, source: stored.source, view: stored.view });
-} else listen();
+if (stored) model.take({ seq: 1, now: stored.taken, frozen: true, source: stored.source, view: stored.view });
+else listen();
 read();
 search.hide();
-if (framed) { // the page around it says which time is shown
-  addEventListener('message', (event) => {
-    if (event.source === window.parent && typeof event.data?.at === 'number' && replay.frames) replay.showTime(event.data.at);
-  });
-  window.parent.postMessage('ready', '*');
-}
-
 // For who looks at the page from outside, such as its tests.
 window.moorage = { model, map, panel, state };

@@ -34,17 +34,10 @@ export class Model {
     this.problem = '';
     this.source = '';
     this.frozen = false;
-    this.recorded = false; // this is a time of a recording
     this.base = Date.now() / 1000;
     this.at = performance.now();
     this.began = 0;
     this.index();
-  }
-
-  // restart forgets what has happened: a recording begins anew.
-  restart() {
-    this.history.clear();
-    this.positions.clear();
   }
 
   // now is the cluster's time, in seconds since 1970.
@@ -55,7 +48,6 @@ export class Model {
   take(message, last = true) {
     this.problem = message.problem ?? '';
     this.frozen = Boolean(message.frozen);
-    this.recorded = Boolean(message.replay);
     this.source = message.source ?? this.source;
     this.base = Date.parse(message.now) / 1000;
     this.at = performance.now();

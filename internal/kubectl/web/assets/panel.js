@@ -43,7 +43,7 @@ export class Panel {
   // refresh draws the object anew where the view says something else of it.
   refresh() {
     if (!this.ref) return;
-    const about = `${this.model.about(this.ref)}${this.model.recorded ? this.model.now() : ''}`;
+    const about = this.model.about(this.ref);
     if (about === this.about) return;
     this.about = about;
     this.draw();
@@ -189,7 +189,7 @@ export class Panel {
     const line = (term, ...value) => [el('dt', { text: term }), el('dd', {}, ...value)];
     const who = (r) => refLink(`${r.kind === 'Pod' ? 'pod' : 'ticket'}/${r.namespace}/${r.name}`, this.actions.href);
     const node = (name) => name === '(detached)' ? name : refLink(`node/${name}`, this.actions.href);
-    if (!v) return this.recorded(line, node);
+    if (!v) return [];
     return [el('h3', { text: 'Volume' }), el('dl', {},
       line('state', v.state),
       v.holder ? line('held by', node(v.holder.node), v.holder.since ? [' for ', since(v.holder.since)] : '', v.holder.for?.length ? [', for ', ...v.holder.for.map((r, i) => [i ? ', ' : '', who(r)])] : ', no pod uses it there') : '',
@@ -203,33 +203,15 @@ export class Panel {
       v.transitions ? line('moved', v.transitions === 1 ? 'once' : `${v.transitions} times`) : '')];
   }
 
-  // recorded is what a recording in one file has of a volume.
-  recorded(line, node) {
-    const [kind, name] = split(this.ref);
-    if (!this.model.recorded || this.detail || this.problem || this.asking) return [];
-    const v = kind === 'volume' ? this.model.volumes.get(name) : null;
-    return [
-      v ? [el('h3', { text: 'Volume' }), el('dl', {},
-        line('state', v.state),
-        v.holder ? line('held by', node(v.holder)) : '',
-        v.next ? line('next', refLink(v.next, this.actions.href)) : '',
-        v.claim ? line('claim', v.claim) : '',
-        line('driver', v.driver),
-        line('handle', el('code', { text: v.handle })),
-        line('serves', v.access))] : '',
-      el('p', { class: 'faint', text: 'A recording in one file has what the map and the lists showed, and not what explain said.' }),
-    ].flat();
-  }
-
   // bars are where a volume has been: a bar for each node, from when it was attached.
   bars() {
     const { model } = this;
     const v = this.detail?.volume;
-    if (!v && (!model.recorded || split(this.ref)[0] !== 'volume')) return [];
+    if (!v) return [];
     const now = model.now();
     const key = this.key();
     const slots = new Map(model.slotsOf(key).map(({ row, cell }) => [row.node.name, cell.state]));
-    const nodes = v ? (v.nodes ?? []).filter((n) => slots.has(n.node)) : [...slots.keys()].map((node) => ({ node }));
+    const nodes = (v.nodes ?? []).filter((n) => slots.has(n.node));
     const parts = barParts(nodes, slots, model.history.get(key) ?? [], model.began, now);
     if (parts.length === 0) return [];
     const begin = Math.min(now - 60, ...parts.map((part) => part.from));
@@ -246,7 +228,7 @@ export class Panel {
         }));
         const words = own.map((part) => `${part.state} ${part.to === now ? 'for' : 'was for'} ${ago(part.to - part.from)}`).join(', ');
         return el('div', { class: 'bar-row', role: 'listitem' }, el('span', { class: 'bar-node' }, refLink(`node/${at}`, this.actions.href, true)), lane, el('span', { class: 'bar-words', text: words }));
-      })), el('p', { class: 'faint', text: `The last ${ago(span)}. What was before the ${model.recorded ? 'recording began' : 'page was opened'} is seen as far as objects that still exist tell it.` })];
+      })), el('p', { class: 'faint', text: `The last ${ago(span)}. What was before the page was opened is seen as far as objects that still exist tell it.` })];
   }
 
   texts() {
