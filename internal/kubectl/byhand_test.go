@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -83,43 +82,18 @@ func TestAttachNamesTheClaim(t *testing.T) {
 // A ticket is Moorage's own for an operation by its name, owner and shape, and not by labels that anybody may set.
 func TestForgedTicketOfAnOperation(t *testing.T) {
 	server, now := load(t, "testdata/operation")
-	for name, of := range map[string]string{"a": "VolumeSnapshot shop/nightly", "b": "PersistentVolumeClaim shop/logs"} {
+	for name, of := range map[string]string{"a": "VolumeSnapshot shop/nightly"} {
 		forged := grantedTicket("attic", name, v1alpha1.TicketManual, "worker-1", "x")
 		forged.UID, forged.Status.Conditions = "uid-"+forged.UID, []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionUnknown, Reason: "Pending", Message: "forged"}}
 		forged.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
 		forged.Annotations = map[string]string{v1alpha1.AnnotationOperationOf: of}
 		server.Put("volumetickets", forged)
 	}
-	c := &corev1.PersistentVolumeClaim{}
-	if !server.Get("persistentvolumeclaims", "shop", "logs", c) {
-		t.Fatal("there is no claim shop/logs")
-	}
-	c.APIVersion, c.Kind = "v1", "PersistentVolumeClaim"
-	c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue, Message: "no"}}
-	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
-	server.Put("persistentvolumeclaims", c)
-	for what, says := range map[string]string{"volumesnapshot/nightly": "there is no ticket", "pvc/logs": "Moorage's ticket for it"} {
+	for what, says := range map[string]string{"volumesnapshot/nightly": "there is no ticket"} {
 		out, errors, _ := run(t.Context(), server, now, "explain", what, "-n", "shop")
 		if text := strings.Join(strings.Fields(out+errors), " "); strings.Contains(text, "attic") || strings.Contains(text, "forged") || !strings.Contains(text, says) {
 			t.Errorf("%s is explained by a tenant's ticket: %s", what, text)
 		}
-	}
-}
-
-// The tickets that a pod without a free slot is told of have a slot for themselves: none of another driver, nor one whose
-// volume a pod uses there, too.
-func TestSlotsOfTickets(t *testing.T) {
-	server, now := load(t, "testdata/limit")
-	server.Put("volumetickets", grantedTicket("attic", "other", v1alpha1.TicketBackup, "worker-1", "other-driver"))
-	server.Put("volumetickets", grantedTicket("shop", "beside", v1alpha1.TicketBackup, "worker-2", "data-c"))
-	out, errors, code := run(t.Context(), server, now, "explain", "pod/e", "-n", "shop")
-	if code != 0 || strings.Contains(out, "no pod's") || strings.Contains(out, "no pods'") {
-		t.Errorf("exit code %d: %s%s", code, out, errors)
-	}
-	server.Remove("pods", "shop", "c")
-	out, errors, code = run(t.Context(), server, now, "explain", "pod/e", "-n", "shop")
-	if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, "shop/beside at worker-2: kubectl moorage ticket end beside -n shop") || strings.Contains(text, "attic") {
-		t.Errorf("exit code %d: %s%s", code, text, errors)
 	}
 }
 

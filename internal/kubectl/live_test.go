@@ -173,12 +173,13 @@ func TestPodsThatDontStartAreFollowed(t *testing.T) {
 	if !server.Get("pods", "shop", "lacking", &lacking) {
 		t.Fatal("there is no pod lacking")
 	}
+	server.Put("events", &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lacks"}, Type: corev1.EventTypeWarning, Reason: "FailedMount", LastTimestamp: metav1.NewTime(now),
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "lacking", UID: lacking.UID}, Message: `configmap "settings" not found`})
 	server.Remove("pods", "shop", "lacking")
 	setting := kubectl.Setting{Now: func() time.Time { return now }, Style: &screen.Style{Terminal: true, Width: 100, Height: 60}}
 	out, _ := start(t.Context(), server, setting, "top")
-	out.await(t, "KubeletSilent")
 	server.Put("pods", &lacking)
-	out.await(t, "ConfigMapMissing")
+	out.await(t, "FailedMount")
 	page := filepath.Join(t.TempDir(), "page.html")
 	if _, stderr, code := run(t.Context(), server, now, "web", "--out", page); code != 0 {
 		t.Fatalf("exit code %d, errors %q", code, stderr)
@@ -187,7 +188,7 @@ func TestPodsThatDontStartAreFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(raw), `"from":"pod/shop/lacking","how":"waits for","code":"ConfigMapMissing"`) {
+	if !strings.Contains(string(raw), `"from":"pod/shop/lacking","how":"waits for","code":"FailedMount"`) {
 		t.Error("the page does not say what the pod lacks")
 	}
 }

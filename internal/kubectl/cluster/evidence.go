@@ -61,14 +61,10 @@ func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Ob
 // ReadStarting reads the events of pods whose volumes may be mounted and that have not started.
 func (c *Cluster) ReadStarting(ctx context.Context, w *facts.World) {
 	var objects []Object
-	pods := w.Starting()
-	for _, p := range pods {
+	for _, p := range w.Starting() {
 		objects = append(objects, Object{p.Namespace, p.UID})
 	}
-	if len(objects) > 0 {
-		c.ReadEvidence(ctx, w, objects)
-		c.ReadNamed(ctx, w, pods)
-	}
+	c.ReadEvidence(ctx, w, objects)
 }
 
 // starting has the worlds of a cluster that is followed say what ReadStarting reads. What is known
@@ -88,7 +84,6 @@ func (s *starting) read(ctx context.Context, c *Cluster, w *facts.World) {
 	}
 	w.Evidence = s.evidence
 	w.Evidence.Asked, w.Evidence.Events = maps.Clone(s.evidence.Asked), slices.Clone(s.evidence.Events)
-	w.Evidence.Named = maps.Clone(s.evidence.Named)
 	c.ReadStarting(ctx, w)
 	s.evidence = w.Evidence
 }

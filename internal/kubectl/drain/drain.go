@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package drain is kubectl moorage drain-plan, which says where the volumes of a node could go, and kubectl
+// moorage drain, which evicts its pods as there is room for their volumes elsewhere.
+//
+// Reads: everything the ledger is made of, and Leases. Decides: when each pod is evicted; the arbiter says
+// whether there is room. Writes: drain sets spec.unschedulable of the node, and creates Evictions of pods, each
+// with the pod's UID as precondition. k8s.io/kubectl/pkg/drain evicts by name only, and would double the size of
+// the program.
 package drain
 
 import (
@@ -7,13 +14,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
@@ -28,33 +40,58 @@ const (
 	dryRunServer = "server"
 )
 
-// nodeNamed is the node that an argument names, which may have its kind before it.
-func nodeNamed(arg string) string {
-	for _, kind := range []string{"node/", "nodes/", "no/"} {
-		arg = strings.TrimPrefix(arg, kind)
-	}
-	return arg
-}
+const (
+	lookEvery   = time.Second
+	retryAfter  = 5 * time.Second  // an eviction that was refused is asked for again, as by kubectl drain
+	seenAfter   = 15 * time.Second // a pod whose eviction was agreed to is seen to end
+	nobodyAfter = 30 * time.Second // a claim without a next pod has none
+	awayAtMost  = 2 * time.Minute  // a pod that does not end, or is not back, no longer delays others
+	// afterCordon is for how long a scheduler may place a pod there without having seen the cordon.
+	afterCordon = 10 * time.Second
+	// evictionPatience is for how long the API server may take for an eviction: webhooks are asked before.
+	evictionPatience = 30 * time.Second
+)
 
-// drainer is kubectl moorage drain with its flags.
+// drainer is kubectl moorage drain with its flags, and what this run has seen and done.
 type drainer struct {
 	base    *command.Base
 	node    string
+	uid     types.UID // of the Node
 	atOnce  int
 	timeout time.Duration
 	dryRun  string
-	may     permissions
-	grace   int64  // seconds; negative: what each pod asks for
-	only    string // selector of pods
 	output  string // empty or wide
+	grace   int64  // seconds; negative: what each pod asks for
+	only    string
+	// selector is --pod-selector; began is when the drain began, by the API server's clock.
+	selector                                                   labels.Selector
+	began                                                      time.Time
+	ignoreDaemonSets, ignoreTickets, deleteEmptyDirData, force bool
+
+	say   func(format string, args ...any)
+	left  map[types.UID]*departure
+	stays map[types.UID]stay
+	last  string // what was said last of what the end waits for
 }
 
-// wide says whether each pod is to be told of by itself, however many there are.
-func (d *drainer) wide() bool { return d.output == "wide" }
+// departure is a pod that leaves the node, from its eviction until a pod with its volumes runs elsewhere.
+type departure struct {
+	pod           *corev1.Pod
+	evicted, gone time.Time
+	back          bool   // its next pod runs, or nobody makes one
+	waits         string // what its next pod waits for
+}
+
+// stay is why a pod has not been evicted yet, and when that may be asked for again.
+type stay struct {
+	why   string
+	until time.Time
+}
 
 // NewCommand makes kubectl moorage drain.
 func NewCommand(b *command.Base) *cobra.Command {
-	d := &drainer{base: b}
+	d := &drainer{base: b, left: map[types.UID]*departure{}, stays: map[types.UID]stay{}}
+	d.say = func(format string, args ...any) { _ = b.Say(b.Streams.Out, format, args...) } // that nobody reads it stops no drain
 	cmd := &cobra.Command{
 		Use: "drain NODE", Short: "Cordon a node, and evict its pods as their volumes find room elsewhere",
 		Long: "Cordon a node, and evict its pods as their volumes find room elsewhere.\n\n" +
@@ -74,42 +111,31 @@ func NewCommand(b *command.Base) *cobra.Command {
 	f.DurationVar(&d.timeout, "timeout", 0, "For how long to try; 0 is without end")
 	f.StringVar(&d.dryRun, "dry-run", dryRunNone, "client or server: say what would be done, and change nothing; server also asks disruption budgets")
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
-	f.BoolVar(&d.may.ignoreDaemonSets, "ignore-daemonsets", false, "Leave pods of DaemonSets where they are")
-	f.BoolVar(&d.may.ignoreTickets, "ignore-tickets", false, "Leave volumes there that only VolumeTickets keep")
-	f.BoolVar(&d.may.deleteEmptyDirData, "delete-emptydir-data", false, "Evict pods with emptyDir volumes, too, whose data is lost")
-	f.BoolVar(&d.may.force, "force", false, "Evict pods that no controller makes again, too")
+	f.BoolVar(&d.ignoreDaemonSets, "ignore-daemonsets", false, "Leave pods of DaemonSets where they are")
+	f.BoolVar(&d.ignoreTickets, "ignore-tickets", false, "Leave volumes there that only VolumeTickets keep")
+	f.BoolVar(&d.deleteEmptyDirData, "delete-emptydir-data", false, "Evict pods with emptyDir volumes, too, whose data is lost")
+	f.BoolVar(&d.force, "force", false, "Evict pods that no controller makes again, too")
 	f.Int64Var(&d.grace, "grace-period", -1, "Seconds that pods get to end; -1: what each asks for")
 	f.StringVar(&d.only, "pod-selector", "", "Evict only pods with these labels")
 	f.StringVarP(&d.output, "output", "o", "", "wide: name every pod, however many there are")
 	return cmd
 }
 
-func nodeNames(ctx context.Context, c *cluster.Cluster, args []string) []string {
-	if len(args) > 0 {
-		return nil
-	}
-	return command.NodeNames(ctx, c, nil)
-}
-
 func (d *drainer) run(ctx context.Context) error {
-	if d.atOnce < 1 {
-		return fmt.Errorf("--at-once %d: must be 1 or more", d.atOnce)
-	}
-	if !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, d.dryRun) {
-		return fmt.Errorf("--dry-run %s: must be none, client or server", d.dryRun)
-	}
-	if d.output != "" && !d.wide() {
-		return fmt.Errorf("--output %s: must be wide, or be left out", d.output)
-	}
-	if d.timeout < 0 {
-		return fmt.Errorf("--timeout %s: must not be negative; 0 is without end", d.timeout)
-	}
-	if d.base.Flags.Bundle != "" {
-		return errors.New("drain changes a cluster, and a bundle is read only: drain-plan answers from it")
-	}
-	selector, err := labels.Parse(d.only)
-	if err != nil {
+	var err error
+	switch d.selector, err = labels.Parse(d.only); {
+	case err != nil:
 		return fmt.Errorf("--pod-selector: %w", err)
+	case d.atOnce < 1:
+		return fmt.Errorf("--at-once %d: must be 1 or more", d.atOnce)
+	case !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, d.dryRun):
+		return fmt.Errorf("--dry-run %s: must be none, client or server", d.dryRun)
+	case d.output != "" && d.output != "wide":
+		return fmt.Errorf("--output %s: must be wide, or be left out", d.output)
+	case d.timeout < 0:
+		return fmt.Errorf("--timeout %s: must not be negative; 0 is without end", d.timeout)
+	case d.base.Flags.Bundle != "":
+		return errors.New("drain changes a cluster, and a bundle is read only: drain-plan answers from it")
 	}
 	c, w, err := d.base.Read(ctx)
 	if err != nil {
@@ -119,96 +145,486 @@ func (d *drainer) run(ctx context.Context) error {
 	if n == nil {
 		return noNode(w, d.node)
 	}
-	t := task{node: d.node, uid: n.UID, atOnce: d.atOnce, may: d.may, wide: d.wide(), selector: selector, began: c.Clock(), orphans: orphans(ctx, c, w.Pods, d.node)}
+	d.uid, d.began = n.UID, c.Clock()
 	plan := w.DrainPlanOf(d.node, func(p *corev1.Pod) bool {
-		return selector.Matches(labels.Set(p.Labels)) && (!d.may.force || !facts.MadeAgain(p) || !w.OnlyHere(p, d.node))
+		return d.selector.Matches(labels.Set(p.Labels)) && (!d.force || !facts.MadeAgain(p) || !w.OnlyHere(p, d.node))
 	})
 	if len(plan.NotVisible) > 0 {
 		return fmt.Errorf("where volumes have room is not known without listing %s in all namespaces: kubectl auth can-i list %s -A", strings.Join(plan.NotVisible, ", "), plan.NotVisible[0])
 	}
-	choice := t.choose(w)
-	if err := choice.refused(d.node, ", and nothing was changed"); err != nil {
-		return err
+	choice := d.choose(w)
+	if choice.lacks != "" {
+		return fmt.Errorf("node %s is not drained, and nothing was changed. %s", d.node, choice.lacks)
 	}
-	d.tellWhoIsLeft(&choice, len(choice.leave))
-	if plan.Dead || d.dryRun != dryRunNone {
-		err := d.show(plan, w.Now, t.counted(choice.leave))
-		if d.dryRun == dryRunServer && !plan.Dead && !d.tryEvictions(ctx, c, choice.leave) {
-			return &command.ExitError{Code: command.ExitFindings}
-		}
-		return err
-	}
-	if err := mayDo(ctx, c, d.node, choice.leave); err != nil {
-		return err
-	}
-	if err := cordon(ctx, c, n); err != nil {
-		return err
-	}
-	d.say("node %s is cordoned", d.node)
-	return d.follow(ctx, c, newMoves(t, d.say))
-}
-
-// noNode is the error for a Node that does not exist. Where volumes may be at its machine no
-// other one's name is offered.
-func noNode(w *facts.World, name string) error {
-	err := command.Missing(w.Unseen, "nodes", "", name)
-	if gone := (*command.NotFoundError)(nil); errors.As(err, &gone) {
-		gone.Message = cmp.Or(w.NodeGone(name), gone.Message)
-	}
-	return err
-}
-
-// tellWhoIsLeft says which pods stay on purpose, and that a selector selects none.
-func (d *drainer) tellWhoIsLeft(c *choice, leave int) {
-	if leave == 0 && d.only != "" {
+	if len(choice.leave) == 0 && d.only != "" {
 		d.say("no pod there has the labels of --pod-selector %s", d.only)
 	}
-	if stay := c.stay(); stay != "" {
-		d.say("left where they are: %s", stay)
+	if kept := choice.kept(); kept != "" {
+		d.say("left where they are: %s", kept)
 	}
+	if plan.Dead || d.dryRun != dryRunNone {
+		return d.show(ctx, c, plan, w.Now, choice.leave)
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"unschedulable":true}}`, n.UID)
+	if _, err := c.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		return command.Failed("cordon node "+n.Name, "patch nodes", err)
+	}
+	d.say("node %s is cordoned", d.node)
+	return d.follow(ctx, c)
 }
 
-// show says what a drain would do; of a node that is not ready it would do nothing.
-func (d *drainer) show(plan facts.DrainPlan, now time.Time, pods string) error {
-	if err := screen.DrainPlan(d.base.Streams.Out, d.base.Style(), plan, now, d.wide()); err != nil {
+// show says what a drain would do, and with --dry-run=server which evictions the API server would refuse now.
+func (d *drainer) show(ctx context.Context, c *cluster.Cluster, plan facts.DrainPlan, now time.Time, leave []*corev1.Pod) error {
+	if err := screen.DrainPlan(d.base.Streams.Out, d.base.Style(), plan, now, d.output == "wide"); err != nil {
 		return err
 	}
+	findings := &command.ExitError{Code: command.ExitFindings}
 	if plan.Dead {
 		d.say("It is not drained, and nothing was changed.")
-	} else {
-		later := ""
-		if plan.Waits > 0 {
-			later = fmt.Sprintf(", %d of them only once other nodes have room for their volumes", plan.Waits)
-		}
-		d.say("dry run: it would evict %s%s", pods, later)
+		return findings
 	}
-	if !plan.Clear() {
-		return &command.ExitError{Code: command.ExitFindings}
+	d.say("dry run: it would evict %s", facts.Count(len(leave), "pod"))
+	refused := 0
+	for _, p := range leave {
+		if d.dryRun != dryRunServer || p.DeletionTimestamp != nil {
+			continue
+		}
+		if err := d.evict(ctx, c, p); err != nil {
+			refused++
+			d.say("%s would not be evicted now: %s", nameOf(p), err)
+		}
+	}
+	if refused > 0 || !plan.Clear() {
+		return findings
 	}
 	return nil
 }
 
-// tryEvictions asks the API server to evict each pod as a dry run, and tells which evictions it
-// refuses: disruption budgets and admission are asked, and nothing is changed. It says whether
-// none is refused.
-func (d *drainer) tryEvictions(ctx context.Context, c *cluster.Cluster, pods []*corev1.Pod) bool {
-	refused := 0
-	for _, p := range pods {
-		if p.DeletionTimestamp != nil {
-			continue
-		}
-		if answer := d.evictPod(ctx, c, p); answer.refusal.why != "" {
-			refused++
-			d.say("%s would not be evicted now: %s", nameOf(p), answer.refusal.why)
-		}
+// evict asks for the eviction of that very pod, once.
+func (d *drainer) evict(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, evictionPatience)
+	defer cancel()
+	options := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))}
+	if d.dryRun == dryRunServer {
+		options.DryRun = []string{metav1.DryRunAll}
 	}
-	if refused == 0 {
-		d.say("the API server would agree now to each of these evictions, taken by itself")
+	if d.grace >= 0 {
+		options.GracePeriodSeconds = &d.grace
 	}
-	return refused == 0
+	return c.Kube.PolicyV1().RESTClient().Post().AbsPath("/api/v1").Namespace(p.Namespace).Resource("pods").Name(p.Name).SubResource("eviction").
+		MaxRetries(0).Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, DeleteOptions: options}).Do(ctx).Error()
 }
 
-// say prints a line. That nobody reads it any more is no reason to leave a drain half done.
-func (d *drainer) say(format string, args ...any) {
-	_ = d.base.Say(d.base.Streams.Out, format, args...)
+// follow looks at the cluster until the node is empty, and evicts what may go.
+func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	worlds, ended := make(chan *facts.World), make(chan error, 1)
+	go func() {
+		ended <- c.Follow(ctx, func(w *facts.World) error {
+			select {
+			case worlds <- w:
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	}()
+	var late <-chan time.Time
+	if d.timeout > 0 {
+		late = time.After(d.timeout)
+	}
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	remains := "Nothing was evicted: there was no time to look at the cluster"
+	var world *facts.World
+	for {
+		select {
+		case err := <-ended:
+			if err == nil && ctx.Err() != nil {
+				err = &command.ExitError{Code: interrupted, Message: fmt.Sprintf("broken off. Node %s stays cordoned, and pods that are being evicted go on. To go on, run the same command again; to leave it, kubectl uncordon %s. %s", d.node, d.node, remains)}
+			}
+			return err
+		case <-late:
+			return &command.ExitError{Code: command.ExitFindings, Message: fmt.Sprintf("timed out after %s. %s. See: kubectl moorage explain node %s", d.timeout, remains, d.node)}
+		case world = <-worlds:
+			continue
+		case <-pause.C:
+		}
+		pause.Reset(lookEvery)
+		if world == nil {
+			continue
+		}
+		evict := func(p *corev1.Pod) error { return d.evict(ctx, c, p) }
+		over, err := d.pass(world, c.Clock(), evict)
+		if over { // what is followed lags: lists that are read anew say whether that is so
+			fresh, failed := c.Read(ctx)
+			if failed != nil {
+				continue
+			}
+			if over, err = d.pass(fresh, c.Clock(), evict); over {
+				return err
+			}
+		}
+		if remains = d.remains(world); remains != d.last && d.empty(world) {
+			d.last = remains
+			d.say("%s", remains)
+		}
+	}
+}
+
+// interrupted is the exit code of a process that SIGINT ended, as shells have it.
+const interrupted = 130
+
+// pass looks at the cluster once and evicts what may go. over: the drain has ended, with the error if it failed.
+func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) error) (over bool, err error) {
+	switch n := w.Node(d.node); {
+	case n == nil || n.UID != d.uid:
+		return true, fmt.Errorf("the Node %s was deleted in the middle of the drain: nothing says whether the volumes of its pods are unmounted at the machine. Make sure that it is off before they are used elsewhere", d.node)
+	case !facts.Ready(n):
+		return true, &command.ExitError{Code: command.ExitFindings, Message: fmt.Sprintf("node %s is not ready any more, and is not drained: nothing more is evicted. What to do: kubectl moorage explain node %s", d.node, d.node)}
+	case !n.Spec.Unschedulable:
+		return true, fmt.Errorf("somebody has uncordoned node %s in the middle of the drain: nothing more is evicted, and it is not drained", d.node)
+	}
+	choice := d.choose(w)
+	d.see(w, &choice, now)
+	for _, p := range d.due(w, &choice, now) {
+		err := evict(p)
+		switch {
+		case err == nil:
+			d.left[p.UID] = &departure{pod: p, evicted: now}
+			d.say("%s is evicted", nameOf(p))
+		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot create resource "pods/eviction"`):
+			return true, fmt.Errorf("node %s is not drained: %w (kubectl auth can-i create pods --subresource=eviction -n %s)", d.node, err, p.Namespace)
+		default:
+			d.keep(p, err.Error(), now.Add(retryAfter))
+		}
+	}
+	there := func(p *corev1.Pod) bool { return w.ByUID(p.UID) != nil }
+	switch {
+	case slices.ContainsFunc(choice.leave, there) || len(d.open(w, &choice)) > 0:
+		return false, nil
+	case choice.lacks != "":
+		return true, fmt.Errorf("node %s is not drained: pods came that need a permission. %s", d.node, choice.lacks)
+	}
+	summary := d.summary(w, &choice)
+	for uid, why := range choice.keep {
+		if why == keptBack {
+			return true, &command.ExitError{Code: command.ExitFindings, Message: summary + ". It is not empty: pods were made there after the cordon, such as " + nameOf(w.ByUID(uid)) + ", since they tolerate it or name the node"}
+		}
+	}
+	d.say("%s", summary)
+	return true, nil
+}
+
+// see takes in what has become of the pods that leave.
+func (d *drainer) see(w *facts.World, c *choice, now time.Time) {
+	for _, p := range c.leave {
+		if d.left[p.UID] == nil && p.DeletionTimestamp != nil {
+			d.left[p.UID] = &departure{pod: p, evicted: now}
+		}
+	}
+	for uid, l := range d.left {
+		p := w.ByUID(uid)
+		switch {
+		case l.back:
+			continue
+		case p != nil && p.DeletionTimestamp == nil && now.Sub(l.evicted) > seenAfter:
+			delete(d.left, uid)
+			d.keep(p, "the API server has agreed to its eviction, and it is not being deleted", now)
+			continue
+		case p != nil:
+			continue
+		case l.gone.IsZero():
+			l.gone = now
+		}
+		switch next := w.NextOf(l.pod, l.evicted); {
+		case next == nil && (!hasClaims(l.pod) || !facts.MadeAgain(l.pod) || now.Sub(l.gone) > nobodyAfter):
+			l.back = true
+			d.say("%s is gone", nameOf(l.pod))
+		case next == nil:
+			l.waits = "not made again yet"
+		case next.Status.Phase != corev1.PodRunning || next.Spec.NodeName == d.node:
+			l.waits = facts.WaitsFor(next)
+		default:
+			l.back = true
+			d.say("%s runs at %s, %s after it was evicted", nameOf(next), next.Spec.NodeName, now.Sub(l.evicted).Round(100*time.Millisecond))
+		}
+	}
+}
+
+// due are the pods that may be evicted now: those that need no room, and of those whose volumes have room elsewhere
+// as many as may be between two nodes.
+func (d *drainer) due(w *facts.World, c *choice, now time.Time) []*corev1.Pod {
+	ask := facts.DrainAsk{Node: d.node, Leave: map[types.UID]bool{}, Last: map[types.UID]bool{}}
+	var due []*corev1.Pod
+	mayGo := func(p *corev1.Pod) bool { return !now.Before(d.stays[p.UID].until) }
+	for _, p := range c.leave {
+		switch {
+		case d.left[p.UID] != nil:
+			ask.Leave[p.UID] = true
+		case d.needsNoRoom(w, p):
+			if mayGo(p) {
+				due = append(due, p)
+			}
+		default:
+			ask.Leave[p.UID], ask.Last[p.UID] = true, !d.stays[p.UID].until.IsZero()
+		}
+	}
+	room := d.atOnce
+	for _, l := range d.left {
+		since := l.evicted
+		if !l.gone.IsZero() {
+			since = l.gone
+		}
+		if !l.back && hasClaims(l.pod) && facts.MadeAgain(l.pod) && now.Sub(since) <= awayAtMost {
+			room--
+		}
+		if !l.back && !l.gone.IsZero() && facts.MadeAgain(l.pod) && w.NextOf(l.pod, l.evicted) == nil {
+			ask.Gone = append(ask.Gone, l.pod)
+		}
+	}
+	placed := w.DrainNow(ask)
+	looked := map[types.UID]bool{}
+	for _, s := range placed.Stay {
+		if looked[s.Pod.UID] = true; !mayGo(s.Pod) {
+			continue
+		}
+		d.keep(s.Pod, cmp.Or(s.Why, "no other node can take its volumes: "+whyNot(d.node, s.Nodes, placed.KeptFor)), time.Time{})
+	}
+	for _, m := range placed.Moves {
+		looked[m.Pod.UID] = true
+		switch {
+		case d.left[m.Pod.UID] != nil || !mayGo(m.Pod):
+		case len(placed.Down) > 0:
+			d.keep(m.Pod, placed.Down[0].Message, time.Time{})
+		case room > 0:
+			room--
+			due = append(due, m.Pod)
+			if m.Notice != "" {
+				d.say("%s: %s", nameOf(m.Pod), m.Notice)
+			}
+		default:
+			d.keep(m.Pod, "its turn has not come (--at-once)", time.Time{})
+		}
+	}
+	for uid := range ask.Leave { // without volumes that need room
+		if p := w.ByUID(uid); !looked[uid] && p != nil && d.left[uid] == nil && mayGo(p) {
+			due = append(due, p)
+		}
+	}
+	slices.SortFunc(due, func(a, b *corev1.Pod) int { return strings.Compare(nameOf(a), nameOf(b)) })
+	return due
+}
+
+// keep notes why a pod stays for now, and says that where it is news.
+func (d *drainer) keep(p *corev1.Pod, why string, until time.Time) {
+	if d.stays[p.UID].why != why {
+		d.say("%s stays for now: %s", nameOf(p), why)
+	}
+	d.stays[p.UID] = stay{why, until}
+}
+
+// empty says whether no pod that is to leave is at the node any more.
+func (d *drainer) empty(w *facts.World) bool {
+	c := d.choose(w)
+	return len(c.leave) == 0
+}
+
+// remains says what keeps the drain from its end: pods, or volumes that may be mounted there.
+func (d *drainer) remains(w *facts.World) string {
+	c := d.choose(w)
+	var list []string
+	for _, p := range c.leave {
+		why := cmp.Or(d.stays[p.UID].why, "it is being looked at")
+		if d.left[p.UID] != nil {
+			why = "it has not ended yet"
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", nameOf(p), strings.TrimSuffix(why, ".")))
+	}
+	if len(list) > 0 {
+		return "Still at the node: " + d.some(list)
+	}
+	for _, v := range d.open(w, &c) {
+		why := v.Why
+		if v.Ticket != "" {
+			why += "; --ignore-tickets does not wait for it"
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", v.Volume, why))
+	}
+	if len(list) == 0 {
+		return "All pods have left"
+	}
+	return "All pods have left. Still mounted, as far as is known: " + d.some(list)
+}
+
+// summary is what the drain has done, in a sentence.
+func (d *drainer) summary(w *facts.World, c *choice) string {
+	text := fmt.Sprintf("node %s is drained: %s left it", d.node, facts.Count(len(d.left), "pod"))
+	var waiting, used, kept []string
+	for _, l := range slices.SortedFunc(maps.Values(d.left), func(a, b *departure) int { return strings.Compare(nameOf(a.pod), nameOf(b.pod)) }) {
+		if !l.back {
+			waiting = append(waiting, fmt.Sprintf("%s (%s)", nameOf(l.pod), l.waits))
+		}
+	}
+	if len(waiting) > 0 {
+		text += "; not running yet: " + d.some(waiting)
+	}
+	if stay := c.kept(); stay != "" {
+		text += "; left where they are: " + stay
+	}
+	for _, v := range w.VolumesThere(d.node) {
+		switch {
+		case c.uses(v):
+			used = append(used, v.Volume)
+		case v.Ticket != "":
+			kept = append(kept, v.Ticket)
+		}
+	}
+	if len(used) > 0 {
+		text += ". Don't switch it off: pods that stay there use " + d.some(used)
+	}
+	if len(kept) > 0 {
+		text += ". Don't switch it off before who made these VolumeTickets is done with their volumes: " + d.some(slices.Compact(kept))
+	}
+	return text
+}
+
+// some joins the first of many names, and all of them with -o wide.
+func (d *drainer) some(list []string) string {
+	const most = 8
+	if d.output == "wide" || len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more (-o wide names them)", strings.Join(list[:most], ", "), len(list)-most)
+}
+
+// open are the volumes that may be mounted at the node, but for those of pods that stay there on purpose, and of
+// tickets that are to be left.
+func (d *drainer) open(w *facts.World, c *choice) []facts.VolumeThere {
+	return slices.DeleteFunc(w.VolumesThere(d.node), func(v facts.VolumeThere) bool { return c.uses(v) || d.ignoreTickets && v.Ticket != "" })
+}
+
+// Why a pod stays at the node on purpose.
+const (
+	keptDaemon   = "of a DaemonSet"
+	keptStatic   = "run by the kubelet from a file"
+	keptSelector = "without the labels of --pod-selector"
+	keptTheirs   = "of another pod, to end with that" // evicting them takes their volumes from it
+	keptBack     = "made there after the cordon, which does not keep them away"
+)
+
+// choice is what is to become of each pod of the node.
+type choice struct {
+	leave []*corev1.Pod
+	keep  map[types.UID]string
+	lacks string // the flags that pods need, and that were not given
+}
+
+// uses says whether a pod that stays uses a volume.
+func (c *choice) uses(v facts.VolumeThere) bool {
+	return slices.ContainsFunc(v.Pods, func(uid types.UID) bool { return c.keep[uid] != "" })
+}
+
+// kept counts the pods that stay on purpose, by why; empty when none does.
+func (c *choice) kept() string {
+	count := map[string]int{}
+	for _, why := range c.keep {
+		count[why]++
+	}
+	var list []string
+	for _, why := range slices.Sorted(maps.Keys(count)) {
+		list = append(list, facts.Count(count[why], "pod")+" "+why)
+	}
+	return strings.Join(list, ", ")
+}
+
+// choose decides what is to become of each pod of the node, as kubectl drain does with the same flags.
+func (d *drainer) choose(w *facts.World) choice {
+	c := choice{keep: map[types.UID]string{}}
+	var cordoned time.Time
+	if n := w.Node(d.node); n != nil && n.Spec.Unschedulable {
+		if cordoned = facts.CordonedSince(n); cordoned.IsZero() {
+			cordoned = d.began
+		}
+	}
+	var daemons, data, alone, tied []string
+	for _, p := range w.Pods {
+		_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+		finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		daemon, again := facts.DaemonSet(p), facts.MadeAgain(p)
+		switch {
+		case p.Spec.NodeName != d.node:
+		case mirror:
+			c.keep[p.UID] = keptStatic
+		case !d.selector.Matches(labels.Set(p.Labels)):
+			c.keep[p.UID] = keptSelector
+		case finished || p.DeletionTimestamp != nil && !daemon:
+			c.leave = append(c.leave, p)
+		case w.OwnerPod(p) != nil:
+			c.keep[p.UID] = keptTheirs
+		case daemon && d.ignoreDaemonSets:
+			c.keep[p.UID] = keptDaemon
+		case daemon:
+			daemons = append(daemons, nameOf(p))
+		case again && !cordoned.IsZero() && p.CreationTimestamp.After(cordoned.Add(afterCordon)):
+			c.keep[p.UID] = keptBack
+		case !d.deleteEmptyDirData && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }):
+			data = append(data, nameOf(p))
+		case !d.force && !again:
+			alone = append(alone, nameOf(p))
+		case !d.force && w.OnlyHere(p, d.node):
+			tied = append(tied, nameOf(p))
+		default:
+			c.leave = append(c.leave, p)
+		}
+	}
+	var lacks []string
+	for _, l := range []struct {
+		pods       []string
+		what, flag string
+	}{
+		{daemons, "DaemonSets have pods there, which would come back at once", "--ignore-daemonsets leaves them"},
+		{data, "Pods would lose what they have in emptyDir volumes", "--delete-emptydir-data evicts them"},
+		{alone, "No controller would make these pods again", "--force evicts them"},
+		{tied, "No other node will do for these pods with volumes, by their own node affinity or that of a volume, and they would wait for this one", "--force evicts them"},
+	} {
+		if len(l.pods) > 0 {
+			lacks = append(lacks, fmt.Sprintf("%s: %s (%s)", l.what, d.some(l.pods), l.flag))
+		}
+	}
+	c.lacks = strings.Join(lacks, ". ")
+	return c
+}
+
+// needsNoRoom says whether a pod goes without a look at where its volumes could go: nobody makes it again, or no
+// other node can ever use them.
+func (d *drainer) needsNoRoom(w *facts.World, p *corev1.Pod) bool {
+	return !facts.MadeAgain(p) || d.force && w.OnlyHere(p, d.node)
+}
+
+func hasClaims(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
+}
+
+func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+// whyNot is why no other node has room, shortly: each reason once.
+func whyNot(drained string, verdicts []facts.NodesVerdict, keptFor []string) string {
+	var list []string
+	for _, v := range verdicts {
+		nodes := slices.DeleteFunc(slices.Clone(v.Nodes), func(n string) bool { return n == drained })
+		if len(nodes) == 0 {
+			continue
+		}
+		why := v.Barred
+		for _, r := range v.Reasons {
+			why = strings.TrimPrefix(why+", "+r.Code, ", ")
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", strings.Join(nodes, ", "), why))
+	}
+	text := cmp.Or(strings.Join(list, "; "), "there is none")
+	if len(keptFor) > 0 {
+		text += ". Room is kept first for pods that are about to be placed"
+	}
+	return text
 }

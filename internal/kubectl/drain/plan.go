@@ -4,9 +4,11 @@ package drain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,12 +30,7 @@ func NewPlanCommand(b *command.Base) *cobra.Command {
 			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait or needs --force, a ticket or a volume stays, the node is not ready, a component is down, or it is not known, 1 when nothing could be said.",
 		Example: "  # May I drain this node?\n  kubectl moorage drain-plan worker-1 &&\n  kubectl drain worker-1 --ignore-daemonsets\n\n" +
 			"  # Wait until it may be drained\n  kubectl moorage drain-plan worker-1 --watch &&\n  kubectl drain worker-1 --ignore-daemonsets",
-		Args: command.One("node", "kubectl moorage drain-plan NODE"), ValidArgsFunction: b.Complete(func(ctx context.Context, c *cluster.Cluster, args []string) []string {
-			if len(args) > 0 {
-				return nil
-			}
-			return command.NodeNames(ctx, c, nil)
-		}),
+		Args: command.One("node", "kubectl moorage drain-plan NODE"), ValidArgsFunction: b.Complete(nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := output.Validate(); err != nil {
 				return err
@@ -52,6 +49,30 @@ func NewPlanCommand(b *command.Base) *cobra.Command {
 	output.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Print the plan again whenever it changes, until nothing stands in the way")
 	return cmd
+}
+
+// nodeNamed is the node that an argument names, which may have its kind before it.
+func nodeNamed(arg string) string {
+	for _, kind := range []string{"node/", "nodes/", "no/"} {
+		arg = strings.TrimPrefix(arg, kind)
+	}
+	return arg
+}
+
+func nodeNames(ctx context.Context, c *cluster.Cluster, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	return command.NodeNames(ctx, c, nil)
+}
+
+// noNode is the error for a Node that does not exist. Where volumes may be at its machine it names them.
+func noNode(w *facts.World, name string) error {
+	err := command.Missing(w.Unseen, "nodes", "", name)
+	if gone := (*command.NotFoundError)(nil); errors.As(err, &gone) {
+		gone.Message = cmp.Or(w.NodeGone(name), gone.Message)
+	}
+	return err
 }
 
 type planner struct {

@@ -43,11 +43,11 @@ func kinds() []kind {
 		{name: "pv", plural: "pvs", explained: "VolumeExplanation", aliases: []string{"persistentvolume", "persistentvolumes", "volume"}, names: command.VolumeNames, explain: explainVolume, labelled: func(w *facts.World, _ string) []metav1.Object {
 			return within(w.PersistentVolumes, "")
 		}},
-		{name: "statefulset", plural: "statefulsets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"sts", "statefulset.apps", "statefulsets.apps"}, explain: ofWorkload(statefulSet)},
-		{name: "deployment", plural: "deployments", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"deploy", "deployment.apps", "deployments.apps"}, explain: ofWorkload(deployment)},
-		{name: "replicaset", plural: "replicasets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"rs", "replicaset.apps", "replicasets.apps"}, explain: ofWorkload(replicaSet)},
-		{name: "daemonset", plural: "daemonsets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"ds", "daemonset.apps", "daemonsets.apps"}, explain: ofWorkload(daemonSet)},
-		{name: "job", plural: "jobs", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"job.batch", "jobs.batch"}, explain: ofWorkload(job)},
+		{name: "statefulset", plural: "statefulsets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"sts", "statefulset.apps", "statefulsets.apps"}, explain: workload("StatefulSet", "apps", "statefulsets", "spec", "replicas")},
+		{name: "deployment", plural: "deployments", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"deploy", "deployment.apps", "deployments.apps"}, explain: workload("Deployment", "apps", "deployments", "spec", "replicas")},
+		{name: "replicaset", plural: "replicasets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"rs", "replicaset.apps", "replicasets.apps"}, explain: workload("ReplicaSet", "apps", "replicasets", "spec", "replicas")},
+		{name: "daemonset", plural: "daemonsets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"ds", "daemonset.apps", "daemonsets.apps"}, explain: workload("DaemonSet", "apps", "daemonsets", "status", "desiredNumberScheduled")},
+		{name: "job", plural: "jobs", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"job.batch", "jobs.batch"}, explain: workload("Job", "batch", "jobs", "spec", "parallelism")},
 		{name: "node", plural: "nodes", explained: "NodeExplanation", aliases: []string{"no"}, names: command.NodeNames, explain: explainNode, labelled: func(w *facts.World, _ string) []metav1.Object {
 			return within(w.Nodes, "")
 		}},

@@ -3,37 +3,34 @@
 package facts
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Cause is why something does not run: one sentence, and what to do. It may be a
-// volume, or something that Moorage has nothing to do with.
+// Cause is why something does not run: one sentence, and what to do. A cause that is no volume's is
+// quoted from Kubernetes.
 type Cause struct {
-	// Of says what the cause is about: Volume, Claim, Node, Scheduling, Component,
-	// Container or Mount.
+	// Of says what the cause is about: one of the constants below.
 	Of string `json:"of"`
-	// Code is one of docs/reasons.md for a volume, and Kubernetes' own reason or a
-	// name of this program's otherwise.
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Changes string `json:"changes,omitempty"`
-	Do      string `json:"do,omitempty"`
-	// Also is what to do about the other things that are in the way, each once, in the order in
-	// which Message names them.
-	Also  []string  `json:"also,omitempty"`
-	More  string    `json:"more,omitempty"`  // as of a Reason
-	Steps []ByHand  `json:"steps,omitempty"` // as of a Reason
-	Since time.Time `json:"since,omitzero"`
-}
-
-// asReason is a cause as a reason of a wait.
-func (c *Cause) asReason() Reason {
-	return Reason{Code: c.Code, Message: c.Message, Since: c.Since, Changes: c.Changes, Do: c.Do, More: c.More, Steps: c.Steps}
+	// Code is one of docs/reasons.md for a volume, a name of this program's for a node or a component, and
+	// Kubernetes' own reason otherwise.
+	Code    string    `json:"code"`
+	Message string    `json:"message"`
+	Changes string    `json:"changes,omitempty"`
+	Do      string    `json:"do,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
 }
 
 // What causes are about.
@@ -48,8 +45,13 @@ const (
 	OfWorkload   = "Workload"
 )
 
-// Evidence is what is read beside the objects of the ledger, to name causes that
-// are not a volume's. What could not be read is missing.
+// asReason is a cause as a reason of a wait.
+func (c *Cause) asReason() Reason {
+	return Reason{Code: c.Code, Message: c.Message, Since: c.Since, Changes: c.Changes, Do: c.Do}
+}
+
+// Evidence is what is read beside the objects of the ledger, to quote what Kubernetes says. What could not be
+// read is missing.
 type Evidence struct {
 	// Events are those of the objects that are explained.
 	Events []corev1.Event
@@ -57,29 +59,27 @@ type Evidence struct {
 	Asked map[types.UID]bool
 	// Unseen is why events could not be read; nil: they were.
 	Unseen *Unseen
-	// Named says which of the objects exist that pods name which are explained.
-	Named map[NamedObject]Presence
 }
 
-// eventsOf lists the events of an object, the newest last.
-func (e Evidence) eventsOf(uid types.UID) []corev1.Event {
-	var list []corev1.Event
-	for _, event := range e.Events {
-		if event.InvolvedObject.UID == uid {
-			list = append(list, event)
+// lastEvent is the newest event of an object, of those with one of the reasons if any are given, or nil.
+func (e Evidence) lastEvent(uid types.UID, reasons ...string) *corev1.Event {
+	var last *corev1.Event
+	for i := range e.Events {
+		event := &e.Events[i]
+		if event.InvolvedObject.UID != uid || len(reasons) > 0 && !slices.Contains(reasons, event.Reason) {
+			continue
+		}
+		if last == nil || !eventTime(event).Before(eventTime(last)) {
+			last = event
 		}
 	}
-	slices.SortStableFunc(list, func(a, b corev1.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
-	return list
+	return last
 }
 
-// lastEvent is the newest event of an object with one of these reasons, or nil.
-func (e Evidence) lastEvent(uid types.UID, reasons ...string) *corev1.Event {
-	list := e.eventsOf(uid)
-	for i := len(list) - 1; i >= 0; i-- {
-		if slices.Contains(reasons, list[i].Reason) {
-			return &list[i]
-		}
+// complaint is the newest event of an object if that is a warning; nil where the newest says that things go on.
+func (e Evidence) complaint(uid types.UID) *corev1.Event {
+	if last := e.lastEvent(uid); last != nil && last.Type == corev1.EventTypeWarning {
+		return last
 	}
 	return nil
 }
@@ -103,6 +103,406 @@ func firstTime(e *corev1.Event) time.Time {
 		return e.FirstTimestamp.Time
 	}
 	return eventTime(e)
+}
+
+// unseenWith is what could not be read, with the events of what is explained.
+func (w *World) unseenWith() []Unseen {
+	if w.Evidence.Unseen == nil {
+		return w.Unseen
+	}
+	return append(w.Unseen[:len(w.Unseen):len(w.Unseen)], *w.Evidence.Unseen)
+}
+
+// sentence ends a text with exactly one full stop.
+func sentence(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
+		return text
+	}
+	return text + "."
+}
+
+// shortened is a text of others on one line, cut where it is long; other if it is empty.
+func shortened(text, other string) string {
+	const most = 240
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return cmp.Or(text, other)
+}
+
+// cause says what keeps a pod from running: the node first, since nothing happens at a node that is not
+// ready, then volumes, then what Kubernetes says. Nil when nothing does.
+func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
+	switch {
+	case p.DeletionTimestamp != nil && len(p.Finalizers) > 0 && (p.Spec.NodeName == "" || x.State == PodFinished):
+		return &Cause{Of: OfWorkload, Code: "Finalizer", Since: deletedAt(p),
+			Message: fmt.Sprintf("it is being deleted, nothing of it runs, and its finalizer %s keeps it", p.Finalizers[0]),
+			Do:      "Find who set the finalizer: kubectl get pod -n " + p.Namespace + " " + p.Name + " -o yaml"}
+	case x.State == PodFinished && p.Status.Phase == corev1.PodFailed:
+		reason := cmp.Or(p.Status.Reason, "Failed")
+		return &Cause{Of: OfContainer, Code: reason, Message: fmt.Sprintf("it has failed (%s): %s", reason, shortened(p.Status.Message, "see its containers")),
+			Do: fmt.Sprintf("kubectl describe pod -n %s %s. %s", p.Namespace, p.Name, whoMakesAnother(p))}
+	case x.State == PodFinished:
+		return nil
+	case p.Spec.NodeName == "":
+		return w.unplacedCause(x, p)
+	case p.DeletionTimestamp != nil:
+		return w.terminatingCause(p)
+	}
+	if c := w.nodeCause(p); c != nil {
+		return c
+	}
+	if p.Status.Phase == corev1.PodRunning {
+		if c := w.quotedCause(p); c != nil || x.State != PodWaitsForVolumes {
+			return c
+		}
+		c := w.volumeCause(x)
+		if c != nil && c.Code == string(arbiter.HeldElsewhere) { // it runs without the volume: nobody is to be ended for it
+			c.Do = "Nothing, if the pod can do without the volume"
+		}
+		return c
+	}
+	if x.State == PodWaitsForVolumes {
+		return w.volumeCause(x)
+	}
+	if c := w.quotedCause(p); c != nil {
+		return c
+	}
+	return w.sameVolume(p)
+}
+
+// quotedCause is what Kubernetes says of a bound pod whose volumes may be mounted: of a container that waits,
+// of the pod in its newest event, or of a pod that runs and is not ready. Nil where nothing complains.
+func (w *World) quotedCause(p *corev1.Pod) *Cause {
+	look := fmt.Sprintf("kubectl describe pod -n %s %s", p.Namespace, p.Name)
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		waiting := s.State.Waiting
+		if waiting == nil || waiting.Reason == "" || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" {
+			continue
+		}
+		c := &Cause{Of: OfContainer, Code: waiting.Reason, Message: fmt.Sprintf("container %s waits: %s", s.Name, shortened(waiting.Message, waiting.Reason)), Do: look}
+		if t := s.LastTerminationState.Terminated; t != nil {
+			c.Since = t.FinishedAt.Time
+			c.Message += fmt.Sprintf(". It ended last with exit code %d (%s)", t.ExitCode, t.Reason)
+		}
+		return c
+	}
+	ready := podCondition(p, corev1.PodReady)
+	if ready == nil && slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready }) {
+		ready = &corev1.PodCondition{Status: corev1.ConditionFalse}
+	}
+	switch e := w.Evidence.complaint(p.UID); {
+	case p.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionFalse:
+		c := &Cause{Of: OfContainer, Code: cmp.Or(ready.Reason, "NotReady"), Since: ready.LastTransitionTime.Time, Message: shortened(ready.Message, "a container is not ready"), Do: look}
+		if e != nil {
+			c.Message += ": " + shortened(e.Message, e.Reason)
+		}
+		return c
+	case e != nil && p.Status.Phase != corev1.PodRunning:
+		if same := w.sameVolume(p); same != nil {
+			return same
+		}
+		return &Cause{Of: OfMount, Code: e.Reason, Since: firstTime(e), Message: fmt.Sprintf("%s says: %s", w.teller(e, p), shortened(e.Message, e.Reason)), Do: look}
+	}
+	return nil
+}
+
+// teller names who wrote an event of a bound pod.
+func (w *World) teller(e *corev1.Event, p *corev1.Pod) string {
+	if who := cmp.Or(e.ReportingController, e.Source.Component); who != "" && who != "kubelet" {
+		return who
+	}
+	return "the kubelet of " + p.Spec.NodeName
+}
+
+// sameVolume is for a pod with two PersistentVolumes that are one volume by driver and handle: its kubelet
+// knows volumes by these, mounts one, and may wait forever for the other. Nil for any other.
+func (w *World) sameVolume(p *corev1.Pod) *Cause {
+	first := map[ledger.VolumeID]*corev1.PersistentVolumeClaim{}
+	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
+		pv := w.Snapshot.PersistentVolume(claim.Spec.VolumeName)
+		if pv == nil || pv.Volume.IsZero() {
+			continue
+		}
+		other := first[pv.Volume]
+		if other == nil {
+			first[pv.Volume] = claim
+		} else if other.Spec.VolumeName != claim.Spec.VolumeName {
+			return &Cause{Of: OfMount, Code: "SameVolume", Since: waitsSince(p),
+				Message: fmt.Sprintf("its claims %s and %s have different PersistentVolumes, %s and %s, which are one volume: %s of driver %s. The kubelet mounts it once for the pod, and may wait forever for the other",
+					other.Name, claim.Name, other.Spec.VolumeName, claim.Spec.VolumeName, pv.Volume.Handle, pv.Volume.Driver),
+				Do: "Use one claim for both mounts, or give each PersistentVolume a volumeHandle of its own"}
+		}
+	}
+	return nil
+}
+
+// schedulerPatience is for how long a pod may be unseen by its scheduler before that is the answer.
+const schedulerPatience = 15 * time.Second
+
+// unplacedCause says why a pod has no node: gates and claims first, which its scheduler waits for, then
+// volumes, then the scheduler.
+func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
+	if len(p.Spec.SchedulingGates) > 0 {
+		return &Cause{Of: OfScheduling, Code: "SchedulingGated", Since: p.CreationTimestamp.Time,
+			Message: "its scheduling gate " + p.Spec.SchedulingGates[0].Name + " keeps it from being scheduled", Do: "Find who set the gate: it is they who take it away"}
+	}
+	if w.Served() && p.Spec.SchedulerName != corev1.DefaultSchedulerName {
+		if v := w.Arbiter.Admissible(w.Snapshot, arbiter.PodRequest(w.Snapshot, w.PodFact(p))); v.First().Code == arbiter.TooManyVolumes {
+			r := w.reason(v.First(), p)
+			return r.Cause()
+		}
+	}
+	if c := w.claimsCause(p); c != nil {
+		return c
+	}
+	if slices.ContainsFunc(x.Volumes, func(v PodVolume) bool { return len(v.Reasons) > 0 }) {
+		return w.volumeCause(x)
+	}
+	if c := w.schedulerDown(p); c != nil {
+		return c
+	}
+	said := podCondition(p, corev1.PodScheduled)
+	spoken := said != nil && said.Status != corev1.ConditionTrue && said.Message != ""
+	if c := w.fitCause(x, p); c != nil && !(spoken && strings.Contains(said.Message, arbiter.HoldRefusedWords)) {
+		return c
+	}
+	switch {
+	case spoken:
+		return w.refusedBy(x, said)
+	case w.Now.Sub(p.CreationTimestamp.Time) > schedulerPatience:
+		return &Cause{Of: OfScheduling, Code: "NotScheduled", Since: p.CreationTimestamp.Time,
+			Message: "its scheduler " + cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName) + " has not said why it has no node",
+			Do:      "See whether that scheduler runs: kubectl get lease -A | grep -i scheduler"}
+	}
+	return nil
+}
+
+// schedulerDown says that nobody schedules a pod; nil when somebody may.
+func (w *World) schedulerDown(p *corev1.Pod) *Cause {
+	lease := schedulerLease(p)
+	is, since := w.leads(lease)
+	if is != lapsed {
+		return nil
+	}
+	return &Cause{Of: OfComponent, Code: "SchedulerDown", Since: since,
+		Message: fmt.Sprintf("its scheduler %s is down: nobody renews the Lease %s", cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName), lease),
+		Do:      "See why: kubectl get lease -A | grep " + lease + ", and the logs of its pod"}
+}
+
+// refusedBy quotes what the scheduler says of the nodes. Where somebody's use of the pod's volume leaves one
+// node only, it says so: more nodes do not help.
+func (w *World) refusedBy(x *Pod, said *corev1.PodCondition) *Cause {
+	message, _, _ := strings.Cut(said.Message, " preemption:")
+	c := &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: "its scheduler says: " + shortened(message, ""),
+		Do: "Compare what the pod asks for with the nodes: kubectl describe nodes"}
+	if strings.Contains(message, arbiter.HoldRefusedWords) {
+		advice := w.adviceOn(arbiter.HoldRefused)
+		c.Of, c.Code, c.Changes, c.Do = OfVolume, string(arbiter.HoldRefused), advice.Changes, advice.Do
+		return c
+	}
+	var fit []string
+	var held *Reason
+	for i := range x.Nodes {
+		n := &x.Nodes[i]
+		if n.Barred == "" && n.Fits {
+			fit = append(fit, n.Nodes...)
+		} else if at := slices.IndexFunc(n.Reasons, func(r Reason) bool { return r.Code == string(arbiter.HeldElsewhere) && r.Holder != nil }); at >= 0 {
+			held = &n.Reasons[at]
+		}
+	}
+	if held != nil && len(fit) == 1 {
+		c.Message = fmt.Sprintf("only %s can take it, since %s has its volume there; and %s", fit[0], held.Holder, c.Message)
+		c.Do = fmt.Sprintf("Free room at %s, or end %s: more nodes don't help. Pods that share a claim with ReadWriteOnce run at one node; a Deployment of such pods needs the strategy Recreate, or maxSurge: 0", fit[0], held.Holder)
+	}
+	return c
+}
+
+// volumeCause is the first reason of the first volume that keeps a pod waiting.
+func (w *World) volumeCause(x *Pod) *Cause {
+	var first *PodVolume
+	waiting := 0
+	for i := range x.Volumes {
+		v := &x.Volumes[i]
+		if v.SafeToMount || v.NotMounted || len(v.Reasons) == 0 {
+			continue
+		}
+		waiting++
+		if first == nil || transient(first.Reasons[0]) && !transient(v.Reasons[0]) {
+			first = v
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	r := first.Reasons[0]
+	if claim := w.Claim(x.Namespace, first.Name); r.Code == string(arbiter.ClaimUnbound) && claim != nil {
+		if c := w.claimCause(claim); c != nil {
+			return c
+		}
+	}
+	if r.Code == NotVisible && x.Phase == string(corev1.PodRunning) {
+		return nil // it runs: nothing is known to be wrong
+	}
+	if c := w.componentCause(&r, first.Driver); c != nil {
+		return c
+	}
+	if away := first.Volume.Reason; r.Code == string(arbiter.AttachFailed) && away != nil && away.Node != "" && away.Node != x.Node {
+		attach := r.Message
+		r = *away // what the driver says of the attach follows from that
+		r.Message += "; and meanwhile " + attach
+	}
+	c := r.Cause()
+	if waiting > 1 {
+		c.Message = fmt.Sprintf("%d of %d volumes are not ready, the first: %s", waiting, len(x.Volumes), r.Message)
+	}
+	return c
+}
+
+// fitCause says what the volumes of a pod lack at the nodes that are a choice; nil when one of them fits, or
+// none is a choice.
+func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
+	var parts []string
+	var first *Reason
+	for _, n := range x.Nodes {
+		if n.Barred != "" {
+			continue
+		}
+		if n.Fits || len(n.Reasons) == 0 {
+			return nil
+		}
+		if first == nil {
+			first = &n.Reasons[0]
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s", Count(len(n.Nodes), "node"), messages(n.Reasons)))
+	}
+	if first == nil {
+		return nil
+	}
+	if first.Code == controllerDown || first.Code == attacherDown {
+		return &Cause{Of: OfComponent, Code: first.Code, Message: first.Message, Since: first.Since, Do: first.Do}
+	}
+	message := "no node can take its volumes. " + strings.Join(parts, "; ")
+	if barred := barredNodes(x); barred > 0 {
+		message += fmt.Sprintf(". %s no choice (%s)", CountVerb(barred, "node"), strings.Join(bars(x), "; "))
+	}
+	c := first.Cause()
+	for _, r := range w.Arbiter.NewNode(w.Snapshot, arbiter.PodRequest(w.Snapshot, w.PodFact(p)), w.Now).Reasons {
+		if arbiter.Transient(r.Code) {
+			continue
+		}
+		reason := w.reason(r, p)
+		c = reason.Cause()
+		message += ". No new node would help"
+		if !strings.Contains(message, reason.Message) {
+			message += ": " + reason.Message
+		}
+		break
+	}
+	if first.Code == string(arbiter.NoFreeSlot) && first.Policy != "" {
+		c.Do = fmt.Sprintf("AttachPolicy %s sets that limit. If the nodes can take more, raise its slots.max, or lower its slots.headroom. %s", first.Policy, c.Do)
+	}
+	c.Message = message
+	return c
+}
+
+func barredNodes(x *Pod) int {
+	n := 0
+	for _, group := range x.Nodes {
+		if group.Barred != "" {
+			n += len(group.Nodes)
+		}
+	}
+	return n
+}
+
+func transient(r Reason) bool { return arbiter.Transient(codeOf(&r)) }
+
+// codeOf is the code by which a reason is treated; empty without one.
+func codeOf(r *Reason) ledger.Code {
+	switch {
+	case r == nil:
+		return ""
+	case r.Code == detachNotBegun:
+		return arbiter.Detaching
+	}
+	return ledger.Code(r.Code)
+}
+
+// claimsCause says what is wrong with the first of a pod's claims that is missing or has no volume yet; nil when
+// none is to blame.
+func (w *World) claimsCause(p *corev1.Pod) *Cause {
+	if w.unseen("persistentvolumeclaims") {
+		return nil
+	}
+	for _, name := range claimNames(p) {
+		claim := w.Claim(p.Namespace, name)
+		if claim == nil {
+			return &Cause{Of: OfClaim, Code: string(arbiter.ClaimMissing), Since: p.CreationTimestamp.Time,
+				Message: fmt.Sprintf("it uses the claim %s, which does not exist in namespace %s", name, p.Namespace),
+				Do:      fmt.Sprintf("Create the claim, or correct its name in the pod: kubectl get pvc -n %s", p.Namespace)}
+		}
+		if c := w.claimCause(claim); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// claimCause quotes why a claim has no volume; nil while the claim only waits for its pod to be placed, and of
+// a claim that is Lost.
+func (w *World) claimCause(claim *corev1.PersistentVolumeClaim) *Cause {
+	if claim.Status.Phase == corev1.ClaimLost || claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" && claim.Status.Phase == "" {
+		return nil
+	}
+	class := w.class(claim)
+	late := class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	c := &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: claim.CreationTimestamp.Time, Message: fmt.Sprintf("claim %s has no volume yet", claim.Name),
+		Do: fmt.Sprintf("See what its provisioner says: kubectl describe pvc -n %s %s", claim.Namespace, claim.Name)}
+	e := w.Evidence.lastEvent(claim.UID)
+	switch {
+	case e != nil && e.Type == corev1.EventTypeWarning:
+		c.Code, c.Since, c.Message = e.Reason, firstTime(e), c.Message+": "+shortened(e.Message, e.Reason)
+	case late:
+		return nil
+	case e != nil:
+		c.Message += ": " + shortened(e.Message, e.Reason)
+	case class == nil && claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName != "" && !w.unseen("storageclasses.storage.k8s.io"):
+		c.Message += ": there is no StorageClass " + *claim.Spec.StorageClassName
+	case w.Now.Sub(claim.CreationTimestamp.Time) < time.Minute:
+		return nil
+	}
+	return c
+}
+
+func (w *World) class(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
+	for _, c := range w.Classes {
+		if claim.Spec.StorageClassName == nil && c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" ||
+			claim.Spec.StorageClassName != nil && c.Name == *claim.Spec.StorageClassName {
+			return c
+		}
+	}
+	return nil
+}
+
+// dataGoesToo says that the data of a claim is deleted with it; empty where it is not, or that can't be seen.
+func (w *World) dataGoesToo(c *corev1.PersistentVolumeClaim) string {
+	if pv := w.pvs[c.Spec.VolumeName]; pv != nil && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		return ", and its data with it (reclaim policy Delete)"
+	}
+	return ""
+}
+
+// unseen says whether a kind could not be listed in every namespace.
+func (w *World) unseen(resource string) bool {
+	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource && u.Namespace == "" })
+}
+
+// partUnseen says whether a kind could not be listed in some namespaces, or in any.
+func (w *World) partUnseen(resource string) bool {
+	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource })
 }
 
 // leadership is what a component's Lease says.
@@ -132,11 +532,190 @@ func (w *World) leads(name string) (leadership, time.Time) {
 	return lapsed, renewedAt(l)
 }
 
-// sentence ends a text with exactly one full stop.
-func sentence(text string) string {
-	text = strings.TrimSpace(text)
-	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
-		return text
+// The codes of components without which no volume comes or goes.
+const (
+	controllerDown = "ControllerDown"
+	attacherDown   = "AttacherDown"
+)
+
+// componentCause says that what a volume waits for can't happen, because the component that does it is down;
+// nil when it runs or nothing is known of it.
+func (w *World) componentCause(reason *Reason, driver string) *Cause {
+	code := codeOf(reason)
+	if arbiter.CallOf(code) != arbiter.CallNone {
+		if c := w.AttacherDown(driver); c != nil {
+			if code == arbiter.AttachFailed || code == arbiter.DetachFailed {
+				c.Message += "; before that: " + reason.Message // the driver's own words
+			}
+			return c
+		}
 	}
-	return text + "."
+	passes := code == arbiter.NodeUnreachable || arbiter.Transient(code)
+	if is, since := w.leads(kubeControllerManager); !w.moorageDetaches() && code != arbiter.NotGranted && passes && is == lapsed {
+		return &Cause{Of: OfComponent, Code: controllerDown, Since: since,
+			Message: "kube-controller-manager is down, by its Lease in kube-system: no volume is attached or detached meanwhile; pods that run are untouched",
+			Do:      "See why: kubectl get pods -n kube-system -l component=kube-controller-manager, then the logs. Where the control plane is managed, ask its provider"}
+	}
+	stops := "granted, attached or detached"
+	if w.Arbiter.Cooperative {
+		passes, stops = code == arbiter.NotGranted, "granted"
+	}
+	is, since := w.leads(v1alpha1.ControllerName)
+	if !w.Served() || code == arbiter.ClaimUnbound || !passes || is != lapsed { // a provisioner ends ClaimUnbound
+		return nil
+	}
+	message := "moorage-controller is down: nothing is " + stops + " meanwhile; pods that run are untouched"
+	if code == arbiter.NodeUnreachable && reason.Message != "" {
+		waits, _, _ := strings.Cut(reason.Message, ". ")
+		message += ". What it has to do: " + waits
+	}
+	return &Cause{Of: OfComponent, Code: controllerDown, Since: since, Message: message,
+		Do: "See why: kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"}
+}
+
+// AttacherDown says that the external-attacher of a driver is down; nil when it runs or nothing is known of it.
+func (w *World) AttacherDown(driver string) *Cause {
+	is, since := w.leads(attacherLease(driver))
+	if is != lapsed {
+		return nil
+	}
+	return &Cause{Of: OfComponent, Code: attacherDown, Since: since,
+		Message: fmt.Sprintf("the attacher of driver %s is down, so that nobody attaches or detaches its volumes", driver),
+		Do:      "Look at the driver's controller pod, container csi-attacher: kubectl get pods -A | grep -i csi"}
+}
+
+// attacherLease is the name of the Lease of a driver's external-attacher (csi-lib-utils/leaderelection:
+// characters that a name can't have become "-").
+func attacherLease(driver string) string {
+	return "external-attacher-leader-" + strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, driver)
+}
+
+// Served says whether the cluster serves Moorage's kinds.
+func (w *World) Served() bool {
+	return !slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Missing && strings.HasSuffix(u.Resource, "."+v1alpha1.GroupName) })
+}
+
+// Owner is a workload as it is read: whose pods are explained together.
+type Owner struct {
+	Kind, Namespace, Name string
+	// UIDs are its own, and those of what makes its pods for it, such as the ReplicaSets of a Deployment.
+	UIDs []types.UID
+	// Wants is how many pods it is to have.
+	Wants int32
+}
+
+// Workload is what keeps the pods of a workload from running.
+type Workload struct {
+	Kind      string `json:"workloadKind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Answer is the whole in a sentence that begins after its name.
+	Answer string `json:"answer"`
+	Wants  int32  `json:"wants"`
+	Pods   int    `json:"pods"`
+	Waits  int    `json:"waits"`
+	// Runs is how many of the pods have started, and nothing ails them.
+	Runs int `json:"runs"`
+	// Cause is the most frequent one, or why pods are not even made.
+	Cause *Cause `json:"cause,omitempty"`
+	// Groups are pods that wait for the same, the largest first.
+	Groups []PodGroup `json:"groups,omitempty"`
+	Unseen []Unseen   `json:"unseen,omitempty"`
+}
+
+// PodGroup is pods of a workload that wait for the same reason.
+type PodGroup struct {
+	Pods  []string `json:"pods"`
+	Cause Cause    `json:"cause"`
+}
+
+// PodsOf lists a workload's pods by name.
+func (w *World) PodsOf(o Owner) []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, p := range w.Pods {
+		if owner := metav1.GetControllerOf(p); p.Namespace == o.Namespace && owner != nil && slices.Contains(o.UIDs, owner.UID) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// ExplainWorkload says what keeps a workload's pods from running. A pod that has finished counts for a Job only,
+// and only while no other pod of the Job lives: otherwise another pod is made.
+func (w *World) ExplainWorkload(o Owner) Workload {
+	out := Workload{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Wants: o.Wants, Unseen: w.unseenWith()}
+	groups := map[string]*PodGroup{}
+	pods := w.PodsOf(o)
+	lives := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return w.PodFact(p).Phase != ledger.PodFinished })
+	for _, p := range pods {
+		x := w.ExplainPod(p)
+		if x.State == PodFinished && (x.Cause == nil || o.Kind != "Job" || lives) {
+			continue
+		}
+		out.Pods++
+		if x.Cause == nil {
+			if x.Phase == string(corev1.PodRunning) {
+				out.Runs++
+			}
+			continue
+		}
+		out.Waits++
+		key := x.Cause.Code
+		if x.Cause.Of == OfNode {
+			key += " " + x.Node // it is about that node
+		}
+		if groups[key] == nil {
+			groups[key] = &PodGroup{Cause: *x.Cause}
+		}
+		groups[key].Pods = append(groups[key].Pods, p.Name)
+	}
+	for _, g := range groups {
+		out.Groups = append(out.Groups, *g)
+	}
+	slices.SortFunc(out.Groups, func(a, b PodGroup) int {
+		return cmp.Or(cmp.Compare(len(b.Pods), len(a.Pods)), cmp.Compare(a.Cause.Code, b.Cause.Code), cmp.Compare(a.Pods[0], b.Pods[0]))
+	})
+	if len(out.Groups) > 0 {
+		out.Cause = &out.Groups[0].Cause
+	}
+	missing := max(0, int(o.Wants)-out.Pods)
+	notMade := w.notMade(o)
+	all := Count(max(out.Pods, int(o.Wants)), "pod")
+	switch {
+	case missing == 0 && out.Pods == 0:
+		out.Answer = "no pods are wanted."
+	case missing > 0 && notMade != nil:
+		out.Cause = notMade
+		out.Answer = fmt.Sprintf("%d of %s missing: %s", missing, all, sentence(notMade.Message))
+	case out.Waits > 0:
+		out.Answer = fmt.Sprintf("%d of %s can't run, such as %s: %s", out.Waits, all, out.Groups[0].Pods[0], sentence(out.Cause.Message))
+	default:
+		out.Answer = fmt.Sprintf("%d of %s run, and nothing is known to keep others from running.", out.Runs, all)
+	}
+	return out
+}
+
+// notMade quotes why a workload's pods are not even created; nil where that is not known, or is over.
+func (w *World) notMade(o Owner) *Cause {
+	var last *corev1.Event // of all that make pods for the workload
+	for _, uid := range o.UIDs {
+		if e := w.Evidence.lastEvent(uid, "SuccessfulCreate", "FailedCreate"); e != nil && (last == nil || eventTime(e).After(eventTime(last))) {
+			last = e
+		}
+	}
+	if last == nil || last.Reason != "FailedCreate" || w.Now.Sub(eventTime(last)) > time.Hour {
+		return nil
+	}
+	words := strings.Join(strings.Fields(last.Message), " ")
+	if _, denied, ok := strings.Cut(words, "denied request: "); ok { // a policy's own words end with what to do
+		words = denied
+	}
+	return &Cause{Of: OfWorkload, Code: last.Reason, Since: firstTime(last), Message: "pods can't be created: " + words,
+		Do: fmt.Sprintf("kubectl describe %s -n %s %s", strings.ToLower(o.Kind), o.Namespace, o.Name)}
 }

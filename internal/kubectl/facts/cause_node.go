@@ -43,38 +43,8 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 	}
 	if is, _ := w.leads(kubeControllerManager); is == lapsed {
 		c.Do = "Have kube-controller-manager run, without which no pod is deleted or made again: its Lease in kube-system is over. " + c.Do
-	} else if left, bounded := w.evictedIn(p, node); bounded && !w.kubeletLives(node) {
-		then := ""
-		if ofStatefulSet(p) {
-			then = "; a StatefulSet can't replace it before its node is back, or is given up"
-		}
-		c.Do = fmt.Sprintf("By its tolerations Kubernetes deletes the pod %s%s. ", left, then) + c.Do
 	}
 	return c
-}
-
-// evictedIn says when the taint of a node that is not ready ends a pod; false for a pod that
-// tolerates it for ever. Of the tolerations the first that fits counts, as for the taint eviction
-// controller (k8s.io/component-helpers scheduling/corev1, GetMatchingTolerations).
-func (w *World) evictedIn(p *corev1.Pod, n *corev1.Node) (string, bool) {
-	taint := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute}
-	if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionFalse
-	}) {
-		taint.Key = corev1.TaintNodeUnreachable
-	}
-	i := slices.IndexFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Logger{}, &taint, false) })
-	switch {
-	case i < 0:
-		return "any moment", true
-	case p.Spec.Tolerations[i].TolerationSeconds == nil:
-		return "", false
-	}
-	end := w.notReadySince(ledger.NodeName(n.Name)).Add(time.Duration(*p.Spec.Tolerations[i].TolerationSeconds) * time.Second)
-	if left := end.Sub(w.Now); left > 0 {
-		return "in " + told(left).String(), true
-	}
-	return "any moment", true
 }
 
 // whoMakesAnother says who makes a pod again when it is gone.
@@ -149,25 +119,17 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	return c
 }
 
-// notEndedCause says what a kubelet can't do to end a pod that is being deleted, by the newest event since;
-// nil where it has not complained.
+// notEndedCause quotes what a kubelet can't do to end a pod that is being deleted; nil where it has not complained
+// since.
 func (w *World) notEndedCause(p *corev1.Pod) *Cause {
-	e := w.Evidence.lastEvent(p.UID, unmountFailed, "FailedUnMount", "FailedUnmapDevice", "FailedKillPod", "FailedPreStopHook")
+	e := w.Evidence.complaint(p.UID)
 	if e == nil || eventTime(e).Before(deletedAt(p)) {
 		return nil
 	}
-	c := &Cause{Of: OfMount, Code: e.Reason, Since: firstTime(e),
+	return &Cause{Of: OfMount, Code: e.Reason, Since: firstTime(e),
 		Message: fmt.Sprintf("%s is Terminating on %s, whose kubelet can't end it: %s", p.Name, p.Spec.NodeName, shortened(e.Message, e.Reason)),
-		Do:      fmt.Sprintf("Mend at %s what the message names; kubelet's log there has more. Don't delete the pod by force meanwhile: what of it is left there still counts", p.Spec.NodeName)}
-	if m := setUpOf.FindStringSubmatch(e.Message); m != nil && e.Reason != "FailedKillPod" {
-		c.Message = fmt.Sprintf("%s is Terminating on %s, where volume %s can't be unmounted: %s", p.Name, p.Spec.NodeName, m[1], shortened(m[2], ""))
-		c.Do = fmt.Sprintf("See at %s, as root, what still has it open or mounted (findmnt, fuser -vm), and end that: the kubelet tries again by itself. Don't delete the pod by force: its volumes are in use there", p.Spec.NodeName)
-	}
-	return c
+		Do:      fmt.Sprintf("Mend at %s what the message names. Don't delete the pod by force meanwhile: what of it is left there still counts", p.Spec.NodeName)}
 }
-
-// unmountFailed is the reason of the event on a pod if one of its volumes can't be unmounted.
-const unmountFailed = "FailedUnmount"
 
 // onlyPodHolds says whether nothing but a pod itself keeps its volumes at its node, such as one
 // that no container mounts: once it is deleted they are detached, as its kubelet has reported
@@ -373,15 +335,4 @@ func (w *World) ends(taint *corev1.Taint, node string) string {
 		return fmt.Sprintf(". It ends no pod there (%d tolerate it)", tolerate)
 	}
 	return ""
-}
-
-// codeOf is the code by which a reason is treated; empty without one.
-func codeOf(r *Reason) ledger.Code {
-	switch {
-	case r == nil:
-		return ""
-	case r.Code == detachNotBegun:
-		return arbiter.Detaching
-	}
-	return ledger.Code(r.Code)
 }

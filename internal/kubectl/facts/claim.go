@@ -10,8 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -58,20 +56,12 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	key := ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}
 	w.explainLink(&out, key)
 	w.addPods(&out, key)
-	out.Cause = w.claimCause(c, len(out.Pods) > 0 && out.Pods[0].Node != "")
+	out.Cause = w.claimCause(c)
 	if out.Cause == nil {
 		out.Cause = w.deletingCause(c, out.Pods)
 	}
-	if out.Cause == nil {
-		out.Cause = w.consumerCause(c, out.Pods)
-	}
 	w.storageCause(&out)
 	out.Answer = answerStorage(&out)
-	if out.Cause == nil {
-		if out.Cause = w.expansionCause(c, out.Pods); out.Cause != nil {
-			out.Answer += " But " + sentence(out.Cause.Message)
-		}
-	}
 	return out
 }
 
@@ -122,40 +112,6 @@ func (w *World) UsersOf(c *corev1.PersistentVolumeClaim) []*corev1.Pod {
 		}
 	}
 	return list
-}
-
-// consumerCause is for a claim whose volume is made once a pod that uses it has a node, and none
-// has: why the first of them has none. Nil for any other claim, and where a node has been chosen.
-func (w *World) consumerCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *Cause {
-	if c.Spec.VolumeName != "" || c.Status.Phase == corev1.ClaimLost || w.partUnseen("pods") || !w.bindsLate(c) {
-		return nil
-	}
-	out := &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: c.CreationTimestamp.Time,
-		Message: "it is bound once a pod that uses it has a node (WaitForFirstConsumer)"}
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p PodNeed) bool { return p.State == PodFinished })
-	switch first := slices.IndexFunc(pods, func(p PodNeed) bool { return p.Cause != nil }); {
-	case len(pods) == 0:
-		out.Message += ", and no pod uses it"
-		out.Do = "Nothing for the claim's sake: make the pod that is to use it"
-	case slices.ContainsFunc(pods, func(p PodNeed) bool { return p.Node != "" }):
-		return nil
-	case first < 0:
-		out.Message += fmt.Sprintf(", and %s has none yet", pods[0].Who)
-		out.Do = fmt.Sprintf("See what its scheduler says: kubectl moorage explain pod %s -n %s", pods[0].Who.Name, pods[0].Who.Namespace)
-	default:
-		of := *pods[first].Cause
-		of.Of, of.Message = OfClaim, fmt.Sprintf("%s, and %s has none: %s", out.Message, pods[first].Who, of.Message)
-		return &of
-	}
-	return out
-}
-
-// bindsLate says whether a claim's volume is made where its first pod is placed, and no node has
-// been chosen for it yet.
-func (w *World) bindsLate(c *corev1.PersistentVolumeClaim) bool {
-	class := w.class(c)
-	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer &&
-		c.Annotations[storagevolume.AnnSelectedNode] == ""
 }
 
 func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
@@ -251,7 +207,7 @@ func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
 	}) {
 		return nil
 	}
-	return &Cause{Of: OfScheduling, Code: volumeElsewhere,
+	return &Cause{Of: OfScheduling, Code: "VolumeElsewhere",
 		Message: fmt.Sprintf("no node is where it can be used: %s", usableNodes(pv)),
 		Do:      "Bring a node there, or correct the labels of one: kubectl get nodes --show-labels. Otherwise restore the data into a volume where there are nodes"}
 }
@@ -315,11 +271,6 @@ func userNotEnded(pods []PodNeed) *PodNeed {
 	return nil
 }
 
-// onlyUnbound says whether a claim has no volume yet, and lacks nothing else.
-func onlyUnbound(s *Storage) bool {
-	return s.Phase == string(corev1.ClaimPending) && !slices.ContainsFunc(s.Reasons, func(r Reason) bool { return r.Code != string(arbiter.ClaimUnbound) })
-}
-
 // deletingCause is for a claim that is being deleted and that a pod still uses: what is lost
 // when the pod ends. Nil for any other.
 func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *Cause {
@@ -337,24 +288,15 @@ func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *
 	return out
 }
 
-// dataGoesToo says that the data of a claim is deleted with it; empty where it is not, or
-// that can't be seen.
-func (w *World) dataGoesToo(c *corev1.PersistentVolumeClaim) string {
-	if pv := w.pvs[c.Spec.VolumeName]; pv != nil && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
-		return ", and its data with it (reclaim policy Delete)"
-	}
-	return ""
-}
-
 func answerStorage(s *Storage) string {
 	switch {
 	case s.Cause != nil && s.Cause.Code == string(arbiter.ClaimDeleting) && len(s.Pods) > 0:
 		return strings.TrimPrefix(sentence(s.Cause.Message), "it ")
 	case s.Cause != nil && s.Cause.Of == OfClaim:
-		return "has no volume: " + sentence(s.Cause.Message)
+		return strings.TrimPrefix(sentence(s.Cause.Message), "claim "+s.Name+" ")
 	case len(s.Reasons) > 0 && s.Reasons[0].Code == NotVisible:
 		return fmt.Sprintf("is %s, and %s", s.Phase, sentence(s.Reasons[0].Message))
-	case len(s.Reasons) > 0 && !onlyUnbound(s):
+	case len(s.Reasons) > 0 && s.Phase != string(corev1.ClaimPending):
 		return "can be used by nobody: " + sentence(messages(s.Reasons))
 	}
 	v := s.Volume
@@ -366,7 +308,7 @@ func answerStorage(s *Storage) string {
 	}
 	var b strings.Builder
 	more, named := len(v.Waiting), v.Next != nil
-	if s.Cause != nil && s.Cause.Code == volumeElsewhere {
+	if s.Cause != nil && s.Cause.Code == "VolumeElsewhere" {
 		b.WriteString("is at no node")
 	} else {
 		b.WriteString(whereIs(v))
@@ -377,7 +319,7 @@ func answerStorage(s *Storage) string {
 		fmt.Fprintf(&b, ", and %s", strings.TrimSuffix(s.Cause.Message, ".")) // it is on its way there
 	case v.Reason != nil:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
-	case s.Cause.Code == volumeElsewhere:
+	case s.Cause.Code == "VolumeElsewhere":
 		fmt.Fprintf(&b, ", and %s", s.Cause.Message)
 	case s.Cause.Of == OfMount:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))

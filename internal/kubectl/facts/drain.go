@@ -314,7 +314,7 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 	var list []Cause
 	add := func(c *Cause) { list = withCause(list, c) }
 	for _, p := range pods {
-		add(w.schedulerDown(p, &corev1.PodCondition{}))
+		add(w.schedulerDown(p))
 		for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
 			add(w.componentCause(&Reason{Code: string(arbiter.Attaching)}, need.Volume.Driver))
 		}

@@ -153,26 +153,15 @@ func (w *World) waitsForNode(p *corev1.Pod) bool {
 		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.mayBePlaced(p)
 }
 
-// notForVolumes are the refusals of nodes that room for a volume does not end.
-var notForVolumes = []string{"InsufficientResources", tainted, "NodeAffinity", volumeElsewhere, "TopologySpread", "PodAffinity", "PortTaken", "Cordoned"}
-
-// mayBePlaced says whether the scheduler may have refused a pod for want of room for its volumes:
-// it has refused a node for a reason that may be that, or it has said nothing of nodes lately.
+// mayBePlaced says whether the scheduler may have refused a pod for want of room for its volumes: its words
+// name volumes, or it has said nothing lately.
 func (w *World) mayBePlaced(p *corev1.Pod) bool {
-	said, message := podCondition(p, corev1.PodScheduled), ""
-	if said != nil && said.Status == corev1.ConditionFalse {
-		if said.Reason == v1alpha1.ReasonVolumeWait {
-			return true
-		}
-		message, _, _ = strings.Cut(said.Message, " preemption:")
-	}
-	parts := partsByNodes(message)
-	if len(parts) == 0 {
+	said := podCondition(p, corev1.PodScheduled)
+	if said == nil || said.Status != corev1.ConditionFalse || said.Message == "" {
 		return w.Now.Sub(p.CreationTimestamp.Time) <= placedWithin
 	}
-	return slices.ContainsFunc(parts, func(part string) bool {
-		return !slices.ContainsFunc(refusals, func(r refusal) bool { return r.in(part) && slices.Contains(notForVolumes, r.code) })
-	})
+	message, _, _ := strings.Cut(said.Message, " preemption:")
+	return said.Reason == v1alpha1.ReasonVolumeWait || slices.ContainsFunc([]string{"olume", "slot", "claim"}, func(word string) bool { return strings.Contains(message, word) })
 }
 
 // placedWithin is for how long a pod of which no scheduler has said anything counts as one that

@@ -75,11 +75,11 @@ func TestVolumesThere(t *testing.T) {
 		"asked for by a ticket that waits": {func(o *Objects) { o.Tickets = append(o.Tickets, manual(metav1.ConditionFalse)) }, ""},
 		"staged, and forgotten": {func(o *Objects) {
 			o.NodeVolumes = append(o.NodeVolumes, nodeHas(v1alpha1.NodeVolume{Forgotten: true, Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes}))
-		}, "staged at /staged"},
+		}, "staged or mounted at /staged"},
 		"mounted for a pod that is gone": {func(o *Objects) {
 			o.NodeVolumes = append(o.NodeVolumes, nodeHas(v1alpha1.NodeVolume{Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes,
 				Published: []v1alpha1.PublishedPod{{PodUID: "gone", Mounted: v1alpha1.NodeYes}}}))
-		}, "mounted for 1 pod that is not there"},
+		}, "mounted for 1 pod gone from there"},
 		"in use, and mounted for a pod that is gone": {func(o *Objects) {
 			o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/" + driver + "^h"}
 			o.NodeVolumes = append(o.NodeVolumes, nodeHas(v1alpha1.NodeVolume{Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes,

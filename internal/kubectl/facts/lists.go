@@ -68,7 +68,7 @@ func (w *World) ListUnbound(namespace string) []Volume {
 		slices.SortFunc(out.Waiting, func(a, b Waiter) int {
 			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
 		})
-		if cause := w.claimCause(c, false); cause != nil {
+		if cause := w.claimCause(c); cause != nil {
 			reason := cause.asReason()
 			out.Reason = &reason
 		}
@@ -273,7 +273,7 @@ func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
 	if len(t.Spec.Volumes) == 1 && t.Spec.Volumes[0].Claim != nil {
 		do = describing(do, t.Namespace, t.Spec.Volumes[0].Claim.Name)
 	}
-	return []Reason{doFirst(Reason{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do})}
+	return []Reason{{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do}}
 }
 
 // derived is the ticket that a bound pod is; false when it has no volume that

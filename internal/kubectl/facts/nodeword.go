@@ -68,9 +68,7 @@ type NodeHas struct {
 	// NoAttachment: no VolumeAttachment attaches it there.
 	NoAttachment bool `json:"noAttachment,omitempty"`
 
-	alive      string // the file system that lives on without a mount: its folder below /sys/fs
-	handle, pv string
-	pods       []v1alpha1.PublishedPod // it is published to
+	pods []v1alpha1.PublishedPod // it is published to
 }
 
 // UnansweredCall is a call of moorage-node to unstage a volume, to which the driver has not answered
@@ -85,7 +83,7 @@ type UnansweredCall struct {
 
 // ToldBy says whether a cause says all that is odd about it: by what to do at the node.
 func (x *NodeHas) ToldBy(c *Cause) bool {
-	return c != nil && c.Code == string(arbiter.StagedAtNode) && len(c.Steps) > 0 && x.Leaked && len(x.PodsGone) == 0 && !x.NoAttachment
+	return c != nil && c.Code == string(arbiter.StagedAtNode) && x.Leaked && len(x.PodsGone) == 0 && !x.NoAttachment
 }
 
 // Odd says whether a person should look at it.
@@ -210,12 +208,7 @@ func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool
 	if node := w.nodes[name]; node != nil && ofEarlierBoot(node, w.words[name]) {
 		return NodeHas{}, false
 	}
-	out := NodeHas{Node: string(name), Driver: v.Driver, Path: v.Path, Mode: v.Mode, Staged: string(v.Staged), Mounted: string(v.Mounted), handle: v.Handle, pv: v.PersistentVolume}
-	for _, f := range v.FileSystems {
-		if f.Unmounted {
-			out.alive = f.Entry
-		}
-	}
+	out := NodeHas{Node: string(name), Driver: v.Driver, Path: v.Path, Mode: v.Mode, Staged: string(v.Staged), Mounted: string(v.Mounted)}
 	for _, p := range v.Published {
 		if p.PodFolder || p.Mounted != v1alpha1.NodeNo {
 			out.pods = append(out.pods, p)
@@ -229,7 +222,7 @@ func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool
 		out.Leaked = v.Forgotten
 		return out, true
 	}
-	out.Driver, out.handle = id.Driver, id.Handle
+	out.Driver = id.Driver
 	w.compare(&out, name, v, id)
 	return out, true
 }
@@ -268,9 +261,6 @@ func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolu
 		at = known.NodeVolume(name)
 		if names := known.PVs(); len(names) > 0 {
 			out.Volume, out.Claim = names[0], w.claimOf(names[0])
-			if len(names) == 1 {
-				out.pv = cmp.Or(out.pv, names[0])
-			}
 		}
 	}
 	if node := w.nodes[name]; node != nil {
@@ -309,10 +299,10 @@ func (x *NodeHas) Words() string {
 func (x *NodeHas) Oddity() string {
 	var parts []string
 	if x.Leaked {
-		parts = append(parts, x.left()+" "+x.Path+", and neither a pod nor the kubelet knows of it")
+		parts = append(parts, "staged or mounted at "+x.Path+", and neither a pod nor the kubelet knows of it")
 	}
 	if len(x.PodsGone) > 0 {
-		text := fmt.Sprintf("mounted for %s that %s not there (%s)", Count(len(x.PodsGone), "pod"), areOrIs(len(x.PodsGone)), strings.Join(x.PodsGone, ", "))
+		text := fmt.Sprintf("mounted for %s gone from there (%s)", Count(len(x.PodsGone), "pod"), strings.Join(x.PodsGone, ", "))
 		if x.KubeletKnows {
 			text += ", and its kubelet is about to unmount it"
 		}
@@ -322,19 +312,6 @@ func (x *NodeHas) Oddity() string {
 		parts = append(parts, "no VolumeAttachment attaches it there: another node may be given it")
 	}
 	return strings.Join(parts, "; ")
-}
-
-// left says how a node has a volume that nobody knows of, before the path.
-func (x *NodeHas) left() string {
-	switch {
-	case x.isSubpath():
-		return "a subpath of it is mounted below"
-	case x.alive != "":
-		return "its file system lives on (/sys/fs/" + x.alive + ") that was mounted at"
-	case x.Staged == string(v1alpha1.NodeUnknown):
-		return "perhaps staged at"
-	}
-	return "staged at"
 }
 
 // Kind says how a node has a volume, and where.
@@ -387,48 +364,6 @@ func (w *World) nodesSaying(id ledger.VolumeID) []NodeHas {
 	return list
 }
 
-// withSteps adds to a reason what a person does at the node that has a volume staged that its
-// kubelet has forgotten, and which one that is. Where that can't be told it says why.
-func (w *World) withSteps(r Reason, id ledger.VolumeID) Reason {
-	if r.Code != string(arbiter.StagedAtNode) {
-		return w.lookFirst(doFirst(r), id)
-	}
-	if w.WordsUnseen != nil {
-		r.Steps = []ByHand{{Say: "The path at which it is staged is not known: " + w.WordsUnseen.why()}}
-		return r
-	}
-	for _, has := range w.nodesSaying(id) {
-		if has.KubeletKnows || w.Snapshot.Volume(id).NodeVolume(ledger.NodeName(has.Node)).UsedByPod() {
-			continue // its kubelet takes it down
-		}
-		r.Node = cmp.Or(r.Node, has.Node)
-		if r.Node != has.Node {
-			continue
-		}
-		if say, waits := repairSaid(w.words[ledger.NodeName(has.Node)], has); waits {
-			r.Do, r.Steps = say, nil // what is unmounted now is unmounted under the driver's call
-			return r
-		}
-		if r.Steps = append(r.Steps, w.stepsAt(has)...); has.isSubpath() {
-			r.Do = "Unmount it by hand: a subpath of a pod that is gone is mounted there, and no kubelet unmounts that"
-		}
-	}
-	switch word := w.words[ledger.NodeName(r.Node)]; {
-	case len(r.Steps) > 0:
-	case word != nil && unlists(word, id):
-		r.Steps = []ByHand{{Say: "The node has more volumes than its NodeVolumes has room for, and this one is among the others (status.unlisted): look at the node how it is mounted"}}
-	default:
-		r.Steps = []ByHand{{Say: "Its NodeVolumes does not name it any more: it is about to go"}}
-	}
-	return r
-}
-
-// unlists says whether a NodeVolumes has a volume in its unlisted.
-func unlists(word *v1alpha1.NodeVolumes, id ledger.VolumeID) bool {
-	fact := translate.NodeWord(word)
-	return fact.Unlists(id)
-}
-
 // asHeard is a reason with what the controller says, who hears moorage-node: by the kubelet's
 // word, which is all that this process hears, the volume is on its way out.
 func (w *World) asHeard(r arbiter.Reason) arbiter.Reason {
@@ -443,33 +378,6 @@ func (w *World) asHeard(r arbiter.Reason) arbiter.Reason {
 		r.Code = heard
 	}
 	return r
-}
-
-// repairSaid says what moorage-node does about a volume by itself, empty: nothing; and whether
-// nothing may be done by hand meanwhile.
-func repairSaid(word *v1alpha1.NodeVolumes, has NodeHas) (say string, waits bool) {
-	if word == nil {
-		return "", false
-	}
-	ordered, said := false, (*v1alpha1.NodeUnstaged)(nil)
-	for i := range word.Spec.Unstage {
-		o := &word.Spec.Unstage[i]
-		ordered = ordered || o.Driver == has.Driver && o.Handle == has.handle
-	}
-	for i := range word.Status.Unstaged {
-		if a := &word.Status.Unstaged[i]; a.Driver == has.Driver && a.Handle == has.handle {
-			said = a
-		}
-	}
-	switch {
-	case said != nil && said.Unanswered:
-		return "moorage-node there has called the driver to unstage it, and the driver has not yet said that nothing is left: it is ordered again until it has. Do nothing by hand but look at the driver, or reboot the machine. " + said.Message, true
-	case said != nil && said.Message != "":
-		return "moorage-node there was ordered to unstage it, and has not: " + said.Message, false
-	case ordered:
-		return "moorage-node there is ordered to unstage it: wait a moment, and do nothing by hand meanwhile", true
-	}
-	return "", false
 }
 
 // why says in a few words what keeps a kind from being seen.

@@ -110,7 +110,6 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.NodeReady = w.isReady(at) || w.unseen("nodes")
 	out.State = stateOfPod(&out, fact, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
-	w.refusedHold(&out, p)
 	notes := append(notMounted(&out), w.deletingClaims(p)...)
 	if same := w.sameVolume(p); same != nil && out.State != PodFinished && (out.Cause == nil || out.Cause.Code != same.Code) {
 		notes = append(notes, same.Message)
@@ -126,7 +125,8 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 
 // conclude finds the cause, and says the whole in a sentence.
 func (w *World) conclude(out *Pod, p *corev1.Pod) {
-	out.Cause, out.mounted = w.cause(out, p), !w.imagesBegun(p).IsZero()
+	made := podCondition(p, corev1.PodReadyToStartContainers)
+	out.Cause, out.mounted = w.cause(out, p), made != nil && made.Status == corev1.ConditionTrue
 	out.Answer = answer(out)
 }
 

@@ -34,16 +34,11 @@ type Reason struct {
 	// of docs/reasons.md.
 	Changes string `json:"changes,omitempty"`
 	Do      string `json:"do,omitempty"`
-	// More is what docs/reasons.md says to do in all cases of the reason, where Do says only
-	// what comes first in this one.
-	More string `json:"more,omitempty"`
-	// Steps are what a person runs at the node to do it, one after the other.
-	Steps []ByHand `json:"steps,omitempty"`
 }
 
 // Cause is a reason as what keeps something from running.
 func (r *Reason) Cause() *Cause {
-	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, More: r.More, Steps: r.Steps, Since: r.Since}
+	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
 }
 
 // Requester is a pod or a VolumeTicket.
@@ -86,7 +81,6 @@ func (w *World) reasonsIn(namespace string, v arbiter.Verdict, pod *corev1.Pod) 
 	for i, r := range v.Reasons {
 		if r.Claim != "" {
 			list[i].Do = describing(list[i].Do, namespace, r.Claim)
-			list[i] = w.lost(list[i], namespace, r.Claim)
 		}
 	}
 	return list
@@ -115,15 +109,23 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 			"Otherwise detach it with the storage's own tools. Only then take the attacher's finalizer off: kubectl patch volumeattachment %s --type merge -p '{\"metadata\":{\"finalizers\":[]}}'", va.Spec.NodeName, va.Name)
 	}
 	if pod != nil {
-		reason.Do = describing(w.adviceHere(reason.Do, r, pod), pod.Namespace, r.Claim)
-		reason = w.lost(reason, pod.Namespace, r.Claim)
+		reason.Do = describing(reason.Do, pod.Namespace, r.Claim)
 	}
 	if !r.Who.IsZero() {
 		who := requester(r.Who)
 		reason.Holder = &who
 		reason.Do = w.adviceOnHolder(reason.Do, r.Who)
 	}
-	return w.withSteps(w.notBegun(reason, r), r.Volume)
+	if r.Code == arbiter.HeldElsewhere && givesWay(&reason) {
+		reason.Do = "Nothing: the ticket gives the volume up by then, by itself. To delete it before would end its work before its time is over"
+	}
+	return w.notBegun(reason, r)
+}
+
+// givesWay says whether who holds a volume is a ticket that gives it up by itself: as its message
+// says, since the controller's words are all that some people may read.
+func givesWay(r *Reason) bool {
+	return strings.Contains(r.Message, "has been asked to let go of it by")
 }
 
 // detachNotBegun is the code of a volume that nothing keeps at a node that it is to leave, and that

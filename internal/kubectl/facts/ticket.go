@@ -9,6 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/operation"
 )
 
 // TicketExplanation is a ticket, why it waits, and when it ends.
@@ -184,4 +185,16 @@ func (x *TicketExplanation) Ends() string {
 		return "when it is deleted"
 	}
 	return strings.Join(ends, ", ") + ", or when it is deleted"
+}
+
+// OperationTicket is the ticket that Moorage has made for an operation which an object asks for, as an AttachPolicy
+// says; false where there is none. Labels alone make none: anybody may set some of them.
+func (w *World) OperationTicket(of ledger.Operation, kind, namespace, name string) (TicketExplanation, bool) {
+	for _, t := range w.Tickets {
+		own, is := operation.TicketOf(t)
+		if is && own.Operation == of && t.Namespace == namespace && t.Annotations[v1alpha1.AnnotationOperationOf] == kind+" "+namespace+"/"+name {
+			return w.ExplainTicket(t.Namespace, t.Name)
+		}
+	}
+	return TicketExplanation{}, false
 }

@@ -53,9 +53,9 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 		if v.Reason != "" && !v.SafeToMount {
 			// v.Node is the pod's own, not the one that the reason is about.
 			code := ledger.Code(v.Reason)
-			out.Reasons = []Reason{doFirst(Reason{
+			out.Reasons = []Reason{{
 				Code: v.Reason, Message: cmp.Or(v.Message, "nobody has said yet what keeps volume "+name), Since: waitsSince(p), Changes: w.adviceOn(code).Changes, Do: w.safeAdvice(code, ""),
-			})}
+			}}
 		}
 		list = append(list, out)
 	}

@@ -273,8 +273,7 @@ func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
 		unseen := notVisible(h.Reason, "", resource)
 		return &unseen
 	}
-	reason := w.withSteps(Reason{Code: string(h.Reason), Node: string(h.Node), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}, v.ID)
-	return &reason
+	return &Reason{Code: string(h.Reason), Node: string(h.Node), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}
 }
 
 // describeWaiters finds what those wait for who are bound to a node where the volume is not

@@ -91,7 +91,7 @@ func (w *World) Starting() []*corev1.Pod {
 		if p.Spec.NodeName == "" || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil || w.Now.Sub(waitsSince(p)) < startPatience {
 			continue
 		}
-		if w.NeedsAttachment(p) && w.imagesBegun(p).IsZero() && w.ExplainPod(p).State == PodReady {
+		if w.NeedsAttachment(p) && w.ExplainPod(p).State == PodReady {
 			list = append(list, p)
 		}
 	}

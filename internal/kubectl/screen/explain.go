@@ -70,26 +70,7 @@ func (p *page) headline(subject, answer string, c *facts.Cause) {
 	}
 	p.printf("%s\n", text)
 	if c != nil {
-		p.advise(2, c)
-		p.steps(2, c.Steps)
-	}
-}
-
-// advise prints what to do about a cause, a line for each thing that is in the way.
-func (p *page) advise(indent int, c *facts.Cause) {
-	p.do(indent, c.Do)
-	for _, do := range c.Also {
-		p.do(indent, do)
-	}
-}
-
-// steps prints what to do at a node. A command stands in one line, as it is to be run.
-func (p *page) steps(indent int, steps []facts.ByHand) {
-	for _, step := range steps {
-		p.line(indent, "there", step.Say)
-		if step.Run != "" {
-			p.printf("%s%s\n", strings.Repeat(" ", indent+9), step.Run)
-		}
+		p.do(2, c.Do)
 	}
 }
 
@@ -126,7 +107,6 @@ func (p *page) podDetails(x facts.Pod) {
 	p.line(2, "pod", fmt.Sprintf("%s, %s, scheduler %s, age %s", x.Phase, where, x.Scheduler, ago(p.now, x.Created)))
 	if x.Cause != nil {
 		p.line(2, "changes", x.Cause.Changes)
-		p.line(2, "in all", x.Cause.More)
 	}
 	for _, v := range x.Volumes {
 		p.podVolume(v)

@@ -39,7 +39,6 @@ func Storage(w io.Writer, s Style, kind string, x facts.Storage, now time.Time, 
 func (p *page) storageDetails(x facts.Storage) {
 	if x.Cause != nil {
 		p.line(2, "changes", x.Cause.Changes)
-		p.line(2, "in all", x.Cause.More)
 	}
 	if x.Volume != nil {
 		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+x.Volume.Handle), identity(*x.Volume))
@@ -78,7 +77,7 @@ func Workload(w io.Writer, s Style, x facts.Workload, now time.Time, wide bool) 
 		}
 		if !p.said(g.Cause.Message) {
 			p.line(4, "why", g.Cause.Message)
-			p.advise(4, &g.Cause)
+			p.do(4, g.Cause.Do)
 		}
 	}
 	if len(x.Groups) > 0 {

@@ -140,7 +140,7 @@ func (o *Output) printFields(w io.Writer, s Style, kind string, fields map[strin
 
 // told are the fields that have words of this program, and commands to run next among them.
 // Those of others, such as messages of drivers, stay as they are.
-var told = []string{"do", "more", "changes", "fix", "say", "note"}
+var told = []string{"do", "changes", "fix", "say", "note"}
 
 // ask has the commands to run next of a value ask what was asked.
 func (s Style) ask(value any) {

@@ -46,7 +46,6 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 	}
 	if x.Cause != nil {
 		p.line(2, "changes", x.Cause.Changes)
-		p.line(2, "in all", x.Cause.More)
 	}
 	if len(x.Reasons) > 1 {
 		p.reasons(2, x.Reasons[1:])

@@ -80,10 +80,7 @@ func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 func (d *details) ask(x *Detail) {
 	if x.Cause != nil {
 		c := *x.Cause
-		c.Do, c.More, c.Also, x.Cause = d.style.Asking(c.Do), d.style.Asking(c.More), slices.Clone(c.Also), &c
-		for i := range c.Also {
-			c.Also[i] = d.style.Asking(c.Also[i])
-		}
+		c.Do, x.Cause = d.style.Asking(c.Do), &c
 	}
 	if x.Volume != nil && x.Volume.Reason != nil {
 		v, r := *x.Volume, *x.Volume.Reason

@@ -109,8 +109,7 @@ export class Panel {
     const out = [el('p', { class: detail?.cause || wait ? 'answer bad' : 'answer', text: answer ?? (this.asking ? 'Asking…' : '') })];
     const cause = detail?.cause;
     if (cause) out.push(el('p', { class: 'reason' }, el('span', { class: 'code', text: cause.code }), cause.since ? [' for ', since(cause.since)] : ''));
-    if (cause?.do) out.push(el('div', { class: 'do' }, el('h3', { text: 'What to do' }), [cause.do, ...(cause.also ?? [])].map((text) => el('p', { text }))));
-    if (cause?.more) out.push(el('p', { class: 'changes' }, el('b', { text: 'In all cases of it: ' }), cause.more));
+    if (cause?.do) out.push(el('div', { class: 'do' }, el('h3', { text: 'What to do' }), el('p', { text: cause.do })));
     if (cause?.changes) out.push(el('p', { class: 'changes' }, el('b', { text: 'What changes it: ' }), cause.changes));
     return out;
   }
