@@ -111,7 +111,7 @@ func placing() []guard {
 			Scenario: "drain",
 			Rule:     "a drain evicts no pod for whose volumes there is no room elsewhere",
 			Edits: []edit{{
-				File: "internal/kubectl/facts/drainnow.go",
+				File: "internal/kubectl/facts/drain.go",
 				Old:  "try.place(s); to != \"\" {\n\t\t\tout.Moves",
 				New:  "try.place(s); to+node != \"\" {\n\t\t\tout.Moves",
 			}},
@@ -265,7 +265,7 @@ func asking() []guard {
 			Scenario: "import",
 			Rule:     "decision 74: each of Longhorn's tickets becomes one of the matching type",
 			Edits: []edit{{
-				File: "internal/kubectl/facts/imports.go",
+				File: "internal/kubectl/facts/ticket.go",
 				Old:  "ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)\n",
 				New:  "ticket.Name = longhornName(kind, t)\n",
 			}},

@@ -29,9 +29,13 @@ import (
 	"sync"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Format is the version of the layout. Open refuses newer ones.
@@ -230,4 +234,267 @@ func (a *Archive) about() error {
 func inRange(t time.Time) bool {
 	year := t.UTC().Year()
 	return year >= firstYear && year <= lastYear
+}
+
+// Now is the time of an archive's objects.
+func (a *Archive) Now() time.Time { return a.About.Taken }
+
+// unread is why a path was not read; nil where it was.
+func (a *Archive) unread(path string) *Unread {
+	for i := range a.About.Unread {
+		if u := &a.About.Unread[i]; u.Path == path {
+			return u
+		}
+	}
+	return nil
+}
+
+// Path is where a resource is asked for.
+func Path(r schema.GroupVersionResource) string {
+	if r.Group == "" {
+		return "/api/" + r.Version + "/" + r.Resource
+	}
+	return "/apis/" + r.Group + "/" + r.Version + "/" + r.Resource
+}
+
+// list is all objects of a resource; nil if the archive has no such file. It refuses objects that no API
+// server has: without a name, or with a name that can't be.
+func (a *Archive) list(r schema.GroupVersionResource) (*unstructured.UnstructuredList, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	file := ObjectsFile(r)
+	if list := a.lists[file]; list != nil || a.files[file] == nil {
+		return list, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	if err := list.UnmarshalJSON(a.files[file]); err != nil {
+		return nil, err
+	}
+	for _, o := range list.Items {
+		if o.GetName() == "" {
+			return nil, fmt.Errorf("%s has an object without a name, which no API server has", file)
+		}
+		if err := possible(file, o); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	a.lists[file] = list
+	return list, nil
+}
+
+// Objects is all objects of a resource as typed makes them of their content. Errors are those that the
+// API server gave, or would have.
+func (a *Archive) Objects(r schema.GroupVersionResource, typed func(content map[string]any) (runtime.Object, error)) ([]runtime.Object, error) {
+	if u := a.unread(Path(r)); u != nil {
+		return nil, &apierrors.StatusError{ErrStatus: u.Status}
+	}
+	list, err := a.list(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case list == nil:
+		return nil, apierrors.NewNotFound(r.GroupResource(), "")
+	}
+	objects := make([]runtime.Object, 0, len(list.Items))
+	for _, o := range list.Items {
+		object, err := typed(o.Object)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s/%s: %w", ObjectsFile(r), o.GetNamespace(), o.GetName(), err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// namesOthers are the fields by which an object names another one.
+var namesOthers = map[string]bool{
+	"nodeName": true, "nominatedNodeName": true, "claimName": true, "persistentVolumeName": true,
+}
+
+// listsContainers are the fields whose entries have the names of containers.
+var listsContainers = map[string]bool{
+	"containers": true, "initContainers": true, "containerStatuses": true, "initContainerStatuses": true,
+}
+
+// possible says what is wrong with the names in an object. No API server would have let them
+// pass, and commands to run next are printed with them. Roles and their bindings are named
+// freely, and no command names them. The file says of which resource it is: objects are not asked.
+func possible(file string, o unstructured.Unstructured) error {
+	if strings.HasPrefix(file, objectsFolder+"/"+rbacv1.GroupName+"_") {
+		return nil
+	}
+	if err := allowed(o.GetName()); err != nil {
+		return err
+	}
+	if o.GetNamespace() != "" {
+		if err := allowed(o.GetNamespace()); err != nil {
+			return err
+		}
+	}
+	if pv, _, _ := unstructured.NestedString(o.Object, "spec", "volumeName"); pv != "" {
+		if err := allowed(pv); err != nil { // a claim's
+			return err
+		}
+	}
+	for _, part := range []string{"spec", "status"} {
+		if err := possibleIn(o.Object[part]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// possibleIn is possible for a part of an object.
+func possibleIn(value any) error {
+	switch value := value.(type) {
+	case []any:
+		for _, entry := range value {
+			if err := possibleIn(entry); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for key, field := range value {
+			if name, ok := field.(string); ok && name != "" && namesOthers[key] {
+				if err := allowed(name); err != nil {
+					return err
+				}
+			}
+			if listsContainers[key] {
+				if err := possibleContainers(field); err != nil {
+					return err
+				}
+			}
+			if err := possibleIn(field); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// possibleContainers checks the names of a list of containers.
+func possibleContainers(list any) error {
+	entries, _ := list.([]any)
+	for _, entry := range entries {
+		container, _ := entry.(map[string]any)
+		if name, ok := container["name"].(string); ok && name != "" {
+			if err := allowed(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// allowed says why a name is none that an API server lets pass.
+func allowed(name string) error {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("it has the name %q, which no API server lets pass", name)
+	}
+	return nil
+}
+
+// Redacted stands where a value was taken out.
+const Redacted = "(redacted)"
+
+// Redact takes out of an object what may hold a password and says nothing of volumes, in
+// place: values of environment variables, commands and arguments of containers, headers of
+// probes, annotations that are neither Kubernetes' nor Moorage's, the copy of the object
+// that kubectl apply keeps, and parameters of volumes. References to Secrets stay: their
+// names are part of many answers. keepArguments is for components whose
+// flags are part of answers.
+func Redact(object map[string]any, keepArguments bool) {
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		redactMetadata(metadata)
+	}
+	walk(object, keepArguments)
+}
+
+func redactMetadata(metadata map[string]any) {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for key := range annotations {
+		if key == "kubectl.kubernetes.io/last-applied-configuration" {
+			delete(annotations, key)
+		} else if !known(key) {
+			annotations[key] = Redacted
+		}
+	}
+}
+
+// known are annotations whose values say something of volumes or nodes.
+func known(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	for _, d := range []string{"moorage.dev", "kubernetes.io", "k8s.io"} {
+		if domain == d || strings.HasSuffix(domain, "."+d) {
+			return true
+		}
+	}
+	return false
+}
+
+// walk redacts all that is below a value: pod templates stand deep in workloads.
+func walk(value any, keepArguments bool) {
+	switch v := value.(type) {
+	case []any:
+		for _, each := range v {
+			walk(each, keepArguments)
+		}
+	case map[string]any:
+		for key, below := range v {
+			switch {
+			case key == "containers" || key == "initContainers" || key == "ephemeralContainers":
+				redactContainers(below, keepArguments)
+			case key == "volumeAttributes" || key == "parameters" || key == "options":
+				redactValues(below)
+			case key == "metadata":
+				if m, ok := below.(map[string]any); ok {
+					redactMetadata(m)
+				}
+			default:
+				walk(below, keepArguments)
+			}
+		}
+	}
+}
+
+func redactContainers(value any, keepArguments bool) {
+	list, _ := value.([]any)
+	for _, each := range list {
+		container, ok := each.(map[string]any)
+		if !ok {
+			continue
+		}
+		variables, _ := container["env"].([]any)
+		for _, variable := range variables {
+			if v, ok := variable.(map[string]any); ok && v["value"] != nil {
+				v["value"] = Redacted
+			}
+		}
+		if keepArguments {
+			continue
+		}
+		for _, key := range []string{"command", "args", "lifecycle"} {
+			delete(container, key)
+		}
+		for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
+			if p, ok := container[probe].(map[string]any); ok {
+				delete(p, "exec")
+				if get, ok := p["httpGet"].(map[string]any); ok {
+					delete(get, "httpHeaders")
+				}
+			}
+		}
+	}
+}
+
+// redactValues takes out the values of a map of strings; a StorageClass's parameters may
+// name what is no Secret object.
+func redactValues(value any) {
+	values, _ := value.(map[string]any)
+	for key, v := range values {
+		if _, text := v.(string); text {
+			values[key] = Redacted
+		}
+	}
 }

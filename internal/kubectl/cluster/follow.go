@@ -54,8 +54,6 @@ func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.Wo
 	}
 	world, pause, leases := first, settle, first.Leases
 	pods.read(ctx, c, world)
-	holds := &facts.HoldsSeen{}
-	holds.See(first.Holds, first.Now)
 	again := time.NewTicker(LeasesAgain)
 	defer again.Stop()
 	for {
@@ -82,7 +80,7 @@ func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.Wo
 			leases = c.readLeases(ctx, world.Nodes)
 		}
 		began := time.Now()
-		world = c.world(feeds, first, leases, holds)
+		world = c.world(feeds, first, leases)
 		pods.read(ctx, c, world)
 		pause = max(settle, idle*time.Since(began))
 	}
@@ -151,7 +149,7 @@ func scope(k kind, unseen []facts.Unseen) (string, bool) {
 	return metav1.NamespaceAll, true
 }
 
-func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases facts.Leases, holds *facts.HoldsSeen) *facts.World {
+func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases facts.Leases) *facts.World {
 	objects := facts.Objects{Home: first.Home, Leases: leases}
 	for _, feed := range feeds {
 		for _, object := range feed.GetStore().List() {
@@ -162,9 +160,7 @@ func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases
 			}
 		}
 	}
-	now := c.Clock()
-	objects.HoldsSeen = holds.See(objects.Holds, now)
-	w := facts.NewWorld(objects, now)
+	w := facts.NewWorld(objects, c.Clock())
 	w.Unseen, w.WordsUnseen = first.Unseen, first.WordsUnseen
 	return w
 }

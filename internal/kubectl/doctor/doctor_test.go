@@ -433,9 +433,6 @@ func TestFindings(t *testing.T) {
 				o.Policies = append(o.Policies, policyWith(v1alpha1.PolicyInEffect, metav1.ConditionFalse, v1alpha1.ReasonWorkersNotCounted))
 			})
 		}},
-		{"a policy that has volumes wait for workers", "attach-policies", Info, "driver disk.example.com attaches and detaches 1 at a time, by workers of AttachPolicy one-at-a-time: 1 volume waiting for that", func(e *Evidence) {
-			world(e, oneWorker)
-		}},
 		{"a policy for snapshots that there are none of", "attach-policies", Warning, "does not serve volumesnapshotcontents.snapshot.storage.k8s.io", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Policies = []*v1alpha1.AttachPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com",
@@ -1005,29 +1002,6 @@ func withHeadroom(o *facts.Objects) {
 	p := policyWith(v1alpha1.PolicyInEffect, metav1.ConditionTrue, "None")
 	p.Spec.Driver, p.Spec.Slots = "disk.example.com", &v1alpha1.SlotPolicy{Headroom: new(int32(1))}
 	o.Policies = append(o.Policies, p)
-}
-
-// oneWorker are two pods at n1 with a volume each, of a driver that attaches one at a time: one is being
-// attached.
-func oneWorker(o *facts.Objects) {
-	const driver = "disk.example.com"
-	o.Drivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: driver}}}
-	o.Nodes = append(o.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1", Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}})
-	o.NodeDrivers = append(o.NodeDrivers, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: "n1"}}}})
-	o.Policies = append(o.Policies, &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one-at-a-time"}, Spec: v1alpha1.AttachPolicySpec{Driver: driver, Workers: new(int32(1))}})
-	for _, name := range []string{"begun", "waits"} {
-		meta := metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}
-		o.PersistentVolumes = append(o.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("pv-" + name)}, Spec: corev1.PersistentVolumeSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: name, UID: meta.UID},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}},
-		}})
-		o.Claims = append(o.Claims, &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: name}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}})
-		o.Pods = append(o.Pods, &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: "n1", Volumes: []corev1.Volume{{Name: "v",
-			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}}})
-	}
-	begun := ledger.VolumeID{Driver: driver, Handle: "begun"}
-	o.Attachments = append(o.Attachments, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: ledger.AttachmentName(begun, "n1"), UID: "va"},
-		Spec: storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("begun")}}})
 }
 
 func leaseOf(name string) coordinationv1.Lease {

@@ -6,10 +6,20 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -20,6 +30,94 @@ import (
 	"github.com/moorage-dev/moorage/internal/operation"
 	"github.com/moorage-dev/moorage/internal/served"
 )
+
+// Read is a kind of object that was read, or why it could not be.
+type Read[T any] struct {
+	Items []T
+	Err   error
+}
+
+// Evidence is all that the checks look at. It is plain data: a test writes it
+// down.
+type Evidence struct {
+	World *facts.World
+	// Skew is by how much the API server's clock is ahead of this machine's.
+	Skew time.Duration
+
+	Version    string // the API server's, such as v1.37.1
+	VersionErr error
+	// Served are the resources of each group version that was asked for.
+	Served    served.Resources
+	ServedErr error
+	CRDs      Read[CRD]
+	Webhooks  Read[admissionv1.MutatingWebhookConfiguration]
+	Policies  Read[admissionv1.ValidatingAdmissionPolicy]
+	Bindings  Read[admissionv1.ValidatingAdmissionPolicyBinding]
+	// Certificates are cert-manager's, none where that is not installed; CronJobs
+	// are the chart's.
+	Certificates Read[Certificate]
+	CronJobs     Read[batchv1.CronJob]
+	Slices       Read[discoveryv1.EndpointSlice]
+	Leases       Read[coordinationv1.Lease]
+	Roles        Read[rbacv1.ClusterRole]
+	RoleBinds    Read[rbacv1.ClusterRoleBinding]
+	Configs      Read[corev1.ConfigMap] // with a scheduler's configuration
+	Namespaces   Read[corev1.Namespace] // that have opted in
+	// Mislabelled have the label by which namespaces opt in, with another value than true.
+	Mislabelled []corev1.Namespace
+	// Kubelets is what asked kubelets say of their configuration; Asked is of
+	// how many nodes.
+	Kubelets Read[Kubelet]
+	// Deployments and Events are read where Moorage is not installed.
+	Deployments Read[appsv1.Deployment]
+	Events      Read[corev1.Event]
+	Asked       int
+	// Agents are the chart's DaemonSets, which is moorage-node's, and AgentEvents what was
+	// said of those that lack pods.
+	Agents      Read[appsv1.DaemonSet]
+	AgentEvents []corev1.Event
+	Probe       Probe
+}
+
+// CRD is what matters of a CustomResourceDefinition.
+type CRD struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Versions []struct {
+			Name    string `json:"name"`
+			Served  bool   `json:"served"`
+			Storage bool   `json:"storage"`
+		} `json:"versions"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// Kubelet is what matters of a kubelet's configuration.
+type Kubelet struct {
+	Node                       string        `json:"-"`
+	NodeStatusUpdateFrequency  time.Duration `json:"-"`
+	NodeStatusReportFrequency  time.Duration `json:"-"`
+	EnableControllerAttachment bool          `json:"-"`
+}
+
+// Probe is what became of a pod that was created as a dry run in a namespace
+// that has opted in.
+type Probe struct {
+	// Skipped says why there was none; empty when there was.
+	Skipped string
+	// Namespace it was created in.
+	Namespace string
+	// Stamped: the webhook has answered, and the pod carries its placeholder.
+	Stamped bool
+	// Scheduler is the pod's after that.
+	Scheduler string
+	Err       error
+}
+
+// now is the API server's clock.
+func (e *Evidence) now() time.Time { return e.World.Now }
 
 // gather reads the evidence. Only a cluster that can't be reached is an error:
 // what may not be read is evidence, too.
@@ -42,6 +140,16 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 	}
 	e.Probe = tryPod(ctx, c, e, probe)
 	return e, ctx.Err()
+}
+
+// fill lists objects of a kind, or notes why they can't be listed.
+func fill[T, L any](ctx context.Context, r *Read[T], o metav1.ListOptions, list func(context.Context, metav1.ListOptions) (*L, error), items func(*L) []T) {
+	l, err := list(ctx, o)
+	if err != nil {
+		r.Err = err
+		return
+	}
+	r.Items = items(l)
 }
 
 func serverVersion(c *cluster.Cluster) (string, error) {
@@ -85,29 +193,19 @@ func readCRDs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 
 func readAdmission(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	admission := c.Kube.AdmissionregistrationV1()
-	if list, err := admission.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{}); err != nil {
-		e.Webhooks.Err = err
-	} else {
-		e.Webhooks.Items = list.Items
-	}
-	if list, err := admission.ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{}); err != nil {
-		e.Policies.Err = err
-	} else {
-		e.Policies.Items = list.Items
-	}
-	if list, err := admission.ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{}); err != nil {
-		e.Bindings.Err = err
-	} else {
-		e.Bindings.Items = list.Items
-	}
+	fill(ctx, &e.Webhooks, metav1.ListOptions{}, admission.MutatingWebhookConfigurations().List, func(l *admissionv1.MutatingWebhookConfigurationList) []admissionv1.MutatingWebhookConfiguration {
+		return l.Items
+	})
+	fill(ctx, &e.Policies, metav1.ListOptions{}, admission.ValidatingAdmissionPolicies().List, func(l *admissionv1.ValidatingAdmissionPolicyList) []admissionv1.ValidatingAdmissionPolicy {
+		return l.Items
+	})
+	fill(ctx, &e.Bindings, metav1.ListOptions{}, admission.ValidatingAdmissionPolicyBindings().List, func(l *admissionv1.ValidatingAdmissionPolicyBindingList) []admissionv1.ValidatingAdmissionPolicyBinding {
+		return l.Items
+	})
 }
 
 func readLeases(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	if list, err := c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); err != nil {
-		e.Leases.Err = err
-	} else {
-		e.Leases.Items = list.Items
-	}
+	fill(ctx, &e.Leases, metav1.ListOptions{}, c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List, func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items })
 	list, err := c.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelEnforce})
 	if err != nil {
 		e.Namespaces.Err = err
@@ -123,25 +221,13 @@ func readLeases(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 }
 
 func readSlices(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	if list, err := c.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); err != nil {
-		e.Slices.Err = err
-	} else {
-		e.Slices.Items = list.Items
-	}
+	fill(ctx, &e.Slices, metav1.ListOptions{}, c.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List, func(l *discoveryv1.EndpointSliceList) []discoveryv1.EndpointSlice { return l.Items })
 }
 
 func readRoles(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	rbac := c.Kube.RbacV1()
-	if list, err := rbac.ClusterRoles().List(ctx, metav1.ListOptions{}); err != nil {
-		e.Roles.Err = err
-	} else {
-		e.Roles.Items = list.Items
-	}
-	if list, err := rbac.ClusterRoleBindings().List(ctx, metav1.ListOptions{}); err != nil {
-		e.RoleBinds.Err = err
-	} else {
-		e.RoleBinds.Items = list.Items
-	}
+	fill(ctx, &e.Roles, metav1.ListOptions{}, rbac.ClusterRoles().List, func(l *rbacv1.ClusterRoleList) []rbacv1.ClusterRole { return l.Items })
+	fill(ctx, &e.RoleBinds, metav1.ListOptions{}, rbac.ClusterRoleBindings().List, func(l *rbacv1.ClusterRoleBindingList) []rbacv1.ClusterRoleBinding { return l.Items })
 }
 
 // readRenewal reads who renews Moorage's certificates. cert-manager's API is
@@ -159,20 +245,12 @@ func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 		e.Certificates.Err = err
 	}
 	e.Certificates.Items = list.Items
-	if jobs, err := c.Kube.BatchV1().CronJobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage}); err != nil {
-		e.CronJobs.Err = err
-	} else {
-		e.CronJobs.Items = jobs.Items
-	}
+	fill(ctx, &e.CronJobs, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.BatchV1().CronJobs(metav1.NamespaceAll).List, func(l *batchv1.CronJobList) []batchv1.CronJob { return l.Items })
 }
 
 // readConfigs reads Moorage's own ConfigMaps, by their label.
 func readConfigs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	if list, err := c.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage}); err != nil {
-		e.Configs.Err = err
-	} else {
-		e.Configs.Items = list.Items
-	}
+	fill(ctx, &e.Configs, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items })
 }
 
 // readAgents reads the DaemonSet of moorage-node, and of one that lacks pods what keeps them
@@ -194,5 +272,148 @@ func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 		if events, err := c.Kube.CoreV1().Events(d.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector}); err == nil {
 			e.AgentEvents = append(e.AgentEvents, events.Items...)
 		}
+	}
+}
+
+// Kubelets that are asked, and for how long each may take: nodes of a pool are
+// configured alike.
+const (
+	askedKubelets    = 10
+	kubeletsPatience = 3 * time.Second
+)
+
+// readKubelets asks a few kubelets for their configuration, through the API
+// server. That takes the right to get nodes/proxy, which few should have.
+func readKubelets(ctx context.Context, c *cluster.Cluster, e *Evidence) {
+	for _, node := range e.World.Nodes {
+		if len(e.Kubelets.Items) == askedKubelets || !isReady(node) {
+			continue
+		}
+		e.Asked++
+		k, err := askKubelet(ctx, c, node.Name)
+		if err != nil {
+			e.Kubelets.Err = fmt.Errorf("configz of node %s: %w", node.Name, err)
+			if text := unexpected("GET "+configzOf(node.Name), err); text != "" {
+				e.Kubelets.Err = errors.New(text)
+			}
+			return // the others answer no better
+		}
+		e.Kubelets.Items = append(e.Kubelets.Items, k)
+	}
+}
+
+// configzOf is the path of the request that the API server passes on to a kubelet.
+func configzOf(node string) string { return "/api/v1/nodes/" + node + "/proxy/configz" }
+
+func askKubelet(ctx context.Context, c *cluster.Cluster, node string) (Kubelet, error) {
+	ctx, cancel := context.WithTimeout(ctx, kubeletsPatience)
+	defer cancel()
+	raw, err := c.Kube.CoreV1().RESTClient().Get().SetHeader("Accept", "application/json").Resource("nodes").Name(node).SubResource("proxy").Suffix("configz").DoRaw(ctx)
+	if err != nil {
+		return Kubelet{}, err
+	}
+	return parseConfigz(node, raw)
+}
+
+// parseConfigz reads what a kubelet says at /configz.
+func parseConfigz(node string, raw []byte) (Kubelet, error) {
+	var answer struct {
+		Config struct {
+			Update  metav1.Duration `json:"nodeStatusUpdateFrequency"`
+			Report  metav1.Duration `json:"nodeStatusReportFrequency"`
+			Managed *bool           `json:"enableControllerAttachDetach"`
+		} `json:"kubeletconfig"`
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return Kubelet{}, fmt.Errorf("its configuration can't be read: %w", err)
+	}
+	return Kubelet{
+		Node: node, NodeStatusUpdateFrequency: answer.Config.Update.Duration, NodeStatusReportFrequency: answer.Config.Report.Duration,
+		EnableControllerAttachment: answer.Config.Managed == nil || *answer.Config.Managed,
+	}, nil
+}
+
+func isReady(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// tryPod has the API server admit a pod that it does not keep: the one way to
+// learn whether it reaches the webhook and trusts it.
+func tryPod(ctx context.Context, c *cluster.Cluster, e *Evidence, wanted bool) Probe {
+	switch {
+	case c.Kept != nil:
+		return Probe{Skipped: "a file answers in the API server's place"}
+	case !wanted:
+		return Probe{Skipped: "--probe=false"}
+	case e.Namespaces.Err != nil:
+		return Probe{Skipped: "you may not list namespaces, so that one that has opted in can't be found"}
+	case len(e.Namespaces.Items) == 0:
+		return Probe{Skipped: "no namespace has opted in"}
+	}
+	var kept Probe
+	for i := range e.Namespaces.Items[:min(len(e.Namespaces.Items), mostTried)] {
+		p := tryPodIn(ctx, c, e.Namespaces.Items[i].Name)
+		if p.Skipped == "" && p.Err == nil {
+			return p
+		}
+		if i == 0 || kept.Err == nil && p.Err != nil {
+			kept = p // what the API server says tells more than that nothing was tried
+		}
+	}
+	return kept
+}
+
+// mostTried is in how many namespaces a pod is tried where others refuse it, such as by a quota
+// that is full.
+const mostTried = 5
+
+// tryPodIn is tryPod in a namespace that has opted in.
+func tryPodIn(ctx context.Context, c *cluster.Cluster, namespace string) Probe {
+	p := Probe{Namespace: namespace}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.Namespace, Verb: "create", Resource: "pods"},
+	}}
+	review, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil || !review.Status.Allowed {
+		p.Skipped = "you may not create pods in namespace " + p.Namespace
+		return p
+	}
+	answer, err := c.Kube.CoreV1().Pods(p.Namespace).Create(ctx, probePod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		p.Err = err
+		return p
+	}
+	_, p.Stamped = answer.Annotations[v1alpha1.AnnotationVolumeStatus]
+	p.Scheduler = answer.Spec.SchedulerName
+	return p
+}
+
+// probePod is a pod with a claim that meets the restricted pod security
+// standard, and quotas on requests.
+func probePod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "moorage-doctor-"},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: new(false),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(65534)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "none", Image: "registry.invalid/none:1",
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+			}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "moorage-doctor"},
+			}}},
+		},
 	}
 }

@@ -135,7 +135,7 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 		for _, name := range list {
 			a, err := s.kind.explain(ctx, c, w, name)
 			if err != nil {
-				return command.InNamespace(ctx, c, err)
+				return err
 			}
 			if key := s.kind.name + "/" + name; seen != nil && seen[key] == a.answer {
 				continue

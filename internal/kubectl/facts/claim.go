@@ -4,7 +4,6 @@ package facts
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // Storage is a claim or a PersistentVolume: its volume, and everybody who
@@ -154,11 +152,6 @@ func (w *World) storageCause(out *Storage) {
 			return
 		}
 	default:
-		if out.Volume != nil && len(out.Volume.Nodes) == 0 {
-			if out.Cause = w.nowhereCause(w.pvs[out.Volume.PersistentVolume]); out.Cause != nil {
-				return
-			}
-		}
 		if out.Cause = podsCause(out.Pods, out.Volume); out.Cause == nil {
 			if p := userOfDeadNode(out.Pods); p != nil {
 				out.Cause = p.Cause
@@ -194,42 +187,6 @@ func (w *World) takenCause(v *Volume) *Cause {
 			Do:      fmt.Sprintf("Nothing for the volume's sake: any other node may have it. When the machine of %s is back and in order: %s", n.Name, untaint(n.Name))}
 	}
 	return nil
-}
-
-// nowhereCause says that no node is where a volume can be used; nil where one is, or that can't
-// be seen.
-func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
-	if pv == nil || len(w.Nodes) == 0 || w.unseen("nodes") {
-		return nil
-	}
-	if slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool {
-		return inAffinity(pv, n) && inZones(pv, n)
-	}) {
-		return nil
-	}
-	return &Cause{Of: OfScheduling, Code: "VolumeElsewhere",
-		Message: fmt.Sprintf("no node is where it can be used: %s", usableNodes(pv)),
-		Do:      "Bring a node there, or correct the labels of one: kubectl get nodes --show-labels. Otherwise restore the data into a volume where there are nodes"}
-}
-
-// usableNodes says which nodes may use a volume.
-func usableNodes(pv *corev1.PersistentVolume) string {
-	var terms []string
-	csi, _ := translate.AsCSI(pv)
-	if a := csi.Spec.NodeAffinity; a != nil && a.Required != nil {
-		for _, term := range a.Required.NodeSelectorTerms {
-			var parts []string
-			for _, e := range slices.Concat(term.MatchExpressions, term.MatchFields) {
-				parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Key, e.Operator, strings.Join(e.Values, ", "))))
-			}
-			terms = append(terms, strings.Join(parts, " and "))
-		}
-	}
-	zones := zonesOf(pv)
-	for _, name := range slices.Sorted(maps.Keys(zones)) {
-		terms = append(terms, fmt.Sprintf("%s In %s", name, strings.Join(zones[name], ", ")))
-	}
-	return strings.Join(terms, "; or ")
 }
 
 // podsCause is what the first pod that waits for a volume waits for; nil when none
@@ -308,19 +265,13 @@ func answerStorage(s *Storage) string {
 	}
 	var b strings.Builder
 	more, named := len(v.Waiting), v.Next != nil
-	if s.Cause != nil && s.Cause.Code == "VolumeElsewhere" {
-		b.WriteString("is at no node")
-	} else {
-		b.WriteString(whereIs(v))
-	}
+	b.WriteString(whereIs(v))
 	switch {
 	case s.Cause == nil:
 	case v.Reason != nil && arbiter.CallOf(codeOf(v.Reason)) == arbiter.CallAttach:
 		fmt.Fprintf(&b, ", and %s", strings.TrimSuffix(s.Cause.Message, ".")) // it is on its way there
 	case v.Reason != nil:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
-	case s.Cause.Code == "VolumeElsewhere":
-		fmt.Fprintf(&b, ", and %s", s.Cause.Message)
 	case s.Cause.Of == OfMount:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
 	case s.Cause.Of == OfNode:

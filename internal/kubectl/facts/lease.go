@@ -4,6 +4,7 @@ package facts
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -183,4 +184,97 @@ func Lapsed(l *coordinationv1.Lease, now time.Time) time.Duration {
 		return 0
 	}
 	return late
+}
+
+// worksWithout says whether a component was at work after its Lease ran out: it runs without one, and the
+// Lease is left from a time before.
+func (w *World) worksWithout(l *coordinationv1.Lease) bool {
+	last := w.lastDeed(l.Name)
+	return last.After(renewedAt(l)) && Lapsed(l, last) > 0
+}
+
+// lastDeed is when an object last shows a component at work that may run without a Lease; zero where
+// none shows it.
+func (w *World) lastDeed(lease string) (last time.Time) {
+	count := func(at metav1.Time) {
+		if at.After(last) {
+			last = at.Time
+		}
+	}
+	if lease == kubeControllerManager {
+		for _, n := range w.Nodes {
+			if at, _ := lastWrite(n, "volumesAttached"); strings.HasPrefix(at.manager, kubeControllerManager) {
+				count(metav1.NewTime(at.at))
+			}
+		}
+		return last
+	}
+	for _, va := range w.Attachments {
+		if attacherLease(va.Spec.Attacher) != lease {
+			continue
+		}
+		if va.Status.Attached {
+			count(va.CreationTimestamp) // its attacher has answered since
+		}
+		if e := va.Status.AttachError; e != nil {
+			count(e.Time)
+		}
+		if e := va.Status.DetachError; e != nil {
+			count(e.Time)
+		}
+	}
+	for _, p := range w.Pods {
+		if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror || schedulerLease(p) != lease {
+			continue
+		}
+		if c := podCondition(p, corev1.PodScheduled); c != nil && p.Spec.NodeName != "" {
+			count(c.LastTransitionTime)
+		}
+	}
+	return last
+}
+
+// schedulerLease is the name of the Lease of a pod's scheduler.
+func schedulerLease(p *corev1.Pod) string {
+	if name := p.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName {
+		return name
+	}
+	return kubeScheduler
+}
+
+// fieldWrite is a write of one of an object's fields, as the API server notes in
+// managedFields: by whom, and when, by the API server's clock, to the second; the zero time
+// where it does not say.
+type fieldWrite struct {
+	manager string
+	at      time.Time
+}
+
+// lastWrite finds the last write of a field by its JSON name, such as renewTime; empty stands
+// for any field. Of several managers who own it the last one counts. False where the API server
+// has noted none.
+func lastWrite(object metav1.Object, field string) (fieldWrite, bool) {
+	return lastWriteOf(object, func(f *metav1.ManagedFieldsEntry) bool {
+		return field == "" || f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:`+field+`"`)
+	})
+}
+
+// lastStatusWrite finds the last write of an object's status, as lastWrite does.
+func lastStatusWrite(object metav1.Object) (fieldWrite, bool) {
+	return lastWriteOf(object, func(f *metav1.ManagedFieldsEntry) bool { return f.Subresource == "status" })
+}
+
+func lastWriteOf(object metav1.Object, counts func(*metav1.ManagedFieldsEntry) bool) (last fieldWrite, ok bool) {
+	fields := object.GetManagedFields()
+	for i := range fields {
+		f := &fields[i]
+		at := time.Time{}
+		if f.Time != nil {
+			at = f.Time.Time
+		}
+		if counts(f) && (!ok || at.After(last.at)) {
+			last, ok = fieldWrite{f.Manager, at}, true
+		}
+	}
+	return last, ok
 }

@@ -18,8 +18,8 @@ func TestAffinityOfAMigratedVolume(t *testing.T) {
 			{Key: corev1.LabelFailureDomainBetaZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}},
 		}}}}}}}
 	for zone, want := range map[string]bool{"a": true, "b": false} {
-		w := &World{Objects: Objects{Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"topology.ebs.csi.aws.com/zone": zone}}}}}}
-		if got := w.nowhereCause(pv) == nil; got != want {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"topology.ebs.csi.aws.com/zone": zone}}}
+		if got := inAffinity(pv, n); got != want {
 			t.Errorf("a node in zone %s can use it: %t, want %t", zone, got, want)
 		}
 	}

@@ -4,11 +4,16 @@ package facts
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // Slots is how one driver's slots at one node are taken. Used, Kept, Leaving,
@@ -278,4 +283,500 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 		out.Free = new(int32)
 	}
 	return out
+}
+
+// NodeView is a node: whether it serves, what is taken there, and who waits for it.
+type NodeView struct {
+	Node  string `json:"node"`
+	Ready bool   `json:"ready"`
+	// Cordoned: no new pod goes there.
+	Cordoned bool `json:"cordoned,omitempty"`
+	// Taint is one that keeps new pods away, but for the cordon's.
+	Taint string `json:"taint,omitempty"`
+	// NoDriver: no CSI driver is registered there.
+	NoDriver bool `json:"noDriver,omitempty"`
+	// KubeletLives: it is not ready by its kubelet's own word, which still ends pods.
+	KubeletLives bool `json:"kubeletLives,omitempty"`
+	// Since is when it was last seen to become not ready.
+	Since time.Time `json:"since,omitzero"`
+	// Answer is the whole in a sentence that begins after its name.
+	Answer string `json:"answer"`
+	Cause  *Cause `json:"cause,omitempty"`
+	Pods   int    `json:"pods"`
+	// PodsNotVisible: pods may not be listed in all namespaces, so that there may be more.
+	PodsNotVisible bool `json:"podsNotVisible,omitempty"`
+	// Terminating are those of the pods that are being deleted, and Blocking those of them
+	// that a StatefulSet can't replace.
+	Terminating int `json:"terminating,omitempty"`
+	Blocking    int `json:"blocking,omitempty"`
+	// Held are pods there that have volumes, and are not being deleted yet: of a node that is
+	// not ready, their volumes go nowhere.
+	Held int `json:"podsWithVolumes,omitempty"`
+	// Staying is how many volumes can't leave, of a node that is not ready: those of Kept,
+	// and those of the pods there.
+	Staying int     `json:"volumesStaying,omitempty"`
+	Slots   []Slots `json:"slots,omitempty"`
+	// Fenced are volumes that are taken from it without its kubelet's report, or were.
+	Fenced []Fenced `json:"fenced,omitempty"`
+	// TimeHeld says for which nodes forceDetach.afterUnreachable takes nothing, of which this
+	// is one; empty: its time runs, or there is none.
+	TimeHeld string `json:"timeHeld,omitempty"`
+	// Kept are volumes that are wanted elsewhere, or by nobody, and can't leave.
+	Kept []Volume `json:"kept,omitempty"`
+	// Waiting are those that wait for the node: pods and tickets that are to have their volumes
+	// there and don't, and pods without a node that lack nothing there but a free slot. The
+	// longest come first.
+	Waiting []NodeWaiter `json:"waiting,omitempty"`
+	// Word is what moorage-node says there; nil where Moorage is not installed.
+	Word   *NodeWord `json:"word,omitempty"`
+	Unseen []Unseen  `json:"unseen,omitempty"`
+	// holds is why the first pod with volumes that is Terminating there does not end.
+	holds *Cause
+}
+
+// ExplainNode says how a node serves its volumes, and who waits for it.
+func (w *World) ExplainNode(n *corev1.Node) NodeView {
+	name := ledger.NodeName(n.Name)
+	out := NodeView{Node: n.Name, Ready: w.isReady(name), Cordoned: n.Spec.Unschedulable, Since: w.notReadySince(name), PodsNotVisible: w.partUnseen("pods"), Unseen: w.Unseen}
+	out.Taint, out.NoDriver = barringTaint(n), !w.anyDriver(name) && !w.unseen("csinodes.storage.k8s.io")
+	out.KubeletLives = !out.Ready && w.kubeletLives(n)
+	for _, p := range w.Pods {
+		if p.Spec.NodeName == n.Name && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			out.add(w, p)
+		}
+	}
+	for _, s := range w.ListSlots() {
+		if s.Node == n.Name {
+			out.Slots = append(out.Slots, s)
+		}
+	}
+	out.Kept, out.Fenced, out.TimeHeld = w.keptAt(n.Name), w.FencedAt(n), w.timeHeld(name)
+	if !out.Ready {
+		out.Staying = w.staying(n.Name, out.Kept)
+	}
+	if w.Served() {
+		word := w.NodeWordOf(name)
+		out.Word = &word
+	}
+	if out.Ready {
+		out.Waiting = w.waitingFor(n, &out)
+	}
+	out.Cause = w.nodeViewCause(n, &out)
+	out.Answer = answerNode(&out)
+	return out
+}
+
+// timeHeld says for which nodes the time of afterUnreachable does not run, of which a node that
+// is not ready is one: that of the first driver by name whose volumes may be there.
+func (w *World) timeHeld(name ledger.NodeName) string {
+	n := w.Snapshot.Node(name)
+	if n == nil || w.isReady(name) || !w.moorageDetaches() {
+		return ""
+	}
+	for _, id := range n.At() {
+		if v := w.Snapshot.Volume(id); v != nil {
+			if b := arbiter.Braked(w.Snapshot, v, n); !b.IsZero() {
+				return b.String()
+			}
+		}
+	}
+	return ""
+}
+
+// LongWait is for how long something may wait, where that passes by itself, before it is worth
+// a finding.
+const LongWait = 5 * time.Minute
+
+// keptAt lists the volumes that can't leave a node. One whose attach there failed does not
+// count, nor one that is on its way, as long as that does not last, nor one that whoever asks for
+// it there does not get, since the node is fenced.
+func (w *World) keptAt(node string) []Volume {
+	var list []Volume
+	for _, v := range w.ListVolumes("") {
+		if v.Reason != nil && v.Reason.Node == node && codeOf(v.Reason) != arbiter.NodeFenced && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach && !w.passes(&v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// staying counts the volumes of a node that can't leave it, and those that a pod there has.
+func (w *World) staying(node string, kept []Volume) int {
+	n := len(kept)
+	for _, v := range w.ListVolumes("") {
+		for _, at := range v.Places() {
+			isKept := slices.ContainsFunc(kept, func(k Volume) bool { return k.Key() == v.Key() })
+			if at.Node == node && !isKept && at.maybeThere() && slices.ContainsFunc(at.Users, func(u User) bool { return u.State == "Bound" }) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// LeftBehind lists the volumes that are, or may be, at a node, whether there is a Node of that
+// name or not.
+func (w *World) LeftBehind(node string) []Volume {
+	var list []Volume
+	for _, v := range w.ListVolumes("") {
+		if slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool { return at.Node == node && at.maybeThere() }) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// passes says whether what keeps a volume ends by itself, and has not lasted for long: where no
+// object tells since when, not longer than who waits for it.
+func (w *World) passes(v *Volume) bool {
+	since := v.Reason.Since
+	if since.IsZero() && v.Next != nil {
+		since = v.Next.Since
+	}
+	return arbiter.Transient(codeOf(v.Reason)) && w.Now.Sub(since) < LongWait
+}
+
+// add counts a pod of the node.
+func (x *NodeView) add(w *World, p *corev1.Pod) {
+	x.Pods++
+	switch {
+	case p.DeletionTimestamp == nil && w.NeedsAttachment(p):
+		x.Held++
+	case p.DeletionTimestamp == nil:
+	default:
+		x.Terminating++
+		if ofStatefulSet(p) {
+			x.Blocking++
+		} else if x.holds == nil && w.NeedsAttachment(p) {
+			x.holds = w.terminatingCause(p)
+		}
+	}
+}
+
+func (w *World) nodeViewCause(n *corev1.Node, x *NodeView) *Cause {
+	if !x.Ready {
+		return w.notReadyCause(n, x)
+	}
+	if outOfService(n) {
+		return &Cause{Of: OfNode, Code: "OutOfServiceTaint",
+			Message: fmt.Sprintf("it still has the taint %s, which keeps every pod away and is never removed by itself", corev1.TaintNodeOutOfService),
+			Do:      "When the machine is in order again: " + untaint(n.Name)}
+	}
+	for _, s := range x.Slots {
+		if !s.Registered {
+			return &Cause{Of: OfMount, Code: "DriverNotRegistered", Message: "driver " + s.Driver + " is not registered there", Changes: w.adviceOn("DriverNotRegistered").Changes, Do: w.adviceOn("DriverNotRegistered").Do}
+		}
+	}
+	if len(x.Kept) > 0 {
+		r := x.Kept[0].Reason
+		if c := w.componentCause(r, x.Kept[0].Driver); c != nil {
+			return c
+		}
+		return r.Cause()
+	}
+	return nil
+}
+
+// notReadyCause is for a node that is not ready. What to do about a dead one is said where
+// something waits for it.
+func (w *World) notReadyCause(n *corev1.Node, x *NodeView) *Cause {
+	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: x.Since, Message: "it is not ready"}
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Message != "" {
+			c.Message += ": " + shortened(condition.Message, "")
+		}
+	}
+	failing := slices.IndexFunc(x.Kept, func(v Volume) bool { return codeOf(v.Reason) == arbiter.DetachFailed })
+	switch {
+	case failing >= 0 && w.givesUp(n):
+		c.Do = x.Kept[failing].Reason.Do
+	case len(x.Kept) > 0 || x.Blocking > 0 || x.Held > 0 || outOfService(n):
+		c.Do = w.adviceOnDead(n)
+	case x.holds != nil:
+		c.Do = x.holds.Do
+	case x.PodsNotVisible:
+		c.Do = "See why: kubectl describe node " + n.Name
+	default:
+		c.Do = "See why: kubectl describe node " + n.Name + ". No volume waits for it"
+	}
+	return c
+}
+
+func answerNode(x *NodeView) string {
+	if !x.Ready {
+		return answerNotReady(x)
+	}
+	var full []string
+	for _, s := range x.Slots {
+		if s.Free != nil && *s.Free == 0 || s.Exhausted {
+			full = append(full, s.Driver)
+		}
+	}
+	switch {
+	case x.Cause != nil:
+		return "is ready, but " + sentence(x.Cause.Message)
+	case len(full) > 0 && x.Cordoned:
+		return fmt.Sprintf("is ready and cordoned, with %s, and full for driver %s: no new pod goes there.", podsOf(x), strings.Join(full, ", "))
+	case len(full) > 0:
+		return fmt.Sprintf("is ready, with %s, and full for driver %s%s.", podsOf(x), strings.Join(full, ", "), x.waitForSlots())
+	case x.Cordoned:
+		return fmt.Sprintf("is ready and cordoned, with %s: no new pod goes there.", podsOf(x))
+	case x.Taint != "":
+		return fmt.Sprintf("is ready, with %s; its taint %s keeps pods away that don't tolerate it.", podsOf(x), x.Taint)
+	case x.NoDriver:
+		return fmt.Sprintf("is ready, with %s. No CSI driver is registered there: it takes no volume of one.", podsOf(x))
+	case len(x.Slots) == 0:
+		return fmt.Sprintf("is ready, with %s.", podsOf(x))
+	}
+	return fmt.Sprintf("is ready, with %s, and takes more volumes.", podsOf(x))
+}
+
+// answerNotReady is for a node that is not ready.
+func answerNotReady(x *NodeView) string {
+	var parts []string
+	if x.Blocking > 0 && x.Blocking < x.Terminating && !x.KubeletLives {
+		parts = append(parts, fmt.Sprintf("%s Terminating there, and a StatefulSet can't replace %d of them", CountVerb(x.Terminating, "pod"), x.Blocking))
+	} else if x.Blocking > 0 && !x.KubeletLives {
+		parts = append(parts, CountVerb(x.Blocking, "pod")+" Terminating there, and a StatefulSet can't replace such a pod")
+	} else if x.Terminating > 0 && !x.KubeletLives {
+		parts = append(parts, CountVerb(x.Terminating, "pod")+" Terminating there")
+	} else if x.Terminating > 0 {
+		parts = append(parts, CountVerb(x.Terminating, "pod")+" Terminating there, and its kubelet ends such a pod")
+	}
+	if len(x.Kept) > 0 && x.KubeletLives {
+		parts = append(parts, Count(len(x.Kept), "volume")+" can't leave it")
+	} else if len(x.Kept) > 0 {
+		text := Count(x.Staying, "volume") + " can't leave it"
+		if used := x.Staying - len(x.Kept); used > 0 { // those are not listed: nobody waits for them
+			text += fmt.Sprintf(", of which pods there use %d", used)
+		}
+		parts = append(parts, text)
+	} else if x.Held > 0 && !x.KubeletLives {
+		parts = append(parts, "the volumes of "+Count(x.Held, "pod")+" there can't leave it")
+	}
+	text := "is not ready"
+	if x.KubeletLives {
+		text += ", and its kubelet lives"
+	}
+	if len(parts) == 0 {
+		return text + "; no volume waits to leave it."
+	}
+	return text + ": " + strings.Join(parts, "; ") + "."
+}
+
+// anyDriver says whether a CSI driver is registered at a node.
+func (w *World) anyDriver(name ledger.NodeName) bool {
+	n := w.Snapshot.Node(name)
+	return n != nil && slices.ContainsFunc(n.Drivers, func(d ledger.NodeDriver) bool { return d.Registered })
+}
+
+// barringTaint is a taint of a node that keeps new pods away, apart from a cordon's.
+func barringTaint(n *corev1.Node) string {
+	for i := range n.Spec.Taints {
+		if t := &n.Spec.Taints[i]; schedules(t) && t.Key != corev1.TaintNodeUnschedulable {
+			return t.ToString()
+		}
+	}
+	return ""
+}
+
+func podsOf(x *NodeView) string {
+	if x.PodsNotVisible {
+		return Count(x.Pods, "pod") + " of those that may be seen"
+	}
+	return Count(x.Pods, "pod")
+}
+
+// NodeWaiter is who waits for a node, and for what.
+type NodeWaiter struct {
+	Who   Requester `json:"who"`
+	Code  string    `json:"code"`
+	Since time.Time `json:"since,omitzero"`
+}
+
+// waitingFor lists who waits for a node that is ready, the longest first.
+func (w *World) waitingFor(n *corev1.Node, x *NodeView) []NodeWaiter {
+	var list []NodeWaiter
+	add := func(who Requester, code string, since time.Time) {
+		if !slices.ContainsFunc(list, func(other NodeWaiter) bool { return other.Who == who }) {
+			list = append(list, NodeWaiter{who, code, since})
+		}
+	}
+	full := slices.ContainsFunc(x.Slots, func(s Slots) bool { return s.Free != nil && *s.Free == 0 || s.Exhausted })
+	for _, p := range w.Pods {
+		who := Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}
+		switch {
+		case p.Spec.NodeName == n.Name:
+			if wait, ok := w.podWait(p); ok && wait.State == PodWaitsForVolumes {
+				add(who, wait.Code, wait.Since)
+			}
+		case full && w.lacksOnlySlots(p, n):
+			add(who, string(arbiter.NoFreeSlot), waitsSince(p))
+		}
+	}
+	queues := map[ledger.NodeName]*arbiter.Queue{}
+	for _, t := range w.Tickets {
+		if t.Node() != n.Name {
+			continue
+		}
+		ticket := w.ticket(t, queues)
+		who := Requester{Kind: "VolumeTicket", Namespace: t.Namespace, Name: t.Name}
+		if len(ticket.Reasons) > 0 {
+			add(who, ticket.Reasons[0].Code, ticket.Since)
+		}
+	}
+	slices.SortFunc(list, func(a, b NodeWaiter) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
+	})
+	return list
+}
+
+// lacksOnlySlots says whether a pod waits for a node, and one that is full would take it but for
+// that.
+func (w *World) lacksOnlySlots(p *corev1.Pod, n *corev1.Node) bool {
+	if p.Spec.NodeName != "" || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0 || !w.NeedsAttachment(p) || w.barred(p, n) != "" {
+		return false
+	}
+	v := w.Arbiter.Fit(w.Snapshot, arbiter.PodRequest(w.Snapshot, w.PodFact(p)), ledger.NodeName(n.Name), w.Now)
+	return len(v.Reasons) > 0 && !slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code != arbiter.NoFreeSlot })
+}
+
+// waitForSlots says how many of those that wait for a node lack a free slot there; empty for none.
+func (x *NodeView) waitForSlots() string {
+	n := 0
+	for _, waiter := range x.Waiting {
+		if waiter.Code == string(arbiter.NoFreeSlot) {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 waits for a slot there"
+	}
+	return fmt.Sprintf("; %d wait for a slot there", n)
+}
+
+// Fenced are volumes that are taken from a node without its kubelet's report by one rule, and
+// are still there as far as is known, or may still be mounted there: see v1alpha1.FencedNode.
+type Fenced struct {
+	// By is the rule; empty where it has ended, and the volumes may still be mounted there.
+	By string `json:"by,omitempty"`
+	// Proof: the rule proves that the machine writes to them no more.
+	Proof bool `json:"proof"`
+	// Since is when the first of them that are still there was listed so.
+	Since   time.Time `json:"since,omitzero"`
+	Volumes int       `json:"volumes"`
+}
+
+// FencedAt says what the VolumeHolds say of a node from which volumes are taken, or were,
+// by rule.
+func (w *World) FencedAt(n *corev1.Node) []Fenced {
+	byRule, machine := map[string]*Fenced{}, translate.Node(n).SystemUUID
+	for _, h := range w.Holds {
+		for i := range h.Status.Fenced {
+			f := &h.Status.Fenced[i]
+			if f.Node != n.Name || f.NodeUID != "" && f.NodeUID != n.UID || f.SystemUUID != "" && f.SystemUUID != ledger.OtherMachine && f.SystemUUID != machine {
+				continue // of another machine that had the name
+			}
+			rule := string(f.Rule)
+			if rule != "" && !w.isAt(ledger.VolumeID{Driver: h.Spec.Driver, Handle: h.Spec.Handle}, ledger.NodeName(n.Name)) {
+				continue // it has left: that its hold still names the node says nothing of today
+			}
+			if byRule[rule] == nil {
+				byRule[rule] = &Fenced{By: rule, Proof: arbiter.Proves(rule)}
+			}
+			of := byRule[rule]
+			of.Volumes++
+			if f.Since != nil && (of.Since.IsZero() || f.Since.Time.Before(of.Since)) {
+				of.Since = f.Since.Time
+			}
+		}
+	}
+	var list []Fenced
+	for _, f := range byRule {
+		list = append(list, *f)
+	}
+	slices.SortFunc(list, func(a, b Fenced) int { return cmp.Compare(a.By, b.By) })
+	return list
+}
+
+// isAt says whether a volume is, or may be, at a node, beyond what somebody asks for there.
+func (w *World) isAt(id ledger.VolumeID, name ledger.NodeName) bool {
+	v := w.Snapshot.Volume(id)
+	p := v.NodeVolume(name)
+	if p == nil {
+		return false
+	}
+	at := w.nodeVolume(v, p)
+	return at.maybeThere()
+}
+
+// Words say what it is, and what it proves.
+func (f Fenced) Words() string {
+	volumes := Count(f.Volumes, "volume")
+	switch {
+	case f.By == "":
+		return volumes + " may still be mounted there since a forced detach"
+	case f.Proof:
+		return volumes + " taken by " + f.By + ", proof that the machine writes no more"
+	}
+	return volumes + " taken by " + f.By + ", a time that proves nothing"
+}
+
+// Orphan is a VolumeAttachment that nobody will detach as things are.
+type Orphan struct {
+	Attachment string `json:"attachment"`
+	Volume     string `json:"volume"`
+	Node       string `json:"node"`
+	Message    string `json:"message"`
+	Fix        string `json:"fix"`
+}
+
+// Orphans lists the attachments that have lost their node, their volume, or
+// were never Moorage's: it reports them and leaves them alone. An object that can't be
+// seen is not one that is gone: its attachments are no orphans.
+func (w *World) Orphans() []Orphan {
+	var list []Orphan
+	for v := range w.Snapshot.Volumes() {
+		for i := range v.NodeVolumes {
+			for _, va := range v.NodeVolumes[i].Attachments() {
+				if message, fix := w.orphaned(v, &v.NodeVolumes[i], va); message != "" {
+					list = append(list, Orphan{va.Name, v.ID.String(), string(va.Node), message, fix})
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Orphan) int { return cmp.Compare(a.Attachment, b.Attachment) })
+	return list
+}
+
+// untilGone says for how long a volume counts as in use at a node that does not exist.
+func (w *World) untilGone(v *ledger.Volume, p *ledger.NodeVolume) string {
+	verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now)
+	if verdict.Allowed() || len(verdict.Reasons) == 0 {
+		return ""
+	}
+	return ": " + w.reason(verdict.First(), nil).Message
+}
+
+func (w *World) orphaned(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (message, fix string) {
+	node := w.Snapshot.Node(p.Node)
+	switch {
+	case !v.ID.IsReal() && w.unseen("persistentvolumes"):
+		return "", ""
+	case !v.ID.IsReal():
+		return fmt.Sprintf("its PersistentVolume %s does not exist", va.PersistentVolume),
+			"Detach the volume with the storage's own tools if it still is attached, then delete the VolumeAttachment."
+	case !va.Own():
+		return "its name is not the one that its volume and node lead to: somebody else made it, and no kubelet looks for it",
+			"Find its maker in metadata.managedFields, and have them delete it."
+	case (node == nil || !node.Exists) && !w.unseen("nodes"):
+		return fmt.Sprintf("its node %s does not exist%s", p.Node, w.untilGone(v, p)),
+			"If the machine lives, restart its kubelet: it makes the Node again, and the volumes leave as ever. If it is gone for certain, see at its console, or in the cloud, that it is powered off: a volume that two nodes write is destroyed. Then wait for the time, or delete the VolumeAttachment."
+	case !w.Snapshot.AttachRequired(v.ID.Driver) && !w.unseen("csidrivers.storage.k8s.io"):
+		return fmt.Sprintf("driver %s needs no attachments any more", v.ID.Driver), "Delete the VolumeAttachment."
+	}
+	return "", ""
 }

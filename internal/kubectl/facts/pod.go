@@ -3,16 +3,23 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	storagevolume "k8s.io/component-helpers/storage/volume"
+	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // Pod is why a pod runs or does not, as far as its volumes are concerned.
@@ -274,4 +281,466 @@ func startedAt(p *corev1.Pod) time.Time {
 		return time.Time{}
 	}
 	return last
+}
+
+// answer is the whole of a Pod in a sentence or two, to be read after its name.
+func answer(p *Pod) string {
+	if p.Cause != nil && p.Cause.Code == "Finalizer" {
+		return strings.TrimPrefix(sentence(p.Cause.Message), "it ")
+	}
+	if p.Cause != nil && p.Terminating {
+		return strings.TrimPrefix(sentence(p.Cause.Message), p.Name+" ")
+	}
+	if p.Cause != nil && p.Phase == "Running" && p.Cause.Of == OfContainer {
+		return "is not ready: " + sentence(p.Cause.Message)
+	}
+	if p.Cause != nil && p.Phase != "Running" {
+		return "does not run: " + sentence(p.Cause.Message)
+	}
+	switch {
+	case p.State == PodFinished:
+		return "has finished and needs no volume any more."
+	case p.Terminating:
+		return fmt.Sprintf("is being deleted at %s. Its volumes may go elsewhere once its kubelet no longer reports them as in use.", p.Node)
+	case p.Node == "":
+		return answerUnplaced(p)
+	case p.Cause != nil && p.Cause.Code == string(arbiter.NodeMissing):
+		return fmt.Sprintf("may run: there is no node %s, and nobody can say whether its machine still runs it%s.", p.Node, volumesCount(p))
+	case !p.NodeReady:
+		return fmt.Sprintf("may run: %s is not ready, and nobody can say whether it still runs there%s.", p.Node, volumesCount(p))
+	case p.Phase == "Running" && p.Cause != nil && p.Cause.Code == string(arbiter.HeldElsewhere):
+		return fmt.Sprintf("runs at %s, and %s", p.Node, sentence(p.Cause.Message))
+	case p.Phase == "Running":
+		return fmt.Sprintf("runs at %s%s.", p.Node, withVolumes(p))
+	}
+	return answerStarting(p)
+}
+
+// volumesCount says what follows for the volumes of a pod of which nobody can say whether it runs.
+func volumesCount(p *Pod) string {
+	if p.State == PodNoVolumes {
+		return ""
+	}
+	return "; its volumes count as in use"
+}
+
+func withVolumes(p *Pod) string {
+	if p.State == PodNoVolumes {
+		return ""
+	}
+	return ", with " + Count(len(p.Volumes), "volume")
+}
+
+// answerStarting is for a bound pod that nothing is seen to keep.
+func answerStarting(p *Pod) string {
+	hears := "the kubelet has not complained"
+	if slices.ContainsFunc(p.Unseen, func(u Unseen) bool { return u.Resource == "events" }) {
+		hears = "what the kubelet reports is not known"
+	}
+	if p.State == PodNoVolumes {
+		return fmt.Sprintf("starts at %s: it has no volume that needs an attachment, and %s.", p.Node, hears)
+	}
+	mounted := slices.DeleteFunc(slices.Clone(p.Volumes), func(v PodVolume) bool { return v.NotMounted })
+	every := "every volume"
+	if len(mounted) < len(p.Volumes) {
+		every = "every volume that its containers mount"
+	}
+	switch {
+	case len(mounted) == 0 && !p.mounted:
+		return fmt.Sprintf("starts at %s: no container of it mounts a volume that needs an attachment, and %s.", p.Node, hears)
+	case p.mounted:
+		return fmt.Sprintf("starts at %s: its volumes are mounted, and the kubelet is starting its containers.", p.Node)
+	case !slices.ContainsFunc(mounted, func(v PodVolume) bool { return !v.inUseAt(p.Node) }):
+		return fmt.Sprintf("starts at %s: %s is attached there, and the kubelet reports them in use. It mounts them, and what else the pod names, "+
+			"such as ConfigMaps; then it starts the containers.", p.Node, every)
+	}
+	return fmt.Sprintf("starts at %s: %s is attached there and may be mounted. The kubelet mounts after its next status report, "+
+		"every 10 s by default (nodeStatusUpdateFrequency).", p.Node, every)
+}
+
+// answerUnplaced is for a pod without a node and without a cause.
+func answerUnplaced(p *Pod) string {
+	all, fit := 0, 0
+	for _, n := range p.Nodes {
+		all += len(n.Nodes)
+		if n.Fits {
+			fit += len(n.Nodes)
+		}
+	}
+	switch {
+	case all == 0:
+		return "has no node, and no node could be read: nothing can be said about where it could go."
+	case fit > 0 && p.State != PodNoVolumes:
+		return fmt.Sprintf("has no node yet: its volumes could go to %d of %s, and its scheduler has not spoken.", fit, Count(all, "node"))
+	case barredNodes(p) == all:
+		return "has no node, and none is a choice for it: " + strings.Join(bars(p), "; ") + "."
+	}
+	return "has no node yet."
+}
+
+// bars are what keeps a pod from the nodes, each once.
+func bars(p *Pod) []string {
+	var list []string
+	for _, group := range p.Nodes {
+		if group.Barred != "" && !slices.Contains(list, group.Barred) {
+			list = append(list, group.Barred)
+		}
+	}
+	return list
+}
+
+// CountVerb is Count with its verb.
+func CountVerb(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, noun)
+}
+
+func messages(reasons []Reason) string {
+	var list []string
+	for _, r := range reasons {
+		list = append(list, r.Message)
+	}
+	return strings.Join(list, ", and ")
+}
+
+// Count is a number of things in words.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// blind says whether kinds could not be seen without which nothing can be
+// computed about a bound pod's volumes.
+func (w *World) blind() bool {
+	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool {
+		switch u.Resource {
+		case "persistentvolumes", "nodes", "volumeattachments.storage.k8s.io", "persistentvolumeclaims":
+			return u.Namespace == ""
+		}
+		return false
+	})
+}
+
+// toldVolumes are the pod's volumes by what the controller has written on the
+// pod: all that somebody can know who may read nothing but their own namespace.
+// False when nothing is written.
+func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
+	status, told := v1alpha1.VolumeStatusOf(p)
+	if !told {
+		return nil, false
+	}
+	var list []PodVolume
+	for _, v := range status.Volumes {
+		name := v.Claim
+		if name == "" {
+			name = v.Name
+		}
+		out := PodVolume{Name: name, SafeToMount: v.SafeToMount, Volume: Volume{
+			PersistentVolume: v.PersistentVolume, Access: accessUnknown, State: stateUnknown, Transitions: v.Transitions,
+		}}
+		if v.Claim != "" {
+			out.Claim = p.Namespace + "/" + v.Claim
+			if claim := w.Snapshot.Claim(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim}); claim != nil {
+				out.Access = accessOf(claim.Access)
+			}
+		}
+		if v.SafeToMount {
+			out.State = stateAttached
+		}
+		if v.Reason != "" && !v.SafeToMount {
+			// v.Node is the pod's own, not the one that the reason is about.
+			code := ledger.Code(v.Reason)
+			out.Reasons = []Reason{{
+				Code: v.Reason, Message: cmp.Or(v.Message, "nobody has said yet what keeps volume "+name), Since: waitsSince(p), Changes: w.adviceOn(code).Changes, Do: w.safeAdvice(code, ""),
+			}}
+		}
+		list = append(list, out)
+	}
+	return list, true
+}
+
+// PodWait is a pod with volumes that waits: for them, for a node that can take them, for its own
+// node, which is dead, or for something else that keeps it from starting there.
+type PodWait struct {
+	Who  Requester `json:"who"`
+	Node string    `json:"node,omitempty"`
+	// State is that of the Pod, or AtDeadNode or NotStarting.
+	State  string    `json:"state"`
+	Code   string    `json:"code,omitempty"` // the cause's, else the first reason's
+	Answer string    `json:"answer"`
+	Since  time.Time `json:"since,omitzero"`
+	// Explained is all that is known of the pod.
+	Explained Pod `json:"-"`
+}
+
+// PodAtDeadNode is the state of a PodWait at a node that is gone, or not ready and without a
+// live kubelet: nobody starts the pod, ends it, or takes its volumes down there.
+const PodAtDeadNode = "AtDeadNode"
+
+// PodNotStarting is the state of a PodWait whose volumes may be mounted, and that something else
+// keeps from starting, such as a missing ConfigMap.
+const PodNotStarting = "NotStarting"
+
+// ListWaits lists the pods with volumes that wait, the longest first. A pod at a dead node
+// waits whatever its phase is: its volumes go nowhere, and a StatefulSet makes no other pod
+// while this one is Terminating.
+func (w *World) ListWaits() []PodWait {
+	var list []PodWait
+	for _, p := range w.Pods {
+		if wait, ok := w.podWait(p); ok {
+			list = append(list, wait)
+		}
+	}
+	slices.SortFunc(list, func(a, b PodWait) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
+	})
+	return list
+}
+
+// podWait is what a pod waits for; false where it does not wait, or has no volume that needs
+// an attachment.
+func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
+	dead := w.atDeadNode(p)
+	if !dead && p.Status.Phase != corev1.PodPending || !w.NeedsAttachment(p) || len(p.Spec.SchedulingGates) > 0 {
+		return PodWait{}, false
+	}
+	x := w.ExplainPod(p)
+	if x.State == PodFinished {
+		return PodWait{}, false
+	}
+	wait := PodWait{
+		Who: Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName, State: x.State,
+		Code: firstCode(&x), Answer: x.Answer, Since: waitsSince(p), Explained: x,
+	}
+	switch {
+	case dead && x.Cause != nil && x.Cause.Of == OfNode:
+		wait.State = PodAtDeadNode
+	case x.State == PodReady && x.Cause != nil:
+		wait.State = PodNotStarting
+	case x.State != PodWaitsForVolumes && x.State != PodWaitsForNode:
+		return PodWait{}, false
+	}
+	if x.Cause != nil {
+		wait.Code, wait.Since = x.Cause.Code, becauseSince(x.Cause, p)
+	}
+	return wait, true
+}
+
+// startPatience is for how long a bound pod may take before its events are asked for.
+const startPatience = 10 * time.Second
+
+// Starting lists the pods with volumes that could have started by now as far as these are
+// concerned, and have not: their events may say why. The oldest come first.
+func (w *World) Starting() []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, p := range w.Pods {
+		if p.Spec.NodeName == "" || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil || w.Now.Sub(waitsSince(p)) < startPatience {
+			continue
+		}
+		if w.NeedsAttachment(p) && w.ExplainPod(p).State == PodReady {
+			list = append(list, p)
+		}
+	}
+	slices.SortStableFunc(list, olderFirst)
+	return list
+}
+
+// becauseSince is since when a pod waits because of a cause: what keeps it may be older than its
+// wait, such as a node that has been down for long.
+func becauseSince(c *Cause, p *corev1.Pod) time.Time {
+	since := c.Since
+	if waits := waitsSince(p); since.IsZero() || c.Of != OfNode && waits.After(since) {
+		since = waits
+	}
+	return since
+}
+
+// atDeadNode says whether a pod is bound to a node that is gone, or that is not ready and has
+// no live kubelet. It is not where nodes may not be listed.
+func (w *World) atDeadNode(p *corev1.Pod) bool {
+	name := p.Spec.NodeName
+	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
+		return false
+	}
+	node := w.Node(name)
+	return node == nil || !w.kubeletLives(node)
+}
+
+// firstCode is the code of the reason that matters most: of a volume, else of
+// the nodes that are a choice.
+func firstCode(x *Pod) string {
+	for _, v := range x.Volumes {
+		if len(v.Reasons) > 0 {
+			return v.Reasons[0].Code
+		}
+	}
+	for _, n := range x.Nodes {
+		if n.Barred == "" && len(n.Reasons) > 0 {
+			return n.Reasons[0].Code
+		}
+	}
+	return ""
+}
+
+// NodesVerdict is nodes that say the same to a pod.
+type NodesVerdict struct {
+	Nodes []string `json:"nodes"`
+	// Fits: the pod's volumes could go there, and nothing bars the pod.
+	Fits bool `json:"fits"`
+	// Barred is what keeps the pod from the nodes whatever its volumes: its node
+	// selector, a taint, and so on. Empty when nothing that is looked at does.
+	Barred  string   `json:"barred,omitempty"`
+	Reasons []Reason `json:"reasons,omitempty"`
+}
+
+// fits asks every node whether it could take the pod's volumes, and gathers
+// those that say the same.
+func (w *World) fits(s ledger.Snapshot, r arbiter.Request, p *corev1.Pod) []NodesVerdict {
+	groups := map[string]*NodesVerdict{}
+	for n := range s.Nodes() {
+		if !n.Exists {
+			continue
+		}
+		verdict, barred := w.Arbiter.Fit(s, r, n.Name, w.Now), w.barred(p, w.nodes[n.Name])
+		if barred != "" {
+			verdict = arbiter.Verdict{} // whatever its volumes do
+		}
+		key := fmt.Sprint(verdict.Outcome, barred)
+		for _, reason := range verdict.Reasons {
+			key += "\n" + reason.Message()
+		}
+		if groups[key] == nil {
+			groups[key] = &NodesVerdict{Fits: verdict.Allowed(), Barred: barred, Reasons: w.reasons(verdict, p)}
+		}
+		groups[key].Nodes = append(groups[key].Nodes, string(n.Name))
+	}
+	var list []NodesVerdict
+	for _, g := range groups {
+		slices.Sort(g.Nodes)
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b NodesVerdict) int {
+		return cmp.Or(
+			cmp.Compare(min(1, len(a.Barred)), min(1, len(b.Barred))), // those that may come into question first
+			cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Nodes[0], b.Nodes[0]),
+		)
+	})
+	return list
+}
+
+// byAffinity begins what bars a pod from the nodes that it does not choose itself.
+const byAffinity = "the pod's node "
+
+// affinityOf names how a pod chooses its nodes.
+func affinityOf(p *corev1.Pod) string {
+	var parts []string
+	if len(p.Spec.NodeSelector) > 0 {
+		parts = append(parts, "selector "+labels.FormatLabels(p.Spec.NodeSelector))
+	}
+	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		parts = append(parts, "affinity")
+	}
+	return byAffinity + strings.Join(parts, " or ")
+}
+
+// barred says what keeps a pod from a node whatever its volumes do: what
+// kube-scheduler's filters NodeUnschedulable, TaintToleration, NodeAffinity
+// and the volumes' own node affinity say. Resources, pod affinity and topology
+// spread are not looked at.
+func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
+	if p == nil || n == nil {
+		return ""
+	}
+	if w.draining != "" && n.Name == w.draining {
+		return "it is the node to be drained"
+	}
+	if w.draining != "" && !w.isReady(ledger.NodeName(n.Name)) {
+		return "it is not ready"
+	}
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	if n.Spec.Unschedulable && !schedulingcorev1.TolerationsTolerateTaint(klog.Logger{}, p.Spec.Tolerations, &cordon, false) {
+		return "it is cordoned"
+	}
+	taint, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Logger{}, n.Spec.Taints, p.Spec.Tolerations, schedules, false)
+	if untolerated {
+		return "its taint " + taint.ToString()
+	}
+	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
+		return affinityOf(p)
+	}
+	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
+		if class := w.class(claim); class != nil && claim.Spec.VolumeName == "" && !inTopologies(class.AllowedTopologies, n) {
+			return "the topologies that StorageClass " + class.Name + " allows"
+		}
+		pv := w.pvs[claim.Spec.VolumeName]
+		switch {
+		case pv == nil:
+		case !inAffinity(pv, n):
+			return "the node affinity of volume " + pv.Name
+		case !inZones(pv, n):
+			return "the zone of volume " + pv.Name
+		}
+	}
+	return ""
+}
+
+// inAffinity says whether a volume's node affinity, as kube-scheduler reads it, allows a node.
+func inAffinity(pv *corev1.PersistentVolume, n *corev1.Node) bool {
+	csi, _ := translate.AsCSI(pv) // a volume that can't be translated keeps its own
+	return storagevolume.CheckNodeAffinity(csi, n.Labels) == nil
+}
+
+// zoneLabels are the labels of PersistentVolumes and nodes that kube-scheduler's filter
+// VolumeZone compares, the later name of each after the earlier one.
+var zoneLabels = [][2]string{
+	{corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone},
+	{corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion},
+}
+
+// zonesOf are the zones and regions by a PersistentVolume's labels: old volumes have no other
+// word on where they are.
+func zonesOf(pv *corev1.PersistentVolume) map[string][]string {
+	zones := map[string][]string{}
+	for _, names := range zoneLabels {
+		for _, name := range names {
+			if value := pv.Labels[name]; value != "" {
+				zones[name] = strings.Split(value, "__")
+			}
+		}
+	}
+	return zones
+}
+
+// inZones says whether a node is in the zones by a volume's labels. One that says nothing of
+// its own is in all.
+func inZones(pv *corev1.PersistentVolume, n *corev1.Node) bool {
+	zones := zonesOf(pv)
+	for _, names := range zoneLabels {
+		at := cmp.Or(n.Labels[names[0]], n.Labels[names[1]])
+		for _, name := range names {
+			if in := zones[name]; len(in) > 0 && at != "" && !slices.Contains(in, at) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// inTopologies says whether a node is in one of the topologies that a class allows; none
+// means all.
+func inTopologies(allowed []corev1.TopologySelectorTerm, n *corev1.Node) bool {
+	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(t corev1.TopologySelectorTerm) bool {
+		return !slices.ContainsFunc(t.MatchLabelExpressions, func(e corev1.TopologySelectorLabelRequirement) bool {
+			return !slices.Contains(e.Values, n.Labels[e.Key])
+		})
+	})
+}
+
+// schedules says whether a taint keeps new pods away.
+func schedules(t *corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }

@@ -5,6 +5,8 @@ package facts
 import (
 	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/docs"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -262,7 +265,7 @@ func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
 	if words := w.wordsOfHold(r); words != "" {
 		return words, until
 	}
-	return byPlan(r, r.Message()), until
+	return r.Message(), until
 }
 
 // wordsOfHold is what the controller has written of a reason into the volume's hold; empty
@@ -310,20 +313,14 @@ func (w *World) sinceOfHold(id ledger.VolumeID, code ledger.Code) time.Time {
 	return time.Time{}
 }
 
-// written is when the status of a volume's hold was last written, or was first seen to say what it
-// says; now where neither is known.
+// written is when the status of a volume's hold was last written; zero where that is not known.
 func (w *World) written(id ledger.VolumeID) time.Time {
-	hold := w.holds[id]
-	if hold == nil {
-		return w.Now
+	if hold := w.holds[id]; hold != nil {
+		if last, _ := lastStatusWrite(hold); last.at.Before(w.Now) {
+			return last.at
+		}
 	}
-	if last, _ := lastStatusWrite(hold); !last.at.IsZero() && last.at.Before(w.Now) {
-		return last.at
-	}
-	if seen := w.HoldsSeen[hold.UID]; !seen.IsZero() && seen.Before(w.Now) {
-		return seen
-	}
-	return w.Now
+	return time.Time{}
 }
 
 // waitsSince is when a pod's own wait began: for its volumes when it is bound,
@@ -372,4 +369,177 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 		}
 	}
 	return nil
+}
+
+// Advice is what docs/reasons.md says of a reason.
+type Advice struct{ Meaning, Changes, Do string }
+
+// readAdvice reads the rows of the page's tables, whose form a test of the
+// arbiter's checks.
+func readAdvice() map[ledger.Code]Advice {
+	advice := map[ledger.Code]Advice{}
+	for line := range strings.Lines(docs.Reasons) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 4 {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		advice[ledger.Code(strings.Trim(cells[0], "`"))] = Advice{
+			Meaning: plain(cells[1]), Changes: plain(cells[2]), Do: plain(cells[3]),
+		}
+	}
+	return advice
+}
+
+// adviceOn is what the page says of a reason: in a cluster without Moorage, without the
+// sentences that are about what only Moorage has.
+func (w *World) adviceOn(code ledger.Code) Advice {
+	advice := w.advice[code]
+	if w.Served() {
+		return advice
+	}
+	return Advice{Meaning: advice.Meaning, Changes: ofKubernetes(advice.Changes), Do: ofKubernetes(advice.Do)}
+}
+
+// ofMoorage are the words by which a sentence is about what only Moorage has.
+var ofMoorage = regexp.MustCompile(`AttachPolicy|AttachPolicies|moorage|Moorage|VolumeTicket|VolumeHold|[Pp]olicy's|ticket`)
+
+// ofKubernetes are the sentences of a text, and the parts of each between semicolons, that are
+// true without Moorage.
+func ofKubernetes(text string) string {
+	return keptParts(text, ". ", func(s string) string { return keptParts(s, "; ", keptPart) })
+}
+
+func keptParts(text, between string, kept func(string) string) string {
+	var list []string
+	for part := range strings.SplitSeq(text, between) {
+		if part = kept(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return strings.Join(list, between)
+}
+
+func keptPart(text string) string {
+	if ofMoorage.MatchString(strings.ReplaceAll(text, "kubectl moorage", "")) { // this program is there all the same
+		return ""
+	}
+	return text
+}
+
+var pageLink = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
+
+// plain takes the page's code marks out, and names the page that a link leads to: a
+// terminal has neither.
+func plain(text string) string {
+	text = pageLink.ReplaceAllStringFunc(text, func(link string) string {
+		parts := pageLink.FindStringSubmatch(link)
+		if path := "docs/" + parts[2]; strings.HasSuffix(path, parts[1]) {
+			return path
+		}
+		return parts[1] + " in docs/" + parts[2]
+	})
+	return strings.ReplaceAll(text, "`", "")
+}
+
+// moorageDetaches says whether it is moorage-controller that detaches volumes: in Cooperative
+// mode, and where Moorage is not installed, kube-controller-manager does.
+func (w *World) moorageDetaches() bool { return w.Served() && !w.Arbiter.Cooperative }
+
+// keepsHolds says whether somebody keeps the VolumeHolds up to date: what they say of a wait
+// is old otherwise. Where moorage-controller has no Lease at all, that is told by who reports
+// volumes as attached.
+func (w *World) keepsHolds() bool {
+	switch is, _ := w.leads(v1alpha1.ControllerName); is {
+	case lapsed:
+		return false
+	case never:
+		return !w.Arbiter.Cooperative
+	case leadUnknown, leads:
+	}
+	return true
+}
+
+// unreachable words the wait for a node that is not ready, and says when time ends it, where
+// that is known. How much of a rule's time is left only the process that detaches has
+// measured: of moorage-controller's own words the time since they were written is taken
+// off. Where there are none, the whole time is the most that can be left.
+func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) {
+	words := w.wordsOfHold(r)
+	node := w.nodes[r.Node]
+	switch left, timed := arbiter.ForcedIn(words); {
+	case node != nil && w.moorageDetaches() && w.kubeletLives(node):
+		return whatIsThere(r) + fmt.Sprintf(". Its kubelet lives%s, and nothing is detached by force while it does", w.byLease(r.Node)), time.Time{}
+	case w.detacherDown() != nil:
+		return whatIsThere(r) + ". Nobody detaches it meanwhile", time.Time{}
+	case r.Seconds < 0:
+		return r.Message(), time.Time{} // by the policy as it is now, no time forces
+	case timed && w.written(r.Volume).IsZero():
+		return words, time.Time{}
+	case timed:
+		until = w.written(r.Volume).Add(left)
+		r.Seconds = int64(told(until.Sub(w.Now)) / time.Second)
+		if r.Seconds <= 0 {
+			return whatIsThere(r) + ". The time after which it is detached by force is over", until
+		}
+		return r.Message(), until
+	case words != "":
+		return words, time.Time{}
+	case r.Seconds > 0 && w.unseen("attachpolicies."+v1alpha1.GroupName) && w.Served():
+		return whatIsThere(r) + ". Whether time forces the detach is not known: you may not list attachpolicies." + v1alpha1.GroupName, time.Time{}
+	case r.Seconds > 0:
+		whole := (time.Duration(r.Seconds) * time.Second).String()
+		return strings.Replace(r.Message(), whole+";", whole+" at most;", 1), time.Time{}
+	}
+	return r.Message(), time.Time{}
+}
+
+// whatIsThere is the first sentence of a reason, without what ends the wait.
+func whatIsThere(r arbiter.Reason) string {
+	first, _, _ := strings.Cut(r.Message(), ". ")
+	return first
+}
+
+// byLease says by what it is known that a node's kubelet lives; empty where that is its own word.
+func (w *World) byLease(name ledger.NodeName) string {
+	if w.nodeLeases[string(name)] == nil {
+		return ""
+	}
+	return " (it renews its Lease)"
+}
+
+// tellStep is in what steps a time that is left is told: an answer that is watched is printed
+// again whenever it changes.
+const tellStep = 10 * time.Second
+
+// told rounds a time that is left up.
+func told(left time.Duration) time.Duration { return (left + tellStep - 1).Truncate(tellStep) }
+
+// givesUp says whether the volumes of a node that is not ready are taken away from it as it
+// is: it is out of service, and whoever detaches runs and takes that for true.
+func (w *World) givesUp(n *corev1.Node) bool {
+	return outOfService(n) && (!w.moorageDetaches() || !w.kubeletLives(n)) && w.detacherDown() == nil
+}
+
+// ControllersDown are the components that are down, and without which nothing is granted,
+// attached or detached; none where they run, or nothing is known of them.
+func (w *World) ControllersDown() []Cause {
+	var list []Cause
+	for _, c := range []*Cause{w.nobodyGrants(), w.detacherDown()} {
+		if c != nil && !slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
+			list = append(list, *c)
+		}
+	}
+	return list
+}
+
+// detacherDown says that nobody detaches volumes, since the component that does is down;
+// nil where it runs or nothing is known of it.
+func (w *World) detacherDown() *Cause {
+	return w.componentCause(&Reason{Code: string(arbiter.NodeUnreachable)}, "")
 }

@@ -3,13 +3,24 @@
 package facts
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/operation"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // TicketExplanation is a ticket, why it waits, and when it ends.
@@ -197,4 +208,749 @@ func (w *World) OperationTicket(of ledger.Operation, kind, namespace, name strin
 		}
 	}
 	return TicketExplanation{}, false
+}
+
+// timeLeft is how much of a ticket's time is left, in seconds: at least, and at most.
+type timeLeft struct {
+	least, most int64
+	// stopped: moorage-controller is down, so that nobody counts.
+	stopped bool
+}
+
+// timeLeft is how much of a ticket's time is left, as its controller counts it.
+func (w *World) timeLeft(t *v1alpha1.VolumeTicket) timeLeft {
+	if is, _ := w.leads(v1alpha1.ControllerName); is == lapsed {
+		left := timeLeftOf(t, w.Now, time.Time{})
+		return timeLeft{least: left.most, most: left.most, stopped: true} // the next one goes on from what is written
+	}
+	return timeLeftOf(t, w.Now, w.controllerLeadsSince())
+}
+
+// controllerLeadsSince is since when this moorage-controller leads; zero where that is not known.
+func (w *World) controllerLeadsSince() time.Time {
+	if l := Lease(w.Leases.Components, v1alpha1.ControllerName, w.home()); l != nil && l.Spec.AcquireTime != nil {
+		return l.Spec.AcquireTime.Time
+	}
+	return time.Time{}
+}
+
+// timeLeftOf is how much of a ticket's time is left. A controller counts by its own clock what it
+// has seen, and writes that down in steps, from which the next one goes on: what is counted is
+// as much as is written and as this controller, which leads since some time, has seen itself at
+// least; and it is a step more than is written at most, and never more than the time since the
+// ticket was made or renewed.
+func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
+	ttl := translate.TTLSeconds(t)
+	if ttl == 0 {
+		return timeLeft{}
+	}
+	begun, written := t.CreationTimestamp.Time, time.Duration(t.Status.TTLElapsedSeconds)*time.Second
+	if renewed := t.Annotations[v1alpha1.AnnotationRenewed]; renewed != "" {
+		if at, err := time.Parse(time.RFC3339Nano, renewed); err == nil && at.After(begun) {
+			begun = at
+		}
+		if renewed != t.Status.Renewed {
+			written = 0 // counted before it was renewed
+		}
+	}
+	age, least := now.Sub(begun), written
+	if !leads.IsZero() {
+		least = max(written, min(age, now.Sub(leads)))
+	}
+	most := max(least, min(age, written+arbiter.TTLStep(ttl)))
+	left := func(counted time.Duration) int64 { return max(0, ttl-int64(counted/time.Second)) }
+	return timeLeft{least: left(most), most: left(least)}
+}
+
+// TimeLeft says in words when a ticket's time is over, unless it is renewed, by what it says itself;
+// empty: it has no time of its own.
+func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
+	if translate.TTLSeconds(t) == 0 {
+		return ""
+	}
+	return timeLeftOf(t, now, time.Time{}).words()
+}
+
+// aboutSeconds is a difference that "about" covers.
+const aboutSeconds = 30
+
+// words are when the time is over.
+func (l timeLeft) words() string {
+	text := "any moment"
+	if l.least > 0 {
+		text = "in about " + lastingSeconds(l.least)
+	}
+	switch {
+	case l.stopped && l.most == 0:
+		return "as soon as moorage-controller is back"
+	case l.stopped:
+		return "about " + lastingSeconds(l.most) + " after moorage-controller is back"
+	case l.most-l.least >= aboutSeconds:
+		text += " (within " + lastingSeconds(l.most) + " if moorage-controller was restarted)"
+	}
+	return text
+}
+
+func lastingSeconds(n int64) string { return lasting(time.Duration(n) * time.Second) }
+
+// lasting is a duration without units of which there are none, such as 1h for 1h0m0s.
+func lasting(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// ListVolumes lists every volume that may need an attachment, by claim, then name.
+// namespace leaves out those of claims elsewhere, and those of none.
+func (w *World) ListVolumes(namespace string) []Volume {
+	var list []Volume
+	for v := range w.Snapshot.Volumes() {
+		if !v.ID.IsReal() || !w.Snapshot.AttachRequired(v.ID.Driver) {
+			continue
+		}
+		described := w.Volume(v.ID)
+		if namespace != "" && !inNamespace(described.Claim, namespace) {
+			continue
+		}
+		list = append(list, described)
+	}
+	slices.SortFunc(list, func(a, b Volume) int {
+		return cmp.Or(cmp.Compare(a.Claim, b.Claim), cmp.Compare(a.PersistentVolume, b.PersistentVolume),
+			cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Handle, b.Handle))
+	})
+	return list
+}
+
+// ListUnbound lists the claims of a namespace, or of all where it is empty, that have no volume
+// yet, as volumes without one, by their names. Claims whose volumes would need no attachment are
+// left out, as far as their StorageClass tells.
+func (w *World) ListUnbound(namespace string) []Volume {
+	var list []Volume
+	for _, c := range w.Claims {
+		if namespace != "" && c.Namespace != namespace || c.Spec.VolumeName != "" || c.Status.Phase == corev1.ClaimLost {
+			continue
+		}
+		key := ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}
+		out := Volume{Claim: key.String(), Access: accessUnknown, State: stateNotProvisioned}
+		if class := w.class(c); class != nil {
+			out.Driver = class.Provisioner
+		}
+		if out.Driver != "" && !w.Snapshot.AttachRequired(out.Driver) {
+			continue
+		}
+		if fact := w.Snapshot.Claim(key); fact != nil {
+			out.Access = accessOf(fact.Access)
+		}
+		for _, p := range w.UsersOf(c) {
+			if w.PodFact(p).Phase != ledger.PodFinished {
+				out.Waiting = append(out.Waiting, Waiter{Who: Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName, Since: waitsSince(p)})
+			}
+		}
+		slices.SortFunc(out.Waiting, func(a, b Waiter) int {
+			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
+		})
+		if cause := w.claimCause(c); cause != nil {
+			reason := cause.asReason()
+			out.Reason = &reason
+		}
+		list = append(list, out)
+	}
+	slices.SortFunc(list, func(a, b Volume) int { return cmp.Compare(a.Claim, b.Claim) })
+	return list
+}
+
+func inNamespace(claim, namespace string) bool {
+	return len(claim) > len(namespace) && claim[:len(namespace)] == namespace && claim[len(namespace)] == '/'
+}
+
+// Ticket is a request that volumes be at a node.
+type Ticket struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Type      string `json:"type"`
+	// For is the pod that is its own ticket.
+	For string `json:"for,omitempty"`
+	// Derived says that there is no object: the bound pod is the ticket.
+	Derived bool   `json:"derived,omitempty"`
+	Node    string `json:"node"`
+	// Wherever: the controller chooses the node; Node is empty until it has.
+	Wherever bool `json:"wherever,omitempty"`
+	// Detached: the volumes are to be at no node, and Node is empty.
+	Detached bool `json:"detached,omitempty"`
+	// Parameters are how the volumes are to be attached, in its integrator's words.
+	Parameters map[string]string `json:"parameters,omitempty"`
+	Priority   int               `json:"priority"`
+	// State is Pending, Granted or Satisfied.
+	State string `json:"state"`
+	// Reasons are why it is not granted, or not satisfied.
+	Reasons    []Reason  `json:"reasons,omitempty"`
+	Since      time.Time `json:"since,omitzero"` // of State
+	Created    time.Time `json:"created"`
+	TTLSeconds int64     `json:"ttlSeconds,omitempty"`
+	Volumes    []string  `json:"volumes,omitempty"` // as the ticket names them
+	// NodeNotReady: Node is not ready, or gone. What is attached there stays attached, and nobody
+	// can say whether what uses it still runs.
+	NodeNotReady bool `json:"nodeNotReady,omitempty"`
+	// Yielding is what the ticket is asked: until when to let go of its volumes, and for whom.
+	// Empty: it is not asked to.
+	Yielding string `json:"yielding,omitempty"`
+
+	request arbiter.Request
+}
+
+// The states of a Ticket.
+const (
+	TicketPending   = "Pending"
+	TicketGranted   = "Granted"
+	TicketSatisfied = "Satisfied"
+)
+
+// knownNotReady says whether a node is seen to be not ready, or not to exist.
+func (w *World) knownNotReady(node string) bool {
+	return node != "" && !w.unseen("nodes") && !w.isReady(ledger.NodeName(node))
+}
+
+// ListTickets lists the VolumeTickets, and with derived the bound pods, which are
+// their own. Those that rank before others come first, as the controller
+// grants them.
+func (w *World) ListTickets(namespace string, derived bool) []Ticket {
+	var list []Ticket
+	queues := map[ledger.NodeName]*arbiter.Queue{}
+	for _, p := range w.Pods {
+		if derived && p.Spec.NodeName != "" && (namespace == "" || p.Namespace == namespace) {
+			if t, ok := w.derived(p); ok {
+				list = append(list, t)
+			}
+		}
+	}
+	for _, t := range w.Tickets {
+		if namespace == "" || t.Namespace == namespace {
+			list = append(list, w.ticket(t, queues))
+		}
+	}
+	slices.SortFunc(list, func(a, b Ticket) int { return arbiter.CompareRequests(a.request, b.request) })
+	return list
+}
+
+// waits says why a ticket is not granted, at its node or for want of one.
+func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queue) arbiter.Verdict {
+	if t.Node == "" {
+		_, v := w.Arbiter.Place(w.Snapshot, t, w.Now)
+		return v
+	}
+	if queues[t.Node] == nil {
+		queues[t.Node] = w.Arbiter.Queue(w.Snapshot, t.Node, w.Now)
+	}
+	v, _ := queues[t.Node].Grant(t)
+	return v
+}
+
+// ticket is a ticket as it is. queues are those that others of its nodes were decided by.
+func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arbiter.Queue) Ticket {
+	fact := translate.Ticket(t)
+	out := Ticket{
+		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), Node: t.Node(), Wherever: t.Spec.Wherever,
+		Detached: t.Spec.Detached, Parameters: t.Spec.Parameters,
+		Priority: fact.Type.Priority(), State: TicketPending, Created: t.CreationTimestamp.Time, Since: t.CreationTimestamp.Time,
+		TTLSeconds: fact.TTLSeconds, request: arbiter.TicketRequest(w.Snapshot, &fact),
+	}
+	for _, v := range fact.Volumes {
+		out.Volumes = append(out.Volumes, v.Claim+v.PersistentVolume)
+	}
+	out.NodeNotReady = w.knownNotReady(t.Node())
+	if asked := t.Yielding(); asked != nil {
+		out.Yielding = asked.Message
+	}
+	switch fact.Phase {
+	case ledger.TicketGranted:
+		out.State = TicketGranted
+		told, isTold := w.toldSatisfied(t)
+		if v := w.Arbiter.Satisfied(w.Snapshot, &fact, w.Now); isTold && len(told) == 0 || !isTold && v.Allowed() {
+			out.State = TicketSatisfied
+		} else if isTold {
+			out.Reasons = told
+		} else {
+			out.Reasons = w.reasonsIn(t.Namespace, v, nil)
+		}
+	default:
+		if told := w.refusal(t); arbiter.PauseLeft(w.Snapshot, &fact, w.Now) > 0 || w.blind() && len(told) > 0 {
+			out.Reasons = told // for how long, and what this user may not see, is the controller's to know
+			break
+		}
+		out.Reasons = w.reasonsIn(t.Namespace, w.waits(&fact, queues), nil)
+		if told := w.refusal(t); len(told) > 0 && (len(out.Reasons) == 0 || out.Reasons[0].Code == string(arbiter.NotGranted)) {
+			out.Reasons = told // the controller knows its own mode and flags
+		}
+		if c := w.nobodyGrants(); c != nil && !slices.ContainsFunc(out.Reasons, func(r Reason) bool { return r.Code == c.Code }) {
+			first := 0
+			if len(out.Reasons) > 0 && (out.Reasons[0].Code == string(arbiter.ClaimUnbound) || out.Reasons[0].Code == string(arbiter.ClaimMissing)) {
+				first = 1 // which nobody but the claim's maker or provisioner ends
+			}
+			out.Reasons = slices.Insert(out.Reasons, first, c.asReason())
+		}
+	}
+	kind := v1alpha1.TicketGranted
+	if out.State == TicketSatisfied {
+		kind = v1alpha1.TicketSatisfied
+	}
+	if c := meta.FindStatusCondition(t.Status.Conditions, kind); c != nil {
+		out.Since = c.LastTransitionTime.Time
+	}
+	w.adviseByHand(&out)
+	return out
+}
+
+// adviseByHand has the reasons of a ticket that somebody has made say what its maker can do:
+// the page's words are about pods.
+func (w *World) adviseByHand(t *Ticket) {
+	for i := range t.Reasons {
+		r := &t.Reasons[i]
+		switch {
+		case codeOf(r) == arbiter.ClaimMissing:
+			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: kubectl get pvc -n %s", t.Namespace)
+		case codeOf(r) == arbiter.HeldElsewhere && t.Detached && !givesWay(r) && !heldByTicket(r):
+			r.Do = "End what uses the volume, such as by scaling its workload down, or wait until it is done: the ticket is granted then by itself"
+		case codeOf(r) == arbiter.NoFreeSlot && !t.Wherever && t.Node != "":
+			r.Changes = "A confirmed detach at the node, the end of a ticket there, or a higher limit in its CSINode or in the AttachPolicy"
+			r.Do = fmt.Sprintf("See what has the slots, and what could end: kubectl moorage explain node %s -o wide. A ticket names one node for good: to have it at another one, kubectl moorage ticket end %s -n %s ends this one", t.Node, t.Name, t.Namespace)
+		case codeOf(r) == arbiter.NodeMissing && !t.Wherever:
+			r.Do = fmt.Sprintf("Look whether the name is right: kubectl get nodes. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", t.Name, t.Namespace)
+		case codeOf(r) == arbiter.NodeFenced:
+			r.Do = fmt.Sprintf("Wait until %s is back, or end the ticket and make it at another node: kubectl moorage ticket end %s -n %s", cmp.Or(r.Node, t.Node), t.Name, t.Namespace)
+		case codeOf(r) == arbiter.HeldElsewhere && !t.Wherever && !givesWay(r) && r.Node != t.Node && (r.Node == "" || w.Node(r.Node) != nil):
+			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", cmp.Or(r.Node, "the node that is named"), t.Name, t.Namespace)
+		}
+	}
+}
+
+// heldByTicket says whether what is in the way is a ticket: what to do about it is said already.
+func heldByTicket(r *Reason) bool {
+	return r.Holder != nil && r.Holder.Kind == string(v1alpha1.TicketKindVolumeTicket)
+}
+
+// toldSatisfied is what the controller has written of whether a granted ticket has its volumes, with
+// no reason where it has: all that somebody can know who may read nothing but their own namespace.
+// False where nothing is written, or more is seen.
+func (w *World) toldSatisfied(t *v1alpha1.VolumeTicket) ([]Reason, bool) {
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
+	told := w.toldIn(t, c)
+	return told, w.blind() && c != nil && (len(told) > 0 || c.Status == metav1.ConditionTrue)
+}
+
+// refusal is the reason that the controller gave when it refused or interrupted a ticket: the
+// facts may have changed since.
+func (w *World) refusal(t *v1alpha1.VolumeTicket) []Reason {
+	return w.toldIn(t, meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted))
+}
+
+// toldIn is the reason in a ticket's condition; none where that is true, or not there, or says that
+// the controller has not looked yet.
+func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
+	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonPending {
+		return nil
+	}
+	advice := w.adviceOn(ledger.Code(c.Reason))
+	do := ofNode(advice.Do, cmp.Or(t.Spec.NodeName, t.Status.NodeName))
+	if len(t.Spec.Volumes) == 1 && t.Spec.Volumes[0].Claim != nil {
+		do = describing(do, t.Namespace, t.Spec.Volumes[0].Claim.Name)
+	}
+	return []Reason{{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do}}
+}
+
+// derived is the ticket that a bound pod is; false when it has no volume that
+// needs an attachment, or has finished.
+func (w *World) derived(p *corev1.Pod) (Ticket, bool) {
+	fact := w.PodFact(p)
+	request := arbiter.PodRequest(w.Snapshot, fact)
+	if fact.Phase == ledger.PodFinished || !request.Attachable(w.Snapshot) {
+		return Ticket{}, false
+	}
+	out := Ticket{
+		Namespace: p.Namespace, Name: p.Name, Type: "Pod", For: p.Name, Derived: true, Node: p.Spec.NodeName,
+		Priority: ledger.PodPriority, State: TicketSatisfied, Created: p.CreationTimestamp.Time, request: request,
+		NodeNotReady: w.knownNotReady(p.Spec.NodeName),
+	}
+	for _, need := range request.Needs {
+		out.Volumes = append(out.Volumes, need.Name)
+		if v := w.Arbiter.Explain(w.Snapshot, need, fact.Node, w.Now); !v.Allowed() {
+			out.State = TicketGranted
+			out.Reasons = append(out.Reasons, w.reasons(v, p)...)
+		}
+	}
+	if c := podCondition(p, v1alpha1.PodSafeToMount); c != nil {
+		out.Since = c.LastTransitionTime.Time
+	}
+	return out, true
+}
+
+// ClaimLabels are a claim's labels; none for a volume without one.
+func (w *World) ClaimLabels(claim string) map[string]string {
+	namespace, name, _ := strings.Cut(claim, "/")
+	if c := w.Claim(namespace, name); c != nil {
+		return c.Labels
+	}
+	return nil
+}
+
+// TicketLabels are those of a VolumeTicket, or of the pod that is its own.
+func (w *World) TicketLabels(t Ticket) map[string]string {
+	if t.Derived {
+		if p := w.Pod(t.Namespace, t.Name); p != nil {
+			return p.Labels
+		}
+		return nil
+	}
+	for _, o := range w.Tickets {
+		if o.Namespace == t.Namespace && o.Name == t.Name {
+			return o.Labels
+		}
+	}
+	return nil
+}
+
+// NodeLabels are a node's labels.
+func (w *World) NodeLabels(node string) map[string]string {
+	if n := w.Node(node); n != nil {
+		return n.Labels
+	}
+	return nil
+}
+
+// ManualName is the name of the ticket by which a PersistentVolume is attached
+// to a node by hand: the same command finds it again.
+func ManualName(persistentVolume, node string) string {
+	digest := sha256.Sum256([]byte(persistentVolume + "\x00" + node))
+	return "manual-" + hex.EncodeToString(digest[:10])
+}
+
+// ManualTicket is the ticket that asks for a PersistentVolume at a node. A
+// claimed one is asked for by its claim, in the claim's namespace; one without
+// a claim, or whose claim is gone, by an administrator, in Moorage's own.
+func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSeconds int64) (*v1alpha1.VolumeTicket, error) {
+	if w.PersistentVolume(persistentVolume) == nil {
+		return nil, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
+	}
+	if w.Node(node) == nil && !w.unseen("nodes") {
+		return nil, fmt.Errorf("nodes %q not found", node)
+	}
+	fact := w.Snapshot.PersistentVolume(persistentVolume)
+	if fact == nil || fact.Volume.IsZero() || !w.Snapshot.AttachRequired(fact.Volume.Driver) {
+		return nil, fmt.Errorf("persistentvolumes %q needs no attachment: any node may mount it", persistentVolume)
+	}
+	namespace, volume := ownNamespace, v1alpha1.TicketVolume{PersistentVolume: persistentVolume}
+	if key, uid, ok := w.claimedBy(fact); ok {
+		namespace, volume = key.Namespace, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: key.Name, UID: types.UID(uid)}}
+	}
+	return manualTicket(namespace, persistentVolume, node, volume, ttlSeconds), nil
+}
+
+// ManualTicketOf is ManualTicket for who may read a claim, and not its PersistentVolume.
+func ManualTicketOf(c *corev1.PersistentVolumeClaim, node string, ttlSeconds int64) *v1alpha1.VolumeTicket {
+	return manualTicket(c.Namespace, c.Spec.VolumeName, node, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: c.Name, UID: c.UID}}, ttlSeconds)
+}
+
+func manualTicket(namespace, persistentVolume, node string, volume v1alpha1.TicketVolume, ttlSeconds int64) *v1alpha1.VolumeTicket {
+	return &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ManualName(persistentVolume, node)},
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(ledger.TypeManual), NodeName: node, TTLSeconds: &ttlSeconds,
+			Volumes: []v1alpha1.TicketVolume{volume}},
+	}
+}
+
+// ManualOf are the tickets of type Manual that ask for a claim's volume at a node, and the pods there that use it: of the
+// claim's own namespace, for who may read nothing else.
+func (w *World) ManualOf(c *corev1.PersistentVolumeClaim, node string) (tickets, pods []Requester) {
+	for _, t := range w.Tickets {
+		names := func(v v1alpha1.TicketVolume) bool { return v.Claim != nil && v.Claim.Name == c.Name }
+		if t.Namespace == c.Namespace && t.Spec.Type == v1alpha1.TicketManual && t.Node() == node && slices.ContainsFunc(t.Spec.Volumes, names) {
+			tickets = append(tickets, Requester{Kind: string(v1alpha1.TicketKindVolumeTicket), Namespace: t.Namespace, Name: t.Name})
+		}
+	}
+	for _, p := range w.UsersOf(c) {
+		if p.Spec.NodeName == node && w.PodFact(p).Phase != ledger.PodFinished {
+			pods = append(pods, Requester{Kind: string(v1alpha1.TicketKindPod), Namespace: p.Namespace, Name: p.Name})
+		}
+	}
+	return tickets, pods
+}
+
+// claimedBy is the claim by which a ticket may name a PersistentVolume, and the claim's UID: one that
+// exists and that the volume is bound to. The claimRef of a Released volume names a claim that is gone,
+// or is another one by now. Where claims may not be listed, it is the claim that the volume names.
+func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string, bool) {
+	if w.partUnseen("persistentvolumeclaims") {
+		return pv.Claim, pv.ClaimUID, pv.Claim != (ledger.ClaimKey{})
+	}
+	c := w.Snapshot.Claim(pv.Claim)
+	if c == nil || !c.Bound || c.Lost || c.PersistentVolume != pv.Name || pv.IsAnothers(*c) {
+		return ledger.ClaimKey{}, "", false
+	}
+	return c.Key, c.UID, true
+}
+
+// Refuses says what keeps a ticket that is not written yet from its node; none
+// when it would be granted.
+func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
+	fact := translate.Ticket(t)
+	fact.Created = w.Now.Unix()
+	verdict := w.Arbiter.Fit(w.Snapshot, arbiter.TicketRequest(w.Snapshot, &fact), fact.Node, w.Now)
+	return w.reasonsIn(t.Namespace, verdict, nil)
+}
+
+// TicketNow finds a ticket as it is now.
+func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
+	for _, t := range w.Tickets {
+		if t.Namespace == namespace && t.Name == name {
+			return w.ticket(t, map[ledger.NodeName]*arbiter.Queue{}), true
+		}
+	}
+	return Ticket{}, false
+}
+
+// At is a PersistentVolume at a node, and the manual tickets that hold
+// it there.
+type At struct {
+	// There: anything binds the volume to the node.
+	There      bool
+	NodeVolume NodeVolume
+	// OnlyWanted: somebody wants it there, and it is not there yet.
+	OnlyWanted bool
+	// Manual are the tickets made by hand; Others is everybody else who uses it
+	// there.
+	Manual []Requester
+	Others []User
+	// Reason is why it does not leave though nobody wants it, if it is known.
+	Reason *Reason
+}
+
+// At says who has a PersistentVolume at a node.
+func (w *World) At(persistentVolume, node string) (At, error) {
+	if w.PersistentVolume(persistentVolume) == nil {
+		return At{}, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
+	}
+	var out At
+	fact := w.Snapshot.PersistentVolume(persistentVolume)
+	if fact == nil {
+		return out, nil
+	}
+	volume := w.Volume(fact.Volume)
+	for _, p := range volume.Nodes {
+		if p.Node != node {
+			continue
+		}
+		out.There, out.NodeVolume, out.OnlyWanted = true, p, p.State == stateAsked
+		for _, u := range p.Users {
+			if t := w.Snapshot.Ticket(ledger.TicketID{Namespace: u.Namespace, Name: u.Name}); t != nil && t.Type == ledger.TypeManual {
+				out.Manual = append(out.Manual, u.Requester)
+			} else {
+				out.Others = append(out.Others, u)
+			}
+		}
+		if volume.Reason != nil && volume.Reason.Node == node {
+			out.Reason = volume.Reason
+		}
+	}
+	return out, nil
+}
+
+// Import is a ticket for what has a volume at a node before Moorage attaches there.
+type Import struct {
+	// From is what the ticket is made from, for people, on one line: what objects call themselves is quoted.
+	From string
+	// Ticket is nil where there is none; Note says why, or what the ticket does not say.
+	Ticket *v1alpha1.VolumeTicket
+	Note   string
+	// Err is why nothing can be said of it.
+	Err error
+}
+
+// DetachesUnused says whether moorage-controller detaches what nobody uses, as far as is seen: it has written
+// volumesAttached last, and leads.
+func (w *World) DetachesUnused() bool {
+	is, _ := w.leads(v1alpha1.ControllerName)
+	return is == leads && w.Reporter().Manager == v1alpha1.ControllerName
+}
+
+// UnusedAttachments are the attached volumes that no pod and no ticket uses, such as those that a person or
+// a page in a browser has attached, each with a ticket of type Manual: without one a controller that
+// attaches and detaches has them detached. Sorted by volume and node.
+func (w *World) UnusedAttachments(ownNamespace string, ttlSeconds int64) []Import {
+	var list []Import
+	for v := range w.Snapshot.Volumes() {
+		for i := range v.NodeVolumes {
+			at := &v.NodeVolumes[i]
+			if len(at.Users) > 0 {
+				continue
+			}
+			for _, a := range at.Attachments() {
+				if a.Attached && !a.Deleting {
+					list = append(list, w.importUnused(a, ownNamespace, ttlSeconds))
+				}
+			}
+		}
+	}
+	return sortedImports(list)
+}
+
+func (w *World) importUnused(a *ledger.Attachment, ownNamespace string, ttlSeconds int64) Import {
+	out := Import{From: fmt.Sprintf("VolumeAttachment %q", a.Name)}
+	if a.PersistentVolume == "" {
+		out.Note = "it names no PersistentVolume, and a ticket can't name an inline volume"
+		return out
+	}
+	ticket, err := w.ManualTicket(a.PersistentVolume, string(a.Node), ownNamespace, ttlSeconds)
+	if err != nil {
+		out.Note = err.Error()
+		return out
+	}
+	out.Ticket, out.Note = ticket, w.waitsNote(ticket)
+	return out
+}
+
+// waitsNote says of a ticket that names a PersistentVolume, and so stands beside whoever has claims, what
+// keeps it from being granted; empty where nothing does.
+func (w *World) waitsNote(ticket *v1alpha1.VolumeTicket) string {
+	if ticket.Spec.Volumes[0].PersistentVolume == "" {
+		return ""
+	}
+	reasons := w.Refuses(ticket)
+	if len(reasons) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("as things are its ticket is not granted, and keeps the volume nowhere: %s (%s). See to that before Moorage attaches here, or the volume may be detached", reasons[0].Message, reasons[0].Code)
+}
+
+func sortedImports(list []Import) []Import {
+	slices.SortFunc(list, func(a, b Import) int { return cmp.Compare(a.From, b.From) })
+	return list
+}
+
+// LonghornTicket is one attachment ticket of a Longhorn volume: an entry of spec.attachmentTickets of
+// the volume's VolumeAttachment (longhorn.io/v1beta2).
+type LonghornTicket struct {
+	// Namespace is the VolumeAttachment's: that of Longhorn.
+	Namespace   string
+	Volume, Key string
+	Type, Node  string
+	Parameters  map[string]string
+}
+
+// podsOwn is the type of the tickets that Longhorn makes for Kubernetes' own VolumeAttachments: pods and
+// tickets ask for these themselves.
+const podsOwn = "csi-attacher"
+
+// longhornTypes are the types of Moorage's that do what a type of Longhorn's does.
+func longhornTypes() map[string]ledger.TicketType {
+	return map[string]ledger.TicketType{
+		"longhorn-api":                 ledger.TypeManual,
+		"snapshot-controller":          ledger.TypeSnapshot,
+		"backup-controller":            ledger.TypeBackup,
+		"volume-clone-controller":      ledger.TypeClone,
+		"bim-ds-controller":            ledger.TypeClone, // reads a volume into an image
+		"salvage-controller":           ledger.TypeSalvage,
+		"share-manager-controller":     ledger.TypeShareManager,
+		"volume-restore-controller":    ledger.TypeRestore,
+		"volume-eviction-controller":   ledger.TypeEviction,
+		"volume-expansion-controller":  ledger.TypeExpansion,
+		"volume-rebuilding-controller": ledger.TypeRebuild,
+	}
+}
+
+// LonghornImports are the tickets that say what Longhorn's own say. driver is the CSI driver of its
+// volumes, whose handles are Longhorn's names of them. Sorted by volume and ticket.
+func (w *World) LonghornImports(tickets []LonghornTicket, driver, ownNamespace string, ttlSeconds int64) []Import {
+	var list []Import
+	for _, t := range tickets {
+		list = append(list, w.importLonghorn(t, driver, ownNamespace, ttlSeconds))
+	}
+	return sortedImports(list)
+}
+
+func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, ttlSeconds int64) Import {
+	out := Import{From: fmt.Sprintf("Longhorn volume %q in namespace %q, ticket %q of type %q", t.Volume, t.Namespace, t.Key, t.Type)}
+	kind, known := longhornTypes()[t.Type]
+	name, why := w.persistentVolumeFor(ledger.VolumeID{Driver: driver, Handle: t.Volume})
+	switch {
+	case t.Type == podsOwn:
+		out.Note = "Kubernetes' VolumeAttachment says the same, and pods ask for it themselves"
+	case !known:
+		out.Note = "Moorage has no type that does this"
+	case t.Node == "":
+		out.Note = "it names no node"
+	case name == "":
+		out.Note = fmt.Sprintf("no PersistentVolume of driver %s has the handle %q", driver, t.Volume)
+	}
+	if out.Note != "" {
+		return out
+	}
+	ticket, err := w.ManualTicket(name, t.Node, ownNamespace, ttlSeconds)
+	if err != nil {
+		out.Note = err.Error()
+		return out
+	}
+	ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)
+	apart := ""
+	if t.Parameters["disableFrontend"] == "true" {
+		ticket.Spec.Parameters = map[string]string{"disableFrontend": "true"}
+		apart = "Longhorn has it attached without a device (disableFrontend=true), for maintenance: the ticket says so in spec.parameters, and keeps pods from it meanwhile; the driver is not told"
+	}
+	notes := slices.DeleteFunc([]string{why, apart, w.waitsNote(ticket)}, func(note string) bool { return note == "" })
+	out.Ticket, out.Note = ticket, strings.Join(notes, "; ")
+	return out
+}
+
+// persistentVolumeFor is the PersistentVolume by which a volume is asked for, and, where several name the volume, which
+// one that is and why: one that a claim has, then one whose phase is Bound, then the first by name. Empty
+// where none names it.
+func (w *World) persistentVolumeFor(id ledger.VolumeID) (name, why string) {
+	v := w.Snapshot.Volume(id)
+	if v == nil || len(v.PVs()) == 0 {
+		return "", ""
+	}
+	names := slices.Sorted(slices.Values(v.PVs()))
+	if len(names) == 1 {
+		return names[0], ""
+	}
+	var claimed, bound []string
+	for _, n := range names {
+		fact, object := w.Snapshot.PersistentVolume(n), w.PersistentVolume(n)
+		if fact == nil || object == nil {
+			continue
+		}
+		if _, _, ok := w.claimedBy(fact); ok {
+			claimed = append(claimed, n)
+		}
+		if object.Status.Phase == corev1.VolumeBound {
+			bound = append(bound, n)
+		}
+	}
+	switch {
+	case len(claimed) > 1:
+		name, why = claimed[0], "the first of those that claims have"
+	case len(claimed) == 1:
+		name, why = claimed[0], "the one that a claim has"
+	case len(bound) > 0:
+		name, why = bound[0], "the first whose phase is Bound; no claim has any of them"
+	default:
+		name, why = names[0], "the first by name; no claim has any of them, and none is Bound"
+	}
+	listed := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		listed += fmt.Sprintf(" and %d more", more)
+	}
+	return name, fmt.Sprintf("%s name this volume (%s): its ticket is for %s, %s. It keeps the disk, by whichever name", Count(len(names), "PersistentVolume"), listed, name, why)
+}
+
+// maxNamed is how many PersistentVolumes of one volume a message names.
+const maxNamed = 4
+
+// longhornName is the name of the ticket that a Longhorn ticket becomes: the same command finds it again.
+func longhornName(kind ledger.TicketType, t LonghornTicket) string {
+	digest := sha256.Sum256([]byte(t.Volume + "\x00" + t.Key + "\x00" + t.Node))
+	return "longhorn-" + strings.ToLower(string(kind)) + "-" + hex.EncodeToString(digest[:10])
 }

@@ -39,33 +39,3 @@ func TestCountdownBeginsWhenItWasWritten(t *testing.T) {
 		t.Errorf("it is kept until %s, want %s", got, want)
 	}
 }
-
-// Without a time of the write a countdown begins when its words were first seen, and is no other at
-// the next look; words that change begin another one.
-func TestCountdownBeginsWhenItWasSeen(t *testing.T) {
-	id := ledger.VolumeID{Driver: driver, Handle: "v1"}
-	reason := arbiter.Reason{Code: arbiter.NodeUnreachable, Volume: id, Node: "n1", Claim: "data", Seconds: 240}
-	hold := &v1alpha1.VolumeHold{
-		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeHoldName(driver, "v1"), UID: "hold"},
-		Spec:       v1alpha1.VolumeHoldSpec{Driver: driver, Handle: "v1"},
-		Status: v1alpha1.VolumeHoldStatus{Holder: &v1alpha1.Holder{Node: "n1"}, Conditions: []metav1.Condition{
-			{Type: v1alpha1.HoldDetachPending, Status: "True", Reason: string(reason.Code), Message: reason.Message()}}},
-	}
-	var seen HoldsSeen
-	look := func(after time.Duration) time.Time {
-		holds := []*v1alpha1.VolumeHold{hold.DeepCopy()}
-		now := noon().Add(after)
-		w := NewWorld(Objects{Holds: holds, HoldsSeen: seen.See(holds, now)}, now)
-		return w.reason(reason, nil).Until
-	}
-	for _, after := range []time.Duration{0, 7 * time.Second, 29 * time.Second} {
-		if got, want := look(after), noon().Add(4*time.Minute); !got.Equal(want) {
-			t.Errorf("after %s it waits until %s, want %s", after, got, want)
-		}
-	}
-	reason.Seconds = 180
-	hold.Status.Conditions[0].Message = reason.Message()
-	if got, want := look(30*time.Second), noon().Add(3*time.Minute+30*time.Second); !got.Equal(want) {
-		t.Errorf("with new words it waits until %s, want %s", got, want)
-	}
-}

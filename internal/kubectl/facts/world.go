@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package facts computes what kubectl moorage shows: of the objects that were
+// listed, through the ledger and the arbiter that the controller and the
+// scheduler decide with, so that the command and the cluster can't disagree.
+//
+// It is pure: it has no client and no clock, and never prints. Its results are
+// plain structs whose JSON form is the output of -o json; a screen is made of
+// them in internal/kubectl/screen.
 package facts
 
 import (
+	"encoding/json"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -222,4 +235,249 @@ func (w *World) Reporter() Reporter {
 		}
 	}
 	return found
+}
+
+// Objects are what was listed from the API server.
+type Objects struct {
+	Pods              []*corev1.Pod
+	Claims            []*corev1.PersistentVolumeClaim
+	PersistentVolumes []*corev1.PersistentVolume
+	Nodes             []*corev1.Node
+	Classes           []*storagev1.StorageClass
+	Drivers           []*storagev1.CSIDriver
+	NodeDrivers       []*storagev1.CSINode
+	Attachments       []*storagev1.VolumeAttachment
+	Tickets           []*v1alpha1.VolumeTicket
+	Holds             []*v1alpha1.VolumeHold
+	Policies          []*v1alpha1.AttachPolicy
+	NodeVolumes       []*v1alpha1.NodeVolumes
+	// Leases are what was read of them beside.
+	Leases Leases
+	// Home is the namespace in which Moorage is installed; see Home. Empty means
+	// DefaultHome.
+	Home string
+}
+
+// Add puts an object into the list of its kind; false for a kind that nothing
+// here is computed from.
+func (o *Objects) Add(object runtime.Object) bool {
+	switch object := object.(type) {
+	case *corev1.Pod:
+		o.Pods = append(o.Pods, object)
+	case *corev1.PersistentVolumeClaim:
+		o.Claims = append(o.Claims, object)
+	case *corev1.PersistentVolume:
+		o.PersistentVolumes = append(o.PersistentVolumes, object)
+	case *corev1.Node:
+		o.Nodes = append(o.Nodes, object)
+	default:
+		return o.addStorage(object)
+	}
+	return true
+}
+
+func (o *Objects) addStorage(object runtime.Object) bool {
+	switch object := object.(type) {
+	case *storagev1.StorageClass:
+		o.Classes = append(o.Classes, object)
+	case *storagev1.CSIDriver:
+		o.Drivers = append(o.Drivers, object)
+	case *storagev1.CSINode:
+		o.NodeDrivers = append(o.NodeDrivers, object)
+	case *storagev1.VolumeAttachment:
+		o.Attachments = append(o.Attachments, object)
+	case *v1alpha1.VolumeTicket:
+		o.Tickets = append(o.Tickets, object)
+	case *v1alpha1.VolumeHold:
+		o.Holds = append(o.Holds, object)
+	case *v1alpha1.AttachPolicy:
+		o.Policies = append(o.Policies, object)
+	case *v1alpha1.NodeVolumes:
+		o.NodeVolumes = append(o.NodeVolumes, object)
+	default:
+		return false
+	}
+	return true
+}
+
+// Unseen is a kind of object that could not be listed, in full or at all.
+type Unseen struct {
+	// Resource is the plural with its group, as kubectl auth can-i takes it.
+	Resource string `json:"resource"`
+	// Namespace is the only one that was listed; empty when none was.
+	Namespace string `json:"namespace,omitempty"`
+	// Message is the API server's own.
+	Message string `json:"message"`
+	// Missing says that the cluster does not serve the kind at all.
+	Missing bool `json:"missing,omitempty"`
+	// Failed says that the API server answered neither: Message is what it said.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// OwnResources are the kinds that Moorage adds to a cluster, as kubectl auth can-i
+// takes them.
+func OwnResources() []string {
+	var list []string
+	for _, plural := range []string{v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies} {
+		list = append(list, plural+"."+v1alpha1.GroupName)
+	}
+	return list
+}
+
+// DefaultHome is the namespace in which Moorage is taken to be installed where nothing
+// says another.
+const DefaultHome = "moorage-system"
+
+// Home is the namespace in which Moorage is installed: that of the controller's account in
+// the ClusterRoleBinding of its name, which no tenant can write. A label or a name that
+// anybody can give to an object of theirs makes it Moorage's only in there.
+func Home(bindings []rbacv1.ClusterRoleBinding) string {
+	for _, b := range bindings {
+		if b.Name != v1alpha1.ControllerName {
+			continue
+		}
+		for _, s := range b.Subjects {
+			if s.Kind == rbacv1.ServiceAccountKind && s.Namespace != "" {
+				return s.Namespace
+			}
+		}
+	}
+	return DefaultHome
+}
+
+// Own says whether an object is a part of Moorage: it has the label, and is in Moorage's
+// namespace.
+func Own(o metav1.Object, home string) bool {
+	return o.GetNamespace() == home && o.GetLabels()[v1alpha1.LabelPartOf] == v1alpha1.PartOf
+}
+
+// kubeControllerManager is the field manager of the attach/detach controller:
+// kube-controller-manager's user agent begins so.
+const kubeControllerManager = "kube-controller-manager"
+
+// ofControllerManager says whether an object is a pod of kube-controller-manager.
+func ofControllerManager(o metav1.Object) bool {
+	return o.GetNamespace() == metav1.NamespaceSystem && o.GetLabels()["component"] == kubeControllerManager
+}
+
+// FlagsMatter says whether it is a pod of a component by whose flags it is decided what
+// is said: Moorage's own, and kube-controller-manager.
+func FlagsMatter(o metav1.Object, home string) bool { return Own(o, home) || ofControllerManager(o) }
+
+// forceOff says whether the controller that detaches runs with the flag by which no
+// time forces a detach: in Cooperative mode kube-controller-manager, where its pods can
+// be seen, and Moorage otherwise. Pods that have ended, or are being deleted, don't count.
+func (w *World) forceOff() bool {
+	for _, p := range w.Pods {
+		detaches := Own(p, w.home())
+		if w.Arbiter.Cooperative {
+			detaches = ofControllerManager(p)
+		}
+		if !detaches || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		for _, c := range p.Spec.Containers {
+			if forbidsForce(slices.Concat(c.Command, c.Args)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// forbidsForce reads the flag as the program does: the last one counts, in any spelling
+// that Go takes for a bool.
+func forbidsForce(args []string) bool {
+	off := false
+	for _, arg := range args {
+		name, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if name != "disable-force-detach-on-timeout" || name == arg {
+			continue
+		}
+		if !given {
+			value = "true"
+		}
+		if is, err := strconv.ParseBool(value); err == nil {
+			off = is
+		}
+	}
+	return off
+}
+
+func (w *World) home() string {
+	if w.Home == "" {
+		return DefaultHome
+	}
+	return w.Home
+}
+
+// JSON has a text for the years 0 to 9999 only. A time that somebody wrote into an object, or
+// one that is computed from it, may lie beyond: those are shown as one of these.
+var (
+	earliest = time.Date(0, 1, 2, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
+)
+
+// JSON is the JSON of what is told, also where it has times that JSON has no text for.
+func JSON(value any) ([]byte, error) {
+	raw, err := json.Marshal(value)
+	if err == nil {
+		return raw, nil
+	}
+	return json.Marshal(shownTimes(reflect.ValueOf(value)).Interface())
+}
+
+// shownTimes is a copy of a value in which each time has a text in JSON. What is told is a
+// tree: nothing of it leads back.
+func shownTimes(v reflect.Value) reflect.Value {
+	if !v.IsValid() {
+		return v
+	}
+	if t, ok := v.Interface().(time.Time); ok {
+		if t.Before(earliest) && !t.IsZero() {
+			t = earliest
+		} else if t.After(latest) {
+			t = latest
+		}
+		return reflect.ValueOf(t)
+	}
+	out := reflect.New(v.Type()).Elem()
+	out.Set(v)
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return out
+		}
+		inner := shownTimes(v.Elem())
+		if v.Kind() == reflect.Pointer {
+			out.Set(reflect.New(v.Type().Elem()))
+			out.Elem().Set(inner)
+		} else {
+			out.Set(inner)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				out.Field(i).Set(shownTimes(v.Field(i)))
+			}
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			return out
+		}
+		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		for i := range v.Len() {
+			out.Index(i).Set(shownTimes(v.Index(i)))
+		}
+	case reflect.Map:
+		if v.IsNil() {
+			return out
+		}
+		out.Set(reflect.MakeMap(v.Type()))
+		for each := v.MapRange(); each.Next(); {
+			out.SetMapIndex(each.Key(), shownTimes(each.Value()))
+		}
+	default: // holds no time
+	}
+	return out
 }

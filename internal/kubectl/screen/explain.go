@@ -3,11 +3,15 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -341,4 +345,463 @@ func all(list []facts.Requester) string {
 		parts = append(parts, r.String())
 	}
 	return strings.Join(parts, ", ")
+}
+
+// Storage prints where a claim's or PersistentVolume's volume is.
+func Storage(w io.Writer, s Style, kind string, x facts.Storage, now time.Time, wide bool) error {
+	p := &page{w: w, s: s, now: now, cause: x.Cause}
+	name := x.Name
+	if x.Namespace != "" {
+		name = x.Namespace + "/" + x.Name
+	}
+	p.headline(kind+" "+name, x.Answer, x.Cause)
+	if x.Volume != nil && !wide {
+		for i := range x.Volume.NodesSay {
+			if has := &x.Volume.NodesSay[i]; has.Odd() && !has.ToldBy(x.Cause) {
+				p.line(2, "itself", has.Node+" says: "+has.Oddity())
+			}
+		}
+	}
+	if wide {
+		p.storageDetails(x)
+	} else if x.Volume != nil || len(x.Pods) > 0 {
+		p.more("each node and pod")
+	}
+	p.unseen(x.Unseen)
+	return p.err
+}
+
+func (p *page) storageDetails(x facts.Storage) {
+	if x.Cause != nil {
+		p.line(2, "changes", x.Cause.Changes)
+	}
+	if x.Volume != nil {
+		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+x.Volume.Handle), identity(*x.Volume))
+		p.volume(*x.Volume, false)
+	}
+	if len(x.Pods) > 0 {
+		p.printf("\n")
+	}
+	for _, pod := range x.Pods {
+		p.printf("%s\n", p.s.Wrap(p.podLine(pod), 2))
+	}
+}
+
+// podLine is what a pod that uses a claim does, and why not.
+func (p *page) podLine(pod facts.PodNeed) string {
+	switch {
+	case pod.Cause == nil:
+		return pod.Who.String() + " " + pod.Answer
+	case p.cause != nil && (p.said(pod.Cause.Message) || p.cause.Code == pod.Cause.Code):
+		where := ""
+		if pod.Node != "" {
+			where = " at " + pod.Node
+		}
+		return fmt.Sprintf("%s%s waits for that%s", pod.Who, where, p.since(pod.Since))
+	}
+	return fmt.Sprintf("%s %s (%s%s)", pod.Who, pod.Answer, pod.Cause.Code, p.since(pod.Cause.Since))
+}
+
+// Workload prints what keeps the pods of a workload.
+func Workload(w io.Writer, s Style, x facts.Workload, now time.Time, wide bool) error {
+	p := &page{w: w, s: s, now: now, cause: x.Cause}
+	p.headline(strings.ToLower(x.Kind)+" "+x.Namespace+"/"+x.Name+":", x.Answer, x.Cause)
+	for i, g := range x.Groups {
+		if i > 0 || wide {
+			p.line(2, "pods", shorten(g.Pods)+": "+g.Cause.Code+p.since(g.Cause.Since))
+		}
+		if !p.said(g.Cause.Message) {
+			p.line(4, "why", g.Cause.Message)
+			p.do(4, g.Cause.Do)
+		}
+	}
+	if len(x.Groups) > 0 {
+		p.printf("  %s\n", p.s.paint(faint, p.s.Linked(fmt.Sprintf("kubectl moorage explain pod/%s -n %s has more", x.Groups[0].Pods[0], x.Namespace))))
+	}
+	p.unseen(x.Unseen)
+	return p.err
+}
+
+// Node prints how a node serves its volumes.
+func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) error {
+	p := &page{w: w, s: s, now: now, cause: x.Cause}
+	p.headline("node "+x.Node, x.Answer, x.Cause)
+	for _, v := range x.Kept {
+		text := v.Claim
+		if text == "" {
+			text = v.PersistentVolume
+		}
+		text += ": " + v.Reason.Code + p.since(v.Reason.Since)
+		if v.Next != nil {
+			text += ", next " + v.Next.Who.String() + " " + facts.AtNode(v.Next.Node)
+		}
+		p.line(2, "volume", text)
+	}
+	p.waitersOfNode(x.Waiting, wide)
+	for _, f := range x.Fenced {
+		p.line(2, "fenced", fencedSince(p, &f))
+	}
+	if x.TimeHeld != "" {
+		p.line(2, "held", "afterUnreachable takes nothing while "+x.TimeHeld+" can't be reached")
+	}
+	p.nodeWord(x.Word, wide)
+	if !wide {
+		p.more("its slots; drain-plan " + x.Node + " says what a drain would do")
+	}
+	for i := range x.Slots {
+		if wide {
+			p.slots(&x.Slots[i])
+		}
+	}
+	p.unseen(x.Unseen)
+	return p.err
+}
+
+// fewWaiters is how many are named of those that wait for a node, where not all are asked for.
+const fewWaiters = 3
+
+// waitersOfNode names who waits for a node, and for what.
+func (p *page) waitersOfNode(list []facts.NodeWaiter, wide bool) {
+	for i, waiter := range list {
+		if i == fewWaiters && !wide && len(list) > fewWaiters+1 {
+			p.line(2, "waits", number(len(list)-fewWaiters)+" more")
+			return
+		}
+		p.line(2, "waits", waiter.Who.String()+": "+waiter.Code+p.since(waiter.Since))
+	}
+}
+
+// slots counts a driver's slots at a node, and says what takes each.
+func (p *page) slots(x *facts.Slots) {
+	limit := "no limit"
+	if x.Limit != nil {
+		limit = fmt.Sprintf("limit %d", *x.Limit)
+	}
+	unknown := ""
+	if x.Unknown > 0 {
+		unknown = fmt.Sprintf("%d unknown, ", x.Unknown)
+	}
+	p.line(2, "slots", fmt.Sprintf("%s: %d used, %d kept, %d leaving, %s%d reserved, %s", x.Driver, x.Used, x.Kept, x.Leaving, unknown, x.Reserved, limit))
+	for _, v := range x.Volumes {
+		text := cmp.Or(v.Claim, v.Volume)
+		for i, u := range v.Users {
+			if i == 0 {
+				text += ", for "
+			} else {
+				text += ", "
+			}
+			text += u.Requester.String()
+		}
+		p.line(4, strings.ToLower(v.Slot), text)
+	}
+}
+
+func fencedSince(p *page, f *facts.Fenced) string {
+	if f.Since.IsZero() {
+		return f.Words()
+	}
+	return f.Words() + "; the first of them " + ago(p.now, f.Since) + " ago"
+}
+
+// nodeWord prints what moorage-node says of a node. That it does not run there is worth a
+// line for who wants to know all.
+func (p *page) nodeWord(word *facts.NodeWord, wide bool) {
+	if word == nil {
+		return
+	}
+	for i := range word.Has {
+		// A cause is about one volume only.
+		if has := &word.Has[i]; !has.ToldBy(p.cause) || wide || len(word.Has) > 1 {
+			p.line(2, "itself", has.Words())
+		}
+	}
+	if wide || word.State != facts.WordAbsent {
+		p.line(2, "word", word.Note)
+	}
+	if !wide || word.State == facts.WordAbsent || word.State == facts.WordUnseen {
+		return
+	}
+	for _, unread := range word.Unread {
+		p.line(2, "unread", unread)
+	}
+	p.line(2, "devices", "not known: moorage-node sees what is staged and mounted, and not which other devices the machine has")
+}
+
+// Ticket prints why a ticket waits, or that it has its volumes, and when it ends.
+func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide bool) error {
+	p := &page{w: w, s: s, now: now, cause: x.Cause}
+	p.headline("ticket "+x.Namespace+"/"+x.Name, x.Answer, x.Cause)
+	if x.Operation != "" {
+		p.line(2, "for", fmt.Sprintf("the %s of %s: Moorage has made it, as an AttachPolicy says (attachFor, detachFor)", strings.ToLower(x.Operation), x.OperationOf))
+	}
+	p.line(2, "ends", x.Ends())
+	if !wide {
+		p.more("its type, its volumes and every reason")
+		return p.err
+	}
+	yields := "keeps what it has been granted"
+	if x.Yields {
+		yields = "gives its volumes up to pods, and to tickets of their priority or higher"
+	}
+	where := "at " + x.Node
+	switch {
+	case x.Detached:
+		where = "at no node (detached)"
+	case x.Wherever && x.Node == "":
+		where = "at no node yet: Moorage chooses it (wherever)"
+	case x.Wherever:
+		where += ", which Moorage has chosen (wherever)"
+	}
+	p.line(2, "ticket", fmt.Sprintf("%s, priority %d, %s, %s, age %s", x.Type, x.Priority, yields, where, ago(p.now, x.Created)))
+	p.line(2, "volumes", strings.Join(x.Volumes, ", "))
+	p.line(2, "attached", parameters(x.Parameters))
+	if x.Interruptions > 0 {
+		p.line(2, "lost", fmt.Sprintf("its volumes %s in a row: each time it is granted again after a longer pause, 5 minutes at most", facts.Count(int(x.Interruptions), "time")))
+	}
+	if x.Cause != nil {
+		p.line(2, "changes", x.Cause.Changes)
+	}
+	if len(x.Reasons) > 1 {
+		p.reasons(2, x.Reasons[1:])
+	}
+	return p.err
+}
+
+// parameters says with which parameters volumes are to be attached; empty: with none.
+func parameters(of map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, key+"="+of[key])
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "with parameters " + strings.Join(list, ", ")
+}
+
+// nodesWord is the label of so many nodes.
+func nodesWord(nodes []string) string {
+	if len(nodes) == 1 {
+		return "node"
+	}
+	return "nodes"
+}
+
+// planOfNow says what the nodes are that a plan of a node names, and what it leaves out.
+const planOfNow = "This is a plan made now: no room is reserved. It looks at volumes, node affinity and taints, not at CPU, memory and the affinity between pods. It asks no disruption budget; kubectl moorage drain %s --dry-run=server does. Without --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
+
+// mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
+const mostPods = 3
+
+// DrainPlan prints what a drain would do. Of many pods those of one workload of which the same is
+// said are printed together, unless wide.
+func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool) error {
+	p := &page{w: w, s: s, now: now}
+	answer := green
+	if !x.Clear() {
+		answer = yellow
+	}
+	subject := "node " + x.Node
+	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+afterColon(x.Answer), 0), subject)
+	p.printf("%s%s\n", s.paint(bold, subject), s.paint(answer, rest))
+	p.do(2, x.Do)
+	for _, c := range slices.Concat(x.Down, x.NotDetached) {
+		p.do(2, c.Do)
+	}
+	groups := drainGroups(&x, wide)
+	for _, pods := range groups {
+		p.drainGroup(&x, pods)
+	}
+	if slices.ContainsFunc(x.Pods, func(pod facts.DrainPod) bool { return pod.To != "" }) {
+		p.printf("\n%s\n", s.Wrap(fmt.Sprintf(planOfNow, x.Node), 0))
+	}
+	stuck := stuckGroups(&x, wide)
+	for _, volumes := range stuck {
+		p.stuckGroup(volumes)
+	}
+	if len(groups) < len(x.Pods) || len(stuck) < len(x.Stuck) {
+		p.printf("\n")
+		p.more("each pod and volume by itself")
+	}
+	p.unseen(x.Unseen)
+	return p.err
+}
+
+// afterColon is a text that begins a sentence as it goes on after a colon.
+func afterColon(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if next, _ := utf8.DecodeRuneInString(text[size:]); unicode.IsUpper(next) {
+		return text // an abbreviation
+	}
+	return string(unicode.ToLower(first)) + text[size:]
+}
+
+// drainGroups are the pods of a plan that are printed together, in the order of their first ones.
+func drainGroups(x *facts.DrainPlan, wide bool) [][]facts.DrainPod {
+	var groups [][]facts.DrainPod
+	places := map[string]int{}
+	for i := range x.Pods {
+		pod := &x.Pods[i]
+		key := drainKey(pod)
+		at, known := places[key]
+		if !known || wide || len(x.Pods) <= mostPods {
+			places[key] = len(groups)
+			groups = append(groups, []facts.DrainPod{*pod})
+			continue
+		}
+		groups[at] = append(groups[at], *pod)
+	}
+	return groups
+}
+
+// stuckGroups are the volumes that can't leave and are printed together: those that the same keeps.
+func stuckGroups(x *facts.DrainPlan, wide bool) [][]facts.Volume {
+	var groups [][]facts.Volume
+	for i := range x.Stuck {
+		v := &x.Stuck[i]
+		same := func(group []facts.Volume) bool {
+			return group[0].State == v.State && group[0].Reason.Code == v.Reason.Code
+		}
+		at := slices.IndexFunc(groups, same)
+		if at < 0 || wide || len(x.Stuck) <= mostPods {
+			groups = append(groups, []facts.Volume{*v})
+			continue
+		}
+		groups[at] = append(groups[at], *v)
+	}
+	return groups
+}
+
+func (p *page) stuckGroup(volumes []facts.Volume) {
+	v := &volumes[0]
+	if len(volumes) == 1 {
+		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+v.PersistentVolume), v.State)
+		p.reasons(2, []facts.Reason{*v.Reason})
+		return
+	}
+	p.printf("\n%s  %s\n", p.s.paint(bold, fmt.Sprintf("%d volumes", len(volumes))), v.State)
+	var names []string
+	for i := range volumes {
+		names = append(names, cmp.Or(volumes[i].Claim, volumes[i].PersistentVolume))
+	}
+	p.line(2, "volumes", shorten(names))
+	p.reasons(2, []facts.Reason{*v.Reason})
+}
+
+// drainKey is the same for pods of one workload of which the same is said, wherever they would go.
+func drainKey(pod *facts.DrainPod) string {
+	parts := []string{pod.Namespace, pod.Workload, pod.Note, fmt.Sprint(pod.Ends, pod.NotVisible, pod.To != "")}
+	for _, n := range pod.Nodes {
+		parts = append(parts, strings.Join(n.Nodes, " "), n.Barred)
+		for _, r := range n.Reasons {
+			parts = append(parts, r.Code)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// drainSign is what becomes of pods: of one, or of several that may go to different nodes.
+func (p *page) drainSign(x *facts.DrainPlan, pods []facts.DrainPod) string {
+	pod := &pods[0]
+	to := "would go to " + destinations(pods)
+	switch {
+	case pod.Ends && x.Dead:
+		return p.s.paint(yellow, "is not made again elsewhere")
+	case pod.Ends:
+		return p.s.paint(yellow, "would end")
+	case pod.NotVisible:
+		return p.s.paint(yellow, "? not known")
+	case pod.To == "":
+		return p.s.paint(red, "✗ would wait")
+	case len(x.NotVisible) > 0:
+		return p.s.paint(yellow, to+", by what can be seen")
+	}
+	return p.s.paint(green, to)
+}
+
+// destinations are the nodes to which pods would go; of several pods each with how many of them.
+func destinations(pods []facts.DrainPod) string {
+	if len(pods) == 1 {
+		return pods[0].To
+	}
+	count := map[string]int{}
+	for i := range pods {
+		count[pods[i].To]++
+	}
+	var nodes []string
+	for _, node := range slices.Sorted(maps.Keys(count)) {
+		nodes = append(nodes, fmt.Sprintf("%s (%d)", node, count[node]))
+	}
+	return shorten(nodes)
+}
+
+func (p *page) drainGroup(x *facts.DrainPlan, pods []facts.DrainPod) {
+	pod, sign := &pods[0], p.drainSign(x, pods)
+	if len(pods) == 1 {
+		p.printf("\n%s  %s\n", p.s.paint(bold, "pod "+pod.Namespace+"/"+pod.Name), sign)
+		p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
+	} else {
+		title := fmt.Sprintf("%d pods of namespace %s", len(pods), pod.Namespace)
+		if pod.Workload != "" {
+			title = fmt.Sprintf("%d pods of %s in namespace %s", len(pods), pod.Workload, pod.Namespace)
+		}
+		var names []string
+		for i := range pods {
+			names = append(names, pods[i].Name)
+		}
+		p.printf("\n%s  %s\n", p.s.paint(bold, title), sign)
+		p.line(2, "pods", shorten(names))
+	}
+	p.line(2, "note", pod.Note)
+	for _, n := range pod.Nodes {
+		p.line(2, nodesWord(n.Nodes), shorten(n.Nodes))
+		if n.Barred != "" {
+			p.line(2, "barred", n.Barred)
+		}
+		for _, r := range n.Reasons {
+			p.line(2, "why", r.Code+": "+r.Message)
+		}
+	}
+}
+
+// Finding is a finding of doctor's, as it is shown.
+type Finding struct {
+	Sign                          string
+	Good, Bad                     bool
+	Check, Message, Evidence, Fix string
+}
+
+// Findings prints findings, and of the good ones only the number unless all
+// are asked for.
+func Findings(w io.Writer, s Style, list []Finding, all bool) error {
+	p := &page{w: w, s: s}
+	good := 0
+	for _, f := range list {
+		if f.Good {
+			good++
+			if !all {
+				continue
+			}
+		}
+		c := yellow
+		switch {
+		case f.Good:
+			c = green
+		case f.Bad:
+			c = red
+		}
+		const label = 17
+		p.printf("%s %s\n", s.paint(c, f.Sign+" "+pad(f.Check, label-3)), s.Wrap(f.Message, label))
+		p.line(2, "evidence", f.Evidence)
+		p.line(2, "fix", f.Fix)
+	}
+	p.printf("%s\n", s.paint(faint, number(good)+" of "+number(len(list))+" are as they should be"))
+	return p.err
+}
+
+func pad(text string, width int) string {
+	for len([]rune(text)) < width {
+		text += " "
+	}
+	return text
 }

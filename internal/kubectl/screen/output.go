@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package screen prints facts: as tables with cli-runtime's printers, as
+// screens for people, and as JSON, YAML or by a template for programs. It
+// computes nothing.
 package screen
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -16,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
@@ -53,17 +57,14 @@ func (o *Output) AddFlags(cmd *cobra.Command) {
 
 // The formats that take an argument after "=".
 const (
-	jsonPath          = "jsonpath"
-	jsonPathAsJSON    = "jsonpath-as-json"
-	jsonPathFile      = "jsonpath-file"
-	customColumns     = "custom-columns"
-	customColumnsFile = "custom-columns-file"
-	wideFormat        = "wide"
-	nameFormat        = "name"
+	jsonPath      = "jsonpath"
+	customColumns = "custom-columns"
+	wideFormat    = "wide"
+	nameFormat    = "name"
 )
 
 func formats() []string {
-	return []string{"json", "yaml", "kyaml", nameFormat, wideFormat, jsonPath, jsonPathAsJSON, jsonPathFile, customColumns, customColumnsFile}
+	return []string{"json", "yaml", nameFormat, wideFormat, jsonPath, customColumns}
 }
 
 // Validate returns an error for a format that is none.
@@ -191,47 +192,24 @@ func (o *Output) printer() (printers.ResourcePrinter, error) {
 		return printJSON(&printers.JSONPrinter{}), nil
 	case "yaml":
 		return printYAML(&printers.YAMLPrinter{}), nil
-	case "kyaml":
-		return printYAML(&printers.KYAMLPrinter{}), nil
 	case nameFormat:
 		return printers.ResourcePrinterFunc(printNames), nil
-	case jsonPath, jsonPathAsJSON, jsonPathFile, customColumns, customColumnsFile:
+	case jsonPath, customColumns:
 	default:
 		return nil, fmt.Errorf("-o %s is not known, choose one of: %s", o.Format, strings.Join(formats(), ", "))
 	}
-	if !given || argument == "" {
-		return nil, fmt.Errorf("-o %s needs an argument: %s", format, exampleOf(format))
-	}
-	if strings.HasSuffix(format, "-file") {
-		raw, err := os.ReadFile(argument)
-		if err != nil {
-			return nil, fmt.Errorf("-o %s: %w", format, err)
-		}
-		argument = string(raw)
-	}
-	if strings.HasPrefix(format, customColumns) {
-		return newColumns(argument, format == customColumnsFile, o.NoHeaders)
+	switch {
+	case format == customColumns:
+		return newColumns(argument, o.NoHeaders)
+	case !given || argument == "":
+		return nil, fmt.Errorf("-o %s needs an argument: -o '%s={.items[*].node}'", format, format)
 	}
 	printer, err := printers.NewJSONPathPrinter(argument)
 	if err != nil {
 		return nil, fmt.Errorf("-o %s: %w", format, err)
 	}
-	printer.EnableJSONOutput(format == jsonPathAsJSON)
 	printer.AllowMissingKeys(true)
-	if format == jsonPathAsJSON {
-		return printJSON(printer), nil
-	}
 	return printer, nil
-}
-
-func exampleOf(format string) string {
-	switch format {
-	case jsonPath, jsonPathAsJSON:
-		return "-o '" + format + "={.items[*].node}'"
-	case customColumns:
-		return "-o custom-columns=CLAIM:.claim,NODE:.holder.node"
-	}
-	return "-o " + format + "=FILE"
 }
 
 // nameField says which field of a kind names the object of the cluster that it is
@@ -287,4 +265,64 @@ func printNames(object printable, w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+var errNoColumns = errors.New("custom-columns needs NAME:PATH pairs, such as CLAIM:.claim,NODE:.holder.node")
+
+// printable is what printers take.
+type printable = runtime.Object
+
+// columns prints chosen fields as a table, as kubectl get -o custom-columns does.
+type columns struct {
+	names     []string
+	paths     []*jsonpath.JSONPath
+	noHeaders bool
+}
+
+// newColumns reads NAME:PATH pairs, separated by commas.
+func newColumns(text string, noHeaders bool) (*columns, error) {
+	c := &columns{noHeaders: noHeaders}
+	for pair := range strings.SplitSeq(text, ",") {
+		name, path, ok := strings.Cut(pair, ":")
+		if !ok || name == "" || path == "" {
+			return nil, errNoColumns
+		}
+		parser := jsonpath.New(name).AllowMissingKeys(true)
+		if err := parser.Parse(relaxed(path)); err != nil {
+			return nil, fmt.Errorf("custom-columns %s: %w", name, err)
+		}
+		c.names, c.paths = append(c.names, name), append(c.paths, parser)
+	}
+	return c, nil
+}
+
+// relaxed takes "holder.node" and ".holder.node" for "{.holder.node}".
+func relaxed(path string) string {
+	path = strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
+	return "{." + strings.TrimPrefix(path, ".") + "}"
+}
+
+// PrintObj prints an object, or each item of a list.
+func (c *columns) PrintObj(object printable, w io.Writer) error {
+	fields := object.(*unstructured.Unstructured).Object
+	items, isList := fields["items"].([]any)
+	if !isList {
+		items = []any{fields}
+	}
+	table := printers.GetNewTabWriter(w)
+	if !c.noHeaders {
+		fmt.Fprintln(table, strings.Join(c.names, "\t"))
+	}
+	for _, item := range items {
+		var row []string
+		for _, path := range c.paths {
+			var cell bytes.Buffer
+			if err := path.Execute(&cell, item); err != nil {
+				return err
+			}
+			row = append(row, orNone(shownLine(cell.String())))
+		}
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	return table.Flush()
 }

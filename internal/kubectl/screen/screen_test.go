@@ -63,14 +63,6 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// Lines are cut by what is seen of them, and colours are ended.
-func TestClip(t *testing.T) {
-	s := Style{Width: 3, Colour: true}
-	if got, want := s.clip(s.paint(red, "abcdef")+"\nxy\n"), s.paint(red, "abc")+"\nxy\n"; got != want {
-		t.Errorf("got %q", got)
-	}
-}
-
 // top takes no more lines than the terminal has.
 func TestTopFits(t *testing.T) {
 	now := time.Unix(0, 0)
@@ -101,7 +93,7 @@ func TestOutputFormats(t *testing.T) {
 			t.Errorf("%q: structured %t, %v", format, o.Structured(), err)
 		}
 	}
-	for _, format := range []string{"xml", "jsonpath", "jsonpath={.a", "custom-columns", "custom-columns=A", "custom-columns=A:.b,C", "custom-columns-file=/nowhere"} {
+	for _, format := range []string{"xml", "jsonpath", "jsonpath={.a", "custom-columns", "custom-columns=A", "custom-columns=A:.b,C"} {
 		o := NewOutput(false)
 		o.Format = format
 		if o.Validate() == nil {

@@ -3,9 +3,12 @@
 package screen
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -293,4 +296,288 @@ func waits(list []facts.PodWait, now time.Time) *Table {
 		t.add(x.Who.String(), x.Who.Namespace+"/"+x.Who.Name, orNone(x.Node), cmp.Or(x.Code, x.State), ago(now, x.Since))
 	}
 	return t
+}
+
+// The signs of a bar of slots, in their order: they tell the kinds apart
+// without colour, too.
+const (
+	signUsed     = "█"
+	signKept     = "▓"
+	signLeaving  = "▒"
+	signUnknown  = "▚"
+	signReserved = "░"
+	signFree     = "·"
+)
+
+// A bar has no more signs than there is room for beside a row's other cells; one sign then
+// stands for several slots.
+const (
+	leastSigns = 15
+	mostSigns  = 40
+)
+
+func (s Style) signs() int { return min(max(s.Columns()-plainWidth+leastSigns, leastSigns), mostSigns) }
+
+// BarLegend explains the bar.
+const BarLegend = signUsed + " used  " + signKept + " kept by detachDelay  " + signLeaving + " leaving  " + signUnknown + " unknown  " + signReserved + " reserved  " + signFree + " free"
+
+// Slots is the table of nodes and their drivers' slots. The bar is for
+// terminals.
+func Slots(list []facts.Slots, s Style) *Table {
+	columns := []string{"NODE", "DRIVER", "-TAKEN", "+USED", "+KEPT", "+LEAVING", "+UNKNOWN", "+RESERVED", "+FREE", "+LIMIT"}
+	if s.Terminal {
+		columns = append(columns, "SLOTS")
+	}
+	t := newTable(append(columns, "-NOTE", "+NOTE")...)
+	for _, x := range list {
+		cells := []string{
+			x.Node, x.Driver, taken(x), number(int(x.Used)), number(int(x.Kept)), number(int(x.Leaving)), number(int(x.Unknown)), number(int(x.Reserved)),
+			limited(x.Free), limited(x.Limit),
+		}
+		if s.Terminal {
+			cells = append(cells, bar(x, s.signs()))
+		}
+		notes := notesOf(x)
+		first := strings.Join(notes, ", ")
+		if len(notes) > 1 {
+			first = notes[0] + " +" + number(len(notes)-1)
+		}
+		t.add(x.Node+"/"+x.Driver, append(cells, orNone(first), orNone(strings.Join(notes, ", ")))...)
+	}
+	return t
+}
+
+// taken is how many slots are taken, of how many.
+func taken(x facts.Slots) string {
+	n := number(int(x.Taken()))
+	if x.Limit == nil {
+		return n + "/∞"
+	}
+	return n + "/" + number(int(*x.Limit))
+}
+
+// notesOf is what else there is to know of a row, what matters most first.
+func notesOf(x facts.Slots) []string {
+	var notes []string
+	if x.NotVisible {
+		notes = append(notes, "node can't be seen")
+	}
+	switch {
+	case x.Missing:
+		return append(append(notes, "no such Node"), notesOfWord(x)...) // which has no CSINode either
+	case !x.Ready && x.OutOfService:
+		notes = append(notes, "not ready, tainted")
+	case !x.Ready:
+		notes = append(notes, "node not ready")
+	case x.OutOfService:
+		notes = append(notes, "out of service")
+	}
+	switch {
+	case !x.Registered:
+		notes = append(notes, "not registered")
+	case x.Exhausted:
+		notes = append(notes, "ResourceExhausted")
+	}
+	if x.Limit != nil && x.Taken() > *x.Limit {
+		notes = append(notes, number(int(x.Taken()-*x.Limit))+" over the limit")
+	}
+	notes = append(notes, notesOfWord(x)...)
+	if x.Cordoned {
+		notes = append(notes, "cordoned")
+	}
+	if x.Stated != nil && x.Limit != nil && *x.Stated != *x.Limit {
+		notes = append(notes, "CSINode says "+number(int(*x.Stated)))
+	}
+	return notes
+}
+
+// notesOfWord is what the node says of itself.
+func notesOfWord(x facts.Slots) []string {
+	var notes []string
+	add := func(n int32, what string) {
+		if n > 0 {
+			notes = append(notes, number(int(n))+" "+what)
+		}
+	}
+	add(x.Leaked, "leaked")
+	add(x.NoAttachment, "without attachment")
+	add(x.PodsGone, "without pod")
+	add(x.Unanswered, "unstage unanswered")
+	words := map[string]string{facts.WordSilent: "moorage-node silent", facts.WordOfBoot: "moorage-node of old boot", facts.WordOfNode: "moorage-node of old node", facts.WordNoKubeletBoot: "no bootID", facts.WordNoBoot: "moorage-node without boot", facts.WordPartial: "not all readable"}
+	if word := words[x.Word]; word != "" {
+		notes = append(notes, word)
+	}
+	return notes
+}
+
+// bar draws the slots in their order, scaled down where there are many. What
+// is there at all is seen: no kind is rounded to nothing.
+func bar(x facts.Slots, most int) string {
+	free := int32(0)
+	if x.Free != nil {
+		free = *x.Free
+	}
+	parts := []struct {
+		sign  string
+		slots int32
+	}{{signUsed, x.Used}, {signKept, x.Kept}, {signLeaving, x.Leaving}, {signUnknown, x.Unknown}, {signReserved, x.Reserved}, {signFree, free}}
+	length := func(per int32) int {
+		signs := 0
+		for _, p := range parts {
+			signs += int((p.slots + per - 1) / per)
+		}
+		return signs
+	}
+	per := int32(1)
+	for length(per) > most {
+		per++
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(strings.Repeat(p.sign, int((p.slots+per-1)/per)))
+	}
+	if x.Limit == nil {
+		b.WriteString("…")
+	}
+	return b.String()
+}
+
+// paintBars colours the signs of bars in text that is laid out already.
+func (s Style) paintBars(text string) string {
+	if !s.Colour {
+		return text
+	}
+	colours := map[rune]colour{'█': blue, '▓': yellow, '▒': red, '▚': red, '░': green, '·': faint}
+	var b strings.Builder
+	var run []rune
+	flush := func() {
+		if len(run) > 0 {
+			b.WriteString(s.paint(colours[run[0]], string(run)))
+			run = run[:0]
+		}
+	}
+	for _, r := range text {
+		if len(run) > 0 && r != run[0] {
+			flush()
+		}
+		if _, sign := colours[r]; sign {
+			run = append(run, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	flush()
+	return b.String()
+}
+
+func limited(n *int32) string {
+	if n == nil {
+		return "no limit"
+	}
+	return number(int(*n))
+}
+
+func number(n int) string { return strconv.Itoa(n) }
+
+// Top is what kubectl moorage top shows.
+type Top struct {
+	Slots   []facts.Slots
+	Waits   []facts.PodWait
+	Volumes []facts.Volume // those that are on their way, stuck, or waited for
+	Down    []facts.Cause  // components without which nothing is granted, attached or detached
+	Now     time.Time
+}
+
+// TopOf takes what top shows out of a cluster: pods and volumes of a namespace, or of all where
+// that is empty.
+func TopOf(w *facts.World, namespace string, now time.Time) Top {
+	t := Top{Slots: w.ListSlots(), Waits: w.ListWaits(), Down: w.ControllersDown(), Now: now}
+	if namespace != "" {
+		t.Waits = slices.DeleteFunc(t.Waits, func(wait facts.PodWait) bool { return wait.Who.Namespace != namespace })
+	}
+	for _, v := range w.ListVolumes(namespace) {
+		if atRest(&v) && v.Next == nil && len(v.Waiting) == 0 {
+			continue
+		}
+		t.Volumes = append(t.Volumes, v)
+	}
+	return t
+}
+
+// Print prints the screen. On a terminal it takes no more lines than that has.
+func (t Top) Print(w io.Writer, s Style) error {
+	var b bytes.Buffer
+	b.WriteString(strings.Join(t.head(s), "\n") + "\n\n")
+	for _, part := range []*Table{Slots(t.Slots, s), waits(t.Waits, t.Now), Volumes(t.Volumes, t.Now)} {
+		if part.Len() == 0 {
+			continue
+		}
+		if err := part.Print(&b, NewOutput(true), s); err != nil {
+			return err
+		}
+		b.WriteByte('\n')
+	}
+	lines := strings.SplitAfter(b.String(), "\n")
+	if s.Height > 2 && len(lines) > s.Height {
+		lines = append(lines[:s.Height-2], "… and more: kubectl moorage top --once\n")
+	}
+	_, err := io.WriteString(w, strings.Join(lines, ""))
+	return err
+}
+
+// slotsTaken counts the slots of nodes that are ready, which others can have, and those that
+// are taken at the other nodes.
+func (t Top) slotsTaken() (text string, dead int32) {
+	var used, total int32
+	known := false
+	for _, x := range t.Slots {
+		switch {
+		case !x.Ready:
+			dead += x.Taken()
+		case x.Limit != nil:
+			known = true
+			used += x.Taken()
+			total += *x.Limit
+		}
+	}
+	if !known { // as before drivers have registered
+		return fmt.Sprintf("%d, no limit known", used), dead
+	}
+	return fmt.Sprintf("%d of %d", used, total), dead
+}
+
+// onTheirWay counts the volumes that have not arrived: those that are at rest, and that
+// somebody else waits for, are not on their way.
+func (t Top) onTheirWay() int {
+	n := 0
+	for i := range t.Volumes {
+		if !atRest(&t.Volumes[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// atRest says whether a volume is where it is to be, or nowhere.
+func atRest(v *facts.Volume) bool {
+	switch v.State {
+	case "Attached", "InUse", "Free", "Kept", "NotProvisioned":
+		return v.Reason == nil
+	}
+	return false
+}
+
+// head is what stands above the tables.
+func (t Top) head(s Style) []string {
+	slots, dead := t.slotsTaken()
+	lines := []string{fmt.Sprintf("%s  slots taken: %s   pods that wait: %d   volumes on their way: %d",
+		s.paint(bold, t.Now.UTC().Format("15:04:05")), slots, len(t.Waits), t.onTheirWay())}
+	if dead > 0 {
+		lines = append(lines, fmt.Sprintf("          slots taken at nodes that are not ready: %d", dead))
+	}
+	var down bytes.Buffer
+	if Down(&down, s, t.Down, t.Now) == nil && down.Len() > 0 {
+		lines = append(lines, strings.Split(strings.TrimSuffix(down.String(), "\n"), "\n")...)
+	}
+	return lines
 }

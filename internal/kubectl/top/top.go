@@ -20,14 +20,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// The alternate screen of a terminal, which leaves what was there before as it
-// was; and the way to its upper left corner, and to wipe what is below.
-const (
-	enterScreen = "\x1b[?1049h\x1b[?25l"
-	leaveScreen = "\x1b[?25h\x1b[?1049l"
-	home        = "\x1b[H"
-	wipe        = "\x1b[J"
-)
+// wipe clears a terminal.
+const wipe = "\x1b[H\x1b[J"
 
 // tick is how often ages are drawn anew when nothing changes.
 const tick = time.Second
@@ -85,10 +79,6 @@ func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 			return nil
 		})
 	}()
-	if _, err := fmt.Fprint(screen.Raw(b.Streams.Out), enterScreen); err != nil {
-		return err
-	}
-	defer fmt.Fprint(screen.Raw(b.Streams.Out), leaveScreen)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	var last *facts.World
@@ -102,7 +92,7 @@ func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 		if last == nil {
 			continue
 		}
-		if _, err := fmt.Fprint(screen.Raw(b.Streams.Out), home+wipe); err != nil {
+		if _, err := fmt.Fprint(screen.Raw(b.Streams.Out), wipe); err != nil {
 			return err
 		}
 		if err := screen.TopOf(last, b.Flags.Chosen(), c.Clock()).Print(b.Streams.Out, b.Style()); err != nil {

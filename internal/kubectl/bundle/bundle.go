@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package bundle is kubectl moorage bundle: everything that is needed to answer a report,
+// in one file that can be sent to somebody who has no access to the cluster.
+//
+// Reads: what all other commands read, without Secrets; logs and metrics of Moorage's pods.
+// Decides: nothing. Writes: a file of this machine.
 package bundle
 
 import (
@@ -15,19 +20,102 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/archive"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/doctor"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/report"
 	"github.com/moorage-dev/moorage/internal/served"
 )
+
+const examples = `  # Write moorage-bundle-….tar.gz to send along with a report
+  kubectl moorage bundle
+
+  # Without logs and metrics
+  kubectl moorage bundle --logs=false --out report.tar.gz
+
+  # Ask the file what you would ask the cluster
+  kubectl moorage explain pod/db-0 -n shop --bundle report.tar.gz`
+
+// options are the command's flags.
+type options struct {
+	out   string
+	logs  bool
+	since time.Duration
+}
+
+// NewCommand makes the command.
+func NewCommand(b *command.Base) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use: "bundle", Short: "Write what somebody needs to answer a report into one file",
+		Long: "Write what somebody needs to answer a report into one file: objects as they are now, what doctor says, " +
+			"and logs and metrics of Moorage's own pods. Every command that only reads answers from the file, too: --bundle FILE.\n\n" +
+			"What you may not list in all namespaces is read in the one of -n.\n\n" +
+			"Secrets are not read. It leaves out values of environment variables, commands and arguments of containers " +
+			"(except Moorage's and kube-controller-manager's), parameters of volumes, " +
+			"and annotations that are neither Kubernetes' nor Moorage's. Names stay: look through the file before you publish it.",
+		Example: examples,
+		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), b) },
+	}
+	cmd.Flags().StringVarP(&o.out, "out", "f", "", "File to write, .tar.gz or .tgz; - for the output stream (default moorage-bundle-TIME.tar.gz)")
+	cmd.Flags().BoolVar(&o.logs, "logs", true, "Include logs and metrics of Moorage's pods")
+	cmd.Flags().DurationVar(&o.since, "since", time.Hour, "How far back logs go")
+	return cmd
+}
+
+// Named is the error for a file to write, named by a flag, whose ending says that it is something
+// else than the compressed tar archive that bundle writes.
+func Named(flag, file string) error {
+	return command.Ending(flag, file, "a compressed tar archive", ".tar.gz", ".tgz")
+}
+
+func (o options) run(ctx context.Context, b *command.Base) error {
+	if o.since <= 0 {
+		return fmt.Errorf("--since %s: a positive duration, such as 1h", o.since)
+	}
+	if err := Named("--out", o.out); err != nil {
+		return err
+	}
+	c, err := b.Connect()
+	if err != nil {
+		return err
+	}
+	tell := func(format string, args ...any) { fmt.Fprintf(b.Streams.ErrOut, format+"\n", args...) }
+	if o.out == "-" {
+		_, err := collect(ctx, c, screen.Raw(b.Streams.Out), o, tell)
+		return err
+	}
+	if o.out == "" {
+		o.out = "moorage-bundle-" + c.Clock().UTC().Format("20060102-150405") + ".tar.gz"
+	}
+	var narrowed bool
+	if err := command.WriteWhole(o.out, func(w io.Writer) (err error) { narrowed, err = collect(ctx, c, w, o, tell); return err }); err != nil {
+		return err
+	}
+	if err := b.Say(b.Streams.Out, "%s: look through it before you publish it: names of objects and logs are in it.", o.out); err != nil {
+		return err
+	}
+	ask := "doctor"
+	if narrowed {
+		ask = "volumes -n " + c.Namespace
+	}
+	_, err = fmt.Fprintf(b.Streams.Out, "Read it with: kubectl moorage %s --bundle %s\n", ask, screen.Quoted(o.out))
+	return err
+}
 
 // resource is what is read of one: all objects, those with labels, or those of names.
 type resource struct {
@@ -377,4 +465,120 @@ func (l *listFile) end() (int64, error) {
 		_, err = l.file.Seek(0, io.SeekStart)
 	}
 	return size, errors.Join(l.err, err)
+}
+
+// What pods answer is bounded, however long they go on: the log of one container, or the
+// metrics of one port, in bytes and in time, and all of them together in bytes.
+const (
+	maxLog      = 20 << 20
+	maxAll      = 200 << 20
+	logPatience = 30 * time.Second
+)
+
+var errFull = errors.New("logs and metrics are larger together than a bundle takes")
+
+// answer reads what a pod answers, and adds it; what is larger than the bound is cut off
+// there, and told.
+func (x *collector) answer(ctx context.Context, name string, request *rest.Request) error {
+	raw, err := x.bounded(ctx, request)
+	if err != nil {
+		x.failed(name, err)
+		return ctx.Err()
+	}
+	if len(raw) > maxLog {
+		raw = raw[:maxLog]
+		x.failed(name, fmt.Errorf("only the first %d MiB", maxLog>>20))
+	}
+	x.answered += len(raw)
+	return x.add(name, raw)
+}
+
+// bounded reads an answer to one byte beyond the bound.
+func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte, error) {
+	if x.answered >= maxAll {
+		return nil, errFull
+	}
+	ctx, stop := context.WithTimeout(ctx, x.patience)
+	defer stop()
+	stream, err := request.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close() //nolint:errcheck // it was only read
+	return io.ReadAll(io.LimitReader(stream, maxLog+1))
+}
+
+// schemes are how the API server reaches the ports of Moorage's components, by their names;
+// some of them serve metrics.
+var schemes = map[string]string{"http": "", "health": "", "https": "https:"}
+
+// logs reads the logs of Moorage's own containers, those before their last restart, too,
+// and their metrics, through the API server.
+func (x *collector) logs(ctx context.Context, since time.Duration) error {
+	for _, u := range x.pods {
+		var pod corev1.Pod
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &pod); err != nil {
+			x.failed(u.GetNamespace()+"/"+u.GetName(), err)
+			continue
+		}
+		for _, status := range pod.Status.ContainerStatuses {
+			if err := x.log(ctx, u, status.Name, since, false); err != nil {
+				return err
+			}
+			if status.RestartCount > 0 {
+				if err := x.log(ctx, u, status.Name, since, true); err != nil {
+					return err
+				}
+			}
+		}
+		if err := x.metrics(ctx, &pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *collector) log(ctx context.Context, pod unstructured.Unstructured, container string, since time.Duration, previous bool) error {
+	name := pod.GetNamespace() + "_" + pod.GetName() + "_" + container
+	if previous {
+		name += "_previous"
+	}
+	return x.answer(ctx, "logs/"+name+".log", x.client.Get().AbsPath("/api/v1/namespaces", pod.GetNamespace(), "pods", pod.GetName(), "log").
+		Param("container", container).Param("previous", strconv.FormatBool(previous)).Param("timestamps", "true").
+		Param("sinceSeconds", strconv.Itoa(max(1, int(since.Seconds())))).Param("limitBytes", strconv.Itoa(maxLog)))
+}
+
+// metrics asks a pod for its metrics, at each of its ports that may have them.
+func (x *collector) metrics(ctx context.Context, pod *corev1.Pod) error {
+	for _, container := range pod.Spec.Containers {
+		for _, port := range container.Ports {
+			scheme, ok := schemes[port.Name]
+			if !ok {
+				continue
+			}
+			name := "metrics/" + pod.Namespace + "_" + pod.Name + "_" + port.Name + ".txt"
+			target := scheme + pod.Name + ":" + strconv.Itoa(int(port.ContainerPort))
+			if err := x.answer(ctx, name, x.client.Get().AbsPath("/api/v1/namespaces", pod.Namespace, "pods", target, "proxy", "metrics")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// doctor adds what doctor says of the cluster.
+func (x *collector) doctor(ctx context.Context, c *cluster.Cluster) error {
+	const name = "reports/doctor.json"
+	report, err := doctor.Examine(ctx, c, false)
+	if err != nil {
+		x.failed(name, err)
+		return ctx.Err()
+	}
+	return x.to.AddJSON(name, report)
+}
+
+// failed notes a part that could not be had.
+func (x *collector) failed(part string, err error) {
+	x.about.Failed[part] = err.Error()
+	x.tell("not read: %s: %v", part, err)
 }

@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster is how kubectl moorage reads a cluster.
+//
+// Reads: the eleven kinds that the ledger is made of, with lists or, to follow
+// them, lists and watches; the API server's clock, from its answers. Decides:
+// nothing but what to do without: a kind that may not be listed is listed in
+// the command's namespace, where it has one, and else left out and named.
+// Writes: nothing.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// Cluster is access to a cluster. Its methods are safe for parallel use.
+type Cluster struct {
+	Kube    kubernetes.Interface
+	Moorage client.Interface
+	// Config is what the clients were made of.
+	Config *rest.Config
+	// Namespace is that of the command line, or of the kubeconfig's context.
+	Namespace string
+	// Clock is the time as it is now; by default the API server's, as far as its
+	// answers tell.
+	Clock func() time.Time
+	// Kept lists what the ledger is made of where a file answers in the place of a cluster:
+	// its objects need not be written and read again. Nil for a cluster.
+	Kept Kept
+
+	skew *skew
+}
+
+// Kept lists all objects of a resource, each of which typed makes of its content once.
+type Kept func(r schema.GroupVersionResource, typed func(content map[string]any) (runtime.Object, error)) ([]runtime.Object, error)
+
+// OfMoorage selects what the chart made.
+const OfMoorage = v1alpha1.LabelPartOf + "=" + v1alpha1.PartOf
+
+// The API server's own limits count for a command that a person runs; client-go's
+// default of 5 requests a second would only make them wait.
+const (
+	requestsPerSecond = 100
+	requestsAtOnce    = 200
+)
+
+// Connect makes the clients for a command that a person runs. It does not talk
+// to the server yet.
+func Connect(config *rest.Config, namespace, userAgent string) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestsAtOnce, userAgent
+	return New(config, namespace)
+}
+
+// New makes the clients of a configuration.
+func New(config *rest.Config, namespace string) (*Cluster, error) {
+	c := &Cluster{Config: rest.CopyConfig(config), Namespace: namespace, skew: &skew{}}
+	c.Config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &clock{rt, c.skew} })
+	c.Clock = func() time.Time { return time.Now().Add(c.skew.get()) }
+	own, err := client.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	typed := rest.CopyConfig(c.Config)
+	typed.ContentType = runtime.ContentTypeProtobuf
+	typed.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	kube, err := kubernetes.NewForConfig(typed)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	c.Kube, c.Moorage = kube, own
+	return c, nil
+}
+
+// Skew is by how much the API server's clock is ahead of this machine's. It is
+// zero when they differ by less than can be told.
+func (c *Cluster) Skew() time.Duration {
+	if c.Kept != nil { // a file, whose answers are as old as it is
+		return 0
+	}
+	return c.skew.get()
+}
+
+// skew is the difference of two clocks, in nanoseconds.
+type skew struct{ ahead atomic.Int64 }
+
+// tellable is the least difference that an HTTP date, which has whole seconds,
+// can show for certain.
+const tellable = 2 * time.Second
+
+func (s *skew) get() time.Duration { return time.Duration(s.ahead.Load()) }
+
+func (s *skew) saw(server, asked, answered time.Time) {
+	var ahead time.Duration
+	switch {
+	case server.After(answered.Add(tellable)):
+		ahead = server.Sub(answered)
+	case server.Add(tellable).Before(asked):
+		ahead = server.Sub(asked)
+	}
+	s.ahead.Store(int64(ahead))
+}
+
+// clock reads the server's time off its answers.
+type clock struct {
+	next http.RoundTripper
+	skew *skew
+}
+
+// RoundTrip passes a request on.
+func (c *clock) RoundTrip(r *http.Request) (*http.Response, error) {
+	asked := time.Now()
+	answer, err := c.next.RoundTrip(r)
+	if err == nil {
+		if date, bad := http.ParseTime(answer.Header.Get("Date")); bad == nil {
+			c.skew.saw(date, asked, time.Now())
+		}
+	}
+	return answer, err
+}
+
+var _ utilnet.RoundTripperWrapper = (*clock)(nil)
+
+// WrappedRoundTripper is who passes requests on: client-go looks for it to cancel them, and logs a
+// warning for each where it can't.
+func (c *clock) WrappedRoundTripper() http.RoundTripper { return c.next }
+
+// Refused is what an API server's refusal says. client-go does not decode the answer to a request
+// for which it has no type, and calls it unknown: of a right that is missing, its status is left.
+func Refused(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsForbidden(err) || status.Status().Message != "unknown" {
+		return err.Error()
+	}
+	return "the right to read it is missing (HTTP status 403)"
+}
+
+// kind is how objects of one kind are read.
+type kind struct {
+	resource   string // plural and group, as kubectl auth can-i takes it
+	served     schema.GroupVersionResource
+	namespaced bool
+	empty      func() runtime.Object
+	reader     func(c *Cluster, namespace string) reader
+	// beside: it is shown beside the rest, of which nothing is unknown without it.
+	beside bool
+}
+
+// typed makes an object of what JSON has of it.
+func (k kind) typed(content map[string]any) (runtime.Object, error) {
+	object := k.empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, object); err != nil {
+		return nil, err
+	}
+	return slim(object), nil
+}
+
+// besideTheRest is the kind, shown beside the rest.
+func (k kind) besideTheRest() kind {
+	k.beside = true
+	return k
+}
+
+// kindOf is a kind whose objects are T.
+func kindOf[T any, P interface {
+	*T
+	runtime.Object
+}](served schema.GroupVersion, plural string, namespaced bool, reader func(c *Cluster, namespace string) reader) kind {
+	r := served.WithResource(plural)
+	return kind{resource: r.GroupResource().String(), served: r, namespaced: namespaced, empty: func() runtime.Object { return P(new(T)) }, reader: reader}
+}
+
+// reader reads one kind, in one namespace or all.
+type reader struct {
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// typed is the part of a typed client that reads.
+type typed[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+func readerOf[L runtime.Object](c typed[L]) reader {
+	return reader{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return c.List(ctx, o) },
+		watch: c.Watch,
+	}
+}
+
+// kinds lists what the ledger is made of. The tickets come first: a reservation
+// that ends while the lists are made is then still seen as the bound pod.
+func kinds() []kind {
+	own, core, storage := v1alpha1.SchemeGroupVersion, corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion
+	return []kind{
+		kindOf[v1alpha1.VolumeTicket](own, "volumetickets", true, func(c *Cluster, ns string) reader { return readerOf(c.Moorage.VolumeTickets(ns)) }),
+		kindOf[v1alpha1.VolumeHold](own, "volumeholds", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.VolumeHolds()) }),
+		kindOf[v1alpha1.AttachPolicy](own, "attachpolicies", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.AttachPolicies()) }),
+		kindOf[corev1.Pod](core, "pods", true, func(c *Cluster, ns string) reader { return readerOf(c.Kube.CoreV1().Pods(ns)) }),
+		kindOf[corev1.PersistentVolumeClaim](core, "persistentvolumeclaims", true, func(c *Cluster, ns string) reader {
+			return readerOf(c.Kube.CoreV1().PersistentVolumeClaims(ns))
+		}),
+		kindOf[corev1.PersistentVolume](core, "persistentvolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.CoreV1().PersistentVolumes()) }),
+		kindOf[corev1.Node](core, "nodes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.CoreV1().Nodes()) }),
+		kindOf[storagev1.StorageClass](storage, "storageclasses", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().StorageClasses()) }),
+		kindOf[storagev1.CSIDriver](storage, "csidrivers", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().CSIDrivers()) }),
+		kindOf[storagev1.CSINode](storage, "csinodes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().CSINodes()) }),
+		kindOf[storagev1.VolumeAttachment](storage, "volumeattachments", false, func(c *Cluster, _ string) reader {
+			return readerOf(c.Kube.StorageV1().VolumeAttachments())
+		}),
+		kindOf[v1alpha1.NodeVolumes](own, "nodevolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.NodeVolumes()) }).besideTheRest(),
+	}
+}
+
+// Read lists the cluster as it is. What may not be listed is in the world's
+// Unseen; an error means that the API server can't be reached, or answers
+// nothing at all.
+func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
+	tickets, others := kinds()[0], kinds()[1:]
+	results := []result{c.read(ctx, tickets)}
+	if err := results[0].err; err != nil { // who does not answer is not asked again
+		return nil, err
+	}
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	var home string
+	wait.Go(func() { home = c.Home(ctx) })
+	for _, k := range others {
+		wait.Go(func() {
+			r := c.read(ctx, k)
+			mu.Lock()
+			defer mu.Unlock()
+			results = append(results, r)
+		})
+	}
+	wait.Wait()
+	objects := facts.Objects{Home: home}
+	var unseen []facts.Unseen
+	var words *facts.Unseen
+	for _, k := range kinds() { // in the order of the kinds, whatever came first
+		for _, r := range results {
+			if r.kind != k.resource {
+				continue
+			}
+			if r.err != nil {
+				return nil, r.err
+			}
+			for _, object := range r.objects {
+				objects.Add(object)
+			}
+			switch {
+			case r.unseen != nil && k.beside:
+				words = r.unseen
+			case r.unseen != nil:
+				unseen = append(unseen, *r.unseen)
+			}
+		}
+	}
+	objects.Leases = c.readLeases(ctx, objects.Nodes)
+	w := facts.NewWorld(objects, c.Clock())
+	w.Unseen, w.WordsUnseen = unseen, words
+	return w, nil
+}
+
+// Home is the namespace in which Moorage is installed, as facts.Home tells it: the default
+// one where the ClusterRoleBinding may not be read.
+func (c *Cluster) Home(ctx context.Context) string {
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", v1alpha1.ControllerName).String()}
+	list, err := c.Kube.RbacV1().ClusterRoleBindings().List(ctx, options)
+	if err != nil {
+		return facts.DefaultHome
+	}
+	return facts.Home(list.Items)
+}
+
+// result is what became of one kind's list.
+type result struct {
+	kind    string
+	objects []runtime.Object
+	unseen  *facts.Unseen
+	err     error
+}
+
+func (c *Cluster) read(ctx context.Context, k kind) result {
+	r := result{kind: k.resource}
+	if c.Kept != nil {
+		r.objects, r.err = c.Kept(k.served, k.typed)
+	} else {
+		r.objects, r.err = list(ctx, k.reader(c, metav1.NamespaceAll))
+	}
+	if r.err == nil {
+		return r
+	}
+	r.unseen = without(k, r.err)
+	if r.unseen == nil {
+		r.err = unread(k, r.err)
+		return r
+	}
+	r.err = nil
+	if k.namespaced && c.Namespace != "" && !r.unseen.Missing {
+		if objects, err := list(ctx, k.reader(c, c.Namespace)); err == nil {
+			r.objects, r.unseen.Namespace = objects, c.Namespace
+		}
+	}
+	return r
+}
+
+// without says what is missing when a kind can't be listed; nil when the error
+// is none that a command can do without the kind for.
+func without(k kind, err error) *facts.Unseen {
+	switch {
+	case apierrors.IsForbidden(err):
+		return &facts.Unseen{Resource: k.resource, Message: err.Error()}
+	case apierrors.IsNotFound(err):
+		return &facts.Unseen{Resource: k.resource, Message: "the cluster does not serve it: are Moorage's CRDs installed?", Missing: true}
+	}
+	return nil
+}
+
+// unread says why a kind could not be listed, and what to look at where no API server was reached.
+func unread(k kind, err error) error {
+	var network net.Error
+	if errors.As(err, &network) {
+		return fmt.Errorf("the API server can't be reached: %w. Which server is asked: kubectl config view --minify; another one: --context", err)
+	}
+	return fmt.Errorf("list %s: %w", k.resource, err)
+}
+
+func list(ctx context.Context, r reader) ([]runtime.Object, error) {
+	var objects []runtime.Object
+	err := pager.New(r.list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		objects = append(objects, slim(object))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+// slim takes out of pods what is large and shown nowhere.
+func slim(object runtime.Object) runtime.Object {
+	if pod, ok := object.(*corev1.Pod); ok {
+		for i := range pod.ManagedFields {
+			pod.ManagedFields[i].FieldsV1 = nil
+		}
+	}
+	return object
+}
+
+// readLeases reads the Leases of components, and those of nodes where one of the nodes is not
+// ready: what is said of it depends on whether its kubelet lives. What may not be read is
+// left out. A file has them as they were up to LeasesAgain before its time, and does not say when that
+// was: not before the last renewal in it.
+func (c *Cluster) readLeases(ctx context.Context, nodes []*corev1.Node) facts.Leases {
+	read := facts.Leases{At: c.Clock()}
+	components, err := c.leasesIn(ctx, metav1.NamespaceAll, fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease))
+	if err != nil {
+		return read
+	}
+	read.Components, read.Seen = components, true
+	if facts.AnyNotReady(nodes) {
+		if of, err := c.leasesIn(ctx, corev1.NamespaceNodeLease, fields.Everything()); err == nil {
+			read.Nodes = of
+		}
+	}
+	if c.Kept != nil {
+		read.At = read.LastRenewal(read.At.Add(-LeasesAgain), read.At)
+	}
+	return read
+}
+
+func (c *Cluster) leasesIn(ctx context.Context, namespace string, which fields.Selector) ([]coordinationv1.Lease, error) {
+	list, err := c.Kube.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{FieldSelector: which.String()})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// maxSubjects bounds the objects whose events are asked for, one request each.
+const maxSubjects = 64
+
+// maxEvents bounds the events that are read of one object.
+const maxEvents = 200
+
+// Object is an object whose events are read.
+type Object struct {
+	Namespace string
+	UID       types.UID
+}
+
+// ReadEvidence reads what names causes that are not a volume's: the events of the objects.
+// What may not be read is left out, and said.
+func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Object) {
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	if w.Evidence.Asked == nil {
+		w.Evidence.Asked = map[types.UID]bool{}
+	}
+	for _, o := range objects[:min(len(objects), maxSubjects)] {
+		if w.Evidence.Asked[o.UID] {
+			continue
+		}
+		w.Evidence.Asked[o.UID] = true
+		wait.Go(func() {
+			options := metav1.ListOptions{Limit: maxEvents, FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(o.UID)).String()}
+			list, err := c.Kube.CoreV1().Events(o.Namespace).List(ctx, options)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				w.Evidence.Unseen = &facts.Unseen{Resource: "events", Message: err.Error(), Failed: !apierrors.IsForbidden(err)}
+				return
+			}
+			w.Evidence.Events = append(w.Evidence.Events, list.Items...)
+		})
+	}
+	wait.Wait()
+}
+
+// ReadStarting reads the events of pods whose volumes may be mounted and that have not started.
+func (c *Cluster) ReadStarting(ctx context.Context, w *facts.World) {
+	var objects []Object
+	for _, p := range w.Starting() {
+		objects = append(objects, Object{p.Namespace, p.UID})
+	}
+	c.ReadEvidence(ctx, w, objects)
+}
+
+// starting has the worlds of a cluster that is followed say what ReadStarting reads. What is known
+// of a pod is read again after LeasesAgain. Nil reads nothing.
+type starting struct {
+	evidence facts.Evidence
+	since    time.Time
+}
+
+// read reads what is not known yet of a world that nobody else has so far.
+func (s *starting) read(ctx context.Context, c *Cluster, w *facts.World) {
+	if s == nil {
+		return
+	}
+	if now := time.Now(); now.Sub(s.since) >= LeasesAgain {
+		s.evidence, s.since = facts.Evidence{}, now
+	}
+	w.Evidence = s.evidence
+	w.Evidence.Asked, w.Evidence.Events = maps.Clone(s.evidence.Asked), slices.Clone(s.evidence.Events)
+	c.ReadStarting(ctx, w)
+	s.evidence = w.Evidence
+}
+
+// changes says whether what was read may say something else later, though nothing else changes.
+func (s *starting) changes() bool { return s != nil && len(s.evidence.Asked) > 0 }
+
+// PodAndClaims are a pod and its claims, whose events say why it does not start.
+func PodAndClaims(w *facts.World, p *corev1.Pod) []Object {
+	list := []Object{{p.Namespace, p.UID}}
+	for _, v := range p.Spec.Volumes {
+		name := p.Name + "-" + v.Name
+		if v.PersistentVolumeClaim != nil {
+			name = v.PersistentVolumeClaim.ClaimName
+		} else if v.Ephemeral == nil {
+			continue
+		}
+		if claim := w.Claim(p.Namespace, name); claim != nil && claim.Spec.VolumeName == "" {
+			list = append(list, Object{claim.Namespace, claim.UID})
+		}
+	}
+	return list
+}
+
+// Problem says why the API server is not heard, within a time; empty when it answers, even
+// that one may not ask. Its answer also tells its clock.
+func (c *Cluster) Problem(ctx context.Context, within time.Duration) string {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	_, err := c.Kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	var status apierrors.APIStatus
+	if err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && !apierrors.IsUnauthorized(err) {
+		return ""
+	}
+	return "the API server does not answer, what is shown may be old: " + err.Error()
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command is what the commands of kubectl moorage have in common:
+// flags, streams, how they end, and how names are completed.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/archive"
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+)
+
+// Base is what every command works with.
+type Base struct {
+	// Flags are kubectl's own: --kubeconfig, --context, -n and so on.
+	Flags *Flags
+	// Streams are the terminal's, or a test's. What is written to them is shown as
+	// screen.Visible shows it.
+	Streams genericiooptions.IOStreams
+	// UserAgent names this program to the API server.
+	UserAgent string
+	// Now replaces the API server's clock where a test needs a fixed one.
+	Now func() time.Time
+	// Set replaces the style that suits the output stream.
+	Set *screen.Style
+}
+
+// Connect makes the clients that the flags ask for: of a cluster, or of a file that
+// answers in its place, and whose time is then the clock.
+func (b *Base) Connect() (*cluster.Cluster, error) {
+	if b.Flags.Bundle != "" {
+		a, err := archive.Open(context.Background(), b.Flags.Bundle)
+		if err != nil {
+			return nil, err
+		}
+		c, err := cluster.Connect(archive.NewServer(a).Config(context.Background()), b.Flags.Namespace(), b.UserAgent)
+		if err == nil {
+			c.Clock, c.Kept = a.Now, a.Objects
+		}
+		return c, err
+	}
+	config, namespace, err := b.Flags.Config()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cluster.Connect(config, namespace, b.UserAgent)
+	if err == nil && b.Now != nil {
+		c.Clock = b.Now
+	}
+	return c, err
+}
+
+// Style is the one that suits the output stream.
+func (b *Base) Style() screen.Style {
+	s := screen.StyleOf(b.Streams.Out)
+	if b.Set != nil {
+		s = *b.Set
+	}
+	s.Bundle, s.Flags = b.Flags.Bundle, b.Flags.Named()
+	return s
+}
+
+// Plain is the style of text for a page or a file, whose commands ask what was asked.
+func (b *Base) Plain() screen.Style {
+	return screen.Style{Bundle: b.Flags.Bundle, Flags: b.Flags.Named()}
+}
+
+// Say prints a sentence for people, broken where the line ends.
+func (b *Base) Say(w io.Writer, format string, args ...any) error {
+	_, err := fmt.Fprintln(w, b.Style().Wrap(fmt.Sprintf(format, args...), 0))
+	return err
+}
+
+// Read connects and reads the cluster once.
+func (b *Base) Read(ctx context.Context) (*cluster.Cluster, *facts.World, error) {
+	c, err := b.Connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := c.Read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, w, nil
+}
+
+// ExitError ends the program with a code of its own. An error without a
+// message ends it silently: what there is to say has been said.
+type ExitError struct {
+	Code    int
+	Message string
+}
+
+// Error returns the message.
+func (e *ExitError) Error() string { return e.Message }
+
+// The exit codes.
+const (
+	ExitFailed   = 1 // the command could not do its work
+	ExitFindings = 2 // doctor has found something; a request was refused
+)
+
+// Exit prints an error as kubectl does, and returns the exit code for it.
+func (b *Base) Exit(err error) int {
+	var exit *ExitError
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		if exit.Message != "" {
+			fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", b.Style().Linked(exit.Message))
+		}
+		return exit.Code
+	case errors.Is(err, context.Canceled):
+		return ExitFailed // Ctrl-C: the user knows
+	case errors.As(err, &status) && b.Flags.Bundle != "": // there is no server
+		fmt.Fprintf(b.Streams.ErrOut, "error: %s: %s\n", b.Flags.Bundle, err)
+	case errors.As(err, &status):
+		fmt.Fprintf(b.Streams.ErrOut, "Error from server (%s): %s\n", status.Status().Reason, b.Style().Linked(err.Error()))
+	default:
+		fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", b.Style().Linked(strings.TrimPrefix(err.Error(), "error: ")))
+	}
+	return ExitFailed
+}
+
+// completionPatience is for how long a shell waits for names after Tab.
+const completionPatience = 3 * time.Second
+
+// Complete returns a cobra completion of names that are read from the cluster.
+func (b *Base) Complete(names func(ctx context.Context, c *cluster.Cluster, args []string) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		c, err := b.Connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		var found []string
+		for _, name := range names(ctx, c, args) {
+			if strings.HasPrefix(name, prefix) {
+				found = append(found, name)
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// NotFoundError is the error for an object that is not there.
+type NotFoundError struct{ Message string }
+
+// Error returns the message.
+func (e *NotFoundError) Error() string { return e.Message }
+
+// Missing is the error for an object that was not among those that were listed. It
+// tells one that is not there, a NotFoundError, from one that may not be read, and
+// names one of those known that is called nearly the same. namespace is empty for
+// what has none.
+func Missing(unseen []facts.Unseen, resource, namespace, name string) error {
+	for _, u := range unseen {
+		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
+			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s%s): %s", resource, name, resource, resource, inside(namespace), u.Message)
+		}
+	}
+	message := fmt.Sprintf("%s %q not found", resource, name)
+	if namespace != "" {
+		message = fmt.Sprintf("%s %q not found in namespace %q", resource, name, namespace)
+	}
+	return &NotFoundError{message}
+}
+
+// UnreadTicket is the error for a ticket that may not be read, whether it exists or not; nil where the
+// tickets of its namespace are seen, or are not served at all.
+func UnreadTicket(w *facts.World, namespace, name string) error {
+	unserved := func(u facts.Unseen) bool { return u.Missing }
+	err := Missing(slices.DeleteFunc(slices.Clone(w.Unseen), unserved), v1alpha1.Resource(v1alpha1.ResourceVolumeTickets).String(), namespace, name)
+	if missing := (*NotFoundError)(nil); errors.As(err, &missing) {
+		return nil
+	}
+	return err
+}
+
+// NoNamespace says that a namespace does not exist, and names one that is called nearly the
+// same; empty where it exists, or that can't be told.
+func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", namespace).String()}
+	list, err := c.Kube.CoreV1().Namespaces().List(ctx, named)
+	if err != nil || slices.ContainsFunc(list.Items, func(n corev1.Namespace) bool { return n.Name == namespace }) {
+		return ""
+	}
+	return fmt.Sprintf("namespace %q not found", namespace)
+}
+
+// Ended is a sentence with its full stop, if it does not end with a question.
+func Ended(text string) string {
+	if strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
+}
+
+// inside is how kubectl is asked of a namespace; empty for what has none.
+func inside(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " -n " + namespace
+}
+
+// One is for a command that takes one name: the error for none, or for several, says
+// what to type.
+func One(what, usage string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return fmt.Errorf("name a %s: %s", what, usage)
+		case 1:
+			return nil
+		}
+		return fmt.Errorf("name one %s, not %d: %s", what, len(args), usage)
+	}
+}
+
+// mostNames bounds what a completion reads: nobody looks through more.
+const mostNames = 500
+
+func some() metav1.ListOptions { return metav1.ListOptions{Limit: mostNames} }
+
+// PodNames are the pods of the namespace. An error gives no names: a shell has
+// nowhere to show it.
+func PodNames(ctx context.Context, c *cluster.Cluster, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, some())
+	if err != nil {
+		return nil
+	}
+	return namesOf(list.Items, func(p *corev1.Pod) string { return p.Name })
+}
+
+// ClaimNames are the claims of the namespace.
+func ClaimNames(ctx context.Context, c *cluster.Cluster, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	list, err := c.Kube.CoreV1().PersistentVolumeClaims(c.Namespace).List(ctx, some())
+	if err != nil {
+		return nil
+	}
+	return namesOf(list.Items, func(p *corev1.PersistentVolumeClaim) string { return p.Name })
+}
+
+// VolumeNames are the PersistentVolumes.
+func VolumeNames(ctx context.Context, c *cluster.Cluster, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	list, err := c.Kube.CoreV1().PersistentVolumes().List(ctx, some())
+	if err != nil {
+		return nil
+	}
+	return namesOf(list.Items, func(p *corev1.PersistentVolume) string { return p.Name })
+}
+
+// TicketNames are the VolumeTickets of the namespace.
+func TicketNames(ctx context.Context, c *cluster.Cluster, _ []string) []string {
+	list, err := c.Moorage.VolumeTickets(c.Namespace).List(ctx, some())
+	if err != nil {
+		return nil
+	}
+	return namesOf(list.Items, func(t *v1alpha1.VolumeTicket) string { return t.Name })
+}
+
+// NodeNames are the nodes, whatever was named before.
+func NodeNames(ctx context.Context, c *cluster.Cluster, _ []string) []string {
+	list, err := c.Kube.CoreV1().Nodes().List(ctx, some())
+	if err != nil {
+		return nil
+	}
+	return namesOf(list.Items, func(n *corev1.Node) string { return n.Name })
+}
+
+func namesOf[T any](items []T, name func(*T) string) []string {
+	var names []string
+	for i := range items {
+		names = append(names, name(&items[i]))
+	}
+	return names
+}
+
+// Namespaces are the namespaces.
+func Namespaces(ctx context.Context, c *cluster.Cluster, _ []string) []string {
+	list, err := c.Kube.CoreV1().Namespaces().List(ctx, some())
+	if err != nil {
+		return nil
+	}
+	return namesOf(list.Items, func(n *corev1.Namespace) string { return n.Name })
+}
+
+// Ending is the error for a file to write, named by a flag, whose ending is none of those that
+// what is written has; nil for a name without an ending, and for one of a device or pipe.
+func Ending(flag, file, what string, endings ...string) error {
+	ending := filepath.Ext(file)
+	if ending == "" || slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(file, e) }) {
+		return nil
+	}
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	return fmt.Errorf("%s %s: the file is %s: use the ending %s, or none", flag, file, what, strings.Join(endings, " or "))
+}
+
+// Failed says what was tried and failed and, where the right to it is missing, how to ask for that. right is what
+// follows kubectl auth can-i, such as "create volumetickets.moorage.dev -n shop". A quota and an admission policy
+// forbid, too; only a missing right is told as what the user can't do (apiserver, endpoints/filters/authorization.go).
+func Failed(what, right string, err error) error {
+	verb, _, _ := strings.Cut(right, " ")
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource") {
+		return fmt.Errorf("%s (kubectl auth can-i %s): %w", what, right, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// longestTTL is the longest time that the API server takes for a ticket: the maximum of spec.ttlSeconds.
+const longestTTL = 2592000 * time.Second
+
+// CheckTTL says whether a ticket may have the time of the flag --ttl, which is written in whole seconds.
+func CheckTTL(ttl time.Duration) error {
+	switch {
+	case ttl < time.Second:
+		return fmt.Errorf("--ttl %s: must be a second or more", ttl)
+	case ttl > longestTTL:
+		return fmt.Errorf("--ttl %s: a ticket may last %.0fh at most; kubectl moorage ticket renew begins its time anew", ttl, longestTTL.Hours())
+	}
+	return nil
+}
+
+// WriteWhole writes a file that only its owner may read, under its name once it is whole.
+func WriteWhole(name string, write func(io.Writer) error) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), ".moorage-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}

@@ -1,0 +1,875 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/yaml"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/served"
+)
+
+// needed are the group versions, and the resources of them, that nothing works
+// without.
+func needed() map[string][]string {
+	return map[string][]string{
+		v1alpha1.SchemeGroupVersion.String(): {v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies},
+		"storage.k8s.io/v1":                  {"volumeattachments", "csinodes", "csidrivers", "storageclasses"},
+		"admissionregistration.k8s.io/v1":    {"mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+	}
+}
+
+func checkAPI(e *Evidence) []Finding {
+	list := checkVersion(e)
+	if e.ServedErr != nil {
+		return append(list, unchecked("what the API server serves", e.ServedErr)...)
+	}
+	for _, group := range sortedKeys(needed()) {
+		if missing := served.Without(needed()[group], e.Served[group]); len(missing) > 0 {
+			fix := switchOn
+			if strings.HasPrefix(group, v1alpha1.GroupName) {
+				fix = "Install the CRDs: helm upgrade with crds.enabled=true, or kubectl apply -f manifests/crds."
+			}
+			list = append(list, found(Error, fmt.Sprintf("%s serves %v", group, e.Served[group]), fix, "%s does not serve %s", group, strings.Join(missing, ", ")))
+		}
+	}
+	list = append(list, checkFeatures(e)...)
+	if !slices.ContainsFunc(list, func(f Finding) bool { return f.Severity.rank() > Info.rank() }) {
+		list = append(list, ok("Kubernetes %s serves all that is needed", e.Version))
+	}
+	return list
+}
+
+const switchOn = "See that the API server's --runtime-config does not switch it off."
+
+// checkVersion compares the API server's version with those that were tried.
+func checkVersion(e *Evidence) []Finding {
+	if e.VersionErr != nil {
+		return unchecked("the API server's version", e.VersionErr)
+	}
+	fix := "Compare it with docs/operate/compatibility.md."
+	v, err := version.ParseGeneric(e.Version)
+	switch {
+	case err != nil:
+		return []Finding{found(Unknown, err.Error(), fix, "the API server's version %q can't be read", e.Version)}
+	case v.LessThan(version.MustParseGeneric(served.OldestRelease)):
+		return []Finding{found(Warning, "the API server is "+e.Version, fix, "Kubernetes %s is older than %s, the oldest that Moorage was tried with", e.Version, served.OldestRelease)}
+	case v.Minor() > version.MustParseGeneric(served.NewestRelease).Minor()+1:
+		return []Finding{found(Warning, "the API server is "+e.Version, "Install a Moorage made for it: docs/operate/compatibility.md.",
+			"Kubernetes %s is more than one minor newer than moorage-scheduler", e.Version)}
+	}
+	return nil
+}
+
+// checkFeatures says what moorage-scheduler leaves out, or waits for, because it is not
+// served. Features that are off by default are nobody's loss.
+func checkFeatures(e *Evidence) []Finding {
+	var list []Finding
+	for _, f := range served.SchedulerFeatures() {
+		missing := e.Served.Missing(f)
+		if len(missing) == 0 || !f.ByDefault {
+			continue
+		}
+		evidence := fmt.Sprintf("%s serves %v", f.GroupVersion, e.Served[f.GroupVersion])
+		if f.Locked {
+			list = append(list, found(Error, evidence, switchOn, "%s does not serve %s, which moorage-scheduler reads before it schedules anything", f.GroupVersion, strings.Join(missing, ", ")))
+			continue
+		}
+		list = append(list, found(Info, evidence, "", "%s does not serve %s: moorage-scheduler leaves out %s", f.GroupVersion, strings.Join(missing, ", "), f.Gate))
+	}
+	return list
+}
+
+func checkCRDs(e *Evidence) []Finding {
+	if e.CRDs.Err != nil {
+		return unchecked("customresourcedefinitions.apiextensions.k8s.io", e.CRDs.Err)
+	}
+	var list []Finding
+	for _, crd := range e.CRDs.Items {
+		for _, c := range crd.Status.Conditions {
+			if (c.Type == "Established" || c.Type == "NamesAccepted") && c.Status != "True" {
+				list = append(list, found(Error, c.Message, "kubectl describe crd "+crd.Metadata.Name, "CRD %s is not %s: %s", crd.Metadata.Name, c.Type, c.Reason))
+			}
+		}
+		served := false
+		for _, v := range crd.Spec.Versions {
+			served = served || v.Name == v1alpha1.SchemeGroupVersion.Version && v.Served
+		}
+		if !served {
+			list = append(list, found(Error, fmt.Sprintf("spec.versions: %v", crd.Spec.Versions), "Apply the CRDs of this version of Moorage.",
+				"CRD %s does not serve %s", crd.Metadata.Name, v1alpha1.SchemeGroupVersion.Version))
+		}
+	}
+	if len(list) == 0 && len(e.CRDs.Items) > 0 {
+		list = append(list, ok("%d CRDs are established and serve %s", len(e.CRDs.Items), v1alpha1.SchemeGroupVersion.Version))
+	}
+	return list
+}
+
+// checkRights says what the one who runs doctor may not read.
+func checkRights(e *Evidence) []Finding {
+	var missing []string
+	message := ""
+	for _, u := range e.World.Unseen {
+		if !u.Missing {
+			missing, message = append(missing, u.Resource), u.Message
+		}
+	}
+	if len(missing) > 0 {
+		return []Finding{found(Unknown, message, "Grant get, list and watch on them: docs/kubectl.md has a ClusterRole.",
+			"you may not list %s in all namespaces: what depends on them can't be checked", strings.Join(missing, ", "))}
+	}
+	return []Finding{ok("you may read all that the commands show")}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// lease finds the Lease of a component of Moorage's, or nil.
+func (e *Evidence) lease(name string) *coordinationv1.Lease {
+	return facts.Lease(e.Leases.Items, name, facts.Home(e.RoleBinds.Items))
+}
+
+// lapsed says for how long a Lease has been over; zero while somebody leads.
+func (e *Evidence) lapsed(l *coordinationv1.Lease) time.Duration { return facts.Lapsed(l, e.now()) }
+
+func checkController(e *Evidence) []Finding {
+	stops := "granted, attached or detached"
+	if l := e.lease(v1alpha1.ControllerName); l != nil && modeOf(l) == cooperativeMode {
+		stops = "granted" // kube-controller-manager attaches and detaches
+	}
+	return e.checkLeader(v1alpha1.ControllerName, "Nothing is "+stops+" meanwhile; running pods are untouched.")
+}
+
+// checkExtender looks at the extender, where it is installed: its Service says so.
+func checkExtender(e *Evidence) []Finding {
+	served := func(s discoveryv1.EndpointSlice) bool {
+		return s.Labels[discoveryv1.LabelServiceName] == v1alpha1.ExtenderName
+	}
+	if !slices.ContainsFunc(e.Slices.Items, served) {
+		return nil
+	}
+	return e.checkLeader(v1alpha1.ExtenderName, "Pods of the schedulers that ask it wait.")
+}
+
+func (e *Evidence) checkLeader(name, consequence string) []Finding {
+	if e.Leases.Err != nil {
+		return unchecked("leases.coordination.k8s.io", e.Leases.Err)
+	}
+	l := e.lease(name)
+	logs := "kubectl get pods -A -l app.kubernetes.io/part-of=moorage, and the logs of " + name + "."
+	if l == nil && e.RoleBinds.Err != nil {
+		return unchecked("clusterrolebindings.rbac.authorization.k8s.io", e.RoleBinds.Err) // its namespace is not known
+	}
+	if l == nil {
+		return []Finding{found(Error, "there is no Lease "+name, logs, "%s has never led in this cluster. %s", name, consequence)}
+	}
+	who := ""
+	if l.Spec.HolderIdentity != nil {
+		who = *l.Spec.HolderIdentity
+	}
+	evidence := fmt.Sprintf("Lease %s/%s, held by %q, renewed %s", l.Namespace, l.Name, who, renewed(l))
+	if late := e.lapsed(l); late > 0 || who == "" {
+		return []Finding{found(Error, evidence, logs, "nobody leads %s: its Lease ended %s ago. %s", name, late.Round(time.Second), consequence)}
+	}
+	return []Finding{{Severity: OK, Message: name + " leads", Evidence: evidence}}
+}
+
+func renewed(l *coordinationv1.Lease) string {
+	if l.Spec.RenewTime == nil {
+		return "never"
+	}
+	return l.Spec.RenewTime.UTC().Format(time.RFC3339)
+}
+
+// guardPolicy keeps everybody but the controller from writing volumesAttached
+// in Standalone mode.
+const guardPolicy = "moorage-volumes-attached"
+
+// checkAttachDetach says who attaches and detaches: Moorage alone (Standalone),
+// or the attach/detach controller beside it (Cooperative). Both at once, each
+// by itself, is what must not be.
+func checkAttachDetach(e *Evidence) []Finding {
+	if e.Policies.Err != nil {
+		return unchecked("validatingadmissionpolicies.admissionregistration.k8s.io", e.Policies.Err)
+	}
+	standalone := e.guarded()
+	reporter := e.World.Reporter()
+	other := strings.HasPrefix(reporter.Manager, "kube-controller-manager")
+	evidence := "nobody has written volumesAttached yet"
+	if reporter.Manager != "" {
+		evidence = fmt.Sprintf("volumesAttached of node %s was written by %s", reporter.Node, reporter.Manager)
+	}
+	stop := "Run kube-controller-manager with --controllers=*,-persistentvolume-attach-detach-controller, or install Moorage with mode=Cooperative."
+	var list []Finding
+	switch {
+	case standalone && other:
+		list = append(list, found(Warning, evidence, stop, "Moorage is in Standalone mode, and the attach/detach controller wrote volumesAttached last: it ran before, or still runs"))
+	case standalone:
+		list = append(list, Finding{Severity: OK, Message: "Standalone: Moorage alone attaches and detaches", Evidence: evidence})
+	case other:
+		list = append(list, Finding{Severity: Info, Message: "Cooperative: the attach/detach controller reports volumesAttached, Moorage orders attachments and guards slots among tickets", Evidence: evidence})
+	case reporter.Manager == v1alpha1.ControllerName:
+		list = append(list, found(Warning, evidence+"; the ValidatingAdmissionPolicy "+guardPolicy+" is missing or not bound", "Install with policies.enabled=true.",
+			"Standalone without its guard: an attach/detach controller that comes back by mistake would fight with Moorage"))
+	case reporter.Manager != "":
+		list = append(list, found(Info, evidence, "", "Cooperative: %s reports volumesAttached, Moorage orders attachments and guards slots among tickets", reporter.Manager))
+	default:
+		list = append(list, found(Info, evidence, "", "who attaches and detaches is not known before the first attach"))
+	}
+	return append(list, e.stillRunning(standalone, stop)...)
+}
+
+// stillRunning looks at kube-controller-manager's own arguments, where its pods
+// can be seen.
+func (e *Evidence) stillRunning(standalone bool, fix string) []Finding {
+	if !standalone {
+		return nil
+	}
+	var list []Finding
+	for _, p := range e.World.Pods {
+		if p.Namespace != "kube-system" || p.Labels["component"] != "kube-controller-manager" || len(p.Spec.Containers) == 0 {
+			continue
+		}
+		args := strings.Join(slices.Concat(p.Spec.Containers[0].Command, p.Spec.Containers[0].Args), " ")
+		if !strings.Contains(args, "-persistentvolume-attach-detach-controller") {
+			list = append(list, found(Error, "pod "+p.Namespace+"/"+p.Name+": "+args, fix, "the attach/detach controller runs beside Moorage's Standalone mode"))
+		}
+	}
+	return list
+}
+
+// The modes, as users name them. The label of the controller's Lease has them in lower case.
+const (
+	standaloneMode  = "Standalone"
+	cooperativeMode = "Cooperative"
+)
+
+// modes is what decides who attaches: the mode that is installed, as the controller's pods
+// say (empty if none is seen), the mode of the controller that led last, whether it leads
+// now, and whether the policy that keeps others from writing volumesAttached is there and bound.
+type modes struct {
+	installed, led       string
+	leads, policy, bound bool
+	// release is the namespace of the release that the binding belongs to, and here
+	// that of the controller's Lease; empty if not known.
+	release, here string
+}
+
+// checkMode says which mode the cluster is in, whether the binding of the policy on
+// volumesAttached fits it, and what comes next.
+func checkMode(e *Evidence) []Finding {
+	for what, err := range map[string]error{
+		"validatingadmissionpolicies.admissionregistration.k8s.io":       e.Policies.Err,
+		"validatingadmissionpolicybindings.admissionregistration.k8s.io": e.Bindings.Err,
+		"leases.coordination.k8s.io":                                     e.Leases.Err,
+	} {
+		if err != nil {
+			return unchecked(what, err)
+		}
+	}
+	m := modes{installed: e.installedMode(), policy: e.policy(guardPolicy) != nil, bound: e.guarded()}
+	if b := e.binding(guardPolicy); b != nil {
+		m.release = b.Annotations[v1alpha1.AnnotationRelease]
+	}
+	if l := e.lease(v1alpha1.ControllerName); l != nil {
+		m.led, m.here = modeOf(l), l.Namespace
+		m.leads = e.lapsed(l) == 0 && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != ""
+	}
+	f := m.finding()
+	f.Evidence = m.evidence()
+	return []Finding{f}
+}
+
+// modeOf is the mode in which a controller's Lease was last held; empty if it does not say so.
+func modeOf(l *coordinationv1.Lease) string {
+	label := l.Labels[v1alpha1.LabelMode]
+	for _, mode := range []string{standaloneMode, cooperativeMode} {
+		if strings.EqualFold(label, mode) {
+			return mode
+		}
+	}
+	return label
+}
+
+// installedMode is the mode that the controller's pods are started with; empty if none is seen.
+func (e *Evidence) installedMode() string {
+	for _, p := range e.World.Pods {
+		if p.Labels[v1alpha1.LabelPartOf] != v1alpha1.PartOf || p.Labels["app.kubernetes.io/component"] != "controller" {
+			continue
+		}
+		for _, c := range p.Spec.Containers {
+			for _, arg := range c.Args {
+				if mode, is := strings.CutPrefix(arg, "--mode="); is {
+					return mode
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// guarded says whether only Moorage's controller may write volumesAttached: a binding
+// without its policy keeps nobody out.
+func (e *Evidence) guarded() bool { return e.policy(guardPolicy) != nil && e.denies(guardPolicy) }
+
+// binding finds the binding of a policy, or nil.
+func (e *Evidence) binding(policy string) *admissionv1.ValidatingAdmissionPolicyBinding {
+	for i := range e.Bindings.Items {
+		if e.Bindings.Items[i].Spec.PolicyName == policy {
+			return &e.Bindings.Items[i]
+		}
+	}
+	return nil
+}
+
+func (m modes) evidence() string {
+	installed, bound, led := "", "not bound", "no controller has led"
+	if m.installed != "" {
+		installed = "installed is mode " + m.installed + "; "
+	}
+	if m.bound {
+		bound = "bound"
+	}
+	if m.led != "" {
+		led = fmt.Sprintf("the controller of mode %s led last, and leads now: %t", m.led, m.leads)
+	}
+	return fmt.Sprintf("%spolicy %s is %s; %s", installed, guardPolicy, bound, led)
+}
+
+func (m modes) finding() Finding {
+	const look = "See why moorage-controller does not lead: kubectl get pods -A -l app.kubernetes.io/component=controller, and its logs. "
+	standalone := m.leads && m.led == standaloneMode
+	switch {
+	case m.bound && m.release != "" && m.here != "" && m.release != m.here:
+		return found(Error, "", "Uninstall one of the two releases, and delete the binding if it is the other's.",
+			"the binding of %s belongs to the release in namespace %s, and the controller is in %s, which does not lead for that reason", guardPolicy, m.release, m.here)
+	case m.bound && !standalone:
+		return found(Error, "", look+"Or switch kube-controller-manager's attach/detach controller on, and delete the ValidatingAdmissionPolicyBinding "+guardPolicy+".",
+			"Standalone, and no controller leads: nothing is attached or detached, since the binding keeps everybody else out. Pods that run are untouched")
+	case m.bound && m.installed == cooperativeMode:
+		return found(Warning, "", "To stay in Standalone mode, install with mode=Standalone. To end it, switch kube-controller-manager's attach/detach controller on, then hand over: kubectl annotate validatingadmissionpolicybinding "+guardPolicy+" "+v1alpha1.AnnotationHandOver+"=true",
+			"Standalone mode goes on, and Cooperative mode is installed: nobody has handed over")
+	case m.bound:
+		return ok("Standalone: Moorage attaches and detaches, and nobody else can write volumesAttached. Next: switch kube-controller-manager's attach/detach controller off, if it is on")
+	case standalone && !m.policy:
+		return found(Warning, "", "Set policies.enabled=true.", "a controller in Standalone mode leads, and its policy is not installed: nothing guards volumesAttached")
+	case standalone:
+		return found(Warning, "", "The controller creates the binding within seconds. If it does not, see its logs.",
+			"Standalone, and the policy is not bound yet: an attach/detach controller that is on can still write volumesAttached")
+	case m.installed == standaloneMode:
+		return found(Warning, "", look+"Leave kube-controller-manager's attach/detach controller on until it leads, or go back with mode=Cooperative.",
+			"Standalone is installed, and its controller has not led yet: nothing has changed, and kube-controller-manager's attach/detach controller goes on")
+	}
+	return ok("Cooperative: kube-controller-manager's attach/detach controller stays on. Next: opt a namespace in (moorage.dev/enforce=true), or change to Standalone by name (docs/operate/modes.md)")
+}
+
+func (e *Evidence) webhook() *admissionv1.MutatingWebhookConfiguration {
+	for i := range e.Webhooks.Items {
+		if e.Webhooks.Items[i].Name == v1alpha1.WebhookName {
+			return &e.Webhooks.Items[i]
+		}
+	}
+	return nil
+}
+
+const unstamped = "Pods of namespaces that opted in are admitted unstamped and go to the default scheduler."
+
+func checkWebhook(e *Evidence) []Finding {
+	if e.Webhooks.Err != nil {
+		return unchecked("mutatingwebhookconfigurations.admissionregistration.k8s.io", e.Webhooks.Err)
+	}
+	config := e.webhook()
+	if config == nil || len(config.Webhooks) == 0 {
+		return []Finding{found(Error, "there is no MutatingWebhookConfiguration "+v1alpha1.WebhookName, "Install the chart again.", "the webhook is not registered. %s", unstamped)}
+	}
+	var list []Finding
+	for _, hook := range config.Webhooks {
+		if hook.FailurePolicy != nil && *hook.FailurePolicy == admissionv1.Fail {
+			list = append(list, found(Info, hook.Name+": failurePolicy Fail", "", "pods with volumes can't be created while the webhook is down"))
+		}
+		service := hook.ClientConfig.Service
+		if service == nil {
+			list = append(list, e.atURL(hook))
+			continue
+		}
+		list = append(list, e.endpoints(service)...)
+	}
+	if len(list) == 0 {
+		list = append(list, ok("the webhook is registered"))
+	}
+	return list
+}
+
+// atURL is what is known of a webhook that is reached at a URL: whether anybody answers there
+// only the probe shows.
+func (e *Evidence) atURL(hook admissionv1.MutatingWebhook) Finding {
+	evidence := hook.Name + ": no Service in its clientConfig"
+	if url := hook.ClientConfig.URL; url != nil {
+		evidence = hook.Name + ": clientConfig.url " + *url
+	}
+	if e.Probe.Stamped {
+		return Finding{Severity: OK, Message: "the webhook answers at its URL", Evidence: evidence}
+	}
+	return found(Unknown, evidence, "See that it answers there. Doctor can tell where you may create pods in a namespace that has opted in, without --probe=false.",
+		"the webhook is reached at a URL, and whether anybody answers there is not known")
+}
+
+// endpoints says whether anybody is ready to answer behind the webhook's
+// Service.
+func (e *Evidence) endpoints(service *admissionv1.ServiceReference) []Finding {
+	if e.Slices.Err != nil {
+		return unchecked("endpointslices.discovery.k8s.io", e.Slices.Err)
+	}
+	ready := e.ready(service.Namespace, service.Name)
+	if ready == 0 {
+		return []Finding{found(Error, fmt.Sprintf("Service %s/%s has no ready endpoint", service.Namespace, service.Name),
+			fmt.Sprintf("kubectl -n %s get pods -l app.kubernetes.io/component=webhook", service.Namespace), "nobody answers for the webhook. %s", unstamped)}
+	}
+	return []Finding{{Severity: OK, Message: fmt.Sprintf("the webhook has %s", facts.Count(ready, "ready endpoint")), Evidence: "EndpointSlices of " + service.Namespace + "/" + service.Name}}
+}
+
+// ready is how many endpoints of a Service answer.
+func (e *Evidence) ready(namespace, service string) int {
+	count := 0
+	for _, s := range e.Slices.Items {
+		if s.Namespace != namespace || s.Labels[discoveryv1.LabelServiceName] != service {
+			continue
+		}
+		for _, endpoint := range s.Endpoints {
+			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// renewSoon is how much life a CA should have left: the chart's lasts for
+// years, a hand-made one is easily forgotten.
+const renewSoon = 5 * 24 * time.Hour
+
+// checkCertificate looks at the CA by which the API server knows the webhook.
+// Whether the certificate behind it is valid is what the probe shows: it is in
+// a Secret, which doctor has no business to read.
+func checkCertificate(e *Evidence) []Finding {
+	config := e.webhook()
+	if config == nil {
+		return nil
+	}
+	var list []Finding
+	for _, hook := range config.Webhooks {
+		list = append(list, e.authority(hook)...)
+	}
+	return list
+}
+
+func (e *Evidence) authority(hook admissionv1.MutatingWebhook) []Finding {
+	bundle := hook.ClientConfig.CABundle
+	injector := "With cert-manager: kubectl describe certificate -A, and the logs of its cainjector. Without: set webhook.caBundle."
+	if len(bundle) == 0 {
+		return []Finding{found(Error, hook.Name+": clientConfig.caBundle is empty", injector, "the API server trusts no certificate of the webhook. %s", unstamped)}
+	}
+	var latest *x509.Certificate
+	for rest := bundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return []Finding{found(Error, err.Error(), injector, "the webhook's caBundle holds what is no certificate")}
+		}
+		if latest == nil || cert.NotAfter.After(latest.NotAfter) {
+			latest = cert
+		}
+	}
+	if latest == nil {
+		return []Finding{found(Error, hook.Name+": no PEM block", injector, "the webhook's caBundle holds no certificate. %s", unstamped)}
+	}
+	evidence := fmt.Sprintf("CA %q, valid from %s to %s", latest.Subject.CommonName, latest.NotBefore.UTC().Format(time.RFC3339), latest.NotAfter.UTC().Format(time.RFC3339))
+	left := latest.NotAfter.Sub(e.now())
+	switch {
+	case left <= 0:
+		return []Finding{found(Error, evidence, injector, "the webhook's CA has expired. %s", unstamped)}
+	case latest.NotBefore.After(e.now()):
+		return []Finding{found(Error, evidence, "Compare the clocks of the machines.", "the webhook's CA is not valid yet. %s", unstamped)}
+	case left < renewSoon:
+		return []Finding{found(Warning, evidence, injector, "the webhook's CA expires in %s", left.Round(time.Hour))}
+	}
+	return []Finding{{Severity: OK, Message: "the webhook's CA is valid", Evidence: evidence}}
+}
+
+// webhookFails says whether the API server refuses a pod because it could not call Moorage's webhook.
+func (e *Evidence) webhookFails(err error) bool {
+	config := e.webhook()
+	return config != nil && slices.ContainsFunc(config.Webhooks, func(hook admissionv1.MutatingWebhook) bool {
+		return strings.Contains(err.Error(), fmt.Sprintf("failed calling webhook %q", hook.Name))
+	})
+}
+
+// checkProbe says what a pod that was created as a dry run has shown: the API
+// server has called the webhook, and trusted it, or not.
+func checkProbe(e *Evidence) []Finding {
+	p := e.Probe
+	switch {
+	case p.Skipped != "":
+		return []Finding{found(Info, "", "", "no pod was tried: %s", p.Skipped)}
+	case p.Err != nil && e.webhookFails(p.Err):
+		return []Finding{found(Error, p.Err.Error(), "See why nobody answers there, or what the API server's words say: kubectl get pods -A -l app.kubernetes.io/component=webhook",
+			"the API server does not reach the webhook, or does not trust it, and refuses pods with volumes of namespaces that opted in (failurePolicy: Fail)")}
+	case p.Err != nil:
+		return []Finding{found(Unknown, p.Err.Error(), "Create a pod with a claim in the namespace by hand.", "a dry run of a pod in namespace %s was refused", p.Namespace)}
+	case !p.Stamped:
+		return []Finding{found(Error, "a pod with a claim, created as a dry run in namespace "+p.Namespace+", has no annotation "+v1alpha1.AnnotationVolumeStatus,
+			"kubectl get --raw /metrics | grep apiserver_admission_webhook_fail_open_count; the API server's log says why: a network policy, a name, a certificate.",
+			"the API server does not reach the webhook, or does not trust it. %s", unstamped)}
+	}
+	return []Finding{{Severity: OK, Message: "the API server calls the webhook and trusts its certificate",
+		Evidence: fmt.Sprintf("a dry run of a pod in namespace %s was stamped, schedulerName %s", p.Namespace, p.Scheduler)}}
+}
+
+// checkOptedIn finds pods with claims in namespaces that have opted in, which
+// Moorage does not schedule: they were made before, or while the webhook was
+// down.
+func checkOptedIn(e *Evidence) []Finding {
+	if e.Namespaces.Err != nil {
+		return unchecked("namespaces", e.Namespaces.Err)
+	}
+	if len(e.Mislabelled) > 0 {
+		return append(e.mislabelled(), e.optedIn()...)
+	}
+	return e.optedIn()
+}
+
+// mislabelled says of which namespaces the label is ignored.
+func (e *Evidence) mislabelled() []Finding {
+	var names []string
+	for _, n := range e.Mislabelled {
+		names = append(names, n.Name+": "+v1alpha1.LabelEnforce+"="+n.Labels[v1alpha1.LabelEnforce])
+	}
+	return []Finding{found(Warning, some(names), "kubectl label --overwrite namespace NAME "+v1alpha1.LabelEnforce+"=true, or remove the label.",
+		"namespaces that have not opted in, since another value than true of the label %s is ignored: %d", v1alpha1.LabelEnforce, len(names))}
+}
+
+// optedIn looks at the namespaces that have opted in.
+func (e *Evidence) optedIn() []Finding {
+	if len(e.Namespaces.Items) == 0 {
+		return []Finding{found(Info, "", "kubectl label namespace NAME "+v1alpha1.LabelEnforce+"=true", "no namespace has opted in: Moorage schedules no pod")}
+	}
+	opted := map[string]bool{}
+	for _, n := range e.Namespaces.Items {
+		opted[n.Name] = true
+	}
+	var missed []string
+	for _, p := range e.World.Pods {
+		_, stamped := v1alpha1.VolumeStatusOf(p)
+		if opted[p.Namespace] && !stamped && p.Spec.NodeName == "" && e.World.NeedsAttachment(p) {
+			missed = append(missed, p.Namespace+"/"+p.Name)
+		}
+	}
+	if len(missed) > 0 {
+		return []Finding{found(Warning, "without annotation "+v1alpha1.AnnotationVolumeStatus+": "+some(missed), "Delete them, so that their controllers create them again: docs/operate/adopt.md.",
+			"pods without a node that were created before their namespace opted in, or while the webhook did not answer: %d", len(missed))}
+	}
+	return []Finding{ok("namespaces that have opted in: %d", len(e.Namespaces.Items))}
+}
+
+// some names the first few of a list.
+func some(names []string) string {
+	const few = 5
+	slices.Sort(names)
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}
+
+// Certificate is what matters of a cert-manager Certificate.
+type Certificate struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Status   struct {
+		NotAfter    *metav1.Time       `json:"notAfter"`
+		RenewalTime *metav1.Time       `json:"renewalTime"`
+		Conditions  []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// renewalGrace is how long a renewal may be overdue before it is told:
+// cert-manager tries again after an hour at the latest.
+const renewalGrace = 2 * time.Hour
+
+// checkRenewal looks at whoever renews the certificates of Moorage's servers:
+// cert-manager, or the chart's CronJob. The certificates themselves are in
+// Secrets, which doctor has no business to read; cert-manager says when they end.
+func checkRenewal(e *Evidence) []Finding {
+	if e.Certificates.Err != nil {
+		return unchecked("certificates.cert-manager.io", e.Certificates.Err)
+	}
+	if e.CronJobs.Err != nil {
+		return unchecked("cronjobs.batch", e.CronJobs.Err)
+	}
+	var list []Finding
+	for i := range e.Certificates.Items {
+		list = append(list, e.certificate(&e.Certificates.Items[i])...)
+	}
+	for i := range e.CronJobs.Items {
+		list = append(list, e.renewer(&e.CronJobs.Items[i])...)
+	}
+	if len(list) > 0 {
+		return list
+	}
+	if len(e.Certificates.Items)+len(e.CronJobs.Items) == 0 {
+		return []Finding{found(Info, "there is no Certificate and no CronJob of the chart's", "", "the webhook's certificate is renewed by hand (webhook.caBundle)")}
+	}
+	return []Finding{ok("%d certificates are valid and renewed by cert-manager, %d by the chart's CronJob", len(e.Certificates.Items), len(e.CronJobs.Items))}
+}
+
+// certificate is what is wrong with a Certificate.
+func (e *Evidence) certificate(c *Certificate) []Finding {
+	name := c.Metadata.Namespace + "/" + c.Metadata.Name
+	why := "the logs of cert-manager, and kubectl -n " + c.Metadata.Namespace + " describe certificate,certificaterequest."
+	for _, condition := range c.Status.Conditions {
+		if condition.Type == "Ready" && condition.Status != metav1.ConditionTrue {
+			return []Finding{found(Error, condition.Reason+": "+condition.Message, "Look at "+why, "certificate %s is not ready", name)}
+		}
+	}
+	switch until := c.Status.NotAfter; {
+	case until == nil:
+		return []Finding{found(Warning, "its status has no notAfter", "Is cert-manager running? Look at "+why, "certificate %s has not been issued yet", name)}
+	case !until.After(e.now()):
+		return []Finding{found(Error, "valid until "+until.UTC().Format(time.RFC3339), "Look at "+why, "certificate %s has expired", name)}
+	}
+	if due := c.Status.RenewalTime; due != nil && e.now().Sub(due.Time) > renewalGrace {
+		return []Finding{found(Warning, fmt.Sprintf("due at %s, valid until %s", due.UTC().Format(time.RFC3339), c.Status.NotAfter.UTC().Format(time.RFC3339)),
+			"Look at "+why, "certificate %s should have been renewed %s ago", name, e.now().Sub(due.Time).Round(time.Hour))}
+	}
+	return nil
+}
+
+// renewer is what is wrong with the chart's CronJob.
+func (e *Evidence) renewer(job *batchv1.CronJob) []Finding {
+	name := job.Namespace + "/" + job.Name
+	if job.Spec.Suspend != nil && *job.Spec.Suspend {
+		return []Finding{found(Warning, "spec.suspend is true", "kubectl -n "+job.Namespace+" patch cronjob "+job.Name+` -p '{"spec":{"suspend":false}}'`,
+			"CronJob %s, which renews the webhook's certificate, is suspended", name)}
+	}
+	last := job.Status.LastScheduleTime
+	if last == nil {
+		return nil // the release's own Job has made the first certificate
+	}
+	if done := job.Status.LastSuccessfulTime; (done == nil || done.Before(last)) && e.now().Sub(last.Time) > renewalGrace {
+		return []Finding{found(Warning, "last scheduled at "+last.UTC().Format(time.RFC3339)+", and has not succeeded since", "The logs of its last Job: kubectl -n "+job.Namespace+" get jobs.",
+			"CronJob %s, which renews the webhook's certificate, fails", name)}
+	}
+	return nil
+}
+
+// The plugins that count slots: Moorage's, and the one whose place it takes.
+const (
+	ourPlugin   = "VolumeHold"
+	limitPlugin = "NodeVolumeLimits"
+)
+
+// schedulerConfig is what matters of a KubeSchedulerConfiguration.
+type schedulerConfig struct {
+	Kind     string    `json:"kind"`
+	Profiles []profile `json:"profiles"`
+}
+
+type profile struct {
+	SchedulerName string               `json:"schedulerName"`
+	Plugins       map[string]pluginSet `json:"plugins"` // by extension point
+}
+
+type pluginSet struct {
+	Enabled  []plugin `json:"enabled"`
+	Disabled []plugin `json:"disabled"`
+}
+
+type plugin struct {
+	Name string `json:"name"`
+}
+
+// enables says whether a profile has a plugin that no profile has by default.
+func (p profile) enables(name string) bool {
+	for _, set := range p.Plugins {
+		if slices.Contains(set.Enabled, plugin{name}) {
+			return true
+		}
+	}
+	return false
+}
+
+// keeps says whether a profile still has a plugin that every profile has by
+// default: it is disabled by its name or by *, at its point or at all, unless it
+// is enabled again there.
+func (p profile) keeps(name, point string) bool {
+	for _, at := range []string{point, "multiPoint"} {
+		set := p.Plugins[at]
+		if slices.Contains(set.Enabled, plugin{name}) {
+			return true
+		}
+		if slices.Contains(set.Disabled, plugin{name}) || slices.Contains(set.Disabled, plugin{"*"}) {
+			return false
+		}
+	}
+	return true
+}
+
+// bindsFirst says whether a plugin is the first to bind: only those that the bind
+// point itself names come before DefaultBinder.
+func (p profile) bindsFirst(name string) bool {
+	named := p.Plugins["bind"].Enabled
+	return len(named) > 0 && named[0].Name == name
+}
+
+func checkScheduler(e *Evidence) []Finding {
+	list := e.checkLeader(v1alpha1.SchedulerName, "Pods that opted in wait.")
+	if e.Configs.Err != nil {
+		return append(list, unchecked("configmaps", e.Configs.Err)...)
+	}
+	seen := false
+	for _, config := range e.Configs.Items {
+		for _, key := range sortedKeys(config.Data) {
+			var parsed schedulerConfig
+			if err := yaml.Unmarshal([]byte(config.Data[key]), &parsed); err != nil || parsed.Kind != "KubeSchedulerConfiguration" {
+				continue // of another kind
+			}
+			for _, p := range parsed.Profiles {
+				if p.SchedulerName == v1alpha1.SchedulerName {
+					seen = true
+					where := fmt.Sprintf("ConfigMap %s/%s, %s", config.Namespace, config.Name, key)
+					list = append(list, checkProfile(p, where))
+				}
+			}
+		}
+	}
+	if l := e.lease(v1alpha1.SchedulerName); !seen && len(e.Configs.Items) == 0 && l != nil && e.lapsed(l) == 0 {
+		return append(list, found(Info, "no ConfigMap is labelled app.kubernetes.io/part-of=moorage", "",
+			"the scheduler runs with a configuration that is not in the cluster, as the sandbox's does: it does not start with a profile that lacks VolumeHold"))
+	}
+	if !seen {
+		list = append(list, found(Unknown, "no ConfigMap labelled app.kubernetes.io/part-of=moorage has a KubeSchedulerConfiguration with it",
+			"If the scheduler is configured elsewhere, see that its profile has VolumeHold in place of NodeVolumeLimits.", "the profile %s was not found", v1alpha1.SchedulerName))
+	}
+	return list
+}
+
+// checkProfile looks at the profile of pods that opted in.
+func checkProfile(p profile, where string) Finding {
+	switch {
+	case !p.enables(ourPlugin):
+		return found(Error, where, "Enable VolumeHold under plugins.multiPoint.", "the profile %s does not have the plugin VolumeHold", p.SchedulerName)
+	case !p.bindsFirst(ourPlugin):
+		return found(Error, where, "Name VolumeHold first under plugins.bind.enabled of the profile, as the chart does.",
+			"the profile %s does not have VolumeHold as its first Bind plugin, and moorage-scheduler does not start with it", p.SchedulerName)
+	case p.keeps(limitPlugin, "filter"):
+		return found(Warning, where, "Disable NodeVolumeLimits in the profile: VolumeHold counts slots itself.",
+			"the profile has NodeVolumeLimits beside VolumeHold, which counts a pod's own attachment twice and refuses it its own full node")
+	}
+	return Finding{Severity: OK, Message: "the profile has VolumeHold in place of NodeVolumeLimits, and first to bind", Evidence: where}
+}
+
+// policies are the chart's ValidatingAdmissionPolicies that every installation
+// has, and what may pass without each. guardPolicy is Standalone's: the check of the
+// mode looks at it.
+func policies() map[string]string {
+	return map[string]string{
+		"moorage-tickets":      "tickets of any type and for other people's volumes are let in, and grants can be forged",
+		"moorage-own-accounts": "a stolen token of Moorage's can write all of a node's status, and delete any pod",
+		fencedGuard:            "a kubelet can call itself fenced, and lose its volumes while it writes to them, where an AttachPolicy has a fencedCondition",
+		"moorage-node-volumes": "a node can say what another one has mounted",
+		"moorage-strict":       "the label moorage.dev/strict has no effect",
+	}
+}
+
+// fencedGuard is the policy on conditions by which somebody vouches for a dead machine.
+const fencedGuard = "moorage-fenced-conditions"
+
+// policyFix puts policies and bindings back.
+const policyFix = "Install the chart with policies.enabled=true."
+
+// checkPolicies looks whether what must never pass is kept out: the policies are
+// there, understood by the API server, and bound with Deny.
+func checkPolicies(e *Evidence) []Finding {
+	if e.Policies.Err != nil {
+		return unchecked("validatingadmissionpolicies.admissionregistration.k8s.io", e.Policies.Err)
+	}
+	if e.Bindings.Err != nil {
+		return unchecked("validatingadmissionpolicybindings.admissionregistration.k8s.io", e.Bindings.Err)
+	}
+	var list []Finding
+	for _, name := range sortedKeys(policies()) {
+		if e.policy(name) == nil {
+			list = append(list, found(Warning, "there is no ValidatingAdmissionPolicy "+name, policyFix, "policy %s is missing: %s", name, policies()[name]))
+		}
+	}
+	ours := 0
+	for _, p := range e.Policies.Items {
+		if policies()[p.Name] == "" {
+			continue
+		}
+		ours++
+		if !e.denies(p.Name) {
+			list = append(list, found(Error, "no ValidatingAdmissionPolicyBinding has policyName "+p.Name+" and validationActions [Deny]", policyFix,
+				"policy %s is not bound, so that it denies nothing", p.Name))
+		}
+		if warnings := typeWarnings(p); warnings != "" {
+			list = append(list, found(Warning, warnings, "Use the policies of this version of Moorage with this version of Kubernetes.",
+				"the API server does not understand all of policy %s", p.Name))
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, ok("policies that are there and bound: %d", ours))
+	}
+	return list
+}
+
+func (e *Evidence) policy(name string) *admissionv1.ValidatingAdmissionPolicy {
+	for i := range e.Policies.Items {
+		if e.Policies.Items[i].Name == name {
+			return &e.Policies.Items[i]
+		}
+	}
+	return nil
+}
+
+// denies says whether a policy is bound so that it denies.
+func (e *Evidence) denies(policy string) bool {
+	return slices.ContainsFunc(e.Bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool {
+		return b.Spec.PolicyName == policy && slices.Contains(b.Spec.ValidationActions, admissionv1.Deny)
+	})
+}
+
+// typeWarnings are what the API server's type check of a policy found.
+func typeWarnings(p admissionv1.ValidatingAdmissionPolicy) string {
+	if p.Status.TypeChecking == nil {
+		return ""
+	}
+	var all []string
+	for _, w := range p.Status.TypeChecking.ExpressionWarnings {
+		all = append(all, fmt.Sprintf("%s: %s", w.FieldRef, w.Warning))
+	}
+	return strings.Join(all, "; ")
+}

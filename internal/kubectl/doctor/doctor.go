@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package doctor is kubectl moorage doctor: whether Moorage and what it stands
+// on are set up as they should be.
+//
+// Reads: everything the ledger is made of; what the API server serves; CRDs,
+// webhook configurations, admission policies and their bindings, roles, Leases,
+// EndpointSlices, the scheduler's ConfigMap, cert-manager's Certificates and the
+// chart's CronJobs and DaemonSets, with their events; the kubelets' configz.
+// Decides: checks.go lists the checks, each a pure function of the Evidence.
+// Writes: nothing; with --probe it creates a pod as a dry run, which the API
+// server does not keep, to have the webhook called.
+//
+// What may not be read is a finding of its own, and never makes a check pass.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+)
+
+// options are the command's flags.
+type options struct {
+	failOn string
+	probe  bool
+	all    bool
+}
+
+// NewCommand makes the command.
+func NewCommand(b *command.Base) *cobra.Command {
+	output := screen.NewOutput(false)
+	var o options
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Check whether Moorage, and what it depends on, is set up correctly",
+		Long: "Check whether Moorage, and what it depends on, is set up correctly. Each finding has its evidence, and what to do.\n\n" +
+			"✗ does not work, or may do harm; ! works, and not as well as it could; ? could not be checked; · worth knowing; ✓ as it should be (with --all).\n\n" +
+			"Exit code: 0 when nothing is as bad as --fail-on, 2 when something is, 1 when the cluster could not be examined.\n\nChecks: " + strings.Join(checkNames(), ", ") + ".",
+		Example: "  # What is wrong?\n  kubectl moorage doctor\n\n  # In CI: fail on warnings, too\n  kubectl moorage doctor --fail-on warning -o json",
+		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			limit, err := o.limit()
+			if err != nil {
+				return err
+			}
+			if err := output.Validate(); err != nil {
+				return err
+			}
+			c, err := b.Connect()
+			if err != nil {
+				return err
+			}
+			report, err := Examine(cmd.Context(), c, o.probe)
+			if err != nil {
+				return err
+			}
+			if output.Structured() {
+				err = output.Print(b.Streams.Out, b.Style(), "DoctorReport", report)
+			} else {
+				err = screen.Findings(b.Streams.Out, b.Style(), findings(report), o.all)
+			}
+			if err != nil {
+				return err
+			}
+			if report.Worst.rank() >= limit {
+				return &command.ExitError{Code: command.ExitFindings}
+			}
+			return nil
+		},
+	}
+	output.AddFlags(cmd)
+	cmd.Flags().StringVar(&o.failOn, "fail-on", "error", "Exit with code 2 on findings of this severity or worse: error, warning, unknown or never")
+	cmd.Flags().BoolVar(&o.probe, "probe", true, "Create a pod as a dry run in a namespace that opted in, to have the webhook called, if you may")
+	cmd.Flags().BoolVar(&o.all, "all", false, "Also show what is as it should be")
+	return cmd
+}
+
+// Examine makes every check of a cluster. With probe it creates a pod as a dry run, too, if
+// that is allowed. An error means that the cluster could not be examined.
+func Examine(ctx context.Context, c *cluster.Cluster, probe bool) (Report, error) {
+	e, err := gather(ctx, c, probe)
+	if err != nil {
+		return Report{}, err
+	}
+	return examine(e), nil
+}
+
+// limit is the rank from which on findings fail the command.
+func (o options) limit() (int, error) {
+	switch strings.ToLower(o.failOn) {
+	case "never":
+		return Error.rank() + 1, nil
+	case "error":
+		return Error.rank(), nil
+	case "warning":
+		return Warning.rank(), nil
+	case "unknown":
+		return Unknown.rank(), nil
+	}
+	return 0, fmt.Errorf("--fail-on %q is not known: choose error, warning, unknown or never", o.failOn)
+}
+
+// findings are the report's, as they are shown.
+func findings(r Report) []screen.Finding {
+	var list []screen.Finding
+	for _, f := range r.Findings {
+		list = append(list, screen.Finding{
+			Sign: map[Severity]string{OK: "✓", Info: "·", Unknown: "?", Warning: "!", Error: "✗"}[f.Severity],
+			Good: f.Severity == OK, Bad: f.Severity == Error, Check: f.Check, Message: f.Message, Evidence: f.Evidence, Fix: f.Fix,
+		})
+	}
+	return list
+}
+
+// check is a question with a name. It returns nothing when it does not apply.
+type check struct {
+	name string
+	find func(*Evidence) []Finding
+	// world: it stands on the objects in the ledger, so that without some of
+	// them a good answer means nothing.
+	world bool
+}
+
+// checks lists them in the order in which a reader wants the answers: whether
+// it is there, whether it runs, whether it works well.
+func checks() []check {
+	return []check{
+		{name: "api", find: checkAPI},
+		{name: "crds", find: checkCRDs},
+		{name: "rights", find: checkRights},
+		{name: "controller", find: checkController},
+		{name: "mode", find: checkMode},
+		{name: "attach-detach", find: checkAttachDetach},
+		{name: "webhook", find: checkWebhook},
+		{name: "certificate", find: checkCertificate},
+		{name: "renewal", find: checkRenewal},
+		{name: "probe", find: checkProbe},
+		{name: "scheduler", find: checkScheduler},
+		{name: "extender", find: checkExtender},
+		{name: "opted-in", find: checkOptedIn, world: true},
+		{name: "policies", find: checkPolicies},
+		{name: "rbac", find: checkRBAC},
+		{name: "clock", find: checkClock},
+		{name: "kubelets", find: checkKubelets},
+		{name: "taints", find: checkTaints, world: true},
+		{name: "attach-policies", find: checkAttachPolicies, world: true},
+		{name: "fencing", find: checkFencing, world: true},
+		{name: "limits", find: checkLimits, world: true},
+		{name: "attachers", find: checkAttachers, world: true},
+		{name: "attachments", find: checkAttachments, world: true},
+		{name: "node-volumes", find: checkNodeVolumes, world: true},
+		{name: "waits", find: checkWaits, world: true},
+		{name: "invariants", find: checkInvariants, world: true},
+	}
+}
+
+// absent says whether nothing of Moorage is in the cluster: not its kinds, nor a
+// webhook or a policy that was left behind, which a check has to name.
+func (e *Evidence) absent() bool {
+	missing := 0
+	for _, u := range e.World.Unseen {
+		if u.Missing && slices.Contains(facts.OwnResources(), u.Resource) {
+			missing++
+		}
+	}
+	left := slices.ContainsFunc(e.Webhooks.Items, func(w admissionv1.MutatingWebhookConfiguration) bool { return strings.HasPrefix(w.Name, "moorage") }) ||
+		slices.ContainsFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return strings.HasPrefix(p.Name, "moorage") }) ||
+		e.binding(guardPolicy) != nil
+	return missing == len(facts.OwnResources()) && !left
+}
+
+// examine asks every question of the evidence.
+func examine(e *Evidence) Report {
+	if e.absent() {
+		f := found(Error, "the cluster serves none of its kinds, and no webhook or policy of its is seen",
+			"Install it: docs/operate/quickstart.md. explain, volumes, nodes, top and drain-plan work without it.",
+			"Moorage is not installed in this cluster; what follows is what it would change here")
+		f.Check = "api"
+		return newReport(append([]Finding{f}, ask(e, stockChecks())...))
+	}
+	return newReport(ask(e, checks()))
+}
+
+// ask asks the questions of checks.
+func ask(e *Evidence, list []check) []Finding {
+	var findings []Finding
+	partial := slices.ContainsFunc(e.World.Unseen, func(u facts.Unseen) bool { return !u.Missing || !e.absent() })
+	for _, c := range list {
+		for _, f := range c.find(e) {
+			f.Check = c.name
+			if f.Severity == OK && c.world && partial {
+				f = Finding{Check: c.name, Severity: Unknown, Message: "nothing bad is seen, in what may be seen"}
+			}
+			findings = append(findings, f)
+		}
+	}
+	return findings
+}
+
+// checkNames are the checks' names, for documentation and its test.
+func checkNames() []string {
+	var names []string
+	for _, c := range checks() {
+		names = append(names, c.name)
+	}
+	return slices.Clip(names)
+}
+
+// Severity is how bad a finding is.
+type Severity string
+
+// The severities, from the best to the worst.
+const (
+	OK      Severity = "OK"
+	Info    Severity = "Info"    // worth knowing; nothing to do
+	Unknown Severity = "Unknown" // could not be checked
+	Warning Severity = "Warning" // works, and not as well as it could
+	Error   Severity = "Error"   // does not work, or may do harm
+)
+
+func (s Severity) rank() int { return slices.Index([]Severity{OK, Info, Unknown, Warning, Error}, s) }
+
+// Finding is what a check has found.
+type Finding struct {
+	Check    string   `json:"check"`
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"`
+	// Evidence is what it was seen by.
+	Evidence string `json:"evidence,omitempty"`
+	// Fix is what to do.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Report is what doctor prints.
+type Report struct {
+	Findings []Finding `json:"findings"`
+	Worst    Severity  `json:"worst"`
+}
+
+// newReport puts the worst first, in the order of the checks among equals.
+func newReport(findings []Finding) Report {
+	r := Report{Findings: findings, Worst: OK}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return b.Severity.rank() - a.Severity.rank() })
+	if len(findings) > 0 {
+		r.Worst = r.Findings[0].Severity
+	}
+	return r
+}
+
+func ok(format string, args ...any) Finding {
+	return Finding{Severity: OK, Message: fmt.Sprintf(format, args...)}
+}
+
+func found(s Severity, evidence, fix, format string, args ...any) Finding {
+	return Finding{Severity: s, Message: fmt.Sprintf(format, args...), Evidence: evidence, Fix: fix}
+}
+
+// unchecked says that something could not be read.
+func unchecked(what string, err error) []Finding {
+	evidence, fix := err.Error(), "Run doctor with the right to read "+what+", or check it by hand."
+	if apierrors.IsForbidden(err) {
+		evidence = cluster.Refused(err)
+	} else if text := unexpected("The request for "+what, err); text != "" {
+		evidence = text
+		fix = "Run doctor again. If it stays, see what the log of the API server says of that request, or of what stands before it, such as a proxy, and check it by hand."
+	}
+	return []Finding{found(Unknown, evidence, fix, "%s could not be read", what)}
+}
+
+// unexpected words an answer that is none of the Kubernetes API's, such as a proxy's, which
+// client-go calls unknown: to which request, with which HTTP status, and what it says. Empty
+// for other errors.
+func unexpected(request string, err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type != metav1.CauseTypeUnexpectedServerResponse {
+			continue
+		}
+		text := fmt.Sprintf("%s was answered with HTTP status %d", request, status.Status().Code)
+		if said, _, _ := strings.Cut(strings.TrimSpace(cause.Message), "\n"); said != "" && said != "unknown" {
+			text += ": " + said
+		}
+		return text
+	}
+	return ""
+}
