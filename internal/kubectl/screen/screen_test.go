@@ -79,7 +79,7 @@ func TestTopFits(t *testing.T) {
 	if n := strings.Count(b.String(), "\n"); n > 24 {
 		t.Errorf("it takes %d lines", n)
 	}
-	if !strings.Contains(b.String(), "more\n") {
+	if !strings.Contains(b.String(), "… and more: kubectl moorage top --once\n") {
 		t.Error("it does not say what it leaves out")
 	}
 }

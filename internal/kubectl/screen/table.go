@@ -504,11 +504,11 @@ func TopOf(w *facts.World, namespace string, now time.Time) Top {
 	return t
 }
 
-// Print prints the screen. On a terminal it takes no more lines than that has.
+// Print prints the screen, who waits first. On a terminal it takes no more lines than that has.
 func (t Top) Print(w io.Writer, s Style) error {
 	var b bytes.Buffer
 	b.WriteString(strings.Join(t.head(s), "\n") + "\n\n")
-	for _, part := range []*Table{Slots(t.Slots, s), waits(t.Waits, t.Now), Volumes(t.Volumes, t.Now)} {
+	for _, part := range []*Table{waits(t.Waits, t.Now), Volumes(t.Volumes, t.Now), Slots(t.Slots, s)} {
 		if part.Len() == 0 {
 			continue
 		}
