@@ -23,7 +23,7 @@ func tickets() sandbox.Scenario {
 		Name: "tickets",
 		Doc: "A ticket of a user keeps a volume at a node, and a pod elsewhere waits for it and is told; one of a snapshot gives way to a pod; " +
 			"with detachDelay a pod that comes back finds its volume there, and one elsewhere gets it at once.",
-		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
+		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const here, there = "worker-1", "worker-2"
