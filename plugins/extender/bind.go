@@ -61,7 +61,7 @@ func (x *extender) bind(ctx context.Context, t *term, args extenderv1.ExtenderBi
 
 // binder sends requests that end before the lease does.
 func (x *extender) binder(until func() time.Time) *binding.Binder {
-	return &binding.Binder{Confirm: x.Facts.ConfirmPod, Until: until, Send: func(ctx context.Context, b *corev1.Binding) error {
+	return &binding.Binder{Confirm: x.Facts.ConfirmPod, Change: binding.ChangeBy(x.Kube), Until: until, Send: func(ctx context.Context, b *corev1.Binding) error {
 		ctx, cancel := context.WithTimeout(ctx, x.WriteTimeout)
 		defer cancel()
 		return x.Kube.CoreV1().Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{})

@@ -85,7 +85,7 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	if cfg.Binds == nil {
 		cfg.Binds = cfg.Handle.ClientSet()
 	}
-	c.binder.Confirm, c.binder.Until = cfg.Facts.ConfirmPod, c.leaseEnd
+	c.binder.Confirm, c.binder.Change, c.binder.Until = cfg.Facts.ConfirmPod, binding.ChangeBy(cfg.Binds), c.leaseEnd
 	c.binder.Send = func(ctx context.Context, b *corev1.Binding) error {
 		return cfg.Binds.CoreV1().Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{})
 	}
