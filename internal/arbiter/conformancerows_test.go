@@ -83,7 +83,7 @@ func hazardRows() []conformance {
 		{"28", "access modes: none, ROX with RWO", same, "none is shared unless a policy says otherwise; ROX with RWO is shared, and refused only if the attacher refuses it", []string{"script shared", "script volume-deleting-used", "test internal/translate TestAccess"}},
 		{"29", "ReadWriteOncePod is kept by claim and by node", stricter, "by disk, across claims and nodes", []string{"script rwop"}},
 		{"30", "a mount that stays busy keeps the volume in use", same, "and its node", []string{"script in-use"}},
-		{"31", "a reservation whose pod goes away, or whose scheduler dies", better, "ends when a consistent read shows the pod gone", []string{"script ghosts", "test controller TestReservationOfAPodThatIsGone"}},
+		{"31", "a pod goes away before it is bound, or its scheduler dies", better, "its reservation is in the memory of its scheduler, and ends with the pod", []string{"script ghosts", "test plugins/internal/binding TestUnansweredRequestIsSettled"}},
 		{"32", "a claim that is deleted with its pod must not be kept by a reservation", same, "", []string{"script unbound"}},
 		{"33", "the out-of-service taint forces a detach from a Ready node, too", stricter, "never from a Ready node, nor are its pods removed", []string{"script node-failure-taint", "script node-failure-taint-pods", "test controller TestOutOfService"}},
 		{"34", "what is mounted is remembered from the last node event", stricter, "nothing is remembered: the write itself proves volumesInUse", []string{"test internal/execute TestUnreport", "script adoption"}},
