@@ -33,7 +33,7 @@ import (
 // NewCommand returns the command line of the role scheduler: it has kube-scheduler's
 // own flags, the plugins VolumeHold and PromptVolumeBinding at the disposal of its profiles, and
 // SetDefaults. It leaves out features that read what the API server does not serve
-// (decision 39). Each command makes one scheduler.
+// (docs/decisions/0056). Each command makes one scheduler.
 func NewCommand() *cobra.Command {
 	if err := SetDefaults(); err != nil {
 		// It costs a write for each pod, and nothing else.

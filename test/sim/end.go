@@ -126,7 +126,7 @@ func (s *Sim) judgeDecisions(c *controller) {
 // doubted says whether whoever leads does not believe a node about a volume, which
 // stays there until the machine boots anew. Any node: the empty name. Nothing is in doubt at a node
 // whose machine has booted since nothing moved any more, unless it is not the first one of the name, or the ledger does not
-// know in which boot the volume may be mounted (docs/internals/simulation-faults.md, known and open).
+// know in which boot the volume may be mounted (docs/internals/simulation.md, known and open).
 func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
 	known := c.observer.snapshot()
 	v := known.Volume(id)
@@ -254,7 +254,7 @@ func (s *Sim) full(v ledger.VolumeID, n ledger.NodeName) bool {
 
 // looked says whether nothing is in doubt about a volume that a look of moorage-node would not end: it runs at each node in
 // doubt, in the boot in doubt, can read all, and the volume is not mounted there. Where the hold has the volume granted for another
-// machine of the name, nobody asks it (docs/internals/simulation-faults.md, known and open).
+// machine of the name, nobody asks it (docs/internals/simulation.md, known and open).
 func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
 	if s.agents == nil || v.NoAttach() {
 		return false
