@@ -102,8 +102,8 @@ func placing() []guard {
 			Rule:     "I2: each volume counts once: a request's own attachment is not counted against it",
 			Edits: []edit{{
 				File: "internal/arbiter/limit.go",
-				Old:  "case !w.confirmed(p):\n\t\t\tfresh++\n",
-				New:  "case p.OccupiesSlot():\n\t\t\tfresh++\n\t\t\tmissing++\n\t\tcase !w.confirmed(p):\n\t\t\tfresh++\n",
+				Old:  "case !w.confirmed(p, driver):\n\t\t\tfresh++\n",
+				New:  "case p.OccupiesSlot():\n\t\t\tfresh++\n\t\t\tmissing++\n\t\tcase !w.confirmed(p, driver):\n\t\t\tfresh++\n",
 			}},
 			Expect: []string{"it is refused", "bound to the full node"},
 		},
