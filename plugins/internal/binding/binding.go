@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package binding sends the request that binds a pod, and finds out whether the pod was bound. The
-// plugin and the extender use it.
+// Package binding counts a pod at a node, sends the request that binds the pod, and finds out whether
+// the pod was bound. The plugin and the extender of a process share one Placer.
 //
-// Reads: the pod, if a request failed. Writes: one pods/binding. The request carries the pod's UID
+// Reads: the ledger; the pod, if a request failed. Writes: one pods/binding. The request carries the pod's UID
 // and resource version, and the pod's reservation as the annotation moorage.dev/volume-status: the
 // API server writes node and reservation together.
 package binding
