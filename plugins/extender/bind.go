@@ -58,11 +58,11 @@ func (x *Extender) bind(ctx context.Context, args extenderv1.ExtenderBindingArgs
 }
 
 // unbound finds the pod to bind; nil when it is bound to the node already. It reads a pod that the
-// ledger does not have.
+// ledger does not have, or that is reserved: it was just bound, or the plugin is binding it.
 func (x *Extender) unbound(ctx context.Context, args extenderv1.ExtenderBindingArgs) (*ledger.Pod, *corev1.Pod, error) {
 	uid := string(args.PodUID)
 	pod := x.Facts.Snapshot().Pod(uid)
-	if pod == nil {
+	if pod == nil || pod.Reserved {
 		if _, err := x.Facts.ConfirmPod(ctx, args.PodNamespace, args.PodName, uid); err != nil {
 			return nil, nil, err
 		}

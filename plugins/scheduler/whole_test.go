@@ -246,6 +246,9 @@ func TestPluginAndExtenderSeeEachOther(t *testing.T) {
 	if got := others.bind(foreign); !strings.Contains(got, full) {
 		t.Errorf("a bind to a slot that the plugin has reserved: %q", got)
 	}
+	if got := others.bind(own); !strings.Contains(got, "another scheduler is binding") {
+		t.Errorf("a bind of a pod that the plugin binds: %q", got)
+	}
 	server.Remove("pods", "shop", own.Name)
 	answers <- apierrors.NewNotFound(corev1.Resource("pods"), own.Name)
 	eventually(t, "the slot to be free", func() bool { return others.filter(foreign) == "" })

@@ -44,9 +44,9 @@ func checkExtender(e *Evidence) []Finding {
 	evidence := "EndpointSlice " + slice.Namespace + "/" + slice.Name
 	if len(slice.Endpoints) == 0 {
 		return []Finding{found(Error, evidence+" has no endpoint", "Its leader writes it: see what the scheduler's check says, and its logs.",
-			"the schedulers that ask "+v1alpha1.ExtenderName+" are led nowhere. Their pods wait.")}
+			"the schedulers that ask the extender are led nowhere. Their pods wait.")}
 	}
-	return []Finding{{Severity: OK, Message: "schedulers that ask " + v1alpha1.ExtenderName + " are led to the scheduler that leads", Evidence: evidence}}
+	return []Finding{{Severity: OK, Message: "the schedulers that ask the extender are led to the leader", Evidence: evidence}}
 }
 
 func (e *Evidence) checkLeader(name, consequence string) []Finding {
