@@ -35,7 +35,7 @@ func TestNobodyIsAnsweredWithoutALease(t *testing.T) {
 	}
 }
 
-// A new leader answers by what is bound, whatever its informers know by then.
+// A new leader counts the bound pods that its informers do not know yet.
 func TestLeaderFirstReadsWhatIsBound(t *testing.T) {
 	pod, other := podWith("db", "data"), podWith("other", "c")
 	r := newIdleRig(t, func(r *rig) {

@@ -82,7 +82,7 @@ func putPod(server *apitest.Server, name, schedulerName string) *corev1.Pod {
 	return pod
 }
 
-// freeAddress is an address at which nobody listens.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
