@@ -72,7 +72,7 @@ func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 		t.Fatal(err)
 	}
 	placer := &binding.Placer{Ledger: r.observer.Ledger(), Now: time.Now, Binder: binding.Binder{
-		Confirm: r.observer.ConfirmPod, Until: func() time.Time { return *r.until.Load() },
+		Confirm: r.observer.ConfirmPod, Change: binding.ChangeBy(r.Kube), Until: func() time.Time { return *r.until.Load() },
 		Send: func(ctx context.Context, b *corev1.Binding) error {
 			return r.Kube.CoreV1().Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{})
 		},
