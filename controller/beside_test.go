@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
 func cooperative(c *Config) { c.Mode = ModeCooperative }
@@ -40,17 +38,8 @@ func TestCooperative(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
 	c.leadAs(1, cooperative)
-	c.Forget()
-	c.pod("db", "", "data", true)
-	c.ticket("db", "n1", "data")
-	c.until("the ticket is granted", func() bool { g := c.granted("db"); return g != nil && g.Reason == v1alpha1.ReasonGranted })
 	c.pod("db", "n1", "data", true)
-	c.until("the volume is attached, and the reservation over", func() bool {
-		a := c.attachment("data", "n1")
-		return a != nil && a.Status.Attached && !c.hasTicket("db")
-	})
-	c.wrote("create volumeholds "+vh("data"), "update volumetickets/status shop/uid-db",
-		"create volumeattachments "+va("data", "n1"), "delete volumetickets shop/uid-db")
+	c.until("the volume is attached", func() bool { a := c.attachment("data", "n1"); return a != nil && a.Status.Attached })
 	c.report("n1", "data")
 	c.until("the pod is told", func() bool {
 		var pod corev1.Pod
@@ -107,13 +96,12 @@ func TestCooperativeLeavesNothing(t *testing.T) {
 
 // kube-controller-manager restarts and deletes what it knows no pod for: it is
 // made again, for as long as the ticket is granted.
-func TestCooperativeBeforeBind(t *testing.T) {
+func TestCooperativeTicketIsAttachedAgain(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
 	c.leadAs(1, cooperative)
-	c.pod("db", "", "data", true)
 	c.ticket("db", "n1", "data")
-	c.until("the volume is attached before the bind", func() bool { a := c.attachment("data", "n1"); return a != nil && a.Status.Attached })
+	c.until("the volume is attached for the ticket", func() bool { a := c.attachment("data", "n1"); return a != nil && a.Status.Attached })
 	first := c.attachment("data", "n1").UID
 	if err := c.Kube.StorageV1().VolumeAttachments().Delete(t.Context(), va("data", "n1"), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -123,27 +111,4 @@ func TestCooperativeBeforeBind(t *testing.T) {
 		return a != nil && a.UID != first && a.Status.Attached
 	})
 	c.never("nodes/status")
-}
-
-// Made for one node, and somebody bound the pod to another: the attach/detach
-// controller attaches there, and the first is taken back.
-func TestCooperativeBoundElsewhere(t *testing.T) {
-	c := newCluster(t, 4, "n1", "n2")
-	c.disk("data")
-	c.leadAs(1, cooperative)
-	c.pod("db", "", "data", true)
-	c.ticket("db", "n1", "data")
-	c.until("the volume is attached before the bind", func() bool { a := c.attachment("data", "n1"); return a != nil && a.Status.Attached })
-	c.pod("db", "n2", "data", true)
-	theirs := c.attachment("data", "n1")
-	theirs.ObjectMeta.Name, theirs.UID, theirs.ResourceVersion, theirs.Labels = va("data", "n2"), "", "", nil
-	theirs.Spec.NodeName = "n2"
-	c.Put("volumeattachments", theirs)
-	c.report("n2", "data")
-	c.until("the first attachment is gone, and the hold with the pod", func() bool {
-		h := c.hold("data")
-		return c.attachment("data", "n1") == nil && h.Holder != nil && h.Holder.Node == "n2"
-	})
-	c.never("nodes/status")
-	c.never("delete volumeattachments " + va("data", "n2"))
 }

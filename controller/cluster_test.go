@@ -259,10 +259,6 @@ func (c *cluster) granted(pod string) *metav1.Condition {
 	return meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
 }
 
-func (c *cluster) hasTicket(pod string) bool {
-	return c.Get("volumetickets", "shop", "uid-"+pod, &v1alpha1.VolumeTicket{})
-}
-
 // wrote fails unless the controller made exactly these writes, in this order,
 // since the last Forget. One that is made twice, since the object has had another version,
 // counts once.

@@ -28,7 +28,7 @@ func (c *cluster) changeNode(name string, what func(*corev1.Node)) {
 // A leader takes a volume out of volumesAttached by force, says so in the hold, and
 // dies before it deletes the VolumeAttachment. The kubelet restarts meanwhile, and
 // forgets the volume that is mounted still. The next leader is another process: it has
-// to doubt the kubelet's list for what the hold says (decision 32).
+// to doubt the kubelet's list for what the hold says.
 func TestNextLeaderDoubtsFences(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2")
 	c.disk("data")

@@ -14,7 +14,6 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 // A pod that somebody bound without Moorage gets its volume, and gives it
@@ -61,24 +60,17 @@ func TestVolumeInUseStays(t *testing.T) {
 	c.until("the volume is detached", func() bool { return c.attachment("data", "n1") == nil })
 }
 
-// A pod with a reservation, from the ticket to the bound pod.
-func TestPodWithTicket(t *testing.T) {
+// A pod that is bound is told once its volume is safe to mount.
+func TestBoundPodIsTold(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
 	c.lead(1)
-	c.Forget()
-	c.pod("db", "", "data", true)
-	c.ticket("db", "n1", "data")
+	c.pod("db", "n1", "data", true)
 	c.until("the pod is told", func() bool {
 		var pod corev1.Pod
 		c.Get("pods", "shop", "db", &pod)
-		return len(pod.Status.Conditions) > 0
+		return len(pod.Status.Conditions) > 0 && pod.Status.Conditions[0].Status == corev1.ConditionTrue
 	})
-	c.wrote("create volumeholds "+vh("data"), "update volumetickets/status shop/uid-db",
-		"create volumeattachments "+va("data", "n1"), "patch nodes/status n1", "patch pods/status shop/db")
-	if g := c.granted("db"); g == nil || g.Status != metav1.ConditionTrue || g.Reason != v1alpha1.ReasonGranted {
-		t.Errorf("Granted is %+v", g)
-	}
 	var pod corev1.Pod
 	c.Get("pods", "shop", "db", &pod)
 	if pod.Status.Conditions[0].Type != v1alpha1.PodSafeToMount || pod.Status.Conditions[0].Status != corev1.ConditionTrue {
@@ -89,12 +81,6 @@ func TestPodWithTicket(t *testing.T) {
 	if err != nil || len(status.Volumes) != 1 || status.Volumes[0] != want {
 		t.Errorf("volume status %+v (%v)", status, err)
 	}
-
-	c.Forget()
-	pod.Spec.NodeName = "n1"
-	c.Put("pods", &pod)
-	c.until("the reservation ends", func() bool { return !c.hasTicket("db") })
-	c.wrote("delete volumetickets shop/uid-db")
 }
 
 // The last slot goes to one ticket; the others are refused, and told why.
@@ -102,7 +88,6 @@ func TestLimit(t *testing.T) {
 	c := newCluster(t, 2, "n1")
 	for _, name := range names("p", 5) {
 		c.disk(name)
-		c.pod(name, "", name, false)
 		c.ticket(name, "n1", name)
 	}
 	c.lead(1)
@@ -114,12 +99,12 @@ func TestLimit(t *testing.T) {
 		}
 		return n
 	}
-	c.until("all are decided", func() bool { return count(metav1.ConditionTrue)+count(metav1.ConditionFalse) == 5 })
+	c.until("all are decided", func() bool { return count(metav1.ConditionTrue)+count(metav1.ConditionUnknown) == 5 })
 	if count(metav1.ConditionTrue) != 2 {
 		t.Errorf("%d granted on 2 slots", count(metav1.ConditionTrue))
 	}
 	for _, name := range names("p", 5) {
-		if g := c.granted(name); g.Status == metav1.ConditionFalse && (g.Reason != "NoFreeSlot" || !strings.Contains(g.Message, "2 of 2 used")) {
+		if g := c.granted(name); g.Status == metav1.ConditionUnknown && (g.Reason != "NoFreeSlot" || !strings.Contains(g.Message, "2 of 2 used")) {
 			t.Errorf("%s is told %q: %s", name, g.Reason, g.Message)
 		}
 	}
@@ -233,7 +218,6 @@ func TestRefusedAttach(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
-	c.pod("db", "", "data", false)
 	c.ticket("db", "n1", "data")
 	var before v1alpha1.VolumeTicket
 	c.Get("volumetickets", "shop", "uid-db", &before)
@@ -253,59 +237,33 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// A reservation whose pod is gone ends only after a consistent read says so.
-func TestReservationOfAPodThatIsGone(t *testing.T) {
-	c := newCluster(t, 4, "n1")
-	c.disk("data")
-	c.pod("db", "", "data", false)
-	c.ticket("db", "n1", "data")
-	c.lead(1)
-	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
-	read := make(chan string, 100)
-	c.Intercept(func(r apitest.Request, serve func()) error {
-		if r.Resource == "pods" && r.Verb == "get" || r.Resource == "volumetickets" && r.Verb == "delete" {
-			read <- r.Verb
-		}
-		serve()
-		return nil
-	})
-	c.Remove("pods", "shop", "db")
-	c.until("the reservation ends, and with it the attachment", func() bool { return !c.hasTicket("db") && c.attachment("data", "n1") == nil })
-	if first := <-read; first != "get" {
-		t.Errorf("the first request is %s", first)
-	}
-}
-
-// A ticket for a volume that somebody living has elsewhere is refused: its pod
-// waits in the scheduler's queue.
+// A ticket for a volume that somebody living has elsewhere waits, and is told for whom.
 func TestTicketForAHeldVolume(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2")
 	c.disk("data")
 	c.lead(1)
 	c.pod("old", "n1", "data", false)
 	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
-	c.pod("new", "", "data", false)
 	c.ticket("new", "n2", "data")
-	c.until("the ticket is refused", func() bool { g := c.granted("new"); return g != nil && g.Status == metav1.ConditionFalse })
+	c.until("the ticket is told", func() bool { g := c.granted("new"); return g != nil && g.Reason == "HeldElsewhere" })
 	if g := c.granted("new"); g.Reason != "HeldElsewhere" || !strings.Contains(g.Message, "shop/old") {
 		t.Errorf("Granted is %+v", g)
 	}
 }
 
-// The driver has no room at the node: a pod that is not bound yet is sent
-// elsewhere, and its attachment is taken back.
+// The driver has no room at the node: a ticket is told in the driver's words.
 func TestNodeExhausted(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
 	c.attachFails.Store(&storagev1.VolumeError{Message: "too many disks", ErrorCode: ptr.To[int32](8)})
 	c.lead(1)
-	c.pod("db", "", "data", false)
 	c.ticket("db", "n1", "data")
-	c.until("the ticket is refused", func() bool { g := c.granted("db"); return g != nil && g.Status == metav1.ConditionFalse })
-	if g := c.granted("db"); g.Reason != "NodeExhausted" || !strings.Contains(g.Message, "too many disks (ResourceExhausted)") {
-		t.Errorf("Granted is %+v", g)
-	}
-	c.until("the attachment is taken back", func() bool { return c.attachment("data", "n1") == nil })
+	c.until("the ticket is told", func() bool {
+		var ticket v1alpha1.VolumeTicket
+		c.Get("volumetickets", "shop", "uid-db", &ticket)
+		s := meta.FindStatusCondition(ticket.Status.Conditions, v1alpha1.TicketSatisfied)
+		return s != nil && s.Status == metav1.ConditionFalse && strings.Contains(s.Message, "too many disks (ResourceExhausted)")
+	})
 }
 
 // A ticket that is nobody's pod's: granted, satisfied, and over with its time.

@@ -38,25 +38,6 @@ func (c *cluster) answer(name string) string {
 	return ""
 }
 
-// A ticket that was told why it waits keeps nobody from its other volumes, also where those
-// whom it waits for are not granted themselves. It was thought to keep them, and who waited
-// for it was not looked at again.
-func TestWhoIsToldWhyItWaitsKeepsNobodyWaiting(t *testing.T) {
-	c := newCluster(t, 4, "n1", "n2", "n4")
-	c.node("n3", nil)
-	c.Put("csidrivers", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: ptr.To(true)}})
-	c.disk("v")
-	c.disk("w")
-	c.lead(1)
-	c.pod("r", "", "w", true)
-	c.ticket("r", "n3", "w") // its driver is not registered there
-	c.until("the first waits for the driver", func() bool { return c.granted("r") != nil && c.granted("r").Reason == "DriverNotRegistered" })
-	c.asks("b-t", "n2", "v", "w")
-	c.until("the second waits for the first", func() bool { return c.answer("b-t") == "HeldElsewhere" })
-	c.asks("c-u", "n4", "v")
-	c.until("the third has what nobody else can have", func() bool { return c.answer("c-u") == v1alpha1.ReasonGranted })
-}
-
 // Who waits for a ticket that nobody has answered yet is looked at again when that is told
 // why it waits.
 func TestWhoWaitsIsWokenByWhatAnotherIsTold(t *testing.T) {

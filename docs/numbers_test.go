@@ -53,7 +53,6 @@ var quotes = []struct {
 	{"benchmarks.md", "volumes made before, empty nodes | %s | %s |", []cell{{placePage, placed, madeBefore, 4}, {placePage, placed, madeBefore, 5}}},
 	{"benchmarks.md", "nodes with 30 volumes each | %s | %s |", []cell{{placePage, placed, loadedNodes, 4}, {placePage, placed, loadedNodes, 5}}},
 	{"benchmarks.md", "p99 of a scheduling attempt there | %s | %s |", []cell{{placePage, placed, loadedNodes, 7}, {placePage, placed, loadedNodes, 8}}},
-	{"faq.md", "%s instead of %s", []cell{{attachPage, burst, writes, 1}, {attachPage, burst, writes, 5}}},
 	{"operate/node.md", "it took %s, had %s of memory of its own", []cell{{nodePage, nodeResults, "– **that is**", 1}, {nodePage, nodeResults, "**memory of its own** (RssAnon)", 1}}},
 	{"operate/node.md", "and %s of its program in memory", []cell{{nodePage, nodeResults, "its program, as far as it is in memory (RssFile)", 1}}},
 	{"operate/node.md", "after %s in the median, and %s at most", []cell{{nodePage, nodeResults, "from a mount or unmount until a watch shows it, median", 1}, {nodePage, nodeResults, "– the longest", 1}}},

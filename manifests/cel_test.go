@@ -183,7 +183,7 @@ func (p policy) judge(t *testing.T, r request) string {
 func authorizerOf(t *testing.T) authorizer.Authorizer {
 	t.Helper()
 	var all rbacObjects
-	all.read(t, "rbac.yaml", "extender.yaml")
+	all.read(t, "rbac.yaml")
 	wildcard := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	all.roles = append(all.roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}, Rules: wildcard})
 	all.clusterRoles = append(all.clusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: wildcard})

@@ -3,7 +3,6 @@
 package manifests_test
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,9 +39,8 @@ type component struct {
 	perNode bool
 	// open: no network policy is about it, since it serves nobody and runs on request.
 	open bool
-	// monitored is the port that Prometheus asks, and metrics the Service that has
-	// it, where that has another name than the component.
-	monitored, metrics string
+	// monitored is the port that Prometheus asks.
+	monitored string
 }
 
 func components() map[string]component {
@@ -50,7 +48,6 @@ func components() map[string]component {
 		"controller":  {replicas: 2, lease: "moorage-controller", clustered: true, monitored: "http"},
 		"scheduler":   {replicas: 2, lease: "moorage-scheduler", clustered: true, monitored: "https"},
 		"webhook":     {replicas: 2, silent: true, monitored: "https"},
-		"extender":    {replicas: 2, lease: "moorage-extender", clustered: true, monitored: "health", metrics: "moorage-extender-metrics"},
 		"node":        {perNode: true, clustered: true, monitored: "http"},
 		"certificate": {job: true, clustered: true},
 		"test":        {job: true, clustered: true, open: true},
@@ -358,7 +355,7 @@ func (r release) checkAccount(t *testing.T, w workload, want component) {
 func (r release) checkMonitor(t *testing.T, w workload, want component) {
 	t.Helper()
 	var service corev1.Service
-	r.only(t, "Service", cmp.Or(want.metrics, w.name), &service)
+	r.only(t, "Service", w.name, &service)
 	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(w.template.Labels)) {
 		t.Error("its Service does not select it")
 	}

@@ -81,7 +81,7 @@ func grows(t *testing.T, cost func(*testing.T, request) int64, resource string, 
 		t.Fatalf("there is no object to measure %s with", resource)
 	}
 	count := 0
-	for _, user := range []string{tenant, kubelet, controllerUser, schedulerUser, extenderUser, "system:serviceaccount:" + manifests.Namespace + ":moorage-node", "root"} {
+	for _, user := range []string{tenant, kubelet, controllerUser, schedulerUser, "system:serviceaccount:" + manifests.Namespace + ":moorage-node", "root"} {
 		for _, prefix := range []string{"example.com/", "moorage.dev/", "fenced.moorage.dev/", "networkfence.moorage.dev/"} {
 			of := func(n int) int64 {
 				r := kind.request

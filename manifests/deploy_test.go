@@ -16,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/controller"
 	"github.com/moorage-dev/moorage/manifests"
-	"github.com/moorage-dev/moorage/plugins/extender"
+	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/webhook"
 	"github.com/moorage-dev/moorage/webhook/certificate"
 	checkcommand "github.com/moorage-dev/moorage/webhook/check"
@@ -110,8 +110,8 @@ func TestControllerKnowsItsFlags(t *testing.T) {
 
 func TestExtenderKnowsItsFlags(t *testing.T) {
 	var deployment appsv1.Deployment
-	find(t, "extender.yaml", "Deployment", "moorage-extender", &deployment)
-	command := extender.NewCommand()
+	find(t, "extender.yaml", "Deployment", "moorage-scheduler", &deployment)
+	command := scheduler.NewCommand()
 	args := deployment.Spec.Template.Spec.Containers[0].Args
 	if args[0] != command.Name() {
 		t.Errorf("the binary runs as %q", args[0])
@@ -122,7 +122,7 @@ func TestExtenderKnowsItsFlags(t *testing.T) {
 	// Several can be ready, since the Service leads to the one that leads.
 	var service corev1.Service
 	find(t, "extender.yaml", "Service", "moorage-extender", &service)
-	if len(service.Spec.Selector) > 0 || !slices.Contains(args, "--service="+service.Name) || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Name != "https" {
+	if len(service.Spec.Selector) > 0 || !slices.Contains(args, "--extender-service="+service.Name) || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Name != "https" {
 		t.Errorf("schedulers are sent to %+v, and the arguments are %q", service.Spec, args)
 	}
 }

@@ -9,7 +9,7 @@
 //   - webhook.yaml: the MutatingWebhookConfiguration
 //   - certificate.yaml: cert-manager's Certificate for the webhook, and its Issuer
 //   - deploy.yaml: services, configuration and Deployments
-//   - extender.yaml: all of the scheduler extender, which is optional
+//   - extender.yaml: the scheduler as an extender of others, which is optional, in place of deploy.yaml's
 //   - noderepair.yaml: what moorage-node needs beside node.yaml to unstage volumes
 //
 // A cluster that runs the processes elsewhere, as the sandbox does, applies the

@@ -24,7 +24,6 @@ import (
 )
 
 const withAttacher = `
-extender: {enabled: true}
 node: {enabled: true}
 attacher:
   drivers: [{name: disk.moorage.dev, namespace: disk-system, serviceAccount: csi-attacher}]
@@ -43,7 +42,7 @@ func TestOwnCallsAreRanked(t *testing.T) {
 		{"an attach", "storage", "moorage-controller", apirequest.RequestInfo{Verb: "create", APIGroup: "storage.k8s.io", Resource: "volumeattachments"}, "moorage", "workload-low"},
 		{"a node's status", "storage", "moorage-controller", apirequest.RequestInfo{Verb: "patch", Resource: "nodes", Subresource: "status"}, "moorage", "workload-low"},
 		{"a ticket's status", "storage", "moorage-controller", apirequest.RequestInfo{Verb: "update", APIGroup: "moorage.dev", Resource: "volumetickets", Subresource: "status", Namespace: "shop"}, "moorage", "workload-low"},
-		{"a binding", "storage", "moorage-extender", apirequest.RequestInfo{Verb: "create", Resource: "pods", Subresource: "binding", Namespace: "shop"}, "moorage", "workload-low"},
+		{"a binding", "storage", "moorage-scheduler", apirequest.RequestInfo{Verb: "create", Resource: "pods", Subresource: "binding", Namespace: "shop"}, "moorage", "workload-low"},
 		{"a driver's attachment", "disk-system", "csi-attacher", apirequest.RequestInfo{Verb: "patch", APIGroup: "storage.k8s.io", Resource: "volumeattachments"}, "moorage", "workload-low"},
 		{"what a node has", "storage", "moorage-node", apirequest.RequestInfo{Verb: "update", APIGroup: "moorage.dev", Resource: "nodevolumes", Subresource: "status"}, "moorage", "workload-low"},
 		{"the controller's Lease", "storage", "moorage-controller", apirequest.RequestInfo{Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", Namespace: "storage"}, "leader-election", "workload-low"},

@@ -36,7 +36,7 @@ func TestOnlyTheControllerWritesTheStatusOfTickets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := request{namespace: "shop", resource: tickets, subresource: "status", kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: test.now, before: test.before}
-			for _, user := range []string{"root", "walt", tenant, kubelet, schedulerUser, extenderUser} {
+			for _, user := range []string{"root", "walt", tenant, kubelet, schedulerUser} {
 				r.user = user
 				check(t, policy.judge(t, r), test.want)
 			}
@@ -127,13 +127,13 @@ func TestOwnAccountsArePinned(t *testing.T) {
 		want string
 	}{
 		{controllerUser, terminating, ""}, {controllerUser, running, "out of service"}, {controllerUser, placed, "out of service"},
-		{extenderUser, terminating, "nobody else"}, {schedulerUser, running, ""}, {tenant, running, ""},
+		{schedulerUser, running, ""}, {tenant, running, ""},
 	} {
 		check(t, policy.judge(t, request{user: test.user, namespace: "shop", resource: pods, kind: corev1.SchemeGroupVersion.WithKind("Pod"), before: test.pod}), test.want)
 	}
 	phase := running.DeepCopy()
 	phase.Status.Phase = corev1.PodFailed
-	for user, want := range map[string]string{controllerUser: "nothing else", extenderUser: "nothing else", schedulerUser: "", kubelet: ""} {
+	for user, want := range map[string]string{controllerUser: "nothing else", schedulerUser: "", kubelet: ""} {
 		check(t, policy.judge(t, request{user: user, namespace: "shop", resource: pods, subresource: "status", kind: corev1.SchemeGroupVersion.WithKind("Pod"), now: phase, before: running}), want)
 	}
 	check(t, policy.judge(t, request{user: controllerUser, namespace: "shop", resource: pods, subresource: "status",

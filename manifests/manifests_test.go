@@ -99,10 +99,9 @@ func TestEverythingDecodes(t *testing.T) {
 		"webhook.yaml":     {"MutatingWebhookConfiguration"},
 		"deploy.yaml":      {"ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "ResourceQuota", "Service"},
 		"certificate.yaml": {"Certificate", "Issuer"},
-		"extender.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Deployment", "Issuer",
-			"PodDisruptionBudget", "Role", "RoleBinding", "Service", "ServiceAccount"},
-		"node.yaml":       {"ClusterRole", "ClusterRoleBinding", "DaemonSet", "Service", "ServiceAccount"},
-		"noderepair.yaml": {"ClusterRole", "ClusterRoleBinding"},
+		"extender.yaml":    {"Certificate", "Deployment", "Issuer", "NetworkPolicy", "Role", "RoleBinding", "Service"},
+		"node.yaml":        {"ClusterRole", "ClusterRoleBinding", "DaemonSet", "Service", "ServiceAccount"},
+		"noderepair.yaml":  {"ClusterRole", "ClusterRoleBinding"},
 
 		"networkfences.yaml": {"ClusterRole", "ClusterRoleBinding"},
 	}

@@ -106,7 +106,7 @@ func (d definition) judge(t *testing.T, object *unstructured.Unstructured) []str
 func TestMonitorsAreWhatTheOperatorTakes(t *testing.T) {
 	definitions := operatorDefinitions(t)
 	seen := map[string]int{}
-	for _, object := range renderRelease(t, "extender: {enabled: true}\n"+attachers) {
+	for _, object := range renderRelease(t, attachers) {
 		if object.GroupVersionKind().Group != "monitoring.coreos.com" {
 			continue
 		}
@@ -127,7 +127,7 @@ func TestMonitorsAreWhatTheOperatorTakes(t *testing.T) {
 			t.Errorf("a misspelt field of %s is let pass", object.GetKind())
 		}
 	}
-	if seen["ServiceMonitor"] != 4 || seen["PodMonitor"] != 1 || seen["PrometheusRule"] != 1 {
+	if seen["ServiceMonitor"] != 3 || seen["PodMonitor"] != 1 || seen["PrometheusRule"] != 1 {
 		t.Errorf("there are %v", seen)
 	}
 	var rule unstructured.Unstructured

@@ -119,28 +119,13 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-scheduler", "list watch", "moorage.dev", "attachpolicies", "", "", true},
 		{"moorage-scheduler", "get update", "coordination.k8s.io", "leases", own, "moorage-scheduler", true},
 
-		{"moorage-extender", "get list watch", "", "pods", elsewhere, "", true},
-		{"moorage-extender", "get list watch", "", "nodes", "", "", true},
-		{"moorage-extender", "get list watch", "", "persistentvolumes", "", "", true},
-		{"moorage-extender", "get list watch", "", "persistentvolumeclaims", elsewhere, "", true},
-		{"moorage-extender", "list watch", "storage.k8s.io", "csinodes", "", "", true},
-		{"moorage-extender", "list watch", "storage.k8s.io", "csidrivers", "", "", true},
-		{"moorage-extender", "list watch", "storage.k8s.io", "storageclasses", "", "", true},
-		{"moorage-extender", "list watch", "storage.k8s.io", "volumeattachments", "", "", true},
-		{"moorage-extender", "list watch", "moorage.dev", "volumetickets", elsewhere, "", true},
-		{"moorage-extender", "list watch", "moorage.dev", "volumeholds", "", "", true},
-		{"moorage-extender", "list watch", "moorage.dev", "attachpolicies", "", "", true},
-		{"moorage-extender", "create", "", "pods/binding", elsewhere, "", true},
-		{"moorage-extender", "patch", "", "pods/status", elsewhere, "", true},
-		{"moorage-extender", "create", "coordination.k8s.io", "leases", own, "", true},
-		{"moorage-extender", "get update", "coordination.k8s.io", "leases", own, "moorage-extender", true},
-
-		{"moorage-extender", "get", "", "services", own, "moorage-extender", true},
-		{"moorage-extender", "create", "discovery.k8s.io", "endpointslices", own, "", true},
-		{"moorage-extender", "patch", "discovery.k8s.io", "endpointslices", own, "moorage-extender", true},
-		{"moorage-extender", "patch delete", "discovery.k8s.io", "endpointslices", own, "moorage-webhook-abcde", false},
-		{"moorage-extender", "create patch", "discovery.k8s.io", "endpointslices", elsewhere, "moorage-extender", false},
-		{"moorage-extender", "get", "", "services", own, "moorage-webhook", false},
+		// With the extender.
+		{"moorage-scheduler", "get", "", "services", own, "moorage-extender", true},
+		{"moorage-scheduler", "create", "discovery.k8s.io", "endpointslices", own, "", true},
+		{"moorage-scheduler", "patch", "discovery.k8s.io", "endpointslices", own, "moorage-extender", true},
+		{"moorage-scheduler", "patch delete", "discovery.k8s.io", "endpointslices", own, "moorage-webhook-abcde", false},
+		{"moorage-scheduler", "create patch", "discovery.k8s.io", "endpointslices", elsewhere, "moorage-extender", false},
+		{"moorage-scheduler", "get", "", "services", own, "moorage-webhook", false},
 
 		// A grant is the controller's, a hold is the controller's, the status of
 		// an attachment is the attacher's.
@@ -149,13 +134,6 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-scheduler", "use", "moorage.dev", "tickettypes", elsewhere, "Pod", false},
 		{"moorage-scheduler", "create update patch delete", "moorage.dev", "volumeholds", "", "", false},
 		{"moorage-scheduler", "create delete", "storage.k8s.io", "volumeattachments", "", "", false},
-		{"moorage-extender", "update patch", "moorage.dev", "volumetickets/status", elsewhere, "", false},
-		{"moorage-extender", "create update patch delete", "moorage.dev", "volumetickets", elsewhere, "", false},
-		{"moorage-extender", "use", "moorage.dev", "tickettypes", elsewhere, "Pod", false},
-		{"moorage-extender", "create update patch delete", "moorage.dev", "volumeholds", "", "", false},
-		{"moorage-extender", "update patch delete create", "", "pods", elsewhere, "", false},
-		{"moorage-extender", "get list watch", "", "secrets", own, "", false},
-		{"moorage-extender", "get update", "coordination.k8s.io", "leases", own, "moorage-scheduler", false},
 		{"moorage-controller", "update patch", "moorage.dev", "volumetickets", elsewhere, "", false},
 		{"moorage-controller", "update patch", "storage.k8s.io", "volumeattachments/status", "", "", false},
 		{"moorage-controller", "get list watch", "", "secrets", own, "", false},
@@ -167,8 +145,6 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-controller", "watch create update patch delete", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", false},
 		{"moorage-scheduler", "get list", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", true},
 		{"moorage-scheduler", "watch create update patch delete", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", false},
-		{"moorage-extender", "get list", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", true},
-		{"moorage-extender", "watch create update patch delete", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", false},
 	}
 	for _, test := range tests {
 		for _, verb := range strings.Fields(test.verbs) {
@@ -183,10 +159,8 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 	if got := all.system["moorage-scheduler"]; !slices.Equal(got, []string{"system:kube-scheduler", "system:volume-scheduler", "extension-apiserver-authentication-reader"}) {
 		t.Errorf("the scheduler is bound to %v of Kubernetes' roles", got)
 	}
-	for _, account := range []string{"moorage-controller", "moorage-extender"} {
-		if got := all.system[account]; len(got) > 0 {
-			t.Errorf("%s is bound to %v of Kubernetes' roles", account, got)
-		}
+	if got := all.system["moorage-controller"]; len(got) > 0 {
+		t.Errorf("the controller is bound to %v of Kubernetes' roles", got)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestPodSecurityContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, file := range []string{"controller/deployment.yaml", "scheduler/deployment.yaml", "webhook/deployment.yaml",
-			"extender/deployment.yaml", "certificate/job.yaml", "test/check.yaml"} {
+			"certificate/job.yaml", "test/check.yaml"} {
 			var got []string
 			for _, id := range regexp.MustCompile(`(?:runAsUser|runAsGroup|fsGroup): \S+`).FindAllString(files[file], -1) {
 				got = append(got, strings.ReplaceAll(id, " ", ""))

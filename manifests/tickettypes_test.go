@@ -14,10 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/manifests"
 )
 
-const (
-	schedulerUser = "system:serviceaccount:" + manifests.Namespace + ":moorage-scheduler"
-	extenderUser  = "system:serviceaccount:" + manifests.Namespace + ":moorage-extender"
-)
+const schedulerUser = "system:serviceaccount:" + manifests.Namespace + ":moorage-scheduler"
 
 // ticketOf is a ticket that nothing but its type could speak against.
 func ticketOf(kind ledger.TicketType) *v1alpha1.VolumeTicket {
@@ -42,7 +39,6 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 		"ina":         func(ledger.TicketType) bool { return true },
 		"root":        func(ledger.TicketType) bool { return true },
 		schedulerUser: func(ledger.TicketType) bool { return false },
-		extenderUser:  func(ledger.TicketType) bool { return false },
 		controllerUser: func(kind ledger.TicketType) bool {
 			return kind == ledger.TypeSnapshot || kind == ledger.TypeClone || kind == ledger.TypeExpansion
 		},

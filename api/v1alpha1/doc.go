@@ -9,7 +9,7 @@
 // (structural schema and CEL, as markers on the fields). It has no behaviour
 // and does no I/O. What a custom resource's own rules can't see, such as owner
 // references and namespaces, is checked by ValidatingAdmissionPolicies in the
-// chart; docs/decisions/0002-ticket-owner-validation.md says which and why.
+// chart; docs/decisions/0030-ticket-types-by-right.md says which and why.
 //
 // +kubebuilder:object:generate=true
 // +groupName=moorage.dev

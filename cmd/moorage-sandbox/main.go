@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/controller"
 	"github.com/moorage-dev/moorage/controller/attacher"
 	"github.com/moorage-dev/moorage/manifests"
-	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/test/bench"
 	"github.com/moorage-dev/moorage/test/bench/attach"
@@ -98,7 +97,6 @@ func components() map[string]func() *cobra.Command {
 		"machine":            machine.NewCommand,
 		"moorage-attacher":   attacher.NewCommand,
 		"moorage-controller": controller.NewCommand,
-		"moorage-extender":   extender.NewCommand,
 		"moorage-node":       newNode,
 		"moorage-scheduler":  scheduler.NewCommand,
 		"moorage-webhook":    webhook.NewCommand,

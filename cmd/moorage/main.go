@@ -2,8 +2,8 @@
 
 // Command moorage has the roles of Moorage in a cluster, each a process with an account of its own:
 //
-//	moorage scheduler    places pods: kube-scheduler with the plugin VolumeHold
-//	moorage extender     answers schedulers that can't load the plugin
+//	moorage scheduler    places pods: kube-scheduler with the plugin VolumeHold; it may answer schedulers
+//	                     that can't load the plugin
 //	moorage controller   attaches, detaches and reports
 //	moorage webhook      stamps pods as they are created
 //
@@ -28,7 +28,6 @@ import (
 	"github.com/moorage-dev/moorage/controller"
 	"github.com/moorage-dev/moorage/internal/memory"
 	"github.com/moorage-dev/moorage/internal/report"
-	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/webhook"
 	"github.com/moorage-dev/moorage/webhook/certificate"
@@ -47,7 +46,7 @@ func main() {
 		SilenceUsage: true,
 	}
 	root.SetContext(ctx)
-	root.AddCommand(scheduler.NewCommand(), extender.NewCommand(), controller.NewCommand(), webhook.NewCommand(),
+	root.AddCommand(scheduler.NewCommand(), controller.NewCommand(), webhook.NewCommand(),
 		certificate.NewCommand(), check.NewCommand())
 	err := cli.RunNoErrOutput(root)
 	stop()

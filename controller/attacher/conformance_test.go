@@ -37,16 +37,16 @@ const docIntro = `# What moorage-attacher does where external-attacher does it
 
 Each row is one test of external-attacher 4.12.0 (pkg/controller), at its line.
 The scenario of that name in controller/attacher/testdata has the objects, the
-event, the API writes and CSI calls that external-attacher makes then, in their
-order, and those that moorage-attacher makes, as its test records them. The
-result compares the two:
+event, and the API writes and CSI calls of external-attacher and of
+moorage-attacher, in their order, as its test records them. The result compares
+the two:
 
 - **same**: the same writes and calls in the same order.
 - **fewer writes**, **fewer calls**: the same order, with some of them left out.
 - **differs**: something else; the last column says why.
 
 External-attacher's own tests run on a fake client that keeps neither patches nor
-finalizers. Its transcripts here have what happens on an API server. Messages are
+finalizers. Its transcripts here are of a real API server. Messages are
 not compared.
 
 This file is written by ` + "`go test ./controller/attacher -run 'Scenarios|Conformance' -rewrite`" + `,

@@ -475,7 +475,7 @@ func TestWhoFindsAWorkerAtOncePassesOthersToo(t *testing.T) {
 }
 
 // All are in the way of one that waits only for a node that does not answer, those at Ready nodes, too. Where the
-// end of one of these gives it a worker, it comes first, or the worker would be idle meanwhile (decision 98). The
+// end of one of these gives it a worker, it comes first, or the worker would be idle meanwhile. The
 // counterpart of TestWhoseEndHelpsNobodyDoesNotComeFirst.
 func TestWhoseEndHelpsOneAtAnotherNodeComesFirst(t *testing.T) {
 	o := newOffice(t)

@@ -51,23 +51,22 @@ type Config struct {
 	Address, Listen string
 }
 
-// New returns an Announcer; nil where no Service is named. Its error names the flags
-// --advertise-address, and listen, which says where it listens.
-func New(config Config, listen string) (*Announcer, error) {
+// New returns an Announcer; nil if no Service is named. Its error names the extender's flag.
+func New(config Config) (*Announcer, error) {
 	if config.Service == "" {
 		return nil, nil
 	}
 	address, err := netip.ParseAddr(config.Address)
 	if err != nil || address.IsUnspecified() {
-		return nil, fmt.Errorf("--advertise-address=%s must be the IP address at which schedulers reach this process", config.Address)
+		return nil, fmt.Errorf("--extender-advertise-address=%s must be the IP address at which schedulers reach this process", config.Address)
 	}
 	_, at, err := net.SplitHostPort(config.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", listen, err)
+		return nil, fmt.Errorf("--extender-listen: %w", err)
 	}
 	port, err := strconv.ParseUint(at, 10, 16)
 	if err != nil || port == 0 {
-		return nil, fmt.Errorf("a Service needs a port in %s=%s that schedulers can be sent to", listen, config.Listen)
+		return nil, fmt.Errorf("a Service needs a port in --extender-listen=%s that schedulers can be sent to", config.Listen)
 	}
 	return &Announcer{config: config, address: address.Unmap(), port: int32(port), again: announceAgain}, nil
 }
@@ -119,10 +118,10 @@ func (a *Announcer) inTime(ctx context.Context, until func() time.Time, endpoint
 func (a *Announcer) write(ctx context.Context, endpoints ...*applydiscoveryv1.EndpointApplyConfiguration) error {
 	service, err := a.config.Kube.CoreV1().Services(a.config.Namespace).Get(ctx, a.config.Service, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("whose endpoint to be: --service=%s: %w", a.config.Service, err)
+		return fmt.Errorf("whose endpoint to be: --extender-service=%s: %w", a.config.Service, err)
 	}
 	if len(service.Spec.Selector) > 0 {
-		return fmt.Errorf("the Service %s has a selector, by which others are asked, too: take it away, or leave out --service", a.config.Service)
+		return fmt.Errorf("the Service %s has a selector, by which others are asked, too: take it away, or leave out --extender-service", a.config.Service)
 	}
 	family, name := a.family()
 	slice := applydiscoveryv1.EndpointSlice(name, a.config.Namespace).

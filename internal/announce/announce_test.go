@@ -176,9 +176,9 @@ func TestWhereToBeReached(t *testing.T) {
 	for _, test := range []struct{ address, listen, want string }{
 		{"10.0.0.1", ":8444", ""}, {"fd00::1", "[::]:8444", ""}, {"::ffff:10.0.0.1", ":8444", ""},
 		{"", ":8444", "IP address"}, {"extender", ":8444", "IP address"}, {"0.0.0.0", ":8444", "IP address"},
-		{"10.0.0.1", ":0", "port"}, {"10.0.0.1", ":https", "port"}, {"10.0.0.1", "8444", "--listen"},
+		{"10.0.0.1", ":0", "port"}, {"10.0.0.1", ":https", "port"}, {"10.0.0.1", "8444", "--extender-listen"},
 	} {
-		a, err := New(Config{Service: service, Address: test.address, Listen: test.listen}, "--listen")
+		a, err := New(Config{Service: service, Address: test.address, Listen: test.listen})
 		switch {
 		case test.want == "" && (err != nil || a.port != 8444):
 			t.Errorf("%+v: %+v, %v", test, a, err)
@@ -186,7 +186,7 @@ func TestWhereToBeReached(t *testing.T) {
 			t.Errorf("%+v: the error is %v", test, err)
 		}
 	}
-	if a, err := New(Config{Address: "10.0.0.1"}, "--listen"); a != nil || err != nil {
+	if a, err := New(Config{Address: "10.0.0.1"}); a != nil || err != nil {
 		t.Errorf("without a Service: %+v, %v", a, err)
 	}
 }

@@ -55,8 +55,8 @@ func (p *planner) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 	if limit == ledger.NoLimit || state.Taken() <= limit {
 		return nil // each volume that is wanted there has a slot
 	}
-	if free := limit - state.Occupied; free > 0 {
-		if p.getsSlot(node, free) { //mutant:attach-past-limit
+	if limit > state.Occupied {
+		if p.getsSlot(node) { //mutant:attach-past-limit
 			return nil
 		}
 		p.recheck(slotsAgain)
@@ -68,15 +68,23 @@ func (p *planner) noSlot(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 	return []Reason{reason}
 }
 
-// getsSlot says whether one of so many free slots of a node is for this volume. Granted tickets get theirs first.
-// Then each pod, in their order, gets slots for all of its volumes, or none: two pods that have a slot each, and need
-// another one each, would wait for ever. A volume that can't be attached yet leaves its slot to the next pod.
-func (p *planner) getsSlot(node *ledger.Node, free int32) bool {
+// getsSlot says whether a free slot of a node is for this volume. Granted tickets get theirs first. Then each pod, in
+// their order, gets slots for all of its volumes, of all drivers, or none: two pods that have a slot each, and need
+// another one each, would wait for ever. A pod with a volume that can't be attached yet, or whose creation has failed
+// and is to be tried again, leaves its slots to the next pod.
+func (p *planner) getsSlot(node *ledger.Node) bool {
+	free := freeSlots{snapshot: p.snapshot, node: node, left: map[string]int32{}}
 	given, lacking := map[ledger.VolumeID]bool{}, map[string][]*ledger.Volume{}
+	give := func(v *ledger.Volume) {
+		if !given[v.ID] {
+			given[v.ID] = true
+			free.take(v.ID.Driver)
+		}
+	}
 	for _, id := range node.At() {
 		v := p.snapshot.Volume(id)
 		place := v.NodeVolume(node.Name)
-		if id.Driver != p.volume.ID.Driver || place.OccupiesSlotWithoutUse() {
+		if place.OccupiesSlotWithoutUse() || id.NoAttach() || !p.snapshot.AttachRequired(id.Driver) {
 			continue
 		}
 		for _, u := range place.Users {
@@ -84,35 +92,75 @@ func (p *planner) getsSlot(node *ledger.Node, free int32) bool {
 			case standingOf(p.snapshot, u) != living:
 			case u.Pod != "":
 				lacking[u.Pod] = append(lacking[u.Pod], v)
-			case !given[id] && !place.CreateFailed:
-				given[id] = true
-				free--
+			case !place.CreateFailed:
+				give(v)
 			}
 		}
 	}
 	for _, uid := range slices.SortedFunc(maps.Keys(lacking), func(a, b string) int { return compareBound(p.snapshot.Pod(a), p.snapshot.Pod(b)) }) {
 		list := slices.DeleteFunc(lacking[uid], func(v *ledger.Volume) bool { return given[v.ID] })
-		if int32(len(list)) > free {
+		retries := slices.ContainsFunc(list, func(v *ledger.Volume) bool { return v.ID == p.volume.ID })
+		waits := func(v *ledger.Volume) bool {
+			return !p.attachesNow(v, node) || !retries && v.NodeVolume(node.Name).CreateFailed
+		}
+		if !free.enough(list) || slices.ContainsFunc(list, waits) {
 			continue
 		}
 		for _, v := range list {
-			if v.ID == p.volume.ID {
-				return true
-			}
-			if p.attachesNow(v, node) {
-				given[v.ID] = true
-				free--
-			}
+			give(v)
+		}
+		if given[p.volume.ID] {
+			return true
 		}
 	}
 	return false
+}
+
+// freeSlots counts the slots of a node's drivers that nobody has yet.
+type freeSlots struct {
+	snapshot ledger.Snapshot
+	node     *ledger.Node
+	left     map[string]int32
+}
+
+// of returns how many slots of a driver are left; ledger.NoLimit: it has no limit.
+func (f freeSlots) of(driver string) int32 {
+	left, known := f.left[driver]
+	if !known {
+		state := f.node.Driver(driver)
+		if left = Limit(state, PolicyFor(f.snapshot, driver, "")); left != ledger.NoLimit {
+			left = max(0, left-state.Occupied)
+		}
+		f.left[driver] = left
+	}
+	return left
+}
+
+func (f freeSlots) take(driver string) {
+	if left := f.of(driver); left > 0 {
+		f.left[driver] = left - 1
+	}
+}
+
+// enough says whether there is a slot for each of several volumes.
+func (f freeSlots) enough(list []*ledger.Volume) bool {
+	needed := map[string]int32{}
+	for _, v := range list {
+		needed[v.ID.Driver]++
+	}
+	for driver, n := range needed {
+		if left := f.of(driver); left != ledger.NoLimit && left < n {
+			return false
+		}
+	}
+	return true
 }
 
 // attachesNow says whether a volume could be attached to a node now, if there is a slot that it has to wait for.
 func (p *planner) attachesNow(v *ledger.Volume, node *ledger.Node) bool {
 	place, o := v.NodeVolume(node.Name), p.planner(p.snapshot, v, p.now)
 	o.anySlot, o.hold = true, hold(v)
-	return !place.CreateFailed && o.keepsToLimit(place) && o.wanted(place) && o.mayCreate(node, place)
+	return !bars(p.snapshot, v, place) && o.wanted(place) && o.mayCreate(node, place)
 }
 
 // compareBound is the order in which bound pods get what they contend for: first those that opted in, then

@@ -10,7 +10,7 @@ import (
 )
 
 // Brake is what holds the time of AfterUnreachable for a node: more nodes of its zone, or of
-// the whole cluster, are unreachable than the policy permits (docs/decisions/0061).
+// the whole cluster, are unreachable than the policy permits (docs/decisions/0054).
 type Brake struct {
 	Zone ledger.Zone
 	Over ledger.MaxUnreachable // the policy's bound

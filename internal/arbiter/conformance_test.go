@@ -45,9 +45,9 @@ Kubernetes 1.37.1 that its own tests assert (reconciler_test.go,
 attach_detach_controller_test.go and their neighbours in
 pkg/controller/volume/attachdetach, pkg/volume/csi, test/integration/volume,
 test/e2e/storage).
-The second has the hazards that its source shows: where it loses sight of a
-volume, waits forever or touches what is in use. The third lists all that it does
-for users, which nobody does once it is switched off (Standalone mode).
+The second has the hazards in its source: it loses sight of a volume, waits
+forever or touches a used volume. The third lists its duties for users, which
+Moorage takes over in Standalone mode.
 
 In brackets are the file and the line of upstream's test: RT is reconciler_test.go,
 CT attach_detach_controller_test.go, PT desired_state_of_world_populator_test.go,
@@ -57,10 +57,9 @@ of test/e2e/storage.
 
 - **as upstream**: the same outcome.
 - **stricter**: less, or later, because upstream's way is not safe.
-- **better**: what users would want instead.
+- **better**: the outcome that users want instead.
 - **differs**: something else, for the reason given.
-- **not ours**: the kubelet or the attacher does it; the scenario shows that it
-  finds what it needs.
+- **not ours**: the kubelet or the attacher does it.
 
 A **script** is a file of internal/arbiter/testdata: commands, and after each
 the API writes, the disk calls and what the kubelets do, in their order. It is
@@ -75,8 +74,8 @@ on. A **test** runs the controller against an API server in memory. A
 | sandbox NAME | ` + "`bin/moorage-sandbox run NAME`" + ` |
 
 This file is written by ` + "`go test ./internal/arbiter -run Conformance -rewrite`" + `.
-That test plays every script named here, and fails when one prints anything but
-what it says, when a scenario does not exist, or when this file says otherwise.
+The test plays every script named here, and fails when a script prints anything
+else, when a scenario does not exist, or when this file differs.
 The tests run with ` + "`make test`" + `, the sandbox scenarios with ` + "`make scenarios`" + `.
 `
 

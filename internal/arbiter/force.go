@@ -165,7 +165,7 @@ func shutdown(n *ledger.Node, now time.Time) forcing {
 // believed as the taint of a node that is out of service is, but of less: only of the machine
 // that the Node names, and only if the kubelet was not heard of since the condition was set,
 // neither by this process nor by its Lease. A Lease that nobody has read says nothing, and
-// then nor does the condition (docs/decisions/0060).
+// then nor does the condition (docs/decisions/0054).
 func fencedBy(v *ledger.Volume, condition string, n *ledger.Node, now time.Time) forcing {
 	f, found := n.FencedBy(condition)
 	switch {

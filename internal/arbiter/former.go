@@ -12,7 +12,7 @@ import (
 // another machine has since, which is Ready. The times of the policy run for the first one
 // from when the Node ceased to name it: a kubelet that lives would write to the Node of its
 // name. They prove nothing, whatever the policy says of an unpublish: a driver that calls
-// both machines by one name can't tell them apart (docs/decisions/0055).
+// both machines by one name can't tell them apart (docs/decisions/0042).
 //
 // Where the driver calls them by different names, nobody could detach the volume from the
 // first one (NodeReplaced), and no time runs.

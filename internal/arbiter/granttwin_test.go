@@ -223,7 +223,7 @@ func (g *anyone) grant(a arbiter.Arbiter, t ledger.Ticket) arbiter.Verdict {
 }
 
 // besideAMigration says whether a ticket is granted beside the target of a live migration, and has to give way to another
-// ticket at the migration's source: known and open (docs/internals/simulation-faults.md).
+// ticket at the migration's source: known and open (docs/internals/simulation.md).
 func (g *anyone) besideAMigration(t ledger.Ticket, v arbiter.Verdict) bool {
 	return v.First().Code == arbiter.Outranked && slices.ContainsFunc(slices.Collect(g.l.Snapshot().Tickets()), func(o *ledger.Ticket) bool {
 		return o.Type == ledger.TypeLiveMigration && o.Phase == ledger.TicketGranted && o.Node == t.Node

@@ -136,7 +136,7 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 		case !w.takes(need.Volume, p):
 			fresh++
 			missing++
-		case !w.confirmed(p):
+		case !w.confirmed(p, driver):
 			fresh++
 		}
 	}
@@ -157,13 +157,22 @@ func (w view) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
 // too, and others may have got their slots since they ended. Tickets that are not
 // granted have their slots only as long as there are as many: where they are too
 // many, who joins one would be refused with it.
-func (w view) confirmed(p *ledger.NodeVolume) bool {
+func (w view) confirmed(p *ledger.NodeVolume, driver string) bool {
 	if p.OccupiesSlotWithoutUse() {
 		return true
 	}
+	// A pod that waits for a slot has none that a ticket could have with it.
+	notOfPods := w.request.Pod == "" && w.pastLimit(driver)
 	return slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {
-		return !w.request.owns(u) && standingOf(w.snapshot, u) == living
+		return !w.request.owns(u) && standingOf(w.snapshot, u) == living && !(notOfPods && u.Pod != "")
 	})
+}
+
+// pastLimit says whether more volumes of a driver are wanted at the node than it has slots.
+func (w view) pastLimit(driver string) bool {
+	state := w.snapshot.Node(w.node).Driver(driver)
+	limit := Limit(state, PolicyFor(w.snapshot, driver, ""))
+	return limit != ledger.NoLimit && state.Taken() > limit
 }
 
 // tryout is by how much a dry run changes the slots that a driver uses at the node.

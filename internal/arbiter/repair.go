@@ -11,7 +11,7 @@ import (
 
 // A volume that a kubelet has forgotten stays staged until somebody unstages it. Where its
 // policy says so, the controller orders the moorage-node of the node to do that, through the
-// driver (docs/decisions/0059). The dangerous case is an unstage that takes effect after the
+// driver (docs/decisions/0053). The dangerous case is an unstage that takes effect after the
 // volume was mounted there again. So nothing is ordered before it is proved that nobody wants
 // the volume there; and from the order until it has ended, or is withdrawn in a write that
 // shows that no call was begun, the volume is not put back into volumesAttached. A call that

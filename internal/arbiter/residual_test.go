@@ -112,7 +112,7 @@ func TestResidualRiskOfADriverThatNeedsAttachments(t *testing.T) {
 
 // A kubelet that does not count a volume, and has unstaged it, holds it for attached until its
 // volume manager looks next. One whose volume manager stands still for longer than moorage-node
-// waits between two looks (decision 63), and goes on after the last list of pods, mounts it without
+// waits between two looks, and goes on after the last list of pods, mounts it without
 // a look at volumesAttached. Whoever ends this risk finds this test failing.
 func TestResidualRiskOfAStillVolumeManager(t *testing.T) {
 	s := newScript()

@@ -159,7 +159,7 @@ func (w *woken) round() {
 }
 
 // Who takes the last slot of a node makes the next volume go that is kept there by
-// detachDelay (decision 4): it is looked at then, and not only when its delay is over.
+// detachDelay: it is looked at then, and not only when its delay is over.
 func TestDelayedVolumeHearsThatItsNodeIsFull(t *testing.T) {
 	s, v := newScript(), ledger.VolumeID{Driver: "disk", Handle: "h-one"}
 	play := func(lines ...string) {

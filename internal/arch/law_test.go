@@ -53,7 +53,7 @@ var laws = []law{
 	{"internal/lead", nil, nil},
 	{"internal/serving", nil, nil},
 	{"internal/announce", nil, nil},
-	// Knows who may ask whom to bind a pod, and nothing of volumes.
+	// Knows who may get metrics, and nothing of volumes.
 	{"internal/access", []string{"internal/connect", "internal/serving"}, nil},
 	{"internal/memory", nil, []string{"k8s.io/klog/v2"}},
 	// Knows how the API server is reached, and nothing of volumes.

@@ -25,7 +25,7 @@ import (
 //     comes back to that boot of the machine, the doubt comes back (doubtAgain);
 //   - moorage-node, which sees what is mounted whatever the kubelet remembers, has looked twice in that
 //     boot since the volume has left volumesAttached, and has found nothing of it
-//     (docs/decisions/0063).
+//     (docs/decisions/0042).
 //
 // That such a kubelet lists the volume later proves nothing: it lists what a pod is to
 // use, and drops it with that pod's end, before it unmounts it. What it has once found

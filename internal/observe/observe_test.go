@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -212,49 +211,6 @@ func TestAnswers(t *testing.T) {
 	t.Run("of kinds that aren't observed are ignored", func(t *testing.T) {
 		o.Saw(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: "9"}})
 	})
-}
-
-// A reservation whose ticket somebody deleted counts until a consistent read
-// shows what became of its pod.
-func TestGhosts(t *testing.T) {
-	tests := []struct {
-		name     string
-		pod      *corev1.Pod
-		released bool // rather than the pod counting itself
-	}{
-		{"the pod is gone", nil, true},
-		{"another pod has its name", pod("db", "other", "n1", "data"), true},
-		{"the pod is not bound", pod("db", "u1", "", "data"), true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			server := apitest.Start(t)
-			v := disk(server, "data")
-			server.Put("volumetickets", ticket("u1", "db", "n1", "data"))
-			if test.pod != nil {
-				server.Put("pods", test.pod)
-			}
-			o := start(t, server, true)
-			reads := make(chan func(), 10)
-			server.Intercept(func(r apitest.Request, serve func()) error {
-				if r.Verb == "get" && r.Resource == "pods" {
-					reads <- serve
-					return apierrors.NewServiceUnavailable("not yet")
-				}
-				serve()
-				return nil
-			})
-			server.Remove("volumetickets", "shop", "u1")
-			<-reads // the first read fails
-			if s := o.Snapshot(); s.Volume(v).NodeVolume("n1") == nil {
-				t.Fatal("the reservation does not count any more, and nothing was read")
-			}
-			server.Intercept(nil)
-			o.until("the ghost is gone", func(s ledger.Snapshot) bool {
-				return s.Ticket(ledger.TicketID{Namespace: "shop", Name: "u1"}) == nil
-			})
-		})
-	}
 }
 
 // Tickets are seen first, and the pods as they are after that: whoever ends a

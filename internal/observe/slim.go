@@ -64,11 +64,14 @@ func slimPod(p *corev1.Pod) {
 	share(&p.Namespace)
 	share(&p.Spec.NodeName)
 	p.Annotations = only(p.Annotations, v1alpha1.AnnotationVolumeStatus, corev1.MirrorPodAnnotationKey)
-	// Of its containers it matters with which label they mount volumes, and whether all have ended.
+	// Of its containers it matters with which label they mount volumes, and whether one has started, and whether all have ended.
 	status, containers := corev1.PodStatus{Phase: p.Status.Phase}, translate.SlimContainers(p)
-	if translate.Ended(p) {
+	switch {
+	case translate.Ended(p):
 		ended := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}
 		status.ContainerStatuses = slices.Repeat([]corev1.ContainerStatus{ended}, max(1, len(containers)))
+	case translate.Started(p):
+		status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	}
 	share(&p.Spec.SchedulerName)
 	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, SchedulerName: p.Spec.SchedulerName, Priority: p.Spec.Priority, Volumes: slimVolumes(p.Spec.Volumes), Containers: containers}

@@ -4,5 +4,5 @@
 // they are asked for: snapshots, clones and expansions, where an AttachPolicy says that the
 // volume has to be attached for that, or detached (attachFor, detachFor). It reads objects as
 // they are, decides on them as a whole, and talks to no server: package controller/operation
-// does (docs/decisions/0071-tickets-for-operations.md).
+// does.
 package operation

@@ -25,7 +25,7 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 		Phase:   podPhase(p),
 		Created: p.CreationTimestamp.Unix(),
 	}
-	fact.Started, fact.Bound = started(&p.Status), boundAt(&p.Status)
+	fact.Started, fact.Bound = Started(p), boundAt(&p.Status)
 	if p.Spec.Priority != nil {
 		fact.Priority = *p.Spec.Priority
 	}
@@ -109,8 +109,9 @@ func podPhase(p *corev1.Pod) ledger.PodPhase {
 	return ledger.PodTerminating
 }
 
-// started says whether a container of a pod runs or has run. Kubelets start none before all volumes are mounted.
-func started(status *corev1.PodStatus) bool {
+// Started says whether a container of a pod runs or has run. Kubelets start none before all volumes are mounted.
+func Started(p *corev1.Pod) bool {
+	status := &p.Status
 	for _, list := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
 		for i := range list {
 			if c := &list[i]; c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil {

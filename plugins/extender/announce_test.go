@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/announce"
 )
 
@@ -20,7 +21,7 @@ const service = "moorage-extender"
 
 func announcerAt(t *testing.T, kube kubernetes.Interface) *announce.Announcer {
 	t.Helper()
-	a, err := Config{Namespace: "moorage-system", Service: service, Advertise: "10.0.0.1", Listen: ":8444"}.announcer(kube)
+	a, err := announce.New(announce.Config{Kube: kube, Name: v1alpha1.ExtenderName, Namespace: "moorage-system", Service: service, Address: "10.0.0.1", Listen: ":8444"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,20 +44,11 @@ func asked(t *testing.T, kube kubernetes.Interface) []string {
 	return out
 }
 
-// Who stands by is ready and not asked; the leader is, for as long as it leads.
+// Schedulers are sent to the leader, for as long as it leads.
 func TestServiceIsPointedAtTheLeader(t *testing.T) {
 	kube := fake.NewClientset(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: service}})
 	r := newIdleRig(t, func(r *rig) { r.disk("data") })
-	doors, err := open(r.config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer doors.close()
-	if err := doors.ready(r.x); err == nil {
-		t.Error("it is ready without a Service that tells it from the leader")
-	}
-	r.x.Announce = announcerAt(t, kube)
-	r.eventually("the one that stands by to be ready", func() bool { return doors.ready(r.x) == nil })
+	r.x.announcer = announcerAt(t, kube)
 	if got := asked(t, kube); got != nil {
 		t.Errorf("before anybody leads, %v is asked", got)
 	}
@@ -65,12 +57,5 @@ func TestServiceIsPointedAtTheLeader(t *testing.T) {
 	r.endTerm()
 	if got := asked(t, kube); got != nil {
 		t.Errorf("after its term, %v is asked", got)
-	}
-	if err := doors.ready(r.x); err != nil {
-		t.Errorf("after its term it does not stand by: %v", err)
-	}
-	doors.stopping.Store(true)
-	if err := doors.ready(r.x); err == nil {
-		t.Error("it is ready while it stops")
 	}
 }

@@ -301,13 +301,9 @@ func TestBindOutlivesItsClient(t *testing.T) {
 func TestBindOfAClientThatHasGone(t *testing.T) {
 	r, pod := withPod(t)
 	r.seen(pod)
-	term, err := r.x.leading()
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := contextDone()
 	defer cancel()
-	if err := r.x.bind(ctx, term, bindingArgs(pod, "n1")); err == nil {
+	if err := r.x.bind(ctx, bindingArgs(pod, "n1")); err == nil {
 		t.Error("it is bound")
 	}
 	r.unreserved(pod)

@@ -6,11 +6,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
+	"github.com/moorage-dev/moorage/test/certtest"
 )
 
 func TestConfig(t *testing.T) {
 	complete := DefaultConfig()
-	complete.CertFile, complete.KeyFile, complete.ClientCAFile = "tls.crt", "tls.key", "ca.crt"
+	complete.Listen, complete.CertFile, complete.KeyFile, complete.ClientCAFile = ":8444", "tls.crt", "tls.key", "ca.crt"
 	if err := complete.Validate(); err != nil {
 		t.Errorf("the defaults don't fit: %v", err)
 	}
@@ -18,20 +25,12 @@ func TestConfig(t *testing.T) {
 		change func(*Config)
 		says   string
 	}{
-		"no port":             {func(c *Config) { c.Listen = "localhost" }, "--listen"},
-		"no address":          {func(c *Config) { c.Listen = "" }, "--listen"},
-		"no port for probes":  {func(c *Config) { c.HealthListen = "localhost" }, "--health-listen"},
-		"no certificate":      {func(c *Config) { c.CertFile = "" }, "--tls-cert-file"},
-		"no key":              {func(c *Config) { c.KeyFile = "" }, "--tls-private-key-file"},
-		"no authorities":      {func(c *Config) { c.ClientCAFile = "" }, "--client-ca-file is missing: whoever can connect can bind pods"},
-		"no namespace":        {func(c *Config) { c.Namespace = "" }, "--namespace"},
-		"no name":             {func(c *Config) { c.Name = "" }, "--name"},
-		"tiny requests":       {func(c *Config) { c.MaxBodyBytes = 10 }, "--max-request-bytes"},
-		"no requests":         {func(c *Config) { c.QPS = 0 }, "--kube-api-qps"},
-		"no time for a write": {func(c *Config) { c.WriteTimeout = 0 }, "--write-timeout"},
-		"a lease too short":   {func(c *Config) { c.LeaseDuration = 1 }, "--leader-elect-lease-duration"},
-		"a deadline too long": {func(c *Config) { c.RenewDeadline = c.LeaseDuration }, "--leader-elect-renew-deadline"},
-		"a delay backwards":   {func(c *Config) { c.ShutdownDelay = -1 }, "--shutdown-delay"},
+		"no port":        {func(c *Config) { c.Listen = "localhost" }, "--extender-listen"},
+		"no address":     {func(c *Config) { c.Listen = "" }, "--extender-listen"},
+		"no certificate": {func(c *Config) { c.CertFile = "" }, "--extender-tls-cert-file"},
+		"no key":         {func(c *Config) { c.KeyFile = "" }, "--extender-tls-private-key-file"},
+		"no authorities": {func(c *Config) { c.ClientCAFile = "" }, "--extender-client-ca-file is missing: whoever can connect can bind pods"},
+		"tiny requests":  {func(c *Config) { c.MaxBodyBytes = 10 }, "--extender-max-request-bytes"},
 	}
 	for name, test := range tests {
 		config := complete
@@ -42,27 +41,28 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-func TestCommandSaysWhatIsWrong(t *testing.T) {
-	f := newFiles(t)
+// A process whose extender can't be served does not begin.
+func TestNewSaysWhatIsWrong(t *testing.T) {
+	f := certtest.NewFiles(t, "moorage-extender")
 	missing := filepath.Join(t.TempDir(), "missing")
-	complete := []string{"--listen=127.0.0.1:0", "--tls-cert-file=" + f.cert, "--tls-private-key-file=" + f.key, "--client-ca-file=" + f.ca, "--kubeconfig=" + missing}
 	for name, test := range map[string]struct {
-		args []string
-		want string
+		change func(*Config)
+		says   string
 	}{
-		"nothing given":             {nil, "--client-ca-file"},
-		"a certificate for a key":   {append(complete[:len(complete):len(complete)], "--tls-private-key-file="+f.cert), f.cert},
-		"a key for the authorities": {append(complete[:len(complete):len(complete)], "--client-ca-file="+f.key), "has no PEM certificate"},
-		"no authorities":            {append(complete[:len(complete):len(complete)], "--client-ca-file="+missing), missing},
-		"an address of another":     {append(complete[:len(complete):len(complete)], "--listen=192.0.2.1:1"), "--listen=192.0.2.1:1"},
-		"no address for probes":     {append(complete[:len(complete):len(complete)], "--health-listen=192.0.2.1:1"), "--health-listen=192.0.2.1:1"},
-		"no kubeconfig":             {complete, "--kubeconfig"},
-		"an argument":               {[]string{"serve"}, "serve"},
+		"nothing given":             {func(c *Config) { *c = Config{} }, "--extender-client-ca-file"},
+		"a certificate for a key":   {func(c *Config) { c.KeyFile = f.Cert }, f.Cert},
+		"a key for the authorities": {func(c *Config) { c.ClientCAFile = f.Key }, "has no PEM certificate"},
+		"no authorities":            {func(c *Config) { c.ClientCAFile = missing }, missing},
+		"an address of another":     {func(c *Config) { c.Listen = "192.0.2.1:1" }, "--extender-listen=192.0.2.1:1"},
+		"nowhere to be reached":     {func(c *Config) { c.Service = service }, "--extender-advertise-address"},
 	} {
-		command := NewCommand()
-		command.SetArgs(test.args)
-		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %v, want it to name %q", name, err, test.want)
+		kube := fake.NewClientset()
+		o := Options{Config: DefaultConfig(), Kube: kube, Facts: still{ledger.New()}, Placer: &binding.Placer{},
+			Pods: informers.NewSharedInformerFactory(kube, 0).Core().V1().Pods().Informer()}
+		o.Listen, o.CertFile, o.KeyFile, o.ClientCAFile = "127.0.0.1:0", f.Cert, f.Key, f.CA
+		test.change(&o.Config)
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want it to name %q", name, err, test.says)
 		}
 	}
 }

@@ -4,6 +4,9 @@
 // kube-schedulers that can't load a plugin: the verbs filter, prioritize, bind
 // and preempt of a scheduler extender (k8s.io/kube-scheduler/extender/v1).
 //
+// It is part of the scheduler's process, and shares the ledger, the reservations, the binder and the
+// Lease with the plugin: a pod that one of the two has reserved counts for the other at once.
+//
 // Reads: requests of schedulers; the ledger, one snapshot for each request; the
 // pods that schedulers have promised a node.
 // Decides: arbiter.Fit, arbiter.Rank. Writes: the pod's binding, with the
@@ -24,9 +27,7 @@
 // just those pods that a change lets in (see plugins/internal/requeuer); an update
 // of a pod is an event for that pod alone.
 //
-// One process at a time serves, the holder of a Lease, since reservations count
-// in its memory before the pods are bound. It begins by reading what an earlier
-// one has bound. Others stand by; where a Service without a selector is named,
-// they are ready, and the leader writes into its EndpointSlice that it alone is
-// asked.
+// Only the leader answers for pods with volumes, since reservations count in its memory before the
+// pods are bound. It writes into the EndpointSlice of a Service without a selector that it alone is
+// asked. Every process answers for pods without volumes.
 package extender

@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/moorage-dev/moorage/test/metricstest"
 )
 
 func TestMetricsAreDocumented(t *testing.T) {
-	m := newMetrics()
-	m.watch(func() time.Time { return time.Time{} }, func() bool { return false })
-	metricstest.Documented(t, m.registry, "../../docs/metrics.md", "Extender")
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newMetrics().collectors(time.Now)...)
+	metricstest.Documented(t, registry, "../../docs/metrics.md", "Extender")
 }

@@ -4,6 +4,9 @@ package extender
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,55 +14,65 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/announce"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/serving"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
+
+// errNotLeading says why a pod with volumes can't be judged here.
+var errNotLeading = errors.New("another process of Moorage's scheduler leads, or none does yet; it will be tried again")
 
 // facts is what the extender needs of observe.Observer.
 type facts interface {
 	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
 	requeuer.Facts
-	// CatchUp takes in all that a new leader decides from, as it is now.
-	CatchUp(context.Context) error
 	Subscribe(func(ledger.Touched))
-	// NothingBound says whether no pod with a volume is bound in the cluster yet.
-	NothingBound(context.Context) (bool, error)
 	// Pod returns what is known of a pod, its priority included.
 	Pod(namespace, name string) (*corev1.Pod, bool)
 }
 
 var _ facts = &observe.Observer{}
 
-// options is what an Extender works with.
-type options struct {
-	Facts facts
-	Kube  kubernetes.Interface // to bind pods, and to touch their condition
-	// WriteTimeout is that of Config.
-	WriteTimeout time.Duration
-	MaxBodyBytes int64
-	// Announce tells a Service who leads; nil: readiness does.
-	Announce *announce.Announcer
-	Now      func() time.Time // time.Now when nil
+// Options is what an Extender works with. All but Now must be set.
+type Options struct {
+	Config
+	// Namespace is that of the Service.
+	Namespace string
+	// Facts and Placer are those of the scheduler in the same process.
+	Facts  facts
+	Placer *binding.Placer
+	// Pods has all pods without a node. It must not have begun.
+	Pods cache.SharedIndexInformer
+	// Kube reads and binds pods without volumes, and touches the condition of others.
+	Kube kubernetes.Interface
+	Now  func() time.Time // time.Now when nil
 }
 
-// extender answers the four verbs. Safe for parallel use.
-type extender struct {
-	options
+// Extender answers the four verbs. Safe for parallel use.
+type Extender struct {
+	Options
 	arbiter    arbiter.Arbiter
 	requeuer   *requeuer.Requeuer
 	podToucher *podToucher
-	nominees   *nominees // nil: none are known
+	nominees   *nominees
 	metrics    *metrics
 	podLocks   *podLocks     // binds of one pod happen one after the other
 	judging    chan struct{} // bounds how many large requests are read at once
+	announcer  *announce.Announcer
 
-	// reserving is held from a verdict until the ledger counts it.
-	reserving sync.Mutex
-	term      atomic.Pointer[term]
+	listener    net.Listener
+	certificate *serving.Certificate
+	clients     *serving.Authorities
+
+	term atomic.Pointer[context.Context] // during which this process leads; nil before
 }
 
 // A pod that preempts others and is woken meanwhile is woken again, 7 s in all:
@@ -74,52 +87,98 @@ const (
 // judged at once; others wait. Schedulers ask for one at a time.
 const judgingAtOnce = 4
 
-func newExtender(o options) *extender {
+// New returns an Extender that listens, and answers once it runs. Its metrics are registered with
+// the process's.
+func New(o Options) (*Extender, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	x, err := newExtender(o)
+	if err != nil {
+		return nil, err
+	}
+	if x.announcer, err = announce.New(announce.Config{
+		Kube: o.Kube, Name: v1alpha1.ExtenderName, Namespace: o.Namespace, Service: o.Service, Address: o.Advertise, Listen: o.Listen,
+	}); err != nil {
+		return nil, err
+	}
+	if x.certificate, err = serving.LoadCertificate(o.CertFile, o.KeyFile); err != nil {
+		return nil, err
+	}
+	if x.clients, err = serving.LoadAuthorities(o.ClientCAFile); err != nil {
+		return nil, err
+	}
+	if err := x.metrics.register(func() time.Time { return x.certificate.Leaf().NotAfter }); err != nil {
+		return nil, err
+	}
+	if x.listener, err = net.Listen("tcp", o.Listen); err != nil {
+		return nil, fmt.Errorf("listen on --extender-listen=%s: %w", o.Listen, err)
+	}
+	return x, nil
+}
+
+// newExtender makes what is behind the port.
+func newExtender(o Options) (*Extender, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	x := &extender{
-		options: o, metrics: newMetrics(), podLocks: newPodLocks(),
+	x := &Extender{
+		Options: o, metrics: newMetrics(), podLocks: newPodLocks(),
 		judging: make(chan struct{}, judgingAtOnce),
 	}
 	x.arbiter.HearsNoNodes = true
-	x.podToucher = newPodToucher(o.Kube, o.Now, o.WriteTimeout, func(uid types.UID) bool { return x.requeuer.Woken(uid) })
+	x.podToucher = newPodToucher(o.Kube, o.Now, func(uid types.UID) bool { return x.requeuer.Woken(uid) })
 	x.requeuer = requeuer.New(requeuer.Config{
 		Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.podToucher.enqueue, Gone: x.gone,
 		Insist: requeuer.Insistence{First: insistFirst, Most: insistMost, OnlyKept: true},
 	})
-	o.Facts.Subscribe(x.touched)
-	return x
+	o.Facts.Subscribe(x.requeuer.Touch)
+	o.Placer.Subscribe(x.requeuer.Touch)
+	var err error
+	x.nominees, err = newNominees(o.Pods, x.requeuer.Retry)
+	return x, err
 }
-
-// seeNominees has the extender count the pods that schedulers have promised a
-// node. To be called before run.
-func (x *extender) seeNominees(kube kubernetes.Interface) error {
-	known, err := newNominees(kube, x.requeuer.Retry)
-	if err == nil {
-		x.nominees = known
-	}
-	return err
-}
-
-// touched passes on what changed in the ledger.
-func (x *extender) touched(t ledger.Touched) { x.requeuer.Touch(t) }
 
 // gone says whether a refused pod is no more, or bound, or being deleted: no scheduler tries
 // such a pod.
-func (x *extender) gone(pod *corev1.Pod) bool {
+func (x *Extender) gone(pod *corev1.Pod) bool {
 	known := x.Facts.Snapshot().Pod(string(pod.UID))
 	return known == nil || known.Node != "" || known.Phase != ledger.PodLive
 }
 
-// run does what goes on beside requests, until ctx is done, which ends with the
-// process.
-func (x *extender) run(ctx context.Context) {
+// readTimeout is how long a scheduler may take to send a request.
+const readTimeout = 10 * time.Second
+
+// Run answers schedulers, and has pods that were refused tried again, until ctx is done. It returns
+// when the last answer is sent.
+func (x *Extender) Run(ctx context.Context) error {
+	klog.FromContext(ctx).Info("Answering other schedulers", "address", x.listener.Addr().String(), "clients", x.ClientNames)
+	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { x.requeuer.Run(ctx) })
-	running.Go(func() { x.podToucher.run(ctx) })
-	if x.nominees != nil {
-		running.Go(func() { x.nominees.informer.RunWithContext(ctx) })
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { x.requeuer.Run(beside) })
+	running.Go(func() { x.podToucher.run(beside) })
+	return serving.Server{
+		Handler: x.handler(), TLS: serving.MutualTLS(x.certificate, x.clients, x.ClientNames),
+		ReadTimeout: readTimeout, WriteTimeout: readTimeout + 2*binding.RequestTimeout,
+	}.Serve(ctx, x.listener)
+}
+
+// Lead has calls about pods with volumes answered here until ctx is done, and the Service lead here.
+// The Placer must be able to reserve and bind meanwhile. until returns the end of the lease as it is
+// now.
+func (x *Extender) Lead(ctx context.Context, until func() time.Time) {
+	x.term.Store(&ctx)
+	if x.announcer != nil {
+		x.announcer.Lead(ctx, until)
 	}
-	running.Wait()
+}
+
+// leading returns nil if this process leads.
+func (x *Extender) leading() error {
+	if term := x.term.Load(); term == nil || (*term).Err() != nil {
+		return errNotLeading
+	}
+	return nil
 }

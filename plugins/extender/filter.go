@@ -24,7 +24,7 @@ var errUnknownPod = errors.New("the pod does not exist any more")
 
 // filter says which of the nodes a pod's volumes can follow it to. Whom it
 // refuses every node is tried again when a change lifts a refusal.
-func (x *extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, error) {
+func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, error) {
 	fact, err := translate.Pod(args.Pod)
 	if err != nil {
 		return everyNode(args, err.Error()), nil
@@ -60,7 +60,7 @@ const sampleLeast = 100
 // where that may be but a part of the cluster, and another node would do. Nothing
 // has to change for it, and so nothing else would have it tried: kube-scheduler
 // begins its next search where this one ended.
-func (x *extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) {
+func (x *Extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) {
 	if len(args.Nodes) < sampleLeast {
 		return
 	}
@@ -84,7 +84,7 @@ func (x *extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire
 }
 
 // confirm has the ledger take in a pod that it may not have seen yet.
-func (x *extender) confirm(ctx context.Context, pod *corev1.Pod) error {
+func (x *Extender) confirm(ctx context.Context, pod *corev1.Pod) error {
 	found, err := x.Facts.ConfirmPod(ctx, pod.Namespace, pod.Name, string(pod.UID))
 	if err == nil && found == nil {
 		err = errUnknownPod
@@ -93,7 +93,7 @@ func (x *extender) confirm(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // judge judges every node by one snapshot, and says whether any will do.
-func (x *extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) (wire.Filtered, bool) {
+func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) (wire.Filtered, bool) {
 	s := attempt.Base
 	request := arbiter.PodRequest(s, fact)
 	if len(request.Needs) == 0 {
@@ -160,7 +160,7 @@ func everyNode(args wire.Args, message string) wire.Filtered {
 
 // prioritize scores nodes from 0 to 10: where the volumes are first, then the
 // share of free slots.
-func (x *extender) prioritize(args wire.Args) extenderv1.HostPriorityList {
+func (x *Extender) prioritize(args wire.Args) extenderv1.HostPriorityList {
 	fact, _ := translate.Pod(args.Pod) // what is broken in it scores nothing
 	scores := make(extenderv1.HostPriorityList, len(args.Nodes))
 	for i, node := range args.Nodes {

@@ -274,7 +274,7 @@ func TestNudgeOfAPodThatIsGone(t *testing.T) {
 	r := newRig(t, nil)
 	next := podWith("db", "data")
 	next.UID = types.UID("uid-next")
-	n := newPodToucher(r.Kube, time.Now, patience, func(types.UID) bool { return true })
+	n := newPodToucher(r.Kube, time.Now, func(types.UID) bool { return true })
 	key := podKey{types.NamespacedName{Namespace: "shop", Name: "db"}, "uid-db", 0}
 	for _, there := range []bool{false, true} {
 		if there {
@@ -334,7 +334,7 @@ func TestNudgeOnlyWhoStillWaits(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newRig(t, func(r *rig) { r.Put("pods", pod) })
 	now, waits := time.Unix(100, 0), true
-	n := newPodToucher(r.Kube, func() time.Time { return now }, patience, func(types.UID) bool { return waits })
+	n := newPodToucher(r.Kube, func() time.Time { return now }, func(types.UID) bool { return waits })
 	key := podKey{types.NamespacedName{Namespace: "shop", Name: "db"}, pod.UID, 0}
 	touch := func(want time.Duration) {
 		t.Helper()

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
 // still is a ledger in which nothing happens, and no pod exists but those in it.
@@ -25,14 +25,11 @@ type still struct {
 	ledger *ledger.Ledger
 }
 
-func (s still) Ledger() *ledger.Ledger                     { return s.ledger }
-func (s still) Snapshot() ledger.Snapshot                  { return s.ledger.Snapshot() }
-func (s still) Subscribe(func(ledger.Touched))             {}
-func (s still) Saw(runtime.Object)                         {}
-func (s still) HasSynced() bool                            { return true }
-func (s still) NothingBound(context.Context) (bool, error) { return true, nil }
-func (s still) WaitForSync(context.Context) error          { return nil }
-func (s still) CatchUp(context.Context) error              { return nil }
+func (s still) Ledger() *ledger.Ledger            { return s.ledger }
+func (s still) Snapshot() ledger.Snapshot         { return s.ledger.Snapshot() }
+func (s still) Subscribe(func(ledger.Touched))    {}
+func (s still) HasSynced() bool                   { return true }
+func (s still) WaitForSync(context.Context) error { return nil }
 
 func (s still) Pod(string, string) (*corev1.Pod, bool) { return nil, false }
 
@@ -44,15 +41,23 @@ func (s still) ConfirmPod(_ context.Context, _, _, uid string) (*corev1.Pod, err
 }
 
 // newStill is an extender that leads over a ledger with these facts.
-func newStill(kube kubernetes.Interface, events ...ledger.Event) *extender {
-	facts := still{ledger.New()}
+func newStill(tb testing.TB, events ...ledger.Event) *Extender {
+	tb.Helper()
+	kube, facts := fake.NewClientset(), still{ledger.New()}
 	for _, e := range events {
 		facts.ledger.Apply(time.Unix(0, 0), e)
 	}
-	x := newExtender(options{
-		Facts: facts, Kube: kube, WriteTimeout: time.Second, MaxBodyBytes: 1 << 20,
+	x, err := newExtender(Options{
+		Config: DefaultConfig(), Facts: facts, Kube: kube, Pods: informers.NewSharedInformerFactory(kube, 0).Core().V1().Pods().Informer(),
+		Placer: &binding.Placer{Ledger: facts.ledger, Now: time.Now, Binder: binding.Binder{
+			Confirm: facts.ConfirmPod, Send: func(context.Context, *corev1.Binding) error { return nil },
+		}},
 	})
-	x.term.Store(&term{ctx: context.Background(), binder: x.binder(func() time.Time { return time.Now().Add(time.Hour) })})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	x.MaxBodyBytes = 1 << 20
+	x.Lead(context.Background(), nil)
 	return x
 }
 
@@ -62,7 +67,7 @@ func FuzzVerbs(f *testing.F) {
 	pod := ledger.Pod{UID: "uid-db", Namespace: "shop", Name: "db", Volumes: []ledger.PodVolume{{Name: "data", Claim: "data"}}}
 	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
 	volume := ledger.VolumeID{Driver: driver, Handle: "data"}
-	x := newStill(fake.NewClientset(),
+	x := newStill(f,
 		ledger.PersistentVolume{Name: "pv", UID: "pv", Volume: volume, Access: ledger.AccessNode, Claim: key},
 		ledger.Claim{Key: key, UID: "claim", PersistentVolume: "pv", Bound: true, Access: ledger.AccessNode},
 		ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "n1", Limit: 1}}},

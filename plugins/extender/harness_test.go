@@ -7,21 +7,26 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 	"github.com/moorage-dev/moorage/test/apitest"
+	"github.com/moorage-dev/moorage/test/certtest"
 )
 
 // patience is how long a test waits for what must come. It is no measure of
@@ -31,12 +36,14 @@ const patience = 30 * time.Second
 // rig is the extender on a real HTTPS server, before an API server in memory.
 type rig struct {
 	*apitest.Server
-	t       *testing.T
-	x       *extender
-	files   files
-	address string
-	client  *http.Client
-	endTerm context.CancelFunc
+	t        *testing.T
+	x        *Extender
+	observer *observe.Observer
+	until    atomic.Pointer[time.Time] // the end of the lease
+	files    certtest.Files
+	address  string
+	client   *http.Client
+	endTerm  context.CancelFunc
 }
 
 // newRig serves and leads over nodes n1 to n3 with two slots each, and what else
@@ -51,7 +58,7 @@ func newRig(t *testing.T, prepare func(*rig)) *rig {
 // newIdleRig serves and does not lead.
 func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 	t.Helper()
-	r := &rig{Server: apitest.Start(t), t: t, files: newFiles(t)}
+	r := &rig{Server: apitest.Start(t), t: t, files: certtest.NewFiles(t, "moorage-extender")}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		r.Put("nodes", node(name))
 		r.Put("csinodes", csiNode(name, 2))
@@ -59,66 +66,67 @@ func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 	if prepare != nil {
 		prepare(r)
 	}
-	observer, err := observe.New(observe.Config{Kube: r.Kube, Moorage: r.Moorage})
-	if err != nil {
+	factory := informers.NewSharedInformerFactory(r.Kube, 0)
+	var err error
+	if r.observer, err = observe.New(observe.Config{Kube: r.Kube, Moorage: r.Moorage, Factory: factory}); err != nil {
 		t.Fatal(err)
 	}
-	config := r.config()
-	r.x = newExtender(options{
-		Facts: observer, Kube: r.Kube, WriteTimeout: config.WriteTimeout, MaxBodyBytes: config.MaxBodyBytes,
-	})
-	if err := r.x.seeNominees(r.Kube); err != nil {
+	placer := &binding.Placer{Ledger: r.observer.Ledger(), Now: time.Now, Binder: binding.Binder{
+		Confirm: r.observer.ConfirmPod, Change: binding.ChangeBy(r.Kube), Until: func() time.Time { return *r.until.Load() },
+		Send: func(ctx context.Context, b *corev1.Binding) error {
+			return r.Kube.CoreV1().Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{})
+		},
+	}}
+	if r.x, err = New(Options{Config: r.config(), Facts: r.observer, Placer: placer, Pods: factory.Core().V1().Pods().Informer(), Kube: r.Kube}); err != nil {
 		t.Fatal(err)
 	}
-	doors, err := open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.address = doors.verbs.Addr().String()
-	r.client = r.files.client(t, scheduler)
+	r.address = r.x.listener.Addr().String()
+	r.client = r.files.Client(t, scheduler)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() {
 		r.client.CloseIdleConnections()
 		cancel()
 		running.Wait()
+		factory.Shutdown()
 	})
-	running.Go(func() { observer.Run(ctx) })
-	running.Go(func() { r.x.run(ctx) })
+	factory.Start(ctx.Done())
+	running.Go(func() { r.observer.Run(ctx) })
 	running.Go(func() {
-		if err := doors.serve(ctx, config, r.x); err != nil {
+		if err := r.x.Run(ctx); err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
 	})
 	return r
 }
 
-// lead begins a term whose lease runs out after a time, and waits until requests
-// are answered.
+// lead begins a term whose lease runs out after a time.
 func (r *rig) lead(lease time.Duration) {
 	r.t.Helper()
+	if err := errors.Join(r.observer.WaitForSync(r.t.Context()), r.observer.CatchUp(r.t.Context())); err != nil {
+		r.t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	until := time.Now().Add(lease)
-	ended := make(chan error, 1)
-	go func() { ended <- r.x.lead(ctx, lead.Term{Until: func() time.Time { return until }}) }()
-	var once sync.Once
+	r.until.Store(&until)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.x.Lead(ctx, func() time.Time { return until })
+	}()
 	r.endTerm = func() {
-		once.Do(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				r.t.Errorf("the term ended with %v", err)
-			}
-		})
+		cancel()
+		<-ended
 	}
 	r.t.Cleanup(r.endTerm)
-	r.eventually("the extender to lead", func() bool { _, err := r.x.leading(); return err == nil })
+	r.eventually("the extender to lead", func() bool { return r.x.leading() == nil })
 	r.Forget()
 }
 
 func (r *rig) config() Config {
 	c := DefaultConfig()
-	c.Listen, c.HealthListen = "127.0.0.1:0", ""
-	c.CertFile, c.KeyFile, c.ClientCAFile = r.files.cert, r.files.key, r.files.ca
+	c.Listen = "127.0.0.1:0"
+	c.CertFile, c.KeyFile, c.ClientCAFile = r.files.Cert, r.files.Key, r.files.CA
 	return c
 }
 

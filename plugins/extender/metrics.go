@@ -3,18 +3,18 @@
 package extender
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// metrics are those of one process, in a registry of its own. Safe for parallel
-// use.
+// metrics are the extender's own. Safe for parallel use.
 type metrics struct {
-	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 	binds     *prometheus.CounterVec
@@ -23,8 +23,7 @@ type metrics struct {
 }
 
 func newMetrics() *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
+	return &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "moorage_extender_requests_total",
 			Help: "Requests answered, by verb and HTTP status code.",
@@ -47,29 +46,26 @@ func newMetrics() *metrics {
 			Help: "Requests whose handling panicked; each is a bug.",
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.durations, m.binds, m.panics, m.clients,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
 }
 
-// watch adds what is read at each scrape: when the serving certificate ends, and
-// whether this process answers.
-func (m *metrics) watch(expiry func() time.Time, leads func() bool) {
-	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "moorage_extender_certificate_expiry_timestamp_seconds",
-			Help: "When the serving certificate ends, in seconds since the epoch.",
-		}, func() float64 { return float64(expiry().Unix()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "moorage_extender_leading",
-			Help: "1 while this process answers schedulers, else 0.",
-		}, func() float64 {
-			if leads() {
-				return 1
-			}
-			return 0
-		}),
-	)
+// collectors are all metrics, with that of the end of the serving certificate, which is read at each
+// scrape.
+func (m *metrics) collectors(expiry func() time.Time) []prometheus.Collector {
+	return []prometheus.Collector{m.requests, m.durations, m.binds, m.panics, m.clients, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "moorage_extender_certificate_expiry_timestamp_seconds",
+		Help: "When the serving certificate ends, in seconds since the epoch.",
+	}, func() float64 { return float64(expiry().Unix()) })}
+}
+
+// register has the process serve the metrics. In a process with a second extender, as tests have
+// one, the first one's are served.
+func (m *metrics) register(expiry func() time.Time) error {
+	for _, c := range m.collectors(expiry) {
+		if err := legacyregistry.Registerer().Register(c); err != nil && !errors.As(err, &prometheus.AlreadyRegisteredError{}) {
+			return fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return nil
 }
 
 // asked notes when the certificate of a request's client ends. Only those whose

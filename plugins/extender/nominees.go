@@ -7,11 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -24,8 +20,8 @@ import (
 // and tells an extender of neither, so that another pod could take their slot.
 // Safe for parallel use.
 type nominees struct {
-	informer cache.SharedIndexInformer
-	retry    func(types.UID) // has a refused pod tried again
+	pods  cache.SharedIndexInformer
+	retry func(types.UID) // has a refused pod tried again
 
 	mu      sync.Mutex
 	refused map[string]map[types.UID]bool // pods that a nominee kept away, by the node
@@ -34,22 +30,18 @@ type nominees struct {
 // byNomination is the index of nominees by their node.
 const byNomination = "nomination"
 
-func newNominees(kube kubernetes.Interface, retry func(types.UID)) (*nominees, error) {
-	n := &nominees{retry: retry, refused: map[string]map[types.UID]bool{}}
-	n.informer = coreinformers.NewFilteredPodInformer(kube, metav1.NamespaceAll, 0,
-		cache.Indexers{byNomination: func(object any) ([]string, error) {
-			if node := nomination(object); node != "" {
-				return []string{node}, nil
-			}
-			return nil, nil
-		}},
-		func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", "").String()
-		})
-	if err := n.informer.SetTransform(slimNominee); err != nil {
+func newNominees(pods cache.SharedIndexInformer, retry func(types.UID)) (*nominees, error) {
+	n := &nominees{pods: pods, retry: retry, refused: map[string]map[types.UID]bool{}}
+	err := pods.AddIndexers(cache.Indexers{byNomination: func(object any) ([]string, error) {
+		if node := nomination(object); node != "" {
+			return []string{node}, nil
+		}
+		return nil, nil
+	}})
+	if err != nil {
 		return nil, err
 	}
-	_, err := n.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err = pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(old, next any) {
 			if was := nomination(old); was != nomination(next) {
 				n.left(was)
@@ -71,18 +63,6 @@ func nomination(object any) string {
 		return ""
 	}
 	return pod.Status.NominatedNodeName
-}
-
-// slimNominee keeps of a pod what makes it a nominee.
-func slimNominee(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil
-	}
-	pod.ManagedFields, pod.Labels, pod.Annotations, pod.OwnerReferences = nil, nil, nil, nil
-	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority, Volumes: pod.Spec.Volumes}
-	pod.Status = corev1.PodStatus{NominatedNodeName: pod.Status.NominatedNodeName}
-	return pod, nil
 }
 
 // left has the pods tried again that a nominee kept away from a node.
@@ -110,10 +90,7 @@ func (n *nominees) keepsAway(pod types.UID, node string) {
 // of its priority or a higher one, as kube-scheduler has it, and those for which
 // something is being provisioned. Nil without any.
 func (n *nominees) at(node string, pod *corev1.Pod, s ledger.Snapshot) *ledger.Delta {
-	if n == nil {
-		return nil
-	}
-	list, err := n.informer.GetIndexer().ByIndex(byNomination, node)
+	list, err := n.pods.GetIndexer().ByIndex(byNomination, node)
 	if err != nil || len(list) == 0 {
 		return nil
 	}

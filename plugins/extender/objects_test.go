@@ -13,7 +13,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-const driver = "disk.example.com"
+const (
+	driver    = "disk.example.com"
+	scheduler = "system:kube-scheduler" // the name that one's certificate has
+)
 
 func node(name string) *corev1.Node {
 	return &corev1.Node{

@@ -12,11 +12,12 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
 // plain says whether a pod has no volume that may be attachable. Such a pod may go to
 // any node, so that each process answers for it, without the lease and without caches:
-// all that has no volumes goes on being scheduled while nobody leads, the extender
+// all that has no volumes goes on being scheduled while nobody leads, Moorage's scheduler
 // included.
 func plain(pod *corev1.Pod) bool {
 	fact, err := translate.Pod(pod)
@@ -24,12 +25,11 @@ func plain(pod *corev1.Pod) bool {
 }
 
 // leadingFor is leading, for requests about a pod.
-func (x *extender) leadingFor(pod *corev1.Pod) error {
+func (x *Extender) leadingFor(pod *corev1.Pod) error {
 	if plain(pod) {
 		return nil
 	}
-	_, err := x.leading()
-	return err
+	return x.leading()
 }
 
 // unchanged is the answer to a preemption for a pod without volumes: the scheduler's
@@ -42,8 +42,8 @@ func unchanged(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
 // the pod, of which a bind's arguments have only the name, and says that it was not
 // its to bind when the pod has volumes. The API server refuses a pod of another UID, and
 // one that is bound already.
-func (x *extender) bindPlain(ctx context.Context, args extenderv1.ExtenderBindingArgs) (ours bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*x.WriteTimeout)
+func (x *Extender) bindPlain(ctx context.Context, args extenderv1.ExtenderBindingArgs) (ours bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*binding.RequestTimeout)
 	defer cancel()
 	pods := x.Kube.CoreV1().Pods(args.PodNamespace)
 	pod, err := pods.Get(ctx, args.PodName, metav1.GetOptions{})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/work"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
 // nudgeInterval is how far apart the nudges of one pod are: times in a condition
@@ -43,11 +44,10 @@ const reasonLifted = "RefusalLifted"
 // while the pod is in a queue finds it on its way. Only a pod that is just
 // preempting others may miss it (see requeuer.Keep). Safe for parallel use.
 type podToucher struct {
-	kube    kubernetes.Interface
-	now     func() time.Time
-	timeout time.Duration            // of each write
-	waits   func(uid types.UID) bool // says whether a pod still waits to be tried
-	queue   *work.Queue[podKey]
+	kube  kubernetes.Interface
+	now   func() time.Time
+	waits func(uid types.UID) bool // says whether a pod still waits to be tried
+	queue *work.Queue[podKey]
 
 	mu   sync.Mutex
 	due  map[podKey]time.Time // nudges that were asked for
@@ -62,8 +62,8 @@ type podKey struct {
 	generation int64
 }
 
-func newPodToucher(kube kubernetes.Interface, now func() time.Time, timeout time.Duration, waits func(types.UID) bool) *podToucher {
-	n := &podToucher{kube: kube, now: now, timeout: timeout, waits: waits, due: map[podKey]time.Time{}, last: map[podKey]time.Time{}}
+func newPodToucher(kube kubernetes.Interface, now func() time.Time, waits func(types.UID) bool) *podToucher {
+	n := &podToucher{kube: kube, now: now, waits: waits, due: map[podKey]time.Time{}, last: map[podKey]time.Time{}}
 	// One change may concern thousands of a namespace: they keep none of another waiting.
 	n.queue = work.NewInTurns("pods that may be placed", func(key podKey) string { return key.Namespace }, n.touchWhenDue)
 	return n
@@ -138,7 +138,7 @@ func (n *podToucher) remember(key podKey, now time.Time) {
 
 // patch writes the condition, if the pod is still the one that is meant.
 func (n *podToucher) patch(ctx context.Context, key podKey, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, n.timeout)
+	ctx, cancel := context.WithTimeout(ctx, binding.RequestTimeout)
 	defer cancel()
 	at := metav1.NewTime(now)
 	patch, err := json.Marshal(map[string]any{

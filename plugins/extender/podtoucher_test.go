@@ -21,7 +21,7 @@ func TestNamespacesTakeTurnsToBeNudged(t *testing.T) {
 	const others = 20
 	var asked []types.UID
 	now := time.Unix(100, 0)
-	n := newPodToucher(nil, func() time.Time { return now }, patience, func(uid types.UID) bool {
+	n := newPodToucher(nil, func() time.Time { return now }, func(uid types.UID) bool {
 		if asked = append(asked, uid); len(asked) > others {
 			cancel()
 		}

@@ -22,7 +22,7 @@ import (
 // them, of a lower priority, as few and as unimportant as can be. It knows no
 // disruption budgets, and leaves the count of their violations as it was. While the
 // slot that an earlier preemption freed for the pod is being detached, no node is left.
-func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
+func (x *Extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
 	result := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 	fact, err := translate.Pod(p.Pod)
 	if err != nil {
@@ -46,7 +46,7 @@ func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 
 // awaitsFreed says whether a slot that an earlier preemption freed for the pod is being
 // detached, so that nobody more is to be evicted for it yet.
-func (x *extender) awaitsFreed(pod *corev1.Pod, r arbiter.Request, s ledger.Snapshot, now time.Time) bool {
+func (x *Extender) awaitsFreed(pod *corev1.Pod, r arbiter.Request, s ledger.Snapshot, now time.Time) bool {
 	node := ledger.NodeName(pod.Status.NominatedNodeName)
 	if node == "" || x.arbiter.Fit(s, r, node, now).Allowed() {
 		x.requeuer.Freed(pod.UID)
@@ -58,7 +58,7 @@ func (x *extender) awaitsFreed(pod *corev1.Pod, r arbiter.Request, s ledger.Snap
 
 // trial is a dry run of a preemption at one node.
 type trial struct {
-	x    *extender
+	x    *Extender
 	s    ledger.Snapshot
 	pod  *corev1.Pod
 	fact *ledger.Pod

@@ -30,7 +30,7 @@ const (
 func verbs() []string { return []string{verbFilter, verbPrioritize, verbBind, verbPreempt} }
 
 // handler returns the routes, without TLS.
-func (x *extender) handler() http.Handler {
+func (x *Extender) handler() http.Handler {
 	router := mux.NewRouter()
 	for verb, handle := range map[string]http.HandlerFunc{
 		verbFilter: x.serveFilter, verbPrioritize: x.servePrioritize, verbBind: x.serveBind, verbPreempt: x.servePreempt,
@@ -64,7 +64,7 @@ func fail(w http.ResponseWriter, err error) { serving.WriteError(w, v1alpha1.Ext
 
 // large calls next with the body of a request that may be large, once few
 // enough others are at it.
-func (x *extender) large(w http.ResponseWriter, r *http.Request, next func(body *http.Request) error) {
+func (x *Extender) large(w http.ResponseWriter, r *http.Request, next func(body *http.Request) error) {
 	err := serving.WantJSON(r)
 	if err == nil {
 		select {
@@ -84,7 +84,7 @@ func (x *extender) large(w http.ResponseWriter, r *http.Request, next func(body 
 // serveFilter answers filter. What keeps all nodes away, for now, is said in the
 // result: kube-scheduler shows users that text, and of an HTTP error only the
 // code.
-func (x *extender) serveFilter(w http.ResponseWriter, r *http.Request) {
+func (x *Extender) serveFilter(w http.ResponseWriter, r *http.Request) {
 	x.large(w, r, func(r *http.Request) error {
 		args, err := wire.ReadArgs(r.Body)
 		if err != nil {
@@ -103,7 +103,7 @@ func (x *extender) serveFilter(w http.ResponseWriter, r *http.Request) {
 }
 
 // servePrioritize answers prioritize.
-func (x *extender) servePrioritize(w http.ResponseWriter, r *http.Request) {
+func (x *Extender) servePrioritize(w http.ResponseWriter, r *http.Request) {
 	x.large(w, r, func(r *http.Request) error {
 		args, err := wire.ReadArgs(r.Body)
 		if err != nil {
@@ -118,7 +118,7 @@ func (x *extender) servePrioritize(w http.ResponseWriter, r *http.Request) {
 }
 
 // servePreempt answers preempt.
-func (x *extender) servePreempt(w http.ResponseWriter, r *http.Request) {
+func (x *Extender) servePreempt(w http.ResponseWriter, r *http.Request) {
 	x.large(w, r, func(r *http.Request) error {
 		args, err := wire.ReadPreemption(r.Body)
 		if err != nil {
@@ -128,7 +128,7 @@ func (x *extender) servePreempt(w http.ResponseWriter, r *http.Request) {
 			serving.WriteJSON(w, http.StatusOK, unchanged(args))
 			return nil
 		}
-		if _, err := x.leading(); err != nil {
+		if err := x.leading(); err != nil {
 			return serving.Unavailable("%v", err)
 		}
 		serving.WriteJSON(w, http.StatusOK, x.preempt(args))
@@ -138,16 +138,15 @@ func (x *extender) servePreempt(w http.ResponseWriter, r *http.Request) {
 
 // serveBind answers bind. Why a pod is not bound is said in the result, as by
 // serveFilter.
-func (x *extender) serveBind(w http.ResponseWriter, r *http.Request) {
+func (x *Extender) serveBind(w http.ResponseWriter, r *http.Request) {
 	args, err := wire.ReadBinding(w, r)
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	var result extenderv1.ExtenderBindingResult
-	t, err := x.leading()
-	if err == nil {
-		err = x.bind(r.Context(), t, args)
+	if err = x.leading(); err == nil {
+		err = x.bind(r.Context(), args)
 		x.metrics.bound(err)
 	} else if ours, failed := x.bindPlain(r.Context(), args); ours {
 		err = failed

@@ -15,6 +15,8 @@ import (
 	kubescheduler "k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/moorage-dev/moorage/test/certtest"
 )
 
 // stock is kube-scheduler's own client of an extender, with a certificate.
@@ -31,16 +33,16 @@ func (r *rig) stock(nodeCacheCapable bool) fwk.Extender {
 func (r *rig) asked(nodeCacheCapable bool) *config.Extender {
 	r.t.Helper()
 	dir := r.t.TempDir()
-	cert, key := r.files.authority.sign(r.t, scheduler)
+	cert, key := r.files.Authority.Sign(r.t, scheduler)
 	certFile, keyFile := filepath.Join(dir, "client.crt"), filepath.Join(dir, "client.key")
-	write(r.t, certFile, cert)
-	write(r.t, keyFile, key)
+	certtest.Write(r.t, certFile, cert)
+	certtest.Write(r.t, keyFile, key)
 	return &config.Extender{
 		URLPrefix:  "https://" + r.address,
 		FilterVerb: verbFilter, PrioritizeVerb: verbPrioritize, BindVerb: verbBind, PreemptVerb: verbPreempt,
 		Weight: 3, EnableHTTPS: true, NodeCacheCapable: nodeCacheCapable,
 		HTTPTimeout: metav1.Duration{Duration: patience},
-		TLSConfig:   &config.ExtenderTLSConfig{CertFile: certFile, KeyFile: keyFile, CAFile: r.files.ca},
+		TLSConfig:   &config.ExtenderTLSConfig{CertFile: certFile, KeyFile: keyFile, CAFile: r.files.CA},
 	}
 }
 

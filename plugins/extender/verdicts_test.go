@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/fake"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -27,7 +26,7 @@ func TestVerdicts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := newStill(fake.NewClientset(), slices.Concat(verdicts.Nodes(), row.Facts, []ledger.Event{fact})...)
+			x := newStill(t, slices.Concat(verdicts.Nodes(), row.Facts, []ledger.Event{fact})...)
 			result := filterAt(t, x, row.Pod, row.Node)
 			want := extenderv1.ExtenderFilterResult{NodeNames: &[]string{}}
 			switch row.Outcome {
@@ -55,7 +54,7 @@ func encoded(t *testing.T, value any) []byte {
 }
 
 // filterAt asks for one node, as schedulers do.
-func filterAt(t *testing.T, x *extender, pod *corev1.Pod, node string) extenderv1.ExtenderFilterResult {
+func filterAt(t *testing.T, x *Extender, pod *corev1.Pod, node string) extenderv1.ExtenderFilterResult {
 	t.Helper()
 	body := encoded(t, extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{node}})
 	request := httptest.NewRequest(http.MethodPost, "/"+verbFilter, bytes.NewReader(body))

@@ -8,5 +8,5 @@
 //
 // Reads: claims, PersistentVolumes and nodes, from the caches that VolumeBinding reads.
 // Decides: upstream's VolumeBinding, about everything; this package only ends its wait. Writes:
-// nothing by itself. See docs/decisions/0078-bindings-are-watched.md.
+// nothing by itself.
 package promptbinding

@@ -4,6 +4,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
@@ -23,9 +26,11 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
+	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/plugins/promptbinding"
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
@@ -33,18 +38,20 @@ import (
 // NewCommand returns the command line of the role scheduler: it has kube-scheduler's
 // own flags, the plugins VolumeHold and PromptVolumeBinding at the disposal of its profiles, and
 // SetDefaults. It leaves out features that read what the API server does not serve
-// (decision 39). Each command makes one scheduler.
+// (docs/decisions/0056). Each command makes one scheduler.
 func NewCommand() *cobra.Command {
 	if err := SetDefaults(); err != nil {
 		// It costs a write for each pod, and nothing else.
 		klog.Background().V(1).Info("Pods will be nominated while they wait for a grant", "why", err.Error())
 	}
-	opts := options.NewOptions()
+	opts, others := options.NewOptions(), extender.DefaultConfig()
 	command := &cobra.Command{
 		Use:   "scheduler",
 		Short: "Place pods: kube-scheduler with Moorage's plugins",
 		Long: "Places pods as kube-scheduler does. The plugin VolumeHold keeps a pod from a node that its\n" +
-			"volumes can't follow it to, and counts the volumes of placed pods. One process of several leads.",
+			"volumes can't follow it to, and counts the volumes of placed pods. One process of several leads.\n\n" +
+			"With --extender-listen it answers, by the same rules, schedulers that can't load the plugin\n" +
+			"(docs/operate/extender.md).",
 		Args: cobra.NoArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return opts.ComponentGlobalsRegistry.Set() // --feature-gates, before anybody reads a gate
@@ -58,9 +65,10 @@ func NewCommand() *cobra.Command {
 			cliflag.PrintFlags(command.Flags())
 			ctx, stop := signal.NotifyContext(contextOf(command), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return setUpAndRun(ctx, opts, gates, volumehold.NewFactory())
+			return setUpAndRun(ctx, opts, gates, volumehold.NewFactory(), others)
 		},
 	}
+	others.AddFlags(opts.Flags.FlagSet("extender"))
 	verflag.AddFlags(opts.Flags.FlagSet("global"))
 	globalflag.AddGlobalFlags(opts.Flags.FlagSet("global"), command.Name(), logs.SkipLoggingConfigurationFlags())
 	for _, set := range opts.Flags.FlagSets {
@@ -74,7 +82,7 @@ func NewCommand() *cobra.Command {
 
 // setUpAndRun makes a scheduler from its flags and runs it until ctx is done. Caches, events and
 // Bindings under way outlive ctx: they end when nothing is scheduled any more.
-func setUpAndRun(ctx context.Context, opts *options.Options, gates featuregate.FeatureGate, hold *volumehold.Factory) error {
+func setUpAndRun(ctx context.Context, opts *options.Options, gates featuregate.FeatureGate, hold *volumehold.Factory, others extender.Config) error {
 	if opts.InformerName == nil {
 		name, err := cache.NewInformerName("kube-scheduler")
 		if err != nil {
@@ -96,7 +104,33 @@ func setUpAndRun(ctx context.Context, opts *options.Options, gates featuregate.F
 	}
 	opts.ComponentGlobalsRegistry.AddMetrics()
 	p := &process{config: config, scheduler: scheduler, hold: hold}
+	if others.Listen != "" {
+		if p.extender, err = newExtender(others, config, hold); err != nil {
+			return err
+		}
+	}
 	return p.run(ctx, life)
+}
+
+// newExtender makes what answers other schedulers, by the facts of the plugin.
+func newExtender(others extender.Config, config *schedulerconfig.CompletedConfig, hold *volumehold.Factory) (*extender.Extender, error) {
+	facts, placer := hold.Shared()
+	if facts == nil {
+		return nil, fmt.Errorf("--extender-listen needs the plugin %s in a profile", volumehold.Name)
+	}
+	own := rest.CopyConfig(config.KubeConfig)
+	own.UserAgent, own.QPS, own.Burst, own.RateLimiter = "moorage-scheduler/extender", 500, 1000, nil
+	kube, err := kubernetes.NewForConfig(own)
+	if err != nil {
+		return nil, err
+	}
+	options := extender.Options{Config: others, Facts: facts, Placer: placer, Pods: config.InformerFactory.Core().V1().Pods().Informer(), Kube: kube}
+	if config.LeaderElection != nil {
+		options.Namespace = config.ComponentConfig.LeaderElection.ResourceNamespace
+	} else if others.Service != "" {
+		return nil, errors.New("--extender-service needs leader election: the Service is in the namespace of the Lease")
+	}
+	return extender.New(options)
 }
 
 // Checked returns a factory of plugins that keep the scheduler from starting

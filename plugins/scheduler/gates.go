@@ -14,7 +14,7 @@ import (
 // and what a ticket does as well: NominatedNodeNameForExpectation would write
 // status.nominatedNodeName of every pod that waits in Permit, which with Moorage
 // is every pod with volumes. It must be called before the flags are registered,
-// and leaves the last word to --feature-gates. See decision 12.
+// and leaves the last word to --feature-gates.
 //
 // An error means that the gate is on, as it was: the flags have been registered
 // without it, or this Kubernetes has locked the gate.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,12 @@ type plugin interface {
 	Settle(context.Context) error
 }
 
+// answerer is what the process needs of extender.Extender.
+type answerer interface {
+	Run(context.Context) error
+	Lead(ctx context.Context, until func() time.Time)
+}
+
 // loop is what the process needs of kube-scheduler's Scheduler.
 type loop interface {
 	WaitForHandlersSync(context.Context) error
@@ -46,6 +53,7 @@ type process struct {
 	config    *schedulerconfig.CompletedConfig
 	scheduler loop
 	hold      plugin
+	extender  answerer // nil: other schedulers are not answered
 
 	synced  atomic.Bool // the caches are complete
 	leading atomic.Bool // pods are scheduled
@@ -64,9 +72,31 @@ func (p *process) run(ctx, life context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = p.work(ctx, life)
+	err = p.answer(ctx, life)
 	stopServing(!errors.Is(err, lead.ErrLost))
 	return err
+}
+
+// answer works, and answers other schedulers until all Bindings are settled. Of calls about pods with
+// volumes it takes none once ctx is done. It waits for no answer under way if the lease is lost.
+func (p *process) answer(ctx, life context.Context) error {
+	if p.extender == nil {
+		return p.work(ctx, life)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	answering, stopAnswering := context.WithCancel(life)
+	answered := make(chan error, 1)
+	go func() {
+		defer stop()
+		answered <- p.extender.Run(answering)
+	}()
+	err := p.work(ctx, life)
+	stopAnswering()
+	if errors.Is(err, lead.ErrLost) {
+		return err
+	}
+	return errors.Join(err, <-answered)
 }
 
 const configName = "componentconfig"
@@ -136,6 +166,11 @@ func (p *process) schedule(ctx context.Context, term lead.Term) error {
 	}
 	log.Info("Scheduling")
 	p.leading.Store(true)
+	var announcing sync.WaitGroup
+	defer announcing.Wait()
+	if p.extender != nil {
+		announcing.Go(func() { p.extender.Lead(ctx, term.Until) })
+	}
 	p.scheduler.Run(ctx)
 	p.leading.Store(false)
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +26,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// fakes are scheduler and plugin of a process under test, and note in which order they are called.
+// fakes are scheduler, plugin and extender of a process under test, and note in which order they are called.
 type fakes struct {
 	handlers, caches time.Duration // until they are complete
 	bound            bool
@@ -68,6 +69,25 @@ func (f *fakes) Run(ctx context.Context) {
 	f.note("run")
 	<-ctx.Done()
 	f.note("stop")
+}
+
+// answering is an extender that notes its calls.
+type answering struct{ *fakes }
+
+func (a answering) Run(ctx context.Context) error {
+	a.note("answer")
+	<-ctx.Done()
+	a.note("answer no more")
+	return nil
+}
+
+func (a answering) Lead(ctx context.Context, until func() time.Time) {
+	if until().IsZero() {
+		a.note("lead for ever")
+	}
+	<-ctx.Done()
+	time.Sleep(time.Second) // until the Service leads here no more
+	a.note("lead no more")
 }
 
 func (f *fakes) Settle(ctx context.Context) error {
@@ -150,9 +170,8 @@ func (m *memory) holder() (string, bool) {
 	return m.record.HolderIdentity, true
 }
 
-// begin runs a process with these fakes, which competes for a Lease; nil: no leader is elected.
-func (f *fakes) begin(t *testing.T, lease *memory) (p *process, stop context.CancelFunc, result chan error) {
-	t.Helper()
+// prepare makes a process with these fakes, which competes for a Lease; nil: no leader is elected.
+func (f *fakes) prepare(lease *memory) *process {
 	config := schedulerconfig.Config{InformerFactory: informers.NewSharedInformerFactory(nil, 0)}
 	if lease != nil {
 		config.LeaderElection = &leaderelection.LeaderElectionConfig{
@@ -162,10 +181,16 @@ func (f *fakes) begin(t *testing.T, lease *memory) (p *process, stop context.Can
 	}
 	complete := config.Complete()
 	f.began, f.times = time.Now(), map[string]time.Duration{}
+	return &process{config: &complete, scheduler: f, hold: f}
+}
+
+// begin runs what prepare makes.
+func (f *fakes) begin(t *testing.T, lease *memory) (p *process, stop context.CancelFunc, result chan error) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
-	p, result = &process{config: &complete, scheduler: f, hold: f}, make(chan error, 1)
-	go func() { result <- p.work(ctx, t.Context()) }()
+	p, result = f.prepare(lease), make(chan error, 1)
+	go func() { result <- p.answer(ctx, t.Context()) }()
 	return p, stop, result
 }
 
@@ -267,6 +292,52 @@ func TestUnsettledKeepsTheLease(t *testing.T) {
 		}
 	})
 }
+
+// Other schedulers are answered until the Bindings are settled. The Service leads elsewhere before the
+// Lease is handed over.
+func TestOthersAreAnsweredUntilItHasSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := &memory{}
+		f := fakes{}
+		p := f.prepare(lease)
+		p.extender = answering{&f}
+		ctx, stop := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- p.answer(ctx, t.Context()) }()
+		time.Sleep(time.Minute)
+		stop()
+		time.Sleep(time.Second / 2)
+		if got, _ := lease.holder(); got != me {
+			t.Errorf("the Lease is %q's while the Service leads here", got)
+		}
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+		if got, _ := lease.holder(); got != "" {
+			t.Errorf("the Lease is %q's in the end", got)
+		}
+		if want := []string{"stop", "settle", "settled", "lead no more", "answer no more"}; !slices.Equal(f.calls[len(f.calls)-len(want):], want) {
+			t.Errorf("the calls are %v", f.calls)
+		}
+	})
+}
+
+// A process that can answer no other schedulers any more ends.
+func TestWithoutAnswersItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fakes{}
+		p := f.prepare(&memory{})
+		p.extender = deaf{answering{&f}}
+		if err := p.answer(t.Context(), t.Context()); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}
+
+// deaf is an extender whose listener is broken.
+type deaf struct{ answering }
+
+func (deaf) Run(context.Context) error { return net.ErrClosed }
 
 // A process that has lost its lease ends with an error, and waits for nothing.
 func TestLostLeaseEndsAtOnce(t *testing.T) {

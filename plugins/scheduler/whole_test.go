@@ -3,12 +3,15 @@
 package scheduler
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +19,20 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/component-base/compatibility"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/utils/ptr"
 
+	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 	"github.com/moorage-dev/moorage/test/apitest"
+	"github.com/moorage-dev/moorage/test/certtest"
 )
 
 const wholeConfig = `apiVersion: kubescheduler.config.k8s.io/v1
@@ -39,46 +48,54 @@ profiles:
     bind: {enabled: [{name: VolumeHold}]}
 `
 
-// putDisk has a node, and a pod with a claim that is bound.
-func putDisk(server *apitest.Server) {
-	const driver = "disk.example.com"
+const driverName = "disk.example.com"
+
+// putNode has a node with so many slots.
+func putNode(server *apitest.Server, slots int32) {
 	server.Put("nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}, Status: corev1.NodeStatus{
 		Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")},
 		Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 	}})
 	server.Put("csinodes", &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
-		{Name: driver, NodeID: "n1", Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](2)}}}}})
-	server.Put("csidrivers", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)}})
-	server.Put("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
-		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "v"}},
-		ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "claim"},
-	}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}})
-	server.Put("persistentvolumeclaims", &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim", Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}},
-		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
-		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
-	})
-	server.Put("pods", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", UID: "p"}, Spec: corev1.PodSpec{
-		SchedulerName: "moorage-scheduler", Containers: []corev1.Container{{Name: "c"}},
-		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}},
-	}})
+		{Name: driverName, NodeID: "n1", Allocatable: &storagev1.VolumeNodeResources{Count: &slots}}}}})
+	server.Put("csidrivers", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driverName}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)}})
 }
 
-// The whole process, over HTTP: it serves probes, leads, and binds. Told to stop while the API server
-// has its Binding, it hears the answer before it gives the Lease up.
-func TestWholeProcessSettlesItsBinding(t *testing.T) {
-	server := apitest.Start(t)
-	putDisk(server)
-	binding, answer := make(chan struct{}), make(chan struct{})
-	server.Intercept(func(r apitest.Request, serve func()) error {
-		if r.Verb == "create" && strings.HasPrefix(r.Resource, "pods/binding") {
-			close(binding)
-			<-answer
-		}
-		serve()
-		return nil
+// putPod has a pod of a scheduler, with a claim that is bound.
+func putPod(server *apitest.Server, name, schedulerName string) *corev1.Pod {
+	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	server.Put("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name}, Spec: corev1.PersistentVolumeSpec{
+		AccessModes:            modes,
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driverName, VolumeHandle: name}},
+		ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: name, UID: types.UID("claim-" + name)},
+	}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}})
+	server.Put("persistentvolumeclaims", &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("claim-" + name), Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name, AccessModes: modes},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
 	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{
+		SchedulerName: schedulerName, Containers: []corev1.Container{{Name: "c"}},
+		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}},
+	}}
+	server.Put("pods", pod)
+	return pod
+}
+
+// freeAddress returns an address without a listener.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// runWhole runs the whole process over HTTP, with probes at an address, until it is told to stop.
+func runWhole(t *testing.T, server *apitest.Server, others extender.Config) (probes string, stop context.CancelFunc, result chan error) {
+	t.Helper()
 	config := filepath.Join(t.TempDir(), "scheduler.yaml")
 	if err := os.WriteFile(config, []byte(strings.ReplaceAll(wholeConfig, "KUBECONFIG", apitest.Kubeconfig(t, server.URL))), 0o600); err != nil {
 		t.Fatal(err)
@@ -92,11 +109,29 @@ func TestWholeProcessSettlesItsBinding(t *testing.T) {
 	}
 	opts.SecureServing.Listener = listener
 	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	result := make(chan error, 1)
+	t.Cleanup(stop)
+	result = make(chan error, 1)
 	gates := opts.ComponentGlobalsRegistry.FeatureGateFor(compatibility.DefaultKubeComponent)
-	go func() { result <- setUpAndRun(ctx, opts, gates, volumehold.NewFactory()) }()
+	go func() { result <- setUpAndRun(ctx, opts, gates, volumehold.NewFactory(), others) }()
+	return listener.Addr().String(), stop, result
+}
 
+// The whole process, over HTTP: it serves probes, leads, and binds. Told to stop while the API server
+// has its Binding, it hears the answer before it gives the Lease up.
+func TestWholeProcessSettlesItsBinding(t *testing.T) {
+	server := apitest.Start(t)
+	putNode(server, 2)
+	putPod(server, "p", "moorage-scheduler")
+	binding, answer := make(chan struct{}), make(chan struct{})
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "create" && strings.HasPrefix(r.Resource, "pods/binding") {
+			close(binding)
+			<-answer
+		}
+		serve()
+		return nil
+	})
+	probes, stop, result := runWhole(t, server, extender.Config{})
 	select {
 	case <-binding:
 	case err := <-result:
@@ -105,7 +140,7 @@ func TestWholeProcessSettlesItsBinding(t *testing.T) {
 		t.Fatalf("the pod is not bound; the requests are %v", server.Requests())
 	}
 	for path, want := range map[string]int{"/healthz": 200, "/livez": 200, "/readyz": 200, "/metrics": 403} {
-		if got := answerOf(t, "https://"+listener.Addr().String()+path); got != want {
+		if got := answerOf(t, "https://"+probes+path); got != want {
 			t.Errorf("%s answers %d to anybody, want %d", path, got, want)
 		}
 	}
@@ -119,7 +154,7 @@ func TestWholeProcessSettlesItsBinding(t *testing.T) {
 	if leaseHolder() == "" {
 		t.Error("the Lease is given up while the API server has the Binding")
 	}
-	if got := answerOf(t, "https://"+listener.Addr().String()+"/readyz"); got != 500 {
+	if got := answerOf(t, "https://"+probes+"/readyz"); got != 500 {
 		t.Errorf("a process that stops is ready: %d", got)
 	}
 	close(answer)
@@ -138,6 +173,112 @@ func TestWholeProcessSettlesItsBinding(t *testing.T) {
 	}
 	if bindings != 1 {
 		t.Errorf("the pod was bound by %d requests: %v", bindings, server.Writes())
+	}
+}
+
+// others is a scheduler that asks the extender.
+type others struct {
+	t      *testing.T
+	url    string
+	client *http.Client
+}
+
+func (o others) ask(verb string, args, answer any) {
+	o.t.Helper()
+	body, err := json.Marshal(args)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	response, err := o.client.Post(o.url+verb, "application/json", bytes.NewReader(body))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// filter asks about n1. It returns why the node is refused, or the error.
+func (o others) filter(pod *corev1.Pod) string {
+	o.t.Helper()
+	var answer extenderv1.ExtenderFilterResult
+	o.ask("filter", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"n1"}}, &answer)
+	return answer.Error + answer.FailedNodes["n1"] + answer.FailedAndUnresolvableNodes["n1"]
+}
+
+// bind binds a pod to n1. It returns why that fails.
+func (o others) bind(pod *corev1.Pod) string {
+	o.t.Helper()
+	var answer extenderv1.ExtenderBindingResult
+	o.ask("bind", extenderv1.ExtenderBindingArgs{PodNamespace: pod.Namespace, PodName: pod.Name, PodUID: pod.UID, Node: "n1"}, &answer)
+	return answer.Error
+}
+
+// A slot that the plugin has reserved is taken for the pods of other schedulers at once, and the
+// reverse: no write has told of it yet.
+func TestPluginAndExtenderSeeEachOther(t *testing.T) {
+	const full = "no free slot"
+	server, files := apitest.Start(t), certtest.NewFiles(t, "moorage-extender")
+	putNode(server, 1)
+	own, others := putPod(server, "own", "moorage-scheduler"), others{t: t, client: files.Client(t, "system:kube-scheduler")}
+	binds, answers := make(chan string), make(chan error)
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "create" && strings.HasPrefix(r.Resource, "pods/binding") {
+			binds <- r.Name
+			if err := <-answers; err != nil {
+				return err
+			}
+		}
+		serve()
+		return nil
+	})
+	config := extender.DefaultConfig()
+	config.Listen, config.CertFile, config.KeyFile, config.ClientCAFile = freeAddress(t), files.Cert, files.Key, files.CA
+	others.url = "https://" + config.Listen + "/"
+	_, stop, result := runWhole(t, server, config)
+
+	if got := <-binds; got != "shop/own" {
+		t.Fatalf("pod %s is bound", got)
+	}
+	foreign := putPod(server, "foreign", "default-scheduler")
+	eventually(t, "the claim to be seen", func() bool { return strings.Contains(others.filter(foreign), full) })
+	if got := others.bind(foreign); !strings.Contains(got, full) {
+		t.Errorf("a bind to a slot that the plugin has reserved: %q", got)
+	}
+	if got := others.bind(own); !strings.Contains(got, "another scheduler is binding") {
+		t.Errorf("a bind of a pod that the plugin binds: %q", got)
+	}
+	server.Remove("pods", "shop", own.Name)
+	answers <- apierrors.NewNotFound(corev1.Resource("pods"), own.Name)
+	eventually(t, "the slot to be free", func() bool { return others.filter(foreign) == "" })
+
+	bound := make(chan string, 1)
+	go func() { bound <- others.bind(foreign) }()
+	if got := <-binds; got != "shop/foreign" {
+		t.Fatalf("pod %s is bound", got)
+	}
+	second := putPod(server, "second", "moorage-scheduler")
+	eventually(t, "the pod to be refused", func() bool {
+		var pod corev1.Pod
+		server.Get("pods", "shop", second.Name, &pod)
+		return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return strings.Contains(c.Message, full) })
+	})
+	answers <- nil
+	if got := <-bound; got != "" {
+		t.Errorf("the bind ends with %q", got)
+	}
+	stop()
+	if err := <-result; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+func eventually(t *testing.T, what string, happens func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return happens(), nil })
+	if err != nil {
+		t.Fatalf("waited for %s: %v", what, err)
 	}
 }
 

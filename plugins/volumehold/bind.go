@@ -10,7 +10,6 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
 // Bind binds a pod that has volumes, and writes its reservation with the same request. It judges
@@ -30,11 +29,7 @@ func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 		c.requeuer.Retry(pod.UID)
 		return nodeStatus(verdict, ledger.NodeName(node))
 	}
-	annotations, err := binding.Annotations(snapshot, pod, &fact, node)
-	if err != nil {
-		return fwk.AsStatus(err)
-	}
-	return fwk.AsStatus(c.binder.Bind(ctx, pod, node, annotations))
+	return fwk.AsStatus(c.placer.Bind(ctx, pod, &fact, node))
 }
 
 // recheck judges the node of a pod that is reserved there, by all but the pod itself.

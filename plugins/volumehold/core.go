@@ -5,7 +5,6 @@ package volumehold
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,8 +57,7 @@ type core struct {
 	now     func() time.Time
 	process context.Context // ends with the process; Permit's own ends with the cycle
 
-	reserving  sync.Mutex // held from a verdict until the ledger counts it
-	binder     binding.Binder
+	placer     *binding.Placer
 	until      atomic.Pointer[func() time.Time] // the end of the lease; nil: no leader is elected
 	requeuer   *requeuer.Requeuer
 	conditions *conditionWriter
@@ -85,10 +83,12 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	if cfg.Binds == nil {
 		cfg.Binds = cfg.Handle.ClientSet()
 	}
-	c.binder.Confirm, c.binder.Until = cfg.Facts.ConfirmPod, c.leaseEnd
-	c.binder.Send = func(ctx context.Context, b *corev1.Binding) error {
+	c.placer = &binding.Placer{Ledger: cfg.Facts.Ledger(), Now: cfg.Now}
+	c.placer.Binder.Confirm, c.placer.Binder.Change, c.placer.Binder.Until = cfg.Facts.ConfirmPod, binding.ChangeBy(cfg.Binds), c.leaseEnd
+	c.placer.Binder.Send = func(ctx context.Context, b *corev1.Binding) error {
 		return cfg.Binds.CoreV1().Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{})
 	}
+	c.placer.Subscribe(c.touch)
 	cfg.Groups.notify(c.groups.changed)
 	cfg.Facts.Subscribe(c.touch)
 	var err error

@@ -10,7 +10,8 @@
 // node could lift; events on pods.
 //
 // All profiles of a process share one core (see Factory): the ledger with its reservations, and the
-// requeuer (plugins/internal/requeuer), which the extender has, too.
+// requeuer (plugins/internal/requeuer). The extender of the process shares the ledger, the
+// reservations and the binder, and has a requeuer of its own.
 //
 //	PreEnqueue ─▶ PreFilter ─▶ Filter ─▶ Score ─▶ Reserve ─▶ Permit ─▶ Bind ─▶ PostBind
 //	would any     one snapshot per decision       count in   PodGroups node and reser-  the bound pod

@@ -20,21 +20,20 @@ func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev
 		return nil
 	}
 	node, c := ledger.NodeName(nodeName), p.core
-	c.reserving.Lock()
-	defer c.reserving.Unlock()
-	snapshot := c.facts.Snapshot()
-	request := arbiter.PodRequest(snapshot, &fact)
-	verdict := c.arbiter.Fit(snapshot, request, node, c.now())
-	if !verdict.Allowed() && state.IsPodGroupSchedulingCycle() {
-		seen, _ := p.inGroupCycle(snapshot, verdict)
-		verdict = c.arbiter.Fit(seen, request, node, c.now())
-	}
+	verdict := c.placer.Reserve(fact, node, func(snapshot ledger.Snapshot) arbiter.Verdict {
+		request := arbiter.PodRequest(snapshot, &fact)
+		verdict := c.arbiter.Fit(snapshot, request, node, c.now())
+		if !verdict.Allowed() && state.IsPodGroupSchedulingCycle() {
+			seen, _ := p.inGroupCycle(snapshot, verdict)
+			verdict = c.arbiter.Fit(seen, request, node, c.now())
+		}
+		return verdict
+	})
 	if !verdict.Allowed() {
 		// Filter saw it otherwise, so another node may still do: try again.
 		c.requeuer.Retry(pod.UID)
 		return nodeStatus(verdict, node)
 	}
-	c.touch(c.facts.Ledger().Reserve(c.now(), fact, node))
 	c.requeuer.Reserved(pod.UID, true)
 	if tried := stateOf(state); tried != nil {
 		tried.placed = true
@@ -48,7 +47,7 @@ func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.
 	// First: the end of the reservation touches the pod's volumes, and has it judged by all
 	// that was not judged for it while it had a node.
 	p.core.requeuer.Reserved(pod.UID, false)
-	p.core.touch(p.core.facts.Ledger().Unreserve(p.core.now(), string(pod.UID)))
+	p.core.placer.Unreserve(string(pod.UID))
 	if p.core.groups.leave(pod) {
 		p.core.requeuer.Retry(pod.UID)
 	}

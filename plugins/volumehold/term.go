@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
 // The methods in this file are for a process that elects its leader itself, as plugins/scheduler
@@ -18,6 +19,16 @@ func (f *Factory) made() (*core, *observe.Observer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.core, f.observer
+}
+
+// Shared returns what the extender of the process needs: the facts, and what reserves and binds. It
+// returns nil if no profile enables the plugin.
+func (f *Factory) Shared() (*observe.Observer, *binding.Placer) {
+	core, observer := f.made()
+	if core == nil {
+		return nil, nil
+	}
+	return observer, core.placer
 }
 
 // WaitForSync returns when the plugin's caches are complete. Its error is that of ctx.
@@ -53,7 +64,7 @@ func (f *Factory) CatchUp(ctx context.Context, until func() time.Time) error {
 // known. It returns an error if ctx is done before: a Binding may then still be under way.
 func (f *Factory) Settle(ctx context.Context) error {
 	if core, _ := f.made(); core != nil {
-		return core.binder.Settle(ctx)
+		return core.placer.Binder.Settle(ctx)
 	}
 	return nil
 }

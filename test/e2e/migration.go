@@ -23,7 +23,7 @@ func migration() sandbox.Scenario {
 		Name: "migration",
 		Doc: "With moorage-attacher and a driver that can, a ticket of type LiveMigration brings a volume to a second node while the pod on the first has it; " +
 			"the next pod runs there, and the volume leaves the first. When that is over, a late attachment to the first node is not carried out.",
-		Modes:     []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
+		Modes:     []sandbox.Mode{sandbox.Standalone},
 		Exclusive: true,
 		Shape: func(shape *sandbox.Shape) {
 			threeByFour(shape)

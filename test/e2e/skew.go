@@ -12,7 +12,7 @@ import (
 
 // skew are the main stories on control planes and kubelets that emulate older
 // releases. They guard that Moorage's processes find out by themselves what such a
-// cluster does not serve (decision 39).
+// cluster does not serve.
 func skew() []sandbox.Scenario {
 	var all []sandbox.Scenario
 	for _, release := range sandbox.EmulatedReleases() {

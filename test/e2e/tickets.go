@@ -23,7 +23,7 @@ func tickets() sandbox.Scenario {
 		Name: "tickets",
 		Doc: "A ticket of a user keeps a volume at a node, and a pod elsewhere waits for it and is told; one of a snapshot gives way to a pod; " +
 			"with detachDelay a pod that comes back finds its volume there, and one elsewhere gets it at once.",
-		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
+		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const here, there = "worker-1", "worker-2"
@@ -84,7 +84,7 @@ func ticketWherever() sandbox.Scenario {
 		Name: "ticket-wherever",
 		Doc: "A backup's ticket leaves its node to the controller: it has the volume at the node of the pod that uses it, gives way when the pod moves, " +
 			"and has it again where the pod is then. When nobody has the volume any more, another such ticket has it at a node that the controller chooses.",
-		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative},
+		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
 			const here, there = "worker-1", "worker-2"

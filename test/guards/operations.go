@@ -19,7 +19,7 @@ func operating() []guard {
 		},
 		{
 			Scenario: "operations-refused",
-			Rule:     "decision 67: the controller chooses the node of a ticket that leaves it open",
+			Rule:     "the controller chooses the node of a ticket that leaves it open",
 			Edits: []edit{{
 				File: "internal/flow/decide.go",
 				Old:  "if !t.Wherever || t.Phase != ledger.TicketPending ||",
@@ -49,7 +49,7 @@ func operating() []guard {
 		},
 		{
 			Scenario: "operation-snapshot",
-			Rule:     "decision 71: an operation's ticket is there until the operation is over",
+			Rule:     "an operation's ticket is there until the operation is over",
 			Edits: []edit{{
 				File: "internal/operation/objects.go",
 				Old:  "return o.GetDeletionTimestamp() == nil && !Ready(o) }",
@@ -59,7 +59,7 @@ func operating() []guard {
 		},
 		{
 			Scenario: "operation-group",
-			Rule:     "decision 71: a group whose volumes are at several nodes is told so",
+			Rule:     "a group whose volumes are at several nodes is told so",
 			Edits: []edit{{
 				File: "internal/operation/volumes.go",
 				Old:  "	if len(nodes) < 2 {\n",
@@ -69,7 +69,7 @@ func operating() []guard {
 		},
 		{
 			Scenario: "operation-group",
-			Rule:     "decision 71: the members of a group have no tickets of their own",
+			Rule:     "the members of a group have no tickets of their own",
 			Edits: []edit{{
 				File: "internal/operation/objects.go",
 				Old:  "|| member ||",
@@ -79,7 +79,7 @@ func operating() []guard {
 		},
 		{
 			Scenario: "cooperative-operation", Mode: sandbox.Cooperative,
-			Rule: "decision 114: in Cooperative mode volumes are attached for tickets, too",
+			Rule: "in Cooperative mode volumes are attached for tickets, too",
 			Edits: []edit{{
 				File: "internal/arbiter/planattach.go",
 				Old:  "return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == living })",
@@ -89,7 +89,7 @@ func operating() []guard {
 		},
 		{
 			Scenario: "operation-yields",
-			Rule:     "decision 71: a clone is there until its claim is bound",
+			Rule:     "a clone is there until its claim is bound",
 			Edits: []edit{{
 				File: "internal/operation/objects.go",
 				Old:  "	w.Operation = ledger.OperationClone\n",
@@ -99,7 +99,7 @@ func operating() []guard {
 		},
 		{
 			Scenario: "operation-expansion",
-			Rule:     "decision 71: an operation that does not come to its end leaves its volume to others",
+			Rule:     "an operation that does not come to its end leaves its volume to others",
 			Edits: []edit{{
 				File: "internal/operation/past.go",
 				Old:  "a.Not = d.Now.Add(pause(d.Now.Sub(a.held), a.timeout, a.Failures))",
@@ -109,7 +109,7 @@ func operating() []guard {
 		},
 		{
 			Scenario: "operation-offline",
-			Rule:     "decision 71: a volume that is to be detached for an operation stays so until that is over",
+			Rule:     "a volume that is to be detached for an operation stays so until that is over",
 			Edits: []edit{{
 				File: "internal/operation/decide.go",
 				Old:  "Wherever: !detached, Detached: detached,",

@@ -102,8 +102,8 @@ func placing() []guard {
 			Rule:     "I2: each volume counts once: a request's own attachment is not counted against it",
 			Edits: []edit{{
 				File: "internal/arbiter/limit.go",
-				Old:  "case !w.confirmed(p):\n\t\t\tfresh++\n",
-				New:  "case p.OccupiesSlot():\n\t\t\tfresh++\n\t\t\tmissing++\n\t\tcase !w.confirmed(p):\n\t\t\tfresh++\n",
+				Old:  "case !w.confirmed(p, driver):\n\t\t\tfresh++\n",
+				New:  "case p.OccupiesSlot():\n\t\t\tfresh++\n\t\t\tmissing++\n\t\tcase !w.confirmed(p, driver):\n\t\t\tfresh++\n",
 			}},
 			Expect: []string{"it is refused", "bound to the full node"},
 		},
@@ -197,7 +197,7 @@ func asking() []guard {
 		},
 		{
 			Scenario: "ticket-wherever",
-			Rule:     "decision 67: a ticket that waits asks where its volumes are",
+			Rule:     "a ticket that waits asks where its volumes are",
 			Edits: []edit{{
 				File: "internal/flow/decide.go",
 				Old:  "if !t.Wherever || t.Phase != ledger.TicketPending ||",
@@ -207,7 +207,7 @@ func asking() []guard {
 		},
 		{
 			Scenario: "ticket-drain",
-			Rule:     "decision 73: a ticket that moves loses its grant at a node that is being emptied",
+			Rule:     "a ticket that moves loses its grant at a node that is being emptied",
 			Edits: []edit{{
 				File: "internal/arbiter/grant.go",
 				Old:  "reasons := slices.Concat(leaves(s, t, now), ledElsewhere(s, t))",
@@ -217,7 +217,7 @@ func asking() []guard {
 		},
 		{
 			Scenario: "backup-mover",
-			Rule:     "decision 65: a ticket is asked before it loses its volumes",
+			Rule:     "a ticket is asked before it loses its volumes",
 			Edits: []edit{{
 				File: "internal/flow/decide.go",
 				Old:  "case notice > 0 && !t.LetsGo && (t.YieldingSince == 0 || arbiter.NoticeLeft(s, t, now) > 0): //mutant:take-unasked",
@@ -227,7 +227,7 @@ func asking() []guard {
 		},
 		{
 			Scenario: "eviction-rebuild",
-			Rule:     "decision 44: a copy is not interrupted",
+			Rule:     "a copy is not interrupted",
 			Edits: []edit{{
 				File: "internal/ledger/tickettype.go",
 				Old:  "{TypeRebuild, 800, keeps,",
@@ -237,7 +237,7 @@ func asking() []guard {
 		},
 		{
 			Scenario: "by-hand",
-			Rule:     "decision 73: a ticket with onDrain: End ends with the cordon of its node",
+			Rule:     "a ticket with onDrain: End ends with the cordon of its node",
 			Edits: []edit{{
 				File: "internal/arbiter/ticketend.go",
 				Old:  "t.OnDrain == ledger.EndOnDrain && n != nil && n.Exists && n.Draining &&",
@@ -257,13 +257,13 @@ func asking() []guard {
 		},
 		{
 			Scenario: "salvage-health",
-			Rule:     "decision 68: a volume that a ticket keeps detached is attached nowhere",
+			Rule:     "a volume that a ticket keeps detached is attached nowhere",
 			Edits:    detachedUnseen,
 			Expect:   []string{"the disk is attached"},
 		},
 		{
 			Scenario: "import",
-			Rule:     "decision 74: each of Longhorn's tickets becomes one of the matching type",
+			Rule:     "each of Longhorn's tickets becomes one of the matching type",
 			Edits: []edit{{
 				File: "internal/kubectl/facts/ticket.go",
 				Old:  "ticket.Name, ticket.Spec.Type = longhornName(kind, t), v1alpha1.TicketType(kind)\n",
@@ -283,7 +283,7 @@ func asking() []guard {
 		},
 		{
 			Scenario: "ticket-detached",
-			Rule:     "decision 68: a volume that a ticket keeps detached is attached nowhere",
+			Rule:     "a volume that a ticket keeps detached is attached nowhere",
 			Edits:    detachedUnseen,
 			Expect:   []string{"is told that the volume is not detached yet"},
 		},
@@ -345,7 +345,7 @@ func failing() []guard {
 		},
 		{
 			Scenario: "share-manager",
-			Rule:     "decision 67: a ticket that leaves its node to the controller leaves one that is fenced",
+			Rule:     "a ticket that leaves its node to the controller leaves one that is fenced",
 			Edits: []edit{{
 				File: "internal/arbiter/grant.go",
 				Old:  "p.contested(t.Node) || t.Wherever && fenced(s, v, t.Node, now)",
@@ -559,7 +559,7 @@ func installing() []guard {
 		},
 		{
 			Scenario: "path-1-36",
-			Rule:     "decision 39: the scheduler leaves out what the API server does not serve",
+			Rule:     "the scheduler leaves out what the API server does not serve",
 			Edits:    []edit{{File: "plugins/scheduler/command.go", Old: "\theedServed(command)\n", New: ""}},
 			Expect:   []string{"Moorage to serve and to lead"},
 		},

@@ -40,7 +40,7 @@ func (s *story) attacks(ctx context.Context) error {
 	s.attacked = attacked{workloads: []*workload{own, victim}, namespaces: []string{strict, plain}, scene: &attack.Scene{
 		Plain: plain, Config: s.cluster.RESTConfig(), Namespace: namespace, Own: own.namespace, Victim: victim.namespace, Strict: strict,
 		Addresses: s.addresses(anyPort), Works: s.victimStarts(victim), SigningKey: s.cluster.SigningKey(),
-		Extenders: s.addresses(func(component, port string) bool { return component == "extender" && port == "https" }),
+		Extenders: s.addresses(func(component, port string) bool { return component == "scheduler" && port == "extender" }),
 		Metrics:   s.addresses(metricsPort),
 	}}
 	return attack.Run(ctx, s.attacked.scene, os.Stdout)
@@ -100,18 +100,13 @@ func (s *story) openDoors(ctx context.Context, open bool) error {
 	if err == nil {
 		err = s.awaitMoorage(ctx)
 	}
-	if err == nil && open {
-		err = s.pods.AwaitReady(ctx, "moorage-extender")
-	}
 	return err
 }
 
 func anyPort(string, string) bool { return true }
 
-// metricsPort says whether a port of a component serves metrics.
-func metricsPort(component, port string) bool {
-	return component == "webhook" || port == "health" || component != "extender"
-}
+// metricsPort says whether a port serves metrics.
+func metricsPort(_, port string) bool { return port != "extender" }
 
 // addresses lists the ports that Moorage's processes serve, of those that are chosen by
 // the names of their component and their own.

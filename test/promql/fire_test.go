@@ -63,7 +63,6 @@ func situations() map[string]struct{ fires, silent []string } {
 			[]string{`moorage_extender_client_certificate_expiry_timestamp_seconds{client="system:kube-scheduler", pod="a"} 604000x60`, `moorage_extender_client_certificate_expiry_timestamp_seconds{client="system:kube-scheduler", pod="b"} 9999999x60`}},
 		"MoorageBug":            {[]string{`moorage_extender_panics_total{pod="p"} 0x30 1x29`}, []string{`moorage_webhook_panics_total{pod="p"} 1x60`}},
 		"MoorageQueueGrows":     {[]string{`moorage_queue_depth{queue="volumes"} 200x60`}, []string{`moorage_queue_depth{queue="volumes"} 200x55 0 200x4`}},
-		"MoorageUngrantedBinds": {[]string{`moorage_scheduler_ungranted_binds_total 0x50 1x9`}, []string{`moorage_scheduler_ungranted_binds_total 5x60`}},
 		"MoorageTruthDiffers":   {[]string{`moorage_truth_differences{code="Unaccounted"} 1x60`}, []string{`moorage_truth_differences{code="Unaccounted"} 1x40 0 1x19`}},
 		"MoorageNodeCutOff":     {[]string{`moorage_nodes_cut_off{node="n1", driver="d", pod="a"} 1x60`, `moorage_nodes_cut_off{node="n1", driver="d", pod="b"} 1x60`}, []string{`moorage_nodes_cut_off{node="n1", driver="d", pod="a"} _x20 1x40`}},
 		"MoorageUnexplainedUse": {[]string{`moorage_volumes_in_use_unexplained{node="n1", pod="a"} 2x60`}, []string{`moorage_volumes_in_use_unexplained{node="n1", pod="a"} 2x50 0 2x9`}},

@@ -50,18 +50,14 @@ func (c *Cluster) awaitSchedulable(ctx context.Context) error {
 }
 
 // awaitMoorage waits until the webhook serves (it fails open: a pod that came
-// earlier would not be stamped), and controller and scheduler, or extender, hold
+// earlier would not be stamped), and controller and scheduler hold
 // their leases.
 func (c *Cluster) awaitMoorage(ctx context.Context) error {
 	if err := awaitListener(ctx, c.site.webhookAddr); err != nil {
 		return err
 	}
-	placing := MoorageScheduler
-	if c.options.Extender {
-		placing = MoorageExtender
-	}
 	leases := c.client.CoordinationV1().Leases(MoorageNamespace)
-	for _, name := range []string{MoorageController, placing} {
+	for _, name := range []string{MoorageController, MoorageScheduler} {
 		var last error
 		err := wait.PollUntilContextCancel(ctx, tick, true, func(ctx context.Context) (bool, error) {
 			var lease *coordinationv1.Lease

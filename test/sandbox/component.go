@@ -23,7 +23,6 @@ const (
 	MoorageController = "moorage-controller"
 	MoorageScheduler  = "moorage-scheduler"
 	MoorageWebhook    = "moorage-webhook"
-	MoorageExtender   = "moorage-extender"
 )
 
 // NodeName is the name of the i-th node, counted from 1.

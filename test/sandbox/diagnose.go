@@ -193,7 +193,7 @@ func (d diagnosis) processes(c *Cluster) {
 	d.table("processes", rows)
 	for _, log := range c.Logs() {
 		switch name := strings.TrimSuffix(filepath.Base(log), ".log"); name {
-		case Attacher, ControllerManager, Scheduler, MoorageController, MoorageScheduler, MoorageWebhook, MoorageExtender:
+		case Attacher, ControllerManager, Scheduler, MoorageController, MoorageScheduler, MoorageWebhook:
 			fmt.Fprintf(d.w, "end of the log of %s\n%s\n", name, indent(tail(log, diagnosisLog)))
 		}
 	}

@@ -143,7 +143,7 @@ func (c *Cluster) StandBy() (string, error) {
 		return "", fmt.Errorf("%s does not run here: nobody could stand by", MoorageScheduler)
 	}
 	c.touch()
-	second := schedulerWithPlugin(c.site)
+	second := moorageScheduler(c.site)
 	second.name, second.command = MoorageScheduler+"-2", MoorageScheduler
 	return second.name, c.procs.Launch(second.spec(c.site))
 }

@@ -13,10 +13,6 @@ func moorageComponents(s *site) []component {
 	if !s.options.Mode.Moorage() || s.options.Bring != nil {
 		return nil
 	}
-	placing := schedulerWithPlugin
-	if s.options.Extender {
-		placing = extender
-	}
 	extra := []string{"--operation-tickets"} // as the chart has it
 	if s.options.NetworkFences {
 		extra = append(extra, "--network-fences")
@@ -43,7 +39,7 @@ func moorageComponents(s *site) []component {
 				"--write-timeout="+s.options.writeTimeout(),
 			),
 		},
-		placing(s),
+		moorageScheduler(s),
 	}
 }
 
@@ -65,52 +61,45 @@ func (o Options) writeTimeout() string {
 	return "4s"
 }
 
-func schedulerWithPlugin(s *site) component {
+// moorageScheduler places pods itself, or answers the stock scheduler.
+func moorageScheduler(s *site) component {
+	args := []string{"--config=" + s.schedulerConfig, "--secure-port=0"}
+	if s.options.Extender {
+		args = append(args,
+			"--extender-listen="+s.extenderAddr,
+			"--extender-tls-cert-file="+s.extenderCert.cert,
+			"--extender-tls-private-key-file="+s.extenderCert.key,
+			"--extender-client-ca-file="+s.authority.certPath(),
+			"--extender-client-names="+schedulerUser,
+		)
+	}
 	return component{
 		name:     MoorageScheduler,
 		identity: new(serviceAccount(MoorageNamespace, MoorageScheduler)),
 		restart:  true,
-		args: []string{
-			"--config=" + s.schedulerConfig,
-			"--secure-port=0",
-		},
+		args:     args,
 	}
 }
 
-// extender answers the stock scheduler.
-func extender(s *site) component {
-	return component{
-		name:     MoorageExtender,
-		identity: new(serviceAccount(MoorageNamespace, MoorageExtender)),
-		restart:  true,
-		args: []string{
-			"--kubeconfig=" + s.kubeconfig(MoorageExtender),
-			"--namespace=" + MoorageNamespace,
-			"--listen=" + s.extenderAddr,
-			"--tls-cert-file=" + s.extenderCert.cert,
-			"--tls-private-key-file=" + s.extenderCert.key,
-			"--client-ca-file=" + s.authority.certPath(),
-			"--client-names=" + schedulerUser,
-			"--leader-elect-lease-duration=5s",
-			"--leader-elect-renew-deadline=3s",
-			"--leader-elect-retry-period=500ms",
-			"--write-timeout=2s",
-		},
-	}
+// extendedConfiguration is that of the stock scheduler that asks Moorage's.
+func (s *site) extendedConfiguration() string {
+	return fmt.Sprintf(extendedConfig, s.kubeconfig(Scheduler), s.extenderAddr,
+		s.authority.certPath(), s.schedulerCert.cert, s.schedulerCert.key)
 }
 
-// schedulerConfiguration is that of the scheduler that places Moorage's pods.
+// schedulerConfiguration is that of Moorage's scheduler. Where the stock scheduler places all pods,
+// no pod names its profile.
 func (s *site) schedulerConfiguration() string {
+	profiles := "- schedulerName: default-scheduler\n- schedulerName: moorage-scheduler"
 	if s.options.Extender {
-		return fmt.Sprintf(extendedConfig, s.kubeconfig(Scheduler), s.extenderAddr,
-			s.authority.certPath(), s.schedulerCert.cert, s.schedulerCert.key)
+		profiles = "- schedulerName: no-pods-scheduler"
 	}
 	connection, election := s.kubeconfig(MoorageScheduler), [3]string{"5s", "3s", "500ms"}
 	if s.options.TuneControlPlane {
 		connection += "\n  qps: " + tunedQPS + "\n  burst: " + tunedBurst
 		election = [3]string{"15s", "10s", "2s"}
 	}
-	return fmt.Sprintf(schedulerConfig, election[0], election[1], election[2], connection)
+	return fmt.Sprintf(schedulerConfig, election[0], election[1], election[2], connection, profiles)
 }
 
 // schedulerConfig is moorage-scheduler's configuration: the stock profile for
@@ -129,8 +118,7 @@ leaderElection:
 clientConnection:
   kubeconfig: %s
 profiles:
-- schedulerName: default-scheduler
-- schedulerName: moorage-scheduler
+%s
   plugins:
     multiPoint:
       enabled:

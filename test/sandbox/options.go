@@ -50,8 +50,8 @@ type Shape struct {
 	// from a node before it calls it NotReady; 0 is its default, 50 s. Kubelets'
 	// Leases are shorter where it is, as they are by default: see leaseDuration.
 	NodeMonitorGracePeriod time.Duration `json:"nodeMonitorGracePeriod,omitempty"`
-	// Extender has a stock kube-scheduler, with Moorage's extender and without
-	// NodeVolumeLimits, stand in for moorage-scheduler.
+	// Extender has a stock kube-scheduler without NodeVolumeLimits place all pods, and ask
+	// Moorage's scheduler as its extender.
 	Extender bool `json:"extender,omitempty"`
 	// MoorageNode has moorage-node run on each node.
 	MoorageNode bool `json:"moorageNode,omitempty"`

@@ -38,6 +38,7 @@ type site struct {
 	tokenFile            string
 	auditPolicy          string
 	schedulerConfig      string
+	extendedConfig       string // of the stock scheduler that asks Moorage's
 	egress               string
 
 	kubeletPorts  map[string]string // of real nodes
@@ -114,6 +115,7 @@ func (s *site) makeFolders() error {
 	s.tokenFile = s.folder.file("tokens.csv")
 	s.auditPolicy = s.folder.file("audit-policy.yaml")
 	s.schedulerConfig = s.folder.file("scheduler-config.yaml")
+	s.extendedConfig = s.folder.file("extended-config.yaml")
 	s.egress = s.folder.file("egress.yaml")
 	s.signingKey = filepath.Join(s.pki, "service-accounts.key")
 	return nil
@@ -145,7 +147,7 @@ func (s *site) makeKeys(now time.Time) error {
 	if s.webhookCert, err = s.authority.serve(MoorageWebhook, []string{MoorageWebhook + "." + MoorageNamespace + ".svc"}, now); err != nil {
 		return err
 	}
-	if s.extenderCert, err = s.authority.serve(MoorageExtender, nil, now); err != nil {
+	if s.extenderCert, err = s.authority.serve("moorage-extender", nil, now); err != nil {
 		return err
 	}
 	if s.schedulerCert, err = s.authority.client(Scheduler, schedulerUser, now); err != nil {
@@ -158,6 +160,7 @@ func (s *site) writeConfig() error {
 	for path, content := range map[string]string{
 		s.auditPolicy:     auditRules,
 		s.schedulerConfig: s.schedulerConfiguration(),
+		s.extendedConfig:  s.extendedConfiguration(),
 		s.egress:          fmt.Sprintf(egressRules, s.options.ServiceProxy),
 	} {
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {

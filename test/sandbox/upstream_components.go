@@ -133,7 +133,7 @@ func schedulerComponent(s *site) component {
 		args = append(args, "--kube-api-qps="+tunedQPS, "--kube-api-burst="+tunedBurst)
 	}
 	if s.options.Extender {
-		args = []string{"--config=" + s.schedulerConfig, "--secure-port=0"}
+		args = []string{"--config=" + s.extendedConfig, "--secure-port=0"}
 	}
 	args = append(args, s.emulated()...)
 	return component{name: Scheduler, identity: new(user(schedulerUser)), restart: true, args: args}

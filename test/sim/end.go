@@ -126,7 +126,7 @@ func (s *Sim) judgeDecisions(c *controller) {
 // doubted says whether whoever leads does not believe a node about a volume, which
 // stays there until the machine boots anew. Any node: the empty name. Nothing is in doubt at a node
 // whose machine has booted since nothing moved any more, unless it is not the first one of the name, or the ledger does not
-// know in which boot the volume may be mounted (docs/internals/simulation-faults.md, known and open).
+// know in which boot the volume may be mounted (docs/internals/simulation.md, known and open).
 func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
 	known := c.observer.snapshot()
 	v := known.Volume(id)
@@ -222,7 +222,7 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	volumes, complete := s.w.VolumesOf(p)
 	excused := !complete
 	for _, v := range volumes {
-		excused = excused || s.full(v, p.Node) || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(c, v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") && !s.looked(c, v) || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && (s.claimedElsewhere(v, p) || s.strayElsewhere(v, p.Node))
+		excused = excused || s.full(v, p.Node, volumes) || s.keptDetached(v) || s.w.Disks.Lied[v] || s.replaced(c, v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") && !s.looked(c, v) || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && (s.claimedElsewhere(v, p) || s.strayElsewhere(v, p.Node))
 	}
 	if !excused {
 		s.fault("pod %s at %s does not run, and nobody is in its way", p.UID, p.Node)
@@ -234,27 +234,34 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	}
 }
 
-// full says whether other volumes have all slots of a node: schedulers that bind beside each other, and tickets, do
-// not know of each other; and a limit is known only once its driver has registered.
-func (s *Sim) full(v ledger.VolumeID, n ledger.NodeName) bool {
+// full says whether a node lacks slots for all of a pod's volumes beside others' volumes, so that the pod gets none:
+// schedulers that bind beside each other, and tickets, do not know of each other; and a limit is known only once its
+// driver has registered.
+func (s *Sim) full(v ledger.VolumeID, n ledger.NodeName, volumes []ledger.VolumeID) bool {
 	if v.NoAttach() {
 		return false
 	}
-	taken := int32(0)
+	taken, own := int32(0), map[string]bool{}
+	for _, mine := range volumes {
+		if mine.Driver == v.Driver && !own[ledger.AttachmentName(mine, n)] {
+			own[ledger.AttachmentName(mine, n)] = true
+			taken++
+		}
+	}
 	for _, key := range s.w.Keys(world.Attachments) {
-		if a, _ := s.w.Attachment(key); a.Node == n && a.Driver == v.Driver && a.Name != ledger.AttachmentName(v, n) {
+		if a, _ := s.w.Attachment(key); a.Node == n && a.Driver == v.Driver && !own[a.Name] {
 			taken++
 		}
 	}
 	node, _ := s.w.Drivers(n)
 	return slices.ContainsFunc(node.Drivers, func(d ledger.DriverOnNode) bool {
-		return d.Name == v.Driver && d.Limit != ledger.NoLimit && taken >= d.Limit
+		return d.Name == v.Driver && d.Limit != ledger.NoLimit && taken > d.Limit
 	})
 }
 
 // looked says whether nothing is in doubt about a volume that a look of moorage-node would not end: it runs at each node in
 // doubt, in the boot in doubt, can read all, and the volume is not mounted there. Where the hold has the volume granted for another
-// machine of the name, nobody asks it (docs/internals/simulation-faults.md, known and open).
+// machine of the name, nobody asks it (docs/internals/simulation.md, known and open).
 func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
 	if s.agents == nil || v.NoAttach() {
 		return false

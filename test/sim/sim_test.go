@@ -25,7 +25,7 @@ const schedules = 10000
 // enough is how many failures are shown.
 const enough = 5
 
-// open are seeds that show a risk that is known and open (docs/internals/simulation-faults.md): each breaks with
+// open are seeds that show a risk that is known and open (docs/internals/simulation.md): each breaks with
 // these words, and with no others.
 var open = map[uint64]string{
 	2379: "while ticket which ended while the node was not Ready has it",

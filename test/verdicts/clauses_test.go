@@ -121,16 +121,16 @@ func claims() []clause {
 func meanwhile() []clause {
 	return []clause{
 		{"nominated pods", "count at their node", []string{"test plugins/volumehold TestNominatedPodsCount", "test plugins/volumehold TestTriedAgainAfterANomination", "test plugins/extender TestNomineesCount", "script dry-run"}},
-		{"dry runs of preemption", "a delta over the snapshot, which stays as it is", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "script dry-run"}},
-		{"preemption frees a slot, and the detach takes time", "the pod waits for the detach; nobody else is preempted", []string{"test plugins/scheduler TestPreemptionWaitsForTheDetach", "script preempted"}},
+		{"dry runs of preemption", "a delta over the unchanged snapshot", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "script dry-run"}},
+		{"preemption frees a slot, and the detach takes time", "the pod waits for the detach; no other pod is preempted", []string{"test plugins/scheduler TestPreemptionWaitsForTheDetach", "script preempted"}},
 		{"the pod is tried again meanwhile, for a change that another plugin waits for", "nothing more is evicted for it, for 3 minutes at most, and it says so", []string{"test plugins/scheduler TestNothingMoreIsEvictedWhileASlotIsDetached", "test plugins/scheduler TestNothingMoreIsEvictedWhereTheNominationIsNotWritten", "test plugins/extender TestPreemptWaitsForTheDetach", "test plugins/internal/requeuer TestAwaitFreed"}},
 		{"preempted before it is bound", "it no longer counts, and the pod with the higher priority gets the slot", []string{"test plugins/scheduler TestPreemptedBeforeItIsBound"}},
 		{"deleted before it is bound", "it no longer counts", []string{"test plugins/scheduler TestPodDeletedBeforeItIsBound", "test plugins/volumehold TestPodsThatAreGoneAreForgotten"}},
 		{"scheduler killed or paused before or in the bind", "the next leader waits until no Binding is under way, then reads and places; the pod runs", []string{"sandbox crash", "test plugins/scheduler TestLeaderWaitsForTheLeaderBefore", "test plugins/internal/binding TestRequestsEndWithTheLease"}},
-		{"leader change", "a new leader begins by reading what the one before has bound", []string{"test plugins/scheduler TestNextLeaderTakesOver",
-			"test plugins/extender TestLeaderFirstReadsWhatIsBound", "test plugins/extender TestProcessLeadsServesAndHandsOver", "sandbox crash"}},
+		{"leader change", "a new leader first reads the pods that the former leader has bound", []string{"test plugins/scheduler TestNextLeaderTakesOver",
+			"test plugins/extender TestLeaderFirstReadsWhatIsBound", "sandbox crash"}},
 		{"a term ends while a bind is under way", "the Lease is handed over once its outcome is known, or not at all", []string{"test plugins/scheduler TestStopSettlesThenHandsOver", "test plugins/scheduler TestUnsettledKeepsTheLease",
-			"test plugins/extender TestTermEndsAfterItsBinds", "test plugins/extender TestTermDoesNotSettleWithoutALease"}},
+			"test plugins/extender TestTermEndsWhileABindIsUnderWay", "test plugins/scheduler TestOthersAreAnsweredUntilItHasSettled"}},
 		{"a bind gets no answer", "it is sent again until its outcome is known, and the slot counts as taken", []string{"test plugins/internal/binding TestUnansweredRequestIsSettled", "test plugins/volumehold TestPodCountsUntilItsBindingIsSettled",
 			"test plugins/extender TestBindWithoutAnAnswerIsSettled"}},
 		{"the pod changes between its reservation and its bind", "the Binding names its version: the pod is read, and bound all the same", []string{"test plugins/extender TestBindOfAPodThatChanges", "test plugins/internal/binding TestAnswers"}},
@@ -145,7 +145,7 @@ func meanwhile() []clause {
 
 func again() []clause {
 	return []clause{
-		{"what lifts a reason", "only the pods that it concerns are tried again; a table has what lifts each reason", []string{"test plugins/volumehold TestEveryReasonHasALift", "test plugins/volumehold TestLiftsWakeThePod",
+		{"what lifts a reason", "only the affected pods are tried again; a table names the change that lifts each reason", []string{"test plugins/volumehold TestEveryReasonHasALift", "test plugins/volumehold TestLiftsWakeThePod",
 			"test plugins/volumehold TestEventsWakeThePodsTheyConcern"}},
 		{"what lifts nothing", "wakes nobody", []string{"test plugins/volumehold TestNoiseWakesNobody", "test plugins/volumehold TestReservedPodsSleep"}},
 		{"a slot comes free", "tried on the confirmed detach, not at a flush", []string{"test plugins/scheduler TestPodsWaitForSlots"}},
@@ -153,10 +153,10 @@ func again() []clause {
 		{"a change makes an eviction help that would not have helped before", "the pod is tried, and evicts", []string{"test plugins/internal/requeuer TestTriedWhenAnEvictionHelps"}},
 		{"a change while the pod is being tried", "is not lost", []string{"test plugins/volumehold TestChangeDuringTheCycle"}},
 		{"refused, with the extender", "tried on the change that lifts it", []string{"test plugins/extender TestRefusedPodsAreTriedAgain", "test plugins/extender TestOneNudgeIsEnough", "test plugins/extender TestNudgeOnlyWhoStillWaits"}},
-		{"refused, with the extender, where only a part of the cluster was asked about", "tried again for the other parts", []string{"test plugins/extender TestAskedAboutAPartOfTheCluster"}},
+		{"refused, with the extender, where only a part of the cluster was asked about", "tried again for further parts", []string{"test plugins/extender TestAskedAboutAPartOfTheCluster"}},
 		{"kube-scheduler would place the pod, and no new node could lift the wait", "gated, reason VolumeWait: neither cluster-autoscaler nor Karpenter adds nodes", []string{"test plugins/volumehold TestWhoIsGated", "test plugins/scheduler TestGateVolumesAtTwoNodes",
 			"test plugins/scheduler TestHolderDoesNotSuitThePod", "test internal/arbiter TestNewNodeTwin", "sandbox volume-wait"}},
-		{"kube-scheduler's own plugins refuse the pod, too", "Unschedulable, in their words", []string{"test plugins/scheduler TestWordsOfStock", "test plugins/scheduler TestMissingClaim", "test plugins/scheduler TestVolumeOfOnePodInUse", "sandbox volume-wait"}},
+		{"kube-scheduler's own plugins also refuse the pod", "Unschedulable, in their words", []string{"test plugins/scheduler TestWordsOfStock", "test plugins/scheduler TestMissingClaim", "test plugins/scheduler TestVolumeOfOnePodInUse", "sandbox volume-wait"}},
 		{"a new node would lift it", "Unschedulable: nodes are added", []string{"test plugins/scheduler TestNoFreeSlotAddsNodes", "test plugins/volumehold TestGateOpensForANewNode"}},
 	}
 }
@@ -166,18 +166,18 @@ func rest() []clause {
 		{"a PodGroup with fewer pods than minMember", "reserves nothing: its pods are not tried, and say how many are missing. A pod with scheduling gates does not count", []string{"test plugins/volumehold TestIncompleteGroup", "test plugins/scheduler TestIncompleteGroupReservesNothing", "test plugins/scheduler TestGroupComesAfterItsPods"}},
 		{"PodGroups: minMember", "slots for all of its pods or for none, released together; a smaller minMember counts at once", []string{"test plugins/volumehold TestGroupGoesTogether", "test plugins/volumehold TestGroupIsReleasedTogether", "test plugins/volumehold TestGroupComesToNeedFewer", "sandbox pod-groups"}},
 		{"two groups that each fit alone", "take turns", []string{"test plugins/volumehold TestHalfReservedGroupsDoNotDeadlock", "test plugins/scheduler TestGroupsTakeTurns", "sandbox pod-groups"}},
-		{"a pod of a group has no node, and no other group is in its way", "the other groups keep theirs", []string{"test plugins/volumehold TestGatheringsKeepTheirNodes"}},
+		{"a pod of a group has no node, and no other group is in its way", "all groups keep their nodes", []string{"test plugins/volumehold TestGatheringsKeepTheirNodes"}},
 		{"a gang of Kubernetes' own PodGroups has no room", "none of its pods is bound, and it holds nothing", []string{"test plugins/scheduler TestGangThatDoesNotFitHoldsNothing"}},
 		{"pod-group cycles of kube-scheduler 1.37", "simulate without a write", []string{"test plugins/volumehold TestPodGroupCyclesSimulate"}},
 		{"all pods of a PodGroup", "get Moorage's scheduler, also those without volumes; a pod that names another scheduler keeps it", []string{"test webhook/pod TestMutate", "test webhook TestGroupsHaveOneScheduler"}},
-		{"a gang of Kubernetes' own PodGroups outranks pods that have its slots or its volume", "evicts just those that it needs, waits for their detach, and keeps the slots that come free first", []string{"test plugins/scheduler TestGangPreempts", "test plugins/scheduler TestGangWaitsForTheDetach", "test plugins/scheduler TestGangPreemptsTheUserOfItsVolume"}},
-		{"many pods wait, and one slot comes free", "about one of them is tried, by priority and age. A pod that can't use the slot passes it on; one that is kept from the queue, or is being deleted, has no turn", []string{"test plugins/scheduler TestOneAttemptForOneSlot", "test plugins/scheduler TestWhoCanNotUseASlotPassesItOn", "test plugins/volumehold TestGatedPodsTakeNoTurn", "test plugins/volumehold TestDeletedPodsTakeNoTurn"}},
+		{"a gang of Kubernetes' own PodGroups outranks pods that have its slots or its volume", "evicts only as many pods as it needs, waits for their detach, and keeps the slots that come free first", []string{"test plugins/scheduler TestGangPreempts", "test plugins/scheduler TestGangWaitsForTheDetach", "test plugins/scheduler TestGangPreemptsTheUserOfItsVolume"}},
+		{"many pods wait, and one slot comes free", "about one of them is tried, by priority and age. A pod that can't use the slot passes it on; a gated or deleted pod has no turn", []string{"test plugins/scheduler TestOneAttemptForOneSlot", "test plugins/scheduler TestWhoCanNotUseASlotPassesItOn", "test plugins/volumehold TestGatedPodsTakeNoTurn", "test plugins/volumehold TestDeletedPodsTakeNoTurn"}},
 		{"batching (SignPod)", "on for pods without volumes", []string{"test plugins/volumehold TestSignPod", "test plugins/scheduler TestBatchingStaysOnForPodsWithoutVolumes"}},
-		{"score", "who holds the volume, where it still is, balance of slots; from 0 to 100; by the args' weights", []string{"test internal/arbiter TestRank", "test plugins/volumehold TestScorePrefersWhereTheVolumeIs"}},
+		{"score", "the holder's node, attachments, balance of slots; from 0 to 100; by the args' weights", []string{"test internal/arbiter TestRank", "test plugins/volumehold TestScorePrefersWhereTheVolumeIs"}},
 		{"a pod's claims are bound", "it goes on at once; upstream's VolumeBinding looks once a second", []string{"test plugins/promptbinding TestEndsWhenAllClaimsAreBound",
 			"test plugins/promptbinding TestDoesNotEndBefore", "test plugins/promptbinding TestFailsAsUpstream"}},
-		{"topology of a claim's class", "is VolumeBinding's, whose verdict holds, too", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim"}},
-		{"words", "grouped as kube-scheduler does; of nodes that PreFilter left out, too; in condition, event and volume status", []string{"test plugins/scheduler TestPodsWaitForSlots", "test plugins/scheduler TestHolderDoesNotSuitThePod",
+		{"topology of a claim's class", "VolumeBinding decides it", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim"}},
+		{"words", "grouped as by kube-scheduler, with the nodes that PreFilter left out; in condition, event and volume status", []string{"test plugins/scheduler TestPodsWaitForSlots", "test plugins/scheduler TestHolderDoesNotSuitThePod",
 			"test plugins/volumehold TestGatedPodIsTold", "test controller/volumestatus TestUnplaced", "sandbox volume-wait"}},
 	}
 }
@@ -188,23 +188,23 @@ func rest() []clause {
 func duties() []clause {
 	words := "test plugins/scheduler TestWordsOfStock"
 	return []clause{
-		{"NodeVolumeLimits: the CSINode's count, for claims, generic ephemeral claims and migrated volumes", "as upstream, of drivers that attach and that do not; volumes that are detaching or reserved count, too", []string{words,
+		{"NodeVolumeLimits: the CSINode's count, for claims, generic ephemeral claims and migrated volumes", "as upstream, for all drivers; detaching and reserved volumes also count", []string{words,
 			"verdict full of attachments", "verdict a driver that does not attach, full of ephemeral volumes", "verdict a volume of the tree, and its driver is full", "verdict full of pods without attachments"}},
 		{"NodeVolumeLimits: a claim that is not bound counts for its class's provisioner", "as upstream", []string{"verdict bound on first use, full", "verdict a driver that does not attach, bound on first use"}},
 		{"NodeVolumeLimits: CSI volumes that are written into the pod do not count", "as upstream", []string{"test internal/translate TestOwnCSIVolumes"}},
-		{"NodeVolumeLimits: a volume that the node has already takes no further slot", "as upstream; nor does the pod's own attachment", []string{"verdict one volume of many pods counts once", "verdict full with the pod's own attachment"}},
+		{"NodeVolumeLimits: a volume that the node has already takes no further slot", "as upstream; the pod's own attachment takes no further slot", []string{"verdict one volume of many pods counts once", "verdict full with the pod's own attachment"}},
 		{"NodeVolumeLimits: preventPodSchedulingIfMissing", "as upstream: only then a node without the driver is refused", []string{words, "verdict no CSINode", "verdict no CSINode, and the driver has to be there"}},
 		{"NodeVolumeLimits: tried again when a CSINode states more, a pod or an attachment goes, a claim comes", "as upstream, and only the pods that it lets in", []string{"test plugins/volumehold TestEventsWakeThePodsTheyConcern", "test plugins/volumehold TestLiftsWakeThePod",
 			"test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
 		{"NodeVolumeLimits: fewer pods on the node may help (Unschedulable): preemption", "as upstream, and waits for the detach", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "test plugins/scheduler TestPreemptionWaitsForTheDetach"}},
 		{"NodeVolumeLimits, VolumeBinding, VolumeRestrictions: pods already bound that are only resized are skipped", "as upstream", []string{"test plugins/volumehold TestBoundPodsAreSkipped"}},
 		{"NodeVolumeLimits: pods that are placed at the same time count each other", "as upstream", []string{"test plugins/scheduler TestLimitOfADriverThatAttachesNothingAtOnce", "test plugins/scheduler TestPodsWaitForSlots"}},
-		{"VolumeBinding: claims that are missing, lost, deleted, not bound, or somebody else's", "as upstream, in its words: PromptVolumeBinding is it, and comes before VolumeZone", []string{words, "test manifests TestSchedulerConfiguration"}},
+		{"VolumeBinding: claims that are missing, lost, deleted, unbound or foreign", "as upstream, in its words: PromptVolumeBinding is it, and comes before VolumeZone", []string{words, "test manifests TestSchedulerConfiguration"}},
 		{"VolumeBinding: the PersistentVolume's node affinity, and its zone (VolumeZone)", "as upstream", []string{words}},
 		{"VolumeBinding: binds, provisions, fails and times out", "as upstream; goes on at once", []string{"test plugins/promptbinding TestEndsWhenAllClaimsAreBound", "test plugins/promptbinding TestDoesNotEndBefore", "test plugins/promptbinding TestFailsAsUpstream"}},
 		{"VolumeRestrictions: ReadWriteOncePod, and its preemption", "as upstream, and by volume, not by claim", []string{words, "test plugins/scheduler TestVolumeOfOnePodInUse", "test plugins/scheduler TestVolumeOfOnePodIsPreempted", "verdict one pod, by volume"}},
 		{"DefaultBinder: binds by the pod's UID", "as upstream for pods without volumes; else by UID and version", []string{"test plugins/volumehold TestBindCarriesVersionAndReservation", "test plugins/scheduler TestLimitOfADriverThatAttachesNothing"}},
-		{"SignPod: pods with the same volumes share results", "not for pods with volumes: what fits them changes with each reservation", []string{"test plugins/volumehold TestSignPod"}},
+		{"SignPod: pods with the same volumes share results", "not for pods with volumes: each reservation changes their nodes", []string{"test plugins/volumehold TestSignPod"}},
 	}
 }
 
@@ -214,10 +214,11 @@ func extender() []clause {
 		{"filter, with and without nodeCacheCapable", "as asked", []string{"test plugins/extender TestFilterByNameAndByNode", "test plugins/extender TestStockSchedulerUnderstands"}},
 		{"a filter that no bind follows", "leaves nothing behind", []string{"test plugins/extender TestFilterReservesNothing"}},
 		{"prioritize", "as the plugin's score", []string{"test plugins/extender TestPrioritizePrefersWhereTheVolumeIs"}},
+		{"a slot that the plugin or the extender has reserved", "is taken for the other at once", []string{"test plugins/scheduler TestPluginAndExtenderSeeEachOther"}},
 		{"bind", "reservation and binding; all or nothing, whether or not the client waits", []string{"test plugins/extender TestBindIsOneWrite", "test plugins/extender TestBindThatComesToNothing",
 			"test plugins/extender TestBindOutlivesItsClient"}},
 		{"the same bind again", "is harmless", []string{"test plugins/extender TestBindAgain", "test plugins/extender TestBindTwiceAtOnce", "test plugins/extender TestBindWhoseAnswerIsLost"}},
-		{"preempt", "nodes where it helps, and whoever has slots or volume", []string{"test plugins/extender TestPreemptLeavesTheNodesWhereItHelps", "test plugins/extender TestPreemptAddsWhoeverHasTheSlots"}},
+		{"preempt", "nodes where it helps, and the pods that have slots or volume", []string{"test plugins/extender TestPreemptLeavesTheNodesWhereItHelps", "test plugins/extender TestPreemptAddsWhoeverHasTheSlots"}},
 		{"malformed, huge, slow, hostile requests", "a clear error, bounded memory, no panic", []string{"test plugins/extender TestBadRequestsGetAClearError", "test plugins/extender TestFilterOfALargeCluster", "test plugins/extender TestVerbsOfALargeCluster",
 			"test plugins/extender TestLargeRequestsTakeTurns", "test plugins/extender TestClientsThatDawdle", "test plugins/extender FuzzVerbs"}},
 		{"TLS with client authentication", "only schedulers", []string{"test plugins/extender TestOnlySchedulersMayConnect", "test plugins/extender TestCertificatesAreReloadedWithoutARestart"}},
@@ -229,7 +230,7 @@ func configuration() []clause {
 	return []clause{
 		{"typed, defaulted, validated args", "bad ones are refused at start-up", []string{"test plugins/volumehold TestDecodeArgs", "test plugins/scheduler TestBadArgsAreRefused", "test api/config/v1alpha1 TestDefaults", "test api/config/v1alpha1 TestValidate"}},
 		{"second profile, and only scheduler", "both in manifests and chart", []string{"test manifests TestSchedulerConfiguration"}},
-		{"a profile with NodeVolumeLimits, too", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfilesThatAreRefused"}},
+		{"a profile that also has NodeVolumeLimits", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfilesThatAreRefused"}},
 		{"VolumeHold before VolumeBinding in preBind, or at some of its extension points only, scores apart", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfilesThatAreRefused"}},
 		{"both PromptVolumeBinding and VolumeBinding", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfilesThatAreRefused"}},
 		{"pods of other profiles", "are not gated, and their volumes count", []string{"test plugins/scheduler TestStockProfileIsNotGated"}},

@@ -34,11 +34,9 @@ type clause struct {
 
 const intro = `# What scheduler and extender answer
 
-The first tables have a row for each case that plugin and extender have to
-answer rightly, and what shows that they do. Each case of the first six tables
-(access modes, SELinux labels, limits, claims) is shown twice: by the core, by
-whose rules the controller decides, too, and in kube-scheduler's framework or
-over the extender's HTTP. The last table has every verdict, with the message
+The first tables have a row for each case of plugin and extender, and its tests. Each case of the first six tables
+(access modes, SELinux labels, limits, claims) is shown twice: by the core, and in
+kube-scheduler's framework or over the extender's HTTP. The last table has every verdict, with the message
 that the pod gets; each of its rows runs through the plugin in kube-scheduler's
 own framework and through the extender's HTTP handler.
 

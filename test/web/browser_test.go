@@ -125,21 +125,6 @@ type tab struct {
 // it shows a cluster.
 func open(t testing.TB, url string, width, height int, scheme string) *tab {
 	t.Helper()
-	b := browse(t, url, width, height, scheme)
-	b.wait(`window.moorage?.model.ready`)
-	return b
-}
-
-// openPair opens a page with two clusters.
-func openPair(t testing.TB, url string) *tab {
-	t.Helper()
-	b := browse(t, url, 1500, 950, "light")
-	b.wait(`window.moorage?.lines`)
-	return b
-}
-
-func browse(t testing.TB, url string, width, height int, scheme string) *tab {
-	t.Helper()
 	path, err := chromium()
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +152,7 @@ func browse(t testing.TB, url string, width, height int, scheme string) *tab {
 		}
 	})
 	b.do(log.Enable(), emulate(width, height, scheme), chromedp.Navigate(url))
+	b.wait(`window.moorage?.model.ready`)
 	return b
 }
 

@@ -56,9 +56,8 @@ to do. */}}
 {{- end -}}
 {{- $taken := dict
   "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled")
-  "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "scheduler.port")
+  "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "scheduler.port" "--extender-listen" "extender.port" "--extender-client-names" "extender.clientNames")
   "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "webhook.certificateSecret" "--tls-private-key-file" "webhook.certificateSecret")
-  "extender" (dict "--namespace" "the release's namespace" "--listen" "extender.port" "--health-listen" "extender.healthPort" "--client-names" "extender.clientNames")
   "node" (dict "--kubelet-root" "node.kubeletRoot" "--listen" "node.port" "--repair" "node.repair") -}}
 {{- range $component, $flags := $taken -}}
 {{- range (get $.Values $component).extraArgs -}}
@@ -115,11 +114,11 @@ to do. */}}
 {{- if eq .Values.schedulerName "default-scheduler" -}}
 {{- $problems = append $problems "schedulerName can't be default-scheduler, which is the stock kube-scheduler's: choose another, such as moorage-scheduler; where there is no other kube-scheduler, scheduler.onlyScheduler=true serves the pods of default-scheduler too" -}}
 {{- end -}}
-{{- if has .Values.schedulerName (list "moorage-controller" "moorage-extender") -}}
+{{- if eq .Values.schedulerName "moorage-controller" -}}
 {{- $problems = append $problems (printf "schedulerName %s is the name of another component's Lease: choose another, such as moorage-scheduler" .Values.schedulerName) -}}
 {{- end -}}
-{{- if and .Values.extender.enabled (eq (int .Values.extender.port) (int .Values.extender.healthPort)) -}}
-{{- $problems = append $problems "extender.port and extender.healthPort have to be different" -}}
+{{- if and .Values.extender.enabled (eq (int .Values.extender.port) (int .Values.scheduler.port)) -}}
+{{- $problems = append $problems "extender.port and scheduler.port have to be different" -}}
 {{- end -}}
 {{- $names := list "not-in-an-excluded-namespace" "not-a-mirror-pod" -}}
 {{- range .Values.webhook.matchConditions -}}
@@ -134,14 +133,12 @@ to do. */}}
 {{- define "moorage.validate.pods" -}}
 {{- $problems := list -}}
 {{- $pods := 0 -}}
-{{- range $component := list "controller" "scheduler" "webhook" "extender" -}}
+{{- range $component := list "controller" "scheduler" "webhook" -}}
 {{- with get $.Values $component -}}
 {{- if and .strategy (eq (.strategy.type | default "RollingUpdate") "Recreate") .strategy.rollingUpdate -}}
 {{- $problems = append $problems (printf "%s.strategy has rollingUpdate beside type Recreate: leave one of them out" $component) -}}
 {{- end -}}
-{{- if or (ne $component "extender") .enabled -}}
 {{- $pods = add $pods (mul 2 (len (.nodes | default list) | default .replicas)) -}}
-{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if eq (include "moorage.certificates" .) "job" -}}

@@ -547,9 +547,6 @@ func checkRBAC(e *Evidence) []Finding {
 	}
 	var list []Finding
 	names := components()
-	if e.role(v1alpha1.ExtenderName) != nil {
-		names = append(names, v1alpha1.ExtenderName)
-	}
 	for _, name := range names {
 		role := e.role(name)
 		switch {

@@ -166,10 +166,17 @@ func checkExtender(e *Evidence) []Finding {
 	served := func(s discoveryv1.EndpointSlice) bool {
 		return s.Labels[discoveryv1.LabelServiceName] == v1alpha1.ExtenderName
 	}
-	if !slices.ContainsFunc(e.Slices.Items, served) {
+	at := slices.IndexFunc(e.Slices.Items, served)
+	if at < 0 {
 		return nil
 	}
-	return e.checkLeader(v1alpha1.ExtenderName, "Pods of the schedulers that ask it wait.")
+	slice := e.Slices.Items[at]
+	evidence := "EndpointSlice " + slice.Namespace + "/" + slice.Name
+	if len(slice.Endpoints) == 0 {
+		return []Finding{found(Error, evidence+" has no endpoint", "Its leader writes it: see what the scheduler's check says, and its logs.",
+			"the schedulers that ask the extender are led nowhere. Their pods wait.")}
+	}
+	return []Finding{{Severity: OK, Message: "the schedulers that ask the extender are led to the leader", Evidence: evidence}}
 }
 
 func (e *Evidence) checkLeader(name, consequence string) []Finding {

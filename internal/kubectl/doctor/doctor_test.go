@@ -162,6 +162,7 @@ func healthy(t *testing.T) *Evidence {
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
 	}, {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Labels: map[string]string{discoveryv1.LabelServiceName: v1alpha1.ExtenderName}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}},
 	}}
 	for _, name := range append(sortedKeys(policies()), guardPolicy) {
 		e.Policies.Items = append(e.Policies.Items, admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -172,10 +173,9 @@ func healthy(t *testing.T) *Evidence {
 	e.Certificates.Items = []Certificate{issued(now().Add(-time.Hour), now().Add(1000*time.Hour))}
 	e.Leases.Items = []coordinationv1.Lease{
 		lease("moorage-system", v1alpha1.ControllerName, now()), lease("moorage-system", v1alpha1.SchedulerName, now()), lease("kube-node-lease", "worker-1", now()),
-		lease("moorage-system", v1alpha1.ExtenderName, now()),
 	}
 	e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "standalone"}
-	for _, name := range append(components(), v1alpha1.ExtenderName) {
+	for _, name := range components() {
 		e.Roles.Items = append(e.Roles.Items, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}})
 		e.RoleBinds.Items = append(e.RoleBinds.Items, rbacv1.ClusterRoleBinding{
 			RoleRef: rbacv1.RoleRef{Name: name}, Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name}},
@@ -468,8 +468,7 @@ func TestFindings(t *testing.T) {
 		{"NodeVolumeLimits enabled again", "scheduler", Warning, "NodeVolumeLimits beside VolumeHold", func(e *Evidence) {
 			e.Configs.Items[0].Data["scheduler.yaml"] = configuration("VolumeHold", "NodeVolumeLimits") + "    filter:\n      enabled: [{name: NodeVolumeLimits}]\n"
 		}},
-		{"extender gone", "extender", Error, "moorage-extender has never led", func(e *Evidence) { e.Leases.Items = e.Leases.Items[:3] }},
-		{"no extender", "rbac", OK, "the roles of 3 components", func(e *Evidence) { e.Leases.Items, e.Slices.Items = e.Leases.Items[:3], e.Slices.Items[:1] }},
+		{"extender gone", "extender", Error, "are led nowhere", func(e *Evidence) { e.Slices.Items[1].Endpoints = nil }},
 		{"namespaces denied", "opted-in", Unknown, "could not be read", func(e *Evidence) { e.Namespaces = Read[corev1.Namespace]{Err: denied} }},
 		{"roles denied", "rbac", Unknown, "could not be read", func(e *Evidence) { e.Roles.Err = denied }},
 		{"bindings of roles denied", "rbac", Unknown, "could not be read", func(e *Evidence) { e.RoleBinds.Err = denied }},

@@ -135,7 +135,7 @@ const kubeScheduler = "kube-scheduler"
 func Lease(leases []coordinationv1.Lease, name, home string) *coordinationv1.Lease {
 	namespace := ""
 	switch name {
-	case v1alpha1.ControllerName, v1alpha1.SchedulerName, v1alpha1.ExtenderName:
+	case v1alpha1.ControllerName, v1alpha1.SchedulerName:
 		namespace = home
 	case kubeScheduler, kubeControllerManager:
 		namespace = metav1.NamespaceSystem

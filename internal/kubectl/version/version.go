@@ -118,7 +118,7 @@ func leaders(ctx context.Context, c *cluster.Cluster, home string) []string {
 		return nil
 	}
 	var found []string
-	for _, name := range []string{v1alpha1.ControllerName, v1alpha1.ExtenderName, v1alpha1.SchedulerName} {
+	for _, name := range []string{v1alpha1.ControllerName, v1alpha1.SchedulerName} {
 		if l := facts.Lease(list.Items, name, home); l != nil && facts.Lapsed(l, c.Clock()) == 0 {
 			found = append(found, name)
 		}

@@ -4,8 +4,10 @@ package binding
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -13,7 +15,8 @@ import (
 
 // Annotations returns the annotations of the request that binds a pod to a node: the status
 // Reserved for each volume that has to be attached there. It returns nil for a pod that the webhook
-// did not stamp, since nobody publishes the status of its volumes.
+// did not stamp, since nobody publishes the status of its volumes, and for a pod whose annotations
+// would be too large with them.
 func Annotations(s ledger.Snapshot, pod *corev1.Pod, fact *ledger.Pod, node string) (map[string]string, error) {
 	if _, stamped := pod.Annotations[v1alpha1.AnnotationVolumeStatus]; !stamped {
 		return nil, nil
@@ -38,6 +41,11 @@ func Annotations(s ledger.Snapshot, pod *corev1.Pod, fact *ledger.Pod, node stri
 	value, err := status.Annotation()
 	if err != nil {
 		return nil, err
+	}
+	changed := maps.Clone(pod.Annotations)
+	changed[v1alpha1.AnnotationVolumeStatus] = value
+	if validation.ValidateAnnotationsSize(changed) != nil {
+		return nil, nil // the API server would take it, and refuse each later write of the pod
 	}
 	return map[string]string{v1alpha1.AnnotationVolumeStatus: value}, nil
 }

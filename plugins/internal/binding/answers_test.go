@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 var (
@@ -61,6 +63,7 @@ func TestAnswers(t *testing.T) {
 			{answer: errConflict, read: shown("11", "", false)}, {answer: errConflict, read: shown("12", "", false)},
 		}, "7 8 9 10 11", errConflict, ""},
 		"not found":                         {[]round{{answer: apierrors.NewNotFound(corev1.Resource("pods"), "p")}}, "7", ErrPodGone, ""},
+		"no answer, and then not found":     {[]round{{answer: errBroken, read: shown("7", "", false)}, {answer: apierrors.NewNotFound(corev1.Resource("pods"), "p"), read: shown("8", "n1", false)}}, "7 7", nil, ""},
 		"forbidden":                         {[]round{{answer: errForbidden, read: shown("7", "", false)}}, "7", errForbidden, ""},
 		"forbidden, and changed":            {[]round{{answer: errForbidden, read: shown("8", "", false)}}, "7", errForbidden, ""},
 		"no answer":                         {[]round{{answer: errBroken, read: shown("7", "", false)}, {}}, "7 7", nil, ""},
@@ -118,6 +121,83 @@ func TestAnswers(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The API server never answers, or a webhook of pods/binding fails for ever: the pod is changed, so that
+// no request can bind it any more, and the scheduler is told.
+func TestUnansweredForEver(t *testing.T) {
+	for name, later := range map[string]error{"a webhook fails": errInternal, "refused after one lost answer": errForbidden} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				version, sent, changes := "7", 0, 0
+				b := &Binder{
+					Send: func(context.Context, *corev1.Binding) error {
+						if sent++; sent == 1 {
+							return errBroken
+						}
+						return later
+					},
+					Confirm: func(context.Context, string, string, string) (*corev1.Pod, error) {
+						return shown(version, "", false), nil
+					},
+					Change: func(_ context.Context, namespace, name, uid, of, why string) error {
+						if namespace != "shop" || name != "p" || uid != "u" || of != "7" || !strings.Contains(why, later.Error()) {
+							t.Errorf("changed is %s/%s %s %s: %s", namespace, name, uid, of, why)
+						}
+						if changes++; changes == 1 {
+							return errBroken
+						}
+						version = "8"
+						return nil
+					},
+				}
+				if err := b.Bind(t.Context(), shown("7", "", false), "n1", nil); !errors.Is(err, later) {
+					t.Errorf("Bind says %v", err)
+				}
+				if changes != 2 || sent != maxUnanswered+2 {
+					t.Errorf("%d requests and %d changes were sent", sent, changes)
+				}
+			})
+		})
+	}
+}
+
+// The pod is bound while it is changed.
+func TestBoundBeforeTheChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := ""
+		b := &Binder{
+			Send: func(context.Context, *corev1.Binding) error { return errBroken },
+			Confirm: func(context.Context, string, string, string) (*corev1.Pod, error) {
+				return shown("7", node, false), nil
+			},
+			Change: func(context.Context, string, string, string, string, string) error { node = "n1"; return errConflict },
+		}
+		if err := b.Bind(t.Context(), shown("7", "", false), "n1", nil); err != nil {
+			t.Errorf("Bind says %v", err)
+		}
+	})
+}
+
+// ChangeBy names the version and the UID, so that it changes no other pod.
+func TestChangeNamesTheVersion(t *testing.T) {
+	kube := fake.NewClientset(shown("7", "", false))
+	if err := ChangeBy(kube)(t.Context(), "shop", "p", "u", "7", "no answer"); err != nil {
+		t.Fatal(err)
+	}
+	var patches []string
+	for _, a := range kube.Actions() {
+		if patch, ok := a.(clienttesting.PatchAction); ok && a.GetSubresource() == "status" {
+			patches = append(patches, string(patch.GetPatch()))
+		}
+	}
+	if len(patches) != 1 || !strings.Contains(patches[0], `"resourceVersion":"7"`) || !strings.Contains(patches[0], `"uid":"u"`) {
+		t.Errorf("the patches are %q", patches)
+	}
+	pod, err := kube.CoreV1().Pods("shop").Get(t.Context(), "p", metav1.GetOptions{})
+	if err != nil || len(pod.Status.Conditions) != 1 || pod.Status.Conditions[0].Message != "no answer" {
+		t.Errorf("the pod is %v, %v", pod, err)
 	}
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package binding sends the request that binds a pod, and finds out whether the pod was bound. The
-// plugin and the extender use it.
+// Package binding counts a pod at a node, sends the request that binds the pod, and finds out whether
+// the pod was bound. The plugin and the extender of a process share one Placer.
 //
-// Reads: the pod, if a request failed. Writes: one pods/binding. The request carries the pod's UID
+// Reads: the ledger; the pod, if a request failed. Writes: one pods/binding. The request carries the pod's UID
 // and resource version, and the pod's reservation as the annotation moorage.dev/volume-status: the
 // API server writes node and reservation together.
 package binding
@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
 )
 
 // ErrPodGone says that there is nothing to bind: the pod is gone, or is being deleted.
@@ -34,6 +35,10 @@ var ErrUnsettled = errors.New("it is not known yet whether a pod was bound")
 // RequestTimeout is how long one request may take.
 const RequestTimeout = 10 * time.Second
 
+// maxUnanswered is how often a request is sent without an answer before the pod is changed: a webhook of
+// pods/binding that fails, for one, answers as a broken API server does, and may go on for long.
+const maxUnanswered = 3
+
 // maxConflicts is how often a request is sent again because the pod has changed meanwhile.
 const maxConflicts = 5
 
@@ -43,6 +48,10 @@ type Binder struct {
 	Send func(context.Context, *corev1.Binding) error
 	// Confirm reads a pod as it is now; nil: there is no pod with this name and UID.
 	Confirm func(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
+	// Change writes to a pod that has a resource version, so that it gets another one. why says why it is not bound
+	// yet. A request that names the version before can't bind the pod after that. Without it such a request is sent
+	// until it is answered.
+	Change func(ctx context.Context, namespace, name, uid, version, why string) error
 	// Until returns the end of the lease as it is now: no request lasts longer. Without it, or if
 	// it returns the zero time, there is no lease.
 	Until func() time.Time
@@ -55,8 +64,9 @@ type Binder struct {
 // Bind binds a pod to a node. It returns nil if the pod is bound there, by any request. After any
 // error the pod is not bound there, and no request of this call can bind it any more.
 //
-// A request without an answer is sent again to the same node, until its outcome is known. The
-// request names the pod's resource version, so that it fails for certain once the pod has another.
+// A request without an answer is sent again to the same node. The request names the pod's resource
+// version, so that it fails for certain once the pod has another: after maxUnanswered requests Bind
+// changes the pod.
 //
 // The end of ctx keeps Bind from beginning. It does not end a request that is under way: a request
 // that is given up may still bind the pod.
@@ -67,25 +77,28 @@ func (b *Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotat
 	defer b.underWay.Done()
 	ctx = context.WithoutCancel(ctx)
 	version, conflicts := pod.ResourceVersion, 0
-	unanswered := false // a request with this version
+	unanswered := 0 // requests with this version
 	delay := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}.DelayFunc()
 	for {
 		failed := b.send(ctx, pod, version, node, annotations)
 		switch {
 		case failed == nil:
 			return nil
-		case apierrors.IsNotFound(failed):
+		case apierrors.IsNotFound(failed) && unanswered == 0:
 			return ErrPodGone
-		case errors.Is(failed, ErrStopped) && !unanswered:
+		case errors.Is(failed, ErrStopped) && unanswered == 0:
 			return fmt.Errorf("bind the pod: %w", failed)
-		case !errors.Is(failed, ErrStopped) && !answered(failed):
-			unanswered = true
+		case !errors.Is(failed, ErrStopped) && (unanswered > 0 || !answered(failed)):
+			unanswered++
+		}
+		if unanswered > maxUnanswered {
+			b.change(ctx, pod, version, node, failed)
 		}
 		now, err := b.confirm(ctx, pod)
 		switch {
 		case err != nil:
 			failed = errors.Join(failed, err)
-			if !unanswered {
+			if unanswered == 0 {
 				return fmt.Errorf("bind the pod: %w", failed)
 			}
 		case now == nil || now.Spec.NodeName == "" && now.DeletionTimestamp != nil:
@@ -95,12 +108,12 @@ func (b *Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotat
 		case now.Spec.NodeName != "":
 			return fmt.Errorf("the pod is bound to %s already", now.Spec.NodeName)
 		case now.ResourceVersion != version:
-			if conflicts++; conflicts == maxConflicts || answered(failed) {
+			if conflicts++; conflicts == maxConflicts || answered(failed) || unanswered > maxUnanswered {
 				return fmt.Errorf("bind the pod: %w", failed)
 			}
-			version, unanswered = now.ResourceVersion, false
+			version, unanswered = now.ResourceVersion, 0
 			continue
-		case !unanswered:
+		case unanswered == 0:
 			return fmt.Errorf("bind the pod: %w", failed)
 		}
 		time.Sleep(delay())
@@ -154,6 +167,20 @@ func (b *Binder) send(ctx context.Context, pod *corev1.Pod, version, node string
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: version, Annotations: annotations},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	})
+}
+
+// change has the pod get another version, and people told why it is not bound.
+func (b *Binder) change(ctx context.Context, pod *corev1.Pod, version, node string, failed error) {
+	why := fmt.Sprintf("The API server has not said whether the pod was bound to node %s: %s", node, failed)
+	klog.FromContext(ctx).Error(failed, "A request that binds a pod is not answered", "pod", klog.KObj(pod), "node", node)
+	if b.Change == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	if err := b.Change(ctx, pod.Namespace, pod.Name, string(pod.UID), version, why); err != nil {
+		klog.FromContext(ctx).Error(err, "Can't change a pod, so that the request that binds it fails", "pod", klog.KObj(pod))
+	}
 }
 
 func (b *Binder) confirm(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {

@@ -58,7 +58,11 @@ func newRig(t *testing.T) *rig {
 			}
 		},
 		Confirm: func(ctx context.Context, namespace, name, _ string) (*corev1.Pod, error) {
-			return r.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+			pod, err := r.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil, nil
+			}
+			return pod, err
 		},
 	}
 	return r
@@ -69,6 +73,13 @@ func (r *rig) bound(t *testing.T, node string) {
 	pod := r.pod.DeepCopy()
 	pod.Spec.NodeName, pod.ResourceVersion = node, "8"
 	if err := r.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, pod.Namespace); err != nil {
+		t.Error(err)
+	}
+}
+
+// gone has the API server show no pod.
+func (r *rig) gone(t *testing.T) {
+	if err := r.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), r.pod.Namespace, r.pod.Name); err != nil {
 		t.Error(err)
 	}
 }
@@ -133,6 +144,8 @@ func TestUnansweredRequestIsSettled(t *testing.T) {
 					time.Sleep(time.Second)
 					if test.read != "" {
 						r.bound(t, test.read)
+					} else if test.second != nil {
+						r.gone(t)
 					}
 					return errors.New("the connection breaks")
 				}

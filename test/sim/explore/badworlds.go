@@ -6,7 +6,7 @@ import "github.com/moorage-dev/moorage/internal/ledger"
 
 // Bad are worlds as bad as real clusters, in which no rule is broken: what a
 // kubelet that starts anew drops, and what it says while it can't do its work.
-// docs/internals/simulation.md says how far each was searched.
+// TestLarge prints how far each is searched.
 func Bad() []World {
 	return []World{
 		{"a stuck unmount, a restart, two leaders", bad(func(c *Config) { c.Stuck, c.Restarts, c.Leaders = 1, 1, 2 })},

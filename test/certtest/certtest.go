@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package extender
+// Package certtest makes certificates for tests of servers that ask for one.
+package certtest
 
 import (
 	"crypto/ecdsa"
@@ -19,16 +20,15 @@ import (
 	"time"
 )
 
-const scheduler = "system:kube-scheduler"
-
-// authority signs certificates.
-type authority struct {
+// Authority signs certificates.
+type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	pem  []byte
+	PEM  []byte
 }
 
-func newAuthority(t testing.TB) *authority {
+// NewAuthority makes an authority.
+func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
@@ -44,7 +44,7 @@ func newAuthority(t testing.TB) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	return &Authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
@@ -56,8 +56,8 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// sign makes a certificate for a name and for 127.0.0.1, as PEM with its key.
-func (a *authority) sign(t testing.TB, name string, dnsNames ...string) (cert, key []byte) {
+// Sign makes a certificate for a name and for 127.0.0.1, as PEM with its key.
+func (a *Authority) Sign(t testing.TB, name string, dnsNames ...string) (cert, key []byte) {
 	t.Helper()
 	own := newKey(t)
 	template := &x509.Certificate{
@@ -77,37 +77,40 @@ func (a *authority) sign(t testing.TB, name string, dnsNames ...string) (cert, k
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-// files are the certificates of a server, in a folder of the test's.
-type files struct {
-	authority     *authority
-	cert, key, ca string
+// Files are the PEM files of a server's certificate, its key and the authority of both sides, in a
+// folder of the test's.
+type Files struct {
+	Authority     *Authority
+	Cert, Key, CA string
 }
 
-func newFiles(t testing.TB) files {
+// NewFiles makes files for a server with a name.
+func NewFiles(t testing.TB, name string) Files {
 	t.Helper()
 	dir := t.TempDir()
-	f := files{newAuthority(t), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")}
-	cert, key := f.authority.sign(t, "moorage-extender")
-	write(t, f.cert, cert)
-	write(t, f.key, key)
-	write(t, f.ca, f.authority.pem)
+	f := Files{NewAuthority(t), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")}
+	cert, key := f.Authority.Sign(t, name)
+	Write(t, f.Cert, cert)
+	Write(t, f.Key, key)
+	Write(t, f.CA, f.Authority.PEM)
 	return f
 }
 
-func write(t testing.TB, file string, content []byte) {
+// Write writes a file.
+func Write(t testing.TB, file string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// tlsConfig is that of a client whose certificate for a name its own authority
+// TLSConfig is that of a client whose certificate for a name its own authority
 // signed.
-func (f files) tlsConfig(t testing.TB, by *authority, name string, dnsNames ...string) *tls.Config {
+func (f Files) TLSConfig(t testing.TB, by *Authority, name string, dnsNames ...string) *tls.Config {
 	t.Helper()
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(f.authority.pem)
-	cert, key := by.sign(t, name, dnsNames...)
+	pool.AppendCertsFromPEM(f.Authority.PEM)
+	cert, key := by.Sign(t, name, dnsNames...)
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +118,8 @@ func (f files) tlsConfig(t testing.TB, by *authority, name string, dnsNames ...s
 	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
 }
 
-func (f files) client(t testing.TB, name string) *http.Client {
+// Client is a client with a certificate for a name.
+func (f Files) Client(t testing.TB, name string) *http.Client {
 	t.Helper()
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: f.tlsConfig(t, f.authority, name), ForceAttemptHTTP2: true}}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: f.TLSConfig(t, f.Authority, name), ForceAttemptHTTP2: true}}
 }
