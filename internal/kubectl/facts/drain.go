@@ -475,6 +475,40 @@ func (w *World) successor(p *corev1.Pod) *corev1.Pod {
 	return next
 }
 
+// byPlan has the message of a reason say what is so only by the plan: that a pod has a volume
+// at the node where the plan has placed it.
+func byPlan(r arbiter.Reason, message string) string {
+	if !strings.HasSuffix(r.Who.UID, successorSuffix) {
+		return message
+	}
+	message = strings.Replace(message, ": "+string(r.Node)+" holds it for ", ": by this plan "+string(r.Node)+" would hold it for ", 1)
+	return strings.Replace(message, " and is in use for ", " and by this plan would be in use for ", 1)
+}
+
+// fullByPlan has reasons of a node where the plan has placed pods say that their slots are
+// counted as taken.
+func fullByPlan(reasons []Reason) []Reason {
+	for i := range reasons {
+		if codeOf(&reasons[i]) == arbiter.NoFreeSlot {
+			reasons[i].Message = strings.Replace(reasons[i].Message, " used)", " used, with what this plan has placed there)", 1)
+		}
+	}
+	return reasons
+}
+
+// places says whether a plan has placed pods at a node.
+func places(plan *ledger.Delta, node ledger.NodeName) bool {
+	if plan == nil {
+		return false
+	}
+	for _, at := range plan.Added {
+		if at == node {
+			return true
+		}
+	}
+	return false
+}
+
 func originalUID(p *corev1.Pod) types.UID { return p.UID[:len(p.UID)-len(successorSuffix)] }
 
 // tied lists the claims of a pod whose volumes can be used from some nodes only, whether they

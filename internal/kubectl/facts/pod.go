@@ -609,12 +609,16 @@ func (w *World) fits(s ledger.Snapshot, r arbiter.Request, p *corev1.Pod) []Node
 		if barred != "" {
 			verdict = arbiter.Verdict{} // whatever its volumes do
 		}
-		key := fmt.Sprint(verdict.Outcome, barred)
+		planned := places(s.Delta(), n.Name)
+		key := fmt.Sprint(verdict.Outcome, barred, planned && len(verdict.Reasons) > 0)
 		for _, reason := range verdict.Reasons {
 			key += "\n" + reason.Message()
 		}
 		if groups[key] == nil {
 			groups[key] = &NodesVerdict{Fits: verdict.Allowed(), Barred: barred, Reasons: w.reasons(verdict, p)}
+			if planned {
+				groups[key].Reasons = fullByPlan(groups[key].Reasons)
+			}
 		}
 		groups[key].Nodes = append(groups[key].Nodes, string(n.Name))
 	}

@@ -265,7 +265,7 @@ func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
 	if words := w.wordsOfHold(r); words != "" {
 		return words, until
 	}
-	return r.Message(), until
+	return byPlan(r, r.Message()), until
 }
 
 // wordsOfHold is what the controller has written of a reason into the volume's hold; empty
