@@ -8,9 +8,8 @@ import (
 )
 
 // VolumeTicket is a request of one requester that volumes be at a node. It is
-// granted as a whole or not at all. A pod that is bound is its own ticket, so
-// that a VolumeTicket of type Pod exists only while its pod is not: it is the
-// pod's reservation, named by the pod's UID and owned by it.
+// granted as a whole or not at all. Pods have no tickets: a bound pod is a claim
+// by itself.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -52,8 +52,7 @@ func (s state) first() arbiter.Reason {
 	return s.reasons[0]
 }
 
-// stateOf tells where a pod's volumes are, for the node that it is bound to or
-// holds a ticket for.
+// stateOf tells where a pod's volumes are, for the node that it is bound to.
 func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time) state {
 	node := p.Node
 	st := state{safe: true, released: p.Phase == ledger.PodFinished}

@@ -164,8 +164,8 @@ func (r Request) owns(u ledger.User) bool {
 // CompareRequests is the order in which requests are served: the higher priority
 // first, then the older, then by namespace, name and UID. It is negative when a
 // comes before b, and 0 only for two requests of one requester: no two others are
-// alike. Whoever decides or lists requests in an order uses this one, since
-// decisions in two orders can refuse each for the sake of the other.
+// alike. Each decision on requests uses this order, since decisions in two orders can
+// refuse each for the sake of the other. Bound pods have an order of their own (compareBound).
 func CompareRequests(a, b Request) int {
 	return cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.Created, b.Created), compareRequesters(a.Who, b.Who))
 }

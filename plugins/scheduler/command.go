@@ -42,7 +42,7 @@ import (
 func NewCommand() *cobra.Command {
 	if err := SetDefaults(); err != nil {
 		// It costs a write for each pod, and nothing else.
-		klog.Background().V(1).Info("Pods will be nominated while they wait for a grant", "why", err.Error())
+		klog.Background().V(1).Info("Pods will be nominated while they wait in Permit", "why", err.Error())
 	}
 	opts, others := options.NewOptions(), extender.DefaultConfig()
 	command := &cobra.Command{

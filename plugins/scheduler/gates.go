@@ -10,10 +10,9 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// SetDefaults turns off, in this process, what kube-scheduler does by default
-// and what a ticket does as well: NominatedNodeNameForExpectation would write
-// status.nominatedNodeName of every pod that waits in Permit, which with Moorage
-// is every pod with volumes. It must be called before the flags are registered,
+// SetDefaults turns off a default of kube-scheduler in this process: NominatedNodeNameForExpectation
+// would write status.nominatedNodeName of every pod that waits in Permit, though the reservation in
+// memory counts the pod already. It must be called before the flags are registered,
 // and leaves the last word to --feature-gates.
 //
 // An error means that the gate is on, as it was: the flags have been registered

@@ -43,9 +43,7 @@ const (
 	settleActions = 8000
 	settleTime    = time.Hour
 	// Where requests are refused for good, everybody tries again and again: more
-	// actions, in a time in which each has tried with the longest of its pauses. A
-	// scheduler makes another ticket of each pod every 30 s, which is tried eight times, and
-	// all those for the same volume are looked at with each try.
+	// actions, in a time in which each has tried with the longest of its pauses.
 	retryActions = 800000
 	retryTime    = 20 * time.Minute
 )

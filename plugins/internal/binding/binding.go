@@ -3,7 +3,7 @@
 // Package binding counts a pod at a node, sends the request that binds the pod, and finds out whether
 // the pod was bound. The plugin and the extender of a process share one Placer.
 //
-// Reads: the ledger; the pod, if a request failed. Writes: one pods/binding. The request carries the pod's UID
+// Reads: the ledger; the pod, if a request failed. Writes: one pods/binding; pods/status of a pod whose binding is not answered. The request carries the pod's UID
 // and resource version, and the pod's reservation as the annotation moorage.dev/volume-status: the
 // API server writes node and reservation together.
 package binding
@@ -91,7 +91,7 @@ func (b *Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotat
 		case !errors.Is(failed, ErrStopped) && (unanswered > 0 || !answered(failed)):
 			unanswered++
 		}
-		if unanswered > maxUnanswered {
+		if unanswered >= maxUnanswered {
 			b.change(ctx, pod, version, node, failed)
 		}
 		now, err := b.confirm(ctx, pod)
@@ -108,7 +108,7 @@ func (b *Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotat
 		case now.Spec.NodeName != "":
 			return fmt.Errorf("the pod is bound to %s already", now.Spec.NodeName)
 		case now.ResourceVersion != version:
-			if conflicts++; conflicts == maxConflicts || answered(failed) || unanswered > maxUnanswered {
+			if conflicts++; conflicts == maxConflicts || answered(failed) || unanswered >= maxUnanswered {
 				return fmt.Errorf("bind the pod: %w", failed)
 			}
 			version, unanswered = now.ResourceVersion, 0
