@@ -237,7 +237,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// A ticket for a volume that somebody living has elsewhere waits, and is told for whom.
+// A ticket waits for a volume that a pod has at another node, and its condition names that pod.
 func TestTicketForAHeldVolume(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2")
 	c.disk("data")

@@ -127,15 +127,6 @@ func (l *Ledger) inlineAccess(v *Volume) Access {
 	return most
 }
 
-// InlineAccess is the access for which a pod names a volume inline; unknown where it does
-// not.
-func (p *Pod) InlineAccess(v VolumeID) Access {
-	if p == nil {
-		return AccessUnknown
-	}
-	return p.inline[v]
-}
-
 // inlineOf are the volumes that a pod names inline.
 func inlineOf(volumes []PodVolume) map[VolumeID]Access {
 	var inline map[VolumeID]Access

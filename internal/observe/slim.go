@@ -64,7 +64,8 @@ func slimPod(p *corev1.Pod) {
 	share(&p.Namespace)
 	share(&p.Spec.NodeName)
 	p.Annotations = only(p.Annotations, v1alpha1.AnnotationVolumeStatus, corev1.MirrorPodAnnotationKey)
-	// Of its containers it matters with which label they mount volumes, and whether one has started, and whether all have ended.
+	// The facts need of a pod's containers: the label with which they mount volumes, whether a container has
+	// started, and whether all have ended.
 	status, containers := corev1.PodStatus{Phase: p.Status.Phase}, translate.SlimContainers(p)
 	switch {
 	case translate.Ended(p):

@@ -76,7 +76,7 @@ func (x *Extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire
 	all, elsewhere := 0, false
 	for node := range s.Nodes() {
 		all++
-		elsewhere = elsewhere || !asked[node.Name] && arbiter.There(s, node.Name) && refusedAt(attempt, node.Name) == "" && x.arbiter.Fit(s, request, node.Name, now).Allowed()
+		elsewhere = elsewhere || !asked[node.Name] && arbiter.There(s, node.Name) && x.arbiter.Fit(s, request, node.Name, now).Allowed()
 	}
 	if elsewhere {
 		x.requeuer.RetryElsewhere(args.Pod.UID, 1+all/len(args.Nodes))
@@ -108,10 +108,6 @@ func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.A
 	failed, unresolvable := extenderv1.FailedNodesMap{}, extenderv1.FailedNodesMap{}
 	for _, node := range args.Nodes {
 		name := ledger.NodeName(node.Name)
-		if message := refusedAt(attempt, name); message != "" {
-			unresolvable[node.Name] = message
-			continue
-		}
 		v := x.arbiter.Fit(s, request, name, now)
 		if delta := x.nominees.at(node.Name, args.Pod, s); v.Allowed() && delta != nil {
 			with := s.With(delta)
@@ -132,16 +128,6 @@ func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.A
 	result := wire.Passed(fit, args.Named)
 	result.FailedNodes, result.FailedAndUnresolvableNodes = failed, unresolvable
 	return result, len(fit) > 0
-}
-
-// refusedAt is what the controller has just said of a pod at a node.
-func refusedAt(attempt requeuer.Attempt, n ledger.NodeName) string {
-	for _, r := range attempt.Refused {
-		if r.Node == n {
-			return r.Message
-		}
-	}
-	return ""
 }
 
 // joined makes one message of several: an extender has but one for a node.

@@ -4,7 +4,6 @@ package extender
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/work"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
+	"github.com/moorage-dev/moorage/plugins/internal/condition"
 )
 
 // nudgeInterval is how far apart the nudges of one pod are: times in a condition
@@ -141,17 +141,9 @@ func (n *podToucher) patch(ctx context.Context, key podKey, now time.Time) error
 	ctx, cancel := context.WithTimeout(ctx, binding.RequestTimeout)
 	defer cancel()
 	at := metav1.NewTime(now)
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": key.uid},
-		"status": map[string]any{"conditions": []corev1.PodCondition{{
-			Type: v1alpha1.PodPlaceable, Status: corev1.ConditionTrue, Reason: reasonLifted,
-			Message:       "what kept the pod's volumes from a node has changed; the scheduler may try it again",
-			LastProbeTime: at, LastTransitionTime: at, ObservedGeneration: key.generation,
-		}}},
+	return condition.Patch(ctx, n.kube, key.NamespacedName, metav1.Preconditions{UID: &key.uid}, corev1.PodCondition{
+		Type: v1alpha1.PodPlaceable, Status: corev1.ConditionTrue, Reason: reasonLifted,
+		Message:       "what kept the pod's volumes from a node has changed; the scheduler may try it again",
+		LastProbeTime: at, LastTransitionTime: at, ObservedGeneration: key.generation,
 	})
-	if err != nil {
-		return fmt.Errorf("encode the condition: %w", err)
-	}
-	_, err = n.kube.CoreV1().Pods(key.Namespace).Patch(ctx, key.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	return err
 }

@@ -4,7 +4,6 @@ package volumehold
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/work"
+	"github.com/moorage-dev/moorage/plugins/internal/condition"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
@@ -147,15 +147,8 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 
 // write sets the condition on just this version of the pod.
 func (t *conditionWriter) write(ctx context.Context, pod *corev1.Pod, wanted *corev1.PodCondition) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
-		"status":   map[string]any{"conditions": []*corev1.PodCondition{wanted}},
-	})
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	_, err = t.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	return err
+	return condition.Patch(ctx, t.client, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
+		metav1.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}, *wanted)
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Filter asks whether the pod's volumes can follow it to the node, and refuses nodes that the
-// controller has just refused. It costs the pod's own volumes, however many pods and
+// Filter asks whether the pod's volumes can follow it to the node. It costs the pod's own volumes, however many pods and
 // attachments the node has. In the cycle of a group a node that is refused costs its pods and
 // attachments, too. The first node of a preemption costs a look at each node.
 func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
@@ -41,11 +40,6 @@ func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 			c.promised.Store(true)
 		}
 		return status
-	}
-	for _, r := range c.refused {
-		if r.Node == name {
-			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, r.Message)
-		}
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	}
 	ofGroup := state.IsPodGroupSchedulingCycle()
 	c := &cycleState{
-		snapshot: snapshot, request: request, refused: attempt.Refused, seen: &reasons{}, promised: &atomic.Bool{},
+		snapshot: snapshot, request: request, seen: &reasons{}, promised: &atomic.Bool{},
 		freeing: sync.OnceValue(func() freeing { return p.freeing(pod, snapshot, request, ofGroup) }),
 	}
 	state.Write(stateKey, c)

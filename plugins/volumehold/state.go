@@ -9,7 +9,6 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
 const stateKey fwk.StateKey = Name
@@ -20,8 +19,7 @@ const stateKey fwk.StateKey = Name
 type cycleState struct {
 	snapshot ledger.Snapshot // without the delta
 	request  arbiter.Request
-	refused  []requeuer.Refusal // nodes that the controller has just refused
-	holder   ledger.NodeName    // the only node that is looked at; empty for all
+	holder   ledger.NodeName // the only node that is looked at; empty for all
 	delta    ledger.Delta
 	seen     *reasons       // of refusals in this cycle; nil in a dry run
 	freeing  func() freeing // a slot that comes free for the pod: asked for in a preemption only, once for each PreFilter

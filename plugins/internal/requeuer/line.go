@@ -37,15 +37,6 @@ func (o openings) add(others openings) openings {
 	return o
 }
 
-// without returns those of some refusals that are not of nodes which have opened: the
-// controller may say otherwise there now.
-func (o openings) without(refused []Refusal) []Refusal {
-	if o.anywhere {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(refused), func(r Refusal) bool { return slices.Contains(o.nodes, r.Node) })
-}
-
 // turn is the room that was kept for a woken pod: it counts as being at the node until
 // it is known to have a node, or to be refused, or until the time is over.
 type turn struct {

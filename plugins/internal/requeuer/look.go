@@ -154,7 +154,6 @@ func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	}
 	if lifted || opened.any() {
 		entry.woken, entry.sampled, entry.lifted = 0, 0, w.config.Now()
-		entry.Refused = opened.without(entry.Refused)
 	}
 	w.mu.Unlock()
 	if own || gated {

@@ -4,7 +4,6 @@ package requeuer
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -43,18 +42,6 @@ type Insistence struct {
 	// Rejected says that it is not.
 	MayBeKept bool
 }
-
-// RefusalLasts is how long a node is left out for a pod that the controller has
-// refused there, although the ledger would allow it. By then the ledger has
-// what the controller went by; and if it never gets it, the pod goes elsewhere
-// first. Without this kube-scheduler would choose the same of several nodes that
-// score alike. A pod that is refused again and again is tried less often, and each of
-// those nodes is left out for longer, refusalMost at most, so that it is tried at all
-// of them, one after the other.
-const (
-	RefusalLasts = 5 * time.Second
-	refusalMost  = 5 * time.Minute
-)
 
 // Facts is what the package needs of observe.Observer.
 type Facts interface {
@@ -108,16 +95,8 @@ type retry struct {
 
 // Attempt is what a pod is judged by in one attempt to place it.
 type Attempt struct {
-	Based   bool            // Base is set: the caches were complete
-	Base    ledger.Snapshot // by which it was refused, as far as the requeuer knows
-	Refused []Refusal       // by the controller, newest last
-}
-
-// Refusal is what the controller said of a pod at a node.
-type Refusal struct {
-	Node    ledger.NodeName
-	Message string
-	until   time.Time
+	Based bool            // Base is set: the caches were complete
+	Base  ledger.Snapshot // by which it was refused, as far as the requeuer knows
 }
 
 // waiting is a pod from its first attempt until it is bound or gone.
@@ -171,8 +150,7 @@ func New(config Config) *Requeuer {
 }
 
 // Enter notes that a pod is being tried, and returns what to judge it by: a
-// snapshot, unless the caches are not complete yet, and the refusals that last.
-// The pod is on the list before the snapshot is made: no change after it is
+// snapshot, unless the caches are not complete yet. The pod is on the list before the snapshot is made: no change after it is
 // missed. What it returns never changes.
 func (w *Requeuer) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
 	w.mu.Lock()
@@ -185,17 +163,9 @@ func (w *Requeuer) enter(entry *waiting) Attempt {
 	pod := entry.pod
 	entry.kept = w.config.Insist.MayBeKept
 	if earlier := w.pods.all[pod.UID]; earlier != nil {
-		now := w.config.Now()
 		entry.sampled, entry.freed, entry.turn = earlier.sampled, earlier.freed, earlier.turn
-		if earlier.kept && now.Sub(earlier.lifted) < w.config.Insist.Settles {
+		if earlier.kept && w.config.Now().Sub(earlier.lifted) < w.config.Insist.Settles {
 			entry.woken, entry.lifted = earlier.woken, earlier.lifted
-		}
-		for _, r := range earlier.Refused {
-			if now.Before(r.until) {
-				entry.Refused = append(entry.Refused, r)
-				// At each attempt anew: of several times the queue keeps the first only.
-				w.retries.AddAfter(retry{uid: pod.UID}, max(r.until.Sub(now), w.spacing(pod.UID)))
-			}
 		}
 	}
 	w.pods.put(entry)
@@ -203,26 +173,6 @@ func (w *Requeuer) enter(entry *waiting) Attempt {
 		entry.Base, entry.Based, entry.judged = w.config.Facts.Snapshot(), true, w.config.Now()
 	}
 	return entry.Attempt
-}
-
-// Refuse leaves a node out for a pod, for a while.
-func (w *Requeuer) Refuse(uid types.UID, n ledger.NodeName, message string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if entry := w.pods.all[uid]; entry != nil {
-		// Long enough for an attempt at each of the others that are left out, and at a new one.
-		lasts := min(max(RefusalLasts, time.Duration(len(entry.Refused)+2)*w.spacing(uid)), refusalMost)
-		entry.Refused = append(slices.Clip(entry.Refused), Refusal{n, message, w.config.Now().Add(lasts)})
-		w.retries.AddAfter(retry{uid: uid}, lasts)
-	}
-}
-
-// spacing is how far apart a pod's attempts are by now that come to nothing after a node
-// had been chosen; see Retry. Where many nodes refuse it, each has its own time, and
-// the pod would be tried for each.
-func (w *Requeuer) spacing(uid types.UID) time.Duration {
-	times := min(w.retries.NumRequeues(retry{uid: uid}), 10)
-	return min(retryFirst<<times, retryMost)
 }
 
 // Leave takes a pod off the list: it needs nothing any more.
