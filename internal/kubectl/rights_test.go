@@ -105,8 +105,8 @@ func TestExplainWithoutMoorage(t *testing.T) {
 		return nil
 	})
 	for pod, want := range map[string]string{
-		"no-configmap": "it needs the configmap web-settings, which does not exist",
-		"no-class":     "claim fast asks for StorageClass fsat, which does not exist",
+		"no-configmap": `configmap "web-settings" not found`,
+		"no-class":     "there is no StorageClass fsat",
 		"no-attacher":  "the attacher of driver dead.example.com is down",
 	} {
 		out, errors, code := run(t.Context(), server, now, "explain", "pod/"+pod, "-n", "shop")

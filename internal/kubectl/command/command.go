@@ -172,9 +172,8 @@ type NotFoundError struct{ Message string }
 func (e *NotFoundError) Error() string { return e.Message }
 
 // Missing is the error for an object that was not among those that were listed. It
-// tells one that is not there, a NotFoundError, from one that may not be read, and
-// names one of those known that is called nearly the same. namespace is empty for
-// what has none.
+// tells an object that is not there, a NotFoundError, from an object that may not be
+// read. namespace is empty for what has none.
 func Missing(unseen []facts.Unseen, resource, namespace, name string) error {
 	for _, u := range unseen {
 		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
@@ -199,8 +198,7 @@ func UnreadTicket(w *facts.World, namespace, name string) error {
 	return err
 }
 
-// NoNamespace says that a namespace does not exist, and names one that is called nearly the
-// same; empty where it exists, or that can't be told.
+// NoNamespace says that a namespace does not exist; empty where it exists, or that can't be told.
 func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) string {
 	if namespace == "" {
 		return ""

@@ -134,6 +134,11 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 		}
 		for _, name := range list {
 			a, err := s.kind.explain(ctx, c, w, name)
+			if missing := (*command.NotFoundError)(nil); errors.As(err, &missing) && s.kind.namespaced {
+				if none := command.NoNamespace(ctx, c, c.Namespace); none != "" {
+					err = &command.NotFoundError{Message: none}
+				}
+			}
 			if err != nil {
 				return err
 			}

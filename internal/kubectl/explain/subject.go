@@ -280,8 +280,10 @@ func explainSnapshot(ctx context.Context, c *cluster.Cluster, w *facts.World, na
 func workload(kind, group, plural string, wants ...string) func(context.Context, *cluster.Cluster, *facts.World, string) (answer, error) {
 	return func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 		var o unstructured.Unstructured
-		raw, err := c.Kube.CoreV1().RESTClient().Get().SetHeader("Accept", "application/json").AbsPath("/apis", group, "v1/namespaces", c.Namespace, plural, name).Do(ctx).Raw()
+		result := c.Kube.CoreV1().RESTClient().Get().SetHeader("Accept", "application/json").AbsPath("/apis", group, "v1/namespaces", c.Namespace, plural, name).Do(ctx)
+		err := result.Error() // which has the server's own words; that of Raw has not
 		if err == nil {
+			raw, _ := result.Raw()
 			err = o.UnmarshalJSON(raw)
 		}
 		if apierrors.IsNotFound(err) {

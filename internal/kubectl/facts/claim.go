@@ -152,6 +152,11 @@ func (w *World) storageCause(out *Storage) {
 			return
 		}
 	default:
+		if out.Volume != nil && len(out.Volume.Nodes) == 0 {
+			if out.Cause = w.nowhereCause(w.pvs[out.Volume.PersistentVolume]); out.Cause != nil {
+				return
+			}
+		}
 		if out.Cause = podsCause(out.Pods, out.Volume); out.Cause == nil {
 			if p := userOfDeadNode(out.Pods); p != nil {
 				out.Cause = p.Cause
@@ -188,6 +193,20 @@ func (w *World) takenCause(v *Volume) *Cause {
 	}
 	return nil
 }
+
+// nowhereCause says that no node is where a volume can be used; nil where a node is, or nodes can't
+// be seen.
+func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
+	if pv == nil || len(w.Nodes) == 0 || w.unseen("nodes") ||
+		slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return inAffinity(pv, n) && inZones(pv, n) }) {
+		return nil
+	}
+	return &Cause{Of: OfScheduling, Code: nowhere, Message: "no node is where it can be used, such as in its zone",
+		Do: fmt.Sprintf("Bring a node there, or correct the labels of one: compare kubectl describe pv %s with kubectl get nodes --show-labels", pv.Name)}
+}
+
+// nowhere is the code of a volume that no node can use.
+const nowhere = "VolumeElsewhere"
 
 // podsCause is what the first pod that waits for a volume waits for; nil when none
 // does, or it waits for something else. A pod that lacks a claim does not wait for the
@@ -265,13 +284,19 @@ func answerStorage(s *Storage) string {
 	}
 	var b strings.Builder
 	more, named := len(v.Waiting), v.Next != nil
-	b.WriteString(whereIs(v))
+	if s.Cause != nil && s.Cause.Code == nowhere {
+		b.WriteString("is at no node")
+	} else {
+		b.WriteString(whereIs(v))
+	}
 	switch {
 	case s.Cause == nil:
 	case v.Reason != nil && arbiter.CallOf(codeOf(v.Reason)) == arbiter.CallAttach:
 		fmt.Fprintf(&b, ", and %s", strings.TrimSuffix(s.Cause.Message, ".")) // it is on its way there
 	case v.Reason != nil:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
+	case s.Cause.Code == nowhere:
+		fmt.Fprintf(&b, ", and %s", s.Cause.Message)
 	case s.Cause.Of == OfMount:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
 	case s.Cause.Of == OfNode:

@@ -313,14 +313,15 @@ func (w *World) sinceOfHold(id ledger.VolumeID, code ledger.Code) time.Time {
 	return time.Time{}
 }
 
-// written is when the status of a volume's hold was last written; zero where that is not known.
+// written is when the status of a volume's hold was last written; now, where that is not known: time
+// that it counts down is over at the latest then.
 func (w *World) written(id ledger.VolumeID) time.Time {
 	if hold := w.holds[id]; hold != nil {
-		if last, _ := lastStatusWrite(hold); last.at.Before(w.Now) {
+		if last, _ := lastStatusWrite(hold); !last.at.IsZero() && last.at.Before(w.Now) {
 			return last.at
 		}
 	}
-	return time.Time{}
+	return w.Now
 }
 
 // waitsSince is when a pod's own wait began: for its volumes when it is bound,
@@ -479,8 +480,6 @@ func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) 
 		return whatIsThere(r) + ". Nobody detaches it meanwhile", time.Time{}
 	case r.Seconds < 0:
 		return r.Message(), time.Time{} // by the policy as it is now, no time forces
-	case timed && w.written(r.Volume).IsZero():
-		return words, time.Time{}
 	case timed:
 		until = w.written(r.Volume).Add(left)
 		r.Seconds = int64(told(until.Sub(w.Now)) / time.Second)
