@@ -4,7 +4,8 @@
 GO          ?= go
 BIN         := bin
 KUBERNETES_VERSION := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes 2>/dev/null)
-VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The same in every clone: tags and the length of short names depend on what was fetched.
+VERSION     ?= $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 # The tag of images that the chart asks for.
 APPVERSION  := $(shell awk '/^appVersion:/ {print $$2}' charts/moorage/Chart.yaml)
 # The Kubernetes components report the release they are; Moorage's its own.
@@ -113,7 +114,7 @@ searches: ## Run the short searches of simulator and explorer, and the mutants t
 .PHONY: packages
 packages: ## Run the unit tests without the searches
 	$(GO) test -vet=all -timeout 30m $$($(GO) list ./... | grep -v /test/sim)
-	$(GO) test -C hack/image ./...
+	$(GO) test -C hack/release ./...
 	$(GO) test -C test/promql ./...
 	$(GO) test -C test/karpenter ./...
 	$(GO) test -C controller/attacher/realdriver ./...
@@ -207,14 +208,23 @@ systems: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Run every scenario,
 	    grep -h -e '^FAIL' -e '^--- FAIL' -e '^Error: ' $(foreach target,scenarios test-install $(BESIDE),$(BIN)/$(target).log); false; \
 	  fi
 
+RELEASE := $(GO) run -C hack/release .
+# Digests are the same for everybody who builds with this release of Go.
+images krew release: export GOTOOLCHAIN := $(shell awk '/^toolchain/ {print $$2}' go.mod)
+
 .PHONY: images
 images: ## Build the OCI images of all components, for all platforms, into bin/images; CHECK=1: twice, and run them
-	$(GO) run -C hack/image . --repository $(CURDIR) --out $(abspath $(BIN))/images --version $(VERSION) --tag $(APPVERSION) \
+	$(RELEASE) images --repository $(CURDIR) --out $(abspath $(BIN))/images --version $(VERSION) --tag $(APPVERSION) \
 	  $(if $(CHECK),--check) $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: krew
 krew: ## Build the archives of kubectl moorage for all platforms, and the krew manifest, into bin/krew; VERSION=v1.2.3
-	$(GO) run ./hack/krew --version $(VERSION) --out $(BIN)/krew
+	$(RELEASE) krew --repository $(CURDIR) --version $(VERSION) --out $(abspath $(BIN))/krew
+
+.PHONY: release
+release: ## Build, check, push and sign a release; REGISTRY=registry.example.com/team VERSION=v1.2.3, SIGN=cosign.key or SIGN=keyless, PLATFORMS=linux/amd64
+	$(RELEASE) release --repository $(CURDIR) --out $(abspath $(BIN))/release --version $(VERSION) --registry '$(REGISTRY)' \
+	  $(if $(SIGN),--sign $(if $(filter keyless,$(SIGN)),$(SIGN),$(abspath $(SIGN)))) $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: guards
 guards: build ## Show that every scenario fails without the rule it guards; ONLY=SCENARIO for one
@@ -286,6 +296,7 @@ $(BIN)/actionlint: FORCE
 lint: $(BIN)/golangci-lint $(BIN)/actionlint ## Check the code with the linters of .golangci.yaml, and the workflows
 	$(BIN)/golangci-lint run $(LINTED)
 	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
+	@! grep -nE 'uses: [^.]' .github/workflows/*.yaml | grep -vE '@[0-9a-f]{40} # v[0-9]' || { echo "pin each action by the digest of its commit"; false; }
 
 # The releases that are served; docs/operate/compatibility.md says what was tried with them.
 RELEASES := 1.34.4,1.35.4,1.36.3,1.37.1

@@ -2,6 +2,8 @@ module github.com/moorage-dev/moorage
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/container-storage-interface/spec v1.12.1-0.20260720052920-cd9e7ad1ae09
 	github.com/csi-addons/spec v0.2.1-0.20250610152019-b5a7205f6a79

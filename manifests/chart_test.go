@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// registry is where images are unless a test says something else: the chart has no
-// default for it.
+// registry is where images are unless a test says something else: the chart in the work
+// tree has no default for it.
 const registry = "registry.example.com"
 
 // pem has the form of a certificate, in YAML.
@@ -149,7 +149,7 @@ func TestChartValues(t *testing.T) {
 			file: "certificate/job.yaml", has: []string{"disk: ssd", "key: x"}},
 		{name: "an extender whose Secrets are there", values: "extender: {enabled: true, certificatesGiven: true}", file: "extender/certificate.yaml", hasNot: []string{"kind:"}},
 		{name: "an attacher is pinned", values: "{image: {digests: {attacher: 'sha256:" + strings.Repeat("b", 64) + "'}}, attacher: {drivers: [{name: d, namespace: ns, serviceAccount: s}]}}",
-			file: "NOTES.txt", has: []string{"moorage-attacher:0.3.0@sha256:bbb"}},
+			file: "NOTES.txt", has: []string{"moorage-attacher:0.1.0@sha256:bbb"}},
 		{name: "no network policies", values: "networkPolicy: {enabled: false}", file: "networkpolicy.yaml", hasNot: []string{"kind:"}},
 		{name: "who may scrape", values: "networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {a: b}}}]}", file: "networkpolicy.yaml", has: []string{"a: b"}},
 		{name: "strictness names the scheduler", values: "schedulerName: harbour", file: "policies/strict.yaml", has: []string{"== 'harbour'", "scheduler harbour"}},
@@ -197,10 +197,10 @@ func TestChartValues(t *testing.T) {
 		{name: "an extender with certificates of one's own", values: "{extender: {enabled: true, certificatesGiven: true}, certManager: {enabled: false}, webhook: {caBundle: " + pem + "}}",
 			file: "extender/certificate.yaml", hasNot: []string{"kind:"}},
 		{name: "an image is pinned", values: "image: {digests: {moorage: 'sha256:" + strings.Repeat("a", 64) + "'}}", file: "webhook/deployment.yaml",
-			has: []string{"image: registry.example.com/moorage:0.3.0@sha256:aaa"}},
+			has: []string{"image: registry.example.com/moorage:0.1.0@sha256:aaa"}},
 		{name: "and no other", values: "{image: {digests: {moorage: 'sha256:" + strings.Repeat("a", 64) + "'}}, node: {enabled: true}}", file: "node/daemonset.yaml", hasNot: []string{"@"}},
 		{name: "which attachers to exchange", values: attachers, file: "NOTES.txt",
-			has: []string{"the attacher of disk.moorage.dev, tape.example.com", "registry.example.com/moorage-attacher:0.3.0"}},
+			has: []string{"the attacher of disk.moorage.dev, tape.example.com", "registry.example.com/moorage-attacher:0.1.0"}},
 		{name: "none to exchange", file: "NOTES.txt", hasNot: []string{"attacher of"}},
 		{name: "no rights for attachers that are not there", file: "attacher/rbac.yaml", hasNot: []string{"kind:"}},
 		{name: "attachers are scraped by number of port", values: attachers, file: "metrics/podmonitor.yaml",

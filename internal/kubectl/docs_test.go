@@ -51,7 +51,7 @@ func checksDocumented(t *testing.T, doctor *cobra.Command) {
 	}
 }
 
-// The krew manifest has an archive for each platform, named as hack/krew
+// The krew manifest has an archive for each platform, named as hack/release
 // names it.
 func TestKrewManifest(t *testing.T) {
 	raw, err := os.ReadFile("../../hack/krew/moorage.yaml")

@@ -66,7 +66,7 @@ func (s *story) survived(ctx context.Context) error {
 // attacksWithoutPolicies has what policies stop tried without them, and takes the scene away.
 func (s *story) attacksWithoutPolicies(ctx context.Context) error {
 	guard := func(enabled bool, args string) error {
-		_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values",
+		_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values",
 			"--set", fmt.Sprintf("policies.enabled=%t", enabled), "--set-json", "controller.extraArgs="+args)
 		return errors.Join(err, s.awaitMoorage(ctx))
 	}
@@ -95,7 +95,7 @@ func (s *story) attacksWithoutPolicies(ctx context.Context) error {
 // openDoors turns on, or off again, what is off by default and has ports of its own: what
 // serves schedulers and who may get metrics.
 func (s *story) openDoors(ctx context.Context, open bool) error {
-	_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values",
+	_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values",
 		"--set", fmt.Sprintf("extender.enabled=%t,metrics.secure=%t", open, open))
 	if err == nil {
 		err = s.awaitMoorage(ctx)

@@ -68,10 +68,10 @@ func (s *story) bring(ctx context.Context, cluster *sandbox.Cluster) error {
 	return s.installChart(ctx, chart)
 }
 
-// olderChart is the chart of 0.1.0. One rule of its tickets, that each volume is named once,
+// olderChart is a chart of before the first release. One rule of its tickets, that each volume is named once,
 // calls a function of CEL that 1.34 does not have: there it is left out.
 func (s *story) olderChart() (string, error) {
-	const chart, definition = "test/install/testdata/moorage-0.1.0", "crds/moorage.dev_volumetickets.yaml"
+	const chart, definition = "test/install/testdata/moorage-early", "crds/moorage.dev_volumetickets.yaml"
 	server, err := s.client.Discovery().ServerVersion()
 	if err != nil {
 		return "", fmt.Errorf("version of the API server: %w", err)
@@ -79,7 +79,7 @@ func (s *story) olderChart() (string, error) {
 	if server.Minor != "34" {
 		return chart, nil
 	}
-	changed := filepath.Join(s.dir, "moorage-0.1.0")
+	changed := filepath.Join(s.dir, "moorage-early")
 	if err := os.CopyFS(changed, os.DirFS(chart)); err != nil {
 		return "", fmt.Errorf("copy the chart: %w", err)
 	}
@@ -101,10 +101,10 @@ func (s *story) installChart(ctx context.Context, chart string, args ...string) 
 	return err
 }
 
-// roles had images of their own in 0.1.0.
+// roles had images of their own in the older chart.
 func roles() []string { return []string{"controller", "scheduler", "webhook"} }
 
-// roleOf returns a program that runs moorage in a role, as the role's image of 0.1.0 did.
+// roleOf returns a program that runs moorage in a role, as the role's image did in the older chart.
 func (s *story) roleOf(role string) (string, error) {
 	file := filepath.Join(s.dir, "moorage-"+role)
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' %s \"$@\"\n", filepath.Join(s.binaries, "moorage"), role)

@@ -171,7 +171,7 @@ func (s *story) ownCertificates(ctx context.Context) error {
 	}
 	s.audit = reader
 	values := []string{"--set", "image.registry=" + registry, "--set", "certManager.enabled=false", "--set", "certificateJob.duration=2400h"}
-	if err := s.installChart(ctx, "charts/moorage", append(values, "--set", "certificateJob.renewBefore=24h")...); err != nil {
+	if err := s.installChart(ctx, s.chart, append(values, "--set", "certificateJob.renewBefore=24h")...); err != nil {
 		return err
 	}
 	if err := s.awaitMoorage(ctx); err != nil {
@@ -183,7 +183,7 @@ func (s *story) ownCertificates(ctx context.Context) error {
 	}
 	err = s.whileStamping(ctx, func(ctx context.Context) error {
 		// Due at once: each release has a Job that looks.
-		args := append([]string{"upgrade", release, "charts/moorage", "--namespace", namespace}, values...)
+		args := append([]string{"upgrade", release, s.chart, "--namespace", namespace}, values...)
 		if _, err := s.helmCommand(ctx, append(args, "--set", "certificateJob.renewBefore=2399h")...); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 // The steps of the story in which commands of the documentation are run: the
 // marks that pages give them.
 const (
-	stepFromOlder       = "upgrade-from-0.1"
+	stepFromOlder       = "upgrade-from-early"
 	stepTest            = "test"
 	stepCLI             = "cli"
 	stepEnable          = "enable"
@@ -166,8 +166,20 @@ func (s *story) reader(ctx context.Context) ([]string, error) {
 	return append(env, s.goes...), errors.Join(
 		clientcmd.WriteToFile(*config, kubeconfig),
 		os.Symlink(filepath.Join(s.binaries, "kubectl"), filepath.Join(tools, "kubectl")),
-		os.WriteFile(filepath.Join(tools, "helm"), []byte("#!/bin/sh\nexec "+s.helm+` "$@"`+"\n"), 0o755),
+		os.WriteFile(filepath.Join(tools, "helm"), []byte(s.helmScript()), 0o755),
 	)
+}
+
+// helmScript is helm as the documentation's commands call it.
+func (s *story) helmScript() string {
+	return `#!/bin/sh
+for arg; do
+  shift
+  if [ "$arg" = ` + published + ` ]; then arg=` + s.chart + `; fi
+  set -- "$@" "$arg"
+done
+exec ` + s.helm + ` "$@"
+`
 }
 
 // allRan returns an error that names the steps of the pages that were not run.

@@ -78,7 +78,7 @@ func (s *story) neverStarts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.installChart(ctx, "charts/moorage", "--set", "mode=Standalone,image.registry="+registry+",image.tag="+neverPulled); err != nil {
+	if err := s.installChart(ctx, s.chart, "--set", "mode=Standalone,image.registry="+registry+",image.tag="+neverPulled); err != nil {
 		return err
 	}
 	if err := s.bound(ctx, false); err != nil {

@@ -21,7 +21,7 @@ func (s *story) leftovers(ctx context.Context) error {
 	}
 	// No pod has to run: the test is about helm, which takes everything over.
 	values := []string{"--set", "image.registry=" + registry + ",image.tag=" + neverPulled}
-	if _, err := s.helmCommand(ctx, append([]string{"install", other, "charts/moorage", "--namespace", namespace}, values...)...); err != nil {
+	if _, err := s.helmCommand(ctx, append([]string{"install", other, s.chart, "--namespace", namespace}, values...)...); err != nil {
 		return err
 	}
 	if _, err := s.helmCommand(ctx, "uninstall", other, "--namespace", namespace); err != nil {
@@ -35,7 +35,7 @@ func (s *story) leftovers(ctx context.Context) error {
 
 // handDefinitionsOver runs the command by which helm refuses to install a release of this name.
 func (s *story) handDefinitionsOver(ctx context.Context, name string) error {
-	install := []string{"install", name, "charts/moorage", "--namespace", namespace, "--set", "image.registry=" + registry, "--dry-run=server"}
+	install := []string{"install", name, s.chart, "--namespace", namespace, "--set", "image.registry=" + registry, "--dry-run=server"}
 	_, refused := s.helmCommand(ctx, install...)
 	if refused == nil {
 		return fmt.Errorf("release %s is installed over the definitions of another one", name)
@@ -60,7 +60,7 @@ func (s *story) handDefinitionsOver(ctx context.Context, name string) error {
 // differs between what is wanted and what is there, and a second time changes nothing.
 func (s *story) applied(ctx context.Context) error {
 	render := func(file string, more ...string) (string, error) {
-		text, err := s.helmCommand(ctx, append([]string{"template", release, "charts/moorage", "--namespace", namespace, "--no-hooks",
+		text, err := s.helmCommand(ctx, append([]string{"template", release, s.chart, "--namespace", namespace, "--no-hooks",
 			"--set", "image.registry=" + registry + ",certManager.enabled=false,node.enabled=true,networkPolicy.apiServer.ports={443,6443}"}, more...)...)
 		file = filepath.Join(s.dir, file)
 		return file, errors.Join(err, os.WriteFile(file, []byte(text), 0o600))

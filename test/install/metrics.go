@@ -92,7 +92,7 @@ func scrape(ctx context.Context, url, token string) (code int, text string, err 
 // then to everybody again.
 func (s *story) secureMetrics(ctx context.Context) error {
 	set := func(secure string) error {
-		_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values", "--set", "metrics.secure="+secure)
+		_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values", "--set", "metrics.secure="+secure)
 		return errors.Join(err, s.awaitMoorage(ctx))
 	}
 	if err := set("true"); err != nil {

@@ -57,7 +57,7 @@ func (s *story) switchModes(ctx context.Context, w *workload) error {
 // the revision before, which named no mode, and then as a tool does that renders Cooperative
 // mode by name. Moorage attaches all the same, and doctor names the next step.
 func (s *story) rollBackTheMode(ctx context.Context, w *workload) error {
-	byName := []string{"upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values", "--set", "mode=Cooperative"}
+	byName := []string{"upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values", "--set", "mode=Cooperative"}
 	for _, to := range []struct {
 		pod  string
 		helm []string
@@ -130,7 +130,7 @@ func (s *story) comesAndGoes(ctx context.Context, w *workload, next string) erro
 // modeIsAsked: where a Standalone Moorage is installed, helm refuses to change the
 // mode by default.
 func (s *story) modeIsAsked(ctx context.Context) error {
-	_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-values",
+	_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-values",
 		"--set", "image.registry="+registry, "--dry-run=server")
 	if err == nil || !strings.Contains(err.Error(), "name the mode") {
 		return fmt.Errorf("helm upgrade without a mode would change Standalone to Cooperative: %w", err)

@@ -63,7 +63,7 @@ func (s *story) pagesOnUse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if image := controller.Spec.Template.Spec.Containers[0].Image; !strings.HasPrefix(image, "registry.example.com/moorage-attacher:") {
+	if image := controller.Spec.Template.Spec.Containers[0].Image; !strings.HasPrefix(image, "ghcr.io/moorage-dev/moorage-attacher:") {
 		return fmt.Errorf("the driver's attacher has the image %s", image)
 	}
 	if err := s.client.CoreV1().Namespaces().Delete(ctx, driver, metav1.DeleteOptions{}); err != nil {

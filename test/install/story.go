@@ -35,7 +35,8 @@ const (
 type story struct {
 	config
 	dir     string
-	keep    bool // the folder is to be kept for reading
+	chart   string // folder of the chart that stands in for the published one
+	keep    bool   // the folder is to be kept for reading
 	runner  *sandbox.Runner
 	cluster *sandbox.Cluster
 	client  kubernetes.Interface
@@ -84,15 +85,19 @@ func newStory(c config) (*story, error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder of the test: %w", err)
 	}
+	chart, err := standIn(c.repository, dir)
+	if err != nil {
+		return nil, fmt.Errorf("chart: %w", err)
+	}
 	return &story{
-		config: c, dir: dir, pods: &lazyPods{started: make(chan struct{})}, documented: documented, ran: map[string]bool{},
+		config: c, dir: dir, chart: chart, pods: &lazyPods{started: make(chan struct{})}, documented: documented, ran: map[string]bool{},
 	}, nil
 }
 
 // chapters is the story, in order.
 func (s *story) chapters() []chapter {
 	out := []chapter{
-		{"a cluster with cert-manager, and the chart of 0.1.0", s.begin},
+		{"a cluster with cert-manager, and a chart of before the first release", s.begin},
 		{"tickets alive", s.makeTickets},
 		{"upgrade", s.upgrade},
 		{"helm test", s.helmTest},
@@ -174,6 +179,29 @@ func (s *story) helmCommand(ctx context.Context, args ...string) (string, error)
 		env = append(env, "HELM_"+name+"_HOME="+filepath.Join(s.dir, "helm"))
 	}
 	return s.execute(ctx, env, command[0], append(command[1:], args...)...)
+}
+
+// published is the reference of the released chart in the documentation. Nothing is
+// published yet: the chart of the work tree stands in for it, with the registry that a
+// release puts in.
+const published = "oci://ghcr.io/moorage-dev/charts/moorage"
+
+// standIn makes the chart that stands in for the published one.
+func standIn(repository, dir string) (string, error) {
+	chart := filepath.Join(dir, "chart")
+	if err := os.CopyFS(chart, os.DirFS(filepath.Join(repository, "charts/moorage"))); err != nil {
+		return "", err
+	}
+	values := filepath.Join(chart, "values.yaml")
+	raw, err := os.ReadFile(values)
+	if err != nil {
+		return "", err
+	}
+	text := strings.Replace(string(raw), "\n  registry: \"\"\n", "\n  registry: "+registry+"\n", 1)
+	if text == string(raw) {
+		return "", errors.New("values.yaml has no place for the registry")
+	}
+	return chart, os.WriteFile(values, []byte(text), 0o644)
 }
 
 // until polls until check passes; for what the sandbox's view doesn't see.

@@ -32,7 +32,7 @@ func (s *story) variants(ctx context.Context) error {
 		return errors.Join(err, errors.New("there are no variants"))
 	}
 	for _, file := range files {
-		rendered, err := s.helmCommand(ctx, "template", release, "charts/moorage", "--namespace", elsewhere,
+		rendered, err := s.helmCommand(ctx, "template", release, s.chart, "--namespace", elsewhere,
 			"--set", "image.registry="+registry, "--values", file)
 		if err != nil {
 			return err

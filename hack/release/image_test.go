@@ -23,7 +23,7 @@ func hello() build {
 		other = "amd64"
 	}
 	return build{
-		repository: ".", command: "./testdata/hello", name: "hello", version: "1.2.3", linked: []string{"main.linked=1.2.3"},
+		program: program{repository: "../..", command: "./hack/testdata/hello", version: "1.2.3", linked: []string{"main.linked=1.2.3"}}, name: "hello",
 		platforms: []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}, {OS: "linux", Architecture: other}},
 	}
 }

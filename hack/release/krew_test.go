@@ -48,10 +48,10 @@ type manifest struct {
 	} `json:"spec"`
 }
 
-func built(t *testing.T) (string, manifest) {
+func builtPlugin(t *testing.T) (string, manifest) {
 	t.Helper()
 	out := t.TempDir()
-	r := release{repository: "../..", command: "./hack/krew/testdata/hello", version: "v1.2.3", out: out}
+	r := plugin{repository: "../..", command: "./hack/testdata/hello", version: "v1.2.3", out: out}
 	if err := r.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func built(t *testing.T) (string, manifest) {
 // archive with the checksum that the manifest says, and the one for this machine
 // runs.
 func TestArchivesAreWhatTheManifestSays(t *testing.T) {
-	out, m := built(t)
+	out, m := builtPlugin(t)
 	if m.Kind != "Plugin" || m.Metadata.Name != "moorage" || m.Spec.Version != "v1.2.3" || strings.Contains(m.Spec.ShortDescription, "\n") {
 		t.Errorf("the manifest is %+v", m)
 	}
@@ -88,7 +88,7 @@ func TestArchivesAreWhatTheManifestSays(t *testing.T) {
 		if !regexp.MustCompile(`^https://\S+/v1\.2\.3/kubectl-moorage-` + system + `-` + machine + `\.tar\.gz$`).MatchString(p.URI) {
 			t.Errorf("the archive of %s/%s is at %s", system, machine, p.URI)
 		}
-		files := unpack(t, raw)
+		files := untar(t, raw)
 		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, []string{"LICENSE", p.Bin}) {
 			t.Errorf("%s has the files %v, and krew looks for %s", path.Base(p.URI), got, p.Bin)
 		}
@@ -99,7 +99,7 @@ func TestArchivesAreWhatTheManifestSays(t *testing.T) {
 		if err := os.WriteFile(binary, files[p.Bin], 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if said, err := exec.Command(binary).CombinedOutput(); err != nil || string(said) != "hello\n" {
+		if said, err := exec.Command(binary).CombinedOutput(); err != nil || string(said) != p.Bin+" [], linked by \n" {
 			t.Errorf("the binary says %q, %v", said, err)
 		}
 	}
@@ -110,8 +110,8 @@ func TestArchivesAreWhatTheManifestSays(t *testing.T) {
 }
 
 func TestArchivesAreTheSameTwice(t *testing.T) {
-	_, first := built(t)
-	_, second := built(t)
+	_, first := builtPlugin(t)
+	_, second := builtPlugin(t)
 	for i, p := range first.Spec.Platforms {
 		if p.SHA256 != second.Spec.Platforms[i].SHA256 {
 			t.Errorf("%s is different each time", path.Base(p.URI))
@@ -121,15 +121,15 @@ func TestArchivesAreTheSameTwice(t *testing.T) {
 
 func TestAVersionIsSemantic(t *testing.T) {
 	for _, version := range []string{"", "1.2.3", "v1.2", "main", "v1.2.3\n"} {
-		r := release{repository: "../..", command: "./hack/krew/testdata/hello", version: version, out: t.TempDir()}
+		r := plugin{repository: "../..", command: "./hack/testdata/hello", version: version, out: t.TempDir()}
 		if err := r.write(t.Context()); err == nil || !strings.Contains(err.Error(), "--version") {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}
 }
 
-// unpack returns the files of an archive.
-func unpack(t *testing.T, raw []byte) map[string][]byte {
+// untar returns the files of an archive.
+func untar(t *testing.T, raw []byte) map[string][]byte {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {

@@ -41,15 +41,20 @@ const sbomType types.MediaType = "application/spdx+json"
 // epoch is the time of everything in an image.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
-// build is an image to be made.
-type build struct {
+// program is one to be compiled.
+type program struct {
 	repository string // root of the module
 	command    string // package of the program
-	name       string // of the binary, and of the image
 	version    string
 	// linked are variables that the linker sets beside Moorage's own version, as
 	// package.Name=value.
-	linked    []string
+	linked []string
+}
+
+// build is an image to be made of a program.
+type build struct {
+	program
+	name      string // of the binary, and of the image
 	platforms []v1.Platform
 }
 
@@ -96,7 +101,7 @@ func (b build) image(ctx context.Context, platform v1.Platform) (v1.Image, []byt
 	}
 	defer os.RemoveAll(folder)
 	binary := filepath.Join(folder, b.name)
-	if err := b.compile(ctx, platform, binary); err != nil {
+	if err := b.compile(ctx, platform.OS, platform.Architecture, binary); err != nil {
 		return nil, nil, err
 	}
 	sbom, err := describe(binary, b.name, b.version)
@@ -140,16 +145,16 @@ func (b build) user() string {
 }
 
 // compile makes a static binary in which nothing tells where it was made.
-func (b build) compile(ctx context.Context, platform v1.Platform, binary string) error {
-	flags := "-s -w -buildid= -X github.com/moorage-dev/moorage/internal/report.Version=" + b.version
-	for _, variable := range b.linked {
+func (p program) compile(ctx context.Context, system, machine, binary string) error {
+	flags := "-s -w -buildid= -X github.com/moorage-dev/moorage/internal/report.Version=" + p.version
+	for _, variable := range p.linked {
 		flags += " -X " + variable
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", binary, b.command)
-	command.Dir = b.repository
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", binary, p.command)
+	command.Dir = p.repository
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+machine)
 	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", b.command, err, out)
+		return fmt.Errorf("%s/%s: go build %s: %w\n%s", system, machine, p.command, err, out)
 	}
 	return nil
 }

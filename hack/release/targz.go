@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// archive packs the binary and the licence, which krew's index asks for, into a
+// targz packs the binary and the licence, which krew's index asks for, into a
 // tar.gz: with no times, owners or names of this machine, so that the same files
 // give the same bytes.
-func archive(binary, license string) ([]byte, error) {
+func targz(binary, license string) ([]byte, error) {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
 	w := tar.NewWriter(zip)

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// plugin is kubectl-moorage, to be built for every platform of the krew manifest.
+type plugin struct {
+	repository string // root of the work tree
+	command    string // package of the plugin
+	version    string // v1.2.3
+	out        string // folder
+}
+
+// semantic versions are the only ones that krew and Helm take, and order by.
+var semantic = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+
+// write builds the archives and the manifest that names them, with its version and the
+// checksums of the archives. The same commit gives the same bytes.
+func (p plugin) write(ctx context.Context) error {
+	if !semantic.MatchString(p.version) {
+		return fmt.Errorf("--version=%s is none of the kind v1.2.3", p.version)
+	}
+	raw, err := os.ReadFile(filepath.Join(p.repository, "hack/krew/moorage.yaml"))
+	if err != nil {
+		return err
+	}
+	var manifest yaml.Node
+	if err := yaml.Unmarshal(raw, &manifest); err != nil {
+		return fmt.Errorf("hack/krew/moorage.yaml: %w", err)
+	}
+	if err := os.MkdirAll(p.out, 0o755); err != nil {
+		return err
+	}
+	spec := at(manifest.Content[0], "spec")
+	was := at(spec, "version")
+	platforms := at(spec, "platforms")
+	if was == nil || platforms == nil || len(platforms.Content) == 0 {
+		return errors.New("hack/krew/moorage.yaml has no version or no platforms")
+	}
+	for _, platform := range platforms.Content {
+		if err := p.platform(ctx, platform, was.Value); err != nil {
+			return err
+		}
+	}
+	was.Value = p.version
+	text, err := yaml.Marshal(&manifest)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.out, "moorage.yaml"), text, 0o644)
+}
+
+// platform builds the archive of one platform, and fills in its entry.
+func (p plugin) platform(ctx context.Context, entry *yaml.Node, was string) error {
+	labels := at(entry, "selector", "matchLabels")
+	uri, sum, binary := at(entry, "uri"), at(entry, "sha256"), at(entry, "bin")
+	system, machine := at(labels, "os"), at(labels, "arch")
+	if uri == nil || sum == nil || binary == nil || system == nil || machine == nil {
+		return fmt.Errorf("line %d of hack/krew/moorage.yaml: a platform needs os, arch, uri, sha256 and bin", entry.Line)
+	}
+	folder, err := os.MkdirTemp("", "moorage-krew-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	file := filepath.Join(folder, binary.Value)
+	program := program{repository: p.repository, command: p.command, version: p.version}
+	if err := program.compile(ctx, system.Value, machine.Value, file); err != nil {
+		return err
+	}
+	content, err := targz(file, filepath.Join(p.repository, "LICENSE"))
+	if err != nil {
+		return err
+	}
+	uri.Value = strings.ReplaceAll(uri.Value, was, p.version)
+	sum.Value = fmt.Sprintf("%x", sha256.Sum256(content))
+	fmt.Println(sum.Value, path.Base(uri.Value))
+	return os.WriteFile(filepath.Join(p.out, path.Base(uri.Value)), content, 0o644)
+}
+
+// at follows keys down mappings; nil if one is not there.
+func at(node *yaml.Node, keys ...string) *yaml.Node {
+	for _, key := range keys {
+		var below *yaml.Node
+		if node != nil && node.Kind == yaml.MappingNode {
+			for i := 0; i+1 < len(node.Content); i += 2 {
+				if node.Content[i].Value == key {
+					below = node.Content[i+1]
+				}
+			}
+		}
+		node = below
+	}
+	return node
+}
