@@ -88,6 +88,7 @@ func run(ctx context.Context, args []string) error {
 		r := release{command: ours}
 		platforms := platformsFlag(flags)
 		flags.StringVar(&r.registry, "registry", "", "registry to push to, with a path if need be: registry.example.com/team")
+		program := flags.String("program", "", "package to build in place of each program; for tests")
 		flags.StringVar(&r.sign, "sign", "", "file of cosign's private key, or keyless; nothing is signed if empty")
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
@@ -95,6 +96,9 @@ func run(ctx context.Context, args []string) error {
 		var err error
 		if r.platforms, err = parsePlatforms(*platforms); err != nil {
 			return err
+		}
+		if *program != "" {
+			r.command = func(string) string { return *program }
 		}
 		r.repository, r.out, r.version = *repository, *out, *version
 		return r.publish(ctx)

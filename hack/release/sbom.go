@@ -76,7 +76,7 @@ func describe(binary, name, version string) ([]byte, error) {
 	out := document{
 		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: name,
 		Namespace: "https://github.com/moorage-dev/moorage/spdx/" + name + "-" + sum,
-		Creation:  creation{Created: epoch().Format(time.RFC3339), Creators: []string{"Tool: moorage-hack-image", "Organization: The Moorage authors"}},
+		Creation:  creation{Created: epoch().Format(time.RFC3339), Creators: []string{"Tool: moorage-hack-release", "Organization: The Moorage authors"}},
 		Packages: []spdxPackage{{
 			ID: "SPDXRef-binary", Name: name, Version: version, Location: unsaid, License: "Apache-2.0", Declared: "Apache-2.0", Copyright: unsaid,
 			Checksums: []checksum{{"SHA256", sum}},

@@ -31,9 +31,12 @@ func components() []string {
 	return []string{"moorage-controller", "moorage-scheduler", "moorage-webhook"}
 }
 
-// begin starts a cluster without Moorage, into which cert-manager and then the
-// older chart are installed. Its shape is that of the scenarios.
+// begin makes a release, and starts a cluster without Moorage, into which cert-manager and
+// then the older chart are installed. Its shape is that of the scenarios.
 func (s *story) begin(ctx context.Context) error {
+	if err := s.publish(ctx); err != nil {
+		return err
+	}
 	scenario := s.scenarios[0]
 	options := s.options
 	options.Shape = scenario.In(sandbox.Standalone)
@@ -122,6 +125,9 @@ func (s *story) runPods(ctx context.Context) error {
 			name, tag, _ := strings.Cut(path.Base(image), ":")
 			if tag == neverPulled {
 				return "", fmt.Errorf("image %s can't be pulled", image)
+			}
+			if err := s.pull(image); err != nil {
+				return "", err
 			}
 			if role, ok := strings.CutPrefix(name, "moorage-"); ok && slices.Contains(roles(), role) {
 				return s.roleOf(role)

@@ -170,18 +170,6 @@ func (s *story) reader(ctx context.Context) ([]string, error) {
 	)
 }
 
-// helmScript is helm as the documentation's commands call it.
-func (s *story) helmScript() string {
-	return `#!/bin/sh
-for arg; do
-  shift
-  if [ "$arg" = ` + published + ` ]; then arg=` + s.chart + `; fi
-  set -- "$@" "$arg"
-done
-exec ` + s.helm + ` "$@"
-`
-}
-
 // allRan returns an error that names the steps of the pages that were not run.
 func (s *story) allRan(context.Context) error {
 	var left []string

@@ -34,15 +34,16 @@ const (
 // story is the cluster and who acts on it. Its methods are serial.
 type story struct {
 	config
-	dir     string
-	chart   string // folder of the chart that stands in for the published one
-	keep    bool   // the folder is to be kept for reading
-	runner  *sandbox.Runner
-	cluster *sandbox.Cluster
-	client  kubernetes.Interface
-	dynamic dynamic.Interface
-	pods    *lazyPods
-	audit   *audit.Reader
+	dir string
+	// chart is the reference of the released chart, and registry where it and its images are.
+	chart, registry string
+	keep            bool // the folder is to be kept for reading
+	runner          *sandbox.Runner
+	cluster         *sandbox.Cluster
+	client          kubernetes.Interface
+	dynamic         dynamic.Interface
+	pods            *lazyPods
+	audit           *audit.Reader
 	// documented are the commands of the documentation, and ran the steps of it
 	// that have been run; goes is where go keeps its caches.
 	documented []commands.Command
@@ -85,12 +86,8 @@ func newStory(c config) (*story, error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder of the test: %w", err)
 	}
-	chart, err := standIn(c.repository, dir)
-	if err != nil {
-		return nil, fmt.Errorf("chart: %w", err)
-	}
 	return &story{
-		config: c, dir: dir, chart: chart, pods: &lazyPods{started: make(chan struct{})}, documented: documented, ran: map[string]bool{},
+		config: c, dir: dir, pods: &lazyPods{started: make(chan struct{})}, documented: documented, ran: map[string]bool{},
 	}, nil
 }
 
@@ -178,30 +175,7 @@ func (s *story) helmCommand(ctx context.Context, args ...string) (string, error)
 	for _, name := range []string{"CACHE", "CONFIG", "DATA"} {
 		env = append(env, "HELM_"+name+"_HOME="+filepath.Join(s.dir, "helm"))
 	}
-	return s.execute(ctx, env, command[0], append(command[1:], args...)...)
-}
-
-// published is the reference of the released chart in the documentation. Nothing is
-// published yet: the chart of the work tree stands in for it, with the registry that a
-// release puts in.
-const published = "oci://ghcr.io/moorage-dev/charts/moorage"
-
-// standIn makes the chart that stands in for the published one.
-func standIn(repository, dir string) (string, error) {
-	chart := filepath.Join(dir, "chart")
-	if err := os.CopyFS(chart, os.DirFS(filepath.Join(repository, "charts/moorage"))); err != nil {
-		return "", err
-	}
-	values := filepath.Join(chart, "values.yaml")
-	raw, err := os.ReadFile(values)
-	if err != nil {
-		return "", err
-	}
-	text := strings.Replace(string(raw), "\n  registry: \"\"\n", "\n  registry: "+registry+"\n", 1)
-	if text == string(raw) {
-		return "", errors.New("values.yaml has no place for the registry")
-	}
-	return chart, os.WriteFile(values, []byte(text), 0o644)
+	return s.execute(ctx, env, command[0], append(command[1:], s.plain(args)...)...)
 }
 
 // until polls until check passes; for what the sandbox's view doesn't see.

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command registry is a registry on this machine, for tests. It prints its name, and
+// serves until its input ends. As ghcr.io, it does not list the referrers of an image.
+package main
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+)
+
+func main() {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	fmt.Println(strings.TrimPrefix(server.URL, "http://"))
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	server.Close()
+}

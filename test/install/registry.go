@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// published is the reference of the released chart in the documentation.
+const published = "oci://ghcr.io/moorage-dev/charts/moorage"
+
+// publish releases the work tree to a registry on this machine, by the command that
+// releases are made with. A small program is in each image, since those of Moorage take
+// long to build once more: the pods run the ones that are built already.
+func (s *story) publish(ctx context.Context) error {
+	serve := exec.CommandContext(context.WithoutCancel(ctx), "go", "run", "-C", "hack/release", "./registry")
+	serve.Dir = s.repository
+	input, err := serve.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("registry: %w", err)
+	}
+	output, err := serve.StdoutPipe()
+	if err == nil {
+		err = serve.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("registry: %w", err)
+	}
+	s.later(func() { _ = errors.Join(input.Close(), serve.Wait()) })
+	host, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("name of the registry: %w", err)
+	}
+	raw, err := os.ReadFile(filepath.Join(s.repository, "charts/moorage/Chart.yaml"))
+	if err != nil {
+		return err
+	}
+	var chart struct{ Version string }
+	if err := yaml.Unmarshal(raw, &chart); err != nil {
+		return fmt.Errorf("Chart.yaml: %w", err)
+	}
+	s.registry = strings.TrimSpace(host) + "/moorage-dev"
+	s.chart = "oci://" + s.registry + "/charts/moorage"
+	_, err = s.execute(ctx, nil, "go", "run", "-C", "hack/release", ".", "release", "--registry", s.registry, "--version", "v"+chart.Version,
+		"--program", "./hack/testdata/hello", "--out", filepath.Join(s.dir, "release"))
+	return err
+}
+
+// pull returns an error if an image of the registry is not there.
+func (s *story) pull(image string) error {
+	path, ours := strings.CutPrefix(image, s.registry+"/")
+	if !ours {
+		return nil
+	}
+	name, tag, _ := strings.Cut(path, ":")
+	host, folder, _ := strings.Cut(s.registry, "/")
+	answer, err := http.Head("http://" + host + "/v2/" + folder + "/" + name + "/manifests/" + tag)
+	if err != nil {
+		return fmt.Errorf("image %s: %w", image, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("image %s can't be pulled: %s", image, answer.Status)
+	}
+	return nil
+}
+
+// plain adds what helm needs for the registry's chart.
+func (s *story) plain(args []string) []string {
+	if slices.Contains(args, s.chart) {
+		return append(args, "--plain-http")
+	}
+	return args
+}
+
+// helmScript is helm as the documentation's commands call it: with the registry in place
+// of the public one.
+func (s *story) helmScript() string {
+	return `#!/bin/sh
+for arg; do
+  shift
+  if [ "$arg" = ` + published + ` ]; then set -- "$@" ` + s.chart + ` --plain-http; else set -- "$@" "$arg"; fi
+done
+exec ` + s.helm + ` "$@"
+`
+}
