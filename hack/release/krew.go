@@ -24,7 +24,7 @@ type plugin struct {
 	out        string // folder
 }
 
-// semantic versions are the only ones that krew and Helm take, and order by.
+// semantic is the form of versions that krew and Helm take, and order by.
 var semantic = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 // write builds the archives and the manifest that names them, with its version and the

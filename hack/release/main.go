@@ -123,7 +123,7 @@ func parsePlatforms(list string) ([]v1.Platform, error) {
 	return out, nil
 }
 
-// images are those of all components, to be built.
+// images says how the images of all components are built.
 type images struct {
 	repository  string              // root of the work tree
 	command     func(string) string // package of a program
@@ -134,7 +134,7 @@ type images struct {
 	out         string // folder
 }
 
-// write builds all images into a folder each, and returns what was built.
+// write builds each image into a folder of its own, and returns the list of them.
 func (i images) write(ctx context.Context) ([]built, error) {
 	linked, err := kubernetesVersion(ctx, i.repository)
 	if err != nil {

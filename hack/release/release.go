@@ -134,7 +134,7 @@ func (r release) signFile(ctx context.Context, file string) error {
 	return r.cosign(ctx, "sign-blob", "--bundle", file+".sigstore.json", file)
 }
 
-// signPushed signs what was pushed, in the registry.
+// signPushed signs references, in their registry.
 func (r release) signPushed(ctx context.Context, references []string) error {
 	return r.cosign(ctx, "sign", references...)
 }

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// onThisMachine starts a registry, and returns its name. As ghcr.io, it does not serve the
-// list of what refers to an image.
+// onThisMachine starts a registry, and returns its name. As ghcr.io, it does not list
+// the referrers of an image.
 func onThisMachine(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -271,7 +271,7 @@ func released(t *testing.T, r release, files string) {
 	}
 }
 
-// The chart of a release is the same for everybody, as its images are.
+// The same commit gives the same chart, as it gives the same images.
 func TestAReleaseIsTheSameTwice(t *testing.T) {
 	host := onThisMachine(t)
 	digests := map[string]string{}

@@ -21,8 +21,8 @@ import (
 const published = "oci://ghcr.io/moorage-dev/charts/moorage"
 
 // publish releases the work tree to a registry on this machine, by the command that
-// releases are made with. A small program is in each image, since those of Moorage take
-// long to build once more: the pods run the ones that are built already.
+// releases are made with. Each image has a small program, because Moorage's own take long
+// to build once more: the pods run the binaries of make binaries.
 func (s *story) publish(ctx context.Context) error {
 	serve := exec.CommandContext(context.WithoutCancel(ctx), "go", "run", "-C", "hack/release", "./registry")
 	serve.Dir = s.repository
