@@ -189,7 +189,9 @@ test-e2e-storage: build ## Run Kubernetes' own storage suites on the sandbox, be
 	FOCUS='$(FOCUS)' $(SANDBOX) run storage-suites --mode $(or $(MODES),upstream$(comma)standalone$(comma)cooperative)
 
 .PHONY: test-real
-test-real: real ## Run the scenarios of nodes that run containers and mount disks, as root
+test-real: real ## Run csi-sanity and the scenarios where nodes run containers and mount disks, as root
+	$(GO) test ./test/sandbox/disk -run TestSanity -real-disks
+	$(GO) test ./test/sandbox/disk -run TestSanity -real-disks -access-type=block
 	$(SANDBOX) run real-move real-power-off real-postgresql
 
 # Each of the two waits more than it computes; BESIDE is a target that runs with them. What

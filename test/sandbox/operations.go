@@ -88,6 +88,17 @@ func (o *Options) completeOperations() error {
 	return nil
 }
 
+// nodeOperationArgs are a node's flags.
+func nodeOperationArgs(o Operations) []string {
+	if !o.On {
+		return nil
+	}
+	return []string{
+		"--group-snapshots", "--expand",
+		fmt.Sprintf("--expand-offline=%t", strings.Contains(o.DetachFor, string(diskapi.ExpandVolume))),
+	}
+}
+
 // operationArgs are the disk service's flags.
 func operationArgs(o Operations) []string {
 	if !o.On {

@@ -190,9 +190,7 @@ func nodeComponent(s *site, name string) component {
 	if s.options.NetworkFences || s.options.NamedMachines {
 		args = append(args, "--system-uuid=machine-of-"+name)
 	}
-	if s.options.Operations.On {
-		args = append(args, "--expand")
-	}
+	args = append(args, nodeOperationArgs(s.options.Operations)...)
 	if name == StaticPodNode() {
 		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))
 	}

@@ -3,7 +3,7 @@ module github.com/moorage-dev/moorage/controller/attacher/realdriver
 go 1.26.0
 
 require (
-	github.com/container-storage-interface/spec v1.12.1-0.20260720052920-cd9e7ad1ae09
+	github.com/container-storage-interface/spec v1.13.0
 	github.com/moorage-dev/moorage v0.0.0
 	google.golang.org/api v0.267.0
 	google.golang.org/grpc v1.83.1

@@ -89,16 +89,15 @@ func plants() map[diskapi.Rule][]planted {
 			w.must(a.mount(vol, ctx, writer()))
 			w.must(a.unstage(vol))
 		}}},
-		diskapi.TwoPods: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
+		diskapi.TwoPods: {{attempt: diskapi.AttemptRefused, plant: func(w *world, a, _ *nodeUnderTest) {
 			vol, ctx := w.attach("v", a)
 			w.must(a.stage(vol, ctx))
 			single := capability(csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)
 			w.must(a.mount(vol, ctx, single))
-			_, err := a.NodePublishVolume(w.ctx, &csi.NodePublishVolumeRequest{
+			_, _ = a.NodePublishVolume(w.ctx, &csi.NodePublishVolumeRequest{
 				VolumeId: vol, StagingTargetPath: a.staging(vol), TargetPath: a.target("second"),
 				PublishContext: ctx, VolumeCapability: single,
 			})
-			w.must(err)
 		}}},
 		diskapi.DeleteWhileAttached: {{attempt: diskapi.AttemptRefused, plant: func(w *world, a, _ *nodeUnderTest) {
 			vol, _ := w.attach("v", a)

@@ -72,8 +72,10 @@ func (o serviceOptions) run(ctx context.Context, out io.Writer) error {
 func (o serviceOptions) serve(ctx context.Context, s *service.Service, out io.Writer) error {
 	driver, err := csidriver.New(csidriver.Config{
 		Name: o.driver, ListVolumes: o.listVolumes, GetVolume: o.getVolume, VolumeHealth: o.volumeHealth,
-		Snapshots: o.snapshots, GroupSnapshots: o.groupSnapshots, Clones: o.clones,
-		Expansion: o.expansion, ExpandOffline: strings.Contains(o.detachFor, string(diskapi.ExpandVolume)),
+		Snapshots: o.snapshots, Clones: o.clones, Services: diskapi.Services{
+			GroupSnapshots: o.groupSnapshots,
+			Expansion:      o.expansion, ExpandOffline: strings.Contains(o.detachFor, string(diskapi.ExpandVolume)),
+		},
 	}, s)
 	if err != nil {
 		return fmt.Errorf("disk service: %w", err)

@@ -32,6 +32,8 @@ type world struct {
 	t          *testing.T
 	dir        string
 	args       []string
+	services   diskapi.Services // that node plugins tell of
+	disks      string           // folder of real disks, or nothing
 	ctx        context.Context
 	api        disk.Client
 	controller csi.ControllerClient
@@ -132,6 +134,7 @@ func (n *nodeUnderTest) start() {
 	p, err := disk.NewNodePlugin(disk.NodeConfig{
 		Driver: disk.DefaultDriver, NodeName: n.name, MaxVolumes: n.slots, KubeletRoot: n.root,
 		ServiceURL: n.w.api.BaseURL, Block: n.block, WriteTicks: n.ticks,
+		Services: n.w.services, Disks: n.w.disks,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubemark"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/csinode"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
 const (
@@ -65,7 +66,7 @@ type nodeOptions struct {
 	systemUUID     string
 	machine        string
 	events         bool
-	expand         bool
+	services       diskapi.Services
 	// The rest is for nodes that run containers.
 	runtime    string
 	runtimeDir string
@@ -101,7 +102,9 @@ func newNodeCommand() *cobra.Command {
 	flags.StringVar(&o.bootFile, "boot-id-file", "", "file that has the machine's boot, as the Node's status has it; it is made if there is none, by a boot of its own")
 	flags.StringVar(&o.machine, "machine", "", "name of the machine at the disk service; the node's if empty")
 	flags.BoolVar(&o.events, "events", true, "write events to the API server, as a kubelet does, where the kernel's log can be read")
-	flags.BoolVar(&o.expand, "expand", false, "have the node plugin offer EXPAND_VOLUME")
+	flags.BoolVar(&o.services.GroupSnapshots, "group-snapshots", false, "have the node plugin say that the driver makes snapshots of several volumes at once")
+	flags.BoolVar(&o.services.Expansion, "expand", false, "have the node plugin offer EXPAND_VOLUME")
+	flags.BoolVar(&o.services.ExpandOffline, "expand-offline", false, "have the node plugin say that the driver expands offline")
 	flags.StringVar(&o.runtime, "runtime", "", "unix socket of a container runtime; without it containers only seem to run, and nothing is mounted")
 	flags.StringVar(&o.runtimeDir, "runtime-dir", "", "folder of the container runtime's programs, with the images that it is given in the folder images")
 	flags.StringVar(&o.cgroup, "cgroup", "", "cgroup of the node's pods")
@@ -130,7 +133,7 @@ func (o nodeOptions) run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	plugin, err := csinode.New(csinode.Config{
 		Driver: o.driver, NodeName: cmp.Or(o.machine, o.name), MaxVolumes: o.slots,
-		KubeletRoot: o.rootDir, ServiceURL: o.diskURL, Expand: o.expand, Disks: o.disks,
+		KubeletRoot: o.rootDir, ServiceURL: o.diskURL, Services: o.services, Disks: o.disks,
 	})
 	if err != nil {
 		return err

@@ -115,6 +115,9 @@ func (s *State) use(r diskapi.Request) Decision {
 	if r.NotStaged {
 		return refuse(codes.FailedPrecondition, "volume %s is not staged at node %s", r.Volume, r.Node)
 	}
+	if r.Beside && r.AccessMode == "SINGLE_NODE_SINGLE_WRITER" {
+		return refuse(codes.FailedPrecondition, "volume %s has a single writer, and is published at node %s already", r.Volume, r.Node)
+	}
 	return Decision{Do: Start, Effect: effect(r)}
 }
 

@@ -40,13 +40,9 @@ type Config struct {
 	// Snapshots offers CREATE_DELETE_SNAPSHOT and LIST_SNAPSHOTS, and volumes that are made from
 	// a snapshot.
 	Snapshots bool
-	// GroupSnapshots offers CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT. It needs Snapshots.
-	GroupSnapshots bool
 	// Clones offers CLONE_VOLUME.
 	Clones bool
-	// Expansion offers EXPAND_VOLUME; with ExpandOffline only for volumes that are attached
-	// nowhere, so that the driver says that it expands offline.
-	Expansion, ExpandOffline bool
+	diskapi.Services
 }
 
 // Driver serves Identity, Controller, and what the controller part of a driver has of
@@ -88,24 +84,7 @@ func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 
 // GetPluginCapabilities says which services there are, and how volumes are expanded.
 func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	out := &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{service(csi.PluginCapability_Service_CONTROLLER_SERVICE)}}
-	if d.config.GroupSnapshots {
-		out.Capabilities = append(out.Capabilities, service(csi.PluginCapability_Service_GROUP_CONTROLLER_SERVICE))
-	}
-	if d.config.Expansion {
-		way := csi.PluginCapability_VolumeExpansion_ONLINE
-		if d.config.ExpandOffline {
-			way = csi.PluginCapability_VolumeExpansion_OFFLINE
-		}
-		out.Capabilities = append(out.Capabilities, &csi.PluginCapability{
-			Type: &csi.PluginCapability_VolumeExpansion_{VolumeExpansion: &csi.PluginCapability_VolumeExpansion{Type: way}},
-		})
-	}
-	return out, nil
-}
-
-func service(t csi.PluginCapability_Service_Type) *csi.PluginCapability {
-	return &csi.PluginCapability{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: t}}}
+	return d.config.Services.Capabilities(), nil
 }
 
 // Probe says that the driver is ready.

@@ -40,8 +40,9 @@ type Config struct {
 	// Block lets block volumes be staged; see the package documentation for
 	// why they are refused otherwise.
 	Block bool
-	// Expand offers EXPAND_VOLUME, by which a file system is made as large as its disk.
-	Expand bool
+	// Services are the driver's. With Expansion the plugin makes file systems as large as their
+	// disks.
+	diskapi.Services
 	// WriteTicks says when pods write to their volumes, besides at once when one is
 	// published; every second if nil. What is received is called once the writes are made.
 	WriteTicks <-chan func()

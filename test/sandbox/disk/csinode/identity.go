@@ -16,9 +16,10 @@ func (p *Plugin) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 	return &csi.GetPluginInfoResponse{Name: p.config.Driver, VendorVersion: diskapi.DriverVersion}, nil
 }
 
-// GetPluginCapabilities lists none: the node part has no Controller service.
+// GetPluginCapabilities says which services the driver has. Those of a controller are at another
+// socket.
 func (p *Plugin) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	return &csi.GetPluginCapabilitiesResponse{}, nil
+	return p.config.Services.Capabilities(), nil
 }
 
 // Probe says that the plugin is ready.
@@ -33,7 +34,7 @@ func (p *Plugin) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
 		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	}
-	if p.config.Expand {
+	if p.config.Expansion {
 		rpcs = append(rpcs, csi.NodeServiceCapability_RPC_EXPAND_VOLUME)
 	}
 	for _, rpc := range rpcs {

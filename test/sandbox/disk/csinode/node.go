@@ -97,7 +97,7 @@ func (p *Plugin) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 		Call: diskapi.NodePublish, Volume: r.GetVolumeId(),
 		Args: diskapi.Args{
 			Path: r.GetTargetPath(), Context: r.GetPublishContext(), ReadOnly: r.GetReadonly(),
-			Again: statErr == nil, NotStaged: !isStaged,
+			Again: statErr == nil, NotStaged: !isStaged, Beside: p.staged.publishedBeside(r.GetTargetPath(), r.GetVolumeId()),
 			AccessMode: r.GetVolumeCapability().GetAccessMode().GetMode().String(),
 		},
 	}, func() error {
@@ -164,7 +164,7 @@ func (p *Plugin) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 // NodeExpandVolume makes the file system of a volume as large as its disk, once the service
 // agrees. The kubelet names a path of the volume that is mounted.
 func (p *Plugin) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
-	if !p.config.Expand {
+	if !p.config.Expansion {
 		return nil, status.Error(codes.Unimplemented, "this driver does not offer EXPAND_VOLUME")
 	}
 	if err := required("volume_id", r.GetVolumeId(), "volume_path", r.GetVolumePath()); err != nil {

@@ -110,6 +110,18 @@ func (s *staged) publish(target, id, mode string) error {
 	})
 }
 
+// publishedBeside says whether a volume is published at another target than this.
+func (s *staged) publishedBeside(target, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for other, published := range s.table.Targets {
+		if published == id && other != target {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *staged) unpublish(target string) error {
 	return s.change(func(t *table) {
 		delete(t.Targets, target)

@@ -154,6 +154,8 @@ type Args struct {
 	Again bool `json:"again,omitempty"`
 	// NotStaged marks a NodePublish of a volume that the node has not staged.
 	NotStaged bool `json:"notStaged,omitempty"`
+	// Beside marks a NodePublish of a volume that the node has published at another path.
+	Beside bool `json:"beside,omitempty"`
 	// Fault is what SetFault set.
 	Fault *Fault `json:"fault,omitempty"`
 	// LatencyMs is what SetLatency set for LatencyOf, in milliseconds.

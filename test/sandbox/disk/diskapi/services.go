@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diskapi
+
+import "github.com/container-storage-interface/spec/lib/go/csi"
+
+// Services are what GetPluginCapabilities tells of the driver. CSI has each part of a driver tell of the
+// whole driver.
+type Services struct {
+	// GroupSnapshots offers CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT.
+	GroupSnapshots bool
+	// Expansion offers EXPAND_VOLUME; with ExpandOffline only for volumes that are attached
+	// nowhere, so that the driver says that it expands offline.
+	Expansion, ExpandOffline bool
+}
+
+// Capabilities is the answer of GetPluginCapabilities.
+func (s Services) Capabilities() *csi.GetPluginCapabilitiesResponse {
+	out := &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{service(csi.PluginCapability_Service_CONTROLLER_SERVICE)}}
+	if s.GroupSnapshots {
+		out.Capabilities = append(out.Capabilities, service(csi.PluginCapability_Service_GROUP_CONTROLLER_SERVICE))
+	}
+	if s.Expansion {
+		way := csi.PluginCapability_VolumeExpansion_ONLINE
+		if s.ExpandOffline {
+			way = csi.PluginCapability_VolumeExpansion_OFFLINE
+		}
+		out.Capabilities = append(out.Capabilities, &csi.PluginCapability{
+			Type: &csi.PluginCapability_VolumeExpansion_{VolumeExpansion: &csi.PluginCapability_VolumeExpansion{Type: way}},
+		})
+	}
+	return out
+}
+
+func service(t csi.PluginCapability_Service_Type) *csi.PluginCapability {
+	return &csi.PluginCapability{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: t}}}
+}
