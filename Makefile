@@ -24,7 +24,7 @@ SNAPSHOTS   := $(BIN)/external-snapshotter/$(SNAPSHOTS_VERSION).yaml
 # What real nodes run besides the kubelet: their container runtime, a module of its own, and
 # images of Debian's packages.
 RUNTIME     := $(addprefix $(BIN)/real/,containerd containerd-shim-runc-v2 ctr runc host-local loopback ptp)
-IMAGES      := $(addprefix $(BIN)/real/images/,busybox.tar postgresql.tar)
+IMAGES      := $(addprefix $(BIN)/real/images/,busybox.tar etcd.tar postgresql.tar redis.tar)
 COMPONENTS  := moorage moorage-attacher moorage-node
 
 .DEFAULT_GOAL := help
@@ -192,7 +192,7 @@ test-e2e-storage: build ## Run Kubernetes' own storage suites on the sandbox, be
 test-real: real ## Run csi-sanity and the scenarios where nodes run containers and mount disks, as root
 	$(GO) test ./test/sandbox/disk -run TestSanity -real-disks
 	$(GO) test ./test/sandbox/disk -run TestSanity -real-disks -access-type=block
-	$(SANDBOX) run real-move real-power-off real-postgresql
+	$(SANDBOX) run real-move real-power-off real-databases
 
 # Each of the two waits more than it computes; BESIDE is a target that runs with them. What
 # the story and that print is shown when all are over, and that one fails stops no other

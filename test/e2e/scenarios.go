@@ -102,7 +102,7 @@ func Scenarios() []sandbox.Scenario {
 		storageSuites(),
 		realMove(),
 		realPowerOff(),
-		realPostgreSQL(),
+		realDatabases(),
 		isolation(),
 	}, skew()...)
 }

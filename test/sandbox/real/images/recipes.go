@@ -46,6 +46,22 @@ func recipes() map[string]recipe {
 			without:  []string{"libllvm14", "libz3-4"}, // for its compiler, which it does without
 			finish:   postgresql,
 		},
+		"etcd": {
+			image: image.Image{
+				Names:   []string{"moorage.dev/sandbox/etcd:3.4"},
+				Command: []string{"etcd", "--data-dir=/v0/data"},
+			},
+			packages: []string{"etcd-server", "etcd-client", "busybox-static"},
+			finish:   applets,
+		},
+		"redis": {
+			image: image.Image{
+				Names:   []string{"moorage.dev/sandbox/redis:7.0"},
+				Command: []string{"redis-server", "--dir", "/v0", "--appendonly", "yes", "--appendfsync", "always"},
+			},
+			packages: []string{"redis-server", "redis-tools", "busybox-static"},
+			finish:   applets,
+		},
 	}
 }
 
