@@ -87,8 +87,8 @@ $(BIN)/kubectl-moorage: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/kubectl-moorage
 
 .PHONY: demo
-demo: build ## Watch Moorage do its work on a real cluster on this machine
-	@$(SANDBOX) demo
+demo: $(if $(REAL),real,build) ## Watch Moorage do its work on a real cluster on this machine; REAL=1: PostgreSQL, etcd and Redis lose their machine, as root
+	@$(SANDBOX) $(if $(REAL),run real-databases --mode upstream$(comma)standalone,demo)
 
 .PHONY: sandbox
 sandbox: build ## Start a cluster to play with; Ctrl-C ends it
@@ -151,14 +151,14 @@ $(BIN)/kubernetes-%: FORCE
 # CONTROLPLANE and KUBELETS are releases that test/kubernetes pins; KUBERNETES is both.
 CONTROLPLANE ?= $(KUBERNETES)
 KUBELETS     ?= $(KUBERNETES)
-REAL         := $(addprefix $(BIN)/kubernetes-,$(sort $(CONTROLPLANE) $(KUBELETS)))
-REAL_FLAGS   := $(addprefix --control-plane $(BIN)/kubernetes-,$(CONTROLPLANE)) $(addprefix --kubelets $(BIN)/kubernetes-,$(KUBELETS))
+OTHERS       := $(addprefix $(BIN)/kubernetes-,$(sort $(CONTROLPLANE) $(KUBELETS)))
+OTHER_FLAGS  := $(addprefix --control-plane $(BIN)/kubernetes-,$(CONTROLPLANE)) $(addprefix --kubelets $(BIN)/kubernetes-,$(KUBELETS))
 
 # Part of the scenarios as far as the oldest release is emulated; alone, for who changes what is
 # read of the API server.
 .PHONY: test-skew
-test-skew: build $(REAL) ## Run the main scenarios where Kubernetes emulates 1.34, 1.35 and 1.36; KUBERNETES=1.35 for all on that release itself, KUBELETS=1.34 for nodes of another
-	$(SANDBOX) run --all $(if $(REAL),--mode standalone$(comma)cooperative $(REAL_FLAGS),--kubernetes 1.34$(comma)1.35$(comma)1.36) $(if $(PARALLEL),--parallel $(PARALLEL))
+test-skew: build $(OTHERS) ## Run the main scenarios where Kubernetes emulates 1.34, 1.35 and 1.36; KUBERNETES=1.35 for all on that release itself, KUBELETS=1.34 for nodes of another
+	$(SANDBOX) run --all $(if $(OTHERS),--mode standalone$(comma)cooperative $(OTHER_FLAGS),--kubernetes 1.34$(comma)1.35$(comma)1.36) $(if $(PARALLEL),--parallel $(PARALLEL))
 
 .PHONY: test-upgrade
 test-upgrade: build $(BIN)/kubernetes-$(FROM) ## Upgrade Kubernetes from FROM=1.36 to the release of this tree while pods come and go
@@ -177,8 +177,8 @@ $(BIN)/kubectl: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/kubectl
 
 .PHONY: test-install
-test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl $(REAL) ## Install, use, upgrade and uninstall the chart on a real cluster, with the commands of docs/operate; KUBERNETES=1.35 for that release
-	$(GO) run ./test/install --binaries $(BIN) $(REAL_FLAGS) \
+test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl $(OTHERS) ## Install, use, upgrade and uninstall the chart on a real cluster, with the commands of docs/operate; KUBERNETES=1.35 for that release
+	$(GO) run ./test/install --binaries $(BIN) $(OTHER_FLAGS) \
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
 
 # Kubernetes' own storage suites: their binary links the whole e2e framework, and is built for this alone.
