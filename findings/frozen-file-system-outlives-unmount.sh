@@ -16,7 +16,7 @@
 # Guess before the run: umount says EBUSY.
 #
 # Output seen, for ext4 and for xfs:
-#   unmounted with success while frozen, alive without a mount, and frozen for who mounts it next
+#   unmounted with success while frozen, alive without a mount, and frozen at the next mount
 . "$(dirname "$0")/lib/begin.sh"
 # shellcheck disable=SC2086
 unpack $e2fsprogs $xfsprogs
@@ -39,5 +39,5 @@ for kind in ext4 xfs; do
   fsfreeze --unfreeze "$kind"
   umount "$kind"
   ! losetup "$device" >/dev/null 2>&1 || changed "the device of $kind stays after the thaw"
-  echo "$kind: unmounted with success while frozen, alive without a mount, and frozen for who mounts it next"
+  echo "$kind: unmounted with success while frozen, alive without a mount, and frozen at the next mount"
 done
