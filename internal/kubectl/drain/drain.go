@@ -255,13 +255,12 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 			continue
 		}
 		evict := func(p *corev1.Pod) error { return d.evict(ctx, c, p) }
-		over, err := d.pass(world, c.Clock(), evict)
-		if over { // what is followed lags: lists that are read anew say whether that is so
+		if over, _ := d.pass(world, c.Clock(), evict); over { // what is followed lags: lists that are read anew say whether that is so
 			fresh, failed := c.Read(ctx)
 			if failed != nil {
 				continue
 			}
-			if over, err = d.pass(fresh, c.Clock(), evict); over {
+			if over, err := d.pass(fresh, c.Clock(), evict); over {
 				return err
 			}
 		}

@@ -379,14 +379,3 @@ func (w *World) asHeard(r arbiter.Reason) arbiter.Reason {
 	}
 	return r
 }
-
-// why says in a few words what keeps a kind from being seen.
-func (u *Unseen) why() string {
-	switch {
-	case u.Missing:
-		return "the cluster does not serve " + u.Resource
-	case u.Failed:
-		return u.Resource + " could not be read: " + shortened(u.Message, "")
-	}
-	return "you may not list " + u.Resource
-}

@@ -157,6 +157,7 @@ func TestUnansweredRequestIsSettled(t *testing.T) {
 				if err := r.Settle(t.Context()); err != nil {
 					t.Error(err)
 				}
+				synctest.Wait() // Bind returns to its caller
 				select {
 				case err := <-result:
 					if (err == nil) != test.want {
