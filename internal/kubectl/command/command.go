@@ -356,8 +356,16 @@ func CheckTTL(ttl time.Duration) error {
 	return nil
 }
 
-// WriteWhole writes a file that only its owner may read, under its name once it is whole.
+// WriteWhole writes a file that only its owner may read, under its name once it is whole. What is no
+// file, such as a device or a pipe, is written to, and stays as it is.
 func WriteWhole(name string, write func(io.Writer) error) (err error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		to, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(to), to.Close())
+	}
 	file, err := os.CreateTemp(filepath.Dir(name), ".moorage-")
 	if err != nil {
 		return err

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// A pipe is written to, and not replaced by a file of its name; and so is a device.
+func TestWriteToAPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0) // it is open for both, so that nobody waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close() }()
+	if err := WriteWhole(pipe, func(w io.Writer) error { _, err := io.WriteString(w, "page"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(pipe); err != nil || info.Mode().IsRegular() {
+		t.Fatalf("the pipe has become %v, %v", info, err)
+	}
+	text := make([]byte, 4)
+	if _, err := io.ReadFull(reader, text); err != nil || string(text) != "page" {
+		t.Errorf("read %q, %v", text, err)
+	}
+}
