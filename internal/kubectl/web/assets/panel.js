@@ -188,7 +188,7 @@ export class Panel {
     const line = (term, ...value) => [el('dt', { text: term }), el('dd', {}, ...value)];
     const who = (r) => refLink(`${r.kind === 'Pod' ? 'pod' : 'ticket'}/${r.namespace}/${r.name}`, this.actions.href);
     const node = (name) => name === '(detached)' ? name : refLink(`node/${name}`, this.actions.href);
-    if (!v) return [];
+    if (!v) return this.known(line, node);
     return [el('h3', { text: 'Volume' }), el('dl', {},
       line('state', v.state),
       v.holder ? line('held by', node(v.holder.node), v.holder.since ? [' for ', since(v.holder.since)] : '', v.holder.for?.length ? [', for ', ...v.holder.for.map((r, i) => [i ? ', ' : '', who(r)])] : ', no pod uses it there') : '',
@@ -200,6 +200,21 @@ export class Panel {
       line('handle', el('code', { text: v.handle })),
       line('serves', v.access),
       v.transitions ? line('moved', v.transitions === 1 ? 'once' : `${v.transitions} times`) : '')];
+  }
+
+  // known is what the map and the lists have of a volume of which a page in one file has no more.
+  known(line, node) {
+    const [kind, name] = split(this.ref);
+    const v = kind === 'volume' && !this.detail && !this.asking ? this.model.volumes.get(name) : null;
+    if (!v) return [];
+    return [el('h3', { text: 'Volume' }), el('dl', {},
+      line('state', v.state),
+      v.holder ? line('held by', node(v.holder)) : '',
+      v.next ? line('next', refLink(v.next, this.actions.href)) : '',
+      v.claim ? line('claim', v.claim) : '',
+      line('driver', v.driver),
+      line('handle', el('code', { text: v.handle })),
+      line('serves', v.access))];
   }
 
   // bars are where a volume has been: a bar for each node, from when it was attached.
