@@ -123,18 +123,7 @@ func TestEachImageHasItsBillOfMaterials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layers, err := artifact.Layers()
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := layers[0].Uncompressed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var sbom document
-		if err := json.NewDecoder(content).Decode(&sbom); err != nil {
-			t.Fatal(err)
-		}
+		sbom := billOf(t, artifact)
 		if sbom.Version != "SPDX-2.3" || sbom.Packages[0].Version != "1.2.3" || sbom.Packages[1].Name != "stdlib" {
 			t.Errorf("the bill is %+v", sbom)
 		}
@@ -187,4 +176,21 @@ func TestOnlyTheAttacherIsRoot(t *testing.T) {
 			t.Errorf("%s runs as %s, want %s", name, got, want)
 		}
 	}
+}
+
+// billOf is the bill of materials in an artifact.
+func billOf(t *testing.T, artifact v1.Image) (sbom document) {
+	t.Helper()
+	layers, err := artifact.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(content).Decode(&sbom); err != nil {
+		t.Fatal(err)
+	}
+	return sbom
 }

@@ -18,10 +18,8 @@ import (
 
 // plugin is kubectl-moorage, to be built for every platform of the krew manifest.
 type plugin struct {
-	repository string // root of the work tree
-	command    string // package of the plugin
-	version    string // v1.2.3
-	out        string // folder
+	program
+	out string // folder
 }
 
 // semantic is the form of versions that krew and Helm take, and order by.
@@ -77,8 +75,7 @@ func (p plugin) platform(ctx context.Context, entry *yaml.Node, was string) erro
 	}
 	defer os.RemoveAll(folder)
 	file := filepath.Join(folder, binary.Value)
-	program := program{repository: p.repository, command: p.command, version: p.version}
-	if err := program.compile(ctx, system.Value, machine.Value, file); err != nil {
+	if err := p.compile(ctx, system.Value, machine.Value, file); err != nil {
 		return err
 	}
 	content, err := targz(file, filepath.Join(p.repository, "LICENSE"))

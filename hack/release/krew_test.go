@@ -51,7 +51,7 @@ type manifest struct {
 func builtPlugin(t *testing.T) (string, manifest) {
 	t.Helper()
 	out := t.TempDir()
-	r := plugin{repository: "../..", command: "./hack/testdata/hello", version: "v1.2.3", out: out}
+	r := plugin{program{repository: "../..", command: "./hack/testdata/hello", version: "v1.2.3"}, out}
 	if err := r.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestArchivesAreTheSameTwice(t *testing.T) {
 
 func TestAVersionIsSemantic(t *testing.T) {
 	for _, version := range []string{"", "1.2.3", "v1.2", "main", "v1.2.3\n"} {
-		r := plugin{repository: "../..", command: "./hack/testdata/hello", version: version, out: t.TempDir()}
+		r := plugin{program{repository: "../..", command: "./hack/testdata/hello", version: version}, t.TempDir()}
 		if err := r.write(t.Context()); err == nil || !strings.Contains(err.Error(), "--version") {
 			t.Errorf("version %q: %v", version, err)
 		}

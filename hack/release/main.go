@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string) error {
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
 		}
-		return plugin{repository: *repository, command: ours("kubectl-moorage"), version: *version, out: *out}.write(ctx)
+		return plugin{program{repository: *repository, command: ours("kubectl-moorage"), version: *version}, *out}.write(ctx)
 	case "release":
 		r := release{command: ours}
 		platforms := platformsFlag(flags)

@@ -53,7 +53,7 @@ func (r release) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := (plugin{repository: r.repository, command: r.command("kubectl-moorage"), version: r.version, out: files}).write(ctx); err != nil {
+	if err := (plugin{program{repository: r.repository, command: r.command("kubectl-moorage"), version: r.version}, files}).write(ctx); err != nil {
 		return err
 	}
 	packed, err := r.packChart(ctx, files)

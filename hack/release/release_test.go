@@ -4,8 +4,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -199,18 +199,7 @@ func described(t *testing.T, bill name.Digest, image v1.Image) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	layers, err := artifact.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := layers[0].Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sbom document
-	if err := json.NewDecoder(content).Decode(&sbom); err != nil {
-		t.Fatal(err)
-	}
+	sbom := billOf(t, artifact)
 	root := t.TempDir()
 	if err := unpack(image, root); err != nil {
 		t.Fatal(err)
@@ -308,15 +297,9 @@ func TestNothingIsPushedOfARelease(t *testing.T) {
 		{name: "with no key", sign: "nowhere.key", says: "nowhere.key"},
 	} {
 		root := t.TempDir()
-		or := func(text, otherwise string) string {
-			if text == "" {
-				return otherwise
-			}
-			return text
-		}
-		write(root, "charts/moorage/Chart.yaml", "version: "+or(test.chart, "1.2.3")+"\nappVersion: "+or(test.app, "1.2.3")+"\n")
-		write(root, "CHANGELOG.md", or(test.changes, changes))
-		r := release{repository: root, version: or(test.version, "v1.2.3"), registry: or(test.registry, "127.0.0.1:1/team"), sign: test.sign, command: ours, out: t.TempDir()}
+		write(root, "charts/moorage/Chart.yaml", "version: "+cmp.Or(test.chart, "1.2.3")+"\nappVersion: "+cmp.Or(test.app, "1.2.3")+"\n")
+		write(root, "CHANGELOG.md", cmp.Or(test.changes, changes))
+		r := release{repository: root, version: cmp.Or(test.version, "v1.2.3"), registry: cmp.Or(test.registry, "127.0.0.1:1/team"), sign: test.sign, command: ours, out: t.TempDir()}
 		if _, err := r.begin(); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("a release %s: %v", test.name, err)
 		}

@@ -82,7 +82,8 @@ func (s *story) asksWhileDetached() {
 
 // expandedUnlessRefused waits until external-resizer has expanded a volume that a pod uses, or says
 // that it does not try. It takes the driver's FailedPrecondition for "the volume is in use", and
-// then waits until no pod uses it; only a request that was under way when the pod came succeeds.
+// then waits until no pod uses it. It expands all the same if it has not seen the pod yet, or if its last
+// request has failed otherwise (expand_and_recover.go of v2.3.0).
 func (s *story) expandedUnlessRefused(claim, size string) {
 	want := resource.MustParse(size)
 	s.until("claim "+claim+" is expanded, or told that it is in use", func() error {

@@ -16,7 +16,7 @@ func TestWriteToAPipe(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reader, err := os.OpenFile(pipe, os.O_RDWR, 0) // it is open for both, so that nobody waits
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0) // open for reading and writing, so that neither end waits for the other
 	if err != nil {
 		t.Fatal(err)
 	}

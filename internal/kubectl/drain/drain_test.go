@@ -256,10 +256,10 @@ func TestRefusedEviction(t *testing.T) {
 	c := newScene(t)
 	change(c, "worker-3", func(n *storagev1.CSINode) { n.Spec.Drivers[0].Allocatable.Count = new(int32(1)) })
 	x := c.begin(func(d *drainer) { d.atOnce = 1 })
-	x.refuses["a"] = errors.New("it would violate the budget")
+	x.refuses["a"] = apierrors.NewTooManyRequests("it would violate the budget.", 0)
 	x.refuses["b"] = x.refuses["a"]
 	x.expect("a", "at first")
-	x.expectSaid("shop/a stays for now: it would violate the budget")
+	x.expectSaid("shop/a stays for now: it would violate the budget.")
 	x.expect("b", "when a was refused")
 	x.expect("", "too soon")
 	c.now = c.now.Add(retryAfter)

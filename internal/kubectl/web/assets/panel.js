@@ -194,12 +194,7 @@ export class Panel {
       v.holder ? line('held by', node(v.holder.node), v.holder.since ? [' for ', since(v.holder.since)] : '', v.holder.for?.length ? [', for ', ...v.holder.for.map((r, i) => [i ? ', ' : '', who(r)])] : ', no pod uses it there') : '',
       v.next ? line('next', who(v.next.who), v.next.node === '(detached)' ? ' to stay detached' : v.next.node ? [' at ', node(v.next.node)] : '') : '',
       (v.waiting ?? []).map((w) => line('waiting', who(w.who), w.node === '(detached)' ? ' to stay detached' : w.node ? [' at ', node(w.node)] : ', without a node', w.since ? [', for ', since(w.since)] : '')),
-      v.claim ? line('claim', v.claim) : '',
-      v.persistentVolume ? line('volume', v.persistentVolume) : '',
-      line('driver', v.driver),
-      line('handle', el('code', { text: v.handle })),
-      line('serves', v.access),
-      v.transitions ? line('moved', v.transitions === 1 ? 'once' : `${v.transitions} times`) : '')];
+      ...described(v, line))];
   }
 
   // known is what the map and the lists have of a volume of which a page in one file has no more.
@@ -211,10 +206,7 @@ export class Panel {
       line('state', v.state),
       v.holder ? line('held by', node(v.holder)) : '',
       v.next ? line('next', refLink(v.next, this.actions.href)) : '',
-      v.claim ? line('claim', v.claim) : '',
-      line('driver', v.driver),
-      line('handle', el('code', { text: v.handle })),
-      line('serves', v.access))];
+      ...described(v, line))];
   }
 
   // bars are where a volume has been: a bar for each node, from when it was attached.
@@ -253,6 +245,17 @@ export class Panel {
       ...(detail.commands ?? []).map((text) => el('p', { class: 'command' }, el('code', { text }), ' ', el('button', { type: 'button', 'aria-label': `Copy ${text}`, on: { click: (event) => copy(text, event.target) } }, 'Copy'))),
     ];
   }
+}
+
+// described is what a volume is called and serves, as far as that is known.
+function described(v, line) {
+  return [
+    v.claim ? line('claim', v.claim) : '',
+    v.persistentVolume ? line('volume', v.persistentVolume) : '',
+    line('driver', v.driver),
+    line('handle', el('code', { text: v.handle })),
+    line('serves', v.access),
+    v.transitions ? line('moved', v.transitions === 1 ? 'once' : `${v.transitions} times`) : ''];
 }
 
 // barParts are the spans of time in which a volume was in a state at a node. What was there

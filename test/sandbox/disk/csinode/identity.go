@@ -16,8 +16,8 @@ func (p *Plugin) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 	return &csi.GetPluginInfoResponse{Name: p.config.Driver, VendorVersion: diskapi.DriverVersion}, nil
 }
 
-// GetPluginCapabilities says which services the driver has. Those of a controller are at another
-// socket.
+// GetPluginCapabilities says which services the driver has. The controller's services answer at
+// another socket.
 func (p *Plugin) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	return p.config.Services.Capabilities(), nil
 }

@@ -4,8 +4,8 @@ package diskapi
 
 import "github.com/container-storage-interface/spec/lib/go/csi"
 
-// Services are what GetPluginCapabilities tells of the driver. CSI has each part of a driver tell of the
-// whole driver.
+// Services are the optional services that a driver offers. By CSI each part of a driver names the services
+// of the whole driver.
 type Services struct {
 	// GroupSnapshots offers CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT.
 	GroupSnapshots bool
