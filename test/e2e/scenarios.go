@@ -46,6 +46,7 @@ func Scenarios() []sandbox.Scenario {
 		KubeletKills(76),
 		managerRestarts(),
 		cooperativeOperation(),
+		boundElsewhere(),
 		attachedByMoorage(path()),
 		attachedByMoorage(handover()),
 		attachedByMoorage(handoverFailing()),
