@@ -193,7 +193,7 @@ func TestWaitThatLastsByTimeAlone(t *testing.T) {
 	}
 }
 
-func (g *gate) says() v1alpha1.PodVolumeStatus {
+func (g *gate) volume() v1alpha1.PodVolumeStatus {
 	g.t.Helper()
 	status, err := v1alpha1.ParseVolumeStatus(g.last().Annotation)
 	if err != nil {
@@ -217,12 +217,12 @@ func TestFinishedPod(t *testing.T) {
 	g := runs(t)
 	g.apply(g.pod(ledger.PodFinished, "4"))
 	g.look("finished, and still in use", 2)
-	if v := g.says(); v.SafeToMount || v.SafeToDetach {
+	if v := g.volume(); v.SafeToMount || v.SafeToDetach {
 		t.Errorf("finished: %+v", v)
 	}
 	g.apply(g.node("5", nil, []ledger.VolumeID{data}))
 	g.look("not in use any more", 3)
-	if v := g.says(); v.SafeToMount || !v.SafeToDetach || g.last().Condition.Status != corev1.ConditionFalse || g.last().Condition.Reason == "" {
+	if v := g.volume(); v.SafeToMount || !v.SafeToDetach || g.last().Condition.Status != corev1.ConditionFalse || g.last().Condition.Reason == "" {
 		t.Errorf("let go of: %+v, condition %+v", v, g.last().Condition)
 	}
 	g.look("nothing new", 3)
@@ -242,7 +242,7 @@ func TestSafeToDetachIsNotToldAfterwards(t *testing.T) {
 	if after := g.look("finished and detached", 2); after > 0 {
 		t.Errorf("nothing more is to come, and it is looked at after %s", after)
 	}
-	if v := g.says(); v.SafeToMount || v.SafeToDetach {
+	if v := g.volume(); v.SafeToMount || v.SafeToDetach {
 		t.Errorf("detached: %+v", v)
 	}
 }
@@ -258,7 +258,7 @@ func TestPromiseEndsWithVolumesAttached(t *testing.T) {
 		}
 		g.apply(g.node("5", []ledger.VolumeID{data}, nil))
 		g.look(name, 2)
-		if v := g.says(); v.SafeToMount || v.Reason == "" || g.last().Condition.Status != corev1.ConditionFalse || g.last().Condition.Reason == "" {
+		if v := g.volume(); v.SafeToMount || v.Reason == "" || g.last().Condition.Status != corev1.ConditionFalse || g.last().Condition.Reason == "" {
 			t.Errorf("%s: %+v, condition %+v", name, v, g.last().Condition)
 		}
 	}
@@ -280,7 +280,7 @@ func TestTerminatingPod(t *testing.T) {
 		g.look(name+": ended", test.ended)
 		g.apply(g.node("5", nil, []ledger.VolumeID{data}))
 		g.look(name+": let go of", test.letsGo)
-		if v := g.says(); v.SafeToMount || !v.SafeToDetach {
+		if v := g.volume(); v.SafeToMount || !v.SafeToDetach {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
