@@ -2,7 +2,11 @@
 
 package main
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
 
 // guards lists every scenario of Moorage's with a rule without which it must
 // fail.
@@ -96,6 +100,16 @@ func placing() []guard {
 				New:  "return reason, after > limit+1",
 			}},
 			Expect: []string{"pods have a node", "over-limit"},
+		},
+		{
+			Scenario: "two-schedulers", Mode: sandbox.Cooperative,
+			Rule: "I2: a bound pod counts at once, whoever bound it",
+			Edits: []edit{{
+				File: "internal/ledger/apply_users.go",
+				Old:  "if p.Node == \"\" || p.Phase == PodFinished || len(p.Volumes) == 0 {",
+				New:  "if p.Node == \"\" || p.Phase == PodFinished || len(p.Volumes) == 0 || p.OptedOut {",
+			}},
+			Expect: []string{"ours-3 is refused"},
 		},
 		{
 			Scenario: "full-node",
