@@ -2,11 +2,7 @@
 
 package main
 
-import (
-	"slices"
-
-	"github.com/moorage-dev/moorage/test/sandbox"
-)
+import "slices"
 
 // guards lists every scenario of Moorage's with a rule without which it must
 // fail.
@@ -25,7 +21,7 @@ func guards() []guard {
 
 // standalone lists the guards of the scenarios with Moorage's own scheduler.
 func standalone() []guard {
-	return slices.Concat(detaching(), placing(), gating(), asking(), failing(), installing(), dying(), speaking(), operating())
+	return slices.Concat(detaching(), placing(), gating(), asking(), failing(), installing(), dying(), speaking(), operating(), besides())
 }
 
 // detaching lists the guards of a volume's way to a node, from there, and back.
@@ -100,16 +96,6 @@ func placing() []guard {
 				New:  "return reason, after > limit+1",
 			}},
 			Expect: []string{"pods have a node", "over-limit"},
-		},
-		{
-			Scenario: "two-schedulers", Mode: sandbox.Cooperative,
-			Rule: "I2: a bound pod counts at once, whoever bound it",
-			Edits: []edit{{
-				File: "internal/ledger/apply_users.go",
-				Old:  "if p.Node == \"\" || p.Phase == PodFinished || len(p.Volumes) == 0 {",
-				New:  "if p.Node == \"\" || p.Phase == PodFinished || len(p.Volumes) == 0 || p.OptedOut {",
-			}},
-			Expect: []string{"ours-3 is refused"},
 		},
 		{
 			Scenario: "full-node",
