@@ -48,6 +48,7 @@ func Scenarios() []sandbox.Scenario {
 		cooperativeOperation(),
 		boundElsewhere(),
 		twoSchedulers(),
+		onlyScheduling(),
 		attachedByMoorage(path()),
 		attachedByMoorage(handover()),
 		attachedByMoorage(handoverFailing()),

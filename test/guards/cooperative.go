@@ -48,6 +48,16 @@ func besides() []guard {
 			Expect: []string{"ours-3 is refused"},
 		},
 		{
+			Scenario: "only-scheduling", Mode: sandbox.Cooperative,
+			Rule: "I1: an exclusive volume keeps pods from other nodes while somebody living holds it",
+			Edits: []edit{{
+				File: "internal/arbiter/access.go",
+				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
+				New:  "return false",
+			}},
+			Expect: []string{"the second pod goes where the volume is", "far is refused"},
+		},
+		{
 			Scenario: "cooperative-handover", Mode: sandbox.Cooperative,
 			Rule: "I1: a volume counts where it may still be until its detach is over",
 			Edits: []edit{{
