@@ -86,8 +86,14 @@ $(BIN)/moorage-%: FORCE
 $(BIN)/kubectl-moorage: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/kubectl-moorage
 
+# No more than the demo runs: the sidecars of snapshots, clones and expansions are not in it.
+.PHONY: demo-programs
+demo-programs:
+	@hack/progress $(GO) build -ldflags '$(LDFLAGS)' -o $(SANDBOX) ./cmd/moorage-sandbox
+	@hack/progress $(GO) build -ldflags '-s -w' -o $(ATTACHER) github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher
+
 .PHONY: demo
-demo: $(if $(REAL),real,build) ## Watch Moorage do its work on a real cluster on this machine; REAL=1: PostgreSQL, etcd and Redis lose their machine, as root
+demo: $(if $(REAL),real,demo-programs) ## Watch Moorage do its work on a real cluster on this machine; REAL=1: PostgreSQL, etcd and Redis lose their machine, as root
 	@$(SANDBOX) $(if $(REAL),run real-databases --mode upstream$(comma)standalone,demo)
 
 .PHONY: sandbox
