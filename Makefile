@@ -306,7 +306,7 @@ lint: $(BIN)/golangci-lint $(BIN)/actionlint ## Check the code with the linters 
 	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
 	@! grep -nE 'uses: [^.]' .github/workflows/*.yaml | grep -vE '@[0-9a-f]{40} # v[0-9]' || { echo "pin each action by the digest of its commit"; false; }
 
-# The releases that are served; docs/operate/compatibility.md says what was tried with them.
+# The releases that are served; docs/internals/compatibility.md says what was tried with them.
 RELEASES := 1.34.4,1.35.4,1.36.3,1.37.1
 
 .PHONY: kubeconform
