@@ -75,8 +75,7 @@ func draw(w io.Writer, r io.Reader, scene string) error {
 		height += p.height() + margin
 	}
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" viewBox="0 0 %.0f %d">`+"\n", width, height, width, height)
-	fmt.Fprintln(out, "<style>text { white-space: pre }</style>")
+	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" width="%.0f" height="%d" viewBox="0 0 %.0f %d">`+"\n", width, height, width, height)
 	fmt.Fprintf(out, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", ground)
 	fmt.Fprintf(out, `<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="%d">`+"\n", fontSize)
 	top := margin
