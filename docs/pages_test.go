@@ -48,6 +48,39 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// Every page that a message, a comment or the chart names is there, with its section.
+func TestNamedPagesExist(t *testing.T) {
+	named := regexp.MustCompile(`\bdocs/([a-z0-9/-]+\.md)(?:#([a-z0-9-]+))?`)
+	found := 0
+	for _, folder := range []string{"api", "charts", "cmd", "controller", "hack", "internal", "plugins", "test", "webhook", "manifests"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if name := d.Name(); d.IsDir() && (name == "testdata" || name == "results") {
+				return filepath.SkipDir
+			}
+			if !slices.Contains([]string{".go", ".yaml", ".tpl", ".txt", ".md", ".sh"}, filepath.Ext(path)) {
+				return nil
+			}
+			for _, m := range named.FindAllStringSubmatch(text(t, path), -1) {
+				found++
+				page, err := os.ReadFile(m[1])
+				if err != nil || m[2] != "" && !slices.Contains(anchors(string(page)), m[2]) {
+					t.Errorf("%s names %s, which there is not", path, m[0])
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d names of pages are found", found)
+	}
+}
+
 // The map lists every page; the decisions have a list of their own.
 func TestEveryPageIsListed(t *testing.T) {
 	lists := map[string]string{"decisions": "decisions/README.md", "operate": "README.md", "internals": "README.md", ".": "README.md"}
