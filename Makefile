@@ -86,8 +86,14 @@ $(BIN)/moorage-%: FORCE
 $(BIN)/kubectl-moorage: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/kubectl-moorage
 
+# No more than the demo runs: the sidecars of snapshots, clones and expansions are not in it.
+.PHONY: demo-programs
+demo-programs:
+	@hack/progress $(GO) build -ldflags '$(LDFLAGS)' -o $(SANDBOX) ./cmd/moorage-sandbox
+	@hack/progress $(GO) build -ldflags '-s -w' -o $(ATTACHER) github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher
+
 .PHONY: demo
-demo: $(if $(REAL),real,build) ## Watch Moorage do its work on a real cluster on this machine; REAL=1: PostgreSQL, etcd and Redis lose their machine, as root
+demo: $(if $(REAL),real,demo-programs) ## Watch Moorage do its work on a real cluster on this machine; REAL=1: PostgreSQL, etcd and Redis lose their machine, as root
 	@$(SANDBOX) $(if $(REAL),run real-databases --mode upstream$(comma)standalone,demo)
 
 .PHONY: sandbox
@@ -300,7 +306,7 @@ lint: $(BIN)/golangci-lint $(BIN)/actionlint ## Check the code with the linters 
 	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
 	@! grep -nE 'uses: [^.]' .github/workflows/*.yaml | grep -vE '@[0-9a-f]{40} # v[0-9]' || { echo "pin each action by the digest of its commit"; false; }
 
-# The releases that are served; docs/operate/compatibility.md says what was tried with them.
+# The releases that are served; docs/internals/compatibility.md says what was tried with them.
 RELEASES := 1.34.4,1.35.4,1.36.3,1.37.1
 
 .PHONY: kubeconform

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -21,18 +22,14 @@ type cell struct {
 }
 
 const (
+	summaryPage = "internals/benchmarks-summary.md"
+
 	attachPage = "internals/benchmarks.md"
 	placePage  = "internals/benchmarks-scheduler.md"
 	nodePage   = "internals/node-at-rest.md"
 
-	oneByOne    = "### 40 pods, one every 1.1s over 10 nodes, attach 0s, status interval 1s"
-	burst       = "### 50 pods at once over 10 nodes, attach 0s, status interval 1s"
-	burstSlow   = "### 50 pods at once over 10 nodes, attach 0s, status interval 10s"
 	placed      = "<!-- results: begin; written by `make bench-scheduler`, not by hand -->"
 	nodeResults = "<!-- results: begin; written by `moorage-sandbox bench-node --render`, not by hand -->"
-	writes      = "API writes per pod, attach"
-	running     = "created → Running"
-	emptyNodes  = "SchedulingCSIPVsRWO 500Nodes"
 	madeBefore  = "PremadeCSIPVsRWO 500Nodes"
 	loadedNodes = "LoadedNodesCSIPVsRWO 500Nodes"
 )
@@ -43,25 +40,13 @@ var quotes = []struct {
 	page, says string
 	from       []cell
 }{
-	{"../README.md", "50 pods at once | %s | %s |", []cell{{attachPage, burst, writes, 1}, {attachPage, burst, writes, 5}}},
-	{"../README.md", "disks that take 0 s | %s | %s |", []cell{{attachPage, oneByOne, running, 1}, {attachPage, oneByOne, running, 5}}},
-	{"../README.md", "the same, 50 pods at once | %s | %s |", []cell{{attachPage, burst, running, 1}, {attachPage, burst, running, 5}}},
-	{"../README.md", "every 10 s (default) | %s | %s |", []cell{{attachPage, burstSlow, running, 1}, {attachPage, burstSlow, running, 5}}},
-	{"../README.md", "empty nodes | %s (%s) | %s (%s) |", placing(emptyNodes)},
-	{"../README.md", "volumes made before | %s (%s) | %s (%s) |", placing(madeBefore)},
-	{"../README.md", "30 volumes each | %s (%s) | %s (%s) |", placing(loadedNodes)},
-	{"benchmarks.md", "volumes made before, empty nodes | %s | %s |", []cell{{placePage, placed, madeBefore, 4}, {placePage, placed, madeBefore, 5}}},
-	{"benchmarks.md", "nodes with 30 volumes each | %s | %s |", []cell{{placePage, placed, loadedNodes, 4}, {placePage, placed, loadedNodes, 5}}},
-	{"benchmarks.md", "p99 of a scheduling attempt there | %s | %s |", []cell{{placePage, placed, loadedNodes, 7}, {placePage, placed, loadedNodes, 8}}},
-	{"operate/node.md", "it took %s, had %s of memory of its own", []cell{{nodePage, nodeResults, "– **that is**", 1}, {nodePage, nodeResults, "**memory of its own** (RssAnon)", 1}}},
-	{"operate/node.md", "and %s of its program in memory", []cell{{nodePage, nodeResults, "its program, as far as it is in memory (RssFile)", 1}}},
-	{"operate/node.md", "after %s in the median, and %s at most", []cell{{nodePage, nodeResults, "from a mount or unmount until a watch shows it, median", 1}, {nodePage, nodeResults, "– the longest", 1}}},
-	{"operate/sizing.md", "about %s MiB of the heap are live", []cell{{attachPage, "## The core", "observe Start", 5}}},
-}
-
-// placing are the cells of a workload: pods per second and attempt p99, Moorage's first.
-func placing(workload string) []cell {
-	return []cell{{placePage, placed, workload, 5}, {placePage, placed, workload, 8}, {placePage, placed, workload, 4}, {placePage, placed, workload, 7}}
+	{summaryPage, "volumes made before, empty nodes | %s | %s |", []cell{{placePage, placed, madeBefore, 4}, {placePage, placed, madeBefore, 5}}},
+	{summaryPage, "nodes with 30 volumes each | %s | %s |", []cell{{placePage, placed, loadedNodes, 4}, {placePage, placed, loadedNodes, 5}}},
+	{summaryPage, "p99 of a scheduling attempt there | %s | %s |", []cell{{placePage, placed, loadedNodes, 7}, {placePage, placed, loadedNodes, 8}}},
+	{"operate/modes.md", "it took %s, had %s of memory of its own", []cell{{nodePage, nodeResults, "– **that is**", 1}, {nodePage, nodeResults, "**memory of its own** (RssAnon)", 1}}},
+	{"operate/modes.md", "and %s of its program in memory", []cell{{nodePage, nodeResults, "its program, as far as it is in memory (RssFile)", 1}}},
+	{"operate/modes.md", "after %s in the median, and %s at most", []cell{{nodePage, nodeResults, "from a mount or unmount until a watch shows it, median", 1}, {nodePage, nodeResults, "– the longest", 1}}},
+	{"operate/quickstart.md", "about %s MiB of the heap are live", []cell{{attachPage, "## The core", "observe Start", 5}}},
 }
 
 // What users' pages say was measured is what the pages of results say.
@@ -74,6 +59,48 @@ func TestMeasuredNumbersAreThoseOfTheResults(t *testing.T) {
 		if want := fmt.Sprintf(q.says, numbers...); !strings.Contains(text(t, q.page), want) {
 			t.Errorf("%s does not say %q", q.page, want)
 		}
+	}
+}
+
+// The README's cost is what the run with many nodes had at rest: the memory of both leaders, and
+// their processor time for a second.
+func TestTheCostIsMeasured(t *testing.T) {
+	var result struct {
+		Runs []struct {
+			Mode           string
+			Nodes, Volumes int
+			Rest           struct {
+				Seconds                 float64
+				CPUSeconds, ResidentMiB map[string]float64
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text(t, "../test/bench/results/scale-1000-change.json")), &result); err != nil {
+		t.Fatal(err)
+	}
+	r := result.Runs[0]
+	const controller, scheduler = "moorage-controller", "moorage-scheduler"
+	want := fmt.Sprintf("%d,%03d volumes on %d,%03d nodes, the leading controller took %.0f MiB of memory and the scheduler %.0f MiB, and both together a quarter of a core",
+		r.Volumes/1000, r.Volumes%1000, r.Nodes/1000, r.Nodes%1000, r.Rest.ResidentMiB[controller], r.Rest.ResidentMiB[scheduler])
+	if !strings.Contains(text(t, "../README.md"), want) {
+		t.Errorf("README.md does not say %q", want)
+	}
+	if cores := (r.Rest.CPUSeconds[controller] + r.Rest.CPUSeconds[scheduler]) / r.Rest.Seconds; r.Mode != "standalone" || math.Abs(cores-0.25) > 0.02 {
+		t.Errorf("in mode %s they took %.2f cores", r.Mode, cores)
+	}
+}
+
+// What the page says of drains is what the runs had.
+func TestDrainsAreMeasured(t *testing.T) {
+	drains := runs(t, "drain")
+	seconds := func(run int, what string) string {
+		return fmt.Sprintf("%.1f s", float64(drains[run].Counts["ms "+what])/1000)
+	}
+	const away, whole = "away, on average", "until all ran elsewhere"
+	want := fmt.Sprintf("a pod was away for %s on average, and for %s with kubectl's drain. The whole took %s and %s",
+		seconds(0, away), seconds(1, away), seconds(0, whole), seconds(1, whole))
+	if !strings.Contains(text(t, "operate/drains.md"), want) {
+		t.Errorf("operate/drains.md does not say %q", want)
 	}
 }
 
@@ -124,7 +151,7 @@ func (r *attachRun) perPod(writes []struct{ Count float64 }) string {
 // What the pages say of 200 pods at once, and of volumes provisioned on first use, is what the runs had: upstream's
 // first, then Moorage's.
 func TestNumbersOfBurstsAreThoseOfTheRuns(t *testing.T) {
-	const page = "benchmarks.md"
+	const page = summaryPage
 	burst, first := attachRuns(t, "1s", "burst-200-tickets.json", "burst-200-upstream.json"), attachRuns(t, "0s", "first-use.json")
 	step := func(name string) func(*attachRun) string { return func(r *attachRun) string { return r.median(name) } }
 	for _, says := range []struct {
@@ -185,8 +212,8 @@ func TestNumbersOfManyNodesAreThoseOfTheRuns(t *testing.T) {
 		}
 	}
 	for _, want := range rows {
-		if !strings.Contains(text(t, "benchmarks.md"), want+" |") {
-			t.Errorf("benchmarks.md does not say %q", want)
+		if !strings.Contains(text(t, summaryPage), want+" |") {
+			t.Errorf("%s does not say %q", summaryPage, want)
 		}
 	}
 }

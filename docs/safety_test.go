@@ -89,7 +89,7 @@ func TestFramesAreMeasured(t *testing.T) {
 	const between = "ms-between-frames-p"
 	want := fmt.Sprintf("95 of 100 frames of a desktop's window come within %v ms, which is 60 a second, and 99 within %v ms; in a phone's window 95 within %v ms. The page's thread computes for %.0f ms in half of the frames",
 		desktop[between+"95"], desktop[between+"99"], phone[between+"95"], desktop["ms-computed/frame-p50"])
-	if !strings.Contains(text(t, "operate/web.md"), want) {
-		t.Errorf("operate/web.md does not say %q", want)
+	if !strings.Contains(text(t, "internals/benchmarks-summary.md"), want) {
+		t.Errorf("internals/benchmarks-summary.md does not say %q", want)
 	}
 }

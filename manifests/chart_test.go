@@ -275,7 +275,7 @@ func TestChartRefusesBadValues(t *testing.T) {
 		"webhook: {matchConditions: [{name: not-a-mirror-pod, expression: 'true'}]}":        "webhook.matchConditions",
 		"controller: {extraVolumes: [{name: data, persistentVolumeClaim: {claimName: x}}]}": "persistentVolumeClaim",
 		"commonLabels: {app.kubernetes.io/name: mine}":                                      "app.kubernetes.io/name",
-		"image: {registry: ''}":                                                             "docs/operate/images.md",
+		"image: {registry: ''}":                                                             "docs/operate/quickstart.md",
 		"metrics: {rule: {enabled: true}}":                                                  "rule",
 		"certificateJob: {schedule: nightly}":                                               "schedule",
 		"{certManger: {enabled: false}}":                                                    "certManger",

@@ -62,7 +62,7 @@ func render(folder string) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "<!-- Generated from values.yaml by hack/chartdoc. Do not edit. -->\n\n# %s\n\n%s. Version %s, for Kubernetes %s.\n\n", chart.Name, chart.Description, chart.Version, chart.KubeVersion)
 	fmt.Fprintf(&b, "    helm install %s oci://ghcr.io/moorage-dev/charts/%s --namespace %s-system --create-namespace\n\n", chart.Name, chart.Name, chart.Name)
-	b.WriteString("[docs/operate](../../docs/operate/README.md) says how to install, upgrade and remove it.\n\n## Values\n\n| value | default | what it is |\n|---|---|---|\n")
+	b.WriteString("[The documentation](../../docs/README.md) says how to install, upgrade and remove it.\n\n## Values\n\n| value | default | what it is |\n|---|---|---|\n")
 	for _, row := range rows {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.key, row.def, row.text)
 	}

@@ -10,7 +10,7 @@
 // scratch, one static binary each, for several platforms, without root. Beside each
 // image is its SBOM, as an artifact that refers to it. It writes a folder in the OCI
 // layout for each component, and, for each platform, a file with all of them, which
-// clusters on one machine load (docs/operate/images.md). With --check it builds each
+// clusters on one machine load (docs/operate/quickstart.md). With --check it builds each
 // image twice, compares the digests, and runs the image for this machine from its own
 // root.
 //

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command termsvg draws what a program wrote to a terminal as an SVG:
+// Command termsvg draws a scene of the demo as an SVG:
 //
-//	CLICOLOR_FORCE=1 bin/moorage-sandbox demo > demo.txt
-//	go run ./hack/termsvg -scenes 2,8 < demo.txt > docs/demo.svg
+//	bin/moorage-sandbox demo > demo.txt
+//	go run ./hack/termsvg -scene 2 < demo.txt > docs/demo.svg
 //
-// Each scene is a page: its lines appear one after the other, then comes the
-// next page, and after the last the first again. Without -scenes all that was
-// written is one still page. It knows the few styles that Moorage's programs use.
+// Each player of the scene, upstream and Moorage, has a pane. The panes stand below each other
+// and are narrow, so that a phone shows them in a readable size. The colour of a pane is that of
+// its last line: ✗ is red, ✓ is green. Tables that are wider than a pane are left out, with
+// their command.
 package main
 
 import (
@@ -17,205 +18,182 @@ import (
 	"html"
 	"io"
 	"os"
-	"slices"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
 
-// The grid and the colours of the picture.
+// The grid of the picture.
 const (
 	cellWidth  = 8.43
 	lineHeight = 19
 	fontSize   = 14
-	margin     = 18
-	// maxColumns keeps the picture legible on a page: what is longer is cut.
-	maxColumns = 116
+	margin     = 14
+	columns    = 52 // of a pane
 )
 
-var colours = map[string]string{"31": "#ff7b72", "32": "#7ee787", "36": "#79c0ff"}
-
-// heading begins the line that begins a scene; the scene's number follows. closing
-// begins the line after the last scene.
+// The colours of the picture.
 const (
-	heading = "━━━ "
-	closing = "Every expectation held"
+	ground = "#0d1117"
+	plain  = "#e6edf3"
+	faint  = "#8b949e"
+	blue   = "#79c0ff"
+	red    = "#ff7b72"
+	green  = "#7ee787"
 )
 
 func main() {
-	scenes := flag.String("scenes", "", "numbers of the demo's scenes to draw, each a page; default: everything as one still page")
+	scene := flag.String("scene", "2", "number of the demo's scene to draw")
 	flag.Parse()
-	var numbers []string
-	if *scenes != "" {
-		numbers = strings.Split(*scenes, ",")
-	}
-	if err := draw(os.Stdout, os.Stdin, numbers); err != nil {
+	if err := draw(os.Stdout, os.Stdin, *scene); err != nil {
 		fmt.Fprintln(os.Stderr, "termsvg:", err)
 		os.Exit(1)
 	}
 }
 
-// page is what is seen at once.
-type page struct {
-	lines  []string // as SVG
-	widest int      // columns
+// line is a line of a pane.
+type line struct{ text, colour string }
+
+// pane is what one player shows.
+type pane struct {
+	title, colour string
+	lines         []line
 }
 
-// draw reads lines with SGR escapes and writes the picture.
-func draw(w io.Writer, r io.Reader, scenes []string) error {
+// draw reads what the demo printed and writes the picture of a scene.
+func draw(w io.Writer, r io.Reader, scene string) error {
 	text, err := io.ReadAll(r)
 	if err != nil {
 		return err
 	}
-	pages, err := paginate(strings.Split(strings.TrimRight(string(text), "\n"), "\n"), scenes)
-	if err != nil {
-		return err
+	panes := split(string(text), scene)
+	if len(panes) == 0 {
+		return fmt.Errorf("there is no scene %s: give the output of moorage-sandbox demo", scene)
 	}
-	width, height := 0.0, 0
-	for _, p := range pages {
-		width = max(width, float64(p.widest)*cellWidth+2*margin)
-		height = max(height, len(p.lines)*lineHeight+2*margin)
+	width, height := columns*cellWidth+4*margin, margin
+	for _, p := range panes {
+		height += p.height() + margin
 	}
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" viewBox="0 0 %.0f %d">`+"\n", width, height, width, height)
-	animate(out, pages, height)
-	fmt.Fprintln(out, `<rect width="100%" height="100%" rx="8" fill="#0d1117"/>`)
-	fmt.Fprintf(out, `<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="%d" fill="#e6edf3">`+"\n", fontSize)
-	for i, p := range pages {
-		fmt.Fprintf(out, `<g class="page" id="page%d">`+"\n", i)
-		for n, line := range p.lines {
-			if line != "" {
-				fmt.Fprintf(out, `<text x="%d" y="%d">%s</text>`+"\n", margin, margin+(n+1)*lineHeight-5, line)
-			}
-		}
-		if len(pages) > 1 {
-			fmt.Fprintf(out, `<rect class="curtain" id="curtain%d" x="%d" y="%d" width="%.0f" height="%d" fill="#0d1117"/>`+"\n",
-				i, margin/2, margin, width-margin, height-2*margin)
-		}
-		fmt.Fprintln(out, "</g>")
+	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" width="%.0f" height="%d" viewBox="0 0 %.0f %d">`+"\n", width, height, width, height)
+	fmt.Fprintf(out, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", ground)
+	fmt.Fprintf(out, `<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="%d">`+"\n", fontSize)
+	top := margin
+	for _, p := range panes {
+		p.draw(out, top, width)
+		top += p.height() + margin
 	}
 	fmt.Fprintln(out, "</g>\n</svg>")
 	return out.Flush()
 }
 
-// paginate draws the lines of each scene as a page, or all of them as one.
-func paginate(lines, scenes []string) ([]page, error) {
-	all := make([]page, max(1, len(scenes)))
-	current, style := 0, ""
-	if scenes != nil {
-		current = -1
+func (p pane) height() int { return (len(p.lines)+1)*lineHeight + 2*margin }
+
+func (p pane) draw(out io.Writer, top int, width float64) {
+	fmt.Fprintf(out, `<rect x="%d" y="%d" width="%.0f" height="%d" rx="6" fill="none" stroke="%s" stroke-width="2"/>`+"\n",
+		margin, top, width-2*margin, p.height(), p.colour)
+	write := func(n int, l line, weight string) {
+		fmt.Fprintf(out, `<text x="%d" y="%d" fill="%s"%s>%s</text>`+"\n", 2*margin, top+margin+n*lineHeight+fontSize, l.colour, weight, html.EscapeString(l.text))
 	}
-	for _, line := range lines {
-		if _, title, ok := strings.Cut(line, heading); ok && scenes != nil {
-			number, _, _ := strings.Cut(strings.TrimSpace(title), " ")
-			current = slices.Index(scenes, number)
-		} else if scenes != nil && strings.Contains(line, closing) {
-			current = -1
-		}
-		var drawn string
-		var columns int
-		drawn, columns, style = spans(line, style)
-		if current >= 0 {
-			all[current].lines = append(all[current].lines, drawn)
-			all[current].widest = max(all[current].widest, columns)
-		}
+	write(0, line{p.title, p.colour}, ` font-weight="bold"`)
+	for i, l := range p.lines {
+		write(i+1, l, "")
 	}
-	for i := range all {
-		p := &all[i]
-		for len(p.lines) > 0 && p.lines[len(p.lines)-1] == "" {
-			p.lines = p.lines[:len(p.lines)-1]
-		}
-		if scenes != nil && len(p.lines) == 0 {
-			return nil, fmt.Errorf("there is no scene %s", scenes[i])
-		}
-	}
-	return all, nil
 }
 
-// How long things take, in seconds.
-const (
-	perLine = 0.3
-	toRead  = 8.0
+var (
+	escape  = regexp.MustCompile("\x1b\\[[0-9;]*m")
+	heading = regexp.MustCompile(`^━━━ (\S+)`)
+	voice   = regexp.MustCompile(`^  (\S.*)$`)
+	said    = regexp.MustCompile(`^ {4}( *[0-9.]+ s)  (.*)$`)
+	ending  = regexp.MustCompile(`^ {4}([✓✗] .*)$`)
+	shown   = regexp.MustCompile(`^ {14}(.*)$`)
 )
 
-// animate writes the styles by which the pages follow each other, and the lines of
-// each are uncovered by a curtain that goes down line by line. Who wants no motion
-// sees the first page.
-func animate(out io.Writer, pages []page, height int) {
-	fmt.Fprintln(out, "<style>\ntext, tspan { white-space: pre }")
-	defer fmt.Fprintln(out, "</style>")
-	if len(pages) < 2 {
-		return
-	}
-	cycle := 0.0
-	for _, p := range pages {
-		cycle += p.seconds()
-	}
-	fmt.Fprintf(out, ".page { opacity: 0 } #page0 { opacity: 1 } .curtain { transform: translateY(%dpx) }\n", height)
-	fmt.Fprintln(out, "@media (prefers-reduced-motion: no-preference) {")
-	percent := func(seconds float64) float64 { return 100 * seconds / cycle }
-	// It begins with the first page whole, for those who show a picture's first moment only.
-	timing := fmt.Sprintf("%.1fs -%.1fs infinite", cycle, float64(len(pages[0].lines))*perLine)
-	began := 0.0
-	for i, p := range pages {
-		uncovered, over := began+float64(len(p.lines))*perLine, began+p.seconds()
-		fmt.Fprintf(out, "#page%d { animation: page%d %s step-end }\n", i, i, timing)
-		fmt.Fprintf(out, "@keyframes page%d { 0%% { opacity: 0 } %.3f%% { opacity: 1 } %.3f%% { opacity: %d } }\n",
-			i, percent(began), percent(over), last(i, pages))
-		fmt.Fprintf(out, "#curtain%d { animation: curtain%d %s }\n", i, i, timing)
-		fmt.Fprintf(out, "@keyframes curtain%d { 0%%, %.3f%% { transform: translateY(0); animation-timing-function: steps(%d) } %.3f%%, 100%% { transform: translateY(%dpx) } }\n",
-			i, percent(began), len(p.lines), percent(uncovered), len(p.lines)*lineHeight)
-		began = over
-	}
-	fmt.Fprintln(out, "}")
-}
-
-// seconds is how long a page is seen.
-func (p page) seconds() float64 { return float64(len(p.lines))*perLine + toRead }
-
-// last is 1 for the last page, which stays until the first one comes again.
-func last(i int, pages []page) int {
-	if i == len(pages)-1 {
-		return 1
-	}
-	return 0
-}
-
-// spans turns one line into tspans, which begins in the style that the one before
-// ended with. It counts its columns. Each span says where it starts, so that the
-// columns stay aligned in any font.
-func spans(line, style string) (drawn string, columns int, after string) {
-	var b strings.Builder
-	for i, part := range strings.Split(line, "\x1b[") {
-		text := part
-		if i > 0 {
-			code, rest, found := strings.Cut(part, "m")
-			if !found {
-				continue
-			}
-			style, text = attributes(code), rest
+// split returns the panes of a scene.
+func split(text, scene string) (panes []pane) {
+	here := false
+	var block []string // lines that a command has shown, its own first
+	var at, words string
+	flush := func() {
+		if len(panes) == 0 {
+			return
 		}
-		room := maxColumns - columns
-		if text == "" || room <= 0 {
+		p := &panes[len(panes)-1]
+		p.say(at, words)
+		p.show(block)
+		at, words, block = "", "", nil
+	}
+	for l := range strings.Lines(text) {
+		l = strings.TrimRight(escape.ReplaceAllString(l, ""), " \n")
+		if m := heading.FindStringSubmatch(l); m != nil {
+			here = m[1] == scene
 			continue
 		}
-		if runes := []rune(text); len(runes) > room {
-			text = string(runes[:room-1]) + "…"
+		if !here {
+			continue
 		}
-		fmt.Fprintf(&b, `<tspan x="%.1f"%s>%s</tspan>`, margin+float64(columns)*cellWidth, style, html.EscapeString(text))
-		columns += utf8.RuneCountInString(text)
+		if m := said.FindStringSubmatch(l); m != nil {
+			flush()
+			at, words = m[1], m[2]
+		} else if m := ending.FindStringSubmatch(l); m != nil {
+			flush()
+			panes[len(panes)-1].end(m[1])
+		} else if m := shown.FindStringSubmatch(l); m != nil {
+			if begins := strings.HasPrefix(m[1], "$ ") || strings.HasPrefix(m[1], "POD "); begins {
+				flush()
+			} else if len(block) == 0 {
+				words += " " + m[1]
+				continue
+			}
+			block = append(block, m[1])
+		} else if m := voice.FindStringSubmatch(l); m != nil && !strings.HasPrefix(l, "    ") {
+			flush()
+			panes = append(panes, pane{title: m[1], colour: faint})
+		}
 	}
-	return b.String(), columns, style
+	flush()
+	return panes
 }
 
-func attributes(code string) string {
-	switch code {
-	case "1":
-		return ` font-weight="bold"`
-	case "2":
-		return ` fill="#8b949e"`
+// say adds a sentence, with the time at which it was said.
+func (p *pane) say(at, words string) {
+	if words == "" {
+		return
 	}
-	if colour, ok := colours[code]; ok {
-		return ` fill="` + colour + `"`
+	margin := strings.Repeat(" ", utf8.RuneCountInString(at)+2)
+	text := at + " "
+	for _, word := range strings.Fields(words) {
+		if utf8.RuneCountInString(text)+1+utf8.RuneCountInString(word) > columns && strings.TrimSpace(text) != "" {
+			p.lines = append(p.lines, line{text, plain})
+			text = margin[:len(margin)-1]
+		}
+		text += " " + word
 	}
-	return ""
+	p.lines = append(p.lines, line{text, plain})
+}
+
+// show adds a command and what it printed, if the pane has room for it.
+func (p *pane) show(block []string) {
+	for _, l := range block {
+		if utf8.RuneCountInString(l) > columns {
+			return
+		}
+	}
+	for i, l := range block {
+		colour := faint
+		if i == 0 {
+			colour = blue
+		}
+		p.lines = append(p.lines, line{l, colour})
+	}
+}
+
+// end adds the last line, and gives the pane its colour.
+func (p *pane) end(words string) {
+	p.colour = green
+	if strings.HasPrefix(words, "✗") {
+		p.colour = red
+	}
+	p.lines = append(p.lines, line{words, p.colour})
 }

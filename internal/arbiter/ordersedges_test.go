@@ -63,12 +63,12 @@ func TestNoOrderIsWithdrawnOfWhatHasNoAttachment(t *testing.T) {
 // For how many volumes orders stand at a time is as documented; and a delete beside the attach/detach controller has to end
 // before that one looks at the attachment, half a second after a bind.
 func TestBoundsOfOrdersAndDeletes(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operate/node.md")
+	page, err := os.ReadFile("../../docs/operate/policies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if says := fmt.Sprintf("up to %d volumes have orders at a time", MaxOrders); !strings.Contains(string(page), says) {
-		t.Errorf("docs/operate/node.md does not say %q", says)
+		t.Errorf("docs/operate/policies.md does not say %q", says)
 	}
 	if besideWindow >= 500*time.Millisecond {
 		t.Errorf("a delete may take %s", besideWindow)

@@ -51,7 +51,7 @@ func NewCommand() *cobra.Command {
 		Long: "Places pods as kube-scheduler does. The plugin VolumeHold keeps a pod from a node that its\n" +
 			"volumes can't follow it to, and counts the volumes of placed pods. One process of several leads.\n\n" +
 			"With --extender-listen it answers, by the same rules, schedulers that can't load the plugin\n" +
-			"(docs/operate/extender.md).",
+			"(docs/operate/modes.md#the-extender).",
 		Args: cobra.NoArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return opts.ComponentGlobalsRegistry.Set() // --feature-gates, before anybody reads a gate

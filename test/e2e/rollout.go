@@ -31,7 +31,7 @@ func rollout() sandbox.Scenario {
 			s.claim("data")
 			s.deployment(rollingDeployment())
 			old := s.successor("the first pod runs", "web", s.isRunning)
-			s.say("%s runs on %s; rolling out a new version, which would rather be elsewhere", old.Name, old.Spec.NodeName)
+			s.say("%s runs on %s; a new version rolls out", old.Name, old.Spec.NodeName)
 			s.rollOut("web")
 			if s.moorage() {
 				s.rollsOutWithItsVolume(old)
@@ -85,7 +85,7 @@ func (s *story) rollsOutWithItsVolume(old *corev1.Pod) {
 		}
 		return s.Running(pod.Name)
 	}, old.UID)
-	s.say("%s runs on %s, too", fresh.Name, fresh.Spec.NodeName)
+	s.say("%s runs on %s, beside its volume", fresh.Name, fresh.Spec.NodeName)
 	s.show("pods", "volumeholds")
 	s.until("the rollout is complete", func() error {
 		d := s.View.Deployment(s.Namespace, "web")

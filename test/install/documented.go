@@ -49,7 +49,7 @@ func steps() []string {
 }
 
 // byHand are the commands that no test runs, and what each needs; at most
-// mostByHand. docs/operate/README.md lists them.
+// mostByHand. docs/internals/scenarios.md lists them.
 func byHand() map[string]string {
 	return map[string]string{
 		`kubectl --namespace moorage-system logs deployment/moorage-controller | grep "invariant is broken"`: "a container runtime",

@@ -57,7 +57,7 @@ func TestCommandsByHandAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(repository + "/docs/operate/README.md")
+	page, err := os.ReadFile(repository + "/docs/internals/scenarios.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestCommandsByHandAreListed(t *testing.T) {
 	for text, needs := range byHand() {
 		row := "| `" + strings.ReplaceAll(text, "|", `\|`) + "` | " + needs + " |"
 		if !strings.Contains(string(page), row) {
-			t.Errorf("docs/operate/README.md lacks the row\n%s", row)
+			t.Errorf("docs/internals/scenarios.md lacks the row\n%s", row)
 		}
 		if !marked[text] {
 			t.Errorf("no page has the command that is to be run by hand: %s", text)

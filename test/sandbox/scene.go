@@ -2,16 +2,19 @@
 
 package sandbox
 
-// Scene is a part of the demo: a scenario, and what to say about it first.
+// Scene is a part of the demo: a scenario, and what to say about it.
 type Scene struct {
-	// Title is the scene's heading.
-	Title string
+	// Title is the scene's heading, and Short its name in the table at the end.
+	Title, Short string
 	// Intro says what users meet and what they are about to see.
 	Intro string
 	// Scenario is what is played, in mode Standalone.
 	Scenario Scenario
-	// Upstream plays it in mode Upstream, too, for comparison.
-	Upstream bool
+	// Fails says in a few words how upstream fails in this scene. If it is empty, upstream
+	// does not play the scene. The scenario itself checks the failure.
+	Fails string
+	// Does says in a few words what Moorage does in place of that.
+	Does string
 	// Stages shows every stage of each pod's path.
 	Stages bool
 }

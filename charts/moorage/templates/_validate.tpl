@@ -20,7 +20,7 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- define "moorage.validate.images" -}}
 {{- $problems := list -}}
 {{- if not .Values.image.registry -}}
-{{- $problems = append $problems "image.registry is not set, and only the chart of a release has a default for it: build the images with make images and load them into the cluster, or push images and chart to a registry of yours with make release (docs/operate/images.md has one command for kind, k3d, minikube and registries), and set image.registry to where they are" -}}
+{{- $problems = append $problems "image.registry is not set, and only the chart of a release has a default for it: build the images with make images and load them into the cluster, or push images and chart to a registry of yours with make release (docs/operate/quickstart.md has one command for kind, k3d, minikube and registries), and set image.registry to where they are" -}}
 {{- end -}}
 {{- toYaml $problems -}}
 {{- end }}

@@ -264,10 +264,10 @@ const (
 	forgottenFix  = "Unless a pod there uses it, take it down as docs/operate/runbook.md#moorageforgottenstagingpath says, which has block volumes and subpaths, too."
 	podlessFix    = "Look at the kubelet's log there, which says what it could not unmount, and unmount it at the node: docs/operate/runbook.md#mooragemountwithoutpod."
 	unattachedFix = "Unmount it at the node before anything else: docs/operate/runbook.md#mooragemountedwithoutattachment."
-	unansweredFix = "See in the log of the driver's node plugin there why it does not answer. If it never will, drain the node and reboot its machine: docs/operate/node.md has why nothing else ends the call."
+	unansweredFix = "See in the log of the driver's node plugin there why it does not answer. If it never will, drain the node and reboot its machine: docs/operate/modes.md#moorage-node has why nothing else ends the call."
 	bootFix       = "Without it no word of moorage-node counts there: volumes leave by the kubelet's report, and none where an AttachPolicy has requireNodeWord. A kubelet reads /proc/sys/kernel/random/boot_id when it starts: see that it can, and restart it; kubectl get node NODE -o jsonpath='{.status.nodeInfo.bootID}' then has it. A kubelet that runs no machine has none: keep moorage-node off such nodes (node.nodeSelector or node.affinity)."
 	ownBootFix    = "Without it no word of moorage-node counts there: volumes leave by the kubelet's report, and none where an AttachPolicy has requireNodeWord. See that nothing masks /proc/sys/kernel/random/boot_id in its container."
-	wordFix       = "See that moorage-node runs there, and what its log says: kubectl get pods -A -o wide -l app.kubernetes.io/component=node. docs/operate/node.md has what depends on it."
+	wordFix       = "See that moorage-node runs there, and what its log says: kubectl get pods -A -o wide -l app.kubernetes.io/component=node. docs/operate/modes.md#moorage-node has what depends on it."
 )
 
 // failedCreate is the reason of a controller's events on pods that it can't make.
@@ -311,7 +311,7 @@ func requiredWords(e *Evidence) []Finding {
 		}
 		if len(silent) > 0 {
 			slices.Sort(silent)
-			list = append(list, found(Error, some(silent), "Have moorage-node run at these nodes (node.enabled=true), or take requireNodeWord out of the policy: docs/operate/node.md.",
+			list = append(list, found(Error, some(silent), "Have moorage-node run at these nodes (node.enabled=true), or take requireNodeWord out of the policy: docs/operate/modes.md#moorage-node.",
 				"AttachPolicy %s has requireNodeWord, and moorage-node says nothing of today at %s with driver %s: no volume of the driver leaves them, but by force", p.Name, facts.Count(len(silent), "node"), p.Spec.Driver))
 		}
 	}
@@ -335,7 +335,7 @@ func agentsLacking(e *Evidence) []Finding {
 			evidence = "DaemonSet " + name + ": " + refused
 			if strings.Contains(refused, "violates PodSecurity") {
 				fix = "Let the namespace admit privileged pods: kubectl label --overwrite namespace " + d.Namespace +
-					" pod-security.kubernetes.io/enforce=privileged; or go without it, as before: node.enabled=false (docs/operate/node.md#install)."
+					" pod-security.kubernetes.io/enforce=privileged; or go without it, as before: node.enabled=false (docs/operate/modes.md#moorage-node)."
 			}
 		}
 		list = append(list, found(Warning, evidence, fix, "moorage-node is ready at %d of %s", d.Status.NumberReady, facts.Count(int(d.Status.DesiredNumberScheduled), "node")))
@@ -428,7 +428,7 @@ func ofWord(node string, word *facts.NodeWord) []Finding {
 		if len(word.Unread) > 0 {
 			evidence = word.Unread[0]
 		}
-		list = append(list, found(Unknown, evidence, "docs/operate/node.md says what moorage-node has to be able to read, and docs/operate/runbook.md#moorageforgottenstagingpath what to do about a record that is empty or cut off, and about a subpath that is left.",
+		list = append(list, found(Unknown, evidence, "docs/operate/modes.md#moorage-node says what moorage-node has to be able to read, and docs/operate/runbook.md#moorageforgottenstagingpath what to do about a record that is empty or cut off, and about a subpath that is left.",
 			"moorage-node at %s can't read all of what the node has", node))
 	case facts.WordSilent, facts.WordOfBoot, facts.WordOfNode:
 		list = append(list, found(Warning, "nodevolumes "+node, wordFix, "the word of moorage-node at %s is not of today: %s", node, word.Note))
@@ -663,7 +663,7 @@ func unknownToAutoscalers(e *Evidence) []Finding {
 	var list []Finding
 	for _, driver := range sortedKeys(fewer) {
 		list = append(list, found(Warning, "slots by the policy, of those that the CSINode states: "+some(fewer[driver]),
-			"Have the driver state the lower number, by its own flags: docs/operate/autoscaling.md.",
+			"Have the driver state the lower number, by its own flags: docs/operate/limits.md.",
 			"AttachPolicy %s leaves driver %s fewer slots than its CSINode states at %s: %s adds no node when they are full",
 			arbiter.PolicyFor(e.World.Snapshot, driver, "").Name, driver, facts.Count(len(fewer[driver]), "node"), strings.Join(names, " and ")))
 	}

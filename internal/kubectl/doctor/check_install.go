@@ -63,7 +63,7 @@ func checkVersion(e *Evidence) []Finding {
 	if e.VersionErr != nil {
 		return unchecked("the API server's version", e.VersionErr)
 	}
-	fix := "Compare it with docs/operate/compatibility.md."
+	fix := "Compare it with docs/operate/quickstart.md."
 	v, err := version.ParseGeneric(e.Version)
 	switch {
 	case err != nil:
@@ -71,7 +71,7 @@ func checkVersion(e *Evidence) []Finding {
 	case v.LessThan(version.MustParseGeneric(served.OldestRelease)):
 		return []Finding{found(Warning, "the API server is "+e.Version, fix, "Kubernetes %s is older than %s, the oldest that Moorage was tried with", e.Version, served.OldestRelease)}
 	case v.Minor() > version.MustParseGeneric(served.NewestRelease).Minor()+1:
-		return []Finding{found(Warning, "the API server is "+e.Version, "Install a Moorage made for it: docs/operate/compatibility.md.",
+		return []Finding{found(Warning, "the API server is "+e.Version, "Install a Moorage made for it: docs/operate/quickstart.md.",
 			"Kubernetes %s is more than one minor newer than moorage-scheduler", e.Version)}
 	}
 	return nil
@@ -598,7 +598,7 @@ func (e *Evidence) optedIn() []Finding {
 		}
 	}
 	if len(missed) > 0 {
-		return []Finding{found(Warning, "without annotation "+v1alpha1.AnnotationVolumeStatus+": "+some(missed), "Delete them, so that their controllers create them again: docs/operate/adopt.md.",
+		return []Finding{found(Warning, "without annotation "+v1alpha1.AnnotationVolumeStatus+": "+some(missed), "Delete them, so that their controllers create them again: docs/operate/quickstart.md.",
 			"pods without a node that were created before their namespace opted in, or while the webhook did not answer: %d", len(missed))}
 	}
 	return []Finding{ok("namespaces that have opted in: %d", len(e.Namespaces.Items))}

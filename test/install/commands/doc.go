@@ -9,7 +9,7 @@
 //	```sh run=STEP          each command of the fence is run in step STEP of the story
 //	```console run=STEP     lines that begin with "$ " are run; those below are what they print,
 //	                        in which … stands for anything
-//	```sh by-hand           no test runs them: what they need is listed in docs/operate/README.md
+//	```sh by-hand           no test runs them: what they need is listed in docs/internals/scenarios.md
 //	```console session      the capture is one of internal/kubectl's sessions
 //	<!-- run=STEP -->       at the end of a line: so are the kubectl and helm commands in its `code`
 //	<!-- by-hand -->        the same

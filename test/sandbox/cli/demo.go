@@ -56,16 +56,18 @@ func (s *Session) demo(ctx context.Context, o *demoOptions, out io.Writer) error
 	p.opening(len(s.Demo))
 	runner := p.runner(options, o.seed)
 	p.prepare(ctx, runner, s.Demo[0].Scenario, sandbox.Standalone)
-	failed := 0
+	var rows []row
 	for i, scene := range s.Demo {
 		if ctx.Err() != nil {
 			break
 		}
 		p.heading(i+1, scene)
-		if scene.Upstream {
-			failed += p.replay(<-upstream[i])
+		r := row{scene: scene}
+		if scene.Fails != "" {
+			r.upstream = p.replay(scene, <-upstream[i])
 		}
-		failed += p.play(ctx, runner, scene)
+		r.moorage = p.play(ctx, runner, scene)
+		rows = append(rows, r)
 	}
 	stop()
 	closed := runner.Close()
@@ -75,8 +77,7 @@ func (s *Session) demo(ctx context.Context, o *demoOptions, out io.Writer) error
 	if closed != nil {
 		return closed
 	}
-	p.closing(failed, time.Since(began))
-	if failed > 0 {
+	if p.closing(rows, time.Since(began)) > 0 {
 		return ErrReported
 	}
 	return nil
@@ -103,7 +104,7 @@ func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Opt
 		p := &player{}
 		runner := p.runner(options, seed)
 		for i, scene := range scenes {
-			if !scene.Upstream {
+			if scene.Fails == "" {
 				continue
 			}
 			part := &played{}
@@ -161,23 +162,25 @@ func (p *player) prepare(ctx context.Context, runner *sandbox.Runner, s sandbox.
 	p.began = time.Now()
 }
 
-// play plays a scene with Moorage; 1 if it failed.
-func (p *player) play(ctx context.Context, runner *sandbox.Runner, scene sandbox.Scene) int {
+// play plays a scene with Moorage.
+func (p *player) play(ctx context.Context, runner *sandbox.Runner, scene sandbox.Scene) *sandbox.Result {
 	p.voice("Moorage")
 	p.prepare(ctx, runner, scene.Scenario, sandbox.Standalone)
 	result := runner.Run(ctx, scene.Scenario, sandbox.Standalone)
 	p.times(result, scene.Stages)
-	return p.verdict(result)
+	p.verdict(scene, result)
+	return &result
 }
 
-// replay shows what was played with upstream meanwhile; 1 if it failed.
-func (p *player) replay(show *played) int {
+// replay shows what was played with upstream meanwhile.
+func (p *player) replay(scene sandbox.Scene, show *played) *sandbox.Result {
 	p.voice("Upstream, the same manifests")
 	if show == nil {
 		fmt.Fprintln(p.out, "    it was not played")
-		return 1
+		return &sandbox.Result{}
 	}
 	_, _ = show.text.WriteTo(p.out) // a terminal or a file; the next line would fail, too
 	p.times(show.result, false)
-	return p.verdict(show.result)
+	p.failure(scene, show.result)
+	return &show.result
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
@@ -41,7 +42,7 @@ const (
 )
 
 func (p *player) styled(style, text string) string {
-	if !p.paint {
+	if !p.paint || style == "" {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
@@ -51,13 +52,17 @@ func (p *player) opening(scenes int) {
 	fmt.Fprintln(p.out, p.styled(bold, "Moorage on a real cluster"))
 	fmt.Fprintln(p.out, wrapped(fmt.Sprintf("A real etcd, API server, controller manager, scheduler, external-attacher and kubelets start on this machine; "+
 		"only containers and disks are simulated. The disk service judges every call it gets. %d scenes follow; where upstream is shown, "+
-		"a second cluster without Moorage plays the same scene at the same time.", scenes), ""))
+		"a second cluster without Moorage plays the same scene at the same time. Both start now, in some 20 seconds.", scenes), ""))
 }
 
 func (p *player) heading(number int, scene sandbox.Scene) {
-	title := fmt.Sprintf(" %d  %s ", number, scene.Title)
-	fmt.Fprintf(p.out, "\n%s\n", p.styled(bold, "━━━"+title+strings.Repeat("━", max(0, lineWidth-3-len(title)))))
+	p.rule(fmt.Sprintf("%d  %s", number, scene.Title))
 	fmt.Fprintln(p.out, p.styled(dim, wrapped(scene.Intro, "")))
+}
+
+// rule writes a heading across the screen.
+func (p *player) rule(title string) {
+	fmt.Fprintf(p.out, "\n%s\n", p.styled(bold, "━━━ "+title+" "+strings.Repeat("━", max(0, lineWidth-5-len(title)))))
 }
 
 // voice says who is on.
@@ -106,39 +111,102 @@ func (p *player) times(r sandbox.Result, all bool) {
 	_ = t.Flush() // a terminal or a file; the next line would fail, too
 }
 
-// verdict says how a scene ended; 1 if it failed.
-func (p *player) verdict(r sandbox.Result) int {
+// verdict says how a scene ended with Moorage.
+func (p *player) verdict(scene sandbox.Scene, r sandbox.Result) {
 	if r.Passed {
-		fmt.Fprintf(p.out, "%s%s %s; nothing is left over (%.0f s)\n", sayMargin, p.styled(green, "✓"), judged(r), r.Seconds)
-		return 0
+		p.end(green, "✓ "+scene.Does, fmt.Sprintf("The judge saw %d calls and no violation; nothing is left over (%.0f s)", r.Calls, r.Seconds))
+		return
 	}
-	fmt.Fprintf(p.out, "%s%s %s\n", sayMargin, p.styled(red, "✗ not as expected:"), r.Error)
+	p.unexpected(r)
+}
+
+// failure says how a scene ended with upstream. The scenario passes if upstream fails in the
+// expected way: a reader must not see that as a success.
+func (p *player) failure(scene sandbox.Scene, r sandbox.Result) {
+	if !r.Passed {
+		p.unexpected(r)
+		return
+	}
+	saw := fmt.Sprintf("(%.0f s)", r.Seconds)
+	if len(r.Excused) > 0 {
+		saw = fmt.Sprintf("The judge saw %d violations of %s %s", len(r.Excused), r.Excused[0].Rule, saw)
+	}
+	p.end(red, "✗ "+scene.Fails, saw)
+}
+
+// end writes the last line of a scene: what happened, and what the judge saw.
+func (p *player) end(style, what, saw string) {
+	fmt.Fprintf(p.out, "%s%s\n%s  %s\n", sayMargin, p.styled(style, what), sayMargin, p.styled(dim, saw))
+}
+
+// unexpected says that a scene did not go as its scenario expects.
+func (p *player) unexpected(r sandbox.Result) {
+	fmt.Fprintf(p.out, "%s%s %s\n", sayMargin, p.styled(red, "✗ "+unexpected+":"), r.Error)
 	for _, v := range r.Violations {
 		fmt.Fprintf(p.out, "%s  violation: %s: %s\n", sayMargin, v.Rule, v.Message)
 	}
 	if r.Logs != "" {
 		fmt.Fprintf(p.out, "%s  the components' logs are kept in %s\n", sayMargin, r.Logs)
 	}
-	return 1
 }
 
-// judged says what the judge saw in a scene that ended as expected.
-func judged(r sandbox.Result) string {
-	saw := "no violation"
-	if len(r.Excused) > 0 {
-		saw = fmt.Sprintf("%d violations (%s), as expected of upstream", len(r.Excused), r.Excused[0].Rule)
+// unexpected is how a scene ended that did not go as its scenario expects.
+const unexpected = "not as expected"
+
+// row is a scene in the table at the end.
+type row struct {
+	scene             sandbox.Scene
+	upstream, moorage *sandbox.Result // nil: not played
+}
+
+// failed counts the parts of the scene that did not go as expected.
+func (r row) failed() (n int) {
+	for _, result := range []*sandbox.Result{r.upstream, r.moorage} {
+		if result != nil && !result.Passed {
+			n++
+		}
 	}
-	return fmt.Sprintf("the judge saw %d calls and %s", r.Calls, saw)
+	return n
 }
 
-func (p *player) closing(failed int, took time.Duration) {
+// closing ends the demo with a table of its scenes, and returns how many parts did not go
+// as expected.
+func (p *player) closing(rows []row, took time.Duration) (failed int) {
+	p.rule("All scenes")
+	first, second := len("SCENE"), len("UPSTREAM")
+	for _, r := range rows {
+		first, second = max(first, len(r.scene.Short)), max(second, len(r.scene.Fails)+2)
+	}
+	line := func(scene, upstream, style, moorage string) {
+		fmt.Fprintf(p.out, "  %s  %s  %s\n", padded(scene, first), p.styled(style, padded(upstream, second)), moorage)
+	}
+	line("SCENE", "UPSTREAM", "", "MOORAGE")
+	for _, r := range rows {
+		failed += r.failed()
+		upstream, style, moorage := "not played", dim, p.styled(green, "✓ "+r.scene.Does)
+		switch {
+		case r.upstream != nil && !r.upstream.Passed:
+			upstream, style = unexpected, red
+		case r.upstream != nil:
+			upstream, style = "✗ "+r.scene.Fails, red
+		}
+		if r.moorage == nil || !r.moorage.Passed {
+			moorage = p.styled(red, "✗ "+unexpected)
+		}
+		line(r.scene.Short, upstream, style, moorage)
+	}
 	fmt.Fprintln(p.out)
 	if failed == 0 {
-		fmt.Fprintln(p.out, p.styled(bold, fmt.Sprintf("Every expectation held (%.0f s).", took.Seconds())))
-		fmt.Fprintf(p.out, "Go on with `%[1]s list`, `%[1]s run SCENARIO`, or `%[1]s up` for a cluster to play with.\n", os.Args[0])
-		return
+		fmt.Fprintf(p.out, "It took %.0f s. Go on with `%[2]s list`, `%[2]s run SCENARIO`, or `%[2]s up` for a cluster to play with.\n", took.Seconds(), os.Args[0])
+		return 0
 	}
-	fmt.Fprintln(p.out, p.styled(bold, fmt.Sprintf("%d of the scenes did not end as expected.", failed)))
+	fmt.Fprintln(p.out, p.styled(bold, fmt.Sprintf("%d parts of the scenes did not go as expected.", failed)))
+	return failed
+}
+
+// padded fills a cell with spaces.
+func padded(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
 // wrapped breaks a text into lines, each after the margin.

@@ -34,6 +34,30 @@ func TestTextsOfTheDemoAreWrapped(t *testing.T) {
 	}
 }
 
+// A failure of upstream that the demo expects is no success for a reader: it never has the
+// mark of one. Only a scene that did not go as expected counts as failed.
+func TestUpstreamsFailureLooksLikeOne(t *testing.T) {
+	scene := sandbox.Scene{Title: "A rollout", Short: "A rollout", Fails: "hangs", Does: "is done"}
+	passed := &sandbox.Result{Passed: true}
+	var out strings.Builder
+	p := &player{out: &out}
+	p.failure(scene, *passed)
+	if got := out.String(); !strings.Contains(got, "✗ hangs") || strings.Contains(got, "✓") {
+		t.Errorf("the scene ends with %q", got)
+	}
+	out.Reset()
+	if failed := p.closing([]row{{scene: scene, upstream: passed, moorage: passed}}, 0); failed != 0 {
+		t.Errorf("%d failed", failed)
+	}
+	if got := out.String(); !strings.Contains(got, "A rollout  ✗ hangs   ✓ is done\n") {
+		t.Errorf("the table is %s", got)
+	}
+	out.Reset()
+	if failed := p.closing([]row{{scene: scene, upstream: &sandbox.Result{}, moorage: passed}}, 0); failed != 1 || !strings.Contains(out.String(), unexpected) {
+		t.Errorf("%d failed: %s", failed, out.String())
+	}
+}
+
 // What is piped is whole: only a screen has it cut.
 func TestPipedListIsWhole(t *testing.T) {
 	var out strings.Builder
