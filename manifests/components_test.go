@@ -313,7 +313,9 @@ func (r release) checkNetwork(t *testing.T, w workload, want component) {
 	}
 	shared := []int32{8080, 8444, 10259}
 	closed := slices.ContainsFunc(has, func(port int32) bool { return !slices.Contains(open, port) })
-	if closed || slices.ContainsFunc(open, func(port int32) bool { return !slices.Contains(has, port) && (want.silent || !slices.Contains(shared, port)) }) {
+	if closed || slices.ContainsFunc(open, func(port int32) bool {
+		return !slices.Contains(has, port) && (want.silent || !slices.Contains(shared, port))
+	}) {
 		t.Errorf("it listens at %v, and others can reach %v", has, open)
 	}
 }
