@@ -115,3 +115,71 @@ func TestThePagesValuesRender(t *testing.T) {
 		t.Error("no page gives values")
 	}
 }
+
+// Each block of the page about providers and tools is what it is for: values render, by
+// themselves or as those tools give them, and the chart is named as it is.
+func TestInstallGuides(t *testing.T) {
+	page, err := os.ReadFile("../docs/operate/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata, seen := loadChart(t).Metadata, map[string]int{}
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		for _, document := range strings.Split(block[1], "\n---\n") {
+			var guide struct {
+				Kind         string
+				Dependencies []struct{ Name, Version string }
+				Moorage      map[string]any
+				Spec         struct {
+					Source struct {
+						Chart, TargetRevision string
+						Helm                  struct{ ValuesObject map[string]any }
+					}
+					URL    string
+					Ref    struct{ Tag string }
+					Values map[string]any
+				}
+			}
+			if err := yaml.Unmarshal([]byte(document), &guide); err != nil {
+				t.Fatalf("%v\n%s", err, document)
+			}
+			var values any
+			name, version := metadata.Name, metadata.Version
+			switch {
+			case guide.Kind == "Application":
+				source := guide.Spec.Source
+				name, version, values = source.Chart, source.TargetRevision, source.Helm.ValuesObject
+			case guide.Kind == "OCIRepository":
+				name, version = filepath.Base(guide.Spec.URL), guide.Spec.Ref.Tag
+			case guide.Kind == "HelmRelease":
+				values = guide.Spec.Values
+			case len(guide.Dependencies) == 1:
+				name, version = guide.Dependencies[0].Name, guide.Dependencies[0].Version
+			case guide.Moorage != nil:
+				guide.Moorage["image"] = map[string]any{"registry": registry}
+				if len(renderBelow(t, guide.Moorage)) == 0 {
+					t.Errorf("nothing is rendered of\n%s", document)
+				}
+			default:
+				guide.Kind = "values"
+				if err := yaml.Unmarshal([]byte(document), &values); err != nil {
+					t.Fatal(err)
+				}
+			}
+			seen[guide.Kind]++
+			if name != metadata.Name || version != metadata.Version {
+				t.Errorf("it names chart %s %s, want %s %s:\n%s", name, version, metadata.Name, metadata.Version, document)
+			}
+			raw, err := yaml.Marshal(values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := renderChart(t, string(raw)); err != nil {
+				t.Errorf("%v\n%s", err, document)
+			}
+		}
+	}
+	if seen["values"] < 5 || seen["Application"] != 1 || seen["HelmRelease"] != 1 || seen[""] != 2 {
+		t.Errorf("the page has %v", seen)
+	}
+}

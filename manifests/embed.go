@@ -8,7 +8,7 @@
 //   - flowcontrol.yaml: where the API server ranks Moorage's own calls
 //   - webhook.yaml: the MutatingWebhookConfiguration
 //   - certificate.yaml: cert-manager's Certificate for the webhook, and its Issuer
-//   - deploy.yaml: services, configuration and Deployments
+//   - deploy.yaml: the webhook's Service, configuration and Deployments
 //   - extender.yaml: the scheduler as an extender of others, which is optional, in place of deploy.yaml's
 //   - noderepair.yaml: what moorage-node needs beside node.yaml to unstage volumes
 //

@@ -3,8 +3,6 @@
 package manifests_test
 
 import (
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -46,34 +44,22 @@ func TestParentChart(t *testing.T) {
 	if files := renderBelow(t, map[string]any{"enabled": false, "image": image}); len(files) > 0 {
 		t.Errorf("it is off, and there are %d files", len(files))
 	}
-	files := renderBelow(t, map[string]any{"enabled": true, "image": image, "podSecurityContext": map[string]any{"fsGroup": nil}})
+	files := renderBelow(t, map[string]any{"enabled": true, "image": image, "podTemplate": map[string]any{"spec": map[string]any{"priorityClassName": nil}},
+		"controller": map[string]any{"podTemplate": map[string]any{"spec": map[string]any{"topologySpreadConstraints": nil}}}})
 	const file = "platform/charts/moorage/templates/controller/deployment.yaml"
-	if text := files[file]; !strings.Contains(text, "runAsUser: 65532") || strings.Contains(text, "fsGroup") {
+	if text := files[file]; !strings.Contains(text, "name: moorage-controller") || strings.Contains(text, "priorityClassName") || strings.Contains(text, "topologySpread") {
 		t.Errorf("%s is\n%s", file, text)
 	}
 }
 
-// OpenShift gives each namespace users and groups of its own, and refuses others.
-func TestPodSecurityContext(t *testing.T) {
-	for values, want := range map[string]string{
-		"": "fsGroup:65532 runAsGroup:65532 runAsUser:65532",
-		"podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}": "",
-		"podSecurityContext: {runAsUser: 1000650000, fsGroup: null}":             "runAsGroup:65532 runAsUser:1000650000",
-	} {
-		files, err := renderChart(t, "certManager: {enabled: false}\nextender: {enabled: true, certificatesGiven: true}\n"+values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range []string{"controller/deployment.yaml", "scheduler/deployment.yaml", "webhook/deployment.yaml",
-			"certificate/job.yaml", "test/check.yaml"} {
-			var got []string
-			for _, id := range regexp.MustCompile(`(?:runAsUser|runAsGroup|fsGroup): \S+`).FindAllString(files[file], -1) {
-				got = append(got, strings.ReplaceAll(id, " ", ""))
-			}
-			slices.Sort(got)
-			if got := strings.Join(slices.Compact(got), " "); got != want || !strings.Contains(files[file], "runAsNonRoot: true") {
-				t.Errorf("%q: %s has %q, want %q", values, file, got, want)
-			}
+// OpenShift gives each namespace users and groups of its own, and refuses others: no pod but
+// moorage-node's names any.
+func TestPodsNameNoUser(t *testing.T) {
+	for component, template := range podTemplates(t, "") {
+		security := template.Spec.SecurityContext
+		named := security.RunAsUser != nil || security.RunAsGroup != nil || security.FSGroup != nil
+		if named != (component == "node") {
+			t.Errorf("%s runs as %+v", component, security)
 		}
 	}
 }

@@ -81,8 +81,8 @@ func values(raw []byte) ([]value, error) {
 	return rows("", document.Content[0])
 }
 
-// rows lists the values of a mapping. One that has comments inside is a section,
-// and any other a value.
+// rows lists the values of a mapping. A block mapping is a section, and any other content
+// is a value, which needs a comment.
 func rows(prefix string, mapping *yaml.Node) ([]value, error) {
 	var out []value
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
@@ -99,6 +99,9 @@ func rows(prefix string, mapping *yaml.Node) ([]value, error) {
 			out = append(out, below...)
 			continue
 		}
+		if text == "" {
+			return nil, fmt.Errorf("line %d: %s has no comment: write above it what it is for", key.Line, name)
+		}
 		def, err := flow(content)
 		if err != nil {
 			return nil, err
@@ -108,8 +111,10 @@ func rows(prefix string, mapping *yaml.Node) ([]value, error) {
 	return out, nil
 }
 
-// leaf says whether a mapping is one value: of Kubernetes, and described there.
-func leaf(key string) bool { return key == "resources" || key == "namespaceSelector" }
+// leaf says whether a mapping is a single value: Kubernetes defines its parts.
+func leaf(key string) bool {
+	return key == "resources" || key == "nodeSelector" || key == "namespaceSelector"
+}
 
 // comment is the text above a key, in one line.
 func comment(key *yaml.Node) string {

@@ -170,8 +170,8 @@ func (s *story) ownCertificates(ctx context.Context) error {
 		return err
 	}
 	s.audit = reader
-	values := []string{"--set", "image.registry=" + registry, "--set", "certManager.enabled=false", "--set", "certificateJob.duration=2400h"}
-	if err := s.installChart(ctx, s.chart, append(values, "--set", "certificateJob.renewBefore=24h")...); err != nil {
+	values := []string{"--set", "image.registry=" + registry, "--set", "certManager.enabled=false", "--set", "webhook.certificate.duration=2400h"}
+	if err := s.installChart(ctx, s.chart, append(values, "--set", "webhook.certificate.renewBefore=24h")...); err != nil {
 		return err
 	}
 	if err := s.awaitMoorage(ctx); err != nil {
@@ -184,7 +184,7 @@ func (s *story) ownCertificates(ctx context.Context) error {
 	err = s.whileStamping(ctx, func(ctx context.Context) error {
 		// Due at once: each release has a Job that looks.
 		args := append([]string{"upgrade", release, s.chart, "--namespace", namespace}, values...)
-		if _, err := s.helmCommand(ctx, append(args, "--set", "certificateJob.renewBefore=2399h")...); err != nil {
+		if _, err := s.helmCommand(ctx, append(args, "--set", "webhook.certificate.renewBefore=2399h")...); err != nil {
 			return err
 		}
 		err := until(ctx, "the job has renewed the certificate", func(ctx context.Context) error {

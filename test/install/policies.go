@@ -11,11 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
@@ -80,19 +78,18 @@ func (s *story) bind(ctx context.Context, user, role, namespace string) error {
 }
 
 // peoplesRights: who may edit a namespace makes and withdraws tickets there, but
-// none for an unclaimed volume; who may view the cluster sees everything; who is
-// given the policies writes them.
+// none for an unclaimed volume; who may view the cluster sees everything.
 func (s *story) peoplesRights(ctx context.Context) error {
 	w, err := s.makeWorkload(ctx, "people", map[string]string{sandbox.EnforceLabel: "true"})
 	if err != nil {
 		return err
 	}
-	for _, b := range [][3]string{{"editor", "edit", w.namespace}, {"editor", "moorage-tickets", w.namespace}, {"viewer", "view", ""}, {"policymaker", "moorage-policies", ""}} {
+	for _, b := range [][3]string{{"editor", "edit", w.namespace}, {"editor", "moorage-tickets", w.namespace}, {"viewer", "view", ""}} {
 		if err := s.bind(ctx, b[0], b[1], b[2]); err != nil {
 			return err
 		}
 	}
-	for _, act := range []func(context.Context, *workload) error{s.editorActs, s.viewerActs, s.policymakerActs} {
+	for _, act := range []func(context.Context, *workload) error{s.editorActs, s.viewerActs} {
 		if err := act(ctx, w); err != nil {
 			return err
 		}
@@ -149,34 +146,4 @@ func (s *story) viewerActs(ctx context.Context, _ *workload) error {
 		}
 	}
 	return nil
-}
-
-func (s *story) policymakerActs(ctx context.Context, _ *workload) error {
-	policymaker, err := s.as("policymaker")
-	if err != nil {
-		return err
-	}
-	resource := schema.GroupVersionResource{Group: v1alpha1.SchemeGroupVersion.Group, Version: "v1alpha1", Resource: "attachpolicies"}
-	policies := policymaker.Resource(resource)
-	policy := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "AttachPolicy", "metadata": map[string]any{"name": "slow"},
-		"spec": map[string]any{"driver": "slow.example.com", "workers": int64(2)},
-	}}
-	if _, err := policies.Create(ctx, policy, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	update := func() error { // the controller writes the status meanwhile
-		current, err := s.dynamic.Resource(resource).Get(ctx, "slow", metav1.GetOptions{})
-		if err == nil {
-			_, err = policies.Update(ctx, current, metav1.UpdateOptions{})
-		}
-		return err
-	}
-	if err := retry.RetryOnConflict(retry.DefaultRetry, update); err != nil {
-		return err
-	}
-	if _, err := policies.Patch(ctx, "slow", types.MergePatchType, []byte(`{"spec":{"workers":3}}`), metav1.PatchOptions{}); err != nil {
-		return err
-	}
-	return policies.Delete(ctx, "slow", metav1.DeleteOptions{})
 }

@@ -54,11 +54,6 @@ more labels where an object has some of its own. */}}
 {{- toYaml (merge $own (.more | default dict) .root.Values.commonLabels) -}}
 {{- end }}
 
-{{/* Labels of a component's pods. */}}
-{{- define "moorage.podLabels" -}}
-{{- include "moorage.labels" (dict "root" .root "component" .component "more" .values.podLabels) -}}
-{{- end }}
-
 {{/* What a component's pods are selected by. */}}
 {{- define "moorage.selector" -}}
 app.kubernetes.io/name: moorage
@@ -76,71 +71,116 @@ app.kubernetes.io/component: {{ .component }}
 system:serviceaccount:{{ .Release.Namespace }}:moorage-controller
 {{- end }}
 
-{{/* What the Deployments of every component have in common; the argument is a dict of
-root, component and values, and of replicas where those are not the component's. */}}
+{{/* The Deployment of a role: the argument is what moorage.podTemplate takes, and replicas
+where the role's value does not count. */}}
 {{- define "moorage.deployment" -}}
 replicas: {{ .replicas | default .values.replicas }}
-revisionHistoryLimit: {{ .root.Values.revisionHistoryLimit }}
+revisionHistoryLimit: 3
 strategy:
-  {{- if .values.strategy }}
-  {{- toYaml .values.strategy | nindent 2 }}
-  {{- else if .values.hostNetwork }}
-  # The port of a node is free only once the old pod is gone.
   type: RollingUpdate
+  {{- if .values.hostNetwork }}
+  # The port of a node is free only after the old pod is gone.
   rollingUpdate: {maxSurge: 0, maxUnavailable: 1}
   {{- else }}
-  type: RollingUpdate
   rollingUpdate: {maxSurge: 1, maxUnavailable: 0}
   {{- end }}
 {{- end }}
 
-{{/* What the pods of every component have in common, as the restricted pod security
-standard asks. Another scheduler than Moorage's places them, whatever a webhook of
-somebody else's would make the default. With node, none places them. */}}
-{{- define "moorage.pod" -}}
-schedulerName: default-scheduler
-{{- with .root.Values.priorityClassName }}
-priorityClassName: {{ . }}
+{{/* A pod template. The argument is a dict of root, component, values (those of the component)
+and pod: the component's own part of the template, in YAML. Each part is merged into the one
+before: what all pods have in common, the component's part, the value podTemplate, and the
+component's value podTemplate. With node, that node runs the pod and no scheduler places it. */}}
+{{- define "moorage.podTemplate" -}}
+{{- $template := include "moorage.podCommon" . | fromYaml -}}
+{{- range list (fromYaml .pod) .root.Values.podTemplate (.values.podTemplate | default dict) -}}
+{{- include "moorage.merge" (dict "into" $template "from" (deepCopy .)) -}}
+{{- end -}}
+{{- with .node -}}
+{{- $_ := set $template.spec "nodeName" . -}}
+{{- range list "nodeSelector" "affinity" "topologySpreadConstraints" -}}
+{{- $_ := unset $template.spec . -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $template -}}
 {{- end }}
-securityContext:
-  runAsNonRoot: true
-  {{- range $name, $id := .root.Values.podSecurityContext }}
-  {{- if $id }}
-  {{ $name }}: {{ int64 $id }}
+
+{{/* The part that all pods have in common, as the restricted pod security standard asks. No
+number of a user: the images have one, and OpenShift gives each namespace its own. Another
+scheduler than Moorage's places the pods, also where a webhook changes the default. */}}
+{{- define "moorage.podCommon" -}}
+metadata:
+  labels:
+    {{- include "moorage.labels" . | nindent 4 }}
+spec:
+  serviceAccountName: moorage-{{ .component }}
+  automountServiceAccountToken: true
+  schedulerName: default-scheduler
+  securityContext:
+    runAsNonRoot: true
+    seccompProfile:
+      type: RuntimeDefault
+  {{- with .root.Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- end }}
-  seccompProfile:
-    type: RuntimeDefault
-{{- with .root.Values.image.pullSecrets }}
-imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with concat .root.Values.tolerations (.values.tolerations | default list) }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- if .node }}
-nodeName: {{ .node }}
-{{- else }}
-{{- with merge dict (.values.nodeSelector | default dict) .root.Values.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .values.affinity }}
-affinity:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- $selector := include "moorage.selector" . }}
-{{- with .values.topologySpread }}
+
+{{/* Each pod on a node of its own if there are enough nodes, and in all zones. */}}
+{{- define "moorage.spread" -}}
 topologySpreadConstraints:
-  {{- range . }}
-  - {{- toYaml . | nindent 4 }}
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: DoNotSchedule
+    nodeTaintsPolicy: Honor
+    matchLabelKeys: [pod-template-hash]
     labelSelector:
       matchLabels:
-        {{- $selector | nindent 8 }}
-  {{- end }}
+        {{- include "moorage.selector" . | nindent 8 }}
+  - maxSkew: 1
+    topologyKey: topology.kubernetes.io/zone
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "moorage.selector" . | nindent 8 }}
 {{- end }}
-{{- end }}
+
+{{/* Merges the map from into the map into, as kubectl patch does for a pod: maps by key, the
+lists named here by the key of their items, all other lists as a whole; null removes. An empty
+map or list is left out, because the API server does not keep it. */}}
+{{- define "moorage.merge" -}}
+{{- $keys := dict "containers" "name" "initContainers" "name" "volumes" "name" "imagePullSecrets" "name"
+  "env" "name" "volumeMounts" "mountPath" "volumeDevices" "devicePath" "ports" "containerPort"
+  "topologySpreadConstraints" "topologyKey" "hostAliases" "ip" -}}
+{{- $into := .into -}}
+{{- range $field, $value := .from -}}
+{{- $have := get $into $field -}}
+{{- if kindIs "invalid" $value -}}
+{{- $_ := unset $into $field -}}
+{{- else if and (kindIs "map" $value) (kindIs "map" $have) -}}
+{{- include "moorage.merge" (dict "into" $have "from" $value) -}}
+{{- else if and (kindIs "slice" $value) (kindIs "slice" $have) (hasKey $keys $field) -}}
+{{- $key := get $keys $field -}}
+{{- $all := $have -}}
+{{- range $item := $value -}}
+{{- $same := dict -}}
+{{- range $old := $all -}}
+{{- if eq (toString (get $old $key)) (toString (get $item $key)) -}}
+{{- $same = $old -}}
+{{- end -}}
+{{- end -}}
+{{- if $same -}}
+{{- include "moorage.merge" (dict "into" $same "from" $item) -}}
+{{- else -}}
+{{- $all = append $all $item -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $into $field $all -}}
+{{- else if or $value (not (or (kindIs "map" $value) (kindIs "slice" $value))) -}}
+{{- $_ := set $into $field $value -}}
+{{- else if kindIs "slice" $value -}}
+{{- $_ := unset $into $field -}}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* The argument, a map, without what is empty in it: null in the values leaves empty maps,
@@ -155,32 +195,9 @@ and the API server drops them, so that a diff would never end. */}}
 {{- toYaml $filled -}}
 {{- end }}
 
-{{/* A probe: what the chart says of it, and what the values do. */}}
-{{- define "moorage.probe" -}}
-{{- toYaml (merge dict .values .chart) -}}
-{{- end }}
-
 {{/* How probes are asked that share a port with metrics. */}}
 {{- define "moorage.probeScheme" -}}
 {{ ternary "HTTPS" "HTTP" .Values.metrics.secure }}
-{{- end }}
-
-{{/* How many pods of a component a drain may take at once. */}}
-{{- define "moorage.disruption" -}}
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata:
-  name: moorage-{{ .component }}
-  namespace: {{ .root.Release.Namespace }}
-  labels:
-    {{- include "moorage.labels" . | nindent 4 }}
-spec:
-  maxUnavailable: {{ .values.maxUnavailable }}
-  # A pod that is not ready protects nothing.
-  unhealthyPodEvictionPolicy: AlwaysAllow
-  selector:
-    matchLabels:
-      {{- include "moorage.selector" . | nindent 6 }}
 {{- end }}
 
 {{/* The Lease of a driver's attachers; the argument is the driver's name, which is
@@ -212,14 +229,6 @@ holds this and the table of types in internal/ledger together.
 */}}
 {{- define "moorage.timedTicketTypes" -}}
 ['Restore', 'Expansion', 'Clone', 'Rebuild']
-{{- end }}
-
-{{/*
-CEL: whether whoever asks may reserve for pods, as schedulers do: the right to use
-the ticket type Pod everywhere.
-*/}}
-{{- define "moorage.reserves" -}}
-authorizer.group('moorage.dev').resource('tickettypes').name('Pod').check('use').allowed()
 {{- end }}
 
 {{- define "moorage.containerSecurity" -}}

@@ -55,10 +55,10 @@ to do. */}}
 {{- $problems = append $problems "networkFences.enabled needs mode=Standalone: beside Moorage kube-controller-manager detaches, which knows nothing of NetworkFences" -}}
 {{- end -}}
 {{- $taken := dict
-  "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled")
-  "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "scheduler.port" "--extender-listen" "extender.port" "--extender-client-names" "extender.clientNames")
-  "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "webhook.certificateSecret" "--tls-private-key-file" "webhook.certificateSecret")
-  "node" (dict "--kubelet-root" "node.kubeletRoot" "--listen" "node.port" "--repair" "node.repair") -}}
+  "controller" (dict "--mode" "mode" "--namespace" "the release's namespace" "--listen" "port 8080" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--network-fences" "networkFences.enabled" "--operation-tickets" "operationTickets.enabled")
+  "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "port 10259" "--extender-listen" "extender.enabled" "--extender-client-names" "extender.clientNames")
+  "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "the Secret moorage-webhook-tls" "--tls-private-key-file" "the Secret moorage-webhook-tls")
+  "node" (dict "--kubelet-root" "node.kubeletRoot" "--listen" "port 8080" "--repair" "node.repair") -}}
 {{- range $component, $flags := $taken -}}
 {{- range (get $.Values $component).extraArgs -}}
 {{- $flag := first (splitList "=" .) -}}
@@ -79,11 +79,7 @@ to do. */}}
 {{- end -}}
 {{- with .Values.extender -}}
 {{- if and .enabled (not $.Values.certManager.enabled) (not .certificatesGiven) -}}
-{{- $problems = append $problems "extender.enabled needs certificates: set certManager.enabled=true, or make the Secrets extender.certificateSecret and extender.clientSecret yourself and set extender.certificatesGiven=true" -}}
-{{- end -}}
-{{- $secrets := list $.Values.webhook.certificateSecret .certificateSecret .clientSecret -}}
-{{- if and .enabled (lt (len (uniq $secrets)) 3) -}}
-{{- $problems = append $problems "webhook.certificateSecret, extender.certificateSecret and extender.clientSecret have to be three Secrets: give each its own name" -}}
+{{- $problems = append $problems "extender.enabled needs certificates: set certManager.enabled=true, or make the Secrets moorage-extender-tls and moorage-extender-client yourself and set extender.certificatesGiven=true" -}}
 {{- end -}}
 {{- end -}}
 {{- $live := lookup "v1" "Namespace" "" "kube-system" -}}
@@ -91,16 +87,14 @@ to do. */}}
 {{- if and $live $asked (not (.Capabilities.APIVersions.Has "cert-manager.io/v1")) -}}
 {{- $problems = append $problems "cert-manager is not installed in this cluster: install it, or set certManager.enabled=false, so that a Job of the chart's own makes the webhook's certificate" -}}
 {{- end -}}
-{{- range $by := list "certManager" "certificateJob" -}}
-{{- with get $.Values $by -}}
+{{- with .Values.webhook.certificate -}}
 {{- $duration := include "moorage.seconds" .duration | int64 -}}
 {{- $before := include "moorage.seconds" .renewBefore | int64 -}}
 {{- if ge $before $duration -}}
-{{- $problems = append $problems (printf "%s.renewBefore, %s, has to be shorter than %s.duration, %s: a certificate would be renewed for ever" $by .renewBefore $by .duration) -}}
+{{- $problems = append $problems (printf "webhook.certificate.renewBefore, %s, has to be shorter than webhook.certificate.duration, %s: a certificate would be renewed for ever" .renewBefore .duration) -}}
 {{- end -}}
-{{- if and (eq $by "certManager") (or (lt $duration 3600) (lt $before 300)) -}}
-{{- $problems = append $problems "cert-manager refuses a certManager.duration below 1h and a certManager.renewBefore below 5m" -}}
-{{- end -}}
+{{- if or (lt $duration 3600) (lt $before 300) -}}
+{{- $problems = append $problems "cert-manager refuses a webhook.certificate.duration below 1h and a webhook.certificate.renewBefore below 5m" -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $problems -}}
@@ -117,9 +111,6 @@ to do. */}}
 {{- if eq .Values.schedulerName "moorage-controller" -}}
 {{- $problems = append $problems (printf "schedulerName %s is the name of another component's Lease: choose another, such as moorage-scheduler" .Values.schedulerName) -}}
 {{- end -}}
-{{- if and .Values.extender.enabled (eq (int .Values.extender.port) (int .Values.scheduler.port)) -}}
-{{- $problems = append $problems "extender.port and scheduler.port have to be different" -}}
-{{- end -}}
 {{- $names := list "not-in-an-excluded-namespace" "not-a-mirror-pod" -}}
 {{- range .Values.webhook.matchConditions -}}
 {{- if has .name $names -}}
@@ -130,14 +121,29 @@ to do. */}}
 {{- toYaml $problems -}}
 {{- end }}
 
+{{/* What the pod templates of the values can't be, and the schema can't see. */}}
 {{- define "moorage.validate.pods" -}}
 {{- $problems := list -}}
+{{- range $component := list "controller" "scheduler" "webhook" "node" "certificateJob" -}}
+{{- $own := ternary "certificate" $component (eq $component "certificateJob") -}}
+{{- range (get (get ((get $.Values $component).podTemplate | default dict) "spec" | default dict) "containers" | default list) -}}
+{{- if eq .name $own -}}
+{{- if or .args .command -}}
+{{- $problems = append $problems (printf "%s.podTemplate gives args or a command to the container %s: use %s.extraArgs for flags" $component .name $component) -}}
+{{- end -}}
+{{- else if not .image -}}
+{{- $problems = append $problems (printf "%s.podTemplate has a container %s without an image: the chart's own container is called %s" $component .name $own) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range get (.Values.podTemplate.spec | default dict) "containers" | default list -}}
+{{- if not .image -}}
+{{- $problems = append $problems (printf "podTemplate has a container %s without an image: to change a container of the chart's, use the podTemplate of its component" .name) -}}
+{{- end -}}
+{{- end -}}
 {{- $pods := 0 -}}
 {{- range $component := list "controller" "scheduler" "webhook" -}}
 {{- with get $.Values $component -}}
-{{- if and .strategy (eq (.strategy.type | default "RollingUpdate") "Recreate") .strategy.rollingUpdate -}}
-{{- $problems = append $problems (printf "%s.strategy has rollingUpdate beside type Recreate: leave one of them out" $component) -}}
-{{- end -}}
 {{- $pods = add $pods (mul 2 (len (.nodes | default list) | default .replicas)) -}}
 {{- end -}}
 {{- end -}}
@@ -145,7 +151,7 @@ to do. */}}
 {{- $pods = add $pods 2 -}}
 {{- end -}}
 {{- with .Values.criticalPods -}}
-{{- if and (hasPrefix "system-" $.Values.priorityClassName) (lt (int .) (int $pods)) -}}
+{{- if and (hasPrefix "system-" (dig "spec" "priorityClassName" "" $.Values.podTemplate)) (lt (int .) (int $pods)) -}}
 {{- $problems = append $problems (printf "criticalPods is %d, and an upgrade may need %d pods at once: set criticalPods to that or more, or to 0 for no quota" (int .) (int $pods)) -}}
 {{- end -}}
 {{- end -}}

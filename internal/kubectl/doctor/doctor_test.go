@@ -320,6 +320,8 @@ func TestFindings(t *testing.T) {
 		{"policies denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Policies.Err = denied }},
 		{"bindings denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
 		{"policy missing", "policies", Warning, "policy moorage-fenced-conditions is missing: a kubelet", func(e *Evidence) { e.Policies.Items[0].Name = "other" }},
+		{"no policy about moorage-node, which does not run", "policies", OK, "there and bound: 4", withoutWordPolicy},
+		{"no policy about moorage-node, which runs", "policies", Warning, "policy moorage-node-volumes is missing", func(e *Evidence) { lacks(e, 0); withoutWordPolicy(e) }},
 		{"policy not bound", "policies", Error, "policy moorage-fenced-conditions is not bound", func(e *Evidence) { e.Bindings.Items = e.Bindings.Items[1:] }},
 		{"a policy that nobody reads", "mode", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
 		{"Standalone", "mode", OK, "Standalone: Moorage attaches", func(*Evidence) {}},
@@ -916,6 +918,11 @@ func policyWith(condition string, status metav1.ConditionStatus, reason string) 
 		ObjectMeta: metav1.ObjectMeta{Name: "typo"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com"},
 		Status: v1alpha1.AttachPolicyStatus{Conditions: []metav1.Condition{{Type: condition, Status: status, Reason: reason, Message: "said the controller"}}},
 	}
+}
+
+// withoutWordPolicy takes the policy about moorage-node away, as the chart does where that does not run.
+func withoutWordPolicy(e *Evidence) {
+	e.Policies.Items = slices.DeleteFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "moorage-node-volumes" })
 }
 
 // lacks has moorage-node ready at no node, of which so many have a pod of its, and the
