@@ -51,6 +51,9 @@ to do. */}}
 {{- if and (eq .Values.mode "Standalone") (not .Values.policies.enabled) (not (has "--skip-policy-check" .Values.controller.extraArgs)) -}}
 {{- $problems = append $problems "mode Standalone needs policies.enabled=true: without the policy moorage-volumes-attached the controller does not lead, and nothing is attached" -}}
 {{- end -}}
+{{- if and (eq (include "moorage.mode" .) "Standalone") (eq (int .Values.controller.replicas) 0) -}}
+{{- $problems = append $problems "controller.replicas=0 needs mode=Cooperative: in mode Standalone nobody else attaches" -}}
+{{- end -}}
 {{- if and .Values.networkFences.enabled (ne (include "moorage.mode" .) "Standalone") -}}
 {{- $problems = append $problems "networkFences.enabled needs mode=Standalone: beside Moorage kube-controller-manager detaches, which knows nothing of NetworkFences" -}}
 {{- end -}}
