@@ -59,6 +59,13 @@ func TestPoliciesAreFew(t *testing.T) {
 	}
 }
 
+// An administrator reads each object before the first installation.
+func TestObjectsAreFew(t *testing.T) {
+	if count := len(renderRelease(t, "")); count >= 60 {
+		t.Errorf("the default installation has %d objects", count)
+	}
+}
+
 type policyIn struct{ name, file string }
 
 func everyPolicy(t *testing.T) []policyIn {
