@@ -42,6 +42,8 @@ the other.`,
 	flags.BoolVar(&config.NoForceOnTimeout, "disable-force-detach-on-timeout", config.NoForceOnTimeout, "detach no volume, of whatever driver, by force six minutes after the last pod of a node that is not ready is gone; an AttachPolicy with a time of its own counts more")
 	flags.BoolVar(&config.NetworkFences, "network-fences", config.NetworkFences, "in mode standalone, have the storage of drivers whose AttachPolicy has forceDetach.networkFence cut off nodes that can't be reached, by NetworkFences of csi-addons")
 	flags.BoolVar(&config.OperationTickets, "operation-tickets", config.OperationTickets, "make tickets by which volumes are attached, or detached, for the snapshots, clones and expansions that an AttachPolicy names in attachFor and detachFor")
+	flags.BoolVar(&config.DisableTruthCheck, "disable-truth-check", config.DisableTruthCheck, "do not compare what nodes, VolumeAttachments, VolumeHolds, tickets and pods say of each volume")
+	flags.DurationVar(&config.TruthCheckPeriod, "truth-check-period", config.TruthCheckPeriod, "time between two comparisons of all volumes")
 	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for /healthz, /readyz and /metrics; none when empty")
 	flags.BoolVar(&config.SecureMetrics, "secure-metrics", config.SecureMetrics, access.SecureMetricsHelp)
 	flags.Float32Var(&config.QPS, "kube-api-qps", config.QPS, "requests per second to the API server")

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
@@ -46,6 +47,10 @@ type Config struct {
 	// OperationTickets makes tickets for the operations of drivers whose AttachPolicy says so
 	// (attachFor, detachFor).
 	OperationTickets bool
+	// DisableTruthCheck compares nothing: no difference between the objects of the API is reported.
+	DisableTruthCheck bool
+	// TruthCheckPeriod is the time between two comparisons of everything.
+	TruthCheckPeriod time.Duration
 	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
 	// none.
 	Listen string
@@ -110,7 +115,8 @@ func (c Config) connection() connect.Config {
 func DefaultConfig() Config {
 	return Config{
 		Namespace: "moorage-system", Mode: ModeCooperative, StayAttached: true,
-		QPS: 400, Burst: 800, Workers: 64,
+		TruthCheckPeriod: truth.DefaultInterval,
+		QPS:              400, Burst: 800, Workers: 64,
 		WriteTimeout: 5 * time.Second, PolicyPatience: time.Minute,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 	}
@@ -145,6 +151,9 @@ func (c Config) Validate() error {
 
 func (c Config) validateTimes() []error {
 	var errs []error
+	if c.TruthCheckPeriod <= 0 {
+		errs = append(errs, fmt.Errorf("--truth-check-period must be above 0, and is %s; --disable-truth-check switches the check off", c.TruthCheckPeriod))
+	}
 	if c.WriteTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("--write-timeout must be above 0, and is %s", c.WriteTimeout))
 	}

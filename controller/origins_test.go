@@ -103,14 +103,18 @@ func TestEventsAreLost(t *testing.T) {
 }
 
 // Whoever placed a pod, it counts: one of another scheduler, one of a static
-// manifest, whose mirror the API server has.
+// manifest, whose mirror the API server has. API servers admit no mirror pod with a claim.
 func TestPodsOfEveryOrigin(t *testing.T) {
 	c := newCluster(t, 4, "n1")
+	c.Put("csinodes", &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{
+		Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: "n1"}, {Name: ebs, NodeID: "i-n1"}}}})
+	inline := ledger.VolumeID{Driver: ebs, Handle: "vol-0123456789abcdef2"}
 	for i, change := range []func(*corev1.Pod){
 		func(p *corev1.Pod) { p.Spec.SchedulerName = "another" },
 		func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"}}
+			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: inline.Handle}}
 		},
 		func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: time.Unix(2000, 0)}, []string{"x/y"}
@@ -125,7 +129,7 @@ func TestPodsOfEveryOrigin(t *testing.T) {
 		c.Put("pods", pod)
 	}
 	c.lead(1)
-	c.until("both that live have their volumes", func() bool { return c.reported("p0", "n1") && c.reported("p1", "n1") })
+	c.until("both that live have their volumes", func() bool { return c.reported("p0", "n1") && c.at(inline, "n1") })
 	// Terminating before it ever had its volume: it will never mount it.
 	for _, w := range c.Writes() {
 		if strings.Contains(w, va("p2", "n1")) {

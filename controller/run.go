@@ -227,7 +227,7 @@ type stages struct {
 	policies     *policy.Controller
 	fences       *networkfence.Controller // nil without NetworkFences
 	operations   *operation.Controller    // nil without tickets for operations
-	truth        *truth.Checker
+	truth        *truth.Checker           // nil with DisableTruthCheck
 	wake         *wake
 }
 
@@ -251,11 +251,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	if err != nil {
 		return nil, err
 	}
-	checker, err := truth.New(truth.Config{
-		Cache: c.observer, Arbiter: rules, Now: time.Now, Interval: truth.DefaultInterval, Metrics: c.metrics, Events: c.events,
-		Repair: truth.Repair{Volume: attachments.Later, Ticket: tickets.Add, Pod: volumeStatus.Later},
-		Waits:  attachments.Waits,
-	})
+	checker, err := newTruthCheck(c, truth.Repair{Volume: attachments.Later, Ticket: tickets.Add, Pod: volumeStatus.Later}, attachments.Waits)
 	if err != nil {
 		return nil, err
 	}
@@ -272,6 +268,16 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 		return nil, err
 	}
 	return &stages{attachments, tickets, volumeStatus, policies, fences, operations, checker, newWake(c.observer, attachments, tickets, volumeStatus, policies, checker)}, nil
+}
+
+// newTruthCheck makes what compares the objects of the API; nil where nobody wants that.
+func newTruthCheck(c termConfig, repair truth.Repair, waits func(ledger.VolumeID) bool) (*truth.Checker, error) {
+	if c.DisableTruthCheck {
+		return nil, nil
+	}
+	return truth.New(truth.Config{
+		Cache: c.observer, Arbiter: c.rules(), Repair: repair, Now: time.Now, Interval: c.TruthCheckPeriod, Waits: waits, Metrics: c.metrics, Events: c.events,
+	})
 }
 
 // newFences makes what has the storage cut off machines; nil where nobody asks for that.
@@ -324,7 +330,9 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	if s.operations != nil {
 		running.Go(func() { s.operations.Run(ctx) })
 	}
-	running.Go(func() { s.truth.Run(ctx) })
+	if s.truth != nil {
+		running.Go(func() { s.truth.Run(ctx) })
+	}
 	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })
 	running.Go(func() { s.wake.nodes.Run(ctx, wakers) })
 	tick, looks := time.NewTicker(resync), time.NewTicker(flexInterval)

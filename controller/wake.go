@@ -25,7 +25,7 @@ type wake struct {
 	tickets      *ticket.Controller
 	volumeStatus *volumestatus.Controller
 	policies     *policy.Controller
-	truth        *truth.Checker
+	truth        *truth.Checker // may be nil
 	volumes      *work.Queue[ledger.VolumeID]
 	nodes        *work.Queue[ledger.NodeName]
 }
@@ -40,13 +40,16 @@ func newWake(o *observe.Observer, a *attachment.Controller, t *ticket.Controller
 // touched is called from informers' goroutines.
 func (w *wake) touched(t ledger.Touched) {
 	for _, v := range t.Volumes {
+		w.volumeStatus.AddEnded(v) // first: its pods are told before the detach
 		if t.Own {
 			w.attachments.GoOn(v)
 		} else {
 			w.attachments.Add(v)
 		}
 		w.volumes.Add(v)
-		w.truth.Add(v)
+		if w.truth != nil {
+			w.truth.Add(v)
+		}
 	}
 	for _, n := range t.Nodes {
 		w.nodes.Add(n)

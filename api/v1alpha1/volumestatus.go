@@ -39,9 +39,14 @@ type PodVolumeStatus struct {
 	// Node is where the volume is, or is going to be for this pod.
 	Node string `json:"node,omitempty"`
 	// SafeToMount: the volume is attached at the pod's node, and the node's
-	// status says so; or it needs no attachment, and Node is empty.
+	// status says so; or it needs no attachment, and Node is empty. False from the
+	// moment when the containers of the pod have ended.
 	SafeToMount bool `json:"safeToMount"`
-	// SafeToDetach: the kubelet no longer reports the volume as in use.
+	// SafeToDetach: the containers of the pod have ended, and the kubelet has let go of
+	// the volume: it does not report the volume as in use, and moorage-node, if it runs there,
+	// finds nothing of it. The controller writes this while the volume is attached, and never after
+	// the detach; a later user of the volume does not change it. A deleted pod has no status. Whether
+	// its volumes may be detached is said by their VolumeHolds.
 	SafeToDetach bool `json:"safeToDetach"`
 	// Transitions is the volume's fencing token; 0 if it is not exclusive.
 	Transitions int64 `json:"transitions,omitempty"`

@@ -29,6 +29,9 @@ const DefaultGrace = 30 * time.Second
 // reasonSafe is the reason of the condition when it is True.
 const reasonSafe = "AttachedAndReported"
 
+// reasonFinished is the reason of the condition of a pod whose containers have ended.
+const reasonFinished = "PodFinished"
+
 // Cache is what is known: package observe has it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
@@ -67,7 +70,8 @@ type Controller struct {
 	waiting map[string]time.Time // pods that wait, by UID, and since when this process sees it
 	next    map[string]time.Time // pods without a node, by UID, and when they may be told next
 	stuck   map[string]stuck     // pods with a node that wait, by UID
-	gone    work.Sweep           // of all three
+	ended   releases             // pods that have ended, and whose kubelet still has their volumes
+	gone    work.Sweep           // of all four
 }
 
 // New returns a Controller that is ready to Run.
@@ -75,7 +79,7 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, waiting: map[string]time.Time{}, next: map[string]time.Time{}, stuck: map[string]stuck{}}
+	c := &Controller{config: config, waiting: map[string]time.Time{}, next: map[string]time.Time{}, stuck: map[string]stuck{}, ended: newReleases()}
 	c.queue = work.NewFair("pods", c.turn, c.process)
 	return c, nil
 }
@@ -110,7 +114,7 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 		return 0, nil
 	}
 	object, ok := c.config.Cache.Pod(pod.Namespace, pod.Name)
-	if !ok || string(object.UID) != uid || object.DeletionTimestamp != nil {
+	if !ok || string(object.UID) != uid || object.DeletionTimestamp != nil && pod.Node == "" {
 		c.podLeft(uid)
 		return 0, nil
 	}
@@ -118,7 +122,8 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 		return c.reportUnscheduled(ctx, s, pod, object)
 	}
 	c.podBound(uid)
-	st := stateOf(c.config.Arbiter, s, pod, now)
+	said, _ := v1alpha1.VolumeStatusOf(object)
+	st := stateOf(c.config.Arbiter, s, pod, said, now)
 	c.note(object, pod, st, now)
 	worth, later := c.worth(object, pod, st, now)
 	if !worth {
@@ -130,28 +135,42 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 // worth says whether a pod's state is worth a write, and if not yet, after how
 // long it will be.
 func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) (bool, time.Duration) {
-	if pod.OptedOut && c.config.Arbiter.Cooperative {
-		return false, 0
-	}
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
-	if pod.Phase == ledger.PodFinished {
+	switch {
+	case pod.OptedOut && c.config.Arbiter.Cooperative:
+		return false, 0
+	case pod.Phase == ledger.PodFinished:
+		return c.worthAtEnd(object, pod, st, stamped)
+	case object.DeletionTimestamp != nil:
+		return st.fewer, 0 // it mounts nothing any more: only a promise that is over is taken back
+	case st.safe:
 		c.podLeft(pod.UID)
-		if stamped && !st.released {
-			return false, c.config.Grace // it uses nothing any more, so that nothing has it looked at
-		}
 		return stamped, 0
-	}
-	if st.safe {
-		c.podLeft(pod.UID)
-		return stamped, 0
-	}
-	if st.lasts() {
+	case st.fewer, st.lasts():
 		return true, 0
 	}
 	if left := c.config.Grace - now.Sub(c.since(pod.UID, now)); left > 0 {
 		return false, left
 	}
 	return true, c.config.Grace // time, or what others do, may make it another one, of which nobody tells the pod
+}
+
+// worthAtEnd is worth for a pod whose containers have ended. The pod is told at once that its volumes
+// are not safe to mount any more, before its kubelet unmounts them; and it is told of each volume that the
+// kubelet has let go of, before the detach. A terminating pod without finalizers costs no write as long as
+// its kubelet has the volumes: the kubelet unmounts them, and then deletes the pod.
+func (c *Controller) worthAtEnd(object *corev1.Pod, pod *ledger.Pod, st state, stamped bool) (bool, time.Duration) {
+	stays := object.DeletionTimestamp == nil || len(object.Finalizers) > 0
+	switch {
+	case !stamped:
+		c.podLeft(pod.UID)
+		return false, 0
+	case st.released:
+		c.podLeft(pod.UID)
+		return stays || st.letGo || st.fewer, 0
+	}
+	c.awaitRelease(pod.UID, st.held)
+	return stays || st.letGo, c.config.Grace
 }
 
 // publish writes a pod's state, unless the pod says so already.
@@ -179,8 +198,8 @@ func condition(object *corev1.Pod, st state, since time.Time) corev1.PodConditio
 	}
 	switch {
 	case st.safe:
-	case st.released:
-		c.Status, c.Reason = corev1.ConditionFalse, "PodFinished"
+	case st.finished:
+		c.Status, c.Reason = corev1.ConditionFalse, reasonFinished
 	default:
 		first := st.first()
 		c.Status, c.Reason, c.Message = corev1.ConditionFalse, string(first.Code), strings.ToValidUTF8(first.Message(), "")
@@ -215,7 +234,7 @@ func (c *Controller) since(uid string, now time.Time) time.Time {
 // sweep forgets the pods that are gone: nothing has one looked at again that is
 // deleted while it waits. mu is held.
 func (c *Controller) sweep() {
-	known := func() int { return len(c.waiting) + len(c.next) + len(c.stuck) }
+	known := func() int { return len(c.waiting) + len(c.next) + len(c.stuck) + len(c.ended.volumes) }
 	if !c.gone.Due(known()) {
 		return
 	}
@@ -224,6 +243,7 @@ func (c *Controller) sweep() {
 	maps.DeleteFunc(c.waiting, gone)
 	maps.DeleteFunc(c.next, gone)
 	maps.DeleteFunc(c.stuck, func(uid string, _ stuck) bool { return s.Pod(uid) == nil })
+	c.ended.keep(func(uid string) bool { return s.Pod(uid) != nil })
 	c.gone.Left(known())
 }
 
@@ -233,6 +253,7 @@ func (c *Controller) podLeft(uid string) {
 	delete(c.waiting, uid)
 	delete(c.next, uid)
 	delete(c.stuck, uid)
+	c.ended.drop(uid)
 }
 
 // podBound forgets when a pod that has a node now was to be told that it has none.

@@ -15,10 +15,14 @@ import (
 // state is where a pod's volumes are.
 type state struct {
 	status   v1alpha1.VolumeStatus
-	safe     bool             // every volume is safe to mount
-	released bool             // every volume is safe to detach
-	reasons  []arbiter.Reason // why one is not safe to mount
-	waits    []wait           // the first reason of each that is not
+	finished bool              // the pod's containers have ended
+	safe     bool              // every volume is safe to mount
+	fewer    bool              // the pod says that a volume is safe to mount, and it is not any more
+	letGo    bool              // the kubelet has let go of one of a finished pod's volumes
+	held     []ledger.VolumeID // of a finished pod, the volumes that its kubelet has not let go of
+	released bool              // the pod has finished, and held is empty
+	reasons  []arbiter.Reason  // why one is not safe to mount
+	waits    []wait            // the first reason of each that is not
 }
 
 // wait is a volume that is not safe to mount, by its name in the pod.
@@ -52,10 +56,11 @@ func (s state) first() arbiter.Reason {
 	return s.reasons[0]
 }
 
-// stateOf tells where a pod's volumes are, for the node that it is bound to.
-func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time) state {
+// stateOf tells where a pod's volumes are, for the node that it is bound to. said is what the pod says of
+// them.
+func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.VolumeStatus, now time.Time) state {
 	node := p.Node
-	st := state{safe: true, released: p.Phase == ledger.PodFinished}
+	st := state{safe: true, finished: p.Phase == ledger.PodFinished}
 	st.status.UID = types.UID(p.UID)
 	for _, v := range p.Volumes {
 		id, link := s.ResolvePod(p, v)
@@ -79,9 +84,12 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time)
 			entry.Transitions = volume.Hold.Transitions
 		}
 		verdict := a.Explain(s, need, node, now).SeenFrom(p.Namespace)
-		entry.SafeToMount = verdict.Allowed() && p.Phase != ledger.PodFinished
-		entry.SafeToDetach = p.Phase == ledger.PodFinished && !inUse(volume, node)
-		if !verdict.Allowed() && p.Phase != ledger.PodFinished {
+		before := saidOf(said, v.Name)
+		entry.SafeToMount = verdict.Allowed() && !st.finished
+		if st.finished {
+			st.end(&entry, before, a, s, id, node, now)
+		}
+		if !verdict.Allowed() && !st.finished {
 			entry.Reason, entry.Message = string(verdict.First().Code), verdict.First().Message()
 			st.reasons = append(st.reasons, verdict.Reasons...)
 			w := wait{name: v.Name, reason: verdict.First(), claim: need.Claim}
@@ -91,13 +99,39 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time)
 			st.waits = append(st.waits, w)
 		}
 		st.safe = st.safe && entry.SafeToMount
-		st.released = st.released && entry.SafeToDetach
+		st.fewer = st.fewer || before.SafeToMount && !entry.SafeToMount
 		st.status.Volumes = append(st.status.Volumes, entry)
 	}
+	st.released = st.finished && len(st.held) == 0
 	return st
 }
 
-func inUse(v *ledger.Volume, n ledger.NodeName) bool {
-	place := v.NodeVolume(n)
-	return place != nil && place.InUse
+// end completes what is told of a volume whose pod has finished. safeToDetach is told while the volume is
+// attached, and never after the detach; once told, it stays.
+func (s *state) end(entry *v1alpha1.PodVolumeStatus, before v1alpha1.PodVolumeStatus, a arbiter.Arbiter, snapshot ledger.Snapshot, id ledger.VolumeID, node ledger.NodeName, now time.Time) {
+	volume := snapshot.Volume(id)
+	place := volume.NodeVolume(node)
+	switch {
+	case before.SafeToDetach:
+		entry.SafeToDetach = true
+	case place == nil || !place.HasAttachments() && !place.Reported && !place.InUse:
+		// It has left the node, or never came.
+	default:
+		verdict, force := a.SafeToDetach(snapshot, volume, place, now)
+		entry.SafeToDetach = verdict.Allowed() && force == ""
+		if !entry.SafeToDetach {
+			s.held = append(s.held, id)
+		}
+	}
+	s.letGo = s.letGo || entry.SafeToDetach
+}
+
+// saidOf is what a pod says of one of its volumes; zero if it says nothing.
+func saidOf(said v1alpha1.VolumeStatus, name string) v1alpha1.PodVolumeStatus {
+	for _, v := range said.Volumes {
+		if v.Name == name {
+			return v
+		}
+	}
+	return v1alpha1.PodVolumeStatus{}
 }

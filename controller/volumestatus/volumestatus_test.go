@@ -4,7 +4,6 @@ package volumestatus
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -195,39 +193,121 @@ func TestWaitThatLastsByTimeAlone(t *testing.T) {
 	}
 }
 
-// When a pod has finished, it is told once its volumes are safe to detach.
-func TestFinishedPod(t *testing.T) {
-	g := newGate(t, true)
-	g.apply(g.attachment("2", true))
-	g.apply(g.node("3", []ledger.VolumeID{data}, []ledger.VolumeID{data}))
-	g.look("runs", 1)
-	g.apply(g.pod(ledger.PodFinished, "4"))
-	g.look("finished, and still in use", 1)
-	g.apply(g.node("5", nil, []ledger.VolumeID{data}))
-	g.look("not in use any more", 2)
+func (g *gate) volume() v1alpha1.PodVolumeStatus {
+	g.t.Helper()
 	status, err := v1alpha1.ParseVolumeStatus(g.last().Annotation)
-	if err != nil || !status.Volumes[0].SafeToDetach || status.Volumes[0].SafeToMount || g.last().Condition.Status != corev1.ConditionFalse {
-		t.Errorf("status %+v (%v), condition %+v", status, err, g.last().Condition)
+	if err != nil {
+		g.t.Fatal(err)
 	}
-	g.look("nothing new", 2)
+	return status.Volumes[0]
 }
 
-// A pod that has finished uses nothing any more, so that nothing has it looked at when its kubelet lets go of
-// its volumes: it is looked at again by itself, as long as it is not told.
-func TestFinishedPodIsToldByItself(t *testing.T) {
+// runs is a gate whose pod runs, and has been told that its volume is safe to mount.
+func runs(t *testing.T) *gate {
 	g := newGate(t, true)
 	g.apply(g.attachment("2", true))
 	g.apply(g.node("3", []ledger.VolumeID{data}, []ledger.VolumeID{data}))
 	g.look("runs", 1)
+	return g
+}
+
+// A pod that has finished is told at once that its volume is not safe to mount any more, and that the volume
+// is safe to detach when the kubelet has let go of it, which comes before the detach.
+func TestFinishedPod(t *testing.T) {
+	g := runs(t)
 	g.apply(g.pod(ledger.PodFinished, "4"))
-	after := g.look("finished, and still in use", 1)
-	touched := g.ledger.Apply(g.now, g.node("5", nil, []ledger.VolumeID{data}))
-	if woken := flow.Wake(touched, g.Snapshot()).Pods; after == 0 && !slices.Contains(woken, "p1") {
-		t.Fatalf("it is not looked at again: woken %q", woken)
+	g.look("finished, and still in use", 2)
+	if v := g.volume(); v.SafeToMount || v.SafeToDetach {
+		t.Errorf("finished: %+v", v)
 	}
-	g.now = g.now.Add(after)
-	if after := g.look("not in use any more", 2); after > 0 {
+	g.apply(g.node("5", nil, []ledger.VolumeID{data}))
+	g.look("not in use any more", 3)
+	if v := g.volume(); v.SafeToMount || !v.SafeToDetach || g.last().Condition.Status != corev1.ConditionFalse || g.last().Condition.Reason == "" {
+		t.Errorf("let go of: %+v, condition %+v", v, g.last().Condition)
+	}
+	g.look("nothing new", 3)
+	g.apply(g.node("6", nil, nil))
+	g.apply(ledger.AttachmentGone{Name: ledger.AttachmentName(data, "n1")})
+	if after := g.look("detached", 3); after > 0 {
 		t.Errorf("it has been told all, and is looked at after %s", after)
+	}
+}
+
+// That a volume is safe to detach is never told after the detach.
+func TestSafeToDetachIsNotToldAfterwards(t *testing.T) {
+	g := runs(t)
+	g.apply(g.pod(ledger.PodFinished, "4"))
+	g.apply(g.node("5", nil, nil))
+	g.apply(ledger.AttachmentGone{Name: ledger.AttachmentName(data, "n1")})
+	if after := g.look("finished and detached", 2); after > 0 {
+		t.Errorf("nothing more is to come, and it is looked at after %s", after)
+	}
+	if v := g.volume(); v.SafeToMount || v.SafeToDetach {
+		t.Errorf("detached: %+v", v)
+	}
+}
+
+// A volume that leaves volumesAttached is not called safe to mount for one look longer, whatever its pod does.
+func TestPromiseEndsWithVolumesAttached(t *testing.T) {
+	for name, phase := range map[string]ledger.PodPhase{"runs": ledger.PodLive, "terminating": ledger.PodTerminating} {
+		g := runs(t)
+		if phase == ledger.PodTerminating {
+			g.object.DeletionTimestamp = &metav1.Time{Time: g.now}
+			g.apply(g.pod(phase, "4"))
+			g.look("nothing has changed for its volume", 1)
+		}
+		g.apply(g.node("5", []ledger.VolumeID{data}, nil))
+		g.look(name, 2)
+		if v := g.volume(); v.SafeToMount || v.Reason == "" || g.last().Condition.Status != corev1.ConditionFalse || g.last().Condition.Reason == "" {
+			t.Errorf("%s: %+v, condition %+v", name, v, g.last().Condition)
+		}
+	}
+}
+
+// A pod that its kubelet deletes costs no write. One that stays when its containers have ended is told
+// all that a finished pod is told.
+func TestTerminatingPod(t *testing.T) {
+	for name, test := range map[string]struct {
+		finalizers    []string
+		ended, letsGo int
+	}{
+		"it goes by itself":    {nil, 1, 2},
+		"a finalizer keeps it": {[]string{"x/y"}, 2, 3},
+	} {
+		g := runs(t)
+		g.object.DeletionTimestamp, g.object.Finalizers = &metav1.Time{Time: g.now}, test.finalizers
+		g.apply(g.pod(ledger.PodFinished, "4"))
+		g.look(name+": ended", test.ended)
+		g.apply(g.node("5", nil, []ledger.VolumeID{data}))
+		g.look(name+": let go of", test.letsGo)
+		if v := g.volume(); v.SafeToMount || !v.SafeToDetach {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// A pod that has finished uses nothing any more. It is looked at when its volume changes, and by itself, as
+// long as it has not been told all.
+func TestFinishedPodIsLookedAt(t *testing.T) {
+	g := runs(t)
+	g.apply(g.pod(ledger.PodFinished, "4"))
+	if after := g.look("finished, and still in use", 2); after == 0 {
+		t.Error("it is not looked at again by itself")
+	}
+	g.AddEnded(ledger.VolumeID{Driver: "d", Handle: "other"})
+	if g.Depth() != 0 {
+		t.Error("another volume has it looked at")
+	}
+	g.AddEnded(data)
+	if g.Depth() != 1 {
+		t.Error("its volume does not have it looked at")
+	}
+	g.apply(g.node("5", nil, []ledger.VolumeID{data}))
+	if after := g.look("not in use any more", 3); after > 0 {
+		t.Errorf("it has been told all, and is looked at after %s", after)
+	}
+	if len(g.ended.pods)+len(g.ended.volumes) > 0 {
+		t.Errorf("kept: %+v", g.ended)
 	}
 }
 

@@ -86,7 +86,7 @@ func (c *Controller) Waiting() map[ledger.Code]report.PodWait {
 		}
 		if arbiter.Transient(pod.code) {
 			// What others do changes it, of which nobody tells the pod.
-			if pod.code = stateOf(c.config.Arbiter, s, is, now).first().Code; pod.code == "" {
+			if pod.code = stateOf(c.config.Arbiter, s, is, v1alpha1.VolumeStatus{}, now).first().Code; pod.code == "" {
 				continue
 			}
 		}

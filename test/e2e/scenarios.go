@@ -47,6 +47,7 @@ func Scenarios() []sandbox.Scenario {
 		managerRestarts(),
 		cooperativeOperation(),
 		boundElsewhere(),
+		twoSchedulers(),
 		attachedByMoorage(path()),
 		attachedByMoorage(handover()),
 		attachedByMoorage(handoverFailing()),

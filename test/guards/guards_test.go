@@ -28,7 +28,7 @@ func TestEveryScenarioHasAGuard(t *testing.T) {
 	emulated := guarded["path-1-36"]
 	for _, s := range e2e.Scenarios() {
 		variant := s.In(sandbox.Standalone).Kubernetes != "" && emulated
-		if s.Supports(sandbox.Standalone) && !s.Bare && !s.Extra && !variant && !guarded[s.Name] {
+		if (s.Supports(sandbox.Standalone) || s.Supports(sandbox.Cooperative)) && !s.Bare && !s.Extra && !variant && !guarded[s.Name] {
 			t.Errorf("scenario %s has no guard: add one to the table", s.Name)
 		}
 		if guarded[s.Name] && !s.Supports(modes[s.Name]) {

@@ -21,7 +21,7 @@ func guards() []guard {
 
 // standalone lists the guards of the scenarios with Moorage's own scheduler.
 func standalone() []guard {
-	return slices.Concat(detaching(), placing(), gating(), asking(), failing(), installing(), dying(), speaking(), operating())
+	return slices.Concat(detaching(), placing(), gating(), asking(), failing(), installing(), dying(), speaking(), operating(), besides())
 }
 
 // detaching lists the guards of a volume's way to a node, from there, and back.

@@ -16,7 +16,7 @@ const (
 	// by Moorage's, and kube-scheduler by moorage-scheduler.
 	Standalone Mode = "standalone"
 	// Cooperative keeps kube-controller-manager's attach/detach controller
-	// beside Moorage's.
+	// beside Moorage's, and kube-scheduler beside moorage-scheduler.
 	Cooperative Mode = "cooperative"
 	// Upstream has no Moorage: stock scheduler, stock attach/detach
 	// controller, external-attacher with its defaults.

@@ -87,12 +87,15 @@ func (s *site) extendedConfiguration() string {
 		s.authority.certPath(), s.schedulerCert.cert, s.schedulerCert.key)
 }
 
-// schedulerConfiguration is that of Moorage's scheduler. Where the stock scheduler places all pods,
-// no pod names its profile.
+// schedulerConfiguration is that of Moorage's scheduler. It serves the default profile, too, where no
+// stock scheduler runs. Where the stock scheduler places all pods, no pod names its profile.
 func (s *site) schedulerConfiguration() string {
-	profiles := "- schedulerName: default-scheduler\n- schedulerName: moorage-scheduler"
-	if s.options.Extender {
+	profiles := "- schedulerName: moorage-scheduler"
+	switch {
+	case s.options.Extender:
 		profiles = "- schedulerName: no-pods-scheduler"
+	case !s.options.stockScheduler():
+		profiles = "- schedulerName: default-scheduler\n" + profiles
 	}
 	connection, election := s.kubeconfig(MoorageScheduler), [3]string{"5s", "3s", "500ms"}
 	if s.options.TuneControlPlane {
@@ -102,10 +105,9 @@ func (s *site) schedulerConfiguration() string {
 	return fmt.Sprintf(schedulerConfig, election[0], election[1], election[2], connection, profiles)
 }
 
-// schedulerConfig is moorage-scheduler's configuration: the stock profile for
-// namespaces that did not opt in, and Moorage's, in which its plugin replaces
-// NodeVolumeLimits. One process, so that both profiles share one cache. The
-// lease is short, so that one that was killed is soon back.
+// schedulerConfig is moorage-scheduler's configuration: in the last profile its plugin replaces
+// NodeVolumeLimits. Profiles of one process share one cache. The lease is short, so that
+// a process that was killed is soon back.
 const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection:

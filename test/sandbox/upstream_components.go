@@ -20,13 +20,13 @@ const (
 
 // upstreamComponents lists the processes that are Kubernetes, the CSI sidecar
 // or the disk service, in the order in which they start. The scheduler is
-// missing where Moorage's replaces it.
+// missing where Moorage's replaces it (stockScheduler).
 func upstreamComponents(s *site) []component {
 	list := []component{
 		etcdComponent(s), diskComponent(s), apiServerComponent(s),
 		controllerManagerComponent(s), attacherComponent(s),
 	}
-	if !s.options.Mode.Moorage() || s.options.Extender || s.options.Bring != nil {
+	if s.options.stockScheduler() {
 		list = append(list, schedulerComponent(s))
 	}
 	list = append(list, operationComponents(s)...)
@@ -121,6 +121,12 @@ func controllerManagerComponent(s *site) component {
 	}
 	args = append(args, s.emulated()...)
 	return component{name: ControllerManager, identity: new(user("system:kube-controller-manager")), args: args, restart: true}
+}
+
+// stockScheduler says whether a stock kube-scheduler runs as a process of its own: in Standalone mode Moorage's
+// process serves both profiles.
+func (o Options) stockScheduler() bool {
+	return o.Mode != Standalone || o.Extender || o.Bring != nil
 }
 
 // schedulerUser is whom the stock scheduler is known as, to the API server and

@@ -168,7 +168,7 @@ func resources() []resource {
 		of("discovery.k8s.io", "v1", "endpointslices"),
 		of("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
 		of("rbac.authorization.k8s.io", "v1", "clusterroles", "clusterrolebindings"),
-		labelled("", "v1", "configmaps"), labelled("cert-manager.io", "v1", "certificates"), definitions,
+		labelled("", "v1", "configmaps"), labelled("cert-manager.io", "v1", "certificates"), labelled("cert-manager.io", "v1", "certificaterequests"), definitions,
 	} {
 		list = append(list, part...)
 	}

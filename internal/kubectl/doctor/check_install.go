@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -612,16 +614,6 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }
 
-// Certificate is what matters of a cert-manager Certificate.
-type Certificate struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
-	Status   struct {
-		NotAfter    *metav1.Time       `json:"notAfter"`
-		RenewalTime *metav1.Time       `json:"renewalTime"`
-		Conditions  []metav1.Condition `json:"conditions"`
-	} `json:"status"`
-}
-
 // renewalGrace is how long a renewal may be overdue before it is told:
 // cert-manager tries again after an hour at the latest.
 const renewalGrace = 2 * time.Hour
@@ -649,16 +641,23 @@ func checkRenewal(e *Evidence) []Finding {
 	if len(e.Certificates.Items)+len(e.CronJobs.Items) == 0 {
 		return []Finding{found(Info, "there is no Certificate and no CronJob of the chart's", "", "the webhook's certificate is renewed by hand (webhook.caBundle)")}
 	}
-	return []Finding{ok("%d certificates are valid and renewed by cert-manager, %d by the chart's CronJob", len(e.Certificates.Items), len(e.CronJobs.Items))}
+	return []Finding{{
+		Severity: OK, Evidence: validUntil(e.Certificates.Items),
+		Message: fmt.Sprintf("%d certificates are valid and renewed by cert-manager, %d by the chart's CronJob", len(e.Certificates.Items), len(e.CronJobs.Items)),
+	}}
 }
 
 // certificate is what is wrong with a Certificate.
-func (e *Evidence) certificate(c *Certificate) []Finding {
-	name := c.Metadata.Namespace + "/" + c.Metadata.Name
-	why := "the logs of cert-manager, and kubectl -n " + c.Metadata.Namespace + " describe certificate,certificaterequest."
+func (e *Evidence) certificate(c *certmanagerv1.Certificate) []Finding {
+	name := c.Namespace + "/" + c.Name
+	why := "the logs of cert-manager, and kubectl -n " + c.Namespace + " describe certificate,certificaterequest."
 	for _, condition := range c.Status.Conditions {
-		if condition.Type == "Ready" && condition.Status != metav1.ConditionTrue {
-			return []Finding{found(Error, condition.Reason+": "+condition.Message, "Look at "+why, "certificate %s is not ready", name)}
+		if condition.Type == certmanagerv1.CertificateConditionReady && condition.Status != cmmeta.ConditionTrue {
+			evidence, message := condition.Reason+": "+condition.Message, ""
+			if cause := e.requestFailure(c); cause != "" {
+				evidence, message = cause, ": "+condition.Message
+			}
+			return []Finding{found(Error, evidence, "Look at "+why, "certificate %s is not ready%s", name, message)}
 		}
 	}
 	switch until := c.Status.NotAfter; {
@@ -672,6 +671,41 @@ func (e *Evidence) certificate(c *Certificate) []Finding {
 			"Look at "+why, "certificate %s should have been renewed %s ago", name, e.now().Sub(due.Time).Round(time.Hour))}
 	}
 	return nil
+}
+
+// requestFailure is why the newest CertificateRequest of a Certificate is not carried out, in cert-manager's words:
+// the Certificate itself only says that its Secret is missing. Empty if no request says why.
+func (e *Evidence) requestFailure(c *certmanagerv1.Certificate) string {
+	var newest *certmanagerv1.CertificateRequest
+	for i := range e.Requests.Items {
+		r := &e.Requests.Items[i]
+		if metav1.IsControlledBy(r, c) && (newest == nil || newest.CreationTimestamp.Before(&r.CreationTimestamp)) {
+			newest = r
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+	for _, condition := range newest.Status.Conditions {
+		unready := condition.Type == certmanagerv1.CertificateRequestConditionReady && condition.Status != cmmeta.ConditionTrue
+		denied := condition.Type == certmanagerv1.CertificateRequestConditionDenied && condition.Status == cmmeta.ConditionTrue
+		if unready || denied {
+			return fmt.Sprintf("CertificateRequest %s: %s: %s", newest.Name, condition.Reason, condition.Message)
+		}
+	}
+	return ""
+}
+
+// validUntil lists the Certificates with the end of each, the next to end first.
+func validUntil(certificates []certmanagerv1.Certificate) string {
+	byEnd := slices.SortedFunc(slices.Values(certificates), func(a, b certmanagerv1.Certificate) int {
+		return a.Status.NotAfter.Compare(b.Status.NotAfter.Time)
+	})
+	var list []string
+	for _, c := range byEnd {
+		list = append(list, fmt.Sprintf("%s/%s until %s", c.Namespace, c.Name, c.Status.NotAfter.UTC().Format(time.DateOnly)))
+	}
+	return strings.Join(list, ", ")
 }
 
 // renewer is what is wrong with the chart's CronJob.

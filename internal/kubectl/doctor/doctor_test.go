@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -54,11 +55,58 @@ func authority(t *testing.T, from, to time.Time) []byte {
 
 // issued is a Certificate that cert-manager issued for a time, and means to renew
 // after two thirds of it.
-func issued(from, to time.Time) Certificate {
-	c := Certificate{Metadata: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-webhook"}}
+func issued(from, to time.Time) certmanagerv1.Certificate {
+	c := certmanagerv1.Certificate{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-webhook", UID: "certificate"}}
 	c.Status.NotAfter, c.Status.RenewalTime = &metav1.Time{Time: to}, &metav1.Time{Time: from.Add(to.Sub(from) * 2 / 3)}
-	c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}}
+	c.Status.Conditions = []certmanagerv1.CertificateCondition{{Type: "Ready", Status: "True", Reason: "Ready"}}
 	return c
+}
+
+// requested is a CertificateRequest for the Certificate of issued, made so long ago.
+func requested(name string, ago time.Duration, condition certmanagerv1.CertificateRequestCondition) certmanagerv1.CertificateRequest {
+	r := certmanagerv1.CertificateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: name, CreationTimestamp: metav1.NewTime(now().Add(-ago)),
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Certificate", Name: "moorage-webhook", UID: "certificate", Controller: new(true)}}}}
+	r.Status.Conditions = []certmanagerv1.CertificateRequestCondition{condition}
+	return r
+}
+
+// The cause of a Certificate that is not ready is in the newest of its requests, and the others are shown
+// with the end of each.
+func TestCertificatesAreNamed(t *testing.T) {
+	missing := certmanagerv1.CertificateRequestCondition{Type: "Ready", Status: "False", Reason: "Pending", Message: `Referenced "Issuer" not found: issuer "corporate"`}
+	denied := certmanagerv1.CertificateRequestCondition{Type: "Denied", Status: "True", Reason: "policy", Message: "not this name"}
+	approved := certmanagerv1.CertificateRequestCondition{Type: "Approved", Status: "True", Reason: "cert-manager.io", Message: "approved"}
+	for name, test := range map[string]struct {
+		requests []certmanagerv1.CertificateRequest
+		want     string
+	}{
+		"no request":         {nil, "DoesNotExist"},
+		"no issuer":          {[]certmanagerv1.CertificateRequest{requested("new", time.Minute, missing), requested("old", time.Hour, denied)}, `issuer "corporate"`},
+		"denied":             {[]certmanagerv1.CertificateRequest{requested("old", time.Hour, missing), requested("new", time.Minute, denied)}, "not this name"},
+		"it does not say so": {[]certmanagerv1.CertificateRequest{requested("new", time.Minute, approved)}, "DoesNotExist"},
+		"of another certificate": {[]certmanagerv1.CertificateRequest{func() certmanagerv1.CertificateRequest {
+			r := requested("new", time.Minute, missing)
+			r.OwnerReferences[0].UID = "another"
+			return r
+		}()}, "DoesNotExist"},
+	} {
+		e := healthy(t)
+		e.Certificates.Items[0].Status.Conditions[0] = certmanagerv1.CertificateCondition{Type: "Ready", Status: "False", Reason: "DoesNotExist", Message: "its Secret does not exist"}
+		e.Requests.Items = test.requests
+		list := checkRenewal(e)
+		if len(list) != 1 || list[0].Severity != Error || !strings.Contains(list[0].Evidence, test.want) {
+			t.Errorf("%s: %+v", name, list)
+		}
+	}
+	e := healthy(t)
+	later := issued(now().Add(-time.Hour), now().Add(2000*time.Hour))
+	later.Name = "moorage-metrics"
+	e.Certificates.Items = append([]certmanagerv1.Certificate{later}, e.Certificates.Items...)
+	list := checkRenewal(e)
+	first, second := strings.Index(list[0].Evidence, "moorage-webhook"), strings.Index(list[0].Evidence, "moorage-metrics")
+	if list[0].Severity != OK || first < 0 || second < first {
+		t.Errorf("all are ready: %+v", list)
+	}
 }
 
 // renewer has the chart's CronJob renew, in place of cert-manager.
@@ -170,7 +218,7 @@ func healthy(t *testing.T) *Evidence {
 			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 		})
 	}
-	e.Certificates.Items = []Certificate{issued(now().Add(-time.Hour), now().Add(1000*time.Hour))}
+	e.Certificates.Items = []certmanagerv1.Certificate{issued(now().Add(-time.Hour), now().Add(1000*time.Hour))}
 	e.Leases.Items = []coordinationv1.Lease{
 		lease("moorage-system", v1alpha1.ControllerName, now()), lease("moorage-system", v1alpha1.SchedulerName, now()), lease("kube-node-lease", "worker-1", now()),
 	}
@@ -328,7 +376,7 @@ func TestFindings(t *testing.T) {
 		{"CA of tomorrow", "certificate", Error, "is not valid yet", func(e *Evidence) {
 			e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = authority(t, now().Add(time.Hour), now().Add(1000*time.Hour))
 		}},
-		{"Certificates denied", "renewal", Unknown, "could not be read", func(e *Evidence) { e.Certificates = Read[Certificate]{Err: denied} }},
+		{"Certificates denied", "renewal", Unknown, "could not be read", func(e *Evidence) { e.Certificates.Items, e.Certificates.Err = nil, denied }},
 		{"CronJobs denied", "renewal", Unknown, "could not be read", func(e *Evidence) { e.CronJobs.Err = denied }},
 		{"certificate not ready", "renewal", Error, "certificate moorage-system/moorage-webhook is not ready", func(e *Evidence) {
 			e.Certificates.Items[0].Status.Conditions[0].Status = "False"

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -23,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
@@ -53,9 +55,10 @@ type Evidence struct {
 	Webhooks  Read[admissionv1.MutatingWebhookConfiguration]
 	Policies  Read[admissionv1.ValidatingAdmissionPolicy]
 	Bindings  Read[admissionv1.ValidatingAdmissionPolicyBinding]
-	// Certificates are cert-manager's, none where that is not installed; CronJobs
-	// are the chart's.
-	Certificates Read[Certificate]
+	// Certificates and their Requests are cert-manager's, none where that is not installed;
+	// CronJobs are the chart's.
+	Certificates Read[certmanagerv1.Certificate]
+	Requests     Read[certmanagerv1.CertificateRequest]
 	CronJobs     Read[batchv1.CronJob]
 	Slices       Read[discoveryv1.EndpointSlice]
 	Leases       Read[coordinationv1.Lease]
@@ -233,18 +236,22 @@ func readRoles(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 // readRenewal reads who renews Moorage's certificates. cert-manager's API is
 // asked by its path, like that of CRDs; where it is not served there are none.
 func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
-		AbsPath("/apis/cert-manager.io/v1/certificates").Param("labelSelector", cluster.OfMoorage).DoRaw(ctx)
-	var list struct {
-		Items []Certificate `json:"items"`
+	read := func(resource string, list any) error {
+		raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
+			AbsPath("/apis/cert-manager.io/v1/"+resource).Param("labelSelector", cluster.OfMoorage).DoRaw(ctx)
+		if err == nil {
+			return json.Unmarshal(raw, list)
+		}
+		return utilerrors.FilterOut(err, apierrors.IsNotFound)
 	}
-	if err == nil {
-		err = json.Unmarshal(raw, &list)
+	var certificates certmanagerv1.CertificateList
+	e.Certificates.Err = read("certificates", &certificates)
+	e.Certificates.Items = certificates.Items
+	if len(certificates.Items) > 0 {
+		var requests certmanagerv1.CertificateRequestList // cert-manager gives them the labels of their Certificate
+		e.Requests.Err = read("certificaterequests", &requests)
+		e.Requests.Items = requests.Items
 	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		e.Certificates.Err = err
-	}
-	e.Certificates.Items = list.Items
 	fill(ctx, &e.CronJobs, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.BatchV1().CronJobs(metav1.NamespaceAll).List, func(l *batchv1.CronJobList) []batchv1.CronJob { return l.Items })
 }
 

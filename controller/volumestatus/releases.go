@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumestatus
+
+import (
+	"maps"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// releases are the pods that have ended and whose kubelet still has their volumes, by the volumes: a pod
+// that has ended is no user of a volume, and a change of the volume would not have it looked at.
+type releases struct {
+	volumes map[string][]ledger.VolumeID // of each pod, by UID
+	pods    map[ledger.VolumeID]map[string]bool
+}
+
+func newReleases() releases {
+	return releases{volumes: map[string][]ledger.VolumeID{}, pods: map[ledger.VolumeID]map[string]bool{}}
+}
+
+// set says which volumes a pod waits for.
+func (r releases) set(uid string, volumes []ledger.VolumeID) {
+	r.drop(uid)
+	r.volumes[uid] = volumes
+	for _, v := range volumes {
+		if r.pods[v] == nil {
+			r.pods[v] = map[string]bool{}
+		}
+		r.pods[v][uid] = true
+	}
+}
+
+// drop forgets a pod.
+func (r releases) drop(uid string) {
+	for _, v := range r.volumes[uid] {
+		if delete(r.pods[v], uid); len(r.pods[v]) == 0 {
+			delete(r.pods, v)
+		}
+	}
+	delete(r.volumes, uid)
+}
+
+// keep forgets the pods that are not known.
+func (r releases) keep(known func(uid string) bool) {
+	for uid := range maps.Clone(r.volumes) {
+		if !known(uid) {
+			r.drop(uid)
+		}
+	}
+}
+
+// awaitRelease has a pod looked at when one of these volumes changes.
+func (c *Controller) awaitRelease(uid string, volumes []ledger.VolumeID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.ended.volumes[uid]; !known {
+		c.sweep()
+	}
+	c.ended.set(uid, volumes)
+}
+
+// AddEnded has the pods looked at that have ended and wait for their kubelet to let go of a volume. Safe
+// for parallel use.
+func (c *Controller) AddEnded(volume ledger.VolumeID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid := range c.ended.pods[volume] {
+		c.queue.Add(uid)
+	}
+}
