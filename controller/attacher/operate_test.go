@@ -14,7 +14,7 @@ import (
 func TestOperatePageIsTrue(t *testing.T) {
 	_, page, found := strings.Cut(readText(t, "../../docs/operate/modes.md"), "\n## moorage-attacher\n")
 	flags := regexp.MustCompile("`(--[a-z-]+)").FindAllStringSubmatch(page, -1)
-	if !found || len(flags) < 5 {
+	if !found || len(flags) < 4 {
 		t.Fatalf("the page has only the flags %v", flags)
 	}
 	for _, flag := range flags {
