@@ -97,9 +97,11 @@ function show() {
 }
 
 function showStatus() {
-  const parts = [`${plural(model.nodes.size, 'node')}${model.notReady ? `, ${model.notReady} not ready` : ''}`];
-  parts.push(model.limit ? `${model.taken_.toLocaleString('en')} of ${model.limit.toLocaleString('en')} slots taken` : 'no limits of slots known');
-  parts.push(model.waits.size === 1 ? '1 waits' : `${model.waits.size.toLocaleString('en')} wait`);
+  const { nodes, notReady, taken, limit, stuck, waiting, moving } = model.totals;
+  const number = (n) => n.toLocaleString('en');
+  const parts = [`${plural(nodes, 'node')}${notReady ? `, ${number(notReady)} not ready` : ''}`];
+  parts.push(`${limit ? `${number(taken)} of ${number(limit)} slots taken` : 'no limits of slots known'}${stuck ? `, ${number(stuck)} more at nodes not ready` : ''}`);
+  parts.push(`${number(waiting)} waiting`, `${number(moving)} on their way`);
   const text = parts.join(' · ');
   if (byId('status').textContent !== text) byId('status').textContent = text;
   byId('source').textContent = `${model.frozen ? `${model.taken.slice(0, 19).replace('T', ' ')} UTC, ` : ''}${model.source}`; // what does not fit is cut at its end

@@ -12,6 +12,9 @@ export const states = [
   ['free', 'Free'],
 ];
 
+// none are the totals of nothing.
+const none = { nodes: 0, notReady: 0, taken: 0, limit: 0, stuck: 0, waiting: 0, moving: 0 };
+
 // mostCells bounds what is drawn of one driver at one node.
 const mostCells = 256;
 
@@ -29,6 +32,7 @@ export class Model {
     this.waits = new Map();
     this.links = [];
     this.unseen = [];
+    this.totals = none;
     this.positions = new Map();
     this.history = new Map();
     this.problem = '';
@@ -70,6 +74,7 @@ export class Model {
     this.waits = names(view.waits, 'ref');
     this.links = view.links ?? [];
     this.unseen = view.unseen ?? [];
+    this.totals = view.totals ?? none;
   }
 
   apply(delta) {
@@ -85,6 +90,7 @@ export class Model {
     for (const ref of delta.gone?.waits ?? []) this.waits.delete(ref);
     if (delta.links) this.links = delta.links;
     if (delta.unseen) this.unseen = delta.unseen;
+    this.totals = delta.totals;
   }
 
   // remember keeps how volumes have changed at a node while the page was open.
@@ -111,14 +117,10 @@ export class Model {
     this.namespaces = new Set();
     this.rows = [];
     this.counts = Object.fromEntries(states.map(([state]) => [state, 0]));
-    this.taken_ = 0;
-    this.limit = 0;
-    this.notReady = 0;
     for (const volume of this.volumes.values()) if (volume.claim) this.namespaces.add(volume.claim.split('/', 1)[0]);
     for (const wait of this.waits.values()) this.namespaces.add(wait.ref.split('/')[1]);
     const sorted = [...this.nodes.values()].sort((a, b) => compareNames(a.name, b.name));
     for (const node of sorted) {
-      if (!node.ready) this.notReady++;
       if (node.drivers.length === 0) this.rows.push({ key: `${node.name}\n`, node, driver: null, cells: [] });
       for (const driver of node.drivers) this.rows.push(this.row(node, driver));
     }
@@ -145,10 +147,6 @@ export class Model {
     for (let i = holes; i < free && cells.length < mostCells; i++) cells.push({ state: 'free' });
     for (const slot of driver.slots) this.counts[slot.slot]++;
     this.counts.free += free;
-    if (driver.limit !== undefined) {
-      this.taken_ += driver.slots.length;
-      this.limit += node.ready ? driver.limit : driver.slots.length; // nobody gets the others
-    }
     return { key, node, driver, cells };
   }
 

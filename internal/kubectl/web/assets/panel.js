@@ -109,7 +109,7 @@ export class Panel {
     const out = [el('p', { class: detail?.cause || wait ? 'answer bad' : 'answer', text: answer ?? (this.asking ? 'Asking…' : '') })];
     const cause = detail?.cause;
     if (cause) out.push(el('p', { class: 'reason' }, el('span', { class: 'code', text: cause.code }), cause.since ? [' for ', since(cause.since)] : ''));
-    if (cause?.do) out.push(el('div', { class: 'do' }, el('h3', { text: 'What to do' }), el('p', { text: cause.do })));
+    if (cause?.do) out.push(el('div', { class: 'do' }, el('h3', { text: 'What to do' }), advice(cause.do)));
     if (cause?.changes) out.push(el('p', { class: 'changes' }, el('b', { text: 'What changes it: ' }), cause.changes));
     return out;
   }
@@ -242,7 +242,7 @@ export class Panel {
     if (!detail) return [];
     return [
       detail.text ? fold('explain', 'What explain says', el('pre', { tabindex: '0', text: detail.text })) : '',
-      ...(detail.commands ?? []).map((text) => el('p', { class: 'command' }, el('code', { text }), ' ', el('button', { type: 'button', 'aria-label': `Copy ${text}`, on: { click: (event) => copy(text, event.target) } }, 'Copy'))),
+      ...(detail.commands ?? []).map(command),
     ];
   }
 }
@@ -280,6 +280,16 @@ function barParts(nodes, slots, history, began, now) {
 // fold is a part that can be folded away; what was open stays open when it is drawn anew.
 function fold(name, title, content, open = false) {
   return el('details', { 'data-name': name, open }, el('summary', { text: title }), content);
+}
+
+// command is a command line with a button to copy it.
+function command(text) {
+  return el('p', { class: 'command' }, el('code', { text }), ' ', el('button', { type: 'button', 'aria-label': `Copy ${text}`, on: { click: (event) => copy(text, event.target) } }, 'Copy'));
+}
+
+// advice is what to do; a command in it stands by itself, without punctuation.
+export function advice(text) {
+  return text.split(/`(kubectl [^`]+)`[.,;:)]*/).map((part, i) => (i % 2 ? command(part) : part.trim() && el('p', { text: part.trim() })));
 }
 
 async function copy(text, button) {
