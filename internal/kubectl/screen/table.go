@@ -551,6 +551,9 @@ func (t Top) Head(s Style) []string {
 	if x.NotReady > 0 {
 		nodes += fmt.Sprintf(", %d not ready", x.NotReady)
 	}
+	if x.Full > 0 {
+		nodes += fmt.Sprintf(", %d full", x.Full)
+	}
 	slots := fmt.Sprintf("%d of %d slots taken", x.Taken, x.Limit)
 	if x.Limit == 0 { // as before drivers have registered
 		slots = fmt.Sprintf("%d slots taken, no limit known", x.Taken)

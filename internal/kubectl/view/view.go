@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -38,6 +40,8 @@ type View struct {
 type Totals struct {
 	Nodes    int `json:"nodes"`
 	NotReady int `json:"notReady"`
+	// Full are ready nodes at which a driver takes no more.
+	Full int `json:"full"`
 	// Taken are the slots that are taken at ready nodes, of Limit where limits are known; Stuck
 	// those at nodes that are not ready, which have no others.
 	Taken int `json:"taken"`
@@ -53,8 +57,11 @@ func (v *View) Count() Totals {
 	t := Totals{Nodes: len(v.Nodes), Waiting: len(v.Waits)}
 	for i := range v.Nodes {
 		n := &v.Nodes[i]
+		full := func(d Driver) bool { return d.Exhausted || d.Free != nil && *d.Free == 0 }
 		if !n.Ready {
 			t.NotReady++
+		} else if slices.ContainsFunc(n.Drivers, full) {
+			t.Full++
 		}
 		for j := range n.Drivers {
 			d := &n.Drivers[j]
@@ -100,6 +107,7 @@ type Node struct {
 	Cordoned     bool      `json:"cordoned,omitempty"`
 	OutOfService bool      `json:"outOfService,omitempty"`
 	Missing      bool      `json:"missing,omitempty"`
+	Zone         string    `json:"zone,omitempty"`
 	Drivers      []Driver  `json:"drivers"`
 }
 
@@ -232,7 +240,7 @@ func nodes(w *facts.World) []Node {
 	}
 	list := []Node{}
 	for _, n := range w.ListNodes() {
-		out := Node{Name: n.Node, Ready: n.Ready, Since: n.Since, Cordoned: n.Cordoned, OutOfService: n.OutOfService, Missing: n.Missing, Drivers: slots[n.Node]}
+		out := Node{Name: n.Node, Ready: n.Ready, Since: n.Since, Cordoned: n.Cordoned, OutOfService: n.OutOfService, Missing: n.Missing, Zone: w.NodeLabels(n.Node)[corev1.LabelTopologyZone], Drivers: slots[n.Node]}
 		if out.Drivers == nil {
 			out.Drivers = []Driver{}
 		}

@@ -300,7 +300,7 @@ const (
 )
 
 func modules() []string {
-	return []string{"dom.js", "model.js", "map.js", "lists.js", "panel.js", mainName}
+	return []string{"dom.js", "model.js", "map.js", "panel.js", "lists.js", "totals.js", mainName}
 }
 
 // asset is a file of the page; nil where there is no such file.
