@@ -74,7 +74,7 @@ func TestAttachNamesTheClaim(t *testing.T) {
 	forbid(server, "volumetickets shop", "persistentvolumeclaims shop")
 	server.Put("volumetickets", grantedTicket("shop", facts.ManualName("pv-data", "worker-2"), v1alpha1.TicketManual, "worker-2", "data"))
 	out, errors, code := run(t.Context(), server, now, "attach", "pvc/data", "-n", "shop", "--node", "worker-2")
-	if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, "kubectl moorage detach pvc/data -n shop --node worker-2 ends it sooner") {
+	if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, "To end it sooner: kubectl moorage detach pvc/data -n shop --node worker-2") {
 		t.Errorf("exit code %d: %s%s", code, text, errors)
 	}
 }
@@ -89,7 +89,7 @@ func TestForgedTicketOfAnOperation(t *testing.T) {
 		forged.Annotations = map[string]string{v1alpha1.AnnotationOperationOf: of}
 		server.Put("volumetickets", forged)
 	}
-	for what, says := range map[string]string{"volumesnapshot/nightly": "there is no ticket"} {
+	for what, says := range map[string]string{"volumesnapshot/nightly": `"nightly" not found`} {
 		out, errors, _ := run(t.Context(), server, now, "explain", what, "-n", "shop")
 		if text := strings.Join(strings.Fields(out+errors), " "); strings.Contains(text, "attic") || strings.Contains(text, "forged") || !strings.Contains(text, says) {
 			t.Errorf("%s is explained by a tenant's ticket: %s", what, text)

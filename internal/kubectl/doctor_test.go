@@ -122,3 +122,15 @@ func TestDoctorAsJSON(t *testing.T) {
 		}
 	}
 }
+
+// A node that is dead, with what waits for it, stands before everything that is set up wrongly.
+func TestDoctorBeginsWithTheIncident(t *testing.T) {
+	for _, folder := range []string{"dead-node", "stock-dead-node"} {
+		server, now := load(t, "testdata/"+folder)
+		out, errs, code := run(t.Context(), discovering(t, server), now, "doctor")
+		text := strings.Join(strings.Fields(out), " ")
+		if code != 2 || !strings.HasPrefix(text, "✗ incidents node worker-1 is not ready: 1 volume can't leave it. 1 pod or ticket waits for it evidence waiting: pod shop/db fix First see at the console") {
+			t.Errorf("%s: exit code %d, errors %q, output\n%s", folder, code, errs, out)
+		}
+	}
+}

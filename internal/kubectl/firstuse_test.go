@@ -106,19 +106,19 @@ func TestWhatToType(t *testing.T) {
 			t.Errorf("%s: exit code %d, output %q, errors %q", test.args, code, out, errs)
 		}
 	}
-	for _, args := range []string{"explain pods -n shop"} {
+	for _, args := range []string{"explain pods -n shop --all"} {
 		if out, errs, code := run(t.Context(), server, now, strings.Fields(args)...); code != 0 || !strings.Contains(out, "pod shop/db-0") {
 			t.Errorf("%s: exit code %d, output %q, errors %q", args, code, out, errs)
 		}
 	}
 }
 
-// Without Moorage doctor says what it would change, by six checks, and attach says what is missing.
+// Without Moorage doctor says what it would change, by six checks besides incidents, and attach says what is missing.
 func TestWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(withoutMoorage)
 	out, errs, code := run(t.Context(), discovering(t, server), now, "doctor", "--all", "-o", "json")
-	if code != 2 || strings.Count(out, `"check"`) != 7 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
+	if code != 2 || strings.Count(out, `"check"`) != 8 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
 	}
 	if out, errs, code := run(t.Context(), server, now, "attach", "pv-a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {
@@ -126,7 +126,7 @@ func TestWithoutMoorage(t *testing.T) {
 	}
 }
 
-// version names this program's release where no cluster is configured. A kubeconfig that can't be read is an error.
+// version names this program's release where no cluster is configured, or it does not answer. A kubeconfig that can't be read is an error.
 func TestVersionWithoutACluster(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
@@ -139,6 +139,14 @@ func TestVersionWithoutACluster(t *testing.T) {
 	}
 	if out, errs, code := version(); code != 0 || !strings.HasPrefix(out, "kubectl moorage") || !strings.Contains(out, "no cluster is configured") || errs != "" {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
+	}
+	silent := filepath.Join(t.TempDir(), "silent")
+	if err := os.WriteFile(silent, []byte(`{"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", silent)
+	if out, errs, code := version(); code != 0 || !strings.HasPrefix(out, "kubectl moorage") || !strings.Contains(out, "connection refused") || errs != "" {
+		t.Errorf("a server that does not answer: exit code %d, output %q, errors %q", code, out, errs)
 	}
 	broken := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {

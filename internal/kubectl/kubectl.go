@@ -75,12 +75,8 @@ func known(cmd *cobra.Command, args []string) error {
 // NewCommand makes the whole command.
 func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "kubectl-moorage",
-		Short: "Show where a volume is, who waits for it and why",
-		Long: "Show where a volume is, who waits for it and why.\n\n" +
-			"Its answers follow the rules of Moorage's controller and scheduler. " +
-			"On a cluster without Moorage it explains what kube-controller-manager and the drivers do. " +
-			"Only drain, attach, detach, import and the subcommands of tickets change anything. If you lack a right to read, the output names it and shows the rest.",
+		Use:                        "kubectl-moorage",
+		Short:                      "Show where a volume is, who waits for it and why",
 		Version:                    report.Version,
 		Annotations:                map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl moorage"},
 		SilenceUsage:               true,
@@ -88,9 +84,9 @@ func NewCommand(b *command.Base) *cobra.Command {
 		DisableAutoGenTag:          true,
 		SuggestionsMinimumDistance: 2,
 		Args:                       known,
-		Example: "  # Why does a pod not run?\n  kubectl moorage explain pod/db-0\n\n  # How full are the nodes?\n  kubectl moorage nodes\n\n" +
-			"  # May this node be drained?\n  kubectl moorage drain-plan worker-1",
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example:                    "  kubectl moorage explain pod/db-0    # Why does it not run?",
+		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	// A program that has this command among others, such as the sandbox, may have a flag of that name
 	// for itself, which cobra does not take.
@@ -123,6 +119,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		web.NewCommand(b),
 		bundle.NewCommand(b),
 		version.NewCommand(b),
+		command.NewOptionsCommand(),
 	)
 	return cmd
 }

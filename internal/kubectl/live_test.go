@@ -152,9 +152,9 @@ func TestTop(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	setting := kubectl.Setting{Now: func() time.Time { return now }, Style: &screen.Style{Terminal: true, Width: 100, Height: 40}}
 	out, ended := start(ctx, server, setting, "top")
-	out.await(t, "slots taken: 4 of 6")
+	out.await(t, "4 of 6 slots taken")
 	server.Remove("pods", "shop", "e")
-	out.await(t, "pods that wait: 1")
+	out.await(t, "1 waiting")
 	interrupt()
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d after Ctrl-C", code)
@@ -212,7 +212,7 @@ func TestAttachWaits(t *testing.T) {
 	ticket.CreationTimestamp, ticket.Status.TTLElapsedSeconds = metav1.NewTime(now.Add(-20*time.Minute)), 1190
 	server.Put("volumetickets", &ticket)
 	again, errs, code := run(t.Context(), server, now, "attach", "pv-kept", "--node", "worker-2", "--ttl", "2h")
-	if code != 0 || !strings.Contains(strings.Join(strings.Fields(again), " "), "is attached to worker-2 by a ticket that was there already, and ends in about 40m, unless it is renewed: kubectl moorage ticket renew "+name+" -n shop; kubectl moorage detach") {
+	if code != 0 || !strings.Contains(strings.Join(strings.Fields(again), " "), "is attached to worker-2 by a ticket that was there already, and ends in about 40m, unless it is renewed: kubectl moorage ticket renew "+name+" -n shop To end it sooner: kubectl moorage detach") {
 		t.Errorf("again: exit code %d: %s%s", code, again, errs)
 	}
 }

@@ -5,6 +5,7 @@ package kubectl_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -44,7 +45,8 @@ func TestSessionsFitATerminal(t *testing.T) {
 			case strings.HasPrefix(line, "#"), strings.Contains(asked, " -o "), strings.HasPrefix(line, "error: "),
 				strings.HasPrefix(strings.TrimSpace(line), "https://"),                   // an address is not broken
 				strings.HasPrefix(strings.TrimSpace(line), "plugins/kubernetes.io/csi/"), // nor is a path
-				strings.HasPrefix(strings.TrimSpace(line), "csi-"):                       // nor the name of a VolumeAttachment
+				strings.HasPrefix(strings.TrimSpace(line), "csi-"),                       // nor the name of a VolumeAttachment
+				printedCommand.MatchString(strings.TrimSuffix(line, "\n")):               // nor a command
 			default:
 				lines++
 				if n := columns(line); n > widest {
@@ -55,6 +57,41 @@ func TestSessionsFitATerminal(t *testing.T) {
 	}
 	if lines < 500 {
 		t.Errorf("only %d lines of sessions are looked at", lines)
+	}
+}
+
+// printedCommand is a line with a command to run next, and nothing else but the label before it.
+var printedCommand = regexp.MustCompile(`^ *([a-z]+ +)?kubectl .*[^.,;:\s]$`)
+
+// A command to run next has a line of its own, which ends where the command does.
+func TestCommandsCanBeCopied(t *testing.T) {
+	sessions, err := filepath.Glob("testdata/*/session.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for _, path := range sessions {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := ""
+		for line := range strings.Lines(string(raw)) {
+			line = strings.TrimSuffix(line, "\n")
+			switch {
+			case strings.HasPrefix(line, "$ "):
+				asked = line
+			case strings.HasPrefix(line, "#"), strings.HasPrefix(line, "error: "), strings.Contains(asked, " -o ") && !strings.Contains(asked, " -o wide"):
+			case strings.Contains(line, "kubectl "):
+				commands++
+				if !printedCommand.MatchString(line) {
+					t.Errorf("%s: after %s a command can't be copied: %s", path, asked, line)
+				}
+			}
+		}
+	}
+	if commands < 50 {
+		t.Errorf("only %d commands are looked at", commands)
 	}
 }
 
@@ -83,6 +120,9 @@ func TestHelpFitsATerminal(t *testing.T) {
 		out.Reset()
 		if err := c.Help(); err != nil {
 			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "\n"); c == root && n > 24 {
+			t.Errorf("%s --help has %d lines, more than a screen:\n%s", c.CommandPath(), n, out)
 		}
 		for line := range strings.Lines(out.String()) {
 			if n := columns(line); n > widest {

@@ -22,17 +22,8 @@ const (
 	manySlots = 40
 )
 
-// usableSlots are all slots but the free ones of nodes that are not ready: nothing can be
-// attached there.
-var usableSlots = func() int {
-	slots := manyNodes * manySlots
-	for n := range manyNodes {
-		if !largeReady(n) {
-			slots -= n % 7
-		}
-	}
-	return slots
-}()
+// readySlots are the slots of nodes that are ready.
+const readySlots = (manyNodes - manyNodes/50) * manySlots
 
 const noon = "2026-03-01T12:00:00Z"
 
@@ -76,7 +67,14 @@ func largeView(nodes, slots int) object {
 		}
 		list = append(list, node)
 	}
-	return object{"taken": noon, "nodes": list, "volumes": volumes, "waits": waits, "links": links, "unseen": []any{}}
+	taken := 0
+	for n := range nodes {
+		if largeReady(n) {
+			taken += slots - n%7
+		}
+	}
+	return object{"taken": noon, "nodes": list, "volumes": volumes, "waits": waits, "links": links, "unseen": []any{},
+		"totals": object{"nodes": nodes, "notReady": nodes / 50, "full": 0, "taken": taken, "limit": readySlots, "stuck": 0, "waiting": nodes, "moving": 0}}
 }
 
 // largePage writes a page of a large cluster into a file, and returns its address.
@@ -119,7 +117,7 @@ func (b *tab) scroll(pixels, perSecond int) {
 func (b *tab) scrollFrames(frames, pixels int) {
 	b.t.Helper()
 	eval[bool](b, fmt.Sprintf(`new Promise(done => {
-		const box = document.getElementById('map');
+		const box = moorage.map.flows ? document.scrollingElement : document.getElementById('map');
 		let left = %d;
 		requestAnimationFrame(function next() {
 			box.scrollTop += %d;
@@ -138,7 +136,7 @@ func topNode(b *tab) string {
 func TestThousandNodes(t *testing.T) {
 	b := open(t, largePage(t, manyNodes, manySlots), 1600, 1000, "light")
 	b.shows("#status", "1,000 nodes, 20 not ready")
-	b.shows("#status", fmt.Sprintf("of %d,%03d slots", usableSlots/1000, usableSlots%1000))
+	b.shows("#status", fmt.Sprintf("of %d,%03d slots", readySlots/1000, readySlots%1000))
 	if drawn := eval[int](b, `document.querySelectorAll('#tiles canvas').length`); drawn < 3 || drawn > 15 {
 		t.Errorf("%d tiles of the map are drawn, want those in sight and some beside them", drawn)
 	}
@@ -230,7 +228,7 @@ func BenchmarkFrames(b *testing.B) {
 			for b.Loop() {
 				frames = append(frames, page.framesOf(scroll)...)
 				for range 5 {
-					page.do(chromedp.Evaluate(`document.getElementById('map').scrollTop = 0`, nil))
+					page.do(chromedp.Evaluate(`(moorage.map.flows ? document.scrollingElement : document.getElementById('map')).scrollTop = 0`, nil))
 					each := workOfFrames(page.trace(func() { page.scrollFrames(120, 4000/60) }))
 					for _, percent := range []int{50, 95, 99} {
 						ms := each[len(each)*percent/100]

@@ -65,8 +65,23 @@ func TestIncident(t *testing.T) {
 	url := serve(t, "--server", s.URL)
 	b := open(t, url, 1500, 950, "light")
 	b.shows("#status", "36 nodes, 1 not ready")
-	b.shows("#status", "7 wait") // four pods that need a volume elsewhere, and three that run at the node that is not ready
-	b.shows("#waits", "NodeUnreachable")
+	b.shows("#status", "18 waiting") // twelve pods that need a volume of the dead node elsewhere, three that run there, and three that need a new one
+	b.shows("#waits .card.dead", "node worker-7 is not ready for 3m")
+	b.shows("#waits .card.dead", "15 wait")
+	b.shows("#waits .card.dead", "NodeUnreachable 12")
+	b.shows("#waits .card.dead .do", "powered off")
+	if first := eval[string](b, `JSON.stringify([...document.querySelectorAll('#waits .card')].map(c => c.classList.contains('dead')))`); !strings.HasPrefix(first, "[true,false") {
+		t.Errorf("the cards that are of dead nodes: %s", first)
+	}
+	if n := eval[int](b, `document.querySelectorAll('#waits .card.dead .waiting a').length`); n != 15 {
+		t.Errorf("the card of the dead node names %d pods", n)
+	}
+	if command := eval[string](b, `document.querySelector('#waits .card.dead .command code').textContent`); !strings.HasSuffix(command, " taint node worker-7 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute") {
+		t.Errorf("the command to copy is %q", command)
+	}
+	if order := eval[string](b, `moorage.map.rows.slice(0, 3).map(r => r.node.name).join()`); order != "worker-7,worker-9,worker-5" {
+		t.Errorf("the map begins with %s, want the dead node and the full ones", order)
+	}
 	b.wait(`/at most [345]:\d\d more/.test(document.getElementById('waits').innerText)`)
 	b.accessible("the overview")
 
@@ -105,7 +120,7 @@ func TestIncident(t *testing.T) {
 	b.shows("#panel", "Drain plan")
 	b.shows("#panel table", "data-db-0")
 	plan := eval[string](b, `document.querySelector('#panel [data-name=drain] pre').textContent`)
-	if want := terminal(t, s.URL, "drain-plan", "worker-7"); timeless(plan) != timeless(want) {
+	if want := terminal(t, s.URL, "drain-plan", "worker-7", "-o", "wide"); timeless(plan) != timeless(want) {
 		t.Errorf("the page's plan is\n%s\nand the command's\n%s", plan, want)
 	}
 	b.accessible("a node")
@@ -202,8 +217,8 @@ func TestLiveHandover(t *testing.T) {
 	w.handover()
 	url, end := start(t, "--server", s.URL)
 	b := open(t, url, 1300, 900, "light")
-	b.shows("#status", "1 waits")
-	b.do(chromedp.Click(`#waits a`, chromedp.ByQuery))
+	b.shows("#status", "1 waiting")
+	b.do(chromedp.Click(`#waits .waiting a`, chromedp.ByQuery))
 	b.shows("#panel", "can't leave node worker-7")
 	b.do(chromedp.Evaluate(`window.before = 'the same page'`, nil))
 
@@ -232,12 +247,68 @@ func TestLiveHandover(t *testing.T) {
 	b.forgive("/stream$")
 }
 
+// No node's slots end with a line of a few, whatever the width; three nodes fill the map.
+func TestSlotsFillTheMap(t *testing.T) {
+	s, _ := shop(t)
+	url := serve(t, "--server", s.URL)
+	for _, width := range []int{400, 700, 830, 950, 1100, 1300, 1600} {
+		b := open(t, url, width, 900, "light")
+		type layout struct{ PerLine, Lines, Last int }
+		l := eval[layout](b, `(({perLine, lines, rows}) => ({perLine, lines, last: Math.max(...rows.map(r => r.cells.length)) - perLine * (lines - 1)}))(moorage.map)`)
+		if l.Last < l.PerLine-l.Lines {
+			t.Errorf("at %d pixels the slots of a node are laid out as %+v", width, l)
+		}
+	}
+	three := startAPIServer(t)
+	w := builder{three, time.Now()}
+	for _, name := range []string{"worker-1", "worker-2", "worker-3"} {
+		w.node(name, 24, 0)
+	}
+	b := open(t, serve(t, "--server", three.URL), 1300, 900, "light")
+	if share := eval[float64](b, `(({labelWidth, perLine, pitch, box}) => (labelWidth + perLine * pitch) / box.clientWidth)(moorage.map)`); share < 0.8 {
+		t.Errorf("three nodes take %.2f of the map's width", share)
+	}
+}
+
+// The lists have each volume and each pod that waits; what something keeps comes first, and a link leads to a list.
+func TestLists(t *testing.T) {
+	s, _ := shop(t)
+	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
+	b.do(chromedp.Click(`#views [data-view=volumes]`, chromedp.ByQuery))
+	b.shows("#table tbody tr", "NodeUnreachable")
+	b.wait(`document.querySelectorAll('#table tbody tr').length === moorage.model.volumes.size && document.getElementById('map').hidden`)
+	b.accessible("the list of volumes")
+	again := open(t, strings.Replace(eval[string](b, `location.href`), "volumes", "waits", 1), 1300, 900, "dark")
+	again.wait(`document.querySelectorAll('#table tbody tr').length === 18`)
+	again.accessible("the list of who waits, in the dark")
+}
+
+// What happens while the page is open is plotted: who waited, and how long an attach took.
+func TestSession(t *testing.T) {
+	s := startAPIServer(t)
+	w := builder{s, time.Now()}
+	w.node("worker-9", 24, 0)
+	w.handover()
+	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
+	b.shows("#session", "Waiting: 1 now, 1 at most")
+	b.do(chromedp.Evaluate(`(({ model }) => {
+		model.timed('worker-9', 'v', undefined, 'Attaching');
+		model.base += 7;
+		model.timed('worker-9', 'v', 'Attaching', 'InUse');
+	})(moorage)`, nil))
+	b.shows("#session", "1 attach, slowest 7s")
+	b.wait(`document.querySelectorAll('#session circle.attach').length === 1`)
+}
+
 // The page of a phone has everything, too.
 func TestPhone(t *testing.T) {
 	s, _ := shop(t)
 	b := open(t, serve(t, "--server", s.URL), 390, 800, "dark")
 	if eval[int](b, `document.documentElement.scrollWidth`) > 390 {
 		t.Error("the page is wider than the phone")
+	}
+	if scrolls := eval[string](b, `[...document.querySelectorAll('body *')].filter(e => e.scrollHeight > e.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(e).overflowY)).map(e => e.id || e.className).join()`); scrolls != "" {
+		t.Errorf("besides the page itself %s scrolls", scrolls)
 	}
 	b.accessible("the overview on a phone")
 	b.do(chromedp.Click(`#waits a[href*="db-0"]`, chromedp.ByQuery))
@@ -301,7 +372,7 @@ func TestHostileNames(t *testing.T) {
 	for _, url := range []string{serve(t, "--server", s.URL), written(t, "--server", s.URL)} {
 		b := open(t, url, 1300, 900, "light")
 		b.shows("#waits", "pod"+hostile)
-		b.do(chromedp.Click(`#waits a`, chromedp.ByQuery))
+		b.do(chromedp.Click(`#waits .waiting a`, chromedp.ByQuery))
 		b.shows("#panel-title", "pod"+hostile)
 		b.shows("#panel .chain", "node"+hostile)
 		b.wait(`!document.getElementById('panel').hasAttribute('aria-busy')`)
@@ -349,8 +420,9 @@ func TestScreenshots(t *testing.T) {
 	s, _ := shop(t)
 	url := serve(t, "--server", s.URL)
 	for _, scheme := range []string{"light", "dark"} {
-		b := open(t, url+"#sel=volume%2Fpv-vol-db", 1280, 800, scheme)
-		b.shows("#panel", "What explain says")
+		b := open(t, url, 1280, 800, scheme)
+		b.shows("#waits .card.dead", "What to do")
+		b.wait(`moorage.map.painted > 0`)
 		b.do(chromedp.Evaluate(`document.activeElement.blur()`, nil))
 		var picture []byte
 		b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {

@@ -35,7 +35,7 @@ func (b builder) node(name string, slots int, notReady time.Duration, handles ..
 		ready = object{"type": "Ready", "status": "Unknown", "lastTransitionTime": b.ago(notReady), "message": "Kubelet stopped posting node status."}
 	}
 	b.s.put(object{"apiVersion": "v1", "kind": "Node", "metadata": object{"name": name, "uid": "node-" + name,
-		"annotations": object{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
+		"labels": object{"topology.kubernetes.io/zone": "zone-" + string("abc"[int(name[len(name)-1])%3])}, "annotations": object{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
 		"status": object{"conditions": []any{ready}, "volumesInUse": inUse, "volumesAttached": attached}},
 		object{"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": object{"name": name, "uid": "csinode-" + name},
 			"spec": object{"drivers": []any{object{"name": disk, "nodeID": name, "allocatable": object{"count": slots}}}}})
@@ -128,6 +128,13 @@ func (b builder) shop() {
 		b.node(node, 24, notReady, handles...)
 	}
 	b.handover()
+	left := []string{"vol-db"}
+	for i := 1; i < 12; i++ { // as many more volumes whose pods wait for the node that died
+		pod, handle := fmt.Sprintf("db-%d", i), fmt.Sprintf("vol-db%d", i)
+		b.moved("data-"+pod, handle, pod)
+		left = append(left, handle)
+	}
+	b.node("worker-7", 24, 3*time.Minute, left...)
 	for i := range 3 {
 		claim := fmt.Sprintf("data-web-%d", i)
 		b.volume("shop", claim, fmt.Sprintf("vol-new%d", i))
@@ -137,10 +144,15 @@ func (b builder) shop() {
 
 // handover is a volume that a node which died has, and that a pod waits for.
 func (b builder) handover() {
-	b.volume("shop", "data-db-0", "vol-db")
-	b.attach("vol-db", "worker-7", 5*time.Hour, 0)
 	b.node("worker-7", 24, 3*time.Minute, "vol-db")
-	b.pod("shop", "db-0", "worker-9", "Pending", "data-db-0", 2*time.Minute, 0)
-	b.hold("vol-db", "worker-7", "NodeUnreachable", "volume data-db-0 may be in use at worker-7, which is not ready. It is detached by force in 4m0s; at once when the node comes back, "+
-		"or is known to be powered off and has the taint node.kubernetes.io/out-of-service", "worker-9", "db-0")
+	b.moved("data-db-0", "vol-db", "db-0")
+}
+
+// moved is a volume that worker-7 has, which died, and that a pod at worker-9 waits for.
+func (b builder) moved(claim, handle, pod string) {
+	b.volume("shop", claim, handle)
+	b.attach(handle, "worker-7", 5*time.Hour, 0)
+	b.pod("shop", pod, "worker-9", "Pending", claim, 2*time.Minute, 0)
+	b.hold(handle, "worker-7", "NodeUnreachable", "volume "+claim+" may be in use at worker-7, which is not ready. It is detached by force in 4m0s; at once when the node comes back, "+
+		"or is known to be powered off and has the taint node.kubernetes.io/out-of-service", "worker-9", pod)
 }

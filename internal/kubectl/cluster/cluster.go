@@ -25,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -332,6 +333,33 @@ func (c *Cluster) read(ctx context.Context, k kind) result {
 		}
 	}
 	return r
+}
+
+// MostNames bounds what a completion reads: nobody looks through more.
+const MostNames = 500
+
+// Names are those of the objects of a resource, in the namespace of the command where it has one; none where they
+// can't be read.
+func (c *Cluster) Names(ctx context.Context, resource string) []string {
+	for _, k := range kinds() {
+		if k.resource != resource {
+			continue
+		}
+		if objects, err := k.reader(c, c.Namespace).list(ctx, metav1.ListOptions{Limit: MostNames}); err == nil {
+			return NamesOf(objects)
+		}
+	}
+	return nil
+}
+
+// NamesOf are the names of the objects of a list.
+func NamesOf(list runtime.Object) []string {
+	var names []string
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // each is an object
+		names = append(names, o.(metav1.Object).GetName())
+		return nil
+	})
+	return names
 }
 
 // without says what is missing when a kind can't be listed; nil when the error

@@ -102,8 +102,20 @@ func (f *Flags) Config() (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
+// NewOptionsCommand makes the command that lists the flags of all commands, as kubectl options does.
+func NewOptionsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "options", Short: "List the flags of all commands, such as -n and --context",
+		Example: "  kubectl moorage options", Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := io.WriteString(cmd.OutOrStdout(), cmd.Root().PersistentFlags().FlagUsagesWrapped(screen.Style{}.Columns()))
+			return err
+		},
+	}
+}
+
 // Help prints the help of a command and those below it so that it fits the width of a
-// style. The flags that all commands have stand in the help of the root only.
+// style; that of the root fits a screen.
 func Help(root *cobra.Command, style func() screen.Style) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error { return usage(cmd.OutOrStderr(), cmd, style()) })
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
@@ -124,33 +136,36 @@ func Help(root *cobra.Command, style func() screen.Style) {
 
 func usage(w io.Writer, cmd *cobra.Command, s screen.Style) error {
 	var b strings.Builder
-	b.WriteString("Usage:\n  " + cmd.UseLine() + "\n")
-	if cmd.HasAvailableSubCommands() {
-		b.WriteString("  " + cmd.CommandPath() + " [command]\n")
-	}
-	if len(cmd.Aliases) > 0 {
-		b.WriteString("\nAliases:\n  " + cmd.NameAndAliases() + "\n")
+	if cmd.HasParent() {
+		b.WriteString("Usage:\n  " + cmd.UseLine() + "\n")
+		if cmd.HasAvailableSubCommands() {
+			b.WriteString("  " + cmd.CommandPath() + " [command]\n")
+		}
+		if len(cmd.Aliases) > 0 {
+			b.WriteString("\nAliases:\n  " + cmd.NameAndAliases() + "\n")
+		}
+		b.WriteString("\n")
 	}
 	if cmd.HasExample() {
-		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
+		b.WriteString("Examples:\n" + cmd.Example + "\n")
 	}
 	if cmd.HasAvailableSubCommands() {
 		b.WriteString("\nCommands:\n")
 		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() || c.Name() == "help" {
+			if c.IsAvailableCommand() {
 				name := fmt.Sprintf("  %-*s ", c.NamePadding(), c.Name())
 				b.WriteString(name + s.Wrap(c.Short, len(name)) + "\n")
 			}
 		}
 	}
-	if cmd.HasAvailableLocalFlags() {
+	if cmd.HasParent() && cmd.HasAvailableLocalFlags() {
 		b.WriteString("\nFlags:\n" + strings.TrimRight(cmd.LocalFlags().FlagUsagesWrapped(s.Columns()), " \n") + "\n")
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n%s [command] --help says more of a command.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\nMore of a command: %s [command] --help\n", cmd.CommandPath())
 	}
-	if cmd.HasParent() {
-		fmt.Fprintf(&b, "\nFlags of all commands, such as -n and --context: %s --help\n", cmd.Root().CommandPath())
+	if cmd.HasParent() && cmd.Name() != "options" {
+		fmt.Fprintf(&b, "Flags of all commands: %s options\n", cmd.Root().CommandPath())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

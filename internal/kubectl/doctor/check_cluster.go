@@ -185,11 +185,11 @@ func checkTaints(e *Evidence) []Finding {
 	}
 	list := checkCutOff(e)
 	if len(left) > 0 {
-		list = append(list, found(Warning, some(sortedKeys(left)), "When the machine is in order again: kubectl taint node NODE "+corev1.TaintNodeOutOfService+"-",
+		list = append(list, found(Warning, some(sortedKeys(left)), "When the machine is in order again: `kubectl taint node NODE "+corev1.TaintNodeOutOfService+"-`",
 			"nodes that are ready and still have the taint %s, so that no pod goes there: %d", corev1.TaintNodeOutOfService, len(left)))
 	}
 	if len(fenced) > 0 {
-		list = append(list, found(Warning, some(sortedKeys(fenced)), "Have what set the condition take it away: kubectl patch node NODE --subresource=status, docs/operate/dead-nodes.md.",
+		list = append(list, found(Warning, some(sortedKeys(fenced)), "Have what set the condition take it away: `kubectl patch node NODE --subresource=status`, docs/operate/dead-nodes.md.",
 			"nodes that are ready and still have a condition %s, which counts for nothing until it is set anew: %d", v1alpha1.FencedConditionPrefix+"…", len(fenced)))
 	}
 	if len(off) > 0 {
@@ -220,7 +220,7 @@ func checkCutOff(e *Evidence) []Finding {
 		return nil
 	}
 	return []Finding{found(Warning, some(sortedKeys(cut)),
-		"Reboot the machine, or delete its pods with volumes of the driver. kubectl get events --field-selector involvedObject.name=NODE says what keeps it out: docs/operate/dead-nodes.md.",
+		"Reboot the machine, or delete its pods with volumes of the driver. What keeps it out: `kubectl get events --field-selector involvedObject.name=NODE`, docs/operate/dead-nodes.md.",
 		"nodes that are ready, and that the storage of a driver has cut off: their pods can't read or write its volumes: %d", len(cut))}
 }
 
@@ -265,9 +265,9 @@ const (
 	podlessFix    = "Look at the kubelet's log there, which says what it could not unmount, and unmount it at the node: docs/operate/runbook.md#mooragemountwithoutpod."
 	unattachedFix = "Unmount it at the node before anything else: docs/operate/runbook.md#mooragemountedwithoutattachment."
 	unansweredFix = "See in the log of the driver's node plugin there why it does not answer. If it never will, drain the node and reboot its machine: docs/operate/modes.md#moorage-node has why nothing else ends the call."
-	bootFix       = "Without it no word of moorage-node counts there: volumes leave by the kubelet's report, and none where an AttachPolicy has requireNodeWord. A kubelet reads /proc/sys/kernel/random/boot_id when it starts: see that it can, and restart it; kubectl get node NODE -o jsonpath='{.status.nodeInfo.bootID}' then has it. A kubelet that runs no machine has none: keep moorage-node off such nodes (by an affinity in node.podTemplate)."
+	bootFix       = "Without it no word of moorage-node counts there: volumes leave by the kubelet's report, and none where an AttachPolicy has requireNodeWord. A kubelet reads /proc/sys/kernel/random/boot_id when it starts: see that it can, and restart it. Then this has it: `kubectl get node NODE -o jsonpath='{.status.nodeInfo.bootID}'`. A kubelet that runs no machine has none: keep moorage-node off such nodes (by an affinity in node.podTemplate)."
 	ownBootFix    = "Without it no word of moorage-node counts there: volumes leave by the kubelet's report, and none where an AttachPolicy has requireNodeWord. See that nothing masks /proc/sys/kernel/random/boot_id in its container."
-	wordFix       = "See that moorage-node runs there, and what its log says: kubectl get pods -A -o wide -l app.kubernetes.io/component=node. docs/operate/modes.md#moorage-node has what depends on it."
+	wordFix       = "See that moorage-node runs there, and what its log says: `kubectl get pods -A -o wide -l app.kubernetes.io/component=node`. docs/operate/modes.md#moorage-node has what depends on it."
 )
 
 // failedCreate is the reason of a controller's events on pods that it can't make.
@@ -330,12 +330,12 @@ func agentsLacking(e *Evidence) []Finding {
 			continue
 		}
 		name := d.Namespace + "/" + d.Name
-		evidence, fix := "DaemonSet "+name, "Look at its pods: kubectl -n "+d.Namespace+" get pods -o wide -l app.kubernetes.io/component=node. Where it does not run all is as without it, unless an AttachPolicy has requireNodeWord."
+		evidence, fix := "DaemonSet "+name, "Look at its pods: `kubectl -n "+d.Namespace+" get pods -o wide -l app.kubernetes.io/component=node`. Where it does not run all is as without it, unless an AttachPolicy has requireNodeWord."
 		if refused := refusal(e.AgentEvents, d.UID); refused != "" && d.Status.CurrentNumberScheduled < d.Status.DesiredNumberScheduled {
 			evidence = "DaemonSet " + name + ": " + refused
 			if strings.Contains(refused, "violates PodSecurity") {
-				fix = "Let the namespace admit privileged pods: kubectl label --overwrite namespace " + d.Namespace +
-					" pod-security.kubernetes.io/enforce=privileged; or go without it, as before: node.enabled=false (docs/operate/modes.md#moorage-node)."
+				fix = "Let the namespace admit privileged pods: `kubectl label --overwrite namespace " + d.Namespace +
+					" pod-security.kubernetes.io/enforce=privileged`. Or go without it, as before: node.enabled=false (docs/operate/modes.md#moorage-node)."
 			}
 		}
 		list = append(list, found(Warning, evidence, fix, "moorage-node is ready at %d of %s", d.Status.NumberReady, facts.Count(int(d.Status.DesiredNumberScheduled), "node")))
@@ -470,26 +470,69 @@ func checkWaits(e *Evidence) []Finding {
 	return list
 }
 
-// waiting are volumes of one node that wait for the same; of reasons that name no node, one.
-type waiting struct {
+// checkIncidents finds nodes that are not ready, or gone, and for which something waits.
+func checkIncidents(e *Evidence) []Finding {
+	waits := behind(e.World)
+	if len(waits) == 0 {
+		return []Finding{ok("nothing waits for a node that is not ready")}
+	}
+	var list []Finding
+	for _, name := range sortedKeys(waits) {
+		says, fix := "is gone from the API.", e.World.NodeGone(name)
+		if n := e.World.Node(name); n != nil {
+			x := e.World.ExplainNode(n)
+			says, fix = x.Answer, x.Cause.Do
+		}
+		list = append(list, found(Error, "waiting: "+some(waits[name]), fix, "node %s %s %s for it", name, says, waiting(len(waits[name]))))
+	}
+	return list
+}
+
+// waiting says how many pods and tickets wait.
+func waiting(n int) string {
+	if n == 1 {
+		return "1 pod or ticket waits"
+	}
+	return fmt.Sprintf("%d pods and tickets wait", n)
+}
+
+// behind are the pods and tickets that wait for each node that is not ready, or gone.
+func behind(w *facts.World) map[string][]string {
+	list := map[string][]string{}
+	for _, p := range w.ListWaits() {
+		if p.Behind != "" {
+			list[p.Behind] = append(list[p.Behind], p.Who.String())
+		}
+	}
+	for _, t := range w.ListTickets("", false) {
+		if node := w.Behind(&t); node != "" {
+			list[node] = append(list[node], "ticket "+t.Namespace+"/"+t.Name)
+		}
+	}
+	return list
+}
+
+// waitGroup are volumes of one node that wait for the same; of reasons that name no node, one.
+type waitGroup struct {
 	first facts.Reason
 	since time.Time // the earliest
 	// names are claims, or PersistentVolumes without one; holds are driver^handle.
 	names, holds []string
 }
 
-func waitingVolumes(e *Evidence) []*waiting {
-	var list []*waiting
+func waitingVolumes(e *Evidence) []*waitGroup {
+	var list []*waitGroup
+	incidents := behind(e.World)
 	for _, v := range e.World.ListVolumes("") {
-		if v.Reason == nil || v.Reason.Since.IsZero() || e.now().Sub(v.Reason.Since) < facts.LongWait {
+		if v.Reason == nil || v.Reason.Since.IsZero() || e.now().Sub(v.Reason.Since) < facts.LongWait || len(incidents[v.Reason.Node]) > 0 {
 			continue
 		}
-		same := func(g *waiting) bool {
+		same := func(g *waitGroup) bool {
 			return v.Reason.Node != "" && g.first.Node == v.Reason.Node && g.first.Code == v.Reason.Code
 		}
 		i := slices.IndexFunc(list, same)
 		if i < 0 {
-			i, list = len(list), append(list, &waiting{first: *v.Reason, since: v.Reason.Since})
+			i, list = len(list), append(list, &waitGroup{first: *v.Reason, since: v.Reason.Since})
 		}
 		g := list[i]
 		if v.Reason.Since.Before(g.since) {
@@ -501,7 +544,7 @@ func waitingVolumes(e *Evidence) []*waiting {
 	return list
 }
 
-func (g *waiting) finding(now time.Time) Finding {
+func (g *waitGroup) finding(now time.Time) Finding {
 	since := now.Sub(g.since).Round(time.Second)
 	if len(g.names) == 1 {
 		return found(Warning, "VolumeHold of "+g.holds[0], g.first.Do, "%s: %s for %s: %s", g.names[0], g.first.Code, since, g.first.Message)
@@ -623,7 +666,7 @@ func checkAttachPolicies(e *Evidence) []Finding {
 		}
 	}
 	for _, driver := range sortedKeys(full) {
-		list = append(list, found(Error, "the CSINode's own number of slots: "+some(full[driver]), "Lower slots.headroom, or raise slots.max: kubectl get attachpolicies.",
+		list = append(list, found(Error, "the CSINode's own number of slots: "+some(full[driver]), "Lower slots.headroom, or raise slots.max: `kubectl get attachpolicies`",
 			"AttachPolicy %s leaves driver %s no slot at %s: no pod gets a volume there", arbiter.PolicyFor(e.World.Snapshot, driver, "").Name, driver, facts.Count(len(full[driver]), "node")))
 	}
 	list = append(list, unknownToAutoscalers(e)...)

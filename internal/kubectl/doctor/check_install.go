@@ -44,7 +44,7 @@ func checkAPI(e *Evidence) []Finding {
 		if missing := served.Without(needed()[group], e.Served[group]); len(missing) > 0 {
 			fix := switchOn
 			if strings.HasPrefix(group, v1alpha1.GroupName) {
-				fix = "Install the CRDs: helm upgrade with crds.enabled=true, or kubectl apply -f manifests/crds."
+				fix = "Install the CRDs: helm upgrade with crds.enabled=true, or `kubectl apply -f manifests/crds.yaml`"
 			}
 			list = append(list, found(Error, fmt.Sprintf("%s serves %v", group, e.Served[group]), fix, "%s does not serve %s", group, strings.Join(missing, ", ")))
 		}
@@ -104,7 +104,7 @@ func checkCRDs(e *Evidence) []Finding {
 	for _, crd := range e.CRDs.Items {
 		for _, c := range crd.Status.Conditions {
 			if (c.Type == "Established" || c.Type == "NamesAccepted") && c.Status != "True" {
-				list = append(list, found(Error, c.Message, "kubectl describe crd "+crd.Metadata.Name, "CRD %s is not %s: %s", crd.Metadata.Name, c.Type, c.Reason))
+				list = append(list, found(Error, c.Message, "`kubectl describe crd "+crd.Metadata.Name+"`", "CRD %s is not %s: %s", crd.Metadata.Name, c.Type, c.Reason))
 			}
 		}
 		served := false
@@ -186,7 +186,7 @@ func (e *Evidence) checkLeader(name, consequence string) []Finding {
 		return unchecked("leases.coordination.k8s.io", e.Leases.Err)
 	}
 	l := e.lease(name)
-	logs := "kubectl get pods -A -l app.kubernetes.io/part-of=moorage, and the logs of " + name + "."
+	logs := "`kubectl get pods -A -l app.kubernetes.io/part-of=moorage`, and the logs of " + name + "."
 	if l == nil && e.RoleBinds.Err != nil {
 		return unchecked("clusterrolebindings.rbac.authorization.k8s.io", e.RoleBinds.Err) // its namespace is not known
 	}
@@ -367,7 +367,7 @@ func (m modes) evidence() string {
 }
 
 func (m modes) finding() Finding {
-	const look = "See why moorage-controller does not lead: kubectl get pods -A -l app.kubernetes.io/component=controller, and its logs. "
+	const look = "See why moorage-controller does not lead: `kubectl get pods -A -l app.kubernetes.io/component=controller`, and its logs. "
 	standalone := m.leads && m.led == standaloneMode
 	switch {
 	case m.bound && m.release != "" && m.here != "" && m.release != m.here:
@@ -377,7 +377,7 @@ func (m modes) finding() Finding {
 		return found(Error, "", look+"Or switch kube-controller-manager's attach/detach controller on, and delete the ValidatingAdmissionPolicyBinding "+guardPolicy+".",
 			"Standalone, and no controller leads: nothing is attached or detached, since the binding keeps everybody else out. Pods that run are untouched")
 	case m.bound && m.installed == cooperativeMode:
-		return found(Warning, "", "To stay in Standalone mode, install with mode=Standalone. To end it, switch kube-controller-manager's attach/detach controller on, then hand over: kubectl annotate validatingadmissionpolicybinding "+guardPolicy+" "+v1alpha1.AnnotationHandOver+"=true",
+		return found(Warning, "", "To stay in Standalone mode, install with mode=Standalone. To end it, switch kube-controller-manager's attach/detach controller on, then hand over: `kubectl annotate validatingadmissionpolicybinding "+guardPolicy+" "+v1alpha1.AnnotationHandOver+"=true`",
 			"Standalone mode goes on, and Cooperative mode is installed: nobody has handed over")
 	case m.bound:
 		return ok("Standalone: Moorage attaches and detaches, and nobody else can write volumesAttached. Next: switch kube-controller-manager's attach/detach controller off, if it is on")
@@ -453,7 +453,7 @@ func (e *Evidence) endpoints(service *admissionv1.ServiceReference) []Finding {
 	ready := e.ready(service.Namespace, service.Name)
 	if ready == 0 {
 		return []Finding{found(Error, fmt.Sprintf("Service %s/%s has no ready endpoint", service.Namespace, service.Name),
-			fmt.Sprintf("kubectl -n %s get pods -l app.kubernetes.io/component=webhook", service.Namespace), "nobody answers for the webhook. %s", unstamped)}
+			fmt.Sprintf("`kubectl -n %s get pods -l app.kubernetes.io/component=webhook`", service.Namespace), "nobody answers for the webhook. %s", unstamped)}
 	}
 	return []Finding{{Severity: OK, Message: fmt.Sprintf("the webhook has %s", facts.Count(ready, "ready endpoint")), Evidence: "EndpointSlices of " + service.Namespace + "/" + service.Name}}
 }
@@ -495,7 +495,7 @@ func checkCertificate(e *Evidence) []Finding {
 
 func (e *Evidence) authority(hook admissionv1.MutatingWebhook) []Finding {
 	bundle := hook.ClientConfig.CABundle
-	injector := "With cert-manager: kubectl describe certificate -A, and the logs of its cainjector. Without: set webhook.caBundle."
+	injector := "With cert-manager: `kubectl describe certificate -A`, and the logs of its cainjector. Without: set webhook.caBundle."
 	if len(bundle) == 0 {
 		return []Finding{found(Error, hook.Name+": clientConfig.caBundle is empty", injector, "the API server trusts no certificate of the webhook. %s", unstamped)}
 	}
@@ -545,13 +545,13 @@ func checkProbe(e *Evidence) []Finding {
 	case p.Skipped != "":
 		return []Finding{found(Info, "", "", "no pod was tried: %s", p.Skipped)}
 	case p.Err != nil && e.webhookFails(p.Err):
-		return []Finding{found(Error, p.Err.Error(), "See why nobody answers there, or what the API server's words say: kubectl get pods -A -l app.kubernetes.io/component=webhook",
+		return []Finding{found(Error, p.Err.Error(), "See why nobody answers there, or what the API server's words say: `kubectl get pods -A -l app.kubernetes.io/component=webhook`",
 			"the API server does not reach the webhook, or does not trust it, and refuses pods with volumes of namespaces that opted in (failurePolicy: Fail)")}
 	case p.Err != nil:
 		return []Finding{found(Unknown, p.Err.Error(), "Create a pod with a claim in the namespace by hand.", "a dry run of a pod in namespace %s was refused", p.Namespace)}
 	case !p.Stamped:
 		return []Finding{found(Error, "a pod with a claim, created as a dry run in namespace "+p.Namespace+", has no annotation "+v1alpha1.AnnotationVolumeStatus,
-			"kubectl get --raw /metrics | grep apiserver_admission_webhook_fail_open_count; the API server's log says why: a network policy, a name, a certificate.",
+			"`kubectl get --raw /metrics | grep apiserver_admission_webhook_fail_open_count`. The API server's log says why: a network policy, a name, a certificate.",
 			"the API server does not reach the webhook, or does not trust it. %s", unstamped)}
 	}
 	return []Finding{{Severity: OK, Message: "the API server calls the webhook and trusts its certificate",
@@ -577,14 +577,14 @@ func (e *Evidence) mislabelled() []Finding {
 	for _, n := range e.Mislabelled {
 		names = append(names, n.Name+": "+v1alpha1.LabelEnforce+"="+n.Labels[v1alpha1.LabelEnforce])
 	}
-	return []Finding{found(Warning, some(names), "kubectl label --overwrite namespace NAME "+v1alpha1.LabelEnforce+"=true, or remove the label.",
+	return []Finding{found(Warning, some(names), "`kubectl label --overwrite namespace NAME "+v1alpha1.LabelEnforce+"=true`, or remove the label.",
 		"namespaces that have not opted in, since another value than true of the label %s is ignored: %d", v1alpha1.LabelEnforce, len(names))}
 }
 
 // optedIn looks at the namespaces that have opted in.
 func (e *Evidence) optedIn() []Finding {
 	if len(e.Namespaces.Items) == 0 {
-		return []Finding{found(Info, "", "kubectl label namespace NAME "+v1alpha1.LabelEnforce+"=true", "no namespace has opted in: Moorage schedules no pod")}
+		return []Finding{found(Info, "", "`kubectl label namespace NAME "+v1alpha1.LabelEnforce+"=true`", "no namespace has opted in: Moorage schedules no pod")}
 	}
 	opted := map[string]bool{}
 	for _, n := range e.Namespaces.Items {
@@ -650,7 +650,7 @@ func checkRenewal(e *Evidence) []Finding {
 // certificate is what is wrong with a Certificate.
 func (e *Evidence) certificate(c *certmanagerv1.Certificate) []Finding {
 	name := c.Namespace + "/" + c.Name
-	why := "the logs of cert-manager, and kubectl -n " + c.Namespace + " describe certificate,certificaterequest."
+	why := "the logs of cert-manager, and `kubectl -n " + c.Namespace + " describe certificate,certificaterequest`"
 	for _, condition := range c.Status.Conditions {
 		if condition.Type == certmanagerv1.CertificateConditionReady && condition.Status != cmmeta.ConditionTrue {
 			evidence, message := condition.Reason+": "+condition.Message, ""
@@ -712,7 +712,7 @@ func validUntil(certificates []certmanagerv1.Certificate) string {
 func (e *Evidence) renewer(job *batchv1.CronJob) []Finding {
 	name := job.Namespace + "/" + job.Name
 	if job.Spec.Suspend != nil && *job.Spec.Suspend {
-		return []Finding{found(Warning, "spec.suspend is true", "kubectl -n "+job.Namespace+" patch cronjob "+job.Name+` -p '{"spec":{"suspend":false}}'`,
+		return []Finding{found(Warning, "spec.suspend is true", "`kubectl -n "+job.Namespace+" patch cronjob "+job.Name+` -p '{"spec":{"suspend":false}}'`+"`",
 			"CronJob %s, which renews the webhook's certificate, is suspended", name)}
 	}
 	last := job.Status.LastScheduleTime
@@ -720,7 +720,7 @@ func (e *Evidence) renewer(job *batchv1.CronJob) []Finding {
 		return nil // the release's own Job has made the first certificate
 	}
 	if done := job.Status.LastSuccessfulTime; (done == nil || done.Before(last)) && e.now().Sub(last.Time) > renewalGrace {
-		return []Finding{found(Warning, "last scheduled at "+last.UTC().Format(time.RFC3339)+", and has not succeeded since", "The logs of its last Job: kubectl -n "+job.Namespace+" get jobs.",
+		return []Finding{found(Warning, "last scheduled at "+last.UTC().Format(time.RFC3339)+", and has not succeeded since", "The logs of its last Job: `kubectl -n "+job.Namespace+" get jobs`",
 			"CronJob %s, which renews the webhook's certificate, fails", name)}
 	}
 	return nil

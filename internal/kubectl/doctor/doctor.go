@@ -137,6 +137,7 @@ type check struct {
 // it is there, whether it runs, whether it works well.
 func checks() []check {
 	return []check{
+		{name: "incidents", find: checkIncidents, world: true},
 		{name: "api", find: checkAPI},
 		{name: "crds", find: checkCRDs},
 		{name: "rights", find: checkRights},
@@ -188,7 +189,7 @@ func examine(e *Evidence) Report {
 			"Install it: docs/operate/quickstart.md. explain, volumes, nodes, top and drain-plan work without it.",
 			"Moorage is not installed in this cluster; what follows is what it would change here")
 		f.Check = "api"
-		return newReport(append([]Finding{f}, ask(e, stockChecks())...))
+		return newReport(slices.Concat(ask(e, checks()[:1]), []Finding{f}, ask(e, stockChecks())))
 	}
 	return newReport(ask(e, checks()))
 }

@@ -728,6 +728,17 @@ func TestFindings(t *testing.T) {
 		{"nodevolumes denied", "node-volumes", Unknown, "could not be read", func(e *Evidence) {
 			e.World.WordsUnseen = &facts.Unseen{Resource: "nodevolumes.moorage.dev", Message: "forbidden"}
 		}},
+		{"a node is dead, and a pod is at it", "incidents", Error, "node worker-1 is not ready: the volumes of 1 pod there can't leave it. 1 pod or ticket waits for it", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				down(o, 10*time.Minute)
+				o.PersistentVolumes, o.Claims = []*corev1.PersistentVolume{volume("pv-a")}, []*corev1.PersistentVolumeClaim{claim(corev1.ReadWriteOnce)}
+				o.Claims[0].Spec.VolumeName = "pv-a"
+				o.PersistentVolumes[0].Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "c"}
+				spec := deployment().Spec.Template.Spec
+				spec.NodeName = "worker-1"
+				o.Pods = append(o.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"}, Spec: spec, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+			})
+		}},
 		{"ticket waits", "waits", Info, "a ticket of type Backup waits for 10m0s", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Tickets = []*v1alpha1.VolumeTicket{{

@@ -93,14 +93,14 @@ func NewCommand(b *command.Base) *cobra.Command {
 	d := &drainer{base: b, left: map[types.UID]*departure{}, stays: map[types.UID]stay{}}
 	d.say = func(format string, args ...any) { _ = b.Say(b.Streams.Out, format, args...) } // that nobody reads it stops no drain
 	cmd := &cobra.Command{
-		Use: "drain NODE", Short: "Cordon a node, and evict its pods as their volumes find room elsewhere",
+		Use: "drain NODE", Short: "Evict the pods of a node as their volumes find room elsewhere",
 		Long: "Cordon a node, and evict its pods as their volumes find room elsewhere.\n\n" +
 			"A pod whose volumes no other node can take keeps running until one can. At most --at-once of the others are between two nodes at a time, so that none waits long for the detaches of the rest. Pods are evicted, not deleted, so disruption budgets hold.\n\n" +
 			"It ends when the pods have left and nothing is mounted there except volumes of pods that stay on purpose. It also waits for volumes that only a VolumeTicket keeps there, since no kubelet knows what uses them; --ignore-tickets does not. You may interrupt it and start it again at any time.\n\n" +
 			"Exit code: 0 when the node is drained, 2 when pods or volumes stay until --timeout, when pods were made there after the cordon, or when the node is not ready, 130 when it was interrupted, 1 when something failed. With --dry-run: 0 when all pods could go at once, else 2.",
 		Example: "  # Empty a node, as kubectl drain with the same flags\n  kubectl moorage drain worker-1 --ignore-daemonsets\n\n" +
 			"  # What would it do?\n  kubectl moorage drain worker-1 --ignore-daemonsets --dry-run",
-		Args: command.One("node", "kubectl moorage drain NODE"), ValidArgsFunction: b.Complete(nodeNames),
+		Args: command.One("node", "kubectl moorage drain NODE"), ValidArgsFunction: b.Complete(command.Names("nodes")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d.node = nodeNamed(args[0])
 			return d.run(cmd.Context())
@@ -241,7 +241,7 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 		select {
 		case err := <-ended:
 			if err == nil && ctx.Err() != nil {
-				err = &command.ExitError{Code: interrupted, Message: fmt.Sprintf("broken off. Node %s stays cordoned, and pods that are being evicted go on. To go on, run the same command again; to leave it, kubectl uncordon %s. %s", d.node, d.node, remains)}
+				err = &command.ExitError{Code: interrupted, Message: fmt.Sprintf("broken off. Node %s stays cordoned, and pods that are being evicted go on. To go on, run the same command again; to leave it: `kubectl uncordon %s`. %s", d.node, d.node, remains)}
 			}
 			return err
 		case <-late:

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
@@ -23,14 +22,14 @@ func NewPlanCommand(b *command.Base) *cobra.Command {
 	output := screen.NewOutput(false)
 	var watch bool
 	cmd := &cobra.Command{
-		Use: "drain-plan NODE", Short: "Say whether a node's volumes can go elsewhere, and which pod would wait and why",
+		Use: "drain-plan NODE", Short: "Say which pods of a node would wait for volumes, and why",
 		Long: "Say whether the volumes of a node's pods can go elsewhere, and which pod would wait and why. Nothing is changed.\n\n" +
 			"A pod that no controller makes again would end, and needs no room elsewhere; drain evicts it with --force only.\n\n" +
 			"Volumes, node selectors and affinity, and taints are looked at; CPU, memory, pod affinity and disruption budgets are not.\n\n" +
 			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait or needs --force, a ticket or a volume stays, the node is not ready, a component is down, or it is not known, 1 when nothing could be said.",
 		Example: "  # May I drain this node?\n  kubectl moorage drain-plan worker-1 &&\n  kubectl drain worker-1 --ignore-daemonsets\n\n" +
 			"  # Wait until it may be drained\n  kubectl moorage drain-plan worker-1 --watch &&\n  kubectl drain worker-1 --ignore-daemonsets",
-		Args: command.One("node", "kubectl moorage drain-plan NODE"), ValidArgsFunction: b.Complete(nodeNames),
+		Args: command.One("node", "kubectl moorage drain-plan NODE"), ValidArgsFunction: b.Complete(command.Names("nodes")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := output.Validate(); err != nil {
 				return err
@@ -57,13 +56,6 @@ func nodeNamed(arg string) string {
 		arg = strings.TrimPrefix(arg, kind)
 	}
 	return arg
-}
-
-func nodeNames(ctx context.Context, c *cluster.Cluster, args []string) []string {
-	if len(args) > 0 {
-		return nil
-	}
-	return command.NodeNames(ctx, c, nil)
 }
 
 // noNode is the error for a Node that does not exist. Where volumes may be at its machine it names them.

@@ -9,6 +9,7 @@ package explain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,18 +41,18 @@ const examples = `  # Why does a pod not run?
   # What waits for a node that is not ready?
   kubectl moorage explain node worker-3
 
-  # Every pod of a namespace
-  kubectl moorage explain pods -n shop
+  # Every pod of a namespace that waits, the longest wait first
+  kubectl moorage explain pods -n shop --sort-by .cause.since
 
   # Each pod with a label, until you stop it
-  kubectl moorage explain pods -l app=db --watch`
+  kubectl moorage explain pods -l app=db --all --watch`
 
 // NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
 	x := &explainer{base: b, output: screen.NewOutput(false)}
 	cmd := &cobra.Command{
 		Use:   "explain (TYPE NAME… | TYPE/NAME…)",
-		Short: "Say why a pod or workload does not run, where a volume is, and what to do",
+		Short: "Say why a pod does not run, where a volume is, and what to do",
 		Long: "Say why a pod or workload does not run, where a volume is, and what to do.\n\n" +
 			"The first line is the answer, the second what to do; -o wide shows all details. It also finds causes that are no volume: " +
 			"nodes, schedulers, images, missing ConfigMaps, failing containers and components that are down.\n\n" +
@@ -67,6 +68,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 	x.output.AddFlags(cmd)
 	cmd.Flags().StringVarP(&x.selector, "selector", "l", "", "Explain all pods, claims or nodes with these labels, such as app=db")
 	cmd.Flags().BoolVarP(&x.watch, "watch", "w", false, "Print the answer again whenever it changes")
+	x.output.AddSort(cmd)
+	cmd.Flags().BoolVar(&x.all, "all", false, "Of all pods, claims or nodes, also explain those that wait for nothing")
 	return cmd
 }
 
@@ -77,7 +80,7 @@ func NewTicketCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "explain NAME…", Short: "Say why a ticket waits, what changes it and when it ends",
 		Example: "  # Why does a backup not get its volumes?\n  kubectl moorage ticket explain nightly -n shop -o wide",
-		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: b.Complete(command.TicketNames),
+		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: b.Complete(command.Names("volumetickets.moorage.dev")),
 		RunE: func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), typed(args)) },
 	}
 	x.output.AddFlags(cmd)
@@ -90,6 +93,7 @@ type explainer struct {
 	output   *screen.Output
 	selector string
 	watch    bool
+	all      bool
 	// said is what could not be read, as it has been printed last.
 	said []facts.Unseen
 }
@@ -106,6 +110,7 @@ func (x *explainer) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	c.Namespace = cmp.Or(subjects[0].namespace, c.Namespace)
 	if !x.watch {
 		w, err := c.Read(ctx)
 		if err != nil {
@@ -132,27 +137,39 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 		if err != nil {
 			return err
 		}
+		in, unseen := *c, w.Unseen
+		in.Namespace = cmp.Or(s.namespace, c.Namespace)
 		for _, name := range list {
-			a, err := s.kind.explain(ctx, c, w, name)
+			a, err := s.kind.explain(ctx, &in, w, name)
 			if missing := (*command.NotFoundError)(nil); errors.As(err, &missing) && s.kind.namespaced {
-				if none := command.NoNamespace(ctx, c, c.Namespace); none != "" {
+				if none := command.NoNamespace(ctx, c, in.Namespace); none != "" {
 					err = &command.NotFoundError{Message: none}
 				}
 			}
 			if err != nil {
 				return err
 			}
-			if key := s.kind.name + "/" + name; seen != nil && seen[key] == a.answer {
+			if key := s.kind.name + "/" + in.Namespace + "/" + name; seen != nil && seen[key] == a.answer {
 				continue
 			} else if seen != nil {
 				seen[key] = a.answer
 			}
+			if unseen = a.unseen; s.name == "" && !x.all && a.cause() == nil {
+				continue
+			}
 			answers = append(answers, a)
+		}
+		if s.name == "" && len(list) > 0 && len(answers) == 0 && seen == nil && !x.output.Structured() {
+			if err := screen.Unseen(x.base.Streams.ErrOut, screen.StyleOf(x.base.Streams.ErrOut), unseen); err != nil {
+				return err
+			}
+			fmt.Fprintf(x.base.Streams.ErrOut, "%s, and nothing is known to keep any. --all explains them.\n", facts.Count(len(list), s.kind.name))
 		}
 		if len(list) == 0 && seen == nil && !x.output.Structured() {
 			x.sayNone(ctx, c, s)
 		}
 	}
+	answers = screen.Sort(x.output, answers, func(a answer) any { return a.value })
 	if x.output.Structured() && seen == nil && (len(subjects) > 1 || subjects[0].name == "") {
 		return x.printList(subjects[0].kind.explained, answers)
 	}
@@ -190,8 +207,9 @@ func (x *explainer) printList(kind string, answers []answer) error {
 
 // Explanation is what explain says of one object.
 type Explanation struct {
-	// Value is the answer for programs, one of facts' types.
+	// Value is the answer for programs, one of facts' types; Cause is what is wrong, nil where nothing is.
 	Value  any
+	Cause  *facts.Cause
 	Answer string
 	// Text is what -o wide prints.
 	Text string
@@ -215,7 +233,7 @@ func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style,
 	if err := a.print(base, s, true); err != nil {
 		return Explanation{}, err
 	}
-	return Explanation{Value: a.value, Answer: a.answer, Text: text.String()}, nil
+	return Explanation{Value: a.value, Cause: a.cause(), Answer: a.answer, Text: text.String()}, nil
 }
 
 // answer is what is known of a subject: for programs, and printed for people.
@@ -224,6 +242,25 @@ type answer struct {
 	value        any
 	unseen       []facts.Unseen
 	print        func(b *command.Base, s screen.Style, wide bool) error
+}
+
+// cause is what is wrong; nil where nothing is.
+func (a *answer) cause() *facts.Cause {
+	switch value := a.value.(type) {
+	case facts.Pod:
+		return value.Cause
+	case facts.Storage:
+		return value.Cause
+	case facts.NodeView:
+		return value.Cause
+	case facts.Workload:
+		return value.Cause
+	case facts.TicketExplanation:
+		return value.Cause
+	case facts.Snapshot:
+		return value.Cause
+	}
+	return nil
 }
 
 func (x *explainer) print(a answer, another bool) error {

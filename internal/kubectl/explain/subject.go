@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
@@ -40,13 +41,13 @@ type kind struct {
 // kinds lists them, the most asked for first.
 func kinds() []kind {
 	return []kind{
-		{name: "pod", plural: "pods", explained: "PodExplanation", namespaced: true, aliases: []string{"po"}, names: command.PodNames, explain: explainPod, labelled: func(w *facts.World, ns string) []metav1.Object {
+		{name: "pod", plural: "pods", explained: "PodExplanation", namespaced: true, aliases: []string{"po"}, names: command.Names("pods"), explain: explainPod, labelled: func(w *facts.World, ns string) []metav1.Object {
 			return within(w.Pods, ns)
 		}},
-		{name: "pvc", plural: "pvcs", explained: "ClaimExplanation", namespaced: true, aliases: []string{"persistentvolumeclaim", "persistentvolumeclaims", "claim"}, names: command.ClaimNames, explain: explainClaim, labelled: func(w *facts.World, ns string) []metav1.Object {
+		{name: "pvc", plural: "pvcs", explained: "ClaimExplanation", namespaced: true, aliases: []string{"persistentvolumeclaim", "persistentvolumeclaims", "claim"}, names: command.Names("persistentvolumeclaims"), explain: explainClaim, labelled: func(w *facts.World, ns string) []metav1.Object {
 			return within(w.Claims, ns)
 		}},
-		{name: "pv", plural: "pvs", explained: "VolumeExplanation", aliases: []string{"persistentvolume", "persistentvolumes", "volume"}, names: command.VolumeNames, explain: explainVolume, labelled: func(w *facts.World, _ string) []metav1.Object {
+		{name: "pv", plural: "pvs", explained: "VolumeExplanation", aliases: []string{"persistentvolume", "persistentvolumes", "volume"}, names: command.Names("persistentvolumes"), explain: explainVolume, labelled: func(w *facts.World, _ string) []metav1.Object {
 			return within(w.PersistentVolumes, "")
 		}},
 		{name: "statefulset", plural: "statefulsets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"sts", "statefulset.apps", "statefulsets.apps"}, explain: workload("StatefulSet", "apps", "statefulsets", "spec", "replicas")},
@@ -54,10 +55,11 @@ func kinds() []kind {
 		{name: "replicaset", plural: "replicasets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"rs", "replicaset.apps", "replicasets.apps"}, explain: workload("ReplicaSet", "apps", "replicasets", "spec", "replicas")},
 		{name: "daemonset", plural: "daemonsets", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"ds", "daemonset.apps", "daemonsets.apps"}, explain: workload("DaemonSet", "apps", "daemonsets", "status", "desiredNumberScheduled")},
 		{name: "job", plural: "jobs", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"job.batch", "jobs.batch"}, explain: workload("Job", "batch", "jobs", "spec", "parallelism")},
-		{name: "node", plural: "nodes", explained: "NodeExplanation", aliases: []string{"no"}, names: command.NodeNames, explain: explainNode, labelled: func(w *facts.World, _ string) []metav1.Object {
+		{name: "cronjob", plural: "cronjobs", explained: "WorkloadExplanation", namespaced: true, aliases: []string{"cj", "cronjob.batch", "cronjobs.batch"}, explain: workload("CronJob", "batch", "cronjobs")},
+		{name: "node", plural: "nodes", explained: "NodeExplanation", aliases: []string{"no"}, names: command.Names("nodes"), explain: explainNode, labelled: func(w *facts.World, _ string) []metav1.Object {
 			return within(w.Nodes, "")
 		}},
-		{name: "ticket", plural: "tickets", explained: "TicketExplanation", namespaced: true, aliases: []string{"vt", "volumeticket", "volumetickets", "volumeticket.moorage.dev", "volumetickets.moorage.dev"}, names: command.TicketNames, explain: explainTicket,
+		{name: "ticket", plural: "tickets", explained: "TicketExplanation", namespaced: true, aliases: []string{"vt", "volumeticket", "volumetickets", "volumeticket.moorage.dev", "volumetickets.moorage.dev"}, names: command.Names("volumetickets.moorage.dev"), explain: explainTicket,
 			labelled: func(w *facts.World, ns string) []metav1.Object { return within(w.Tickets, ns) }},
 		{name: "volumesnapshot", plural: "volumesnapshots", explained: "TicketExplanation", namespaced: true, aliases: []string{"vs", "volumesnapshot.snapshot.storage.k8s.io", "volumesnapshots.snapshot.storage.k8s.io"}, explain: explainSnapshot},
 	}
@@ -100,6 +102,8 @@ func kindOf(text string) (kind, error) {
 type subject struct {
 	kind kind
 	name string // empty: by labels
+	// namespace is the one before a name that is written as answers have it, such as pod shop/db-0.
+	namespace string
 }
 
 var errNoSubject = errors.New("name what to explain, such as pod db-0, pvc/data, statefulset/db or node worker-1 (--help has examples)")
@@ -135,9 +139,17 @@ func parseSubjects(args []string, selector string) ([]subject, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, subject{k, name})
+		list = append(list, subjectOf(k, name))
 	}
 	return list, nil
+}
+
+// subjectOf reads NAME, or NAMESPACE/NAME of a type that has namespaces.
+func subjectOf(k kind, name string) subject {
+	if namespace, rest, ok := strings.Cut(name, "/"); ok && k.namespaced && rest != "" {
+		return subject{kind: k, name: rest, namespace: namespace}
+	}
+	return subject{kind: k, name: name}
 }
 
 // named reads a type and names of it.
@@ -154,7 +166,7 @@ func named(args []string) ([]subject, error) {
 	}
 	var list []subject
 	for _, name := range args[1:] {
-		list = append(list, subject{k, name})
+		list = append(list, subjectOf(k, name))
 	}
 	return list, nil
 }
@@ -260,35 +272,45 @@ func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name s
 	}}, nil
 }
 
-// explainSnapshot explains the ticket that Moorage has made for a VolumeSnapshot, whose own object is the snapshot
-// controller's to explain.
+// explainSnapshot explains the ticket that Moorage has made for a VolumeSnapshot; without one, the snapshot's own status.
 func explainSnapshot(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
-	if !w.Served() {
-		return answer{}, fmt.Errorf("Moorage is not installed in this cluster, and makes no tickets for snapshots. The state of this one: kubectl describe volumesnapshot %s -n %s", name, c.Namespace)
-	}
 	if t, ok := w.OperationTicket(ledger.OperationSnapshot, "VolumeSnapshot", c.Namespace, name); ok {
 		return explainTicket(ctx, c, w, t.Name)
 	}
 	if hidden := command.UnreadTicket(w, c.Namespace, ""); hidden != nil {
 		return answer{}, fmt.Errorf("what volumesnapshots %q waits for is not known: %w", name, hidden)
 	}
-	return answer{}, &command.NotFoundError{Message: fmt.Sprintf("there is no ticket for volumesnapshots %q in namespace %q: the snapshot is done, or is one of a group, or no AttachPolicy with attachFor or detachFor: [Snapshot] is for its driver, or there is no such snapshot. "+
-		"Its own state: kubectl describe volumesnapshot %s -n %s", name, c.Namespace, name, c.Namespace)}
+	o, err := object(ctx, c, "snapshot.storage.k8s.io", "volumesnapshots", name)
+	if err != nil {
+		return answer{}, err
+	}
+	x := facts.ExplainSnapshot(o)
+	return answer{"SnapshotExplanation", x.Answer, x, nil, func(b *command.Base, s screen.Style, _ bool) error {
+		return screen.Snapshot(b.Streams.Out, s, x, w.Now)
+	}}, nil
+}
+
+// object reads an object of version v1 of a group, in the namespace of the command.
+func object(ctx context.Context, c *cluster.Cluster, group, plural, name string) (*unstructured.Unstructured, error) {
+	result := c.Kube.CoreV1().RESTClient().Get().SetHeader("Accept", "application/json").AbsPath("/apis", group, "v1/namespaces", c.Namespace, plural, name).Do(ctx)
+	if err := result.Error(); apierrors.IsNotFound(err) { // which has the server's own words; that of Raw has not
+		return nil, command.Missing(nil, plural+"."+group, c.Namespace, name)
+	} else if err != nil {
+		return nil, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	o := &unstructured.Unstructured{}
+	return o, utiljson.Unmarshal(raw, &o.Object)
 }
 
 // workload explains the pods of a workload together. wants is the field that says how many it is to have.
 func workload(kind, group, plural string, wants ...string) func(context.Context, *cluster.Cluster, *facts.World, string) (answer, error) {
 	return func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
-		var o unstructured.Unstructured
-		result := c.Kube.CoreV1().RESTClient().Get().SetHeader("Accept", "application/json").AbsPath("/apis", group, "v1/namespaces", c.Namespace, plural, name).Do(ctx)
-		err := result.Error() // which has the server's own words; that of Raw has not
-		if err == nil {
-			raw, _ := result.Raw()
-			err = o.UnmarshalJSON(raw)
-		}
-		if apierrors.IsNotFound(err) {
-			return answer{}, command.Missing(nil, plural+"."+group, c.Namespace, name)
-		} else if err != nil {
+		o, err := object(ctx, c, group, plural, name)
+		if err != nil {
 			return answer{}, err
 		}
 		n, given, err := unstructured.NestedInt64(o.Object, wants...)
@@ -300,14 +322,27 @@ func workload(kind, group, plural string, wants ...string) func(context.Context,
 			n = 0
 		}
 		owner := facts.Owner{Kind: kind, Namespace: c.Namespace, Name: name, Wants: int32(n), UIDs: []types.UID{o.GetUID()}}
-		if kind == "Deployment" { // whose ReplicaSets' pods are its own
+		switch kind {
+		case "Deployment": // whose ReplicaSets' pods are its own
 			sets, err := c.Kube.AppsV1().ReplicaSets(c.Namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return answer{}, err
 			}
 			for i := range sets.Items {
-				if metav1.IsControlledBy(&sets.Items[i], &o) {
+				if metav1.IsControlledBy(&sets.Items[i], o) {
 					owner.UIDs = append(owner.UIDs, sets.Items[i].UID)
+				}
+			}
+		case "CronJob":
+			jobs, err := c.Kube.BatchV1().Jobs(c.Namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return answer{}, err
+			}
+			owner.Wants = 0 // between two times of its schedule
+			for i := range jobs.Items {
+				if job := &jobs.Items[i]; metav1.IsControlledBy(job, o) && job.Status.CompletionTime == nil && (job.Spec.Suspend == nil || !*job.Spec.Suspend) {
+					owner.UIDs = append(owner.UIDs, job.UID)
+					owner.Wants += job.Status.Active
 				}
 			}
 		}

@@ -31,6 +31,7 @@ type Cause struct {
 	// Kubernetes' own reason otherwise.
 	Code    string    `json:"code"`
 	Message string    `json:"message"`
+	Node    string    `json:"node,omitempty"` // that it is about
 	Changes string    `json:"changes,omitempty"`
 	Do      string    `json:"do,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
@@ -142,11 +143,11 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 	case p.DeletionTimestamp != nil && len(p.Finalizers) > 0 && (p.Spec.NodeName == "" || x.State == PodFinished):
 		return &Cause{Of: OfWorkload, Code: "Finalizer", Since: deletedAt(p),
 			Message: fmt.Sprintf("it is being deleted, nothing of it runs, and its finalizer %s keeps it", p.Finalizers[0]),
-			Do:      "Find who set the finalizer: kubectl get pod -n " + p.Namespace + " " + p.Name + " -o yaml"}
+			Do:      "Find who set the finalizer: `kubectl get pod -n " + p.Namespace + " " + p.Name + " -o yaml`"}
 	case x.State == PodFinished && p.Status.Phase == corev1.PodFailed:
 		reason := cmp.Or(p.Status.Reason, "Failed")
 		return &Cause{Of: OfContainer, Code: reason, Message: fmt.Sprintf("it has failed (%s): %s", reason, shortened(p.Status.Message, "see its containers")),
-			Do: fmt.Sprintf("kubectl describe pod -n %s %s. %s", p.Namespace, p.Name, whoMakesAnother(p))}
+			Do: fmt.Sprintf("`kubectl describe pod -n %s %s`. %s", p.Namespace, p.Name, whoMakesAnother(p))}
 	case x.State == PodFinished:
 		return nil
 	case p.Spec.NodeName == "":
@@ -170,16 +171,32 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 	if x.State == PodWaitsForVolumes {
 		return w.volumeCause(x)
 	}
-	if c := w.quotedCause(p); c != nil {
-		return c
+	return cmp.Or(w.quotedCause(p), w.sameVolume(p), w.silentCause(x, p))
+}
+
+// kubeletPatience is for how long a kubelet may say nothing of a pod that it could start.
+const kubeletPatience = 2 * time.Minute
+
+// silentCause says that a kubelet has started nothing of a pod that it could start, and has said nothing of it; nil
+// where it has, or that can't be seen.
+func (w *World) silentCause(x *Pod, p *corev1.Pod) *Cause {
+	since := waitsSince(p)
+	if made := podCondition(p, corev1.PodReadyToStartContainers); w.Now.Sub(since) < kubeletPatience || !w.Evidence.Asked[p.UID] || w.Evidence.Unseen != nil ||
+		made != nil && made.Status == corev1.ConditionTrue {
+		return nil
 	}
-	return w.sameVolume(p)
+	if e := w.Evidence.lastEvent(p.UID); e != nil && w.Now.Sub(eventTime(e)) < kubeletPatience {
+		return nil
+	}
+	return &Cause{Of: OfContainer, Code: "KubeletSilent", Since: since,
+		Message: fmt.Sprintf("nothing known keeps it from starting at %s, and the kubelet there has neither started it nor said why", p.Spec.NodeName),
+		Do:      fmt.Sprintf("See the kubelet's log at %s, and whether other pods start there: `kubectl get pods -A --field-selector spec.nodeName=%s`", p.Spec.NodeName, p.Spec.NodeName)}
 }
 
 // quotedCause is what Kubernetes says of a bound pod whose volumes may be mounted: of a container that waits,
 // of the pod in its newest event, or of a pod that runs and is not ready. Nil where nothing complains.
 func (w *World) quotedCause(p *corev1.Pod) *Cause {
-	look := fmt.Sprintf("kubectl describe pod -n %s %s", p.Namespace, p.Name)
+	look := fmt.Sprintf("`kubectl describe pod -n %s %s`", p.Namespace, p.Name)
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		waiting := s.State.Waiting
 		if waiting == nil || waiting.Reason == "" || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" {
@@ -267,6 +284,9 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	if c := w.schedulerDown(p); c != nil {
 		return c
 	}
+	if c := w.pinnedCause(p); c != nil {
+		return c
+	}
 	said := podCondition(p, corev1.PodScheduled)
 	spoken := said != nil && said.Status != corev1.ConditionTrue && said.Message != ""
 	if c := w.fitCause(x, p); c != nil && !(spoken && strings.Contains(said.Message, arbiter.HoldRefusedWords)) {
@@ -278,9 +298,40 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	case w.Now.Sub(p.CreationTimestamp.Time) > schedulerPatience:
 		return &Cause{Of: OfScheduling, Code: "NotScheduled", Since: p.CreationTimestamp.Time,
 			Message: "its scheduler " + cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName) + " has not said why it has no node",
-			Do:      "See whether that scheduler runs: kubectl get lease -A | grep -i scheduler"}
+			Do:      "See whether that scheduler runs: `kubectl get lease -A | grep -i scheduler`"}
 	}
 	return nil
+}
+
+// pinnedCause says that every node is not ready that a pod's node selector or affinity, or the place of its
+// volumes, leaves; nil where that is not so, or nothing of that kind is asked for.
+func (w *World) pinnedCause(p *corev1.Pod) *Cause {
+	var dead []string
+	for _, n := range w.Nodes {
+		switch {
+		case w.elsewhere(p, n) != "":
+		case w.isReady(ledger.NodeName(n.Name)):
+			return nil
+		default:
+			dead = append(dead, n.Name)
+		}
+	}
+	if len(dead) == 0 || len(dead) == len(w.Nodes) {
+		return nil
+	}
+	slices.Sort(dead)
+	c := &Cause{Of: OfNode, Code: "NodeNotReady", Node: dead[0], Since: w.notReadySince(ledger.NodeName(dead[0])), Do: "See what helps: `kubectl moorage explain node " + dead[0] + "`"}
+	var why []string
+	for _, n := range w.Nodes {
+		if bar := w.elsewhere(p, n); bar != "" && !slices.Contains(why, bar) {
+			why = append(why, bar)
+		}
+	}
+	c.Message = fmt.Sprintf("it may run at %s only, by %s, and that is not ready", some(dead), strings.Join(why, "; "))
+	if len(dead) > 1 {
+		c.Message = fmt.Sprintf("it may run at %s only, by %s, and none of them is ready", some(dead), strings.Join(why, "; "))
+	}
+	return c
 }
 
 // schedulerDown says that nobody schedules a pod; nil when somebody may.
@@ -292,7 +343,7 @@ func (w *World) schedulerDown(p *corev1.Pod) *Cause {
 	}
 	return &Cause{Of: OfComponent, Code: "SchedulerDown", Since: since,
 		Message: fmt.Sprintf("its scheduler %s is down: nobody renews the Lease %s", cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName), lease),
-		Do:      "See why: kubectl get lease -A | grep " + lease + ", and the logs of its pod"}
+		Do:      "See why: `kubectl get lease -A | grep " + lease + "`, and the logs of its pod"}
 }
 
 // refusedBy quotes what the scheduler says of the nodes. Where somebody's use of the pod's volume leaves one
@@ -300,7 +351,7 @@ func (w *World) schedulerDown(p *corev1.Pod) *Cause {
 func (w *World) refusedBy(x *Pod, said *corev1.PodCondition) *Cause {
 	message, _, _ := strings.Cut(said.Message, " preemption:")
 	c := &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: "its scheduler says: " + shortened(message, ""),
-		Do: "Compare what the pod asks for with the nodes: kubectl describe nodes"}
+		Do: "Compare what the pod asks for with the nodes: `kubectl describe nodes`"}
 	if strings.Contains(message, arbiter.HoldRefusedWords) {
 		advice := w.adviceOn(arbiter.HoldRefused)
 		c.Of, c.Code, c.Changes, c.Do = OfVolume, string(arbiter.HoldRefused), advice.Changes, advice.Do
@@ -379,7 +430,7 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 		if first == nil {
 			first = &n.Reasons[0]
 		}
-		parts = append(parts, fmt.Sprintf("%s: %s", Count(len(n.Nodes), "node"), messages(n.Reasons)))
+		parts = append(parts, fmt.Sprintf("%s: %s", some(n.Nodes), messages(n.Reasons)))
 	}
 	if first == nil {
 		return nil
@@ -409,6 +460,15 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 	}
 	c.Message = message
 	return c
+}
+
+// some names nodes, the first three of many.
+func some(nodes []string) string {
+	const few = 3
+	if len(nodes) <= few+1 {
+		return strings.Join(nodes, ", ")
+	}
+	return fmt.Sprintf("%s and %d more nodes", strings.Join(nodes[:few], ", "), len(nodes)-few)
 }
 
 func barredNodes(x *Pod) int {
@@ -445,7 +505,7 @@ func (w *World) claimsCause(p *corev1.Pod) *Cause {
 		if claim == nil {
 			return &Cause{Of: OfClaim, Code: string(arbiter.ClaimMissing), Since: p.CreationTimestamp.Time,
 				Message: fmt.Sprintf("it uses the claim %s, which does not exist in namespace %s", name, p.Namespace),
-				Do:      fmt.Sprintf("Create the claim, or correct its name in the pod: kubectl get pvc -n %s", p.Namespace)}
+				Do:      fmt.Sprintf("Create the claim, or correct its name in the pod: `kubectl get pvc -n %s`", p.Namespace)}
 		}
 		if c := w.claimCause(claim); c != nil {
 			return c
@@ -463,7 +523,7 @@ func (w *World) claimCause(claim *corev1.PersistentVolumeClaim) *Cause {
 	class := w.class(claim)
 	late := class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 	c := &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: claim.CreationTimestamp.Time, Message: fmt.Sprintf("claim %s has no volume yet", claim.Name),
-		Do: fmt.Sprintf("See what its provisioner says: kubectl describe pvc -n %s %s", claim.Namespace, claim.Name)}
+		Do: fmt.Sprintf("See what its provisioner says: `kubectl describe pvc -n %s %s`", claim.Namespace, claim.Name)}
 	e := w.Evidence.lastEvent(claim.UID)
 	switch {
 	case e != nil && e.Type == corev1.EventTypeWarning:
@@ -557,7 +617,7 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 	if is, since := w.leads(kubeControllerManager); !w.moorageDetaches() && code != arbiter.NotGranted && passes && is == lapsed {
 		return &Cause{Of: OfComponent, Code: controllerDown, Since: since,
 			Message: "kube-controller-manager is down, by its Lease in kube-system: no volume is attached or detached meanwhile; pods that run are untouched",
-			Do:      "See why: kubectl get pods -n kube-system -l component=kube-controller-manager, then the logs. Where the control plane is managed, ask its provider"}
+			Do:      "See why: `kubectl get pods -n kube-system -l component=kube-controller-manager`, then the logs. Where the control plane is managed, ask its provider"}
 	}
 	stops := "granted, attached or detached"
 	if w.Arbiter.Cooperative {
@@ -573,7 +633,7 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 		message += ". What it has to do: " + waits
 	}
 	return &Cause{Of: OfComponent, Code: controllerDown, Since: since, Message: message,
-		Do: "See why: kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"}
+		Do: "See why: `kubectl get pods -A -l app.kubernetes.io/component=controller`, then the logs"}
 }
 
 // AttacherDown says that the external-attacher of a driver is down; nil when it runs or nothing is known of it.
@@ -584,7 +644,7 @@ func (w *World) AttacherDown(driver string) *Cause {
 	}
 	return &Cause{Of: OfComponent, Code: attacherDown, Since: since,
 		Message: fmt.Sprintf("the attacher of driver %s is down, so that nobody attaches or detaches its volumes", driver),
-		Do:      "Look at the driver's controller pod, container csi-attacher: kubectl get pods -A | grep -i csi"}
+		Do:      "Look at the driver's controller pod, container csi-attacher: `kubectl get pods -A | grep -i csi`"}
 }
 
 // attacherLease is the name of the Lease of a driver's external-attacher (csi-lib-utils/leaderelection:
@@ -658,7 +718,7 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 	lives := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return w.PodFact(p).Phase != ledger.PodFinished })
 	for _, p := range pods {
 		x := w.ExplainPod(p)
-		if x.State == PodFinished && (x.Cause == nil || o.Kind != "Job" || lives) {
+		if x.State == PodFinished && (x.Cause == nil || !strings.HasSuffix(o.Kind, "Job") || lives) {
 			continue
 		}
 		out.Pods++
@@ -691,6 +751,8 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 	notMade := w.notMade(o)
 	all := Count(max(out.Pods, int(o.Wants)), "pod")
 	switch {
+	case missing == 0 && out.Pods == 0 && o.Kind == "CronJob":
+		out.Answer = "no Job of it is under way."
 	case missing == 0 && out.Pods == 0:
 		out.Answer = "no pods are wanted."
 	case missing > 0 && notMade != nil:
@@ -720,7 +782,7 @@ func (w *World) notMade(o Owner) *Cause {
 		words = denied
 	}
 	return &Cause{Of: OfWorkload, Code: last.Reason, Since: firstTime(last), Message: "pods can't be created: " + words,
-		Do: fmt.Sprintf("kubectl describe %s -n %s %s", strings.ToLower(o.Kind), o.Namespace, o.Name)}
+		Do: fmt.Sprintf("`kubectl describe %s -n %s %s`", strings.ToLower(o.Kind), o.Namespace, o.Name)}
 }
 
 // nodeCause says that the node to which a pod is bound is gone or not ready; nil
@@ -732,13 +794,13 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 	}
 	node := w.Node(name)
 	if node == nil {
-		return &Cause{Of: OfNode, Code: string(arbiter.NodeMissing),
+		return &Cause{Of: OfNode, Code: string(arbiter.NodeMissing), Node: name,
 			Message: fmt.Sprintf("it is bound to %s, and there is no such node", name),
-			Do:      fmt.Sprintf("If the machine is gone for good, delete the pod: kubectl delete pod -n %s %s. %s", p.Namespace, p.Name, whoMakesAnother(p))}
+			Do:      fmt.Sprintf("If the machine is gone for good, delete the pod: `kubectl delete pod -n %s %s`. %s", p.Namespace, p.Name, whoMakesAnother(p))}
 	}
-	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: w.notReadySince(ledger.NodeName(name)),
+	c := &Cause{Of: OfNode, Code: "NodeNotReady", Node: name, Since: w.notReadySince(ledger.NodeName(name)),
 		Message: fmt.Sprintf("its node %s is not ready, so that nothing starts or ends there", name),
-		Do:      "See why: kubectl describe node " + name + ". If its machine is off for certain: kubectl moorage explain node " + name}
+		Do:      "See why: `kubectl describe node " + name + "`. If its machine is off for certain: `kubectl moorage explain node " + name + "`"}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionFalse && condition.Message != "" {
 			c.Message += ": " + shortened(condition.Message, "")
@@ -781,13 +843,13 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
 		return w.notEndedCause(p)
 	}
-	c := &Cause{Of: OfNode, Code: "TerminatingAtDeadNode", Since: w.terminatingSince(p)}
+	c := &Cause{Of: OfNode, Code: "TerminatingAtDeadNode", Node: name, Since: w.terminatingSince(p)}
 	node := w.Node(name)
 	is, _ := w.leads(kubeControllerManager)
 	switch {
 	case (node == nil || outOfService(node)) && len(p.Finalizers) > 0:
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is gone or out of service, and its finalizer %s keeps it", p.Name, name, p.Finalizers[0])
-		c.Do = "Find who set the finalizer, and why they don't take it away: kubectl get pod -n " + p.Namespace + " " + p.Name + " -o yaml"
+		c.Do = "Find who set the finalizer, and why they don't take it away: `kubectl get pod -n " + p.Namespace + " " + p.Name + " -o yaml`"
 	case (node == nil || outOfService(node)) && is == lapsed:
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is gone or out of service: kube-controller-manager, which deletes such pods, is down, by its Lease in kube-system", p.Name, name)
 		c.Do = "Have kube-controller-manager run"
@@ -803,13 +865,13 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	case p.DeletionTimestamp.After(w.Now):
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: it may still end by itself, its grace period is over in %s",
 			p.Name, name, told(p.DeletionTimestamp.Sub(w.Now)))
-		c.Do = "Wait for the node, and see why it is not ready: kubectl describe node " + name
+		c.Do = "Wait for the node, and see why it is not ready: `kubectl describe node " + name + "`"
 	case !w.blocksAnything(p):
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: no kubelet ends it. Nothing waits for it: it has no volume to be taken away, and its controller does not wait for its end", p.Name, name)
-		c.Do = "Nothing for the pod's sake. See why the node is not ready: kubectl describe node " + name
+		c.Do = "Nothing for the pod's sake. See why the node is not ready: `kubectl describe node " + name + "`"
 	case !ofStatefulSet(p) && w.onlyPodHolds(p):
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: no kubelet ends it. The kubelet had none of its volumes in use: they may leave the node as soon as the pod is deleted", p.Name, name)
-		c.Do = fmt.Sprintf("The node needs no taint for that. See that its machine is off, or that it does no harm if the containers of %s run on there unseen, and delete the pod: kubectl delete pod -n %s %s --grace-period=0 --force", p.Name, p.Namespace, p.Name)
+		c.Do = fmt.Sprintf("The node needs no taint for that. See that its machine is off, or that it does no harm if the containers of %s run on there unseen, and delete the pod: `kubectl delete pod -n %s %s --grace-period=0 --force`", p.Name, p.Namespace, p.Name)
 	default:
 		meanwhile := "no kubelet ends it, and its volumes count as in use"
 		if ofStatefulSet(p) {
@@ -895,7 +957,7 @@ func (w *World) NodeGone(name string) string {
 	}
 	list := strings.Join(names[:min(len(names), 3)], ", ")
 	if more := len(names) - 3; more > 0 {
-		list += fmt.Sprintf(" and %d more (kubectl moorage volumes -A -o wide)", more)
+		list += fmt.Sprintf(" and %d more (`kubectl moorage volumes -A -o wide`)", more)
 	}
 	return fmt.Sprintf("nodes %q not found: the Node is gone, and its machine may still have %s: %s. %s", name, Count(len(names), "volume"), list, adviceOnGone)
 }
@@ -910,7 +972,7 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 	object := w.Node(node)
 	switch {
 	case node == "":
-		return "Find the node that is not ready: kubectl get nodes"
+		return "Find the node that is not ready: `kubectl get nodes`"
 	case object == nil && w.unseen("nodes"):
 		return askFor("nodes")
 	case object == nil:
@@ -938,7 +1000,7 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 		return fmt.Sprintf("%s has the taint %s, and its kubelet lives%s: power the machine off, or, if it is to stay, remove the taint: %s",
 			n.Name, corev1.TaintNodeOutOfService, w.byLease(ledger.NodeName(n.Name)), untaint(n.Name))
 	case lives:
-		return fmt.Sprintf("%s is not ready, and its kubelet lives%s: it still ends pods and unmounts. Don't taint the node. See why it is not ready: kubectl describe node %s",
+		return fmt.Sprintf("%s is not ready, and its kubelet lives%s: it still ends pods and unmounts. Don't taint the node. See why it is not ready: `kubectl describe node %s`",
 			n.Name, w.byLease(ledger.NodeName(n.Name)), n.Name)
 	}
 	if c := w.detacherDown(); c != nil {
@@ -957,7 +1019,7 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 	}
 	taint := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 	return fmt.Sprintf("%sFirst see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
-		"Only then: kubectl taint node %s %s%s", void, n.Name, n.Name, taint.ToString(), w.ends(&taint, n.Name))
+		"Only then: `kubectl taint node %s %s`%s", void, n.Name, n.Name, taint.ToString(), w.ends(&taint, n.Name))
 }
 
 // voidFence is a condition by which somebody says that a node's machine is fenced, that an
@@ -1008,7 +1070,7 @@ func (w *World) detacherProcess() string {
 
 // untaint is the command that has a node take pods again after it was out of service.
 func untaint(node string) string {
-	return fmt.Sprintf("kubectl taint node %s %s-", node, corev1.TaintNodeOutOfService)
+	return fmt.Sprintf("`kubectl taint node %s %s-`", node, corev1.TaintNodeOutOfService)
 }
 
 func outOfService(n *corev1.Node) bool {

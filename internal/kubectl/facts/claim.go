@@ -202,7 +202,7 @@ func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
 		return nil
 	}
 	return &Cause{Of: OfScheduling, Code: nowhere, Message: "no node is where it can be used, such as in its zone",
-		Do: fmt.Sprintf("Bring a node there, or correct the labels of one: compare kubectl describe pv %s with kubectl get nodes --show-labels", pv.Name)}
+		Do: fmt.Sprintf("Bring a node there, or correct the labels of one: `kubectl describe pv %s`, `kubectl get nodes --show-labels`", pv.Name)}
 }
 
 // nowhere is the code of a volume that no node can use.
@@ -259,7 +259,7 @@ func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *
 		Message: fmt.Sprintf("it is being deleted, and is kept only while %s uses it; it is gone once that ends%s", pods[0].Who, lost),
 		Do:      "Nothing brings a claim back that is being deleted: make another one before the pod ends"}
 	if lost != "" {
-		out.Do = fmt.Sprintf("If the data is needed, have it kept before the pod ends: kubectl patch pv %s -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'", c.Spec.VolumeName)
+		out.Do = fmt.Sprintf("If the data is needed, have it kept before the pod ends: `kubectl patch pv %s -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'`", c.Spec.VolumeName)
 	}
 	return out
 }

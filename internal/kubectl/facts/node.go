@@ -495,9 +495,9 @@ func (w *World) notReadyCause(n *corev1.Node, x *NodeView) *Cause {
 	case x.holds != nil:
 		c.Do = x.holds.Do
 	case x.PodsNotVisible:
-		c.Do = "See why: kubectl describe node " + n.Name
+		c.Do = "See why: `kubectl describe node " + n.Name + "`"
 	default:
-		c.Do = "See why: kubectl describe node " + n.Name + ". No volume waits for it"
+		c.Do = "See why: `kubectl describe node " + n.Name + "`. No volume waits for it"
 	}
 	return c
 }

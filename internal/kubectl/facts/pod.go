@@ -139,8 +139,8 @@ func (w *World) conclude(out *Pod, p *corev1.Pod) {
 
 // notPlaced is for pods that wait for a node and are the default scheduler's.
 const notPlaced = "Moorage does not place it: its namespace has not opted in (label " + v1alpha1.LabelEnforce + "=true), " +
-	"or it was created before that, or while the webhook did not answer. If Moorage is to place it, see that the webhook answers (kubectl moorage doctor), " +
-	"then delete the pod, so that its controller makes it again."
+	"or it was created before that, or while the webhook did not answer. If Moorage is to place it, see that the webhook answers: `kubectl moorage doctor`. " +
+	"Then delete the pod, so that its controller makes it again."
 
 // podVolume says how a need of a pod is met at a node; without a node, only
 // what holds at every node.
@@ -473,6 +473,8 @@ type PodWait struct {
 	Code   string    `json:"code,omitempty"` // the cause's, else the first reason's
 	Answer string    `json:"answer"`
 	Since  time.Time `json:"since,omitzero"`
+	// Behind is the node that is not ready, or gone, and that it waits for; empty where it waits for none.
+	Behind string `json:"behind,omitempty"`
 	// Explained is all that is known of the pod.
 	Explained Pod `json:"-"`
 }
@@ -526,8 +528,22 @@ func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
 	}
 	if x.Cause != nil {
 		wait.Code, wait.Since = x.Cause.Code, becauseSince(x.Cause, p)
+		wait.Behind = w.behind(x.Cause.Node)
+	}
+	for i := range x.Volumes {
+		for _, r := range x.Volumes[i].Reasons {
+			wait.Behind = cmp.Or(wait.Behind, w.behind(r.Node))
+		}
 	}
 	return wait, true
+}
+
+// behind is a node that is seen to be not ready, or gone; empty for others.
+func (w *World) behind(node string) string {
+	if w.knownNotReady(node) {
+		return node
+	}
+	return ""
 }
 
 // startPatience is for how long a bound pod may take before its events are asked for.
@@ -673,6 +689,11 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 	if untolerated {
 		return "its taint " + taint.ToString()
 	}
+	return w.elsewhere(p, n)
+}
+
+// elsewhere says by what a pod, or a volume of it, is never at a node; empty where it may be.
+func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
 		return affinityOf(p)
 	}

@@ -41,7 +41,7 @@ type Reason struct {
 
 // Cause is a reason as what keeps something from running.
 func (r *Reason) Cause() *Cause {
-	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
+	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Node: r.Node, Changes: r.Changes, Do: r.Do, Since: r.Since}
 }
 
 // Requester is a pod or a VolumeTicket.
@@ -109,7 +109,7 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	if va := w.attachment(r.Volume, r.Node); r.Code == arbiter.DetachFailed && va != nil && w.Node(va.Spec.NodeName) == nil && !w.unseen("nodes") {
 		reason.Message += fmt.Sprintf("; the Node %s is gone from the API", va.Spec.NodeName)
 		reason.Do = fmt.Sprintf("See at its console, or in the cloud, that the machine of %s is off or gone, and that the volume is attached to it no more: a volume that two nodes write is destroyed. "+
-			"Otherwise detach it with the storage's own tools. Only then take the attacher's finalizer off: kubectl patch volumeattachment %s --type merge -p '{\"metadata\":{\"finalizers\":[]}}'", va.Spec.NodeName, va.Name)
+			"Otherwise detach it with the storage's own tools. Only then take the attacher's finalizer off: `kubectl patch volumeattachment %s --type merge -p '{\"metadata\":{\"finalizers\":[]}}'`", va.Spec.NodeName, va.Name)
 	}
 	if pod != nil {
 		reason.Do = describing(reason.Do, pod.Namespace, r.Claim)
@@ -142,9 +142,9 @@ func (w *World) notBegun(reason Reason, r arbiter.Reason) Reason {
 	if va := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node).Canonical(); r.Code != arbiter.Detaching || va == nil || va.Deleting {
 		return reason
 	}
-	who, see := "kube-controller-manager", "kubectl get pods -n kube-system -l component=kube-controller-manager. Where the control plane is managed, ask its provider"
+	who, see := "kube-controller-manager", "`kubectl get pods -n kube-system -l component=kube-controller-manager`. Where the control plane is managed, ask its provider"
 	if w.moorageDetaches() {
-		who, see = "moorage-controller", "kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"
+		who, see = "moorage-controller", "`kubectl get pods -A -l app.kubernetes.io/component=controller`, then the logs"
 	}
 	name := "volume " + cmp.Or(r.Claim, r.Volume.String())
 	reason.Code, reason.Since = detachNotBegun, time.Time{}
@@ -183,7 +183,7 @@ func (w *World) nobodyGrants() *Cause {
 // does not end there by being deleted, and a ticket has a time of its own.
 func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
 	if who.Ticket {
-		return fmt.Sprintf("See when that ticket ends, and wait for it: kubectl moorage ticket explain %s -n %s. Where its work is not wanted any more, end it: kubectl moorage ticket end %s -n %s", who.Name, who.Namespace, who.Name, who.Namespace)
+		return fmt.Sprintf("See when that ticket ends, and wait for it: `kubectl moorage ticket explain %s -n %s`. Where its work is not wanted any more, end it: `kubectl moorage ticket end %s -n %s`", who.Name, who.Namespace, who.Name, who.Namespace)
 	}
 	p := w.pods[who.UID]
 	if p == nil || w.unseen("nodes") || p.Spec.NodeName == "" {
@@ -195,7 +195,7 @@ func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
 	case w.isReady(ledger.NodeName(p.Spec.NodeName)):
 		return do
 	}
-	return fmt.Sprintf("%s, where %s is, is not ready: a pod that is deleted does not end there. See what helps: kubectl moorage explain node %s", p.Spec.NodeName, requester(who), p.Spec.NodeName)
+	return fmt.Sprintf("%s, where %s is, is not ready: a pod that is deleted does not end there. See what helps: `kubectl moorage explain node %s`", p.Spec.NodeName, requester(who), p.Spec.NodeName)
 }
 
 // describing names the claim in what to do about it, where it is known.
@@ -203,7 +203,7 @@ func describing(do, namespace, claim string) string {
 	if claim == "" {
 		return do
 	}
-	return strings.Replace(do, "kubectl describe pvc:", fmt.Sprintf("kubectl describe pvc -n %s %s:", namespace, claim), 1)
+	return strings.Replace(do, "`kubectl describe pvc`", fmt.Sprintf("`kubectl describe pvc -n %s %s`", namespace, claim), 1)
 }
 
 // NotVisible is the code of a reason that can't be told, because an object may not
@@ -223,7 +223,7 @@ func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason 
 
 // askFor is what to do about a resource that may not be listed.
 func askFor(resource string) string {
-	return "Ask for the right to read them, docs/kubectl.md has a ClusterRole: kubectl auth can-i list " + resource + everywhere(resource)
+	return "Ask for the right to read them, docs/kubectl.md has a ClusterRole: `kubectl auth can-i list " + resource + everywhere(resource) + "`"
 }
 
 // everywhere is how kubectl is asked of all namespaces, for what is in one.
@@ -433,10 +433,13 @@ func keptPart(text string) string {
 	return text
 }
 
+// codeMarks are the page's marks of code, with what they mark.
+var codeMarks = regexp.MustCompile("`[^`]*`")
+
 var pageLink = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
 
-// plain takes the page's code marks out, and names the page that a link leads to: a
-// terminal has neither.
+// plain takes the page's code marks out, but those of commands, and names the page that a link leads
+// to: a terminal has neither.
 func plain(text string) string {
 	text = pageLink.ReplaceAllStringFunc(text, func(link string) string {
 		parts := pageLink.FindStringSubmatch(link)
@@ -445,7 +448,12 @@ func plain(text string) string {
 		}
 		return parts[1] + " in docs/" + parts[2]
 	})
-	return strings.ReplaceAll(text, "`", "")
+	return codeMarks.ReplaceAllStringFunc(text, func(code string) string {
+		if strings.HasPrefix(code, "`kubectl ") {
+			return code // a command, which stays marked as one
+		}
+		return strings.Trim(code, "`")
+	})
 }
 
 // moorageDetaches says whether it is moorage-controller that detaches volumes: in Cooperative

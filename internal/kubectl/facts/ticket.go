@@ -83,7 +83,7 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 func (w *World) silentNode(node string) *Cause {
 	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: w.notReadySince(ledger.NodeName(node)),
 		Message: "that node is not ready: the volumes stay attached there, and nobody can say whether what uses them still runs",
-		Do:      "See what helps: kubectl moorage explain node " + node}
+		Do:      "See what helps: `kubectl moorage explain node " + node + "`"}
 	switch n := w.Node(node); {
 	case n == nil:
 		c.Code, c.Message = string(arbiter.NodeMissing), "there is no such node any more: nobody can say whether its machine still uses them"
@@ -327,16 +327,20 @@ func (w *World) ListVolumes(namespace string) []Volume {
 }
 
 // ListUnbound lists the claims of a namespace, or of all where it is empty, that have no volume
-// yet, as volumes without one, by their names. Claims whose volumes would need no attachment are
+// yet, or one that may not be read, as volumes without one, by their names. Claims whose volumes would need no attachment are
 // left out, as far as their StorageClass tells.
 func (w *World) ListUnbound(namespace string) []Volume {
 	var list []Volume
 	for _, c := range w.Claims {
-		if namespace != "" && c.Namespace != namespace || c.Spec.VolumeName != "" || c.Status.Phase == corev1.ClaimLost {
+		bound := c.Spec.VolumeName != ""
+		if namespace != "" && c.Namespace != namespace || bound && !w.unseen("persistentvolumes") || c.Status.Phase == corev1.ClaimLost {
 			continue
 		}
 		key := ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}
-		out := Volume{Claim: key.String(), Access: accessUnknown, State: stateNotProvisioned}
+		out := Volume{PersistentVolume: c.Spec.VolumeName, Claim: key.String(), Access: accessUnknown, State: stateNotProvisioned}
+		if bound {
+			out.State = stateUnknown
+		}
 		if class := w.class(c); class != nil {
 			out.Driver = class.Provisioner
 		}
@@ -347,7 +351,7 @@ func (w *World) ListUnbound(namespace string) []Volume {
 			out.Access = accessOf(fact.Access)
 		}
 		for _, p := range w.UsersOf(c) {
-			if w.PodFact(p).Phase != ledger.PodFinished {
+			if w.PodFact(p).Phase != ledger.PodFinished && !w.hasUnread(&out, p) {
 				out.Waiting = append(out.Waiting, Waiter{Who: Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName, Since: waitsSince(p)})
 			}
 		}
@@ -362,6 +366,32 @@ func (w *World) ListUnbound(namespace string) []Volume {
 	}
 	slices.SortFunc(list, func(a, b Volume) int { return cmp.Compare(a.Claim, b.Claim) })
 	return list
+}
+
+// hasUnread says whether a pod has the volume of a claim, by what the pod itself tells who may not read
+// PersistentVolumes; what it tells is put into the volume.
+func (w *World) hasUnread(v *Volume, p *corev1.Pod) bool {
+	told, _ := w.toldVolumes(p)
+	state := ""
+	if !startedAt(p).IsZero() {
+		state = stateInUse
+	}
+	for i := range told {
+		if told[i].Claim != v.Claim {
+			continue
+		}
+		if told[i].SafeToMount {
+			state = cmp.Or(state, stateAttached)
+		} else if len(told[i].Reasons) > 0 && state == "" {
+			v.Reason = &told[i].Reasons[0]
+		}
+	}
+	if v.PersistentVolume == "" || p.Spec.NodeName == "" || state == "" {
+		return false
+	}
+	v.State = state
+	v.Nodes = append(v.Nodes, NodeVolume{Node: p.Spec.NodeName, State: state, Attached: true, Users: []User{{Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, "Bound"}}})
+	return true
 }
 
 func inNamespace(claim, namespace string) bool {
@@ -401,6 +431,14 @@ type Ticket struct {
 	Yielding string `json:"yielding,omitempty"`
 
 	request arbiter.Request
+}
+
+// Behind is the node that is not ready, or gone, and that a ticket waits for; empty where it waits for none.
+func (w *World) Behind(t *Ticket) string {
+	if len(t.Reasons) == 0 {
+		return ""
+	}
+	return w.behind(t.Reasons[0].Node)
 }
 
 // The states of a Ticket.
@@ -512,18 +550,18 @@ func (w *World) adviseByHand(t *Ticket) {
 		r := &t.Reasons[i]
 		switch {
 		case codeOf(r) == arbiter.ClaimMissing:
-			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: kubectl get pvc -n %s", t.Namespace)
+			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: `kubectl get pvc -n %s`", t.Namespace)
 		case codeOf(r) == arbiter.HeldElsewhere && t.Detached && !givesWay(r) && !heldByTicket(r):
 			r.Do = "End what uses the volume, such as by scaling its workload down, or wait until it is done: the ticket is granted then by itself"
 		case codeOf(r) == arbiter.NoFreeSlot && !t.Wherever && t.Node != "":
 			r.Changes = "A confirmed detach at the node, the end of a ticket there, or a higher limit in its CSINode or in the AttachPolicy"
-			r.Do = fmt.Sprintf("See what has the slots, and what could end: kubectl moorage explain node %s -o wide. A ticket names one node for good: to have it at another one, kubectl moorage ticket end %s -n %s ends this one", t.Node, t.Name, t.Namespace)
+			r.Do = fmt.Sprintf("See what has the slots, and what could end: `kubectl moorage explain node %s -o wide`. A ticket names one node for good. To have it at another one, end this one: `kubectl moorage ticket end %s -n %s`", t.Node, t.Name, t.Namespace)
 		case codeOf(r) == arbiter.NodeMissing && !t.Wherever:
-			r.Do = fmt.Sprintf("Look whether the name is right: kubectl get nodes. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", t.Name, t.Namespace)
+			r.Do = fmt.Sprintf("Look whether the name is right: `kubectl get nodes`. A ticket names one node for good. To end this one: `kubectl moorage ticket end %s -n %s`", t.Name, t.Namespace)
 		case codeOf(r) == arbiter.NodeFenced:
-			r.Do = fmt.Sprintf("Wait until %s is back, or end the ticket and make it at another node: kubectl moorage ticket end %s -n %s", cmp.Or(r.Node, t.Node), t.Name, t.Namespace)
+			r.Do = fmt.Sprintf("Wait until %s is back, or end the ticket and make it at another node: `kubectl moorage ticket end %s -n %s`", cmp.Or(r.Node, t.Node), t.Name, t.Namespace)
 		case codeOf(r) == arbiter.HeldElsewhere && !t.Wherever && !givesWay(r) && r.Node != t.Node && (r.Node == "" || w.Node(r.Node) != nil):
-			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", cmp.Or(r.Node, "the node that is named"), t.Name, t.Namespace)
+			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good. To end this one: `kubectl moorage ticket end %s -n %s`", cmp.Or(r.Node, "the node that is named"), t.Name, t.Namespace)
 		}
 	}
 }

@@ -43,7 +43,7 @@ type options struct {
 // NewCommand makes kubectl moorage import.
 func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "import", Short: "Make tickets for what has volumes at nodes before Moorage attaches",
+		Use: "import", Short: "Make tickets for what has volumes before Moorage attaches",
 		Example: "  # What is attached, and used by no pod?\n  kubectl moorage import attachments\n\n  # Tickets for all of it, for a day\n  kubectl moorage import attachments --ttl 24h --apply\n\n" +
 			"  # What Longhorn's own tickets ask for\n  kubectl moorage import longhorn",
 		Long: "Make tickets for what has volumes at nodes before Moorage attaches and detaches there (Standalone mode), so that it detaches nothing of that when it begins.\n\n" +
@@ -78,7 +78,7 @@ func newAttachments(b *command.Base) *cobra.Command {
 }
 
 // detaches is said where a controller leads already that detaches what nobody uses.
-const detaches = "moorage-controller attaches and detaches in this cluster already (Standalone mode): an attached volume that nobody uses may be on its way off, and a ticket keeps it. To keep a single one: kubectl moorage attach PV --node NODE"
+const detaches = "moorage-controller attaches and detaches in this cluster already (Standalone mode): an attached volume that nobody uses may be on its way off, and a ticket keeps it. To keep a single one: `kubectl moorage attach PV --node NODE`"
 
 func newLonghorn(b *command.Base) *cobra.Command {
 	o := &options{base: b}

@@ -119,6 +119,9 @@ func (l *lister) print(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 		if slices.ContainsFunc(w.Unseen, func(u facts.Unseen) bool { return !u.Missing }) {
 			seen = "Nothing is found%s in what you may list.\n"
 		}
+		if l.kind == "Ticket" && !w.Served() {
+			seen, where = "Moorage is not installed in this cluster: there are no tickets%s.\n", ""
+		}
 		if none := command.NoNamespace(ctx, c, namespace); none != "" {
 			seen, where = "%s\n", command.Ended(none)
 		}
@@ -190,6 +193,10 @@ func (l *lister) chosen(set map[string]string) bool {
 	return err == nil && selector.Matches(labels.Set(set))
 }
 
+func sorted[T any](l *lister, list []T) []T {
+	return screen.Sort(l.output, list, func(x T) any { return x })
+}
+
 func anyOf[T any](list []T) []any {
 	items := []any{}
 	for _, x := range list {
@@ -209,6 +216,7 @@ func NewVolumesCommand(b *command.Base) *cobra.Command {
 		all := append(w.ListVolumes(namespace), w.ListUnbound(namespace)...)
 		slices.SortStableFunc(all, func(a, b facts.Volume) int { return cmp.Compare(a.Claim, b.Claim) })
 		list := slices.DeleteFunc(all, func(v facts.Volume) bool { return !l.chosen(w.ClaimLabels(v.Claim)) })
+		list = sorted(l, list)
 		return anyOf(list), screen.Volumes(list, w.Now)
 	}
 	cmd := l.command("volumes", "List volumes: where each is, who uses it, who waits for it", "volume", "vol")
@@ -224,9 +232,10 @@ func NewTicketsCommand(b *command.Base) *cobra.Command {
 	var derived bool
 	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]any, *screen.Table) {
 		list := slices.DeleteFunc(w.ListTickets(namespace, derived), func(t facts.Ticket) bool { return !l.chosen(w.TicketLabels(t)) })
+		list = sorted(l, list)
 		return anyOf(list), screen.Tickets(list, w.Now)
 	}
-	cmd := l.command("tickets", "List tickets: who asks for volumes at which node, and who has them", "ticket", "vt")
+	cmd := l.command("tickets", "List tickets: who asks for volumes where, and who has them", "ticket", "vt")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
@@ -245,10 +254,11 @@ func NewNodesCommand(b *command.Base) *cobra.Command {
 		list := slices.DeleteFunc(w.ListSlots(), func(x facts.Slots) bool {
 			return len(args) > 0 && !slices.Contains(args, x.Node) || !l.chosen(w.NodeLabels(x.Node))
 		})
+		list = sorted(l, list)
 		return anyOf(list), screen.Slots(list, s)
 	}
-	cmd := l.command("nodes [NODE…]", "List nodes and drivers: slots used, kept, leaving, unknown, reserved and free", "node", "slots")
+	cmd := l.command("nodes [NODE…]", "List nodes and drivers: how their slots are taken", "node", "slots")
 	cmd.Example = "  # How full are the nodes of a zone?\n  kubectl moorage nodes -l topology.kubernetes.io/zone=a\n\n  # What takes the slots of one node?\n  kubectl moorage nodes worker-1 -o yaml"
-	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, b.Complete(command.NodeNames)
+	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, b.Complete(command.Names("nodes"))
 	return cmd
 }

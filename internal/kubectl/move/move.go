@@ -56,7 +56,7 @@ func (o *options) add(cmd *cobra.Command) {
 func (o *options) addNode(cmd *cobra.Command, usage string) {
 	o.addCommon(cmd)
 	cmd.Flags().StringVar(&o.node, "node", "", usage)
-	o.complete(cmd, "node", o.base.Complete(command.NodeNames))
+	o.complete(cmd, "node", o.base.Complete(command.Names("nodes")))
 }
 
 func (o *options) complete(cmd *cobra.Command, flag string, names cobra.CompletionFunc) {
@@ -229,7 +229,7 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 			"A volume that is in use elsewhere is refused, and the command says who uses it: nobody loses a volume.\n\n" +
 			"Who may read claims and no PersistentVolumes names pvc/NAME. What is in the way can't be seen then, and the ticket waits for it.\n\n" +
 			"Exit code: 0 when it is attached, 2 when it is refused, 1 when something failed.",
-		Args: command.One("volume", "kubectl moorage attach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
+		Args: command.One("volume", "kubectl moorage attach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.Names("persistentvolumes")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	o.add(cmd)
@@ -280,7 +280,7 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return o.say("%s is attached to %s%s; kubectl moorage detach %s --node %s ends it sooner%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), named(pv, unread), o.node, leaves)
+	return o.say("%s is attached to %s%s. To end it sooner: `kubectl moorage detach %s --node %s`%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), named(pv, unread), o.node, leaves)
 }
 
 // ticketFor is the ticket that asks for a volume: by its claim where the PersistentVolume can't be read.
@@ -306,7 +306,7 @@ func (o *options) lasts(ctx context.Context, c *cluster.Cluster, asked *v1alpha1
 	if created {
 		return fmt.Sprintf(" for %s", ttl)
 	}
-	renew := fmt.Sprintf("unless it is renewed: kubectl moorage ticket renew %s -n %s", asked.Name, asked.Namespace)
+	renew := fmt.Sprintf("unless it is renewed: `kubectl moorage ticket renew %s -n %s`", asked.Name, asked.Namespace)
 	t, err := c.Moorage.VolumeTickets(asked.Namespace).Get(ctx, asked.Name, metav1.GetOptions{})
 	if err != nil {
 		return " by a ticket that was there already, and ends when its own time is over, " + renew
@@ -375,7 +375,7 @@ func NewDetachCommand(b *command.Base) *cobra.Command {
 			"A volume that a pod or another ticket uses there stays, and the command says who uses it.\n\n" +
 			"Who may read claims and no PersistentVolumes names pvc/NAME. Whether the volume has left can't be seen then, and is not waited for.\n\n" +
 			"Exit code: 0 when it is detached, 2 when it is refused, 1 when something failed.",
-		Args: command.One("volume", "kubectl moorage detach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
+		Args: command.One("volume", "kubectl moorage detach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.Names("persistentvolumes")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.detach(cmd.Context(), args[0]) },
 	}
 	o.add(cmd)

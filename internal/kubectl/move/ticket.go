@@ -72,8 +72,8 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 	o.complete(cmd, "on-drain", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return onDrains(), cobra.ShellCompDirectiveNoFileComp
 	})
-	o.complete(cmd, "claim", b.Complete(command.ClaimNames))
-	o.complete(cmd, "pv", b.Complete(command.VolumeNames))
+	o.complete(cmd, "claim", b.Complete(command.Names("persistentvolumeclaims")))
+	o.complete(cmd, "pv", b.Complete(command.Names("persistentvolumes")))
 	return cmd
 }
 
@@ -140,7 +140,7 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	}
 	ticket := o.ticket(c.Namespace, name)
 	if there := object(w, c.Namespace, name); there != nil && !equality.Semantic.DeepEqual(there.Spec.Sorted(), ticket.Spec.Sorted()) {
-		return o.refusal("volumeticket.moorage.dev/%s asks for something else, and never changes: kubectl moorage ticket end %s -n %s ends it", name, name, c.Namespace)
+		return o.refusal("volumeticket.moorage.dev/%s asks for something else, and never changes. To end it: `kubectl moorage ticket end %s -n %s`", name, name, c.Namespace)
 	}
 	if o.node != "" && w.Node(o.node) == nil {
 		if err := o.warnOfNode(w); err != nil {
@@ -224,7 +224,7 @@ func NewRenewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "renew NAME", Short: "Start the time of a ticket again",
 		Example: "  # The backup takes longer\n  kubectl moorage ticket renew nightly -n shop",
-		Args:    command.One("ticket", "kubectl moorage ticket renew NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
+		Args:    command.One("ticket", "kubectl moorage ticket renew NAME"), ValidArgsFunction: b.Complete(command.Names("volumetickets.moorage.dev")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.renew(cmd.Context(), args[0]) },
 	}
 	o.addDryRun(cmd)
@@ -268,7 +268,7 @@ func NewLetGoCommand(b *command.Base) *cobra.Command {
 		Long: "Say that nobody uses the volumes of a ticket that is asked to let go of them (condition Yielding): they go at once to whoever needs them, before the ticket's time is over. " +
 			"First stop everything that uses the volumes by the ticket.\n\n" +
 			"The ticket stays, and gets its volumes again once nobody who ranks higher wants them. To end it, use kubectl moorage ticket end.",
-		Args: command.One("ticket", "kubectl moorage ticket let-go NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
+		Args: command.One("ticket", "kubectl moorage ticket let-go NAME"), ValidArgsFunction: b.Complete(command.Names("volumetickets.moorage.dev")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.letGo(cmd.Context(), args[0]) },
 	}
 	o.addDryRun(cmd)
@@ -284,7 +284,7 @@ func (o *options) letGo(ctx context.Context, name string) error {
 	asked := t.Yielding()
 	switch {
 	case asked == nil:
-		return o.refusal("volumeticket.moorage.dev/%s is not asked to let go of its volumes: kubectl moorage ticket explain %s -n %s says what it has. To give them up all the same, end it", name, name, t.Namespace)
+		return o.refusal("volumeticket.moorage.dev/%s is not asked to let go of its volumes. What it has: `kubectl moorage ticket explain %s -n %s`. To give them up all the same, end it", name, name, t.Namespace)
 	case t.LetsGo():
 		return o.say("volumeticket.moorage.dev/%s has let go of its volumes already%s", name, o.suffix())
 	}
@@ -301,7 +301,7 @@ func NewEndCommand(b *command.Base) *cobra.Command {
 		Use: "end NAME", Short: "End a ticket: whoever waits for its volumes gets them",
 		Example: "  # The backup is done\n  kubectl moorage ticket end nightly -n shop",
 		Long:    "End a ticket: whoever waits for its volumes gets them, and what nobody else uses is detached. First stop everything that uses the volumes by the ticket.",
-		Args:    command.One("ticket", "kubectl moorage ticket end NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
+		Args:    command.One("ticket", "kubectl moorage ticket end NAME"), ValidArgsFunction: b.Complete(command.Names("volumetickets.moorage.dev")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.endTicket(cmd.Context(), args[0]) },
 	}
 	o.addDryRun(cmd)

@@ -310,10 +310,7 @@ func (p *page) unseen(list []facts.Unseen) {
 			nowhere = append(nowhere, u.Resource)
 		}
 	}
-	switch {
-	case stock(missing):
-		p.printf("%s\n", p.s.Wrap("Moorage is not installed in this cluster: what is shown is what Kubernetes does by itself.", 0))
-	case len(missing) > 0:
+	if len(missing) > 0 && !stock(missing) { // version and doctor say that Moorage is not installed
 		say("%s: the cluster does not serve them. Are Moorage's CRDs installed?", strings.Join(missing, ", "))
 	}
 	var lacking []string
@@ -416,7 +413,7 @@ func Workload(w io.Writer, s Style, x facts.Workload, now time.Time, wide bool) 
 		}
 	}
 	if len(x.Groups) > 0 {
-		p.printf("  %s\n", p.s.paint(faint, p.s.Linked(fmt.Sprintf("kubectl moorage explain pod/%s -n %s has more", x.Groups[0].Pods[0], x.Namespace))))
+		p.line(2, "more", fmt.Sprintf("`kubectl moorage explain pod/%s -n %s`", x.Groups[0].Pods[0], x.Namespace))
 	}
 	p.unseen(x.Unseen)
 	return p.err
@@ -567,6 +564,13 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 	return p.err
 }
 
+// Snapshot prints what a VolumeSnapshot says of itself.
+func Snapshot(w io.Writer, s Style, x facts.Snapshot, now time.Time) error {
+	p := &page{w: w, s: s, now: now}
+	p.headline("volumesnapshot "+x.Namespace+"/"+x.Name, x.Answer, x.Cause)
+	return p.err
+}
+
 // parameters says with which parameters volumes are to be attached; empty: with none.
 func parameters(of map[string]string) string {
 	var list []string
@@ -588,7 +592,7 @@ func nodesWord(nodes []string) string {
 }
 
 // planOfNow says what the nodes are that a plan of a node names, and what it leaves out.
-const planOfNow = "This is a plan made now: no room is reserved. It looks at volumes, node affinity and taints, not at CPU, memory and the affinity between pods. It asks no disruption budget; kubectl moorage drain %s --dry-run=server does. Without --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
+const planOfNow = "No room is reserved. It asks no disruption budget; to do so: `kubectl moorage drain %s --dry-run=server`. Without --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
 
 // mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
 const mostPods = 3
@@ -607,6 +611,9 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 	p.do(2, x.Do)
 	for _, c := range slices.Concat(x.Down, x.NotDetached) {
 		p.do(2, c.Do)
+	}
+	if !x.Dead {
+		p.line(2, "note", "This plan is made now. It ignores CPU, memory and the affinity between pods")
 	}
 	groups := drainGroups(&x, wide)
 	for _, pods := range groups {

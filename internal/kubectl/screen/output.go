@@ -7,11 +7,13 @@ package screen
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,6 +35,8 @@ type Output struct {
 	// Format is empty for people, "wide", or one of the structured formats.
 	Format    string
 	NoHeaders bool
+	// SortBy is the field by which a list is sorted, as kubectl get --sort-by has it; empty: as it is.
+	SortBy string
 
 	table bool
 }
@@ -45,6 +49,7 @@ func NewOutput(table bool) *Output { return &Output{table: table} }
 func (o *Output) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Format, "output", "o", "", "Output format. One of: ("+strings.Join(formats(), ", ")+")")
 	if o.table {
+		o.AddSort(cmd)
 		cmd.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "Don't print headers")
 	}
 	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -53,6 +58,38 @@ func (o *Output) AddFlags(cmd *cobra.Command) {
 	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
 		cobra.CompErrorln(err.Error())
 	}
+}
+
+// AddSort adds the flag by which a list is sorted.
+func (o *Output) AddSort(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.SortBy, "sort-by", "", "Sort by this field of -o json, such as .node or .cause.since")
+}
+
+// Sort sorts values by the field of their JSON that --sort-by names. Those without it come first.
+func Sort[T any](o *Output, list []T, value func(T) any) []T {
+	path := jsonpath.New("sort-by").AllowMissingKeys(true)
+	if o.SortBy == "" || path.Parse(relaxed(o.SortBy)) != nil {
+		return list
+	}
+	type keyed struct {
+		item   T
+		text   string
+		number float64
+	}
+	var all []keyed
+	for _, item := range list {
+		k, fields, text := keyed{item: item}, any(nil), bytes.Buffer{}
+		if raw, err := facts.JSON(value(item)); err == nil && utiljson.Unmarshal(raw, &fields) == nil && path.Execute(&text, fields) == nil {
+			k.text = text.String()
+			k.number, _ = strconv.ParseFloat(k.text, 64)
+		}
+		all = append(all, k)
+	}
+	slices.SortStableFunc(all, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.text, b.text)) })
+	for i := range all {
+		list[i] = all[i].item
+	}
+	return list
 }
 
 // The formats that take an argument after "=".
@@ -69,6 +106,9 @@ func formats() []string {
 
 // Validate returns an error for a format that is none.
 func (o *Output) Validate() error {
+	if err := jsonpath.New("sort-by").Parse(relaxed(o.SortBy)); o.SortBy != "" && err != nil {
+		return fmt.Errorf("--sort-by %q: %w", o.SortBy, err)
+	}
 	if o.Format == "" || o.Format == wideFormat {
 		return nil
 	}

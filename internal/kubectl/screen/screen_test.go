@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
 // A pipe gets no escape sequence and no bar; a terminal gets both, and with
@@ -60,27 +61,6 @@ func TestWrap(t *testing.T) {
 	}
 	if got := s.Wrap("a  b\nc", 0); got != "a b c" {
 		t.Errorf("got %q", got)
-	}
-}
-
-// top takes no more lines than the terminal has.
-func TestTopFits(t *testing.T) {
-	now := time.Unix(0, 0)
-	top := Top{Now: now}
-	for range 100 {
-		top.Slots = append(top.Slots, facts.Slots{Node: "n", Driver: "d"})
-		top.Waits = append(top.Waits, facts.PodWait{})
-		top.Volumes = append(top.Volumes, facts.Volume{})
-	}
-	var b bytes.Buffer
-	if err := top.Print(&b, Style{Terminal: true, Width: 80, Height: 24}); err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(b.String(), "\n"); n > 24 {
-		t.Errorf("it takes %d lines", n)
-	}
-	if !strings.Contains(b.String(), "… and more: kubectl moorage top --once\n") {
-		t.Error("it does not say what it leaves out")
 	}
 }
 
@@ -161,7 +141,7 @@ func TestTablesFit(t *testing.T) {
 			}, s)
 		},
 		"waits": func(_ Style, node string) *Table {
-			return waits([]facts.PodWait{{Who: facts.Requester{Namespace: "n", Name: long(nsNameWidth - 2)}, Node: node, State: "WaitsForVolumes", Code: "DriverNotRegistered", Since: since}}, now)
+			return waits([]view.Wait{{Ref: "pod/n/" + long(nsNameWidth-2), Node: node, State: "WaitsForVolumes", Code: "DriverNotRegistered", Since: since}}, now)
 		},
 	}
 	for name, table := range tables {

@@ -86,13 +86,31 @@ func (s Style) Columns() int {
 	return s.Width
 }
 
+// ownLine is a command in a text, between code marks, and the mark of punctuation behind it.
+var ownLine = regexp.MustCompile("`(kubectl [^`]+)`[.,;:)]*")
+
 // Wrap breaks text between words so that each line, with the indent before it,
-// fits. The first line has no indent: a label stands there.
+// fits. The first line has no indent: a label stands there. A command between code marks gets a line
+// of its own, whole and without punctuation, so that it can be copied.
 func (s Style) Wrap(text string, indent int) string {
 	text, live := strings.CutSuffix(s.Linked(text), "\n"+LiveNote)
-	lines := s.wrapped(text, indent)
+	margin := "\n" + strings.Repeat(" ", indent)
+	var parts []string
+	for rest := text; rest != ""; {
+		command := ownLine.FindStringSubmatchIndex(rest)
+		if command == nil {
+			command = []int{len(rest), len(rest), 0, 0}
+		}
+		for _, part := range []string{s.wrapped(rest[:command[0]], indent), rest[command[2]:command[3]]} {
+			if part != "" {
+				parts = append(parts, part)
+			}
+		}
+		rest = rest[command[1]:]
+	}
+	lines := strings.Join(parts, margin)
 	if live {
-		lines += "\n" + strings.Repeat(" ", indent) + s.wrapped(LiveNote, indent)
+		lines += margin + s.wrapped(LiveNote, indent)
 	}
 	return lines
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
 // What is shown by default fits plainWidth columns where names are of ordinary length, as
@@ -289,11 +291,11 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 	return t
 }
 
-// waits is the table of pods that wait.
-func waits(list []facts.PodWait, now time.Time) *Table {
-	t := newTable("POD", "NODE", "STATUS", "FOR")
+// waits is the table of pods and tickets that wait.
+func waits(list []view.Wait, now time.Time) *Table {
+	t := newTable("WAITING", "NODE", "STATUS", "FOR")
 	for _, x := range list {
-		t.add(x.Who.String(), x.Who.Namespace+"/"+x.Who.Name, orNone(x.Node), cmp.Or(x.Code, x.State), ago(now, x.Since))
+		t.add(x.Ref, strings.TrimPrefix(x.Ref, "pod/"), orNone(x.Node), cmp.Or(x.Code, x.State), ago(now, x.Since))
 	}
 	return t
 }
@@ -479,102 +481,87 @@ func limited(n *int32) string {
 
 func number(n int) string { return strconv.Itoa(n) }
 
-// Top is what kubectl moorage top shows.
+// Top is what kubectl moorage top shows, what needs somebody first.
 type Top struct {
 	Slots   []facts.Slots
-	Waits   []facts.PodWait
+	Waits   []view.Wait
 	Volumes []facts.Volume // those that are on their way, stuck, or waited for
 	Down    []facts.Cause  // components without which nothing is granted, attached or detached
+	Totals  view.Totals
 	Now     time.Time
 }
 
-// TopOf takes what top shows out of a cluster: pods and volumes of a namespace, or of all where
+// TopOf takes what top shows out of a cluster: who waits and volumes of a namespace, or of all where
 // that is empty.
-func TopOf(w *facts.World, namespace string, now time.Time) Top {
-	t := Top{Slots: w.ListSlots(), Waits: w.ListWaits(), Down: w.ControllersDown(), Now: now}
-	if namespace != "" {
-		t.Waits = slices.DeleteFunc(t.Waits, func(wait facts.PodWait) bool { return wait.Who.Namespace != namespace })
-	}
-	for _, v := range w.ListVolumes(namespace) {
-		if atRest(&v) && v.Next == nil && len(v.Waiting) == 0 {
-			continue
+func TopOf(w *facts.World, namespace string) Top {
+	v := view.Of(w).In(namespace)
+	t := Top{Slots: w.ListSlots(), Waits: v.Waits, Down: w.ControllersDown(), Totals: v.Count(), Now: w.Now}
+	for _, volume := range w.ListVolumes(namespace) {
+		if view.Moves(volume.State, volume.Reason != nil) || volume.Next != nil || len(volume.Waiting) > 0 {
+			t.Volumes = append(t.Volumes, volume)
 		}
-		t.Volumes = append(t.Volumes, v)
 	}
+	slices.SortStableFunc(t.Waits, func(a, b view.Wait) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(t.Slots, func(a, b facts.Slots) int { return cmp.Compare(room(&a), room(&b)) })
 	return t
 }
 
-// Print prints the screen, who waits first. On a terminal it takes no more lines than that has.
+// room orders nodes: those that are not ready, those that are full, and the others by their free slots.
+func room(x *facts.Slots) int32 {
+	switch {
+	case !x.Ready:
+		return -1
+	case x.Exhausted:
+		return 0
+	case x.Free == nil:
+		return math.MaxInt32
+	}
+	return *x.Free
+}
+
+// Print prints the screen, who waits first.
 func (t Top) Print(w io.Writer, s Style) error {
-	var b bytes.Buffer
-	b.WriteString(strings.Join(t.head(s), "\n") + "\n\n")
+	_, err := io.WriteString(w, strings.Join(append(t.Head(s), ""), "\n")+"\n")
+	if err == nil {
+		err = t.Tables(w, s)
+	}
+	return err
+}
+
+// Tables prints what stands below the head.
+func (t Top) Tables(w io.Writer, s Style) error {
 	for _, part := range []*Table{waits(t.Waits, t.Now), Volumes(t.Volumes, t.Now), Slots(t.Slots, s)} {
 		if part.Len() == 0 {
 			continue
 		}
-		if err := part.Print(&b, NewOutput(true), s); err != nil {
+		if err := part.Print(w, NewOutput(true), s); err != nil {
 			return err
 		}
-		b.WriteByte('\n')
-	}
-	lines := strings.SplitAfter(b.String(), "\n")
-	if s.Height > 2 && len(lines) > s.Height {
-		lines = append(lines[:s.Height-2], "… and more: kubectl moorage top --once\n")
-	}
-	_, err := io.WriteString(w, strings.Join(lines, ""))
-	return err
-}
-
-// slotsTaken counts the slots of nodes that are ready, which others can have, and those that
-// are taken at the other nodes.
-func (t Top) slotsTaken() (text string, dead int32) {
-	var used, total int32
-	known := false
-	for _, x := range t.Slots {
-		switch {
-		case !x.Ready:
-			dead += x.Taken()
-		case x.Limit != nil:
-			known = true
-			used += x.Taken()
-			total += *x.Limit
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
 		}
 	}
-	if !known { // as before drivers have registered
-		return fmt.Sprintf("%d, no limit known", used), dead
-	}
-	return fmt.Sprintf("%d of %d", used, total), dead
+	return nil
 }
 
-// onTheirWay counts the volumes that have not arrived: those that are at rest, and that
-// somebody else waits for, are not on their way.
-func (t Top) onTheirWay() int {
-	n := 0
-	for i := range t.Volumes {
-		if !atRest(&t.Volumes[i]) {
-			n++
-		}
+// Head is what stands above the tables.
+func (t Top) Head(s Style) []string {
+	x, at := t.Totals, t.Now.UTC().Format("15:04:05")
+	nodes := facts.Count(x.Nodes, "node")
+	if x.NotReady > 0 {
+		nodes += fmt.Sprintf(", %d not ready", x.NotReady)
 	}
-	return n
-}
-
-// atRest says whether a volume is where it is to be, or nowhere.
-func atRest(v *facts.Volume) bool {
-	switch v.State {
-	case "Attached", "InUse", "Free", "Kept", "NotProvisioned":
-		return v.Reason == nil
+	if x.Full > 0 {
+		nodes += fmt.Sprintf(", %d full", x.Full)
 	}
-	return false
-}
-
-// head is what stands above the tables.
-func (t Top) head(s Style) []string {
-	slots, dead := t.slotsTaken()
-	lines := []string{fmt.Sprintf("%s  slots taken: %s   pods that wait: %d   volumes on their way: %d",
-		s.paint(bold, t.Now.UTC().Format("15:04:05")), slots, len(t.Waits), t.onTheirWay())}
-	if dead > 0 {
-		lines = append(lines, fmt.Sprintf("          slots taken at nodes that are not ready: %d", dead))
+	slots := fmt.Sprintf("%d of %d slots taken", x.Taken, x.Limit)
+	if x.Limit == 0 { // as before drivers have registered
+		slots = fmt.Sprintf("%d slots taken, no limit known", x.Taken)
 	}
+	if x.Stuck > 0 {
+		slots += fmt.Sprintf(", %d more at nodes not ready", x.Stuck)
+	}
+	lines := []string{fmt.Sprintf("%s  %s; %s", s.paint(bold, at), nodes, slots), fmt.Sprintf("          %d waiting; %d on their way", x.Waiting, x.Moving)}
 	var down bytes.Buffer
 	if Down(&down, s, t.Down, t.Now) == nil && down.Len() > 0 {
 		lines = append(lines, strings.Split(strings.TrimSuffix(down.String(), "\n"), "\n")...)

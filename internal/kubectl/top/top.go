@@ -8,10 +8,13 @@
 package top
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"errors"
+	"strings"
 	"time"
 
+	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
@@ -20,9 +23,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// wipe clears a terminal.
-const wipe = "\x1b[H\x1b[J"
-
 // tick is how often ages are drawn anew when nothing changes.
 const tick = time.Second
 
@@ -30,11 +30,12 @@ const tick = time.Second
 func NewCommand(b *command.Base) *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
-		Use: "top", Short: "Watch slots, waiting pods and volumes on their way; Ctrl-C ends it",
-		Long: "Watch slots, waiting pods and volumes on their way; Ctrl-C ends it.\n\n" +
-			"Pods are those that have a volume that needs an attachment, and that wait, can't start or are at a dead node; of any other, explain says why it does not run. " +
+		Use: "top", Short: "Watch slots, waiting pods and volumes on their way",
+		Long: "Watch slots, waiting pods and volumes on their way. Arrows and Page Up and Down scroll, q ends it.\n\n" +
+			"Waiting are tickets, and pods that have a volume that needs an attachment, and that wait, can't start or are at a dead node; of any other pod, explain says why it does not run. " +
+			"Nodes that are not ready come first, then full ones. " +
 			"With -n, pods and volumes are those of that namespace; slots are always those of the whole nodes.",
-		Example: "  # Watch the whole cluster\n  kubectl moorage top\n\n  # Watch the pods and volumes of one namespace\n  kubectl moorage top -n shop",
+		Example: "  # Watch the whole cluster\n  kubectl moorage top\n\n  # Print the pods and volumes of one namespace once\n  kubectl moorage top -n shop --once",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := b.Connect()
@@ -61,42 +62,106 @@ func show(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 		return err
 	}
 	c.ReadStarting(ctx, w)
-	return screen.TopOf(w, b.Flags.Chosen(), c.Clock()).Print(b.Streams.Out, b.Style())
+	return screen.TopOf(w, b.Flags.Chosen()).Print(b.Streams.Out, b.Style())
 }
 
-// live draws the screen at every change, and every second for the ages, until
-// ctx ends.
+// live draws the screen at every change, and every second for the ages, until the user or ctx ends it.
 func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	worlds, ended := make(chan *facts.World, 1), make(chan error, 1)
+	m := &model{base: b, clock: c.Clock}
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(b.Streams.In), tea.WithOutput(screen.Raw(b.Streams.Out)), tea.WithAltScreen(), tea.WithoutSignalHandler())
+	ended := make(chan error, 1)
 	go func() {
-		ended <- c.FollowStarting(ctx, func(w *facts.World) error {
-			select {
-			case worlds <- w:
-			case <-ctx.Done():
-			}
+		err := c.FollowStarting(ctx, func(w *facts.World) error {
+			program.Send(screen.TopOf(w, b.Flags.Chosen()))
 			return nil
 		})
+		ended <- err
+		program.Quit()
 	}()
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	var last *facts.World
-	for {
-		select {
-		case err := <-ended:
-			return err
-		case last = <-worlds:
-		case <-ticker.C:
-		}
-		if last == nil {
-			continue
-		}
-		if _, err := fmt.Fprint(screen.Raw(b.Streams.Out), wipe); err != nil {
-			return err
-		}
-		if err := screen.TopOf(last, b.Flags.Chosen(), c.Clock()).Print(b.Streams.Out, b.Style()); err != nil {
-			return err
+	_, err := program.Run()
+	stop()
+	failed := <-ended
+	if errors.Is(err, tea.ErrProgramKilled) { // ctx has ended
+		err = nil
+	}
+	return errors.Join(failed, err)
+}
+
+// model is what is on the screen.
+type model struct {
+	base  *command.Base
+	clock func() time.Time
+	top   screen.Top
+	read  bool // the cluster has been read
+	from  int  // the first line of the tables that is shown
+}
+
+type ticked struct{}
+
+func nextTick() tea.Cmd { return tea.Tick(tick, func(time.Time) tea.Msg { return ticked{} }) }
+
+// Init begins to tick.
+func (m *model) Init() tea.Cmd { return nextTick() }
+
+// Update takes in what the cluster, the clock or the user says.
+func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch message := message.(type) {
+	case screen.Top:
+		m.top, m.read = message, true
+	case ticked:
+		return m, nextTick()
+	case tea.KeyMsg:
+		_, _, room := m.parts()
+		switch message.String() {
+		case "q", "esc", "ctrl+c":
+			return m, tea.Quit
+		case "down", "j":
+			m.from++
+		case "up", "k":
+			m.from--
+		case "pgdown", " ":
+			m.from += room
+		case "pgup":
+			m.from -= room
+		case "home", "g":
+			m.from = 0
+		case "end", "G":
+			m.from = 1 << 30
 		}
 	}
+	return m, nil
+}
+
+// parts are the lines of the head and of the tables, and how many of these there is room for.
+func (m *model) parts() (head, lines []string, room int) {
+	s := m.base.Style()
+	m.top.Now = m.clock()
+	var text bytes.Buffer
+	_ = m.top.Tables(screen.Visible(&text), s) // a buffer takes everything
+	lines = strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+	text.Reset()
+	_, _ = screen.Visible(&text).Write([]byte(strings.Join(m.top.Head(s), "\n")))
+	head = append(strings.Split(text.String(), "\n"), "")
+	room = len(lines)
+	if s.Height > 0 {
+		room = max(1, s.Height-len(head)-1)
+	}
+	m.from = max(0, min(m.from, len(lines)-room))
+	return head, lines, room
+}
+
+// View is the screen's text.
+func (m *model) View() string {
+	if !m.read {
+		return "reading the cluster …"
+	}
+	head, lines, room := m.parts()
+	shown := lines[m.from:min(len(lines), m.from+room)]
+	keys := "q ends it"
+	if len(shown) < len(lines) {
+		keys = "↑ ↓ PgUp PgDn scroll, " + keys
+	}
+	return strings.Join(append(append(head, shown...), keys), "\n")
 }

@@ -10,14 +10,17 @@ package version
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
@@ -37,18 +40,19 @@ type Versions struct {
 	// are not seen, or run elsewhere.
 	Installed bool     `json:"installed"`
 	Leaders   []string `json:"leaders,omitempty"`
-	// Error says why the cluster was not asked, or did not answer. It is empty where none is configured.
+	// Error says why the cluster was not asked, or did not answer.
 	Error string `json:"error,omitempty"`
-
-	unasked string // in place of Kubernetes' version, where no cluster is configured
 }
+
+// patience is for how long a cluster may take to answer.
+const patience = 5 * time.Second
 
 // NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
 	output := screen.NewOutput(false)
 	var client bool
 	cmd := &cobra.Command{
-		Use: "version", Short: "Print the versions of this program, of the cluster and of the Moorage in it",
+		Use: "version", Short: "Print the versions of this program, the cluster and its Moorage",
 		Example: "  # This program only\n  kubectl moorage version --client\n\n  # For a script\n  kubectl moorage version -o jsonpath={.client}",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,13 +60,14 @@ func NewCommand(b *command.Base) *cobra.Command {
 				return err
 			}
 			v := Versions{Client: report.Version}
+			var broken error
 			if !client {
-				v.ask(cmd.Context(), b)
+				broken = v.ask(cmd.Context(), b)
 			}
 			if output.Structured() {
-				return output.Print(b.Streams.Out, b.Style(), "Versions", v)
+				return errors.Join(output.Print(b.Streams.Out, b.Style(), "Versions", v), broken)
 			}
-			return v.print(b)
+			return errors.Join(v.print(b), broken)
 		},
 	}
 	output.AddFlags(cmd)
@@ -70,30 +75,35 @@ func NewCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-func (v *Versions) ask(ctx context.Context, b *command.Base) {
+// ask asks the cluster, if there is one that answers. The error is one of the kubeconfig.
+func (v *Versions) ask(ctx context.Context, b *command.Base) error {
 	c, err := b.Connect()
-	switch {
-	case errors.Is(err, command.ErrNoCluster):
-		v.unasked = err.Error()
-		return
-	case err != nil:
+	if errors.Is(err, command.ErrNoCluster) {
 		v.Error = err.Error()
-		return
+		return nil
+	} else if err != nil {
+		return err
 	}
-	server, err := c.Kube.Discovery().ServerVersion()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var server apiversion.Info
+	raw, err := c.Kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	if err == nil {
+		err = json.Unmarshal(raw, &server)
+	}
 	if err != nil {
 		v.Error = err.Error()
-		return
+		return nil
 	}
 	v.Kubernetes = server.GitVersion
 	_, err = c.Kube.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
 	v.Installed = err == nil
 	home := c.Home(ctx)
 	v.Leaders = leaders(ctx, c, home)
-	v.Images, err = images(ctx, c, home)
-	if err != nil {
+	if v.Images, err = images(ctx, c, home); err != nil {
 		v.Error = "Moorage's pods can't be listed: " + err.Error()
 	}
+	return nil
 }
 
 // images lists the images of Moorage's pods.
@@ -142,17 +152,12 @@ func (v *Versions) moorage() string {
 func (v *Versions) print(b *command.Base) error {
 	lines := []string{"kubectl moorage  " + v.Client}
 	if v.Kubernetes != "" {
-		lines = append(lines, "Kubernetes       "+v.Kubernetes)
-		lines = append(lines, "Moorage          "+v.moorage())
-	}
-	if v.unasked != "" {
-		lines = append(lines, "Kubernetes       "+v.unasked)
-	}
-	if _, err := fmt.Fprintln(b.Streams.Out, strings.Join(lines, "\n")); err != nil {
-		return err
+		lines = append(lines, "Kubernetes       "+v.Kubernetes, "Moorage          "+v.moorage())
 	}
 	if v.Error != "" {
-		return &command.ExitError{Code: command.ExitFailed, Message: v.Error}
+		const label = "not known        "
+		lines = append(lines, label+b.Style().Wrap(v.Error, len(label)))
 	}
-	return nil
+	_, err := fmt.Fprintln(b.Streams.Out, strings.Join(lines, "\n"))
+	return err
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -31,6 +33,70 @@ type View struct {
 	Links []Link `json:"links"`
 	// Unseen is what the viewer may not read: what follows from it is missing.
 	Unseen []facts.Unseen `json:"unseen"`
+	Totals Totals         `json:"totals"`
+}
+
+// Totals count what a view has.
+type Totals struct {
+	Nodes    int `json:"nodes"`
+	NotReady int `json:"notReady"`
+	// Full are ready nodes at which a driver takes no more.
+	Full int `json:"full"`
+	// Taken are the slots that are taken at ready nodes, of Limit where limits are known; Stuck
+	// those at nodes that are not ready, which have no others.
+	Taken int `json:"taken"`
+	Limit int `json:"limit"`
+	Stuck int `json:"stuck"`
+	// Waiting are pods and tickets, Moving volumes that are neither where they are to be nor free.
+	Waiting int `json:"waiting"`
+	Moving  int `json:"moving"`
+}
+
+// Count counts what the view has.
+func (v *View) Count() Totals {
+	t := Totals{Nodes: len(v.Nodes), Waiting: len(v.Waits)}
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		full := func(d Driver) bool { return d.Exhausted || d.Free != nil && *d.Free == 0 }
+		if !n.Ready {
+			t.NotReady++
+		} else if slices.ContainsFunc(n.Drivers, full) {
+			t.Full++
+		}
+		for j := range n.Drivers {
+			d := &n.Drivers[j]
+			if !n.Ready {
+				t.Stuck += len(d.Slots)
+				continue
+			}
+			t.Taken += len(d.Slots)
+			if d.Limit != nil {
+				t.Limit += int(*d.Limit)
+			}
+		}
+	}
+	for i := range v.Volumes {
+		if Moves(v.Volumes[i].State, v.Volumes[i].Reason != "") {
+			t.Moving++
+		}
+	}
+	return t
+}
+
+// Moves says whether a volume of a state is neither where it is to be nor free, or something keeps it.
+func Moves(state string, kept bool) bool {
+	return kept || !slices.Contains([]string{"Attached", "InUse", "Free", "Kept", "NotProvisioned"}, state)
+}
+
+// In is the view with what waits, and the volumes, of a namespace only; of all where it is empty.
+func (v *View) In(namespace string) *View {
+	if namespace == "" {
+		return v
+	}
+	out := *v
+	out.Waits = slices.DeleteFunc(slices.Clone(v.Waits), func(w Wait) bool { return strings.Split(w.Ref, "/")[1] != namespace })
+	out.Volumes = slices.DeleteFunc(slices.Clone(v.Volumes), func(x Volume) bool { return !strings.HasPrefix(x.Claim, namespace+"/") })
+	return &out
 }
 
 // Node is a node, and the slots of each driver there.
@@ -41,6 +107,7 @@ type Node struct {
 	Cordoned     bool      `json:"cordoned,omitempty"`
 	OutOfService bool      `json:"outOfService,omitempty"`
 	Missing      bool      `json:"missing,omitempty"`
+	Zone         string    `json:"zone,omitempty"`
 	Drivers      []Driver  `json:"drivers"`
 }
 
@@ -100,6 +167,8 @@ type Wait struct {
 	Code   string    `json:"code,omitempty"`
 	Answer string    `json:"answer"`
 	Since  time.Time `json:"since,omitzero"`
+	// Behind is the node that is not ready, or gone, and that it waits for.
+	Behind string `json:"behind,omitempty"`
 }
 
 // Link says that one waits for the other, or can't leave because of it.
@@ -154,12 +223,13 @@ func Of(w *facts.World) *View {
 		g.pod(&p)
 	}
 	for _, t := range w.ListTickets("", false) {
-		g.ticket(&t)
+		g.ticket(w, &t)
 	}
 	for i := range volumes {
 		g.volume(&volumes[i])
 	}
 	v.sort()
+	v.Totals = v.Count()
 	return v
 }
 
@@ -170,7 +240,7 @@ func nodes(w *facts.World) []Node {
 	}
 	list := []Node{}
 	for _, n := range w.ListNodes() {
-		out := Node{Name: n.Node, Ready: n.Ready, Since: n.Since, Cordoned: n.Cordoned, OutOfService: n.OutOfService, Missing: n.Missing, Drivers: slots[n.Node]}
+		out := Node{Name: n.Node, Ready: n.Ready, Since: n.Since, Cordoned: n.Cordoned, OutOfService: n.OutOfService, Missing: n.Missing, Zone: w.NodeLabels(n.Node)[corev1.LabelTopologyZone], Drivers: slots[n.Node]}
 		if out.Drivers == nil {
 			out.Drivers = []Driver{}
 		}
@@ -287,7 +357,7 @@ func (g *graph) because(from, to, how string, r *facts.Reason) {
 // that could take them.
 func (g *graph) pod(p *facts.PodWait) {
 	from := reference(p.Who)
-	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: p.Node, State: p.State, Code: p.Code, Answer: p.Answer, Since: p.Since})
+	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: p.Node, State: p.State, Code: p.Code, Answer: p.Answer, Since: p.Since, Behind: p.Behind})
 	if p.State == facts.PodAtDeadNode {
 		g.link(Link{From: from, To: nodeRef(p.Node), How: WaitsFor, Code: p.Code, Message: p.Explained.Cause.Message, Since: p.Since, Do: p.Explained.Cause.Do})
 		return
@@ -329,12 +399,12 @@ func (g *graph) pod(p *facts.PodWait) {
 }
 
 // ticket adds a VolumeTicket that is not satisfied.
-func (g *graph) ticket(t *facts.Ticket) {
+func (g *graph) ticket(w *facts.World, t *facts.Ticket) {
 	if t.For != "" || len(t.Reasons) == 0 {
 		return
 	}
 	from, r := kindTicket+t.Namespace+"/"+t.Name, &t.Reasons[0]
-	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: t.Node, State: t.State, Code: r.Code, Answer: "waits: " + strings.TrimSuffix(r.Message, ".") + ".", Since: t.Since})
+	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: t.Node, State: t.State, Code: r.Code, Answer: "waits: " + strings.TrimSuffix(r.Message, ".") + ".", Since: t.Since, Behind: w.Behind(t)})
 	g.because(from, nodeRef(r.Node), WaitsFor, r)
 }
 
@@ -414,6 +484,7 @@ type Delta struct {
 	Volumes []Volume `json:"volumes,omitempty"`
 	Waits   []Wait   `json:"waits,omitempty"`
 	Gone    Gone     `json:"gone,omitzero"`
+	Totals  Totals   `json:"totals"`
 	// Links and Unseen are whole; nil where they are as they were.
 	Links  *[]Link         `json:"links,omitempty"`
 	Unseen *[]facts.Unseen `json:"unseen,omitempty"`
@@ -428,7 +499,7 @@ type Gone struct {
 
 // Diff is what leads from one view to another.
 func Diff(from, to *View) Delta {
-	d := Delta{Taken: to.Taken}
+	d := Delta{Taken: to.Taken, Totals: to.Totals}
 	d.Nodes, d.Gone.Nodes = diff(from.Nodes, to.Nodes, nodeName)
 	d.Volumes, d.Gone.Volumes = diff(from.Volumes, to.Volumes, volumeKey)
 	d.Waits, d.Gone.Waits = diff(from.Waits, to.Waits, waitRef)
@@ -444,7 +515,7 @@ func Diff(from, to *View) Delta {
 // Apply is the view that a delta leads to.
 func (v *View) Apply(d Delta) *View {
 	out := &View{
-		Taken: d.Taken, Links: v.Links, Unseen: v.Unseen,
+		Taken: d.Taken, Links: v.Links, Unseen: v.Unseen, Totals: d.Totals,
 		Nodes:   apply(v.Nodes, d.Nodes, d.Gone.Nodes, nodeName),
 		Volumes: apply(v.Volumes, d.Volumes, d.Gone.Volumes, volumeKey),
 		Waits:   apply(v.Waits, d.Waits, d.Gone.Waits, waitRef),

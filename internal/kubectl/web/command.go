@@ -60,7 +60,7 @@ type options struct {
 func NewCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
-		Use: "web", Short: "Show nodes, slots, volumes and who waits for what on a page in the browser; Ctrl-C ends it",
+		Use: "web", Short: "Show nodes, volumes and who waits on a page in the browser",
 		Long: "Show nodes, slots, volumes and who waits for what on a page in the browser. Ctrl-C ends it.\n\n" +
 			"The page is served by this command, on this machine only, with your rights; it reads, follows what changes, and loads nothing from elsewhere. " +
 			"Its address has a secret token: whoever knows it, and can reach this machine's ports, sees what you may see. " +
@@ -300,7 +300,7 @@ const (
 )
 
 func modules() []string {
-	return []string{"dom.js", "model.js", "map.js", "lists.js", "panel.js", mainName}
+	return []string{"dom.js", "model.js", "map.js", "panel.js", "lists.js", "totals.js", mainName}
 }
 
 // asset is a file of the page; nil where there is no such file.

@@ -103,14 +103,9 @@ func (d *details) explained(ctx context.Context, kind, namespace, name string) (
 	if err != nil {
 		return Detail{}, err
 	}
-	out := Detail{Answer: x.Answer, Text: x.Text, Commands: d.commands("explain "+kind+"/"+name+inside(namespace)+" -o wide", name, namespace)}
-	switch value := x.Value.(type) {
-	case facts.Pod:
-		out.Cause = value.Cause
-	case facts.Storage:
-		out.Cause, out.Volume = value.Cause, value.Volume
-	case facts.NodeView:
-		out.Cause = value.Cause
+	out := Detail{Answer: x.Answer, Cause: x.Cause, Text: x.Text, Commands: d.commands("explain "+kind+"/"+name+inside(namespace)+" -o wide", name, namespace)}
+	if value, ok := x.Value.(facts.Storage); ok {
+		out.Volume = value.Volume
 	}
 	return out, nil
 }

@@ -20,6 +20,14 @@ export function el(tag, attributes = {}, ...children) {
   return element;
 }
 
+// svg makes an element of a drawing; the page's logo tells what such elements are.
+export function svg(tag, attributes, ...children) {
+  const element = document.createElementNS(document.querySelector('svg').namespaceURI, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
 export const byId = (id) => document.getElementById(id);
 
 // ago is a time span as kubectl prints it.

@@ -3,43 +3,80 @@
 import { el, byId, plural, since, until } from './dom.js';
 import { states, split, compareNames } from './model.js';
 import { sprite } from './map.js';
+import { refLink, remedy } from './panel.js';
 
-const mostWaits = 100;
+const mostRows = 500;
+const mostNamed = 24;
 const mostFound = 30;
 
-export const kindNames = { pod: 'pod', ticket: 'ticket', volume: 'volume', node: 'node', claim: 'claim' };
-
-// refLink is a link to an object: its address is that of the state in which it is shown.
-export function refLink(ref, href, short = false) {
-  const [kind, name] = split(ref);
-  return el('a', { href: href(ref), class: 'ref' }, short ? name : `${kindNames[kind] ?? kind} ${name}`);
-}
-
-// showWaits lists who waits, the longest first.
-export function showWaits(model, filter, href) {
-  const all = [...model.waits.values()]
+// waitsOf are those that a filter leaves of who waits, the longest first.
+function waitsOf(model, filter) {
+  return [...model.waits.values()]
     .filter((wait) => (!filter.namespace || wait.ref.split('/')[1] === filter.namespace)
       && (!filter.q || wait.ref.toLowerCase().includes(filter.q) || wait.code?.toLowerCase().includes(filter.q) || (model.from.get(wait.ref) ?? []).some((link) => link.to?.toLowerCase().includes(filter.q))))
     .sort((a, b) => (a.since ?? '').localeCompare(b.since ?? '') || compareNames(a.ref, b.ref));
+}
+
+// showWaits has a card for each cause, with who waits because of it and what to do: dead nodes first, then what
+// most wait for.
+export function showWaits(model, filter, href) {
+  const all = waitsOf(model, filter);
   const box = byId('waits');
   if (all.length === 0) {
     box.replaceChildren(el('p', { class: 'calm', text: model.waits.size ? 'Nobody that the filter shows.' : 'No pod waits for a volume or a slot.' }));
     return;
   }
-  const codes = [...Map.groupBy(all, (wait) => wait.code ?? wait.state)].sort((a, b) => b[1].length - a[1].length);
-  const groups = el('p', { class: 'codes' }, codes.map(([code, list]) => el('span', { class: 'code' }, code, ' ', el('b', { text: String(list.length) }))));
-  const rows = all.slice(0, mostWaits).map((wait) => {
-    const ends = (model.from.get(wait.ref) ?? []).map((link) => link.until ?? model.from.get(link.to)?.find((next) => next.until)?.until).find(Boolean);
-    return el('li', {},
-      el('div', { class: 'who' }, refLink(wait.ref, href), ' ', el('span', { class: 'code', text: wait.code ?? wait.state })),
-      el('div', { class: 'what', text: wait.answer }),
-      el('div', { class: 'when' }, wait.since && ['for ', since(wait.since)], ends && [' · ', until(ends)]));
-  });
-  const scrolled = box.querySelector('ol')?.scrollTop ?? 0;
-  const list = el('ol', { class: 'waiting', tabindex: '0', 'aria-label': 'Who waits, the longest first' }, rows);
-  box.replaceChildren(codes.length > 1 ? groups : '', list,
-    all.length > mostWaits ? el('p', { class: 'more', text: `and ${(all.length - mostWaits).toLocaleString('en')} more: search, or choose a namespace` }) : '');
-  list.scrollTop = scrolled;
+  const causes = [...Map.groupBy(all, (wait) => (wait.behind ? `node/${wait.behind}` : wait.code ?? wait.state))];
+  const dead = ([cause]) => (cause.startsWith('node/') ? 0 : 1);
+  causes.sort((a, b) => dead(a) - dead(b) || b[1].length - a[1].length);
+  const open = new Set([...box.querySelectorAll('details[open]')].map((d) => d.dataset.name));
+  box.replaceChildren(...causes.map(([cause, list]) => card(model, cause, list, href, open.has(cause))));
+}
+
+function card(model, cause, list, href, open) {
+  const codes = [...Map.groupBy(list, (wait) => wait.code ?? wait.state)].sort((a, b) => b[1].length - a[1].length);
+  const links = codes.flatMap(([, waits]) => waits).flatMap((wait) => model.from.get(wait.ref) ?? []);
+  const ends = links.map((link) => link.until ?? model.from.get(link.to)?.find((next) => next.until)?.until).filter(Boolean).sort()[0];
+  const todo = links.find((link) => link.do)?.do ?? links.flatMap((link) => model.from.get(link.to) ?? []).find((link) => link.do)?.do;
+  const node = cause.startsWith('node/') ? model.nodes.get(cause.slice(5)) : null;
+  const head = cause.startsWith('node/')
+    ? [refLink(cause, href), !node || node.missing ? ' is gone' : ' is not ready', node?.since ? [' for ', since(node.since)] : '']
+    : el('span', { class: 'code', text: cause });
+  const [first] = codes[0][1];
+  const named = (waits) => el('ul', { class: 'waiting' }, waits.map((wait) => el('li', {}, refLink(wait.ref, href, wait.ref.startsWith('pod/')), wait.since ? [' ', since(wait.since)] : '')));
+  return el('section', { class: cause.startsWith('node/') ? 'card dead' : 'card' },
+    el('h3', {}, el('span', {}, head), el('b', { class: 'count', text: list.length === 1 ? '1 waits' : `${list.length.toLocaleString('en')} wait` })),
+    codes[0][0] !== cause ? el('p', { class: 'codes' }, codes.map(([code, waits]) => el('span', { class: 'code' }, code, waits.length > 1 ? ` ${waits.length}` : ''))) : '',
+    el('p', { class: 'what', text: `${split(first.ref)[1]} ${first.answer}` }),
+    ends ? el('p', {}, until(ends)) : '',
+    named(list.slice(0, mostNamed)),
+    list.length > mostNamed ? el('details', { 'data-name': cause, open }, el('summary', { text: `${(list.length - mostNamed).toLocaleString('en')} more` }), named(list.slice(mostNamed, mostRows))) : '',
+    todo ? remedy(todo) : '');
+}
+
+// showTable lists volumes, those that something keeps first, or who waits.
+export function showTable(model, filter, href, view) {
+  const link = (ref) => (ref ? refLink(ref, href, true) : '');
+  const has = (...texts) => !filter.q || texts.some((text) => text?.toLowerCase().includes(filter.q));
+  const places = new Map();
+  for (const row of model.rows) for (const { slot } of row.cells) if (slot) places.set(slot.volume, [...places.get(slot.volume) ?? [], row.node.name]);
+  let names = ['Waiting', 'Node', 'Why', 'For', 'Answer'];
+  let rows = [];
+  if (view === 'volumes') {
+    names = ['Claim', 'Volume', 'State', 'Node', 'Next', 'Waiting'];
+    const need = (v) => (v.reason ? 0 : v.waiting || v.next ? 1 : 2);
+    rows = [...model.volumes.values()]
+      .filter((v) => (!filter.namespace || v.claim?.startsWith(`${filter.namespace}/`)) && (!filter.driver || v.driver === filter.driver) && has(v.key, v.claim, v.handle, v.reason, v.holder))
+      .sort((a, b) => need(a) - need(b) || compareNames(a.claim ?? '', b.claim ?? ''))
+      .map((v) => [v.claim ?? '', link(`volume/${v.key}`), el('span', { class: v.reason ? 'bad' : '', text: v.reason ?? v.state }), (places.get(v.key) ?? []).slice(0, 3).map((name, i) => [i ? ', ' : '', link(`node/${name}`)]), link(v.next), v.waiting ? String(v.waiting) : '']);
+  } else {
+    rows = waitsOf(model, filter).map((w) => [link(w.ref), w.node && model.nodes.has(w.node) ? link(`node/${w.node}`) : w.node ?? '', w.code ?? w.state, since(w.since), w.answer]);
+  }
+  byId('table').replaceChildren(
+    el('table', {}, el('thead', {}, el('tr', {}, names.map((text) => el('th', { scope: 'col', text })))),
+      el('tbody', {}, rows.slice(0, mostRows).map((cells) => el('tr', {}, cells.map((cell) => el('td', {}, cell)))))),
+    rows.length > mostRows ? el('p', { class: 'more', text: `and ${(rows.length - mostRows).toLocaleString('en')} more: search, or choose a namespace` }) : '',
+    rows.length === 0 ? el('p', { class: 'calm', text: view === 'volumes' ? 'No volume is left by the filter.' : 'Nobody waits.' }) : '');
 }
 
 // showLegend has a button for each state, with how many slots are in it.

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: what is shown, what its address says of it, keys, and the stream of changes.
-import { el, byId, plural, ago, tick, setTimedClock } from './dom.js';
+import { el, byId, ago, tick, setTimedClock } from './dom.js';
 import { Model } from './model.js';
 import { SlotMap } from './map.js';
-import { showWaits, showLegend, paintLegend, showChoices, Search } from './lists.js';
 import { Panel } from './panel.js';
+import { showWaits, showTable, showLegend, paintLegend, showChoices, Search } from './lists.js';
+import { showTotals, showSession } from './totals.js';
 
 const model = new Model();
 setTimedClock(() => model.now());
 const stored = byId('data') ? JSON.parse(byId('data').textContent) : null;
-const state = { sel: '', q: '', ns: '', driver: '', state: '' };
+const state = { sel: '', q: '', ns: '', driver: '', zone: '', state: '', view: '' };
+const nothing = { q: '', ns: '', driver: '', zone: '', state: '' };
 let connected = false;
 let heard = performance.now();
 
@@ -68,7 +70,7 @@ function change(part) {
   show();
 }
 
-const filterNow = () => ({ q: state.q.trim().toLowerCase(), namespace: state.ns, driver: state.driver, state: state.state });
+const filterNow = () => ({ q: state.q.trim().toLowerCase(), namespace: state.ns, driver: state.driver, zone: state.zone, state: state.state });
 
 // show draws all that may have changed.
 function show() {
@@ -84,12 +86,21 @@ function show() {
     if (state.sel) byId('panel-title')?.focus({ preventScroll: true });
   }
   showWaits(model, filter, actions.href);
+  for (const button of byId('views').children) button.setAttribute('aria-pressed', String(button.dataset.view === state.view));
+  for (const id of ['map', 'legend', 'signs']) byId(id).hidden = Boolean(state.view);
+  byId('table').hidden = !state.view;
+  byId('map-title').textContent = { volumes: 'Volumes', waits: 'Who waits' }[state.view] ?? 'Nodes and slots';
+  if (state.view) showTable(model, filter, actions.href, state.view);
+  if (!stored) showSession(model);
   showLegend(model, filter, (name) => change({ state: state.state === name ? '' : name }));
   if (!byId('legend').querySelector('canvas')) paintLegend();
   showChoices('namespace', model.namespaces, state.ns);
   showChoices('driver', model.drivers, state.driver);
-  byId('clear').hidden = !(state.q || state.ns || state.driver || state.state);
-  const empty = map.rows.length === 0;
+  showChoices('zone', model.zones, state.zone);
+  byId('zone').parentElement.hidden = model.zones.size < 2;
+  byId('driver').parentElement.hidden = model.drivers.size < 2;
+  byId('clear').hidden = !Object.keys(nothing).some((name) => state[name]);
+  const empty = map.rows.length === 0 && !state.view;
   byId('empty').hidden = !empty;
   byId('empty').textContent = model.nodes.size ? 'No slot is left by the filter.' : 'There are no nodes, or you may not see them.';
   showStatus();
@@ -97,11 +108,7 @@ function show() {
 }
 
 function showStatus() {
-  const parts = [`${plural(model.nodes.size, 'node')}${model.notReady ? `, ${model.notReady} not ready` : ''}`];
-  parts.push(model.limit ? `${model.taken_.toLocaleString('en')} of ${model.limit.toLocaleString('en')} slots taken` : 'no limits of slots known');
-  parts.push(model.waits.size === 1 ? '1 waits' : `${model.waits.size.toLocaleString('en')} wait`);
-  const text = parts.join(' · ');
-  if (byId('status').textContent !== text) byId('status').textContent = text;
+  showTotals(model.totals);
   byId('source').textContent = `${model.frozen ? `${model.taken.slice(0, 19).replace('T', ' ')} UTC, ` : ''}${model.source}`; // what does not fit is cut at its end
   document.title = `${model.waits.size ? `(${model.waits.size}) ` : ''}Moorage — ${model.source}`;
   showProblem();
@@ -181,7 +188,7 @@ document.addEventListener('keydown', (event) => {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
   if (event.key === 'Escape') {
     if (state.sel) actions.close();
-    else change({ q: '', ns: '', driver: '', state: '' });
+    else change(nothing);
     if (!state.q) byId('search').value = '';
     return;
   }
@@ -202,10 +209,12 @@ byId('skip').addEventListener('click', (event) => {
   byId('map').focus();
 });
 byId('namespace').addEventListener('change', (event) => change({ ns: event.target.value }));
+byId('zone').addEventListener('change', (event) => change({ zone: event.target.value }));
+byId('views').addEventListener('click', (event) => event.target.dataset.view !== undefined && change({ view: event.target.dataset.view }));
 byId('driver').addEventListener('change', (event) => change({ driver: event.target.value }));
 byId('clear').addEventListener('click', () => {
   byId('search').value = '';
-  change({ q: '', ns: '', driver: '', state: '' });
+  change(nothing);
   byId('map').focus();
 });
 byId('help-open').addEventListener('click', help);
@@ -214,6 +223,7 @@ addEventListener('hashchange', read);
 setInterval(() => {
   tick();
   if (!stored) showProblem();
+  if (!stored && model.ready) showSession(model);
 }, 1000);
 
 if (stored) model.take({ seq: 1, now: stored.taken, frozen: true, source: stored.source, view: stored.view });

@@ -30,7 +30,7 @@ export class SlotMap {
     this.tiles = new Map();
     this.painted = 0;
     new ResizeObserver(() => this.update()).observe(this.box);
-    this.box.addEventListener('scroll', () => this.draw(), { passive: true });
+    for (const scrolls of [this.box, window]) scrolls.addEventListener('scroll', () => this.draw(), { passive: true });
     this.box.addEventListener('keydown', (event) => this.key(event));
     for (const event of ['focus', 'blur']) this.box.addEventListener(event, () => this.touch(this.rowIndex()));
     this.box.addEventListener('pointermove', (event) => this.hover(event));
@@ -51,27 +51,55 @@ export class SlotMap {
     this.redraw();
   }
 
+  // layout chooses the largest cells with which all is in sight, and else those of the usual size. Where a node's slots
+  // need several lines, these are of one length.
   layout() {
     const width = this.box.clientWidth - 16;
     const longest = this.rows.reduce((most, row) => Math.max(most, row.cells.length), 1);
     const touch = width < narrowWidth;
+    this.flows = matchMedia('(max-width: 900px)').matches; // the page scrolls, and not the map
     this.stacked = touch || this.model.drivers.size > 1;
-    this.cell = touch ? 20 : 14;
-    this.pitch = this.cell + gap;
-    this.labelWidth = this.stacked ? 0 : 168;
-    this.labelHeight = this.stacked ? 18 : 0;
-    this.perLine = Math.max(1, Math.min(longest, Math.floor((width - this.labelWidth) / this.pitch)));
-    this.lines = Math.ceil(longest / this.perLine);
-    this.rowHeight = this.labelHeight + this.lines * this.pitch + (this.stacked ? 8 : 4);
-    this.blockWidth = Math.max(this.labelWidth + this.perLine * this.pitch + 20, this.stacked ? Math.min(width, 220) : 0);
-    this.columns = Math.max(1, Math.floor((width + 20) / this.blockWidth));
-    byId('map-size').style.height = `${Math.ceil(this.rows.length / this.columns) * this.rowHeight + 16}px`;
+    this.zoned = this.model.zones.size > 1;
+    const usual = touch ? 20 : 14;
+    const height = (cell) => {
+      this.cell = cell;
+      this.pitch = cell + gap;
+      this.labelWidth = this.stacked ? 0 : (this.zoned ? 206 : 168) + (cell > 20 ? 50 : 0);
+      this.zoneRoom = this.zoned ? cell > 20 ? 74 : 48 : 0;
+      this.labelHeight = this.stacked ? 18 : 0;
+      const room = Math.max(1, Math.floor((width - this.labelWidth) / this.pitch));
+      this.lines = Math.ceil(longest / room);
+      this.perLine = Math.ceil(longest / this.lines);
+      this.rowHeight = this.labelHeight + this.lines * this.pitch + (this.stacked ? 8 : 4);
+      this.blockWidth = Math.max(this.labelWidth + this.perLine * this.pitch + 20, this.stacked ? Math.min(width, 220) : 0);
+      this.columns = Math.max(1, Math.floor((width + 20) / this.blockWidth));
+      return Math.ceil(this.rows.length / this.columns) * this.rowHeight + 16;
+    };
+    let size = this.flows ? 0 : 56;
+    while (size > usual && (height(size) > this.box.clientHeight || this.lines > 3)) size -= 2;
+    if (size <= usual) {
+      size = usual;
+      height(size);
+      for (let least = usual - 2; this.lines > 1 && least >= 10; least -= 2) if (height(least) && this.lines === 1) size = least;
+    }
+    byId('map-size').style.height = `${height(size)}px`;
     const ratio = window.devicePixelRatio || 1;
     this.ratio = ratio;
     this.linesOfTile = Math.max(1, Math.round(tileHeight / this.rowHeight));
     if (this.spriteCell !== this.cell || this.spriteRatio !== ratio) this.sprites = null;
     this.box.setAttribute('aria-rowcount', this.rows.length);
     this.box.setAttribute('aria-colcount', longest);
+  }
+
+  // sight is the part of the map that is in sight: by its own scrolling, or by that of the page.
+  sight() {
+    if (!this.flows) return { top: this.box.scrollTop, height: this.box.clientHeight };
+    return { top: Math.max(0, -this.box.getBoundingClientRect().top), height: innerHeight };
+  }
+
+  scrollBy(distance) {
+    if (this.flows) window.scrollBy(0, distance);
+    else this.box.scrollTop += distance;
   }
 
   // redraw has all tiles drawn anew, touch that of one row.
@@ -100,7 +128,7 @@ export class SlotMap {
   // paint draws the tiles in sight, and one of those beside them.
   paint() {
     if (!this.sprites) this.makeSprites();
-    const { scrollTop: top, clientHeight: height } = this.box;
+    const { top, height } = this.sight();
     const size = this.linesOfTile * this.rowHeight;
     const last = Math.ceil(Math.ceil(this.rows.length / this.columns) / this.linesOfTile) - 1;
     const from = Math.max(0, Math.floor((top - 8 - tileMargin) / size));
@@ -174,11 +202,16 @@ export class SlotMap {
 
   paintRow(c, row) {
     const narrowed = this.filter.state || this.filter.namespace || this.filter.q;
-    this.paintLabel(c, row);
+    const dead = !row.node.ready || row.node.missing;
+    if (dead) {
+      c.fillStyle = this.colours['alert-back'];
+      c.fillRect(-4, -1, this.blockWidth - 12, this.rowHeight - 2);
+    }
+    this.paintLabel(c, row, dead);
     row.cells.forEach((cell, j) => {
       const dim = narrowed && !this.model.matches(row, cell, this.filter);
       const [x, y] = this.cellIn(j);
-      c.drawImage(this.sprites.get(cell.state)[dim ? 1 : 0], x, y, this.cell, this.cell);
+      c.drawImage(this.sprites.get(cell.state)[dim ? 1 : dead ? 2 : 0], x, y, this.cell, this.cell);
       if (stays(cell) && !dim) {
         c.fillStyle = this.colours.alert;
         c.fillRect(x + this.cell - 5, y, 5, 5);
@@ -190,7 +223,7 @@ export class SlotMap {
     }
   }
 
-  paintLabel(c, row) {
+  paintLabel(c, row, dead) {
     const sign = row.node.missing ? '? ' : !row.node.ready ? '✕ ' : row.node.outOfService ? '! ' : row.node.cordoned ? '⊘ ' : '';
     const count = row.driver ? `${row.driver.slots.length}${row.driver.limit === undefined ? '' : `/${row.driver.limit}`}` : '';
     const room = (this.stacked ? this.blockWidth - 20 : this.labelWidth - 8) - (count.length + 1) * 7;
@@ -199,7 +232,14 @@ export class SlotMap {
     c.font = this.font;
     c.textBaseline = 'middle';
     c.fillStyle = sign && sign !== '⊘ ' ? this.colours.alert : row.driver && !row.driver.registered ? this.colours.alert : this.colours.text;
-    c.fillText(this.shorten(c, name, room), 0, middle);
+    const shown = this.shorten(c, name, room - this.zoneRoom);
+    c.fillText(shown, 0, middle);
+    const end = c.measureText(shown).width;
+    if (dead) c.fillRect(0, middle, end, 1.5);
+    if (this.zoned && row.node.zone) {
+      c.fillStyle = this.colours.faint;
+      c.fillText(this.shorten(c, row.node.zone, this.zoneRoom - 6), end + 6, middle);
+    }
     c.fillStyle = row.driver?.exhausted || (row.node.ready && row.driver?.free === 0) ? this.colours.alert : this.colours.faint;
     if (this.stacked) c.fillText(count, room + 4, middle);
     else {
@@ -266,12 +306,12 @@ export class SlotMap {
   makeSprites() {
     const css = getComputedStyle(document.documentElement);
     const colour = (name) => css.getPropertyValue(`--${name}`).trim();
-    this.colours = Object.fromEntries(['text', 'faint', 'alert', 'focus', 'back'].map((name) => [name, colour(name)]));
-    this.font = `12px ${colour('font')}`;
+    this.colours = Object.fromEntries(['text', 'faint', 'alert', 'alert-back', 'focus', 'back'].map((name) => [name, colour(name)]));
+    this.font = `${this.cell > 20 ? 15 : 12}px ${colour('font')}`;
     this.sprites = new Map();
     this.spriteCell = this.cell;
     this.spriteRatio = this.ratio;
-    for (const [state] of states) this.sprites.set(state, [1, 0.22].map((alpha) => sprite(state, colour(state), this.cell, this.ratio, alpha)));
+    for (const [state] of states) this.sprites.set(state, [1, 0.22, 0.5].map((alpha) => sprite(state, colour(state), this.cell, this.ratio, alpha)));
     this.labels.clear();
   }
 
@@ -332,8 +372,10 @@ export class SlotMap {
     this.focus = { key: row.key, i, j: Math.max(0, Math.min(j, row.cells.length - 1)) };
     const [, y] = this.cellAt(i, this.focus.j);
     const [, top] = this.origin(i);
-    if (scroll && top - 8 < this.box.scrollTop) this.box.scrollTop = top - 8;
-    else if (scroll && y + this.pitch + 8 > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = y + this.pitch + 8 - this.box.clientHeight;
+    const sight = this.sight();
+    const below = y + this.pitch + 8 - sight.top - sight.height;
+    if (scroll && top - 8 < sight.top) this.scrollBy(top - 8 - sight.top);
+    else if (scroll && below > 0) this.scrollBy(below);
     const cell = row.cells[this.focus.j];
     byId('focus-row').setAttribute('aria-rowindex', i + 1);
     const name = byId('focus-node');
@@ -352,7 +394,7 @@ export class SlotMap {
     const i = Math.max(0, this.rowIndex());
     const { j } = this.focus;
     const row = this.rows[i];
-    const page = Math.max(1, Math.floor(this.box.clientHeight / this.rowHeight) - 1) * this.columns;
+    const page = Math.max(1, Math.floor(this.sight().height / this.rowHeight) - 1) * this.columns;
     const clamp = (n) => Math.max(0, Math.min(n, this.rows.length - 1));
     const moves = {
       ArrowRight: () => (j + 1 < row.cells.length ? this.moveTo(i, j + 1) : i + 1 < this.rows.length && this.moveTo(i + 1, 0)),
@@ -397,7 +439,8 @@ export class SlotMap {
     const i = this.rows.findIndex((row) => ref === `node/${row.node.name}` || row.cells.some((cell) => cell.slot && (ref === `volume/${cell.slot.volume}` || cell.slot.users?.includes(ref))));
     if (i >= 0) {
       const [, y] = this.origin(i);
-      if (y < this.box.scrollTop || y + this.rowHeight > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = Math.max(0, y - this.box.clientHeight / 3);
+      const { top, height } = this.sight();
+      if (!this.flows && (y < top || y + this.rowHeight > top + height)) this.scrollBy(Math.max(0, y - height / 3) - top);
     }
     this.redraw();
   }
@@ -412,6 +455,7 @@ export function describeNode(row) {
   const lines = [`node ${node.name}`];
   if (node.missing) lines.push('there is no such node');
   else if (!node.ready) lines.push('not ready');
+  if (node.zone) lines.push(`zone ${node.zone}`);
   if (node.cordoned) lines.push('cordoned');
   if (node.outOfService) lines.push('taint out-of-service');
   if (!driver) return [...lines, 'no driver that attaches volumes'];

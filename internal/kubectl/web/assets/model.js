@@ -12,6 +12,12 @@ export const states = [
   ['free', 'Free'],
 ];
 
+// none are the totals of nothing.
+const none = { nodes: 0, notReady: 0, full: 0, taken: 0, limit: 0, stuck: 0, waiting: 0, moving: 0 };
+
+// mostSession bounds what is kept of a session for its plots.
+const mostSession = 2000;
+
 // mostCells bounds what is drawn of one driver at one node.
 const mostCells = 256;
 
@@ -19,6 +25,9 @@ const names = (list, key) => new Map((list ?? []).map((item) => [item[key], item
 
 // whole is a node with all its lists: a recording may come from anybody.
 const whole = (node) => ({ ...node, drivers: (node.drivers ?? []).map((driver) => ({ ...driver, slots: driver.slots ?? [] })) });
+
+// rank has nodes first that are not ready, and full ones after them.
+const rank = (node) => (node.missing || !node.ready ? 0 : node.drivers.some((driver) => driver.exhausted || driver.free === 0) ? 1 : 2);
 
 export class Model {
   constructor() {
@@ -29,8 +38,10 @@ export class Model {
     this.waits = new Map();
     this.links = [];
     this.unseen = [];
+    this.totals = none;
     this.positions = new Map();
     this.history = new Map();
+    this.session = { waiting: [], calls: [], begun: new Map() };
     this.problem = '';
     this.source = '';
     this.frozen = false;
@@ -59,6 +70,9 @@ export class Model {
     this.seq = message.seq;
     this.ready = true;
     this.began ||= this.base;
+    const { waiting } = this.session;
+    if (waiting.at(-1)?.n !== this.totals.waiting) waiting.push({ at: this.base, n: this.totals.waiting });
+    if (waiting.length > mostSession) waiting.shift();
     if (last) this.index();
     return true;
   }
@@ -70,6 +84,7 @@ export class Model {
     this.waits = names(view.waits, 'ref');
     this.links = view.links ?? [];
     this.unseen = view.unseen ?? [];
+    this.totals = view.totals ?? none;
   }
 
   apply(delta) {
@@ -85,6 +100,7 @@ export class Model {
     for (const ref of delta.gone?.waits ?? []) this.waits.delete(ref);
     if (delta.links) this.links = delta.links;
     if (delta.unseen) this.unseen = delta.unseen;
+    this.totals = delta.totals;
   }
 
   // remember keeps how volumes have changed at a node while the page was open.
@@ -99,8 +115,27 @@ export class Model {
     for (const [volume, slot] of after) {
       const old = before.get(volume);
       if (old?.slot !== slot.slot) note(volume, old?.slot, slot.slot);
+      this.timed(is.name, volume, old?.state, slot.state);
     }
-    for (const [volume, old] of before) if (!after.has(volume)) note(volume, old.slot, undefined);
+    for (const [volume, old] of before) {
+      if (after.has(volume)) continue;
+      note(volume, old.slot, undefined);
+      this.timed(is.name, volume, old.state, undefined);
+    }
+  }
+
+  // timed measures attaches and detaches that begin and end while the page is open.
+  timed(node, volume, was, is) {
+    const { begun, calls } = this.session;
+    const key = `${node}\n${volume}`;
+    if (was === is) return;
+    if (begun.has(key) && (was === 'Attaching' || was === 'Detaching')) {
+      const done = was === 'Attaching' ? is && !is.endsWith('Failed') : !is;
+      if (done) calls.push({ at: this.base, seconds: this.base - begun.get(key), attach: was === 'Attaching' });
+      if (calls.length > mostSession) calls.shift();
+      begun.delete(key);
+    }
+    if (is === 'Attaching' || is === 'Detaching') begun.set(key, this.base);
   }
 
   // index computes what is looked up often.
@@ -109,16 +144,13 @@ export class Model {
     this.to = Map.groupBy(this.links.filter((link) => link.to), (link) => link.to);
     this.drivers = new Set();
     this.namespaces = new Set();
+    this.zones = new Set([...this.nodes.values()].map((node) => node.zone).filter(Boolean));
     this.rows = [];
     this.counts = Object.fromEntries(states.map(([state]) => [state, 0]));
-    this.taken_ = 0;
-    this.limit = 0;
-    this.notReady = 0;
     for (const volume of this.volumes.values()) if (volume.claim) this.namespaces.add(volume.claim.split('/', 1)[0]);
     for (const wait of this.waits.values()) this.namespaces.add(wait.ref.split('/')[1]);
-    const sorted = [...this.nodes.values()].sort((a, b) => compareNames(a.name, b.name));
+    const sorted = [...this.nodes.values()].sort((a, b) => rank(a) - rank(b) || compareNames(a.zone ?? '', b.zone ?? '') || compareNames(a.name, b.name));
     for (const node of sorted) {
-      if (!node.ready) this.notReady++;
       if (node.drivers.length === 0) this.rows.push({ key: `${node.name}\n`, node, driver: null, cells: [] });
       for (const driver of node.drivers) this.rows.push(this.row(node, driver));
     }
@@ -145,10 +177,6 @@ export class Model {
     for (let i = holes; i < free && cells.length < mostCells; i++) cells.push({ state: 'free' });
     for (const slot of driver.slots) this.counts[slot.slot]++;
     this.counts.free += free;
-    if (driver.limit !== undefined) {
-      this.taken_ += driver.slots.length;
-      this.limit += node.ready ? driver.limit : driver.slots.length; // nobody gets the others
-    }
     return { key, node, driver, cells };
   }
 
@@ -175,7 +203,7 @@ export class Model {
   visible(filter) {
     const narrowed = filter.state || filter.namespace || filter.q;
     return this.rows.filter((row) => {
-      if (filter.driver && row.driver?.name !== filter.driver) return false;
+      if (filter.driver && row.driver?.name !== filter.driver || filter.zone && row.node.zone !== filter.zone) return false;
       if (!narrowed) return true;
       if (row.cells.length === 0) return !filter.state && !filter.namespace && row.node.name.toLowerCase().includes(filter.q);
       return row.cells.some((cell) => this.matches(row, cell, filter));

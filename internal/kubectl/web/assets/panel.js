@@ -3,7 +3,14 @@
 // and what kubectl moorage explain says.
 import { el, byId, ago, since, until } from './dom.js';
 import { split } from './model.js';
-import { kindNames, refLink } from './lists.js';
+
+export const kindNames = { pod: 'pod', ticket: 'ticket', volume: 'volume', node: 'node', claim: 'claim' };
+
+// refLink is a link to an object: its address is that of the state in which it is shown.
+export function refLink(ref, href, short = false) {
+  const [kind, name] = split(ref);
+  return el('a', { href: href(ref), class: 'ref' }, short ? name : `${kindNames[kind] ?? kind} ${name}`);
+}
 
 // mostChain bounds how deep a chain of waits is followed, mostBranches how wide, and
 // mostItems how many links are shown in all.
@@ -109,7 +116,7 @@ export class Panel {
     const out = [el('p', { class: detail?.cause || wait ? 'answer bad' : 'answer', text: answer ?? (this.asking ? 'Asking…' : '') })];
     const cause = detail?.cause;
     if (cause) out.push(el('p', { class: 'reason' }, el('span', { class: 'code', text: cause.code }), cause.since ? [' for ', since(cause.since)] : ''));
-    if (cause?.do) out.push(el('div', { class: 'do' }, el('h3', { text: 'What to do' }), el('p', { text: cause.do })));
+    if (cause?.do) out.push(remedy(cause.do));
     if (cause?.changes) out.push(el('p', { class: 'changes' }, el('b', { text: 'What changes it: ' }), cause.changes));
     return out;
   }
@@ -242,7 +249,7 @@ export class Panel {
     if (!detail) return [];
     return [
       detail.text ? fold('explain', 'What explain says', el('pre', { tabindex: '0', text: detail.text })) : '',
-      ...(detail.commands ?? []).map((text) => el('p', { class: 'command' }, el('code', { text }), ' ', el('button', { type: 'button', 'aria-label': `Copy ${text}`, on: { click: (event) => copy(text, event.target) } }, 'Copy'))),
+      ...(detail.commands ?? []).map(command),
     ];
   }
 }
@@ -281,6 +288,19 @@ function barParts(nodes, slots, history, began, now) {
 function fold(name, title, content, open = false) {
   return el('details', { 'data-name': name, open }, el('summary', { text: title }), content);
 }
+
+// command is a command line with a button to copy it.
+function command(text) {
+  return el('p', { class: 'command' }, el('code', { text }), ' ', el('button', { type: 'button', 'aria-label': `Copy ${text}`, on: { click: (event) => copy(text, event.target) } }, 'Copy'));
+}
+
+// advice is what to do; a command in it stands by itself, without punctuation.
+function advice(text) {
+  return text.split(/`(kubectl [^`]+)`[.,;:)]*/).map((part, i) => (i % 2 ? command(part) : part.trim() && el('p', { text: part.trim() })));
+}
+
+// remedy is what to do, as a box.
+export const remedy = (text) => el('div', { class: 'do' }, el('h3', { text: 'What to do' }), advice(text));
 
 async function copy(text, button) {
   try {
