@@ -483,17 +483,9 @@ func checkIncidents(e *Evidence) []Finding {
 			x := e.World.ExplainNode(n)
 			says, fix = x.Answer, x.Cause.Do
 		}
-		list = append(list, found(Error, "waiting: "+some(waits[name]), fix, "node %s %s %s for it", name, says, waiting(len(waits[name]))))
+		list = append(list, found(Error, fmt.Sprintf("%d waiting: %s", len(waits[name]), some(waits[name])), fix, "node %s %s", name, says))
 	}
 	return list
-}
-
-// waiting says how many pods and tickets wait.
-func waiting(n int) string {
-	if n == 1 {
-		return "1 pod or ticket waits"
-	}
-	return fmt.Sprintf("%d pods and tickets wait", n)
 }
 
 // behind are the pods and tickets that wait for each node that is not ready, or gone.

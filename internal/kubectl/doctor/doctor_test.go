@@ -728,7 +728,7 @@ func TestFindings(t *testing.T) {
 		{"nodevolumes denied", "node-volumes", Unknown, "could not be read", func(e *Evidence) {
 			e.World.WordsUnseen = &facts.Unseen{Resource: "nodevolumes.moorage.dev", Message: "forbidden"}
 		}},
-		{"a node is dead, and a pod is at it", "incidents", Error, "node worker-1 is not ready: the volumes of 1 pod there can't leave it. 1 pod or ticket waits for it", func(e *Evidence) {
+		{"a node is dead, and a pod is at it", "incidents", Error, "node worker-1 is not ready: the volumes of 1 pod there can't leave it.", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				down(o, 10*time.Minute)
 				o.PersistentVolumes, o.Claims = []*corev1.PersistentVolume{volume("pv-a")}, []*corev1.PersistentVolumeClaim{claim(corev1.ReadWriteOnce)}

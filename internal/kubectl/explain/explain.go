@@ -154,7 +154,7 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 			} else if seen != nil {
 				seen[key] = a.answer
 			}
-			if unseen = a.unseen; s.name == "" && !x.all && a.cause() == nil {
+			if unseen = a.unseen; s.name == "" && !x.all && a.cause == nil {
 				continue
 			}
 			answers = append(answers, a)
@@ -233,34 +233,16 @@ func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style,
 	if err := a.print(base, s, true); err != nil {
 		return Explanation{}, err
 	}
-	return Explanation{Value: a.value, Cause: a.cause(), Answer: a.answer, Text: text.String()}, nil
+	return Explanation{Value: a.value, Cause: a.cause, Answer: a.answer, Text: text.String()}, nil
 }
 
 // answer is what is known of a subject: for programs, and printed for people.
 type answer struct {
 	kind, answer string
+	cause        *facts.Cause // nil where nothing is wrong
 	value        any
 	unseen       []facts.Unseen
 	print        func(b *command.Base, s screen.Style, wide bool) error
-}
-
-// cause is what is wrong; nil where nothing is.
-func (a *answer) cause() *facts.Cause {
-	switch value := a.value.(type) {
-	case facts.Pod:
-		return value.Cause
-	case facts.Storage:
-		return value.Cause
-	case facts.NodeView:
-		return value.Cause
-	case facts.Workload:
-		return value.Cause
-	case facts.TicketExplanation:
-		return value.Cause
-	case facts.Snapshot:
-		return value.Cause
-	}
-	return nil
 }
 
 func (x *explainer) print(a answer, another bool) error {

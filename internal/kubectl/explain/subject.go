@@ -209,7 +209,7 @@ func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name st
 	}
 	c.ReadEvidence(ctx, w, cluster.PodAndClaims(w, pod))
 	x := w.ExplainPod(pod)
-	return answer{"PodExplanation", x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
+	return answer{"PodExplanation", x.Answer, x.Cause, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Pod(b.Streams.Out, s, x, w.Now, wide)
 	}}, nil
 }
@@ -238,7 +238,7 @@ func explainVolume(ctx context.Context, c *cluster.Cluster, w *facts.World, name
 }
 
 func ofStorage(w *facts.World, word, kind string, x facts.Storage) answer {
-	return answer{kind, x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
+	return answer{kind, x.Answer, x.Cause, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Storage(b.Streams.Out, s, word, x, w.Now, wide)
 	}}
 }
@@ -251,7 +251,7 @@ func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name s
 		return answer{}, command.Missing(w.Unseen, "nodes", "", name)
 	}
 	x := w.ExplainNode(node)
-	return answer{"NodeExplanation", x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
+	return answer{"NodeExplanation", x.Answer, x.Cause, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Node(b.Streams.Out, s, x, w.Now, wide)
 	}}, nil
 }
@@ -267,7 +267,7 @@ func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name s
 	} else if !ok {
 		return answer{}, command.Missing(w.Unseen, "volumetickets", c.Namespace, name)
 	}
-	return answer{"TicketExplanation", x.Answer, x, nil, func(b *command.Base, s screen.Style, wide bool) error {
+	return answer{"TicketExplanation", x.Answer, x.Cause, x, nil, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Ticket(b.Streams.Out, s, x, w.Now, wide)
 	}}, nil
 }
@@ -284,10 +284,7 @@ func explainSnapshot(ctx context.Context, c *cluster.Cluster, w *facts.World, na
 	if err != nil {
 		return answer{}, err
 	}
-	x := facts.ExplainSnapshot(o)
-	return answer{"SnapshotExplanation", x.Answer, x, nil, func(b *command.Base, s screen.Style, _ bool) error {
-		return screen.Snapshot(b.Streams.Out, s, x, w.Now)
-	}}, nil
+	return ofStorage(w, "volumesnapshot", "SnapshotExplanation", facts.ExplainSnapshot(o)), nil
 }
 
 // object reads an object of version v1 of a group, in the namespace of the command.
@@ -357,7 +354,7 @@ func workload(kind, group, plural string, wants ...string) func(context.Context,
 		}
 		c.ReadEvidence(ctx, w, objects)
 		x := w.ExplainWorkload(owner)
-		return answer{"WorkloadExplanation", x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
+		return answer{"WorkloadExplanation", x.Answer, x.Cause, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
 			return screen.Workload(b.Streams.Out, s, x, w.Now, wide)
 		}}, nil
 	}

@@ -306,32 +306,25 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 // pinnedCause says that every node is not ready that a pod's node selector or affinity, or the place of its
 // volumes, leaves; nil where that is not so, or nothing of that kind is asked for.
 func (w *World) pinnedCause(p *corev1.Pod) *Cause {
-	var dead []string
+	var dead, why []string
 	for _, n := range w.Nodes {
-		switch {
-		case w.elsewhere(p, n) != "":
+		switch bar := w.elsewhere(p, n); {
+		case bar != "" && !slices.Contains(why, bar):
+			why = append(why, bar)
+		case bar != "":
 		case w.isReady(ledger.NodeName(n.Name)):
 			return nil
 		default:
 			dead = append(dead, n.Name)
 		}
 	}
-	if len(dead) == 0 || len(dead) == len(w.Nodes) {
+	if len(dead) == 0 || len(why) == 0 {
 		return nil
 	}
 	slices.Sort(dead)
-	c := &Cause{Of: OfNode, Code: "NodeNotReady", Node: dead[0], Since: w.notReadySince(ledger.NodeName(dead[0])), Do: "See what helps: `kubectl moorage explain node " + dead[0] + "`"}
-	var why []string
-	for _, n := range w.Nodes {
-		if bar := w.elsewhere(p, n); bar != "" && !slices.Contains(why, bar) {
-			why = append(why, bar)
-		}
-	}
-	c.Message = fmt.Sprintf("it may run at %s only, by %s, and that is not ready", some(dead), strings.Join(why, "; "))
-	if len(dead) > 1 {
-		c.Message = fmt.Sprintf("it may run at %s only, by %s, and none of them is ready", some(dead), strings.Join(why, "; "))
-	}
-	return c
+	return &Cause{Of: OfNode, Code: "NodeNotReady", Node: dead[0], Since: w.notReadySince(ledger.NodeName(dead[0])),
+		Message: fmt.Sprintf("it may run only at %s, by %s, and no such node is ready", some(dead), strings.Join(why, "; ")),
+		Do:      "See what helps: `kubectl moorage explain node " + dead[0] + "`"}
 }
 
 // schedulerDown says that nobody schedules a pod; nil when somebody may.

@@ -222,7 +222,7 @@ func NewVolumesCommand(b *command.Base) *cobra.Command {
 	cmd := l.command("volumes", "List volumes: where each is, who uses it, who waits for it", "volume", "vol")
 	cmd.Long = "List volumes: where each is, who uses it, who waits for it.\n\n" + statusHelp
 	cmd.Example = "  # Every volume of the cluster, and what changes from now on\n  kubectl moorage volumes -A -w\n\n" +
-		"  # Who holds the volumes of an application\n  kubectl moorage volumes -l app=db \\\n  -o custom-columns=CLAIM:.claim,NODE:.holder.node"
+		"  # Who holds the volumes of an application\n  kubectl moorage volumes -l app=db --sort-by .holder.node"
 	return cmd
 }
 

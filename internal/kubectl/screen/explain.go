@@ -564,13 +564,6 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 	return p.err
 }
 
-// Snapshot prints what a VolumeSnapshot says of itself.
-func Snapshot(w io.Writer, s Style, x facts.Snapshot, now time.Time) error {
-	p := &page{w: w, s: s, now: now}
-	p.headline("volumesnapshot "+x.Namespace+"/"+x.Name, x.Answer, x.Cause)
-	return p.err
-}
-
 // parameters says with which parameters volumes are to be attached; empty: with none.
 func parameters(of map[string]string) string {
 	var list []string

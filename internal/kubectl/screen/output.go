@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -92,16 +91,14 @@ func Sort[T any](o *Output, list []T, value func(T) any) []T {
 	return list
 }
 
-// The formats that take an argument after "=".
 const (
-	jsonPath      = "jsonpath"
-	customColumns = "custom-columns"
-	wideFormat    = "wide"
-	nameFormat    = "name"
+	jsonPath   = "jsonpath"
+	wideFormat = "wide"
+	nameFormat = "name"
 )
 
 func formats() []string {
-	return []string{"json", "yaml", nameFormat, wideFormat, jsonPath, customColumns}
+	return []string{"json", "yaml", nameFormat, wideFormat, jsonPath}
 }
 
 // Validate returns an error for a format that is none.
@@ -234,14 +231,11 @@ func (o *Output) printer() (printers.ResourcePrinter, error) {
 		return printYAML(&printers.YAMLPrinter{}), nil
 	case nameFormat:
 		return printers.ResourcePrinterFunc(printNames), nil
-	case jsonPath, customColumns:
+	case jsonPath:
 	default:
 		return nil, fmt.Errorf("-o %s is not known, choose one of: %s", o.Format, strings.Join(formats(), ", "))
 	}
-	switch {
-	case format == customColumns:
-		return newColumns(argument, o.NoHeaders)
-	case !given || argument == "":
+	if !given || argument == "" {
 		return nil, fmt.Errorf("-o %s needs an argument: -o '%s={.items[*].node}'", format, format)
 	}
 	printer, err := printers.NewJSONPathPrinter(argument)
@@ -307,62 +301,11 @@ func printNames(object printable, w io.Writer) error {
 	return nil
 }
 
-var errNoColumns = errors.New("custom-columns needs NAME:PATH pairs, such as CLAIM:.claim,NODE:.holder.node")
-
 // printable is what printers take.
 type printable = runtime.Object
-
-// columns prints chosen fields as a table, as kubectl get -o custom-columns does.
-type columns struct {
-	names     []string
-	paths     []*jsonpath.JSONPath
-	noHeaders bool
-}
-
-// newColumns reads NAME:PATH pairs, separated by commas.
-func newColumns(text string, noHeaders bool) (*columns, error) {
-	c := &columns{noHeaders: noHeaders}
-	for pair := range strings.SplitSeq(text, ",") {
-		name, path, ok := strings.Cut(pair, ":")
-		if !ok || name == "" || path == "" {
-			return nil, errNoColumns
-		}
-		parser := jsonpath.New(name).AllowMissingKeys(true)
-		if err := parser.Parse(relaxed(path)); err != nil {
-			return nil, fmt.Errorf("custom-columns %s: %w", name, err)
-		}
-		c.names, c.paths = append(c.names, name), append(c.paths, parser)
-	}
-	return c, nil
-}
 
 // relaxed takes "holder.node" and ".holder.node" for "{.holder.node}".
 func relaxed(path string) string {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
 	return "{." + strings.TrimPrefix(path, ".") + "}"
-}
-
-// PrintObj prints an object, or each item of a list.
-func (c *columns) PrintObj(object printable, w io.Writer) error {
-	fields := object.(*unstructured.Unstructured).Object
-	items, isList := fields["items"].([]any)
-	if !isList {
-		items = []any{fields}
-	}
-	table := printers.GetNewTabWriter(w)
-	if !c.noHeaders {
-		fmt.Fprintln(table, strings.Join(c.names, "\t"))
-	}
-	for _, item := range items {
-		var row []string
-		for _, path := range c.paths {
-			var cell bytes.Buffer
-			if err := path.Execute(&cell, item); err != nil {
-				return err
-			}
-			row = append(row, orNone(shownLine(cell.String())))
-		}
-		fmt.Fprintln(table, strings.Join(row, "\t"))
-	}
-	return table.Flush()
 }

@@ -512,24 +512,6 @@ func Diff(from, to *View) Delta {
 	return d
 }
 
-// Apply is the view that a delta leads to.
-func (v *View) Apply(d Delta) *View {
-	out := &View{
-		Taken: d.Taken, Links: v.Links, Unseen: v.Unseen, Totals: d.Totals,
-		Nodes:   apply(v.Nodes, d.Nodes, d.Gone.Nodes, nodeName),
-		Volumes: apply(v.Volumes, d.Volumes, d.Gone.Volumes, volumeKey),
-		Waits:   apply(v.Waits, d.Waits, d.Gone.Waits, waitRef),
-	}
-	if d.Links != nil {
-		out.Links = *d.Links
-	}
-	if d.Unseen != nil {
-		out.Unseen = *d.Unseen
-	}
-	out.sort()
-	return out
-}
-
 func nodeName(n *Node) string    { return n.Name }
 func volumeKey(v *Volume) string { return v.Key }
 func waitRef(w *Wait) string     { return w.Ref }
@@ -552,21 +534,4 @@ func diff[T any](from, to []T, name func(*T) string) (changed []T, gone []string
 		}
 	}
 	return changed, gone
-}
-
-func apply[T any](was, changed []T, gone []string, name func(*T) string) []T {
-	drop := map[string]bool{}
-	for _, n := range gone {
-		drop[n] = true
-	}
-	for i := range changed {
-		drop[name(&changed[i])] = true
-	}
-	out := []T{}
-	for i := range was {
-		if !drop[name(&was[i])] {
-			out = append(out, was[i])
-		}
-	}
-	return append(out, changed...)
 }
