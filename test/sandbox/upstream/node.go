@@ -193,7 +193,7 @@ func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func
 		return nil, nil, fmt.Errorf("connect to the fake container runtime: %w", err)
 	}
 	kubelet := kubemark.NewHollowKubelet(flags, config, client, heartbeat,
-		machine{&cadvisortest.Fake{NodeName: o.name}, o.bootID, o.systemUUID}, fake.ImageService, runtime, cm.NewStubContainerManager())
+		machine{&cadvisortest.Fake{NodeName: o.name}, o.bootID, o.systemUUID}, images{fake.ImageService}, runtime, cm.NewStubContainerManager())
 	kubelet.KubeletDeps.ProbeManager = prober{}
 	if o.events && readable(kernelLog) { // kubemark leaves them out
 		kubelet.KubeletDeps.Recorder, kubelet.KubeletDeps.EventClient = nil, events.CoreV1() // RunKubelet makes the recorder
