@@ -606,12 +606,8 @@ func (e *Evidence) optedIn() []Finding {
 
 // some names the first few of a list.
 func some(names []string) string {
-	const few = 5
 	slices.Sort(names)
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+	return facts.Some(names, 5)
 }
 
 // renewalGrace is how long a renewal may be overdue before it is told:

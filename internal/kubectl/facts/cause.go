@@ -323,7 +323,7 @@ func (w *World) pinnedCause(p *corev1.Pod) *Cause {
 	}
 	slices.Sort(dead)
 	return &Cause{Of: OfNode, Code: "NodeNotReady", Node: dead[0], Since: w.notReadySince(ledger.NodeName(dead[0])),
-		Message: fmt.Sprintf("it may run only at %s, by %s, and no such node is ready", some(dead), strings.Join(why, "; ")),
+		Message: fmt.Sprintf("it may run only at %s, by %s, and no such node is ready", Some(dead, 3), strings.Join(why, "; ")),
 		Do:      "See what helps: `kubectl moorage explain node " + dead[0] + "`"}
 }
 
@@ -423,7 +423,7 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 		if first == nil {
 			first = &n.Reasons[0]
 		}
-		parts = append(parts, fmt.Sprintf("%s: %s", some(n.Nodes), messages(n.Reasons)))
+		parts = append(parts, fmt.Sprintf("%s: %s", Some(n.Nodes, 3), messages(n.Reasons)))
 	}
 	if first == nil {
 		return nil
@@ -455,13 +455,12 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 	return c
 }
 
-// some names nodes, the first three of many.
-func some(nodes []string) string {
-	const few = 3
-	if len(nodes) <= few+1 {
-		return strings.Join(nodes, ", ")
+// Some names the first few of many.
+func Some(names []string, few int) string {
+	if len(names) <= few {
+		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more nodes", strings.Join(nodes[:few], ", "), len(nodes)-few)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }
 
 func barredNodes(x *Pod) int {

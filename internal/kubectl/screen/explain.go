@@ -227,7 +227,7 @@ func (p *page) nodes(list []facts.NodesVerdict) {
 	}
 	p.printf("\n%s\n", p.s.paint(bold, "nodes"))
 	for _, n := range list {
-		p.line(2, fmt.Sprint(len(n.Nodes)), shorten(n.Nodes))
+		p.line(2, fmt.Sprint(len(n.Nodes)), facts.Some(n.Nodes, few))
 		if n.Barred != "" {
 			p.line(2, "barred", n.Barred)
 			continue
@@ -239,14 +239,8 @@ func (p *page) nodes(list []facts.NodesVerdict) {
 	}
 }
 
-// shorten names the first few of many nodes.
-func shorten(nodes []string) string {
-	const few = 6
-	if len(nodes) <= few {
-		return strings.Join(nodes, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:few], ", "), len(nodes)-few)
-}
+// few is how many of many nodes, pods or volumes are named.
+const few = 6
 
 func (p *page) told(list []facts.Told) {
 	list = slices.DeleteFunc(slices.Clone(list), func(t facts.Told) bool { return p.said(t.Message) })
@@ -405,7 +399,7 @@ func Workload(w io.Writer, s Style, x facts.Workload, now time.Time, wide bool) 
 	p.headline(strings.ToLower(x.Kind)+" "+x.Namespace+"/"+x.Name+":", x.Answer, x.Cause)
 	for i, g := range x.Groups {
 		if i > 0 || wide {
-			p.line(2, "pods", shorten(g.Pods)+": "+g.Cause.Code+p.since(g.Cause.Since))
+			p.line(2, "pods", facts.Some(g.Pods, few)+": "+g.Cause.Code+p.since(g.Cause.Since))
 		}
 		if !p.said(g.Cause.Message) {
 			p.line(4, "why", g.Cause.Message)
@@ -684,7 +678,7 @@ func (p *page) stuckGroup(volumes []facts.Volume) {
 	for i := range volumes {
 		names = append(names, cmp.Or(volumes[i].Claim, volumes[i].PersistentVolume))
 	}
-	p.line(2, "volumes", shorten(names))
+	p.line(2, "volumes", facts.Some(names, few))
 	p.reasons(2, []facts.Reason{*v.Reason})
 }
 
@@ -732,7 +726,7 @@ func destinations(pods []facts.DrainPod) string {
 	for _, node := range slices.Sorted(maps.Keys(count)) {
 		nodes = append(nodes, fmt.Sprintf("%s (%d)", node, count[node]))
 	}
-	return shorten(nodes)
+	return facts.Some(nodes, few)
 }
 
 func (p *page) drainGroup(x *facts.DrainPlan, pods []facts.DrainPod) {
@@ -750,11 +744,11 @@ func (p *page) drainGroup(x *facts.DrainPlan, pods []facts.DrainPod) {
 			names = append(names, pods[i].Name)
 		}
 		p.printf("\n%s  %s\n", p.s.paint(bold, title), sign)
-		p.line(2, "pods", shorten(names))
+		p.line(2, "pods", facts.Some(names, few))
 	}
 	p.line(2, "note", pod.Note)
 	for _, n := range pod.Nodes {
-		p.line(2, nodesWord(n.Nodes), shorten(n.Nodes))
+		p.line(2, nodesWord(n.Nodes), facts.Some(n.Nodes, few))
 		if n.Barred != "" {
 			p.line(2, "barred", n.Barred)
 		}
