@@ -21,8 +21,12 @@ type images struct {
 // ImageStatus says besides that the image has a numeric user.
 func (i images) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, verbose bool) (*runtimeapi.ImageStatusResponse, error) {
 	status, err := i.ImageManagerService.ImageStatus(ctx, image, verbose)
-	if err == nil && status.GetImage() != nil {
-		status.Image.Uid = &runtimeapi.Int64Value{Value: imageUser}
+	is := status.GetImage()
+	if err != nil || is == nil {
+		return status, err
 	}
-	return status, err
+	return &runtimeapi.ImageStatusResponse{Info: status.Info, Image: &runtimeapi.Image{
+		Id: is.Id, RepoTags: is.RepoTags, RepoDigests: is.RepoDigests, Size: is.Size, Spec: is.Spec, Pinned: is.Pinned,
+		Uid: &runtimeapi.Int64Value{Value: imageUser},
+	}}, nil
 }
