@@ -28,7 +28,7 @@ func TestKubectlMoorageIsPartOfTheSandbox(t *testing.T) {
 		t.Errorf("its help: %v: %s", err, out.String())
 	}
 	out.Reset()
-	if err := runKubectl(t.Context(), cluster, []string{"moorage"}, streams); err != nil || !strings.Contains(out.String(), "Usage:") {
+	if err := runKubectl(t.Context(), cluster, []string{"moorage"}, streams); err != nil || !strings.Contains(out.String(), "drain-plan") {
 		t.Errorf("without a command: %v: %s%s", err, out.String(), errs.String())
 	}
 	if err := runKubectl(t.Context(), cluster, []string{"moorage", "expain"}, streams); err == nil || !strings.Contains(errs.String(), "explain") {
