@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -240,7 +238,7 @@ func nodes(w *facts.World) []Node {
 	}
 	list := []Node{}
 	for _, n := range w.ListNodes() {
-		out := Node{Name: n.Node, Ready: n.Ready, Since: n.Since, Cordoned: n.Cordoned, OutOfService: n.OutOfService, Missing: n.Missing, Zone: w.NodeLabels(n.Node)[corev1.LabelTopologyZone], Drivers: slots[n.Node]}
+		out := Node{Name: n.Node, Ready: n.Ready, Since: n.Since, Cordoned: n.Cordoned, OutOfService: n.OutOfService, Missing: n.Missing, Zone: n.Zone, Drivers: slots[n.Node]}
 		if out.Drivers == nil {
 			out.Drivers = []Driver{}
 		}
