@@ -140,6 +140,8 @@ type NodeState struct {
 	OutOfService bool      `json:"outOfService,omitempty"`
 	// Missing: volumes are bound to it, and there is no such node.
 	Missing bool `json:"missing,omitempty"`
+	// Zone is the node's own word, its label.
+	Zone string `json:"zone,omitempty"`
 }
 
 // ListNodes lists the nodes that there are, and those that a volume is bound to.
@@ -166,7 +168,7 @@ func (w *World) onlyAsked(n *ledger.Node) bool {
 }
 
 func (w *World) nodeState(name ledger.NodeName) NodeState {
-	out := NodeState{Node: string(name), Ready: w.isReady(name), Since: w.notReadySince(name)}
+	out := NodeState{Node: string(name), Ready: w.isReady(name), Since: w.notReadySince(name), Zone: w.NodeLabels(string(name))[corev1.LabelTopologyZone]}
 	object := w.nodes[name]
 	if object == nil {
 		out.NotVisible = w.unseen("nodes")

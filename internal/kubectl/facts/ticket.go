@@ -659,9 +659,6 @@ func (w *World) NodeLabels(node string) map[string]string {
 	return nil
 }
 
-// Zone is the zone of a node by its label, empty if it has none.
-func (w *World) Zone(node string) string { return w.NodeLabels(node)[corev1.LabelTopologyZone] }
-
 // ManualName is the name of the ticket by which a PersistentVolume is attached
 // to a node by hand: the same command finds it again.
 func ManualName(persistentVolume, node string) string {

@@ -238,7 +238,7 @@ func nodes(w *facts.World) []Node {
 	}
 	list := []Node{}
 	for _, n := range w.ListNodes() {
-		out := Node{Name: n.Node, Ready: n.Ready, Since: n.Since, Cordoned: n.Cordoned, OutOfService: n.OutOfService, Missing: n.Missing, Zone: w.Zone(n.Node), Drivers: slots[n.Node]}
+		out := Node{Name: n.Node, Ready: n.Ready, Since: n.Since, Cordoned: n.Cordoned, OutOfService: n.OutOfService, Missing: n.Missing, Zone: n.Zone, Drivers: slots[n.Node]}
 		if out.Drivers == nil {
 			out.Drivers = []Driver{}
 		}
