@@ -82,9 +82,10 @@ func (s *story) ticketSays(name, reason, text string) error {
 	return nil
 }
 
-// timesAttached counts how often a disk was to be attached to any machine.
+// timesAttached counts how often a disk was attached to any machine. external-attacher may call a second time for a
+// VolumeAttachment whose status it has not read back yet, and nothing comes of that call.
 func (s *story) timesAttached(handle string) int {
-	return len(s.View.Calls(diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Arrived, Volume: handle}))
+	return len(s.View.Calls(diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Applied, Volume: handle}))
 }
 
 // atNoMachine asks the disk service whether a disk is attached to no machine.
