@@ -76,6 +76,11 @@ app.kubernetes.io/component: {{ .component }}
 system:serviceaccount:{{ .Release.Namespace }}:moorage-controller
 {{- end }}
 
+{{/* The user name of the scheduler's service account, as policies see it. */}}
+{{- define "moorage.schedulerUser" -}}
+system:serviceaccount:{{ .Release.Namespace }}:moorage-scheduler
+{{- end }}
+
 {{/* What the Deployments of every component have in common; the argument is a dict of
 root, component and values, and of replicas where those are not the component's. */}}
 {{- define "moorage.deployment" -}}
