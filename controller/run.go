@@ -270,7 +270,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	return &stages{attachments, tickets, volumeStatus, policies, fences, operations, checker, newWake(c.observer, attachments, tickets, volumeStatus, policies, checker)}, nil
 }
 
-// newTruthCheck makes what compares the objects of the API; nil where nobody wants that.
+// newTruthCheck makes the truth check. It returns nil with DisableTruthCheck.
 func newTruthCheck(c termConfig, repair truth.Repair, waits func(ledger.VolumeID) bool) (*truth.Checker, error) {
 	if c.DisableTruthCheck {
 		return nil, nil

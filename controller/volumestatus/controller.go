@@ -142,11 +142,11 @@ func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now ti
 	case pod.Phase == ledger.PodFinished:
 		return c.worthAtEnd(object, pod, st, stamped)
 	case object.DeletionTimestamp != nil:
-		return st.fewer, 0 // it mounts nothing any more: only a promise that is over is taken back
+		return st.broken, 0 // it mounts nothing any more: only a promise that is over is taken back
 	case st.safe:
 		c.podLeft(pod.UID)
 		return stamped, 0
-	case st.fewer, st.lasts():
+	case st.broken, st.lasts():
 		return true, 0
 	}
 	if left := c.config.Grace - now.Sub(c.since(pod.UID, now)); left > 0 {
@@ -165,9 +165,9 @@ func (c *Controller) worthAtEnd(object *corev1.Pod, pod *ledger.Pod, st state, s
 	case !stamped:
 		c.podLeft(pod.UID)
 		return false, 0
-	case st.released:
+	case st.released():
 		c.podLeft(pod.UID)
-		return stays || st.letGo || st.fewer, 0
+		return stays || st.letGo || st.broken, 0
 	}
 	c.awaitRelease(pod.UID, st.held)
 	return stays || st.letGo, c.config.Grace

@@ -17,10 +17,9 @@ type state struct {
 	status   v1alpha1.VolumeStatus
 	finished bool              // the pod's containers have ended
 	safe     bool              // every volume is safe to mount
-	fewer    bool              // the pod says that a volume is safe to mount, and it is not any more
+	broken   bool              // the pod calls a volume safe to mount that is not safe any more
 	letGo    bool              // the kubelet has let go of one of a finished pod's volumes
 	held     []ledger.VolumeID // of a finished pod, the volumes that its kubelet has not let go of
-	released bool              // the pod has finished, and held is empty
 	reasons  []arbiter.Reason  // why one is not safe to mount
 	waits    []wait            // the first reason of each that is not
 }
@@ -32,6 +31,9 @@ type wait struct {
 	claim  *ledger.Claim // nil when it has none
 	held   ledger.Code   // what its VolumeHold says it waits for
 }
+
+// released says whether the kubelet has let go of all volumes of a finished pod.
+func (s state) released() bool { return s.finished && len(s.held) == 0 }
 
 // lasts says whether a reason is worth telling at once.
 func (s state) lasts() bool {
@@ -99,10 +101,9 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.
 			st.waits = append(st.waits, w)
 		}
 		st.safe = st.safe && entry.SafeToMount
-		st.fewer = st.fewer || before.SafeToMount && !entry.SafeToMount
+		st.broken = st.broken || before.SafeToMount && !entry.SafeToMount
 		st.status.Volumes = append(st.status.Volumes, entry)
 	}
-	st.released = st.finished && len(st.held) == 0
 	return st
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 )
 
-// Every command has an example, and every example runs. What it names is in testdata/examples.
+// Every command has an example, and every example runs. The objects in the examples are in testdata/examples.
 func TestExamplesRun(t *testing.T) {
 	home, err := os.Getwd()
 	if err != nil {

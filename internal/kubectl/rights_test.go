@@ -46,8 +46,8 @@ func TestExplainWithRightsInOneNamespace(t *testing.T) {
 	}
 }
 
-// Who may read only their namespace is told of every claim there which node has its volume and who waits for it, by
-// what the pods say.
+// A user with rights in one namespace sees the node of each claim's volume there, and the pods that wait for it. The
+// pods' own status has both.
 func TestVolumesWithRightsInOneNamespace(t *testing.T) {
 	for folder, want := range map[string]string{
 		"dead-node": "shop/data NodeUnreachable <none> <none> db",

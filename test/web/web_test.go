@@ -283,7 +283,7 @@ func TestLists(t *testing.T) {
 	again.accessible("the list of who waits, in the dark")
 }
 
-// What happens while the page is open is plotted: who waited, and how long an attach took.
+// The page plots the pods that waited since it was opened, and the duration of each attach.
 func TestSession(t *testing.T) {
 	s := startAPIServer(t)
 	w := builder{s, time.Now()}

@@ -294,8 +294,8 @@ func CheckTTL(ttl time.Duration) error {
 	return nil
 }
 
-// WriteWhole writes a file that only its owner may read, under its name once it is whole. A device or a
-// pipe of that name is written to, and stays as it is.
+// WriteWhole writes a file that only its owner may read, under its name once it is whole. WriteWhole
+// writes into a device or a pipe of that name, and does not replace it.
 func WriteWhole(name string, write func(io.Writer) error) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		to, err := os.OpenFile(name, os.O_WRONLY, 0)

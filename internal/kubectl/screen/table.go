@@ -481,7 +481,7 @@ func limited(n *int32) string {
 
 func number(n int) string { return strconv.Itoa(n) }
 
-// Top is what kubectl moorage top shows, what needs somebody first.
+// Top is the content of kubectl moorage top. Nodes and pods in need of help come first.
 type Top struct {
 	Slots   []facts.Slots
 	Waits   []view.Wait
@@ -506,7 +506,7 @@ func TopOf(w *facts.World, namespace string) Top {
 	return t
 }
 
-// room orders nodes: those that are not ready, those that are full, and the others by their free slots.
+// room orders nodes: first nodes that are not ready, then full nodes, then the other nodes by their free slots.
 func room(x *facts.Slots) int32 {
 	switch {
 	case !x.Ready:
