@@ -234,6 +234,15 @@ release: ## Build, check, push and sign a release; REGISTRY=registry.example.com
 	$(RELEASE) release --repository $(CURDIR) --out $(abspath $(BIN))/release --version $(VERSION) --registry '$(REGISTRY)' \
 	  $(if $(SIGN),--sign $(if $(filter keyless,$(SIGN)),$(SIGN),$(abspath $(SIGN)))) $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
+# helm as it is released.
+$(BIN)/helm: FORCE
+	@$(GO) build -ldflags '-s -w' -o $@ helm.sh/helm/v4/cmd/helm
+
+.PHONY: cluster
+cluster: build $(BIN)/certmanager $(BIN)/kubectl $(BIN)/helm $(BIN)/kubectl-moorage ## Start a cluster without Moorage, with cert-manager and a registry on this machine, to install the chart by hand; Ctrl-C ends it
+	$(GO) run ./test/install --by-hand --binaries $(BIN) \
+	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
+
 .PHONY: guards
 guards: build ## Show that every scenario fails without the rule it guards; ONLY=SCENARIO for one
 	$(GO) run ./test/guards --attacher $(ATTACHER) $(ONLY)

@@ -58,7 +58,7 @@ func (s *story) begin(ctx context.Context) error {
 func (s *story) bring(ctx context.Context, cluster *sandbox.Cluster) error {
 	s.cluster, s.client, s.dynamic = cluster, cluster.Client(), cluster.Dynamic()
 	s.audit = audit.Begin(cluster.AuditLog())
-	if err := s.runPods(ctx); err != nil {
+	if err := s.runPods(ctx, s.builtBinary); err != nil {
 		return err
 	}
 	if err := s.installCertManager(ctx); err != nil {
@@ -115,27 +115,13 @@ func (s *story) roleOf(role string) (string, error) {
 }
 
 // runPods has the pods of Moorage's namespace run, and Services lead to them.
-func (s *story) runPods(ctx context.Context) error {
+func (s *story) runPods(ctx context.Context, binary func(image string) (string, error)) error {
 	nodes := filepath.Join(s.cluster.Dir(), "nodes")
 	runtime, err := pods.New(pods.Config{
 		Namespace: namespace, Client: s.client, APIServer: s.cluster.RESTConfig().Host,
 		NodeDir: func(node string) string { return filepath.Join(nodes, node) },
 		Dir:     s.dir,
-		Binary: func(image string) (string, error) {
-			name, tag, _ := strings.Cut(path.Base(image), ":")
-			if tag == neverPulled {
-				return "", fmt.Errorf("image %s can't be pulled", image)
-			}
-			if err := s.pull(image); err != nil {
-				return "", err
-			}
-			if role, ok := strings.CutPrefix(name, "moorage-"); ok && slices.Contains(roles(), role) {
-				return s.roleOf(role)
-			}
-			file := filepath.Join(s.binaries, name)
-			_, err := os.Stat(file)
-			return file, err
-		},
+		Binary:  binary,
 	})
 	if err != nil {
 		return err
@@ -155,6 +141,23 @@ func (s *story) runPods(ctx context.Context) error {
 	s.pods.Runtime = runtime
 	close(s.pods.started)
 	return nil
+}
+
+// builtBinary returns the binary of make binaries that stands for an image, if the image is there.
+func (s *story) builtBinary(image string) (string, error) {
+	name, tag, _ := strings.Cut(path.Base(image), ":")
+	if tag == neverPulled {
+		return "", fmt.Errorf("image %s can't be pulled", image)
+	}
+	if err := s.pull(image); err != nil {
+		return "", err
+	}
+	if role, ok := strings.CutPrefix(name, "moorage-"); ok && slices.Contains(roles(), role) {
+		return s.roleOf(role)
+	}
+	file := filepath.Join(s.binaries, name)
+	_, err := os.Stat(file)
+	return file, err
 }
 
 // awaitNodes waits until each node says what it has, where the chart has installed

@@ -27,6 +27,7 @@ type config struct {
 	certmanager string // folder of cert-manager's module
 	last        string // chapter to stop after; the last one if empty
 	skip        string // chapters to leave out
+	byHand      bool   // a person tells the story
 	options     sandbox.Options
 	scenarios   []sandbox.Scenario
 }
@@ -41,6 +42,7 @@ func main() {
 	flag.StringVar(&c.options.Kubelets, "kubelets", "", "binary of another release of Kubernetes that runs the nodes")
 	flag.StringVar(&c.last, "to", "", "chapter to stop after")
 	flag.StringVar(&c.skip, "skip", "", "chapters to leave out, as a regular expression; for development")
+	flag.BoolVar(&c.byHand, "by-hand", false, "start a cluster without Moorage for a person who installs it, and wait for Ctrl-C")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, c)
@@ -77,6 +79,9 @@ func run(ctx context.Context, c config) (err error) {
 	left, err := regexp.Compile(c.skip)
 	if err != nil {
 		return fmt.Errorf("--skip: %w", err)
+	}
+	if c.byHand {
+		return s.openForHands(ctx)
 	}
 	for _, chapter := range s.chapters() {
 		if c.skip != "" && left.MatchString(chapter.name) {

@@ -20,10 +20,8 @@ import (
 // published is the reference of the released chart in the documentation.
 const published = "oci://ghcr.io/moorage-dev/charts/moorage"
 
-// publish releases the work tree to a registry on this machine, by the command that
-// releases are made with. Each image has a small program, because Moorage's own take long
-// to build once more: the pods run the binaries of make binaries.
-func (s *story) publish(ctx context.Context) error {
+// serveRegistry serves a registry on this machine until the story ends.
+func (s *story) serveRegistry(ctx context.Context) error {
 	serve := exec.CommandContext(context.WithoutCancel(ctx), "go", "run", "-C", "hack/release", "./registry")
 	serve.Dir = s.repository
 	input, err := serve.StdinPipe()
@@ -50,9 +48,20 @@ func (s *story) publish(ctx context.Context) error {
 	if err := yaml.Unmarshal(raw, &chart); err != nil {
 		return fmt.Errorf("Chart.yaml: %w", err)
 	}
+	s.version = chart.Version
 	s.registry = strings.TrimSpace(host) + "/moorage-dev"
 	s.chart = "oci://" + s.registry + "/charts/moorage"
-	_, err = s.execute(ctx, nil, "go", "run", "-C", "hack/release", ".", "release", "--registry", s.registry, "--version", "v"+chart.Version,
+	return nil
+}
+
+// publish releases the work tree to a registry on this machine, by the command that
+// releases are made with. Each image has a small program, because Moorage's own take long
+// to build once more: the pods run the binaries of make binaries.
+func (s *story) publish(ctx context.Context) error {
+	if err := s.serveRegistry(ctx); err != nil {
+		return err
+	}
+	_, err := s.execute(ctx, nil, "go", "run", "-C", "hack/release", ".", "release", "--registry", s.registry, "--version", "v"+s.version,
 		"--program", "./hack/testdata/hello", "--out", filepath.Join(s.dir, "release"))
 	return err
 }

@@ -35,15 +35,18 @@ const (
 type story struct {
 	config
 	dir string
-	// chart is the reference of the released chart, and registry where it and its images are.
-	chart, registry string
-	keep            bool // the folder is to be kept for reading
-	runner          *sandbox.Runner
-	cluster         *sandbox.Cluster
-	client          kubernetes.Interface
-	dynamic         dynamic.Interface
-	pods            *lazyPods
-	audit           *audit.Reader
+	// chart is the reference of the released chart, version its version, and registry where it and
+	// its images are.
+	chart, version, registry string
+	// pulled are the programs of images that programOf has pulled.
+	pulled  map[string]string
+	keep    bool // the folder is to be kept for reading
+	runner  *sandbox.Runner
+	cluster *sandbox.Cluster
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	pods    *lazyPods
+	audit   *audit.Reader
 	// documented are the commands of the documentation, and ran the steps of it
 	// that have been run; goes is where go keeps its caches.
 	documented []commands.Command
@@ -87,7 +90,7 @@ func newStory(c config) (*story, error) {
 		return nil, fmt.Errorf("folder of the test: %w", err)
 	}
 	return &story{
-		config: c, dir: dir, pods: &lazyPods{started: make(chan struct{})}, documented: documented, ran: map[string]bool{},
+		config: c, dir: dir, pods: &lazyPods{started: make(chan struct{})}, documented: documented, ran: map[string]bool{}, pulled: map[string]string{},
 	}, nil
 }
 

@@ -140,7 +140,7 @@ type Options struct {
 	// needs and that isn't there is an error at the start.
 	Components []string
 	// Bring brings Moorage into the cluster in the sandbox's place, once the API
-	// server serves; it must leave Moorage's resources defined. The sandbox then
+	// server serves; in mode standalone it must leave Moorage's resources defined. The sandbox then
 	// starts none of Moorage's processes, applies none of its manifests, and has
 	// a stock kube-scheduler place what is not left to Moorage's.
 	Bring func(ctx context.Context, c *Cluster) error
@@ -196,8 +196,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("kubelet status interval %s: at least 100ms is needed", o.KubeletStatusInterval)
 	case o.NodeMonitorGracePeriod != 0 && o.NodeMonitorGracePeriod < minGracePeriod:
 		return fmt.Errorf("node monitor grace period %s: a kubelet on a busy machine needs at least %s to renew its Lease", o.NodeMonitorGracePeriod, minGracePeriod)
-	case o.Bring != nil && (o.Extender || o.Mode != Standalone):
-		return errors.New("Moorage is brought by others in mode standalone only, and without the sandbox's extender")
+	case o.Bring != nil && (o.Extender || o.Mode != Standalone && o.Mode != Upstream):
+		return errors.New("Moorage is brought by others in the modes standalone and upstream, and without the sandbox's extender")
 	case o.Extender && !o.Mode.Moorage():
 		return fmt.Errorf("mode %s has no Moorage, and so no extender: use standalone", o.Mode)
 	case o.MoorageNode && (!o.Mode.Moorage() || o.Bring != nil):

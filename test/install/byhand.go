@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/pods"
+)
+
+// openForHands starts a cluster that a person may install Moorage on by hand: three nodes with a
+// CSI driver, kube-controller-manager with its attach/detach controller, kube-scheduler,
+// cert-manager, and a registry. It returns when ctx is done.
+func (s *story) openForHands(ctx context.Context) error {
+	if err := s.serveRegistry(ctx); err != nil {
+		return err
+	}
+	options := s.options
+	options.Shape = s.scenarios[0].In(sandbox.Upstream)
+	options.ServiceProxy = filepath.Join(s.dir, "services.sock")
+	options.Bring = func(ctx context.Context, cluster *sandbox.Cluster) error {
+		s.cluster, s.client, s.dynamic = cluster, cluster.Client(), cluster.Dynamic()
+		if err := s.runPods(ctx, s.programOf); err != nil {
+			return err
+		}
+		return s.installCertManager(ctx)
+	}
+	s.options = options
+	cluster, err := sandbox.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	s.runner = &sandbox.Runner{Options: options, Seed: 1, Log: func(string, ...any) {}}
+	s.runner.Adopt(cluster)
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	if _, err := s.client.CoreV1().Namespaces().Create(ctx, shop, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("namespace shop: %w", err)
+	}
+	fmt.Printf(`
+A cluster of three nodes with a CSI driver, cert-manager, the namespace shop, and no Moorage.
+In another terminal, in this folder:
+
+  export KUBECONFIG=%s PATH=%s:$PATH
+
+  make release REGISTRY=%s VERSION=v%s PLATFORMS=linux/amd64
+  helm install moorage oci://%s/charts/moorage --plain-http --namespace moorage-system --create-namespace
+
+helm needs --plain-http, because the registry is on this machine. moorage-sandbox fault breaks the
+cluster: moorage-sandbox fault power-off worker-1. Pods mount volumes and run no programs; only
+those of Moorage do, as processes of this machine. kubectl logs shows nothing, and their output is in
+%s
+Ctrl-C ends the cluster.
+`, cluster.Kubeconfig(), s.binaries, s.registry, s.version, s.registry, s.dir)
+	<-ctx.Done()
+	return nil
+}
+
+// pullTimeout bounds how long the pull of an image from this machine may take.
+const pullTimeout = time.Minute
+
+// programOf pulls an image from the registry and returns the program that its entry point names.
+func (s *story) programOf(image string) (string, error) {
+	if program, done := s.pulled[image]; done {
+		return program, nil
+	}
+	path, ours := strings.CutPrefix(image, s.registry+"/")
+	if !ours {
+		return "", fmt.Errorf("image %s can't be pulled: this cluster pulls from %s only. Set image.registry, or install the chart of that registry", image, s.registry)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pullTimeout)
+	defer cancel()
+	folder, err := os.MkdirTemp(s.dir, strings.NewReplacer("/", "-", ":", "-").Replace(path)+"-")
+	if err != nil {
+		return "", err
+	}
+	program, err := pods.Pull(ctx, image, folder)
+	if err == nil {
+		s.pulled[image] = program
+	}
+	return program, err
+}
