@@ -18,7 +18,7 @@ import (
 // The steps of the story in which commands of the documentation are run: the
 // marks that pages give them.
 const (
-	stepFromOlder       = "upgrade-from-early"
+	stepFromOlder       = "upgrade-from-e9c19f87"
 	stepTest            = "test"
 	stepCLI             = "cli"
 	stepEnable          = "enable"

@@ -33,11 +33,9 @@ func (s *story) rights(ctx context.Context) error {
 	return s.rightsOf(ctx, func(string) bool { return true })
 }
 
-// unknownToOlder says whether a call is about a kind that the older chart does not bring, from
-// before the upgrade: its roles let nobody ask for that, and the controller goes on without.
-func (s *story) unknownToOlder(e audit.Event) bool {
-	return e.Object != nil && e.Object.Resource == "nodevolumes" && e.Received.Before(s.upgraded)
-}
+// beforeUpgrade says whether a call was made under the older chart, whose roles are those of its own
+// programs.
+func (s *story) beforeUpgrade(e audit.Event) bool { return e.Received.Before(s.upgraded) }
 
 // rightsOf is rights for some of the accounts.
 func (s *story) rightsOf(ctx context.Context, chosen func(account string) bool) error {
@@ -45,7 +43,7 @@ func (s *story) rightsOf(ctx context.Context, chosen func(account string) bool) 
 	if err != nil {
 		return err
 	}
-	refused := slices.DeleteFunc(audit.Denied(events, sandbox.IsMoorage), s.unknownToOlder)
+	refused := slices.DeleteFunc(audit.Denied(events, sandbox.IsMoorage), s.beforeUpgrade)
 	if len(refused) > 0 {
 		return fmt.Errorf("%d calls of Moorage's were denied, the first: %s", len(refused), refused[0])
 	}

@@ -13,7 +13,6 @@ import (
 )
 
 // upgrade upgrades from the older chart, while a pod runs and a ticket holds.
-// The definitions of the older chart are not helm's yet: it takes them over.
 func (s *story) upgrade(ctx context.Context) error {
 	if err := s.run(ctx, stepFromOlder, nil); err != nil {
 		return err
