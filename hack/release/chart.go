@@ -24,10 +24,10 @@ const home = "ghcr.io/moorage-dev"
 // there is no key.
 func (r release) begin() (string, error) {
 	if !semantic.MatchString(r.version) {
-		return "", fmt.Errorf("--version=%s is none of the kind v1.2.3", r.version)
+		return "", fmt.Errorf("--version=%s is not of the form v1.2.3: name the version of charts/moorage/Chart.yaml, as in VERSION=v0.1.0", r.version)
 	}
 	if _, err := name.NewRepository(r.registry+"/moorage", name.StrictValidation); err != nil {
-		return "", fmt.Errorf("--registry: %w", err)
+		return "", fmt.Errorf("--registry=%s can't be pushed to: name a registry and a folder in it, as in REGISTRY=registry.example.com/team: %w", r.registry, err)
 	}
 	if r.sign != "" && r.sign != keyless {
 		if _, err := os.Stat(r.sign); err != nil {
