@@ -11,15 +11,19 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"go.yaml.in/yaml/v3"
 )
 
-// plugin is kubectl-moorage, to be built for every platform of the krew manifest.
+// plugin is kubectl-moorage, to be built for every platform of the krew manifest, or for those of
+// only, if there are any.
 type plugin struct {
 	program
-	out string // folder
+	only []v1.Platform
+	out  string // folder
 }
 
 // semantic is the form of versions that krew and Helm take, and order by.
@@ -48,6 +52,12 @@ func (p plugin) write(ctx context.Context) error {
 	if was == nil || platforms == nil || len(platforms.Content) == 0 {
 		return errors.New("hack/krew/moorage.yaml has no version or no platforms")
 	}
+	if len(p.only) > 0 {
+		platforms.Content = slices.DeleteFunc(platforms.Content, func(entry *yaml.Node) bool { return !p.wanted(entry) })
+	}
+	if len(platforms.Content) == 0 {
+		return fmt.Errorf("hack/krew/moorage.yaml has none of the platforms %v", p.only)
+	}
 	for _, platform := range platforms.Content {
 		if err := p.platform(ctx, platform, was.Value); err != nil {
 			return err
@@ -59,6 +69,15 @@ func (p plugin) write(ctx context.Context) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(p.out, "moorage.yaml"), text, 0o644)
+}
+
+// wanted says whether only has a platform of the manifest.
+func (p plugin) wanted(entry *yaml.Node) bool {
+	labels := at(entry, "selector", "matchLabels")
+	system, machine := at(labels, "os"), at(labels, "arch")
+	return system != nil && machine != nil && slices.ContainsFunc(p.only, func(w v1.Platform) bool {
+		return w.OS == system.Value && w.Architecture == machine.Value
+	})
 }
 
 // platform builds the archive of one platform, and fills in its entry.

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"testing"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -51,7 +52,7 @@ type manifest struct {
 func builtPlugin(t *testing.T) (string, manifest) {
 	t.Helper()
 	out := t.TempDir()
-	r := plugin{program{repository: "../..", command: "./hack/testdata/hello", version: "v1.2.3"}, out}
+	r := plugin{program{repository: "../..", command: "./hack/testdata/hello", version: "v1.2.3"}, nil, out}
 	if err := r.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestArchivesAreTheSameTwice(t *testing.T) {
 
 func TestAVersionIsSemantic(t *testing.T) {
 	for _, version := range []string{"", "1.2.3", "v1.2", "main", "v1.2.3\n"} {
-		r := plugin{program{repository: "../..", command: "./hack/testdata/hello", version: version}, t.TempDir()}
+		r := plugin{program{repository: "../..", command: "./hack/testdata/hello", version: version}, nil, t.TempDir()}
 		if err := r.write(t.Context()); err == nil || !strings.Contains(err.Error(), "--version") {
 			t.Errorf("version %q: %v", version, err)
 		}
@@ -147,5 +148,23 @@ func untar(t *testing.T, raw []byte) map[string][]byte {
 		if out[header.Name], err = io.ReadAll(archive); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A team that releases for its own machines builds no archives for others.
+func TestArchivesOfSomePlatforms(t *testing.T) {
+	linux, sun := v1.Platform{OS: "linux", Architecture: "amd64"}, v1.Platform{OS: "solaris", Architecture: "sparc"}
+	out := t.TempDir()
+	p := plugin{program{repository: "../..", command: "./hack/testdata/hello", version: "v1.2.3"}, []v1.Platform{linux, sun}, out}
+	if err := p.write(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	archives, err := filepath.Glob(filepath.Join(out, "*.tar.gz"))
+	if err != nil || len(archives) != 1 || !strings.Contains(archives[0], "linux-amd64") {
+		t.Errorf("the archives are %v: %v", archives, err)
+	}
+	p.only = []v1.Platform{sun}
+	if err := p.write(t.Context()); err == nil || !strings.Contains(err.Error(), "solaris") {
+		t.Errorf("no archive is written, and no error says so: %v", err)
 	}
 }

@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string) error {
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
 		}
-		return plugin{program{repository: *repository, command: ours("kubectl-moorage"), version: *version}, *out}.write(ctx)
+		return plugin{program{repository: *repository, command: ours("kubectl-moorage"), version: *version}, nil, *out}.write(ctx)
 	case "release":
 		r := release{command: ours}
 		platforms := platformsFlag(flags)
@@ -100,6 +100,11 @@ func run(ctx context.Context, args []string) error {
 		if *program != "" {
 			r.command = func(string) string { return *program }
 		}
+		flags.Visit(func(f *flag.Flag) {
+			if f.Name == platformsName {
+				r.only = r.platforms
+			}
+		})
 		r.repository, r.out, r.version = *repository, *out, *version
 		return r.publish(ctx)
 	default:
@@ -107,8 +112,10 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
+const platformsName = "platforms"
+
 func platformsFlag(flags *flag.FlagSet) *string {
-	return flags.String("platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
+	return flags.String(platformsName, "linux/amd64,linux/arm64", "platforms, separated by commas; a release has archives of kubectl moorage for more, unless platforms are given")
 }
 
 func parsePlatforms(list string) ([]v1.Platform, error) {

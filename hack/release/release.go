@@ -30,8 +30,9 @@ type release struct {
 	version    string              // v1.2.3
 	registry   string              // registry.example.com/team
 	sign       string              // file of a key, or keyless; nothing is signed if empty
-	platforms  []v1.Platform
-	out        string // folder
+	platforms  []v1.Platform       // of images
+	only       []v1.Platform       // of the plugin; all of krew's if there are none
+	out        string              // folder
 }
 
 // publish builds and checks everything that the version has, and then pushes and signs
@@ -53,7 +54,7 @@ func (r release) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := (plugin{program{repository: r.repository, command: r.command("kubectl-moorage"), version: r.version}, files}).write(ctx); err != nil {
+	if err := (plugin{program{repository: r.repository, command: r.command("kubectl-moorage"), version: r.version}, r.only, files}).write(ctx); err != nil {
 		return err
 	}
 	packed, err := r.packChart(ctx, files)
