@@ -63,13 +63,16 @@ func (s *story) bring(ctx context.Context, cluster *sandbox.Cluster) error {
 	if err := s.installCertManager(ctx); err != nil {
 		return err
 	}
-	return s.installChart(ctx, olderChart, "--set", "mode=Standalone,policies.enabled=false,image.registry="+registry)
+	if err := s.installChart(ctx, olderChart, "--set", "mode=Standalone,image.registry="+registry); err != nil {
+		return err
+	}
+	return s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, "moorage-volume-status", metav1.DeleteOptions{})
 }
 
 // olderChart is the chart of commit e9c19f87, whose design the first release replaced, as helm package
 // makes it. The pods run this tree's programs. They know all flags of that chart's defaults, but the
-// scheduler writes a pod's status with the Binding, as that chart's policies permit to nobody: these
-// are off.
+// scheduler writes a pod's status with the Binding, and a policy of that chart forbids this: bring
+// removes its binding.
 const olderChart = "test/install/testdata/moorage-e9c19f87.tgz"
 
 // installChart installs a chart as the quick start says.
