@@ -35,7 +35,7 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkNode, benchmarkScale},
+		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff, benchmarkData, benchmarkNode, benchmarkScale},
 	}))
 }
 
@@ -64,7 +64,7 @@ func benchmarkKubeletKills(s *cli.Session) *cobra.Command {
 			"moorage-node it passes or fails; otherwise the volumes that are detached while they are staged\n" +
 			"are counted.",
 		Results:  "test/bench/results/kubelet-kills.json",
-		Scenario: e2e.KubeletKills, Repeat: 76, Node: true,
+		Scenario: e2e.KubeletKills, Repeat: 76, RepeatFlag: "kills", RepeatHelp: "how many kubelets are killed", Node: true,
 	})
 }
 
@@ -84,6 +84,16 @@ func benchmarkPowerOff(s *cli.Session) *cobra.Command {
 		Long:     "Runs the scenario power-off-times in one mode: some 25 minutes with Moorage, 5 in upstream's mode.",
 		Results:  "test/bench/results/power-off.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.PowerOffTimes() },
+	})
+}
+
+func benchmarkData(s *cli.Session) *cobra.Command {
+	return chaos.NewCommand(s, chaos.Subject{
+		Command: "bench-data", Short: "Play faults while a database writes, and count the records that it loses; as root, after make real",
+		Long: "Runs the scenario real-data in one mode: PostgreSQL on real nodes with real disks, and a client that keeps\n" +
+			"each acknowledgement. Some minutes for each repetition, and eight for a node that is cut off.",
+		Results:  "test/bench/results/data.json",
+		Scenario: e2e.RealData, Repeat: 10, RepeatFlag: "repeat", RepeatHelp: "how often each fault is played",
 	})
 }
 

@@ -51,7 +51,10 @@ func (s *story) forceDelete(ctx context.Context, name string) error {
 func (s *story) remove(name string) { s.must(s.DeletePod(s.ctx, name)) }
 
 // statefulSet creates a StatefulSet of one replica with a claim template.
-func (s *story) statefulSet(name string) {
+func (s *story) statefulSet(name string) { s.statefulSetWith(name, func(*appsv1.StatefulSet) {}) }
+
+// statefulSetWith creates one that is changed before.
+func (s *story) statefulSetWith(name string, change func(*appsv1.StatefulSet)) {
 	labels := map[string]string{sandbox.AppLabel: name}
 	claim := sandbox.Claim("data", corev1.ReadWriteOnce)
 	spec := sandbox.PodSpec("data")
@@ -70,6 +73,7 @@ func (s *story) statefulSet(name string) {
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*claim},
 		},
 	}
+	change(set)
 	_, err := s.Client.AppsV1().StatefulSets(s.Namespace).Create(s.ctx, set, metav1.CreateOptions{})
 	if err != nil {
 		s.must(fmt.Errorf("create statefulset %s: %w", name, err))

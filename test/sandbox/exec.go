@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,16 +16,26 @@ import (
 // Exec runs a program in the first container of a pod of the scenario, as kubectl exec does, and
 // returns its output. It needs real nodes.
 func (e *Env) Exec(ctx context.Context, pod string, command ...string) (string, error) {
+	var printed strings.Builder
+	err := e.ExecInto(ctx, &printed, pod, command...)
+	if err != nil {
+		return "", err
+	}
+	return printed.String(), nil
+}
+
+// ExecInto is Exec for a command whose output is read while it runs. It ends when ctx does.
+func (e *Env) ExecInto(ctx context.Context, printed io.Writer, pod string, command ...string) error {
 	request := e.Client.CoreV1().RESTClient().Post().Resource("pods").Namespace(e.Namespace).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
 	executor, err := remotecommand.NewWebSocketExecutor(e.Cluster.RESTConfig(), "GET", request.URL().String())
 	if err != nil {
-		return "", fmt.Errorf("exec in pod %s: %w", pod, err)
+		return fmt.Errorf("exec in pod %s: %w", pod, err)
 	}
-	var printed, complained strings.Builder
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &printed, Stderr: &complained})
+	var complained strings.Builder
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: printed, Stderr: &complained})
 	if err != nil {
-		return "", fmt.Errorf("%s in pod %s: %w: %s", strings.Join(command, " "), pod, err, complained.String())
+		return fmt.Errorf("%s in pod %s: %w: %s", strings.Join(command, " "), pod, err, complained.String())
 	}
-	return printed.String(), nil
+	return nil
 }

@@ -204,6 +204,8 @@ func TestRoomIsKept(t *testing.T) {
 	x.expectSaid("NoFreeSlot")
 	c.ending("a")
 	x.expect("", "while a ends")
+	change(c, "a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	x.expect("", "when a has ended, and its object is still there")
 	c.remove("a")
 	x.expect("", "before a is made again")
 	c.run("a2", "data-a", "worker-3", corev1.PodRunning)

@@ -418,7 +418,7 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 			objects.Pods = append(objects.Pods, p)
 			continue
 		}
-		if w.PodFact(p).Phase == ledger.PodFinished || !MadeAgain(p) {
+		if w.isOver(p) || !MadeAgain(p) {
 			continue
 		}
 		if next := w.successor(p); w.needsRoom(p) || w.needsRoom(next) {
@@ -437,6 +437,13 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 	after.Unseen = w.Unseen
 	after.draining = node
 	return after, moved
+}
+
+// isOver says whether a pod has ended by itself, so that it is not made again. A pod that is deleted
+// ends too, a moment before its object is gone, and a StatefulSet makes the next one only then.
+func (w *World) isOver(p *corev1.Pod) bool {
+	restarts := p.Spec.RestartPolicy != corev1.RestartPolicyNever && p.Spec.RestartPolicy != corev1.RestartPolicyOnFailure
+	return w.PodFact(p).Phase == ledger.PodFinished && (p.DeletionTimestamp == nil || !restarts)
 }
 
 // needsRoom says whether a pod has volumes that have to be attached, or that can be used from

@@ -25,8 +25,10 @@ type Subject struct {
 	Results string
 	// Scenario makes the scenario, with so many repetitions where it is counted by them.
 	Scenario func(repeat int) sandbox.Scenario
-	// Repeat is how many repetitions there are unless told otherwise; 0: it has none.
-	Repeat int
+	// Repeat is how many repetitions there are unless told otherwise; 0: it has none. RepeatFlag is
+	// the name of the flag for it, and RepeatHelp its help.
+	Repeat                 int
+	RepeatFlag, RepeatHelp string
 	// Disks says that it can be run with lenient disks, Node without moorage-node.
 	Disks, Node bool
 }
@@ -60,7 +62,7 @@ func NewCommand(s bench.Session, subject Subject) *cobra.Command {
 	fs.StringVar(&f.mode, "mode", string(sandbox.Standalone), "the mode that is put through it")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of what is done; what comes of it depends on more")
 	if subject.Repeat > 0 {
-		fs.IntVar(&f.repeat, "kills", subject.Repeat, "how many kubelets are killed")
+		fs.IntVar(&f.repeat, subject.RepeatFlag, subject.Repeat, subject.RepeatHelp)
 	}
 	if subject.Disks {
 		fs.BoolVar(&f.lenient, "lenient", false, "with disks that let themselves be attached to a second node, and past a node's limit, instead of refusing that")
@@ -115,7 +117,7 @@ func (f *flags) run(ctx context.Context, s bench.Session, scenario sandbox.Scena
 func (f *flags) command(mode sandbox.Mode) string {
 	line := fmt.Sprintf("moorage-sandbox %s --mode=%s --seed=%d", f.subject.Command, mode, f.seed)
 	if f.repeat != 0 {
-		line += fmt.Sprintf(" --kills=%d", f.repeat)
+		line += fmt.Sprintf(" --%s=%d", f.subject.RepeatFlag, f.repeat)
 	}
 	if f.lenient {
 		line += " --lenient"
