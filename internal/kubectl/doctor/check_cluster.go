@@ -550,6 +550,11 @@ func (g *waitGroup) finding(now time.Time) Finding {
 func checkInvariants(e *Evidence) []Finding {
 	var list []Finding
 	for _, v := range e.World.Arbiter.Audit(e.World.Snapshot, e.now()) {
+		if at, early := e.attachedEarly(v); early {
+			list = append(list, found(Warning, v.String(), "See what the first node's detach waits for: `kubectl moorage volumes -A`. Data is safe as long as the driver refuses the second attach.",
+				"%skube-controller-manager has asked to attach a volume to a second node before the detach from the first is over; it is attached at %s", claimed(e.World, v.Volume), at))
+			continue
+		}
 		list = append(list, found(Error, v.String(), "Stop the pods that use the volume, and report it: docs/internals/invariants.md says what it means.",
 			"%sinvariant %s is broken: %s", claimed(e.World, v.Volume), v.Invariant, v.Message))
 	}
@@ -557,6 +562,27 @@ func checkInvariants(e *Evidence) []Finding {
 		list = append(list, ok("no invariant is seen broken"))
 	}
 	return list
+}
+
+// attachedEarly says whether a volume has attachments at two nodes because kube-controller-manager, in
+// Cooperative mode, does not wait for a detach that fails; and the node where it is attached, or may be.
+func (e *Evidence) attachedEarly(v arbiter.Violation) (at string, early bool) {
+	if !e.World.Arbiter.Cooperative || v.Invariant != "I1" {
+		return "", false
+	}
+	var attached []string
+	for _, n := range e.World.Volume(v.Volume).Nodes {
+		if n.Attached {
+			attached = append(attached, n.Node)
+		}
+	}
+	switch len(attached) {
+	case 0:
+		return "no node for certain", true
+	case 1:
+		return attached[0], true
+	}
+	return "", false
 }
 
 // claimed begins a finding about a volume with its claim; empty where it has none.
@@ -844,6 +870,8 @@ func couldFence(e *Evidence) []Finding {
 	switch {
 	case known == 0:
 		return []Finding{ok("no CSIDriver needs attachments")}
+	case e.World.Arbiter.Cooperative:
+		return []Finding{ok("Cooperative mode: kube-controller-manager frees the volumes of a dead node, by the taint node.kubernetes.io/out-of-service, or six minutes after their pods are gone")}
 	case len(silent) == 0:
 		return []Finding{ok("drivers of which an AttachPolicy says what their detach does to a dead node's access: %d", known)}
 	}
@@ -854,7 +882,7 @@ func couldFence(e *Evidence) []Finding {
 		chart = "The chart has the answer for some: " + some(files) + ". "
 	}
 	return []Finding{found(Info, some(silent),
-		chart+"Ask the vendor whether ControllerUnpublishVolume takes a running machine's access away, and set unpublishFences to true or false. If the driver has csi-addons' NETWORK_FENCE, and Moorage is in mode Standalone, set forceDetach.networkFence: docs/operate/dead-nodes.md.",
+		chart+"Ask the vendor whether ControllerUnpublishVolume takes a running machine's access away, and set unpublishFences to true or false. If the driver has csi-addons' NETWORK_FENCE, set forceDetach.networkFence: docs/operate/dead-nodes.md.",
 		"drivers of which no AttachPolicy says whether their detach takes a dead node's access away: %d. With unpublishFences: true their volumes leave a dead node with proof, when the cloud says that it is off, or after forceDetach.afterUnreachable; without it they wait for a person, or for a time that proves nothing", len(silent))}
 }
 
@@ -866,13 +894,20 @@ func checkAttachers(e *Evidence) []Finding {
 	drivers := slices.Clone(e.World.Drivers)
 	slices.SortFunc(drivers, func(a, b *storagev1.CSIDriver) int { return strings.Compare(a.Name, b.Name) })
 	var list []Finding
+	var silent []string
 	for _, d := range drivers {
 		if c := e.World.AttacherDown(d.Name); c != nil {
 			list = append(list, found(Error, "its Lease was renewed last at "+c.Since.UTC().Format("2006-01-02T15:04:05Z"), c.Do+".", "%s", c.Message))
+		} else if (d.Spec.AttachRequired == nil || *d.Spec.AttachRequired) && !e.World.AttacherSeen(d.Name) {
+			silent = append(silent, d.Name)
 		}
 	}
+	if len(silent) > 0 {
+		list = append(list, found(Info, "there is no Lease of theirs", "An attacher that runs with --leader-election has a Lease.",
+			"whether the attachers of these drivers run is not known: %s", some(silent)))
+	}
 	if len(list) == 0 {
-		list = append(list, ok("no driver's external-attacher is seen down"))
+		list = append(list, ok("the attacher of each driver renews its Lease"))
 	}
 	return list
 }
@@ -880,7 +915,7 @@ func checkAttachers(e *Evidence) []Finding {
 // stockChecks are asked of a cluster without Moorage: what it would change there.
 func stockChecks() []check {
 	return []check{
-		{name: "slots", find: checkStockSlots, world: true},
+		{name: "slots", find: checkSlots, world: true},
 		{name: "attachers", find: checkAttachers, world: true},
 		{name: "attachments", find: checkAttachments, world: true},
 		{name: "rollouts", find: checkRollouts, world: true},
@@ -908,9 +943,9 @@ func readStock(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 // attach, among them those that are attached elsewhere.
 const attachRefused = "FailedAttachVolume"
 
-// checkStockSlots counts the nodes whose last slots are taken: where kube-scheduler's count and
+// checkSlots counts the nodes whose last slots are taken: where kube-scheduler's count and
 // the driver's differ, as on nodes that have just joined, a pod hangs there.
-func checkStockSlots(e *Evidence) []Finding {
+func checkSlots(e *Evidence) []Finding {
 	var near []string
 	var taken, limits int32
 	limited := 0
@@ -930,6 +965,10 @@ func checkStockSlots(e *Evidence) []Finding {
 		return []Finding{found(Info, "no CSINode states a limit", "", "no driver states how many volumes a node takes")}
 	case len(near) == 0:
 		return []Finding{ok("%d of %d slots are taken, and no node is near its limit", taken, limits)}
+	}
+	if !e.absent() {
+		return []Finding{found(Info, some(near), "Add nodes before new pods wait. `kubectl moorage nodes` shows each.",
+			"%d of %d slots are taken; nodes near their limit: %d of %d", taken, limits, len(near), limited)}
 	}
 	return []Finding{found(Warning, some(near), "With Moorage a pod is placed only where a slot is free or becomes free, which it reserves until the pod runs.",
 		"%d of %d slots are taken; nodes near their limit, where a pod that is placed too early hangs: %d of %d", taken, limits, len(near), limited)}

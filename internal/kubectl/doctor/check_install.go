@@ -117,7 +117,7 @@ func checkCRDs(e *Evidence) []Finding {
 		}
 	}
 	if len(list) == 0 && len(e.CRDs.Items) > 0 {
-		list = append(list, ok("%d CRDs are established and serve %s", len(e.CRDs.Items), v1alpha1.SchemeGroupVersion.Version))
+		list = append(list, ok("the CRDs are established and serve %s", v1alpha1.SchemeGroupVersion.Version))
 	}
 	return list
 }
@@ -390,7 +390,7 @@ func (m modes) finding() Finding {
 		return found(Warning, "", look+"Leave kube-controller-manager's attach/detach controller on until it leads, or go back with mode=Cooperative.",
 			"Standalone is installed, and its controller has not led yet: nothing has changed, and kube-controller-manager's attach/detach controller goes on")
 	}
-	return ok("Cooperative: kube-controller-manager's attach/detach controller stays on. Next: opt a namespace in (moorage.dev/enforce=true), or change to Standalone by name (docs/operate/modes.md)")
+	return ok("Cooperative: kube-controller-manager's attach/detach controller stays on. Standalone mode is chosen by name (docs/operate/modes.md)")
 }
 
 func (e *Evidence) webhook() *admissionv1.MutatingWebhookConfiguration {

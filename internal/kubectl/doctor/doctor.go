@@ -26,6 +26,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -159,6 +160,7 @@ func checks() []check {
 		{name: "attach-policies", find: checkAttachPolicies, world: true},
 		{name: "fencing", find: checkFencing, world: true},
 		{name: "limits", find: checkLimits, world: true},
+		{name: "slots", find: checkSlots, world: true},
 		{name: "attachers", find: checkAttachers, world: true},
 		{name: "attachments", find: checkAttachments, world: true},
 		{name: "node-volumes", find: checkNodeVolumes, world: true},
@@ -167,8 +169,8 @@ func checks() []check {
 	}
 }
 
-// absent says whether nothing of Moorage is in the cluster: not its kinds, nor a
-// webhook or a policy that was left behind, which a check has to name.
+// absent says whether nothing of Moorage is in the cluster but its CRDs, which an uninstall keeps:
+// no role, nor a webhook or a policy that was left behind, which a check has to name.
 func (e *Evidence) absent() bool {
 	missing := 0
 	for _, u := range e.World.Unseen {
@@ -179,14 +181,18 @@ func (e *Evidence) absent() bool {
 	left := slices.ContainsFunc(e.Webhooks.Items, func(w admissionv1.MutatingWebhookConfiguration) bool { return strings.HasPrefix(w.Name, "moorage") }) ||
 		slices.ContainsFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return strings.HasPrefix(p.Name, "moorage") }) ||
 		e.binding(guardPolicy) != nil
-	return missing == len(facts.OwnResources()) && !left
+	uninstalled := e.Roles.Err == nil && e.role(v1alpha1.ControllerName) == nil && e.role(v1alpha1.SchedulerName) == nil
+	return (missing == len(facts.OwnResources()) || uninstalled) && !left
 }
 
 // examine asks every question of the evidence.
 func examine(e *Evidence) Report {
 	if e.absent() {
-		f := found(Error, "the cluster serves none of its kinds, and no webhook or policy of its is seen",
-			"Install it: docs/operate/quickstart.md. explain, volumes, nodes, top and drain-plan work without it.",
+		fix := "Install it: docs/operate/quickstart.md. explain, volumes, nodes, top and drain-plan work without it."
+		if e.World.Served() {
+			fix = "Its CRDs are left. To remove them, see docs/operate/upgrade.md."
+		}
+		f := found(Info, "no role, webhook or policy of its is seen", fix,
 			"Moorage is not installed in this cluster; what follows is what it would change here")
 		f.Check = "api"
 		return newReport(slices.Concat(ask(e, checks()[:1]), []Finding{f}, ask(e, stockChecks())))

@@ -408,7 +408,10 @@ func TestFindings(t *testing.T) {
 		{"a label without effect", "opted-in", Warning, "is ignored: 1", func(e *Evidence) {
 			e.Mislabelled = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{v1alpha1.LabelEnforce: "yes"}}}}
 		}},
-		{"not installed", "api", Error, "Moorage is not installed in this cluster", func(e *Evidence) {
+		{"uninstalled, and the CRDs are left", "api", Info, "Moorage is not installed in this cluster", func(e *Evidence) {
+			e.Webhooks.Items, e.Policies.Items, e.Bindings.Items, e.Roles.Items = nil, nil, nil, nil
+		}},
+		{"not installed", "api", Info, "Moorage is not installed in this cluster", func(e *Evidence) {
 			for _, resource := range facts.OwnResources() {
 				e.World.Unseen = append(e.World.Unseen, facts.Unseen{Resource: resource, Missing: true})
 			}
@@ -566,6 +569,47 @@ func TestFindings(t *testing.T) {
 				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
 				o.PersistentVolumes[0].Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data"}
 				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
+			})
+		}},
+		{"kube-controller-manager does not wait for a detach", "invariants", Warning, "shop/data: kube-controller-manager has asked to attach a volume to a second node before the detach from the first is over; it is attached at worker-1", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				written(o, "kube-controller-manager")
+				other := o.Nodes[0].DeepCopy()
+				other.Name, other.UID = "worker-2", "n2"
+				o.Nodes = append(o.Nodes, other)
+				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
+				o.PersistentVolumes[0].Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data"}
+				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
+				o.Attachments[1].Status.Attached = false
+			})
+		}},
+		{"kube-controller-manager has attached it twice", "invariants", Error, "invariant I1 is broken", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				written(o, "kube-controller-manager")
+				other := o.Nodes[0].DeepCopy()
+				other.Name, other.UID = "worker-2", "n2"
+				o.Nodes = append(o.Nodes, other)
+				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
+				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
+			})
+		}},
+		{"an attacher without a Lease", "attachers", Info, "whether the attachers of these drivers run is not known: disk.example.com", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Drivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}}}
+				o.Leases.Seen = true
+			})
+		}},
+		{"nearly full", "slots", Info, "1 of 1 slots are taken; nodes near their limit: 1 of 1", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.NodeDrivers[0].Spec.Drivers[0].Allocatable.Count = new(int32(1))
+				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv")}
+				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv", "worker-1")}
+			})
+		}},
+		{"Cooperative, dead nodes", "fencing", OK, "Cooperative mode: kube-controller-manager frees the volumes of a dead node", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				written(o, "kube-controller-manager")
+				o.Drivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}}}
 			})
 		}},
 		{"CA expired", "certificate", Error, "has expired", func(e *Evidence) {

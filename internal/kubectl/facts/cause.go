@@ -639,6 +639,12 @@ func (w *World) AttacherDown(driver string) *Cause {
 		Do:      "Look at the driver's controller pod, container csi-attacher: `kubectl get pods -A | grep -i csi`"}
 }
 
+// AttacherSeen says whether a driver's external-attacher has a Lease, by which it is seen to run or not.
+func (w *World) AttacherSeen(driver string) bool {
+	is, _ := w.leads(attacherLease(driver))
+	return is != never
+}
+
 // attacherLease is the name of the Lease of a driver's external-attacher (csi-lib-utils/leaderelection:
 // characters that a name can't have become "-").
 func attacherLease(driver string) string {
