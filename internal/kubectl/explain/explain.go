@@ -41,8 +41,8 @@ const examples = `  # Why does a pod not run?
   # What waits for a node that is not ready?
   kubectl moorage explain node worker-3
 
-  # Every pod of a namespace that waits, the longest wait first
-  kubectl moorage explain pods -n shop --sort-by .cause.since
+  # Every pod that waits, the longest wait first
+  kubectl moorage explain pods -A --sort-by .cause.since
 
   # Each pod with a label, until you stop it
   kubectl moorage explain pods -l app=db --all --watch`
@@ -69,6 +69,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().StringVarP(&x.selector, "selector", "l", "", "Explain all pods, claims or nodes with these labels, such as app=db")
 	cmd.Flags().BoolVarP(&x.watch, "watch", "w", false, "Print the answer again whenever it changes")
 	x.output.AddSort(cmd)
+	cmd.Flags().BoolVarP(&x.everywhere, "all-namespaces", "A", false, "Explain all pods, claims or tickets, of every namespace")
 	cmd.Flags().BoolVar(&x.all, "all", false, "Of all pods, claims or nodes, also explain those that wait for nothing")
 	return cmd
 }
@@ -94,6 +95,8 @@ type explainer struct {
 	selector string
 	watch    bool
 	all      bool
+	// everywhere is -A.
+	everywhere bool
 	// said is what could not be read, as it has been printed last.
 	said []facts.Unseen
 }
@@ -105,6 +108,9 @@ func (x *explainer) run(ctx context.Context, args []string) error {
 	subjects, err := parseSubjects(args, x.selector)
 	if err != nil {
 		return err
+	}
+	if x.everywhere && subjects[0].name != "" {
+		return errors.New("--all-namespaces takes one type, and no name: pods, pvcs or tickets")
 	}
 	c, err := x.base.Connect()
 	if err != nil {
@@ -133,13 +139,17 @@ func (x *explainer) run(ctx context.Context, args []string) error {
 func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.World, subjects []subject, seen map[string]string) error {
 	var answers []answer
 	for _, s := range subjects {
-		list, err := s.expand(w, c.Namespace, x.selector)
+		in, unseen := *c, w.Unseen
+		if in.Namespace = cmp.Or(s.namespace, c.Namespace); x.everywhere {
+			in.Namespace = ""
+		}
+		list, err := s.expand(w, in.Namespace, x.selector)
 		if err != nil {
 			return err
 		}
-		in, unseen := *c, w.Unseen
-		in.Namespace = cmp.Or(s.namespace, c.Namespace)
-		for _, name := range list {
+		for _, object := range list {
+			name := object.Name
+			in.Namespace = object.Namespace
 			a, err := s.kind.explain(ctx, &in, w, name)
 			if missing := (*command.NotFoundError)(nil); errors.As(err, &missing) && s.kind.namespaced {
 				if none := command.NoNamespace(ctx, c, in.Namespace); none != "" {
@@ -184,10 +194,13 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 // sayNone says that there is nothing of a type to explain.
 func (x *explainer) sayNone(ctx context.Context, c *cluster.Cluster, s subject) {
 	text := fmt.Sprintf("No %s found in namespace %s", s.kind.plural, c.Namespace)
+	if x.everywhere {
+		text = fmt.Sprintf("No %s found", s.kind.plural)
+	}
 	if x.selector != "" {
 		text = fmt.Sprintf("No %s found with labels %s", s.kind.plural, x.selector)
 	}
-	if none := command.NoNamespace(ctx, c, c.Namespace); none != "" && s.kind.namespaced {
+	if none := command.NoNamespace(ctx, c, c.Namespace); none != "" && s.kind.namespaced && !x.everywhere {
 		text = none
 	}
 	fmt.Fprintln(x.base.Streams.ErrOut, text+".")

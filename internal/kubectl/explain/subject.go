@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,22 +172,24 @@ func named(args []string) ([]subject, error) {
 	return list, nil
 }
 
-// expand lists the names that a subject stands for.
-func (s subject) expand(w *facts.World, namespace, selector string) ([]string, error) {
+// expand lists the objects that a subject stands for, of a namespace, or of all where it is empty.
+func (s subject) expand(w *facts.World, namespace, selector string) ([]types.NamespacedName, error) {
 	if s.name != "" {
-		return []string{s.name}, nil
+		return []types.NamespacedName{{Namespace: namespace, Name: s.name}}, nil
 	}
 	chosen, err := labels.Parse(selector)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var names []types.NamespacedName
 	for _, o := range s.kind.labelled(w, namespace) {
 		if chosen.Matches(labels.Set(o.GetLabels())) {
-			names = append(names, o.GetName())
+			names = append(names, types.NamespacedName{Namespace: cmp.Or(o.GetNamespace(), namespace), Name: o.GetName()})
 		}
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, func(a, b types.NamespacedName) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	return names, nil
 }
 
