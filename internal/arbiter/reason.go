@@ -76,6 +76,10 @@ func (r Reason) Message() string {
 // over by time alone.
 const noTimeForces = -1
 
+// anothersTime as a Reason's Seconds says that kube-controller-manager forces the detach. It counts its
+// time from when no pod there has a running container, by its own view, and writes that nowhere.
+const anothersTime = -2
+
 // howUnreachable says in what way nothing is heard of a node.
 func (r Reason) howUnreachable() string {
 	if r.NodeDeleted {
@@ -89,6 +93,8 @@ func (r Reason) waysOut() string {
 	var b strings.Builder
 	when := "; at once when"
 	switch {
+	case r.Seconds == anothersTime:
+		b.WriteString("kube-controller-manager detaches it by force, at the latest six minutes after the last pod with it there has ended or was deleted, whether the machine is off or not")
 	case r.Seconds > 0:
 		b.WriteString(forcedIn + (time.Duration(r.Seconds) * time.Second).String())
 	case !r.Brake.IsZero():

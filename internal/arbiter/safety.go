@@ -50,6 +50,9 @@ func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 	case !ready(n):
 		reason = unreachableAt(reason, n, e.rule)
 		reason.Seconds = untilForced(s, v, p, e.rule)
+		if a.Cooperative && !unawaited(p) {
+			reason.Seconds = anothersTime
+		}
 	case e.usage == usageInUse && Unexplained(s, p) && untilUnexplained(v, p, now) <= 0:
 		reason.Code = InUseUnexplained
 	case e.usage == usageInUse:

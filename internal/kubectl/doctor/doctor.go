@@ -20,13 +20,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -169,8 +169,12 @@ func checks() []check {
 	}
 }
 
+// uninstalledFor is for how long nobody has led where no role is left: Moorage is not down there, but
+// uninstalled.
+const uninstalledFor = 10 * time.Minute
+
 // absent says whether nothing of Moorage is in the cluster but its CRDs, which an uninstall keeps:
-// no role, nor a webhook or a policy that was left behind, which a check has to name.
+// no role and for long no leader, nor a webhook or a policy that was left behind, which a check has to name.
 func (e *Evidence) absent() bool {
 	missing := 0
 	for _, u := range e.World.Unseen {
@@ -181,7 +185,10 @@ func (e *Evidence) absent() bool {
 	left := slices.ContainsFunc(e.Webhooks.Items, func(w admissionv1.MutatingWebhookConfiguration) bool { return strings.HasPrefix(w.Name, "moorage") }) ||
 		slices.ContainsFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return strings.HasPrefix(p.Name, "moorage") }) ||
 		e.binding(guardPolicy) != nil
-	uninstalled := e.Roles.Err == nil && e.role(v1alpha1.ControllerName) == nil && e.role(v1alpha1.SchedulerName) == nil
+	uninstalled := e.Roles.Err == nil && !slices.ContainsFunc(components(), func(name string) bool {
+		l := e.lease(name)
+		return e.role(name) != nil || l == nil || e.lapsed(l) < uninstalledFor
+	})
 	return (missing == len(facts.OwnResources()) || uninstalled) && !left
 }
 

@@ -383,6 +383,10 @@ func TestFindings(t *testing.T) {
 		{"certificate not ready", "renewal", Error, "certificate moorage-system/moorage-webhook is not ready", func(e *Evidence) {
 			e.Certificates.Items[0].Status.Conditions[0].Status = "False"
 		}},
+		{"certificate deleted", "renewal", Error, "Certificate moorage-system/moorage-webhook is missing", func(e *Evidence) {
+			e.Webhooks.Items[0].Annotations = map[string]string{"cert-manager.io/inject-ca-from": "moorage-system/moorage-webhook"}
+			e.Certificates.Items = nil
+		}},
 		{"certificate not issued", "renewal", Warning, "has not been issued yet", func(e *Evidence) { e.Certificates.Items[0].Status.NotAfter = nil }},
 		{"certificate expired", "renewal", Error, "has expired", func(e *Evidence) {
 			e.Certificates.Items[0] = issued(now().Add(-time.Hour), now())
@@ -410,6 +414,9 @@ func TestFindings(t *testing.T) {
 		}},
 		{"uninstalled, and the CRDs are left", "api", Info, "Moorage is not installed in this cluster", func(e *Evidence) {
 			e.Webhooks.Items, e.Policies.Items, e.Bindings.Items, e.Roles.Items = nil, nil, nil, nil
+			for i := range e.Leases.Items {
+				e.Leases.Items[i].Spec.RenewTime = new(metav1.NewMicroTime(now().Add(-time.Hour)))
+			}
 		}},
 		{"not installed", "api", Info, "Moorage is not installed in this cluster", func(e *Evidence) {
 			for _, resource := range facts.OwnResources() {

@@ -336,7 +336,7 @@ func (w *World) schedulerDown(p *corev1.Pod) *Cause {
 	}
 	return &Cause{Of: OfComponent, Code: "SchedulerDown", Since: since,
 		Message: fmt.Sprintf("its scheduler %s is down: nobody renews the Lease %s", cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName), lease),
-		Do:      "See why: `kubectl get lease -A | grep " + lease + "`, and the logs of its pod"}
+		Do:      "See whether it has pods: `kubectl get deployments,pods -A | grep " + lease + "`. With 0 replicas, scale it up; else see their logs"}
 }
 
 // refusedBy quotes what the scheduler says of the nodes. Where somebody's use of the pod's volume leaves one
@@ -798,13 +798,16 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 	}
 	c := &Cause{Of: OfNode, Code: "NodeNotReady", Node: name, Since: w.notReadySince(ledger.NodeName(name)),
 		Message: fmt.Sprintf("its node %s is not ready, so that nothing starts or ends there", name),
-		Do:      "See why: `kubectl describe node " + name + "`. If its machine is off for certain: `kubectl moorage explain node " + name + "`"}
+		Do:      w.adviceOnDead(node)}
+	if !w.kubeletLives(node) { // else the advice begins with it
+		c.Do = "See why: `kubectl describe node " + name + "`. " + c.Do
+	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionFalse && condition.Message != "" {
 			c.Message += ": " + shortened(condition.Message, "")
 		}
 	}
-	if is, _ := w.leads(kubeControllerManager); is == lapsed {
+	if is, _ := w.leads(kubeControllerManager); is == lapsed && w.detacherDown() == nil { // else the advice says so
 		c.Do = "Have kube-controller-manager run, without which no pod is deleted or made again: its Lease in kube-system is over. " + c.Do
 	}
 	return c
