@@ -239,7 +239,7 @@ $(BIN)/helm: FORCE
 	@$(GO) build -ldflags '-s -w' -o $@ helm.sh/helm/v4/cmd/helm
 
 .PHONY: cluster
-cluster: build $(BIN)/certmanager $(BIN)/kubectl $(BIN)/helm $(BIN)/kubectl-moorage ## Start a cluster without Moorage, with cert-manager and a registry on this machine, to install the chart by hand; Ctrl-C ends it
+cluster: demo-programs $(BIN)/certmanager $(BIN)/kubectl $(BIN)/helm $(BIN)/kubectl-moorage ## Start a cluster without Moorage, with cert-manager and a registry on this machine, to install the chart by hand; Ctrl-C ends it
 	$(GO) run ./test/install --by-hand --binaries $(BIN) \
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
 

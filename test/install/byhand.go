@@ -54,12 +54,15 @@ In another terminal, in this folder:
   make release REGISTRY=%s VERSION=v%s PLATFORMS=linux/amd64
   helm install moorage oci://%s/charts/moorage --plain-http --namespace moorage-system --create-namespace
 
-helm needs --plain-http, because the registry is on this machine. moorage-sandbox fault breaks the
-cluster: moorage-sandbox fault power-off worker-1. Pods mount volumes and run no programs; only
+helm needs --plain-http, because the registry is on this machine. This breaks the cluster:
+
+  moorage-sandbox --name %s fault power-off worker-1
+
+Pods mount volumes and run no programs; only
 those of Moorage do, as processes of this machine. kubectl logs shows nothing, and their output is in
 %s
 Ctrl-C ends the cluster.
-`, cluster.Kubeconfig(), s.binaries, s.registry, s.version, s.registry, s.dir)
+`, cluster.Kubeconfig(), s.binaries, s.registry, s.version, s.registry, filepath.Base(cluster.Dir()), s.dir)
 	<-ctx.Done()
 	return nil
 }

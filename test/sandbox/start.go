@@ -37,7 +37,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		{"roles, storage classes and definitions", c.applyManifests},
 	}
 	if c.options.Bring != nil {
-		steps = append(steps, step{"Moorage to be brought", func(ctx context.Context) error { return c.options.Bring(ctx, c) }})
+		steps = append(steps, step{"what is installed before the nodes", func(ctx context.Context) error { return c.options.Bring(ctx, c) }})
 	}
 	if c.options.Nodeless {
 		steps = append(steps, step{"the other components", func(context.Context) error { return c.launchRest() }})
