@@ -153,7 +153,7 @@ func TestReadmeTellsTheResult(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf("| ten minutes of chaos: %d × `kill -9`, %d faults of the driver ([chaos](docs/internals/chaos.md)) | %d attempts to attach a volume to a second node that the first may still have | %d attempts, refused where the first still had it | %d attempts |",
 			done(ours, "kill -9: "), done(ours, "faults: "), ours.Broken[diskapi.TwoNodes], stock.Broken[diskapi.TwoNodes], beside.Broken[diskapi.TwoNodes]),
-		fmt.Sprintf("| the same, with disks that refuse nothing | %d × one volume attached to two nodes at once | %d × one volume attached to two nodes at once, %d × mounted by both | %d × one volume attached to two nodes at once, %d × mounted by both |",
+		fmt.Sprintf("| the same, with disks that refuse nothing | %d × one volume attached to two nodes at once | %d × one volume attached to two nodes at once, %d × mounted by both | %d × attached to two, %d × mounted by both |",
 			oursLenient.Counts[sandbox.AttachedToTwo], stockLenient.Counts[sandbox.AttachedToTwo], stockLenient.Counts[sandbox.MountedAtTwo],
 			besideLenient.Counts[sandbox.AttachedToTwo], besideLenient.Counts[sandbox.MountedAtTwo]),
 		fmt.Sprintf("| [kubelets killed](docs/internals/kubelet-staging-hole.md) while they mount: volumes detached while staged | %d of %d with moorage-node, %d without | %d of %d |",
