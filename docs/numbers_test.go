@@ -104,6 +104,49 @@ func TestDrainsAreMeasured(t *testing.T) {
 	}
 }
 
+// counted is what a result file has counted in one run.
+type counted struct {
+	Mode   string
+	Counts map[string]int
+}
+
+// runs are those of a result file.
+func runs(t *testing.T, name string) []counted {
+	t.Helper()
+	var file struct{ Runs []counted }
+	if err := json.Unmarshal([]byte(text(t, "../test/bench/results/"+name+".json")), &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Runs) < 2 || file.Runs[0].Mode != "standalone" || file.Runs[1].Mode != "upstream" {
+		t.Fatalf("%s.json does not begin with a run of Moorage and one of upstream", name)
+	}
+	return file.Runs
+}
+
+// What the page says of frames is what the result file says.
+func TestFramesAreMeasured(t *testing.T) {
+	var file struct {
+		Benchmarks []struct {
+			Name   string
+			Values map[string]float64
+		}
+	}
+	if err := json.Unmarshal([]byte(text(t, "../test/bench/web/results/web.json")), &file); err != nil {
+		t.Fatal(err)
+	}
+	frames := map[string]map[string]float64{}
+	for _, b := range file.Benchmarks {
+		frames[b.Name] = b.Values
+	}
+	desktop, phone := frames["Frames/desktop"], frames["Frames/phone"]
+	const between = "ms-between-frames-p"
+	want := fmt.Sprintf("95 of 100 frames of a desktop's window come within %v ms, which is 60 a second, and 99 within %v ms; in a phone's window 95 within %v ms. The page's thread computes for %.0f ms in half of the frames",
+		desktop[between+"95"], desktop[between+"99"], phone[between+"95"], desktop["ms-computed/frame-p50"])
+	if !strings.Contains(text(t, "internals/benchmarks-summary.md"), want) {
+		t.Errorf("internals/benchmarks-summary.md does not say %q", want)
+	}
+}
+
 // attachRuns are the runs of result files of attach and detach whose disks take that long, by what ran.
 func attachRuns(t *testing.T, latency string, files ...string) map[string][]attachRun {
 	t.Helper()

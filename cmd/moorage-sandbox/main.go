@@ -50,8 +50,9 @@ func benchmarkScale(s *cli.Session) *cobra.Command { return scale.NewCommand(s) 
 func benchmarkChaos(s *cli.Session) *cobra.Command {
 	return chaos.NewCommand(s, chaos.Subject{
 		Command: "bench-chaos", Short: "Put a mode through ten minutes of chaos and keep what came of it",
-		Long: "Runs the scenario chaos in one mode, see docs/internals/chaos.md: between 11 and 20 minutes. With\n" +
-			"Moorage it passes or fails; stock Kubernetes is compared with, and what goes wrong is counted.",
+		Long: "Runs the scenario chaos in one mode, see docs/internals/chaos.md: between 11 and 20 minutes. In\n" +
+			"Standalone mode it passes or fails. In other modes kube-controller-manager attaches and detaches,\n" +
+			"and what goes wrong is counted; a pod that never runs fails Cooperative mode.",
 		Results:  "test/bench/results/chaos.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.Chaos() }, Disks: true,
 	})

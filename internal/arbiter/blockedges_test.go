@@ -85,6 +85,9 @@ func TestWhatIsFull(t *testing.T) {
 		return ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "q"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: phase, Volumes: []ledger.TicketVolume{{PersistentVolume: "a"}}}
 	}
 	none := ledger.NodeDrivers{Node: "well", Version: "2"}
+	own := func(reporting bool) ledger.Event {
+		return nodeAs("well", func(n *ledger.NodeState) { n.UID, n.Managed, n.Reporting = "another", false, reporting })
+	}
 	for name, test := range map[string]struct {
 		needs []string
 		facts []ledger.Event
@@ -105,6 +108,10 @@ func TestWhatIsFull(t *testing.T) {
 		"the driver is not there":        {[]string{"a"}, []ledger.Event{none}, Reason{}},
 		"and has to be":                  {[]string{"a"}, []ledger.Event{none, ledger.Driver{Name: "d", Version: "2", AttachRequired: true, NeedsNode: true}}, Reason{Code: DriverNotRegistered}},
 		"the driver refuses more":        {[]string{"a"}, []ledger.Event{refused}, Reason{Code: NodeExhausted}},
+		"its kubelet attaches itself":    {[]string{"a"}, []ledger.Event{attach("well", "a"), own(true)}, Reason{Code: NodeUnmanaged}},
+		"no kubelet says whether":        {[]string{"a"}, []ledger.Event{own(false)}, Reason{}},
+		"it does, without the driver":    {[]string{"a"}, []ledger.Event{own(true), none}, Reason{}},
+		"it does, and nothing attaches":  {[]string{"a"}, []ledger.Event{own(true), ledger.Driver{Name: "d", Version: "2"}}, Reason{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asks := ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q"}

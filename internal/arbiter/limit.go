@@ -24,7 +24,7 @@ func Lapse(now time.Time) ledger.Event {
 	return ledger.RefusalsOver{Until: now.Add(-ExhaustedFor)}
 }
 
-// room says which drivers have no slot left at the node for the request. A
+// room says which drivers have no slot left at the node for the request, or can't attach there. A
 // volume that is already at the node has its slot: own attachments are never
 // counted twice.
 func (w view) room() []Reason {
@@ -62,7 +62,7 @@ func (w view) drivers() iter.Seq[string] {
 	}
 }
 
-// full says whether a driver lacks a slot for the request's new volumes.
+// full says whether a driver lacks a slot for the request's new volumes, or can't attach at the node at all.
 //
 //	Invariant: slots after = |places that take one − those that only the
 //	request, a dry run or an outranked ticket keeps| + |the request's volumes
@@ -76,6 +76,10 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	state := node.Driver(driver)
 	if !state.Registered && (!w.request.ofPod() || w.snapshot.NeedsNode(driver)) {
 		reason.Code = DriverNotRegistered
+		return reason, true
+	}
+	if state.Registered && w.snapshot.AttachRequired(driver) && attachesItself(node) {
+		reason.Code = NodeUnmanaged
 		return reason, true
 	}
 	fresh, missing := w.fresh(driver)
@@ -108,6 +112,11 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	}
 	return reason, after > limit //mutant:slot-too-many
 }
+
+// attachesItself says whether a node's kubelet attaches by itself, as it says by the annotation that it leaves
+// out. No kubelet can do that with a CSI volume (k8s.io/kubernetes pkg/volume/csi, csiAttacher.Attach). A Node that
+// no kubelet has written, such as one of a benchmark, says nothing by having no annotation.
+func attachesItself(n *ledger.Node) bool { return n != nil && n.Exists && n.Reporting && !n.Managed }
 
 // Limit is how many slots of a driver a node has under a policy: the
 // CSINode's count or the policy's, whichever is less, minus the headroom.

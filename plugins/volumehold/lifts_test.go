@@ -46,6 +46,9 @@ func lifts() []lift {
 	cut := func(node, version string, drivers ...string) ledger.Event {
 		return ledger.NodeState{Name: ledger.NodeName(node), UID: node, Version: version, Ready: ledger.ReadyTrue, Managed: true, Reporting: true, CutOff: drivers}
 	}
+	managed := func(version string, is bool) ledger.Event {
+		return ledger.NodeState{Name: "n1", UID: "n1", Version: version, Ready: ledger.ReadyTrue, Managed: is, Reporting: true}
+	}
 	return []lift{
 		{arbiter.NoFreeSlot, all(disk("data", rwo), full), one(detached("b", "n2"))},
 		{arbiter.NodeExhausted, all(disk("data", rwo), disk("a", ledger.AccessMany), only, one(exhausted("n1"))), one(slotsAt("n1", 3))},
@@ -65,6 +68,7 @@ func lifts() []lift {
 			ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, SELinuxMount: true}, labelledHolder("n1"))), one(ledger.PodGone{UID: "uid-labelled"})},
 		{arbiter.UsedByOtherPod, all(disk("data", ledger.AccessPod), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
 		{arbiter.DriverNotRegistered, all(disk("data", rwo), only, one(ledger.NodeDriversGone{Node: "n1"})), one(slotsAt("n3", 1))},
+		{arbiter.NodeUnmanaged, all(disk("data", rwo), only, one(managed("2", false))), one(managed("3", true))},
 		{arbiter.ForeignAttachment, all(disk("data", rwo), one(ledger.Attachment{Name: "foreign", UID: "f", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true})), one(ledger.AttachmentGone{Name: "foreign"})},
 		{arbiter.Detaching, all(disk("data", rwo), one(ledger.Attachment{Name: leaving, UID: "l", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true, Ours: true, Cooperative: true})), one(ledger.AttachmentGone{Name: leaving})},
 		{arbiter.VolumeMissing, disk("data", rwo)[1:], disk("data", rwo)},
@@ -90,7 +94,7 @@ func asking(node ledger.NodeName, parameters string) ledger.Event {
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.HoldRefused, arbiter.VolumeDeleting}
+	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.HoldRefused, arbiter.VolumeDeleting}
 }
 
 // lasting are reasons that nothing lifts: a pod's volumes don't change.

@@ -18,12 +18,13 @@ import (
 // chaos churns pods while everything that can be killed is killed and the disk
 // service fails, hangs and dawdles. Nothing is asserted on the way but what the
 // judge asserts; in the end every pod runs, and then nothing may be left over.
-// Upstream is put through the same, and what goes wrong there is counted. With Moorage each node
-// has its moorage-node, as in mode Standalone by default, which unstages what kubelets that were
-// killed have forgotten.
+// In Standalone mode each node has its moorage-node, as by default, which unstages what
+// kubelets that were killed have forgotten. In Cooperative mode kube-controller-manager attaches
+// and detaches, so that its violations are counted; every pod has to run even so. Upstream is
+// put through the same, and all that goes wrong is counted.
 func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) sandbox.Scenario {
 	scenario.Doc = fmt.Sprintf("Up to %d pods come and go, %d actions long: kill -9 of every component and of kubelets, restarts of the API server, calls that fail, hang and take their time. "+
-		"In the end every pod runs, nothing is left over, and the judge has seen no violation. Upstream: what goes wrong is counted.", pods, actions)
+		"In the end every pod runs, nothing is left over, and the judge has seen no violation. Cooperative: every pod runs; violations and leftovers, which may be kube-controller-manager's, are counted. Upstream: all that goes wrong is counted.", pods, actions)
 	scenario.Exclusive = true
 	scenario.Shape = func(shape *sandbox.Shape) {
 		withNodes(shape)
@@ -34,7 +35,7 @@ func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) san
 	scenario.Run = tell(func(s *story) {
 		c := &churn{story: s, most: pods, pace: pace}
 		s.say("seed %d", s.Seed)
-		if s.moorage() {
+		if s.Mode == sandbox.Standalone {
 			s.policy("repair", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true), RepairStaged: new(true)})
 		} else {
 			s.must(s.Compare())
@@ -70,12 +71,12 @@ func chaosShort() sandbox.Scenario {
 	}, 30, 240, 200*time.Millisecond)
 }
 
-// Chaos is chaos for ten minutes, on request: with Moorage it is judged, stock
-// Kubernetes is put through the same.
+// Chaos is chaos for ten minutes, on request: Standalone mode is judged, Cooperative mode and
+// stock Kubernetes are put through the same.
 func Chaos() sandbox.Scenario {
 	return chaos(sandbox.Scenario{
 		Name:    "chaos",
-		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Upstream, sandbox.UpstreamTuned},
+		Modes:   sandbox.Modes(),
 		Timeout: 20 * time.Minute,
 		Extra:   true,
 	}, 200, 2400, 250*time.Millisecond)
@@ -97,8 +98,7 @@ type churn struct {
 // failed calls are tried again after minutes.
 const patience = 4 * time.Minute
 
-// allRun waits until every pod runs. In a cluster that is only compared with, it
-// notes those that do not.
+// allRun waits until every pod runs. Upstream it notes those that do not.
 func (c *churn) allRun() {
 	err := c.EventuallyWithin(c.ctx, patience, "every pod runs", func() error {
 		for _, pod := range c.pods {
@@ -212,9 +212,12 @@ func (c *churn) part(how func(context.Context, string) error) bool {
 // kill ends a component with SIGKILL, and starts it again.
 func (c *churn) kill() bool {
 	node := sandbox.NodeName(1 + c.Rand.IntN(chaosNodes))
-	components := []string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher, sandbox.ControllerManager, sandbox.MoorageNode(node)}
-	if !c.moorage() {
-		components = []string{sandbox.Scheduler, sandbox.Attacher, sandbox.ControllerManager}
+	components := []string{sandbox.Scheduler, sandbox.Attacher, sandbox.ControllerManager}
+	switch c.Mode {
+	case sandbox.Standalone:
+		components = []string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher, sandbox.ControllerManager, sandbox.MoorageNode(node)}
+	case sandbox.Cooperative:
+		components = append(components, sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook)
 	}
 	name := c.any(components)
 	if name == sandbox.MoorageNode(node) {

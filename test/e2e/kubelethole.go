@@ -15,10 +15,10 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// withNodes is threeByFour with moorage-node on each node, where there is Moorage.
+// withNodes is threeByFour with moorage-node on each node in Standalone mode, as by default.
 func withNodes(shape *sandbox.Shape) {
 	threeByFour(shape)
-	shape.MoorageNode = shape.Mode.Moorage()
+	shape.MoorageNode = shape.Mode == sandbox.Standalone
 }
 
 // kubeletHole guards a volume that a kubelet has forgotten

@@ -38,8 +38,8 @@ func KubeletKills(kills int) sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "kubelet-kills",
 		Doc: fmt.Sprintf("Kubelets are killed %d times: before, in and after each call to the node's driver by which volumes are mounted or unmounted, and between the writes of their records. Then the next pods of the volumes are placed at another node. "+
-			"With moorage-node the judge sees no violation. Without it, and upstream, volumes that are detached while they are staged are counted.", kills),
-		Modes:     []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+			"With moorage-node the judge sees no violation. Without it, as in Cooperative mode by default, and upstream, volumes that are detached while they are staged are counted.", kills),
+		Modes:     []sandbox.Mode{sandbox.Standalone, sandbox.Cooperative, sandbox.Upstream},
 		Timeout:   time.Duration(kills/killLanes+1)*2*time.Minute + 5*time.Minute,
 		Extra:     true,
 		Exclusive: true,

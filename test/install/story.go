@@ -106,7 +106,7 @@ func (s *story) chapters() []chapter {
 	for _, name := range []string{"path", "rollout", "limit", "handover"} {
 		out = append(out, chapter{"scenario " + name, func(ctx context.Context) error { return s.scenario(ctx, name) }})
 	}
-	return append(out,
+	out = append(out,
 		chapter{"every process is killed at once, in Standalone mode", func(ctx context.Context) error { return s.allKilled(ctx, "Standalone") }},
 		chapter{"alerts and dashboard ask for what is measured", s.metrics},
 		chapter{"metrics behind TLS and the API server's word", s.secureMetrics},
@@ -125,6 +125,11 @@ func (s *story) chapters() []chapter {
 		chapter{"attach and detach are handed back", s.handBack},
 		chapter{"what is applied stays as it is", s.applied},
 		chapter{"the defaults change nothing for those who did not opt in", s.harmless},
+	)
+	for _, name := range []string{"rollout", "limit", "handover"} {
+		out = append(out, chapter{"scenario " + name + ", with the chart's defaults", func(ctx context.Context) error { return s.scenario(ctx, name) }})
+	}
+	return append(out,
 		chapter{"every process is killed at once, in Cooperative mode", func(ctx context.Context) error { return s.allKilled(ctx, "Cooperative") }},
 		chapter{"Cooperative, beside the attach/detach controller", s.cooperative},
 		chapter{"a Standalone controller that never starts", s.neverStarts},
@@ -136,7 +141,8 @@ func (s *story) chapters() []chapter {
 	)
 }
 
-// scenario plays one of the sandbox's scenarios on what the chart installed.
+// scenario plays one of the sandbox's scenarios on what the chart installed, in whichever mode that is: the
+// runner's mode only says which cluster is meant, and that no violation is excused.
 func (s *story) scenario(ctx context.Context, name string) error {
 	for _, scenario := range s.scenarios {
 		if scenario.Name != name {

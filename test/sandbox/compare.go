@@ -34,12 +34,11 @@ const (
 	MountedAtTwo  = "volumes mounted at two nodes at once"
 )
 
-// Compare has what a cluster without Moorage does wrong be counted in the
-// result, and not fail the scenario: violations, what is left over, and pods
-// that are told to Hangs. It is an error where Moorage is to be judged. It is
-// serial.
+// Compare has what a cluster does wrong in which kube-controller-manager attaches and detaches
+// be counted in the result, and not fail the scenario: violations, what is left over, and pods
+// that are told to Hangs. It is an error in Standalone mode, which is judged. It is serial.
 func (e *Env) Compare() error {
-	if e.Mode.Moorage() {
+	if e.Mode == Standalone {
 		return fmt.Errorf("mode %s is judged, not compared with", e.Mode)
 	}
 	e.compares = true

@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// Nothing that Moorage does wrong is only counted.
-func TestOnlyUpstreamIsCompared(t *testing.T) {
+// Nothing that goes wrong in Standalone mode is only counted.
+func TestStandaloneIsJudged(t *testing.T) {
 	for _, mode := range Modes() {
 		e := Env{Mode: mode}
-		if err := e.Compare(); (err == nil) == mode.Moorage() || e.compares == mode.Moorage() {
+		judged, err := mode == Standalone, e.Compare()
+		if (err == nil) == judged || e.compares == judged {
 			t.Errorf("mode %s: compared %v, error %v", mode, e.compares, err)
 		}
 	}

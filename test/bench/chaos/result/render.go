@@ -177,13 +177,13 @@ func (r Run) violations() int {
 	return sum
 }
 
-// outcome is what came of a run in a word: one of stock Kubernetes, or without moorage-node,
-// is compared with, and not judged.
+// outcome is what came of a run in a word: one without moorage-node, or beside the stock
+// attach/detach controller, is compared with, and not judged.
 func (r Run) outcome() string {
 	switch {
 	case r.Failed != "":
 		return "failed"
-	case r.Mode.Moorage() && !r.WithoutNode:
+	case r.Mode == sandbox.Standalone && !r.WithoutNode:
 		return "passed"
 	}
 	return "compared"
