@@ -17,16 +17,14 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// threeByFour is the cluster of most scenarios: three nodes with four slots
-// each. Kubelets report every second, so that a scenario does not spend its
-// time on their tick; the bench measures with the default of ten, too.
+// threeByFour is the cluster of most scenarios: three nodes with four slots each. Kubelets report every
+// second, so that a scenario does not wait for them; the bench also measures with the default of ten.
 func threeByFour(shape *sandbox.Shape) {
 	shape.Nodes, shape.Slots = 3, 4
 	shape.KubeletStatusInterval = time.Second
 }
 
-// claim creates a ReadWriteOnce claim, whose volume is made when its first pod
-// is placed.
+// claim creates a ReadWriteOnce claim, with a volume that is made when its first pod is placed.
 func (s *story) claim(name string) {
 	s.must(s.CreateClaim(s.ctx, sandbox.Claim(name, corev1.ReadWriteOnce)))
 }
@@ -42,7 +40,7 @@ func (s *story) podAt(node, name, claim string) types.UID {
 	return pod.UID
 }
 
-// forceDelete deletes a pod's object at once, whatever still runs.
+// forceDelete deletes a pod's object at once, with its containers running.
 func (s *story) forceDelete(ctx context.Context, name string) error {
 	return s.Client.CoreV1().Pods(s.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 }
@@ -127,7 +125,7 @@ func (s *story) untaint(node string, taint corev1.Taint) {
 	})
 }
 
-// changeNode reads, changes and writes a node until nobody writes in between.
+// changeNode reads, changes and writes a node until no other write comes between.
 func (s *story) changeNode(name string, change func(*corev1.Node)) {
 	nodes := s.Client.CoreV1().Nodes()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
