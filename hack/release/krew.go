@@ -61,7 +61,7 @@ func (p plugin) write(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(p.out, "moorage.yaml"), text, 0o644)
 }
 
-// platform builds the archive of one platform, and fills in its entry.
+// platform builds a platform's archive, and fills in its entry.
 func (p plugin) platform(ctx context.Context, entry *yaml.Node, was string) error {
 	labels := at(entry, "selector", "matchLabels")
 	uri, sum, binary := at(entry, "uri"), at(entry, "sha256"), at(entry, "bin")
