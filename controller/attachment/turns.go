@@ -47,7 +47,6 @@ func (t *turns) leave(id ledger.VolumeID) {
 	t.rows[false].Remove(id)
 }
 
-// waits says whether a volume waits.
 func (t *turns) waits(id ledger.VolumeID) bool { return t.rows[true].Has(id) || t.rows[false].Has(id) }
 
 // anybodyWaits says whether any volume waits.

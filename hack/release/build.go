@@ -34,7 +34,6 @@ const nonroot = "65532:65532"
 // nonrootID is the same, of user and group.
 const nonrootID = 65532
 
-// sbomType is the media type of an SPDX document.
 const sbomType types.MediaType = "application/spdx+json"
 
 // epoch is the time of everything in an image.

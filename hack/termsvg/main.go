@@ -109,7 +109,6 @@ var (
 	shown   = regexp.MustCompile(`^ {14}(.*)$`)
 )
 
-// split returns the panes of a scene.
 func split(text, scene string) (panes []pane) {
 	here := false
 	var block []string // lines that a command has shown, its own first

@@ -126,7 +126,6 @@ func (l *Ledger) inlineAccess(v *Volume) Access {
 	return most
 }
 
-// inlineOf are the volumes that a pod names inline.
 func inlineOf(volumes []PodVolume) map[VolumeID]Access {
 	var inline map[VolumeID]Access
 	for _, v := range volumes {

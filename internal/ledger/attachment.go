@@ -50,7 +50,6 @@ type machine struct {
 // byPV says whether the attachment is of its volume since its PersistentVolume named that.
 func (r *attachmentRecord) byPV() bool { return !r.inline && !r.byName }
 
-// at is the volume that the attachment is of.
 func (r *attachmentRecord) at() VolumeID { return VolumeID{r.to.driver, r.handle} }
 
 // oddAttachment holds what few attachments have.
@@ -226,7 +225,6 @@ func (r *attachmentRecord) is(uid string) bool {
 	return packed == r.uid && (r.odd == nil || r.odd.uid == "")
 }
 
-// olderThan says whether the record is older than a version.
 func (r *attachmentRecord) olderThan(version string) bool {
 	if v, ok := packVersion(version); ok && v != 0 && r.version != 0 {
 		return v > r.version

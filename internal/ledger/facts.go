@@ -250,7 +250,6 @@ type CallError struct {
 	Message string
 }
 
-// IsZero says whether there is no error.
 func (e CallError) IsZero() bool { return e == CallError{} }
 
 // ResourceExhausted is gRPC code 8: the driver says that a node has no room for another volume (CSI

@@ -125,7 +125,6 @@ func (w *NodeWord) CanUnstage(v VolumeID) bool {
 	return can
 }
 
-// has says whether the word names a volume.
 func (w *NodeWord) has(v VolumeID) bool {
 	if w == nil {
 		return false

@@ -404,7 +404,6 @@ func (v *Volume) NodeVolume(n NodeName) *NodeVolume {
 // HasAttachments says whether any VolumeAttachment binds the volume here.
 func (p *NodeVolume) HasAttachments() bool { return p != nil && p.first != nil }
 
-// UsedByPod says whether a pod at the node uses the volume.
 func (p *NodeVolume) UsedByPod() bool {
 	return p != nil && slices.ContainsFunc(p.Users, func(u User) bool { return u.Pod != "" })
 }

@@ -53,7 +53,6 @@ var _ runtime.Object = (*brief)(nil)
 // either.
 func (b *brief) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object.
 func (b *brief) DeepCopyObject() runtime.Object {
 	c := *b
 	if b.hold != nil {

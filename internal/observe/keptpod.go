@@ -84,5 +84,4 @@ func (k *keptPod) pod() *corev1.Pod {
 // either.
 func (k *keptPod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object.
 func (k *keptPod) DeepCopyObject() runtime.Object { return keepPod(k.pod().DeepCopy()) }

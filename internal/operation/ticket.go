@@ -85,7 +85,6 @@ type Make struct {
 	Spec      v1alpha1.VolumeTicketSpec
 }
 
-// Object is the ticket.
 func (m Make) Object() *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{

@@ -87,7 +87,6 @@ func (d *decision) volume(pv *ledger.PersistentVolume) volume {
 	return v
 }
 
-// ofClaim is the volume of a claim.
 func (d *decision) ofClaim(of ledger.ClaimKey) ([]volume, bool) {
 	pv := boundTo(d.Snapshot, d.Snapshot.Claim(of))
 	if pv == nil {

@@ -30,7 +30,6 @@ func OfNode(n ledger.NodeName) Object {
 	return Object{Kind: "Node", Name: string(n), UID: string(n)}
 }
 
-// OfPod is a Pod.
 func OfPod(p *ledger.Pod) Object {
 	return Object{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID}
 }

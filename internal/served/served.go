@@ -85,7 +85,6 @@ func Ask(d Discovery, groupVersions ...string) (Resources, error) {
 	return all, nil
 }
 
-// GroupVersions are the group versions of features.
 func GroupVersions(features []Feature) []string {
 	var all []string
 	for _, f := range features {

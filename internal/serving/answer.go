@@ -20,7 +20,6 @@ type RequestError struct {
 	Message string
 }
 
-// Error returns the message.
 func (e *RequestError) Error() string { return e.Message }
 
 // BadRequest names a fault in a request's content.

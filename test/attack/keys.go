@@ -44,7 +44,6 @@ type pki struct {
 	altered   string // one of it with the name of the controller written into it
 }
 
-// steal makes the pki.
 func (s *Scene) steal(ctx context.Context) (*pki, error) {
 	p := &pki{}
 	var err error

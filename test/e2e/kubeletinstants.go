@@ -40,7 +40,6 @@ func (i killInstant) String() string {
 	return fmt.Sprintf("%s %s", i.when, i.call)
 }
 
-// unmounts says whether the instant is one of unmounting.
 func (i killInstant) unmounts() bool {
 	return i.call == diskapi.NodeUnpublish || i.call == diskapi.NodeUnstage
 }

@@ -276,7 +276,6 @@ func (s *story) boundClaim(name string) {
 	})
 }
 
-// bootOf is the boot that a Node names.
 func (s *story) bootOf(node string) string { return s.View.Node(node).Status.NodeInfo.BootID }
 
 // isCut says whether the storage refuses a node.

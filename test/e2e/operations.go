@@ -49,7 +49,6 @@ func (s *story) make(of schema.GroupVersionResource, kind, name string, spec map
 	}
 }
 
-// object is an object with a name and a spec.
 func object(of schema.GroupVersionResource, kind, name string, spec map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	o.SetGroupVersionKind(of.GroupVersion().WithKind(kind))

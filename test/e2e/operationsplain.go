@@ -64,7 +64,6 @@ func operationsPlain() sandbox.Scenario {
 	}
 }
 
-// label labels a claim.
 func (s *story) label(claim, key, value string) {
 	patch := []byte(`{"metadata":{"labels":{"` + key + `":"` + value + `"}}}`)
 	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Patch(s.ctx, claim, types.MergePatchType, patch, metav1.PatchOptions{})

@@ -29,7 +29,6 @@ func (s *story) claim(name string) {
 	s.must(s.CreateClaim(s.ctx, sandbox.Claim(name, corev1.ReadWriteOnce)))
 }
 
-// pod creates a pod with one claim.
 func (s *story) pod(name, claim string) { s.must(s.CreatePod(s.ctx, sandbox.Pod(name, claim))) }
 
 // podAt creates a pod with one claim that may go to one node only, and returns its UID.
@@ -95,7 +94,6 @@ func (s *story) orphan(name string) {
 	s.must(s.Client.AppsV1().ReplicaSets(s.Namespace).Delete(s.ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
 }
 
-// deployment creates a Deployment.
 func (s *story) deployment(d *appsv1.Deployment) { s.must(s.CreateDeployment(s.ctx, d)) }
 
 // cordon keeps new pods from a node.

@@ -255,7 +255,6 @@ func (l *lab) overlay(name string, replace map[string]string) (string, error) {
 	return path, os.WriteFile(path, text, 0o600)
 }
 
-// build builds a stage.
 func (l *lab) build(s *stage, name, overlay string) (string, error) {
 	binary := filepath.Join(l.dir, strings.ReplaceAll(s.folder, "/", "-")+"-"+name)
 	args := []string{"test", "-c", "-vet=off"}

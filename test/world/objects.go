@@ -53,7 +53,6 @@ var kindNames = [stored + 1]string{"tickets", "pods", "claims", "pvs", "classes"
 
 func (k Kind) String() string { return kindNames[k] }
 
-// KindOf is the kind with that name.
 func KindOf(name string) (Kind, bool) {
 	i := slices.Index(kindNames[:], name)
 	return Kind(max(i, 0)), i >= 0
@@ -169,13 +168,11 @@ func typed[T ledger.Event](o *Objects, k Kind, key string) (T, bool) {
 	return t, ok
 }
 
-// Pod returns a pod by UID.
 func (o *Objects) Pod(uid string) (ledger.Pod, bool) { return typed[ledger.Pod](o, Pods, uid) }
 
 // Deleting says whether a pod has a deletionTimestamp.
 func (o *Objects) Deleting(uid string) bool { return o.deleting[uid] }
 
-// Node returns a Node.
 func (o *Objects) Node(n ledger.NodeName) (ledger.NodeState, bool) {
 	return typed[ledger.NodeState](o, Nodes, string(n))
 }

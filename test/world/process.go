@@ -70,7 +70,6 @@ func (w *World) Kubelet(machine string) Kubelet {
 	return w.KubeletOf(w.Machines[machine])
 }
 
-// KubeletOf is the kubelet of a machine of this world.
 func (w *World) KubeletOf(m *Machine) Kubelet { return Kubelet{&m.Process, w, m} }
 
 // Machine is the kubelet's machine.

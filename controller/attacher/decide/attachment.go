@@ -20,7 +20,6 @@ type Reason struct {
 	Code codes.Code
 }
 
-// IsZero says whether there is no reason.
 func (r Reason) IsZero() bool { return r == Reason{} }
 
 // Attachment is a VolumeAttachment of this process's driver, together with

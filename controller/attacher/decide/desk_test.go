@@ -61,7 +61,6 @@ func stamped(node string, changes ...func(*decide.Attachment)) decide.Attachment
 	return a
 }
 
-// attached is an attached attachment.
 func attached(node string, changes ...func(*decide.Attachment)) decide.Attachment {
 	return stamped(node, append([]func(*decide.Attachment){func(a *decide.Attachment) { a.Attached = true }}, changes...)...)
 }

@@ -115,7 +115,6 @@ func (c Client) Disks(ctx context.Context) ([]diskapi.Disk, error) {
 	return v, err
 }
 
-// Snapshots returns every snapshot.
 func (c Client) Snapshots(ctx context.Context) ([]diskapi.Snapshot, error) {
 	var v []diskapi.Snapshot
 	err := c.do(ctx, http.MethodGet, "/snapshots", nil, &v)

@@ -53,7 +53,6 @@ func (c Client) ClearFault(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/faults/"+segment(id), nil, nil)
 }
 
-// ClearFaults clears all faults.
 func (c Client) ClearFaults(ctx context.Context) error {
 	return c.do(ctx, http.MethodDelete, "/faults", nil, nil)
 }

@@ -54,7 +54,6 @@ func (s *State) Snapshots() []diskapi.Snapshot {
 	return out
 }
 
-// Snapshot returns one snapshot.
 func (s *State) Snapshot(handle string) (diskapi.Snapshot, bool) {
 	x, ok := s.snapshots[handle]
 	if !ok {

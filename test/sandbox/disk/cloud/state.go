@@ -88,7 +88,6 @@ func (s *State) Disks() []diskapi.Disk {
 	return out
 }
 
-// Disk returns one disk.
 func (s *State) Disk(volume string) (diskapi.Disk, bool) {
 	d, ok := s.disks[volume]
 	if !ok {
