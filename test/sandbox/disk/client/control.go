@@ -64,14 +64,12 @@ func (c Client) Faults(ctx context.Context) ([]diskapi.FaultStatus, error) {
 	return v, err
 }
 
-// SetHealth has the driver say from now on what is wrong with a disk; without anything, that it is
-// well.
+// SetHealth has the driver report a disk's faults from now on; without any, that it is well.
 func (c Client) SetHealth(ctx context.Context, volume string, wrong ...diskapi.Health) error {
 	return c.do(ctx, http.MethodPut, "/disks/"+segment(volume)+"/health", append([]diskapi.Health{}, wrong...), nil)
 }
 
-// SetLatency sets how long operations of one kind take from now on, in steps of
-// a millisecond.
+// SetLatency sets how long operations of a kind take from now on, in steps of a millisecond.
 func (c Client) SetLatency(ctx context.Context, call diskapi.Call, d time.Duration) error {
 	return c.do(ctx, http.MethodPut, "/latency", diskapi.Latency{Call: call, LatencyMs: d.Milliseconds()}, nil)
 }
