@@ -32,8 +32,8 @@ func (c *cluster) theirs(node string, handles ...string) {
 	c.report(node, handles...)
 }
 
-// Installed into a cluster in which hundreds of volumes are attached by another
-// controller, it has complete books, detaches nothing and writes no node status.
+// Installed into a cluster with hundreds of volumes attached by another controller, it has complete
+// books, detaches nothing and writes no node status.
 func TestAdoption(t *testing.T) {
 	const nodes, each = 10, 30
 	c := newCluster(t, each, names("n", nodes)...)

@@ -13,7 +13,7 @@ import (
 
 func cooperative(c *Config) { c.Mode = ModeCooperative }
 
-// report does what the attach/detach controller does with what is attached.
+// report reports attached volumes like the attach/detach controller.
 func (c *cluster) report(node string, handles ...string) {
 	var n corev1.Node
 	c.Get("nodes", "", node, &n)
@@ -74,8 +74,8 @@ func TestCooperativeLeavesBystandersAlone(t *testing.T) {
 	}
 }
 
-// What the other controller never heard of is taken back; what it reports is
-// its own to detach.
+// A volume unknown to the other controller is taken back; a reported volume is the other controller's
+// to detach.
 func TestCooperativeLeavesNothing(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("unheard")
@@ -94,8 +94,8 @@ func TestCooperativeLeavesNothing(t *testing.T) {
 	c.never("delete volumeattachments " + va("theirs", "n1"))
 }
 
-// kube-controller-manager restarts and deletes what it knows no pod for: it is
-// made again, for as long as the ticket is granted.
+// kube-controller-manager restarts and deletes attachments without a known pod: Moorage makes them
+// again while the ticket is granted.
 func TestCooperativeTicketIsAttachedAgain(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")

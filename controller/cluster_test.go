@@ -30,8 +30,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// cluster is an API server in memory with nodes, disks and an attacher that
-// does at once what it is asked for.
+// cluster is an API server in memory with nodes, disks and an attacher that answers at once.
 type cluster struct {
 	*apitest.Server
 	t        *testing.T
@@ -61,8 +60,7 @@ func newCluster(t *testing.T, slots int32, nodes ...string) *cluster {
 	return c
 }
 
-// node puts a Ready node whose kubelet reports these volumes in use. What its
-// volumesAttached says stays.
+// node puts a Ready node with a kubelet that reports these volumes in use. Its volumesAttached stays.
 func (c *cluster) node(name string, inUse []string) {
 	node := &corev1.Node{}
 	c.Get("nodes", "", name, node)
@@ -83,8 +81,8 @@ func unique(handle string) corev1.UniqueVolumeName {
 	return translate.UniqueName(ledger.VolumeID{Driver: driver, Handle: handle})
 }
 
-// disk puts a bound claim in namespace shop and its PersistentVolume, both and
-// the handle of one name.
+// disk puts a bound claim in namespace shop and its PersistentVolume, with one name for both and the
+// handle.
 func (c *cluster) disk(name string) {
 	c.diskOf(name, corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}})
 }
@@ -213,8 +211,8 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 	return stop
 }
 
-// patience is how long a test waits for what must come; only one that fails takes it. A
-// machine that builds and runs other tests beside has been slower than half a minute.
+// patience is how long a test waits for an event; only a failing test takes it. A machine that builds
+// and runs other tests beside has been slower than half a minute.
 const patience = 2 * time.Minute
 
 // until waits for what the API server says.
@@ -259,9 +257,8 @@ func (c *cluster) granted(pod string) *metav1.Condition {
 	return meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
 }
 
-// wrote fails unless the controller made exactly these writes, in this order,
-// since the last Forget. One that is made twice, since the object has had another version,
-// counts once.
+// wrote fails unless the controller made exactly these writes, in this order, since the last Forget. A
+// write that is repeated for a newer version counts once.
 func (c *cluster) wrote(want ...string) {
 	c.t.Helper()
 	got := slices.Compact(c.Writes())

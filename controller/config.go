@@ -26,25 +26,22 @@ const (
 
 // Config is what the controller needs to know.
 type Config struct {
-	// Kubeconfig is the file that says where the API server is and who asks;
-	// empty inside a cluster.
+	// Kubeconfig is the file with the API server and the credentials; empty inside a cluster.
 	Kubeconfig string
 	// Namespace is where the Lease is.
 	Namespace string
 	// Mode is ModeStandalone or ModeCooperative, in any case. A controller for
 	// Cooperative mode goes on in Standalone mode until that is handed over.
 	Mode string
-	// StayAttached asks attachers to leave a volume whose detach is refused and
-	// that is wanted again at its node, as moorage-attacher can. Others take no
-	// notice. Standalone only: Cooperative never asks.
+	// StayAttached asks attachers to leave a volume whose detach is refused, if it is wanted again at
+	// its node; moorage-attacher can. Others ignore it. Standalone only: Cooperative never asks.
 	StayAttached bool
-	// NoForceOnTimeout detaches no volume by force because of time, unless its
-	// AttachPolicy says after which.
+	// NoForceOnTimeout detaches no volume by force because of time, unless its AttachPolicy has a time.
 	NoForceOnTimeout bool
-	// NetworkFences has the storage of drivers whose AttachPolicy says so cut off nodes that
-	// can't be reached, by NetworkFences of csi-addons. Standalone only.
+	// NetworkFences has the storage of drivers with such an AttachPolicy cut off unreachable nodes, by
+	// NetworkFences of csi-addons. Standalone only.
 	NetworkFences bool
-	// OperationTickets makes tickets for the operations of drivers whose AttachPolicy says so
+	// OperationTickets makes tickets for the operations of drivers with such an AttachPolicy
 	// (attachFor, detachFor).
 	OperationTickets bool
 	// DisableTruthCheck compares nothing: no difference between the objects of the API is reported.
@@ -74,12 +71,12 @@ type Config struct {
 	// the right to read it: an installation creates them after the controller. It is not ready
 	// meanwhile, and ends with an error then.
 	PolicyPatience time.Duration
-	// AllowFlexVolumes starts in Standalone mode though there are FlexVolumes:
-	// those whose drivers attach would wait for ever.
+	// AllowFlexVolumes starts in Standalone mode although there are FlexVolumes: those with drivers
+	// that attach would wait without end.
 	AllowFlexVolumes bool
 }
 
-// cooperative says whether another attach/detach controller works, too.
+// cooperative says whether another attach/detach controller works as well.
 func (c Config) cooperative() bool { return strings.EqualFold(c.Mode, ModeCooperative) }
 
 // rules are those of the mode.
@@ -96,7 +93,7 @@ func (c Config) election() lead.Config {
 	}
 }
 
-// guard is what keeps a second controller from writing volumesAttached.
+// guard keeps a second controller from writing volumesAttached.
 func (c Config) guard(kube kubernetes.Interface) guard {
 	return guard{kube: kube, namespace: c.Namespace, cooperative: c.cooperative(), skip: c.SkipPolicyCheck, patience: c.PolicyPatience}
 }

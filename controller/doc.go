@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller is moorage-controller: it grants tickets, detaches and
-// attaches volumes, and publishes what may be mounted. This package is the
-// composition. The stages are ticket, attachment, volumestatus and policy below it.
-// Beside them are operation, which makes the tickets that drivers need for snapshots, clones
-// and expansions, networkfence, which has a storage cut machines off, and truth, which compares
-// what is written in several places.
+// Package controller is moorage-controller: it grants tickets, detaches and attaches volumes, and
+// publishes which volumes may be mounted. This package is the composition. The stages are ticket,
+// attachment, volumestatus and policy below it. Beside them are operation (tickets for drivers'
+// snapshots, clones and expansions), networkfence (has a storage cut machines off), and truth (compares
+// facts that are written in several places).
 //
-// Reads: everything that package observe observes; the policy that keeps
-// others from writing volumesAttached. Decides: who leads; internal/arbiter decides for the
-// stages, internal/operation and internal/networkfence for those two. Writes: its Lease. The
-// stages write through package execute, operation and networkfence by themselves.
+// Reads: everything that package observe observes; the policy that keeps others from writing
+// volumesAttached. Decides: the leader; internal/arbiter decides for the stages, internal/operation and
+// internal/networkfence for their controllers. Writes: its Lease. The stages write through package
+// execute; operation and networkfence write themselves.
 //
-// Of several processes one leads, and only that one writes. A lease does not
-// stop a process that was paused: so every write has a deadline inside the
-// lease, a new leader waits until the last write of the one before it must be
-// over, and writes its epoch into every ticket that is not granted before it
-// grants any.
+// Of several processes only the leader writes. A lease does not stop a process that was paused: every
+// write has a deadline inside the lease, a new leader waits until the last write of its predecessor
+// must be over, and writes its epoch into every ticket without a grant before it grants any.
 package controller

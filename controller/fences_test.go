@@ -59,7 +59,7 @@ func TestNextLeaderDoubtsFences(t *testing.T) {
 	stop()
 	dead.Store(true)
 
-	// The kubelet restarts. What is mounted is mounted still, and not in its list.
+	// The kubelet restarts. Mounts stay, and are not in its list.
 	c.changeNode("n1", func(n *corev1.Node) {
 		n.Status.VolumesInUse, n.Spec.Taints = nil, nil
 		n.Status.Conditions[0].Status = corev1.ConditionTrue

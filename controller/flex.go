@@ -16,11 +16,10 @@ import (
 var errFlex = errors.New("only kube-controller-manager, which has its driver, can attach a FlexVolume: " +
 	"stay with its attach/detach controller (--mode=cooperative), or pass --allow-flex-volumes if its driver does not attach")
 
-// refuseFlexVolumes returns an error at a first installation where a
-// PersistentVolume is a FlexVolume that nobody would attach: nothing depends on this
-// controller yet, and kube-controller-manager's can stay. A first installation is a
-// cluster in which no VolumeHold and no VolumeTicket is. Later such a volume is told,
-// and pods with one never keep anybody from leading: anybody may create them.
+// refuseFlexVolumes returns an error at a first installation if a PersistentVolume is a FlexVolume that
+// no controller would attach: nothing depends on this controller yet, and kube-controller-manager's can
+// stay. A first installation is a cluster without a VolumeHold and a VolumeTicket. Later such a volume
+// is reported, and pods with one never keep a controller from leading: any user may create them.
 func (c termConfig) refuseFlexVolumes(ctx context.Context) error {
 	if c.AllowFlexVolumes || c.cooperative() {
 		return nil
@@ -37,7 +36,7 @@ func (c termConfig) refuseFlexVolumes(ctx context.Context) error {
 	return nil
 }
 
-// flexVolumes tells once in a term of each FlexVolume that nobody attaches.
+// flexVolumes reports, once in a term, each FlexVolume that no controller attaches.
 type flexVolumes struct{ told map[types.UID]bool }
 
 func (f *flexVolumes) tell(c termConfig) {

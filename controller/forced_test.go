@@ -39,9 +39,8 @@ func (c *cluster) forcedTotal(want string) {
 	}
 }
 
-// The leader is killed when the API server has deleted the VolumeAttachment by force, and
-// before it hears of that: the next leader tells of it, and counts it. The one after
-// that says nothing twice.
+// The leader is killed when the API server has deleted the VolumeAttachment by force, and before its
+// answer: the next leader reports and counts it. The leader after that reports nothing twice.
 func TestForcedDetachIsToldByTheNextLeader(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2")
 	c.tells, c.metrics, c.lost = true, report.NewMetrics(nil), make(chan struct{})

@@ -18,9 +18,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// policyName names the ValidatingAdmissionPolicy, which the chart installs, and its
-// binding, which the Standalone controller creates once it leads. With both, nobody but
-// this controller writes volumesAttached.
+// policyName names the ValidatingAdmissionPolicy, which the chart installs, and its binding, which the
+// Standalone controller creates once it leads. With both, only this controller writes volumesAttached.
 const (
 	policyName = "moorage-volumes-attached"
 	policyKind = "ValidatingAdmissionPolicy"
@@ -48,17 +47,16 @@ const (
 // guard makes sure that exactly one controller can write volumesAttached: this
 // one in Standalone mode, kube-controller-manager's in Cooperative mode.
 //
-// The binding outlives the controller that created it: while nobody leads, the
-// other controller must not begin. It also decides the mode: where it stands, a
-// controller that is installed for Cooperative mode goes on in Standalone mode.
-// Otherwise no controller would attach after a rollback: kube-controller-manager's is
-// switched off or refused, and Moorage's waits for it. Standalone mode ends in two ways. A
-// person annotates the binding; or the policy is deleted for good, and the garbage collector
-// deletes the binding with it. If the policy is deleted and made again, the garbage collector
+// The binding outlives the controller that created it: while no process leads, the other controller
+// must not begin. It also decides the mode: where it stands, a controller that is installed for
+// Cooperative mode goes on in Standalone mode. Otherwise no controller would attach after a rollback:
+// kube-controller-manager's is switched off or refused, and Moorage's waits for it. Standalone mode
+// ends in two ways. A person annotates the binding; or the policy is deleted for good, and the garbage
+// collector deletes the binding with it. If the policy is deleted and made again, the garbage collector
 // deletes the binding too, since the new policy has another UID. The leader makes the binding again.
 //
-// The binding reaches API servers with a delay, so that it stops mistakes; what keeps
-// two writers apart at any instant are the tests in each JSON Patch.
+// The binding reaches API servers with a delay: it stops mistakes. The tests in each JSON Patch keep
+// two writers apart at any instant.
 type guard struct {
 	kube        kubernetes.Interface
 	namespace   string // of this release
@@ -70,8 +68,8 @@ type guard struct {
 	interval    time.Duration // guardInterval if zero
 }
 
-// settle returns the guard of the mode in which the controller has to work. If Standalone
-// mode stands, that is the mode, also in a controller installed for Cooperative mode.
+// settle returns the guard of the controller's mode. If Standalone mode stands, that is the mode, also
+// in a controller installed for Cooperative mode.
 func (g guard) settle(ctx context.Context) (guard, error) {
 	if !g.cooperative {
 		return g, nil
@@ -105,9 +103,9 @@ func (g guard) patiently(ctx context.Context, look func(context.Context) error) 
 	}, look)
 }
 
-// beingInstalled says whether an installation that is under way can mend the error: Helm
-// creates Deployments before the kinds that it does not know, of which
-// ValidatingAdmissionPolicy is one, and API servers learn of new roles with a delay.
+// beingInstalled says whether an installation that is under way can mend the error: Helm creates
+// Deployments before kinds that it does not know, such as ValidatingAdmissionPolicy, and API servers
+// learn of new roles with a delay.
 func beingInstalled(err error) bool {
 	return errors.Is(err, errUnguarded) || apierrors.IsForbidden(err)
 }
@@ -139,9 +137,9 @@ func decided(err error) bool {
 	return apierrors.IsForbidden(err)
 }
 
-// keep does work while this controller alone may write volumesAttached, or in
-// Cooperative mode the other one. Work begins after the binding is as the mode
-// wants it, and ends when it no longer can be.
+// keep does work while this controller alone may write volumesAttached, or in Cooperative mode the
+// other controller. Work begins after the binding is as the mode wants it, and ends when it no longer
+// can be.
 func (g guard) keep(ctx context.Context, work func(context.Context) error) error {
 	if err := g.persist(ctx, decided, g.establish); err != nil {
 		return err
@@ -185,7 +183,7 @@ func (g guard) watch(ctx context.Context) error {
 		}
 		err := g.establish(ctx)
 		if g.goesOn && errors.Is(err, errUnguarded) && !missed {
-			missed = true // a tool may replace the policy; the next process would work in the other mode
+			missed = true // a tool may replace the policy; the next process would then work in the other mode
 			continue
 		}
 		if err != nil && decided(err) && ctx.Err() == nil {
@@ -318,8 +316,8 @@ func (g guard) binding(ctx context.Context) (*admissionv1.ValidatingAdmissionPol
 	return binding, nil
 }
 
-// foreign says whether a binding names another release. One that names none was
-// installed by an older chart, or by hand.
+// foreign says whether a binding names another release. A binding without a release was installed by an
+// older chart, or by hand.
 func (g guard) foreign(b *admissionv1.ValidatingAdmissionPolicyBinding) bool {
 	release := b.Annotations[v1alpha1.AnnotationRelease]
 	return release != "" && release != g.namespace
@@ -352,8 +350,8 @@ func (g guard) policyStands(ctx context.Context, binding *admissionv1.Validating
 	return policy, nil
 }
 
-// stands says whether Standalone mode stands: the policy and its binding keep others from
-// writing volumesAttached, and nobody has asked to hand over.
+// stands says whether Standalone mode stands: the policy and its binding keep others from writing
+// volumesAttached, without a request to hand over.
 func (g guard) stands(ctx context.Context, binding *admissionv1.ValidatingAdmissionPolicyBinding) (bool, error) {
 	if binding == nil || !denies(binding) || handsOver(binding) {
 		return false, nil

@@ -54,8 +54,8 @@ func (g guard) leadMode(ctx context.Context) (standalone bool, err error) {
 	return !g.cooperative, g.await(ctx)
 }
 
-// A controller leads only where exactly one controller can write volumesAttached. One that is
-// installed for Cooperative mode goes on in Standalone mode, where that stands.
+// A controller leads only if exactly one controller can write volumesAttached. A controller installed
+// for Cooperative mode goes on in Standalone mode, if that stands.
 func TestGuard(t *testing.T) {
 	guarded := func(s *apitest.Server) { putPolicy(s); putBindingOf(s, "moorage-system") }
 	tests := map[string]struct {
@@ -93,7 +93,7 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: it wrote %v before it leads", name, writes)
 		}
 	}
-	// Without an answer nobody knows, and nothing begins.
+	// Without an answer nothing is known, and nothing begins.
 	server := apitest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	server.Intercept(func(apitest.Request, func()) error {
@@ -257,9 +257,8 @@ func comesBack(ctx context.Context, s *apitest.Server, uid types.UID) error {
 	return nil
 }
 
-// A binding that is lost while a controller leads in Standalone mode comes back, also where
-// Cooperative mode is installed: nobody has handed over. It is made again for a policy that is
-// made again.
+// A binding that is lost while a controller leads in Standalone mode comes back, also if Cooperative
+// mode is installed: there was no hand-over. It is made again for a policy that is made again.
 func TestBindingComesBack(t *testing.T) {
 	unbind := func(s *apitest.Server) { s.Remove("validatingadmissionpolicybindings", "", policyName) }
 	remade := func(s *apitest.Server) {
@@ -297,8 +296,8 @@ func TestBindingComesBack(t *testing.T) {
 	}
 }
 
-// A policy that is missing for a moment, as while somebody replaces it, does not end Standalone
-// mode where another mode is installed: the next process would work in that one.
+// A policy that is missing for a moment, as during a replacement, does not end Standalone mode if
+// another mode is installed: the next process would work in that mode.
 func TestPolicyIsMissingForAMoment(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicyOf(server, "first")
@@ -372,7 +371,7 @@ func TestHandOverIsNotUndone(t *testing.T) {
 	}
 }
 
-// Work ends when somebody takes the policy away; not because nobody answers.
+// Work ends when the policy is taken away; not for a missing answer.
 func TestGuardIsKept(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicy(server)
@@ -439,8 +438,8 @@ func TestGuardOfWorkThatEnds(t *testing.T) {
 	}
 }
 
-// Of FlexVolumes only a PersistentVolume keeps the controller from leading, and only
-// at a first installation.
+// Only a FlexVolume of a PersistentVolume keeps the controller from leading, and only at a first
+// installation.
 func TestFlexVolumes(t *testing.T) {
 	flex := &corev1.FlexVolumeSource{Driver: "vendor/driver"}
 	volume := func(s *apitest.Server) {

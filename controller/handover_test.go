@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// unanswered is a leader one of whose writes gets no answer. It returns when that
-// is so, and since when.
+// unanswered is a leader with a write without an answer. It returns when that is so, and since when.
 func unanswered(t *testing.T, timeout time.Duration) (c *cluster, stop func(), since time.Time) {
 	t.Helper()
 	c = newCluster(t, 4, "n1")

@@ -18,10 +18,9 @@ import (
 // hearsEvery is about how often a controller that can't read NodeVolumes asks for them again.
 const hearsEvery = time.Minute
 
-// kinds are what the controller observes: NodeVolumes, too, but where their definition is
-// missing, or a role that is older than this process does not let it read them. Nothing is
-// heard of nodes then, and what an AttachPolicy requires them to say counts as not said. An
-// API server that can't be reached serves them, as far as is known.
+// kinds are the observed kinds: NodeVolumes as well, unless their definition is missing, or a role
+// older than this process does not permit it. Nodes are not heard then, and reports that an
+// AttachPolicy requires count as missing. An unreachable API server is assumed to serve them.
 func (c Config) kinds(ctx context.Context, moorage client.Interface) (kinds []observe.Kind, hears bool) {
 	if err := c.unheard(ctx, moorage); err != nil {
 		klog.FromContext(ctx).Info("What nodes say themselves is not observed: NodeVolumes can't be read", "error", err.Error())
@@ -30,7 +29,7 @@ func (c Config) kinds(ctx context.Context, moorage client.Interface) (kinds []ob
 	return append(observe.AllKinds(), observe.NodeWords), true
 }
 
-// unheard is why NodeVolumes can't be read; nil: they can, as far as is known.
+// unheard is the cause why NodeVolumes can't be read; nil: they can, as far as is known.
 func (c Config) unheard(ctx context.Context, moorage client.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
@@ -41,9 +40,9 @@ func (c Config) unheard(ctx context.Context, moorage client.Interface) error {
 	return nil
 }
 
-// awaitNodeWords ends a process that could not read NodeVolumes when it began, once it can: the
-// role or the definition came later than its pod, and its next process hears what nodes say. It
-// returns when ctx is done.
+// awaitNodeWords ends a process that could not read NodeVolumes at its start, once it can: the role or
+// the definition came later than its pod, and its next process hears the nodes. It returns when ctx is
+// done.
 func (c Config) awaitNodeWords(ctx context.Context, moorage client.Interface, every time.Duration, end context.CancelFunc) {
 	err := wait.PollUntilContextCancel(ctx, wait.Jitter(every, 1), false, func(ctx context.Context) (bool, error) {
 		_, err := moorage.NodeVolumes().List(ctx, metav1.ListOptions{Limit: 1})

@@ -18,8 +18,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A controller that may not read NodeVolumes when it begins goes on without, and ends once it may:
-// the next process hears what nodes say.
+// A controller that may not read NodeVolumes at its start goes on without, and ends once it may: the
+// next process hears the nodes.
 func TestNodeWordsThatCanBeReadLater(t *testing.T) {
 	server := apitest.Start(t)
 	rest, err := connect.Rest(apitest.Kubeconfig(t, server.URL), "test")

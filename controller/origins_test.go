@@ -39,8 +39,8 @@ func (c *cluster) gone(v ledger.VolumeID, node string) bool {
 	return !c.at(v, node) && !c.Get("volumeattachments", "", ledger.AttachmentName(v, ledger.NodeName(node)), &storagev1.VolumeAttachment{})
 }
 
-// An in-tree PersistentVolume is attached and detached by the driver that took
-// its plugin's place, and under its names, whoever made the attachment.
+// An in-tree PersistentVolume is attached and detached by its plugin's CSI driver, and under that
+// driver's names, for any maker of the attachment.
 func TestMigratedVolume(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.migrated("n1")
@@ -85,8 +85,8 @@ func TestMigratedInlineVolume(t *testing.T) {
 	c.until("nothing of it is left", func() bool { return c.gone(volume, "n1") })
 }
 
-// What happened while nobody could watch is found by the next list: a pod that
-// is gone gives its volume back, one that came gets it.
+// Changes during a broken watch are found by the next list: a pod that is gone releases its volume, a
+// new pod gets it.
 func TestEventsAreLost(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("left")
@@ -102,8 +102,8 @@ func TestEventsAreLost(t *testing.T) {
 	c.until("the old volume is detached", func() bool { return c.attachment("left", "n1") == nil && !c.reported("left", "n1") })
 }
 
-// Whoever placed a pod, it counts: one of another scheduler, one of a static
-// manifest, whose mirror the API server has. API servers admit no mirror pod with a claim.
+// A pod counts with any scheduler: another scheduler's pod, and a static manifest's, whose mirror the
+// API server has. API servers admit no mirror pod with a claim.
 func TestPodsOfEveryOrigin(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.Put("csinodes", &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{

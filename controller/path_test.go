@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A pod that somebody bound without Moorage gets its volume, and gives it
-// back: these writes, in this order, and no other.
+// A pod bound without Moorage gets its volume, and releases it: these writes, in this order, and no
+// other.
 func TestPodWithoutTicket(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -83,7 +83,7 @@ func TestBoundPodIsTold(t *testing.T) {
 	}
 }
 
-// The last slot goes to one ticket; the others are refused, and told why.
+// The last slot goes to one ticket; the others are refused, with the cause.
 func TestLimit(t *testing.T) {
 	c := newCluster(t, 2, "n1")
 	for _, name := range names("p", 5) {
@@ -171,8 +171,8 @@ func TestReaddAfterFailedDetach(t *testing.T) {
 	c.until("the volume is reported again", func() bool { return c.reported("data", "n1") && c.attachment("data", "n1").DeletionTimestamp == nil })
 }
 
-// What the driver says of an attach that it refuses is on the hold and on the pod,
-// and over with it: that is two writes of the hold, beside the one that makes it.
+// The driver's words of a refused attach are on the hold and on the pod, and go with it: that is two
+// writes of the hold, beside its creation.
 func TestRefusedAttach(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -213,8 +213,7 @@ func TestRefusedAttach(t *testing.T) {
 	}
 }
 
-// A new leader makes every commit of the one before it fail, before it grants
-// anything itself.
+// A new leader makes every commit of its predecessor fail, before it grants anything itself.
 func TestTakeOver(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -266,7 +265,7 @@ func TestNodeExhausted(t *testing.T) {
 	})
 }
 
-// A ticket that is nobody's pod's: granted, satisfied, and over with its time.
+// A ticket without a pod: granted, satisfied, and over with its time.
 func TestManualTicket(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")

@@ -36,8 +36,8 @@ func (c *cluster) refuse(request string, refusal error) *atomic.Int32 {
 	return &attempts
 }
 
-// goesOn attaches other volumes, one after the other, and fails if what is refused was
-// tried too often meanwhile.
+// goesOn attaches other volumes, one by one, and fails if the refused one was tried too often
+// meanwhile.
 func (c *cluster) goesOn(attempts *atomic.Int32) {
 	c.t.Helper()
 	c.until("it is refused", func() bool { return attempts.Load() > 0 })
@@ -51,9 +51,9 @@ func (c *cluster) goesOn(attempts *atomic.Int32) {
 	}
 }
 
-// A VolumeAttachment whose creation somebody's policy or webhook refuses is tried again
-// after pauses that grow: what an attempt itself changes in the ledger does not cut them
-// short. Other volumes are attached meanwhile, and news from outside ends the pause.
+// A VolumeAttachment whose creation a policy or webhook refuses is tried again after pauses that grow:
+// the attempt's own changes in the ledger do not cut them short. Other volumes are attached meanwhile,
+// and news from outside ends the pause.
 func TestRefusedCreation(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"forbidden": apierrors.NewForbidden(attachments, va("data", "n1"), errors.New("denied by a policy")),

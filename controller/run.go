@@ -31,19 +31,18 @@ import (
 // that nothing relies on.
 const resync = 5 * time.Minute
 
-// maxBackgroundWrites is how many writes that nobody waits for are made at once: the ends
-// of reservations, the status of pods. When the API server is slow, it is to be
-// busy with what pods wait for.
+// maxBackgroundWrites is the number of simultaneous writes without a waiter: the ends of reservations,
+// the status of pods. A slow API server is kept for writes that pods wait for.
 const maxBackgroundWrites = 8
 
-// gatherInterval is how often a node's unused volumes for which nobody waits leave its
-// volumesAttached, in one write.
+// gatherInterval is how often a node's unused volumes without a waiter leave its volumesAttached, in
+// one write.
 const gatherInterval = time.Second
 
 // flexInterval is how soon a FlexVolume that comes during a term is told.
 const flexInterval = 30 * time.Second
 
-// wakers is how many goroutines hand on what is touched.
+// wakers is how many goroutines hand on touched objects.
 const wakers = 4
 
 // Run runs the controller until ctx is done. It returns lead.ErrLost when
@@ -122,8 +121,8 @@ func leadTerms(ctx context.Context, g guard, each termConfig) error {
 	})
 }
 
-// restrain tells the ledger what is no proof, or not yet: no time, where the flag says so; and
-// what Nodes say of storages that have cut them off, before it is compared with NetworkFences.
+// restrain tells the ledger which facts are no proof, or not yet: no time, if the flag says so; and
+// Nodes' conditions about storages, before the comparison with NetworkFences.
 func (c Config) restrain(observer *observe.Observer) {
 	if c.NoForceOnTimeout {
 		observer.Apply(ledger.NoForceOnTimeout{})
@@ -131,7 +130,7 @@ func (c Config) restrain(observer *observe.Observer) {
 	observer.Apply(ledger.CutOffBelieved{Believed: false})
 }
 
-// watchFences watches what csi-addons says; nil where nobody asks for that.
+// watchFences watches csi-addons' objects; nil without the option.
 func (c Config) watchFences(clients *connect.Clients, snapshot func() ledger.Snapshot) (*networkfence.Watcher, error) {
 	if !c.NetworkFences {
 		return nil, nil
@@ -161,8 +160,8 @@ type termConfig struct {
 	leading  func() // called when the first decision may be made
 }
 
-// backgroundShare is the part of QPS at which requests are sent, beside all others, that
-// no pod waits for: each may be a page of a list.
+// backgroundShare is the part of QPS for requests that no pod waits for, beside all others: each may be
+// a page of a list.
 const backgroundShare = 10
 
 // writesAtOnce is how many tickets for operations are made and ended in a burst.
@@ -219,7 +218,7 @@ func handOver(ctx context.Context, executor *execute.Executor, t lead.Term) {
 	}
 }
 
-// stages are the controllers of one term: the whole program in one list.
+// stages are the controllers of a term: the whole program in one list.
 type stages struct {
 	attachments  *attachment.Controller
 	tickets      *ticket.Controller
@@ -280,7 +279,7 @@ func newTruthCheck(c termConfig, repair truth.Repair, waits func(ledger.VolumeID
 	})
 }
 
-// newFences makes what has the storage cut off machines; nil where nobody asks for that.
+// newFences makes the controller of NetworkFences; nil without the option.
 func newFences(c termConfig) (*networkfence.Controller, error) {
 	if c.fences == nil {
 		return nil, nil
@@ -291,7 +290,7 @@ func newFences(c termConfig) (*networkfence.Controller, error) {
 	})
 }
 
-// newOperations makes what makes tickets for operations; nil where nobody asks for that.
+// newOperations makes the controller of tickets for operations; nil without the option.
 func newOperations(c termConfig) (*operation.Controller, error) {
 	if c.contents == nil {
 		return nil, nil
@@ -353,7 +352,7 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	}
 }
 
-// audit looks for broken invariants, and forgets what is gone.
+// audit looks for broken invariants, and forgets objects that are gone.
 func (s *stages) audit(ctx context.Context, c termConfig, executor *execute.Executor) {
 	snapshot := c.observer.Snapshot()
 	executor.Prune(snapshot)

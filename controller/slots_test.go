@@ -39,9 +39,8 @@ func (c *cluster) told(name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// A slot that comes free is given to the first of those who lack nothing else, also where
-// one that ranks before asks for the volume of another and waits; that is told to the one
-// who gets it, and to nobody else.
+// A free slot goes to the first ticket that lacks only a slot, also if a ticket that ranks before asks
+// for another's volume and waits; only the ticket that gets it is written.
 func TestFreedSlotIsTold(t *testing.T) {
 	c := newCluster(t, 1, "n1", "n2")
 	waiting := names("w", 20)
@@ -78,8 +77,8 @@ func TestFreedSlotIsTold(t *testing.T) {
 	}
 }
 
-// That one ticket's status can't be written, as where a policy of its namespace refuses that,
-// keeps nobody else at its node from an answer.
+// A ticket whose status can't be written, for example by a policy of its namespace, keeps no other
+// ticket at its node from an answer.
 func TestUnwritableTicketSilencesNobody(t *testing.T) {
 	c := newCluster(t, 1, "n1")
 	for _, name := range []string{"x", "a", "b"} {

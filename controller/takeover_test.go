@@ -20,8 +20,7 @@ func refused(name string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "volumetickets"}, name, nil)
 }
 
-// refuseStatus has writes of one ticket's status refused for as long as the value
-// that it returns is true.
+// refuseStatus has writes of a ticket's status refused while the returned value is true.
 func (c *cluster) refuseStatus(name string) *atomic.Bool {
 	refuses := &atomic.Bool{}
 	refuses.Store(true)
@@ -40,8 +39,8 @@ func (c *cluster) isGranted(pod string) bool {
 	return g != nil && g.Status == metav1.ConditionTrue
 }
 
-// A ticket whose status cannot be written stops neither the term nor other tickets,
-// and is granted once its epoch is written.
+// A ticket whose status cannot be written stops neither the term nor other tickets, and is granted once
+// its epoch is written.
 func TestTicketThatCannotBeTakenOver(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	for _, disk := range []string{"bound", "poor", "rich"} {
@@ -68,8 +67,8 @@ func TestTicketThatCannotBeTakenOver(t *testing.T) {
 	}
 }
 
-// The leader before may have granted a ticket that can't be taken over: its slot is
-// given to nobody who ranks before it.
+// The leader before may have granted a ticket that can't be taken over: its slot goes to no ticket that
+// ranks before it.
 func TestTicketInDoubtKeepsItsSlot(t *testing.T) {
 	c := newCluster(t, 1, "n1")
 	c.disk("poor")
@@ -99,7 +98,7 @@ func TestTicketInDoubtKeepsItsSlot(t *testing.T) {
 	c.until("the one that ranks before is granted", func() bool { return says() == v1alpha1.ReasonGranted })
 }
 
-// What is attached for bound pods waits for no ticket.
+// Attaches for bound pods wait for no ticket.
 func TestAttachWaitsForNoTicket(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("bound")

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// Without the policy on volumesAttached nothing is written: not even the Lease is
-// taken while another controller could not be kept from writing, too.
+// Without the policy on volumesAttached nothing is written: not even the Lease is taken while another
+// controller could write as well.
 func TestNothingIsWrittenUnguarded(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -20,7 +20,7 @@ func TestNothingIsWrittenUnguarded(t *testing.T) {
 	defer cancel()
 	c.Intercept(func(r apitest.Request, serve func()) error {
 		if r.Writes() {
-			cancel() // of whatever it is that it begins
+			cancel() // in any beginning
 		}
 		serve()
 		return nil

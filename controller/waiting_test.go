@@ -38,8 +38,7 @@ func (c *cluster) answer(name string) string {
 	return ""
 }
 
-// Who waits for a ticket that nobody has answered yet is looked at again when that is told
-// why it waits.
+// A ticket behind an undecided one is looked at again when that gets its cause.
 func TestWhoWaitsIsWokenByWhatAnotherIsTold(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2", "n4")
 	c.disk("v")
@@ -56,8 +55,8 @@ func TestWhoWaitsIsWokenByWhatAnotherIsTold(t *testing.T) {
 	c.until("the second has the other volume", func() bool { return c.answer("c-u") == v1alpha1.ReasonGranted })
 }
 
-// What a ticket is told is true: a claim that is there is not called missing, though it
-// leads to no volume yet.
+// A ticket's message is true: an existing claim is not called missing, though it leads to no volume
+// yet.
 func TestClaimThatIsThereIsNotCalledMissing(t *testing.T) {
 	c := newCluster(t, 2, "n1")
 	c.Put("storageclasses", &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: driver, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)})
@@ -72,8 +71,7 @@ func TestClaimThatIsThereIsNotCalledMissing(t *testing.T) {
 	c.until("it is told that the claim is not bound", func() bool { return c.answer("t") == "ClaimUnbound" })
 }
 
-// A pod that is bound is told what its claim waits for now, also while the claim leads to no
-// volume.
+// A bound pod gets its claim's present cause of a wait, also while the claim leads to no volume.
 func TestPodIsToldOfItsClaim(t *testing.T) {
 	c := newCluster(t, 2, "n1")
 	c.lead(1)
@@ -89,13 +87,13 @@ func TestPodIsToldOfItsClaim(t *testing.T) {
 	c.until("it is told that the claim has lost its volume", func() bool { return told("ClaimLost") })
 }
 
-// A volume that is kept at its node by detachDelay leaves when somebody takes the last slot.
+// A volume that detachDelay keeps at its node leaves when another takes the last slot.
 func TestDelayedVolumeLeavesAFullNode(t *testing.T) {
 	c := newCluster(t, 2, "n1")
 	c.Put("attachpolicies", &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "delay"}, Spec: v1alpha1.AttachPolicySpec{Driver: driver, DetachDelay: &metav1.Duration{Duration: time.Hour}}})
 	c.disk("one")
 	c.disk("two")
-	for _, name := range []string{"one", "two"} { // shared, so that no hold is to be written, and has them looked at
+	for _, name := range []string{"one", "two"} { // shared, so that no hold is written, and has them looked at
 		var pv corev1.PersistentVolume
 		c.Get("persistentvolumes", "", name, &pv)
 		pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}

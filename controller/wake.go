@@ -18,7 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// wake hands everything that is touched to whoever decides on it.
+// wake hands every touched object to the stage that decides on it.
 type wake struct {
 	observer     *observe.Observer
 	attachments  *attachment.Controller
@@ -61,7 +61,7 @@ func (w *wake) touched(t ledger.Touched) {
 		w.volumeStatus.Add(pod)
 	}
 	if len(t.Policies) > 0 {
-		w.policies.All() // one may take effect by another's change
+		w.policies.All() // one policy may take effect by another's change
 	}
 	for _, name := range t.Policies {
 		w.policies.Add(name)
@@ -83,8 +83,8 @@ func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, err
 	return 0, nil
 }
 
-// node wakes the tickets that wait for a node, and the volumes that it can't spare a slot
-// for, and clears one that is out of service.
+// node wakes the tickets that wait for a node, and the volumes that need its slots, and clears an
+// out-of-service node.
 func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error) {
 	s := w.observer.Snapshot()
 	if flow.Pending(s, n) {
@@ -103,9 +103,8 @@ func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error)
 	return 0, nil
 }
 
-// all wakes everything. Where there are many volumes and pods to look at, as there
-// are at a start, and to write on, as when a cluster is adopted, what is touched
-// meanwhile does not wait for them.
+// all wakes everything. If there are many volumes and pods to look at, as at a start, or to write on,
+// as when a cluster is adopted, objects touched meanwhile do not wait for them.
 func (w *wake) all() {
 	s := w.observer.Snapshot()
 	w.policies.All()

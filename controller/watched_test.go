@@ -28,8 +28,7 @@ func (c *cluster) podIn(phase corev1.PodPhase, node string) {
 	c.Put("pods", &pod)
 }
 
-// A bound pod whose volume the driver refuses is a metric by its reason, as long as somebody
-// leads.
+// A bound pod whose volume the driver refuses is in a metric by its reason, while a process leads.
 func TestStuckPodIsMeasured(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.metrics = report.NewMetrics(ledger.New().Snapshot)

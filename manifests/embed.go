@@ -19,7 +19,7 @@ package manifests
 
 import "embed"
 
-// Namespace is the one that the manifests are rendered for.
+// Namespace is the manifests' namespace.
 const Namespace = "moorage-system"
 
 // FS holds the files named in the package's documentation, at its root. It is

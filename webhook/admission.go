@@ -20,13 +20,13 @@ import (
 	"github.com/moorage-dev/moorage/webhook/pod"
 )
 
-// maxBodyBytes bounds a request. The API server takes objects of up to 3 MiB,
-// and a review can carry an object and the one before it.
+// maxBodyBytes bounds a request. The API server takes objects of up to 3 MiB, and a review can carry an
+// object and its predecessor.
 const maxBodyBytes = 8 << 20
 
-// What all requests together may take, so that whoever reaches the port can't use up the
-// container's memory: bodies that are being read or decided, in bytes, and how many reviews
-// are decoded at a time. A review of serving.MaxValues values takes some 40 MiB.
+// Bounds of all requests together, so that clients can't use up the container's memory: bodies that are
+// being read or decided, in bytes, and simultaneously decoded reviews. A review of serving.MaxValues
+// values takes some 40 MiB.
 const (
 	maxBodiesBytes = 4 * maxBodyBytes
 	maxDecoding    = 2
@@ -73,8 +73,7 @@ func (p *createdPod) pod() *corev1.Pod {
 	}
 }
 
-// mutatePod answers /mutate/pod. Every answer that is a review admits the pod:
-// what must not pass is denied by admission policies.
+// mutatePod answers /mutate/pod. Every review in an answer admits the pod: admission policies deny.
 func (s *Server) mutatePod(w http.ResponseWriter, r *http.Request) {
 	response, err := s.review(w, r)
 	if err != nil {
@@ -98,7 +97,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request) (*admissionv1.Ad
 		size = maxBodyBytes // it does not say
 	}
 	g := &guest{client: clientOf(r), size: size, cut: func() {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // one that has none is read to its end
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a connection without one is read to its end
 	}}
 	if err := s.bodies.enter(r.Context(), g); err != nil {
 		return nil, serving.Unavailable("the client has gone")

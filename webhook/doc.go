@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook is the HTTPS server that the API server asks when a pod is
-// created in a namespace that opted in. It fails open: if it is down or does not
-// understand, the pod is admitted as it is, and scheduled by the default
-// scheduler.
+// Package webhook is the HTTPS server that the API server asks when a pod is created in a namespace
+// that opted in. It fails open: if it is down or does not understand, the pod is admitted unchanged,
+// and the default scheduler places it.
 //
 // Reads: AdmissionReviews sent by the API server, and its certificate's files.
 // Decides: webhook/pod. Writes: nothing; it answers with a JSON Patch and has no

@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// healthz answers that the process serves. What a restart would not cure, such
-// as an expired certificate, is not for it to say.
+// healthz answers that the process serves. It does not report faults that a restart would not cure,
+// such as an expired certificate.
 func healthz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 }

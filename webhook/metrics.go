@@ -10,8 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// metrics are those of one server, in a registry of its own. Safe for parallel
-// use.
+// metrics are a server's, in a registry of its own. Safe for parallel use.
 type metrics struct {
 	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec

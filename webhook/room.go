@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// room is what the bodies of all requests may take together, in bytes. Whoever reaches the
-// port may say that a large body follows, and send it slowly or not at all; the API server
-// sends what it has at once. So while anybody waits for room, a body that has been on its way
-// for bodyGrace may be cut off: of the client first that holds the most. Those who wait are
-// let in by how much their client would hold, so that many slow clients don't keep out one that
-// asks for little. Safe for parallel use.
+// room is the bound of all requests' bodies together, in bytes. A client may announce a large body, and
+// send it slowly or not at all; the API server sends its bodies at once. While a body waits for room, a
+// body that has been on its way for bodyGrace may be cut off: first of the client with the most.
+// Waiting clients are let in by what they would hold, so that many slow clients don't keep out a small
+// one. Safe for parallel use.
 type room struct {
 	mu      sync.Mutex
 	free    int64
 	held    map[string]int64 // by client
-	inside  []*guest         // in the order in which they came in
-	waiting []*guest         // in the order in which they came
+	inside  []*guest         // in the order of their entries
+	waiting []*guest         // in the order of their arrivals
 }
 
 // bodyGrace is for how long a body may be on its way while others wait. The API server's,
@@ -41,7 +40,7 @@ type guest struct {
 
 func newRoom(size int64) *room { return &room{free: size, held: map[string]int64{}} }
 
-// enter waits until there is room for a guest, or ctx is done. Who has entered leaves.
+// enter waits until there is room for a guest, or ctx is done. A guest that has entered leaves.
 func (r *room) enter(ctx context.Context, g *guest) error {
 	g.in = make(chan struct{})
 	r.mu.Lock()

@@ -17,9 +17,9 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Typed is what can be done with the objects of one kind (and, for namespaced
-// kinds, one namespace). Errors are those of the API server, to be told apart
-// with k8s.io/apimachinery/pkg/api/errors. Safe for parallel use.
+// Typed has the requests for the objects of one kind (and, for namespaced kinds, one namespace). Errors
+// are those of the API server, to be told apart with k8s.io/apimachinery/pkg/api/errors. Safe for
+// parallel use.
 type Typed[T, L any] interface {
 	Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error)
 	Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error)
@@ -59,10 +59,9 @@ type Clientset struct {
 
 var _ Interface = (*Clientset)(nil)
 
-// NewForConfig returns a client with the address, credentials and limits of
-// config, which it does not change. It talks JSON, since the API server has no
-// other encoding for custom resources that is not a preview. It does not
-// connect; the error says what is wrong with config.
+// NewForConfig returns a client with the address, credentials and limits of config, which it does not
+// change. It talks JSON, since the API server has no other encoding for custom resources that is not a
+// preview. It does not connect; the error names the fault of config.
 func NewForConfig(config *rest.Config) (*Clientset, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -106,7 +105,7 @@ func (c *Clientset) AttachPolicies() AttachPolicyInterface {
 		func() *v1alpha1.AttachPolicyList { return &v1alpha1.AttachPolicyList{} })
 }
 
-// NodeVolumes returns the client for what nodes have.
+// NodeVolumes returns the client for NodeVolumes.
 func (c *Clientset) NodeVolumes() NodeVolumesInterface {
 	return gentype.NewClientWithList(v1alpha1.ResourceNodeVolumes, c.rest, c.parameters, metav1.NamespaceNone,
 		func() *v1alpha1.NodeVolumes { return &v1alpha1.NodeVolumes{} },

@@ -5,6 +5,5 @@
 // shared informers, on the generic clients of client-go instead of generated
 // code.
 //
-// Reads: VolumeTickets, VolumeHolds and AttachPolicies. Decides: nothing.
-// Writes: what its caller hands it.
+// Reads: VolumeTickets, VolumeHolds and AttachPolicies. Decides: nothing. Writes: its caller's objects.
 package client

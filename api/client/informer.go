@@ -57,7 +57,7 @@ func NewNodeVolumesListWatch(c Interface, node string) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(listWatch, own)
 }
 
-// newInformer binds list and watch of one kind to a shared informer.
+// newInformer binds list and watch of a kind to a shared informer.
 func newInformer[T, L runtime.Object](client Typed[T, L], example T, indexers cache.Indexers) cache.SharedIndexInformer {
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {

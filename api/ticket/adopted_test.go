@@ -19,8 +19,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A handle that is over says nothing for the process that has acquired the ticket since: that one was
-// asked anew, and uses the volumes.
+// A handle that is over writes nothing for the process that has acquired the ticket since, which was
+// asked again and uses the volumes.
 func TestOldHandleDoesNotLetGo(t *testing.T) {
 	for name, over := range map[string]func(*tickettest.Cluster, *ticket.Handle){
 		"left": func(_ *tickettest.Cluster, h *ticket.Handle) { h.Leave() },
@@ -126,7 +126,7 @@ func (t *betweenTickets) Patch(ctx context.Context, name string, kind types.Patc
 	return t.VolumeTicketInterface.Patch(ctx, name, kind, data, o, sub...)
 }
 
-// The next process acquires the ticket between the read and the write of one that is over.
+// The next process acquires the ticket between the read and the write of an old handle.
 func TestAdoptedBetweenReadAndWrite(t *testing.T) {
 	for name, do := range map[string]func(context.Context, *ticket.Handle) error{
 		"release": func(ctx context.Context, h *ticket.Handle) error { return h.Release(ctx) },
@@ -157,8 +157,8 @@ func TestAdoptedBetweenReadAndWrite(t *testing.T) {
 	}
 }
 
-// A ticket that somebody else makes between the read and the write stays theirs, though it asks for
-// the same.
+// A ticket that another integrator makes between the read and the write stays theirs, though its
+// request is equal.
 func TestMadeBetweenReadAndWrite(t *testing.T) {
 	c := &between{Cluster: tickettest.New()}
 	c.SatisfyAll()
@@ -183,8 +183,7 @@ func TestMadeBetweenReadAndWrite(t *testing.T) {
 	}
 }
 
-// What the caller does with its slices and maps later, and in which order it names its claims, makes
-// no other ticket.
+// Later changes of the caller's slices and maps, and another order of its claims, make no other ticket.
 func TestRequestIsOneOfItsOwn(t *testing.T) {
 	c := tickettest.New()
 	r := nightly()

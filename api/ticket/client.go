@@ -27,20 +27,20 @@ var (
 	// ErrDifferent is why a ticket is not adopted that exists: it is this integrator's, and
 	// asks for something else. A ticket's spec never changes: Release it, and Acquire again.
 	ErrDifferent = errors.New("the ticket that exists asks for something else")
-	// ErrEnded is why Acquire waits no longer for a ticket that is gone: somebody deleted it, or its
-	// time or its owner is over.
+	// ErrEnded ends Acquire's wait for a ticket that is gone: it was deleted, or its time or its owner
+	// is over.
 	ErrEnded = errors.New("the ticket was deleted, or its time or its owner is over")
-	// ErrReleased is the cause with which a handle's context ends after Release.
+	// ErrReleased is the cause of the end of a handle's context after Release.
 	ErrReleased = errors.New("the ticket was released")
-	// ErrAsked is the cause with which Handle.Work ends when the ticket is asked to let go of its
+	// ErrAsked is the cause of the end of Handle.Work when the ticket is asked to let go of its
 	// volumes.
 	ErrAsked = errors.New("the ticket is asked to let go of its volumes")
-	// ErrLetGo is the cause with which a handle's context ends after LetGo.
+	// ErrLetGo is the cause of the end of a handle's context after LetGo.
 	ErrLetGo = errors.New("the ticket has let go of its volumes")
 	// ErrAdopted is why a handle neither releases its ticket nor lets go of its volumes: another Acquire
 	// of this integrator has adopted the ticket since, and works by it.
 	ErrAdopted = errors.New("the ticket was acquired again since")
-	// ErrLeft is the cause with which a handle's context ends after Leave.
+	// ErrLeft is the cause of the end of a handle's context after Leave.
 	ErrLeft = errors.New("the ticket was left for the next process")
 )
 
@@ -50,16 +50,15 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// Client makes the tickets of one integrator. Safe for parallel use.
+// Client makes the tickets of an integrator. Safe for parallel use.
 type Client struct {
 	api    client.Interface
 	holder string
 }
 
-// New makes a client for the integrator of that name. Its processes have one name, so that
-// each finds the tickets of the one before; two integrators never have the same. The name is
-// the field manager of its tickets and their label app.kubernetes.io/managed-by, so that it is
-// what a label may be.
+// New makes a client for the integrator with this name. Its processes have one name, so that each finds
+// the tickets of its predecessor; two integrators never have the same. The name is the field manager of
+// its tickets and their label app.kubernetes.io/managed-by: it must be valid as a label.
 func New(api client.Interface, integrator string) (*Client, error) {
 	if wrong := validation.IsValidLabelValue(integrator); integrator == "" || integrator == v1alpha1.ManagedBy || len(wrong) > 0 {
 		return nil, fmt.Errorf("ticket: %q can't be an integrator's name %s", integrator, strings.Join(wrong, ", "))
@@ -67,10 +66,9 @@ func New(api client.Interface, integrator string) (*Client, error) {
 	return &Client{api: api, holder: integrator}, nil
 }
 
-// Acquire makes a ticket, or adopts the one that the integrator made before, and returns when
-// all of its volumes are attached at its node. Adopting one begins its TTL anew, and so does
-// Acquire while it waits: when it returns, half of the TTL is left at least, unless the API server
-// was away.
+// Acquire makes a ticket, or adopts the integrator's earlier ticket, and returns when all of its
+// volumes are attached at its node. To adopt a ticket starts its TTL again, and so does Acquire while
+// it waits: when it returns, half of the TTL is left at least, unless the API server was away.
 //
 // When ctx ends before, the error is a *NotSatisfiedError with what the ticket waits for. The
 // ticket stays and asks on, so that a process that is stopped loses nothing: Release ends it.
@@ -98,8 +96,7 @@ func (c *Client) Acquire(ctx context.Context, r Request) (*Handle, error) {
 	}
 }
 
-// ask makes or adopts the ticket. What the API server can't answer now is asked again; what it
-// refuses is an error.
+// ask makes or adopts the ticket. Temporary failures are tried again; a refusal is an error.
 func (c *Client) ask(ctx context.Context, r Request, session string) (*v1alpha1.VolumeTicket, error) {
 	var last error
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -119,7 +116,7 @@ func (c *Client) ask(ctx context.Context, r Request, session string) (*v1alpha1.
 	}
 }
 
-// askOnce is nil without an error where a ticket of that name is only about to go, or to come.
+// askOnce is nil without an error if a ticket of that name is about to go, or to come.
 func (c *Client) askOnce(ctx context.Context, r Request, session string) (*v1alpha1.VolumeTicket, error) {
 	tickets := c.api.VolumeTickets(r.Namespace)
 	t, err := tickets.Get(ctx, r.Name, metav1.GetOptions{})
@@ -136,7 +133,7 @@ func (c *Client) askOnce(ctx context.Context, r Request, session string) (*v1alp
 	}
 	adopted, err := c.adopt(ctx, r, t, session)
 	if apierrors.IsInvalid(err) {
-		// The API server says that of another UID, too: the ticket was made again meanwhile.
+		// The API server also says that for another UID: the ticket was made again meanwhile.
 		if now, read := tickets.Get(ctx, r.Name, metav1.GetOptions{}); read != nil || now.UID != t.UID {
 			return nil, nil
 		}
@@ -144,8 +141,8 @@ func (c *Client) askOnce(ctx context.Context, r Request, session string) (*v1alp
 	return adopted, err
 }
 
-// make makes a new ticket. Where somebody else was faster it is nil without an error: whose that one
-// is says the next read.
+// make makes a new ticket. If another writer was faster it is nil without an error: the next read shows
+// the owner.
 func (c *Client) make(ctx context.Context, r Request, session string) (*v1alpha1.VolumeTicket, error) {
 	t, err := c.api.VolumeTickets(r.Namespace).Create(ctx, r.ticket(c.holder, session, time.Now()), metav1.CreateOptions{FieldManager: c.holder})
 	switch {
@@ -157,8 +154,7 @@ func (c *Client) make(ctx context.Context, r Request, session string) (*v1alpha1
 	return t, nil
 }
 
-// adopt writes what the request says of a ticket that is there, by server-side apply: of the one with
-// its UID, and of no other.
+// adopt writes the request to an existing ticket by server-side apply, for its UID only.
 func (c *Client) adopt(ctx context.Context, r Request, was *v1alpha1.VolumeTicket, session string) (*v1alpha1.VolumeTicket, error) {
 	body, err := r.patch(c.holder, session, was, time.Now())
 	if err != nil {
@@ -172,8 +168,8 @@ func (c *Client) adopt(ctx context.Context, r Request, was *v1alpha1.VolumeTicke
 	return t, nil
 }
 
-// note writes annotations of the ticket with that UID; with a version, only of the ticket as it was
-// then: otherwise it is a conflict.
+// note writes annotations of the ticket with that UID; with a version, only of that version: otherwise
+// it is a conflict.
 func (c *Client) note(ctx context.Context, r Request, uid types.UID, version string, annotations map[string]string) error {
 	about := map[string]any{"uid": uid}
 	if len(annotations) > 0 {
@@ -190,8 +186,8 @@ func (c *Client) note(ctx context.Context, r Request, uid types.UID, version str
 	return err
 }
 
-// Release ends a ticket of this integrator without having acquired it, such as one that asks
-// for something else than is needed now. One that is not there is no error.
+// Release ends a ticket of this integrator without having acquired it, such as a ticket for something
+// that is not needed any more. A missing ticket is no error.
 func (c *Client) Release(ctx context.Context, namespace, name string) error {
 	t, err := c.api.VolumeTickets(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -210,8 +206,8 @@ func (c *Client) Release(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// delete deletes the ticket with that UID, and no other of its name; with a version, only the ticket as
-// it was then: otherwise it is a conflict.
+// delete deletes the ticket with that UID, and no other of its name; with a version, only that version:
+// otherwise it is a conflict.
 func (c *Client) delete(ctx context.Context, t *v1alpha1.VolumeTicket, version string) error {
 	only := &metav1.Preconditions{UID: &t.UID}
 	if version != "" {
@@ -220,8 +216,8 @@ func (c *Client) delete(ctx context.Context, t *v1alpha1.VolumeTicket, version s
 	return c.api.VolumeTickets(t.Namespace).Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: only})
 }
 
-// final says whether an error is the same when asked again. A conflict is not: the ticket is
-// read anew, and either adopted or found to be somebody else's.
+// final says whether an error would be the same for another try. A conflict is not: the ticket is read
+// again, and either adopted or found to be foreign.
 func final(err error) bool {
 	return errors.Is(err, ErrTaken) || errors.Is(err, ErrDifferent) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)

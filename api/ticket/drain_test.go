@@ -13,8 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// When its node is drained, a ticket that stays keeps its handle, one that ends ends it, and one that moves
-// is asked to let go, and has its volumes again elsewhere.
+// When its node is drained, a ticket that stays keeps its handle, a ticket that ends ends it, and a
+// ticket that moves is asked to let go, and has its volumes again elsewhere.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, at := tickettest.New(), time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
@@ -62,8 +62,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A restart of the integrator, or another replica that begins to lead, goes on with the ticket that there is,
-// also where it was moved meanwhile; one that ended meanwhile is made anew.
+// A restarted integrator, or a new leader of its replicas, goes on with the existing ticket, also after
+// a move; an ended ticket is made again.
 func TestRestartAfterADrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()

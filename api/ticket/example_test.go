@@ -14,9 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// backUp backs a claim up wherever its volume is, and begins anew as often as a pod takes the volume. It is
-// the whole of what a backup tool has to do: call it again with the same name after a restart
-// or an election, and it goes on with the ticket that it has.
+// backUp backs a claim up at its volume's node, and begins again as often as a pod takes the volume. A
+// backup tool has to do no more: call it again with the same name after a restart or an election, and
+// it goes on with its ticket.
 func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim string, copyFrom func(ctx context.Context, node string) error) error {
 	request := ticket.Request{
 		Namespace: namespace, Name: "backup-" + claim, Type: v1alpha1.TicketBackup,
@@ -33,7 +33,7 @@ func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim string
 		var lost *ticket.LostError
 		switch {
 		case errors.As(context.Cause(h.Context()), &lost) && lost.Reason == ticket.ReasonEnded:
-			return lost // somebody has ended the ticket, so that this work is not wanted
+			return lost // the ticket was ended, so that this work is not wanted
 		case errors.As(context.Cause(h.Context()), &lost):
 			fmt.Println("begins anew:", lost.Reason)
 			continue

@@ -15,11 +15,11 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A watch says nothing where nothing changes, and nothing where the link is cut. So the ticket is
-// read again this often while it may go unread.
+// A watch is silent without changes, and silent when the link is cut. So the ticket is read again this
+// often while it may go unread.
 const (
 	looksPerUnheard  = 3
-	pausesPerUnheard = 10 // how much of that time a pause after a failure is at most
+	pausesPerUnheard = 10 // the largest part of that time for a pause after a failure
 )
 
 // follow looks on until the handle is over.
@@ -70,8 +70,8 @@ func (h *Handle) look() (*v1alpha1.VolumeTicket, error) {
 	return t, err
 }
 
-// renewWaiting begins the TTL anew when a third of it is over: while Acquire waits nobody else does.
-// What fails is tried again at the next look.
+// renewWaiting starts the TTL again when a third of it is over: while Acquire waits nothing else does.
+// A failure is tried again at the next look.
 func (h *Handle) renewWaiting(ctx context.Context) {
 	now := time.Now()
 	if h.request.TTL == 0 || now.Sub(h.renewed) < h.request.TTL/3 {
@@ -82,7 +82,7 @@ func (h *Handle) renewWaiting(ctx context.Context) {
 	}
 }
 
-// listens has the handle, whose ticket was just seen satisfied, end when nothing is heard any more.
+// listens ends the handle, whose ticket was just seen satisfied, when nothing is heard any more.
 func (h *Handle) listens() {
 	limit := h.request.unheard()
 	h.unheard = time.AfterFunc(limit, func() {

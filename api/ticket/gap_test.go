@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/api/ticket/tickettest"
 )
 
-// What is lost and had again between two looks was lost all the same: somebody else had the volumes
-// in between, also where they are at the same node again.
+// Volumes that are lost and had again between two looks were lost all the same: another claimant had
+// them in between, also at the same node.
 func TestLossBetweenTwoLooks(t *testing.T) {
 	for name, again := range map[string]func(*tickettest.Cluster){
 		"at another node":   func(c *tickettest.Cluster) { c.Moved("shop", "nightly", "worker-2") },

@@ -17,21 +17,21 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// ReasonEnded is the Reason of a LostError, and of a NotSatisfiedError, where the ticket itself is
-// gone: somebody deleted it, or its time or its owner is over.
+// ReasonEnded is the Reason of a LostError, and of a NotSatisfiedError, if the ticket itself is gone:
+// it was deleted, or its time or its owner is over.
 const ReasonEnded = "Ended"
 
-// ReasonInterrupted is the Reason of a LostError where the ticket has its volumes, but lost them
-// since the handle was acquired, and was granted them anew, while nobody looked.
+// ReasonInterrupted is the Reason of a LostError if the ticket has its volumes, but lost them since the
+// handle was acquired, and was granted them again, unseen.
 const ReasonInterrupted = "Interrupted"
 
-// ReasonUnheard is the Reason of a LostError where the API server has not answered for
-// Request.Unheard: the volumes may be lost, or about to be, and nobody hears it. Acquire goes on with
-// the ticket if it has them still.
+// ReasonUnheard is the Reason of a LostError if the API server has not answered for Request.Unheard:
+// the volumes may be lost, or about to be, without a sign. Acquire goes on with the ticket if it still
+// has them.
 const ReasonUnheard = "Unheard"
 
-// NotSatisfiedError is why Acquire came back without the volumes. Reason is a code of
-// docs/reasons.md, and Message says what would change it; or Reason is ReasonEnded.
+// NotSatisfiedError is the cause why Acquire returned without the volumes. Reason is a code of
+// docs/reasons.md, with its remedy in Message; or Reason is ReasonEnded.
 type NotSatisfiedError struct {
 	Name, Reason, Message string
 	Err                   error // why Acquire waited no longer
@@ -41,11 +41,10 @@ func (e *NotSatisfiedError) Error() string {
 	return fmt.Sprintf("ticket %s is not satisfied: %s: %s (%v)", e.Name, e.Reason, e.Message, e.Err)
 }
 
-// Unwrap is the cause with which the context of Acquire ended, or ErrEnded.
+// Unwrap is the cause of the end of Acquire's context, or ErrEnded.
 func (e *NotSatisfiedError) Unwrap() error { return e.Err }
 
-// LostError is the cause with which a handle's context ends when its volumes are no longer the
-// ticket's.
+// LostError is the cause of the end of a handle's context when its volumes are no longer the ticket's.
 type LostError struct{ Name, Reason, Message string }
 
 func (e *LostError) Error() string {
@@ -66,8 +65,8 @@ type Handle struct {
 	ask       context.CancelCauseFunc
 	satisfied chan struct{} // closed
 
-	// Of the goroutine of follow only.
-	had     *v1alpha1.VolumeTicket // as it was when it was satisfied; nil before
+	// For the goroutine of follow only.
+	had     *v1alpha1.VolumeTicket // when it was satisfied; nil before
 	unheard *time.Timer            // ends the handle; nil before it is satisfied
 	renewed time.Time              // when its TTL was begun anew last
 
@@ -85,23 +84,21 @@ func newHandle(ctx context.Context, c *Client, r Request, uid types.UID, session
 	return h
 }
 
-// Context ends when the volumes may no longer be used: they were taken away, the ticket has
-// ended, or Release or Leave was called; context.Cause says which. Use it for all work on the
-// volumes. It ends, too, when the API server has not answered for Request.Unheard (ReasonUnheard):
-// meanwhile the ticket may be asked to yield, and when that time is over the controller gives the
-// volumes to others, whether anybody has heard it or not. Until then a loss is not seen: nothing
-// is before the volumes are lost where a policy's yieldNotice is shorter than Unheard, or where
-// somebody deletes the ticket.
+// Context ends when the volumes may no longer be used: they were taken away, the ticket has ended, or
+// Release or Leave was called; context.Cause says which. Use it for all work on the volumes. It also
+// ends when the API server has not answered for Request.Unheard (ReasonUnheard): meanwhile the ticket
+// may be asked to yield, and when that time is over the controller gives the volumes to others, heard
+// or not. Until then a loss is not seen; nor is it before the volumes are lost if a policy's
+// yieldNotice is shorter than Unheard, or if the ticket is deleted.
 func (h *Handle) Context() context.Context { return h.life }
 
-// Work is Context for work that stops when the ticket is asked to let go of its volumes: it ends
-// then, too, with ErrAsked and for whom and until when, and stays ended if the ticket is asked no
-// longer. The volumes are the ticket's until that time: finish what must be whole, and call LetGo.
-// Whether they were until the work had stopped says Context.
+// Work is Context for work that stops when the ticket is asked to let go of its volumes: it ends then
+// as well, with ErrAsked, the claimant and the time, and stays ended if the ticket is asked no longer.
+// The volumes are the ticket's until that time: finish all work that must be whole, and call LetGo.
+// Context says whether they still were when the work had stopped.
 func (h *Handle) Work() context.Context { return h.work }
 
-// Ticket is the ticket as it was seen last with its volumes: once they are lost it says nothing new.
-// Read only.
+// Ticket is the ticket as last seen with its volumes: it does not change after they are lost.
 func (h *Handle) Ticket() *v1alpha1.VolumeTicket {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,10 +121,10 @@ func (h *Handle) Renew(ctx context.Context) error {
 	return nil
 }
 
-// Release ends the ticket: first the handle's context, then the object. It may be called again
-// after an error, and where the volumes are lost already. A ticket that another Acquire has adopted
-// since stays: that is ErrAdopted. ctx is not the one whose end stops the work, or nothing is sent
-// then, and the ticket keeps its volumes until its TTL is over.
+// Release ends the ticket: first the handle's context, then the object. It may be called again after an
+// error, and after the volumes are lost. A ticket that another Acquire has adopted since stays: that is
+// ErrAdopted. ctx must not be the context whose end stops the work, or nothing is sent then, and the
+// ticket keeps its volumes until its TTL is over.
 func (h *Handle) Release(ctx context.Context) error {
 	h.end(ErrReleased)
 	return h.unlessAdopted(ctx, "release the ticket", func(t *v1alpha1.VolumeTicket) error {
@@ -135,11 +132,11 @@ func (h *Handle) Release(ctx context.Context) error {
 	})
 }
 
-// LetGo ends the handle and not the ticket, which was asked to let go of its volumes
-// (Request.OnYield): they go to who wants them at once, and the ticket asks on. Another Acquire
-// of the same request waits until they are back. Call it when nothing uses the volumes any more;
-// it may be called again after an error. Of a ticket that is not asked to it is Leave; one that another
-// Acquire has adopted since is ErrAdopted.
+// LetGo ends the handle and not the ticket, which was asked to let go of its volumes (Request.OnYield):
+// they go to their claimant at once, and the ticket asks on. Another Acquire of the same request waits
+// until they are back. Call it when nothing uses the volumes any more; it may be called again after an
+// error. For a ticket that is not asked to it is Leave; for one that another Acquire has adopted since
+// it is ErrAdopted.
 func (h *Handle) LetGo(ctx context.Context) error {
 	h.end(ErrLetGo)
 	return h.unlessAdopted(ctx, "let go of the volumes of the ticket", func(t *v1alpha1.VolumeTicket) error {
@@ -150,9 +147,9 @@ func (h *Handle) LetGo(ctx context.Context) error {
 	})
 }
 
-// unlessAdopted does something to the ticket as it is now, by its UID and version: again where it has
-// changed meanwhile. Where the ticket is gone there is nothing to do, and where another Acquire has
-// adopted it since it is ErrAdopted.
+// unlessAdopted changes the present ticket, by its UID and version: again if it has changed meanwhile.
+// If the ticket is gone there is nothing to do, and if another Acquire has adopted it since it is
+// ErrAdopted.
 func (h *Handle) unlessAdopted(ctx context.Context, what string, do func(*v1alpha1.VolumeTicket) error) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		t, err := h.client.api.VolumeTickets(h.request.Namespace).Get(ctx, h.request.Name, metav1.GetOptions{})
@@ -243,9 +240,9 @@ func (h *Handle) knows(t *v1alpha1.VolumeTicket) {
 	h.known = t
 }
 
-// sameGrant says whether a ticket that is satisfied has been so without a break since it had its
-// volumes first. What either version does not say of a volume is not compared: an older release of
-// the controller may have said less.
+// sameGrant says whether a satisfied ticket has been so without a break since it first had its volumes.
+// A field of a volume that either version lacks is not compared: an older release of the controller may
+// not have written it.
 func sameGrant(had, now *v1alpha1.VolumeTicket) bool {
 	since := func(t *v1alpha1.VolumeTicket) *metav1.Time {
 		if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied); c != nil {

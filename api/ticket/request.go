@@ -18,28 +18,27 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Request is what a ticket is made of. Two requests of one integrator with the same namespace
-// and name are the same ticket: choose a name that a restart finds again, such as that of the
-// object that the work is for.
+// Request is the content of a ticket. Two requests of one integrator with the same namespace and name
+// are the same ticket: choose a name that a restart finds again, such as the name of the work's object.
 type Request struct {
 	// Namespace of the ticket and of the claims, and the ticket's Name.
 	Namespace, Name string
-	// Type says what the volumes are for: docs/operate/policies.md lists the types, who may
-	// use which, and which give way to pods.
+	// Type is the use of the volumes: docs/operate/policies.md lists the types, their users, and which
+	// types give way to pods.
 	Type v1alpha1.TicketType
-	// Node is where the volumes are to be. Empty leaves it to Moorage: where they are, or the
-	// node that has the most room for them; Handle.Node says which. Type LiveMigration needs it.
+	// Node is the volumes' node. Empty leaves it to Moorage: their present node, or the node with the
+	// most room for them; Handle.Node returns it. Type LiveMigration needs it.
 	Node string
-	// OnDrain says what becomes of the ticket when its node is cordoned: it stays (the default), ends,
-	// or, without Node, moves. A handle whose ticket ends is over with a LostError of ReasonEnded.
+	// OnDrain is the effect of a cordon of its node on the ticket: it stays (the default), ends, or,
+	// without Node, moves. The end of the ticket ends the handle with a LostError of ReasonEnded.
 	OnDrain v1alpha1.OnDrain
-	// Detached asks that the volumes be at no node instead: Acquire returns when they are
-	// attached nowhere, and nobody gets them before the ticket ends. Not for types
-	// LiveMigration and ShareManager.
+	// Detached asks that the volumes be at no node instead: Acquire returns when they are attached
+	// nowhere, and no node gets them before the ticket ends. Not for types LiveMigration and
+	// ShareManager.
 	Detached bool
-	// Parameters say how the volumes are to be attached at the node, in words of the
-	// integrator's own: tickets with the same share an attachment, others and pods wait. At
-	// most 16, with keys of 63 characters and values of 256.
+	// Parameters are the integrator's own words for the way of the attachment: tickets with the same
+	// share an attachment, others and pods wait. At most 16, with keys of 63 characters and values of
+	// 256.
 	Parameters map[string]string
 	// Claims are granted together or not at all, with the PersistentVolumes.
 	Claims []string
@@ -48,12 +47,11 @@ type Request struct {
 	// TTL ends the ticket this long after Acquire or Renew was called last, in whole seconds.
 	// Zero: never; it needs an Owner then.
 	TTL time.Duration
-	// Unheard is for how long the ticket may go unread before its handle ends, with a LostError of
+	// Unheard is how long the ticket may go unread before its handle ends, with a LostError of
 	// ReasonUnheard: while the API server does not answer, the ticket may be asked to yield and lose
-	// its volumes, and nobody hears it. Zero: 20 s for a type that yields (Snapshot, Backup) and
-	// with OnDrain Move, 30 s for any other. It is half of TTL at most. Make it shorter than the
-	// yieldNotice of the volumes' policies (30 s, if they say nothing) by the time that the work
-	// takes to stop.
+	// its volumes, without a sign. Zero: 20 s for a type that yields (Snapshot, Backup) and with
+	// OnDrain Move, 30 s for any other. It is half of TTL at most. Make it shorter than the yieldNotice
+	// of the volumes' policies (30 s, if they say nothing) by the time that the work takes to stop.
 	Unheard time.Duration
 	// Owner is the object that the ticket ends with.
 	Owner *metav1.OwnerReference
@@ -61,11 +59,11 @@ type Request struct {
 	// time that they change, until Acquire returns. The reason Granted says that it waits for
 	// nothing but the attach. It may be nil, and must not block.
 	OnWait func(reason, message string)
-	// OnYield is called when the ticket is asked to let go of its volumes, with until when and
-	// for whom: bring the work to an end, and call LetGo or Release (Handle.Work ends then, which
-	// is simpler where the work can be begun anew). Whoever does neither loses
-	// the volumes when that time is over. An empty message says that it is asked no longer. It
-	// may be nil, may be called before Acquire has returned, and must not block.
+	// OnYield is called when the ticket is asked to let go of its volumes, with the time and the
+	// claimant: bring the work to an end, and call LetGo or Release (Handle.Work ends then, which is
+	// simpler if the work can start again). Without either call the volumes are lost when that time is
+	// over. An empty message says that it is asked no longer. It may be nil, may be called before
+	// Acquire has returned, and must not block.
 	OnYield func(message string)
 }
 
@@ -138,8 +136,8 @@ func (r Request) spec() v1alpha1.VolumeTicketSpec {
 	return spec
 }
 
-// applied is what server-side apply is sent: what this integrator says of a ticket, and
-// nothing of what the API server and the controller say.
+// applied is the body of server-side apply: this integrator's fields of a ticket, and none of the API
+// server's and the controller's.
 type applied struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        appliedMeta               `json:"metadata"`
@@ -155,7 +153,7 @@ type appliedMeta struct {
 	OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
 }
 
-// clone is the request as it is now: what the caller does with its slices and maps later is not its.
+// clone is a copy of the request: later changes of the caller's slices and maps do not show in it.
 func (r Request) clone() Request {
 	r.Claims, r.PersistentVolumes, r.Parameters = slices.Clone(r.Claims), slices.Clone(r.PersistentVolumes), maps.Clone(r.Parameters)
 	if r.Owner != nil {
@@ -194,7 +192,7 @@ func (r Request) ticket(holder, session string, now time.Time) *v1alpha1.VolumeT
 	}
 }
 
-// patch is the request as a body of server-side apply of a ticket that asks for the same, in whatever order.
+// patch is the request as a body of server-side apply for an equal ticket, in any order of volumes.
 func (r Request) patch(holder, session string, was *v1alpha1.VolumeTicket, now time.Time) ([]byte, error) {
 	body := applied{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
@@ -205,7 +203,7 @@ func (r Request) patch(holder, session string, was *v1alpha1.VolumeTicket, now t
 	return json.Marshal(body)
 }
 
-// mine says why a ticket that exists is not the one that is asked for, nil: it is.
+// mine says why an existing ticket is not the requested one, nil: it is.
 func (r Request) mine(holder string, t *v1alpha1.VolumeTicket) error {
 	if err := heldBy(holder, t); err != nil {
 		return err
@@ -220,8 +218,7 @@ func (r Request) mine(holder string, t *v1alpha1.VolumeTicket) error {
 	return nil
 }
 
-// different names the fields in which two specs are not the same. The order of the volumes says
-// nothing.
+// different names the fields with unequal values in two specs. The order of the volumes does not count.
 func different(a, b v1alpha1.VolumeTicketSpec) []string {
 	a, b = a.Sorted(), b.Sorted()
 	if equality.Semantic.DeepEqual(a, b) {

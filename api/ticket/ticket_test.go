@@ -94,7 +94,7 @@ func TestAcquireWaitsUntilItsVolumesAreThere(t *testing.T) {
 	})
 }
 
-// Who waits no longer is told why the ticket waits. It asks on.
+// A caller that stops waiting gets the cause of the ticket's wait. The ticket asks on.
 func TestAcquireSaysWhyNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -115,8 +115,7 @@ func TestAcquireSaysWhyNot(t *testing.T) {
 	})
 }
 
-// A process that begins anew, or leads now, goes on with the ticket of the one before, and has
-// all of its time.
+// A new process, or a new leader, goes on with its predecessor's ticket, and has all of its time.
 func TestRestartAdoptsTheTicket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -206,7 +205,7 @@ func TestNobodyReleasesAnothersTicket(t *testing.T) {
 	})
 }
 
-// Two integrators that make a ticket of one name at once: one of them gets it.
+// Two integrators make a ticket of the same name at once: one gets it.
 func TestWhoIsFasterHasTheName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -228,7 +227,7 @@ func TestWhoIsFasterHasTheName(t *testing.T) {
 	})
 }
 
-// Whoever loses the volumes hears it at once, and gets them back by asking again.
+// A handle that loses its volumes ends at once, and another Acquire gets them back.
 func TestLossEndsTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -264,8 +263,7 @@ func TestLossEndsTheContext(t *testing.T) {
 	})
 }
 
-// A ticket that has ended is not made anew by whoever renews it, nor taken for one that
-// somebody made in its place.
+// A renewal neither makes an ended ticket again, nor takes another's new ticket for it.
 func TestEndedIsEnded(t *testing.T) {
 	for _, madeAgain := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -292,8 +290,8 @@ func TestEndedIsEnded(t *testing.T) {
 	}
 }
 
-// One that was made in its place while nobody looked is another ticket, satisfied or not; and
-// one whose deletion is pending is over.
+// A ticket that was made in its place unseen is another ticket, satisfied or not; and a ticket under
+// deletion is over.
 func TestAnotherTicketIsNotTheOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -337,8 +335,7 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-// Who may be unheard for long hears of nothing while the API server is away; what happened meanwhile
-// is seen afterwards.
+// A handle with a long Unheard survives an outage of the API server; later events are seen afterwards.
 func TestOutageIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -353,7 +350,7 @@ func TestOutageIsNoLoss(t *testing.T) {
 		got := make(chan *ticket.Handle)
 		other := nightly()
 		other.Name = "other"
-		go func() { // asks until somebody answers
+		go func() { // asks until an answer comes
 			again, err := clientOf(t, c, integrator).Acquire(t.Context(), other)
 			if err != nil {
 				t.Error(err)
@@ -372,7 +369,7 @@ func TestOutageIsNoLoss(t *testing.T) {
 	})
 }
 
-// One whose deletion is pending is no longer anybody's. When it is gone another one is made.
+// A ticket under deletion is not used any more. When it is gone another is made.
 func TestDeletedOneIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -439,8 +436,8 @@ func isEnded(err error) bool {
 	return errors.As(err, &why) && why.Reason == ticket.ReasonEnded
 }
 
-// A ticket that is asked to let go of its volumes tells its holder, who works on until it has let
-// go; and the same ticket is acquired again only when it has its volumes anew.
+// A ticket that is asked to let go of its volumes reports it to its holder, who works on until it has
+// let go; the same ticket is acquired again only when it has its volumes again.
 func TestLettingGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -500,8 +497,8 @@ func TestLettingGo(t *testing.T) {
 	})
 }
 
-// A ticket that asks for its volumes to be detached names no node, and nor does its handle; one
-// with parameters keeps them when it is adopted.
+// A ticket for detached volumes names no node, nor does its handle; a ticket with parameters keeps them
+// when it is adopted.
 func TestDetachedAndParameters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()

@@ -80,8 +80,8 @@ func TestWorkEndsWhenItIsAsked(t *testing.T) {
 	})
 }
 
-// What makes a ticket another one is named: its spec never changes, so that who has to end it has to
-// know why.
+// The fields that make a ticket another are named: its spec never changes, and a person who has to end
+// it needs the cause.
 func TestDifferentNamesTheField(t *testing.T) {
 	for want, asks := range map[string]func(*ticket.Request){
 		"spec.nodeName":   func(r *ticket.Request) { r.Node = "n2" },

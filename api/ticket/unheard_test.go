@@ -18,8 +18,9 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Who can't read its ticket is not told that it is asked to let go, and others have the volumes when
-// the notice is over. So the handle ends before: 20 s after the last answer for types that yield.
+// A process that can't read its ticket does not see that it is asked to let go, and others have the
+// volumes when the notice is over. The handle ends before: 20 s after the last answer for types that
+// yield.
 func TestUnheardEndsTheHandle(t *testing.T) {
 	for name, test := range map[string]struct {
 		asks func(*ticket.Request)

@@ -23,7 +23,7 @@ import (
 // sent is what an API server was sent.
 type sent struct{ method, query, contentType, body string }
 
-// answers serves one ticket: none before it is made, and then one that is satisfied.
+// answers serves a ticket: none before it is made, and then a satisfied one.
 func answers(t *testing.T, asked chan<- sent) *httptest.Server {
 	made := &v1alpha1.VolumeTicket{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
@@ -69,8 +69,8 @@ func ticketOf(t *testing.T, body []byte) v1alpha1.VolumeTicket {
 	return said
 }
 
-// A ticket is made as a new object, so that nobody else's is touched that came meanwhile, and renewed by
-// a merge patch of the one with its UID, of nothing but the time. It is deleted by its UID, as it was read.
+// A ticket is made as a new object, so that no other's is touched, and renewed by a merge patch of its
+// UID, with the time only. It is deleted by its UID, at the read version.
 func TestWhatIsSent(t *testing.T) {
 	asked := make(chan sent, 10)
 	server := answers(t, asked)

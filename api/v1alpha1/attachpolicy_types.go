@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// AttachPolicy says how volumes of a driver are attached and detached. One with
-// a storageClassName is for that class's volumes: what it sets comes before what one
-// without sets. Of two for the same pair the older one counts, then the smaller name.
-// Without any, everything is as users know it from Kubernetes: see WithDefaults.
+// AttachPolicy says how volumes of a driver are attached and detached. A policy with a storageClassName
+// is for that class's volumes, and comes before the policy without one. Of two for the same pair the
+// older counts, then the smaller name. Without any, everything is as users know it from Kubernetes: see
+// WithDefaults.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -52,14 +52,14 @@ type AttachPolicyList struct {
 // +kubebuilder:validation:Enum=Shared;Exclusive
 type EmptyAccessModes string
 
-// What a volume without access modes is taken for.
+// The meanings of a volume without access modes.
 const (
 	EmptyAccessModesShared    EmptyAccessModes = "Shared"
 	EmptyAccessModesExclusive EmptyAccessModes = "Exclusive"
 )
 
-// VolumeOperation is what a driver does to a volume when somebody asks for it. Snapshot
-// is also a group snapshot.
+// VolumeOperation is a driver's work on a volume at a user's request. Snapshot is also a group
+// snapshot.
 // +kubebuilder:validation:Enum=Snapshot;Clone;Expansion
 type VolumeOperation string
 
@@ -70,11 +70,10 @@ const (
 	OperationExpansion VolumeOperation = "Expansion"
 )
 
-// AttachPolicySpec is how volumes of a driver are handled. A field that is absent in
-// a policy with a storageClassName is as in the driver's policy without one; absent
-// there, too, it means what Kubernetes does. Durations are written as Go does, such
-// as 6m or 1h30m. A node's slots and the calls to a driver are not of a class, so
-// that a policy for one says nothing of them.
+// AttachPolicySpec is how volumes of a driver are handled. A field that is absent in a policy with a
+// storageClassName is as in the driver's policy without one; absent there as well, it has Kubernetes'
+// meaning. Durations are written as Go does, such as 6m or 1h30m. A node's slots and the calls to a
+// driver do not belong to a class: a policy for a class can't set them.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.slots) && !has(self.workers)",message="slots and workers are of the driver, whatever the class: set them in a policy without storageClassName"
 // +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.forceDetach) || !has(self.forceDetach.networkFence)",message="a machine is cut off from a whole driver, whatever the class: set forceDetach.networkFence in a policy without storageClassName"
@@ -88,20 +87,19 @@ type AttachPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?(/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="name a CSIDriver (kubectl get csidrivers), or a plugin such as kubernetes.io/iscsi"
 	Driver string `json:"driver"`
 
-	// storageClassName narrows the policy to volumes of one StorageClass.
+	// storageClassName narrows the policy to volumes of a StorageClass.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	StorageClassName string `json:"storageClassName,omitempty"`
 
-	// slots lowers the number of volumes per node, of the driver whatever the class.
+	// slots lowers the number of the driver's volumes per node, of all classes.
 	// +optional
 	Slots *SlotPolicy `json:"slots,omitempty"`
 
-	// detachDelay keeps an attachment that nobody wants any more for this long,
-	// so that a restarting pod finds its volume there. It is given up at once when
-	// anyone wants the volume or the slot, and on drain, deletion or shutdown of
-	// the node. Default 0s.
+	// detachDelay keeps an unwanted attachment for this long, so that a restarting pod finds its volume
+	// there. It is given up at once when anyone wants the volume or the slot, and on drain, deletion or
+	// shutdown of the node. Default 0s.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -114,28 +112,25 @@ type AttachPolicySpec struct {
 	// +optional
 	ForceDetach *ForceDetachPolicy `json:"forceDetach,omitempty"`
 
-	// unpublishFences says that the driver's unpublish (ControllerUnpublishVolume) takes
-	// the machine's access to the volume away, whatever runs on the machine: set it only
-	// where the driver's vendor says so. Then the taint
+	// unpublishFences says that the driver's unpublish (ControllerUnpublishVolume) takes the machine's
+	// access to the volume away: set it only if the driver's vendor says so. Then the taint
 	// node.cloudprovider.kubernetes.io/shutdown of a node that is not Ready, and the time
-	// forceDetach.afterUnreachable, are enough for a detach: the volume is attached
-	// elsewhere only after the unpublish has succeeded, so that two nodes never write to it.
-	// What the machine had not written yet is lost. Default false.
+	// forceDetach.afterUnreachable, are enough for a detach: the volume is attached elsewhere only
+	// after the unpublish has succeeded, so that two nodes never write to it. Data that the machine had
+	// not written yet is lost. Default false.
 	// +optional
 	UnpublishFences *bool `json:"unpublishFences,omitempty"`
 
-	// workers is how many attaches and detaches of the driver may be under way at
-	// once, whatever the class. Without it there is no limit, as in the attach/detach
-	// controller.
+	// workers is how many attaches and detaches of the driver may be under way at once, for all
+	// classes. Without it there is no limit, as in the attach/detach controller.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	Workers *int32 `json:"workers,omitempty"`
 
-	// yieldNotice is how long a ticket of a type that yields has to let go of a volume that
-	// it has, once somebody who ranks before wants it: see the condition Yielding of
-	// VolumeTickets. Of a ticket with several volumes the longest one counts. 0s: none.
-	// Default 30s.
+	// yieldNotice is how long a ticket of a type that yields has to let go of a volume, once a claimant
+	// that ranks before it wants the volume: see the condition Yielding of VolumeTickets. For a ticket
+	// with several volumes the longest counts. 0s: none. Default 30s.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -157,43 +152,40 @@ type AttachPolicySpec struct {
 	// +optional
 	LiveMigration *bool `json:"liveMigration,omitempty"`
 
-	// requireNodeWord has a volume count as in use at a node for as long as moorage-node
-	// does not say there that it is neither staged nor mounted, whatever the kubelet says;
-	// the rules of forceDetach stay what they are. Only where moorage-node runs on all
-	// nodes that may have the driver's volumes, and in Standalone mode: elsewhere nothing
-	// would be detached any more. Default false.
+	// requireNodeWord has a volume count as in use at a node until moorage-node reports that it is
+	// neither staged nor mounted there, regardless of the kubelet's report; the rules of forceDetach
+	// stay the same. Only where moorage-node runs on all nodes that may have the driver's volumes, and
+	// in Standalone mode: elsewhere nothing would be detached any more. Default false.
 	// +optional
 	RequireNodeWord *bool `json:"requireNodeWord,omitempty"`
 
-	// repairStaged has a volume unstaged at a node where its kubelet has forgotten it: by
-	// moorage-node, through the driver, when the volume has left volumesAttached and nobody
-	// uses it there any more. In Standalone mode, where moorage-node runs with --repair.
-	// Default false.
+	// repairStaged has a volume unstaged at a node where its kubelet has forgotten it: by moorage-node,
+	// through the driver, when the volume has left volumesAttached and has no user there any more. In
+	// Standalone mode, where moorage-node runs with --repair. Default false.
 	// +optional
 	RepairStaged *bool `json:"repairStaged,omitempty"`
 
-	// attachFor are the operations that the driver carries out only while the volume is
-	// attached to some node. While one is asked for, the controller keeps a ticket of that
-	// type, which has the volume attached where it is, or at a node that the controller
-	// chooses. A class's policy that sets attachFor or detachFor, be it to an empty list,
-	// replaces both of the driver's policy. Default none.
+	// attachFor are the operations that the driver carries out only while the volume is attached to
+	// some node. While an operation is asked for, the controller keeps a ticket of that type, which has
+	// the volume attached where it is, or at a node that the controller chooses. A class's policy that
+	// sets attachFor or detachFor, be it to an empty list, replaces both of the driver's policy.
+	// Default none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	AttachFor []VolumeOperation `json:"attachFor,omitzero"`
 
-	// detachFor are the operations that the driver carries out only while the volume is
-	// attached to no node. While one is asked for, the controller keeps a ticket of that
-	// type, which waits until nobody has the volume, and keeps it from being attached
-	// then. Default none.
+	// detachFor are the operations that the driver carries out only while the volume is attached to no
+	// node. While an operation is asked for, the controller keeps a ticket of that type, which waits
+	// until the volume has no user, and keeps it from being attached then. Default none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	DetachFor []VolumeOperation `json:"detachFor,omitzero"`
 
-	// operationTimeout is how long a ticket for one of attachFor or detachFor exists at
-	// most. If the operation has not come to its end by then, the volume is let go of, and
-	// another ticket is made after a pause that grows. Default 15m.
+	// operationTimeout is how long a ticket for one of attachFor or detachFor exists at most. If the
+	// operation has not come to its end by then, the volume is let go of, and another ticket is made
+	// after a pause that grows. Default 15m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -202,10 +194,10 @@ type AttachPolicySpec struct {
 	OperationTimeout *metav1.Duration `json:"operationTimeout,omitempty"`
 }
 
-// EndTicketsPolicy says when a granted ticket ends since its node is gone: the
-// controller deletes it, or moves it if it says onDrain: Move. Both times count since the node
-// stopped being Ready. Of a ticket with several volumes the longest time counts. The end of a ticket
-// proves nothing of the node: what the ticket had is detached by the same rules as after a pod.
+// EndTicketsPolicy says when a granted ticket ends since its node is gone: the controller deletes it,
+// or moves it if it says onDrain: Move. Both times count since the node stopped being Ready. For a
+// ticket with several volumes the longest time counts. The end of a ticket proves nothing about the
+// node: its volumes are detached by the same rules as after a pod.
 type EndTicketsPolicy struct {
 	// afterNodeDeleted is how long after the node stopped being Ready, where there is no Node
 	// object of its name any more. Default 6m, as long as Kubernetes waits for pods there.
@@ -216,9 +208,9 @@ type EndTicketsPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('30s')",message="afterNodeDeleted is 30s or more: a kubelet may make its Node again"
 	AfterNodeDeleted *metav1.Duration `json:"afterNodeDeleted,omitempty"`
 
-	// afterNodeUnreachable is how long after the node stopped being Ready, where its Node
-	// exists. Where Ready is False it counts since the node's Lease stands still. Never, if
-	// absent: who uses the volumes there may do so still.
+	// afterNodeUnreachable is how long after the node stopped being Ready, where its Node exists. Where
+	// Ready is False it counts since the node's Lease stands still. Never, if absent: the volumes may
+	// still be in use there.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -269,9 +261,9 @@ type ForceDetachPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) > duration('0s')",message="afterPodGone is above 0s: leave it out for the default of 6m"
 	AfterPodGone *metav1.Duration `json:"afterPodGone,omitempty"`
 
-	// afterUnreachable is how long after the node became unreachable, whether its
-	// pods are gone or not. Without unpublishFences only for nodes that are known to be
-	// dead by then: nothing fences them. Never, if absent.
+	// afterUnreachable is how long after the node became unreachable, whether its pods are gone or not.
+	// Without unpublishFences only for nodes that are known to be dead by then: nothing fences them.
+	// Never, if absent.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -298,32 +290,31 @@ type ForceDetachPolicy struct {
 	// +optional
 	OnlyOutOfService bool `json:"onlyOutOfService,omitempty"`
 
-	// fencedCondition is the type of a condition of Nodes by which somebody says that a
-	// machine writes to the driver's volumes no more: it is powered off, or the storage
-	// has cut it off. It begins with fenced.moorage.dev/, and who sets it needs the right
-	// to use fencedconditions.moorage.dev of the name after that. As long as a node that
-	// is not Ready has it with status True, set since its kubelet was last heard of, the
-	// volumes leave that node at once. Its pods are not removed. An empty string means
-	// none, where the driver's policy has one and the class is to have none.
+	// fencedCondition is the type of a condition of Nodes that says that a machine writes to the
+	// driver's volumes no more: it is powered off, or the storage has cut it off. It begins with
+	// fenced.moorage.dev/, and its writer needs the right to use fencedconditions.moorage.dev by the
+	// name after that. As long as a node that is not Ready has it with status True, set since its
+	// kubelet was last heard of, the volumes leave that node at once. Its pods are not removed. An
+	// empty string means none, for a class whose driver's policy has one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=82
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^fenced[.]moorage[.]dev/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="fencedCondition is a condition type that begins with fenced.moorage.dev/, such as fenced.moorage.dev/ipmi"
 	FencedCondition *string `json:"fencedCondition,omitempty"`
 
-	// networkFence has the driver's storage cut a node off that can't be reached, by a
-	// NetworkFence of csi-addons. Once the storage has confirmed that, the driver's volumes
-	// leave the node at once, as long as it is not Ready. Its pods are not removed. A machine
-	// is cut off from the whole driver, so that only a policy without a storageClassName may
-	// say this. The controller has to run with --network-fences.
+	// networkFence has the driver's storage cut off an unreachable node, by a NetworkFence of
+	// csi-addons. Once the storage has confirmed that, the driver's volumes leave the node at once, as
+	// long as it is not Ready. Its pods are not removed. A machine is cut off from the whole driver, so
+	// that only a policy without a storageClassName may say this. The controller has to run with
+	// --network-fences.
 	// +optional
 	NetworkFence *NetworkFencePolicy `json:"networkFence,omitempty"`
 }
 
 // NetworkFencePolicy says how a driver's storage cuts off nodes that can't be reached.
 type NetworkFencePolicy struct {
-	// className is the NetworkFenceClass (csiaddons.openshift.io) of the driver: its
-	// provisioner is the policy's driver. What the driver's CSIAddonsNodes list for this
-	// class as a node's clients is what has to be cut off.
+	// className is the NetworkFenceClass (csiaddons.openshift.io) of the driver: its provisioner is the
+	// policy's driver. The clients of a node that the driver's CSIAddonsNodes list for this class are
+	// cut off.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -341,8 +332,8 @@ type NetworkFencePolicy struct {
 	AfterUnreachable *metav1.Duration `json:"afterUnreachable,omitempty"`
 }
 
-// NetworkFencePrefix is what the types of Nodes' conditions begin with by which the
-// controller says that the storage of a driver, whose name follows, has cut the machine off.
+// NetworkFencePrefix begins the types of Nodes' conditions in which the controller says that the
+// storage of a driver, named after it, has cut the machine off.
 const NetworkFencePrefix = "networkfence.moorage.dev/"
 
 // FencedConditionPrefix is what the types of Nodes' conditions begin with that

@@ -9,14 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// What an absent field of an AttachPolicy means.
+// The defaults of an AttachPolicy.
 const (
 	// DefaultAfterPodGone is the attach/detach controller's wait for an unmount
 	// (kubernetes pkg/controller/volume/attachdetach, 6 minutes).
 	DefaultAfterPodGone = 6 * time.Minute
-	// DefaultMaxUnreachable is the share of unreachable nodes above which
-	// forceDetach.afterUnreachable waits: that of kube-controller-manager's
-	// --unhealthy-zone-threshold.
+	// DefaultMaxUnreachable is the share of unreachable nodes above which forceDetach.afterUnreachable
+	// waits: kube-controller-manager's --unhealthy-zone-threshold.
 	DefaultMaxUnreachable = "55%"
 	// DefaultYieldNotice is how long a ticket that yields has to let go of its volumes.
 	DefaultYieldNotice = 30 * time.Second
@@ -28,11 +27,10 @@ const (
 	DefaultAfterNodeDeleted = 6 * time.Minute
 )
 
-// WithDefaults returns a copy in which every field that has a default is set:
-// everything but storageClassName, slots.max, workers, forceDetach.afterUnreachable,
-// forceDetach.fencedCondition, attachFor, detachFor and endTickets.afterNodeUnreachable, whose absence means that
-// there is no such limit or rule. Called on a nil pointer it returns the defaults of a driver without
-// a policy. Safe for parallel use.
+// WithDefaults returns a copy with a value for every field with a default: all except storageClassName,
+// slots.max, workers, forceDetach.afterUnreachable, forceDetach.fencedCondition, attachFor, detachFor
+// and endTickets.afterNodeUnreachable, whose absence means that there is no such limit or rule. Called
+// on a nil pointer it returns the defaults of a driver without a policy. Safe for parallel use.
 func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	var out AttachPolicySpec
 	if in != nil {

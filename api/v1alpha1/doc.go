@@ -5,11 +5,10 @@
 // exclusive volume), AttachPolicy (how volumes of a driver are handled),
 // NodeVolumes (what a node itself has staged, published and mounted) and VolumeStatus, the JSON of an annotation on pods.
 //
-// It holds types, names, defaults and the validation that the API server runs
-// (structural schema and CEL, as markers on the fields). It has no behaviour
-// and does no I/O. What a custom resource's own rules can't see, such as owner
-// references and namespaces, is checked by ValidatingAdmissionPolicies in the
-// chart; docs/decisions/0030-ticket-types-by-right.md says which and why.
+// It holds types, names, defaults and the validation that the API server runs (structural schema and
+// CEL, as markers on the fields). It has no behaviour and does no I/O. ValidatingAdmissionPolicies in
+// the chart check facts that a custom resource's own rules can't see, such as owner references and
+// namespaces: see docs/decisions/0030-ticket-types-by-right.md.
 //
 // +kubebuilder:object:generate=true
 // +groupName=moorage.dev

@@ -18,28 +18,25 @@ const (
 	// stamps a placeholder at creation; afterwards the controller alone writes it.
 	AnnotationVolumeStatus = "moorage.dev/volume-status"
 
-	// AnnotationTransitions on a VolumeAttachment holds the volume's transitions
-	// number (decimal) for which it was made: the fencing token.
+	// AnnotationTransitions on a VolumeAttachment holds the volume's number of transitions (decimal) at
+	// its creation: the fencing token.
 	AnnotationTransitions = "moorage.dev/transitions"
 
-	// AnnotationConfirmed on a VolumeAttachment gets a new value before its
-	// volume is put (back) into node.status.volumesAttached. The write raises the
-	// resource version, so any DELETE still in flight with the older version as
-	// its precondition fails. One that another controller made, and whose attach has
-	// failed, gets it once: its attacher tries a changed object at once.
+	// AnnotationConfirmed on a VolumeAttachment gets a new value before its volume is put (back) into
+	// node.status.volumesAttached. The write raises the resource version, so any DELETE still in flight
+	// with the older version as its precondition fails. A foreign attachment with a failed attach gets
+	// it once: its attacher tries a changed object at once.
 	AnnotationConfirmed = "moorage.dev/confirmed"
 
-	// AnnotationWanted on a VolumeAttachment that is being deleted says that the
-	// volume is wanted again at that very node; its value says by whom. The
-	// attacher may then end the deletion without an unpublish. Whoever sets it
-	// takes the volume to be there still once the object is gone, and makes a new
+	// AnnotationWanted on a VolumeAttachment under deletion says that the volume is wanted again at
+	// that very node; its value names the claimant. The attacher may then end the deletion without an
+	// unpublish. Its writer takes the volume to be there still once the object is gone, and makes a new
 	// VolumeAttachment for that node before any other.
 	AnnotationWanted = "moorage.dev/wanted"
 
-	// AnnotationBeside on a VolumeAttachment of an exclusive volume names a node
-	// at which the volume may stay published at the same time: the one that a live
-	// migration comes from. It is about the attachment that was there when this one
-	// was made, so nobody takes it off when the migration is over.
+	// AnnotationBeside on a VolumeAttachment of an exclusive volume names a node where the volume may
+	// stay published at the same time: the source of a live migration. It is about the attachment that
+	// was there when this one was made, and stays when the migration is over.
 	AnnotationBeside = "moorage.dev/beside"
 
 	// AnnotationCooperative on a VolumeAttachment says that Moorage made it in Cooperative
@@ -47,22 +44,21 @@ const (
 	// volumesAttached, and until then attaches the volume elsewhere without waiting.
 	AnnotationCooperative = "moorage.dev/cooperative"
 
-	// AnnotationStrays on a PersistentVolume names the nodes, by the driver's IDs
-	// and separated by commas, at which the driver lists the volume as published
-	// though no VolumeAttachment accounts for it. moorage-attacher writes it, and
-	// takes it off when it is over.
+	// AnnotationStrays on a PersistentVolume names the nodes, by the driver's IDs and separated by
+	// commas, where the driver lists the volume as published without a VolumeAttachment.
+	// moorage-attacher writes it, and takes it off when it is over.
 	AnnotationStrays = "moorage.dev/published-unaccounted"
 
-	// AnnotationRenewed on a VolumeTicket with spec.ttlSeconds gets a new value from
-	// whoever needs the ticket for longer: the controller counts the time anew from when
-	// it sees that. The first 64 characters count, whatever they say; a time is usual.
+	// AnnotationRenewed on a VolumeTicket with spec.ttlSeconds gets a new value if the ticket is needed
+	// for longer: the controller counts the time again from when it sees that. The first 64 characters
+	// count; a time is usual.
 	AnnotationRenewed = "moorage.dev/renewed"
-	// AnnotationSession on a VolumeTicket of package api/ticket has another value since each Acquire:
-	// who acquired it before neither ends it nor lets go of its volumes any more.
+	// AnnotationSession on a VolumeTicket of package api/ticket has another value after each Acquire:
+	// earlier handles neither end the ticket nor let go of its volumes any more.
 	AnnotationSession = "moorage.dev/session"
-	// AnnotationLetsGo on a VolumeTicket that is asked to yield says that whoever uses its
-	// volumes has let go of them: its value is the lastTransitionTime of the condition Yielding.
-	// The volumes go to who wants them then, and the ticket asks on.
+	// AnnotationLetsGo on a VolumeTicket that is asked to yield says that its user has let go of its
+	// volumes: its value is the lastTransitionTime of the condition Yielding. The volumes then go to
+	// their claimant, and the ticket asks on.
 	AnnotationLetsGo = "moorage.dev/lets-go"
 
 	// LabelOperation on a VolumeTicket that the controller has made so that a driver can
@@ -72,22 +68,20 @@ const (
 	// for people.
 	AnnotationOperationOf = "moorage.dev/operation-of"
 
-	// AnnotationRelease on the ValidatingAdmissionPolicyBinding by which only
-	// Moorage writes volumesAttached names the namespace of the release whose
-	// Standalone controller created it.
+	// AnnotationRelease on the ValidatingAdmissionPolicyBinding by which only Moorage writes
+	// volumesAttached names the namespace of the release that created it in Standalone mode.
 	AnnotationRelease = "moorage.dev/release"
 
 	// AnnotationHandOver with value true on that binding asks a controller that is installed
 	// for Cooperative mode to end Standalone mode. It goes with the binding.
 	AnnotationHandOver = "moorage.dev/hand-over"
 
-	// LabelMode on the controller's Lease is the mode in which it leads: standalone
-	// or cooperative.
+	// LabelMode on the controller's Lease is the leader's mode: standalone or cooperative.
 	LabelMode = "moorage.dev/mode"
 
-	// LabelManagedBy with value ManagedBy marks the objects that Moorage made.
-	// In Standalone mode the controller deletes VolumeAttachments without it, too, if
-	// they have the name that their volume and node lead to.
+	// LabelManagedBy with value ManagedBy marks the objects that Moorage made. In Standalone mode the
+	// controller also deletes VolumeAttachments without it, if they have the name that follows from
+	// their volume and node.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "moorage"
 	// LabelPartOf with value PartOf marks all that the chart makes, and what Moorage
@@ -115,9 +109,9 @@ const (
 	// attached at its node.
 	TicketSatisfied = "Satisfied"
 
-	// TicketYielding is a VolumeTicket's condition, there only while it is True: somebody who
-	// ranks before has wanted its volumes. It has the time that the message names to let go of
-	// them. The condition stays until that time is over, also where nobody wants them any more.
+	// TicketYielding is a VolumeTicket's condition, there only while it is True: a claimant that ranks
+	// before has wanted its volumes. It has the time that the message names to let go of them. The
+	// condition stays until that time is over, also if the claimant goes.
 	TicketYielding = "Yielding"
 
 	// PolicyInEffect is an AttachPolicy's condition, there only while it is False:
@@ -128,8 +122,8 @@ const (
 	// ReasonShadowed is why a policy is not in effect: an older one is for the same
 	// driver and class. The message names it.
 	ReasonShadowed = "Shadowed"
-	// ReasonDriverUnknown is why a policy is not in effect: there is no CSIDriver of
-	// that name, and no node registers it.
+	// ReasonDriverUnknown says why a policy is not in effect: there is no CSIDriver with its driver's
+	// name, and no node registers it.
 	ReasonDriverUnknown = "DriverUnknown"
 	// ReasonClassUnknown is why a policy is not in effect: its StorageClass does not
 	// exist.
@@ -145,16 +139,14 @@ const (
 	// kube-controller-manager attaches and detaches, and counts none. The rest of the policy is.
 	ReasonWorkersNotCounted = "WorkersNotCounted"
 
-	// HoldAttached is a VolumeHold's condition, written only where the volume is
-	// not attached as it should be: False with the reason AttachFailed and the
-	// driver's words while the driver refuses to attach it, and with the reason
-	// Detached once it has left its last node; Unknown while nobody can tell. That
-	// it is attached is said by its VolumeAttachment, and not repeated.
+	// HoldAttached is a VolumeHold's condition, written only where the volume is not attached as it
+	// should be: False with the reason AttachFailed and the driver's words while the driver refuses to
+	// attach it, and with the reason Detached once it has left its last node; Unknown while its place
+	// is unknown. That it is attached is said by its VolumeAttachment, and not repeated.
 	HoldAttached = "Attached"
-	// HoldDetachPending is a VolumeHold's condition: nobody wants the volume at
-	// its node any more, and the detach is not over. Its reason says what it
-	// waits for. False, with the reason DetachDelayed, while the policy's
-	// detachDelay keeps the volume there.
+	// HoldDetachPending is a VolumeHold's condition: the volume is not wanted at its node any more, and
+	// the detach is not over. Its reason is the cause of its wait. False, with the reason
+	// DetachDelayed, while the policy's detachDelay keeps the volume there.
 	HoldDetachPending = "DetachPending"
 	// HoldSafeToDetach is a VolumeHold's condition: the kubelet of the holder's
 	// node does not report the volume as in use, and no pod there wants it.
@@ -163,9 +155,8 @@ const (
 	// PodSafeToMount is a Pod's condition that sums up its VolumeStatus: True
 	// when every attachable volume of the pod is safe to mount.
 	PodSafeToMount = "moorage.dev/SafeToMount"
-	// PodPlaceable is a condition of a Pod without a node that the extender
-	// refused every node: what kept its volumes away has changed since. The write
-	// is what has a stock kube-scheduler try the pod again.
+	// PodPlaceable is a condition of a Pod without a node that the extender refused every node: the
+	// cause of a refusal has changed since. The write has a stock kube-scheduler try the pod again.
 	PodPlaceable = "moorage.dev/Placeable"
 )
 
@@ -178,9 +169,8 @@ const (
 	// ReasonGranted and ReasonSatisfied are those of a True condition.
 	ReasonGranted   = "Granted"
 	ReasonSatisfied = "Satisfied"
-	// ReasonVolumeWait is the reason of PodScheduled=False for a wait that no
-	// new node could lift. It is deliberately not Unschedulable, on which a
-	// cluster autoscaler would add nodes.
+	// ReasonVolumeWait is the reason of PodScheduled=False for a wait that no new node could lift. It
+	// is deliberately not Unschedulable: a cluster autoscaler would add nodes for that.
 	ReasonVolumeWait = "VolumeWait"
 )
 

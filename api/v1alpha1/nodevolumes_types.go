@@ -7,10 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeVolumes is what one node itself has of CSI volumes: staged, published and mounted,
-// as its kubelet wrote it down and its mount table shows it, whatever the kubelet
-// remembers. It has the name of its Node, is owned by it, and is written by the
-// moorage-node of that node alone, only when something has changed.
+// NodeVolumes is a node's own report of CSI volumes: staged, published and mounted, by its kubelet's
+// records and its mount table. It has the name of its Node, is owned by it, and is written by the
+// moorage-node of that node alone, only after a change.
 //
 // It covers volumes of CSI drivers that have a PersistentVolume. It says nothing of
 // devices that are open without a file system, and nothing of iSCSI and FC.
@@ -27,7 +26,7 @@ type NodeVolumes struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is asked of the node.
+	// spec has the requests to the node.
 	// +optional
 	Spec NodeVolumesSpec `json:"spec,omitempty"`
 
@@ -46,10 +45,10 @@ type NodeVolumesList struct {
 	Items []NodeVolumes `json:"items"`
 }
 
-// NodeVolumesSpec is what is asked of a node.
+// NodeVolumesSpec has the requests to a node.
 type NodeVolumesSpec struct {
-	// look asks for a fresh look: whoever wants one writes a higher number, and status.looked
-	// has it once the node has looked after it had read the number.
+	// look asks for a fresh look by a higher number; status.looked has the number once the node has
+	// looked after it had read it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
@@ -86,8 +85,8 @@ type NodeUnstage struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Number int64 `json:"number"`
 
-	// bootID and kubeletStarted are those of the status that the order was decided on. A
-	// node of another boot, or whose kubelet has started anew, refuses it.
+	// bootID and kubeletStarted are from the status that the order was decided on. A node of another
+	// boot, or with a restarted kubelet, refuses it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -128,13 +127,12 @@ type NodeVolumesStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Looked int64 `json:"looked,omitempty"`
 
-	// observed is when the node, by its own clock, looked and found what is here for the
-	// first time. It looks again whenever a mount changes, and writes nothing while it
-	// finds the same.
+	// observed is when the node, by its own clock, looked and found the present content for the first
+	// time. It looks again whenever a mount changes, and writes nothing while it finds the same.
 	// +optional
 	Observed *metav1.Time `json:"observed,omitempty"`
 
-	// nodeUID is the UID of the Node object for which the writer's token was made.
+	// nodeUID is the UID of the Node object in the writer's token.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=128
@@ -157,9 +155,9 @@ type NodeVolumesStatus struct {
 	// +optional
 	KubeletStarted *metav1.Time `json:"kubeletStarted,omitempty"`
 
-	// volumes are those that the kubelet has a record of, or of which something is
-	// mounted, sorted by path. At most 512 are listed, and as many as fit half a MiB:
-	// forgotten ones and those that something is unknown of before the others.
+	// volumes are the volumes with a record of the kubelet, or with a mount, sorted by path. At most
+	// 512 are listed, and as many as fit half a MiB: forgotten volumes and volumes with something
+	// unknown before the others.
 	// +optional
 	// +listType=map
 	// +listMapKey=path
@@ -181,15 +179,15 @@ type NodeVolumesStatus struct {
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 
-	// unlisted are the volumes for which there is no room in volumes, in few letters.
+	// unlisted are the volumes without room in volumes, in few letters.
 	// +optional
 	// +listType=map
 	// +listMapKey=driver
 	// +kubebuilder:validation:MaxItems=256
 	Unlisted []UnlistedVolumes `json:"unlisted,omitempty"`
 
-	// unknown says what could not be read, and why. While there is any, what is not
-	// listed may be there nevertheless.
+	// unknown names the unreadable things, and why. While there is any, an unlisted volume may be there
+	// nevertheless.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=33
@@ -201,7 +199,7 @@ type NodeVolumesStatus struct {
 	Summary *NodeVolumesSummary `json:"summary,omitempty"`
 }
 
-// UnlistedVolumes are volumes of one driver that are staged, mounted or published, or may be.
+// UnlistedVolumes are volumes of a driver that are, or may be, staged, mounted or published.
 type UnlistedVolumes struct {
 	// driver is the CSI driver's name.
 	// +required
@@ -209,8 +207,8 @@ type UnlistedVolumes struct {
 	// +kubebuilder:validation:MaxLength=253
 	Driver string `json:"driver"`
 
-	// digests are the first eight letters of the SHA-256 of each volume's handle, as the folder has
-	// it in which the kubelet stages it; sorted.
+	// digests are the first eight letters of the SHA-256 of each volume's handle, as in the name of its
+	// staging folder; sorted.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16384
@@ -218,7 +216,7 @@ type UnlistedVolumes struct {
 	Digests []string `json:"digests"`
 }
 
-// NodeAnswer is what is known of a question. Unknown is not to be read as No.
+// NodeAnswer is the answer to a question. Unknown does not mean No.
 // +kubebuilder:validation:Enum=Yes;No;Unknown
 type NodeAnswer string
 
@@ -237,8 +235,8 @@ type UnstageResult string
 const (
 	// UnstageCalling: the node is about to call the driver, or waits for its answer.
 	UnstageCalling UnstageResult = "Calling"
-	// UnstageDone: the driver has answered that nothing of the volume is left staged, and
-	// so are the kubelet's records of it.
+	// UnstageDone: the driver has answered that nothing of the volume is left staged, and the kubelet's
+	// records of it are removed.
 	UnstageDone UnstageResult = "Unstaged"
 	// UnstageFailed: the driver failed; or, where nothing is unanswered, the removal of the
 	// kubelet's records did, after the driver had answered with success.
@@ -282,11 +280,11 @@ type NodeUnstaged struct {
 
 // NodeVolume is one volume at one staging path of a node.
 type NodeVolume struct {
-	// path is where the volume is staged, or would be, below the kubelet's folder
-	// (usually /var/lib/kubelet). Of a pod's record that could not be read it is the record's
-	// folder, persistentVolume is the folder's name, and driver and handle are absent; so it is
-	// of a pod's own volume that may hide a PersistentVolume's, and of a subpath that is left
-	// mounted in a pod that has no folder of volumes any more.
+	// path is where the volume is staged, or would be, below the kubelet's folder (usually
+	// /var/lib/kubelet). For a pod's unreadable record it is the record's folder, persistentVolume is
+	// the folder's name, and driver and handle are absent; the same holds for a pod's own volume that
+	// may hide a PersistentVolume's, and for a subpath that is left mounted in a pod without a folder
+	// of volumes.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -303,8 +301,8 @@ type NodeVolume struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Handle string `json:"handle,omitempty"`
 
-	// persistentVolume is the name that a pod's folder, or that of a block volume, has for
-	// it; absent where none has. The PersistentVolume of that name may be another today.
+	// persistentVolume is its name in a pod's folder, or a block volume's; absent without one. The
+	// PersistentVolume with that name may be another today.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PersistentVolume string `json:"persistentVolume,omitempty"`
@@ -336,9 +334,9 @@ type NodeVolume struct {
 	// +optional
 	MorePods bool `json:"morePods,omitempty"`
 
-	// fileSystems are those of the volume that the kernel has; absent for a block volume, and for
-	// those of which it shows nothing, such as NFS. A file system may live on after its last mount has
-	// left the node's mount table. At most 8 are listed.
+	// fileSystems are the volume's file systems in the kernel; absent for a block volume, and if the
+	// kernel shows none, as for NFS. A file system may live on after its last mount has left the node's
+	// mount table. At most 8 are listed.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -349,13 +347,13 @@ type NodeVolume struct {
 	// +optional
 	MoreFileSystems bool `json:"moreFileSystems,omitempty"`
 
-	// forgotten: the volume is staged, mounted or published, and no pod's folder names it.
-	// A kubelet that starts does not learn of it; one that has been running since before
-	// is about to unstage it, or is staging it.
+	// forgotten: the volume is staged, mounted or published, and no pod's folder names it. A kubelet
+	// that starts does not learn of it; a kubelet that has been running since before is about to
+	// unstage it, or is staging it.
 	// +optional
 	Forgotten bool `json:"forgotten,omitempty"`
 
-	// unknown says what could not be read of this volume, or can't be seen there, and why.
+	// unknown names the unreadable or invisible parts of this volume, and why.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Unknown string `json:"unknown,omitempty"`
@@ -369,7 +367,7 @@ type NodeFileSystem struct {
 	// +kubebuilder:validation:MaxLength=512
 	Entry string `json:"entry"`
 
-	// number is the inode of that folder: no other file system of this boot has both.
+	// number is the inode of that folder: both together are unique in this boot.
 	// +required
 	Number int64 `json:"number"`
 

@@ -34,10 +34,9 @@ func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }
 
-// AddToScheme registers the kinds of this package, with the list, get and watch
-// options of their group version. It has the signature that scheme builders
-// expect and returns no error of its own. Not safe for parallel use of one
-// scheme.
+// AddToScheme registers the kinds of this package, with the list, get and watch options of their group
+// version. It has the signature that scheme builders expect and returns no error of its own. Not safe
+// for parallel use of the same scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&VolumeTicket{}, &VolumeTicketList{},

@@ -2,9 +2,9 @@
 
 package v1alpha1
 
-// TicketType says what a ticket's volumes are needed for. Its priority follows
-// from it (docs/operate/policies.md), so that no requester can choose its own. Manual tickets
-// are made by Moorage's own command; the others are for integrators. No pod has a ticket.
+// TicketType is the use of a ticket's volumes. Its priority follows from it (docs/operate/policies.md),
+// so that no requester can choose its own. Moorage's own command makes Manual tickets; the others are
+// for integrators. No pod has a ticket.
 // +kubebuilder:validation:Enum=Restore;Expansion;Manual;Salvage;ShareManager;Upgrade;Snapshot;Backup;Clone;Rebuild;Eviction;LiveMigration
 type TicketType string
 

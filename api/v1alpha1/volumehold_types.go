@@ -7,11 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VolumeHold is the record of one volume that is or was held exclusively, or
-// has something to report. Its name is VolumeHoldName(driver, handle). Only the
-// controller writes it. There is no status subresource, so that a new one is a
-// single write; holder and next change by compare-and-swap on the resource
-// version.
+// VolumeHold is the record of a volume that is or was held exclusively, or has something to report. Its
+// name is VolumeHoldName(driver, handle). Only the controller writes it. There is no status
+// subresource, so that a new one is a single write; holder and next change by compare-and-swap on the
+// resource version.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=volumeholds,scope=Cluster,shortName=vh,categories=moorage
@@ -29,7 +28,7 @@ type VolumeHold struct {
 	// spec is the volume's identity. It never changes.
 	Spec VolumeHoldSpec `json:"spec"`
 
-	// status is who holds the volume and who is next.
+	// status has the volume's holder and the next holder.
 	// +optional
 	Status VolumeHoldStatus `json:"status,omitempty"`
 }
@@ -71,8 +70,8 @@ type VolumeHoldSpec struct {
 	Handle string `json:"handle"`
 }
 
-// VolumeHoldStatus is who holds a volume and who is next. It is replaced as a
-// whole, by one writer.
+// VolumeHoldStatus has the volume's holder and the next holder. It is replaced as a whole, by one
+// writer.
 //
 // +structType=atomic
 type VolumeHoldStatus struct {
@@ -84,14 +83,13 @@ type VolumeHoldStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	PersistentVolumes []string `json:"persistentVolumes,omitempty"`
 
-	// holder is the node that has the volume, and the tickets it has it for; or,
-	// without a node, the tickets for which the volume stays detached. Absent when the
-	// volume is free.
+	// holder is the node that has the volume, with its tickets; or, without a node, the tickets that
+	// keep the volume detached. Absent when the volume is free.
 	// +optional
 	Holder *Holder `json:"holder,omitempty"`
 
-	// next is to whom the volume is promised, as soon as the holder's detach is
-	// over; without a node, it is to stay detached then. Absent when it is promised to nobody.
+	// next is the claimant that the volume is promised to, after the holder's detach; without a node,
+	// it stays detached then. Absent without a promise.
 	// +optional
 	Next *NextHolder `json:"next,omitempty"`
 
@@ -129,39 +127,35 @@ type VolumeHoldStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// forceDetach is present while a rule for a forced detach is being timed, and
-	// afterwards as long as nothing is taken by it. Of a
-	// shared volume at several nodes that don't answer it is the time that has run
-	// longest: a controller that takes over goes on with that one, and starts over
-	// with the others.
+	// forceDetach is present while a rule for a forced detach is being timed, and afterwards as long as
+	// nothing is taken by it. For a shared volume at several nodes that don't answer it is the longest
+	// time: a controller that takes over goes on with that, and starts over with the others.
 	// +optional
 	ForceDetach *ForceDetachProgress `json:"forceDetach,omitempty"`
 
-	// fenced lists the nodes whose kubelets are not believed about the volume, at most
-	// 256 and each once. Moorage's controller writes the list, and the controller that
-	// leads next goes by it. It adds a node:
-	//   - with a rule, before it takes the volume out of that node's volumesAttached
-	//     by this rule for a forced detach;
-	//   - without a rule, when the kubelet may have the volume mounted and not report
-	//     it: after a forced detach that was given up or is over, after somebody else
-	//     took a volume in use out of volumesAttached, or when the Node was made again.
-	// An entry is about one Node object, one boot of one machine and one
-	// VolumeAttachment. It is removed when the machine has booted again, when the Node
-	// is gone, or when its kubelet had reported that the volume was not in use and the
-	// rule has ended.
+	// fenced lists the nodes whose kubelets are not believed about the volume, at most 256 and each
+	// once. Moorage's controller writes the list, and the next leader uses it. It adds a node:
+	//   - with a rule, before it takes the volume out of that node's volumesAttached by this rule for a
+	//     forced detach;
+	//   - without a rule, when the kubelet may have the volume mounted and not report it: after a
+	//     forced detach that was given up or is over, after another component took a volume in use out
+	//     of volumesAttached, or when the Node was made again.
+	// An entry is about one Node object, one boot of one machine and one VolumeAttachment. It is
+	// removed when the machine has booted again, when the Node is gone, or when its kubelet had
+	// reported that the volume was not in use and the rule has ended.
 	// +optional
 	// +listType=map
 	// +listMapKey=node
 	// +kubebuilder:validation:MaxItems=256
 	Fenced []FencedNode `json:"fenced,omitempty"`
 
-	// summary is what kubectl get shows: derived from the rest, for people.
-	// Programs read the other fields.
+	// summary is what kubectl get shows: derived from the rest, for people. Programs read the other
+	// fields.
 	// +optional
 	Summary *HoldSummary `json:"summary,omitempty"`
 }
 
-// Holder is the node that has a volume, and for whom.
+// Holder is the node that has a volume, with its claimants.
 type Holder struct {
 	// node is the Node's name; absent when the volume is kept from every node, for a
 	// ticket with spec.detached.
@@ -170,30 +164,28 @@ type Holder struct {
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
 
-	// nodeUID is the UID of the Node object for which the volume was granted, or of
-	// the one that has the name since, once its word on the volume can be believed.
-	// One that was made again by the same boot may have the volume in use without
-	// listing it.
+	// nodeUID is the UID of the Node object for which the volume was granted, or of the present Node of
+	// the name once it can be believed about the volume. A Node that was made again by the same boot
+	// may have the volume in use without listing it.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=128
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 
-	// bootID is status.nodeInfo.bootID of that Node; absent when it has none. One that is
-	// longer than 128 bytes is named by its SHA-256, "sha256:…", as a systemUUID is.
+	// bootID is status.nodeInfo.bootID of that Node; absent if it has none. A value longer than 128
+	// bytes is replaced by its SHA-256, "sha256:…", like a systemUUID.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	BootID string `json:"bootID,omitempty"`
 
-	// systemUUID is status.nodeInfo.systemUUID of that Node; absent when it has none.
-	// Another boot counts only of the same machine.
+	// systemUUID is status.nodeInfo.systemUUID of that Node; absent if it has none. Another boot counts
+	// only of the same machine.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	SystemUUID string `json:"systemUUID,omitempty"`
 
-	// requesters are the tickets that claim the volume at the node, by UID. None
-	// when nobody does any more and the volume is not detached yet. At most 256
-	// are listed.
+	// requesters are the tickets that claim the volume at the node, by UID. None when the volume has no
+	// claimant any more and is not detached yet. At most 256 are listed.
 	// +optional
 	// +listType=map
 	// +listMapKey=uid
@@ -201,7 +193,7 @@ type Holder struct {
 	Requesters []TicketReference `json:"requesters,omitempty"`
 }
 
-// NextHolder is the node and the ticket to which a volume is promised.
+// NextHolder is the node and the ticket that a volume is promised to.
 type NextHolder struct {
 	// node is the Node's name; absent when the ticket has spec.detached.
 	// +optional
@@ -215,7 +207,7 @@ type NextHolder struct {
 	// +kubebuilder:validation:MaxLength=128
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 
-	// ticket is the one to which the volume is promised.
+	// ticket is the ticket that the volume is promised to.
 	// +required
 	Ticket TicketReference `json:"ticket"`
 }
@@ -259,8 +251,8 @@ type TicketReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// ForceDetachRule is a rule by which a volume may be detached without the
-// kubelet's word that it is not in use.
+// ForceDetachRule is a rule by which a volume may be detached without the kubelet's report that it is
+// not in use.
 // +kubebuilder:validation:Enum=OutOfService;FencedCondition;NetworkFence;NodeShutdown;UnpublishFences;AfterPodGone;AfterUnreachable
 type ForceDetachRule string
 
@@ -286,12 +278,11 @@ const (
 	ForceDetachAfterUnreachable ForceDetachRule = "AfterUnreachable"
 )
 
-// FencedNode is a node whose kubelet is not believed about a volume. While rule is set,
-// the volume is being taken, or was taken, from the node by that rule: as long as the
-// node stays not Ready, what its kubelet reported last does not count. Without a rule,
-// the volume counts as in use while it is attached there in that boot, also when it is
-// attached anew: a kubelet that restarts does not report a mounted volume that
-// volumesAttached does not name.
+// FencedNode is a node whose kubelet is not believed about a volume. While rule is set, the volume is
+// being taken, or was taken, from the node by that rule: as long as the node stays not Ready, its
+// kubelet's last report does not count. Without a rule, the volume counts as in use while it is
+// attached there in that boot, also when it is attached again: a kubelet that restarts does not report
+// a mounted volume that volumesAttached does not name.
 type FencedNode struct {
 	// node is the Node's name.
 	// +required
@@ -306,15 +297,15 @@ type FencedNode struct {
 	// +kubebuilder:validation:MaxLength=128
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 
-	// bootID is status.nodeInfo.bootID of that Node; absent when it has none. Another
-	// boot of the machine ends its mounts.
+	// bootID is status.nodeInfo.bootID of that Node; absent if it has none. Another boot of the machine
+	// ends its mounts.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	BootID string `json:"bootID,omitempty"`
 
-	// systemUUID is status.nodeInfo.systemUUID of that Node; absent when it has none, and
-	// "?" where any of several machines that had the node's name may be meant.
-	// Another machine that has the node's name says nothing of this one.
+	// systemUUID is status.nodeInfo.systemUUID of that Node; absent if it has none, and "?" for any of
+	// several machines with the node's name. Another machine with the node's name says nothing about
+	// this one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	SystemUUID string `json:"systemUUID,omitempty"`
@@ -326,8 +317,8 @@ type FencedNode struct {
 	// +kubebuilder:validation:MaxLength=128
 	AttachmentUID types.UID `json:"attachmentUID,omitempty"`
 
-	// rule is the rule for a forced detach by which the controller takes the volume from
-	// the node; absent when that rule has ended, or none applied.
+	// rule is the rule for the forced detach of the volume from the node; absent when that rule has
+	// ended, or none applied.
 	// +optional
 	Rule ForceDetachRule `json:"rule,omitempty"`
 
@@ -336,15 +327,14 @@ type FencedNode struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// inUse says that the kubelet did not say that the volume is not in use: its last
-	// list named the volume, or there was no list of that Node.
+	// inUse says that the kubelet did not report the volume as unused: its last list named the volume,
+	// or there was no list of that Node.
 	// +optional
 	InUse bool `json:"inUse,omitempty"`
 
-	// reported says of a volume that needs no VolumeAttachment that the machine may have
-	// mounted it, though the hold gives it to another node or to none: the Node named it in
-	// volumesAttached when it was deleted, or was to, or somebody took it out of there.
-	// Nothing else says so.
+	// reported says that the machine may have mounted a volume without VolumeAttachments, though the
+	// hold gives it to another node or to none: the Node named it in volumesAttached when it was
+	// deleted, or was about to, or another component took it out of there. Nothing else says so.
 	// +optional
 	Reported bool `json:"reported,omitempty"`
 
@@ -369,13 +359,13 @@ type ForceDetachProgress struct {
 	// +required
 	Rule ForceDetachRule `json:"rule"`
 
-	// node that is to be forced.
+	// node to force.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
 
-	// nodeUID is the UID of the Node object, also when it is gone. One with another
-	// UID means that a kubelet was alive in between, and the time starts over.
+	// nodeUID is the UID of the Node object, also when it is gone. Another UID means that a kubelet was
+	// alive in between, and the time starts over.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=128
@@ -435,7 +425,7 @@ type HoldSummary struct {
 	// +kubebuilder:validation:MaxLength=64
 	State HoldState `json:"state,omitempty"`
 
-	// waiting is who waits for the volume, and where.
+	// waiting names the pods and tickets that wait for the volume, and where.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Waiting string `json:"waiting,omitempty"`

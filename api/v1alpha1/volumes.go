@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Sorted is the spec with its volumes in an order of their own: a ticket is granted all of them or none,
-// so that the order in which they stand says nothing. Two specs ask for the same if these are equal.
+// Sorted is the spec with its volumes in a fixed order: a ticket is granted all of them or none, so
+// that their order does not matter. Two specs ask for the same if these are equal.
 func (s VolumeTicketSpec) Sorted() VolumeTicketSpec {
 	claim := func(v TicketVolume) string {
 		if v.Claim == nil {

@@ -15,11 +15,10 @@ import (
 // pod: where each of its attachable volumes is. It is for people and tools, and
 // never says more than the node's status does, which is what the kubelet obeys.
 type VolumeStatus struct {
-	// UID is the pod's. A pod that a backup tool has restored has another one: the status that
-	// it carries is of the pod that it is a copy of. Empty in the webhook's placeholder, since
-	// a new pod has none yet.
+	// UID is the pod's. A pod that a backup tool has restored has another: its status is about the
+	// original pod. Empty in the webhook's placeholder, since a new pod has none yet.
 	UID types.UID `json:"uid,omitempty"`
-	// Volumes are those of pod.spec.volumes that can be attachable, in its order.
+	// Volumes are the volumes of pod.spec.volumes that can be attachable, in its order.
 	Volumes []PodVolumeStatus `json:"volumes"`
 }
 
@@ -52,7 +51,7 @@ type PodVolumeStatus struct {
 	Transitions int64 `json:"transitions,omitempty"`
 	// Reason is one of the codes in docs/reasons.md.
 	Reason string `json:"reason,omitempty"`
-	// Message says what the reason means here, and what would change it.
+	// Message explains the reason, with the event that would change it.
 	Message string `json:"message,omitempty"`
 }
 

@@ -7,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VolumeTicket is a request of one requester that volumes be at a node. It is
-// granted as a whole or not at all. Pods have no tickets: a bound pod is a claim
-// by itself.
+// VolumeTicket is a request for volumes at a node. It is granted as a whole or not at all. Pods have no
+// tickets: a bound pod is a claim by itself.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -30,7 +29,7 @@ type VolumeTicket struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is asked for. It never changes.
+	// spec is the request. It never changes.
 	Spec VolumeTicketSpec `json:"spec"`
 
 	// status is written by the controller alone.
@@ -38,8 +37,8 @@ type VolumeTicket struct {
 	Status VolumeTicketStatus `json:"status,omitempty"`
 }
 
-// Node is where the ticket asks for its volumes: the node that it names, or the one that the
-// controller has chosen; empty where none is chosen yet, and for a ticket with spec.detached.
+// Node is the ticket's node: the node that it names, or that the controller has chosen; empty if none
+// is chosen yet, and for a ticket with spec.detached.
 func (t *VolumeTicket) Node() string {
 	if t.Spec.Wherever {
 		return t.Status.NodeName
@@ -57,9 +56,9 @@ type VolumeTicketList struct {
 	Items []VolumeTicket `json:"items"`
 }
 
-// VolumeTicketSpec is what a ticket asks for. It has one writer, once: what it
-// must be like is asked when it is made (oldSelf has no value then), and not anew
-// with each write of the status, of which these rules would be a quarter.
+// VolumeTicketSpec is a ticket's request. It is written once: its rules are checked at its creation
+// (oldSelf has no value then), and not again with each write of the status, of which they would be a
+// quarter.
 //
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a ticket's spec never changes: delete the ticket and create another one"
@@ -75,38 +74,35 @@ type VolumeTicketSpec struct {
 	// +required
 	Type TicketType `json:"type"`
 
-	// nodeName is the node at which the volumes shall be. Required unless wherever or
-	// detached is true.
+	// nodeName is the node for the volumes. Required unless wherever or detached is true.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	NodeName string `json:"nodeName,omitempty"`
 
-	// wherever leaves the node to the controller: where the volumes are, or somebody has
-	// them; where they are nowhere, the node that has the most room for them. Which one
-	// is in status.nodeName. A ticket that loses its volumes asks where they are then. Not
-	// for type LiveMigration.
+	// wherever leaves the node to the controller: the volumes' present node; without one, the node with
+	// the most room for them. status.nodeName has the node. A ticket that loses its volumes asks where
+	// they are then. Not for type LiveMigration.
 	// +optional
 	Wherever bool `json:"wherever,omitempty"`
 
-	// detached asks that the volumes be at no node, as for an offline expansion or a check
-	// of a file system. While the ticket is granted nobody gets them at any node; it is
-	// satisfied while they are attached nowhere. Not for types LiveMigration and
-	// ShareManager.
+	// detached asks that the volumes be at no node, as for an offline expansion or a check of a file
+	// system. While the ticket is granted no node gets them; it is satisfied while they are attached
+	// nowhere. Not for types LiveMigration and ShareManager.
 	// +optional
 	Detached bool `json:"detached,omitempty"`
 
-	// parameters say how the volumes are to be attached at their node. Moorage does not
-	// read them: tickets with the same parameters share an attachment of a volume at a
-	// node, one with others waits until these are gone. Pods have none. At most 16, with
-	// keys of up to 63 characters, and values of up to 256.
+	// parameters say how the volumes are to be attached at their node. Moorage does not read them:
+	// tickets with the same parameters share an attachment of a volume at a node, and a ticket with
+	// others waits until these are gone. Pods have none. At most 16, with keys of up to 63 characters,
+	// and values of up to 256.
 	// +optional
 	// +mapType=atomic
 	// +kubebuilder:validation:MaxProperties=16
 	Parameters map[string]string `json:"parameters,omitempty"`
 
-	// onDrain says what becomes of the ticket when its node is cordoned (spec.unschedulable)
-	// or its Node is being deleted. Default Stay. Move only together with wherever.
+	// onDrain is the effect on the ticket when its node is cordoned (spec.unschedulable) or its Node is
+	// being deleted. Default Stay. Move only together with wherever.
 	// +optional
 	OnDrain OnDrain `json:"onDrain,omitempty"`
 
@@ -130,20 +126,20 @@ type VolumeTicketSpec struct {
 	TTLSeconds *int64 `json:"ttlSeconds,omitempty"`
 }
 
-// OnDrain says what becomes of a ticket when its node is cordoned.
+// OnDrain is the effect on a ticket when its node is cordoned.
 // +kubebuilder:validation:Enum=Stay;End;Move
 type OnDrain string
 
-// What becomes of a ticket when its node is cordoned.
+// The effects on a ticket when its node is cordoned.
 const (
-	// OnDrainStay: the ticket stays as it is, and a drain waits for whoever ends it.
+	// OnDrainStay: the ticket stays unchanged, and a drain waits for its end.
 	OnDrainStay OnDrain = "Stay"
-	// OnDrainEnd: the controller deletes the ticket. One with finalizers counts until
-	// these are gone. A ticket with wherever that waits does not end: it is put elsewhere.
+	// OnDrainEnd: the controller deletes the ticket. A ticket with finalizers counts until these are
+	// gone. A waiting ticket with wherever does not end: it moves.
 	OnDrainEnd OnDrain = "End"
-	// OnDrainMove: the ticket is asked to let go of its volumes (condition Yielding), loses its
-	// grant, and has them again at a node that is not cordoned. It ends neither when
-	// its Node is gone: it moves then, too.
+	// OnDrainMove: the ticket is asked to let go of its volumes (condition Yielding), loses its grant,
+	// and has them again at a node that is not cordoned. Nor does it end when its Node is gone: it
+	// moves.
 	OnDrainMove OnDrain = "Move"
 )
 
@@ -173,8 +169,7 @@ type ClaimReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// uid of the claim. If given, a claim of the same name with another UID is
-	// not the one that is meant.
+	// uid of the claim. If given, a claim of the same name with another UID does not count.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
@@ -188,11 +183,11 @@ type ClaimReference struct {
 //
 // +structType=atomic
 type VolumeTicketStatus struct {
-	// conditions are Granted, Satisfied and Yielding. The reason of one that is not True is
-	// the arbiter's code, its message says what would change it. Satisfied is True only
-	// while the ticket is granted and its volumes are attached at its node. Granted is
-	// Unknown while the ticket waits: it asks for as long as it exists. Yielding is there while it is True: the
-	// ticket is to let go of its volumes, for whom and within which time its message says.
+	// conditions are Granted, Satisfied and Yielding. The reason of a condition that is not True is the
+	// arbiter's code, with the remedy in its message. Satisfied is True only while the ticket is
+	// granted and its volumes are attached at its node. Granted is Unknown while the ticket waits: it
+	// asks for as long as it exists. Yielding is there while it is True: the ticket must let go of its
+	// volumes, for the claimant and within the time in its message.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -207,9 +202,8 @@ type VolumeTicketStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	State string `json:"state,omitempty"`
 
-	// nodeName is the node that the controller has chosen for a ticket with spec.wherever;
-	// empty for any other ticket, and where no node has been found yet. It changes only
-	// while the ticket is not granted.
+	// nodeName is the node that the controller has chosen for a ticket with spec.wherever; empty for
+	// any other ticket, and if no node is found yet. It changes only while the ticket is not granted.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	NodeName string `json:"nodeName,omitempty"`
@@ -222,18 +216,17 @@ type VolumeTicketStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Volumes []TicketVolumeStatus `json:"volumes,omitempty"`
 
-	// epoch is the leaseTransitions of the controller's Lease under which the
-	// ticket was last looked at. A new leader writes its own into every ungranted
-	// ticket before it grants any, so that a commit which an older leader still
-	// has in flight fails on the resource version. It never falls.
+	// epoch is the leaseTransitions of the controller's Lease at the last look at the ticket. A new
+	// leader writes its own into every ticket without a grant before it grants any, so that an older
+	// leader's commit in flight fails on the resource version. It never falls.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Epoch int64 `json:"epoch,omitempty"`
 
-	// interruptions is how often in a row the ticket has lost its volumes to somebody
-	// who ranks before. It is granted again after a pause: 10 seconds after the first
-	// one, twice as long after each further one, 5 minutes at most. When it has been
-	// satisfied for 10 minutes, counting begins anew.
+	// interruptions is how often in a row the ticket has lost its volumes to a claimant that ranks
+	// before. It is granted again after a pause: 10 seconds after the first interruption, twice as long
+	// after each further interruption, 5 minutes at most. When it has been satisfied for 10 minutes,
+	// counting begins anew.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Interruptions int64 `json:"interruptions,omitempty"`
@@ -244,8 +237,8 @@ type VolumeTicketStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	TTLElapsedSeconds int64 `json:"ttlElapsedSeconds,omitempty"`
 
-	// renewed is the value of the annotation moorage.dev/renewed from which on
-	// ttlElapsedSeconds is counted.
+	// renewed is the value of the annotation moorage.dev/renewed since which ttlElapsedSeconds is
+	// counted.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Renewed string `json:"renewed,omitempty"`
@@ -257,8 +250,8 @@ type VolumeTicketStatus struct {
 	NodeGone *NodeGoneProgress `json:"nodeGone,omitempty"`
 }
 
-// NodeGoneProgress is how much of a time of endTickets is over. It lets another controller go on
-// where an earlier one stopped, for as long as it is the same outage.
+// NodeGoneProgress is the elapsed part of a time of endTickets. It lets another controller go on from
+// an earlier one, for the same outage.
 type NodeGoneProgress struct {
 	// nodeUID is the UID of the Node object, also when it is gone. Another one means that
 	// a kubelet was alive in between, and the time starts over.
@@ -300,9 +293,9 @@ type TicketVolumeStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	PersistentVolume string `json:"persistentVolume,omitempty"`
 
-	// driver and volumeHandle name the volume that the ticket was granted. It is the ticket's for as
-	// long as the ticket is granted, whatever becomes of the claim. Absent while the ticket is not
-	// granted, and where the claim was not bound by then.
+	// driver and volumeHandle name the volume that the ticket was granted. It is the ticket's while the
+	// ticket is granted, regardless of the claim. Absent while the ticket is not granted, and where the
+	// claim was not bound by then.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Driver string `json:"driver,omitempty"`
@@ -310,8 +303,7 @@ type TicketVolumeStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	VolumeHandle string `json:"volumeHandle,omitempty"`
 
-	// transitions is the volume's fencing token for which the ticket was
-	// granted; 0 for volumes that are not exclusive.
+	// transitions is the volume's fencing token at the grant; 0 for volumes that are not exclusive.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Transitions int64 `json:"transitions,omitempty"`

@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Yielding is the condition by which the ticket is asked to let go of its volumes; nil: it is not
-// asked to.
+// Yielding is the condition that asks the ticket to let go of its volumes; nil: it is not asked to.
 func (t *VolumeTicket) Yielding() *metav1.Condition {
 	if c := meta.FindStatusCondition(t.Status.Conditions, TicketYielding); c != nil && c.Status == metav1.ConditionTrue {
 		return c
@@ -18,7 +17,7 @@ func (t *VolumeTicket) Yielding() *metav1.Condition {
 	return nil
 }
 
-// LetsGo says whether whoever uses the ticket's volumes has let go of them, as it is asked to now.
+// LetsGo says whether the ticket's user has let go of its volumes, as it is asked to now.
 func (t *VolumeTicket) LetsGo() bool {
 	asked := t.Yielding()
 	return asked != nil && t.Annotations[AnnotationLetsGo] == LetsGoValue(asked)

@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// outcome is what a step brought: how it ended, and what it showed of objects
-// on the way.
+// outcome is a step's end, with the objects seen on the way.
 type outcome struct {
 	result decide.Result
 	// attachment and volume are newer states; gone, that the attachment is no
@@ -30,8 +29,7 @@ type outcome struct {
 
 func failed(err error) outcome { return outcome{result: decide.Result{Failed: objects.Reason(err)}} }
 
-// prepare puts together what a step needs, under the lock; what it returns does
-// the step, without it.
+// prepare collects a step's inputs, under the lock; the returned function does the step, without it.
 func (e *engine) prepare(step decide.Step) func(context.Context) outcome {
 	call, known := e.calls[step.UID]
 	if !known {
@@ -55,8 +53,8 @@ func (e *engine) prepare(step decide.Step) func(context.Context) outcome {
 	}
 }
 
-// callOf is what calls for a volume take, by any of its attachments: one whose PersistentVolume was never seen is called
-// for as the others are.
+// callOf has the inputs of a volume's calls, from any of its attachments: an unseen PersistentVolume is
+// replaced by another's.
 func (e *engine) callOf(id decide.VolumeID) objects.Call {
 	for _, call := range e.calls {
 		if call.Handle == string(id) {
@@ -149,8 +147,7 @@ func (e *engine) write(ctx context.Context, step decide.Step, va *storagev1.Volu
 	return o
 }
 
-// isGone says whether there is no such object any more: a webhook that answers so is no
-// proof.
+// isGone says whether there is no such object any more: a webhook's answer of that kind is no proof.
 func isGone(err error) bool { return apierrors.IsNotFound(err) && !translate.Denied(err) }
 
 // changed says whether the API server refused a write because the object is

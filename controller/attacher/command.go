@@ -24,7 +24,7 @@ func NewCommand() *cobra.Command {
 in for external-attacher 4.12 without another change: it takes the same flags.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		// The flags are those of another program, and read as that one reads them.
+		// The flags are another program's, and are read as that program reads them.
 		DisableFlagParsing: true,
 		RunE: func(command *cobra.Command, args []string) error {
 			line, err := parse(args, command.ErrOrStderr())

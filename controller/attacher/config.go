@@ -22,8 +22,7 @@ type Config struct {
 
 	// Timeout is for one call to the driver, and for one write.
 	Timeout time.Duration
-	// RetryFirst and RetryMax are the first and the longest wait after failures
-	// of one attachment.
+	// RetryFirst and RetryMax are the first and the longest wait after failures of an attachment.
 	RetryFirst, RetryMax time.Duration
 	// Workers is the most calls to the driver at a time.
 	Workers int
@@ -53,8 +52,8 @@ type Election struct {
 	Labels map[string]string
 }
 
-// defaultWorkers is the most calls at a time if nobody says otherwise. How
-// many there are is for the driver to say, see decide.Limit.
+// defaultWorkers is the default limit of calls at a time. The driver decides how many there are, see
+// decide.Limit.
 const defaultWorkers = 1000
 
 // DefaultConfig returns the configuration that a command line starts from: the

@@ -11,8 +11,7 @@
 // finalizer and node ID of VolumeAttachments, their status; the finalizer of
 // PersistentVolumes; its Lease.
 //
-// All state is behind one mutex. An event, the end of a step or a timer takes
-// it, tells the Book, asks what is next for the volumes that it touched, and
-// starts that; steps run outside of it. Nothing queues but volumes whose call
-// must wait for the driver to have room.
+// All state is behind one mutex. An event, the end of a step or a timer takes it, tells the Book, asks
+// for the next steps of the touched volumes, and starts these; steps run outside of it. Only volumes
+// that wait until the driver has room queue.
 package attacher

@@ -49,8 +49,7 @@ func (c engineConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// engine brings what is seen, what is decided and what is done together. Its
-// methods are safe for parallel use.
+// engine connects seen objects, decisions and steps. Its methods are safe for parallel use.
 type engine struct {
 	config engineConfig
 	ctx    context.Context // of the steps
@@ -59,9 +58,8 @@ type engine struct {
 	book  *decide.Book
 	store *store
 	limit *decide.Limit
-	// started: what is there has been seen; before that nothing is decided.
-	// paused: the driver is away. In both that and stopping only what is known
-	// already is written down.
+	// started: all present objects were seen; before that nothing is decided. paused: the driver is
+	// away. In both that and stopping only known facts are written down.
 	started, paused, stopping bool
 
 	calls   map[string]objects.Call      // by UID, as long as the Book knows it
@@ -75,11 +73,11 @@ type engine struct {
 	idle    *sync.Cond
 	// unaccounted publications, in the driver's last list.
 	unaccounted int
-	// strays are the nodes of those, by PersistentVolume.
+	// strays are their nodes, by PersistentVolume.
 	strays map[string][]string
 }
 
-// newEngine returns an engine whose steps end with ctx.
+// newEngine returns an engine with steps that end with ctx.
 func newEngine(ctx context.Context, c engineConfig) (*engine, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -109,8 +107,7 @@ func (e *engine) Start() {
 	e.lookAtAll()
 }
 
-// Pause holds all calls back until Resume, and what leads to them; what is
-// under way goes on.
+// Pause holds all calls and their preparations back until Resume; steps under way go on.
 func (e *engine) Pause() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -162,7 +159,7 @@ func (e *engine) now() time.Time { return e.config.Clock.Now() }
 // allowed says whether a step may begin at the moment.
 func (e *engine) allowed(a decide.Action) bool { return !e.paused && !e.stopping || a.Records() }
 
-// look decides on volumes and begins what is decided.
+// look decides on volumes and begins the decided steps.
 func (e *engine) look(ids ...decide.VolumeID) {
 	for _, id := range ids {
 		e.lookAt(id)
@@ -172,8 +169,8 @@ func (e *engine) look(ids ...decide.VolumeID) {
 // leaseRecheck is when to look again while the lease is in doubt.
 const leaseRecheck = time.Second
 
-// lookAt decides on a volume and begins what is decided, but for calls while
-// others wait for one: it joins them.
+// lookAt decides on a volume and begins the decided steps, except calls while others wait for one: it
+// joins them.
 func (e *engine) lookAt(id decide.VolumeID) { e.decideOn(id, false) }
 
 // decideOn is lookAt; if it is the volume's turn, its first call may begin though
@@ -208,8 +205,7 @@ func (e *engine) decideOn(id decide.VolumeID, turn bool) {
 	}
 }
 
-// namespace is the one whose claim the volume of a VolumeAttachment belongs to;
-// empty if nobody can tell.
+// namespace is the namespace of the claim of a VolumeAttachment's volume; empty if unknown.
 func (e *engine) namespace(name string) string {
 	va := e.store.attachments[name]
 	if va == nil || va.Spec.Source.PersistentVolumeName == nil {
@@ -281,8 +277,8 @@ func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 	}
 }
 
-// answered takes the end of a call. A volume that fails over and over says
-// something of itself, unless the driver pushes everybody back.
+// answered takes the end of a call. A volume that fails again and again says something about itself,
+// unless the driver pushes all back.
 func (e *engine) answered(uid string, code codes.Code, turn decide.Turn, now time.Time) {
 	own := code != codes.OK && e.failed[uid] == code && !e.book.Crowded()
 	e.limit.Free(turn, code, own, now)
@@ -293,7 +289,7 @@ func (e *engine) answered(uid string, code codes.Code, turn decide.Turn, now tim
 	}
 }
 
-// tidy forgets what belongs to attachments that the Book has forgotten; some may have been before.
+// tidy forgets data of attachments that the Book has forgotten, now or before.
 func (e *engine) tidy(some ...string) {
 	for _, uid := range append(some, e.book.Forgotten()...) {
 		if !e.book.Knows(uid) {

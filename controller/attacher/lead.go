@@ -44,8 +44,8 @@ func newLease(c Election, client kubernetes.Interface, driver string) (*lead.Lea
 	if err != nil {
 		return nil, fmt.Errorf("find a name for this process: %w", err)
 	}
-	// A container that starts again in its pod has both as before, and its lease
-	// at once; two processes of one host have not.
+	// A container that starts again in its pod keeps both, and gets its lease at once; two processes of
+	// one host differ.
 	identity := lockName(host + "-" + strconv.Itoa(os.Getpid()))
 	lock, err := resourcelock.NewWithLabels(resourcelock.LeasesResourceLock, namespace(c.Namespace), lockName(lockPrefix+driver),
 		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: identity}, c.Labels)

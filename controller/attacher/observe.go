@@ -42,7 +42,7 @@ func observe(ctx context.Context, client kubernetes.Interface, e *engine, calls 
 	return factory.Shutdown, nil
 }
 
-// handlers brings objects of one kind to the engine.
+// handlers hands objects of a kind to the engine.
 func handlers[T corev1.PersistentVolume | storagev1.CSINode | storagev1.VolumeAttachment](see, lose func(*T)) cache.ResourceEventHandler {
 	seen := func(object any) {
 		if o, ok := object.(*T); ok {
@@ -63,7 +63,7 @@ func handlers[T corev1.PersistentVolume | storagev1.CSINode | storagev1.VolumeAt
 	}
 }
 
-// slim leaves out what is never looked at.
+// slim leaves out unread fields.
 func slim(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

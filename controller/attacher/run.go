@@ -27,10 +27,9 @@ const (
 	identifyRetry   = time.Second
 )
 
-// Run works for the driver beside it until ctx is done. Then it begins nothing
-// more, waits for what is under way, and gives up its lease. It returns an
-// error when it can't go on, such as when the lease is lost or the driver has
-// become another: then the process must start over, with nothing remembered.
+// Run works for the driver beside it until ctx is done. Then it begins nothing more, waits for steps
+// under way, and releases its lease. It returns an error when it can't go on, such as when the lease is
+// lost or the driver has become another: then the process must start over, with nothing remembered.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -105,8 +104,8 @@ func (p *process) disconnected() {
 	}
 }
 
-// work carries attachments out until ctx is done, or leading is: the first
-// lets what is under way end, the second cuts it off.
+// work carries attachments out until ctx or leading is done: the first lets steps under way end, the
+// second cuts them off.
 func (p *process) work(ctx, leading context.Context, held func() bool) error {
 	leading = klog.NewContext(leading, klog.FromContext(ctx))
 	e, err := newEngine(leading, p.engineConfig(held))
@@ -153,8 +152,8 @@ func (p *process) engineConfig(held func() bool) engineConfig {
 // errDriverChanged says that what the attacher was set up for is no more.
 var errDriverChanged = errors.New("the CSI driver has changed its name or capabilities: starting over")
 
-// follow keeps the engine in step with the driver until ctx is done: compares
-// what it lists, and finds it again after it was lost.
+// follow keeps the engine in step with the driver until ctx is done: compares its list, and reconnects
+// after a loss.
 func (p *process) follow(ctx context.Context, e *engine) error {
 	var list <-chan time.Time
 	if p.identity.Lists {

@@ -111,9 +111,9 @@ func (e *engine) readAgain(names map[string]struct{}) []decide.VolumeID {
 	return slices.Compact(touched)
 }
 
-// read makes a fact of an attachment of this driver. What calls for it take is
-// kept: should its PersistentVolume be lost while the volume is attached, or be made
-// again for another one, it can be detached all the same.
+// read makes a fact of an attachment of this driver. The inputs of its calls are kept: should its
+// PersistentVolume be lost while the volume is attached, or be made again for another volume, it can
+// still be detached.
 func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) {
 	if va == nil || va.Spec.Attacher != e.config.Reader.Driver {
 		return decide.Attachment{}, false
@@ -121,7 +121,7 @@ func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) 
 	a, call := e.config.Reader.Attachment(va, e.store)
 	kept, known := e.calls[a.UID]
 	if a.Volume != "" && e.otherThan(&a, call, kept, known) {
-		// The one that it was attached for stays known, or is told by its name.
+		// Its volume stays known, or follows from its name.
 		a.Volume = ""
 		a.NoPublish = decide.Reason{Message: fmt.Sprintf("PersistentVolume %s is another volume's now: this VolumeAttachment was made for %s",
 			call.PersistentVolume, cmp.Or(kept.Handle, "one that nobody can tell"))}
@@ -135,9 +135,9 @@ func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) 
 	return a, true
 }
 
-// otherThan says whether an attachment was attached, or made, for another volume than the one that its
-// PersistentVolume is by now. Who has not seen it before goes by its name, if that is one that Kubernetes gives. An
-// in-tree volume may be called otherwise, and be the same.
+// otherThan says whether an attachment was attached, or made, for another volume than its
+// PersistentVolume's present one. For an unseen attachment its name decides, if Kubernetes gives such
+// names. An in-tree volume may have another name, and be the same.
 func (e *engine) otherThan(a *decide.Attachment, call, kept objects.Call, known bool) bool {
 	if known && (a.Stamped || a.Attached) && !kept.Migrated && call.Handle != kept.Handle {
 		return true

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// leaderHealthPath and healthTimeout are those of csi-lib-utils.
+	// leaderHealthPath and healthTimeout are csi-lib-utils'.
 	leaderHealthPath = "/healthz/leader-election"
 	healthTimeout    = 20 * time.Second
 )

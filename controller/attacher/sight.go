@@ -26,7 +26,7 @@ func (e *engine) Reconcile(ctx context.Context) error {
 	return nil
 }
 
-// compare returns what is to be told.
+// compare returns the strays to write.
 func (e *engine) compare(published map[string][]string, asOf time.Time) []stray {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,8 +60,8 @@ func (e *engine) compare(published map[string][]string, asOf time.Time) []stray 
 	return e.strayed(published, at)
 }
 
-// listed is under which handle and node ID the driver lists an attachment's
-// volume while it is published; not ok if that can't be told.
+// listed is the handle and node ID in the driver's list for an attachment's published volume; not ok if
+// unknown.
 func (e *engine) listed(va *storagev1.VolumeAttachment) (handle, nodeID string, ok bool) {
 	a, ok := e.read(va)
 	if !ok || a.Volume == "" {

@@ -10,15 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// store has the newest state of each object that was seen: from the informers,
-// or from the answer to an own write, whichever is newer. Its methods are
-// serial. Objects are shared with the informers and never changed.
+// store has the newest seen state of each object, from the informers or from an own write. Its methods
+// are serial. Objects are shared with the informers and never changed.
 type store struct {
 	attachments map[string]*storagev1.VolumeAttachment
 	volumes     map[string]*corev1.PersistentVolume
 	nodes       map[string]*storagev1.CSINode
-	// The names of the VolumeAttachments, of any driver, that name a
-	// PersistentVolume; and of those at a node.
+	// The names of the VolumeAttachments, of any driver, that name a PersistentVolume; and of the
+	// attachments at a node.
 	byVolume, byNode map[string]map[string]struct{}
 }
 
@@ -36,9 +35,8 @@ func newStore() *store {
 func (s *store) PersistentVolume(name string) *corev1.PersistentVolume { return s.volumes[name] }
 func (s *store) CSINode(name string) *storagev1.CSINode                { return s.nodes[name] }
 
-// older says whether a state of an object comes before the one that is there.
-// Versions of one resource can be compared as numbers; ones that can't are
-// taken as they come.
+// older says whether a state of an object comes before the stored one. Versions of one resource can be
+// compared as numbers; other versions are taken in their order.
 func older(a, b metav1.Object) bool {
 	if a.GetUID() != b.GetUID() {
 		return false

@@ -15,17 +15,16 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// stray is what is to be told of a PersistentVolume: the driver's IDs of the
-// nodes at which it lists the volume though no VolumeAttachment accounts for
-// it, joined by commas; empty if there are none any more.
+// stray is a PersistentVolume with the driver's IDs of the nodes where it lists the volume without a
+// VolumeAttachment, joined by commas; empty if there are none any more.
 type stray struct {
 	pv    *corev1.PersistentVolume
 	nodes string
 }
 
-// strayed lists what has to be told, given what the driver lists and which of
-// that VolumeAttachments account for, whatever their state. A list may be older
-// than a detach: only what two lists in a row have shown counts.
+// strayed lists the strays to write, from the driver's list and the part of it that VolumeAttachments
+// account for, in any state. A list may be older than a detach: only entries in two lists in a row
+// count.
 func (e *engine) strayed(published map[string][]string, accounted map[string]map[string]bool) []stray {
 	var list []stray
 	seen := map[string][]string{}
@@ -57,8 +56,8 @@ func (e *engine) strayed(published map[string][]string, accounted map[string]map
 	return list
 }
 
-// tell writes on PersistentVolumes where their volumes are without an
-// attachment. What fails is told after the next list.
+// tell writes on PersistentVolumes where their volumes are without an attachment. A failed write is
+// made after the next list.
 func (e *engine) tell(ctx context.Context, list []stray) {
 	for _, s := range list {
 		if !e.config.Leading() {

@@ -15,7 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// volumeWork is what is done about a PersistentVolume's finalizer.
+// volumeWork is the work on a PersistentVolume's finalizer.
 type volumeWork struct {
 	running  bool
 	failures int
@@ -66,7 +66,7 @@ func (e *engine) unneeded(pv *corev1.PersistentVolume) bool {
 	}.Unstamp()
 }
 
-// unstamp returns the PersistentVolume as it is then, if it still is.
+// unstamp returns the PersistentVolume afterwards, if it still exists.
 func (e *engine) unstamp(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	patch, err := objects.UnstampPersistentVolume(pv, e.config.Reader.Finalizer())
 	if err != nil {

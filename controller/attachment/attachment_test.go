@@ -52,7 +52,7 @@ func attachmentOf(handle, version string, attached bool) ledger.Attachment {
 	}
 }
 
-// doer records steps, and has each do what it is told.
+// doer records steps, and plays their given outcomes.
 type doer struct {
 	mu    sync.Mutex
 	steps []arbiter.Step
@@ -90,7 +90,7 @@ func controller(t *testing.T, l *ledger.Ledger, d *doer, now *time.Time) *Contro
 	return c
 }
 
-// Steps of one plan are done side by side, and each failure is told.
+// Steps of one plan are done side by side, and each failure is reported.
 func TestStepsAreDoneSideBySide(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "data")
@@ -101,7 +101,7 @@ func TestStepsAreDoneSideBySide(t *testing.T) {
 	broken := errors.New("broken")
 	d := &doer{do: func(s arbiter.Step) error {
 		both <- struct{}{}
-		for len(both) < 2 { // each waits for the other
+		for len(both) < 2 { // each waits for the second
 			time.Sleep(time.Millisecond)
 		}
 		if s.Node == "n2" {
@@ -122,7 +122,7 @@ func TestStepsAreDoneSideBySide(t *testing.T) {
 	c.flying.Wait()
 }
 
-// What only time changes is looked at again in time.
+// A state that only time changes is looked at again in time.
 func TestRecheck(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "data")
@@ -142,8 +142,8 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// No more attaches and detaches of a driver are under way than its policy has
-// workers; when one ends, those who wait are looked at again.
+// No more attaches and detaches of a driver are under way than its policy has workers; when one ends,
+// waiting volumes are looked at again.
 func TestWorkers(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "a", "b", "c")
@@ -248,8 +248,7 @@ func TestAttachIsTold(t *testing.T) {
 	}
 }
 
-// A detach by force is counted and told once, with its rule: of a volume without
-// an attachment, too.
+// A forced detach is counted and reported once, with its rule: also of a volume without an attachment.
 func TestForcedDetachIsTold(t *testing.T) {
 	recorder, metrics := record.NewFakeRecorder(10), report.NewMetrics(nil)
 	c, err := New(Config{
@@ -290,8 +289,8 @@ moorage_forced_detaches_total{rule="OutOfService"} 1
 	}
 }
 
-// A pod that waits for a volume is told that the API server refuses a write that attaching needs; not of
-// what it doesn't answer or of old facts, nor where the volume is attached, or leaves.
+// A pod that waits for a volume gets an event when the API server refuses a write that attaching needs;
+// none for a missing answer or old facts, nor if the volume is attached, or leaves.
 func TestRefusedWritesAreToldToPods(t *testing.T) {
 	now := time.Unix(1000, 0)
 	denied := fmt.Errorf("put-hold: refused: %w", apierrors.NewForbidden(corev1.Resource("volumeholds"), "vh-1", errors.New("by a policy")))
@@ -351,9 +350,8 @@ func refuse(t *testing.T, l *ledger.Ledger, recorder *record.FakeRecorder, do ar
 	}
 }
 
-// One namespace's pods that wait for a volume whose attach is refused, however many they are and however often
-// it is tried, leave room for the events of others: the recorder drops what does not fit in. Each of them is told in
-// time all the same.
+// If the attach of a volume is refused, one namespace's waiting pods, in any number, leave room for the
+// events of others: the recorder drops the excess. Each of them still gets its event in time.
 func TestRefusedWritesAreToldWithinAQuota(t *testing.T) {
 	const pods, most = 40, 10
 	now := time.Unix(1000, 0)
@@ -393,7 +391,7 @@ func TestRefusedWritesAreToldWithinAQuota(t *testing.T) {
 	}
 }
 
-// named counts events by the name of what they are about.
+// named counts events by the name of their object.
 type named map[string]int
 
 func (n named) Event(of runtime.Object, _, _, _ string) {
@@ -408,8 +406,8 @@ func (n named) AnnotatedEventf(of runtime.Object, _ map[string]string, _, _, _ s
 	n.Event(of, "", "", "")
 }
 
-// A pod that waits until a volume has left another node is told that the API server refuses a write without
-// which it does not leave; not of a volume that many nodes may have.
+// A pod that waits for a volume to leave another node gets an event when the API server refuses a write
+// that the volume needs to leave; not for a shared volume.
 func TestRefusedDetachesAreToldToWhoWaits(t *testing.T) {
 	now := time.Unix(1000, 0)
 	denied := apierrors.NewForbidden(corev1.Resource("volumeattachments"), "va", errors.New("by a policy"))
@@ -434,8 +432,8 @@ func TestRefusedDetachesAreToldToWhoWaits(t *testing.T) {
 	}
 }
 
-// A detach by force whose answer was lost is told when the VolumeAttachment is seen to go, and
-// counted; one that was not carried out is not, nor one that the hold does not ask for any more.
+// A forced detach whose answer was lost is reported and counted when the VolumeAttachment is seen to
+// go; not if it was not carried out, or the hold does not ask for it any more.
 func TestForcedDetachWithoutAnAnswer(t *testing.T) {
 	now := time.Unix(1000, 0)
 	step := arbiter.Step{Do: arbiter.DeleteAttachment, Volume: volume("a"), Node: "n1", UID: "a", Rule: arbiter.AfterPodGone}
@@ -492,7 +490,7 @@ func TestForcedDetachWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// What a term begins with is told of each volume once; of volumes without an attachment, too.
+// The first state of a term is reported for each volume once; also for volumes without an attachment.
 func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 	now, lun := time.Unix(1000, 0), ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "portal:iqn:0"}
 	l, recorder := facts(now, "there", "gone"), record.NewFakeRecorder(10)
@@ -525,9 +523,9 @@ func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 	}
 }
 
-// A volume that has gone to another node since it was taken by force was told of before it went: that is
-// not told again, however long the outage lasts. One that the other node had before is told of: it was attached
-// at both.
+// A volume that has gone to another node since it was taken by force was reported before it went: it is
+// not reported again, however long the outage lasts. A volume that the other node had before is
+// reported: it was attached at both.
 func TestForcedDetachOfAVolumeThatMovedOn(t *testing.T) {
 	now := time.Unix(1000, 0)
 	fence := ledger.Fence{Node: "n1", Attachment: "gone", Rule: arbiter.OutOfService}
@@ -550,7 +548,7 @@ func TestForcedDetachOfAVolumeThatMovedOn(t *testing.T) {
 	}
 }
 
-// A leader that ends when it has taken a volume from one of two nodes at which it was attached has told nobody: the
+// A leader that ends when it has taken a volume from one of its two nodes has reported nothing: the
 // next one does.
 func TestForcedDetachFromOneOfTwoNodesIsToldByTheNextLeader(t *testing.T) {
 	now, recorder := time.Unix(1000, 0), record.NewFakeRecorder(10)
@@ -596,8 +594,8 @@ func TestForcedDetachFromOneOfTwoNodesIsToldByTheNextLeader(t *testing.T) {
 	}
 }
 
-// A leader reads once which detaches the ones before have told of, and writes the events
-// that are missing, no others; all of them where it can't read.
+// A leader reads once which detaches former leaders have reported, and writes only the missing events;
+// all of them if it can't read.
 func TestForcedDetachesAreToldOnceByAllLeaders(t *testing.T) {
 	for name, test := range map[string]struct {
 		refused bool

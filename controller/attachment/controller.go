@@ -25,19 +25,19 @@ type Doer interface {
 
 // Config is what a Controller works with.
 type Config struct {
-	// Snapshot returns the facts. It must not call the Controller, whose locks are held.
+	// Snapshot returns the facts. It must not call the Controller: its locks are held.
 	Snapshot func() ledger.Snapshot
 	Arbiter  arbiter.Arbiter
 	Do       Doer
 	Now      func() time.Time
-	// Gather is for how long at most an unused volume for which nobody waits stays in volumesAttached
-	// after it could leave, so that those of a node leave in one write. 0: not at all.
+	// Gather is the longest time for which an unused volume without a waiter stays in volumesAttached
+	// after it could leave, so that a node's volumes leave in one write. 0: not at all.
 	Gather  time.Duration
 	Metrics *report.Metrics // may be nil
 	Events  *report.Events  // may be nil
 }
 
-// Validate says what is missing.
+// Validate names missing fields.
 func (c Config) Validate() error {
 	if c.Snapshot == nil || c.Do == nil || c.Now == nil {
 		return errors.New("attachment: Snapshot, Do and Now are needed")
@@ -45,7 +45,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// queueName is what logs call the queue of volumes.
+// queueName is the queue's name in logs.
 const queueName = "volumes"
 
 // Controller plans and executes for each volume. Add is safe for parallel use.
@@ -77,10 +77,9 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// turn says in which order volumes are looked at. Namespaces take turns. First come those that keep a
-// worker of their driver, for which others wait: whether it is free is known once they are looked at.
-// Then those that have only to be brought to who waits for them, or all volumes that move at once
-// would arrive last.
+// turn orders the volumes. Namespaces take turns. First come volumes that keep a worker of their driver
+// while others wait for it: a look shows whether it is free. Then come volumes that only have to be
+// brought to their waiters; otherwise volumes that move together would all arrive last.
 func (c *Controller) turn(id ledger.VolumeID) (tenant string, as work.Rank) {
 	s := c.config.Snapshot()
 	switch {
@@ -103,8 +102,8 @@ func namespace(s ledger.Snapshot, id ledger.VolumeID) string {
 	return s.ClaimOf(v.PVs()).Namespace
 }
 
-// Add has a volume looked at, at once, because something about it has changed: a
-// step that failed is tried again, too.
+// Add has a volume looked at, at once, because something about it has changed: failed steps are tried
+// again as well.
 func (c *Controller) Add(v ledger.VolumeID) {
 	c.pauses.news(v)
 	c.queue.Add(v)
@@ -115,7 +114,7 @@ func (c *Controller) Add(v ledger.VolumeID) {
 // attempt would otherwise be the reason for the next one.
 func (c *Controller) GoOn(v ledger.VolumeID) { c.queue.Add(v) }
 
-// Later has a volume looked at after those that something has touched.
+// Later has a volume looked at after the touched volumes.
 func (c *Controller) Later(v ledger.VolumeID) { c.queue.Later(v) }
 
 // Depth is how many volumes are due. Safe for parallel use.
@@ -138,8 +137,8 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	c.flying.Wait()
 }
 
-// begin takes in what the leader before has left: what is under way keeps its worker from now on, and not
-// only once it is looked at.
+// begin takes in the former leader's work: operations under way keep their workers from now on, and not
+// only after a look.
 func (c *Controller) begin(ctx context.Context, s ledger.Snapshot, now time.Time) {
 	c.untold.begin(s)
 	if c.untold.any() {
@@ -165,7 +164,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	if !plan.Recheck.IsZero() {
 		again = flow.Sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
-	// First what is put off: what failed at its turn has had that, and only pauses.
+	// First the steps to put off: a step that failed at its turn has had it, and only pauses.
 	steps, putOff := c.gather.due(id, c.pods.apart(plan.Steps), now)
 	steps, pause := c.pauses.due(id, steps, now)
 	again = flow.Sooner(again, flow.Sooner(putOff, pause))
@@ -186,7 +185,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 		pause = c.spread(ctx, id, busy, func(nodes int) []arbiter.Step {
 			return admit(nodes, except(steps, busy))
 		})
-	case len(busy) > 0: // The volume is shared no longer. What ends has it looked at again.
+	case len(busy) > 0: // The volume is shared no longer. The end of the other steps has it looked at again.
 		admit(0, nil)
 		pause = 0
 	default:
@@ -194,17 +193,17 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	}
 	if pause > 0 {
 		again = flow.Sooner(again, pause)
-		// What was not begun takes no worker from others while it pauses.
+		// A step that was not begun takes no worker from others while it pauses.
 		c.driver.look(c.config.Snapshot(), id, c.flights.at(id), now)
 		c.callNext(id.Driver, workers)
 	}
 	return again, nil
 }
 
-// spread has the steps of a shared volume done without waiting for them, those at one
-// node side by side: a node where they take long holds up no other. admit returns what
-// may be done at so many nodes. Where many other volumes' steps are under way already, and
-// none of this one, it does those at one node itself, and returns what attempt does.
+// spread has the steps of a shared volume done without a wait, a node's steps side by side: a slow node
+// holds up no other. admit returns the steps that may be done at so many nodes. If many other volumes'
+// steps are under way, and none of this volume, it does one node's steps itself, and returns attempt's
+// result.
 func (c *Controller) spread(ctx context.Context, id ledger.VolumeID, busy map[ledger.NodeName]bool, admit func(nodes int) []arbiter.Step) time.Duration {
 	room := c.flights.reserve(id)
 	if room == 0 && len(busy) == 0 {
@@ -218,7 +217,7 @@ func (c *Controller) spread(ctx context.Context, id ledger.VolumeID, busy map[le
 		c.flying.Go(func() {
 			c.attempt(ctx, steps)
 			c.flights.end(id, node)
-			c.queue.Add(id) // it sees what came of them, and what pauses
+			c.queue.Add(id) // it sees the outcome, and pauses
 		})
 	}
 	return 0
@@ -231,7 +230,7 @@ const maxAside = 256
 // asideFull is when a hold is looked at again that found no room among those.
 const asideFull = time.Second
 
-// deletesHold says whether all that is to be done about a volume is to delete its hold.
+// deletesHold says whether the only step for a volume is to delete its hold.
 func deletesHold(steps []arbiter.Step) bool {
 	return len(steps) == 1 && steps[0].Do == arbiter.DeleteHold
 }
@@ -250,7 +249,7 @@ func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps 
 		c.attempt(ctx, steps)
 		c.flights.endUnreserved(id, "")
 		<-c.aside
-		c.queue.Add(id) // it sees what came of it, and what pauses
+		c.queue.Add(id) // it sees the outcome, and pauses
 	})
 	return 0
 }
@@ -259,10 +258,9 @@ func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps 
 // worker.
 const maxPatches = 4096
 
-// attemptOrPatch is attempt for a volume that no nodes share. Where all that is to be done is to change
-// a node's volumesAttached, or to list its pods, it is done without a worker: the changes of a node share its
-// next patch, and those who want its pods the next list, and as many workers as it has volumes would
-// wait for that.
+// attemptOrPatch is attempt for a volume that is not shared. If the only step is to change a node's
+// volumesAttached, or to list its pods, it takes no worker: a node's changes share its next patch, and
+// its listings the next list, and as many workers as the node has volumes would wait for that.
 func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, steps []arbiter.Step) time.Duration {
 	if len(steps) != 1 || !sharesRequest(steps[0].Do) {
 		return c.attempt(ctx, steps)
@@ -278,7 +276,7 @@ func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, ste
 		c.attempt(ctx, steps)
 		c.flights.endUnreserved(id, node)
 		<-c.patches
-		c.queue.Add(id) // it sees what came of it, and what pauses
+		c.queue.Add(id) // it sees the outcome, and pauses
 	})
 	return 0
 }
@@ -288,8 +286,8 @@ func sharesRequest(a arbiter.Action) bool {
 	return a == arbiter.Report || a == arbiter.Unreport || a == arbiter.ConfirmUnwanted
 }
 
-// attempt does steps side by side, and returns after how long the first of those that
-// failed is to be tried again, 0 when none has.
+// attempt does steps side by side, and returns the time until the first failed one is tried again, 0
+// without a failure.
 func (c *Controller) attempt(ctx context.Context, steps []arbiter.Step) time.Duration {
 	again := make([]time.Duration, len(steps))
 	inParallel(steps, func(i int, step arbiter.Step) {
@@ -308,13 +306,13 @@ func (c *Controller) attempt(ctx context.Context, steps []arbiter.Step) time.Dur
 	return first
 }
 
-// Clear has the terminating pods of a node removed that is out of service, so that
-// nobody waits for them. It does not wait for that.
+// Clear has the terminating pods of an out-of-service node removed, so that no volume waits for them.
+// It does not wait for that.
 func (c *Controller) Clear(n ledger.NodeName) {
 	c.pods.apart(c.config.Arbiter.Abandoned(c.config.Snapshot(), n))
 }
 
-// callNext has those looked at for whom there is a worker of a driver by now.
+// callNext has the volumes looked at for which a driver now has a worker.
 func (c *Controller) callNext(driver string, workers int) {
 	for _, waiting := range c.driver.next(driver, workers) {
 		c.queue.First(waiting) // its worker is idle until then
@@ -369,9 +367,9 @@ func (c *Controller) tellAttached(step arbiter.Step) {
 	tellUsers(s, v, v.NodeVolume(step.Node), func(pod *ledger.Pod, volume string) { c.config.Events.Attached(pod, volume) })
 }
 
-// tellRefused tells the pods that wait for a volume at a node that the API server refuses a
-// write that attaching it needs, as the attach/detach controller does: one about that node, or
-// one without which the volume does not leave the node that holds it.
+// tellRefused gives the pods that wait for a volume at a node an event about a refused write that
+// attaching needs, as the attach/detach controller does: a write about that node, or a write without
+// which the volume does not leave its holder's node.
 func (c *Controller) tellRefused(step arbiter.Step, err error) {
 	s := c.config.Snapshot()
 	v, why := s.Volume(step.Volume), execute.Refusal(err)

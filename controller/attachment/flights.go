@@ -10,13 +10,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// maxAbreast is how many steps of one plan are done at once, and at how many nodes
-// steps of one volume are under way at once: however many nodes share a volume, it
-// leaves room to others.
+// maxAbreast is how many steps of one plan are done at once, and at how many nodes a volume's steps are
+// under way at once: volumes that many nodes share leave room to others.
 const maxAbreast = 16
 
-// flights are the nodes at which steps of a shared volume are under way that its next
-// plan does not wait for. All methods are safe for parallel use.
+// flights are the nodes with steps of a shared volume under way, for which its next plan does not wait.
+// All methods are safe for parallel use.
 //
 //	Invariant: free = those there are for all volumes − Σ |nodes[v]| − those reserved,
 //	but for the steps that began without a reservation
@@ -28,7 +27,7 @@ type flights struct {
 
 func newFlights() *flights { return &flights{nodes: map[ledger.VolumeID]map[ledger.NodeName]bool{}} }
 
-// at returns at which nodes steps of a volume are under way.
+// at returns the nodes with steps of a volume under way.
 func (f *flights) at(id ledger.VolumeID) map[ledger.NodeName]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,8 +41,8 @@ func (f *flights) add(n int) {
 	f.free += n
 }
 
-// reserve returns at how many more nodes steps of a volume may begin. That many are
-// taken from those that are free: each is to be begun, or given back with add.
+// reserve returns at how many more nodes steps of a volume may begin. They are taken from the free
+// ones: each is to be begun, or returned with add.
 func (f *flights) reserve(id ledger.VolumeID) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +51,7 @@ func (f *flights) reserve(id ledger.VolumeID) int {
 	return n
 }
 
-// begin notes that steps of a volume begin at a node, for which there is a reservation.
+// begin notes that steps of a volume begin at a node with a reservation.
 func (f *flights) begin(id ledger.VolumeID, n ledger.NodeName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,8 +76,8 @@ func (f *flights) endUnreserved(id ledger.VolumeID, n ledger.NodeName) {
 	}
 }
 
-// except returns the steps at other nodes than these. What is done to the hold of a shared volume is at no node: it may
-// take back the fence by which a step of force is taken, which waits for it.
+// except returns the steps at other nodes than these. A step on the hold of a shared volume is at no
+// node: it may take back the fence of a forced step, which waits for it.
 func except(steps []arbiter.Step, busy map[ledger.NodeName]bool) []arbiter.Step {
 	if len(busy) == 0 {
 		return steps

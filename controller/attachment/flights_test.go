@@ -27,8 +27,8 @@ func fleet(now time.Time, nodes int, access ledger.Access) *ledger.Ledger {
 	return l
 }
 
-// slow is a doer whose creations at some nodes take until they are let go. It knows how
-// many steps are under way, and at which nodes.
+// slow is a doer whose creations at some nodes take until they are released. It knows the number and
+// the nodes of steps under way.
 type slow struct {
 	mu    sync.Mutex
 	at    map[ledger.NodeName]int
@@ -60,8 +60,8 @@ func (d *slow) Do(_ context.Context, s arbiter.Step) error {
 	return nil
 }
 
-// attaches runs a controller whose VolumeAttachments are attached as soon as they are
-// created, and whose volumes are looked at whenever anything changes.
+// attaches runs a controller whose VolumeAttachments are attached as soon as they are created, and
+// whose volumes are looked at with every change.
 func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(arbiter.Step) bool) *slow {
 	t.Helper()
 	d := &slow{at: map[ledger.NodeName]int{}, began: make(chan ledger.NodeName, 1000), goOn: make(chan struct{}), holds: holds}
@@ -124,7 +124,7 @@ func TestDeletionsOfHoldsKeepNoWorker(t *testing.T) {
 	d.steps(t, holds+2) // the attachment of data is created, and reported
 	d.add(volume("gone-0"))
 	d.goOn <- struct{}{}
-	d.steps(t, 1) // it is there still: nobody has told the ledger
+	d.steps(t, 1) // it is there still: the ledger was not told
 }
 
 // steps waits until so many have begun.
@@ -209,9 +209,9 @@ func TestExclusiveVolumeWaitsForItsSteps(t *testing.T) {
 	}
 }
 
-// A shared volume that waits for a worker of its driver keeps its place when it is looked at while there is no room
-// for another of its flights: it goes on to want what it waited for. spread asks admit for steps at 0 nodes then,
-// which skips all of them before it finds that one has no worker, and takes the volume out of the row.
+// A shared volume that waits for a worker of its driver keeps its place when it is looked at without
+// room for another flight: it still wants its step. spread asks admit for steps at 0 nodes then, which
+// skips all of them before it finds that one has no worker, and takes the volume out of the row.
 func TestNoRoomForFlightsTakesNoPlace(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := fleet(now, 3, ledger.AccessMany)
@@ -238,7 +238,8 @@ func TestNoRoomForFlightsTakesNoPlace(t *testing.T) {
 	}
 }
 
-// A step of force waits for what is done to the volume's hold, and for its own node; any other step for its own node only.
+// A forced step waits for steps on the volume's hold, and for its own node; any other step for its own
+// node only.
 func TestForceWaitsForTheHold(t *testing.T) {
 	steps := []arbiter.Step{
 		{Do: arbiter.Unreport, Node: "n1", Rule: arbiter.OutOfService},

@@ -12,18 +12,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// untold are detaches by force that nobody may have been told of: those that were carried
-// out, as the holds say, when the term began, since the leader before may have ended
-// in between; and those of which a request failed that may have been carried out. All methods
-// are safe for parallel use.
+// untold are forced detaches without a known event: detaches that were carried out, by the holds, when
+// the term began, since the leader before may have ended in between; and detaches whose failed request
+// may have been carried out. All methods are safe for parallel use.
 type untold struct {
 	mu     sync.Mutex
 	fences map[ledger.VolumeID][]ledger.Fence
 }
 
-// begin takes what the holds say before this term writes them. One that names another node by now, as the
-// only one where its volume is, was written after the volume's detach had been told: that is not told, and counted,
-// again when the event has expired, which the API server keeps for an hour.
+// begin takes the holds' entries before this term writes them. A hold that names another node by now,
+// as the volume's only node, was written after the detach was reported: it is not reported, and
+// counted, again when the event has expired, which the API server keeps for an hour.
 func (u *untold) begin(s ledger.Snapshot) {
 	for v := range s.Volumes() {
 		if v.Hold == nil {
@@ -64,8 +63,8 @@ func (u *untold) add(v ledger.VolumeID, f ledger.Fence) {
 	}
 }
 
-// take returns those of a volume that were carried out, and forgets them, and those that are
-// not asked for any more.
+// take returns a volume's detaches that were carried out, and forgets them, and detaches that are not
+// asked for any more.
 func (u *untold) take(id ledger.VolumeID, s ledger.Snapshot) (taken []ledger.Fence) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -90,7 +89,7 @@ func (u *untold) forget(v ledger.VolumeID, f ledger.Fence) {
 	u.keep(v, slices.DeleteFunc(u.fences[v], func(is ledger.Fence) bool { return sameDetach(is, f) }))
 }
 
-// keep sets what is left of a volume. The caller holds mu.
+// keep sets the rest for a volume. The caller holds mu.
 func (u *untold) keep(v ledger.VolumeID, left []ledger.Fence) {
 	if len(left) == 0 {
 		delete(u.fences, v)
@@ -114,7 +113,7 @@ func fenceOf(s ledger.Snapshot, step arbiter.Step) ledger.Fence {
 	return is
 }
 
-// tellForced tells of a volume's detaches that nobody may have been told of.
+// tellForced reports a volume's detaches without a known event.
 func (c *Controller) tellForced(ctx context.Context, id ledger.VolumeID, s ledger.Snapshot) {
 	for _, f := range c.untold.take(id, s) {
 		if c.config.Events.ForcedDetach(ctx, id, f) {

@@ -11,10 +11,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// gathering puts off the Unreports that nobody waits for, so that those of a node are made in one
-// write of its status: each node has its turn once in an interval. Nothing is decided meanwhile: a
-// volume is planned again at its node's turn, and before if anything about it changes; what has
-// become urgent by then is done at once. Safe for parallel use.
+// gathering puts off Unreports without a waiter, so that a node's are made in one write of its status:
+// each node has its turn once in an interval. Nothing is decided meanwhile: a volume is planned again
+// at its node's turn, and earlier if anything about it changes; steps that have become urgent are done
+// at once. Safe for parallel use.
 type gathering struct {
 	interval time.Duration
 

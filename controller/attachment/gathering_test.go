@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An Unreport that nobody waits for is put off until its node's turn, which all of the node's
-// volumes share. Everything else is done at once.
+// An Unreport without a waiter is put off until its node's turn, which all of the node's volumes share.
+// Everything else is done at once.
 func TestGathering(t *testing.T) {
 	const interval = time.Second
 	begin := time.Unix(1000, 0)
@@ -67,7 +67,7 @@ func TestGathering(t *testing.T) {
 	}
 }
 
-// A volume that nobody uses leaves at its node's turn, and at once when somebody asks for it elsewhere.
+// A volume without users leaves at its node's turn, and at once when another node asks for it.
 func TestUnusedVolumesLeaveTogether(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "data", "logs")
@@ -158,7 +158,7 @@ func TestStaleUnreportHasHadItsTurn(t *testing.T) {
 	}
 }
 
-// What a node reports from before its attachment went is taken back for the pod that waits there
+// A node's old report from before the attachment went is taken back for the pod that waits there
 // (planattach.go, retract): nothing is attached before. That is not put off.
 func TestRetractIsNotPutOff(t *testing.T) {
 	for name, gather := range map[string]time.Duration{"not gathered": 0, "gathered": time.Second} {

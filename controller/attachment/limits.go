@@ -11,13 +11,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// limits counts each driver's attaches and detaches that are under way, and
-// knows who waits because there are as many as its policy allows. Those at nodes
-// that do not answer may never end: they are counted apart, and only keep others
-// of their kind waiting.
+// limits counts each driver's attaches and detaches under way, and knows the volumes that wait because
+// of the policy's limit. Operations at nodes that do not answer may never end: they are counted apart,
+// and only hold up operations of the same kind.
 //
 //	Invariant: total[d] counts under[v][n] over the volumes v of driver d and nodes n
-//	Invariant: after next(d), somebody waits for a worker of d only if all are busy or kept
+//	Invariant: after next(d), a volume waits for a worker of d only if all are busy or kept
 type limits struct {
 	mu    sync.Mutex
 	under map[ledger.VolumeID]map[ledger.NodeName]bool // whether the node answers
@@ -29,7 +28,7 @@ type limits struct {
 // nodes that answer.
 type count struct{ all, live int }
 
-// of is how many stand in the way of one at a node that answers, or of one at another.
+// of is the number of operations in the way of one more at a node that answers, or at another.
 func (c count) of(live bool) int {
 	if live {
 		return c.live
@@ -50,9 +49,8 @@ func newLimits() *limits {
 	}
 }
 
-// look counts one volume's operations anew, but for those at nodes where a step is in
-// flight. It returns after how long the first of them keeps its worker no longer, 0 for as
-// long as it is under way.
+// look counts a volume's operations again, except at nodes with a step in flight. It returns the time
+// until the first of them keeps its worker no longer, 0 for as long as it is under way.
 func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.NodeName]bool, now time.Time) (again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,20 +71,19 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 	return again
 }
 
-// admit returns the steps that may be done now: all but the beginnings of
-// attaches and detaches for which the driver has no worker. At a node that answers
-// only operations at such nodes are in their way; at another node all are, or, where the
-// volume has its turn for that, only those at such others. A worker that is free is for who waits
-// for one already: without a turn a volume begins nothing while others wait, be the worker one that
-// it had itself. Without workers nothing is limited. Of the rest it returns those at the first so
-// many nodes.
+// admit returns the steps that may be done now: all except beginnings of attaches and detaches without
+// a worker of the driver. At a node that answers only operations at such nodes are in their way; at
+// another node all operations are, or, in the volume's turn for that, only operations at such other
+// nodes. A free worker is for volumes that already wait: without a turn a volume begins nothing while
+// others wait, not even with its own former worker. Without workers nothing is limited. It returns the
+// admitted steps at the first so many nodes.
 //
-// Workers that are kept for others are not free. With this the volume's own turn ends, and
-// so does its wait, unless there is a step that has no worker, or one that it waited for and that is
-// left out because of its node. Whoever had its turn waits behind all others of its tenant.
+// Workers that are kept for others are not free. With this the volume's own turn ends, and its wait,
+// unless a step has no worker, or was waited for and is left out because of its node. A volume that had
+// its turn waits behind all others of its tenant.
 //
-// Where it is the first that waits it also returns whose end would give it a worker: they were due,
-// perhaps, behind others before anybody waited for them.
+// If it is the first that waits it also returns the volumes whose end would give it a worker: they were
+// due, perhaps, behind others.
 func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int, steps []arbiter.Step) (admitted []arbiter.Step, holders []ledger.VolumeID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,11 +124,11 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 	return admitted, holders
 }
 
-// unsought marks a namespace whose volumes nobody waits for.
+// unsought marks a namespace whose volumes have no waiters.
 const unsought = "/unsought"
 
-// tenant is as whose a volume takes turns: its namespace's. Those that are only to leave their nodes, and that
-// nobody waits for, take turns with those of their namespace that somebody waits for, as another one's would.
+// tenant is the tenant whose turns a volume takes: its namespace. Volumes that only leave their nodes,
+// without a waiter, take turns with their namespace's other volumes like another namespace's.
 func tenant(s ledger.Snapshot, id ledger.VolumeID, sought bool) string {
 	if sought {
 		return namespace(s, id)
@@ -139,15 +136,14 @@ func tenant(s ledger.Snapshot, id ledger.VolumeID, sought bool) string {
 	return namespace(s, id) + unsought
 }
 
-// keepsOwn says whether a volume has a worker at a node already: what takes the place of the operation that is
-// under way there needs no other one. It is called with mu held.
+// keepsOwn says whether a volume already has a worker at a node: an operation that replaces the one
+// under way there needs no other. It is called with mu held.
 func (l *limits) keepsOwn(id ledger.VolumeID, n ledger.NodeName) bool {
 	_, keeps := l.under[id][n]
 	return keeps
 }
 
-// beginning says whether a volume may begin one operation after the other, of which a turn covers the
-// first.
+// beginning says whether a volume may begin its operations, one by one; a turn covers the first.
 type beginning struct {
 	turns     *turns
 	workers   int
@@ -172,8 +168,8 @@ func (b *beginning) may(busy count, id ledger.VolumeID, live bool) bool {
 	return true
 }
 
-// next returns the volumes of a driver whose turn it is from now on: each is to be looked at,
-// and then to be admitted what it does, be it nothing.
+// next returns the volumes of a driver that have their turn from now on: each must be looked at, and
+// its steps admitted, even if it has none.
 func (l *limits) next(driver string, workers int) []ledger.VolumeID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,15 +183,14 @@ func (l *limits) waits(id ledger.VolumeID) bool {
 	return l.of(id.Driver).waits(id)
 }
 
-// keepsWaiting says whether a volume has a worker of its driver for which another waits.
+// keepsWaiting says whether a volume has a worker of its driver that another waits for.
 func (l *limits) keepsWaiting(id ledger.VolumeID, workers int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.helps(id, workers)
 }
 
-// keeping are the volumes of a driver that keep a worker for which another waits. It is called with
-// mu held.
+// keeping are the volumes of a driver with a worker that another waits for. It is called with mu held.
 func (l *limits) keeping(driver string, workers int) (ids []ledger.VolumeID) {
 	for id := range l.under {
 		if id.Driver == driver && l.helps(id, workers) {
@@ -216,7 +211,7 @@ func (l *limits) helps(id ledger.VolumeID, workers int) bool {
 	return false
 }
 
-// of is who waits for a driver. It is called with mu held.
+// of has the volumes that wait for a driver. It is called with mu held.
 func (l *limits) of(driver string) *turns {
 	if l.turns[driver] == nil {
 		l.turns[driver] = newTurns()
@@ -224,8 +219,7 @@ func (l *limits) of(driver string) *turns {
 	return l.turns[driver]
 }
 
-// begin counts an operation at a node, in the place of one that is counted there. It
-// is called with mu held.
+// begin counts an operation at a node, in place of the one counted there. It is called with mu held.
 func (l *limits) begin(id ledger.VolumeID, n ledger.NodeName, live bool) {
 	l.end(id, n)
 	if l.under[id] == nil {
@@ -235,7 +229,7 @@ func (l *limits) begin(id ledger.VolumeID, n ledger.NodeName, live bool) {
 	l.count(id.Driver, live, 1)
 }
 
-// end no longer counts what is under way at a node. It is called with mu held.
+// end stops counting the operation under way at a node. It is called with mu held.
 func (l *limits) end(id ledger.VolumeID, n ledger.NodeName) {
 	live, is := l.under[id][n]
 	if !is {

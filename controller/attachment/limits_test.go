@@ -19,7 +19,7 @@ const workers = 3
 func limited(now time.Time) *ledger.Ledger {
 	l := facts(now, "new", "newer")
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: workers})
-	for version, ready := range []ledger.Readiness{ledger.ReadyTrue, ledger.ReadyFalse} { // whoever saw it Ready knows that no ticket had anything there
+	for version, ready := range []ledger.Readiness{ledger.ReadyTrue, ledger.ReadyFalse} { // a process that saw it Ready knows that no ticket had anything there
 		l.Apply(now, ledger.NodeState{Name: "n2", UID: "m", Version: fmt.Sprint(version + 1), Ready: ready, Managed: true, Reporting: true})
 	}
 	l.Apply(now, ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "i-2", Limit: ledger.NoLimit}}})
@@ -44,8 +44,8 @@ func process(t *testing.T, c *Controller, handle string) time.Duration {
 	return again
 }
 
-// A detach that the driver refuses keeps no worker, nor does one that it does not answer
-// for a minute: with as many of them as there are workers, others are attached all the same.
+// A detach that the driver refuses keeps no worker, nor a detach without an answer for a minute: with
+// as many of them as workers, others are attached all the same.
 func TestFailedDetachKeepsNoWorker(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	refused := ledger.CallError{Message: "the cloud says no"}
@@ -89,8 +89,8 @@ func TestFailedDetachKeepsNoWorker(t *testing.T) {
 	}
 }
 
-// What is under way at nodes that are not Ready keeps nobody waiting at those that are;
-// it begins itself only while there is a worker in all.
+// Operations at nodes that are not Ready hold up none at Ready nodes; they begin only while there is a
+// worker in all.
 func TestReadyNodesDoNotWaitForOthers(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := limited(now)
@@ -126,8 +126,8 @@ func TestReadyNodesDoNotWaitForOthers(t *testing.T) {
 	}
 }
 
-// What the leader before has begun keeps its worker from the beginning of a term, and not only once it is looked
-// at, which comes last: controller/wake.all adds everything with Later.
+// Operations of the former leader keep their workers from the beginning of a term, and not only after a
+// look, which comes last: controller/wake.all adds everything with Later.
 func TestWorkersOfTheTermBefore(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "new")
@@ -170,8 +170,8 @@ func TestWorkersOfTheTermBefore(t *testing.T) {
 	}
 }
 
-// What takes the place of a volume's own operation at a node needs no other worker: where as many attaches as the
-// policy allows never end, one that nobody wants any more can still be taken back.
+// An operation that replaces a volume's own operation at a node needs no other worker: if as many
+// attaches as the policy allows never end, an unwanted one can still be taken back.
 func TestOwnWorkerIsNotInTheWay(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, is := limited(now), newLimits()
@@ -196,8 +196,9 @@ func TestOwnWorkerIsNotInTheWay(t *testing.T) {
 	}
 }
 
-// A volume at a node that has its last slot now, and has a slot to spare then, is sought and not sought in turn
-// (planner.urgent, full): it does not go to the end of the other row each time. Others of its namespace come and go.
+// A volume at a node that has its last slot now, and a slot to spare later, is sought and not sought in
+// turn (planner.urgent, full): it does not go to the end of the other row each time. Others of its
+// namespace come and go.
 func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, is := limited(now), newLimits()
@@ -217,7 +218,7 @@ func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
 		admitted, _ := is.admit(l.Snapshot(), volume(handle), workers, 1, []arbiter.Step{step})
 		return len(admitted) == 0
 	}
-	// One of each kind waits before it.
+	// One volume of each kind waits before it.
 	add("s0", false)
 	add("u0", false)
 	waits("s0", true)

@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Volumes that wait for a patch of their Node keep no worker: those of one node are all in its next
+// Volumes that wait for a patch of their Node keep no worker: a node's volumes are all in its next
 // patch, and others go on. While one waits nothing else is done about it.
 func TestPatchesKeepNoWorker(t *testing.T) {
 	names := []string{"a", "b", "c"}
@@ -59,7 +59,8 @@ func TestPatchesKeepNoWorker(t *testing.T) {
 	})
 }
 
-// Nor do those that wait for a list of their node's pods, which takes as long as its pods' claims let it.
+// Volumes that wait for a list of their node's pods keep none either; the list takes as long as the
+// pods' claims require.
 func TestListsOfPodsKeepNoWorker(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	synctest.Test(t, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 
 var errRefused = errors.New("refused by a policy of somebody else")
 
-// refusing is a controller whose creations of VolumeAttachments are refused as the
-// executor has it: the ledger hears before that one is sent, and after that it had no
-// effect; both touch the volume. What touches it goes where controller/wake sends it.
+// refusing is a controller whose creations of VolumeAttachments are refused as by the executor: the
+// ledger hears before that one is sent, and afterwards that it had no effect; both touch the volume.
+// Touched volumes go where controller/wake sends them.
 func refusing(t *testing.T, now *time.Time, handles ...string) (*Controller, *doer, func(ledger.Event)) {
 	t.Helper()
 	l := facts(*now, handles...)
@@ -42,8 +42,8 @@ func refusing(t *testing.T, now *time.Time, handles ...string) (*Controller, *do
 	return c, d, apply
 }
 
-// A creation that is refused pauses, longer from time to time, whatever its own
-// attempts have touched; news from outside ends the pause.
+// A refused creation pauses, longer each time, regardless of its own touches; news from outside ends
+// the pause.
 func TestRefusedStepPauses(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c, d, apply := refusing(t, &now, "data")

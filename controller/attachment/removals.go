@@ -20,20 +20,20 @@ type removal struct {
 
 func (r removal) String() string { return "pod " + r.uid + " at node " + string(r.node) }
 
-// maxRemovals is how many pods are removed at once. Where there are more, pod garbage collection is
-// at them, too, and what volumes wait for comes first.
+// maxRemovals is how many pods are removed at once. Where there are more, pod garbage collection
+// removes pods as well, and volumes with waiters come first.
 const maxRemovals = 32
 
-// removals removes pods beside what is done about volumes: an API server may take seconds for
-// each, of which no detach depends. Whoever asks for one that is under way, pauses
-// after a failure, or has been removed lately, asks for nothing new. Safe for parallel use.
+// removals removes pods beside the steps for volumes: an API server may take seconds for each, and no
+// detach depends on it. A request for a removal that is under way, pauses, or was done lately changes
+// nothing. Safe for parallel use.
 type removals struct {
 	snapshot func() ledger.Snapshot
 	do       func(context.Context, arbiter.Step) error
 	queue    *work.Queue[removal]
 
 	mu    sync.Mutex
-	known map[removal]bool // those that are, or will be, in the queue
+	known map[removal]bool // removals that are, or will be, in the queue
 }
 
 func newRemovals(snapshot func() ledger.Snapshot, do func(context.Context, arbiter.Step) error) *removals {
@@ -50,7 +50,7 @@ func (r *removals) namespace(pod removal) string {
 	return ""
 }
 
-// apart has the pods removed that steps are to remove, and returns the other steps.
+// apart has the pods of removal steps removed, and returns the other steps.
 func (r *removals) apart(steps []arbiter.Step) []arbiter.Step {
 	var rest []arbiter.Step
 	for _, step := range steps {
@@ -88,15 +88,15 @@ func (r *removals) process(ctx context.Context, pod removal) (again time.Duratio
 	}
 }
 
-// due says whether a pod is to be removed as things are.
+// due says whether a pod must be removed now.
 func (r *removals) due(pod removal) bool {
 	s := r.snapshot()
 	node := s.Node(pod.node)
 	return s.Pod(pod.uid) != nil && node != nil && node.Exists && node.OutOfService && node.Ready != ledger.ReadyTrue
 }
 
-// forget forgets a pod that is not to be removed. False: it is by now, and whoever has asked for that
-// meanwhile was told that it is known.
+// forget forgets a pod that must not be removed. False: it must be by now, and requests made meanwhile
+// were answered as known.
 func (r *removals) forget(pod removal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

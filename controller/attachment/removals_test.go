@@ -29,8 +29,8 @@ func outOfService(now time.Time) *ledger.Ledger {
 	return l
 }
 
-// No volume waits until a pod is removed, and the pod is removed once, whoever asks for it and
-// however often; what fails is tried again after a pause, and not because somebody asks again.
+// No volume waits for the removal of a pod, and the pod is removed once for any number of requests; a
+// failed removal is tried again after a pause, and not because of a new request.
 func TestPodsAreRemovedBesideTheVolumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := outOfService(time.Now())
@@ -117,7 +117,7 @@ func TestRemovalsTakeTurns(t *testing.T) {
 	})
 }
 
-// A pod whose node is in service again, or is no more, is not removed.
+// A pod is not removed if its node is in service again, or is gone.
 func TestPodsOfNodesInServiceStay(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, e := range map[string]ledger.Event{
@@ -142,8 +142,8 @@ func TestPodsOfNodesInServiceStay(t *testing.T) {
 	}
 }
 
-// A pod whose node is out of service again just when it was to be forgotten is removed: who asked for it
-// meanwhile does not ask again.
+// A pod whose node is out of service again just before it would be forgotten is removed: an earlier
+// request is not repeated.
 func TestPodIsNotForgottenWhenAskedFor(t *testing.T) {
 	l := outOfService(time.Now())
 	again := l.Snapshot()

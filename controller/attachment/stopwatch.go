@@ -49,8 +49,8 @@ func (w *stopwatch) done(step arbiter.Step, began, now time.Time) (attached bool
 	return false
 }
 
-// look ends what is over: the detaches after which no attachment is left, and the
-// attaches that were given up. Where a step is in flight nothing is.
+// look ends finished measurements: detaches with no attachment left, and attaches that were given up.
+// With a step in flight none is.
 func (w *stopwatch) look(v *ledger.Volume, id ledger.VolumeID, busy map[ledger.NodeName]bool, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -38,9 +38,8 @@ func measured(t *testing.T, m *report.Metrics) []string {
 	return list
 }
 
-// Each node's attach and detach of a shared volume is measured by itself, and an
-// attach that was given up not at all, nor is it taken for the beginning of the
-// next.
+// Each node's attach and detach of a shared volume is measured by itself; an attach that was given up
+// is not measured, and not taken for the beginning of the next.
 func TestStopwatch(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
@@ -75,7 +74,7 @@ func TestStopwatch(t *testing.T) {
 	attach("n3", "3")
 	does(arbiter.CreateAttachment, "n3", 10, 10)
 	l.Apply(begin, ledger.AttachmentGone{Name: ledger.AttachmentName(id, "n3")})
-	look(20) // nobody wants it any more
+	look(20) // it has no user any more
 	attach("n3", "5")
 	does(arbiter.CreateAttachment, "n3", 100, 100)
 	does(arbiter.Report, "n3", 101, 101)

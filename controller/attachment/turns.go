@@ -7,33 +7,32 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// turns are the volumes that wait for a worker of one driver, with their namespaces in turn, and
-// those whose turn it is: one for each worker that is free. A worker is kept for who has its turn
-// until that volume has been looked at.
+// turns are the volumes that wait for a worker of one driver, with their namespaces in turn, and the
+// volumes with their turn: one for each free worker. A worker is kept for a volume with its turn until
+// that volume has been looked at.
 //
 //	Invariant: no volume waits in both rows, or waits and has its turn
 type turns struct {
 	// rows[true] has who waits to begin something at a node that answers, and rows[false]
 	// who waits only to begin something at others.
 	rows map[bool]*fair.Row[ledger.VolumeID]
-	now  map[ledger.VolumeID]bool // whose turn it is: whether at a node that answers
+	now  map[ledger.VolumeID]bool // volumes with their turn: whether at a node that answers
 	kept count                    // for those
-	// passed is how many have begun something at nodes that answer while somebody waited only for
-	// others, since one of those last had a turn.
+	// passed is how many have begun an operation at nodes that answer while a volume waited only for
+	// others, since the last turn of such a volume.
 	passed int
 }
 
-// maxPassed is how many begin something at nodes that answer before one who waits only for others has
-// a turn: a row of them that never ends keeps nobody waiting for ever, nor do those that never have to
-// wait.
+// maxPassed is how many begin an operation at nodes that answer before a volume that waits only for
+// others has a turn: an endless row of them, waiting or not, keeps none waiting without end.
 const maxPassed = 3
 
 func newTurns() *turns {
 	return &turns{rows: map[bool]*fair.Row[ledger.VolumeID]{true: {}, false: {}}, now: map[ledger.VolumeID]bool{}}
 }
 
-// wait puts a volume at the end of its tenant's in a row, unless it is there. One that somebody has waited for
-// keeps that place when nobody does any more: else it might go from end to end for ever.
+// wait puts a volume at the end of its tenant's row, unless it is there. A volume that had a waiter
+// keeps that place when the waiter goes: else it might go from end to end again and again.
 func (t *turns) wait(id ledger.VolumeID, tenant string, live bool) {
 	t.rows[!live].Remove(id)
 	if was, waits := t.rows[live].Tenant(id); waits && was != tenant && was+unsought != tenant {
@@ -48,15 +47,15 @@ func (t *turns) leave(id ledger.VolumeID) {
 	t.rows[false].Remove(id)
 }
 
-// waits says whether a volume waits.
 func (t *turns) waits(id ledger.VolumeID) bool { return t.rows[true].Has(id) || t.rows[false].Has(id) }
 
 // anybodyWaits says whether any volume waits.
 func (t *turns) anybodyWaits() bool { return t.rows[true].Len()+t.rows[false].Len() > 0 }
 
-// helps says whether another volume has a worker once a volume's operation, at a node that answers or at
-// another, has ended. Its end is in the way of those that wait for nodes of its kind; of those that
-// wait only for nodes that do not answer all are, up to the driver's workers.
+// helps says whether another volume has a worker after a volume's operation, at a node that answers or
+// at another, has ended. The operation is in the way of volumes that wait for nodes of its kind;
+// volumes that wait only for nodes that do not answer have all operations in their way, up to the
+// driver's workers.
 func (t *turns) helps(busy count, workers int, id ledger.VolumeID, live bool) bool {
 	return t.othersWait(id, live) || live && t.othersWait(id, false) && busy.all+t.kept.all-1 < workers
 }
@@ -79,9 +78,9 @@ func (t *turns) end(id ledger.VolumeID) (live, is bool) {
 	return live, is
 }
 
-// room says whether there is a worker for one more. Those at nodes that answer are in the way only of
-// each other. All are in the way of one at another node, or, apart, only those at other nodes: so many
-// again as the driver has workers.
+// room says whether there is a worker for one more. Operations at nodes that answer are in the way only
+// of each other. All operations are in the way of one at another node, or, apart, only operations at
+// other nodes: so many again as the driver has workers.
 func (t *turns) room(busy count, workers int, live, apart bool) bool {
 	busy.all, busy.live = busy.all+t.kept.all, busy.live+t.kept.live
 	if apart && !live {
@@ -97,8 +96,8 @@ func (t *turns) pass() {
 	}
 }
 
-// next gives a turn to those who are next, one for each worker that is neither busy
-// nor kept, and returns them.
+// next gives turns to the next volumes, one for each worker that is neither busy nor kept, and returns
+// them.
 func (t *turns) next(busy count, workers int) []ledger.VolumeID {
 	var ids []ledger.VolumeID
 	for id, is := t.first(busy, workers); is; id, is = t.first(busy, workers) {
@@ -107,7 +106,7 @@ func (t *turns) next(busy count, workers int) []ledger.VolumeID {
 	return ids
 }
 
-// first gives a turn to who is next, where there is a worker. Those at nodes that answer come first,
+// first gives a turn to the next volume if there is a worker. Volumes at nodes that answer come first,
 // up to maxPassed of them while others wait; then one of these has a turn, however many are busy at
 // nodes that answer.
 func (t *turns) first(busy count, workers int) (id ledger.VolumeID, is bool) {

@@ -15,9 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Very many volumes wait for the few workers of a driver. When one comes free, those are
-// looked at that can have it, in the order in which they began to wait, and not all that wait:
-// what they cost together is in proportion to their number.
+// Very many volumes wait for the few workers of a driver. When one comes free, only the volumes that
+// can have it are looked at, in the order in which they began to wait: the total cost is in proportion
+// to their number.
 func TestTurnsOfManyThatWait(t *testing.T) {
 	const many = 100
 	now := time.Unix(1000, 0)
@@ -42,7 +42,7 @@ func TestTurnsOfManyThatWait(t *testing.T) {
 	var c *Controller
 	looks := 0
 	clock := func() time.Time {
-		// When nobody is due any more, the driver is through with the oldest.
+		// When no volume is due any more, the driver has done the oldest.
 		if looks++; c.Depth() == 0 {
 			if len(underWay) == 0 {
 				cancel()
@@ -61,7 +61,7 @@ func TestTurnsOfManyThatWait(t *testing.T) {
 	for _, handle := range handles {
 		c.Add(volume(handle))
 	}
-	c.queue.Run(ctx, 1) // without room for flights: one step after the other
+	c.queue.Run(ctx, 1) // without room for flights: one step after another
 	if !slices.Equal(order, handles) || most != workers {
 		t.Errorf("%d of %d were attached, %d at a time, in the order %q", len(order), many, most, order)
 	}
@@ -116,7 +116,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// office is limits, asked for one attach after the other: of one volume each, or several.
+// office is limits, asked for one attach after another, of one volume each, or several.
 type office struct {
 	t *testing.T
 	l *limits
@@ -127,7 +127,7 @@ func newOffice(t *testing.T) *office {
 	return &office{t, newLimits(), limited(time.Unix(1000, 0)).Snapshot()}
 }
 
-// asks has a volume ask for attaches at nodes, of which it is to get so many.
+// asks has a volume ask for attaches at nodes, of which so many must be admitted.
 func (o *office) asks(handle string, workers, want int, nodes ...ledger.NodeName) {
 	o.t.Helper()
 	var steps []arbiter.Step
@@ -146,7 +146,7 @@ func (o *office) ends(handle string, n ledger.NodeName) {
 	o.l.end(volume(handle), n)
 }
 
-// calls checks whose turn it is now.
+// calls checks which volumes have their turn.
 func (o *office) calls(workers int, want ...string) {
 	o.t.Helper()
 	var got []string
@@ -158,8 +158,8 @@ func (o *office) calls(workers int, want ...string) {
 	}
 }
 
-// A worker that is free is kept for who waits longest until that volume has been looked at; if
-// that does not need it any more, it goes to the next.
+// A free worker is kept for the volume that waits longest until it has been looked at; if the volume
+// does not need it any more, the next has it.
 func TestFreeWorkerIsKept(t *testing.T) {
 	o := newOffice(t)
 	o.asks("a", 1, 1, "n1")
@@ -187,8 +187,8 @@ func TestFreeWorkerIsKept(t *testing.T) {
 	}
 }
 
-// Each worker that is free is somebody's: also those that a policy has added, and all that wait
-// have their turn when it is gone.
+// Each free worker has a volume: also workers that a policy has added, and all waiting volumes have
+// their turn when the policy is gone.
 func TestAsManyTurnsAsWorkers(t *testing.T) {
 	o := newOffice(t)
 	o.asks("a", 1, 1, "n1")
@@ -205,8 +205,8 @@ func TestAsManyTurnsAsWorkers(t *testing.T) {
 	}
 }
 
-// Who has something to begin at a Ready node comes before those that wait only for other
-// nodes, up to three of them, and keeps no worker from them but its own; of these there must be fewer in all.
+// A volume with an operation at a Ready node comes before volumes that wait only for other nodes, up to
+// three times, and keeps only its own worker from them; their limit counts all.
 func TestTurnsAtReadyNodes(t *testing.T) {
 	o := newOffice(t)
 	o.asks("a", 2, 1, "n1")
@@ -236,7 +236,7 @@ func TestTurnsAtReadyNodes(t *testing.T) {
 	o.asks("both", 2, 1, "n2") // nor from who has its turn
 }
 
-// A volume that waits for a Ready node as well as before for another only moves to those that do.
+// A volume that waits for a Ready node as well as for another moves only to the volumes that do.
 func TestTurnsWhenItsNodeIsReady(t *testing.T) {
 	o := newOffice(t)
 	o.asks("a", 1, 1, "n1")
@@ -251,8 +251,9 @@ func TestTurnsWhenItsNodeIsReady(t *testing.T) {
 	o.asks("b", 1, 1, "n1")
 }
 
-// stormBesideBystander is a ledger with fifty volumes of one namespace that each have a report to be made, which
-// is one look, others of it, and the volume "bystander" of another, which the driver's one worker has to attach.
+// stormBesideBystander is a ledger with fifty volumes of one namespace with a report each to make (one
+// look, others of it), and the volume "bystander" of another namespace, which the driver's one worker
+// has to attach.
 func stormBesideBystander(now time.Time, others ...string) (l *ledger.Ledger, storm []string) {
 	for i := range 50 {
 		storm = append(storm, fmt.Sprintf("storm%02d", i))
@@ -269,8 +270,8 @@ func stormBesideBystander(now time.Time, others ...string) (l *ledger.Ledger, st
 	return l, storm
 }
 
-// A driver's worker is kept for who has its turn until that volume has been looked at: before all others that
-// are due, or the worker would be idle meanwhile.
+// A driver's worker is kept for a volume with its turn until that volume has been looked at, before all
+// other due volumes; otherwise the worker would be idle meanwhile.
 func TestKeptWorkerIsNotIdle(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, storm := stormBesideBystander(now, "first", "second")
@@ -316,8 +317,8 @@ func TestKeptWorkerIsNotIdle(t *testing.T) {
 	}
 }
 
-// Attaches at Ready nodes come first. However many of them come, who waits for a node that is not Ready has a
-// turn after a few.
+// Attaches at Ready nodes come first. However many of them come, a volume that waits for a node that is
+// not Ready has a turn after a few.
 func TestReadyNodesKeepNobodyWaitingForEver(t *testing.T) {
 	o := newOffice(t)
 	o.asks("live0", 1, 1, "n1")
@@ -366,8 +367,8 @@ func TestOneThatHangsKeepsNobodyWaitingForEver(t *testing.T) {
 	}
 }
 
-// A volume that many nodes share has a worker at one, and waits for others itself. Nobody else waits for its
-// worker: it does not come before all others.
+// A volume that many nodes share has a worker at one, and waits for others itself. No other volume
+// waits for its worker: it does not come before all others.
 func TestWhoWaitsForItselfIsInNobodysWay(t *testing.T) {
 	o := newOffice(t)
 	o.asks("wide", 1, 1, "n1", "n2")
@@ -376,9 +377,9 @@ func TestWhoWaitsForItselfIsInNobodysWay(t *testing.T) {
 	}
 }
 
-// One waits for a node that does not answer, and the worker of it is kept by another such node. A volume at a
-// Ready node is in its way as well by count, but of two workers at Ready nodes one is free: nothing is gained
-// for anybody by looking at it before all others.
+// A volume waits for a node that does not answer, and another such node keeps its worker. A volume at a
+// Ready node is in its way as well by count, but one of two workers at Ready nodes is free: to look at
+// it before all others helps none.
 func TestWhoseEndHelpsNobodyDoesNotComeFirst(t *testing.T) {
 	o := newOffice(t)
 	o.asks("hangs", 2, 1, "n2")
@@ -390,9 +391,9 @@ func TestWhoseEndHelpsNobodyDoesNotComeFirst(t *testing.T) {
 	}
 }
 
-// The worker that a volume's own attach has freed is for who waits longest, not for the volume's next
-// attach: a volume that many nodes share would keep all others waiting for as long as it has a node left,
-// and for ever where pods of it come and go.
+// The worker that a volume's own attach has freed is for the volume that waits longest, not for its own
+// next attach: else a shared volume would keep all others waiting while it has a node left, and without
+// end if its pods come and go.
 func TestWhoseAttachEndsWaitsForItsTurnAgain(t *testing.T) {
 	const nodes = 8
 	now := time.Unix(1000, 0)
@@ -474,9 +475,9 @@ func TestWhoFindsAWorkerAtOncePassesOthersToo(t *testing.T) {
 	}
 }
 
-// All are in the way of one that waits only for a node that does not answer, those at Ready nodes, too. Where the
-// end of one of these gives it a worker, it comes first, or the worker would be idle meanwhile. The
-// counterpart of TestWhoseEndHelpsNobodyDoesNotComeFirst.
+// All operations are in the way of a volume that waits only for a node that does not answer, also at
+// Ready nodes. If the end of one of these gives it a worker, that one comes first; otherwise the worker
+// would be idle meanwhile. The counterpart of TestWhoseEndHelpsNobodyDoesNotComeFirst.
 func TestWhoseEndHelpsOneAtAnotherNodeComesFirst(t *testing.T) {
 	o := newOffice(t)
 	o.asks("live", 1, 1, "n1")
@@ -488,8 +489,9 @@ func TestWhoseEndHelpsOneAtAnotherNodeComesFirst(t *testing.T) {
 	o.calls(1, "failover") // it is so
 }
 
-// As TestKeptWorkerIsNotIdle, but the one that has the worker was due, behind the storm, before anybody waited for
-// it: its rank is that of the moment at which it was touched. The worker is idle until it has been looked at.
+// As TestKeptWorkerIsNotIdle, but the volume with the worker was due, behind the storm, before another
+// waited for it: its rank is from the time of its touch. The worker is idle until it has been looked
+// at.
 func TestWorkerIsNotIdleForWhoWaitsLater(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, storm := stormBesideBystander(now, "first")
@@ -518,7 +520,7 @@ func TestWorkerIsNotIdleForWhoWaitsLater(t *testing.T) {
 		c.Add(volume(handle))
 	}
 	l.Apply(now, attachmentOf("first", "3", true))
-	c.Add(volume("first"))     // its worker is free, and nobody waits for it yet
+	c.Add(volume("first"))     // its worker is free, and no volume waits for it yet
 	process(t, c, "bystander") // by namespaces in turn it is looked at before first, and waits
 	if !c.Waits(volume("bystander")) {
 		t.Fatalf("it does not wait: %+v", d.steps)
@@ -529,7 +531,7 @@ func TestWorkerIsNotIdleForWhoWaitsLater(t *testing.T) {
 	}
 }
 
-// Volumes of one namespace that somebody waits for, and those that are only to leave, take turns.
+// Volumes of one namespace with waiters, and volumes that only leave, take turns.
 func TestArrivalsDoNotWaitForAllThatLeaves(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, is := limited(now), newLimits()
@@ -549,7 +551,7 @@ func TestArrivalsDoNotWaitForAllThatLeaves(t *testing.T) {
 		waits(handle, arbiter.DeleteAttachment)
 	}
 	waits("young", arbiter.CreateAttachment)
-	soon := arbiter.Step{Do: arbiter.DeleteAttachment, Volume: volume("idle4"), Node: "n1", Urgent: true} // somebody waits for it by now
+	soon := arbiter.Step{Do: arbiter.DeleteAttachment, Volume: volume("idle4"), Node: "n1", Urgent: true} // it has a waiter by now
 	is.admit(l.Snapshot(), volume("idle4"), workers, 1, []arbiter.Step{soon})
 	for range 2 {
 		for _, handle := range []string{"a", "b", "c"} { // they end, and their workers are free
@@ -557,7 +559,7 @@ func TestArrivalsDoNotWaitForAllThatLeaves(t *testing.T) {
 			is.look(l.Snapshot(), volume(handle), nil, now)
 		}
 	}
-	// One that somebody waits for by now is not behind all that only leaves any more.
+	// A volume that has a waiter by now is no longer behind all volumes that only leave.
 	if next := is.next(driver, 4); !slices.Equal(next, []ledger.VolumeID{volume("idle1"), volume("young"), volume("idle2"), volume("idle4")}) {
 		t.Errorf("next are %v: what somebody waits for and what only leaves do not take turns", next)
 	}

@@ -27,8 +27,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// The pauses between two looks: the longest though nothing changes, the shortest though
-// something does, and those after a look of which a write failed.
+// The pauses between two looks: the longest without changes, the shortest with changes, and the pause
+// after a look with a failed write.
 const (
 	longestPause  = 30 * time.Second
 	shortestPause = 100 * time.Millisecond
@@ -36,7 +36,7 @@ const (
 	longestRetry  = 30 * time.Second
 )
 
-// Cache is what is known: package observe has it.
+// Cache has the facts: package observe implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Node(name ledger.NodeName) (*corev1.Node, bool)
@@ -66,7 +66,7 @@ type Config struct {
 	Events  Events
 }
 
-// Validate says what is missing.
+// Validate names missing fields.
 func (c Config) Validate() error {
 	if c.Watcher == nil || c.Cache == nil || c.Kube == nil || c.Moorage == nil || c.Dynamic == nil || c.Turn == nil || c.Timeout <= 0 || c.Now == nil || c.Events == nil {
 		return errors.New("networkfence: Watcher, Cache, the clients, Turn, Timeout, Now and Events are needed")
@@ -135,7 +135,7 @@ func (c *Controller) wait(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// key names what is tried again after a pause of its own.
+// key names a write with a pause of its own.
 type key struct {
 	do     networkfence.Verb
 	node   ledger.NodeName
@@ -162,7 +162,7 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 	if again == 0 || again > longestPause {
 		again = longestPause
 	}
-	taken := true // all that is not so is said no more
+	taken := true // all other conditions are removed
 	due := map[key]bool{}
 	for _, a := range actions {
 		k := key{a.Do, a.Node, a.Driver}
@@ -190,8 +190,8 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 	return again
 }
 
-// try makes a write, and notes when it may be made again: one that succeeded, too, since
-// somebody may undo it again and again.
+// try makes a write, and notes when it may be repeated: also after a success, since others may undo it
+// again and again.
 func (c *Controller) try(ctx context.Context, k key, a networkfence.Action) error {
 	err := c.do(ctx, a)
 	pause := firstRetry
@@ -240,7 +240,7 @@ func (c *Controller) addresses(s ledger.Snapshot) map[ledger.NodeName][]netip.Ad
 	return all
 }
 
-// tell says what stands in the way, once as long as it does.
+// tell reports the obstacles, once for as long as they last.
 func (c *Controller) tell(troubles []networkfence.Trouble) {
 	now := map[networkfence.Trouble]bool{}
 	for _, t := range troubles {
@@ -281,7 +281,7 @@ func (c *Controller) do(ctx context.Context, a networkfence.Action) error {
 	return nil
 }
 
-// change changes a NetworkFence, unless the term ends while it reads what it needs for that.
+// change changes a NetworkFence, unless the term ends during the reads for it.
 func (c *Controller) change(term, ctx context.Context, a networkfence.Action) error {
 	var is ledger.NodeState
 	if a.Do == networkfence.Confirm || a.Do == networkfence.Doubt {
@@ -327,7 +327,7 @@ func (c *Controller) mark(ctx context.Context, a networkfence.Action) error {
 	return nil
 }
 
-// askLook asks a node's moorage-node to look what is there.
+// askLook asks a node's moorage-node to look.
 func (c *Controller) askLook(ctx context.Context, a networkfence.Action) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.Version},

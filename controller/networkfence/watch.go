@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package networkfence has the storage cut off machines that can't be reached, by
-// NetworkFences of csi-addons. What is decided is in internal/networkfence; here objects are
-// read and written.
+// Package networkfence has the storage cut off unreachable machines, by NetworkFences of csi-addons.
+// internal/networkfence decides; here objects are read and written.
 package networkfence
 
 import (
@@ -25,9 +24,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// Watcher keeps what csi-addons' objects say, from the start of the process on, so that
-// whoever leads later remembers a CSIAddonsNode that is gone. Its methods are safe for
-// parallel use.
+// Watcher keeps csi-addons' objects from the start of the process on, so that a later leader remembers
+// a CSIAddonsNode that is gone. Its methods are safe for parallel use.
 type Watcher struct {
 	factory                 dynamicinformer.DynamicSharedInformerFactory
 	fences, classes, addons informers.GenericInformer
@@ -103,8 +101,8 @@ func (w *Watcher) clients() []networkfence.Clients {
 	return list
 }
 
-// forget forgets what is remembered once another object says something of the same node, or that node
-// is gone. clients is what the objects say now. mu is held.
+// forget drops a memory once another object names the same node, or that node is gone. clients are the
+// objects' present clients. mu is held.
 func (w *Watcher) forget(s ledger.Snapshot, clients []networkfence.Clients) {
 	if len(w.gone) == 0 {
 		return
@@ -154,7 +152,7 @@ func (w *Watcher) synced() bool {
 	return w.fences.Informer().HasSynced() && w.classes.Informer().HasSynced() && w.addons.Informer().HasSynced()
 }
 
-// state is what there is to decide on.
+// state has the facts for a decision.
 func (w *Watcher) state(s ledger.Snapshot, now time.Time) networkfence.State {
 	state := networkfence.State{Snapshot: s, Now: now, Classes: map[string]string{}}
 	for _, o := range listed(w.fences) {

@@ -27,17 +27,16 @@ import (
 // firstRetry is how long after a failure it tries again; each time twice as long.
 const firstRetry = time.Second
 
-// A question that comes by the watch while writes fail shows that the API server is back: it
-// ends the pause within hurrySpread, so that the nodes of a cluster don't all write at once,
-// and the pauses begin anew. That happens once in hurryEvery, in which the pauses grow to 16 s:
-// each question is tried to be answered within less than the controller waits for an answer
-// (arbiter.LookPatience, 30 s).
+// A question on the watch while writes fail shows that the API server is back: it ends the pause within
+// hurrySpread, so that a cluster's nodes don't all write at once, and the pauses start again. That
+// happens once in hurryEvery, while the pauses grow to 16 s: an answer is tried within less time than
+// the controller waits for it (arbiter.LookPatience, 30 s).
 const (
 	hurrySpread = 2 * time.Second
 	hurryEvery  = 30 * time.Second
 )
 
-// agent looks at one node and writes what it finds.
+// agent looks at one node and writes its findings.
 type agent struct {
 	config  Config
 	client  client.NodeVolumesInterface
@@ -53,14 +52,14 @@ type agent struct {
 	changed chan struct{} // a mount did
 	asked   chan struct{} // for a look, by the watch
 	ended   chan struct{} // a call of a driver did
-	// identify asks for whom the API server takes this process; nil: nobody is asked.
+	// identify asks the API server for this process's identity; nil: it is not asked.
 	identify func(context.Context) (self, error)
 	made     makings
-	// spread is a time below the one that is given, another one at each node.
+	// spread is a time below the given one, different at each node.
 	spread func(time.Duration) time.Duration
 
 	mu sync.Mutex
-	// last is the object as far as is known; nil: it has to be read.
+	// last is the object's last known state; nil: it has to be read.
 	last *v1alpha1.NodeVolumes
 	// refused is since when the API server has refused all that it was asked to write; zero: it
 	// does not.
@@ -85,10 +84,9 @@ func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.
 	}
 }
 
-// run looks until ctx is done: at once, soon after mounts changed, when asked, and now
-// and then. While writes fail it waits longer and longer, whatever happens at the node; a
-// question ends such a pause. It returns an error if the Node is no longer the one that it
-// began with.
+// run looks until ctx is done: at once, soon after mounts changed, when asked, and now and then. While
+// writes fail it waits longer each time, regardless of changes at the node; a question ends such a
+// pause. It returns an error if the Node is no longer its first one.
 func (a *agent) run(ctx context.Context) error {
 	due := a.clock.NewTimer(0)
 	defer due.Stop()
@@ -169,7 +167,7 @@ func (p *pace) mayHurry(now time.Time) bool {
 	return p.hurried.IsZero() || now.Sub(p.hurried) >= hurryEvery
 }
 
-// round looks once, and writes what it found if it is not written yet.
+// round looks once, and writes its findings if they are new.
 func (a *agent) round(ctx context.Context) error {
 	object, err := a.current(ctx)
 	if err != nil {
@@ -291,8 +289,8 @@ func (a *agent) current(ctx context.Context) (*v1alpha1.NodeVolumes, error) {
 	return object, nil
 }
 
-// write makes the object where there is none, and gives it its status: on the version
-// that was read, so that nothing that somebody else wrote since is undone.
+// write makes a missing object, and writes its status, on the version that was read: no later write of
+// others is undone.
 func (a *agent) write(ctx context.Context, object *v1alpha1.NodeVolumes, status v1alpha1.NodeVolumesStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, a.config.WriteTimeout)
 	defer cancel()
@@ -343,8 +341,8 @@ func (a *agent) learn(object *v1alpha1.NodeVolumes) {
 	a.orders.noted(object)
 }
 
-// compared says whether the object is older (-1) or newer (1) than the one that is known; false
-// where none of that UID is, or their versions tell nothing. The caller has the lock.
+// compared says whether the object is older (-1) or newer (1) than the known one; false if none of that
+// UID is known, or their versions can't be compared. The caller has the lock.
 func (a *agent) compared(object *v1alpha1.NodeVolumes) (order int, known bool) {
 	if a.last == nil || a.last.UID != object.UID {
 		return 0, false
@@ -360,8 +358,8 @@ func (a *agent) forget() {
 	a.last = nil
 }
 
-// told takes what a watch says of the object. One that asks for a look, or says
-// something that this process did not write, is looked at soon.
+// told takes in a watch event of the object. If it asks for a look, or has content that this process
+// did not write, a look follows soon.
 func (a *agent) told(object *v1alpha1.NodeVolumes) {
 	a.learn(object)
 	if object.Name == a.node && object.Spec.Look != object.Status.Looked {
@@ -369,9 +367,8 @@ func (a *agent) told(object *v1alpha1.NodeVolumes) {
 	}
 }
 
-// listed takes the object as a list has it. Where that is older than what is known, the API server
-// answers from a cache that is behind, or its data was restored from a backup: the object is read
-// again.
+// listed takes in the object from a list. If that is older than the known state, the API server answers
+// from an old cache, or its data was restored from a backup: the object is read again.
 func (a *agent) listed(object *v1alpha1.NodeVolumes) {
 	a.mu.Lock()
 	order, known := a.compared(object)
@@ -395,8 +392,8 @@ func (a *agent) gone(object *v1alpha1.NodeVolumes) {
 	}
 }
 
-// unlisted takes that the object is not there, or was not when the API server listed it. One that
-// is known is read again.
+// unlisted takes in that the object is not there, or was not when the API server listed it. A known
+// object is read again.
 func (a *agent) unlisted() {
 	a.mu.Lock()
 	known := a.last != nil

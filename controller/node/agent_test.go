@@ -110,7 +110,7 @@ func rounds(t *testing.T, a *agent, n int) {
 	}
 }
 
-// At rest nothing is written, however often it looks, and whoever looks.
+// At rest nothing is written, for any number of looks.
 func TestNoWriteAtRest(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	m.stage("vol-1")
@@ -245,8 +245,7 @@ func TestRemembersThatThereWereMoreFileSystems(t *testing.T) {
 	}
 }
 
-// What somebody else wrote meanwhile is kept, and the question answered by a look that
-// comes after it.
+// Others' writes are kept, and a later look answers the question.
 func TestConflictAndLook(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	a := m.agent(server)
@@ -264,7 +263,7 @@ func TestConflictAndLook(t *testing.T) {
 	}
 }
 
-// One that was deleted, or made again with its Node, is made again.
+// A deleted object, or one made again with its Node, is made again.
 func TestDeleted(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	a := m.agent(server)
@@ -288,8 +287,7 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// Another kubelet's folder, or one that a kubelet has left, is nobody's word: the folder of
-// its own pod is not there.
+// Another kubelet's folder, or a left one, is no report: the folder of its own pod is not there.
 func TestWrongRoot(t *testing.T) {
 	m := newMachine(t)
 	for pod, blind := range map[types.UID]bool{"uid-a": false, "": false, "uid-own": true} {
@@ -308,10 +306,10 @@ type fake struct {
 	client.NodeVolumesInterface
 	object v1alpha1.NodeVolumes
 	fails  bool
-	looks  []time.Duration // since the start, at which the node was looked at
+	looks  []time.Duration // since the start, of the looks
 	tries  []time.Duration // to write
-	makes  []time.Duration // at which the object was made
-	ends   error           // with which it ends
+	makes  []time.Duration // of the object's creations
+	ends   error           // its last error
 	start  time.Time
 	sight  sight // what a look finds
 }
@@ -402,7 +400,7 @@ func TestLooksWhileAFileSystemLivesOn(t *testing.T) {
 	}
 }
 
-// While writes fail it waits longer and longer, whatever happens at the node.
+// While writes fail it waits longer each time, regardless of changes at the node.
 func TestBacksOff(t *testing.T) {
 	f := &fake{fails: true}
 	running(t, f, func(a *agent) {
@@ -417,8 +415,8 @@ func TestBacksOff(t *testing.T) {
 	}
 }
 
-// Questions end a pause once in half a minute, after which the pauses begin anew: no number
-// of questions has it write all the time.
+// Questions end a pause once in half a minute, after which the pauses start again: no number of
+// questions has it write all the time.
 func TestQuestionsWhileWritesFail(t *testing.T) {
 	f := &fake{fails: true}
 	running(t, f, func(a *agent) {
@@ -434,8 +432,8 @@ func TestQuestionsWhileWritesFail(t *testing.T) {
 	}
 }
 
-// A question that comes by the watch after an outage is answered long before the controller
-// takes the node for silent (30 s), also if the first write after it fails, too.
+// A question on the watch after an outage is answered long before the controller takes the node for
+// silent (30 s), also if the first write after it fails.
 func TestAnswersAfterOutage(t *testing.T) {
 	for _, failing := range []time.Duration{0, 5 * time.Second} {
 		f := &fake{fails: true}
@@ -460,12 +458,12 @@ func seconds(list ...time.Duration) []time.Duration {
 	return list
 }
 
-// The object stays small, lists first the volumes that people should see, and names the other volumes in few
+// The object stays small, lists first the volumes for people, and names the other volumes in few
 // letters.
 func TestStatusIsBounded(t *testing.T) {
 	var facts nodevolumes.Facts
 	for i := range 3000 {
-		handle := fmt.Sprintf("%04d", i) + strings.Repeat("<", 4092) // of which JSON makes six times as many bytes
+		handle := fmt.Sprintf("%04d", i) + strings.Repeat("<", 4092) // JSON makes six times as many bytes of it
 		facts.Volumes = append(facts.Volumes, nodevolumes.Volume{Driver: "d", Handle: handle, Path: nodevolumes.StagingPath("d", handle),
 			Mode: nodevolumes.Filesystem, Staged: nodevolumes.Yes, Mounted: nodevolumes.Yes, Forgotten: i == 2999})
 	}
@@ -522,7 +520,7 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 }
 
-// The node is the one that the API server's policy compares with: the token's.
+// The node is the node in the token, which the API server's policy compares.
 func TestIdentity(t *testing.T) {
 	extra := map[string][]string{claimNode: {"n1"}, claimNodeUID: {"uid-n1"}, claimPodUID: {"uid-p"}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -549,8 +547,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// A change wakes, and the end of the context ends the wait. No mount is made here: a
-// pipe whose writer goes away is as much of an event.
+// A change wakes, and the end of the context ends the wait. No mount is made here: a pipe whose writer
+// goes away is such an event as well.
 func TestWatchMounts(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "mountinfo")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -619,7 +617,7 @@ func inNetpoller(t *testing.T, suffix string) (shared []string) {
 	return slices.DeleteFunc(named, func(d string) bool { return !slices.Contains(waited, d) })
 }
 
-// The whole process: what it is asked through the API server is answered there.
+// The whole process answers questions through the API server.
 func TestRun(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	m.stage("vol-1")

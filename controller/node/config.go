@@ -12,8 +12,8 @@ import (
 type Config struct {
 	// Kubeconfig is a file; empty: the service account of the process' pod.
 	Kubeconfig string
-	// Node and NodeUID are of the Node that this is. Both empty: those that the API
-	// server has in the service account's token, which is what its policy compares.
+	// Node and NodeUID are of this node's Node. Both empty: from the service account's token in the API
+	// server, which its policy compares.
 	Node, NodeUID string
 	// KubeletRoot is the kubelet's folder; it has the same path in the container.
 	KubeletRoot string
@@ -30,7 +30,7 @@ type Config struct {
 	SecureMetrics bool
 	// Gather is how long after a mount changed it looks: many change together.
 	Gather time.Duration
-	// Rescan is how often it looks when no mount changes: records do, too.
+	// Rescan is how often it looks without changed mounts: records change as well.
 	Rescan time.Duration
 	// RetryAtMost is the longest time between attempts to write.
 	RetryAtMost time.Duration
@@ -42,7 +42,7 @@ type Config struct {
 	UnstageTimeout time.Duration
 }
 
-// DefaultConfig is what the flags say when nobody does.
+// DefaultConfig has the flags' defaults.
 func DefaultConfig() Config {
 	return Config{
 		KubeletRoot: "/var/lib/kubelet", Mounts: "/proc/self/mountinfo", Sys: "/sys", BootID: "/proc/sys/kernel/random/boot_id", Listen: ":8080",
@@ -51,7 +51,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says what is wrong with a configuration.
+// Validate names a configuration's faults.
 func (c Config) Validate() error {
 	switch {
 	case !path.IsAbs(c.KubeletRoot):

@@ -21,7 +21,7 @@ import (
 // kubelet does: by the registration sockets in plugins_registry.
 type drivers struct{ kubeletRoot string }
 
-// askTimeout is how long one registration socket may take to say whose it is.
+// askTimeout is how long a registration socket may take to name its driver.
 const askTimeout = 5 * time.Second
 
 // Unstage implements unstager. A driver that does not stage volumes has nothing to unstage, and
@@ -80,7 +80,7 @@ func (d drivers) socket(ctx context.Context, driver string) (string, error) {
 	return "", errors.Join(append([]error{fmt.Errorf("driver %s is not registered with the kubelet", driver)}, failed...)...)
 }
 
-// ask asks a registration socket whose it is.
+// ask asks a registration socket for its driver.
 func ask(ctx context.Context, socket string) (*registerapi.PluginInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -23,7 +23,7 @@ type plugin struct {
 	registerapi.UnimplementedRegistrationServer
 	info   registerapi.PluginInfo
 	stages bool
-	cannot error // tell what it can
+	cannot error // answers if it can
 	err    error
 	calls  []string
 }

@@ -17,16 +17,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// What the API server has of a service account's token that was made for a pod (KEP-4193):
-// the node of that pod, and that pod.
+// The API server's keys for a service account token of a pod (KEP-4193): the pod's node, and the pod.
 const (
 	claimNode    = "authentication.kubernetes.io/node-name"
 	claimNodeUID = "authentication.kubernetes.io/node-uid"
 	claimPodUID  = "authentication.kubernetes.io/pod-uid"
 )
 
-// standsFor is how long an object that this process has made stays where all is well: one
-// that goes sooner, more than once, is taken for one whose owner is gone.
+// standsFor is how long an object of this process stays if all is well: if objects go sooner, more than
+// once, their owner is taken to be gone.
 const standsFor = 10 * time.Minute
 
 // manyShort is how many objects in a row have to go soon after they were made for the process
@@ -37,11 +36,11 @@ const manyShort = 3
 // longer calls itself healthy.
 const refusedFor = 5 * time.Minute
 
-// lookFor is for how long a look may be under way before the process no longer calls itself
-// healthy. One takes some milliseconds.
+// lookFor is how long a look may be under way before the process no longer reports itself healthy. A
+// look takes some milliseconds.
 const lookFor = 2 * time.Minute
 
-// self is whom the API server takes this process for.
+// self is this process's identity at the API server.
 type self struct {
 	node string
 	uid  types.UID
@@ -81,9 +80,8 @@ func identity(ctx context.Context, c Config, config *rest.Config) (self, error) 
 	return own, nil
 }
 
-// recognized asks once more for whom the API server takes this process, and where this
-// process may read its Node, which one that is now. It returns errAnotherNode if it is another
-// one than at the start. What can't be learned is no error.
+// recognized asks once more for this process's identity, and reads its present Node if it may. It
+// returns errAnotherNode if it is another one than at the start. Missing answers are no error.
 func (a *agent) recognized(ctx context.Context) error {
 	if a.identify != nil {
 		switch now, err := a.identify(ctx); {
@@ -107,15 +105,15 @@ func (a *agent) recognized(ctx context.Context) error {
 	return nil
 }
 
-// makings is what is known of the objects that this process has made. For serial use.
+// makings has the facts about the objects that this process has made. For serial use.
 type makings struct {
-	known bool      // there was an object: what is made now is made again
+	known bool      // there was an object: the next one is a repetition
 	at    time.Time // when one was made last; zero: never
 	short int       // how many in a row went soon after they were made
 }
 
-// mayMake says whether the object may be made now: one that is gone again and again is made
-// with growing pauses.
+// mayMake says whether the object may be made now: an object that goes again and again is made with
+// growing pauses.
 func (a *agent) mayMake(ctx context.Context) error {
 	m := &a.made
 	if !m.known {
@@ -155,10 +153,9 @@ func (a *agent) wrote(err error) {
 	}
 }
 
-// health is an error when the API server has refused all writes for minutes, as it does where
-// the token was made for a Node that is no more, or what is written is not valid, and when a
-// look has been under way for minutes: then the process should start anew, and people should see
-// that it does. An API server that does not answer is no reason to. It is safe for parallel use.
+// health is an error after the API server has refused all writes for minutes, as for a token of a Node
+// that is gone, or for invalid content, and while a look has been under way for minutes: then the
+// process should start again, visibly. A silent API server is no reason. It is safe for parallel use.
 func (a *agent) health() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

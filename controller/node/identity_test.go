@@ -22,8 +22,7 @@ import (
 
 var kind = schema.GroupResource{Group: "moorage.dev", Resource: "nodevolumes"}
 
-// collected is an API server whose object is gone after it was made, or that refuses to make
-// it.
+// collected is an API server whose object vanishes after its creation, or that refuses to make it.
 type collected struct {
 	fake
 	refuses bool
@@ -41,7 +40,7 @@ func (f *collected) Create(_ context.Context, object *v1alpha1.NodeVolumes, _ me
 	return object.DeepCopy(), nil
 }
 
-// removed is an API server whose object is gone after a while.
+// removed is an API server whose object vanishes after a while.
 type removed struct {
 	fake
 	gone bool
@@ -64,9 +63,9 @@ func (o *oneNode) Get(context.Context, string, metav1.GetOptions) (*corev1.Node,
 	return &o.node, o.err
 }
 
-// A process whose Node was made again ends, so that the next one writes for that: when it may
-// not make its object, and when its object is gone. Who that is say the token, or the Node where
-// the token is still the old one and this process may read Nodes.
+// A process whose Node was made again ends, so that the next one writes for the new Node: when it may
+// not make its object, and when its object is gone. The token names the Node; if the token is still the
+// old one, the Node itself, if this process may read Nodes.
 func TestNodeMadeAgain(t *testing.T) {
 	is := func(now self) func(*agent) {
 		return func(a *agent) { a.identify = func(context.Context) (self, error) { return now, nil } }
@@ -108,8 +107,8 @@ func TestNodeIsNotThere(t *testing.T) {
 	}
 }
 
-// An object that is collected as fast as it is made is made with growing pauses, and the
-// process says that it is not healthy.
+// An object that is collected as fast as it is made is made with growing pauses, and the process
+// reports that it is not healthy.
 func TestCollected(t *testing.T) {
 	f := &collected{}
 	running(t, f, func(a *agent) {
@@ -126,8 +125,7 @@ func TestCollected(t *testing.T) {
 	}
 }
 
-// What the API server refuses for minutes is a reason to start anew; that it does not answer
-// is none.
+// Minutes of refusals by the API server are a reason to start again; missing answers are none.
 func TestHealth(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
 	a := newAgent(DefaultConfig(), nil, "n1", "uid-n1", nil)

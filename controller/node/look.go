@@ -20,10 +20,9 @@ type sight struct {
 	machine nodevolumes.Machine
 }
 
-// look reads the node. A folder or table that can't be opened is unknown, as what is in
-// it would be; and so is everything where the folder lacks the one of this process' own pod:
-// then it is not its kubelet's. pod is that pod's UID; empty: it is not known. before are the file
-// systems that were found alive before.
+// look reads the node. A folder or table that can't be opened is unknown, with everything in it; and so
+// is everything if the folder lacks this process's own pod: then it is not its kubelet's. pod is that
+// pod's UID; empty: unknown. before are the file systems that were found alive before.
 func look(c Config, pod types.UID, before []nodevolumes.Alive) sight {
 	root, err := os.OpenRoot(c.KubeletRoot) // links lead nowhere else
 	if err != nil {
@@ -57,7 +56,7 @@ func blind(c Config, err error, before []nodevolumes.Alive) sight {
 // bootID is the ID of the machine's boot; empty: it can't be read.
 func (c Config) bootID() string { return c.machine(os.DirFS(os.DevNull)).BootID }
 
-// machine reads which boot of which machine this is.
+// machine reads the machine's identity and boot.
 func (c Config) machine(kubelet fs.FS) nodevolumes.Machine {
 	return nodevolumes.ReadMachine(kubelet, os.DirFS("/"), strings.TrimPrefix(c.BootID, "/"))
 }

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchMounts signals when it begins, and whenever the mount table changes from then on, until
-// ctx is done. An open mountinfo has POLLERR and POLLPRI then (proc(5)), and nothing is read for
-// it. The kernel says so once, to the first who asks: the file is not one of package os, by
-// which Go's netpoller would ask, too.
+// watchMounts signals when it begins, and whenever the mount table changes from then on, until ctx is
+// done. An open mountinfo has POLLERR and POLLPRI then (proc(5)), and nothing is read for it. The
+// kernel reports it once, to the first reader: package os does not open the file, since Go's netpoller
+// would read as well.
 func watchMounts(ctx context.Context, table string, changed chan struct{}) error {
 	file, err := unix.Open(table, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -21,7 +21,7 @@ func watchMounts(ctx context.Context, table string, changed chan struct{}) error
 	}
 	defer unix.Close(file)
 	signal(changed)
-	// What is written into the pipe ends the wait.
+	// A write into the pipe ends the wait.
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return fmt.Errorf("make a pipe: %w", err)

@@ -19,41 +19,41 @@ import (
 
 // How many calls to unstage volumes are under way at a time, and how many may be unanswered.
 const (
-	// maxCalls is for each driver: one that hangs delays no volume of another driver.
+	// maxCalls is for each driver: a hanging driver delays no volume of another.
 	maxCalls = 8
-	// maxAgain is how many of a driver's may be for volumes that have an unanswered call: the
-	// others are for volumes that nobody knows to hang.
+	// maxAgain is how many of a driver's calls may be for volumes with an unanswered call: the rest are
+	// for volumes that are not known to hang.
 	maxAgain = maxCalls / 2
-	// maxUnanswered is for how many volumes of the node calls may be unanswered. Each has to be
-	// told of in the status until it is answered, and there is room for the answers to all
-	// orders beside them. A driver has at most as many of these places as it leaves to others:
-	// one that hangs stops no other.
+	// maxUnanswered is the number of a node's volumes that may have unanswered calls. Each is in the
+	// status until it is answered, and there is room for the answers to all orders beside them. A
+	// driver has at most as many of these places as it leaves to others: a hanging driver stops no
+	// other.
 	maxUnanswered = v1alpha1.MaxUnstaged - v1alpha1.MaxUnstage
 )
 
-// orders is what this process knows of orders to unstage volumes, and of what came of them.
-// It is safe for parallel use.
+// orders has this process's knowledge of orders to unstage volumes, and their outcomes. It is safe for
+// parallel use.
 //
-// Before a call it is written that the call is about to be made, at the version at which the
-// order was read: a controller that has withdrawn the order, at a version that does not say
-// so, knows that no call follows. A call may take effect after this process has ended: it is
-// Unanswered until the driver has answered the last one with success.
+// Before a call it is written that the call is about to be made, at the order's version: a controller
+// that has withdrawn the order, at a version without that, knows that no call follows. A call may take
+// effect after this process has ended: it is Unanswered until the driver has answered the last call
+// with success.
 type orders struct {
 	repair bool // orders may be carried out
 	clock  clock.PassiveClock
 
 	mu sync.Mutex
-	// object is the UID of the NodeVolumes whose orders were read, and before the highest
-	// number that was found there first: nobody here knows for how long it had been there.
+	// object is the UID of the NodeVolumes whose orders were read, and before the highest number found
+	// there first: its age is unknown here.
 	object string
 	before int64
 	first  map[int64]*firstRead
 	known  map[volumeKey]*answer
 }
 
-// firstRead is when an order was read first, and which records of pods and block volumes the status that it came
-// with says are unread. Nobody but this node writes the status, and the order was written at
-// the version that it was decided on: whoever gave it knew of them.
+// firstRead is when an order was read first, and the unread records of pods and block volumes in the
+// status beside it. Only this node writes the status, and the order was written at its version: the
+// controller knew them.
 type firstRead struct {
 	at     time.Time
 	unread map[string]bool // by path
@@ -63,7 +63,7 @@ type firstRead struct {
 
 type volumeKey struct{ driver, handle string }
 
-// answer is what is known of the orders for one volume.
+// answer has the facts about the orders for one volume.
 type answer struct {
 	said v1alpha1.NodeUnstaged
 	// open: a call was made, by this process or one before, that the driver has not yet
@@ -79,8 +79,7 @@ func newOrders(repair bool, c clock.PassiveClock) *orders {
 
 func keyOf(o *v1alpha1.NodeUnstage) volumeKey { return volumeKey{o.Driver, o.Handle} }
 
-// read takes in what an object has, as early as it is known: orders, and what an earlier
-// process of this boot has said of calls.
+// read takes in an object as early as possible: orders, and an earlier process's calls in this boot.
 func (o *orders) read(object *v1alpha1.NodeVolumes, bootID string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,8 +120,8 @@ func (o *orders) note(object *v1alpha1.NodeVolumes) {
 	maps.DeleteFunc(o.first, func(number int64, _ *firstRead) bool { return !stands[number] })
 }
 
-// begin answers the orders of an object that can't be carried out, and returns those of which
-// it is to be written now that they are about to be: their calls follow once that is written.
+// begin answers an object's orders that can't be carried out, and returns the orders to announce: their
+// calls follow once that is written.
 func (o *orders) begin(object *v1alpha1.NodeVolumes, s sight) []v1alpha1.NodeUnstage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,8 +156,8 @@ func (o *orders) begin(object *v1alpha1.NodeVolumes, s sight) []v1alpha1.NodeUns
 	return begun
 }
 
-// left is how long after a look the time of the first order is over that waited for its turn then: it is to be
-// answered at that time, since it takes the place of others as long as it stands. 0: none waited.
+// left is how long after a look the time of the first waiting order is over: it is answered at that
+// time, since it takes the place of others while it stands. 0: none waited.
 func (o *orders) left(looked time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -174,15 +173,14 @@ func (o *orders) left(looked time.Time) time.Duration {
 
 // calling is how many volumes of a node have calls, as a driver sees it.
 type calling struct {
-	// own are the driver's volumes with a call that was not answered when it was due, and
-	// others those of the other drivers.
+	// own are the driver's volumes with an overdue call, and others those of the other drivers.
 	own, others int
-	// running are the driver's volumes for which a call is under way, and again those of them
-	// that are among own; othersNew are those of other drivers that are not among others.
+	// running are the driver's volumes with a call under way, and again the volumes among them in own;
+	// othersNew are other drivers' volumes not in others.
 	running, again, othersNew int
 }
 
-// mayHave is for how many of a driver's volumes calls may be unanswered beside those of others.
+// mayHave is how many of a driver's volumes may have unanswered calls beside the others' volumes.
 func mayHave(others int) int { return max(0, maxUnanswered-others+1) / 2 }
 
 // full says why no call begins for another volume of a driver.
@@ -236,13 +234,12 @@ func (o *orders) refuses(order *v1alpha1.NodeUnstage, s sight) string {
 	return forbids(s, order.Driver, order.Handle, first.unread)
 }
 
-// forbids says why a volume must not be unstaged, as a look shows; empty: it may be. One
-// that is not there any more may: the driver has nothing to do, and says so. A record of a pod or
-// of a block volume that could not be read may be of any volume here, but for those that whoever
-// gave the order knew of, who knows which volume their PersistentVolumes are; one of a staging is
-// of the volume whose handle has the folder's digest. A record that is younger than the
-// kubelet's start is of a volume that this kubelet is staging, or has staged: it has not
-// forgotten it, and may call the driver, too.
+// forbids says why a volume must not be unstaged, by a look; empty: it may be. A volume that is not
+// there any more may: the driver has nothing to do, and says so. An unreadable record of a pod or a
+// block volume may be of any volume here, except the records that the order's author knew, and whose
+// PersistentVolumes it can resolve; a staging record is of the volume whose handle has the folder's
+// digest. A record younger than the kubelet's start is of a volume that this kubelet is staging, or has
+// staged: it has not forgotten it, and may also call the driver.
 func forbids(s sight, driver, handle string, unread map[string]bool) string {
 	f := s.facts
 	if len(f.Unknown) > 0 {
@@ -276,8 +273,8 @@ func forbids(s sight, driver, handle string, unread map[string]bool) string {
 	return ""
 }
 
-// unreadRecords are the paths of the records that a status says could not be read, and whose
-// folders have the name of a PersistentVolume.
+// unreadRecords are the paths of a status's unreadable records whose folders have a PersistentVolume's
+// name.
 func unreadRecords(object *v1alpha1.NodeVolumes) map[string]bool {
 	var paths map[string]bool
 	for i := range object.Status.Volumes {
@@ -331,8 +328,8 @@ func (o *orders) ended(order *v1alpha1.NodeUnstage, result v1alpha1.UnstageResul
 	o.say(order, result, why)
 }
 
-// forget ends orders that were begun, and of which it could not be written that they were:
-// no call follows. Where that may have been written all the same, it has to be said that none does.
+// forget ends announced orders whose announcement could not be written: no call follows. If it may have
+// been written all the same, the next status says that none does.
 func (o *orders) forget(begun []v1alpha1.NodeUnstage, written error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -364,10 +361,9 @@ func (o *orders) say(order *v1alpha1.NodeUnstage, result v1alpha1.UnstageResult,
 	}
 }
 
-// said are the answers, with those orders of which it is to be said that they are begun. Where
-// there are more than an object has room for, those that nothing hangs on are left out, and
-// then, as after a process that had more of them open, those to the latest orders: they are
-// answered at a look after which others don't stand any more.
+// said are the answers, with the orders to announce. If an object has no room for all, answers that
+// nothing depends on are left out, and then, as after a process with more open calls, answers to the
+// latest orders: they are answered after a later look.
 func (o *orders) said(begun []v1alpha1.NodeUnstage) []v1alpha1.NodeUnstaged {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -35,7 +35,7 @@ func newOrdering() *ordering {
 	return x
 }
 
-// order gives an order for each volume and returns those that are begun.
+// order gives an order for each volume and returns the begun ones.
 func (x *ordering) order(volumes ...volumeKey) (begun []v1alpha1.NodeUnstage) {
 	for _, v := range volumes {
 		x.object.Spec.Unstage = append(x.object.Spec.Unstage, v1alpha1.NodeUnstage{
@@ -61,7 +61,7 @@ func (x *ordering) fail(begun []v1alpha1.NodeUnstage) {
 	}
 }
 
-// said returns what is said of a volume.
+// said returns a volume's status.
 func (x *ordering) of(v volumeKey) (v1alpha1.NodeUnstaged, bool) {
 	for _, a := range x.said(nil) {
 		if a.Driver == v.driver && a.Handle == v.handle {
@@ -78,8 +78,7 @@ func volumes(driver string, count int) (list []volumeKey) {
 	return list
 }
 
-// Each call that is not answered is told of until it is: no call begins for which there would
-// be no room.
+// Each unanswered call is reported until it is answered: no call begins without room for that.
 func TestUnansweredCallsAreAllTold(t *testing.T) {
 	x := newOrdering()
 	list := volumes(testDriver, 2*v1alpha1.MaxUnstaged)
@@ -98,7 +97,7 @@ func TestUnansweredCallsAreAllTold(t *testing.T) {
 			t.Errorf("volume %s was called for: %t; it is told: %+v", v.handle, called[v.handle], said)
 		}
 	}
-	// What hangs may be called again, and ends.
+	// A hanging call may be repeated, and ends.
 	x.object.Spec.Unstage = nil
 	x.noted(x.object)
 	order := v1alpha1.NodeUnstage{Driver: testDriver, Handle: list[0].handle, Number: 1000, BootID: "boot", KubeletStarted: metav1.NewTime(x.sight.machine.KubeletStarted), Seconds: 30}
@@ -121,7 +120,7 @@ func TestUnansweredCallsAreAllTold(t *testing.T) {
 	}
 }
 
-// replace has orders for volumes stand alone, from a number on, and returns those that are begun.
+// replace has only orders for these volumes stand, from a number on, and returns the begun ones.
 func (x *ordering) replace(number int64, volumes ...volumeKey) []v1alpha1.NodeUnstage {
 	x.object.Spec.Unstage = nil
 	for i, v := range volumes {
@@ -163,8 +162,8 @@ func TestUnansweredCallsOfOtherDrivers(t *testing.T) {
 	}
 }
 
-// Where a process before has left more calls open than there may be, so that not all refusals
-// have room, those that had none are told once others' orders are gone.
+// If a former process has left more calls open than there may be, refusals without room are reported
+// once others' orders are gone.
 func TestRefusalsWithoutRoom(t *testing.T) {
 	x := newOrdering()
 	x.known = map[volumeKey]*answer{}

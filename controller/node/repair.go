@@ -19,25 +19,25 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
 
-// nodeGetter reads a Node as it is now.
+// nodeGetter reads the present Node.
 type nodeGetter interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Node, error)
 }
 
-// unstager has the driver of a node unstage a volume. It returns nil when the driver has
-// answered that nothing of it is left at the path. Right before it sends the NodeUnstageVolume
-// it calls calls: what fails before that has no effect, then or later.
+// unstager has a node's driver unstage a volume. It returns nil when the driver has answered that
+// nothing of it is left at the path. Just before it sends the NodeUnstageVolume it calls calls: an
+// earlier failure has no effect, then or later.
 type unstager interface {
 	Unstage(ctx context.Context, driver, handle, path string, calls func()) error
 }
 
-// removeWithin is for how long after the driver's answer the kubelet's records may be
-// removed: a process that was stopped in between does not know what is mounted there by then.
+// removeWithin is how long after the driver's answer the kubelet's records may be removed: a process
+// that was stopped in between does not know the mounts there by then.
 const removeWithin = 5 * time.Second
 
-// carryOut does what was written to be begun, side by side: a driver that hangs delays no
-// other volume, nor a look. All read the Node once, after that was written: the client lets
-// few requests through at a time.
+// carryOut carries out the announced orders, side by side: a hanging driver delays no other volume, nor
+// a look. All read the Node once, after that was written: the client lets few requests through at a
+// time.
 func (a *agent) carryOut(ctx context.Context, begun []v1alpha1.NodeUnstage) {
 	node := sync.OnceValues(func() (*corev1.Node, error) {
 		ctx, cancel := context.WithTimeout(ctx, a.config.WriteTimeout)
@@ -56,8 +56,8 @@ func (a *agent) carryOut(ctx context.Context, begun []v1alpha1.NodeUnstage) {
 	}
 }
 
-// unstage looks once more whether nobody has the volume, and then does as the kubelet does
-// that unstages it (csi_attacher.go:526, UnmountDevice).
+// unstage looks once more whether the volume has a user, and then unstages it as the kubelet does
+// (csi_attacher.go:526, UnmountDevice).
 func (a *agent) unstage(ctx context.Context, order *v1alpha1.NodeUnstage, node func() (*corev1.Node, error)) (result v1alpha1.UnstageResult, why string) {
 	if why := a.named(order, node); why != "" {
 		return v1alpha1.UnstageRefused, why

@@ -194,8 +194,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// A pod's record that was unread, and said to be, before the order was given keeps no volume:
-// whoever gave it knew of which PersistentVolume it is.
+// A pod's record that was reported unread before the order keeps no volume: the order's author knew its
+// PersistentVolume.
 func TestRepairBesideUnreadRecord(t *testing.T) {
 	b := newBench(t)
 	b.write("pods/uid-b/volumes/kubernetes.io~csi/pv/vol_data.json", "{")
@@ -223,7 +223,7 @@ func TestRepairBesideTornStaging(t *testing.T) {
 	b.said(v1alpha1.UnstageDone, 5, false, "")
 }
 
-// An order is refused, and nothing is called, where it is not for this node as it is now.
+// An order is refused, without a call, if it is not for this node's present state.
 func TestRepairRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*v1alpha1.NodeUnstage)
@@ -288,8 +288,8 @@ func TestRepairLooksOnceMore(t *testing.T) {
 	}
 }
 
-// Nothing is called by an order that was withdrawn, or whose object was deleted, before it was
-// written that it is about to be carried out.
+// No call follows an order that was withdrawn, or whose object was deleted, before its announcement was
+// written.
 func TestRepairIsWithdrawn(t *testing.T) {
 	for name, change := range map[string]func(*bench){
 		"withdrawn": func(b *bench) {
@@ -369,8 +369,7 @@ func TestRepairByADriverThatStagesNone(t *testing.T) {
 	b.said(v1alpha1.UnstageDone, 7, false, "")
 }
 
-// A process that can't read the boot at first does not take the calls of before for those of
-// another boot.
+// A process that can't read the boot at first does not take earlier calls for another boot's.
 func TestRepairUnansweredWithoutABoot(t *testing.T) {
 	b := newBench(t)
 	b.driver = func(string) error { return errors.New("it is busy") }
@@ -386,7 +385,7 @@ func TestRepairUnansweredWithoutABoot(t *testing.T) {
 	b.said(v1alpha1.UnstageRefused, 6, true, "another boot")
 }
 
-// The process that said that it is about to call has ended: nobody knows whether it has.
+// The process that announced a call has ended: the call may have been made.
 func TestRepairByANewProcess(t *testing.T) {
 	b := newBench(t)
 	b.order(5, nil)
@@ -402,8 +401,8 @@ func TestRepairByANewProcess(t *testing.T) {
 	b.said(v1alpha1.UnstageDone, 6, false, "")
 }
 
-// What is still mounted after the driver's word is not taken for unstaged, and its record stays;
-// but no call is left that may have its effect later.
+// A volume that is still mounted after the driver's answer is not taken for unstaged, and its record
+// stays; but no call is left that may take effect later.
 func TestRepairOfWhatStaysMounted(t *testing.T) {
 	b := newBench(t)
 	b.driver = func(string) error { return nil }
@@ -415,8 +414,8 @@ func TestRepairOfWhatStaysMounted(t *testing.T) {
 	}
 }
 
-// The driver has answered, and something lies in the folder on which the volume was mounted: no
-// call is open, and a person is told what to empty.
+// The driver has answered, and a file lies in the folder of the mount: no call is open, and the status
+// says which folder to empty.
 func TestRepairOfWhatIsNotEmpty(t *testing.T) {
 	b := newBench(t)
 	folder := nodevolumes.StagingPath(testDriver, "vol-1")
@@ -435,7 +434,7 @@ func TestRepairOfWhatIsNotEmpty(t *testing.T) {
 	b.said(v1alpha1.UnstageDone, 6, false, "")
 }
 
-// A driver that is not there was not called: nothing is open, and what was open before stays so.
+// A missing driver was not called: nothing is open, and earlier open calls stay open.
 func TestRepairWithoutItsDriver(t *testing.T) {
 	b := newBench(t)
 	b.agent.drivers = drivers{b.config.KubeletRoot}
@@ -563,9 +562,9 @@ func (l *late) UpdateStatus(ctx context.Context, object *v1alpha1.NodeVolumes, o
 	return l.fake.UpdateStatus(ctx, object, options)
 }
 
-// An order that waits for its turn is answered when its time is over, and not only when a driver that hangs is given
-// up: as long as it stands it takes the place of others, also of other drivers. So it is where the time is over while it
-// is written what a look has found before.
+// A waiting order is answered when its time is over, and not only when a hanging driver is given up:
+// while it stands it takes the place of others, also of other drivers. That holds as well if the time
+// is over during the write of an earlier look.
 func TestOrdersThatWaitEndByTheirTime(t *testing.T) {
 	for _, look := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) { ordersThatWait(t, look) })

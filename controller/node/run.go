@@ -21,9 +21,9 @@ const (
 	burst = 5
 )
 
-// Run publishes what this node has until ctx is done. It returns an error when it can't
-// know its node, when that is another one than at the start, or when it can't see mounts
-// change: then the process must start over.
+// Run publishes this node's volumes until ctx is done. It returns an error when it can't know its node,
+// when the node is another than at the start, or when it can't see mounts change: then the process must
+// start over.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func Run(ctx context.Context, c Config) error {
 	return a.work(ctx, cancel, clients)
 }
 
-// work runs the agent and what wakes it. All have ended when it returns.
+// work runs the agent and its wakers. All have ended when it returns.
 func (a *agent) work(ctx context.Context, cancel context.CancelFunc, clients client.Interface) error {
 	own := client.NewNodeVolumesListWatch(clients, a.node)
 	watched, looked, waited := make(chan struct{}), make(chan struct{}), make(chan error, 2)

@@ -45,8 +45,8 @@ func statusOf(s sight, looked int64, uid types.UID) v1alpha1.NodeVolumesStatus {
 	return status
 }
 
-// unlisted names the volumes for which a status has no room. It is nil if one of them has no name, or if
-// there are too many.
+// unlisted names the volumes for which a status has no room. It is nil if one of them has no name, or
+// if there are too many.
 func unlisted(volumes []nodevolumes.Volume, more []nodevolumes.Brief) (list []v1alpha1.UnlistedVolumes) {
 	all := slices.Clone(more)
 	for i := range volumes {
@@ -71,7 +71,7 @@ func unlisted(volumes []nodevolumes.Volume, more []nodevolumes.Brief) (list []v1
 	return list
 }
 
-// listed returns the volumes that a status has room for, by their rank, and the other volumes.
+// listed returns the volumes that a status has room for, by rank, and the rest.
 func listed(volumes []nodevolumes.Volume) (list []v1alpha1.NodeVolume, others []nodevolumes.Volume) {
 	ranked := slices.Clone(volumes)
 	slices.SortStableFunc(ranked, func(a, b nodevolumes.Volume) int { return cmp.Compare(rank(a), rank(b)) })
@@ -89,8 +89,8 @@ func listed(volumes []nodevolumes.Volume) (list []v1alpha1.NodeVolume, others []
 	return list, others
 }
 
-// jsonBytes is how large a volume is in an object as it is sent and kept. Some characters take
-// several times as many bytes there as they are.
+// jsonBytes is a volume's size in an object as sent and kept. Some characters take several times their
+// bytes there.
 func jsonBytes(v v1alpha1.NodeVolume) int {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -99,8 +99,7 @@ func jsonBytes(v v1alpha1.NodeVolume) int {
 	return len(text) + len(",")
 }
 
-// rank is lower for volumes that somebody should look at, and lowest for volumes that unlisted can't
-// name.
+// rank is lower for volumes that need a person's look, and lowest for volumes that unlisted can't name.
 func rank(v nodevolumes.Volume) int {
 	switch {
 	case len(v.Brief()) == 0:
@@ -129,7 +128,7 @@ func volumeOf(v nodevolumes.Volume) v1alpha1.NodeVolume {
 	return out
 }
 
-// same says whether two statuses differ in nothing but the time at which they were found.
+// same says whether two statuses are equal except for their time.
 func same(a, b v1alpha1.NodeVolumesStatus) bool {
 	a.Observed, b.Observed = nil, nil
 	return equality.Semantic.DeepEqual(a, b)

@@ -23,10 +23,10 @@ type onlyLists struct{}
 
 func (onlyLists) IsWatchListSemanticsUnSupported() bool { return true }
 
-// watches is the API server's part of a watch of one object, or none, and is away at times.
+// watches is the API server's part of a watch of an object, or none, and is away at times.
 type watches struct {
 	away   bool
-	tries  []time.Duration // at which it was asked for a list
+	tries  []time.Duration // of the requests for a list
 	object *v1alpha1.NodeVolumes
 	stream *watch.FakeWatcher
 }
@@ -54,7 +54,7 @@ func (w *watches) listWatch(start time.Time) cache.ListerWatcher {
 	}, onlyLists{})
 }
 
-// quiet takes the handlers of errors away, of which one compares a bubble's times with others.
+// quiet removes the error handlers, one of which compares a bubble's times with others.
 func quiet(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
@@ -93,8 +93,7 @@ func TestWatchesSoonAfterOutage(t *testing.T) {
 	})
 }
 
-// What the watch says is taken in: an object, another version of it, and that it is gone, also
-// where a list shows that.
+// Watch events are taken in: an object, another version of it, and its end, also from a list.
 func TestWatched(t *testing.T) {
 	quiet(t)
 	synctest.Test(t, func(t *testing.T) {

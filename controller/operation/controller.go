@@ -30,7 +30,7 @@ const (
 // writers is how many tickets are made and ended at once.
 const writers = 4
 
-// Cache is what is known: package observe has it.
+// Cache has the facts: package observe implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
@@ -68,7 +68,7 @@ type Config struct {
 	Metrics Metrics
 }
 
-// Validate says what is missing.
+// Validate names missing fields.
 func (c Config) Validate() error {
 	if c.Watcher == nil || c.Cache == nil || c.Moorage == nil || c.Namespace == "" || c.Turn == nil || c.Timeout <= 0 || c.Now == nil || c.Events == nil || c.Metrics == nil {
 		return errors.New("operation: Watcher, Cache, Moorage, Namespace, Turn, Timeout, Now, Events and Metrics are needed")
@@ -82,7 +82,7 @@ type Controller struct {
 	queue  *work.Queue[ledger.TicketID]
 	due    chan struct{}
 
-	// Of the goroutine that looks.
+	// For the looking goroutine only.
 	own  map[ledger.TicketID]operation.Ticket
 	past operation.Past
 	told map[trouble]bool
@@ -92,7 +92,7 @@ type Controller struct {
 	todo    map[ledger.TicketID]write // what the last look has ordered, and is not done
 }
 
-// trouble is what is told once, as long as it lasts.
+// trouble is reported once, for as long as it lasts.
 type trouble struct{ uid, code string }
 
 // New returns a Controller that is ready to Run.
@@ -189,7 +189,7 @@ func (c *Controller) wait(ctx context.Context, longest, least time.Duration) boo
 // look decides once, and has the writes made. It returns after how long to look again at the
 // latest.
 func (c *Controller) look(ctx context.Context) time.Duration {
-	// The facts first: a ticket that they have is known to be ours by what is read after.
+	// The facts first: later reads identify their tickets as ours.
 	s := operation.State{Snapshot: c.config.Cache.Snapshot(), Now: c.config.Now(), Namespace: c.config.Namespace, Past: c.past}
 	c.refresh()
 	snapshots, operations := asked(s.Snapshot)
@@ -198,7 +198,7 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 		c.config.Watcher.Need()
 	}
 	if !operations && len(s.Tickets) == 0 && len(c.past) == 0 {
-		nothing := operation.Plan{} // also of what was ordered before, and is tried again
+		nothing := operation.Plan{} // also for earlier orders that are tried again
 		c.order(nothing)
 		c.tell(nothing)
 		return longestPause
@@ -225,7 +225,7 @@ func asked(s ledger.Snapshot) (snapshots, operations bool) {
 	return snapshots, operations
 }
 
-// refresh takes in what has become of tickets that may be ours.
+// refresh takes in the changes of tickets that may be ours.
 func (c *Controller) refresh() {
 	c.mu.Lock()
 	touched := c.touched
@@ -241,9 +241,9 @@ func (c *Controller) refresh() {
 	}
 }
 
-// there are those of our tickets that the facts have, too. The answer to a DELETE shows that a ticket
-// is gone before the informer does, and nothing is told once more when that follows: one that
-// the facts do not have is read again at the next look.
+// there are our tickets that the facts also have. The answer to a DELETE shows that a ticket is gone
+// before the informer does, and the informer's later event reports nothing: a ticket that the facts
+// lack is read again at the next look.
 func (c *Controller) there(s ledger.Snapshot) (tickets []operation.Ticket) {
 	for id, t := range c.own {
 		if known := s.Ticket(id); known != nil && known.UID == t.UID {
@@ -257,7 +257,7 @@ func (c *Controller) there(s ledger.Snapshot) (tickets []operation.Ticket) {
 	return tickets
 }
 
-// tell says what stands in the way, once as long as it does, and counts what is over.
+// tell reports the obstacles, once for as long as they last, and counts finished operations.
 func (c *Controller) tell(plan operation.Plan) {
 	now := map[trouble]bool{}
 	for _, t := range plan.Troubles {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operation makes the tickets by which drivers have a volume attached, or detached, for
-// as long as they take a snapshot of it, clone it or expand it (AttachPolicy: attachFor,
-// detachFor), and ends them.
+// Package operation makes and ends the tickets by which drivers have a volume attached, or detached,
+// while they take a snapshot of it, clone it or expand it (AttachPolicy: attachFor, detachFor).
 //
 // Reads: the ledger; claims, as package observe keeps them; the contents of snapshots, where
 // external-snapshotter's definitions are served and a policy asks for them. Decides:

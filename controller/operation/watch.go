@@ -20,7 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// askEvery is how often it is asked in which version the definitions are served, if in any.
+// askEvery is how often the served versions of the definitions are asked for.
 const askEvery = 30 * time.Second
 
 // Watcher keeps the contents of snapshots that are not ready, from when they are needed, and
@@ -41,12 +41,12 @@ type Watcher struct {
 type kind struct {
 	name     string
 	resource string
-	versions []schema.GroupVersion // the first one that is served counts
+	versions []schema.GroupVersion // the first served version counts
 	read     func(*unstructured.Unstructured) (operation.Work, bool)
 
 	mu       sync.Mutex
 	version  schema.GroupVersion // that is watched; empty until the kind is served
-	stop     context.CancelFunc  // of that watch
+	stop     context.CancelFunc  // ends the watch
 	informer cache.SharedIndexInformer
 	handled  cache.ResourceEventHandlerRegistration
 	works    map[string]operation.Work
@@ -153,7 +153,7 @@ func (w *Watcher) look(ctx context.Context, k *kind, running *sync.WaitGroup) er
 	return nil
 }
 
-// served is the version in which a kind is served; empty: in none.
+// served is the served version of a kind; empty: none.
 func (k *kind) served(d served.Discovery) (schema.GroupVersion, error) {
 	for _, version := range k.versions {
 		resources, err := served.Ask(d, version.String())
@@ -167,7 +167,7 @@ func (k *kind) served(d served.Discovery) (schema.GroupVersion, error) {
 	return schema.GroupVersion{}, nil
 }
 
-// slim leaves of a content what is read. What it has made it leaves as it is.
+// slim keeps the read fields of a content. It leaves its own results unchanged.
 func slim(object any) (any, error) {
 	o, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -192,7 +192,7 @@ func (k *kind) begin(informer cache.SharedIndexInformer, version schema.GroupVer
 	k.informer, k.version, k.stop, k.works = informer, version, stop, map[string]operation.Work{}
 }
 
-// end stops the watch that there is, and says whether there was one. What it saw is not known any more.
+// end stops a running watch, and says whether there was one. Its results are forgotten.
 func (k *kind) end() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -242,7 +242,7 @@ func (k *kind) is(informer cache.SharedIndexInformer, object any, gone bool) {
 	}
 }
 
-// state adds what contents ask for, and which of some owners are ready.
+// state adds the contents' operations, and the ready ones of some owners.
 func (w *Watcher) state(s *operation.State, owners []operation.Object) {
 	s.Unknown, s.Ready = map[string]bool{}, map[string]bool{}
 	for _, k := range w.kinds {

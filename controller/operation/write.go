@@ -27,7 +27,7 @@ type write struct {
 // is says whether two writes are the same.
 func (w write) is(other write) bool { return w.end == other.end && w.make.ID == other.make.ID }
 
-// order has the writes of a plan made. One that is under way, or tried again, is left to that.
+// order has the writes of a plan made. A write that is under way, or tried again, goes on.
 func (c *Controller) order(plan operation.Plan) {
 	next := map[ledger.TicketID]write{}
 	for _, m := range plan.Make {
@@ -44,7 +44,7 @@ func (c *Controller) order(plan operation.Plan) {
 		last, ordered := before[id]
 		switch {
 		case ordered && last.is(w):
-		case w.end != "": // tickets to be ended, however many, hold up none that is to be made
+		case w.end != "": // tickets to be ended, in any number, hold up none to be made
 			c.queue.Later(id)
 		default:
 			c.queue.Add(id)
@@ -52,7 +52,7 @@ func (c *Controller) order(plan operation.Plan) {
 	}
 }
 
-// write makes or ends a ticket, as the last look has ordered. What fails is tried again after a
+// write makes or ends a ticket, by the order of the last look. A failed write is repeated after a
 // pause, for as long as it is ordered.
 func (c *Controller) write(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
 	c.mu.Lock()
@@ -81,8 +81,8 @@ func (c *Controller) write(ctx context.Context, id ledger.TicketID) (time.Durati
 	return 0, err
 }
 
-// done forgets a write that is done: if it is due once more, as where somebody has deleted the
-// ticket meanwhile, it is ordered anew.
+// done forgets a finished write: if it is due once more, for example after a deletion of the ticket, it
+// is ordered again.
 func (c *Controller) done(id ledger.TicketID, w write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

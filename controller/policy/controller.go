@@ -19,7 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// Cache is what is known: package observe has it.
+// Cache has the facts: package observe implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Policy(name string) (*v1alpha1.AttachPolicy, bool)
@@ -42,7 +42,7 @@ type Config struct {
 	Now        func() time.Time
 }
 
-// Validate says what is missing.
+// Validate names missing fields.
 func (c Config) Validate() error {
 	if c.Cache == nil || c.Write == nil || c.Now == nil {
 		return errors.New("policy: Cache, Write and Now are needed")
@@ -83,7 +83,7 @@ func (c *Controller) Run(ctx context.Context) { c.queue.Run(ctx, 1) }
 // driver or class may have come, or the policy before it gone.
 const again = 30 * time.Second
 
-// look writes what is to be said of a policy, unless it says so already.
+// look writes a policy's condition, unless it is there already.
 func (c *Controller) look(ctx context.Context, name string) (time.Duration, error) {
 	object, ok := c.config.Cache.Policy(name)
 	if !ok {
@@ -104,8 +104,8 @@ func (c *Controller) look(ctx context.Context, name string) (time.Duration, erro
 	return later, err
 }
 
-// Judge returns the policy with what is to be said of it, and whether that is new.
-// It is pure. Of the configuration what the controller does counts.
+// Judge returns the policy with its condition, and whether that is new. It is pure. Only the
+// controller's modes in the configuration count.
 func Judge(c Config, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.Time) (next *v1alpha1.AttachPolicy, changed bool) {
 	next = object.DeepCopy()
 	fact := translate.Policy(object)

@@ -15,7 +15,7 @@ import (
 const (
 	// AttachedTwice: an exclusive volume has attachments at two nodes.
 	AttachedTwice = "AttachedTwice"
-	// ReportedTooEarly: volumesAttached names what was never attached.
+	// ReportedTooEarly: volumesAttached names a volume that was never attached.
 	ReportedTooEarly = "ReportedTooEarly"
 	// BooksDiffer: the slots of a node are not as many as its volumes.
 	BooksDiffer = "BooksDiffer"
@@ -43,9 +43,9 @@ func Codes() []string {
 type Difference struct {
 	Code    string
 	Message string
-	Volume  ledger.VolumeID // whose stage is to look again; zero for none
-	Pod     string          // the UID of the pod whose status is to be written anew
-	Ticket  ledger.TicketID // that is to be decided
+	Volume  ledger.VolumeID // the volume whose stage looks again; zero for none
+	Pod     string          // the UID of the pod whose status is written again
+	Ticket  ledger.TicketID // the ticket to decide
 	At      report.Object   // what the event is about
 }
 
@@ -54,8 +54,7 @@ func (d Difference) key() string {
 	return fmt.Sprintf("%s %s %s %s %+v %s", d.Code, d.Volume, d.Pod, d.Ticket, d.At, d.Message)
 }
 
-// AtOnce lists what is wrong with a volume at any instant, whatever is under
-// way.
+// AtOnce lists a volume's faults that are wrong at any instant.
 func AtOnce(a arbiter.Arbiter, s ledger.Snapshot, id ledger.VolumeID, now time.Time) []Difference {
 	var list []Difference
 	for _, v := range a.AuditVolume(s, id, now) {
@@ -80,8 +79,7 @@ func AtOnce(a arbiter.Arbiter, s ledger.Snapshot, id ledger.VolumeID, now time.T
 	return list
 }
 
-// Overdue lists what is wrong if it stays so: steps that are to be done, tickets
-// to be decided, pods to be told.
+// Overdue lists faults if they last: undone steps, undecided tickets, unwritten pods.
 func Overdue(a arbiter.Arbiter, s ledger.Snapshot, now time.Time) []Difference {
 	var list []Difference
 	for _, v := range a.AuditAtRest(s, now) {
@@ -97,7 +95,7 @@ func Overdue(a arbiter.Arbiter, s ledger.Snapshot, now time.Time) []Difference {
 	return list
 }
 
-// Told compares what a pod's annotation says of its volumes with what is.
+// Told compares a pod's annotation about its volumes with the facts.
 func Told(s ledger.Snapshot, a arbiter.Arbiter, p *ledger.Pod, says func(volume string) (safe, stamped bool)) []Difference {
 	if p.Node == "" || p.Phase != ledger.PodLive {
 		return nil

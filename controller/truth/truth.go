@@ -21,14 +21,14 @@ import (
 // DefaultInterval is the time between two rounds.
 const DefaultInterval = 2 * time.Minute
 
-// Cache is what is known: package observe has it.
+// Cache has the facts: package observe implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Pod(namespace, name string) (*corev1.Pod, bool)
 	Hold(ledger.VolumeID) (*v1alpha1.VolumeHold, bool)
 }
 
-// Repair hands what differs to the stage whose work it is.
+// Repair hands a difference to its stage.
 type Repair struct {
 	Volume func(ledger.VolumeID)
 	Ticket func(ledger.TicketID)
@@ -49,7 +49,7 @@ type Config struct {
 	Events  *report.Events  // may be nil
 }
 
-// Validate says what is missing.
+// Validate names missing fields.
 func (c Config) Validate() error {
 	if c.Cache == nil || c.Now == nil || c.Repair.Volume == nil || c.Repair.Ticket == nil || c.Repair.Pod == nil {
 		return errors.New("truth: Cache, Now and all of Repair are needed")
@@ -67,8 +67,8 @@ type Checker struct {
 
 	mu     sync.Mutex
 	others map[string]bool       // UIDs of the attachments of others that are known
-	before map[string]Difference // what was overdue in the round before
-	told   map[string]bool       // what was told and still differs
+	before map[string]Difference // overdue in the round before
+	told   map[string]bool       // reported differences that last
 }
 
 // New returns a Checker that is ready to Run. Attachments that others have made
@@ -88,7 +88,7 @@ func New(config Config) (*Checker, error) {
 // Add has a volume looked at.
 func (c *Checker) Add(v ledger.VolumeID) { c.queue.Add(v) }
 
-// Run looks at what is added, and at everything at intervals, until ctx is done.
+// Run looks at added volumes, and at everything at intervals, until ctx is done.
 func (c *Checker) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -105,7 +105,7 @@ func (c *Checker) Run(ctx context.Context) {
 	}
 }
 
-// Look tells what is wrong with a volume now.
+// Look reports a volume's present faults.
 func (c *Checker) Look(id ledger.VolumeID) {
 	s := c.config.Cache.Snapshot()
 	found := AtOnce(c.config.Arbiter, s, id, c.config.Now())
@@ -119,8 +119,8 @@ func (c *Checker) Look(id ledger.VolumeID) {
 	}
 }
 
-// Round looks at everything. What was overdue in the round before, too, is told;
-// all that is overdue is handed to its stage again.
+// Round looks at everything. Work that was also overdue in the round before is reported; all overdue
+// work is handed to its stage again.
 func (c *Checker) Round() {
 	s, now := c.config.Cache.Snapshot(), c.config.Now()
 	overdue := Overdue(c.config.Arbiter, s, now)
@@ -150,8 +150,7 @@ func (c *Checker) Round() {
 	c.prune(s)
 }
 
-// waits says whether what is overdue is a volume's step that has to wait for its
-// turn.
+// waits says whether overdue work is a volume's step that has to wait for its turn.
 func (c *Checker) waits(d Difference) bool {
 	return d.Code == StepOverdue && c.config.Waits != nil && c.config.Waits(d.Volume)
 }
@@ -220,7 +219,7 @@ func (c *Checker) at(d Difference) report.Object {
 	return d.At
 }
 
-// forget forgets what was told and is over. It is serial.
+// forget drops reported differences that are over. It is serial.
 func (c *Checker) forget(wrong []Difference) {
 	still := map[string]bool{}
 	for _, d := range wrong {

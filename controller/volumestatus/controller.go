@@ -29,10 +29,10 @@ const DefaultGrace = 30 * time.Second
 // reasonSafe is the reason of the condition when it is True.
 const reasonSafe = "AttachedAndReported"
 
-// reasonFinished is the reason of the condition of a pod whose containers have ended.
+// reasonFinished is the condition's reason of a pod with ended containers.
 const reasonFinished = "PodFinished"
 
-// Cache is what is known: package observe has it.
+// Cache has the facts: package observe implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Pod(namespace, name string) (*corev1.Pod, bool)
@@ -53,7 +53,7 @@ type Config struct {
 	Events  *report.Events // may be nil
 }
 
-// Validate says what is missing.
+// Validate names missing fields.
 func (c Config) Validate() error {
 	if c.Cache == nil || c.Write == nil || c.Now == nil || c.Grace < 0 {
 		return errors.New("volumestatus: Cache, Write and Now are needed, and Grace must not be negative")
@@ -70,7 +70,7 @@ type Controller struct {
 	waiting map[string]time.Time // pods that wait, by UID, and since when this process sees it
 	next    map[string]time.Time // pods without a node, by UID, and when they may be told next
 	stuck   map[string]stuck     // pods with a node that wait, by UID
-	ended   releases             // pods that have ended, and whose kubelet still has their volumes
+	ended   releases             // ended pods whose kubelet still has their volumes
 	gone    work.Sweep           // of all four
 }
 
@@ -84,7 +84,7 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// turn says whose a pod is, for the order of the queue.
+// turn is a pod's namespace, for the order of the queue.
 func (c *Controller) turn(uid string) (namespace string, as work.Rank) {
 	if pod := c.config.Cache.Snapshot().Pod(uid); pod != nil {
 		return pod.Namespace, work.Touched
@@ -95,7 +95,7 @@ func (c *Controller) turn(uid string) (namespace string, as work.Rank) {
 // Add has a pod, named by its UID, looked at.
 func (c *Controller) Add(uid string) { c.queue.Add(uid) }
 
-// Later has a pod looked at after those that something has touched.
+// Later has a pod looked at after the touched ones.
 func (c *Controller) Later(uid string) { c.queue.Later(uid) }
 
 // Depth is how many pods are due. Safe for parallel use.
@@ -152,13 +152,13 @@ func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now ti
 	if left := c.config.Grace - now.Sub(c.since(pod.UID, now)); left > 0 {
 		return false, left
 	}
-	return true, c.config.Grace // time, or what others do, may make it another one, of which nobody tells the pod
+	return true, c.config.Grace // time, or other objects, may change it without an event for the pod
 }
 
-// worthAtEnd is worth for a pod whose containers have ended. The pod is told at once that its volumes
-// are not safe to mount any more, before its kubelet unmounts them; and it is told of each volume that the
-// kubelet has let go of, before the detach. A terminating pod without finalizers costs no write as long as
-// its kubelet has the volumes: the kubelet unmounts them, and then deletes the pod.
+// worthAtEnd is worth for a pod with ended containers. The pod is informed at once that its volumes are
+// not safe to mount any more, before its kubelet unmounts them; and about each volume that the kubelet
+// has let go of, before the detach. A terminating pod without finalizers costs no write as long as its
+// kubelet has the volumes: the kubelet unmounts them, and then deletes the pod.
 func (c *Controller) worthAtEnd(object *corev1.Pod, pod *ledger.Pod, st state, stamped bool) (bool, time.Duration) {
 	stays := object.DeletionTimestamp == nil || len(object.Finalizers) > 0
 	switch {
@@ -190,7 +190,7 @@ func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledge
 	return nil
 }
 
-// condition says of a pod's volumes what is so since a time, or since before where the pod says so.
+// condition is a pod's condition since a time, or since before if the pod has it already.
 func condition(object *corev1.Pod, st state, since time.Time) corev1.PodCondition {
 	c := corev1.PodCondition{
 		Type: v1alpha1.PodSafeToMount, Status: corev1.ConditionTrue, Reason: reasonSafe,
@@ -256,7 +256,7 @@ func (c *Controller) podLeft(uid string) {
 	c.ended.drop(uid)
 }
 
-// podBound forgets when a pod that has a node now was to be told that it has none.
+// podBound forgets when a pod that has a node now was due for a message about its missing node.
 func (c *Controller) podBound(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

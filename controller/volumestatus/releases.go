@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// releases are the pods that have ended and whose kubelet still has their volumes, by the volumes: a pod
-// that has ended is no user of a volume, and a change of the volume would not have it looked at.
+// releases are ended pods whose kubelet still has their volumes, by the volumes: an ended pod is no
+// user of a volume, and a change of the volume would not have it looked at.
 type releases struct {
 	volumes map[string][]ledger.VolumeID // of each pod, by UID
 	pods    map[ledger.VolumeID]map[string]bool

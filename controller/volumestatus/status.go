@@ -18,7 +18,7 @@ type state struct {
 	finished bool              // the pod's containers have ended
 	safe     bool              // every volume is safe to mount
 	broken   bool              // the pod calls a volume safe to mount that is not safe any more
-	letGo    bool              // the kubelet has let go of one of a finished pod's volumes
+	letGo    bool              // the kubelet has let go of a finished pod's volume
 	held     []ledger.VolumeID // of a finished pod, the volumes that its kubelet has not let go of
 	reasons  []arbiter.Reason  // why one is not safe to mount
 	waits    []wait            // the first reason of each that is not
@@ -29,7 +29,7 @@ type wait struct {
 	name   string
 	reason arbiter.Reason
 	claim  *ledger.Claim // nil when it has none
-	held   ledger.Code   // what its VolumeHold says it waits for
+	held   ledger.Code   // the cause of its VolumeHold's wait
 }
 
 // released says whether the kubelet has let go of all volumes of a finished pod.
@@ -45,7 +45,7 @@ func (s state) lasts() bool {
 	return false
 }
 
-// first is the reason to tell in one line: one that lasts, if there is one.
+// first is the reason for a line: a lasting reason, if there is one.
 func (s state) first() arbiter.Reason {
 	for _, r := range s.reasons {
 		if !arbiter.Transient(r.Code) {
@@ -95,7 +95,7 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.
 			entry.Reason, entry.Message = string(verdict.First().Code), verdict.First().Message()
 			st.reasons = append(st.reasons, verdict.Reasons...)
 			w := wait{name: v.Name, reason: verdict.First(), claim: need.Claim}
-			if volume != nil && volume.Hold != nil && volume.Hold.State != ledger.HoldAttachFailed { // of that it makes no event
+			if volume != nil && volume.Hold != nil && volume.Hold.State != ledger.HoldAttachFailed { // that makes no event
 				w.held = volume.Hold.Reason
 			}
 			st.waits = append(st.waits, w)
@@ -107,8 +107,8 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.
 	return st
 }
 
-// end completes what is told of a volume whose pod has finished. safeToDetach is told while the volume is
-// attached, and never after the detach; once told, it stays.
+// end completes the status of a volume whose pod has finished. safeToDetach is written while the volume
+// is attached, and never after the detach; once written, it stays.
 func (s *state) end(entry *v1alpha1.PodVolumeStatus, before v1alpha1.PodVolumeStatus, a arbiter.Arbiter, snapshot ledger.Snapshot, id ledger.VolumeID, node ledger.NodeName, now time.Time) {
 	volume := snapshot.Volume(id)
 	place := volume.NodeVolume(node)
@@ -127,7 +127,7 @@ func (s *state) end(entry *v1alpha1.PodVolumeStatus, before v1alpha1.PodVolumeSt
 	s.letGo = s.letGo || entry.SafeToDetach
 }
 
-// saidOf is what a pod says of one of its volumes; zero if it says nothing.
+// saidOf is a pod's status of one of its volumes; zero without one.
 func saidOf(said v1alpha1.VolumeStatus, name string) v1alpha1.PodVolumeStatus {
 	for _, v := range said.Volumes {
 		if v.Name == name {

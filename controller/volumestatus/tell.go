@@ -10,16 +10,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// tell makes events of what is new on a pod, once it has been written: each
-// volume that waits for another reason than before, and the end of waiting. object
-// is the pod as it was, so that nothing is told twice, by whatever process.
+// tell makes events of news on a pod, after its write: each volume that waits for another reason than
+// before, and the end of waiting. object is the pod before, so that no process reports anything twice.
 func (c *Controller) tell(object *corev1.Pod, pod *ledger.Pod, st state) {
 	told := toldReasons(object)
 	switch {
 	case pod.Phase == ledger.PodFinished:
 	case !st.safe:
 		for _, w := range st.waits {
-			// What passes is not told beside what lasts.
+			// A passing reason is not reported beside a lasting one.
 			if told[w.name] == string(w.reason.Code) || st.lasts() && arbiter.Transient(w.reason.Code) {
 				continue
 			}

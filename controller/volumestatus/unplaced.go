@@ -23,11 +23,10 @@ const settling = 3 * time.Second
 // maxWords keeps an annotation readable.
 const maxWords = 1024
 
-// reportUnscheduled tells a stamped pod without a node what its volumes wait for, in the
-// words in which its scheduler says so of the nodes (condition PodScheduled): they
-// are of all nodes, and of reasons that are not Moorage's to know. It is told
-// when the wait has lasted for settling, and what changes then, not more often
-// than once in Grace.
+// reportUnscheduled writes on a stamped pod without a node the causes of its volumes' wait, in the
+// words of its scheduler's condition PodScheduled: they are about all nodes, and have reasons that
+// Moorage does not know. It is written when the wait has lasted for settling, and later changes at most
+// once in Grace.
 func (c *Controller) reportUnscheduled(ctx context.Context, s ledger.Snapshot, pod *ledger.Pod, object *corev1.Pod) (time.Duration, error) {
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
 	says := refusal(object)
@@ -130,8 +129,7 @@ func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
 	return arbiter.NoFreeSlot
 }
 
-// saysOf says whether a text has the words of a reason, whatever the driver itself has said, which
-// they may end with.
+// saysOf says whether a text has the words of a reason, without the driver's own words at their end.
 func saysOf(text string, r arbiter.Reason) bool {
 	if strings.Contains(text, r.Message()) {
 		return true
@@ -156,8 +154,8 @@ func mentions(text, words string) bool {
 	}
 }
 
-// continues says whether a text begins with more of a name. A full stop is part of
-// one if something of a name follows it, and else the end of a sentence.
+// continues says whether a text begins with more of a name. A full stop is part of a name if more of it
+// follows, and else the end of a sentence.
 func continues(text string) bool {
 	text = strings.TrimLeft(text, ".")
 	return text != "" && strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", rune(text[0]))

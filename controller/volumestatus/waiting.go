@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// stuck is a pod with a node whose volumes are not safe to mount.
+// stuck is a pod with a node and with volumes that are not safe to mount.
 type stuck struct {
 	code  ledger.Code
 	since time.Time
@@ -50,7 +50,8 @@ func waitsSince(object *corev1.Pod, now time.Time) time.Time {
 	return now
 }
 
-// wasSafe is when a pod was told that its volumes are safe to mount, if that is what it is told; else zero.
+// wasSafe is when a pod was informed that its volumes are safe to mount, if its status says that; else
+// zero.
 func wasSafe(object *corev1.Pod) time.Time {
 	for _, condition := range object.Status.Conditions {
 		if condition.Type == v1alpha1.PodSafeToMount && condition.Status == corev1.ConditionTrue {
@@ -60,8 +61,8 @@ func wasSafe(object *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// began is since when a pod with a node waits, of which it is told only when that has lasted for a while; now
-// for one that does not.
+// began is when the wait of a pod with a node began, which is written only after a while; now for a pod
+// that does not wait.
 func (c *Controller) began(uid string, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +86,7 @@ func (c *Controller) Waiting() map[ledger.Code]report.PodWait {
 			continue // it was deleted while it waited
 		}
 		if arbiter.Transient(pod.code) {
-			// What others do changes it, of which nobody tells the pod.
+			// Other objects change it, without an event for the pod.
 			if pod.code = stateOf(c.config.Arbiter, s, is, v1alpha1.VolumeStatus{}, now).first().Code; pod.code == "" {
 				continue
 			}

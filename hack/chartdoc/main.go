@@ -69,7 +69,7 @@ func render(folder string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// values lists what can be set, in the order of the file.
+// values lists the values, in the order of the file.
 func values(raw []byte) ([]value, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(raw, &document); err != nil {
@@ -119,7 +119,7 @@ func leaf(key string) bool {
 // comment is the text above a key, in one line.
 func comment(key *yaml.Node) string {
 	var words []string
-	// What stands apart above it is about the file.
+	// A separate comment above it is about the file.
 	text := key.HeadComment[strings.LastIndex(key.HeadComment, "\n\n")+1:]
 	for line := range strings.Lines(text) {
 		words = append(words, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "#")))

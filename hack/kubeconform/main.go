@@ -5,10 +5,9 @@
 //
 //	go run . --releases 1.34.4,1.37.1 FOLDER
 //
-// It is kubeconform, with schemas made from the file api/openapi-spec/swagger.json of the
-// module k8s.io/kubernetes of that release, so that nothing but the module proxy is asked.
-// Objects whose kind a CustomResourceDefinition of somebody else defines are counted, and
-// not checked.
+// It is kubeconform, with schemas made from the file api/openapi-spec/swagger.json of the module
+// k8s.io/kubernetes of that release, so that only the module proxy is asked. Objects of a foreign
+// CustomResourceDefinition are counted, and not checked.
 package main
 
 import (

@@ -14,7 +14,7 @@ import (
 // definition is a definition of a swagger file, which is JSON schema but for some formats.
 type definition map[string]any
 
-// definitionsFile has all definitions; each kind's file refers to one of them.
+// definitionsFile has all definitions; each kind's file refers to a definition.
 const definitionsFile = "definitions.json"
 
 // writeSchemas writes the JSON schemas of all kinds of a release into a folder, each in a file

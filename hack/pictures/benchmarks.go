@@ -93,7 +93,7 @@ func placed(file string) ([]bar, error) {
 // counts are what a run has counted.
 type counts map[string]int
 
-// seconds is the median of a way in which a dead machine is noticed.
+// seconds is the median of a kind of evidence about a dead machine.
 func (c counts) seconds(way string) (float64, error) {
 	ms, found := c["ms, "+way+": median"]
 	if !found {

@@ -19,9 +19,8 @@ type built struct {
 	digest       v1.Hash
 }
 
-// archive writes the images of one platform into one file, as docker save does, from
-// which kind, k3d and minikube load them. prefix and tag are what they are called
-// there: prefix/name:tag.
+// archive writes a platform's images into a file like docker save's, for kind, k3d and minikube. prefix
+// and tag are in their names: prefix/name:tag.
 func archive(out string, images []built, platform v1.Platform, prefix, tag string) error {
 	content := map[name.Tag]v1.Image{}
 	for _, b := range images {

@@ -23,9 +23,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// root is the user of moorage-attacher's image, as of external-attacher's: it connects
-// to the socket of a driver, which most drivers' pods make as root, and to which
-// nobody else may connect.
+// root is the user of moorage-attacher's image, as of external-attacher's: it connects to a driver's
+// socket, which most drivers' pods make as root, for root only.
 const root = "0:0"
 
 // nonroot is the user of every other image: a number, so that Kubernetes can see that
@@ -35,7 +34,6 @@ const nonroot = "65532:65532"
 // nonrootID is the same, of user and group.
 const nonrootID = 65532
 
-// sbomType is the media type of an SPDX document.
 const sbomType types.MediaType = "application/spdx+json"
 
 // epoch is the time of everything in an image.
@@ -136,7 +134,7 @@ func (b build) image(ctx context.Context, platform v1.Platform) (v1.Image, []byt
 	return image, sbom, err
 }
 
-// user is who the program runs as, unless its pod says something else.
+// user is the program's user, unless its pod names another.
 func (b build) user() string {
 	if b.name == "moorage-attacher" || b.name == "moorage-node" {
 		return root
@@ -144,7 +142,7 @@ func (b build) user() string {
 	return nonroot
 }
 
-// compile makes a static binary in which nothing tells where it was made.
+// compile makes a static binary without traces of its place.
 func (p program) compile(ctx context.Context, system, machine, binary string) error {
 	flags := "-s -w -buildid= -X github.com/moorage-dev/moorage/internal/report.Version=" + p.version
 	for _, variable := range p.linked {
@@ -159,7 +157,7 @@ func (p program) compile(ctx context.Context, system, machine, binary string) er
 	return nil
 }
 
-// layer is the image's only one: the binary, at the root, which nobody may write.
+// layer is the image's only layer: the binary, at the root, writable for none.
 func (b build) layer(binary string) (v1.Layer, error) {
 	raw, err := os.ReadFile(binary)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// check opens what write has left in a folder, and fails unless it is a whole
-// index of images of one file each, of which the one for this machine runs from
-// its own root. It returns what the entrypoint said to the arguments.
+// check opens an index in a folder, and fails unless it is a whole index of images of one file each,
+// with the image for this machine running from its own root. It returns the entrypoint's answer to the
+// arguments.
 func check(ctx context.Context, folder string, digest v1.Hash, args ...string) (string, error) {
 	top, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
@@ -60,7 +60,7 @@ func start(ctx context.Context, image v1.Image, args ...string) (string, error) 
 		return "", err
 	}
 	defer os.RemoveAll(root)
-	// The image's user is to reach what root has unpacked.
+	// The image's user must reach root's unpacked files.
 	if err := os.Chmod(root, 0o755); err != nil {
 		return "", err
 	}
@@ -87,8 +87,8 @@ func start(ctx context.Context, image v1.Image, args ...string) (string, error) 
 	return string(out), nil
 }
 
-// unpack writes what an image has into a folder, and wants it to be one file
-// that is root's, that anybody may run and nobody write, and that tells no time.
+// unpack writes an image's content into a folder, and requires a file that is root's, executable for
+// all and writable for none, without a time.
 func unpack(image v1.Image, root string) error {
 	content := mutate.Extract(image)
 	defer content.Close()

@@ -16,9 +16,8 @@
 //
 // krew builds the archives of kubectl moorage and the krew manifest.
 //
-// release builds all of that and the chart, checks it, and then pushes images, SBOMs and
-// chart to a registry, and signs them. It leaves a folder with the files and the notes of
-// the release.
+// release builds that and the chart, checks it, and then pushes images, SBOMs and chart to a registry,
+// and signs them. It leaves a folder with the files and the notes of the release.
 //
 // Reads: the work tree. Decides: nothing. Writes: folders, and the registry. The same
 // commit, version and Go give the same bytes.

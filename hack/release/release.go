@@ -84,8 +84,8 @@ func (r release) publish(ctx context.Context) error {
 	return r.signPushed(ctx, append(pushed, chart))
 }
 
-// push pushes an image for all platforms, by its tag, and then what refers to it. It
-// returns the references of all of these, by digest.
+// push pushes an image for all platforms, by its tag, and then its referrers. It returns the references
+// of all of these, by digest.
 func (r release) push(ctx context.Context, image built, tag string) ([]string, error) {
 	repository, err := name.NewRepository(r.registry + "/" + image.name)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// document is an SPDX 2.3 document, as far as it is used here.
+// document is the used part of an SPDX 2.3 document.
 type document struct {
 	Version      string         `json:"spdxVersion"`
 	License      string         `json:"dataLicense"`

@@ -5,10 +5,9 @@
 //	bin/moorage-sandbox demo > demo.txt
 //	go run ./hack/termsvg -scene 2 < demo.txt > docs/demo.svg
 //
-// Each player of the scene, upstream and Moorage, has a pane. The panes stand below each other
-// and are narrow, so that a phone shows them in a readable size. The colour of a pane is that of
-// its last line: ✗ is red, ✓ is green. Tables that are wider than a pane are left out, with
-// their command.
+// Each player of the scene, upstream and Moorage, has a pane. The panes stand below each other and are
+// narrow, so that a phone shows them in a readable size. The colour of a pane is its last line's: ✗ is
+// red, ✓ is green. Tables that are wider than a pane are left out, with their command.
 package main
 
 import (
@@ -110,7 +109,6 @@ var (
 	shown   = regexp.MustCompile(`^ {14}(.*)$`)
 )
 
-// split returns the panes of a scene.
 func split(text, scene string) (panes []pane) {
 	here := false
 	var block []string // lines that a command has shown, its own first
@@ -156,7 +154,7 @@ func split(text, scene string) (panes []pane) {
 	return panes
 }
 
-// say adds a sentence, with the time at which it was said.
+// say adds a sentence with its time.
 func (p *pane) say(at, words string) {
 	if words == "" {
 		return
@@ -173,7 +171,7 @@ func (p *pane) say(at, words string) {
 	p.lines = append(p.lines, line{text, plain})
 }
 
-// show adds a command and what it printed, if the pane has room for it.
+// show adds a command with its output, if the pane has room for it.
 func (p *pane) show(block []string) {
 	for _, l := range block {
 		if utf8.RuneCountInString(l) > columns {

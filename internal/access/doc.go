@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access finds out from the API server who sends a request and what they may do, by
-// TokenReviews and SubjectAccessReviews, and keeps its answers for a short time.
+// Package access asks the API server about a request's user and rights, by TokenReviews and
+// SubjectAccessReviews, and keeps its answers for a short time.
 //
-// It reads the request, decides nothing itself and writes nothing but the two reviews. Where
-// the API server does not answer, nobody is let in, and nothing is remembered.
+// It reads the request, decides nothing itself and writes nothing but the two reviews. If the API
+// server does not answer, no client is let in, and nothing is remembered.
 package access

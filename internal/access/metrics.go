@@ -19,8 +19,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// Limits of what scrapes ask of the API server, by a client of their own: whoever shows
-// invalid tokens takes nothing from what else this process writes.
+// Limits of scrapes' requests to the API server, by a client of their own: invalid tokens take nothing
+// from this process's other writes.
 const (
 	reviewQPS   = 5
 	reviewBurst = 10
@@ -32,18 +32,17 @@ const SecureMetricsHelp = "serve probes and metrics over TLS, and /metrics only 
 // maxToken bounds a bearer token, in bytes.
 const maxToken = 64 << 10
 
-// Scrapes is who may get metrics. Nil: everybody, without TLS.
+// Scrapes decides which clients may get metrics. Nil: all, without TLS.
 type Scrapes struct {
 	tokens  *Tokens
 	reviews *Reviews
 	tls     *tls.Config
 }
 
-// NewScrapes lets those get metrics whom the API server lets get the path, by their bearer
-// tokens, as controller-runtime's filters and kube-scheduler do. The API server is reached by
-// a kubeconfig (empty: as a pod), by the name of the component. The certificate is made for
-// this process and signed by itself: scrapers reach pods by their addresses, for which nobody
-// else makes one. Not secure: nil, everybody, without TLS.
+// NewScrapes lets in clients that the API server lets get the path, by their bearer tokens, as
+// controller-runtime's filters and kube-scheduler do. The API server is reached by a kubeconfig (empty:
+// as a pod), by the name of the component. The process makes and signs its own certificate: scrapers
+// reach pods by their addresses, for which no authority makes one. Not secure: nil, all, without TLS.
 func NewScrapes(secure bool, kubeconfig, name string) (*Scrapes, error) {
 	if !secure {
 		return nil, nil
@@ -72,7 +71,7 @@ func NewScrapes(secure bool, kubeconfig, name string) (*Scrapes, error) {
 	}, nil
 }
 
-// TLS is what metrics are served with; nil: without TLS.
+// TLS is the metrics' TLS configuration; nil: without TLS.
 func (s *Scrapes) TLS() *tls.Config {
 	if s == nil {
 		return nil
@@ -132,7 +131,7 @@ func (s *Scrapes) refuse(r *http.Request) *serving.RequestError {
 	return nil
 }
 
-// unknown says that the API server did not answer. What it said is for this process's log.
+// unknown says that the API server did not answer. Its error goes to this process's log.
 func unknown(r *http.Request, err error) *serving.RequestError {
 	klog.FromContext(r.Context()).Error(err, "It can't be found out who may get metrics")
 	return serving.Unavailable("the API server does not say who may get metrics")

@@ -30,10 +30,10 @@ const (
 // mostAnswers bounds how many answers of a kind are kept.
 const mostAnswers = 1000
 
-// allAuthenticated is the group of everybody whom the API server knows.
+// allAuthenticated is the group of all users that the API server knows.
 const allAuthenticated = "system:authenticated"
 
-// Reviews asks what somebody may do. It is safe for parallel use.
+// Reviews asks for users' rights. It is safe for parallel use.
 type Reviews struct {
 	client authorizationclient.SubjectAccessReviewInterface
 	known  *cache.LRUExpireCache // of bool, by question
@@ -44,8 +44,8 @@ func NewReviews(client authorizationclient.SubjectAccessReviewInterface, now clo
 	return &Reviews{client: client, known: cache.NewLRUExpireCacheWithClock(mostAnswers, now)}
 }
 
-// May says whether the API server allows what is asked of an authenticated user. An error
-// means that it did not say.
+// May says whether the API server permits an authenticated user's request. An error means that it did
+// not say.
 func (r *Reviews) May(ctx context.Context, question authorizationv1.SubjectAccessReviewSpec) (bool, error) {
 	if !slices.Contains(question.Groups, allAuthenticated) {
 		question.Groups = append(slices.Clone(question.Groups), allAuthenticated)
@@ -78,7 +78,7 @@ func counts(yes bool) time.Duration {
 // Tokens asks who shows a bearer token. It is safe for parallel use.
 type Tokens struct {
 	client authenticationclient.TokenReviewInterface
-	known  *cache.LRUExpireCache // of *authenticationv1.UserInfo, nil for nobody, by the token's digest
+	known  *cache.LRUExpireCache // of *authenticationv1.UserInfo, nil for an unknown token, by the token's digest
 }
 
 // NewTokens returns Tokens that ask by client, and by a clock forget their answers.
@@ -86,8 +86,8 @@ func NewTokens(client authenticationclient.TokenReviewInterface, now clock.Passi
 	return &Tokens{client: client, known: cache.NewLRUExpireCacheWithClock(mostAnswers, now)}
 }
 
-// Who is the user whose token it is; nil: the API server knows nobody by it. An error means
-// that it did not say.
+// Who is the token's user; nil: the API server does not know the token. An error means that it did not
+// say.
 func (t *Tokens) Who(ctx context.Context, token string) (*authenticationv1.UserInfo, error) {
 	key := sha256.Sum256([]byte(token))
 	if known, found := t.known.Get(key); found {

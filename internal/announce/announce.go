@@ -22,16 +22,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The pauses after an announcement that failed, and after one that was made:
-// what somebody else has written over it is put right.
+// The pauses after a failed announcement, and after a successful one: another component's change is put
+// right.
 const (
 	announceRetry = time.Second
 	announceAgain = 10 * time.Second
 )
 
-// Announcer points a Service without a selector at the process that leads: the
-// Service's one EndpointSlice names the leader and nobody else. So those that
-// stand by can be ready, with warm caches, and are asked nothing. Serial.
+// Announcer points a Service without a selector at the leading process: the Service's EndpointSlice
+// names only the leader. Standby processes can be ready, with warm caches, and get no requests. Serial.
 type Announcer struct {
 	config  Config
 	address netip.Addr
@@ -42,12 +41,11 @@ type Announcer struct {
 // Config is what an Announcer works with.
 type Config struct {
 	Kube kubernetes.Interface
-	// Name is who writes the EndpointSlice: the component.
+	// Name is the EndpointSlice's writer: the component.
 	Name string
 	// Namespace and Service name the Service.
 	Namespace, Service string
-	// Address is the IP address at which others reach this process, and Listen the
-	// host:port that it listens at.
+	// Address is this process's IP address for others, and Listen its host:port.
 	Address, Listen string
 }
 
@@ -74,8 +72,7 @@ func New(config Config) (*Announcer, error) {
 // servicePort is what the Service calls its port.
 const servicePort = "https"
 
-// family is the kind of the address, and the name of the EndpointSlice, whose
-// kind never changes.
+// family is the kind of the address, and the name of the EndpointSlice, whose kind never changes.
 func (a *Announcer) family() (discoveryv1.AddressType, string) {
 	if a.address.Is4() {
 		return discoveryv1.AddressTypeIPv4, a.config.Service
@@ -83,8 +80,8 @@ func (a *Announcer) family() (discoveryv1.AddressType, string) {
 	return discoveryv1.AddressTypeIPv6, a.config.Service + "-ipv6"
 }
 
-// Lead has the Service send everybody here until ctx is done, and nobody after
-// that. Nothing is written later than until, which is when the lease runs out.
+// Lead points the Service here until ctx is done, and at no process after that. Nothing is written
+// later than until, the end of the lease.
 func (a *Announcer) Lead(ctx context.Context, until func() time.Time) {
 	here := applydiscoveryv1.Endpoint().WithAddresses(a.address.String()).
 		WithConditions(applydiscoveryv1.EndpointConditions().WithReady(true).WithServing(true).WithTerminating(false))
@@ -130,7 +127,7 @@ func (a *Announcer) write(ctx context.Context, endpoints ...*applydiscoveryv1.En
 		WithAddressType(family).
 		WithPorts(applydiscoveryv1.EndpointPort().WithName(servicePort).WithPort(a.port).WithProtocol(corev1.ProtocolTCP)).
 		WithEndpoints(endpoints...)
-	// What a leader before wrote is overwritten: only one leads.
+	// A former leader's content is overwritten: only one leads.
 	_, err = a.config.Kube.DiscoveryV1().EndpointSlices(a.config.Namespace).Apply(ctx, slice, metav1.ApplyOptions{FieldManager: a.config.Name, Force: true})
 	if err != nil {
 		return fmt.Errorf("write EndpointSlice %s: %w", name, err)

@@ -27,19 +27,18 @@ type Config struct {
 	// WriteQPS is the limit of the clients that write, where it differs from
 	// QPS: negative is no limit, for a caller that has one of its own.
 	WriteQPS float32
-	// WriteTimeout is how long a write may take; the API server is told, too.
-	// Zero: as long as the request's context.
+	// WriteTimeout is how long a write may take; the API server knows it as well. Zero: as long as the
+	// request's context.
 	WriteTimeout time.Duration
 	// RenewDeadline is how long the leader tries to renew its Lease; one
 	// request takes at most half of it.
 	RenewDeadline time.Duration
-	// Watches, if it is set, wraps the transport by which is read and watched.
+	// Watches, if set, wraps the transport of reads and watches.
 	Watches func(http.RoundTripper) http.RoundTripper
 }
 
-// Clients are the ways to the API server: to read and watch, to write, which
-// sends nothing after its deadline, and for the Lease, which never waits behind
-// the others.
+// Clients are the clients of the API server: for reads and watches, for writes, which sends nothing
+// after its deadline, and for the Lease, which never waits behind the others.
 type Clients struct {
 	Read, Write, Lease kubernetes.Interface
 	// ReadMoorage and WriteMoorage are for Moorage's own types.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// AddFlags adds the flags that every process has: --kubeconfig, whose value it takes for
-// the default and sets, and -v, klog's verbosity.
+// AddFlags adds the flags of every process: --kubeconfig, with its value as default, and -v, klog's
+// verbosity.
 func AddFlags(flags *pflag.FlagSet, kubeconfig *string) {
 	flags.StringVar(kubeconfig, "kubeconfig", *kubeconfig, "kubeconfig file; without one, the service account of the pod it runs in")
 	logging := flag.NewFlagSet("", flag.ContinueOnError)

@@ -4,10 +4,10 @@ package connect
 
 import "net/http"
 
-// once has each write sent once. client-go sends a request again by itself where an answer of 429 or 5xx has the header
-// Retry-After (rest/with_retry.go), up to ten times, and tells its caller only of the last answer: one that says for
-// certain that nothing was carried out may follow one behind which the write was. So the header is taken out of answers
-// to writes. Whoever writes has pauses of its own.
+// once has each write sent once. client-go repeats a request if an answer of 429 or 5xx has the header
+// Retry-After (rest/with_retry.go), up to ten times, and returns only the last answer: an answer that
+// nothing was carried out may follow a lost success. Therefore the header is removed from answers to
+// writes. Writers have pauses of their own.
 type once struct{ next http.RoundTripper }
 
 func sendOnce(next http.RoundTripper) http.RoundTripper { return once{next} }
@@ -21,5 +21,5 @@ func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// WrappedRoundTripper is the transport behind it, for those who look for what it can do.
+// WrappedRoundTripper is the transport behind it, for callers that look for its abilities.
 func (o once) WrappedRoundTripper() http.RoundTripper { return o.next }

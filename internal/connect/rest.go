@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Rest says how the API server is reached: as a kubeconfig file says, or,
-// without one, by the service account of the pod that the process runs in.
-// name is the User-Agent, by which audit logs and managedFields tell who wrote.
+// Rest is the connection to the API server: by a kubeconfig file, or, without one, by the service
+// account of the process's pod. name is the User-Agent, by which audit logs and managedFields identify
+// the writer.
 func Rest(kubeconfig, name string) (*rest.Config, error) {
 	config, err := find(kubeconfig)
 	if err != nil {

@@ -56,8 +56,8 @@ func (e *Executor) newAttachment(r flow.Request) (*storagev1.VolumeAttachment, e
 	if fact.Transitions > 0 {
 		object.Annotations[v1alpha1.AnnotationTransitions] = strconv.FormatInt(fact.Transitions, 10)
 	}
-	// What the attacher would write first is written here already: one write,
-	// and one event that makes it look twice, less for each attach.
+	// The attacher's first write is included here: for each attach one write less, and one event less
+	// that makes it look twice.
 	if fact.NodeID != "" && e.config.Observer.AttacherCalls(fact.Driver) {
 		object.Annotations[translate.AnnotationNodeID] = fact.NodeID
 		object.Finalizers = []string{translate.AttacherFinalizer(fact.Driver)}

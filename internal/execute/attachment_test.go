@@ -62,13 +62,13 @@ func TestCreateAttachment(t *testing.T) {
 			if w.place().Canonical() == nil {
 				t.Error("the ledger does not know it yet")
 			}
-			// The one that is there will do, too.
+			// An existing one is right as well.
 			must(t, w.Do(t.Context(), creation()))
 		})
 	}
 }
 
-// Who created an attachment need not confirm it before it reports it.
+// The creator of an attachment need not confirm it before it reports it.
 func TestReportOfOwnAttachment(t *testing.T) {
 	w := start(t, all(withUser, withNode(nil, nil)), nil)
 	must(t, w.Do(t.Context(), creation()))
@@ -89,8 +89,8 @@ func TestCreateAttachmentOfAnotherVolume(t *testing.T) {
 	}
 }
 
-// A creation whose answer does not come is settled before anything else is
-// decided about the volume: it is there, or it never will be.
+// A creation without an answer is settled before anything else is decided about the volume: it is
+// there, or it never will be.
 func TestCreateAttachmentWithoutAnswer(t *testing.T) {
 	for name, done := range map[string]bool{"it was made": true, "it was not made": false} {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestDeleteAttachment(t *testing.T) {
 	must(t, w.Do(t.Context(), w.step(arbiter.DeleteAttachment)))
 	w.until("it is being deleted", func(ledger.Snapshot) bool { return w.place().Canonical().Deleting })
 	w.server.Remove("volumeattachments", "", old.Attachment)
-	must(t, w.Do(t.Context(), old)) // what is gone is deleted
+	must(t, w.Do(t.Context(), old)) // a missing one counts as deleted
 }
 
 // A consistent list, made after the question, says whether a pod wants the

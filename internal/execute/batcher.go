@@ -11,31 +11,29 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// batcher puts what comes in for a node while a request of that node is under
-// way into the next request. When none is, a request starts after rest: what has the
-// same cause, such as one event about many volumes of a node, comes within that. The
-// wait is never longer than that and one request.
+// batcher puts items for a node that come while a request of that node is under way into the next
+// request. Otherwise a request starts after rest: items of one cause, such as one event about many
+// volumes of a node, come within that. The wait is never longer than that and one request.
 type batcher[T waiter] struct {
 	rest time.Duration
 
 	mu      sync.Mutex
 	pending map[ledger.NodeName][]T
 	busy    map[ledger.NodeName]bool
-	// latest is the context of who came last: a request is for everybody in
-	// its batch, and must not end with one who is gone.
+	// latest is the context of the last item: a request is for its whole batch, and must not end with
+	// an item that is gone.
 	latest map[ledger.NodeName]context.Context
 }
 
-// waiter is an item of a batch, whose end somebody waits for.
+// waiter is an item of a batch with a caller that waits for its end.
 type waiter interface {
 	comparable
 	result() chan error
 }
 
-// add queues an item, and waits until a request that began after add has
-// settled it, or ctx is done before one has begun: whoever is told to stop hears
-// what came of a request that is under way. send makes the request, in bounded
-// time, and settles every item of a batch.
+// add queues an item, and waits until a request that began after add has settled it, or ctx is done
+// before one has begun: a stopping caller still gets the outcome of a request under way. send makes the
+// request, in bounded time, and settles every item of a batch.
 func (b *batcher[T]) add(ctx context.Context, node ledger.NodeName, item T, send func(context.Context, ledger.NodeName, []T)) error {
 	b.mu.Lock()
 	if b.pending == nil {

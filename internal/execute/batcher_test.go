@@ -21,9 +21,8 @@ type entry struct {
 
 func (e *entry) result() chan error { return e.done }
 
-// The window in which a node's changes are gathered is the request that is under
-// way: on a clock that only waits move, a lone change is sent at once, and of
-// many that come within a request all share the next.
+// The window in which a node's changes are gathered is the request under way: on a clock that only
+// waits move, a lone change is sent at once, and many that come within a request all share the next.
 func TestWindow(t *testing.T) {
 	const answer = 10 * time.Millisecond // of the API server
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +75,7 @@ func TestWindow(t *testing.T) {
 			t.Errorf("a change waited %s for its request, which is longer than a request takes", longest)
 		}
 
-		// What goes on at one node is nothing to another.
+		// Requests at one node do not concern another.
 		adding.Go(func() { add("n1") })
 		synctest.Wait()
 		if waited := add("n2"); waited != 0 {
@@ -90,7 +89,7 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// What comes within the rest before a request shares it.
+// Items within the rest before a request share it.
 func TestRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := batcher[*entry]{rest: 2 * time.Millisecond}
@@ -118,8 +117,8 @@ func TestRest(t *testing.T) {
 	})
 }
 
-// Whoever is told to stop while a request is under way for him hears what came of
-// it; one for whom none has begun waits no longer, and none is made for him.
+// A caller that is stopped while its request is under way gets the outcome; without a begun request it
+// waits no longer, and none is made for it.
 func TestStopDuringTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b batcher[*entry]

@@ -51,7 +51,7 @@ func TestProveAbsent(t *testing.T) {
 	}
 }
 
-// proved starts with an attachment of which everything is proved.
+// proved starts with a fully proved attachment.
 func proved(t *testing.T, change func(*execute.Config)) (*world, arbiter.Step) {
 	w := start(t, all(withNode(nil, nil), withAttachment(func(a *storagev1.VolumeAttachment) { a.Finalizers = nil })), change)
 	must(t, w.Do(t.Context(), w.step(arbiter.ProveAbsent)))
@@ -95,7 +95,7 @@ func TestDeleteWithinItsTime(t *testing.T) {
 		serve()
 		return nil
 	})
-	if err := w.Do(t.Context(), step); err == nil { // of the list, or of what follows it
+	if err := w.Do(t.Context(), step); err == nil { // from the list, or from its successor
 		t.Error("the attachment is deleted, it says")
 	}
 	w.writes()

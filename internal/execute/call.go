@@ -13,9 +13,8 @@ import (
 // errNotSent says that a request was not made.
 var errNotSent = errors.New("not sent")
 
-// bounded gives a request its deadline: the timeout, the end of the lease, or
-// until, if that is set, whichever comes first. That ctx is done before is no
-// reason to give it up.
+// bounded gives a request its deadline: the timeout, the end of the lease, or until, if set, the
+// earliest of them. An earlier end of ctx does not end the request.
 func (e *Executor) bounded(ctx context.Context, until time.Time) (context.Context, context.CancelFunc, error) {
 	now := e.config.Now()
 	deadline := now.Add(e.config.Timeout)
@@ -32,9 +31,8 @@ func (e *Executor) bounded(ctx context.Context, until time.Time) (context.Contex
 	return ctx, cancel, nil
 }
 
-// call makes one request within its deadline, once it is its turn. One that was
-// sent is not given up when ctx is done: the API server might carry it out after
-// the lease was handed over.
+// call makes one request within its deadline, in its turn. A sent request goes on when ctx is done: the
+// API server might carry it out after the lease was handed over.
 func call[T any](ctx context.Context, e *Executor, until time.Time, request func(context.Context) (T, error)) (T, error) {
 	return callIn(ctx, e, e.config.Turn, until, request)
 }
@@ -74,17 +72,17 @@ func (u *unanswered) extend(until time.Time) {
 	}
 }
 
-// OutlastUnanswered is for how long a request that got no answer may still have an
-// effect: the API server was told the timeout, too. 0 or less when none may. Who
-// hands the lease over waits for that first, once nothing calls Do any more.
+// OutlastUnanswered is how long a request without an answer may still have an effect: the API server
+// knows the timeout as well. 0 or less: none may. Before a hand-over of the lease this time has to
+// pass, once nothing calls Do any more.
 func (e *Executor) OutlastUnanswered() time.Duration {
 	e.unsettled.mu.Lock()
 	defer e.unsettled.mu.Unlock()
 	return e.unsettled.until.Sub(e.config.Now())
 }
 
-// margin is the part of the timeout by which a request is outlasted longer than the
-// API server says that it works at one: for what lingers on the way to it.
+// margin is the part of the timeout that is added to the API server's own limit when a request is
+// outlasted: for the way there.
 const margin = 10
 
 // outlast is for how long a request without an answer may still have an effect: the

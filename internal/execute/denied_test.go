@@ -29,19 +29,18 @@ func policyDenied() error {
 	return denied
 }
 
-// webhookDenied is what it answers where a webhook denies one with a code.
+// webhookDenied is its answer when a webhook denies with a code.
 func webhookDenied(code int32, reason metav1.StatusReason) error {
 	return webhookerrors.ToStatusErr("theirs.example.com", &metav1.Status{Code: code, Reason: reason, Message: "no"})
 }
 
-// testFailed is what it answers where a test of a JSON Patch fails
-// (endpoints/handlers/patch.go).
+// testFailed is its answer when a test of a JSON Patch fails (endpoints/handlers/patch.go).
 func testFailed() error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing value /metadata/uid failed: test failed", 0, false)
 }
 
-// Whoever denies a write will do so again: that is no reason to decide anew at once,
-// as it is where a precondition of ours does not hold.
+// A denial will be repeated: it is no reason to decide again at once, as a failed precondition of ours
+// is.
 func TestDeniedWrites(t *testing.T) {
 	for name, denied := range map[string]error{
 		"a policy":                          policyDenied(),

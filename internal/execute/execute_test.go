@@ -82,7 +82,7 @@ func start(t *testing.T, setUp func(*apitest.Server), change func(*execute.Confi
 	return w
 }
 
-// WriteTicketStatus writes a ticket's status as it is.
+// WriteTicketStatus writes a ticket's status unchanged.
 func (w *world) WriteTicketStatus(ctx context.Context, object *v1alpha1.VolumeTicket) error {
 	fact := translate.Ticket(object)
 	return w.Carry(ctx, flow.Write(&fact), func(flow.Request) (*v1alpha1.VolumeTicket, error) { return object, nil })
@@ -128,7 +128,7 @@ func (w *world) place() *ledger.NodeVolume {
 	return w.observer.Snapshot().Volume(data).NodeVolume("n1")
 }
 
-// step makes a step about the volume at n1 as it is known now.
+// step makes a step about the known volume at n1.
 func (w *world) step(do arbiter.Action) arbiter.Step {
 	step := arbiter.Step{Do: do, Volume: data, Node: "n1", Attachment: ledger.AttachmentName(data, "n1")}
 	s := w.observer.Snapshot()

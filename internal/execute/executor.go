@@ -30,17 +30,16 @@ type Config struct {
 	// their rate: a request that waits its turn would use up its time.
 	Kube    kubernetes.Interface
 	Moorage client.Interface
-	// Observer knows the objects, and learns what was answered.
+	// Observer knows the objects, and takes in answers.
 	Observer *observe.Observer
-	// Events tells holds, claims and tickets what was written; may be nil.
+	// Events reports writes to holds, claims and tickets; may be nil.
 	Events *report.Events
 	// Timeout bounds each request.
 	Timeout time.Duration
 	// Turn waits until another request may be made; nil: at once.
 	Turn func(context.Context) error
-	// Background is Turn for requests that no pod waits for, and of which there may be
-	// very many at once: the lists before a hold is deleted, page by page, and its
-	// deletion. Nil: as Turn.
+	// Background is Turn for requests that no pod waits for, perhaps very many at once: the lists
+	// before a hold is deleted, page by page, and its deletion. Nil: as Turn.
 	Background func(context.Context) error
 	// Lease says until when this process may write; nil: for ever.
 	Lease func() time.Time
@@ -53,7 +52,7 @@ type Config struct {
 	Token func() string
 }
 
-// Validate says what is missing.
+// Validate names missing fields.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Kube == nil || c.Moorage == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A leader that is told to stop hears what came of a write that is under way:
-// one that is given up could land after the next leader has looked.
+// A stopping leader gets the outcome of a write under way: a write that is given up could land after
+// the next leader has looked.
 func TestStopGivesUpNoWriteUnderWay(t *testing.T) {
 	for name, test := range map[string]struct {
 		setUp func(*apitest.Server)
@@ -55,8 +55,7 @@ func TestStopGivesUpNoWriteUnderWay(t *testing.T) {
 	}
 }
 
-// Whoever hands the lease over is told for how long a write without an answer may
-// have an effect.
+// A hand-over knows for how long a write without an answer may have an effect.
 func TestUnsettled(t *testing.T) {
 	const timeout = 7 * time.Second
 	now := time.Now()

@@ -43,7 +43,7 @@ func (e *Executor) writeHold(ctx context.Context, r flow.Request) (flow.Answer, 
 	e.config.Events.HoldChanged(old, written, e.boundClaim(claim, hold.PVs))
 	e.tellDroppedBoot(ctx, object, written)
 	if lost := len(object.Status.Fenced) - len(written.Status.Fenced); lost > 0 {
-		// What was written is known; what follows from it, the forced detach, must not begin.
+		// The write is known; the forced detach that follows must not begin.
 		return flow.Answer{Result: flow.Refused, Facts: answer.Facts}, fmt.Errorf(
 			"the API server dropped status.fenced of VolumeHold %s: its CustomResourceDefinition is older than this controller, and nothing can be detached by force: apply the definitions of this release", object.Name)
 	}
@@ -64,14 +64,14 @@ func (e *Executor) tellDroppedBoot(ctx context.Context, sent, written *v1alpha1.
 
 var errOldDefinition = errors.New("the CustomResourceDefinition of VolumeHolds is older than this controller")
 
-// untracked has the API server not track any more which manager owns which field
-// of an object, as an update does that sets managedFields to one empty entry. Only
-// the controller writes holds, and always as a whole, and tracking is a third of
-// the CPU that an update of one costs the API server. Creations are tracked
-// whatever they say, and status subresources can't end it.
+// untracked stops the API server's tracking of field managers for an object, like an update that sets
+// managedFields to one empty entry. Only the controller writes holds, and always as a whole, and
+// tracking is a third of the API server's CPU for an update. Creations are always tracked, and status
+// subresources can't end it.
 func untracked() []metav1.ManagedFieldsEntry { return []metav1.ManagedFieldsEntry{{}} }
 
-// boundClaim is a claim by which people know a volume (ledger.Snapshot.ClaimOf); nil when it is gone, or another one by now.
+// boundClaim is the claim that people know a volume by (ledger.Snapshot.ClaimOf); nil if it is gone, or
+// another claim by now.
 func (e *Executor) boundClaim(key ledger.ClaimKey, pvs []string) *ledger.Claim {
 	claim := e.snapshot().Claim(key)
 	if claim == nil || !slices.Contains(pvs, claim.PersistentVolume) {

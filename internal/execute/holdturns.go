@@ -18,14 +18,14 @@ type holdTurns struct {
 	all map[ledger.VolumeID]*holdTurn
 }
 
-// holdTurn is one volume's: whoever has put an element into taken writes.
+// holdTurn is one volume's: the caller that has put an element into taken writes.
 type holdTurn struct {
 	taken  chan struct{} // of capacity 1
 	wanted int           // writers that write or wait
 }
 
-// take waits until no other write of a volume's hold is under way. over is to be called at the
-// end of this one. Its error is the cause of ctx's end.
+// take waits until no other write of a volume's hold is under way. over must be called at the end of
+// this write. Its error is the cause of ctx's end.
 func (t *holdTurns) take(ctx context.Context, v ledger.VolumeID) (over func(), err error) {
 	t.mu.Lock()
 	if t.all == nil {
@@ -58,8 +58,8 @@ func (t *holdTurns) leave(v ledger.VolumeID, own *holdTurn) {
 	}
 }
 
-// putHold writes a hold when it is its turn. Where the hold has another version by then than
-// the one that was decided on, the API server would refuse the write: nothing is sent.
+// putHold writes a hold in its turn. If the hold has another version than the decision's, the API
+// server would refuse the write: nothing is sent.
 func (e *Executor) putHold(ctx context.Context, r flow.Request) (flow.Answer, error) {
 	over, err := e.holds.take(ctx, r.Volume)
 	if err != nil {

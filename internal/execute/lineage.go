@@ -15,16 +15,16 @@ import (
 // maxLineage bounds the versions of a Node that are remembered.
 const maxLineage = 64
 
-// lineages remembers of each Node which of its versions differ by nothing but this process's own
-// patches of volumesAttached. A rule of force that held at one of them holds at the newest: no
-// rule asks what volumesAttached says of other volumes. Safe for parallel use.
+// lineages remembers, for each Node, versions that differ only by this process's own patches of
+// volumesAttached. A rule of force that held at one of them holds at the newest: no rule depends on
+// other volumes in volumesAttached. Safe for parallel use.
 type lineages struct {
 	mu  sync.Mutex
 	all map[ledger.NodeName][]string // the newest last
 }
 
-// patched notes what a patch has made of a Node. It counts only if the patch tested the version of
-// the Node, so that nobody else's write came between, and changed nothing else.
+// patched notes the result of a patch of a Node. It counts only if the patch tested the version of the
+// Node, so that no other write came between, and changed nothing else.
 func (l *lineages) patched(was, is ledger.NodeState, p flow.NodePatch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +46,8 @@ func (l *lineages) patched(was, is ledger.NodeState, p flow.NodePatch) {
 	l.all[was.Name] = slices.Clone(line[max(0, len(line)-maxLineage):])
 }
 
-// atNewest is a change of a Node as it is known: one by a rule that was found to hold at an earlier
-// version names the newest one where only own patches lie between.
+// atNewest is a change of the known Node: a change by a rule that held at an earlier version names the
+// newest version if only own patches lie between.
 func (l *lineages) atNewest(node ledger.NodeState, c flow.Change) flow.Change {
 	l.mu.Lock()
 	defer l.mu.Unlock()

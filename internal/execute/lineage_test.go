@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A rule that held at an earlier version of a Node holds at the newest one only where nothing but
-// own patches lies between, each of which tested the version that it was composed on.
+// A rule that held at an earlier version of a Node holds at the newest only if nothing but own patches
+// lies between, each of which tested its version.
 func TestLineage(t *testing.T) {
 	node := func(version string, change func(*ledger.NodeState)) ledger.NodeState {
 		n := ledger.NodeState{Name: "n1", UID: "u", Version: version, OutOfService: true, Labels: map[string]string{}}
@@ -64,7 +64,7 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// Of Nodes that exist no more nothing is remembered.
+// Deleted Nodes are forgotten.
 func TestLineageOfGoneNodes(t *testing.T) {
 	l, facts := lineages{}, ledger.New()
 	for _, name := range []ledger.NodeName{"n1", "n2", "n3"} {

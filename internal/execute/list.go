@@ -21,17 +21,17 @@ import (
 // listPage is how many objects are read at a time.
 const listPage = 500
 
-// list reads all objects of a kind consistently, for all that ask for that kind at the
-// same time: where many volumes go at once, that is one list and not one for each. The
-// answer has what may be of the request's volume, or everything where it names none.
+// list reads all objects of a kind consistently, once for all simultaneous requests for that kind: many
+// volumes that go at once need one list. The answer has the objects that may be of the request's
+// volume, or all without one.
 func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error) {
 	namespace := r.Key
-	r.Key = r.Kind.String() // what requests share
+	r.Key = r.Kind.String() // shared by the requests
 	switch r.Kind {
 	case flow.Claims:
 		r.Key += " " + namespace
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
-			answerAll(ctx, e, e.config.Turn, batch, e.claimsPage(namespace), claimOf) // somebody waits for it
+			answerAll(ctx, e, e.config.Turn, batch, e.claimsPage(namespace), claimOf) // a caller waits for it
 		})
 	case flow.Tickets:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
@@ -60,8 +60,8 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 	}
 }
 
-// answerAll lists once, each page in its turn, and answers each of a batch with what is of its volume. Each object
-// is looked at once, however many ask: of says what it is, and of which volume.
+// answerAll lists once, each page in its turn, and answers each of a batch with its volume's objects.
+// Each object is looked at once, for any number of requests: of returns its fact and its volume.
 func answerAll[T any, O interface {
 	*T
 	runtime.Object
@@ -98,7 +98,7 @@ func answerAll[T any, O interface {
 	}
 }
 
-// findings are what a list has shown to each of those who asked for it.
+// findings are the results of a list for each of its requests.
 type findings struct {
 	facts  [][]ledger.Event
 	asking map[ledger.VolumeID][]int // by the volume that they ask about; the zero one: about all
@@ -112,8 +112,7 @@ func newFindings(volumes []ledger.VolumeID) findings {
 	return f
 }
 
-// add hands what an object of a volume says to those who ask. It returns whether anybody
-// does.
+// add hands an object of a volume to the requests for it. It returns whether there is one.
 func (f findings) add(fact ledger.Event, volume ledger.VolumeID) bool {
 	who := f.asking[ledger.VolumeID{}]
 	if !volume.IsZero() {

@@ -13,8 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// A list that many volumes share costs as much as its objects and those volumes together,
-// not as one times the other; and each is answered with what is of its name.
+// A list that many volumes share costs its objects and those volumes together, not one times the other;
+// and each is answered with its own.
 func TestListForMany(t *testing.T) {
 	volume := func(i int) ledger.VolumeID { return ledger.VolumeID{Driver: "disk", Handle: fmt.Sprint(i)} }
 	list := func(objects, asking int) (f findings) {
@@ -22,7 +22,7 @@ func TestListForMany(t *testing.T) {
 		for i := range asking {
 			names.volumes = append(names.volumes, volume(i))
 		}
-		f = newFindings(append(names.volumes, ledger.VolumeID{})) // and one that asks for everything
+		f = newFindings(append(names.volumes, ledger.VolumeID{})) // and a request for everything
 		for i := range objects {
 			f.add(names.attachmentOf(&storagev1.VolumeAttachment{
 				ObjectMeta: metav1.ObjectMeta{Name: ledger.AttachmentName(volume(i), "n")},

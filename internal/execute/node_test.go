@@ -61,7 +61,7 @@ func TestUnreport(t *testing.T) {
 	}
 }
 
-// What is in neither list is proved all the same: by a patch that only tests.
+// A volume in neither list is proved all the same: by a patch that only tests.
 func TestUnreportProvesWithoutWriting(t *testing.T) {
 	w := start(t, all(withNode(nil, nil), withAttachment(nil)), nil)
 	before := w.node().ResourceVersion
@@ -163,9 +163,8 @@ func TestUnreportWithoutNode(t *testing.T) {
 	isStale(t, w.Do(t.Context(), step))
 }
 
-// A Report whose answer does not come is settled before anything else is
-// written to its node: it is there, or it never will be. An Unreport need not
-// be, because it proves what it must whenever it comes.
+// A Report without an answer is settled before anything else is written to its node: it is there, or it
+// never will be. An Unreport need not be, because it proves its point at any time.
 func TestReportWithoutAnswer(t *testing.T) {
 	for do, settled := range map[arbiter.Action]bool{arbiter.Report: true, arbiter.Unreport: false} {
 		t.Run(do.String(), func(t *testing.T) {
@@ -191,7 +190,7 @@ func TestReportWithoutAnswer(t *testing.T) {
 	}
 }
 
-// What comes in while a node's patch is under way goes into the next one.
+// Changes that come while a node's patch is under way go into the next.
 func TestChangesOfANodeShareAPatch(t *testing.T) {
 	w := start(t, all(withNode(nil, []ledger.VolumeID{other}), withAttachment(nil)), nil)
 	step := func(do arbiter.Action, v ledger.VolumeID) arbiter.Step {
@@ -227,9 +226,9 @@ func TestChangesOfANodeShareAPatch(t *testing.T) {
 	}
 }
 
-// Volumes that are taken from a node by force leave volumesAttached by two patches, the first one
-// and what came while it was under way, though that patch has made another version of the Node.
-// Where somebody else has written to the Node, the rule is judged anew.
+// Volumes that are taken from a node by force leave volumesAttached by two patches, the first and the
+// later ones together, though that patch has made another version of the Node. If another component has
+// written the Node, the rule is judged again.
 func TestForcedChangesOfANodeShareAPatch(t *testing.T) {
 	volumes := []ledger.VolumeID{data, other, third}
 	for name, elsewhere := range map[string]bool{"nobody else writes": false, "somebody else writes": true} {

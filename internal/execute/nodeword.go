@@ -20,8 +20,8 @@ func (e *Executor) askNode(ctx context.Context, r flow.Request) (flow.Answer, er
 	return e.patchWord(ctx, r, fmt.Sprintf("ask node %s to look what is mounted there", r.Key), map[string]any{"look": r.Look})
 }
 
-// orderUnstage writes which volumes a node's moorage-node is ordered to unstage. An order asks
-// for a look, too.
+// orderUnstage writes a node's orders to moorage-node to unstage volumes. An order also asks for a
+// look.
 func (e *Executor) orderUnstage(ctx context.Context, r flow.Request) (flow.Answer, error) {
 	spec := map[string]any{"unstage": translate.UnstageOrders(r.Orders)}
 	if r.Do == flow.OrderUnstage {

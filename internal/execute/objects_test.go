@@ -25,8 +25,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// Holds change by compare-and-swap: of two that decided on the same version,
-// one is refused, and knows what the other wrote.
+// Holds change by compare-and-swap: of two decisions on the same version one is refused, and knows the
+// other's write.
 func TestWriteHold(t *testing.T) {
 	w := start(t, nil, nil)
 	write := func(expect string, node ledger.NodeName, transitions int64) error {
@@ -53,7 +53,7 @@ func TestWriteHold(t *testing.T) {
 	}
 
 	isStale(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: first}))
-	// What a cache has not heard of may exist all the same.
+	// An object that a cache lacks may exist all the same.
 	isStale(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2, PVs: []string{"pv-data"}}}))
 	isStale(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2}}))
 	isStale(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2, PVs: []string{"pv-gone"}}}))
@@ -62,8 +62,8 @@ func TestWriteHold(t *testing.T) {
 	w.until("the hold is gone", func(s ledger.Snapshot) bool { v := s.Volume(data); return v == nil || v.Hold == nil })
 }
 
-// A grant and a plan that decided on the same version of a hold write it one after the other: what
-// the API server would refuse is not sent.
+// A grant and a plan that decided on the same version of a hold write it one by one: a write that the
+// API server would refuse is not sent.
 func TestHoldIsNotWrittenOnOldFacts(t *testing.T) {
 	w := start(t, nil, nil)
 	write := func(node ledger.NodeName) error {
@@ -137,7 +137,7 @@ func TestDeleteHoldHoldsUpNoOther(t *testing.T) {
 	if taken.Load() != attached {
 		t.Errorf("the deletion of a hold took %d turns from other requests", taken.Load()-attached)
 	}
-	if len(asked) != 2 { // beside the first page, the other list and the deletion
+	if len(asked) != 2 { // beside the first page, the second list and the deletion
 		t.Errorf("the deletion took %d turns of its own, not 3", len(asked)+1)
 	}
 }
@@ -159,8 +159,8 @@ func TestWriteHoldWithAnOlderDefinition(t *testing.T) {
 	}
 }
 
-// An older definition drops the holder's boot. The write stands, what was dropped is
-// known, and it is said at error level once.
+// An older definition drops the holder's boot. The write stands, the dropped fields are known, and it
+// is logged at error level once.
 func TestDroppedBootIsSaidOnce(t *testing.T) {
 	w := start(t, nil, nil)
 	w.server.Unknown("volumeholds", "holder.bootID")
@@ -279,7 +279,7 @@ func TestTickets(t *testing.T) {
 	isStale(t, w.WriteTicketStatus(t.Context(), granted))
 }
 
-// A grant whose answer does not come is settled before the next one is decided.
+// A grant without an answer is settled before the next is decided.
 func TestTicketStatusWithoutAnswer(t *testing.T) {
 	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, func(c *execute.Config) { c.Timeout = time.Second })
 	id := ledger.TicketID{Namespace: "shop", Name: "p1"}
@@ -299,7 +299,7 @@ func TestTicketStatusWithoutAnswer(t *testing.T) {
 	}
 }
 
-// One patch carries annotation and condition, and meets only the pod meant.
+// One patch carries annotation and condition, and reaches only that pod.
 func TestPublishPod(t *testing.T) {
 	pod := usingPod("db", "p1", "data")
 	pod.Annotations = map[string]string{"theirs": "stays"}

@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// PodStatus is what is published on a pod.
+// PodStatus is the published status of a pod.
 type PodStatus struct {
 	Annotation string // the value of moorage.dev/volume-status
 	Condition  corev1.PodCondition
@@ -49,8 +49,8 @@ func (e *Executor) PublishPod(ctx context.Context, pod *ledger.Pod, status PodSt
 	return nil
 }
 
-// conditionPatch is a pod's condition in a patch, with the fields that are empty: one
-// that is left out would keep its old value.
+// conditionPatch is a pod's condition in a patch, with its empty fields: an omitted field would keep
+// its old value.
 type conditionPatch struct {
 	corev1.PodCondition
 

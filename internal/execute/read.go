@@ -24,7 +24,7 @@ func split(key string) (namespace, name string) {
 	return namespace, name
 }
 
-// get reads an object as it is now. That there is none is no error.
+// get reads the present object. A missing object is no error.
 func (e *Executor) get(ctx context.Context, r flow.Request) (flow.Answer, error) {
 	var answer flow.Answer
 	var err error

@@ -18,8 +18,7 @@ type running struct {
 	status Status // for a DecideTicket of the task
 }
 
-// run carries a task out: flow says which request is next, and what its answer
-// means.
+// run carries a task out: flow names the next request, and interprets its answer.
 func (e *Executor) run(ctx context.Context, r running) error {
 	var failed error // the last failure of a request
 	move := e.next(&r)
@@ -84,7 +83,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Prune forgets what is remembered of attachments and Nodes that exist no more.
+// Prune forgets attachments and Nodes that exist no more.
 func (e *Executor) Prune(s ledger.Snapshot) {
 	e.lines.prune(s)
 	e.mu.Lock()

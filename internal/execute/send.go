@@ -23,12 +23,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// errUnfit says that a request does not fit what is known by now.
+// errUnfit says that a request does not fit the newer facts.
 var errUnfit = errors.New("what it was to be made of is gone")
 
-// send makes one request, and takes in what its answer shows. The error says more
-// than the answer where the request did not succeed; who asks for what may be
-// missing gets none for that.
+// send makes one request, and takes in its answer. The error has more than the answer if the request
+// failed; a request for an object that may be missing gets none for that.
 func (e *Executor) send(ctx context.Context, r running, request flow.Request) (flow.Answer, error) {
 	switch request.Do {
 	case flow.GetObject:
@@ -74,8 +73,8 @@ func answerOf(r flow.Request, err error, facts ...ledger.Event) flow.Answer {
 	return flow.Answer{Result: resultOf(r.Do, err)}
 }
 
-// resultOf says what a failure means. What a webhook or a policy denies is refused,
-// whatever code it gives: that says nothing of the object.
+// resultOf says what a failure means. A denial by a webhook or a policy is Refused, with any code: it
+// says nothing about the object.
 func resultOf(do flow.Verb, err error) flow.Result {
 	patches := do == flow.PatchNode || do == flow.ConfirmAttachment || do == flow.MarkWanted
 	switch {
@@ -129,7 +128,7 @@ func mayFollow(err error) bool {
 	return true
 }
 
-// ask makes a request whose answer is an object, and takes that in.
+// ask makes a request with an object as its answer, and takes that in.
 func ask[T runtime.Object](ctx context.Context, e *Executor, r flow.Request, fact func(T) ledger.Event, request func(context.Context) (T, error)) (flow.Answer, error) {
 	object, err := call(ctx, e, r.Until, request)
 	if err != nil {

@@ -26,7 +26,7 @@ func (w *world) leaves() {
 	w.until("the pod is gone", func(s ledger.Snapshot) bool { return s.Pod("p1") == nil })
 }
 
-// A creation that is under way has its slot, whoever goes meanwhile.
+// A creation under way has its slot, whichever user goes meanwhile.
 func TestSlotOfCreationInFlight(t *testing.T) {
 	for name, serves := range map[string]bool{"it is made": true, "it is refused": false} {
 		t.Run(name, func(t *testing.T) {
@@ -56,8 +56,7 @@ func TestSlotOfCreationInFlight(t *testing.T) {
 	}
 }
 
-// A creation of which nothing is known, not even after a look, keeps its slot
-// until a later look finds out.
+// A creation with an unknown outcome, even after a look, keeps its slot until a later look finds out.
 func TestFindAttachment(t *testing.T) {
 	for name, made := range map[string]bool{"it was made": true, "it was not made": false} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +96,7 @@ func TestFindAttachment(t *testing.T) {
 	}
 }
 
-// What nobody has a slot for any more is not sent: the slot may be another's.
+// A creation without a slot's claimant is not sent: the slot may be another's.
 func TestCreateAttachmentForNobody(t *testing.T) {
 	w := start(t, all(withUser, withNode(nil, nil)), nil)
 	w.leaves()

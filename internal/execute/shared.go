@@ -48,8 +48,7 @@ func (e *Executor) share(ctx context.Context, with *batcher[*shared], r flow.Req
 	return item.answer, err
 }
 
-// until is the deadline of a shared request: the latest of those who share it,
-// none if one of them has none.
+// until is the deadline of a shared request: the latest of its sharers, none if one of them has none.
 func until(batch []*shared) time.Time {
 	var latest time.Time
 	for _, item := range batch {
@@ -99,8 +98,8 @@ func (e *Executor) listPods(ctx context.Context, node ledger.NodeName, batch []*
 	}
 }
 
-// writeNode writes all changes of a batch that fit, with one patch. The Node
-// comes first, what it proves after.
+// writeNode writes all fitting changes of a batch, with one patch. The Node comes first, its proofs
+// after it.
 func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []*shared) {
 	node, known := e.config.Observer.Node(name)
 	if !known {

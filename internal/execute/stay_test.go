@@ -24,8 +24,7 @@ func TestLiveMigrationNamesItsSource(t *testing.T) {
 	}
 }
 
-// What is told is told of exactly one object, and known at once: it is not
-// told again.
+// A note is written to exactly one object, and known at once: it is not written again.
 func TestMarkWanted(t *testing.T) {
 	w := start(t, withUser, nil)
 	must(t, w.Do(t.Context(), creation()))
@@ -46,8 +45,8 @@ func TestMarkWanted(t *testing.T) {
 	}
 }
 
-// A failed attach is tried again with a write that the ledger knows at once, so that it is
-// not asked twice; the attachment is not taken for one that is there to stay.
+// A failed attach is tried again with a write that the ledger knows at once, so that it is not
+// repeated; the attachment does not count as confirmed.
 func TestRetryAttach(t *testing.T) {
 	w := start(t, withUser, nil)
 	must(t, w.Do(t.Context(), creation()))

@@ -15,9 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// What was attached, asked for and taken by force last, and which disks are for one node, is
-// known after TakeOver, though the watches are behind, and each list fails at first. The ticket is in doubt then: a
-// grant of the leader before may be on its way. So is what the node says of the volume.
+// The last attachments, requests and forced detaches, and the disks for one node, are known after
+// TakeOver, though the watches are behind, and each list fails at first. The ticket is in doubt then: a
+// grant of the leader before may be on its way. The node's report of the volume is in doubt as well.
 func TestTakeOver(t *testing.T) {
 	shared := persistentVolume("data")
 	shared.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
@@ -69,7 +69,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// A leader whose lists are refused does not begin, and stops when its term ends.
+// A leader with refused lists does not begin, and stops when its term ends.
 func TestTakeOverEndsWithTheTerm(t *testing.T) {
 	w := start(t, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())

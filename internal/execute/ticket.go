@@ -13,9 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Status makes a ticket's object with the status that a request of package flow
-// (DecideTicket) is to write: at the version that the ticket was decided on, else
-// flow.ErrStale. nil: its status says so already.
+// Status makes a ticket's object with the status of a DecideTicket request: at the version of the
+// decision, else flow.ErrStale. nil: its status is the same already.
 type Status func(flow.Request) (*v1alpha1.VolumeTicket, error)
 
 // Carry carries a task about a ticket out, and returns when its effect is known to

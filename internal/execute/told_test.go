@@ -18,8 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// What is written on holds and tickets is told to them and to the volume's claim,
-// when the write has succeeded, and once.
+// Successful writes of holds and tickets are reported on them and on the volume's claim, once.
 func TestWritesAreTold(t *testing.T) {
 	recorder := record.NewFakeRecorder(20)
 	recorder.IncludeObject = true

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fair has rows in which many wait, and no tenant holds up another.
+// Package fair has queues in which no tenant holds up another.
 package fair
 
 import "container/list"
 
-// Row are keys that wait, each for a tenant: tenants take turns, and the keys of one are taken
-// in the order in which they came. Who comes with one key waits for one key of each other tenant at
-// most, however many those have. The zero value is empty. Not for parallel use.
+// Row has waiting keys, each for a tenant: tenants take turns, and a tenant's keys are taken in their
+// order. A tenant with one key waits for at most one key of each other tenant. The zero value is empty.
+// Not for parallel use.
 //
 //	Invariant: each of tenants is a *tenantRow with at least one key, and is in rows by its name
 //	Invariant: spots has the place of each key
 type Row[K comparable] struct {
-	tenants list.List // whose turn it is first
+	tenants list.List // in the order of their turns
 	rows    map[string]*list.Element
 	spots   map[K]spot
 }
 
-// tenantRow are the keys of one tenant.
+// tenantRow has a tenant's keys.
 type tenantRow struct {
 	name string
 	keys list.List
@@ -42,8 +42,8 @@ func (r *Row[K]) Push(tenant string, key K) {
 	r.spots[key] = spot{at, at.Value.(*tenantRow).keys.PushBack(key)}
 }
 
-// Pop takes the first key of the tenant whose turn it is, which is the last one in turn from then
-// on; false: no key waits.
+// Pop takes the first key of the next tenant, which is the last in turn from then on; false: no key
+// waits.
 func (r *Row[K]) Pop() (key K, ok bool) {
 	at := r.tenants.Front()
 	if at == nil {
@@ -75,7 +75,7 @@ func (r *Row[K]) Has(key K) bool {
 	return ok
 }
 
-// Tenant is as whose a key waits; false: it does not.
+// Tenant is a waiting key's tenant; false: it does not wait.
 func (r *Row[K]) Tenant(key K) (string, bool) {
 	s, waits := r.spots[key]
 	if !waits {

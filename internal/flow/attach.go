@@ -10,9 +10,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// beginCreate announces a creation to the ledger, and sends it only if the
-// ledger has taken that in: else nobody keeps the slot any more. It looks for the
-// attachment once a creation without an answer has been outlasted.
+// beginCreate announces a creation to the ledger, and sends it only if the ledger has taken that in:
+// else no claimant keeps the slot any more. It looks for the attachment once a creation without an
+// answer has been outlasted.
 func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 	step := t.Step
 	if !t.Announced {
@@ -62,12 +62,12 @@ func (m *Memory) createAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	}
 }
 
-// foundAnswered follows the look for an attachment whose creation is over.
+// foundAnswered follows the read of an attachment whose creation is over.
 func foundAnswered(t Task, a Answer, settled ledger.AttachResolved) (Task, Move) {
 	found, ok := first[ledger.Attachment](a)
 	failed := settled
 	failed.Failed = true
-	looks := t.Step.Do == arbiter.FindAttachment // for whatever is there
+	looks := t.Step.Do == arbiter.FindAttachment // for any attachment
 	switch {
 	case ok && (looks || of(found, t.Step)):
 		return t.end(Finished, "", settled)
@@ -81,8 +81,8 @@ func foundAnswered(t Task, a Answer, settled ledger.AttachResolved) (Task, Move)
 	return t.fail(a)
 }
 
-// of says whether an attachment may be the one that a step is to create. Two
-// names of PersistentVolumes may be of one volume: several can have one handle.
+// of says whether an attachment may be the result of a step's creation. Two PersistentVolumes with one
+// handle are one volume.
 func of(a ledger.Attachment, step arbiter.Step) bool {
 	if a.Driver != step.Volume.Driver || a.Node != step.Node || (a.PersistentVolume == "") != (step.PV == "") {
 		return false
@@ -90,11 +90,11 @@ func of(a ledger.Attachment, step arbiter.Step) bool {
 	return step.PV != "" || a.Inline == step.Volume
 }
 
-// beginReport puts a volume into volumesAttached, once its attachment is proved
-// to be there to stay; it reads the Node after a patch without an answer has
-// been outlasted. Where moorage-node runs, the first one of a term at a node, and after an order to unstage, reads
-// what is ordered there: a cache may be behind. A volume without an attachment is reported only while somebody at
-// the node uses it, since nothing else would tell a later look that it is there.
+// beginReport puts a volume into volumesAttached, once its attachment is proved to be there to stay; it
+// reads the Node after a patch without an answer has been outlasted. Where moorage-node runs, the first
+// report of a term at a node, and the first after an order to unstage, reads the orders there: a cache
+// may be behind. A volume without an attachment is reported only while it has a user at the node, since
+// nothing else would show to a later read that it is there.
 func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 	switch n := s.Node(t.Step.Node); {
 	case t.Sent.Do == PatchNode:
@@ -111,7 +111,8 @@ func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 	return t.patch()
 }
 
-// readOrders reads what is ordered at the node of a task. While an order is under way no read shows what came of it.
+// readOrders reads the orders at a task's node. While an order is under way no read shows what came of
+// it.
 func (m *Memory) readOrders(t Task) (Task, Move) {
 	if m.Ordering(t.Step.Node) {
 		return t.end(Stale, fmt.Sprintf("an order to unstage is under way at node %s", t.Step.Node))
@@ -131,8 +132,8 @@ func (t Task) confirm() (Task, Move) {
 	return t.send(Request{Do: ConfirmAttachment, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node})
 }
 
-// patch asks for the change of a node's status. An answer may never come, so that what was proved
-// of a volume is over before it is put into volumesAttached.
+// patch asks for the change of a node's status. An answer may never come: proofs about a volume are
+// over before it is put into volumesAttached.
 func (t Task) patch() (Task, Move) {
 	t, move := t.send(Request{Do: PatchNode, Node: t.Step.Node, Volume: t.Step.Volume, Change: change(t.Step)})
 	if t.Step.Do == arbiter.Report {
@@ -141,24 +142,23 @@ func (t Task) patch() (Task, Move) {
 	return t, move
 }
 
-// detaches says whether a task takes a volume that needs no attachment out of volumesAttached: nothing follows by
-// which it is detached, and a ticket that has come meanwhile must not be told that it has the volume.
+// detaches says whether a task takes a volume that needs no attachment out of volumesAttached: nothing
+// else detaches it, and a ticket that has come meanwhile must not be informed that it has the volume.
 func (t Task) detaches() bool {
 	return t.Step.Do == arbiter.Unreport && t.Step.Volume.NoAttach() && t.Step.NodeUID != ""
 }
 
-// shows says whether the ledger knows by the answer to a read of a task's node whether its volume has left that. What
-// was read has been taken in; that a Node is gone only the watch tells the ledger.
+// shows says whether the ledger knows by the answer to a read of a task's node whether its volume has
+// left that. The read object has been taken in; only the watch tells the ledger that a Node is gone.
 func (t Task) shows(a Answer, s ledger.Snapshot) bool {
 	n := s.Node(t.Step.Node)
 	return a.Result == Done || a.Result == NotFound && (n == nil || !n.Exists || n.UID != t.Step.NodeUID)
 }
 
-// beginUnreport takes a volume out of volumesAttached. Where there is to be no
-// Node, a read must find none. After a patch without an answer has been
-// outlasted, the Node is read, too, and again until that shows what came of it.
-// A removal that detaches is announced to the ledger before it is sent: whoever has come to the node by then may
-// have been told that the volume is there, and keeps it.
+// beginUnreport takes a volume out of volumesAttached. If the Node must not exist, a read must find
+// none. After a patch without an answer has been outlasted, the Node is read until the read shows the
+// outcome. A removal that detaches is announced to the ledger before it is sent: a user that has come
+// to the node by then may know that the volume is there, and keeps it.
 func beginUnreport(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
 	case t.Step.NodeUID == "" || t.Sent.Do != 0:
@@ -193,19 +193,18 @@ func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	case a.Result == Conflict, a.Result == NotFound:
 		return t.send(read(Nodes, string(t.Step.Node)))
 	case a.Result == Unknown && (t.Step.Do == arbiter.Report || t.Step.Rule != "" || t.detaches()):
-		// Nothing else is decided about the volume until it is known whether this
-		// was written. An addition that comes late, to a list that meanwhile is
-		// again as it was, would name a volume whose attachment has gone. As long
-		// as a removal by force may come, the hold has to say so. And one that comes
-		// late would detach a volume that somebody has again by then.
+		// Nothing else is decided about the volume until it is known whether this was written. A late
+		// addition, to a list that is the same again, would name a volume whose attachment has gone. As
+		// long as a removal by force may come, the hold has to say so. A late removal would detach a
+		// volume that another user has again by then.
 		return m.outlast(t, now)
 	}
 	return t.fail(a)
 }
 
-// confirmAnswered follows a new annotation value, after which every DELETE still
-// in flight names an older version and fails. The answer must show that none has
-// succeeded: the attachment that was meant, attached, and not being deleted.
+// confirmAnswered follows a new annotation value, after which every DELETE still in flight names an
+// older version and fails. The answer must show that none has succeeded: the same attachment, attached,
+// and not being deleted.
 func (m *Memory) confirmAnswered(t Task, a Answer) (Task, Move) {
 	written, ok := first[ledger.Attachment](a)
 	switch {
@@ -218,8 +217,8 @@ func (m *Memory) confirmAnswered(t Task, a Answer) (Task, Move) {
 	return t.fail(a)
 }
 
-// markAnswered follows the word to an attacher that a volume is wanted again, or that
-// an attach is to be tried again.
+// markAnswered follows the note to an attacher that a volume is wanted again, or that an attach is to
+// be tried again.
 func markAnswered(t Task, a Answer) (Task, Move) {
 	switch a.Result {
 	case Done:

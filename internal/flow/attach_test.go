@@ -53,11 +53,11 @@ func TestCreateAttachment(t *testing.T) {
 	}
 }
 
-// Where nobody keeps the slot any more, nothing is sent.
+// If no claimant keeps the slot any more, nothing is sent.
 func TestCreationForNobody(t *testing.T) {
 	p := newPlayer()
 	check(t, p.play(t, Do(step(arbiter.CreateAttachment))), "tell AttachSent", "stale")
-	p = newPlayer(ticket("p", "n1", ledger.TypeManual, "a")) // who only asks for a slot keeps none
+	p = newPlayer(ticket("p", "n1", ledger.TypeManual, "a")) // a ticket that only asks keeps no slot
 	check(t, p.play(t, Do(step(arbiter.CreateAttachment))), "tell AttachSent", "stale")
 }
 
@@ -86,8 +86,7 @@ func TestCreatedAttachment(t *testing.T) {
 	}
 }
 
-// An attachment that has the name already is the one that is meant only if it is of the
-// same volume at the same node.
+// An attachment that already has the name counts only if it is of the same volume at the same node.
 func TestWhatHasTheNameAlready(t *testing.T) {
 	other := ledger.VolumeID{Driver: driver, Handle: "z"}
 	inline := func(s *arbiter.Step) { s.PV = "" }
@@ -174,8 +173,8 @@ func TestReportWithoutAttachment(t *testing.T) {
 	check(t, newPlayer(pod("p", "n1", "a")).play(t, Do(s), replies(Unknown), replies(Done, node("2"))), sent, patch, "wait 20s", "get nodes n1", "stale")
 }
 
-// Who created an attachment, or confirmed it, need not confirm it, until it has
-// sent a DELETE for it, whatever came of that.
+// The creator or confirmer of an attachment need not confirm it again until it has sent a DELETE for
+// it, with any outcome.
 func TestConfirmedIsRemembered(t *testing.T) {
 	sent, patch := "tell ReportSent", "patch-node n1 add=true uid=n"
 	p := newPlayer(pod("p", "n1", "a"))
@@ -231,8 +230,7 @@ func TestMarkWanted(t *testing.T) {
 	}
 }
 
-// What a driver must not do: answer what was not asked, or execute a step that
-// this package does not know.
+// A driver must not answer an unasked request, or execute a step that this package does not know.
 func TestUnknownSteps(t *testing.T) {
 	m := &Memory{Outlast: time.Second}
 	s := ledger.New().Snapshot()

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// ErrStale says that a precondition did not hold: what was decided on has
-// changed. Nothing was written; the change is known to the ledger, or will be
-// in a moment. Decide anew.
+// ErrStale says that a precondition did not hold: the decided facts have changed. Nothing was written;
+// the change is known to the ledger, or will be in a moment. Decide anew.
 var ErrStale = errors.New("the facts have changed")
 
 // AttemptEnd is how an attempt ended that returned err.
@@ -27,19 +26,19 @@ func AttemptEnd(err error) End {
 // together is not tried together.
 type Spread func(pause time.Duration) time.Duration
 
-// The pauses after failures, and those after attempts on old facts, of which the
-// next one is expected to succeed. Each doubles from the first to the longest.
+// The pauses after failures, and after attempts on old facts; after these the next attempt is expected
+// to succeed. Each doubles from the first to the longest.
 const (
 	firstFailed, longestFailed = 200 * time.Millisecond, time.Minute
 	firstStale, longestStale   = 2 * time.Millisecond, 5 * time.Second
 )
 
-// Attempts counts the attempts at one thing that have not finished since the last
-// one that did. The zero value counts none. Its methods are serial.
+// Attempts counts the unfinished attempts at one thing since the last finished attempt. The zero value
+// counts none. Its methods are serial.
 type Attempts struct{ failed, stale int }
 
-// Fail counts another attempt, which ended as Stale or as Failed, and returns for how
-// long to pause before the next one. What is stale does not count as failed.
+// Fail counts another attempt, which ended as Stale or as Failed, and returns for how long to pause
+// before the next one. A stale attempt does not count as failed.
 func (a *Attempts) Fail(end End, spread Spread) time.Duration {
 	count, first, longest := &a.failed, firstFailed, longestFailed
 	if end == Stale {
@@ -49,7 +48,7 @@ func (a *Attempts) Fail(end End, spread Spread) time.Duration {
 	return spread(min(first<<min(*count-1, 20), longest))
 }
 
-// Sooner returns the shorter of two durations, of which 0 stands for never.
+// Sooner returns the shorter of two durations; 0 stands for never.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Ruling is what becomes of a pending ticket.
+// Ruling is the outcome for a pending ticket.
 type Ruling uint8
 
 // The rulings on a ticket.
@@ -19,12 +19,12 @@ const (
 	Grant               // after its holds are written
 )
 
-// Decision is a ruling with what belongs to it.
+// Decision is a ruling with its details.
 type Decision struct {
 	Ruling  Ruling
 	Verdict arbiter.Verdict
-	Holds   []arbiter.Step // with Grant: in the order in which they are written
-	// Volumes, with Grant, are those that were decided on.
+	Holds   []arbiter.Step // with Grant: in the order of their writes
+	// Volumes, with Grant, are the decided volumes.
 	Volumes []ledger.VolumeID
 }
 
@@ -42,21 +42,19 @@ func rule(q *arbiter.Queue, s ledger.Snapshot, t *ledger.Ticket) Decision {
 	return d
 }
 
-// Decided is a ticket, and what becomes of it.
+// Decided is a ticket with its decision.
 type Decided struct {
 	Ticket *ledger.Ticket
 	Decision
 }
 
-// Round decides on all pending tickets of a node on the same facts. What follows may be
-// written side by side: that takes no slot twice, because to each ticket those that rank
-// before it count as they are decided on here. Where one of
-// these writes fails, the others hold all the same, and its ticket is decided on anew. Only a
-// ticket whose grant writes the hold of a volume that another grant of this round writes is
-// put off to another round (again): one of the two writes would fail. A ticket in doubt is
-// left out: it counts, and is decided once it is taken over. So is one that has been told
-// that it is one of too many, and one that was interrupted lately (Resumes), or of which paused says
-// for how long it is left alone; nil: none.
+// Round decides on all pending tickets of a node on the same facts. The writes may go side by side
+// without taking a slot twice, because each ticket counts the tickets before it as decided here. If one
+// of these writes fails, the others hold all the same, and its ticket is decided again. Only a ticket
+// whose grant writes a hold that another grant of this round writes is put off to another round
+// (again): one of the two writes would fail. A ticket in doubt is left out: it counts, and is decided
+// once it is taken over. Also left out are tickets told that they are too many, tickets interrupted
+// lately (Resumes), and tickets for which paused returns a remaining pause; nil: none.
 func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused) (list []Decided, again bool) {
 	written := map[ledger.VolumeID]bool{}
 	q := a.Queue(s, n, now)
@@ -90,8 +88,8 @@ func (p Paused) left(t *ledger.Ticket) time.Duration {
 	return p(t)
 }
 
-// Resumes is after which time a pending ticket of a node that was interrupted, or is left alone, is to
-// be decided on again; 0: there is none.
+// Resumes is the time until a pending ticket of a node that was interrupted, or is paused, can be
+// decided on again; 0: there is none.
 func Resumes(s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused) time.Duration {
 	node, first := s.Node(n), time.Duration(0)
 	if node == nil {
@@ -112,8 +110,8 @@ func (d Decision) writesAnyOf(volumes map[ledger.VolumeID]bool) bool {
 	return slices.ContainsFunc(d.Holds, func(step arbiter.Step) bool { return volumes[step.Volume] })
 }
 
-// Due is what is to be done about a ticket, apart from deciding on it; false: nothing. One in
-// doubt is taken over (Renew). A grant that must not last is taken back, and the ticket asks on.
+// Due is the due task for a ticket, apart from its decision; false: none. A ticket in doubt is taken
+// over (Renew). A grant that must not last is taken back, and the ticket asks on.
 func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
 	if t.InDoubt {
 		return Renew(t), true
@@ -124,8 +122,8 @@ func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 	return interrupt(s, t, a.Keeps(s, t, now), now)
 }
 
-// place is what is due about a ticket that waits and leaves its node to the controller: one is
-// chosen for it, or another one, and it waits there; or it is told why there is none.
+// place is the due task for a waiting ticket that leaves its node to the controller: it gets a node, or
+// another node, and waits there; or the cause why there is none.
 func place(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
 	if !t.Wherever || t.Phase != ledger.TicketPending || arbiter.PauseLeft(s, t, now) > 0 {
 		return Task{}, false
@@ -139,13 +137,13 @@ func place(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time
 	return task, true
 }
 
-// interrupt is what is due about a granted ticket. One that has to give its
-// volumes to somebody who ranks before, or to leave its node (onDrain: Move), is asked first to let go of them (condition Yielding), and
-// loses its grant when it has, or its time is over. Who wants them is promised them meanwhile,
-// and nothing is detached: a ticket that has its grant is in use. Where nobody wants them any
-// more, it is asked until its time is over, and then no longer: a pod that is tried again and
-// again does not begin that time anew. Who has let go is asked no longer at once: nobody uses the
-// volumes, and they are its own again.
+// interrupt is the due task for a granted ticket. A ticket that has to give its volumes to a claimant
+// before it, or to leave its node (onDrain: Move), is asked first to let go of them (condition
+// Yielding), and loses its grant when it has, or its time is over. The claimant is promised the volumes
+// meanwhile, and nothing is detached: a granted ticket counts as use. If the claimant goes, the ticket
+// is asked until its time is over, and then no longer: a pod that is tried again and again does not
+// start that time again. A ticket that has let go is asked no longer at once: the volumes have no user,
+// and are its own again.
 func interrupt(s ledger.Snapshot, t *ledger.Ticket, v arbiter.Verdict, now time.Time) (Task, bool) {
 	if v.Allowed() {
 		return ask(t, v, 0, time.Time{}), t.YieldingSince != 0 && (t.LetsGo || !arbiter.Asked(s, t, now))
@@ -167,9 +165,9 @@ func interrupt(s ledger.Snapshot, t *ledger.Ticket, v arbiter.Verdict, now time.
 	return task, true
 }
 
-// ask is the task that asks a granted ticket to let go of its volumes within a time; without one
-// it is asked no longer. The time begins with the next whole second, as a condition has no others:
-// so it is not shorter than it says, and no two questions begin in the same second.
+// ask is the task that asks a granted ticket to let go of its volumes within a time; without a time,
+// that ends the question. The time begins with the next whole second, since a condition has no others:
+// it is never shorter than stated, and no two questions begin in the same second.
 func ask(t *ledger.Ticket, v arbiter.Verdict, notice time.Duration, now time.Time) Task {
 	task := Task{Ticket: t, Commit: decide(t, ledger.TicketGranted, v)}
 	if notice > 0 {
@@ -178,11 +176,10 @@ func ask(t *ledger.Ticket, v arbiter.Verdict, notice time.Duration, now time.Tim
 	return task
 }
 
-// Missing lists the volumes of a ticket that lead nowhere, and the PersistentVolumes that are
-// another claim's though a claim of the ticket is bound to them. That a ticket names
-// them says that whoever wrote it has seen them, and an informer here may be
-// behind: a PersistentVolume that is used again may be seen as it was before. No grant
-// is taken back before a consistent read says the same.
+// Missing lists the volumes of a ticket that lead nowhere, and PersistentVolumes of another claim
+// although the ticket's claim is bound to them. The ticket's author has seen them, and an informer here
+// may be behind: a reused PersistentVolume may be seen in its former state. No grant is taken back
+// before a consistent read says the same.
 func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
 	var list []ledger.TicketVolume
 	for _, v := range t.Volumes {
@@ -199,8 +196,8 @@ func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
 	return list
 }
 
-// WithoutNode says whether a verdict takes a ticket's node for missing: that, too,
-// may be what an informer has not shown yet.
+// WithoutNode says whether a verdict takes a ticket's node for missing: an informer may not have shown
+// it yet.
 func WithoutNode(v arbiter.Verdict) bool {
 	return slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code == arbiter.NodeMissing })
 }

@@ -60,7 +60,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Who ranks first is decided first, whatever the order of arrival.
+// The ticket that ranks first is decided first, in any order of arrival.
 func TestPendingAreRanked(t *testing.T) {
 	younger, older := ticket("y", "n1", ledger.TypeManual, "a"), ticket("o", "n1", ledger.TypeManual, "b")
 	younger.Created, older.Created = 20, 10
@@ -140,8 +140,8 @@ func TestDueInterrupts(t *testing.T) {
 	}
 }
 
-// A ticket whose volumes are there is asked to let go of them before it loses them: once, until it
-// has, its time is over, or nobody wants them any more.
+// A ticket with its volumes is asked to let go of them before it loses them: once, until it has, its
+// time is over, or no claimant is left.
 func TestDueAsks(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase, backup.SatisfiedSince = ledger.TicketGranted, now.Unix()
@@ -241,9 +241,8 @@ func TestDuePlaces(t *testing.T) {
 	}
 }
 
-// A PersistentVolume that is used again may be known as it was before, when its claim is
-// seen. No grant is taken back for that before a read says that the
-// PersistentVolume is another claim's.
+// A reused PersistentVolume may be known in its former state when its claim is seen. No grant is taken
+// back for that before a read says that the PersistentVolume is another claim's.
 func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
 	volume := func(version string, of ledger.ClaimKey, uid string) ledger.PersistentVolume {
 		return ledger.PersistentVolume{Name: "a", Version: version, Volume: ledger.VolumeID{Driver: sample.Driver, Handle: "a"}, Access: ledger.AccessNode, Claim: of, ClaimUID: uid}
@@ -294,8 +293,8 @@ func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
 	}
 }
 
-// What was interrupted is decided on again after a pause: 10 s, twice as long each time,
-// 5 min at most; meanwhile it says nothing new.
+// An interrupted ticket is decided on again after a pause: 10 s, twice as long each time, 5 min at
+// most; meanwhile it changes nothing.
 func TestResumes(t *testing.T) {
 	for interruptions, want := range map[int64]time.Duration{0: 0, 1: 10 * time.Second, 2: 20 * time.Second, 5: 160 * time.Second, 6: 5 * time.Minute, 1 << 40: 5 * time.Minute} {
 		k := ticket("backup", "n1", ledger.TypeBackup, "a")
@@ -316,8 +315,8 @@ func TestResumes(t *testing.T) {
 	}
 }
 
-// What is due of a ticket besides: one that is granted for a claim that is missing loses its grant after
-// a read of that claim; one that is not decided on waits for its decision.
+// Other due tasks: a granted ticket with a missing claim loses its grant after a read of that claim; an
+// undecided ticket waits for its decision.
 func TestDueBesides(t *testing.T) {
 	granted := func(claims ...string) ledger.Ticket {
 		k := ticket("p", "n1", ledger.TypeManual, claims...)

@@ -11,15 +11,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// unreported is the proof that a step has made. It says by which means: a proof
-// by force is another one.
+// unreported is the proof by a step. It names the means: a proof by force is another proof.
 func unreported(step arbiter.Step) ledger.Event {
 	return ledger.Unreported{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version, Forced: step.Rule != "", Doubted: step.Doubted, Ready: step.WhileReady}
 }
 
-// absentAnswered follows the read of a Node whose volumesAttached is another
-// controller's to write, or may name a volume after a report without an answer: it proves that the volume is
-// neither in use nor reported there, or only that it is not reported.
+// absentAnswered follows the read of a Node whose volumesAttached another controller writes, or may
+// name a volume after a report without an answer: it proves that the volume is neither in use nor
+// reported there, or only that it is not reported.
 func absentAnswered(t Task, a Answer) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch {
@@ -33,10 +32,9 @@ func absentAnswered(t Task, a Answer) (Task, Move) {
 	return t.fail(a)
 }
 
-// podsAnswered follows the list of a node's pods, and the reads of claims that
-// it takes. It tells the ledger that nobody wants the volume there, and where it is
-// to be deleted within a time of the list, that follows; who wants it is known to
-// the ledger from the list.
+// podsAnswered follows the list of a node's pods, and the reads of their claims. It tells the ledger
+// that no user wants the volume there, and sends a delete that is due within a time of the list; the
+// ledger knows users from the list.
 func podsAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	t, open, ok := listed(t, a, s)
 	deletes := t.Step.Do == arbiter.DeleteAttachment
@@ -55,8 +53,7 @@ func podsAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	return t.end(Finished, "", unwanted(t.Step))
 }
 
-// listPods lists a node's pods. What was known of them before tells which are
-// news.
+// listPods lists a node's pods. The earlier facts show which pods are new.
 func (t Task) listPods(s ledger.Snapshot) (Task, Move) {
 	t.Before = s
 	return t.send(Request{Do: ListPods, Node: t.Step.Node})
@@ -66,9 +63,8 @@ func unwanted(step arbiter.Step) ledger.Event {
 	return ledger.Unwanted{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version}
 }
 
-// listed takes a list of pods, or the read of what their claims may lead to, and
-// returns the next read that it takes to know whether one of them wants the
-// volume; nil: it is known.
+// listed takes in a list of pods, or the read of a claim's lead, and returns the next read that is
+// necessary to know whether one of them wants the volume; nil: it is known.
 func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
 	if a.Result != Done && (a.Result != NotFound || t.Sent.Do == ListPods) {
 		return t, nil, false
@@ -124,7 +120,7 @@ func (t Task) open(r ReadOf) (Task, *Request, bool) {
 	return t, &request, true
 }
 
-// reads are what was read since the list.
+// reads are the reads since the list.
 type reads map[ReadOf]bool
 
 func (t Task) hasRead() reads {
@@ -155,7 +151,7 @@ func (t Task) names(key ledger.ClaimKey) bool {
 	return false
 }
 
-// unseen is a PersistentVolume that the caches don't have, and that a claim is bound to which was read.
+// unseen is a PersistentVolume that the caches don't have, and that a read claim is bound to.
 func (t Task) unseen(s ledger.Snapshot, already reads) (string, bool) {
 	if len(already) == 0 {
 		return "", false
@@ -175,16 +171,15 @@ func (t Task) unseen(s ledger.Snapshot, already reads) (string, bool) {
 	return "", false
 }
 
-// maxClaimReads is how many claims of one namespace are read one by one: where more are to be read, all
-// of the namespace are listed. Pods may name thousands that do not exist, and whoever is to leave
-// their node would wait for a read of each.
+// maxClaimReads is how many claims of one namespace are read one by one; for more, all of the namespace
+// are listed. Pods may name thousands that do not exist, and each volume that leaves their node would
+// wait for a read of each.
 const maxClaimReads = 16
 
-// unfollowed is what to read next of the claims of which it is not known where they lead:
-// the caches can't follow one, or its pod was not known to be bound before the list.
-// They may be newer than the caches, and lead to any volume. A claim that the
-// caches know, and that was deleted and made again since, is found from the other
-// side: by the volume's PersistentVolumes, and the claims that these are bound to.
+// unfollowed is the next read for the claims with an unknown lead: the caches can't follow a claim, or
+// its pod was not known to be bound before the list. They may be newer than the caches, and lead to any
+// volume. A claim that the caches know, and that was deleted and made again since, is found from the
+// other side: by the volume's PersistentVolumes, and their claims.
 func (t Task) unfollowed(s ledger.Snapshot, already reads) (ReadOf, bool) {
 	var first ledger.ClaimKey
 	var others set[ledger.ClaimKey] // of its namespace
@@ -280,10 +275,9 @@ func (m *Memory) deleteAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move
 	return t.fail(a)
 }
 
-// ruleAnswered follows the read of a Node before a forced deletion. It must be as
-// it was when the rule was found to hold, or not exist where there was none, also by
-// what a watch has shown since: a node that is known to be Ready again is never forced, nor
-// a former machine that its Node names again.
+// ruleAnswered follows the read of a Node before a forced deletion. It must be as it was when the rule
+// was found to hold, or not exist if there was none, also by later watch events: a node that is known
+// to be Ready again is never forced, nor a former machine that its Node names again.
 func (m *Memory) ruleAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch now := s.Node(t.Step.Node); {

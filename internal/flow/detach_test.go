@@ -154,7 +154,7 @@ func TestConfirmUnwanted(t *testing.T) {
 	}
 }
 
-// A volume that nobody knows any more is wanted by nobody.
+// An unknown volume is wanted by no user.
 func TestConfirmUnwantedOfNothing(t *testing.T) {
 	gone := step(arbiter.ConfirmUnwanted, func(s *arbiter.Step) { s.Volume.Handle = "gone" })
 	p := newPlayer(pod("known", "n1", "c"))
@@ -220,7 +220,7 @@ func TestDeleteAttachment(t *testing.T) {
 	}
 }
 
-// A deletion by force at a node of which nothing is known any more.
+// A deletion by force at an unknown node.
 func TestDeleteWhereNothingIsKnown(t *testing.T) {
 	nowhere := step(arbiter.DeleteAttachment, byForce, noNode, func(s *arbiter.Step) { s.Node = "n9" })
 	check(t, newPlayer().play(t, Do(nowhere), replies(NotFound), replies(Done)), "get nodes n9", "drop-attachment uid=va version=5", "finished")

@@ -10,7 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// lostGrant has the one ticket at n1 granted, with some holds, and neither the answer nor that of the read after it arrives.
+// lostGrant has the one ticket at n1 granted, with some holds; neither the answer nor the answer of the
+// read after it arrives.
 func lostGrant(t *testing.T, p *player, holds int) {
 	t.Helper()
 	d, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n1", p.now, nil)
@@ -117,8 +118,9 @@ func TestOlderGrantFailsLate(t *testing.T) {
 	}
 }
 
-// A pod asks for a volume at the node that has it. A ticket in doubt at another node can't be told anything, since its
-// status is refused: the hold says who has the volume, so that one keeps nobody away.
+// A pod asks for a volume at the node that has it. A ticket in doubt at another node can't be informed,
+// since its status is refused: the hold names the volume's holder, so that the ticket keeps no pod
+// away.
 func TestTicketInDoubtBesideAHolder(t *testing.T) {
 	p := newPlayer(node("1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n2", "n2" }),
 		ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 4, NodeID: "n2"}}},

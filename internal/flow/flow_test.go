@@ -25,16 +25,16 @@ type reply struct {
 
 func replies(result Result, facts ...ledger.Event) reply { return reply{Answer{result, facts}, 0} }
 
-// player drives tasks as a shell does, and writes down what they do.
+// player drives tasks as a shell does, and records their moves.
 type player struct {
 	memory *Memory
 	ledger *ledger.Ledger
 	now    time.Time
 	lines  []string
-	last   Task // as it was at its end
+	last   Task // in its last state
 
 	version int                      // see next
-	refused map[ledger.VolumeID]bool // whose holds carryOut has the API server refuse for good
+	refused map[ledger.VolumeID]bool // volumes whose holds the API server refuses for good in carryOut
 	busy    bool                     // carryOut has the API server answer writes of all other holds with 429
 }
 
@@ -42,7 +42,7 @@ func newPlayer(events ...ledger.Event) *player {
 	return &player{memory: &Memory{Epoch: 7, Outlast: outlast}, ledger: facts(events...), now: now}
 }
 
-// play carries a task out, with these replies, and returns what it did.
+// play carries a task out, with these replies, and returns its moves.
 func (p *player) play(t *testing.T, task Task, list ...reply) []string {
 	t.Helper()
 	p.lines = nil

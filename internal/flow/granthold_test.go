@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// lookAt decides on the tickets of n1, and plays what follows: all writes of holds come to an end, and all tickets
-// are written. It returns how many writes of holds there were.
+// lookAt decides on the tickets of n1, and plays the rest: all writes of holds come to an end, and all
+// tickets are written. It returns how many writes of holds there were.
 func (p *player) lookAt(t *testing.T, n ledger.NodeName, holds Result) (writes int) {
 	t.Helper()
 	list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), n, p.now, nil)
@@ -160,9 +160,9 @@ func TestPlanEndsTheDoubtOfATicketAlone(t *testing.T) {
 	}
 }
 
-// A ticket asks for two volumes. The hold of the first is written, and then the API server refuses the hold of the
-// second, or the ticket's status. The first hold is taken back, the ticket is told why it waits where it can be, and
-// whoever ranks before gets the first volume.
+// A ticket asks for two volumes. The hold of the first is written, and then the API server refuses the
+// hold of the second, or the ticket's status. The first hold is taken back, the ticket gets the cause
+// of its wait if possible, and the next in rank gets the first volume.
 func TestRefusedGrantGivesItsHoldsBack(t *testing.T) {
 	a, id, first := arbiter.Arbiter{}, ticket("p", "n1", ledger.TypeManual).ID, ledger.VolumeID{Driver: driver, Handle: "a"}
 	told := func(d Decided) reply {
@@ -171,7 +171,7 @@ func TestRefusedGrantGivesItsHoldsBack(t *testing.T) {
 		return replies(Done, k)
 	}
 	for name, test := range map[string]struct {
-		then func(Decided) []reply // what follows the write of the first hold
+		then func(Decided) []reply // the moves after the write of the first hold
 		tell bool
 	}{
 		"the second hold is refused":                {func(d Decided) []reply { return []reply{replies(Refused), told(d)} }, true},
@@ -201,7 +201,7 @@ func TestRefusedGrantGivesItsHoldsBack(t *testing.T) {
 	}
 }
 
-// refusedGrant plays a grant whose first hold is written, the i-th one.
+// refusedGrant plays a grant whose first hold is written, in the i-th case.
 func (p *player) refusedGrant(t *testing.T, id ledger.TicketID, first ledger.VolumeID, then func(Decided) []reply, i int) {
 	t.Helper()
 	d := decided(p, id)

@@ -45,7 +45,7 @@ func (t Task) holderRead(step arbiter.Step, a Answer) (Task, Move) {
 	return t.reread(a)
 }
 
-// readOutlasted reads a hold, of which no write without an answer can be carried out any more.
+// readOutlasted reads a hold after every write without an answer has been outlasted.
 func (t Task) readOutlasted() (Task, Move) {
 	t.Outlasted = true
 	return t.send(readHold(t.Step.Volume))
@@ -60,11 +60,9 @@ func readHold(v ledger.VolumeID) Request {
 	return Request{Do: GetObject, Kind: Holds, Key: v.String(), Volume: v}
 }
 
-// beginDeleteHold deletes a hold after consistent lists of the VolumeAttachments and,
-// last, of the PersistentVolumes: a cache that has not heard of one yet proves nothing, a disk
-// may have been imported under a name that the hold does not know, and a hold that is
-// made anew counts its transitions from the beginning. One without transitions has
-// nothing to lose.
+// beginDeleteHold deletes a hold after consistent lists of the VolumeAttachments and, last, of the
+// PersistentVolumes: a cache may be behind, a disk may have been imported under another name, and a new
+// hold counts its transitions from the beginning. A hold without transitions has nothing to lose.
 func (m *Memory) beginDeleteHold(t Task, now time.Time) (Task, Move) {
 	if t.Sent.Do == DropHold {
 		return t.readOutlasted()
@@ -126,8 +124,8 @@ func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time
 		move.Tell = append(move.Tell, holdUnanswered(t.Sent))
 		return t, move
 	case (a.Result == Done || a.Result == Refused) && unanswered(s, t.Step.Volume) > 0:
-		// It is refused, or has made no other version of the hold, as an older definition of it keeps no number
-		// of writes: the one before may be carried out yet. What is left is time.
+		// It is refused, or has made no other version of the hold, as an older definition keeps no
+		// number of writes: the former write may still be carried out. Only time is left.
 		t.Unanswered = unanswered(s, t.Step.Volume)
 		return m.outlast(t, now)
 	}
@@ -156,9 +154,8 @@ func unanswered(s ledger.Snapshot, v ledger.VolumeID) uint16 {
 	return volume.HoldUnanswered
 }
 
-// forgottenAnswered follows a list that must show no PersistentVolume of the volume
-// that a hold counts transitions for, and no VolumeAttachment under a name that the
-// volume leads to.
+// forgottenAnswered follows a list that must show no PersistentVolume of the volume that a hold counts
+// transitions for, and no VolumeAttachment under one of the volume's names.
 func (m *Memory) forgottenAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	if a.Result != Done {
 		return t.fail(a)

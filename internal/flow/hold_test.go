@@ -65,7 +65,7 @@ func TestHoldBoots(t *testing.T) {
 		return ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{State: ledger.HoldHeld, BootID: boot}}
 	}
 	for name, test := range map[string]struct {
-		drops bool // as far as it is known
+		drops bool // as far as known
 		boot  string
 		reply reply
 		tells bool
@@ -93,8 +93,7 @@ func TestHoldBoots(t *testing.T) {
 	}
 }
 
-// The deletion of a hold is not carried out later than what was listed before it is
-// believed.
+// A hold is deleted only while the lists before it are believed.
 func TestHoldIsNotDeletedLate(t *testing.T) {
 	p := newPlayer()
 	step := arbiter.Step{Do: arbiter.DeleteHold, Volume: disk, Expect: "3", Hold: ledger.Hold{Transitions: 2}}

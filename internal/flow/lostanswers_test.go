@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Nobody may ever hear that a volume was put into volumesAttached: what was proved of it before is over when
-// that is sent, whatever comes of it, and nothing may be deleted by it (simulator, seed 98076327).
+// A volume may be in volumesAttached without an answer: its earlier proofs are over when the report is
+// sent, with any outcome, and nothing may be deleted by them (simulator, seed 98076327).
 func TestReportEndsProofs(t *testing.T) {
 	p := newPlayer(attachment("5"), node("1"))
 	p.play(t, Do(step(arbiter.Unreport)), replies(Done, node("2")))
@@ -43,7 +43,7 @@ func iscsiWorld(more ...ledger.Event) *player {
 	}, more...)...)
 }
 
-// reportedAt carries out what is planned of the volume until it is to be put into volumesAttached of a node, and
+// reportedAt carries out the volume's plan until it is about to enter volumesAttached of a node, and
 // says whether any request has proved before that it is not in n1's.
 func (p *player) reportedAt(t *testing.T, n ledger.NodeName) (report arbiter.Step, proved bool) {
 	t.Helper()
@@ -107,11 +107,11 @@ func TestLostOrder(t *testing.T) {
 	}
 }
 
-// The hold says Stays; the write that takes that back is carried out and not answered. Then somebody deletes the
-// VolumeAttachment, and its detach fails: the attacher is not told to leave the volume there on the strength of
-// a hold that is about to be written again.
+// The hold says Stays; the write that takes that back is carried out and not answered. Then a user
+// deletes the VolumeAttachment, and its detach fails: the attacher is not asked to leave the volume
+// there by a hold that is about to be written again.
 func TestLostHoldIsNotBelieved(t *testing.T) {
-	for _, came := range []Result{Unknown, NotSent} { // of the write: it is to be written again in either case
+	for _, came := range []Result{Unknown, NotSent} { // for the write: it is written again in either case
 		lostHoldIsNotBelieved(t, came)
 	}
 }

@@ -141,7 +141,7 @@ func TestReadDoesNotAnswerALaterWrite(t *testing.T) {
 		t.Fatal(m)
 	}
 	until := m.Wait
-	// A grant that was decided on before writes the same hold, and gets no answer, at the end of that time.
+	// An earlier decision's grant writes the same hold, and gets no answer, at the end of that time.
 	p.now = until.Add(-1)
 	p.play(t, grant, replies(Unknown)) // it may be carried out for another 20 s
 	// The read of the first task.
@@ -159,8 +159,9 @@ func TestReadDoesNotAnswerALaterWrite(t *testing.T) {
 	}
 }
 
-// A new leader, whose cache of Nodes is behind: volumesAttached of n1 names the volume (shared, no VolumeAttachments, so that
-// it has no hold), and n1's kubelet is unmounting it for a pod that has gone. A ticket asks for it to be detached.
+// A new leader with an old cache of Nodes: volumesAttached of n1 names the volume (shared, no
+// VolumeAttachments, therefore no hold), and n1's kubelet is unmounting it for a pod that has gone. A
+// ticket asks for it to be detached.
 func TestTakeOverListsNodesForSharedVolumes(t *testing.T) {
 	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
 	asks := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "e"}, UID: "te", Version: "1", Type: ledger.TypeExpansion, Node: ledger.Detached, Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{Claim: "i"}}}

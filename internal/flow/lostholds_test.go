@@ -40,7 +40,8 @@ func TestLostHoldIsNotBelievedThoughItSaysTheSame(t *testing.T) {
 	a := arbiter.Arbiter{StayAttached: true}
 	p := newPlayer(node("1", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk} }), pod("p", "n1", "a"), attachment("5"), ledger.Complete{})
 	p.settle(t, a, disk, "1")
-	// Somebody deletes the VolumeAttachment, its detach fails: the hold says Stays, the attacher is told, and ends it.
+	// A user deletes the VolumeAttachment, its detach fails: the hold says Stays, the attacher is
+	// informed, and ends it.
 	p.ledger.Apply(p.now, attachment("6", func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Message: "no"} }))
 	h := p.settle(t, a, disk, "2")
 	if !h.Stays {
@@ -65,7 +66,7 @@ func TestLostHoldIsNotBelievedThoughItSaysTheSame(t *testing.T) {
 	}
 	// The API server carries this out: from now on its hold does not say Stays. No answer arrives.
 	p.play(t, Do(*w), replies(Unknown))
-	// Somebody deletes that VolumeAttachment as well, and the detach fails.
+	// A user deletes that VolumeAttachment as well, and the detach fails.
 	p.ledger.Apply(p.now, again("9", func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Message: "no"} }))
 	if w := stepOf(p.plan(a, disk), arbiter.MarkWanted); w != nil {
 		t.Errorf("the attacher is told to leave the volume at n1; the hold in the API does not say Stays. Plan: %+v", p.plan(a, disk))
@@ -137,7 +138,7 @@ func TestLostHoldOfAnotherNode(t *testing.T) {
 	}
 }
 
-// ordering is a leader for whom moorage-node has found disk forgotten at n1, and what it says.
+// ordering is a leader with moorage-node's report that disk is forgotten at n1, and the report.
 func ordering() (*player, ledger.NodeWord) {
 	quiet := ledger.NodeWord{Node: "n1", UID: "w", Version: "5", NodeUID: "n", BootID: "b", KubeletStarted: 3, Whole: true, Repairs: true, Look: 4, Looked: 4,
 		Has: []ledger.VolumeID{disk}, Forgotten: []ledger.VolumeID{disk}, Repairable: []ledger.VolumeID{disk}}
@@ -163,7 +164,7 @@ func (p *player) sendsOrder(t *testing.T, word ledger.NodeWord) Task {
 	return sent
 }
 
-// asksForOrders has the report of another volume at n1 read what is ordered there.
+// asksForOrders has the report of another volume at n1 read the orders there.
 func (p *player) asksForOrders(t *testing.T) Task {
 	t.Helper()
 	other := ledger.VolumeID{Driver: driver, Handle: "b"}
@@ -174,8 +175,8 @@ func (p *player) asksForOrders(t *testing.T) Task {
 	return reads
 }
 
-// losesOrder has an order carried out of which neither the answer nor the read after it arrives. A pod comes: the
-// volume is not put into volumesAttached before somebody has looked what is ordered.
+// losesOrder has an order carried out; neither its answer nor the answer of the read after it arrives.
+// A pod comes: the volume is not put into volumesAttached before the orders are read.
 func (p *player) losesOrder(t *testing.T, sent Task) {
 	t.Helper()
 	sent, m := p.memory.Answer(sent, Answer{Result: Unknown}, p.ledger.Snapshot(), p.now)
@@ -209,8 +210,8 @@ func TestReportWaitsForAnOrder(t *testing.T) {
 	p.losesOrder(t, sent)
 }
 
-// A write of the hold that is refused says nothing of the one before, which got no answer: it is read once that
-// can have no effect any more.
+// A refused write of the hold says nothing about an earlier write without an answer: the hold is read
+// once that is outlasted.
 func TestRefusedHoldAfterALostOne(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
 	p := newPlayer(node("1"), pod("p", "n1", "a"), ledger.HoldSeen{Volume: disk, Hold: held}, ledger.Complete{})
@@ -226,7 +227,7 @@ func TestRefusedHoldAfterALostOne(t *testing.T) {
 	}
 }
 
-// the node to which a volume without VolumeAttachments migrates is not the one that the hold names.
+// the target node of a migration of a volume without VolumeAttachments is not the node in its hold.
 func TestLostReportOfAMigrationWithoutAttachment(t *testing.T) {
 	p := iscsiWorld(iscsiPod("p", "n1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n3", "o" }),
 		ledger.Policy{Name: "m", Version: "1", Driver: "kubernetes.io/iscsi", LiveMigration: true, Says: ledger.FieldLiveMigration})

@@ -23,8 +23,8 @@ func sharedISCSI() *player {
 		ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "i", Bound: true}, ledger.Complete{}, iscsiPod("q", "n2"))
 }
 
-// migrating has the exclusive volume of iscsiWorld at n1, from where a live migration brings it to n2, too. It returns
-// the report at n2, and the ticket.
+// migrating has the exclusive volume of iscsiWorld at n1, and a live migration also brings it to n2. It
+// returns the report at n2, and the ticket.
 func migrating(t *testing.T) (*player, arbiter.Step, ledger.Ticket) {
 	t.Helper()
 	p := iscsiWorld(iscsiPod("p", "n1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n3", "o" }),
@@ -48,7 +48,8 @@ func (p *player) writesHolds(t *testing.T) {
 	p.settles(t, standalone)
 }
 
-// looksAtSecond carries out what is planned until it is about n2, or the volume is put into volumesAttached of n3.
+// looksAtSecond carries out the plan until it is about n2, or the volume is put into volumesAttached of
+// n3.
 func (p *player) looksAtSecond(t *testing.T) (looks bool) {
 	t.Helper()
 	for range 8 {
@@ -95,8 +96,8 @@ func (p *player) saysDetached(t *testing.T) bool {
 	return a.Satisfied(s, s.Ticket(asks.ID), p.now).Allowed()
 }
 
-// loses plays a report of which neither the answer nor the read after it arrives. Its user goes as it is sent, before
-// that is told.
+// loses plays a report; neither its answer nor the answer of the read after it arrives. Its user goes
+// between the send and the news.
 func (p *player) loses(t *testing.T, report arbiter.Step, goes ledger.Event) {
 	t.Helper()
 	task, m := p.memory.Next(Do(report), p.ledger.Snapshot(), p.now)
@@ -126,7 +127,7 @@ func TestReportOfNobody(t *testing.T) {
 	}
 }
 
-// The same of the target of a live migration, whose ticket goes.
+// The same for the target of a live migration whose ticket goes.
 func TestReportOfNoMigration(t *testing.T) {
 	p, r, ticket := migrating(t)
 	p.loses(t, r, ledger.TicketGone{ID: ticket.ID, UID: ticket.UID})
@@ -137,8 +138,8 @@ func TestReportOfNoMigration(t *testing.T) {
 	}
 }
 
-// A Node is deleted whose volumesAttached named a volume that its hold gives to another node. Its kubelet may have
-// mounted it: the watch showed nothing in between.
+// A Node is deleted whose volumesAttached named a volume that its hold gives to another node. Its
+// kubelet may have mounted it: the watch showed nothing in between.
 func TestNodeDeletedAfterAReport(t *testing.T) {
 	for _, answers := range [][]reply{{replies(Unknown), replies(Unknown)}, {replies(Done, secondNode("2", iscsi))}} {
 		t.Run(answers[0].Result.String(), func(t *testing.T) {
@@ -198,8 +199,9 @@ func inBoot(n ledger.NodeState, uid, boot string) ledger.NodeState {
 	return n
 }
 
-// A Node is deleted whose volumesAttached named a volume that its hold gives to another one, and the leader changes. The
-// hold tells the next one, until the time of force is over, also where the same boot makes the Node again.
+// A Node is deleted whose volumesAttached named a volume that its hold gives to another node, and the
+// leader changes. The hold informs the next leader, until the time of force is over, also if the same
+// boot makes the Node again.
 func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
 	p := goneAfterReport(t)
 	last := func(p *player) *ledger.NodeVolume {
@@ -253,8 +255,8 @@ func TestNextLeaderAfterANodeWithAReportIsGone(t *testing.T) {
 	}
 }
 
-// A live migration brings an exclusive volume to a boot from which it was taken by force before. A mount of before may
-// be there, so it stays until another boot when the migration is over, and the volume's hold says why.
+// A live migration brings an exclusive volume to a boot from which it was taken by force before. An old
+// mount may be there: after the migration it stays until another boot, and the volume's hold says why.
 func TestMigrationToABootThatLostTheVolume(t *testing.T) {
 	p, r, ticket := migrating(t)
 	p.ledger.Apply(p.now, inBoot(secondNode("2"), "m", "b"))
@@ -282,8 +284,8 @@ func TestMigrationToABootThatLostTheVolume(t *testing.T) {
 	}
 }
 
-// In Cooperative mode, too, a Node that is gone is forgotten at which such a volume was, once the time of force is over:
-// also where the volume is none of Moorage's business.
+// In Cooperative mode too a deleted Node with such a volume is forgotten once the time of force is
+// over: also if the volume is not Moorage's.
 func TestCooperativeForgetsANodeWithAReport(t *testing.T) {
 	a := arbiter.Arbiter{Cooperative: true}
 	adopted := ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{Version: "1", Node: "n1", NodeUID: "n", State: ledger.HoldHeld, Transitions: 2}}
@@ -351,7 +353,7 @@ func TestWhatEndsAReport(t *testing.T) {
 	}
 }
 
-// An order that is refused is over, as one that is carried out: a report reads what stands after it.
+// A refused order is over, like a carried-out order: a report reads the orders after it.
 func TestRefusedOrderIsOver(t *testing.T) {
 	p, quiet := ordering()
 	sent := p.sendsOrder(t, quiet)
@@ -380,7 +382,8 @@ func TestReportOfAPodThatWent(t *testing.T) {
 	}
 }
 
-// Somebody takes a shared volume out of volumesAttached; the kubelet restarts, and lists nothing.
+// Another component takes a shared volume out of volumesAttached; the kubelet restarts, and lists
+// nothing.
 func TestSharedVolumeTakenOut(t *testing.T) {
 	p := sharedISCSI()
 	is := func(v string, reported, inUse []ledger.VolumeID) ledger.NodeState {
@@ -391,7 +394,7 @@ func TestSharedVolumeTakenOut(t *testing.T) {
 	p.ledger.Apply(p.now, is("2", nil, nil))
 	p.play(t, Do(*stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)), replies(Done, is("3", []ledger.VolumeID{iscsi}, nil)))
 	p.ledger.Apply(p.now, is("4", []ledger.VolumeID{iscsi}, []ledger.VolumeID{iscsi}))
-	p.ledger.Apply(p.now, is("5", nil, []ledger.VolumeID{iscsi})) // somebody takes it out
+	p.ledger.Apply(p.now, is("5", nil, []ledger.VolumeID{iscsi})) // another component takes it out
 	p.ledger.Apply(p.now, is("6", nil, nil))                      // the kubelet restarts
 	p.ledger.Apply(p.now, ledger.PodGone{UID: "q"})
 	if p.saysDetached(t) {
@@ -399,7 +402,7 @@ func TestSharedVolumeTakenOut(t *testing.T) {
 	}
 }
 
-// A report without an answer is looked for at a node, too, that is not managed any more.
+// A report without an answer is also looked for at a node that is not managed any more.
 func TestReportAtAnUnmanagedNode(t *testing.T) {
 	p := sharedISCSI()
 	p.play(t, Do(*stepOf(p.plan(arbiter.Arbiter{}, iscsi), arbiter.Report)), replies(Unknown), replies(Unknown))
@@ -412,8 +415,9 @@ func TestReportAtAnUnmanagedNode(t *testing.T) {
 	}
 }
 
-// A volume without VolumeAttachments is on its way out of volumesAttached of a node, when a pod comes to that node.
-// Nobody is told that it has the volume until it is known what came of that: a patch without an answer is waited for.
+// A volume without VolumeAttachments is on its way out of volumesAttached of a node, when a pod comes
+// to that node. No pod is informed that the node has it until the outcome is known: a patch without an
+// answer is waited for.
 func TestNobodyIsToldOfAVolumeThatLeaves(t *testing.T) {
 	leaves := func() (*player, Task) {
 		p := sharedISCSI()
@@ -471,8 +475,8 @@ func TestNobodyIsToldOfAVolumeThatLeaves(t *testing.T) {
 	}
 }
 
-// Somebody comes to a node after it was planned that a volume without VolumeAttachments leaves it, and is told that it
-// is there before the ledger knows of the removal: that is not sent.
+// A user comes to a node after it was planned that a volume without VolumeAttachments leaves it, and is
+// informed that it is there before the ledger knows of the removal: the removal is not sent.
 func TestVolumeStaysForWhoCameMeanwhile(t *testing.T) {
 	manual := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "m"}, UID: "tm", Version: "2", Type: ledger.TypeManual, Node: "n2",
 		Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "i"}}}
@@ -509,7 +513,7 @@ func TestVolumeStaysForWhoCameMeanwhile(t *testing.T) {
 	}
 }
 
-// Who is at a fenced node does not keep it there.
+// A user at a fenced node does not keep it there.
 func TestVolumeLeavesAFencedNode(t *testing.T) {
 	p := sharedISCSI()
 	p.ledger.Apply(p.now, secondNode("2", iscsi))

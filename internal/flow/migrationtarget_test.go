@@ -143,8 +143,8 @@ func TestMigrationBackToBoot(t *testing.T) {
 	}
 }
 
-// Somebody takes the volume out of volumesAttached of the target of a live migration; the kubelet restarts, and lists
-// nothing.
+// Another component takes the volume out of volumesAttached of a live migration's target; the kubelet
+// restarts, and lists nothing.
 func TestMigrationTakenOut(t *testing.T) {
 	c := iscsiCluster(ledger.AccessNode)
 	c.ledger.Apply(c.now, iscsiPod("p", "n1"))
@@ -157,7 +157,7 @@ func TestMigrationTakenOut(t *testing.T) {
 		t.Fatal(c.did)
 	}
 	c.change("n2", inUse)
-	c.change("n2", func(n *ledger.NodeState) { n.Reported = nil }) // somebody else
+	c.change("n2", func(n *ledger.NodeState) { n.Reported = nil }) // another component
 	c.change("n2", notInUse)                                       // the kubelet restarts: it forgets the mount
 	c.did = nil
 	c.ledger.Apply(c.now, ledger.TicketGone{ID: m.ID, UID: m.UID})

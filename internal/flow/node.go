@@ -16,11 +16,10 @@ type Change struct {
 	Add bool
 	// NodeUID is the UID of the Node that is meant.
 	NodeUID string
-	// Rule is the rule of force by which the volume is taken out; empty: because
-	// the kubelet does not report it in use. Version is the version of the Node at
-	// which the rule was found to hold.
+	// Rule is the rule of force for the removal; empty: the kubelet does not report the volume in use.
+	// Version is the version of the Node at which the rule was found to hold.
 	Rule, Version string
-	// WhileReady says that the node must be Ready at the version at which the volume is taken out.
+	// WhileReady says that the node must be Ready at the version of the removal.
 	WhileReady bool
 }
 
@@ -33,9 +32,8 @@ func change(step arbiter.Step) Change {
 	return c
 }
 
-// NodePatch is one patch of a node's status. The driver writes it against the
-// Node as it was read when the patch was composed. It always tests UID and
-// volumesAttached, both as read; the others where they are asked for. All tests
+// NodePatch is one patch of a node's status. The driver writes it against the Node as it was read for
+// the patch. It always tests UID and volumesAttached, both as read; the others if asked for. All tests
 // hold, or nothing happens. A patch that changes nothing is a consistent read.
 type NodePatch struct {
 	Node    ledger.NodeName
@@ -49,18 +47,16 @@ type NodePatch struct {
 	Changes []Change
 }
 
-// Adds says whether the patch may put a volume into volumesAttached. Such a
-// patch has no precondition that fails by itself when it comes late.
+// Adds says whether the patch may put a volume into volumesAttached. Such a patch has no precondition
+// that fails when it comes late.
 func (p NodePatch) Adds() bool {
 	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Add })
 }
 
-// Compose makes one patch of the changes of one Node that fit the Node as it is
-// known, and says which do, by their index. The stale ones were decided on
-// something else: answer them with Unfit, and send nothing for them. When the
-// API server refuses the patch, it names no culprit: all that went into it are
-// answered with Conflict, are decided anew, and composed anew. Without any that
-// fits there is nothing to send.
+// Compose makes one patch of the changes of one Node that fit the known Node, and returns their
+// indexes. The stale ones were decided on something else: answer them with Unfit, and send nothing for
+// them. When the API server refuses the patch, it names no culprit: all that went into it are answered
+// with Conflict, are decided anew, and composed anew. Without any that fits there is nothing to send.
 func Compose(node ledger.NodeState, changes []Change) (patch NodePatch, fits, stale []int) {
 	patch = NodePatch{Node: node.Name, UID: node.UID}
 	for i, c := range changes {
@@ -104,9 +100,8 @@ func (c Change) fits(node ledger.NodeState) bool {
 	return !slices.Contains(node.InUse, c.Volume) && (!c.WhileReady || node.Ready == ledger.ReadyTrue)
 }
 
-// absent says whether a Node proves a step's volume absent: volumesAttached does
-// not name it, nor does volumesInUse, unless a rule of force holds for this
-// version of the Node.
+// absent says whether a Node proves a step's volume absent: neither volumesAttached nor volumesInUse
+// names it, unless a rule of force holds for this version of the Node.
 func absent(node ledger.NodeState, step arbiter.Step) bool {
 	return change(step).fits(node) && !slices.Contains(node.Reported, step.Volume)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// askNode asks a node to look by a number that nobody has asked it with before.
+// askNode asks a node to look, with a new number.
 func askNode(step arbiter.Step) Request {
 	word := step.Word
 	return Request{Do: AskNode, Key: string(step.Node), Node: step.Node, UID: word.UID, Version: word.Version, Look: max(step.Number, word.Look+1, word.Looked+1)}
 }
 
-// askAnswered follows the question, and the read where it was refused. Without an answer
-// the next one asks with a higher number: a look that was asked for twice does no harm. A
-// node that nobody may ask counts as one that does not answer.
+// askAnswered follows the question, and the read where it was refused. Without an answer the next one
+// asks with a higher number: a look that was asked for twice does no harm. A node that can't be asked
+// counts as silent.
 func askAnswered(t Task, a Answer) (Task, Move) {
 	switch {
 	case a.Result == Done && t.Sent.Do == AskNode:

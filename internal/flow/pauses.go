@@ -9,15 +9,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Pauses keeps, for each step whose last attempt did not finish, how often that
-// happened in a row and until when the step is not tried again. A step that is refused
-// pauses by itself: the volume's other steps go on. Its methods are serial.
+// Pauses keeps, for each unfinished step, how often in a row it did not finish, and until when it is
+// not tried again. A step that is refused pauses by itself: the volume's other steps go on. Its methods
+// are serial.
 type Pauses struct {
 	spread Spread
 	steps  map[ledger.VolumeID]map[stepKey]*stepPause
 }
 
-// stepKey names the step of a volume's plans to which an attempt counts.
+// stepKey names the step of a volume's plans that an attempt counts for.
 type stepKey struct {
 	do   arbiter.Action
 	node ledger.NodeName
@@ -41,9 +41,8 @@ func NewPauses(spread Spread) *Pauses {
 	return &Pauses{spread: spread, steps: map[ledger.VolumeID]map[stepKey]*stepPause{}}
 }
 
-// News ends the pauses of a volume's steps, because something has changed that
-// they did not change themselves. What failed before still counts: should the next
-// attempt fail as well, the pause after it is longer.
+// News ends the pauses of a volume's steps, because something has changed by other causes. Earlier
+// failures still count: after the next failure the pause is longer.
 func (p *Pauses) News(id ledger.VolumeID) {
 	for _, step := range p.steps[id] {
 		step.until, step.news = time.Time{}, true
@@ -58,9 +57,8 @@ func (p *Pauses) Decide(id ledger.VolumeID) {
 	}
 }
 
-// Due returns the planned steps of a volume that may be tried now, and after how long
-// the first of the others may be, 0 without any. It forgets the steps that are not
-// planned any more and do not pause.
+// Due returns the planned steps of a volume that may be tried now, and the time until the first of the
+// others, 0 without any. It forgets the steps that are not planned any more and do not pause.
 func (p *Pauses) Due(id ledger.VolumeID, planned []arbiter.Step, now time.Time) ([]arbiter.Step, time.Duration) {
 	known := p.steps[id]
 	if len(known) == 0 {

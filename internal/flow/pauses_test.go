@@ -16,7 +16,7 @@ var data = ledger.VolumeID{Driver: "csi.example.com", Handle: "data"}
 // whole is no Spread at all.
 func whole(pause time.Duration) time.Duration { return pause }
 
-// Pauses double from the first to the longest. What is stale does not count as failed.
+// Pauses double from the first to the longest. A stale attempt does not count as failed.
 func TestBackoff(t *testing.T) {
 	for end, bounds := range map[flow.End][2]time.Duration{
 		flow.Failed: {200 * time.Millisecond, time.Minute},
@@ -61,8 +61,8 @@ func TestNewsDuringAnAttempt(t *testing.T) {
 	}
 }
 
-// Each step pauses by itself, and what has neither failed lately nor is planned any more
-// is forgotten.
+// Each step pauses by itself; a step that has not failed lately and is not planned any more is
+// forgotten.
 func TestStepsPauseApart(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := flow.NewPauses(whole)

@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// lookWithPauses decides on the pending tickets of a node, as the controller does: a ticket whose write failed is left
-// alone for a while.
+// lookWithPauses decides on a node's pending tickets, as the controller does: a ticket with a failed
+// write pauses.
 func (p *player) lookWithPauses(t *testing.T, n ledger.NodeName, pauses *TicketPauses) (tried []string) {
 	t.Helper()
 	list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), n, p.now, func(k *ledger.Ticket) time.Duration { return pauses.Left(k, p.now) })
@@ -30,9 +30,10 @@ func (p *player) lookWithPauses(t *testing.T, n ledger.NodeName, pauses *TicketP
 	return tried
 }
 
-// The API server refuses the hold of one volume for good. The ticket that asks for it, and that ranks before, is told so,
-// and keeps neither its other volume from a ticket at another node, nor the last slot of its own node from a pod. It is
-// tried again after longer and longer pauses, and granted when the hold is refused no more.
+// The API server refuses the hold of one volume for good. The ticket that asks for it and ranks first
+// is informed, and keeps neither its other volume from a ticket at another node, nor the last slot of
+// its own node from a pod. It is tried again after longer and longer pauses, and granted when the hold
+// is refused no more.
 func TestTicketOfARefusedHoldKeepsNothing(t *testing.T) {
 	drivers := func(n ledger.NodeName, limit int32) ledger.NodeDrivers {
 		return ledger.NodeDrivers{Node: n, Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: limit, NodeID: string(n)}}}
@@ -67,8 +68,8 @@ func TestTicketOfARefusedHoldKeepsNothing(t *testing.T) {
 	}
 }
 
-// A ticket that was told that a hold is refused keeps no free slot either while it lacks another one: a pod that comes
-// meanwhile gets the slot.
+// A ticket with a refused hold keeps no free slot either while it lacks another slot: a pod that comes
+// meanwhile gets it.
 func TestTicketOfARefusedHoldKeepsNoFreeSlot(t *testing.T) {
 	p := newPlayer(pod("one", "", "c"), pod("two", "", "d"),
 		ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2, NodeID: "n1"}}},
@@ -94,8 +95,8 @@ func TestTicketOfARefusedHoldKeepsNoFreeSlot(t *testing.T) {
 	}
 }
 
-// A ticket that was told that a hold is refused is tried again after pauses that grow to a minute, though what it is told
-// changes it each time; and it is granted within a minute after the hold is let pass.
+// A ticket with a refused hold is tried again after pauses that grow to a minute, though its status
+// changes each time; it is granted within a minute after the hold is accepted.
 func TestRefusedHoldIsTriedLessAndLessOften(t *testing.T) {
 	p := newPlayer(ticket("p", "n1", ledger.TypeManual, "a"), ledger.Complete{})
 	p.refused = map[ledger.VolumeID]bool{disk: true}

@@ -68,7 +68,7 @@ func (s *storm) round(n ledger.NodeName) {
 	}
 }
 
-// follow takes in what a move tells, and sends what it sends.
+// follow takes in a move's tells, and sends its request.
 func (s *storm) follow(f *flying) {
 	s.tell(f.move.Tell...)
 	if f.move.End != Going {
@@ -82,7 +82,7 @@ func (s *storm) follow(f *flying) {
 	s.air = append(s.air, f)
 }
 
-// says says whether a ticket says already what is to be written to it.
+// says says whether a ticket's status already has the new content.
 func (f *flying) says() bool {
 	return f.move.Send.Phase == f.d.Ticket.Phase && string(f.move.Send.Verdict.First().Code) == f.d.Ticket.Reason
 }
@@ -138,9 +138,9 @@ func (s *storm) paused(n ledger.NodeName) bool {
 	})
 }
 
-// The API server refuses the hold of a volume for good, and tickets at six nodes ask for it. While one of them is tried,
-// others are told that it has the volume, and are woken when it is refused. Each is tried once in a minute all the same,
-// and told two things in that.
+// The API server refuses the hold of a volume for good, and tickets at six nodes ask for it. While one
+// of them is tried, the others are informed that it has the volume, and are woken when it is refused.
+// Each is tried once in a minute all the same, and told two things in that.
 func TestTicketsOfARefusedHoldDontWakeEachOther(t *testing.T) {
 	const nodes, minutes = 6, 10
 	s := newStorm()

@@ -12,8 +12,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// goneAfterReport has the Node n2 (machine m, boot b) deleted after its volumesAttached named the volume, as the target of
-// a live migration from n1. The migration and the pod at n1 are over, and the hold says what it is to say.
+// goneAfterReport has the Node n2 (machine m, boot b) deleted after its volumesAttached named the
+// volume, as the target of a live migration from n1. The migration and the pod at n1 are over, and the
+// hold is complete.
 func goneAfterReport(t *testing.T) *player {
 	t.Helper()
 	p, r, ticket := migrating(t)
@@ -35,7 +36,7 @@ func (p *player) holdNow() *ledger.Hold {
 	return nil
 }
 
-// leaderAfter begins with the hold as it is in the API, and what else is there, before its take-over is done.
+// leaderAfter begins with the API's hold, and the rest of the objects, before its take-over is done.
 func (p *player) leaderAfter(more ...ledger.Event) *player {
 	events := []ledger.Event{ledger.HoldSeen{Volume: iscsi, Hold: *p.holdNow()}, ledger.NodeGone{Name: "n2"},
 		node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n3", "o" })}
@@ -44,7 +45,7 @@ func (p *player) leaderAfter(more ...ledger.Event) *player {
 	return next
 }
 
-// A Node whose volumesAttached named the volume is deleted and made again, and the leader changes after that.
+// A Node whose volumesAttached named the volume is deleted and made again; then the leader changes.
 func TestNodeMadeAgainBeforeTheTakeOver(t *testing.T) {
 	for name, again := range map[string]ledger.NodeState{
 		"same boot":       inBoot(secondNode("9"), "again", "b"),
@@ -136,8 +137,8 @@ func TestSharedVolumeAtAnotherMachineOfTheName(t *testing.T) {
 	}
 }
 
-// Somebody takes a mounted volume out of volumesAttached of a migration's target, its kubelet restarts, and the
-// leader changes.
+// Another component takes a mounted volume out of volumesAttached of a migration's target, its kubelet
+// restarts, and the leader changes.
 func TestNextLeaderAfterSomebodyTookAVolumeOut(t *testing.T) {
 	p, r, ticket := migrating(t)
 	is := func(v string, reported, inUse []ledger.VolumeID) ledger.NodeState {
@@ -150,7 +151,7 @@ func TestNextLeaderAfterSomebodyTookAVolumeOut(t *testing.T) {
 	p.writesHolds(t)
 	p.play(t, Do(r), replies(Done, is("3", vol, nil)))
 	p.ledger.Apply(p.now, is("4", vol, vol)) // mounted
-	p.ledger.Apply(p.now, is("5", nil, vol)) // somebody takes it out
+	p.ledger.Apply(p.now, is("5", nil, vol)) // another component takes it out
 	p.writesHolds(t)
 	p.ledger.Apply(p.now, is("6", nil, nil)) // the kubelet restarts
 	p.writesHolds(t)
@@ -212,7 +213,7 @@ func TestCooperativeLeaderBetweenTwoOthers(t *testing.T) {
 	}
 }
 
-// The same where the volume is none of that leader's business.
+// The same if the volume is not that leader's.
 func TestCooperativeLeaderThatLeavesTheVolume(t *testing.T) {
 	p := goneAfterReport(t)
 	h := *p.holdNow()
@@ -231,8 +232,8 @@ func TestCooperativeLeaderThatLeavesTheVolume(t *testing.T) {
 	}
 }
 
-// A volume was taken by force from a Node that is gone: the hold that gives it away does not say that it may be
-// mounted there.
+// A volume was taken by force from a deleted Node: the hold that gives it away does not say that it may
+// be mounted there.
 func TestForcedDetachFromADeletedNodeIsNoReport(t *testing.T) {
 	boots := func(n *ledger.NodeState) { n.BootID, n.SystemUUID = "b1", "m1" }
 	third := node("1", func(n *ledger.NodeState) { n.Name, n.UID, n.BootID, n.SystemUUID = "n3", "o", "b3", "m3" })
@@ -279,8 +280,8 @@ func TestForcedDetachFromADeletedNodeIsNoReport(t *testing.T) {
 	}
 }
 
-// Many Nodes are gone whose volumesAttached named a shared volume; a rule of force finds room in its hold all the
-// same.
+// Many Nodes are gone whose volumesAttached named a shared volume; a rule of force finds room in its
+// hold all the same.
 func TestRulesOfForceHaveRoomFirst(t *testing.T) {
 	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
 	p := newPlayer(node("1"), ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessMany, Claim: key},
@@ -312,7 +313,7 @@ func TestRulesOfForceHaveRoomFirst(t *testing.T) {
 	t.Error("the volume is not taken from z, which is out of service: its hold is full of nodes that are gone")
 }
 
-// What a hold says of such a Node is written once, also of a shared volume that was exclusive before.
+// A hold's entry about such a Node is written once, also for a shared volume that was exclusive before.
 func TestFenceOfAVolumeThatWasExclusiveIsWrittenOnce(t *testing.T) {
 	p := sharedISCSI()
 	p.ledger.Apply(p.now, inBoot(secondNode("2"), "m", "b"))
@@ -324,8 +325,8 @@ func TestFenceOfAVolumeThatWasExclusiveIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// A hold says of a node that a volume was taken from it by force before. Its Node is deleted while nobody leads: the
-// next leader does not take that for a report.
+// A hold says that a volume was taken from a node by force before. Its Node is deleted while no process
+// leads: the next leader does not take that for a report.
 func TestFenceOfForceIsNoReport(t *testing.T) {
 	never := time.Duration(-1)
 	policy := ledger.Policy{Name: "m", Version: "1", Driver: "kubernetes.io/iscsi", AfterPodGone: &never}
@@ -359,7 +360,7 @@ func TestFenceOfForceIsNoReport(t *testing.T) {
 	if f, found := p.holdNow().Fence("n1"); !found || f.Rule != "" {
 		t.Fatalf("no fence of before: %+v", p.holdNow())
 	}
-	// nobody leads; the Node n1 is deleted.
+	// no process leads; the Node n1 is deleted.
 	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
 	next := newPlayer(third("6", iscsi), secondNode("1"), policy,
 		ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessNode, Claim: key},
@@ -481,7 +482,7 @@ func TestRuleAtAMigrationsTargetOutlivesItsNode(t *testing.T) {
 	t.Errorf("it stays at n2 for ever: %+v", p.ledger.Snapshot().Volume(iscsi).NodeVolume("n2"))
 }
 
-// A machine has booted since, and its Node goes once more: nothing is said of that boot.
+// A machine has booted since, and its Node goes once more: the hold has no entry about that boot.
 func TestFenceOfABootThatHadNothing(t *testing.T) {
 	p := goneAfterReport(t)
 	p.ledger.Apply(p.now, neverByTime())
@@ -493,7 +494,8 @@ func TestFenceOfABootThatHadNothing(t *testing.T) {
 	}
 }
 
-// A leader that has never seen the Node goes on to say in which boot of which machine the volume may be mounted.
+// A leader that has never seen the Node keeps the entry about the machine and boot where the volume may
+// be mounted.
 func TestFenceKeepsBootAndMachine(t *testing.T) {
 	p := goneAfterReport(t)
 	next := p.leaderAfter()
@@ -539,8 +541,8 @@ func TestFenceKeepsBootAndMachine(t *testing.T) {
 	t.Errorf("the machine has booted, and the pod at n3 waits for ever: %+v", last.holdNow())
 }
 
-// Somebody takes a mounted shared volume out of volumesAttached, and its kubelet restarts: the hold tells the next
-// leader.
+// Another component takes a mounted shared volume out of volumesAttached, and its kubelet restarts: the
+// hold informs the next leader.
 func TestHoldOfASharedVolumeThatSomebodyTookOut(t *testing.T) {
 	p := sharedISCSI()
 	is := func(v string, reported, inUse []ledger.VolumeID) ledger.NodeState {
@@ -551,7 +553,7 @@ func TestHoldOfASharedVolumeThatSomebodyTookOut(t *testing.T) {
 	p.ledger.Apply(p.now, is("2", nil, nil))
 	p.play(t, Do(*stepOf(p.plan(standalone, iscsi), arbiter.Report)), replies(Done, is("3", iscsiOnly, nil)))
 	p.ledger.Apply(p.now, is("4", iscsiOnly, iscsiOnly))
-	p.ledger.Apply(p.now, is("5", nil, iscsiOnly)) // somebody takes it out
+	p.ledger.Apply(p.now, is("5", nil, iscsiOnly)) // another component takes it out
 	p.settles(t, standalone)
 	p.ledger.Apply(p.now, is("6", nil, nil)) // the kubelet restarts
 	p.settles(t, standalone)
@@ -560,8 +562,8 @@ func TestHoldOfASharedVolumeThatSomebodyTookOut(t *testing.T) {
 	}
 }
 
-// The time of force is over for the machine that had a Node's name before. The kubelet of the one that has it lists
-// nothing, and is not said to.
+// The time of force is over for the machine that had a Node's name before. The kubelet of the present
+// machine lists nothing, and its machine is not named.
 func TestForcedDetachFromAMachineOfBefore(t *testing.T) {
 	p := goneAfterReport(t)
 	other := inBoot(secondNode("9"), "other", "c")
@@ -588,8 +590,8 @@ func TestForcedDetachFromAMachineOfBefore(t *testing.T) {
 	t.Error("never forced")
 }
 
-// A live migration brought the volume to a boot from which it was taken by force before, of which its hold speaks
-// already. The hold says, too, that the Node which is gone named it.
+// A live migration brought the volume to a boot from which it was taken by force before, as its hold
+// says. The hold also says that the deleted Node named it.
 func TestReportAtANodeWithAFence(t *testing.T) {
 	p, r, _ := migrating(t)
 	p.ledger.Apply(p.now, inBoot(secondNode("2"), "m", "b"))

@@ -27,19 +27,19 @@ const (
 	PutHold
 	// DropHold deletes Volume's VolumeHold at exactly Version.
 	DropHold
-	// CreateAttachment creates Fact, a ledger.Attachment of Volume at Node; beside
-	// the one at Beside, if that is set, for a live migration.
+	// CreateAttachment creates Fact, a ledger.Attachment of Volume at Node; for a live migration beside
+	// the attachment at Beside.
 	CreateAttachment
 	// ConfirmAttachment gives the VolumeAttachment Key of UID an annotation value
 	// that it never had, so that it has a new version in any case.
 	ConfirmAttachment
-	// MarkWanted annotates the VolumeAttachment Key of UID: Who wants the volume,
-	// and its deletion may leave the volume where it is.
+	// MarkWanted annotates the VolumeAttachment Key of UID: The volume is wanted, and its deletion may
+	// leave the volume where it is.
 	MarkWanted
 	// DropAttachment deletes the VolumeAttachment Key of exactly UID and Version.
 	DropAttachment
-	// PatchNode makes Change in the status of Node. Requests of one Node that wait
-	// at the same time share a patch: see Compose.
+	// PatchNode makes Change in the status of Node. Waiting requests of one Node share a patch: see
+	// Compose.
 	PatchNode
 	// RemovePod deletes the pod UID at once.
 	RemovePod
@@ -52,8 +52,8 @@ const (
 	// AskNode writes Look, which is higher, into the spec of the NodeVolumes Key of UID,
 	// at exactly Version.
 	AskNode
-	// OrderUnstage writes Orders, and Look, into the spec of the NodeVolumes Key of UID, at
-	// exactly Version: what it says may be unstaged from then on.
+	// OrderUnstage writes Orders, and Look, into the spec of the NodeVolumes Key of UID, at exactly
+	// Version: the volumes in it may be unstaged from then on.
 	OrderUnstage
 	// WithdrawUnstage writes Orders, which are fewer, at exactly Version.
 	WithdrawUnstage
@@ -116,12 +116,12 @@ type Request struct {
 	Notice        time.Duration
 	// Look is what AskNode and OrderUnstage write.
 	Look int64
-	// Orders are all that are to stand after an OrderUnstage or a WithdrawUnstage.
+	// Orders are all standing orders after an OrderUnstage or a WithdrawUnstage.
 	Orders []ledger.UnstageOrder
-	// EpochOnly has DecideTicket write Epoch, and leave all else as it is.
+	// EpochOnly has DecideTicket write Epoch only.
 	EpochOnly bool
-	// Until, if set, is a deadline that comes before the driver's own, and by
-	// which the API server must have carried the request out or given it up.
+	// Until, if set, is an earlier deadline than the driver's own: by then the API server must have
+	// carried the request out or given it up.
 	Until time.Time
 }
 
@@ -143,12 +143,11 @@ const (
 	// NotSent: for certain it did not reach the API server: no connection, no
 	// lease, no turn.
 	NotSent
-	// Unknown: no answer in time, or one that leaves open what happened. It may
-	// have had its effect, or have it later.
+	// Unknown: no answer in time, or an answer that leaves the outcome open. It may have had its
+	// effect, or have it later.
 	Unknown
-	// Unfit: the driver found, before it sent anything, that the request does not
-	// fit what it knows by now: a Change that Compose calls stale, or an inline
-	// volume that no pod names any more.
+	// Unfit: before it sent anything, the driver found that the request does not fit its newer facts: a
+	// Change that Compose calls stale, or an inline volume that no pod names any more.
 	Unfit
 )
 
@@ -156,9 +155,8 @@ func (r Result) String() string {
 	return [...]string{"none", "done", "not found", "exists", "conflict", "refused", "not sent", "unknown", "unfit"}[r]
 }
 
-// Answer is what came of a request. Facts are the objects that the answer
-// showed: the one that was read or written, or all of a list. The driver has
-// taken them in already.
+// Answer is the outcome of a request. Facts are the objects in the answer: the read or written object,
+// or all objects of a list. The driver has taken them in already.
 type Answer struct {
 	Result Result
 	Facts  []ledger.Event

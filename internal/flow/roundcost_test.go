@@ -22,7 +22,7 @@ func flood(n, volumes, namespaces int, access ledger.Access) ledger.Snapshot {
 			Volumes: []ledger.PodVolume{{Name: name, Inline: ledger.VolumeID{Driver: driver, Handle: name}}}})
 	}
 	for i := range n {
-		name := fmt.Sprintf("t%05d", n-i) // who comes last ranks first
+		name := fmt.Sprintf("t%05d", n-i) // the last to come ranks first
 		k := ledger.Ticket{ID: ledger.TicketID{Namespace: fmt.Sprint("ns", i%namespaces), Name: name}, UID: name, Version: "1", Type: ledger.TypeManual, Node: "n1"}
 		k.Volumes = []ledger.TicketVolume{{Claim: "nothing"}}
 		if volumes > 0 {
@@ -33,8 +33,8 @@ func flood(n, volumes, namespaces int, access ledger.Access) ledger.Snapshot {
 	return l.Snapshot()
 }
 
-// Tickets that wait for a node are all decided on whenever anything changes there. What
-// that costs is in proportion to how many there are, whatever they wait for.
+// All tickets that wait for a node are decided on whenever anything changes there. The cost is in
+// proportion to their number, for any cause of their waits.
 func TestRoundCostsInProportion(t *testing.T) {
 	const few, times, most = 200, 8, 14
 	for name, ask := range map[string]func(n int) ledger.Snapshot{
@@ -61,8 +61,8 @@ func TestRoundCostsInProportion(t *testing.T) {
 	}
 }
 
-// Of two grants in one round that write the hold of one volume, one would fail: it is put
-// off to the next round.
+// Of two grants in one round that write the hold of one volume, one is put off to the next round: its
+// write would fail.
 func TestRoundWritesAHoldOnce(t *testing.T) {
 	first, second := ticket("p", "n1", ledger.TypeManual, "a"), ticket("q", "n1", ledger.TypeManual, "b", "a")
 	third := ticket("r", "n1", ledger.TypeManual, "b")
@@ -73,7 +73,7 @@ func TestRoundWritesAHoldOnce(t *testing.T) {
 	}
 }
 
-// One of too many tickets is told so once.
+// A ticket among too many is informed once.
 func TestTooManyAreToldOnce(t *testing.T) {
 	s := flood(arbiter.MaxWaiting+1, 0, 1, 0)
 	list, _ := Round(arbiter.Arbiter{}, s, "n1", now, nil)

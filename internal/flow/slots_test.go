@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// written decides on the tickets of a node round by round, and writes what is new, until
-// nothing is; it returns how many writes that took.
+// written decides on the tickets of a node round by round, and writes what is new, until nothing is
+// new; it returns the number of writes.
 func written(t *testing.T, l *ledger.Ledger, n ledger.NodeName) int {
 	t.Helper()
 	writes := 0
@@ -68,9 +68,8 @@ func reasonOf(l *ledger.Ledger, name string) (granted bool, reason ledger.Code) 
 	return k.Phase == ledger.TicketGranted, ledger.Code(k.Reason)
 }
 
-// A slot that comes free goes to the first of those who lack nothing else, also where a
-// ticket that waits for another volume asks for theirs; and nobody is told two reasons by
-// turns.
+// A free slot goes to the first ticket that lacks only a slot, also if a ticket that waits for another
+// volume asks for its volume; no ticket gets two reasons by turns.
 func TestFreedSlotGoesToTheFirst(t *testing.T) {
 	for _, kind := range []ledger.TicketType{ledger.TypeBackup, ledger.TypeManual} {
 		l := crowded(kind, []string{"v", "elsewhere"}, []string{"u"}, []string{"v"})
@@ -113,8 +112,8 @@ func TestFreedSlotIsToldToOne(t *testing.T) {
 	}
 }
 
-// What those who wait are told does not change with how many wait before them: else each
-// that comes or goes would have all the others written anew.
+// A waiting ticket's message does not depend on how many wait before it: else each that comes or goes
+// would rewrite all the others.
 func TestWordsOfAFullNodeStay(t *testing.T) {
 	l := crowded(ledger.TypeManual, []string{"a"}, []string{"b"}, []string{"c"})
 	words := map[string]bool{}
@@ -130,8 +129,8 @@ func TestWordsOfAFullNodeStay(t *testing.T) {
 	}
 }
 
-// A free slot is kept for a ticket that needs two, and that does not yield, from those that
-// rank after it; its type decides, and not what it was told.
+// A free slot is kept for a ticket of a type that does not yield and needs two slots, from tickets that
+// rank after it; its type decides, and not its status.
 func TestSlotIsKeptForWhoDoesNotYield(t *testing.T) {
 	for kind, want := range map[ledger.TicketType]bool{ledger.TypeBackup: true, ledger.TypeManual: false} {
 		l := crowded(kind, []string{"a", "b"}, []string{"c"})

@@ -7,22 +7,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// TakeOver lists what is to be done before a new leader may decide on anything;
-// none: it may. The tasks of one call may be done in any order, and side by side;
-// call it again when they have ended.
+// TakeOver lists the tasks of a new leader before it may decide on anything; none: it may. The tasks of
+// one call may be done in any order, and side by side; call it again when they have ended.
 //
-// It begins when nothing that the leader before has sent can be under way any
-// more, and the first list of every kind is taken in. The tickets, the
-// VolumeAttachments, the VolumeHolds and the PersistentVolumes are listed again first:
-// caches may be behind. What was granted or attached last is in the way of what this leader
-// would grant, and what was taken by force last is doubted (ledger.HoldsInDoubt). A
-// PersistentVolume that the leader before has seen may say that a disk is for one node,
-// where an older one says that many share it. Where there are volumes that need no VolumeAttachment, the Nodes
-// are listed, too: nothing but volumesAttached says where the leader before has attached them. A Node that a VolumeHold seems to name no
-// more is read, too: the cache may be behind the Node that the hold means. Then every pending
-// ticket is in doubt: a grant of an older leader may still be in flight. It has its
-// slots, and is not decided on, until Renew has written the term's epoch into it.
-// Nothing else waits for that.
+// It begins when nothing that the leader before has sent can be under way any more, and the first list
+// of every kind is taken in. The tickets, the VolumeAttachments, the VolumeHolds and the
+// PersistentVolumes are listed again first: caches may be behind. The last grants and attachments stand
+// against this leader's grants, and the last forced detaches are doubted (ledger.HoldsInDoubt). A
+// PersistentVolume that the leader before has seen may make a disk exclusive that an older
+// PersistentVolume shares. If there are volumes that need no VolumeAttachment, the Nodes are listed as
+// well: only volumesAttached says where the leader before has attached them. A Node that seems to
+// differ from a VolumeHold is read: the cache may be behind. Then every pending ticket is in doubt: a
+// grant of an older leader may still be in flight. It has its slots, and is not decided on, until Renew
+// has written the term's epoch into it. Nothing else waits for that.
 func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	var tasks []Task
 	for _, k := range []Kind{Tickets, Attachments, Holds, PersistentVolumes, Nodes} {
@@ -39,8 +36,9 @@ func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	return tasks
 }
 
-// nodesBefore are the tasks that read the Nodes whose machine or boot is another one than a VolumeHold names, as far as this
-// process knows: that of the holder, or of a node that may have the volume mounted still. Its cache may be behind.
+// nodesBefore are the tasks that read the Nodes with another machine or boot than a VolumeHold names,
+// as far as this process knows: the holder's Node, or a Node that may still have the volume mounted.
+// Its cache may be behind.
 func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 	var tasks []Task
 	var asked set[ledger.NodeName]
@@ -87,8 +85,9 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 	return t.end(Finished, "")
 }
 
-// nodeAnswered follows the read of a Node in a take-over, which the driver has taken in. Of one that is gone the watch may
-// tell only later, and what is doubted at it is to be known by then. It may also have told of the next one since.
+// nodeAnswered follows the read of a Node in a take-over, which the driver has taken in. The watch may
+// report a deleted Node only later, and its doubts must be known by then. It may also have reported the
+// next Node since.
 func (m *Memory) nodeAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
@@ -101,10 +100,10 @@ func (m *Memory) nodeAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) 
 	return t.end(Finished, "")
 }
 
-// Renew is the task that takes over a ticket in doubt: it writes the term's epoch
-// into it, so that a grant which an older leader still has in flight fails on the
-// ticket's version. A ticket that nobody can write stays in doubt: it holds up who wants its
-// slots, and who shares its volume and could not be granted that beside it.
+// Renew is the task that takes over a ticket in doubt: it writes the term's epoch into it, so that a
+// grant which an older leader still has in flight fails on the ticket's version. A ticket that can't be
+// written stays in doubt: it holds up claimants of its slots, and of its volume if they could not be
+// granted it beside this ticket.
 func Renew(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: Request{
 		Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version,

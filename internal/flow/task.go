@@ -11,22 +11,21 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Task is one thing under way: a step of a plan, an answer to a ticket, the end
-// of a ticket, or a part of a take-over. It is a value. Do, Decide, Interruption,
-// Ending, Renew and Memory.TakeOver make tasks; their fields are read by who
-// encodes or prints them only.
+// Task is one thing under way: a step of a plan, an answer to a ticket, the end of a ticket, or a part
+// of a take-over. It is a value. Do, Decide, Interruption, Ending, Renew and Memory.TakeOver make
+// tasks; only encoders and printers read their fields.
 type Task struct {
 	// Step is the step of a plan; its Do is 0 where the task is about Ticket, or
 	// about a read of a take-over.
 	Step arbiter.Step
-	// Ticket is the ticket as it was decided on. Read only.
+	// Ticket is the decided ticket. Read only.
 	Ticket *ledger.Ticket
-	// Cause is why Ticket is to end, or to move, because of its node, if it is to, and Was is the Node as it
-	// was decided on (read only). The read in Proofs must show the cause then.
+	// Cause is why Ticket ends or moves because of its node, and Was is the decided Node (read only).
+	// The read in Proofs must show the cause then.
 	Cause arbiter.EndCause
 	Was   *ledger.Node
-	// Proofs are reads that must find nothing, or a Node that is as Cause says, and Holds are holds that must be
-	// written, both before Commit and in this order. What is made leaves the list.
+	// Proofs are reads that must find nothing, or a Node in the state that Cause names, and Holds are
+	// holds to write, both before Commit and in this order. Done entries leave the list.
 	Proofs []Request
 	Holds  []arbiter.Step
 	Commit Request
@@ -38,9 +37,9 @@ type Task struct {
 	// Announced says that the ledger was told of a creation (ledger.AttachSent), or of a removal from volumesAttached
 	// that detaches (ledger.UnreportSent).
 	Announced bool
-	// Before is what was known when a ListPods in flight was asked for. Listed are
-	// the unfinished pods that the last one showed, Known says which of them were
-	// known to be bound before, and Read is what of their claims was read since.
+	// Before has the facts at the time when a ListPods in flight was asked for. Listed are the
+	// unfinished pods in the last list, Known the pods among them that were known to be bound before,
+	// and Read the reads of their claims since.
 	Before ledger.Snapshot
 	Listed []ledger.Pod
 	Known  []bool
@@ -58,7 +57,7 @@ type Task struct {
 	Refused string
 }
 
-// Do is the task of one step of a plan.
+// Do is the task for a plan's step.
 func Do(step arbiter.Step) Task { return Task{Step: step} }
 
 // End is how a task ended.
@@ -70,8 +69,8 @@ const (
 	Going End = iota
 	// Finished: its effect is known to the ledger.
 	Finished
-	// Stale: what was decided on has changed, and what it is now is known to the
-	// ledger, or will be in a moment. Decide anew, without a pause.
+	// Stale: the decided facts have changed, and the new facts are known to the ledger, or will be in a
+	// moment. Decide anew, without a pause.
 	Stale
 	// Failed: decide anew after a pause.
 	Failed
@@ -79,10 +78,9 @@ const (
 
 func (e End) String() string { return [...]string{"going", "finished", "stale", "failed"}[e] }
 
-// Move is what a driver does next for a task. First the ledger takes Tell in.
-// Then at most one of the others is set: Send is a request to send; Wait is a
-// time to wait for; End says that the task is over. Where none of them is set,
-// and when the wait is over, the driver calls Next.
+// Move is a driver's next action for a task. First the ledger takes Tell in. Then at most one of the
+// others is set: Send is a request to send; Wait is a time to wait for; End says that the task is over.
+// If none of them is set, and when the wait is over, the driver calls Next.
 type Move struct {
 	Tell []ledger.Event
 	Send *Request
@@ -109,9 +107,8 @@ type Memory struct {
 	listed    set[Kind]            // by the take-over
 	current   set[ledger.NodeName] // Nodes that the take-over has read
 	doubted   bool
-	// heard are the nodes whose NodeVolumes this process has read, with the orders in it
-	// that the leaders before have given, and has sent no order to since. Orders are those that it has
-	// sent itself.
+	// heard are the nodes whose NodeVolumes this process has read, with all orders of former leaders,
+	// and has sent no order to since. Orders are this process's own.
 	heard  set[ledger.NodeName]
 	orders map[ledger.NodeName]orders
 }
@@ -192,8 +189,8 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Do))
 }
 
-// Answer says what follows from the answer to the request that is in flight. The
-// objects that the answer showed are in s.
+// Answer says what follows from the answer to the request in flight. The objects that the answer showed
+// are in s.
 func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	if a.Result == 0 || t.Sent.Do == 0 {
 		return t.end(Failed, "an answer without a result, or to no request")
@@ -245,16 +242,15 @@ func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 	return t, Move{Tell: tell, End: e, Why: why}
 }
 
-// outlast waits until a request without an answer can have no effect any more.
-// What it may have done before that is there to be read then.
+// outlast waits until a request without an answer can have no effect any more. Its possible effects can
+// be read then.
 func (m *Memory) outlast(t Task, now time.Time) (Task, Move) {
 	return t, Move{Wait: now.Add(m.Outlast)} //mutant:no-outlasting
 }
 
 func read(k Kind, key string) Request { return Request{Do: GetObject, Kind: k, Key: key} }
 
-// reread ends a task whose write was refused, once the object has been read
-// again.
+// reread ends a task with a refused write, after the object has been read again.
 func (t Task) reread(a Answer) (Task, Move) {
 	if a.Result == Done || a.Result == NotFound {
 		return t.end(Stale, fmt.Sprintf("%s %s is not as it was", t.Sent.Kind, t.Sent.Key))
@@ -270,7 +266,7 @@ func (t Task) fail(a Answer, tell ...ledger.Event) (Task, Move) {
 	return t.end(Failed, fmt.Sprintf("%s %s: %s", t.Sent.Do, t.Sent.Key, a.Result), tell...)
 }
 
-// set is a set of which a zero value is empty.
+// set is a set; its zero value is empty.
 type set[K comparable] map[K]bool
 
 func (s *set[K]) add(k K) {

@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Decide is the task that writes what was decided on a pending ticket: a grant's
-// holds, in order, and the ticket's status last, which is the commit; or why it waits.
+// Decide is the task that writes the decision on a pending ticket: a grant's holds, in order, and the
+// ticket's status last, which is the commit; or why it waits.
 func Decide(d Decided) Task {
 	t := Task{Ticket: d.Ticket, Commit: decide(d.Ticket, ledger.TicketPending, d.Verdict)}
 	if d.Ruling == Grant {
@@ -42,10 +42,9 @@ func (t Task) grants() bool {
 // interruptions to be counted anew.
 const satisfiedForLong = 10 * time.Minute
 
-// Interruption is the task that takes the grant of a ticket back: it
-// asks on, and is granted again when it can be, after a pause that grows with each
-// interruption by somebody who ranks before (arbiter.PauseLeft). missing is what this takes
-// for missing: reads must prove it first.
+// Interruption is the task that takes the grant of a ticket back: it asks on, and is granted again when
+// possible, after a pause that grows with each interruption by a claimant that ranks before
+// (arbiter.PauseLeft). missing are the objects that this takes for missing: reads must prove it first.
 func Interruption(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVolume, now time.Time) Task {
 	task := Task{Ticket: t, Commit: decide(t, ledger.TicketPending, v)}
 	if WithoutNode(v) {
@@ -73,8 +72,8 @@ func Ending(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: Request{Do: DropTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}}
 }
 
-// EndOf is the task that ends a ticket because of what has become of its node. A read of the Node must
-// prove it: the watch may be behind.
+// EndOf is the task that ends a ticket because of its node's state. A read of the Node must prove it:
+// the watch may be behind.
 func EndOf(s ledger.Snapshot, t *ledger.Ticket, cause arbiter.EndCause) Task {
 	return Ending(t).because(s, cause)
 }
@@ -86,8 +85,8 @@ func (t Task) because(s ledger.Snapshot, cause arbiter.EndCause) Task {
 	return t
 }
 
-// proves says whether a read of a ticket's node shows why the ticket is to end, or to move. A node that is not Ready
-// is to be so since the time that was counted from: else it was Ready in between.
+// proves says whether a read of a ticket's node shows why the ticket ends or moves. A node that is not
+// Ready must be so since the counted time: else it was Ready in between.
 func (t Task) proves(a Answer) bool {
 	n, exists := first[ledger.NodeState](a)
 	switch t.Cause {
@@ -140,7 +139,7 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	switch t.Sent.Do {
 	case GetObject:
 		if t.grants() && t.Outlasted && a.Result != Done && a.Result != NotFound {
-			return t.fail(a, ledger.TicketInDoubt{ID: t.Ticket.ID, UID: t.Ticket.UID}) // nobody knows what came of it
+			return t.fail(a, ledger.TicketInDoubt{ID: t.Ticket.ID, UID: t.Ticket.UID}) // its outcome is unknown
 		}
 		if t.Sent.Kind == Tickets || t.Sent.Kind == Holds {
 			return t.reread(a)
@@ -192,8 +191,8 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	}
 }
 
-// tellRefused tells a ticket that the API server refuses a hold without which it is not granted. The holds that were written before are the
-// ticket's no more from here on (ledger.GrantResolved).
+// tellRefused tells a ticket that the API server refuses a hold that its grant needs. The holds written
+// before are not the ticket's from here on (ledger.GrantResolved).
 func (m *Memory) tellRefused(t Task, s ledger.Snapshot) (Task, Move) {
 	t.Refused = fmt.Sprintf("%s %s: %s", t.Sent.Do, t.Sent.Key, Refused)
 	t.Holds, t.Commit = nil, decide(t.Ticket, ledger.TicketPending, arbiter.WithoutHold(s, t.Ticket, t.Sent.Volume))
@@ -202,7 +201,7 @@ func (m *Memory) tellRefused(t Task, s ledger.Snapshot) (Task, Move) {
 	return t, move
 }
 
-// granting says whether the ledger knows that a ticket is about to be granted as it is.
+// granting says whether the ledger knows that a ticket in this version is about to be granted.
 func granting(s ledger.Snapshot, t *ledger.Ticket) bool {
 	now := s.Ticket(t.ID)
 	return now != nil && now.Granting && now.UID == t.UID && now.Version == t.Version
@@ -228,8 +227,8 @@ func (m *Memory) decideAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	}
 }
 
-// missingAnswered follows a read that must find nothing. What is there makes the
-// decision one on old facts: the ticket is to be decided anew.
+// missingAnswered follows a read that must find nothing. An existing object makes the decision stale:
+// the ticket is decided again.
 func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
@@ -244,8 +243,8 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	return m.advance(t, s)
 }
 
-// nodeProved follows the read of a ticket's node. Where it does not show why the ticket is to end, or to move,
-// nothing is written: that is to be decided anew.
+// nodeProved follows the read of a ticket's node. If it does not show why the ticket ends or moves,
+// nothing is written, and the ticket is decided again.
 func (m *Memory) nodeProved(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if !t.proves(a) {
 		return t.end(Stale, fmt.Sprintf("ticket %s stays (%s): node %s is not as it was known to be", t.Ticket.ID, t.Cause, t.Sent.Key))
@@ -254,9 +253,8 @@ func (m *Memory) nodeProved(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	return m.advance(t, s)
 }
 
-// found says whether an answer shows what a proof of absence looks for: of a
-// claim the one that the ticket names; of a PersistentVolume that it is not another
-// claim's.
+// found says whether an answer shows the object that a proof of absence looks for: the claim that the
+// ticket names; a PersistentVolume that is not another claim's.
 func (t Task) found(a Answer, s ledger.Snapshot) bool {
 	if claim, ok := first[ledger.Claim](a); ok {
 		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// decided is what becomes of the ticket of pod p, which waits for disks.
+// decided is the decision on the ticket of pod p, which waits for disks.
 func decided(p *player, id ledger.TicketID) Decided {
 	s := p.ledger.Snapshot()
 	t := s.Ticket(id)
@@ -99,7 +99,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// That the API server drops boots of holds is told by those of a grant, too.
+// The holds of a grant also show that the API server drops boots.
 func TestGrantTellsOfBoots(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	p := newPlayer(pod("p", "", "a"), asks)
@@ -109,7 +109,7 @@ func TestGrantTellsOfBoots(t *testing.T) {
 		"put-hold", "tell HoldBoots", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1", "tell GrantResolved", "finished")
 }
 
-// What is taken over gets the term's epoch, and nothing else.
+// A ticket that is taken over gets the term's epoch, and nothing else.
 func TestRenewWritesNothingElse(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	if r := Renew(&asks).Commit; !r.EpochOnly {
@@ -120,7 +120,7 @@ func TestRenewWritesNothingElse(t *testing.T) {
 	}
 }
 
-// What the loss of a grant takes for missing is read before it is written.
+// Before a grant is taken back for a missing object, that object is read.
 func TestMissingIsRead(t *testing.T) {
 	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "nothing"}, UID: "new", Version: "1"}
 	named := ticket("p", "n1", ledger.TypeManual, "nothing")
@@ -184,7 +184,7 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// A ticket ends because of its node only where a read shows what was decided on: the watch may be behind.
+// A ticket ends because of its node only if a read shows the decided state: the watch may be behind.
 func TestEndOfNode(t *testing.T) {
 	since := func(at int64) func(*ledger.NodeState) { return func(n *ledger.NodeState) { n.ReadySince = at } }
 	again := func(n *ledger.NodeState) { n.UID = "again" }
@@ -224,8 +224,8 @@ func TestEndOfNode(t *testing.T) {
 	}
 }
 
-// A ticket that moves because of its node loses its grant only after a read of the Node that shows why, as
-// one that ends; one that loses it to somebody else needs none.
+// A ticket that moves because of its node loses its grant only after a read of the Node that shows why,
+// like a ticket that ends; a ticket that another claimant interrupts needs none.
 func TestMoveIsProved(t *testing.T) {
 	silent := func(s *ledger.NodeState) { s.Ready = ledger.ReadyUnknown }
 	since := func(at int64) func(*ledger.NodeState) { return func(s *ledger.NodeState) { s.ReadySince = at } }
@@ -304,7 +304,7 @@ func TestTakeOver(t *testing.T) {
 		return len(tasks)
 	}
 	round(replies(Unknown), replies(Done), replies(Done), replies(Done))
-	round(replies(Done, second)) // what no cache has shown yet
+	round(replies(Done, second)) // in no cache yet
 	round()
 	if left := round(); left != 0 {
 		t.Errorf("%d tasks are left", left)
@@ -324,8 +324,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// A cache may be behind the Node that a VolumeHold means: before what the hold says is
-// doubted, the Node is read. One that is gone was read, too.
+// A cache may be behind the Node that a VolumeHold means: the Node is read before the hold's entries
+// are doubted. A deleted Node was read as well.
 func TestTakeOverReadsNodesThatHoldsName(t *testing.T) {
 	held := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{
 		Version: "1", State: ledger.HoldHeld, Node: "n1", NodeUID: "again", SystemUUID: "m", BootID: "b",

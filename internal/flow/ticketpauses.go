@@ -10,16 +10,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// TicketPauses keeps until when a ticket is not decided on again, after the API server has refused, or
-// not carried out, what was decided on it. Only a change of the ticket itself ends the pause: the holds
-// that are written before a grant are taken back when it fails, and look like news every time. Not even that
-// ends the pause of a ticket that was told that a hold is refused: what it is told changes it each time. The pauses
-// of such a ticket grow until it is granted, whatever else it is told between: others that ask for its volumes may keep
-// it from them for as long as they are tried.
-// The zero value has none. Its methods are serial.
+// TicketPauses keeps until when a ticket is not decided on again, after the API server has refused its
+// write, or not carried it out. Only a change of the ticket itself ends the pause: the holds that are
+// written before a grant are taken back when it fails, and look like news every time. A ticket with a
+// refused hold goes on pausing even then: its status changes each time. The pauses of such a ticket
+// grow until it is granted, through other statuses between: tickets for its volumes may keep it from
+// them while they are tried. The zero value has none. Its methods are serial.
 type TicketPauses struct {
 	tickets map[ledger.TicketID]ticketPause
-	swept   time.Time // when those that are over were last looked for
+	swept   time.Time // the last sweep of pauses that are over
 }
 
 type ticketPause struct {
@@ -36,7 +35,7 @@ type ticketPause struct {
 // forgotten is how long after its end a pause still makes the next one longer.
 const forgotten = 2 * longestFailed
 
-// Left is for how long a ticket is not to be decided on, 0: it may be.
+// Left is the rest of a ticket's pause; 0: none.
 func (p *TicketPauses) Left(t *ledger.Ticket, now time.Time) time.Duration {
 	k, known := p.tickets[t.ID]
 	switch {
@@ -50,7 +49,7 @@ func (p *TicketPauses) Left(t *ledger.Ticket, now time.Time) time.Duration {
 	return max(0, k.soon.Sub(now))
 }
 
-// End notes how the write of what was decided on a ticket ended.
+// End notes the outcome of the write of a ticket's decision.
 func (p *TicketPauses) End(d Decided, end End, spread Spread, now time.Time) {
 	if now.Sub(p.swept) > forgotten {
 		p.sweep(now)

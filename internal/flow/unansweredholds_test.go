@@ -18,7 +18,7 @@ func inUseSince(since int64) func(n *ledger.NodeState) {
 	}
 }
 
-// sharedWorld has a shared volume at n1, where pod p uses it, and n2, which could attach it, too.
+// sharedWorld has a shared volume at n1, where pod p uses it; n2 could attach it as well.
 func sharedWorld() *player {
 	drivers := func(n ledger.NodeName) ledger.Event {
 		return ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2, NodeID: string(n)}}}
@@ -28,8 +28,8 @@ func sharedWorld() *player {
 		ledger.PersistentVolume{Name: "a", Version: "9", Volume: disk, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}})
 }
 
-// hasNothingToSay has the hold name a rule by which n1 was about to lose the volume. It is over before anything was
-// taken, and the hold is to be deleted.
+// hasNothingToSay has the hold name a rule by which n1 was about to lose the volume. The rule is over
+// before anything was taken, and the hold is due for deletion.
 func (p *player) hasNothingToSay(t *testing.T) arbiter.Step {
 	t.Helper()
 	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
@@ -42,7 +42,7 @@ func (p *player) hasNothingToSay(t *testing.T) arbiter.Step {
 	return *drop
 }
 
-// drive answers all writes of a task with one result, and its reads with the hold as it is known.
+// drive answers all writes of a task with one result, and its reads with the known hold.
 func (p *player) drive(t *testing.T, task Task, came Result) {
 	t.Helper()
 	task, m := p.memory.Next(task, p.ledger.Snapshot(), p.now)
@@ -68,7 +68,7 @@ func (p *player) drive(t *testing.T, task Task, came Result) {
 	t.Fatal("the task does not end")
 }
 
-// carriesOut carries out what is planned about the hold, until nothing is.
+// carriesOut carries out the plan for the hold, until there is none.
 func (p *player) carriesOut(t *testing.T) {
 	t.Helper()
 	for range 10 {
@@ -124,8 +124,8 @@ func (p *player) usedAgain(t *testing.T) (detached bool) {
 	return p.leavesByItself(t, "600", "uid-r")
 }
 
-// The deletion of a hold that has nothing to say any more is carried out; no answer arrives, and the watch shows it
-// gone. What it said does not come back.
+// The deletion of a hold without content is carried out; no answer arrives, and the watch shows it
+// gone. Its content does not come back.
 func TestLostDeletionIsKnownAsOurs(t *testing.T) {
 	for _, came := range []Result{Unknown, Done} {
 		p := sharedWorld()
@@ -140,8 +140,8 @@ func TestLostDeletionIsKnownAsOurs(t *testing.T) {
 	}
 }
 
-// The creation of a hold that says a rule of force is carried out, and gets no answer. The rule is over, and nobody
-// needs the hold any more; then the watch shows it.
+// The creation of a hold with a rule of force is carried out, and gets no answer. The rule is over, and
+// the hold is not needed any more; then the watch shows it.
 func TestLostCreationOfAFence(t *testing.T) {
 	for _, came := range []Result{Unknown, NotSent} {
 		p := sharedWorld()
@@ -242,7 +242,7 @@ func TestNoWriteOfAHoldIsAnswered(t *testing.T) {
 	}
 }
 
-// What is kept of Nodes that are gone goes with them, but for an order that is under way.
+// The memory of deleted Nodes goes with them, except an order that is under way.
 func TestPruneForgetsNodes(t *testing.T) {
 	p, quiet := ordering()
 	p.memory.hears(Task{Step: arbiter.Step{Node: "n1"}, Orders: p.memory.orders["n1"].sent})
@@ -262,7 +262,7 @@ func TestPruneForgetsNodes(t *testing.T) {
 	}
 }
 
-// What ends the doubt about a hold, and what does not: each by what is asked and told.
+// The ends of a doubt about a hold, and events that do not end it.
 func TestWhatEndsTheDoubtAboutAHold(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
 	same := ledger.HoldSeen{Volume: disk, Hold: held}
@@ -295,7 +295,7 @@ func TestWhatEndsTheDoubtAboutAHold(t *testing.T) {
 	}
 }
 
-// A hold of a shared volume that says nothing is written again, too, where a write of it got no answer.
+// A hold of a shared volume without content is also written again if a write of it got no answer.
 func TestSilentHoldIsWrittenAgain(t *testing.T) {
 	p := sharedWorld()
 	free := ledger.Hold{Version: "3", State: ledger.HoldFree, Transitions: 1, PVs: []string{"a"}}
@@ -306,7 +306,7 @@ func TestSilentHoldIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// Who plans is told when a doubt about a hold begins and ends, though nothing else changes.
+// The planner is told when a doubt about a hold begins and ends, though nothing else changes.
 func TestDoubtAboutAHoldIsTold(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld, PVs: []string{"a"}}
 	again := held
@@ -365,7 +365,8 @@ func TestDeletedFenceIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Somebody deletes the hold that names a rule of force, and the rule ends before it is written again: it does not come back.
+// A user deletes the hold with a rule of force, and the rule ends before it is written again: it does
+// not come back.
 func TestUnwrittenFenceDoesNotComeBack(t *testing.T) {
 	t.Run("never exclusive", func(t *testing.T) {
 		p := sharedWorld()
@@ -414,7 +415,7 @@ func TestEmptyHoldIsDeleted(t *testing.T) {
 	}
 }
 
-// In Cooperative mode, too, a hold that is deleted is not deleted again.
+// In Cooperative mode too a deleted hold is not deleted again.
 func TestCooperativeDeletesOnce(t *testing.T) {
 	a := arbiter.Arbiter{Cooperative: true}
 	p := newPlayer(node("1"), ledger.Complete{}, ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "5", State: ledger.HoldFree, Transitions: 3}})

@@ -24,8 +24,8 @@ func nowhere(claims int) ledger.Pod {
 	return p
 }
 
-// confirm carries a task out at a node that has just that pod, and returns how many requests that takes. Each
-// request takes so long. What is read one by one is not there.
+// confirm carries a task out at a node with just that pod, and returns the number of requests. Each
+// request takes the given time. Objects that are read one by one are not there.
 func confirm(t *testing.T, task Task, tenant ledger.Pod, each time.Duration, before ...ledger.Event) (requests int, end End) {
 	t.Helper()
 	p := newPlayer(append([]ledger.Event{attachment("5"), tenant}, before...)...)
@@ -53,7 +53,7 @@ func confirm(t *testing.T, task Task, tenant ledger.Pod, each time.Duration, bef
 	}
 }
 
-// How many requests a detach takes does not depend on how many claims a pod of somebody else names.
+// The number of a detach's requests does not depend on how many claims another tenant's pod names.
 func TestClaimsOfOthersCostADetachNoRequests(t *testing.T) {
 	const most = 64
 	requests, end := confirm(t, Do(step(arbiter.ConfirmUnwanted)), nowhere(2000), 0)
@@ -62,7 +62,8 @@ func TestClaimsOfOthersCostADetachNoRequests(t *testing.T) {
 	}
 }
 
-// What a detach costs the process, under the executor's one lock, is in proportion to the claims at the node.
+// A detach's cost for the process, under the executor's one lock, is in proportion to the claims at the
+// node.
 func TestClaimsOfOthersCostADetachInProportion(t *testing.T) {
 	const few, times, most = 100, 8, 14
 	cost := func(claims int) float64 {
@@ -85,7 +86,7 @@ func TestClaimsOfOthersKeepNoDetachFromItsWindow(t *testing.T) {
 	}
 }
 
-// Where all claims of a namespace were listed, one that leads to the volume by a PersistentVolume that
+// If all claims of a namespace were listed, a claim that leads to the volume by a PersistentVolume that
 // the caches don't have is followed.
 func TestListedClaimMayLeadToTheVolume(t *testing.T) {
 	tenant := nowhere(2 * maxClaimReads)

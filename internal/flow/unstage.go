@@ -11,12 +11,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// beginUnstage sends an order to unstage a volume, or withdraws one. After a write without an
-// answer has been outlasted it reads what has come of it: until that is known nothing else
-// is decided about the volume at that node.
+// beginUnstage sends an order to unstage a volume, or withdraws one. After a write without an answer
+// has been outlasted it reads the outcome: until that is known nothing else is decided about the volume
+// at that node.
 //
-// The answer to an order, and the read after it, may never come. What was proved is over before it is sent, and
-// the next Report there reads again what is ordered.
+// The answer to an order, and the read after it, may never come. The proofs are over before it is sent,
+// and the next Report there reads the orders again.
 func (m *Memory) beginUnstage(t Task) (Task, Move) {
 	if t.Sent.Do != 0 {
 		return t.send(read(NodeWords, string(t.Step.Node)))
@@ -40,7 +40,7 @@ func (m *Memory) beginUnstage(t Task) (Task, Move) {
 	return t, move
 }
 
-// orderedNow notes that an order is sent to a node: what was read of it before does not show that.
+// orderedNow notes that an order is sent to a node: an earlier read does not show it.
 func (m *Memory) orderedNow(n ledger.NodeName) {
 	delete(m.heard, n)
 	if m.orders == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// orderedWord is what a node says that has two orders, of which one has ended.
+// orderedWord is the report of a node with two orders, one of which has ended.
 func orderedWord() ledger.NodeWord {
 	other, ended := ledger.VolumeID{Driver: driver, Handle: "other"}, ledger.VolumeID{Driver: driver, Handle: "ended"}
 	return ledger.NodeWord{
@@ -19,8 +19,8 @@ func orderedWord() ledger.NodeWord {
 	}
 }
 
-// An order is written at the version that was read. What came of a write without an answer is
-// read when it can't come any more, before anything else is decided.
+// An order is written at the read version. The outcome of a write without an answer is read after it is
+// outlasted, before anything else is decided.
 func TestOrderUnstage(t *testing.T) {
 	word := orderedWord()
 	newer := word
@@ -50,8 +50,8 @@ func TestOrderUnstage(t *testing.T) {
 	}
 }
 
-// An order keeps those for other volumes, as long as they stand, and takes the place of the one
-// for its own; a withdrawal takes that out and asks for nothing.
+// An order keeps standing orders for other volumes, and replaces the order for its own; a withdrawal
+// takes that out and asks for nothing.
 func TestOrdersOfANode(t *testing.T) {
 	word := orderedWord()
 	for _, test := range []struct {
@@ -73,8 +73,8 @@ func TestOrdersOfANode(t *testing.T) {
 	}
 }
 
-// Before the first volume of a term is put into volumesAttached of a node where moorage-node
-// runs, what is ordered there is read: nothing is put back that may be unstaged.
+// Before the first volume of a term is put into volumesAttached of a node with moorage-node, the orders
+// there are read: nothing is put back that may be unstaged.
 func TestReportReadsOrders(t *testing.T) {
 	quiet := orderedWord()
 	ordered := quiet

@@ -9,10 +9,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Users are those that a change of a volume matters to: tickets that may be granted
-// or satisfied now, and pods, by UID, that are told of it. Some may be listed
-// twice. Tickets that can only be granted are not listed one by one, since there may be
-// thousands: nodes are where such tickets wait, each once.
+// Users are the users that a change of a volume concerns: tickets that may be granted or satisfied now,
+// and pods, by UID, that are told. Some may be listed twice. Tickets that can only be granted are not
+// listed one by one, since there may be thousands: nodes are where such tickets wait, each once.
 func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, pods []string, nodes []ledger.NodeName) {
 	volume := s.Volume(id)
 	if volume == nil {
@@ -42,15 +41,14 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 	return tickets, pods, nodes
 }
 
-// Pending says whether the tickets of a node are to be decided on anew when the
-// node has changed.
+// Pending says whether a change of a node requires new decisions on its tickets.
 func Pending(s ledger.Snapshot, n ledger.NodeName) bool {
 	node := s.Node(n)
 	return node != nil && len(node.Tickets) > 0
 }
 
-// EmptiedWith are the tickets that wait at a node which is being emptied, and that end or move for that.
-// Those that are granted there are looked at with their volumes.
+// EmptiedWith are the tickets that wait at a node that is being emptied, and end or move for that.
+// Granted tickets there are looked at with their volumes.
 func EmptiedWith(s ledger.Snapshot, n ledger.NodeName) []ledger.TicketID {
 	node := s.Node(n)
 	if node == nil || !node.Exists || !node.Draining {
@@ -65,7 +63,7 @@ func EmptiedWith(s ledger.Snapshot, n ledger.NodeName) []ledger.TicketID {
 	return list
 }
 
-// Look is what is to be looked at again.
+// Look lists what must be looked at again.
 type Look struct {
 	Volumes []ledger.VolumeID // plan them
 	Nodes   []ledger.NodeName // decide on their pending tickets
@@ -73,7 +71,7 @@ type Look struct {
 	Pods    []string          // by UID: tell them
 }
 
-// Wake says what is to be looked at again because of what an event has touched.
+// Wake says what must be looked at again after an event's touches.
 func Wake(t ledger.Touched, s ledger.Snapshot) Look {
 	look := Look{Volumes: slices.Clip(t.Volumes), Tickets: slices.Clip(t.Tickets), Pods: slices.Clip(t.Pods)}
 	for _, v := range t.Volumes {

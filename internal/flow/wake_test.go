@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What has changed wakes all that it matters to, and no more.
+// A change wakes everything that it concerns, and no more.
 func TestWake(t *testing.T) {
 	waits := ticket("w", "n1", ledger.TypeManual, "a")
 	manual, granted := ticket("m", "n2", ledger.TypeManual, "a"), ticket("g", "n2", ledger.TypeManual, "a")
@@ -61,7 +61,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// A node wakes who waits for it, and nobody where nobody waits.
+// A node wakes its waiters, and nothing without waiters.
 func TestPending(t *testing.T) {
 	s := facts(ticket("w", "n2", ledger.TypeManual, "a")).Snapshot()
 	for n, want := range map[ledger.NodeName]bool{"n1": false, "n2": true, "n9": false} {
@@ -71,7 +71,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// A node that is being emptied wakes the tickets that wait there and say that they end or move then.
+// A node that is being emptied wakes the tickets that wait there and end or move then.
 func TestEmptied(t *testing.T) {
 	ends, moves, stays, granted := ticket("e", "n2", ledger.TypeManual, "a"), ticket("m", "n2", ledger.TypeBackup, "a"), ticket("s", "n2", ledger.TypeManual, "a"), ticket("g", "n2", ledger.TypeManual, "a")
 	ends.OnDrain, moves.OnDrain, granted.OnDrain, granted.Phase = ledger.EndOnDrain, ledger.MoveOnDrain, ledger.EndOnDrain, ledger.TicketGranted

@@ -17,22 +17,22 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ErrLost says that another process leads now, or may lead soon. Whoever led has
-// stopped, and must start over with nothing remembered.
+// ErrLost says that another process leads now, or may lead soon. The former leader has stopped, and
+// must start over with nothing remembered.
 var ErrLost = errors.New("the leader's lease is lost")
 
 // ErrUnsettled is for the work of a leader: a write of it may still be under way. The Lease is then
 // not handed over, so that the next leader waits.
 var ErrUnsettled = errors.New("a write may still be under way")
 
-// Config says for which Lease processes compete, and how.
+// Config names the Lease, and its times.
 type Config struct {
 	// Namespace and Name of the Lease.
 	Namespace, Name string
 	Times
 	// WriteTimeout is how long a write of a leader takes at most.
 	WriteTimeout time.Duration
-	// Labels are put on the Lease by whoever takes it; nil: none.
+	// Labels are put on the Lease by its new holder; nil: none.
 	Labels map[string]string
 	// Untouched says whether nothing shows that a leader has written anything: asked where there
 	// is no Lease. Without it, one is always taken for deleted.
@@ -42,12 +42,12 @@ type Config struct {
 // Term is one time of leading.
 type Term struct {
 	Epoch int64            // rises from leader to leader
-	Until func() time.Time // the end of the lease, by this process's clock as it is now: see clock
+	Until func() time.Time // the end of the lease, by this process's present clock: see clock
 	Clean bool             // the leader before has handed the lease over, or there was none
 	Lost  <-chan struct{}  // closed when the lease is lost: then it is not handed over
 }
 
-// term is the one that ends with leading.
+// term is the term that ends with leading.
 func (l *Lease) term(leading context.Context) Term {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +65,8 @@ func Lead(ctx context.Context, config Config, kube kubernetes.Interface, work fu
 	return LeadBy(ctx, config, lock, nil, work)
 }
 
-// LeadBy is Lead with a lock that the caller has made. Of config it needs neither Namespace nor
-// Labels. health, if set, tells whether renewing goes on.
+// LeadBy is Lead with a lock that the caller has made. It needs neither Namespace nor Labels of config.
+// health, if set, says whether renewing goes on.
 func LeadBy(ctx context.Context, config Config, lock resourcelock.Interface, health *leaderelection.HealthzAdaptor, work func(context.Context, Term) error) error {
 	lease := NewLease(lock, config.Times)
 	return lease.Hold(ctx, config.Name, health, config.WriteTimeout, func(leading context.Context) error {
@@ -78,7 +78,7 @@ func LeadBy(ctx context.Context, config Config, lock resourcelock.Interface, hea
 			err = work(working, term)
 		}
 		if leading.Err() != nil || ctx.Err() != nil && !errors.Is(err, ErrUnsettled) {
-			return nil // what was under way has failed for that
+			return nil // its requests have failed for that
 		}
 		return err
 	})
@@ -101,8 +101,8 @@ func newLock(config Config, kube kubernetes.Interface) (resourcelock.Interface, 
 // out: its deadlines lay inside the lease, but the API server may still be at
 // one of its requests. It returns whether the term begins clean.
 //
-// Where there was no Lease, somebody may have deleted it: a leader that does not
-// know of that yet writes for as long as its lease lasts by its own clock.
+// A missing Lease may have been deleted: its leader may not know that yet, and writes for as long as
+// its lease lasts by its own clock.
 func waitOut(ctx context.Context, config Config, l *Lease, clean bool) (bool, error) {
 	if clean {
 		return true, nil

@@ -19,18 +19,18 @@ import (
 // Times are those of an election.
 type Times struct{ Duration, RenewDeadline, RetryPeriod time.Duration }
 
-// Lease is a Lease that processes compete for, and what this process's writes of it
-// tell. Safe for parallel use.
+// Lease is a Lease that processes compete for, with the results of this process's writes. Safe for
+// parallel use.
 type Lease struct {
 	resourcelock.Interface
 	times Times
 	clock clock
 
 	mu      sync.Mutex
-	tried   bool      // a write that takes the Lease was sent, whatever came of it
+	tried   bool      // a write that takes the Lease was sent, with any outcome
 	renewed time.Time // when the last successful write began
 	epoch   int64
-	before  string // who held the Lease before this process
+	before  string // the holder before this process
 	absent  bool   // there was no Lease when it was last read
 }
 
@@ -105,9 +105,8 @@ func (l *Lease) wasAbsent() bool {
 	return l.absent
 }
 
-// release gives the Lease up, if this process has it. A write that the elector
-// gave up may still be carried out by the API server: then it is read again. Who
-// never tried to take the Lease asks nobody.
+// release releases the Lease, if this process has it. The API server may still carry out a write that
+// the elector gave up: then the Lease is read again. Without a try to take the Lease nothing is asked.
 func (l *Lease) release(ctx context.Context, timeout time.Duration) error {
 	if !l.hasTried() {
 		return nil

@@ -7,10 +7,9 @@ import (
 	"net/http"
 )
 
-// Punctual wraps a transport so that it sends no request whose deadline is over, by
-// the monotonic clock or the wall clock. A process that was paused between making a
-// request and sending it, or whose machine was suspended then, may find out too late
-// otherwise.
+// Punctual wraps a transport so that it sends no request after its deadline, by the monotonic clock or
+// the wall clock. A process that was paused between making a request and sending it, or on a suspended
+// machine, may notice too late otherwise.
 func Punctual(next http.RoundTripper) http.RoundTripper { return punctual{next, realClock()} }
 
 type punctual struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// absurdVolumes are n volumes; each of another driver, or all of one.
+// absurdVolumes are n volumes, each of its own driver, or all of one driver.
 func absurdVolumes(n int, drivers bool) []VolumeID {
 	list := make([]VolumeID, n)
 	for i := range list {
@@ -34,8 +34,8 @@ func absurdPod(l *Ledger, volumes []VolumeID) {
 	l.Apply(start, PodGone{UID: "p"})
 }
 
-// What a kubelet or a tenant may write without limit costs in proportion: of one object
-// with eight times as many entries, not much more than eight times as much is copied.
+// Objects without a bound cost in proportion: an object with eight times as many entries copies little
+// more than eight times as much.
 func TestAbsurdObjectsCostInProportion(t *testing.T) {
 	const few, times, most = 1000, 8, 16
 	tests := map[string]func(l *Ledger, n int){

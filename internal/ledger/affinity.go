@@ -9,16 +9,16 @@ import (
 	"unique"
 )
 
-// NodeAffinity says at which nodes a PersistentVolume can be used
-// (spec.nodeAffinity.required). The zero value allows every node. Equal values
-// share their memory: a cluster has many volumes and few zones.
+// NodeAffinity names the nodes where a PersistentVolume can be used (spec.nodeAffinity.required). The
+// zero value allows every node. Equal values share their memory: a cluster has many volumes and few
+// zones.
 type NodeAffinity struct{ terms unique.Handle[string] }
 
 // NodeTerm is one term of a NodeAffinity: a node matches it that meets all of its
 // requirements. A term without requirements matches no node.
 type NodeTerm struct {
 	Labels []NodeRequirement // of the node's labels
-	Fields []NodeRequirement // of the node's fields, of which there is only metadata.name
+	Fields []NodeRequirement // of the node's fields; only metadata.name exists
 }
 
 // NodeRequirement is a condition on the value of a label or a field.
@@ -28,8 +28,7 @@ type NodeRequirement struct {
 	Values   []string
 }
 
-// NodeOperator says how a value is compared. The operators are those of
-// corev1.NodeSelectorOperator.
+// NodeOperator says how a value is compared. The operators are corev1.NodeSelectorOperator's.
 type NodeOperator byte
 
 // The operators.
@@ -53,8 +52,8 @@ const (
 	nodeNameField    = "metadata.name"
 )
 
-// NewNodeAffinity makes a NodeAffinity of terms, of which one has to match. A term
-// with a requirement that Kubernetes would not parse matches no node, as in
+// NewNodeAffinity makes a NodeAffinity of terms; a node has to match one term. A term with a
+// requirement that Kubernetes would not parse matches no node, as in
 // component-helpers/scheduling/corev1/nodeaffinity.
 func NewNodeAffinity(terms ...NodeTerm) NodeAffinity {
 	var b strings.Builder
@@ -111,8 +110,8 @@ func (r NodeRequirement) valid() bool {
 	return false
 }
 
-// labelValue says whether a label can have a value: at most 63 letters, digits, dashes,
-// dots and underscores, of which a letter or digit comes first and last.
+// labelValue says whether a label can have a value: at most 63 letters, digits, dashes, dots and
+// underscores, with a letter or digit first and last.
 func labelValue(v string) bool {
 	for i := range len(v) {
 		c := v[i]
@@ -134,8 +133,8 @@ func (r NodeRequirement) write(b *strings.Builder) {
 	b.WriteString(afterRequirement)
 }
 
-// Matches says whether the volume can be used at a node of that name with these
-// labels. It allocates nothing.
+// Matches says whether the volume can be used at a node with this name and these labels. It allocates
+// nothing.
 func (a NodeAffinity) Matches(n NodeName, labels map[string]string) bool {
 	if a == (NodeAffinity{}) {
 		return true
@@ -199,7 +198,7 @@ func among(values, value string) bool {
 	return false
 }
 
-// parts are the parts of a text in which each is followed by a separator.
+// parts are the parts of a text that end with a separator.
 func parts(text, after string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for text != "" {

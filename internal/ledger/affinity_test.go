@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Who waits for a node hears of its labels: volumes may be allowed there that were
-// not.
+// A change of a node's labels touches its waiters: volumes may be allowed there now.
 func TestChangedLabelsTouchTheNode(t *testing.T) {
 	l, now := New(), time.Unix(1000, 0)
 	node := func(version, zone string) NodeState {
@@ -27,8 +26,8 @@ func TestChangedLabelsTouchTheNode(t *testing.T) {
 	}
 }
 
-// At which nodes a volume can be used: a term asks for labels that a node has, lacks or
-// compares, or for the node's name; all that one term asks has to be so, of one term.
+// A volume's node affinity: a term asks for labels that a node has, lacks or compares, or for its name;
+// a node has to meet all of one term.
 func TestWhereVolumesCanBeUsed(t *testing.T) {
 	label := func(op NodeOperator, values ...string) NodeRequirement { return NodeRequirement{"zone", op, values} }
 	field := func(op NodeOperator, value string) NodeRequirement {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A change that comes before anybody has taken a snapshot of what was there is heard of,
-// too.
+// A change before the first snapshot is reported.
 func TestChangesBetweenSnapshotsAreTouched(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	a := Attachment{Name: AttachmentName(v, "n1"), UID: "00000000-0000-0000-0000-000000000001", Version: "1", Driver: "d", Node: "n1", Inline: v}
@@ -22,8 +21,8 @@ func TestChangesBetweenSnapshotsAreTouched(t *testing.T) {
 	}
 }
 
-// A ticket or pod of a name that was given anew, whose end nobody here has seen, leaves
-// nothing where the one before was.
+// A ticket or pod with a reused name leaves nothing at the former one's place, also if the former's end
+// was not seen.
 func TestNamesThatAreGivenAnew(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
@@ -68,8 +67,7 @@ func TestAttachmentMadeAgainAfterItsVolumeVanished(t *testing.T) {
 	}
 }
 
-// An attachment of a name of its own that was made again in one look, for another volume or
-// another node, is where it is now, and no longer where the one before was.
+// An attachment that was made again for another volume or node is only at its new place.
 func TestAttachmentMadeAgainElsewhere(t *testing.T) {
 	first := Attachment{Name: "theirs", UID: "a", Version: "1", Driver: "disk", Node: "n1", Inline: VolumeID{"disk", "h"}}
 	for name, change := range map[string]func(*Attachment){
@@ -94,8 +92,7 @@ func TestAttachmentMadeAgainElsewhere(t *testing.T) {
 	}
 }
 
-// A ticket hears of its claim, though that leads to no volume: what it waits for is another
-// thing then.
+// A ticket is told about its claim, also if that leads to no volume: it waits for something else then.
 func TestTicketsHearOfTheirClaims(t *testing.T) {
 	l, key := New(), ClaimKey{Namespace: "ns", Name: "data"}
 	l.Apply(start, StorageClass{Name: "late", Version: "1", Driver: "d", WaitForFirst: true})
@@ -108,8 +105,8 @@ func TestTicketsHearOfTheirClaims(t *testing.T) {
 	}
 }
 
-// A pod that is bound after its claim's PersistentVolume has gone may use what was attached for that at its
-// node, whether this process has seen the PersistentVolume or began later.
+// A pod that is bound after its claim's PersistentVolume has gone may use the volume attached for it at
+// its node, in a process that has seen the PersistentVolume and in a later one.
 func TestPodOfALostClaim(t *testing.T) {
 	v := VolumeID{"d", "v"}
 	key := ClaimKey{"ns", "data"}

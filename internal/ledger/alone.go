@@ -4,16 +4,15 @@ package ledger
 
 import "slices"
 
-// mountedAlone are the nodes that have a volume mounted which their kubelets have forgotten, as
-// moorage-node there says, and with which the ledger has no NodeVolume: nothing else tells of it.
+// mountedAlone are nodes with a mounted volume that their kubelets have forgotten, as moorage-node
+// reports, and for which the ledger has no NodeVolume.
 type mountedAlone struct {
 	volume VolumeID
 	nodes  []NodeName // sorted; replaced, never changed
 }
 
-// MountedAlone returns the nodes of which nothing but moorage-node's word says that a volume is
-// mounted there, sorted: what its kubelet has forgotten, and has no NodeVolume. Whether that word
-// still counts is not asked here.
+// MountedAlone returns, sorted, the nodes where only moorage-node's report says that the volume is
+// mounted. It does not ask whether that report still counts.
 func (s Snapshot) MountedAlone(v VolumeID) []NodeName {
 	if rec := s.facts.alone.get(v); rec != nil {
 		return rec.nodes
@@ -64,8 +63,8 @@ func (l *Ledger) keepAllAlone(t *Touched, was, is *NodeWord, n NodeName) {
 	}
 }
 
-// touchable are the volumes that a change of a node may be about: those that have a NodeVolume there,
-// and those of which only its word tells.
+// touchable are the volumes that a change of a node may concern: volumes with a NodeVolume there, and
+// volumes that only moorage-node's report names.
 func (l *Ledger) touchable(n *Node) []VolumeID {
 	list := n.At()
 	if n.Word != nil {

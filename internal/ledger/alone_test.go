@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Of which volumes nothing but a node's word tells follows the word, and what binds the volume to the
-// node; who waits for the volume is looked at again with each change.
+// MountedAlone follows the node's report, and the facts that bind the volume to the node; each change
+// touches the volume's waiters.
 func TestMountedAlone(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	word := func(version string, mounted, forgotten bool) NodeWord {

@@ -14,8 +14,8 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	wasAttached := old != nil && old.attached
 	if wasAttached && old.is(a.UID) && old.to.nodeID != "" {
-		// external-attacher that lists volumes stamps and publishes anew what it does not find
-		// under the nodeID that the CSINode has now. What it did before is not undone by that.
+		// external-attacher that lists volumes stamps and publishes again if it does not find the
+		// volume under the CSINode's present nodeID. Its earlier publish stays.
 		a.NodeID = old.to.nodeID
 	}
 	if old != nil && old.is(a.UID) && old.to.node == a.Node && old.pv == a.PersistentVolume && old.inline == !a.Inline.IsZero() {
@@ -44,8 +44,7 @@ func (l *Ledger) newAttachment(now time.Time, t *Touched, old *attachmentRecord,
 	l.replaceAttachment(now, t, old, a, at, byName)
 }
 
-// replaceAttachment puts an attachment of a volume in the place of what is known of
-// its name.
+// replaceAttachment replaces the known state of an attachment's name by an attachment of a volume.
 func (l *Ledger) replaceAttachment(now time.Time, t *Touched, old *attachmentRecord, a *Attachment, at VolumeID, byName bool) {
 	if old != nil {
 		l.unlinkAttachment(old, a.Name)
@@ -83,16 +82,16 @@ func (l *Ledger) replaceAttachment(now time.Time, t *Touched, old *attachmentRec
 	}
 }
 
-// source is the volume that an attachment is of: the one that it was made for, of
-// which old, if it is not nil, is what was known before; and whether only its name
-// says so. Without one it stands for a volume of its own.
+// source is the volume of an attachment: the volume for which it was made (old, if not nil, is the
+// known state before), and whether only its name says so. Without one it stands for a volume of its
+// own.
 func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byName bool) {
 	if !a.Inline.IsZero() {
 		return a.Inline, false
 	}
 	known := old != nil && old.at().IsReal()
 	if known && !old.byName {
-		return old.at(), false // whatever has become of its PersistentVolume
+		return old.at(), false // also if its PersistentVolume has gone
 	}
 	if pv := l.facts.pvs.get(a.PersistentVolume); pv != nil && pv.exists && !pv.Volume.IsZero() && !madeForAnother(a, pv.Volume) {
 		return pv.Volume, false
@@ -106,16 +105,15 @@ func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byNa
 	return unknownSource(a.Driver, a.Name), false
 }
 
-// madeForAnother says whether an attachment was not made for the volume that its
-// PersistentVolume names now: its name is of the form that follows from volume and node,
-// and does not follow from these. A PersistentVolume of that name was deleted, and made
-// again for another disk. A name of any other form says nothing of a volume.
+// madeForAnother says whether an attachment was not made for the volume that its PersistentVolume names
+// now: its name is of the form that follows from volume and node, and does not follow from these. A
+// PersistentVolume of this name was deleted, and made again for another disk. A name of any other form
+// says nothing of a volume.
 func madeForAnother(a *Attachment, v VolumeID) bool {
 	return NamesAnother(a.Name, v, a.Node)
 }
 
-// machine is the node that an attachment of a driver's volume names: one that
-// is known if possible.
+// machine is the node that an attachment of a driver's volume names; a known node if possible.
 func (l *Ledger) machine(a *Attachment, driver string, old *attachmentRecord) *machine {
 	to := machine{a.Node, driver, a.NodeID}
 	if old != nil && *old.to == to {
@@ -129,8 +127,7 @@ func (l *Ledger) machine(a *Attachment, driver string, old *attachmentRecord) *m
 	return &machine{a.Node, driver, a.NodeID}
 }
 
-// resolveAttachment places an attachment whose PersistentVolume has come to
-// be seen.
+// resolveAttachment places an attachment after its PersistentVolume was seen.
 func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
 	old := l.facts.attachments.get(name)
 	a := old.unpack()
@@ -144,8 +141,7 @@ func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
 	}
 }
 
-// amend changes what is known of an attachment at a node, other than what the
-// object says.
+// amend changes what the ledger knows about an attachment at a node beside the object.
 func (l *Ledger) amend(p *NodeVolume, r *attachmentRecord, change func(*attachmentRecord)) {
 	amended := *r
 	amended.gen = l.gen
@@ -205,8 +201,8 @@ func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord)
 	l.forgetReported(r.to.node, r.at())
 }
 
-// forgetReported has a volume whose last attachment at a node was seen to go not be doubted there when the Node, which
-// does not exist, is made again; but where it may have been left.
+// forgetReported: the last attachment of a volume at a node was seen to go, so the volume is not in
+// doubt when the Node is made again, unless it may have been left there.
 func (l *Ledger) forgetReported(n NodeName, v VolumeID) {
 	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && (p.HasAttachments() || p.Left) {
 		return
@@ -235,9 +231,9 @@ func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// sourceTaken has the volume looked at that the PersistentVolume of a new attachment names:
-// it may be another one, and wait until this has gone. Then the PersistentVolume knows of
-// this attachment's volume, too.
+// sourceTaken has the volume looked at that the PersistentVolume of a new attachment names: it may be
+// another one, and wait until this has gone. Then the PersistentVolume knows this attachment's volume
+// as well.
 func (l *Ledger) sourceTaken(t *Touched, pv string, at VolumeID, r *attachmentRecord) {
 	rec := l.facts.pvs.get(pv)
 	if rec != nil {
@@ -265,8 +261,8 @@ func (l *Ledger) sourceFree(t *Touched, r *attachmentRecord) {
 	}
 }
 
-// unlinkAttachment takes an attachment from those that wait for their
-// PersistentVolume to be seen, or for their volume.
+// unlinkAttachment removes an attachment from the lists of attachments that wait for their
+// PersistentVolume or volume.
 func (l *Ledger) unlinkAttachment(r *attachmentRecord, name string) {
 	if !r.at().IsReal() {
 		u := l.unmatchedAt(driverNode{r.to.driver, r.to.node})
@@ -337,7 +333,7 @@ func (p *NodeVolume) takeAttachment(r *attachmentRecord) {
 	}
 }
 
-// records lists the attachments' records; the list is shared with nobody.
+// records lists the attachments' records; the caller owns the list.
 func (p *NodeVolume) records() []*attachmentRecord {
 	if p.first == nil {
 		return nil

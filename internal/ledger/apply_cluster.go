@@ -74,13 +74,13 @@ func (s *NodeState) SameHealth(other *NodeState) bool {
 		s.SystemUUID == other.SystemUUID && s.ProviderID == other.ProviderID
 }
 
-// takeLists takes in which volumes volumesAttached and volumesInUse of a Node name, and which are doubted since its
-// last state. known says that this was a state of the same object.
+// takeLists takes in a Node's volumesAttached and volumesInUse, and the volumes in doubt since its last
+// state. known: that state was of the same object.
 func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known bool, reported, inUse []VolumeID) {
 	defer l.beginBulk(s.Name, reported, inUse)()
 	l.doubtAfter(now, t, was, s)
-	// First what is there, then what is not: a place that stays is never lost
-	// in between, and its clock runs on.
+	// First the entries that are there, then the missing entries: a place that stays is never lost in
+	// between, and its clock runs on.
 	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })
 	l.list(now, t, s.Name, inUse, func(p *NodeVolume) *bool { return &p.InUse })
 	if known {
@@ -89,8 +89,8 @@ func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known b
 	l.hear(now, t, s.Name, inUse) // until then the last list counts
 	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
 	if s.Reporting {
-		// A new object of an old name says nothing about use until its own
-		// kubelet has reported: what was in use before stays so.
+		// A new object with an old name says nothing about use until its own kubelet has reported:
+		// volumes in use stay in use.
 		inUse = l.node(s.Name).withDoubted(inUse)
 		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *NodeVolume) *bool { return &p.InUse })
 	}
@@ -123,10 +123,10 @@ func (n *Node) forgetLease() {
 // this long (kube-controller-manager, --node-monitor-grace-period).
 const leaseGap = 40 * time.Second
 
-// wrote is when the kubelet of a node that goes on not to be Ready may have written last,
-// as a new state of the node shows; zero: the state shows nothing. Only kubelets write
-// False. Unknown is the node controller's word: before that the kubelet was silent only
-// as far as somebody has read its Lease, and seen it stand still.
+// wrote is when the kubelet of a node that goes on not to be Ready may have written last, as a new
+// state of the node shows; zero: the state shows nothing. Only kubelets write False. Unknown is the
+// node controller's report: before that the kubelet was silent only as long as this process read its
+// Lease and saw no renewal.
 func (n *Node) wrote(is NodeState, now time.Time) time.Time {
 	switch {
 	case n.Ready == ReadyUnknown && is.Ready == ReadyFalse:
@@ -191,7 +191,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	rec := l.node(e.Name)
-	// What it had in use stays so: a deleted Node object proves nothing.
+	// Its volumes in use stay in use: a deleted Node object proves nothing.
 	wasReady, machine := rec.Ready == ReadyTrue, rec.SystemUUID
 	defer func() { l.cloneGone(now, t, machine) }() // when nothing is known of it any more
 	defer l.beginBulk(e.Name)()
@@ -219,7 +219,8 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.recount(now, t, rec)
 }
 
-// cloneGone takes in that a node has a systemUUID no more: a boot of the one that has it still may be over by that.
+// cloneGone takes in that a node has no longer a systemUUID: for the last node with it, a boot may be
+// over.
 func (l *Ledger) cloneGone(now time.Time, t *Touched, machine string) {
 	if machine == "" {
 		return
@@ -236,10 +237,9 @@ func (l *Ledger) cloneGone(now time.Time, t *Touched, machine string) {
 	}
 }
 
-// dropFenced ends the use of volumes that were detached from a node while somebody
-// vouched for it that nothing runs there, and whose kubelet has not been heard of
-// since; with it ends the doubt whether they are in use. The list of that kubelet is all that names them, and when its Node is deleted
-// nobody can write another.
+// dropFenced ends the use, and the doubt, of volumes that were detached from a node while evidence said
+// that nothing runs there, if its kubelet has not reported since. Only that kubelet's list names them,
+// and after its Node is deleted no kubelet can write another list.
 func (l *Ledger) dropFenced(now time.Time, t *Touched, n *Node) {
 	if !n.OutOfService || n.Ready != ReadyUnknown || n.Heard.After(n.OutOfServiceAt) {
 		return
@@ -308,8 +308,8 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	doubted := rec.HoldUnanswered > 0
 	rec.HoldUnanswered = 0
 	if rec.Hold.saysTheSame(&hold) {
-		// A grant has made another version of it. Nobody is woken by that: where the API server
-		// refuses the ticket, the grant is tried again after a pause.
+		// A grant has made another version of it. That wakes no ticket: if the API server refuses the
+		// ticket's status, the grant is tried again after a pause.
 		rec.Hold = &hold
 		if doubted {
 			t.volume(e.Volume)
@@ -362,7 +362,7 @@ func (e HoldUnanswered) apply(l *Ledger, now time.Time, t *Touched) {
 		if e.Deletes {
 			rec.dropped = e.Version
 		}
-		t.volume(e.Volume) // it is to be written again, also where a grant has written it
+		t.volume(e.Volume) // it is written again, also if a grant has written it
 	}
 }
 
@@ -390,18 +390,17 @@ func (e HoldDropped) apply(l *Ledger, now time.Time, t *Touched) {
 		rec.HoldUnanswered = 0
 		t.volume(e.Volume)
 	}
-	if rec.Hold.Version == "" { // the watch came before, and who had deleted it was not known
+	if rec.Hold.Version == "" { // the watch came first, and nothing said who had deleted it
 		l.removeHold(now, t, rec)
 	}
 }
 
-// The hold of a volume that is nowhere but where the hold says, without an attachment,
-// is kept as one that is not written (Version is empty), if the volume has a
-// PersistentVolume; so is one that says where the volume may be mounted after a detach by
-// force. Without a PersistentVolume, the hold is all that says how many the volume may serve,
-// and is kept as long as the volume is seen at the node that it names; else who deletes it
-// says that the volume is nowhere. So does who deletes that of a volume which was left at a machine that has its
-// node's name no more: nothing else can tell. This process deletes what has nothing to say.
+// A hold without an attachment, which alone places its volume, is kept as not written (Version is
+// empty) if the volume has a PersistentVolume; and so is a hold that names nodes with possible mounts
+// after a forced detach. Without a PersistentVolume only the hold says how many nodes the volume may
+// serve: it is kept as long as the volume is seen at its node. Otherwise the deletion says that the
+// volume is nowhere. The deletion says the same for a volume that was left at a machine whose name
+// another machine has now. This process deletes holds without content.
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old := l.facts.volumes.get(e.Volume); old == nil || old.Hold == nil {
 		return
@@ -426,16 +425,17 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if was.Version == "" {
 		return // told again
 	}
-	// Whoever deleted it has moved no volume: what it said is to be written again.
+	// The deletion moved no volume: the content is written again.
 	unwritten := *was
 	unwritten.Version = ""
 	rec.Hold = &unwritten
 	t.volume(e.Volume)
 }
 
-// leftNoMore takes in that a person has deleted the hold of what was left at a machine whose node's name another one has: it is
-// not at that machine any more. The rest of the hold is to be written again: its number of transitions, which never
-// falls, and what it says of other machines.
+// leftNoMore takes in that a person deleted the hold of a volume that was left at a machine, after
+// another machine took its node's name: the volume is not at that machine any more. The rest of the
+// hold is written again: its number of transitions, which never falls, and its entries about other
+// machines.
 func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume, n *Node) {
 	v, was := rec.ID, rec.Hold
 	rest := Hold{Transitions: was.Transitions, Grants: was.Grants, PVs: was.PVs, Next: was.Next}
@@ -503,8 +503,8 @@ func (h *Hold) left() NodeName {
 	return h.Node
 }
 
-// LeftAtAnother says whether a hold has a volume left at another machine than the one that has its node's name now. What is
-// attached to this one, and detached from it, shows nothing of the first one.
+// LeftAtAnother says whether the hold has the volume left at a machine that has lost its node's name to
+// another machine. Attaches and detaches at the new machine show nothing about the first machine.
 func (h *Hold) LeftAtAnother(n *Node) bool {
 	return h != nil && h.Stays && n != nil && n.Name == h.Node && h.SystemUUID != "" && n.SystemUUID != "" && n.SystemUUID != h.SystemUUID
 }
@@ -516,12 +516,12 @@ func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 	}
 	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Left = true })
 	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) { p.Left = false })
-	if l.facts.volumes.get(v).heldAt() != was { // else it has been attached there anew, by what may have yet to be seen
+	if l.facts.volumes.get(v).heldAt() != was { // else an attachment that is not seen yet has attached it there again
 		l.forgetReported(was, v)
 	}
 }
 
-// held is the node to which a hold gives a volume that needs no attachment; empty: none.
+// held is the node to which a hold gives a volume without attachments; empty: none.
 func (h *Hold) held(v VolumeID) NodeName {
 	if !v.NoAttach() || h.node() == Detached {
 		return ""
@@ -529,8 +529,8 @@ func (h *Hold) held(v VolumeID) NodeName {
 	return h.node()
 }
 
-// moveHeld has the NodeVolume to which the hold gives a volume without attachments say
-// so. Where it gives the volume to another node, a doubt about the one before ends.
+// moveHeld marks the NodeVolume to which the hold gives a volume without attachments. If that is
+// another node, a doubt about the node before ends.
 func (l *Ledger) moveHeld(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
 	if was == is {
 		return
@@ -552,8 +552,8 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	if !l.prove(now, t, e.Volume, e.Node, ProofUnreported, e.UID, e.Version) {
 		return
 	}
-	// Until the attachment is gone the Node may be made again with the volume mounted, and what was doubted before
-	// tells of which machine, and boot, that may be.
+	// Until the attachment is gone, the Node may be made again with the volume mounted; the earlier
+	// doubt names the machine and boot.
 	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
 	outlives := e.Forced && n != nil && !exists && p.InUse && p.HasAttachments()
 	doubted := outlives && p.HasOwn() && n.Doubts(e.Volume)
@@ -568,7 +568,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
 		p.Proof.Forced, p.Unlisted = e.Forced, p.Unlisted && !e.Ready
 		p.Reported, p.ReportSent = false, p.ReportSent && e.Doubted && n.Doubts(e.Volume)
-		p.InUse = doubted || p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // nobody would take back what a node that is gone has said
+		p.InUse = doubted || p.InUse && exists && (e.Forced || e.Doubted && n.Doubts(e.Volume)) // a Node that is gone can't take its list back
 		unknown = p.InUse && p.MayBeMounted()
 	})
 	if unknown {
@@ -622,7 +622,7 @@ func (e NotReported) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// provable says whether the own attachment at a place is as it was when a proof began.
+// provable says whether the own attachment at a place has not changed since a proof began.
 func (p *NodeVolume) provable(uid, version string) bool {
 	own, at := "", ""
 	if p.HasOwn() {
@@ -631,8 +631,8 @@ func (p *NodeVolume) provable(uid, version string) bool {
 	return own == uid && at == version
 }
 
-// prove records a proof about a place that is still as it was when the proof
-// began, and says whether it did. A proof never skips a stage.
+// prove records a proof about a place that has not changed since the proof began, and says whether it
+// did. A proof never skips a stage.
 func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage ProofStage, uid, version string) bool {
 	p := l.facts.volumes.get(v).NodeVolume(n)
 	if p == nil || !p.provable(uid, version) || stage == ProofUnwanted && p.Proof.Stage != ProofUnreported {

@@ -51,7 +51,7 @@ func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
 		l.voidForced(now, t, rec)
 	}
 	if rec.RenewedAt.IsZero() || rec.Renewed != e.Renewed {
-		// Whatever counts since the kubelet was last seen alive begins anew.
+		// All times since the kubelet was last seen alive start again.
 		rec.Renewed, rec.RenewedAt = e.Renewed, now
 		t.node(e.Node)
 		t.Volumes = append(t.Volumes, l.touchable(rec)...)
@@ -60,8 +60,8 @@ func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
 	l.recount(now, t, rec)
 }
 
-// heard takes in that the kubelet of a node that is not Ready has written: what was silence before it
-// does not count any more, nor do the times in it in which nobody could have heard it.
+// heard takes in that the kubelet of a node that is not Ready has written: earlier silence, and the
+// times in which it could not be heard, do not count any more.
 func (n *Node) heard(at time.Time) {
 	n.Heard = at
 	if !n.ReadAgain.After(at) {

@@ -33,8 +33,7 @@ func (e PolicyGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	}
 }
 
-// policyChanged settles which policy counts for a key: of several, the older
-// one, then the one with the smaller name.
+// policyChanged chooses the policy that counts for a key: the oldest, then the smallest name.
 func (l *Ledger) policyChanged(t *Touched, key policyKey) {
 	var best *Policy
 	for p := range l.facts.policies.all() {
@@ -56,8 +55,8 @@ func (s Snapshot) Policy(driver, class string) *Policy {
 	return s.facts.rules.get(policyKey{driver, class})
 }
 
-// PolicyClasses iterates over the classes for which a driver has a policy, in no order
-// that means anything. The policy for all of the driver is not among them.
+// PolicyClasses iterates, in any order, over the classes with a policy of a driver. The driver's own
+// policy is not among them.
 func (s Snapshot) PolicyClasses(driver string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for p := range s.facts.rules.all() {

@@ -41,7 +41,7 @@ func (e GrantResolved) apply(l *Ledger, _ time.Time, t *Touched) {
 	l.grants(k, false, e.Failed && k.Phase == TicketPending)
 	t.ticket(k.ID)
 	for _, v := range k.at {
-		t.volume(v) // others may have waited for what comes of it
+		t.volume(v) // others may have waited for the outcome
 	}
 }
 

@@ -51,9 +51,9 @@ func (e PersistentVolumeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.sweepPV(rec)
 }
 
-// outlived keeps which volumes have attachments that were made for a PersistentVolume and
-// that it does not name any more: was is the one that it named last. Whether such a volume
-// can be detached depends on whether it names another one, so all are looked at again.
+// outlived keeps the volumes of attachments that were made for a PersistentVolume, and that it does not
+// name any more; was is the last of them. Whether such a volume can be detached depends on whether it
+// names another one, so all are looked at again.
 func (l *Ledger) outlived(t *Touched, rec *pvRecord, was VolumeID) {
 	var list []VolumeID
 	for _, v := range add(rec.outlived, was) {
@@ -80,10 +80,9 @@ func (l *Ledger) unlistPV(t *Touched, v VolumeID, name string) {
 	l.sweep(rec)
 }
 
-// access is the most restrictive access of the volume's PersistentVolumes; the order of
-// the constants is the order of restriction. What pods say that name the volume inline
-// counts only where no PersistentVolume ever has: any tenant may name another's disk. A
-// volume that nobody names any more keeps the access that it had.
+// access is the most restrictive access of the volume's PersistentVolumes; the order of the constants
+// is the order of restriction. Inline volumes of pods count only if there never was a PersistentVolume:
+// any tenant may name another's disk. A volume without references keeps its access.
 func (l *Ledger) access(v *Volume) Access {
 	most := AccessUnknown
 	for _, name := range v.PVs() {
@@ -127,7 +126,6 @@ func (l *Ledger) inlineAccess(v *Volume) Access {
 	return most
 }
 
-// inlineOf are the volumes that a pod names inline.
 func inlineOf(volumes []PodVolume) map[VolumeID]Access {
 	var inline map[VolumeID]Access
 	for _, v := range volumes {
@@ -150,8 +148,8 @@ func (l *Ledger) resolveAgain(now time.Time, t *Touched, rec *pvRecord) {
 	}
 }
 
-// referChanged places anew the claims and tickets that refer to a PersistentVolume. They
-// hear of it also where it leads to no other volume: what they wait for is another thing.
+// referChanged places anew the claims and tickets that refer to a PersistentVolume. They are told also
+// if it leads to no other volume: they now wait for something else.
 func (l *Ledger) referChanged(now time.Time, t *Touched, rec *pvRecord) {
 	for _, key := range rec.claims {
 		l.claimChanged(now, t, key)
@@ -179,7 +177,7 @@ func (e ClaimGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	rec := l.claim(e.Key)
 	if pv := l.facts.pvs.get(rec.PersistentVolume); pv != nil && pv.exists {
-		t.volume(pv.Volume) // nobody comes back for it, and it need not be kept
+		t.volume(pv.Volume) // no pod comes back for it
 	}
 	l.relinkClaim(e.Key, rec.PersistentVolume, "")
 	rec.Claim, rec.exists = Claim{Key: e.Key}, false
@@ -202,9 +200,8 @@ func (l *Ledger) relinkClaim(key ClaimKey, was, is string) {
 	}
 }
 
-// claimChanged places anew the pods and tickets that refer to a claim. They hear of it
-// also where it leads to no volume yet, nor to another one: what they wait for is another
-// thing then.
+// claimChanged places anew the pods and tickets that refer to a claim. They are told also if it leads
+// to no volume yet: they now wait for something else.
 func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 	rec := l.facts.claims.get(key)
 	if rec == nil {
@@ -234,13 +231,13 @@ func (c StorageClass) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// What refers to unbound claims of the class stays where it is: see resolveOnce.
+// References to unbound claims of the class stay: see resolveOnce.
 func (e StorageClassGone) apply(l *Ledger, _ time.Time, _ *Touched) {
 	l.facts.classes.del(l.gen, e.Name)
 }
 
-// classChanged places anew what refers to a class's unbound claims. Classes
-// change rarely, so all claims are looked at.
+// classChanged places the references to a class's unbound claims again. Classes change rarely, so all
+// claims are looked at.
 func (l *Ledger) classChanged(now time.Time, t *Touched, class string) {
 	var keys []ClaimKey
 	for rec := range l.facts.claims.all() {
@@ -276,10 +273,10 @@ func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	l.driverChanged(t, e.Name, old.AttachRequired && !old.NeedsNode && !old.SELinuxMount)
 }
 
-// learnDriver notes that a name is a CSI driver's: it has a CSIDriver, or a node has
-// registered it. It stays one, since a driver that is being upgraded may have neither
-// for a moment. Until then nothing that a provisioner of that name makes is taken to
-// need an attachment. What refers to its unbound claims is placed anew.
+// learnDriver notes that a name is a CSI driver's: it has a CSIDriver, or a node has registered it. It
+// stays one, since a driver that is being upgraded may have neither for a moment. Before that, volumes
+// of a provisioner with this name need no attachment. References to its unbound claims are placed
+// again.
 func (l *Ledger) learnDriver(now time.Time, t *Touched, name string) {
 	if l.facts.csi.get(name) != nil {
 		return

@@ -126,9 +126,8 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	return at
 }
 
-// keep adds the real volumes that at lacks. What a pod was started with it uses to its
-// end: a claim that was deleted and made again meanwhile leads to another disk, which
-// is not the one that is mounted.
+// keep adds the real volumes that at lacks. A pod uses its volumes to its end: a claim that was deleted
+// and made again leads to another disk, which the pod has not mounted.
 func keep(at, was []VolumeID) []VolumeID {
 	has := setOf(at)
 	for _, v := range was {
@@ -140,10 +139,9 @@ func keep(at, was []VolumeID) []VolumeID {
 	return at
 }
 
-// attachedAs are the volumes at a node whose attachments were made for a
-// PersistentVolume that does not exist any more. A pod there whose claim names that one
-// may use them. Before everything was seen the PersistentVolume may be yet to come, and
-// lead elsewhere.
+// attachedAs are the volumes at a node with attachments for a PersistentVolume that does not exist any
+// more. A pod there with a claim that names it may use them. Before everything was seen the
+// PersistentVolume may be yet to come, and lead elsewhere.
 func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 	rec := l.facts.pvs.get(pv)
 	if rec == nil || rec.exists || l.facts.complete.IsZero() {
@@ -163,9 +161,9 @@ func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 	return list
 }
 
-// heldFor are the volumes whose holds list a pod, as one for which its node has it, or as one that waits
-// for it: they were written when its claims led there. A process that has begun since can't tell it otherwise where a claim or
-// PersistentVolume has gone, or was made again.
+// heldFor are the volumes with holds that list a pod as user or waiter: when the holds were written,
+// its claims led to these volumes. A process that has begun since can't tell it otherwise where a claim
+// or PersistentVolume has gone, or was made again.
 func (l *Ledger) heldFor(p *Pod) []VolumeID {
 	rec := l.facts.listed.get(p.UID)
 	if rec == nil {
@@ -180,7 +178,7 @@ func (l *Ledger) heldFor(p *Pod) []VolumeID {
 	return list
 }
 
-// listed are the volumes whose holds list a pod, whether it was seen or not.
+// listed are the volumes with holds that list a pod, seen or not.
 type listed struct {
 	pod     string // its UID
 	volumes []VolumeID
@@ -222,7 +220,7 @@ func (l *Ledger) listPod(uid string, v VolumeID, is bool) {
 	l.facts.listed.put(l.gen, uid, &rec)
 }
 
-// pods lists the pods that a hold names as those that use its volume, or wait for it: their UIDs, sorted.
+// pods lists, sorted by UID, the pods that a hold names as users or waiters.
 func (h *Hold) pods() []string {
 	var list []string
 	if h != nil {
@@ -238,7 +236,7 @@ func (h *Hold) pods() []string {
 	return slices.Compact(list)
 }
 
-// waits says whether a hold names a pod as one that waits for the volume, or is next.
+// waits says whether a hold names a pod as waiting for the volume, or as next.
 func (h *Hold) waits(pod string) bool {
 	is := func(r Requester) bool { return !r.Ticket && r.UID == pod }
 	return h != nil && (is(h.Next.To) || slices.ContainsFunc(h.Waiting, is))
@@ -256,9 +254,8 @@ func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
 	l.moveUser(now, t, User{Pod: p.UID}, p.Node, p.at, nil)
 }
 
-// doubtIdle begins the idle time of a node's NodeVolumes anew, when a pod ends its uses
-// there of which not all were known: its claim may be seen later, and lead to any of
-// them.
+// doubtIdle starts the idle time of a node's NodeVolumes again when a pod ends there whose uses were
+// not all known: its claim may be seen later, and lead to any of them.
 func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
 	n := l.facts.nodes.get(p.Node)
 	if n == nil || p.Phase == PodFinished || !l.usesUnknown(p) {
@@ -284,8 +281,8 @@ func (l *Ledger) usesUnknown(p *Pod) bool {
 	return false
 }
 
-// vacate ends the uses of a pod or ticket that has changed what it asks for:
-// those at the node it was for, but for what it uses there still.
+// vacate ends the uses of a pod or ticket at its former node after its request has changed, except the
+// uses that it keeps.
 func (l *Ledger) vacate(now time.Time, t *Touched, u User, from NodeName, was []VolumeID, to NodeName, is []VolumeID) {
 	if from != to {
 		is = nil
@@ -293,8 +290,7 @@ func (l *Ledger) vacate(now time.Time, t *Touched, u User, from NodeName, was []
 	l.moveUser(now, t, u, from, was, is)
 }
 
-// moveUser makes u a user of the volumes in is, and no longer of those only
-// in was.
+// moveUser makes u a user of the volumes in is, and ends its use of the other volumes in was.
 func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is []VolumeID) {
 	if n != "" && len(was)+len(is) > fewVolumes {
 		defer l.beginBulk(n, is)()
@@ -304,7 +300,7 @@ func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is
 		if !had.has(v) {
 			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {
 				p.Users = add(p.Users, u)
-				p.Proof = Proof{} // it said that nobody wants the volume
+				p.Proof = Proof{} // it said that no user wants the volume
 			})
 			l.inlineChanged(t, v)
 		}
@@ -382,7 +378,7 @@ func (l *Ledger) phaseChanged(now time.Time, t *Touched, id TicketID) {
 func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if uid, ok := l.buried[e.ID]; ok && (e.UID == "" || e.UID == uid) {
 		delete(l.buried, e.ID)
-		return // this process knew; a new ticket of that name may be there
+		return // this process knew; a new ticket of the same name may be there
 	}
 	old := l.facts.tickets.get(e.ID)
 	if old == nil || e.UID != "" && e.UID != old.UID {
@@ -426,8 +422,8 @@ func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
 	t.node(k.Node)
 }
 
-// updateTicketVolumes makes the ticket a user of exactly the NodeVolumes its volumes lead
-// to, and of those that it was granted until its own status says that it has lost them.
+// updateTicketVolumes makes the ticket a user of exactly the NodeVolumes that its volumes lead to, and
+// of its granted volumes until its own status says that it lost them.
 func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 	k := l.facts.tickets.get(id)
 	if k == nil {
@@ -447,10 +443,10 @@ func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 	t.ticket(id)
 }
 
-// granted are the volumes that a ticket has for as long as its status says that it is granted: those
-// that its status names, else (an earlier release wrote it) those that it was seen to have. Who asked
-// by it has been told that it has them, and not yet that it has not, so nobody else may have them; nor
-// does the ticket have others, on which nobody has decided. nil: it has what its volumes lead to.
+// granted are the volumes that a ticket has while its status says that it is granted: the volumes in
+// its status, or (statuses of an earlier release) the volumes that it was seen to have. Its user
+// believes in these, and in no others, so no other claimant may have them. nil: it has the volumes that
+// its spec leads to.
 func (k *Ticket) granted() []VolumeID {
 	if k.Phase != TicketGranted || k.Node == "" {
 		return nil
@@ -474,8 +470,8 @@ func lacksAny(is, was []VolumeID) bool {
 	return false
 }
 
-// ticketNodeVolumes is where each volume of a ticket leads, zero where nowhere. What has no volume yet
-// takes no slot: unbound claims cost nothing, and tickets for them could fill every node.
+// ticketNodeVolumes is where each volume of a ticket leads, zero where nowhere. An unbound claim takes
+// no slot: it costs nothing, and tickets for such claims could fill every node.
 func (l *Ledger) ticketNodeVolumes(k *Ticket) []VolumeID {
 	if len(k.Volumes) == 0 || k.Node == "" {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Of several policies of one driver and class the oldest counts, then the first by name;
-// whose rules change is looked at again.
+// Of several policies of one driver and class the oldest counts, then the first by name; volumes with
+// changed rules are touched.
 func TestWhichPolicyCounts(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
@@ -62,7 +62,7 @@ func TestDriverTouchesItsVolumes(t *testing.T) {
 		touches  bool
 		required bool
 	}{
-		{driver("1", true), false, true}, // as was taken for granted
+		{driver("1", true), false, true}, // as was assumed
 		{driver("2", true), false, true},
 		{driver("3", false), true, false},
 		{driver("4", false), false, false},

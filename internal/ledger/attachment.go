@@ -13,10 +13,9 @@ import (
 	"time"
 )
 
-// attachmentRecord is a VolumeAttachment as the ledger keeps it. Large
-// clusters have hundreds of thousands: what follows from the rest is not
-// stored, numbers are stored as numbers, and strings share the bytes of
-// records that are there anyway. What does not fit that is odd.
+// attachmentRecord is a VolumeAttachment as the ledger keeps it. Large clusters have hundreds of
+// thousands: derived fields are not stored, numbers are stored as numbers, and strings share the bytes
+// of other records. Unusual values are in odd.
 type attachmentRecord struct {
 	handle  string // of the volume it is of
 	to      *machine
@@ -40,8 +39,8 @@ type attachmentRecord struct {
 	proved      bool // its NodeVolume has a proof, which a change makes void
 }
 
-// machine is a node as attachments of a driver's volumes name it. Those of one
-// node and driver share one.
+// machine is a node as attachments of a driver's volumes name it. Attachments of one node and driver
+// share it.
 type machine struct {
 	node   NodeName
 	driver string // the volumes'
@@ -51,7 +50,6 @@ type machine struct {
 // byPV says whether the attachment is of its volume since its PersistentVolume named that.
 func (r *attachmentRecord) byPV() bool { return !r.inline && !r.byName }
 
-// at is the volume that the attachment is of.
 func (r *attachmentRecord) at() VolumeID { return VolumeID{r.to.driver, r.handle} }
 
 // oddAttachment holds what few attachments have.
@@ -64,8 +62,8 @@ type oddAttachment struct {
 	detachError  CallError
 	deletedAt    int64
 	keptBy       string
-	// seen is when this process saw that it is being deleted, since the epoch. Every
-	// record of one that is has it.
+	// seen is when this process saw that it is being deleted, since the epoch. Every record of a
+	// deleted attachment has it.
 	seen time.Duration
 }
 
@@ -174,8 +172,8 @@ func leadsTo(name string, v VolumeID, n NodeName) bool {
 	return digest == string(text[:])
 }
 
-// NamesAnother says whether an attachment's name has the form of AttachmentName, and is that of another
-// volume, or node.
+// NamesAnother says whether an attachment's name has the form of AttachmentName for another volume or
+// node.
 func NamesAnother(name string, v VolumeID, n NodeName) bool {
 	return usualName(name) && !leadsTo(name, v, n)
 }
@@ -227,7 +225,6 @@ func (r *attachmentRecord) is(uid string) bool {
 	return packed == r.uid && (r.odd == nil || r.odd.uid == "")
 }
 
-// olderThan says whether the record is older than a version.
 func (r *attachmentRecord) olderThan(version string) bool {
 	if v, ok := packVersion(version); ok && v != 0 && r.version != 0 {
 		return v > r.version

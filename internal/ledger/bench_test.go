@@ -69,8 +69,7 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// bytesPerVolume is the live heap that the benchmark's volumes take, beside
-// what its nodes take.
+// bytesPerVolume is the live heap of the benchmark's volumes, without its nodes.
 func bytesPerVolume(inline bool) float64 {
 	empty := liveHeap()
 	nodes := benchWorld(benchNodes, 0, inline)

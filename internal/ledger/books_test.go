@@ -15,9 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// TestBooks: what the ledger keeps beside the objects, to find what refers to what
-// and to count, is what the objects say, and nothing is kept of what is gone. The
-// streams are those of TestTwin, with what a process tells its own ledger besides.
+// TestBooks: the ledger's indexes and counts agree with the objects, and nothing is kept for objects
+// that are gone. The streams are TestTwin's, with a process's own events.
 func TestBooks(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)

@@ -23,8 +23,8 @@ func (w *facts) bootOver(n *Node, machine, boot string) bool {
 	return machine == "" || n.SystemUUID == machine && w.onlyOne(n) //mutant:boot-over
 }
 
-// onlyOne says whether no other node has the systemUUID of this one, as far as this
-// process knows: also none whose Node is gone, and that something is bound to.
+// onlyOne says whether, as far as this process knows, no other node has this systemUUID, deleted Nodes
+// with volumes included.
 func (w *facts) onlyOne(n *Node) bool {
 	for other := range w.nodes.all() {
 		if other.Name != n.Name && other.SystemUUID == n.SystemUUID {
@@ -34,12 +34,12 @@ func (w *facts) onlyOne(n *Node) bool {
 	return true
 }
 
-// OtherMachine is in the place of a systemUUID that another machine has, too: what the cloud
-// calls the machines differs; or of several machines of which each may be meant.
+// OtherMachine replaces a systemUUID that two machines share (their providerIDs differ), or stands for
+// several possible machines.
 const OtherMachine = "?"
 
-// seeMachine takes in which machine a new state of the node names, and says whether it is
-// another one than before, or may be.
+// seeMachine takes in the machine of a node's new state, and says whether it is, or may be, another
+// machine than before.
 func (n *Node) seeMachine(was, is *NodeState, now time.Time) bool {
 	switch {
 	case is.SystemUUID == "":
@@ -52,14 +52,13 @@ func (n *Node) seeMachine(was, is *NodeState, now time.Time) bool {
 	return was.SystemUUID != is.SystemUUID || !sameProvider(was, is)
 }
 
-// cloned says whether a node's state names another machine than the one before, of the same systemUUID, as far as both
-// say: machines of which that differs are told apart by it, whatever the cloud calls them.
+// cloned says whether a node's state names another machine with the same systemUUID: the providerIDs
+// differ.
 func cloned(was, is *NodeState) bool {
 	return (was.SystemUUID == "" || is.SystemUUID == "" || was.SystemUUID == is.SystemUUID) && !sameProvider(was, is)
 }
 
-// sameProvider says whether two states of a node may be of one machine by what the cloud
-// calls it: it agrees where both say.
+// sameProvider says whether the providerIDs of two states of a node agree, if both have one.
 func sameProvider(was, is *NodeState) bool {
 	return was.ProviderID == "" || is.ProviderID == "" || was.ProviderID == is.ProviderID
 }

@@ -16,9 +16,9 @@ func machineAs(version, uid, machine, boot string, changes ...func(*NodeState)) 
 	return n
 }
 
-// Another boot ends what is said to be mounted only if it is of the same machine: by its
-// systemUUID, which no other node has, and by what the cloud calls it. Another machine that
-// reports under the name, as of a Node made again or of the same one, shows nothing.
+// Another boot ends mounts only if it is of the same machine, by its systemUUID, which no other node
+// has, and by its providerID. Another machine that reports under the name, as of a Node made again or
+// of the same one, shows nothing.
 func TestAnotherBootOfTheSameMachine(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	cloud := func(id string) func(*NodeState) { return func(n *NodeState) { n.ProviderID = id } }
@@ -72,8 +72,8 @@ func TestAnotherBootOfTheSameMachine(t *testing.T) {
 	}
 }
 
-// What a hold says of a boot is over by the same evidence, for a leader that has not seen
-// the machine before.
+// The same evidence ends a hold's entry about a boot, for a leader that has not seen the machine
+// before.
 func TestBootOver(t *testing.T) {
 	l, now := New(), time.Unix(1000, 0)
 	l.Apply(now, machineAs("2", "u", "m1", "b2"))
@@ -101,8 +101,8 @@ func TestBootOver(t *testing.T) {
 	}
 }
 
-// Since when a Node names the machine that it names counts anew with every other machine that
-// it names, or may name, and with a process that has not seen it before.
+// The time since which a Node names its machine starts again with every other machine that it names, or
+// may name, and with a new process.
 func TestMachineAt(t *testing.T) {
 	at := func(seconds int64) time.Time { return time.Unix(1000+seconds, 0) }
 	cloud := func(id string) func(*NodeState) { return func(n *NodeState) { n.ProviderID = id } }
@@ -134,9 +134,9 @@ func TestMachineAt(t *testing.T) {
 	}
 }
 
-// Where a second machine of a name may have mounted what is doubted because of the first one,
-// neither's boot ends that. What the second one had no part in is doubted as before. The Node
-// says what its own kubelet lists, whatever is doubted.
+// If a second machine of a name may have mounted a volume in doubt because of the first, neither's boot
+// ends the doubt. Volumes without part in the second machine stay in doubt as before. The Node's list
+// is its own kubelet's, regardless of doubts.
 func TestDoubtOfTwoMachines(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	state := func(n NodeState, inUse, reported bool) NodeState {
@@ -199,8 +199,8 @@ func TestFenceOfTheMachineBefore(t *testing.T) {
 	}
 }
 
-// A machine that is replaced by one of another systemUUID is known by its own, whatever the cloud calls the two: the providerID tells
-// clones apart, and these are none. So the doubt ends when the first machine is back in another boot.
+// A replaced machine is known by its systemUUID, regardless of providerIDs, which only tell clones
+// apart. The doubt ends when the first machine is back in another boot.
 func TestReplacedMachineIsKnownByItsSystemUUID(t *testing.T) {
 	node := func(uid, version, machine, provider, boot string, reported, inUse []VolumeID) NodeState {
 		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, ProviderID: provider,
@@ -230,8 +230,8 @@ func TestReplacedMachineIsKnownByItsSystemUUID(t *testing.T) {
 	}
 }
 
-// A machine is replaced by a clone, of the same systemUUID, whose Node is made by whoever says its providerID and no systemUUID
-// yet. The kubelet says that later. The boot of the first machine is not over by that.
+// A clone with the same systemUUID replaces a machine; its Node is made with a providerID and no
+// systemUUID yet. The kubelet says that later. The boot of the first machine is not over by that.
 func TestCloneWhoseSystemUUIDIsSaidAfterItsProviderID(t *testing.T) {
 	node := func(uid, version, machine, provider, boot string, reporting bool) NodeState {
 		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, ProviderID: provider,

@@ -10,8 +10,8 @@ import (
 
 var edge, edge2 = VolumeID{"d", "h"}, VolumeID{"d", "i"}
 
-// What a word says of the call for an order, and what follows for the calls that may have their effect: the
-// last that may have been made, and a later one that is about to be.
+// A report about an order's call, and which calls may take effect: the last that may have been made,
+// and a later announced one.
 func TestAnsweredCalls(t *testing.T) {
 	is := func(number, next int64) call { return call{volume: edge, number: number, next: next, boot: "b"} }
 	answer := func(r UnstageResult, number int64, unanswered bool) UnstageAnswer {
@@ -67,7 +67,7 @@ func TestAnsweredCalls(t *testing.T) {
 	}
 }
 
-// Calls end with the boot in which they were made; one of which that is not known is of the boot that is there.
+// Calls end with their boot; a call of an unknown boot is of the present boot.
 func TestCallsOfBoots(t *testing.T) {
 	all := []call{{volume: edge, number: 1, boot: "a"}, {volume: edge2, number: 2, boot: "b"}, {volume: VolumeID{"d", "j"}, number: 3}}
 	for boot, want := range map[string][]string{"b": {"i", "j"}, "c": {"j"}, "a": {"h", "j"}, "": {"h", "i", "j"}} {
@@ -105,8 +105,8 @@ func TestCallsOfBoots(t *testing.T) {
 	}
 }
 
-// What a new word says of orders touches their volumes, counts each failure once, and forgets those of what is
-// not there any more.
+// A new report about orders touches their volumes, counts each failure once, and forgets volumes that
+// are not there any more.
 func TestHeardWords(t *testing.T) {
 	now, later := time.Unix(1000, 0), time.Unix(1001, 0)
 	failed := func(number int64, r UnstageResult) UnstageAnswer {
@@ -155,8 +155,8 @@ func TestHeardWords(t *testing.T) {
 	}
 }
 
-// An order that was sent takes back that nobody wants the volume, and nothing else; one that the API server
-// refuses counts for its volume, where there is a word. Both are this process's own.
+// A sent order voids the proof that no user wants the volume, and nothing else; a refused order counts
+// for its volume, if there is a report. Both are this process's own.
 func TestSentOrders(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for was, want := range map[ProofStage]ProofStage{ProofNone: ProofNone, ProofUnreported: ProofUnreported, ProofUnwanted: ProofUnreported} {
@@ -220,8 +220,8 @@ func TestEndedOrders(t *testing.T) {
 	}
 }
 
-// What an earlier process has seen of the outage of a ticket's node is kept as it was read first, of that ticket
-// at that node; it was read when everything had been seen, at the earliest.
+// An earlier process's view of the outage of a ticket's node stays as first read, for that ticket at
+// that node; it was read at Complete at the earliest.
 func TestEarlierOutage(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(1000+s, 0) }
 	id := TicketID{"s", "t"}
@@ -257,7 +257,7 @@ func TestEarlierOutage(t *testing.T) {
 	}
 }
 
-// Whether what Nodes say of storages is believed touches the nodes that say something, when it changes.
+// A change of the belief in storages' conditions touches the nodes that have one.
 func TestCutOffIsBelieved(t *testing.T) {
 	now := time.Unix(1000, 0)
 	begin := func(cut ...string) *Ledger {

@@ -2,17 +2,16 @@
 
 package ledger
 
-// Changes gathers what is touched between two snapshots, and nothing else: what
-// a subscriber hears of comes a moment after the ledger has it, so that a
-// snapshot may hold a change that is yet to be announced. Safe for parallel use.
+// Changes gathers everything that is touched between two snapshots. A subscriber hears of a change a
+// moment later, so that a snapshot may hold changes that are not announced yet. Safe for parallel use.
 type Changes struct {
 	ledger  *Ledger
 	volumes map[VolumeID]bool
 	nodes   map[NodeName]bool
 }
 
-// Gather begins to gather what is touched from now on. It goes on for as long
-// as the ledger lives, and whoever asks for it must take it now and then.
+// Gather begins to gather what is touched from now on. It goes on for as long as the ledger lives; the
+// caller must call Take now and then.
 func (l *Ledger) Gather() *Changes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -22,8 +21,8 @@ func (l *Ledger) Gather() *Changes {
 	return c
 }
 
-// Take returns the facts as they are, and what has been touched since it was
-// last called, or since Gather. The maps are the caller's.
+// Take returns the facts, and everything touched since the last Take or since Gather. The maps are the
+// caller's.
 func (c *Changes) Take() (s Snapshot, volumes map[VolumeID]bool, nodes map[NodeName]bool) {
 	c.ledger.mu.Lock()
 	defer c.ledger.mu.Unlock()
@@ -36,7 +35,7 @@ func (c *Changes) reset() {
 	c.volumes, c.nodes = map[VolumeID]bool{}, map[NodeName]bool{}
 }
 
-// gather adds to what everybody gathers; mu is held.
+// gather adds to what all Changes gather; mu is held.
 func (l *Ledger) gather(t Touched) {
 	for _, c := range l.gathering {
 		for _, v := range t.Volumes {

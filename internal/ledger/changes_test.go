@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Whatever differs between two snapshots that were taken is among what came with
-// the second one, however many write meanwhile.
+// Every difference between two taken snapshots comes with the second, also with many writers.
 func TestTakeHasWhatDiffers(t *testing.T) {
 	const nodes, rounds = 4, 2000
 	l := ledger.New()

@@ -10,9 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// While the first lists come in, a pod may go before its claim is known: nobody
-// can say that its volume was not in use. Found by the simulator, with a volume
-// that was taken by force minutes too early (I3, I9).
+// While the first lists come in, a pod may go before its claim is known: its volume may have been in
+// use. Found by the simulator, with a volume that was taken by force minutes too early (I3, I9).
 func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
@@ -42,9 +41,9 @@ func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	}
 }
 
-// A pod may come and go before its claim is known, also when everything has been
-// seen once: a watch of claims may lag behind that of pods. Any volume at the node may
-// have been its, and what an earlier process measured was before it (I3, I9).
+// A pod may come and go before its claim is known, also after Complete: a watch of claims may lag
+// behind the watch of pods. Any volume at the node may have been its volume, and an earlier process
+// measured before that (I3, I9).
 func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
@@ -78,7 +77,7 @@ func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
 			}
 			l.Apply(at(2), claimed("ended"))
 			l.Apply(at(8), c.leave)
-			l.Apply(at(9), ledger.PodGone{UID: "ended"}) // what has ended ends nothing more
+			l.Apply(at(9), ledger.PodGone{UID: "ended"}) // an ended pod ends nothing more
 			s := l.Snapshot()
 			p := s.Volume(volume).NodeVolume("n1")
 			if since, idle := s.Idle(p); !idle || !since.Equal(at(c.expect)) || p.SawLeave == c.known {
@@ -88,10 +87,10 @@ func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
 	}
 }
 
-// A node's outage counts from when its own Node object said so, and not from
-// before everything was seen, nor from an earlier outage. Found by the simulator: the
-// attachments were listed minutes before the nodes, and a volume was taken by force
-// from one that had not been Ready for milliseconds (I3, I9).
+// A node's outage counts from when its own Node object said so, and not from before everything was
+// seen, nor from an earlier outage. Found by the simulator: the attachments were listed minutes before
+// the nodes, and a volume was taken by force from a node that had not been Ready for milliseconds (I3,
+// I9).
 func TestOutageCountsFromWhenItWasSeen(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }

@@ -16,9 +16,8 @@ type Delta struct {
 	Granted TicketID            // a ticket taken as granted
 }
 
-// Add tries a pod at a node. A pod that Remove took away is back as it was
-// (kube-scheduler's preemption takes all victims away and puts back those it
-// can spare).
+// Add tries a pod at a node. A pod that Remove took away is back as before (kube-scheduler's preemption
+// takes all victims away, and puts some back).
 func (d *Delta) Add(uid string, n NodeName) {
 	if d.Removed[uid] {
 		delete(d.Removed, uid)
@@ -30,7 +29,7 @@ func (d *Delta) Add(uid string, n NodeName) {
 	d.Added[uid] = n
 }
 
-// Remove takes a pod away. One that was only tried is no longer tried.
+// Remove takes a pod away. A pod that was only tried is no longer tried.
 func (d *Delta) Remove(uid string) {
 	if _, tried := d.Added[uid]; tried {
 		delete(d.Added, uid)
@@ -42,8 +41,7 @@ func (d *Delta) Remove(uid string) {
 	d.Removed[uid] = true
 }
 
-// AddedPods are the UIDs of the pods that are tried, sorted: what is said of them does not depend
-// on chance.
+// AddedPods are the UIDs of the tried pods, sorted.
 func (d *Delta) AddedPods() []string { return slices.Sorted(maps.Keys(d.Added)) }
 
 // Clone returns a copy that can be changed without changing d.

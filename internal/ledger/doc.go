@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ledger holds the facts that Moorage decides on: which volumes exist,
-// where they are attached, what the nodes report, who wants them where, and
-// what has been written down about it. It draws no conclusions; those are the
+// Package ledger holds the facts that Moorage decides on: volumes, their attachments, nodes' reports,
+// users and what they ask for, and Moorage's own records. It draws no conclusions; those are the
 // arbiter's.
 //
-// Facts come in as events (Ledger.Apply), in any order across objects; an
-// event that is older than what is known is ignored. Facts go out as a
-// Snapshot: immutable, made in constant time, safe for parallel use.
+// Facts come in as events (Ledger.Apply), in any order across objects; an event that is older than the
+// known state is ignored. Facts go out as a Snapshot: immutable, made in constant time, safe for
+// parallel use.
 //
 // The package imports the standard library only, starts no goroutines, reads
 // no clock and has no randomness: the same events give the same ledger.

@@ -9,31 +9,29 @@ import (
 	"time"
 )
 
-// doubt is an attached volume of which the node's own list does not say whether it is
-// in use. A kubelet that restarts drops a mounted volume from volumesInUse where
-// volumesAttached does not name it (pkg/kubelet/volumemanager/reconciler,
-// reconstruct_common.go), and then says that it is not in use as long as it runs.
-// That may have happened where a Node was made again by the same boot, since its
-// volumesAttached begins empty, and where the volume was taken out by force, or by
-// somebody else than Moorage. So the volume counts as in use, until one of these:
-//   - the machine has booted anew, which ends all mounts: another boot of the same
-//     machine (facts.bootOver). One that has its name and is another machine, or may
-//     be, shows nothing: what was attached there is doubted from then on;
-//   - the attachment is gone: what it let mount can't be written to any more. Not so
-//     where the attacher may have left the volume attached (NodeVolume.Left). Of a
-//     volume that needs none: the hold has given it to another node. When the volume
-//     comes back to that boot of the machine, the doubt comes back (doubtAgain);
-//   - moorage-node, which sees what is mounted whatever the kubelet remembers, has looked twice in that
-//     boot since the volume has left volumesAttached, and has found nothing of it
-//     (docs/decisions/0042).
+// doubt is an attached volume that may be in use although the node's own list does not name it. A
+// kubelet that restarts drops a mounted volume from volumesInUse where volumesAttached does not name it
+// (pkg/kubelet/volumemanager/reconciler, reconstruct_common.go), and then says that it is not in use as
+// long as it runs. That may have happened if a Node was made again by the same boot, since its
+// volumesAttached begins empty, and if the volume was taken out by force, or by another component. The
+// volume counts as in use until one of these:
+//   - the machine has booted anew, which ends all mounts: another boot of the same machine
+//     (facts.bootOver). Another machine of this name, or a possible one, shows nothing: its
+//     predecessor's volumes are in doubt from then on;
+//   - the attachment is gone: its mounts can't write any more. Not so where the attacher may have left
+//     the volume attached (NodeVolume.Left). For a volume without attachments: the hold has given it to
+//     another node. When the volume comes back to that boot of the machine, the doubt comes back
+//     (doubtAgain);
+//   - moorage-node has looked twice in that boot since the volume left volumesAttached, and has found
+//     nothing of it (docs/decisions/0042).
 //
-// That such a kubelet lists the volume later proves nothing: it lists what a pod is to
-// use, and drops it with that pod's end, before it unmounts it. What it has once found
-// not to be named as attached it never counts again (addVolume in
-// pkg/kubelet/volumemanager/cache/actual_state_of_world.go keeps pluginIsAttachable).
+// If such a kubelet lists the volume later, that proves nothing: it lists the volume for a new pod, and
+// drops it with that pod's end, before it unmounts it. A volume that it did not find in volumesAttached
+// never counts again (addVolume in pkg/kubelet/volumemanager/cache/actual_state_of_world.go keeps
+// pluginIsAttachable).
 type doubt struct {
 	volume  VolumeID
-	machine string // where it may be mounted, and in which boot; empty: not known
+	machine string // where it may be mounted, and in which boot; empty: unknown
 	boot    string
 	orBoot  string // or in this boot of the same machine; empty: in no other one
 	listed  bool   // whether the last status named it in use
@@ -49,8 +47,8 @@ func (n *Node) Doubts(v VolumeID) bool {
 	return found
 }
 
-// DoubtedAt is the systemUUID of the machine where a volume in doubt may be mounted, and in
-// which boot; empty: not known, or nothing is in doubt.
+// DoubtedAt is the systemUUID of the machine and the boot where a volume in doubt may be mounted;
+// empty: unknown, or nothing is in doubt.
 func (n *Node) DoubtedAt(v VolumeID) (machine, boot string) {
 	if n != nil {
 		if i, found := n.findDoubt(v); found {
@@ -60,8 +58,8 @@ func (n *Node) DoubtedAt(v VolumeID) (machine, boot string) {
 	return "", ""
 }
 
-// DoubtedInEither says whether a volume in doubt may be mounted in that boot, or in the one in which its hold says that it
-// was granted. The next state of the node that names a boot of the machine tells.
+// DoubtedInEither says whether a volume in doubt may be mounted in that boot, or in the boot of its
+// grant. The next state of the node that names a boot of the machine tells.
 func (n *Node) DoubtedInEither(v VolumeID) bool {
 	if n == nil {
 		return false
@@ -77,8 +75,7 @@ func (n *Node) DoubtedHere(v VolumeID) bool {
 	return machine != "" && boot != "" && machine == n.SystemUUID && boot == n.BootID
 }
 
-// Lists says whether the node's last list names a volume in use that has this NodeVolume,
-// whatever is doubted.
+// Lists says whether the node's last list names the volume as in use, regardless of doubts.
 func (n *Node) Lists(v VolumeID, p *NodeVolume) bool {
 	if n != nil {
 		if i, found := n.findDoubt(v); found {
@@ -96,7 +93,7 @@ func (n *Node) findDoubt(v VolumeID) (i int, found bool) {
 	return slices.BinarySearchFunc(n.doubts, v, func(d doubt, v VolumeID) int { return d.volume.Compare(v) })
 }
 
-// doubt begins to count a volume as in use at a node, whatever the node's list says.
+// doubt begins to count a volume as in use at a node, regardless of the node's list.
 func (l *Ledger) doubt(now time.Time, t *Touched, n NodeName, d doubt) {
 	l.doubtAll(now, t, n, []doubt{d})
 }
@@ -115,8 +112,8 @@ func (l *Ledger) doubtAll(now time.Time, t *Touched, n NodeName, list []doubt) {
 	}
 }
 
-// trust ends the doubt about a volume whose attachment at a node has gone: it is in use
-// if the list said so last. Where the volume may have been left, it is doubted as before.
+// trust ends the doubt about a volume after its attachment at a node has gone: the kubelet's last list
+// decides. Where the volume may have been left, it is doubted as before.
 func (l *Ledger) trust(now time.Time, t *Touched, n NodeName, v VolumeID) {
 	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Left {
 		return
@@ -146,10 +143,10 @@ func (l *Ledger) forgetListed(n NodeName, v VolumeID) {
 	rec.doubts[i].listed = false
 }
 
-// doubtAfter takes in what follows for a node's doubts from a new state of it, before
-// its lists are taken in: was is the one before. A Node that was made again may be of
-// the same boot until another one is reported: whoever makes it need not be a kubelet,
-// and says no bootID. Where no kubelet of the name has ever reported one, nothing tells.
+// doubtAfter updates a node's doubts for its new state, before the lists of this state are taken in;
+// was is the state before. A Node that was made again may be of the same boot until it reports another
+// boot: its maker may be no kubelet, and report none. If no kubelet of the name has ever reported a
+// boot, nothing shows it.
 func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	rec := l.node(is.Name)
 	clone := cloned(was, is)
@@ -192,8 +189,8 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	}
 }
 
-// doubtLasts says whether no boot that a node's state names ends a doubt, and in which boots the volume may be mounted
-// by that: a machine is in one boot at a time.
+// doubtLasts says whether a doubt goes on with the boots in a node's state, and in which boots the
+// volume may be mounted: a machine is in one boot at a time.
 func (l *Ledger) doubtLasts(n *Node, d doubt) (doubt, bool) {
 	over := l.facts.bootOver(n, d.machine, d.boot)
 	switch orOver := l.facts.bootOver(n, d.machine, d.orBoot); {
@@ -208,9 +205,9 @@ func (l *Ledger) doubtLasts(n *Node, d doubt) (doubt, bool) {
 	return d, true
 }
 
-// endReports forgets, of a Node that was made again by another boot, which volumes that need no attachment were to be put
-// into volumesAttached of the one before: no such write succeeds any more, and that boot's mounts have ended. What is in
-// doubt because of still another boot stays.
+// endReports: a Node was made again by another boot. Volumes without attachments that were about to
+// enter the former volumesAttached are forgotten: no such write succeeds any more, and that boot's
+// mounts have ended. Doubts about other boots stay.
 func (l *Ledger) endReports(now time.Time, t *Touched, n *Node) {
 	for _, v := range n.At() {
 		if p := l.facts.volumes.get(v).NodeVolume(n.Name); p != nil && p.ReportSent && !n.Doubts(v) {
@@ -219,8 +216,8 @@ func (l *Ledger) endReports(now time.Time, t *Touched, n *Node) {
 	}
 }
 
-// doubtMadeAgain begins to doubt what was attached at a node that was made again,
-// maybe by the same boot, or by another machine while the first one may go on.
+// doubtMadeAgain begins to doubt the volumes attached at a node that was made again, maybe by the same
+// boot, or by another machine while the first goes on.
 func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	at := distinct(slices.Concat(n.At(), n.left)) // what a Node that is gone named has no NodeVolume where nothing else tells of it yet
 	if len(at) == 0 {
@@ -253,15 +250,15 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	l.doubtAll(now, t, n.Name, list)
 }
 
-// outlived says whether the volume is reported here for an attachment that was seen to go, with
-// nothing in its place: what that let mount is harmless. That no attachment is known says less:
-// it may have yet to be seen.
+// outlived says whether the volume is reported here for an attachment that was seen to go, with nothing
+// in its place: mounts of that attachment are harmless. An unknown attachment says less: it may have
+// yet to be seen.
 func (p *NodeVolume) outlived() bool {
 	return p.Lapsed && !p.HasAttachments() && !p.MayBeMounted()
 }
 
-// doubtBoth has a volume that is doubted because of a boot doubted because of another one, too:
-// no boot ends both doubts, and no time runs for a machine of which nobody knows which it is.
+// doubtBoth adds a second boot to a volume in doubt: no boot ends both doubts, and no time runs for an
+// unknown machine.
 func (l *Ledger) doubtBoth(n *Node, v VolumeID, other doubt) {
 	i, found := n.findDoubt(v)
 	if !found {
@@ -273,14 +270,14 @@ func (l *Ledger) doubtBoth(n *Node, v VolumeID, other doubt) {
 	case d.boot != other.boot || d.machine != other.machine && d.machine != "" && other.machine != "":
 		d.machine, d.boot, d.orBoot = OtherMachine, "", ""
 	case d.machine == "":
-		d.machine = other.machine // one of them was written before machines were
+		d.machine = other.machine // one of them was written before machines were recorded
 	}
 }
 
-// doubtTakenOut begins to doubt what a new state of a Node does not name as attached any
-// more, though it may be in use there. What this process takes out by the kubelet's word is
-// not in use then, and all else is taken out by others, or by force. Both lists are sorted
-// and taken in, but what is missing from them still counts.
+// doubtTakenOut begins to doubt volumes that a Node's new state does not report any more, though they
+// may be in use there. Volumes that this process takes out by the kubelet's report are not in use;
+// other components took out the rest, or force did. Both lists are sorted and taken in, but missing
+// entries still count.
 func (l *Ledger) doubtTakenOut(now time.Time, t *Touched, n NodeName, reported, inUse []VolumeID) {
 	rec := l.facts.nodes.get(n)
 	if rec.reported == len(reported) {
@@ -314,8 +311,8 @@ func (n *Node) withDoubted(inUse []VolumeID) []VolumeID {
 	return all
 }
 
-// hear takes in which of the volumes in doubt a new sorted list of the node's names. What was
-// proved of those by the kubelet's word before is void.
+// hear takes in which volumes in doubt a node's new sorted list names. Their earlier proofs by the
+// kubelet's report are void.
 func (l *Ledger) hear(now time.Time, t *Touched, n NodeName, inUse []VolumeID) {
 	rec := l.node(n)
 	if len(rec.doubts) == 0 {
@@ -345,7 +342,7 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 		at
 		by Requester
 	}
-	var untold []unlisted // those for which a ticket may have it, or have had it when the node was last Ready
+	var untold []unlisted // volumes that a ticket may have, or may have had when the node was last Ready
 	for v := range l.facts.volumes.all() {
 		for i := range v.NodeVolumes {
 			if p := &v.NodeVolumes[i]; p.MayBeThere(v.ID) {
@@ -362,9 +359,9 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 				reported = append(reported, at{v.ID, f.Node})
 				continue
 			}
-			// With a rule it is not put back before the hold says that the rule has ended:
-			// as long as the node reports it, it was not taken out yet. But where another
-			// machine reports, the rule is about the one before.
+			// With a rule it is not put back before the hold says that the rule has ended: as long as
+			// the node reports it, it was not taken out yet. But if another machine reports, the rule
+			// is about the machine before.
 			if p := v.NodeVolume(f.Node); p != nil && (f.Rule == "" || !p.Reported || anotherMachine(l.facts.nodes.get(f.Node), f)) {
 				fenced = append(fenced, at{v.ID, f.Node})
 			}
@@ -387,9 +384,8 @@ func (HoldsInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// ticketAt is a ticket that may have had the volume at a node when the hold was written, as far as that tells: of a node
-// that it does not name, and so of a shared volume, it does not. The hold names a ticket nobody knows where it comes to name
-// that node.
+// ticketAt is a ticket that may have had the volume at a node when the hold was written. A shared
+// volume's hold does not say. The hold names an unknown ticket if it names that node later.
 func (h *Hold) ticketAt(n NodeName) (Requester, bool) {
 	if h == nil || h.Node != n {
 		return Requester{Ticket: true, Namespace: "unknown", Name: "unknown", UID: "unknown"}, true
@@ -400,23 +396,22 @@ func (h *Hold) ticketAt(n NodeName) (Requester, bool) {
 	return Requester{}, false
 }
 
-// NamesTicket says whether a hold names a ticket among those for whom its node has the volume.
+// NamesTicket says whether a hold names a ticket among the users at its node.
 func (h *Hold) NamesTicket() bool {
 	return h != nil && slices.ContainsFunc(h.Requesters, func(r Requester) bool { return r.Ticket })
 }
 
-// wasReported says whether a hold says of a node that a volume which needs no attachment was in volumesAttached there,
-// in a boot that may last, and nothing else that is known says so.
+// wasReported says whether only a hold says that a volume without attachments was in a node's
+// volumesAttached, in a boot that may last.
 func (l *Ledger) wasReported(v *Volume, f Fence) bool {
 	p := v.NodeVolume(f.Node)
 	return v.ID.NoAttach() && f.Reported && f.Rule == "" && f.InUse && (p == nil || !p.WithoutAttachment()) &&
 		!l.facts.bootOver(l.facts.nodes.get(f.Node), f.SystemUUID, f.BootID)
 }
 
-// GrantedBefore says whether a volume was granted for a Node that is gone, or for another machine
-// than its Node names now, as its hold has it, in a boot that may last: the kubelet of that boot
-// may have the volume mounted, and not list it. What another machine's kubelet says is not about
-// the first one.
+// GrantedBefore says whether, by its hold, a volume was granted for a Node that is gone, or for a
+// former machine of the Node, in a boot that may last: the kubelet of that boot may have the volume
+// mounted without listing it. Another machine's kubelet says nothing about the first machine.
 func (s Snapshot) GrantedBefore(h *Hold) bool { return s.facts.grantedBefore(h) }
 
 func (w *facts) grantedBefore(h *Hold) bool {
@@ -428,8 +423,9 @@ func (w *facts) grantedBefore(h *Hold) bool {
 	return another && !w.bootOver(n, h.SystemUUID, h.BootID) //mutant:granted-before
 }
 
-// NodesOfBefore are the nodes of which a hold tells another machine or boot than this process knows; and the one at which it has the
-// volume left: it matters whether another machine has that name by now (LeftAtAnother).
+// NodesOfBefore are the nodes for which a hold names another machine or boot than this process knows,
+// and the node where the volume was left, since another machine may have that name by now
+// (LeftAtAnother).
 func (s Snapshot) NodesOfBefore(h *Hold) iter.Seq[NodeName] {
 	return func(yield func(NodeName) bool) {
 		if h == nil || (h.Stays && h.Node != "" || s.facts.grantedBefore(h) || s.facts.namesAnother(h.Node, h.SystemUUID, h.BootID)) && !yield(h.Node) {
@@ -449,9 +445,9 @@ func (w *facts) namesAnother(name NodeName, machine, boot string) bool {
 	return name != "" && boot != "" && (n == nil || !n.Exists || n.BootID != boot || n.SystemUUID != "" && machine != "" && n.SystemUUID != machine)
 }
 
-// doubtGranted begins to doubt what the holder's node says of a volume that was granted for a
-// Node before it. Where the hold says of that node that the volume was taken from it by force, too,
-// and in another boot, only a third boot of that machine ends both doubts; of two machines, none.
+// doubtGranted begins to doubt the holder's node about a volume that was granted for a former Node. If
+// the hold also says that the volume was taken from that node by force, in another boot, only a third
+// boot of that machine ends both doubts; with two machines, no boot.
 func (l *Ledger) doubtGranted(now time.Time, t *Touched, v VolumeID) {
 	volume := l.facts.volumes.get(v)
 	h := volume.Hold
@@ -463,7 +459,7 @@ func (l *Ledger) doubtGranted(now time.Time, t *Touched, v VolumeID) {
 	l.doubt(now, t, h.Node, doubt{volume: v, machine: h.SystemUUID, boot: h.BootID, listed: p.InUse || n == nil || !n.Reporting})
 }
 
-// doubtEither has a volume that is doubted at its holder's node doubted in the boot for which it was granted, too.
+// doubtEither adds the boot of the grant to a doubt about a volume at its holder's node.
 func (l *Ledger) doubtEither(n *Node, v VolumeID, h *Hold) {
 	i, _ := n.findDoubt(v)
 	d := n.doubts[i]
@@ -476,9 +472,8 @@ func (l *Ledger) doubtEither(n *Node, v VolumeID, h *Hold) {
 	rec.doubts[i].orBoot = h.BootID
 }
 
-// doubtFenced begins to doubt what a node says of a volume, if its hold says that the
-// volume is taken from that node by force, and the attachment that is meant is there, or
-// the volume may have been left there since.
+// doubtFenced begins to doubt a node about a volume that its hold says is taken from the node by force,
+// if the meant attachment is there, or the volume may have been left there since.
 func (l *Ledger) doubtFenced(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	volume := l.facts.volumes.get(v)
 	if volume == nil {
@@ -499,28 +494,25 @@ func (l *Ledger) doubtFenced(now time.Time, t *Touched, v VolumeID, n NodeName) 
 	l.doubt(now, t, n, doubt{volume: v, machine: machine, boot: f.BootID, listed: p.InUse || node == nil || !node.Reporting})
 }
 
-// anotherBoot says whether a node has another boot than the one that a hold speaks of, be
-// it of the same machine or not.
+// anotherBoot says whether a node has another boot than a hold's entry, on the same machine or not.
 func anotherBoot(n *Node, f Fence) bool {
 	return n != nil && n.Exists && n.BootID != "" && f.BootID != "" && n.BootID != f.BootID
 }
 
-// anotherMachine says whether a node names another machine than the one that a hold speaks
-// of.
+// anotherMachine says whether a node names another machine than a hold's entry.
 func anotherMachine(n *Node, f Fence) bool {
 	return n != nil && n.SystemUUID != "" && f.SystemUUID != "" && n.SystemUUID != f.SystemUUID
 }
 
-// takenAsIs says whether what a hold says of a volume that is taken from this node is of the
-// very attachment that is there, and not of one before it. What an attachment let mount is
-// harmless once it is gone; only the kubelet of that boot may fail to count it later.
+// takenAsIs says whether a hold's entry about this node is of the very attachment that is there, and
+// not of an earlier attachment. Mounts of a former attachment are harmless; only the kubelet of that
+// boot may fail to count the volume later.
 func (p *NodeVolume) takenAsIs(f Fence) bool {
 	return p.Left || p.WithoutAttachment() || f.Reported || p.HasOwn() && p.first.uidText() == f.Attachment
 }
 
-// stillMeant says whether what a hold says of a volume that is taken from this node by
-// force is about what binds the volume to the node now. Without a rule it is of whatever
-// is attached there in that boot.
+// stillMeant says whether a hold's entry about a forced detach is about the volume's present binding to
+// this node. Without a rule it is about any attachment there in that boot.
 func (p *NodeVolume) stillMeant(f Fence) bool {
 	switch {
 	case p == nil:
@@ -533,9 +525,8 @@ func (p *NodeVolume) stillMeant(f Fence) bool {
 	return p.HasOwn() && (f.Rule == "" || p.first.uidText() == f.Attachment)
 }
 
-// doubtAgain begins to doubt what a node says of a volume that is attached there anew, if
-// its hold says that the volume was taken from that boot by force before: a mount of
-// before may be there, and the kubelet does not count it.
+// doubtAgain begins to doubt a node about a volume that is attached there again, if its hold says that
+// force took it from that boot before: an old mount may be there, and the kubelet does not count it.
 func (l *Ledger) doubtAgain(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	if volume := l.facts.volumes.get(v); volume != nil {
 		if f, _ := volume.Hold.Fence(n); f.Rule == "" {
@@ -544,8 +535,8 @@ func (l *Ledger) doubtAgain(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	}
 }
 
-// wakeTaken has the volumes looked at of which their holds say that they were taken from
-// a node by force: that may be over, or matter again.
+// wakeTaken has all volumes looked at that their holds say were taken from a node by force: that may be
+// over, or matter again.
 func (l *Ledger) wakeTaken(t *Touched, n NodeName) {
 	for v := range l.facts.volumes.all() {
 		if _, found := v.Hold.Fence(n); found {
@@ -554,12 +545,11 @@ func (l *Ledger) wakeTaken(t *Touched, n NodeName) {
 	}
 }
 
-// MayBeMounted says whether the volume may be mounted at the node, whatever is said of
-// its use: it is attached, may have been left attached, or may be there without needing an
-// attachment.
+// MayBeMounted says whether the volume may be mounted at the node, regardless of reported use: it is
+// attached, may have been left attached, or may be there without needing an attachment.
 func (p *NodeVolume) MayBeMounted() bool { return p.HasOwn() || p.Left || p.WithoutAttachment() }
 
-// voidForced takes back what was proved by force at a node: the rule has ended.
+// voidForced takes back the proofs by force at a node: the rule has ended.
 func (l *Ledger) voidForced(now time.Time, t *Touched, n *Node) {
 	for _, v := range n.At() {
 		if p := l.facts.volumes.get(v).NodeVolume(n.Name); p != nil && p.Proof.Forced {

@@ -45,9 +45,8 @@ func TestTicketInDoubt(t *testing.T) {
 	}
 }
 
-// What the hold says of a node from which its volume was taken by force is doubted by
-// a process that begins to lead, and by one that sees the volume leave
-// volumesAttached: of the attachment and the boot that are meant, and if the volume may
+// A new leader, and a process that sees the volume leave volumesAttached, doubt the node that the hold
+// says its volume was taken from by force, for the meant attachment and boot, and if the volume may
 // have been in use.
 func TestHoldsInDoubt(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
@@ -99,9 +98,9 @@ func TestHoldsInDoubt(t *testing.T) {
 	}
 }
 
-// What a hold says of the machine that had a node's name before is doubted until that machine has
-// booted anew. Then nothing is doubted of the one that had the name in between, which never had
-// the volume in use; one that did is doubted for its own sake.
+// A hold's entry about the machine that had a node's name before is doubted until that machine has
+// booted again. A machine that had the name in between, and never the volume in use, is not doubted; a
+// machine that had it is doubted for its own sake.
 func TestDoubtOfTheMachineBeforeEndsWithItsBoot(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, inUse ...VolumeID) Event {
@@ -218,8 +217,8 @@ func TestFenceOfAnEarlierBoot(t *testing.T) {
 	}
 }
 
-// A volume whose attachment went with the consent of its hold to leave it attached is
-// doubted on, since nothing was detached; also by a process that begins to lead after that.
+// A volume that its hold permits to be left attached stays in doubt after its attachment went, since
+// nothing was detached; also for a later leader.
 func TestDoubtOfVolumeLeft(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
@@ -289,8 +288,8 @@ func TestDoubtOfVolumeThatComesBack(t *testing.T) {
 	}
 }
 
-// Another boot of a machine, and the end of its Node, have every volume looked at of which
-// the hold says that it was taken from there by force, wherever it is by now.
+// Another boot of a machine, and the end of its Node, touch every volume that a hold says was taken
+// from there by force, wherever it is now.
 func TestEndOfABootIsToldToWhatWasTaken(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
@@ -310,9 +309,8 @@ func TestEndOfABootIsToldToWhatWasTaken(t *testing.T) {
 	}
 }
 
-// The list of a node that is deleted is the last word on what is in use there, but for
-// volumes that were detached while somebody vouched for it that nothing runs there, and
-// whose kubelet was not heard of since.
+// A deleted node's list is the last report of use there, except for volumes that were detached while
+// evidence said that nothing runs there, if its kubelet was not heard since.
 func TestNodeGoneWhileOutOfService(t *testing.T) {
 	start := time.Unix(1000, 0)
 	detached, attached, plain := VolumeID{"d", "detached"}, VolumeID{"d", "attached"}, VolumeID{"kubernetes.io/iscsi", "h"}
@@ -346,7 +344,7 @@ func TestNodeGoneWhileOutOfService(t *testing.T) {
 	}
 }
 
-// Of several volumes at a node each has its own doubt, whichever was doubted first.
+// Each of several volumes at a node has its own doubt, in any order.
 func TestDoubtsOfSeveralVolumes(t *testing.T) {
 	volumes := []VolumeID{{"d", "a"}, {"d", "b"}, {"d", "c"}}
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
@@ -369,8 +367,8 @@ func TestDoubtsOfSeveralVolumes(t *testing.T) {
 	}
 }
 
-// What is doubted counts as in use: a doubt ends with the use of a volume that was detached
-// from a node out of service, and begins anew when the volume comes back to that boot.
+// A volume in doubt counts as in use: the doubt ends with the use of a volume that was detached from a
+// node out of service, and begins again when the volume comes back to that boot.
 func TestDoubtEndsWithItsUse(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	state := func(uid, version string, reporting bool, lists ...VolumeID) Event {
@@ -398,9 +396,9 @@ func TestDoubtEndsWithItsUse(t *testing.T) {
 	}
 }
 
-// What others take out of volumesAttached is doubted where it is attached and may be in
-// use, until the machine boots: not what this process takes out by the kubelet's word, nor
-// what is said of another Node object.
+// A volume that others take out of volumesAttached is in doubt if it is attached and may be in use,
+// until the machine boots; not a volume that this process takes out by the kubelet's report, nor an
+// entry of another Node object.
 func TestTakenOutByOthersIsDoubted(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	in := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true, Reported: []VolumeID{v}, InUse: []VolumeID{v}}
@@ -445,9 +443,10 @@ func TestTakenOutByOthersIsDoubted(t *testing.T) {
 	}
 }
 
-// What was seen detached is not doubted where its Node is made again, in whichever order the watches told it, and though they
-// showed no more of the Node than that it is another one; nor is what needs no attachment and was taken by force while the
-// Node did not exist. What was not seen to go is doubted: its attachment may have yet to be seen, or to be known for its.
+// A volume that was seen detached is not in doubt after its Node is made again, in any order of the
+// watches, and if they showed only that the Node is another; nor is a volume without attachments that
+// was taken by force while the Node did not exist. A volume that was not seen to go is in doubt: its
+// attachment may be unseen, or not be known as its own yet.
 func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 	v, iscsi := VolumeID{"d", "h"}, VolumeID{"kubernetes.io/iscsi", "h"}
 	node := func(uid, version string, reporting bool, lists ...VolumeID) Event {
@@ -514,8 +513,8 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 	}
 }
 
-// What was in use before a boot is not doubted where the Node is made again once more by the new boot, whether or not its kubelet
-// has reported when it is seen; but it is what the Node named as attached meanwhile.
+// A volume in use before a boot is not in doubt after the new boot makes the Node again, whether or not
+// its kubelet has reported; but it is if the Node named it as attached meanwhile.
 func TestDoubtOfWhatWasInUseBeforeABoot(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, reporting bool, reported, inUse []VolumeID) Event {
@@ -546,8 +545,9 @@ func TestDoubtOfWhatWasInUseBeforeABoot(t *testing.T) {
 	}
 }
 
-// A doubt goes on, of the same machine and boot, where the volume is to be taken by force while the Node does not exist, until
-// the attachment is gone: also for a leader that has never seen the Node, and where another machine has had the name since.
+// A doubt goes on, of the same machine and boot, if the volume is taken by force while the Node does
+// not exist, until the attachment is gone: also for a leader that has never seen the Node, and if
+// another machine has had the name since.
 func TestDoubtOutlivesForceAtANodeThatIsGone(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, reporting bool, lists ...VolumeID) Event {
@@ -590,8 +590,9 @@ func TestDoubtOutlivesForceAtANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// What others take out of volumesAttached of a machine whose kubelet has listed it may be mounted there as well as at the machine
-// before: also where one state shows both lists without it, as after a gap.
+// A volume that others take out of volumesAttached of a machine whose kubelet has listed it may be
+// mounted there and at the machine before: also if one state shows both lists without it, as after a
+// gap.
 func TestTakenOutIsDoubtedAtBothMachines(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, reported, inUse []VolumeID) Event {
@@ -636,7 +637,7 @@ func TestDoubtOutlivesACloneOfAnotherProviderID(t *testing.T) {
 		}
 		if doubted {
 			events = append(events,
-				node("u", "2", "cloud://first", "b", nil, v),   // somebody takes it out of volumesAttached
+				node("u", "2", "cloud://first", "b", nil, v),   // another component takes it out of volumesAttached
 				node("u", "3", "cloud://first", "b", nil, nil)) // and the kubelet has begun anew
 		}
 		for _, e := range events {

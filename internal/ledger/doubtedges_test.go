@@ -18,8 +18,8 @@ func ledgerOf(nodes ...NodeState) *Ledger {
 	return l
 }
 
-// A doubt is of the machine and the boot that the Node names now only if both are known, and the same; and the
-// list is what the Node said last, whatever is doubted.
+// A doubt is of the Node's present machine and boot only if both are known and equal; and Lists is the
+// Node's last list, regardless of doubts.
 func TestWhereAndWhatIsListed(t *testing.T) {
 	for name, test := range map[string]struct {
 		machine, boot string
@@ -64,8 +64,8 @@ func TestWhereAndWhatIsListed(t *testing.T) {
 	}
 }
 
-// A volume that is doubted because of two boots, or two machines, is at none that is known; one of them may have
-// been written before machines were.
+// A volume in doubt because of two boots, or two machines, is at no known one; one of them may have no
+// machine recorded.
 func TestDoubtOfBoth(t *testing.T) {
 	for name, test := range map[string]struct {
 		was, other doubt
@@ -166,9 +166,9 @@ func TestAnotherBootOrMachine(t *testing.T) {
 	}
 }
 
-// What a hold tells of a machine from which its volume was taken is doubted: of the machine that it names or,
-// written before machines were, of the one of the Node that it names; also after another boot, where it is of
-// the very attachment that is there, or of what needs none.
+// A hold's machine from which its volume was taken is doubted: the machine that it names or, without
+// one, the machine of the Node that it names; also after another boot, if it is about the present
+// attachment, or a volume without attachments.
 func TestDoubtOfWhatWasTaken(t *testing.T) {
 	iscsi := VolumeID{"kubernetes.io/iscsi", "h"}
 	entry := func(change func(*Fence)) Fence {
@@ -220,7 +220,7 @@ func TestDoubtOfWhatWasTaken(t *testing.T) {
 	}
 }
 
-// What was granted for a Node before counts as listed where its kubelet lists it, or nobody has said.
+// A volume granted for a former Node counts as listed if its kubelet lists it, or has not reported.
 func TestListedOfANodeBefore(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts []Event
@@ -242,8 +242,8 @@ func TestListedOfANodeBefore(t *testing.T) {
 	}
 }
 
-// A list that names a volume in doubt voids what was proved by the kubelet's word, and not by force; that it names
-// it, or not any more, touches the volume. Older snapshots keep what they had.
+// A list that names a volume in doubt voids proofs by the kubelet's report, and not by force; each
+// change of its entry touches the volume. Older snapshots stay the same.
 func TestHeardListsOfDoubts(t *testing.T) {
 	for name, test := range map[string]struct {
 		was, is bool // listed
@@ -323,7 +323,7 @@ func TestTakenIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// What makes another machine, or may: its systemUUID, or what the cloud calls it, where both say.
+// Another machine, or a possible one: its systemUUID or providerID differs, if both states have one.
 func TestSeenMachines(t *testing.T) {
 	then, now := time.Unix(1000, 0), time.Unix(1001, 0)
 	is := func(machine, provider string) *NodeState {
@@ -353,8 +353,8 @@ func TestSeenMachines(t *testing.T) {
 	}
 }
 
-// A boot ends a doubt once no other node has the systemUUID of its machine: also where the other one goes after the boot was said,
-// and not only with the next state of the Node.
+// A boot ends a doubt once no other node has its machine's systemUUID: also if the other node goes
+// after the boot was reported, and not only with the Node's next state.
 func TestBootEndsADoubtOnceACloneIsGone(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(name NodeName, version, uid, machine, boot string, lists ...VolumeID) NodeState {
@@ -381,8 +381,9 @@ func TestBootEndsADoubtOnceACloneIsGone(t *testing.T) {
 	}
 }
 
-// A machine is in one boot at a time: a volume that it may have mounted in either of two is doubted in the one that its Node
-// names, and not at all in a third one. With a clone of the machine about, no boot of it tells.
+// A machine is in one boot at a time: a volume that it may have mounted in either of two boots is in
+// doubt in the boot that its Node names, and in no third boot. With a clone of the machine about, no
+// boot of it tells.
 func TestDoubtInEitherBoot(t *testing.T) {
 	hold := HoldSeen{edge, Hold{Version: "1", Node: "n", NodeUID: "u", SystemUUID: "m", BootID: "granted",
 		Fences: []Fence{{Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "fenced", Attachment: proofUID("a"), InUse: true}}}}

@@ -42,8 +42,8 @@ type (
 	PolicyGone struct{ Name string }
 	// HoldGone says that the volume has no VolumeHold.
 	HoldGone struct{ Volume VolumeID }
-	// TicketGone says that the VolumeTicket does not exist. UID is that of the object
-	// that is gone; another ticket of the name is not meant. Empty: whatever has the name.
+	// TicketGone says that the VolumeTicket does not exist. UID is that of the object that is gone;
+	// another ticket of the name is not meant. Empty: any ticket of that name.
 	TicketGone struct {
 		ID  TicketID
 		UID string
@@ -52,7 +52,7 @@ type (
 	// deleted object that are still on their way change nothing.
 	TicketReleased struct {
 		ID TicketID
-		// UID is the object's that was deleted; empty: whichever has the name.
+		// UID is the deleted object's; empty: any of that name
 		UID string
 	}
 )
@@ -75,10 +75,9 @@ type LeaseUnread struct {
 	Refused bool
 }
 
-// TicketInDoubt says that a grant of a pending ticket, which a leader before this process
-// sent, may still arrive, or that nobody knows what came of one that this process sent: the
-// ticket has the version that it had then. Until the ticket is seen with another version,
-// at which no such grant can arrive, it keeps the slots that it asks for from every other ticket.
+// TicketInDoubt says that a grant of a pending ticket may still arrive, which a former leader or this
+// process sent; the ticket has the version that it had then. Until the ticket has another version,
+// which makes such a grant fail, it keeps the slots that it asks for from every other ticket.
 type TicketInDoubt struct {
 	ID  TicketID
 	UID string
@@ -93,9 +92,9 @@ type GrantSent struct {
 	UID, Version string
 }
 
-// GrantResolved is the proof that a grant which GrantSent announced has had its effect, which
-// the ledger knows, or can have none any more. It is taken in only while the ticket has the version
-// at which that grant was sent: another one may be on its way by then.
+// GrantResolved is the proof that a grant which GrantSent announced has had its effect, which the
+// ledger knows, or can have none any more. It is taken in only while the ticket has the version of that
+// grant: later another grant may be on its way.
 type GrantResolved struct {
 	ID           TicketID
 	UID, Version string
@@ -103,26 +102,25 @@ type GrantResolved struct {
 	Failed bool
 }
 
-// HoldsInDoubt says that this process begins to lead. It does not know whether kubelets have
-// forgotten volumes that the leaders before it took from nodes by force (Hold.Fences), or that
-// were granted for a Node which was made again since (Hold.NodeUID). These are in doubt from
-// here on, whatever becomes of the holds.
+// HoldsInDoubt says that this process begins to lead. It does not know whether kubelets have forgotten
+// volumes that the leaders before it took from nodes by force (Hold.Fences), or that were granted for a
+// Node which was made again since (Hold.NodeUID). These are in doubt from here on, also if the holds
+// change.
 type HoldsInDoubt struct{}
 
-// HoldBoots says whether the API server drops the bootID from VolumeHolds that are
-// written with one, since its definition of them is older than this process. What
-// waits for a hold to name a boot need not wait then.
+// HoldBoots says whether the API server drops the bootID from VolumeHolds that are written with one,
+// since its definition of them is older than this process. No step waits for a hold to name a boot
+// then.
 type HoldBoots struct{ Dropped bool }
 
-// HoldSeen is a VolumeHold as it is.
+// HoldSeen is a VolumeHold.
 type HoldSeen struct {
 	Volume VolumeID
 	Hold   Hold
 }
 
-// HoldDropped says that this process has deleted a volume's VolumeHold at a version, since
-// it had nothing to say any more. It is gone when the watch says so (HoldGone): what was on
-// its way before comes first.
+// HoldDropped says that this process has deleted a volume's VolumeHold, without content, at a version.
+// It is gone when the watch says so (HoldGone): earlier events come first.
 type HoldDropped struct {
 	Volume  VolumeID
 	Version string
@@ -134,16 +132,16 @@ type Unreported struct {
 	Volume       VolumeID
 	Node         NodeName
 	UID, Version string // of the VolumeAttachment as known before the write; empty without one
-	// Forced: by a rule of force, whatever the node says of use.
+	// Forced: by a rule of force, regardless of the node's lists.
 	Forced bool
 	// Doubted: what the node says of use was in doubt, and stays so.
 	Doubted bool
-	// Ready: the write showed the node Ready, too.
+	// Ready: the write also showed the node Ready.
 	Ready bool
 }
 
-// ReadyShown says that a read has shown a node Ready, which was sent after the end of each ticket for which the volume was
-// there and that has ended, as far as this process knows.
+// ReadyShown says that a read has shown a node Ready; the read was sent after the end of each ended
+// ticket that had the volume there, as far as this process knows.
 type ReadyShown struct {
 	Volume VolumeID
 	Node   NodeName
@@ -157,9 +155,8 @@ type Unwanted struct {
 	UID, Version string
 }
 
-// ReportSent says that this process sends a patch that puts a volume into volumesAttached of a node.
-// What was proved of the volume there is over: the node may name it from now on, and nobody may ever
-// hear of that.
+// ReportSent says that this process sends a patch that puts a volume into volumesAttached of a node. It
+// voids the proofs about the volume there: the node may name it from now on, and no event may say so.
 type ReportSent struct {
 	Volume VolumeID
 	Node   NodeName
@@ -191,7 +188,7 @@ type NotReported struct {
 // is seen (HoldSeen), it is seen to be gone (HoldGone, HoldDropped), or HoldAnswered.
 type HoldUnanswered struct {
 	Volume  VolumeID
-	Version string // the one that is replaced or deleted; empty: the hold is created
+	Version string // of the replaced or deleted hold; empty: the hold is created
 	Deletes bool
 }
 
@@ -209,22 +206,21 @@ type LookAsked struct {
 	Node         NodeName
 	UID, Version string // of the VolumeAttachment
 	Look         int64
-	// Vacant, of the second look that ends a doubt, is Snapshot.Vacant by which it was asked for.
+	// Vacant is the Snapshot.Vacant that asked for the second look, which ends a doubt.
 	Vacant time.Time
 }
 
-// LookRefused says that the API server does not let a node's moorage-node be asked, be it for
-// want of rights or by somebody's webhook, until a LookAsked tells of one that it let pass.
+// LookRefused says that the API server refuses to let a node's moorage-node be asked, for want of
+// rights or by a webhook, until LookAsked says that it permits it.
 type LookRefused struct{ Node NodeName }
 
-// AttachSent says that this process is about to send the creation of the own
-// attachment of a volume at a node. From then on the volume may be there, whoever
-// comes and goes: the place stays, and has its slot, until AttachResolved. It is
-// taken in only while a pod, a granted ticket or a volume that was left there
-// keeps the slot (NodeVolume.Sent says whether it was): else the slot may have been
-// given away since the attach was decided on, and nothing may be sent. With a Limit it is not taken
-// in either while so many volumes of the driver have a slot at the node (NodeDriver.Occupied): of two creations
-// that were decided on at once for the last slot, only the first is sent.
+// AttachSent says that this process is about to send the creation of the own attachment of a volume at
+// a node. From then on the volume may be there: the place stays, and has its slot, until
+// AttachResolved. It is taken in only while a pod, a granted ticket or a volume that was left there
+// keeps the slot (NodeVolume.Sent says whether it was): else the slot may have been given away since
+// the attach was decided on, and nothing may be sent. With a Limit it is not taken in either while so
+// many volumes of the driver have a slot at the node (NodeDriver.Occupied): of two creations that were
+// decided on at once for the last slot, only the first is sent.
 type AttachSent struct {
 	Volume VolumeID
 	Node   NodeName
@@ -240,38 +236,36 @@ type AttachResolved struct {
 	Failed bool // it made no attachment
 }
 
-// Complete says that this process has taken in the first list of every kind.
-// Before, a pod may have used a volume and gone without anybody here knowing of
-// the pod, or whose volume it was: durations that a lack of users has lasted count
-// from here at the earliest. Only the first one counts.
+// Complete says that this process has taken in the first list of every kind. Before, an unseen pod may
+// have used a volume and gone: times without users count from here at the earliest. Only the first one
+// counts.
 type Complete struct{}
 
-// NoForceOnTimeout says that no volume is detached by force after AfterPodGone, unless
-// its policy says after which time: the counterpart of kube-controller-manager's
-// --disable-force-detach-on-timeout, for volumes of all drivers.
+// NoForceOnTimeout says that no volume is detached by force after AfterPodGone unless its policy has a
+// time: the counterpart of kube-controller-manager's --disable-force-detach-on-timeout, for all
+// drivers.
 type NoForceOnTimeout struct{}
 
-// CutOffBelieved says whether what Nodes say of storages that have cut them off is proof for
-// this process. Whoever detaches believes it only once it has compared it with the NetworkFences;
-// others believe it from the beginning.
+// CutOffBelieved says whether this process takes a Node's condition that a storage has cut it off as
+// proof. The controller believes it only after a comparison with the NetworkFences; schedulers believe
+// it from the beginning.
 type CutOffBelieved struct{ Believed bool }
 
-// RefusalsOver says that no driver's refusal for want of room counts any more that
-// was last heard at Until or before: what it was true of then may have changed
-// without a sign.
+// RefusalsOver ends all refusals for want of room that drivers last repeated at Until or before: the
+// room may have changed without a sign.
 type RefusalsOver struct{ Until time.Time }
 
 // Touched names what an event may have changed the decisions on.
 type Touched struct {
-	// Own says that this process noted or proved the event in the course of a step
-	// of its own. Whoever takes that step has to decide anew, but has heard nothing
-	// new: a step that failed is not tried again because of it.
+	// Own says that this process noted or proved the event in the course of a step of its own. The
+	// step's owner decides again, but has heard nothing new: a step that failed is not tried again
+	// because of it.
 	Own     bool
 	Volumes []VolumeID
 	Nodes   []NodeName // slots, limits, health
 	Tickets []TicketID
-	// Pods are the UIDs of those that have changed, or of which a volume may lead elsewhere,
-	// or nowhere for another reason than before.
+	// Pods are the UIDs of pods that changed, or with volumes that may lead elsewhere, or nowhere for
+	// another reason than before.
 	Pods []string
 	// Policies are the names of AttachPolicies that have changed.
 	Policies []string

@@ -158,7 +158,7 @@ func (s *stream) ticket() Event {
 	return s.keep(key, t)
 }
 
-// uid makes a UID: now and then one that is not in the usual form.
+// uid makes a UID, sometimes in an unusual form.
 func (s *stream) uid() string {
 	s.uids++
 	if s.uids%7 == 0 {
@@ -303,7 +303,7 @@ func (s *stream) proof() Event {
 	return Unwanted{Volume: v, Node: n, UID: a.UID, Version: a.Version}
 }
 
-// repeat draws an event that is known, or older than what is known.
+// repeat draws an event that is known, or older.
 func (s *stream) repeat() Event {
 	all := s.last
 	if s.chance(2) {

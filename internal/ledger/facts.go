@@ -26,7 +26,7 @@ func (a Access) String() string {
 	return [...]string{"unknown", "unset", "many", "node", "pod"}[a]
 }
 
-// PersistentVolume is what matters of a PersistentVolume.
+// PersistentVolume has the facts of a PersistentVolume.
 type PersistentVolume struct {
 	Name, UID, Version string
 	Volume             VolumeID
@@ -40,7 +40,7 @@ type PersistentVolume struct {
 	Deleting           bool
 }
 
-// Claim is what matters of a PersistentVolumeClaim.
+// Claim has the facts of a PersistentVolumeClaim.
 type Claim struct {
 	Key              ClaimKey
 	UID, Version     string
@@ -54,15 +54,15 @@ type Claim struct {
 	SelectedNode     NodeName
 }
 
-// StorageClass is what matters of a StorageClass.
+// StorageClass has the facts of a StorageClass.
 type StorageClass struct {
 	Name, Version string
 	Driver        string // provisioner
 	WaitForFirst  bool   // volumeBindingMode WaitForFirstConsumer
 }
 
-// Driver is what matters of a CSIDriver. A driver without the object needs
-// attachments (pkg/volume/csi/csi_plugin.go).
+// Driver has the facts of a CSIDriver. A driver without the object needs attachments
+// (pkg/volume/csi/csi_plugin.go).
 type Driver struct {
 	Name, Version  string
 	AttachRequired bool
@@ -76,19 +76,17 @@ type PodPhase uint8
 const (
 	// PodLive: it runs, or will.
 	PodLive PodPhase = iota
-	// PodTerminating: it is being deleted, and a container may still run. A
-	// pod being deleted of which no container status is known is
-	// terminating, not finished.
+	// PodTerminating: it is being deleted, and a container may still run. A pod under deletion without
+	// a known container status is terminating, not finished.
 	PodTerminating
-	// PodFinished: Succeeded, Failed, or being deleted with every container
-	// reported terminated. It wants nothing any more; what it used may still
-	// be mounted.
+	// PodFinished: Succeeded, Failed, or being deleted with every container reported terminated. It
+	// asks for nothing any more; its volumes may still be mounted.
 	PodFinished
 )
 
 func (p PodPhase) String() string { return [...]string{"live", "terminating", "finished"}[p] }
 
-// Pod is what matters of a Pod.
+// Pod has the facts of a Pod.
 type Pod struct {
 	UID, Version    string
 	Namespace, Name string
@@ -98,8 +96,8 @@ type Pod struct {
 	Created         int64 // creationTimestamp, seconds; for order among equals only
 	Mirror          bool
 	Priority        int32 // spec.priority
-	// OptedOut says that neither has the webhook stamped it nor is it for Moorage's
-	// scheduler: Cooperative mode leaves its volumes to others.
+	// OptedOut says that the webhook has not stamped it and that it is not for Moorage's scheduler:
+	// Cooperative mode leaves its volumes to others.
 	OptedOut bool
 	// Started says that a container of it has started, so that its node had its volumes.
 	Started bool
@@ -122,7 +120,7 @@ type PodVolume struct {
 	Inline    VolumeID // inline volume, already translated to its driver
 	Access    Access   // of Inline; AccessUnknown is taken for exclusive
 	ReadOnly  bool
-	SELinux   SELinux // the label with which it is mounted
+	SELinux   SELinux // the label of the mount
 }
 
 // TicketPhase is what became of a ticket.
@@ -143,13 +141,13 @@ type Ticket struct {
 	UID, Version string
 	Type         TicketType
 	Node         NodeName // empty: none is chosen yet; Detached: at no node
-	// Wherever says that the controller chooses Node, and another one while the ticket is not
+	// Wherever says that the controller chooses Node, and may choose again while the ticket is not
 	// granted.
 	Wherever bool
-	// Parameters say how the volumes are to be attached; empty: as pods have them. Two tickets
-	// that say the same can share an attachment.
+	// Parameters say how the volumes are to be attached; empty: as pods have them. Two tickets with
+	// equal parameters can share an attachment.
 	Parameters string
-	// OnDrain says what becomes of the ticket when its node is cordoned.
+	// OnDrain says how a cordon of its node affects the ticket.
 	OnDrain    OnDrain
 	Created    int64 // creationTimestamp, seconds
 	TTLSeconds int64 // 0: none
@@ -160,8 +158,7 @@ type Ticket struct {
 	// Granted are the volumes that the ticket was granted, as its status says: one for each of Volumes,
 	// zero where there was none yet. nil: it says nothing, or the ticket is not granted.
 	Granted []VolumeID
-	// Interruptions is how often in a row the ticket has lost its grant to somebody who
-	// ranks before.
+	// Interruptions is how often in a row a claimant that ranks before has taken the ticket's grant.
 	Interruptions int64
 	// SatisfiedSince is since when condition Satisfied is True, in seconds since 1970, by
 	// the clock of the controller that wrote it; 0 while it is not.
@@ -170,7 +167,7 @@ type Ticket struct {
 	// to let go of its volumes, in seconds since 1970, by the clock of the controller that wrote
 	// it; 0 while it is not.
 	YieldingSince int64
-	// LetsGo says that who uses the volumes has let go of them, as the ticket was asked to.
+	// LetsGo says that the ticket's user has let go of the volumes after the ticket was asked to yield.
 	LetsGo bool
 	// NodeGone is for how long its node has been gone, as its status says.
 	NodeGone Outage
@@ -194,18 +191,18 @@ type Ticket struct {
 	gone        earlierOutage // see EarlierOutage
 }
 
-// OnDrain says what becomes of a ticket when its node is cordoned.
+// OnDrain says how a cordon of its node affects a ticket.
 type OnDrain uint8
 
-// What becomes of a ticket when its node is cordoned: nothing; it ends; it is put elsewhere.
+// A cordon of its node: has no effect; ends the ticket; moves it.
 const (
 	StayOnDrain OnDrain = iota
 	EndOnDrain
 	MoveOnDrain
 )
 
-// Outage is how much controllers have seen of a time in which a node was gone. NodeUID, Since and
-// Renewed tell the outage, as those of Force do.
+// Outage is the part of a node's absence that controllers have seen. NodeUID, Since and Renewed
+// identify the outage, as in Force.
 type Outage struct {
 	Elapsed        time.Duration
 	NodeUID        string
@@ -219,7 +216,7 @@ type TicketVolume struct {
 	PersistentVolume string
 }
 
-// Attachment is what matters of a VolumeAttachment.
+// Attachment has the facts of a VolumeAttachment.
 type Attachment struct {
 	Name, UID, Version string
 	Driver             string // spec.attacher
@@ -229,11 +226,11 @@ type Attachment struct {
 	Attached           bool
 	Deleting           bool
 	DeletedAt          int64  // deletionTimestamp, seconds, by the API server's clock: for people
-	KeptBy             string // being deleted, and its attacher is done with it: a finalizer that somebody else has to take off
+	KeptBy             string // being deleted, and done by its attacher: a foreign finalizer is left
 	Stamped            bool   // has a finalizer: an attacher adds its own before it calls the driver
 	Ours               bool   // carries Moorage's label
 	Transitions        int64  // Moorage's annotation, 0 when absent
-	NodeID             string // annotation csi.alpha.kubernetes.io/node-id; that by which it was attached first
+	NodeID             string // annotation csi.alpha.kubernetes.io/node-id; the first value that it was attached with
 	Wanted             bool   // Moorage's annotation: the deletion may leave the volume where it is
 	Confirmed          bool   // Moorage's annotation: Moorage has written to it since it was made
 	Cooperative        bool   // Moorage's annotation: made in Cooperative mode
@@ -243,9 +240,8 @@ type Attachment struct {
 	own bool // see Own
 }
 
-// Own says whether the attachment is under the one name that its volume and
-// node lead to, the only one that kubelets look for. What is under another
-// name is somebody else's.
+// Own says whether the attachment has the one name that follows from its volume and node, and that
+// kubelets look for. Attachments of other names are foreign.
 func (a *Attachment) Own() bool { return a.own }
 
 // CallError is a VolumeError: what the driver said last.
@@ -254,11 +250,10 @@ type CallError struct {
 	Message string
 }
 
-// IsZero says whether there is no error.
 func (e CallError) IsZero() bool { return e == CallError{} }
 
-// ResourceExhausted is gRPC code 8, with which a driver says that a node has
-// no room for another volume (CSI specification, ControllerPublishVolume).
+// ResourceExhausted is gRPC code 8: the driver says that a node has no room for another volume (CSI
+// specification, ControllerPublishVolume).
 const ResourceExhausted = 8
 
 // Readiness is the node's condition Ready.
@@ -275,7 +270,7 @@ const (
 
 func (r Readiness) String() string { return [...]string{"unknown", "notready", "ready"}[r] }
 
-// NodeState is what matters of a Node.
+// NodeState has the facts of a Node.
 type NodeState struct {
 	Name         NodeName
 	UID, Version string
@@ -283,25 +278,24 @@ type NodeState struct {
 	ReadySince   int64 // lastTransitionTime of condition Ready, seconds: compared for being the same only
 	OutOfService bool  // taint node.kubernetes.io/out-of-service
 	Shutdown     bool  // taint node.cloudprovider.kubernetes.io/shutdown
-	// Fenced are the conditions by which somebody vouches for it that the machine writes no
-	// more, of status True, sorted by type: those that were set since its kubelet last wrote
-	// the condition Ready, by the times that the conditions themselves name.
+	// Fenced are the conditions of status True that say that the machine writes no more, sorted by
+	// type, if they are newer than its kubelet's last write of the condition Ready, by the conditions'
+	// own times.
 	Fenced []FencedCondition
-	// CutOff are the drivers whose storage has cut the machine off, sorted: what is mounted
-	// there reads and writes nothing, whoever lives.
+	// CutOff are the drivers with a storage that has cut the machine off, sorted: mounts of their
+	// volumes there read and write nothing.
 	CutOff   []string
 	Managed  bool // annotation volumes.kubernetes.io/controller-managed-attach-detach
 	Draining bool // spec.unschedulable, or being deleted
 	// SELinuxMount: its kubelet mounts volumes with the SELinux label of the pod that is first
 	// there, where the driver can, as the Node's labels and version say.
 	SELinuxMount bool
-	// Reporting says that this Node object's own kubelet has written a
-	// status, so that an empty InUse means that nothing is in use. A new
-	// object of an old name starts without it.
+	// Reporting says that this Node object's own kubelet has written a status: an empty InUse then
+	// means that nothing is in use. A new object of an old name starts without it.
 	Reporting bool
-	// SystemUUID and BootID tell the machine and its boot, as the kubelet reports
-	// them (status.nodeInfo); ProviderID names the machine to the cloud
-	// (spec.providerID). Each is empty when nobody has said.
+	// SystemUUID and BootID tell the machine and its boot, as the kubelet reports them
+	// (status.nodeInfo); ProviderID names the machine to the cloud (spec.providerID). Each is empty if
+	// unknown.
 	SystemUUID, BootID, ProviderID string
 
 	Labels   map[string]string // read only: it may be the object\'s own
@@ -309,14 +303,14 @@ type NodeState struct {
 	Reported []VolumeID        // status.volumesAttached
 }
 
-// FencedCondition is a condition of a Node by which somebody vouches for it that the
-// machine writes no more to the volumes of drivers whose policy names its type.
+// FencedCondition is a condition of a Node that says that the machine writes no more to the volumes of
+// drivers whose policy names its type.
 type FencedCondition struct {
 	Type  string
-	Since int64 // lastTransitionTime, seconds, by whoever's clock
+	Since int64 // lastTransitionTime in seconds, by its writer's clock
 }
 
-// NodeDrivers is what matters of a CSINode.
+// NodeDrivers has the facts of a CSINode.
 type NodeDrivers struct {
 	Node    NodeName
 	Version string
@@ -333,19 +327,19 @@ type DriverOnNode struct {
 const NoLimit int32 = -1
 
 // MaxTransitions is the highest number of transitions. Counting ends there, since the API server
-// refuses the negative number that would follow the largest one: a volume whose VolumeHold somebody
-// edited then has the same number at each node, and moorage-attacher tells an older VolumeAttachment by
-// it no more. It still attaches only a volume that has left its last node.
+// refuses the negative number after the largest: a volume with an edited VolumeHold then has the same
+// number at each node, and moorage-attacher can't tell an older VolumeAttachment by it. It still
+// attaches only a volume that has left its last node.
 const MaxTransitions = 1 << 62
 
-// Hold is what matters of a VolumeHold.
+// Hold has the facts of a VolumeHold.
 type Hold struct {
 	Version     string // empty: not written yet
 	Node        NodeName
-	NodeUID     string      // of the Node whose word on the volume counts, see BootID
+	NodeUID     string      // of the Node that counts for the volume, see BootID
 	BootID      string      // and of its boot; empty when its kubelet has not said
 	SystemUUID  string      // and of its machine; empty when its kubelet has not said
-	Requesters  []Requester // for whom the node has it, sorted
+	Requesters  []Requester // the pods and tickets that have it there, sorted
 	Next        Promise
 	Transitions int64
 	Grants      int64    // how often it was written before a grant
@@ -359,20 +353,19 @@ type Hold struct {
 	Fences      []Fence // sorted by node, one for a node at most
 }
 
-// Promise is to whom a volume goes as soon as its holder lets go. Zero: to
-// nobody.
+// Promise names the claimant that gets a volume as soon as its holder lets go. Zero: none.
 type Promise struct {
 	Node NodeName
 	To   Requester
 }
 
-// Requester is who asks for a volume: a pod, or a VolumeTicket.
+// Requester is a claimant of a volume: a pod, or a VolumeTicket.
 type Requester struct {
 	Ticket               bool // a VolumeTicket; otherwise a Pod
 	Namespace, Name, UID string
 }
 
-// IsZero says whether r names nobody.
+// IsZero says whether r names no claimant.
 func (r Requester) IsZero() bool { return r == Requester{} }
 
 func (r Requester) String() string {
@@ -404,12 +397,11 @@ type Code string
 // and survives it here, so that no two clocks are compared.
 type Force struct {
 	Rule    string
-	Node    NodeName // that is to be forced
+	Node    NodeName // the node to force
 	Elapsed time.Duration
-	// NodeUID, Since and Renewed tell the outage: the UID of the Node, also when it
-	// is gone; its ReadySince, 0 when it is gone; and the renewal of its Lease, 0 when
-	// nobody has read it. Where one of them is another, the node was there, or its
-	// kubelet was alive, in between.
+	// NodeUID, Since and Renewed identify the outage: the UID of the Node, also of a deleted Node; its
+	// ReadySince, 0 when it is gone; and the renewal of its Lease, 0 if it was not read. If one of them
+	// differs, the node was there, or its kubelet was alive, in between.
 	NodeUID        string
 	Since, Renewed int64
 }
@@ -421,7 +413,7 @@ type Force struct {
 // more, as long as the outage lasts.
 type Fence struct {
 	Node       NodeName
-	NodeUID    string // of the Node object; empty when nobody has seen it
+	NodeUID    string // of the Node object; empty if it was not seen
 	BootID     string // and of its boot; empty when its kubelet has not said
 	SystemUUID string // and of its machine; empty when its kubelet has not said
 	Attachment string // UID of the VolumeAttachment; empty for a volume that has none
@@ -431,9 +423,9 @@ type Fence struct {
 	// InUse says that the kubelet's last list did not say that the volume is not in use:
 	// it named the volume, or there was none.
 	InUse bool
-	// Reported says of a volume that needs no attachment, and that the hold gives to another node
-	// or to none, that it was in volumesAttached here, or was to be (NodeVolume.ReportSent), and
-	// that its Node has gone since or is doubted.
+	// Reported says that a volume without attachments, which the hold gives to another node or to none,
+	// was in volumesAttached here, or was about to be (NodeVolume.ReportSent), and that its Node has
+	// gone since or is doubted.
 	Reported bool
 	// Since and Renewed tell the outage, as in Force; 0 without a rule.
 	Since, Renewed int64
@@ -454,7 +446,7 @@ func (h *Hold) Fence(n NodeName) (Fence, bool) {
 // PolicyFields is a set of an AttachPolicy's fields.
 type PolicyFields uint16
 
-// The fields whose absence can't be told from their value.
+// Fields with a value that can't be told from their absence.
 const (
 	FieldDetachDelay PolicyFields = 1 << iota
 	FieldEmptyAccessModes
@@ -466,8 +458,7 @@ const (
 	FieldOperations // attachFor or detachFor
 )
 
-// Policy is what matters of an AttachPolicy. Zero values mean Kubernetes'
-// defaults.
+// Policy has the facts of an AttachPolicy. Zero values mean Kubernetes' defaults.
 type Policy struct {
 	Name, Version    string
 	Created          int64  // creationTimestamp, seconds; of two alike the older counts

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FencedAt is a condition of a Node by which somebody vouches for it that the machine writes
-// no more, as this process has seen it.
+// FencedAt is a condition of a Node that says that the machine writes no more, as this process has seen
+// it.
 type FencedAt struct {
 	FencedCondition
 	At time.Time // when it was seen first
@@ -18,8 +18,7 @@ type FencedAt struct {
 	Void bool
 }
 
-// FencedBy returns what this process has seen of a condition of a node; none is found where
-// the node has it not.
+// FencedBy returns a node's condition as this process has seen it, and whether the node has it.
 func (n *Node) FencedBy(condition string) (FencedAt, bool) {
 	if n != nil && n.Exists {
 		for _, f := range n.FencedAt {
@@ -31,9 +30,9 @@ func (n *Node) FencedBy(condition string) (FencedAt, bool) {
 	return FencedAt{}, false
 }
 
-// seeFenced takes in the conditions of a new state of a node, whose state before was was.
-// It says whether anything has changed, and whether what was proved by one may have ended.
-// The record is owned, and has the new state.
+// seeFenced takes in the conditions of a node's new state; was is the state before. It says whether
+// anything has changed, and whether a proof by a condition may have ended. The record is owned, and has
+// the new state.
 func (n *Node) seeFenced(was *NodeState, known bool, now time.Time) (changed, ended bool) {
 	before, is := n.FencedAt, &n.NodeState
 	ran := known && (was.Ready == ReadyUnknown && is.Ready == ReadyFalse || was.BootID != is.BootID || was.SystemUUID != is.SystemUUID)
@@ -51,8 +50,8 @@ func (n *Node) seeFenced(was *NodeState, known bool, now time.Time) (changed, en
 	return !slices.Equal(before, list), ended
 }
 
-// voidFenced is for a kubelet that was heard of: what somebody has said before of its
-// machine is true no more. The record is owned.
+// voidFenced is for a kubelet that was heard: earlier conditions about its machine are true no more.
+// The record is owned.
 func (n *Node) voidFenced() {
 	n.FencedAt = slices.Clone(n.FencedAt)
 	for i := range n.FencedAt {
@@ -75,9 +74,9 @@ func (n *Node) ProvesCutOff(driver string) bool {
 	return n.IsCutOff(driver) && !slices.Contains(n.CutBefore, driver)
 }
 
-// seeCutOff takes in which storages have cut the machine off by a new state of a node, and whether
-// the node names another machine by now: what was said before is true of the one before. A new
-// object has nothing of before. The record is owned, and has the new state.
+// seeCutOff takes in which storages have cut the machine off by a node's new state, and whether the
+// node names another machine now: earlier conditions are about the machine before. A new object has no
+// earlier conditions. The record is owned, and has the new state.
 func (n *Node) seeCutOff(was *NodeState, known, replaced bool) {
 	var before []string
 	for _, driver := range n.CutOff {
@@ -101,5 +100,5 @@ func (e CutOffBelieved) apply(l *Ledger, _ time.Time, t *Touched) {
 	}
 }
 
-// BelievesCutOff says whether what Nodes say of storages that have cut them off is proof.
+// BelievesCutOff says whether a Node's condition that a storage has cut it off is proof.
 func (s Snapshot) BelievesCutOff() bool { return !s.facts.doubtsCutOff }

@@ -12,7 +12,7 @@ import (
 // has to tell apart.
 type NodeTrace struct {
 	Doubted bool   // see Node.Doubts
-	Boot    string // in which the volume in doubt may be mounted; empty: not known
+	Boot    string // of the boot where the volume in doubt may be mounted; empty: unknown
 	OrBoot  string // or in this boot of the same machine; empty: in no other one
 	Listed  bool   // the node's last list named the volume in doubt
 	// LeftReported: volumesAttached named the volume when the Node was deleted, or it was in use, and was taken by force since; and its
@@ -22,12 +22,12 @@ type NodeTrace struct {
 	Rebooted bool
 	// LastBoot is the last bootID that a kubelet of the node's name has reported.
 	LastBoot string
-	// LastMachine is the systemUUID with it, and Machine the one where the volume in doubt
-	// may be mounted; empty: not known.
+	// LastMachine is its systemUUID, and Machine the systemUUID where the volume in doubt may be
+	// mounted; empty: unknown.
 	LastMachine, Machine string
 }
 
-// Trace returns what is remembered of a volume at a node.
+// Trace returns the ledger's memory of a volume at a node.
 func (n *Node) Trace(v VolumeID) NodeTrace {
 	t := NodeTrace{LeftReported: slices.Contains(n.left, v), Rebooted: n.rebooted, LastBoot: n.boot, LastMachine: n.machine}
 	for _, d := range n.doubts {
@@ -46,9 +46,8 @@ func (l *Ledger) Deleted(id TicketID) string {
 	return l.buried[id]
 }
 
-// Fork returns a ledger of its own that begins with the same facts: what is
-// applied to one of the two does not show in the other. It costs nothing, and
-// is safe for parallel use. A search through many futures of one past forks.
+// Fork returns a separate ledger with the same facts: later events of either do not show in the other.
+// It costs nothing, and is safe for parallel use. Searches through many futures of one past use it.
 func (l *Ledger) Fork() *Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()

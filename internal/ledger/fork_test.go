@@ -34,8 +34,7 @@ func TestForksDoNotShowInEachOther(t *testing.T) {
 	}
 }
 
-// What waits for its volume in one ledger does so, whatever becomes of it in another one
-// that was forked.
+// A pod that waits for its volume in one ledger is independent of a fork.
 func TestForksWaitForVolumesApart(t *testing.T) {
 	now, v := time.Unix(1, 0), ledger.VolumeID{Driver: "d", Handle: "h"}
 	va := ledger.Attachment{Name: ledger.AttachmentName(v, "n1"), UID: "1", Version: "2", Driver: "d", Node: "n1", PersistentVolume: "unseen"}

@@ -27,8 +27,8 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// FuzzNames feeds names of any shape in: nothing panics, what is known is
-// found again, and versions are ordered.
+// FuzzNames takes in names of any shape: nothing panics, known names are found again, and versions are
+// ordered.
 func FuzzNames(f *testing.F) {
 	f.Add("disk.example.com", "vol-1", "worker-1", "17", "9")
 	f.Add("", "\x00claim/", "", "", "0")

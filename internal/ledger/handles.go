@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// handles is a sorted list of volume handles. It is never changed: with and without
-// return another one, which shares with it what is the same. That copies one part of
-// the list and the list of parts, so that a node that says that it uses tens of
-// thousands of volumes costs little more for each of them than a node with ten.
+// handles is a sorted list of volume handles. It never changes: with and without return another list,
+// which shares all equal parts. They copy one part of the list and the list of parts, so that a node
+// with tens of thousands of volumes in use costs little more for each than a node with ten.
 //
 //	Invariant: no part is empty, or longer than maxPart
 type handles struct {

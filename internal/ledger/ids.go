@@ -43,8 +43,8 @@ func UnboundClaim(driver, claimUID string) VolumeID {
 // IsClaim says whether v stands for an unbound claim.
 func (v VolumeID) IsClaim() bool { return strings.HasPrefix(v.Handle, claimPrefix) }
 
-// unknownSource names the volume of a VolumeAttachment whose
-// PersistentVolume has not been seen. It takes a slot: unknown counts.
+// unknownSource names the volume of a VolumeAttachment if its PersistentVolume was not seen. It takes a
+// slot: unknown counts.
 func unknownSource(driver, attachment string) VolumeID {
 	return VolumeID{driver, sourcePrefix + attachment}
 }
@@ -53,9 +53,8 @@ func unknownSource(driver, attachment string) VolumeID {
 // placeholder for one.
 func (v VolumeID) IsReal() bool { return !v.IsZero() && !strings.HasPrefix(v.Handle, "\x00") }
 
-// NoAttach says whether v is attached without a VolumeAttachment: the in-tree
-// plugins iSCSI and FC, whose attach does nothing, while the kubelet still
-// waits for volumesAttached.
+// NoAttach says whether v needs no VolumeAttachment: the in-tree plugins iSCSI and FC, whose attach
+// does nothing. The kubelet still waits for volumesAttached.
 func (v VolumeID) NoAttach() bool { return strings.HasPrefix(v.Driver, "kubernetes.io/") }
 
 // Compare orders volumes by driver, then handle.
@@ -66,9 +65,9 @@ func (v VolumeID) Compare(w VolumeID) int {
 // NodeName is the name of a Node object, or Detached.
 type NodeName string
 
-// Detached stands where a node is named for what is to be at no node: a ticket for it asks that
-// its volumes be attached nowhere, and a hold that names it keeps its volume from every node. No
-// Node has such a name. Nothing is ever attached or mounted there, and it has no slots.
+// Detached stands for no node: a ticket for it asks that its volumes be attached nowhere, and a hold
+// that names it keeps its volume from every node. No Node has such a name. Nothing is ever attached or
+// mounted there, and it has no slots.
 const Detached NodeName = "(detached)"
 
 // ClaimKey names a PersistentVolumeClaim.
@@ -81,9 +80,9 @@ type TicketID struct{ Namespace, Name string }
 
 func (t TicketID) String() string { return t.Namespace + "/" + t.Name }
 
-// Newer says whether resource version a is newer than b. Versions of one
-// resource type are comparable as numbers since Kubernetes 1.35 (KEP-5504).
-// What is not a number is newer: it is what was seen last.
+// Newer says whether resource version a is newer than b. Versions of one resource type are comparable
+// as numbers since Kubernetes 1.35 (KEP-5504). A version that is not a number is newer: it was seen
+// last.
 func Newer(a, b string) bool {
 	if !isNumber(a) || !isNumber(b) {
 		return true

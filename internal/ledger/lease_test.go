@@ -75,9 +75,8 @@ func TestLeaseOfTheOutageBefore(t *testing.T) {
 	}
 }
 
-// Of a kubelet that has said itself that its node is not Ready, only a Lease that was
-// read and stands still says that it is silent, also when the node controller calls the
-// node Unknown afterwards.
+// If a kubelet has reported itself that its node is not Ready, only a Lease that was read and stands
+// still shows silence, also after the node controller writes Unknown.
 func TestSilenceBeforeUnknown(t *testing.T) {
 	for name, test := range map[string]struct {
 		reads []int // seconds after Ready=False
@@ -179,7 +178,7 @@ func TestSinceWhenFenced(t *testing.T) {
 	}
 }
 
-// What was proved by force is void when the condition ends by which it was proved.
+// A proof by force is void when its condition ends.
 func TestEndOfFencedConditionVoidsForce(t *testing.T) {
 	fenced := []FencedCondition{{"fenced.moorage.dev/a", 7}}
 	for name, test := range map[string]struct {
@@ -197,7 +196,7 @@ func TestEndOfFencedConditionVoidsForce(t *testing.T) {
 	}
 }
 
-// What was proved by force is void, too, when a storage lets a machine in that it had cut off.
+// A proof by force is also void when a storage lets a machine in again.
 func TestLettingInVoidsForce(t *testing.T) {
 	for name, test := range map[string]struct {
 		was, is []string
@@ -220,8 +219,8 @@ func TestLettingInVoidsForce(t *testing.T) {
 	}
 }
 
-// That a kubelet has said that its node is not Ready is heard once: what others write of the
-// node afterwards is no word of the kubelet's.
+// A kubelet's report that its node is not Ready is heard once: later writes of others are not the
+// kubelet's.
 func TestNotReadyIsHeardOnce(t *testing.T) {
 	l, at := New(), func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	for i, labels := range []map[string]string{nil, {"zone": "a"}, {"zone": "b"}} {
@@ -232,8 +231,8 @@ func TestNotReadyIsHeardOnce(t *testing.T) {
 	}
 }
 
-// While a Lease can't be read, it is known up to when it was read last. Of times that were too long for a kubelet
-// to have been heard in, the sum counts until the outage is over.
+// While a Lease can't be read, it is known up to when it was read last. Times too long for a kubelet to
+// have been heard add up until the outage is over.
 func TestLeaseUnread(t *testing.T) {
 	type is struct {
 		since, again int64 // seconds after 1000; 0: no time
@@ -288,8 +287,8 @@ func TestLeaseUnread(t *testing.T) {
 	}
 }
 
-// What a Node says of a machine that its storage has cut off is no proof of another machine, which
-// takes the Node over with its conditions, until it is said anew.
+// A Node's condition that a storage has cut its machine off is no proof about another machine that
+// takes the Node over, until it is written again.
 func TestCutOffIsOfOneMachine(t *testing.T) {
 	const cut, let = "d", ""
 	type state struct{ uid, machine, cut string }

@@ -13,9 +13,8 @@ type Ledger struct {
 	mu    sync.Mutex
 	gen   uint64
 	facts facts
-	// buried are the tickets that this process has deleted, by UID, until
-	// their deletion is seen: what was on its way before does not bring them
-	// back.
+	// buried are the tickets that this process has deleted, by UID, until their deletion is seen:
+	// earlier events do not bring them back.
 	buried map[TicketID]string
 	// refusals are what RefusalsOver ends.
 	refusals []refusal
@@ -28,7 +27,7 @@ type Ledger struct {
 
 // facts is the whole of the facts.
 type facts struct {
-	epoch    time.Time // what durations are counted from; of the caller's clock
+	epoch    time.Time // the zero of durations, by the caller's clock
 	complete time.Time // see Complete; zero: not yet
 	// noForceOnTimeout: see NoForceOnTimeout.
 	noForceOnTimeout bool
@@ -47,11 +46,11 @@ type facts struct {
 	classes     trie[string, StorageClass]
 	drivers     trie[string, Driver]
 	csi         trie[string, string]           // names that were seen as a CSI driver's, see learnDriver
-	attachments trie[string, attachmentRecord] // marked: those that are under way
+	attachments trie[string, attachmentRecord] // marked: attaches and detaches under way
 	unmatched   trie[driverNode, unmatched]
 	tickets     trie[TicketID, Ticket]
 	policies    trie[string, Policy]
-	rules       trie[policyKey, Policy] // of the policies, those that count
+	rules       trie[policyKey, Policy] // the policies that count
 	zones       trie[Zone, ZoneNodes]
 
 	unread []NodeName // that have records which could not be read; replaced, never changed
@@ -81,9 +80,8 @@ func New() *Ledger {
 	}}
 }
 
-// Apply takes one event in and says what it touched. It is idempotent; an
-// object older than the one known is ignored. now is the caller's clock: the
-// ledger keeps it only to tell how long something has lasted.
+// Apply takes one event in and says what it touched. It is idempotent, and ignores an object older than
+// the known object. now is the caller's clock, and is kept only to measure durations.
 func (l *Ledger) Apply(now time.Time, e Event) Touched {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +101,7 @@ func (l *Ledger) begin(now time.Time) {
 	}
 }
 
-// Snapshot returns the facts as they are, in constant time.
+// Snapshot returns the present facts, in constant time.
 func (l *Ledger) Snapshot() Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()

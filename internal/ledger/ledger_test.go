@@ -38,8 +38,8 @@ func (b *bytes) more() bool { return len(b.rest) > 0 }
 
 func drawBytes(t *rapid.T) *bytes { return &bytes{proptest.Bytes(t, 1000)} }
 
-// TestTwin compares the ledger, after every event, with one that works out
-// everything anew; and every event once more with itself.
+// TestTwin compares the ledger, after every event, with a twin that computes everything again; and
+// every event once more with itself.
 func TestTwin(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -121,8 +121,7 @@ func TestOrderAcrossObjects(t *testing.T) {
 	})
 }
 
-// TestTouchedCovers: an event names every volume of which it changed anything
-// that is visible.
+// TestTouchedCovers: an event names every volume with a visible change.
 func TestTouchedCovers(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -154,9 +153,8 @@ func TestTouchedCovers(t *testing.T) {
 	})
 }
 
-// TestTouchedNamesNodesAndTickets: an event names every node of which it changed what
-// tickets are decided on (health, limits, slots, who waits), and every ticket that it
-// changed.
+// TestTouchedNamesNodesAndTickets: an event names every node with a change in facts that tickets are
+// decided by (health, limits, slots, waiters), and every changed ticket.
 func TestTouchedNamesNodesAndTickets(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -202,8 +200,8 @@ func checkTouched[K comparable](t *rapid.T, e Event, before, after map[K]string,
 	}
 }
 
-// TestRepetitionTouchesNothing: what is known already makes nobody look again. Watches
-// and lists repeat every object now and then.
+// TestRepetitionTouchesNothing: known facts wake nothing. Watches and lists repeat every object now and
+// then.
 func TestRepetitionTouchesNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -215,7 +213,7 @@ func TestRepetitionTouchesNothing(t *testing.T) {
 				continue
 			}
 			again := l.Apply(start, e)
-			if again.Own { // a proof: whoever made it decides anew
+			if again.Own { // a proof: its maker decides again
 				continue
 			}
 			if len(again.Volumes)+len(again.Nodes)+len(again.Tickets)+len(again.Policies) > 0 {

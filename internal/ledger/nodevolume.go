@@ -102,8 +102,8 @@ func (l *Ledger) lapses(before, after *NodeVolume) bool {
 	return is == nil || is.uidText() != was.uidText() || is.at() == was.at()
 }
 
-// occupied says whether a NodeVolume has a user other than tickets that are not
-// granted: those come and go at a dead node, too.
+// occupied says whether a NodeVolume has a user other than tickets without a grant, which come and go
+// at a dead node as well.
 func (l *Ledger) occupied(p *NodeVolume) bool {
 	for _, u := range p.Users {
 		if u.Pod != "" {
@@ -130,7 +130,7 @@ func (l *Ledger) unlistedHolder(u User) *Ticket {
 	return k
 }
 
-// unlistedBy is a ticket for which the volume is Unlisted there: the one that was, or one that has it since.
+// unlistedBy is a ticket for which the volume is Unlisted there: the former user, or a later one.
 func (l *Ledger) unlistedBy(p *NodeVolume) *Requester {
 	if !p.Unlisted {
 		return nil
@@ -189,8 +189,8 @@ func (n *Node) leave(v VolumeID) {
 	n.sweepDrivers()
 }
 
-// sweepDrivers removes the drivers' entries that say nothing any more. What a
-// CSINode said before a driver left it is remembered.
+// sweepDrivers removes the drivers' entries without content. The last entry of a CSINode for a driver
+// that left it is remembered.
 func (n *Node) sweepDrivers() {
 	if n.inBulk {
 		return
@@ -200,8 +200,8 @@ func (n *Node) sweepDrivers() {
 	})
 }
 
-// ownDriver returns the driver's entry for change, making it if it is new. n
-// is already owned, and so are its slices.
+// ownDriver returns the driver's entry for change, and makes it if it is new. n is already owned, with
+// its slices.
 func (n *Node) ownDriver(name string) *NodeDriver {
 	i, found := n.driver(name)
 	if !found {
@@ -210,8 +210,7 @@ func (n *Node) ownDriver(name string) *NodeDriver {
 	return &n.Drivers[i]
 }
 
-// ownDrivers makes the entries that drivers lack. n is already owned, and so are its
-// slices.
+// ownDrivers makes the entries that drivers lack. n is already owned, with its slices.
 func (n *Node) ownDrivers(names []string) {
 	slices.Sort(names)
 	had := len(n.Drivers)
@@ -223,14 +222,14 @@ func (n *Node) ownDrivers(names []string) {
 	slices.SortFunc(n.Drivers, func(a, b NodeDriver) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// unknownDriver is the entry of a driver of which nothing is known at a node.
+// unknownDriver is the entry of an unknown driver at a node.
 func unknownDriver(name string) NodeDriver {
 	return NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}}
 }
 
-// beginBulk prepares a node for many volumes that come or go in one event: what they
-// need is made at once, and what nobody needs any more is kept until the function that
-// it returns is called. A node may list as many drivers as volumes.
+// beginBulk prepares a node for many volumes that come or go in one event: entries are made at once,
+// and unused entries stay until the returned function is called. A node may list as many drivers as
+// volumes.
 func (l *Ledger) beginBulk(n NodeName, lists ...[]VolumeID) (end func()) {
 	rec := l.node(n)
 	if rec.inBulk {
@@ -269,7 +268,7 @@ func (l *Ledger) volume(v VolumeID) *Volume {
 	return rec
 }
 
-// sweep removes the record of a volume of which nothing is known any more.
+// sweep removes the record of a volume without facts.
 func (l *Ledger) sweep(v *Volume) {
 	if len(v.NodeVolumes) == 0 && v.pvs == nil && v.Hold == nil {
 		l.facts.volumes.del(l.gen, v.ID)

@@ -10,40 +10,40 @@ import (
 	"time"
 )
 
-// NodeWord is what moorage-node found on its node, as its NodeVolumes says: what is staged,
-// mounted or published there, whatever the kubelet remembers.
+// NodeWord is moorage-node's report in its NodeVolumes: the volumes that are staged, mounted or
+// published at its node, regardless of the kubelet's memory.
 type NodeWord struct {
 	Node         NodeName
 	UID, Version string // of the NodeVolumes object
-	// NodeUID and BootID are the Node's and the machine's for which it speaks.
+	// NodeUID and BootID are of the Node and machine that the report is about.
 	NodeUID, BootID string
-	// Look is the highest number that a fresh look was asked for with, and Looked the one
-	// that had been read before the node looked last.
+	// Look is the highest number of a question for a fresh look, and Looked the number that
+	// moorage-node had read before its last look.
 	Look, Looked int64
 	// Has are the volumes that are staged, mounted or published, or may be; sorted.
 	Has []VolumeID
-	// Mounted are those of Has of which something is mounted, or may be; sorted. Of the others
-	// the node has folders and records only, which outlive a reboot.
+	// Mounted are the volumes in Has that are, or may be, mounted; sorted. Of the rest the node has
+	// only folders and records, which outlive a reboot.
 	Mounted []VolumeID
-	// Whole says that nothing could not be read but what Unread says: what is not in Has is
-	// not there. The ledger keeps false where it does not know of which volume that is.
+	// Whole says that everything could be read except Unread: a volume that is not in Has is not there.
+	// The ledger keeps false if it does not know the volume of an unread record.
 	Whole bool
-	// Unread are the records that could not be read, and whose folders say of which volumes
-	// they are: those are there, or may be.
+	// Unread are the unreadable records with folders that identify their volumes: these are there, or
+	// may be.
 	Unread []Unread
 	// Unlisted are further volumes that are there, or may be, sorted by driver.
 	Unlisted []Unlisted
-	allElse  bool                     // Whole, as it was said
+	allElse  bool                     // Whole, as reported
 	unreadOf map[unreadKey][]VolumeID // what each name names, and has named before; none: no volume that is attached
-	doubts   []VolumeID               // of names, what may be there; sorted
-	theres   []VolumeID               // of names, what is there; sorted
-	// KubeletStarted is the start of the kubelet for which it speaks, in seconds since 1970
-	// by the node's clock; 0: not known. It is compared for being the same only.
+	doubts   []VolumeID               // volumes of names that may be there; sorted
+	theres   []VolumeID               // volumes of names that are there; sorted
+	// KubeletStarted is the start of the kubelet that the report is about, in seconds since 1970 by the
+	// node's clock; 0: unknown. It is compared for being the same only.
 	KubeletStarted int64
 	// Repairs says that moorage-node there can unstage volumes, and may.
 	Repairs bool
-	// Forgotten are those of Has that no pod's folder names, and Repairable those of them that
-	// it could unstage; sorted.
+	// Forgotten are the volumes in Has that no pod's folder names, and Repairable the volumes among
+	// them that it could unstage; sorted.
 	Forgotten, Repairable []VolumeID
 	// Orders are those to unstage volumes that the object has, and Answers what
 	// moorage-node says came of them; both in the order of their volumes, each once.
@@ -56,18 +56,17 @@ type NodeWord struct {
 // digest of a handle, which is of exactly one volume.
 type Unread struct {
 	PersistentVolume string
-	// Pod is the UID of the pod in whose folder it is; empty: it is in none's.
+	// Pod is the UID of the pod with the folder of the record; empty: the folder is no pod's.
 	Pod string
 	// Digest is the sha256 of the handle in hexadecimal digits; empty where PersistentVolume
 	// is not.
 	Driver, Digest string
-	// There says that something of the volume is there, whatever the record said, and Forgotten
-	// that no pod's folder names it.
+	// There says that something of the volume is there, regardless of the record, and Forgotten that no
+	// pod's folder names it.
 	There, Forgotten bool
 }
 
-// Unlisted are volumes of one driver: of each the first letters of its handle's digest (HandleDigest),
-// sorted.
+// Unlisted are volumes of one driver: the first letters of each handle's digest (HandleDigest), sorted.
 type Unlisted struct {
 	Driver  string
 	Digests []string
@@ -80,8 +79,8 @@ type unreadKey struct{ persistentVolume, pod string }
 
 func (u *Unread) key() unreadKey { return unreadKey{u.PersistentVolume, u.Pod} }
 
-// digested says whether a record that could not be read, and of which counts is true, is of a
-// volume by the digest of its handle. That is worked out once, however many records there are.
+// digested says whether, by the digest of its handle, a volume has an unreadable record for which
+// counts is true. It is computed once for all records.
 func (w *NodeWord) digested(v VolumeID, counts func(*Unread) bool) bool {
 	digest := ""
 	return slices.ContainsFunc(w.Unread, func(u Unread) bool {
@@ -95,8 +94,8 @@ func (w *NodeWord) digested(v VolumeID, counts func(*Unread) bool) bool {
 	})
 }
 
-// HandleDigest is what kubelets since 1.24 call the folder in which they stage a volume with a
-// file system (pkg/volume/csi/csi_attacher.go, makeDeviceMountPath): the sha256 of its handle.
+// HandleDigest is the name of the folder in which kubelets since 1.24 stage a volume with a file system
+// (pkg/volume/csi/csi_attacher.go, makeDeviceMountPath): the sha256 of its handle.
 func HandleDigest(handle string) string {
 	sum := sha256.Sum256([]byte(handle))
 	return hex.EncodeToString(sum[:])
@@ -126,7 +125,6 @@ func (w *NodeWord) CanUnstage(v VolumeID) bool {
 	return can
 }
 
-// has says whether the word names a volume.
 func (w *NodeWord) has(v VolumeID) bool {
 	if w == nil {
 		return false
@@ -166,14 +164,14 @@ func (w *NodeWord) doubtsOf(v VolumeID) bool {
 	return w.digested(v, func(u *Unread) bool { return !u.There })
 }
 
-// Answers says whether the node's word is about the Node and the boot that there are now:
-// what it names is there, and it can be asked.
+// Answers says whether the node's report is about the present Node and boot: its volumes are there, and
+// it can be asked.
 func (n *Node) Answers() bool {
 	return n != nil && n.Exists && n.Word != nil && n.Word.NodeUID == n.UID && n.BootID != "" && n.Word.BootID == n.BootID
 }
 
-// Speaks says whether the node answers and could read everything, but for records of which it
-// is known whose they are: see SpeaksOf.
+// Speaks says whether the node answers and could read everything, except records of known volumes: see
+// SpeaksOf.
 func (n *Node) Speaks() bool { return n.Answers() && n.Word.Whole }
 
 // SpeaksOf says whether the node answers and could read everything that may be about a
@@ -227,11 +225,10 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	l.touchSpoken(t, rec, was, answered != rec.Answers() || spoke != rec.Speaks() || owed && rec.AskedAt.IsZero())
 }
 
-// resolveUnread finds the volumes that a word's unread records may be of: what their
-// PersistentVolumes name, and what is still attached for one of that name; and what the word
-// before took them for, since a PersistentVolume may be deleted while its record stays. A volume
-// that is written into a pod is never attached. A record of a name that was never known may be of
-// any volume.
+// resolveUnread finds the possible volumes of a report's unread records: from their PersistentVolumes,
+// from attachments made for such a PersistentVolume, and from the report before, since a
+// PersistentVolume may be deleted while its record stays. A volume that is written into a pod is never
+// attached. A record of a name that was never known may be of any volume.
 func (l *Ledger) resolveUnread(was, w *NodeWord) {
 	w.Whole, w.unreadOf, w.doubts, w.theres = w.allElse, nil, nil, nil
 	for i := range w.Unread {
@@ -279,8 +276,7 @@ func (l *Ledger) attachedUnder(pv *pvRecord) []VolumeID {
 	return list
 }
 
-// isOwnVolume says whether a record is of a CSI volume that is written into the pod in whose
-// folder it is.
+// isOwnVolume says whether a record is of a CSI volume in the spec of the pod that has the folder.
 func (l *Ledger) isOwnVolume(u *Unread) bool {
 	pod := l.facts.pods.get(u.Pod)
 	return u.Pod != "" && pod != nil && slices.Contains(pod.OwnCSI, u.PersistentVolume)
@@ -295,8 +291,8 @@ func (l *Ledger) noteUnread(w *NodeWord) {
 	}
 }
 
-// resolveUnreadAgain takes in that a PersistentVolume or a pod was seen by which it may be known
-// of which volumes records are that nodes could not read.
+// resolveUnreadAgain: a PersistentVolume or a pod was seen that may identify the volumes of unreadable
+// records.
 func (l *Ledger) resolveUnreadAgain(now time.Time, t *Touched, about func(*Unread) bool) {
 	for _, name := range l.facts.unread {
 		was := l.facts.nodes.get(name).Word
@@ -342,8 +338,9 @@ func (l *Ledger) named(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	}
 }
 
-// lookedForAll notes what a node has found of all volumes for which it was asked to look, where it has come to be known, or
-// is known no more, that its word is about this Node, or of which volumes it can't speak.
+// lookedForAll notes a node's findings about all volumes for which it was asked to look, after it
+// became known, or unknown, that its report is about this Node, or after the set of volumes that it
+// can't speak for changed.
 func (l *Ledger) lookedForAll(now time.Time, t *Touched, n *Node) {
 	for _, v := range n.At() {
 		l.looked(now, t, v, n)
@@ -359,7 +356,7 @@ func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 	}
 	proof, looked := p.Proof, n.Looked(p.Proof.Look)
 	switch {
-	case !n.SpeaksOf(v) || n.SaysHas(v) || !looked && !proof.Again: // or who was asked is not there any more
+	case !n.SpeaksOf(v) || n.SaysHas(v) || !looked && !proof.Again: // or the asked moorage-node is not there any more
 		proof.Again, proof.vacant = false, 0
 	case looked && proof.vacant == 0:
 		proof.vacant = now.Sub(l.facts.epoch) + 1
@@ -371,10 +368,10 @@ func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 	}
 }
 
-// unstaged notes that the node has said that it has a volume no more. A word may be written
-// long after the look behind it. One that does not come after a word that names the volume,
-// and that after the last one who came, may be about the mount before. And while a pod lives
-// that uses the volume there, its kubelet mounts it again: the first NodeStage has failed.
+// unstaged notes that the node has said that it has a volume no more. A report may be written long
+// after its look. If it does not follow a report that named the volume after the last user came, it may
+// be about the mount before. And while a pod lives that uses the volume there, its kubelet mounts it
+// again: the first NodeStage has failed.
 func (l *Ledger) unstaged(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Proof.Named && !p.Proof.Unstaged && !l.usedByLivingPod(p) {
 		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Unstaged = true })
@@ -402,8 +399,8 @@ func (e LookRefused) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// mayBeAsked notes that the API server has let a node be asked: all that waits there for a
-// question that it has refused may ask.
+// mayBeAsked notes that the API server permits to ask a node: every volume that waits there for a
+// refused question may ask.
 func (l *Ledger) mayBeAsked(t *Touched, name NodeName) {
 	if n := l.facts.nodes.get(name); n == nil || n.RefusedSince.IsZero() {
 		return

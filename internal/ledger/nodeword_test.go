@@ -76,8 +76,8 @@ func TestNodeSpeaks(t *testing.T) {
 	}
 }
 
-// A pod's record that can't be read leaves it open whether the volume is there that its
-// PersistentVolume names, or named before; and of every volume, where that is not known.
+// A pod's unreadable record leaves it open whether the volume of its PersistentVolume, present or
+// former, is there; if that is unknown, whether any volume is.
 func TestUnreadRecord(t *testing.T) {
 	v, other := VolumeID{"d", "h"}, VolumeID{"d", "o"}
 	pv := func(name, version string, of VolumeID) PersistentVolume {
@@ -113,8 +113,8 @@ func TestUnreadRecord(t *testing.T) {
 	}
 }
 
-// The folder of a staging path has the digest of a handle: it leaves open that volume of that
-// driver, or shows that it is there, and says nothing of any other.
+// The folder of a staging path has the digest of a handle: it leaves open that volume of that driver,
+// or shows that it is there, and says nothing about others.
 func TestUnreadDigest(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	digest := HandleDigest("h")
@@ -157,8 +157,8 @@ func TestUnreadDigest(t *testing.T) {
 	}
 }
 
-// What it costs to ask about a volume does not grow with how many records could not be read:
-// its handle is digested once.
+// The cost of a question about a volume does not grow with the number of unreadable records: its handle
+// is digested once.
 func TestUnreadDigestsAreCheap(t *testing.T) {
 	v := VolumeID{"d", strings.Repeat("h", 4000)}
 	cost := func(records int) uint64 {
@@ -213,8 +213,8 @@ func TestUnreadOwnVolume(t *testing.T) {
 	}
 }
 
-// Whoever waits for a volume hears that a record may be of it, and that it is not any more;
-// and a volume that may be there has not gone.
+// Waiters for a volume are told that a record may be of it, and that it no longer is; a volume that may
+// be there has not gone.
 func TestUnreadRecordIsHeard(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	pv := PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: v}
@@ -229,7 +229,7 @@ func TestUnreadRecordIsHeard(t *testing.T) {
 	}
 }
 
-// An older word does not take the place of a newer one; that of another object does.
+// An older report does not replace a newer one, but a report of another object does.
 func TestOlderWord(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	if spoken(v, wordOf("5", 0, 0), wordOf("4", 0, 0, v)).Snapshot().Node("n").SaysHas(v) {
@@ -242,8 +242,8 @@ func TestOlderWord(t *testing.T) {
 	}
 }
 
-// What a node has said to have had, and has no more, it has unstaged: until it has it again,
-// somebody comes, or the attachment changes.
+// A node has unstaged a volume that it first reported and then no longer reports: until it reports it
+// again, a user comes, or the attachment changes.
 func TestUnstaged(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	pod := Pod{UID: "p", Version: "50", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}
@@ -276,8 +276,8 @@ func TestUnstaged(t *testing.T) {
 	}
 }
 
-// That a node was asked is noted of the attachment as it was when volumesAttached ceased to
-// name it, and is void with that proof.
+// A question to a node is noted for the attachment as it was when it left volumesAttached, and is void
+// with that proof.
 func TestLookAsked(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	unreported := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1"}
@@ -308,8 +308,8 @@ func TestLookAsked(t *testing.T) {
 	}
 }
 
-// A node that nobody may ask owes no answer. That is so from the first refusal to the first
-// question that passes, or the end of its word; and then all that is there may ask.
+// A node that can't be asked owes no answer. That lasts from the first refusal to the first permitted
+// question, or the end of its report; then all volumes there may ask.
 func TestLookRefused(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	l := spoken(v, wordOf("1", 0, 0, v))
@@ -401,8 +401,8 @@ func TestWordTouches(t *testing.T) {
 	}
 }
 
-// A node that has answered is not silent any more: all its volumes are looked at, also those
-// that it was not asked about.
+// A node that has answered is not silent any more: all its volumes are touched, also without a question
+// about them.
 func TestAnswersTouch(t *testing.T) {
 	v, other := VolumeID{"d", "h"}, VolumeID{"d", "other"}
 	l := spoken(v, proofAttachment(other, "n", "o", "1"), wordOf("1", 1, 0))

@@ -2,12 +2,12 @@
 
 package ledger
 
-// Operation is what a driver does to a volume when somebody asks for it.
+// Operation is a driver's work on a volume at a user's request.
 type Operation uint8
 
 // The operations for which a policy may say where the volume has to be.
 const (
-	OperationSnapshot Operation = 1 << iota // of one volume, or of a group
+	OperationSnapshot Operation = 1 << iota // snapshot of a volume or of a group
 	OperationClone
 	OperationExpansion
 )

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// packUID makes 16 bytes of a UID in the form in which Kubernetes makes them;
-// the empty one is all zeros. False for any other form.
+// packUID makes 16 bytes of a UID in Kubernetes' form; the empty UID is all zeros. False for any other
+// form.
 func packUID(s string) ([16]byte, bool) {
 	var u [16]byte
 	if s == "" {
@@ -54,8 +54,8 @@ func unpackUID(u [16]byte) string {
 	return string(b[:])
 }
 
-// packVersion makes a number of a resource version; the empty one is 0. False
-// for what is not a number in its usual form.
+// packVersion makes a number of a resource version; the empty version is 0. False for text that is not
+// a number in its usual form.
 func packVersion(s string) (uint64, bool) {
 	if s == "" {
 		return 0, true

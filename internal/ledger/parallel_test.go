@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestSnapshotsInParallel reads snapshots while events come in: each stays as
-// it was when it was taken. The race detector says whether anybody writes what
-// others read.
+// TestSnapshotsInParallel reads snapshots while events come in: each stays as it was when it was taken.
+// The race detector finds writes to shared data.
 func TestSnapshotsInParallel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 6000)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A UID is packed only if what is unpacked is the same.
+// A UID is packed only if unpacking gives the same UID.
 func TestPackedUIDs(t *testing.T) {
 	good := "01234567-89ab-cdef-0123-456789abcdef"
 	if u, ok := packUID(good); !ok || unpackUID(u) != good {

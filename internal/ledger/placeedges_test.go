@@ -13,8 +13,8 @@ func atNode(l *Ledger, v VolumeID, n NodeName) *NodeVolume {
 	return l.Snapshot().Volume(v).NodeVolume(n)
 }
 
-// Since when nobody uses a volume at a node counts from when the last user left, and stays
-// until somebody comes; it is the whole truth only where this process saw that.
+// The time without users at a node counts from when the last user left, until a user comes; it is exact
+// only if this process saw that.
 func TestSinceWhenIdle(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	uses := func(version string) Event {
@@ -35,7 +35,7 @@ func TestSinceWhenIdle(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		events []Event // one a second
-		idle   int     // by which of them; -1: it is not
+		idle   int     // by which of them; -1: by none
 		seen   bool
 	}{
 		"listed":                     {[]Event{uses("2")}, 0, false},
@@ -69,8 +69,8 @@ func TestSinceWhenIdle(t *testing.T) {
 	}
 }
 
-// What a node reports is from before once the attachment that it was about has gone or was
-// made again, until it is reported no more.
+// A node's report is an old one after its attachment has gone or was made again, until the volume is
+// reported no more.
 func TestLapsedReports(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	reports := func(version string) Event {
@@ -142,7 +142,7 @@ func TestReportOfAnAttachmentThatWasAnothers(t *testing.T) {
 		t.Errorf("of the first: %+v", p)
 	}
 
-	// One that was made again for the other is not the one that was reported.
+	// An attachment that was made again for the other was not reported.
 	l = New()
 	own := proofAttachment(v, "n", "a", "1")
 	l.Apply(start, own)
@@ -154,8 +154,8 @@ func TestReportOfAnAttachmentThatWasAnothers(t *testing.T) {
 	}
 }
 
-// What changes at a node is counted there: volumes that come and go, and those that only
-// tickets ask for which keep no slot. A change that leaves nothing leaves no trace.
+// Changes at a node are counted there: volumes that come and go, and volumes that only tickets without
+// slots ask for. A change that leaves nothing leaves no trace.
 func TestChangesAreCountedAtTheNode(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	change := func(l *Ledger, v VolumeID, n NodeName, do func(*NodeVolume)) Touched {
@@ -253,8 +253,8 @@ func TestOnlyAsked(t *testing.T) {
 	}
 }
 
-// A pod or ticket that asks for other volumes at its node leaves those that it asks for no
-// more, and keeps those that it goes on to ask for.
+// A pod or ticket with a changed request at its node leaves the volumes that it dropped, and keeps the
+// rest.
 func TestOtherVolumesAtTheSameNode(t *testing.T) {
 	id := func(handle string) VolumeID { return VolumeID{"disk", handle} }
 	pod := func(version string, n NodeName, handles ...string) Event {
@@ -310,7 +310,7 @@ func TestOtherVolumesAtTheSameNode(t *testing.T) {
 	}
 }
 
-// What a pod used it keeps, but for what stands for no volume, and each once.
+// A pod keeps its used volumes, except placeholders, and each once.
 func TestKeepsWhatItUsed(t *testing.T) {
 	a, b, unbound := VolumeID{"disk", "a"}, VolumeID{"disk", "b"}, UnboundClaim("disk", "u")
 	for name, test := range map[string]struct{ at, was, want []VolumeID }{
@@ -330,7 +330,7 @@ func TestKeepsWhatItUsed(t *testing.T) {
 	}
 }
 
-// Who comes voids the proof that nobody wants the volume; who goes does not.
+// A new user voids the proof that no user wants the volume; a leaving user does not.
 func TestProofEndsWithAUser(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	user := Pod{UID: "q", Version: "1", Namespace: "ns", Name: "q", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}
@@ -397,7 +397,7 @@ func TestDriversOfANode(t *testing.T) {
 	}
 }
 
-// A pod that has no volumes uses none, whatever a hold says of it.
+// A pod without volumes uses none, also if a hold names it.
 func TestPodWithoutVolumesUsesNone(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	held := HoldSeen{v, Hold{Version: "1", Node: "n", Requesters: []Requester{{Namespace: "ns", Name: "p", UID: "p"}}}}
@@ -437,8 +437,8 @@ func TestAttachmentThatWasPlacedByItsName(t *testing.T) {
 	}
 }
 
-// Whatever is not known of an attachment's volume, it takes one slot of the driver that it
-// names: there may be no PersistentVolume, or one that names no volume, or another disk.
+// An attachment of an unknown volume takes one slot of its driver: there may be no PersistentVolume, a
+// PersistentVolume without a volume, or one of another disk.
 func TestAttachmentOfUnknownVolumeTakesASlot(t *testing.T) {
 	unknown := AttachmentName(VolumeID{"disk", "unknown"}, "n")
 	for _, name := range []string{"theirs", unknown} {
@@ -506,7 +506,7 @@ func TestHeldIsMoreThanAskedFor(t *testing.T) {
 	}
 }
 
-// What a ticket, a claim or an attachment names is found when it comes back.
+// The volume of a ticket, claim or attachment is found when it comes back.
 func TestWhatComesBack(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	pv := func(version string) Event { return PersistentVolume{Name: "pv", Version: version, Volume: v} }
@@ -534,8 +534,8 @@ func TestWhatComesBack(t *testing.T) {
 	}
 }
 
-// What is noted of a driver at a node stays as long as one of the two is there: attachments
-// that wait for their volume, and holds that name the node.
+// A driver's entry at a node stays as long as there are attachments that wait for their volume, or
+// holds that name the node.
 func TestUnmatchedIsForgottenWithTheLast(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	held := HoldSeen{v, Hold{Version: "1", Node: "n"}}
@@ -570,8 +570,8 @@ func TestUnmatchedIsForgottenWithTheLast(t *testing.T) {
 	}
 }
 
-// A granted ticket comes to use what it leads to later, unless it has lost a volume that it
-// was granted; one that only asks does in any case.
+// A granted ticket uses volumes that it leads to later, unless it has lost a granted volume; a ticket
+// that only asks does in any case.
 func TestTicketsThatLeadFurther(t *testing.T) {
 	first, late := VolumeID{"disk", "first"}, VolumeID{"disk", "late"}
 	comes := PersistentVolume{Name: "late", Version: "1", Volume: late}
@@ -600,7 +600,8 @@ func TestTicketsThatLeadFurther(t *testing.T) {
 	}
 }
 
-// What a pod used before comes after what its volumes lead to, in the order of the volumes.
+// Volumes that a pod used before come after the volumes that its spec leads to, in the order of the
+// volumes.
 func TestOrderOfWhatAPodUses(t *testing.T) {
 	key := ClaimKey{Namespace: "ns", Name: "data"}
 	l := New()
@@ -685,7 +686,7 @@ func TestDoubtEndsWhereTheHoldMoves(t *testing.T) {
 	}
 }
 
-// What a snapshot says stays as it was, whatever comes to be known after it.
+// A snapshot does not change with later events.
 func TestSnapshotsStayAsTheyWere(t *testing.T) {
 	v, key := VolumeID{"disk", "h"}, ClaimKey{Namespace: "ns", Name: "data"}
 	l := New()
@@ -746,8 +747,8 @@ func TestWhoWaitsByTheHoldUsesTheVolume(t *testing.T) {
 	}
 }
 
-// A ticket whose holder no kubelet knows of has a volume attached until it is gone, and a read or a write since has shown that its node
-// is Ready. That a watch shows it proves nothing: it may be behind that of tickets.
+// A ticket's user is unknown to kubelets: it has a volume attached until it is gone and a later read or
+// write has shown its node Ready. A watch event proves nothing: it may be behind the watch of tickets.
 func TestUnlistedHolders(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	node := func(version string, ready Readiness) Event {
@@ -839,7 +840,7 @@ func TestUnlistedHoldersWithoutAttachments(t *testing.T) {
 	}
 }
 
-// Of the tickets for which a volume is Unlisted one is known, also once it has gone.
+// One of the tickets for which a volume is Unlisted is known, also after it has gone.
 func TestUnlistedBy(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	node := func(version string, ready Readiness) Event {

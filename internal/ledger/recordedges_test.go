@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// What is packed of an attachment is what is unpacked, whatever its fields are; and what
-// nearly all have takes no more room than the record itself.
+// A packed attachment unpacks to the same, for any fields; common fields take no more room than the
+// record itself.
 func TestPackedAttachments(t *testing.T) {
 	usual := Attachment{
 		UID: "01234567-89ab-cdef-0123-456789abcdef", Version: "12", Driver: "disk", Node: "n", PersistentVolume: "pv", NodeID: "i-1", Transitions: 3,
@@ -58,8 +58,7 @@ func TestPackedAttachments(t *testing.T) {
 	}
 }
 
-// A record is older than what comes after it, by numbers where both are, else by what
-// Newer says of texts.
+// A record is older than a later version, by numbers if both are numbers, else by Newer.
 func TestOlderRecords(t *testing.T) {
 	for _, is := range []string{"", "1", "9", "10", "a", "b", "09", "18446744073709551615", "18446744073709551616"} {
 		for _, next := range []string{"", "1", "9", "10", "a", "b", "09", "18446744073709551615", "18446744073709551616"} {
@@ -107,9 +106,8 @@ func TestLabelValues(t *testing.T) {
 	}
 }
 
-// The ID by which a driver knows the node of an attachment is the one that the attachment
-// says, whatever the CSINode and the attachment before it have said; once it is attached, the
-// one by which it was.
+// A driver's ID of an attachment's node is the attachment's own, regardless of the CSINode and the
+// attachment before it; once attached, the ID of that attach.
 func TestNodeIDOfAttachments(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	drivers := func(id string, names ...string) Event {
@@ -235,7 +233,7 @@ func TestWhereTicketsWait(t *testing.T) {
 	}
 }
 
-// Who takes a step has heard nothing new by what it proves itself.
+// A step's owner has heard nothing new by its own proofs.
 func TestOwnEvents(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	for _, e := range []Event{AttachSent{Volume: v, Node: "n"}, AttachResolved{Volume: v, Node: "n"}, Unreported{Volume: v, Node: "n"}, Unwanted{Volume: v, Node: "n"}, HoldBoots{}, HoldDropped{v, "1"}} {
@@ -248,7 +246,7 @@ func TestOwnEvents(t *testing.T) {
 	}
 }
 
-// That a hold has come or gone touches its volume, whatever else is known of that.
+// The coming and going of a hold touches its volume, in any other state.
 func TestHoldsTouchTheirVolume(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	for _, stays := range []bool{false, true} {
@@ -299,7 +297,7 @@ func TestForgottenNodes(t *testing.T) {
 	}
 }
 
-// A Node that was told to be gone is there again when it is seen, be it as it was.
+// A Node that was reported gone is there again when it is seen, also unchanged.
 func TestNodeThatIsSeenAgain(t *testing.T) {
 	n := proofNode("n", "3")
 	n.InUse = []VolumeID{{"disk", "h"}}
@@ -340,8 +338,8 @@ func TestForgottenNodesWithoutANode(t *testing.T) {
 	}
 }
 
-// What was proved by force at a node is void when the rule ends: the node is Ready, is
-// another one, loses its taint, or its kubelet is heard of.
+// A proof by force at a node is void when the rule ends: the node is Ready, is another Node, loses its
+// taint, or its kubelet is heard.
 func TestForceEnds(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	state := func(version string, ready Readiness, change func(*NodeState)) NodeState {
@@ -381,8 +379,7 @@ func TestForceEnds(t *testing.T) {
 	}
 }
 
-// A node's lists may name a volume twice, and in any order; whoever tells of them keeps them
-// as they were.
+// A node's lists may name a volume twice, and in any order; the caller's lists stay unchanged.
 func TestListsOfANode(t *testing.T) {
 	a, b := VolumeID{"disk", "a"}, VolumeID{"disk", "b"}
 	for name, list := range map[string][]VolumeID{
@@ -403,7 +400,7 @@ func TestListsOfANode(t *testing.T) {
 	}
 }
 
-// What an event touches is named once, and all of it.
+// All touched objects of an event are named once.
 func TestTouchedNamesAll(t *testing.T) {
 	var touched Touched
 	for _, handle := range []string{"", "a", "b", "a", "c", "b"} {
@@ -457,7 +454,8 @@ func TestWhereTicketVolumesLead(t *testing.T) {
 	}
 }
 
-// What only the ledger says of a ticket, nobody else tells it: neither that it is in doubt, nor what another ledger knows that it uses.
+// Facts that only the ledger has about a ticket come from no caller: neither its doubt, nor another
+// ledger's uses.
 func TestToldTicketsAreTakenAsTheyAre(t *testing.T) {
 	v, id := VolumeID{"disk", "h"}, TicketID{"ns", "t"}
 	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v}
@@ -523,7 +521,7 @@ func TestMadeAgainInOneLook(t *testing.T) {
 	}
 }
 
-// Nor does a proof by force outlast that the node's Lease is renewed.
+// A proof by force ends when the node's Lease is renewed.
 func TestForceEndsWithALease(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	for renewed, void := range map[int64]bool{7: false, 8: true} {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Volume is all that is known of one volume. Read only outside this package.
+// Volume has all facts of a volume. Read only outside this package.
 type Volume struct {
 	ID          VolumeID
 	Access      Access       // the most restrictive of its PersistentVolumes', see Ledger.access
-	named       bool         // a PersistentVolume has named it: Access is what PersistentVolumes said last
+	named       bool         // a PersistentVolume has named it: Access is from the last of them
 	NodeVolumes []NodeVolume // in the order of their nodes
 	Hold        *Hold        // nil: no VolumeHold
 	// HoldUnanswered is how many writes of Hold got no answer since it was seen: it may be out of date. 0: it
@@ -57,14 +57,13 @@ func (v *Volume) setPVs(names []string) {
 	}
 }
 
-// OnlyInline says whether no PersistentVolume has named the volume, as far as this process
-// knows: how many it may serve is what pods say that name it inline.
+// OnlyInline says whether no PersistentVolume has named the volume, as far as this process knows: only
+// the pods' inline specs say how many nodes it may serve.
 func (v *Volume) OnlyInline() bool { return v.pvs == nil && !v.named }
 
-// SourceKnown says whether it is known what the volume was attached for: each of its
-// attachments names a PersistentVolume that names the volume, or is of an inline source.
-// Without attachments, whether a PersistentVolume names it. That a pod names it inline
-// says nothing: a tenant may name another's disk.
+// SourceKnown says whether the source of the volume's attachments is known: each names a
+// PersistentVolume that names the volume, or has an inline source. Without attachments: whether a
+// PersistentVolume names it. A pod's inline spec counts for nothing: a tenant may name another's disk.
 func (v *Volume) SourceKnown() bool {
 	known := v.pvs != nil
 	for i := range v.NodeVolumes {
@@ -143,11 +142,11 @@ type NodeVolume struct {
 	// attachment (VolumeID.NoAttach): only the kubelet's word shows that it is not there.
 	Held bool
 	// ReportSent says that this process has sent a report of the volume here, which needs no attachment
-	// (VolumeID.NoAttach), and that nothing has shown since what is in volumesAttached.
+	// (VolumeID.NoAttach), and that no later read has shown volumesAttached.
 	ReportSent bool
-	// UnreportSent says that this process has sent a patch that takes the volume, which needs no attachment, out of
-	// volumesAttached, or is about to, and that nothing has shown since what came of it: nobody is told that the
-	// volume is here.
+	// UnreportSent says that this process has sent, or is about to send, a patch that takes the volume,
+	// which needs no attachment, out of volumesAttached, and that its outcome is unknown: no pod is
+	// informed that the volume is here.
 	UnreportSent bool
 	// CreateFailed says that the last creation of the own attachment which this process has sent made none.
 	CreateFailed bool
@@ -170,8 +169,8 @@ type NodeVolume struct {
 // busy is the idle of a NodeVolume with users.
 const busy = time.Duration(math.MinInt64)
 
-// TakesSlot says whether the volume takes a slot of its driver at the node. What is not
-// there takes none.
+// TakesSlot says whether the volume takes a slot of its driver at the node. A volume that is not there
+// takes none.
 func (p *NodeVolume) TakesSlot() bool { return p != nil && !p.OnlyAsked }
 
 // Empty says whether nothing binds the volume to the node any more.
@@ -196,26 +195,28 @@ func (p *NodeVolume) OnlyLeft() bool { return p != nil && p.Left && !p.Sent && p
 // MayBeLeft says whether the volume may have been left at the node without an attachment.
 func (p *NodeVolume) MayBeLeft() bool { return p != nil && p.Left }
 
-// OccupiesSlot says whether more than wishes binds the volume to the node, so that it has
-// its slot there whoever comes and goes: an attachment, or the creation of one in
-// flight; the node's own word; or that it may have been left there.
+// OccupiesSlot says whether more than wishes binds the volume to the node, so that it keeps its slot
+// there: an attachment, or a creation in flight; the node's own lists; or that it may have been left
+// there.
 func (p *NodeVolume) OccupiesSlot() bool { return p.InUse || p.OccupiesSlotWithoutUse() }
 
-// OccupiesSlotWithoutUse is OccupiesSlot whatever its kubelet has in use: the volume is attached there, or may be, by an
-// attachment, or the creation of one in flight; by volumesAttached; or as it may have been left there.
+// OccupiesSlotWithoutUse is OccupiesSlot without the kubelet's volumesInUse: an attachment, or a
+// creation in flight; volumesAttached; or the volume may have been left there.
 func (p *NodeVolume) OccupiesSlotWithoutUse() bool {
 	return p.HasAttachments() || p.Reported || p.Sent || p.Left
 }
 
-// WithoutAttachment says whether the volume may be here without an attachment, as it needs none: the hold says
-// so, or it was to be put into volumesAttached.
+// WithoutAttachment says whether the volume, which needs no attachment, may be here: the hold says so,
+// or it was about to enter volumesAttached.
 func (p *NodeVolume) WithoutAttachment() bool { return p.Held || p.ReportSent }
 
-// UnlistedBy is a ticket of those for which the volume is Unlisted, be it gone; nil: it is not.
+// UnlistedBy is a ticket for which the volume is Unlisted, also after the ticket's end; nil: the volume
+// is not.
 func (p *NodeVolume) UnlistedBy() *Requester { return p.had }
 
-// MayBeThere says whether the volume, whose NodeVolume this is, is attached at the node as far as the API says: by an attachment, or
-// where it needs none by volumesAttached, or by what WithoutAttachment says; or may have been left there.
+// MayBeThere says whether the volume of this NodeVolume is attached at the node as far as the API says:
+// by an attachment, or if it needs none by volumesAttached or WithoutAttachment; or may have been left
+// there.
 func (p *NodeVolume) MayBeThere(v VolumeID) bool {
 	return p.HasAttachments() || p.Left || v.NoAttach() && (p.Reported || p.WithoutAttachment())
 }
@@ -226,18 +227,17 @@ type User struct {
 	Ticket TicketID
 }
 
-// Proof is how far a detach has come, as this process has proved it of the own
-// attachment as it is. It is lost with the process, and void when the
-// attachment's version moves.
+// Proof is the proved progress of a detach of the own attachment in its present version. It is lost
+// with the process, and void when the attachment's version changes.
 type Proof struct {
 	Stage ProofStage
 	// Forced says that it was obtained by a rule of force, and not by the kubelet's
 	// word. It is void when the rule ends: the node is Ready, is another object or
 	// loses its out-of-service taint, or its kubelet is heard of.
 	Forced bool
-	// Unstaged says that moorage-node has said that the node had the volume, and then that
-	// it has it no more, and that this process has seen nobody come since it had said the
-	// first who may mount it. Named says that it has said the first.
+	// Unstaged says that moorage-node has reported first that the node had the volume and later that it
+	// had not, and that this process saw no possible user come after the first report. Named says that
+	// the first report came.
 	Named, Unstaged bool
 	// Look is the number of the fresh look that this process has asked the node for last since
 	// the write behind ProofUnreported; 0: not yet.
@@ -266,7 +266,7 @@ const (
 
 func (s ProofStage) String() string { return [...]string{"none", "unreported", "unwanted"}[s] }
 
-// Node is all that is known of one node. Read only outside this package.
+// Node has all facts of a node. Read only outside this package.
 type Node struct {
 	NodeState              // InUse and Reported are empty here: see NodeVolume
 	Exists    bool         // the Node object is there
@@ -274,34 +274,32 @@ type Node struct {
 	CSIRev    string       // its version
 	Drivers   []NodeDriver // in the order of their names
 	Tickets   []TicketID   // pending tickets for this node, in no order
-	// NotReady is since when it isn't ready, as this process saw it; zero when ready.
-	// Nobody's word counts for that but its own Node object's, once there was one, and
-	// nothing from before everything had been seen (Complete).
+	// NotReady is since when it isn't ready, as this process saw it; zero when ready. Only its own Node
+	// object counts, once it was seen, and nothing before Complete.
 	NotReady time.Time
 	// SawFail says that this process saw the node ready before.
 	SawFail bool
-	// Heard is when this process last saw the kubelet write while the node was not
-	// Ready: it renewed its Lease, or made Ready=False of Unknown; or, where that was
-	// its own word at first, up to when nobody can tell that it did not. Zero: never yet.
+	// Heard is when this process last saw the kubelet write while the node was not Ready: it renewed
+	// its Lease, or changed Ready from Unknown to False; or, if the first state was its own, until when
+	// it may have written unseen. Zero: never.
 	Heard time.Time
 	// OutOfServiceAt and ShutdownAt are when this process first saw those taints; zero
 	// without them.
 	OutOfServiceAt, ShutdownAt time.Time
 	// FencedAt is, for each of Fenced, when this process first saw it.
 	FencedAt []FencedAt
-	// CutBefore are those of CutOff that were said of another machine that the Node named, and
-	// not anew since, sorted: they prove nothing of the one that it names now.
+	// CutBefore are the drivers of CutOff from the time of a former machine of the Node, sorted: they
+	// prove nothing about the present machine.
 	CutBefore []string
-	// Renewed is NodeLease.Renewed as it was read last since the node is not Ready;
-	// RenewedAt is when this process read that value first, and LeaseRead when it read
-	// it last, so that the Lease has stood still from the one to the other. All are
-	// zero when nobody has read the Lease in this outage yet.
+	// Renewed is NodeLease.Renewed at the last read since the node is not Ready; RenewedAt is when this
+	// process read that value first, and LeaseRead when it read it last: the Lease stood still between
+	// the two. All are zero if the Lease was not read in this outage.
 	Renewed              int64
 	RenewedAt, LeaseRead time.Time
-	// UnreadSince is when the Lease was read last, or the node became not Ready, where it can't be
-	// read since; zero: it can. Of times longer than
-	// LongUnread since the kubelet was last heard, Unread is how long they were in all, and ReadAgain when the last
-	// one ended. A kubelet that came back in such a time had nobody to say so to.
+	// UnreadSince is when the Lease was read last, or the node became not Ready, if it can't be read
+	// since; zero: it can. Unread is the sum of times without a read, each longer than LongUnread,
+	// since the kubelet was last heard; ReadAgain is the end of the last. A kubelet that came back in
+	// such a time was not heard.
 	UnreadSince, ReadAgain time.Time
 	Unread                 time.Duration
 
@@ -322,10 +320,10 @@ type Node struct {
 	calls    []call     // see Unanswered, in the order of their volumes
 	attempts []attempt  // see UnstageFailures
 	doubts   []doubt    // see Doubts, in the order of their volumes
-	left     []VolumeID // in volumesAttached when the Node was deleted, or in use, and taken by force since; whose attachments have not been seen to go since
+	left     []VolumeID // in volumesAttached when the Node was deleted, or in use, and taken by force since; their attachments were not seen to go
 	boot     string     // the last bootID that a kubelet of this name has reported; empty: none
 	machine  string     // and the systemUUID with it; empty: none
-	rebooted bool       // what is in use was said by a kubelet of an earlier boot
+	rebooted bool       // a kubelet of an earlier boot reported the volumes in use
 	gen      uint64     // generation that may change this record
 	inBulk   bool       // many volumes come or go: see Ledger.beginBulk
 	reported int        // NodeVolumes with Reported
@@ -337,13 +335,12 @@ type Node struct {
 type NodeDriver struct {
 	DriverOnNode
 	Registered bool // in the CSINode
-	// Exhausted says that the driver refused an attach for want of room, and
-	// since then neither the CSINode changed, nor a slot came free, nor was that
-	// long ago (RefusalsOver).
+	// Exhausted says that the driver refused an attach for want of room, and that since then the
+	// CSINode did not change, no slot came free, and the time is not over (RefusalsOver).
 	Exhausted bool
 	Used      int32 // NodeVolumes here of this driver's volumes
-	Occupied  int32 // those of them that OccupiesSlotWithoutUse
-	OnlyAsked int32 // those of them that take no slot: see NodeVolume.OnlyAsked
+	Occupied  int32 // volumes that OccupiesSlotWithoutUse
+	OnlyAsked int32 // volumes without a slot: see NodeVolume.OnlyAsked
 
 	handles handles  // of the volumes that have a NodeVolume here
 	to      *machine // as the CSINode says, for attachments to share
@@ -378,8 +375,8 @@ func (n *Node) driver(name string) (int, bool) {
 	return slices.BinarySearchFunc(n.Drivers, name, func(d NodeDriver, name string) int { return cmp.Compare(d.Name, name) })
 }
 
-// KeptDetached is the NodeVolume whose users are the tickets for which the volume is to be at no
-// node, or nil. It costs the same however many nodes have the volume.
+// KeptDetached is the NodeVolume with the tickets that want the volume at no node, or nil. Its cost
+// does not depend on the number of nodes.
 func (v *Volume) KeptDetached() *NodeVolume {
 	if v == nil {
 		return nil
@@ -407,13 +404,11 @@ func (v *Volume) NodeVolume(n NodeName) *NodeVolume {
 // HasAttachments says whether any VolumeAttachment binds the volume here.
 func (p *NodeVolume) HasAttachments() bool { return p != nil && p.first != nil }
 
-// UsedByPod says whether a pod at the node uses the volume.
 func (p *NodeVolume) UsedByPod() bool {
 	return p != nil && slices.ContainsFunc(p.Users, func(u User) bool { return u.Pod != "" })
 }
 
-// HasOwn says whether there is an attachment under the one name that the
-// volume and the node lead to.
+// HasOwn says whether the one name that follows from volume and node has an attachment.
 func (p *NodeVolume) HasOwn() bool { return p.HasAttachments() && p.first.own }
 
 // AttachFailed says whether the driver has refused to attach the own attachment,
@@ -427,8 +422,8 @@ func (p *NodeVolume) Attached() bool {
 	return p.HasAttachments() && p.first.attached && !p.first.deleting
 }
 
-// Detaching says whether the first attachment is being deleted, so that the volume leaves the node
-// whoever wants it there again: a deletion can't be undone. See Canonical.
+// Detaching says whether the first attachment is being deleted, so that the volume leaves the node in
+// any event: a deletion can't be undone. See Canonical.
 func (p *NodeVolume) Detaching() bool {
 	return p.HasAttachments() && p.first.deleting
 }
@@ -442,8 +437,8 @@ func (p *NodeVolume) Transitions() int64 {
 	return most
 }
 
-// Own returns the attachment under the one name that the volume and the node
-// lead to. Nil when there is none; others may exist, see Canonical.
+// Own returns the attachment with the one name that follows from volume and node. Nil when there is
+// none; others may exist, see Canonical.
 func (p *NodeVolume) Own() *Attachment {
 	if !p.HasOwn() {
 		return nil
@@ -487,8 +482,7 @@ func (p *NodeVolume) Attachments() []*Attachment {
 	return list
 }
 
-// claimRecord is a claim and who refers to it; the claim itself may be
-// missing.
+// claimRecord is a claim with its references; the claim itself may be missing.
 type claimRecord struct {
 	Claim
 	exists  bool
@@ -497,7 +491,7 @@ type claimRecord struct {
 	gen     uint64
 }
 
-// pvRecord is a PersistentVolume and who refers to it; it may be missing.
+// pvRecord is a PersistentVolume with its references; it may be missing.
 type pvRecord struct {
 	PersistentVolume
 	exists      bool

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A driver that has refused an attach for want of room has none at the node until
-// something shows that there is, or the refusal was last heard long ago: also where
-// nothing is attached that could leave, and the CSINode stays as it is.
+// A driver that has refused an attach for want of room has none at the node until evidence shows room,
+// or the last refusal is old: also if nothing is attached that could leave, and the CSINode does not
+// change.
 func TestRefusals(t *testing.T) {
 	attachment := func(name, version string, attached bool, code int32) Event {
 		return Attachment{Name: name, UID: name, Version: version, Driver: "disk", Node: "n", PersistentVolume: name,
@@ -53,8 +53,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// That a refusal is over touches the node, so that who waits is told; and no other
-// node, nor a fork.
+// The end of a refusal touches its node, so that waiters are told; and no other node, nor a fork.
 func TestRefusalsOverTouchTheirNodes(t *testing.T) {
 	refused := func(n NodeName, version string) Event {
 		return Attachment{Name: string(n), UID: string(n), Version: version, Driver: "disk", Node: n, PersistentVolume: "pv",
@@ -77,8 +76,8 @@ func TestRefusalsOverTouchTheirNodes(t *testing.T) {
 	}
 }
 
-// A refusal is of one driver at one node: another one at the same node, and the same one at
-// another node, have their own, which are over in their own time.
+// A refusal is of one driver at one node; another driver there, and the same driver elsewhere, have
+// their own, with their own end.
 func TestRefusalsOfSeveralDrivers(t *testing.T) {
 	type at struct {
 		node   NodeName

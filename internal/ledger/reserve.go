@@ -4,9 +4,9 @@ package ledger
 
 import "time"
 
-// Reserve has the ledger count a pod at a node as if the pod was bound there, until Unreserve,
-// until the pod is seen at a node, or until it is gone. The API knows nothing of it. A pod
-// that the ledger has not seen yet is taken in; of one that it has seen, what it has seen counts.
+// Reserve has the ledger count a pod at a node as if the pod was bound there, until Unreserve, until
+// the pod is seen at a node, or until it is gone. The API knows nothing of it. An unseen pod is taken
+// in; for a seen pod the seen state counts.
 //
 // A pod that the ledger has seen at a node is left where it is.
 func (l *Ledger) Reserve(now time.Time, pod Pod, n NodeName) Touched {
@@ -39,7 +39,7 @@ func (l *Ledger) Unreserve(now time.Time, uid string) Touched {
 		return t
 	}
 	l.begin(now)
-	if old.unseen { // nobody would ever say that it is gone
+	if old.unseen { // no event would ever say that it is gone
 		PodGone{UID: uid}.apply(l, now, &t)
 	} else {
 		free := *old

@@ -26,8 +26,8 @@ func withDisk(events ...ledger.Event) *ledger.Ledger {
 	return l
 }
 
-// place is where a pod counts: at which node, whether it is only reserved there, and the nodes at
-// which its disk has it as a user.
+// place is where a pod counts: its node, whether it is only reserved there, and the nodes where its
+// disk has it as a user.
 type place struct {
 	node     ledger.NodeName
 	reserved bool
@@ -59,8 +59,8 @@ func placeOf(t *testing.T, l *ledger.Ledger) (at place, known bool) {
 	return at, known
 }
 
-// A reserved pod counts at its node until it is seen at a node, is gone, or is given up; what is
-// said of it meanwhile changes nothing.
+// A reserved pod counts at its node until it is seen at a node, is gone, or is given up; other events
+// about it change nothing.
 func TestReserve(t *testing.T) {
 	now := time.Unix(2000, 0)
 	atN1, atN2 := []ledger.NodeName{"n1"}, []ledger.NodeName{"n2"}
@@ -122,8 +122,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// A reserved pod that nobody has told of stays known when it is told of and the reservation ends;
-// one that only Reserve has told of leaves nothing at its claim.
+// A seen pod stays known after its reservation ends; a pod known only from Reserve leaves nothing at
+// its claim.
 func TestUnreservedPodLeavesNothingAtItsClaim(t *testing.T) {
 	now := time.Unix(2000, 0)
 	l := withDisk()
@@ -141,7 +141,7 @@ func TestUnreservedPodLeavesNothingAtItsClaim(t *testing.T) {
 	}
 }
 
-// What the ledger has seen of a pod counts, whatever the caller has seen of it.
+// The ledger's view of a pod counts, regardless of the caller's.
 func TestReserveKeepsWhatWasSeen(t *testing.T) {
 	now := time.Unix(2000, 0)
 	l := withDisk(unboundPod("3"))
@@ -163,8 +163,8 @@ func TestReserveKeepsWhatWasSeen(t *testing.T) {
 	}
 }
 
-// Whoever hears of changes hears of a reservation and of its end, and of nothing where there is
-// nothing to reserve or to give up.
+// A subscriber is told about a reservation and its end, and about nothing if there is nothing to
+// reserve or to give up.
 func TestReservationsAreGathered(t *testing.T) {
 	now := time.Unix(2000, 0)
 	l := withDisk(unboundPod("2"))

@@ -12,17 +12,15 @@ const (
 	LinkUnbound
 	// LinkNone: to storage that needs no attachment by design, such as NFS.
 	LinkNone
-	// LinkMissing: the claim does not exist, or is not the one meant.
+	// LinkMissing: the claim does not exist, or another claim has its name.
 	LinkMissing
-	// LinkLost: the claim has lost its PersistentVolume, or names one that is
-	// another claim's.
+	// LinkLost: the claim has lost its PersistentVolume, or names another claim's.
 	LinkLost
 	// LinkUnseen: to a PersistentVolume that has not been seen, or no longer
 	// exists.
 	LinkUnseen
-	// LinkOutside: to a claim that isn't bound yet, and that is to be provisioned by
-	// what is no CSI driver: it needs no attachment, whatever it may be bound to
-	// when somebody looks again.
+	// LinkOutside: an unbound claim with a provisioner that is no CSI driver: it needs no attachment,
+	// also if it is bound later.
 	LinkOutside
 )
 
@@ -61,10 +59,9 @@ func (w *facts) resolveClaim(rec *claimRecord) (VolumeID, Link) {
 	return w.resolvePV(rec.PersistentVolume)
 }
 
-// IsAnothers says whether a PersistentVolume is bound to another claim than c. A
-// claim's word that it is bound does not count: whoever may write its status can
-// forge it. kubelet and attach/detach controller go by claimRef, too
-// (pkg/kubelet/volumemanager/populator, pkg/controller/volume/attachdetach/util).
+// IsAnothers says whether a PersistentVolume is bound to another claim than c. A claim's own status
+// does not count, since its writer can forge it. kubelet and attach/detach controller use claimRef as
+// well (pkg/kubelet/volumemanager/populator, pkg/controller/volume/attachdetach/util).
 func (p *PersistentVolume) IsAnothers(c Claim) bool {
 	return p.Claim != (ClaimKey{}) && (p.Claim != c.Key || p.ClaimUID != "" && c.UID != "" && p.ClaimUID != c.UID)
 }

@@ -4,10 +4,9 @@ package ledger
 
 import "strings"
 
-// SELinux is the label with which a kubelet mounts a volume for a pod, as far as the pod's spec
-// decides on it: of the label's four parts those that the label of a file takes over from the
-// process's (github.com/opencontainers/selinux, InitLabels), user and level. Comparable; two words
-// each for every pod's volume, as large clusters have many.
+// SELinux is the part of a kubelet's mount label for a pod that the pod's spec decides: user and level,
+// which a file's label takes from the process's (github.com/opencontainers/selinux, InitLabels).
+// Comparable; two words each for every pod's volume, as large clusters have many.
 type SELinux string
 
 const (
@@ -22,7 +21,7 @@ const (
 // SELinuxLabel is a label with a level. A user that is not named ("") is the node's.
 func SELinuxLabel(user, level string) SELinux { return SELinux(user + ":" + level) }
 
-// Parts are the user and the level of a label; empty of what is none.
+// Parts are the user and the level of a label; empty without a label.
 func (a SELinux) Parts() (user, level string) {
 	user, level, _ = strings.Cut(string(a), ":")
 	if a == SELinuxUnknown {

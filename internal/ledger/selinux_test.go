@@ -4,7 +4,7 @@ package ledger
 
 import "testing"
 
-// Two labels conflict only where no node can make the same of them; whoever comes first.
+// Two labels conflict only if no node can make them equal; in either order.
 func TestSELinuxConflicts(t *testing.T) {
 	c1, c2 := SELinuxLabel("", "s0:c1"), SELinuxLabel("", "s0:c2")
 	u1, w1 := SELinuxLabel("u", "s0:c1"), SELinuxLabel("w", "s0:c1")

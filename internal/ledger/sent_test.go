@@ -4,8 +4,8 @@ package ledger
 
 import "testing"
 
-// A creation is announced while somebody keeps the slot for it, and keeps it from
-// then on until it is settled, whoever comes and goes.
+// A creation is announced while a claimant keeps the slot for it; the announcement keeps it from then
+// on until it is settled.
 func TestAttachSent(t *testing.T) {
 	v, n := VolumeID{"disk", "h"}, NodeName("n")
 	pod := Pod{UID: "p", Version: "5", Namespace: "ns", Name: "p", Node: n, Volumes: []PodVolume{{Name: "v", Inline: v}}}
@@ -137,8 +137,8 @@ func TestGrantSent(t *testing.T) {
 	}
 }
 
-// A grant that has failed is remembered with its ticket, whatever is written to that, until the next one is sent, the
-// ticket is in doubt or granted, or another one has its name.
+// A failed grant is remembered with its ticket, through other writes, until the next is sent, the
+// ticket is in doubt or granted, or another ticket has its name.
 func TestGrantFailed(t *testing.T) {
 	id := TicketID{"ns", "t"}
 	as := func(uid, version string, phase TicketPhase) Ticket {
@@ -174,8 +174,8 @@ func TestGrantFailed(t *testing.T) {
 	}
 }
 
-// That a volume is about to leave volumesAttached is noted of one that needs no attachment, where it is known to be, and
-// whoever waits for it hears of each change: when it is noted, and when it is known what came of it.
+// An announced removal from volumesAttached is noted for a known volume without attachments; its
+// waiters are told when it is noted, and when its outcome is known.
 func TestUnreportSent(t *testing.T) {
 	iscsi, disk, n := VolumeID{"kubernetes.io/iscsi", "h"}, VolumeID{"disk", "h"}, NodeName("n")
 	l := New()

@@ -24,10 +24,10 @@ func (s Snapshot) With(d *Delta) Snapshot {
 // Delta returns the dry run of With, or nil.
 func (s Snapshot) Delta() *Delta { return s.delta }
 
-// Volume returns what is known of a volume, or nil.
+// Volume returns a volume's facts, or nil.
 func (s Snapshot) Volume(v VolumeID) *Volume { return s.facts.volumes.get(v) }
 
-// Node returns what is known of a node, or nil.
+// Node returns a node's facts, or nil.
 func (s Snapshot) Node(n NodeName) *Node { return s.facts.nodes.get(n) }
 
 // Pod returns a pod by UID, or nil.
@@ -36,7 +36,7 @@ func (s Snapshot) Pod(uid string) *Pod { return s.facts.pods.get(uid) }
 // Ticket returns a ticket, or nil.
 func (s Snapshot) Ticket(id TicketID) *Ticket { return s.facts.tickets.get(id) }
 
-// NoForceOnTimeout says whether the event of that name has come.
+// NoForceOnTimeout says whether the event with this name has come.
 func (s Snapshot) NoForceOnTimeout() bool { return s.facts.noForceOnTimeout }
 
 // DropsHoldBoots says whether the API server drops the bootID from VolumeHolds, by the
@@ -68,8 +68,8 @@ func (s Snapshot) PersistentVolume(name string) *PersistentVolume {
 	return nil
 }
 
-// ClaimOf is the claim by which people know a volume: the first that one of its PersistentVolumes
-// names. Zero: none names one.
+// ClaimOf is the claim that people know a volume by: the first claim that one of its PersistentVolumes
+// names. Zero: none.
 func (s Snapshot) ClaimOf(pvs []string) ClaimKey {
 	for _, name := range pvs {
 		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {

@@ -11,8 +11,8 @@ type earlierOutage struct {
 	read   time.Time
 }
 
-// EarlierOutage returns for how long a ticket's node had been gone when this process first saw the
-// ticket at that node, and when that was, or when it had seen everything (Complete), if that was later.
+// EarlierOutage returns how long a ticket's node had been gone when this process first saw the ticket
+// at that node, and when that was, or when it reached Complete, if later.
 func (s Snapshot) EarlierOutage(t *Ticket) (Outage, time.Time) {
 	read := t.gone.read
 	if complete := s.facts.complete; complete.After(read) {

@@ -5,8 +5,8 @@ package ledger
 // TicketType says what a ticket is for; its priority follows from it.
 type TicketType string
 
-// The types of tickets. Moorage makes Manual ones by the command line, and those that a driver
-// needs for its operations; integrators and people make the others. No pod has a ticket.
+// The types of tickets. Moorage makes Manual tickets by the command line, and tickets for drivers'
+// operations; integrators and people make the rest. No pod has a ticket.
 const (
 	TypeRestore       TicketType = "Restore"
 	TypeExpansion     TicketType = "Expansion"
@@ -22,8 +22,8 @@ const (
 	TypeLiveMigration TicketType = "LiveMigration"
 )
 
-// typeOfPods is the type of the tickets that earlier releases made for pods. Such a ticket claims nothing: the pod
-// does, once it is bound.
+// typeOfPods is the type of the tickets that earlier releases made for pods. Such a ticket claims
+// nothing: a bound pod claims its volumes itself.
 const typeOfPods TicketType = "Pod"
 
 // typeRow is all that is known of a type. The rows are written without field
@@ -33,7 +33,7 @@ type typeRow struct {
 	priority int    // the higher one is granted first
 	gives    gives  // whether it gives its volume up
 	beside   beside // whether it has its volume at a second node
-	ends     ends   // what has to end it
+	ends     ends   // the way in which it has to end
 	scope    scope  // where its use has to be permitted
 }
 
@@ -58,7 +58,7 @@ type ends uint8
 
 const (
 	anyhow ends = iota + 1 // an owner, or a time
-	byTime                 // a time: whoever is in its way can do nothing but wait
+	byTime                 // a time: others in its way can only wait
 )
 
 // scope says where the use of a type has to be permitted: the verb use on the
@@ -66,18 +66,18 @@ const (
 type scope uint8
 
 const (
-	// inNamespace: a role in the ticket's namespace is enough, so that tenants can
-	// be given it. Such a type never outranks a pod.
+	// inNamespace: a role in the ticket's namespace is enough, so that tenants can be given it. Such a
+	// type never outranks a pod.
 	inNamespace scope = iota + 1
 	// everywhere: only a role that is bound for the whole cluster is enough. In
 	// their namespace, tenants may have roles with wildcards.
 	everywhere
 )
 
-// typeTable has a row for each type, by falling priority. The priorities are those
-// of Longhorn's enhancement 20221024 on attachment tickets, except that of Manual:
-// with Longhorn's 1000, a tenant's ticket would outrank the pods of others. What must not be
-// interrupted, as a copy that would begin anew, keeps its volume, and has to have an end.
+// typeTable has a row for each type, by falling priority. The priorities are Longhorn's (enhancement
+// 20221024 on attachment tickets), except Manual: with Longhorn's 1000 a tenant's ticket would outrank
+// other tenants' pods. A ticket that must not be interrupted, such as a copy, keeps its volume, and has
+// to have an end.
 var typeTable = [...]typeRow{
 	{TypeRestore, 2000, keeps, alone, byTime, everywhere},
 	{TypeExpansion, 2000, keeps, alone, byTime, everywhere},
@@ -96,7 +96,7 @@ var typeTable = [...]typeRow{
 // PodPriority is the rank of a pod among tickets: that of the types which it is never outranked by, nor outranks.
 const PodPriority = 900
 
-// row is the row of a type. One that isn't known comes after all others.
+// row is the row of a type. An unknown type comes after all others.
 func (t TicketType) row() typeRow {
 	for i := range typeTable {
 		if typeTable[i].kind == t {
@@ -126,8 +126,7 @@ func (t TicketType) Yields() bool { return t.row().gives == yields }
 // second node beside the first.
 func (t TicketType) SharesVolume() bool { return t.row().beside == second }
 
-// Timed says whether a ticket of this type has to have a time after which it ends
-// (spec.ttlSeconds), whatever else ends it.
+// Timed says whether a ticket of this type needs spec.ttlSeconds.
 func (t TicketType) Timed() bool { return t.row().ends == byTime }
 
 // Namespaced says whether a role in its namespace is enough to use a ticket of this

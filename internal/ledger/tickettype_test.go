@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// docs/operate/policies.md says of every type its priority, and whether it yields
-// its volume, who may use it, and whether it has its volume at a second node.
+// docs/operate/policies.md has for every type its priority, whether it yields, its permission, and
+// whether it has its volume at a second node.
 func TestTicketTypesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operate/policies.md")
 	if err != nil {

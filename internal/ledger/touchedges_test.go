@@ -31,8 +31,7 @@ func touchedText(t Touched) string {
 	return strings.Join(slices.Compact(list), " ")
 }
 
-// Each event touches all that may be decided otherwise after it, and nothing else: whoever
-// is not touched is not looked at again.
+// Each event touches everything that may be decided otherwise after it, and nothing else.
 func TestWhatEventsTouch(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	key := ClaimKey{Namespace: "ns", Name: "data"}
@@ -226,7 +225,7 @@ func TestAnothersVolume(t *testing.T) {
 	}
 }
 
-// For which classes a driver has a policy; whoever has heard enough hears no more.
+// The classes with a policy of a driver; the iteration can end early.
 func TestPolicyClasses(t *testing.T) {
 	l := New()
 	for _, p := range []Policy{
@@ -249,8 +248,8 @@ func TestPolicyClasses(t *testing.T) {
 	}
 }
 
-// Which terms Kubernetes parses: with an operator that it knows, as many values as that
-// takes, and of fields only one, that is in or not in.
+// Terms that Kubernetes parses: with a known operator, as many values as it takes, and only one field,
+// which is in or not in.
 func TestValidTerms(t *testing.T) {
 	label := func(op NodeOperator, values ...string) NodeTerm {
 		return NodeTerm{Labels: []NodeRequirement{{"zone", op, values}}}
@@ -300,7 +299,7 @@ func TestListedHoldsEnd(t *testing.T) {
 	}
 }
 
-// What is at a node is looked at again when nothing of its Node changes but which machine it names.
+// The volumes at a node are touched if only the Node's machine changes.
 func TestAnotherMachineIsTouched(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	first := proofNode("n", "1")

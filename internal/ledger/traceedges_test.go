@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A dry run adds pods and takes pods away; who is put back is as before, and who was only
-// tried is not there.
+// A dry run adds and removes pods; a pod that is put back is as before, and a pod that was only tried
+// is not there.
 func TestDryRuns(t *testing.T) {
 	var d Delta
 	empty := func(want bool, when string) {
@@ -48,7 +48,7 @@ func TestDryRuns(t *testing.T) {
 	}
 }
 
-// What is remembered of a volume at a node besides what is said now.
+// Trace: the ledger's memory of a volume at a node beside present reports.
 func TestTraces(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	node := func(version, uid, boot string, change func(*NodeState)) Event {
@@ -180,8 +180,8 @@ func TestWhereClaimsLead(t *testing.T) {
 	}
 }
 
-// How many a volume may serve: what its PersistentVolumes say, the strictest of them; what
-// pods say that name it themselves only where none ever has.
+// A volume's access: the strictest of its PersistentVolumes; the pods' inline specs only if there never
+// was one.
 func TestAccessOfVolumes(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	pv := func(name string, access Access) Event {
@@ -276,8 +276,8 @@ func TestSourceKnown(t *testing.T) {
 	}
 }
 
-// What names a PersistentVolume is forgotten with it: nothing is kept of one that nobody
-// names and that was never seen.
+// References to a PersistentVolume are forgotten with it: nothing is kept for one without references
+// that was never seen.
 func TestForgottenPersistentVolumes(t *testing.T) {
 	key := ClaimKey{Namespace: "ns", Name: "data"}
 	id := TicketID{"ns", "t"}
@@ -299,8 +299,7 @@ func TestForgottenPersistentVolumes(t *testing.T) {
 	}
 }
 
-// What names a claim is forgotten with it: nothing is kept of one that nobody names and
-// that is not there.
+// References to a claim are forgotten with it: nothing is kept for a missing claim without references.
 func TestForgottenClaims(t *testing.T) {
 	key, id := ClaimKey{Namespace: "ns", Name: "data"}, TicketID{"ns", "t"}
 	pod := func(version, claim string) Event {
@@ -326,7 +325,7 @@ func TestForgottenClaims(t *testing.T) {
 	}
 }
 
-// A set has what it was made of and what is added, be they few or many.
+// A set has its initial and its added volumes, few or many.
 func TestVolumeSets(t *testing.T) {
 	id := func(i int) VolumeID { return VolumeID{"disk", string(rune('a' + i))} }
 	for _, n := range []int{0, 1, fewVolumes - 1, fewVolumes, fewVolumes + 1, fewVolumes + 5} {

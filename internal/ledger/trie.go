@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// trie is a persistent map from K to *V: a hash array mapped trie. A copy of
-// the root is a snapshot. A writer passes its generation: what it made in
-// that generation it may change in place, all else it copies on the way down.
-// Raising the generation therefore freezes everything that exists.
+// trie is a persistent map from K to *V: a hash array mapped trie. A copy of the root is a snapshot. A
+// writer passes its generation: it changes nodes of that generation in place, and copies all others on
+// the way down. Raising the generation therefore freezes everything that exists.
 //
 // The hash is seedless and the shape canonical: the same keys make the same
 // trie, however they came in, and iterate in the same order in every run.
@@ -41,11 +40,11 @@ const (
 //	Invariant: slot i of the 64 is a value (in leafs), a deeper branch (in
 //	kids) or empty; never two of them
 //	Invariant: a deeper branch holds two values or more
-//	Invariant: the slots in marked are those that have a marked value, in them or
+//	Invariant: the slots in marked are the slots with a marked value, in them or
 //	deeper
 //
-// Beyond the last bits of the hash, leafs holds the values whose hashes are
-// all equal, in no order, and marked is not 0 where one of them is marked.
+// Beyond the last bits of the hash, leafs holds values with equal hashes, in no order, and marked is
+// not 0 if one of them is marked.
 type branch[K comparable, V any] struct {
 	gen      uint64
 	leafBits uint64
@@ -175,7 +174,7 @@ func (b *branch[K, V]) mark(bit uint64, marked bool) {
 	}
 }
 
-// markAlike is mark for a branch of values whose hashes are all equal.
+// markAlike is mark for a branch of values with equal hashes.
 func (t *trie[K, V]) markAlike(b *branch[K, V]) {
 	b.mark(1, slices.ContainsFunc(b.leafs, t.how.marked))
 }
@@ -216,7 +215,7 @@ func (t *trie[K, V]) remove(b *branch[K, V], gen uint64, shift int, h uint64, k 
 		b.kids[kid] = next
 		return b
 	}
-	// One value is left below: it moves up into the slot.
+	// The last value below moves up into the slot.
 	b.kids = removeAt(b.kids, kid)
 	b.kidBits &^= bit
 	b.leafs = insertAt(b.leafs, rank(b.leafBits, bit), next.leafs[0])

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// twin is the ledger written for obviousness: it keeps the objects as they
-// came, and after every event works out everything else from them, and from
-// what it had worked out before where history counts.
+// twin is the ledger in its most obvious form: it keeps the objects, and after every event computes
+// everything else from them, and from its earlier results if history counts.
 type twin struct {
 	pods        map[string]Pod
 	tickets     map[TicketID]Ticket
@@ -27,13 +26,13 @@ type twin struct {
 	holds       map[VolumeID]Hold
 	policies    map[string]Policy
 
-	// What history decides.
+	// Results of history.
 	podAt    map[string][]VolumeID
 	ticketAt map[TicketID][]VolumeID
 	vaAt     map[string]VolumeID
 	byName   map[string]bool // of vaAt: only the attachment's name says so
 	access   map[VolumeID]Access
-	named    map[VolumeID]bool // by a PersistentVolume, be it one that is gone
+	named    map[VolumeID]bool // by a PersistentVolume, also by a deleted one
 	places   map[twinKey]*twinPlace
 	sent     map[twinKey]bool
 	reports  map[twinKey]bool // volumes without attachments that may be in volumesAttached
@@ -205,7 +204,7 @@ func (w *twin) applyRare(e Event) {
 			named = named || pv.Volume == e.Volume
 		}
 		needed := len(h.Fences) > 0 || (h.Stays || e.Volume.NoAttach()) && h.Node != ""
-		if p := w.places[twinKey{e.Volume, h.Node}]; !named { // nothing but what is seen there tells that it is there
+		if p := w.places[twinKey{e.Volume, h.Node}]; !named { // only the facts there say that it is there
 			needed = p != nil && (len(p.attachments) > 0 || p.sent || p.reported || p.inUse)
 		}
 		if was := h.Node; needed {
@@ -226,8 +225,8 @@ func (w *twin) heldElsewhere(v VolumeID, was, is NodeName) {
 	}
 }
 
-// applyNodes is apply for the events of nodes, attachments and proofs. What it
-// returns is done after everything is worked out.
+// applyNodes is apply for the events of nodes, attachments and proofs. The returned function runs after
+// everything is computed.
 func (w *twin) applyNodes(now time.Time, e Event) func() {
 	switch e := e.(type) {
 	case Attachment:
@@ -425,9 +424,9 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	n.state, n.exists = e, true
 }
 
-// fenced is what follows for a node's conditions of being fenced from a new state of it: a
-// kubelet that writes, another boot or machine, and Ready end what they say, for as long as
-// they name the same time. It says whether one of them counted and does so no more.
+// fenced computes the effect of a node's new state on its fenced conditions: a kubelet that writes,
+// another boot or machine, and Ready end a condition, for as long as it has the same time. It says
+// whether a condition counted and does not count any more.
 func (w *twin) fenced(now time.Time, n *twinNode, e NodeState, same bool) (ended bool) {
 	ran := n.state.BootID != e.BootID || n.state.SystemUUID != e.SystemUUID || n.state.Ready == ReadyUnknown && e.Ready == ReadyFalse
 	is := map[FencedCondition]FencedAt{}
@@ -445,8 +444,8 @@ func (w *twin) fenced(now time.Time, n *twinNode, e NodeState, same bool) (ended
 	return ended
 }
 
-// cutOff is what follows for what a node says of storages from a new state of it: what is said of one
-// machine is not said of the next one.
+// cutOff computes the effect of a node's new state on its storages' conditions: a condition about one
+// machine is not about the next.
 func (n *twinNode) cutOff(e NodeState, same bool) {
 	was := n.state
 	another := was.SystemUUID != e.SystemUUID || was.ProviderID != "" && e.ProviderID != "" && was.ProviderID != e.ProviderID
@@ -459,8 +458,8 @@ func (n *twinNode) cutOff(e NodeState, same bool) {
 	n.cutBefore = before
 }
 
-// doubtAfter is what follows from a new state of a node for which volumes count as in
-// use whatever it says, and for what was proved by force.
+// doubtAfter computes from a node's new state which volumes count as in use regardless of its lists,
+// and which proofs by force end.
 func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 	again := n.state.UID != e.UID && n.state.UID != ""
 	if p := n.state.ProviderID; p != "" && e.ProviderID != "" && p != e.ProviderID {
@@ -483,7 +482,7 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 			}
 		}
 	}
-	for k := range w.reports { // no such write succeeds any more, and the mounts of that boot have ended
+	for k := range w.reports { // no such write succeeds any more, and that boot's mounts have ended
 		if _, doubted := n.doubts[k.v]; over && again && k.n == e.Name && !doubted {
 			delete(w.reports, k)
 		}
@@ -532,7 +531,7 @@ func (w *twin) anythingAt(n NodeName) bool {
 	return false
 }
 
-// voidForced takes back what was proved by force at a node.
+// voidForced takes back the proofs by force at a node.
 func (w *twin) voidForced(name NodeName) {
 	for k, p := range w.places {
 		if k.n == name && p.forced {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// work works out everything that follows from the objects: where pods,
-// tickets and attachments lead, the places, and what is kept of the nodes.
+// work computes everything from the objects: where pods, tickets and attachments lead, the places, and
+// the nodes' memory.
 func (w *twin) work(now time.Time) {
 	for uid, p := range w.pods {
 		was := w.podAt[uid]
@@ -25,7 +25,7 @@ func (w *twin) work(now time.Time) {
 				was = append(slices.Clip(was), v)
 			}
 		}
-		for _, v := range was { // what it was started with, and what holds say
+		for _, v := range was { // its volumes at its start, and in holds
 			if v.IsReal() && !slices.Contains(w.podAt[uid], v) {
 				w.podAt[uid] = append(w.podAt[uid], v)
 			}
@@ -52,8 +52,7 @@ func (w *twin) work(now time.Time) {
 	w.workNodes(now)
 }
 
-// keepGranted has a granted ticket keep exactly what it had, once it has lost
-// any of it.
+// keepGranted has a granted ticket keep exactly its volumes, once it has lost one.
 func (w *twin) keepGranted(id TicketID, had []VolumeID) {
 	if t := w.tickets[id]; t.Phase != TicketGranted || t.Node == "" {
 		return
@@ -168,8 +167,8 @@ func (w *twin) source(a Attachment, was VolumeID) VolumeID {
 	return VolumeID{a.Driver, sourcePrefix + a.Name}
 }
 
-// match finds the volume of attachments that stand for an unknown one: any that
-// may be at their node, and that leads to their name there.
+// match finds the volume of attachments with an unknown volume: any volume that may be at their node,
+// and leads to their name there.
 func (w *twin) match() {
 	bound := map[twinKey]bool{}
 	for uid, list := range w.podAt {
@@ -245,7 +244,7 @@ func (w *twin) workPlaces(now time.Time) {
 		p := at(v, a.Node)
 		p.attachments = append(p.attachments, &a)
 	}
-	for k, o := range old { // what was in doubt is about the attachment that was there
+	for k, o := range old { // the doubt is about the former attachment
 		none := len(o.attachments) > 0 && (w.places[k] == nil || len(w.places[k].attachments) == 0)
 		if uid, _ := ownVA(o); hasOwn(o) && (!hasOwn(w.places[k]) || uid != ownUID(w.places[k])) || none && !o.held && !o.reportSent {
 			w.trust(k)
@@ -346,8 +345,8 @@ func (w *twin) elsewhere(p *twinPlace, uid string) bool {
 	return false
 }
 
-// doubtIdle: a pod ends its uses, of which not all are known, so that it may have
-// been the last user of whatever nobody uses at its node.
+// doubtIdle: a pod ends its uses, which are not all known: it may have been the last user of any unused
+// volume at its node.
 func (w *twin) doubtIdle(now time.Time, p Pod) {
 	unknown := false
 	for i, v := range p.Volumes {
@@ -362,8 +361,8 @@ func (w *twin) doubtIdle(now time.Time, p Pod) {
 	}
 }
 
-// workAccess: the most restrictive of a volume's PersistentVolumes; where it never had
-// one, of the inline mentions; without any, what it was.
+// workAccess: the most restrictive of a volume's PersistentVolumes; if it never had one, of the inline
+// specs; without any, unchanged.
 func (w *twin) workAccess() {
 	known := map[VolumeID]bool{}
 	for k := range w.places {

@@ -88,8 +88,8 @@ func dataPod(v VolumeID, n NodeName) Event {
 	return Pod{UID: "p", Version: "1", Namespace: "shop", Name: "p", Node: n, Phase: PodLive, Volumes: []PodVolume{{Name: "v", Inline: v}}}
 }
 
-// Only a hold that says the same wakes nobody: one that differs in any other field than its
-// version and the number of its grants does.
+// A hold with the same content wakes nothing; a difference in any field but its version and the number
+// of its grants does.
 func TestHoldThatSaysTheSame(t *testing.T) {
 	full := func() Hold {
 		who := Requester{Namespace: "shop", Name: "db", UID: "p"}

@@ -4,8 +4,8 @@ package ledger
 
 import "iter"
 
-// UnderWay lists the volumes at nodes of which the attachment that counts (Canonical) is under way, in no order: the
-// attacher has still to attach or to detach it, and has not said that this failed.
+// UnderWay lists, in no order, volumes at nodes with an attachment (Canonical) that the attacher has
+// still to attach or to detach, without a failure reported.
 func (s Snapshot) UnderWay() iter.Seq2[VolumeID, *NodeVolume] {
 	return func(yield func(VolumeID, *NodeVolume) bool) {
 		for r := range s.facts.attachments.marked() {

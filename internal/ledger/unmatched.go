@@ -8,17 +8,15 @@ import (
 	"time"
 )
 
-// A VolumeAttachment names its volume by a PersistentVolume alone. When that one
-// has not been seen, or was made again for another disk, the name of the attachment
-// still says which volume it is of, as it follows from driver, handle and node
-// (AttachmentName): of the volumes that may be at that node, the one that leads to it.
-// Such a record is byName, until its PersistentVolume is seen and says the same.
+// A VolumeAttachment names its volume by a PersistentVolume alone. If that PersistentVolume was not
+// seen, or was made again for another disk, the name of the attachment still says which volume at that
+// node it is for: the name follows from driver, handle and node (AttachmentName). Such a record is
+// byName, until its PersistentVolume is seen and says the same.
 //
-// The volumes that may be at a node are those with a place there and those whose hold
-// names it; and those of every PersistentVolume, since a disk may be imported under
-// another name. The last are asked once everything was seen (Complete), and whenever
-// one comes after that: before, nearly all attachments are of PersistentVolumes that
-// are yet to come.
+// Volumes that may be at a node: volumes with a place there, volumes with a hold that names it, and
+// every PersistentVolume's volume, since a disk may be imported under another name. The last are asked
+// once everything was seen (Complete), and whenever one comes after that: before, nearly all
+// attachments are of PersistentVolumes that are yet to come.
 
 // driverNode is one driver at one node.
 type driverNode struct {
@@ -26,16 +24,16 @@ type driverNode struct {
 	node   NodeName
 }
 
-// unmatched is what could be about the same volume at a node.
+// unmatched has the possible facts about the same volume at a node.
 type unmatched struct {
 	at          driverNode
-	attachments []string // names of those that stand for an unknown volume
-	holds       []string // handles of the volumes whose hold names the node, and that have no NodeVolume there
+	attachments []string // names of the attachments of an unknown volume
+	holds       []string // handles of the volumes with a hold that names the node, and without a NodeVolume there
 	gen         uint64
 }
 
-// unmatchedAt returns the record of a driver at a node for change, making it if it
-// is new. Who takes something away sweeps it.
+// unmatchedAt returns the record of a driver at a node for change, making it if it is new. A caller
+// that removes something sweeps it.
 func (l *Ledger) unmatchedAt(at driverNode) *unmatched {
 	old := l.facts.unmatched.get(at)
 	if old != nil && old.gen == l.gen {
@@ -56,8 +54,8 @@ func (l *Ledger) sweepUnmatched(rec *unmatched) {
 	}
 }
 
-// volumeNamedBy is the volume, of those that may be at the attachment's node, or that the Node
-// named which is gone, that leads to its name; zero when none does.
+// volumeNamedBy is the volume that leads to the attachment's name, among the volumes that may be at its
+// node, or that a deleted Node named; zero: none.
 func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
 	if !strings.HasPrefix(a.Name, attachmentPrefix) {
 		return VolumeID{}
@@ -86,8 +84,8 @@ func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
 	return VolumeID{}
 }
 
-// match gives a volume that may be at a node the attachment there that has its
-// name, if that one's volume is unknown.
+// match gives a volume that may be at a node the attachment with its name there, if that attachment's
+// volume is unknown.
 func (l *Ledger) match(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	u := l.facts.unmatched.get(driverNode{v.Driver, n})
 	if u == nil || len(u.attachments) == 0 || !v.IsReal() {
@@ -101,8 +99,8 @@ func (l *Ledger) match(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	l.replaceAttachment(now, t, old, old.unpack(), v, true)
 }
 
-// matchEverywhere is match for a volume that may be at any node. Before everything
-// was seen, every attachment may be one whose PersistentVolume is yet to come.
+// matchEverywhere is match for a volume that may be at any node. Before everything was seen, the
+// PersistentVolume of any attachment may be yet to come.
 func (l *Ledger) matchEverywhere(now time.Time, t *Touched, v VolumeID) {
 	if l.facts.complete.IsZero() {
 		return

@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An attachment whose PersistentVolume has not been seen is of the volume that leads
-// to its name, wherever that volume is known from and in whatever order; and of
-// none that leads elsewhere.
+// An attachment with an unseen PersistentVolume is of the volume that leads to its name, from any
+// source and in any order; and of no volume that leads elsewhere.
 func TestAttachmentByName(t *testing.T) {
 	disk := ledger.VolumeID{Driver: "d", Handle: "h"}
 	va := ledger.Attachment{
@@ -56,8 +55,8 @@ func TestAttachmentByName(t *testing.T) {
 	}
 }
 
-// What the PersistentVolume says takes nothing back where it says the same as the name.
-// Where it names another disk, it was made again, and the attachment is not that one's.
+// The PersistentVolume changes nothing if it agrees with the name. Where it names another disk, it was
+// made again, and the attachment is not that one's.
 func TestPersistentVolumeOfAttachmentByName(t *testing.T) {
 	disk, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "other"}
 	va := ledger.Attachment{Name: ledger.AttachmentName(disk, "n1"), UID: "u", Version: "5", Driver: "d", Node: "n1", PersistentVolume: "late"}
@@ -91,10 +90,9 @@ func TestPersistentVolumeOfAttachmentByName(t *testing.T) {
 	}
 }
 
-// A process that begins after a PersistentVolume was made again under its name for another
-// disk takes no attachment of the first one for the new one's, in whatever order it sees
-// the two; one under a name that follows from no volume it has from the PersistentVolume
-// alone. When the first disk comes to be known, it is at its node, by one slot.
+// A new process after a PersistentVolume was made again for another disk does not take an attachment of
+// the first disk for the new disk's, in any order; for a name that follows from no volume, only the
+// PersistentVolume counts. When the first disk comes to be known, it is at its node, by one slot.
 func TestPersistentVolumeMadeAgainBefore(t *testing.T) {
 	first, second := ledger.VolumeID{Driver: "d", Handle: "first"}, ledger.VolumeID{Driver: "d", Handle: "second"}
 	again := ledger.PersistentVolume{Name: "pv", Version: "6", Volume: second, Access: ledger.AccessNode}
@@ -142,8 +140,8 @@ func TestPersistentVolumeMadeAgainBefore(t *testing.T) {
 	}
 }
 
-// A PersistentVolume that names another volume than before gives that one the attachment
-// whose name leads to it.
+// A PersistentVolume that names another volume than before gives this volume the attachment with its
+// name.
 func TestAttachmentByNameOfAnotherVolume(t *testing.T) {
 	before, disk := ledger.VolumeID{Driver: "d", Handle: "before"}, ledger.VolumeID{Driver: "d", Handle: "h"}
 	va := ledger.Attachment{Name: ledger.AttachmentName(disk, "n1"), UID: "u", Version: "5", Driver: "d", Node: "n1", PersistentVolume: "vanished"}
@@ -158,10 +156,10 @@ func TestAttachmentByNameOfAnotherVolume(t *testing.T) {
 	}
 }
 
-// Since when nobody uses a volume is not known anew because its attachment is found to be
-// of it: a volume that was at the node before keeps its time, whichever list of the node's
-// status names it; one that comes to be known by the node's status counts from then on.
-// The time of the volume that was made in its place is none of the attachment's business.
+// The time without users does not start again when an attachment is found to be of a volume: a volume
+// that was at the node before keeps its time, whichever list names it; a volume first seen in the
+// node's status counts from then on. The time of the volume that was made in its place is none of the
+// attachment's business.
 func TestIdleOfAttachmentMadeForAnother(t *testing.T) {
 	first, second := ledger.VolumeID{Driver: "d", Handle: "first"}, ledger.VolumeID{Driver: "d", Handle: "second"}
 	again := ledger.PersistentVolume{Name: "pv", Version: "6", Volume: second, Access: ledger.AccessNode}

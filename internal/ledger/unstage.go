@@ -41,8 +41,8 @@ type UnstageAnswer struct {
 	Volume VolumeID
 	Number int64
 	Result UnstageResult
-	// Unanswered: there was a call, of this order or an earlier one, after which the driver
-	// has not said that nothing is left. It may have its effect at any time.
+	// Unanswered: after a call, for this order or an earlier order, the driver has not said that
+	// nothing is left. It may have its effect at any time.
 	Unanswered bool
 	// Why is the reason, for people.
 	Why string
@@ -84,7 +84,7 @@ func (w *NodeWord) ended(o UnstageOrder) bool {
 	return found && a.Number == o.Number && a.Result != UnstageCalling
 }
 
-// Standing are the orders to which moorage-node has not answered.
+// Standing are the orders without an answer of moorage-node.
 func (w *NodeWord) Standing() []UnstageOrder {
 	return slices.DeleteFunc(slices.Clone(w.Orders), w.ended)
 }
@@ -104,9 +104,8 @@ func (n *Node) Unanswered(v VolumeID) bool {
 	return made != 0 || next != 0
 }
 
-// Calls returns the number of the last order for which a call to unstage a volume may have been
-// made, in this boot and without an answer, and that of a later order for which one is about to
-// be; 0: of none.
+// Calls returns the number of the last order for which a call to unstage a volume may have been made in
+// this boot, without an answer, and the number of a later order with a call about to be made; 0: none.
 func (n *Node) Calls(v VolumeID) (made, next int64) {
 	if n == nil {
 		return 0, 0
@@ -118,8 +117,8 @@ func (n *Node) Calls(v VolumeID) (made, next int64) {
 	return n.calls[i].number, n.calls[i].next
 }
 
-// MayBeUnstaged says whether something may unstage a volume at a node at any time: an order
-// that stands, or a call without an answer. Whoever mounts it there then may lose it.
+// MayBeUnstaged says whether something may unstage a volume at a node at any time: an order that
+// stands, or a call without an answer. A volume that is mounted there meanwhile may be lost.
 func (n *Node) MayBeUnstaged(v VolumeID) bool {
 	_, ordered := n.Ordered(v)
 	return ordered || n.Unanswered(v) //mutant:unanswered-call
@@ -137,8 +136,8 @@ func (n *Node) UnstageFailures(v VolumeID) (failures int, last time.Time, why st
 	return 0, time.Time{}, ""
 }
 
-// NextNumber is the number of the next look or order: higher than all that there are. What
-// the API does not take is refused there.
+// NextNumber is the number of the next look or order: higher than all that there are. The API refuses a
+// number that it can't hold.
 func (n *Node) NextNumber() int64 {
 	if n == nil || n.Word == nil {
 		return 1
@@ -171,9 +170,9 @@ func (w *NodeWord) repeats(was *NodeWord, a UnstageAnswer) bool {
 	return found && before.Number == a.Number && before.Result == a.Result
 }
 
-// hear takes in what a new word says of orders and calls, and names the volumes that it is
-// about. A call that was seen ends with the driver's answer to it, or a later one, with the
-// word that it was not made, or with the boot; not with the object, or the process, that told of it.
+// hear takes in a new report about orders and calls, and names their volumes. A call ends with the
+// driver's answer to it or to a later call, with the report that it was not made, or with the boot; not
+// with the object or the process that reported it.
 func (n *Node) hear(t *Touched, was, w *NodeWord, now time.Time) {
 	for _, word := range []*NodeWord{was, w} {
 		if word == nil {
@@ -203,7 +202,7 @@ func (n *Node) hear(t *Touched, was, w *NodeWord, now time.Time) {
 	n.attempts = slices.DeleteFunc(slices.Clone(n.attempts), func(b attempt) bool { return !w.has(b.volume) && !n.Unanswered(b.volume) })
 }
 
-// booted ends the calls of other boots. One of which the boot is not known is taken to be of this one.
+// booted ends the calls of other boots. A call of an unknown boot counts as of this boot.
 func (n *Node) booted(boot string) {
 	if boot == "" || !slices.ContainsFunc(n.calls, func(c call) bool { return c.boot != boot }) {
 		return
@@ -218,8 +217,8 @@ func (n *Node) booted(boot string) {
 	n.calls = left
 }
 
-// answered takes in what is said of the call for an order. An order that was not carried out ends
-// no call that was made before: not even where it had been said that it is about to be.
+// answered takes in the report about an order's call. An order that was not carried out ends no earlier
+// call, not even if that call was only announced.
 func (n *Node) answered(a UnstageAnswer, boot string) {
 	i := slices.IndexFunc(n.calls, func(c call) bool { return c.volume == a.Volume })
 	was := call{volume: a.Volume}
@@ -230,7 +229,7 @@ func (n *Node) answered(a UnstageAnswer, boot string) {
 	switch {
 	case a.Result == UnstageCalling:
 		if is.next != a.Number {
-			is.number = max(is.number, is.next) // it may have been made: nobody has said that it was not
+			is.number = max(is.number, is.next) // it may have been made: no report denies it
 		}
 		if is.next = a.Number; is.number >= a.Number {
 			is.next = 0
@@ -257,8 +256,7 @@ func (n *Node) answered(a UnstageAnswer, boot string) {
 	}
 }
 
-// keepCall puts a call in the place of the one at i; -1: beside the others. Snapshots share the
-// list.
+// keepCall replaces the call at i; -1: adds it. Snapshots share the list.
 func (n *Node) keepCall(i int, c call) {
 	n.calls = slices.Clone(n.calls)
 	if i >= 0 {
@@ -285,8 +283,8 @@ func (n *Node) failed(v VolumeID, now time.Time, why string) {
 	n.attempts[i].failures, n.attempts[i].at, n.attempts[i].why = n.attempts[i].failures+1, now, why
 }
 
-// UnstageSent says that this process sends an order that a volume be unstaged. That nobody
-// wants it there has to be proved anew after that, whatever comes of the order.
+// UnstageSent says that this process sends an order that a volume be unstaged. After that it must be
+// proved again that no user wants the volume there.
 type UnstageSent struct {
 	Volume VolumeID
 	Node   NodeName

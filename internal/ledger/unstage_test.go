@@ -16,8 +16,8 @@ func called(v VolumeID, number int64) UnstageAnswer {
 	return UnstageAnswer{Volume: v, Number: number, Result: UnstageCalling, Unanswered: true}
 }
 
-// A call to unstage a volume may have its effect until the driver has answered the last one, or
-// the machine has booted: whatever becomes of the object and the process that told of it.
+// A call to unstage a volume may take effect until the driver has answered the last call, or the
+// machine has booted: also if the reporting object or process is gone.
 func TestUnanswered(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	done := func(number int64) UnstageAnswer { return UnstageAnswer{Volume: v, Number: number, Result: UnstageDone} }
@@ -85,8 +85,7 @@ func TestOrdered(t *testing.T) {
 	}
 }
 
-// How often orders led to nothing is counted by volume, once for each, and anew after one that
-// did.
+// Failed orders are counted by volume, once each, and again from zero after a success.
 func TestUnstageFailures(t *testing.T) {
 	v, other := VolumeID{"d", "h"}, VolumeID{"d", "i"}
 	failed := func(number int64) UnstageAnswer {
@@ -115,8 +114,8 @@ func TestUnstageFailures(t *testing.T) {
 	said(6, "7", 0, 0, UnstageAnswer{Volume: v, Number: 3, Result: UnstageDone})
 }
 
-// A number is higher than all that there were, in an object that was made again, too; and no
-// number that a node writes makes it fall.
+// A number is higher than all earlier numbers, also in an object that was made again; no number that a
+// node writes lowers it.
 func TestNextNumber(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	for name, test := range map[string]struct {
@@ -143,7 +142,7 @@ func TestNextNumber(t *testing.T) {
 	}
 }
 
-// After an order it has to be proved anew that nobody wants the volume.
+// After an order it must be proved again that no user wants the volume.
 func TestUnstageSent(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	at := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1"}

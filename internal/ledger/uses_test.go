@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The disk of these tests, and the one that takes its place.
+// The disk of these tests, and its replacement.
 var (
 	firstDisk  = ledger.VolumeID{Driver: "d", Handle: "first"}
 	secondDisk = ledger.VolumeID{Driver: "d", Handle: "second"}
@@ -60,9 +60,8 @@ func heldBy(version string, n ledger.NodeName, r ledger.Requester) ledger.HoldSe
 	return ledger.HoldSeen{Volume: firstDisk, Hold: ledger.Hold{Version: version, Node: n, Requesters: []ledger.Requester{r}}}
 }
 
-// TestPodUsesWhatItWasStartedWith: which disks a bound pod counts as a user of when its
-// claim or PersistentVolume has gone or was made again, in a process that saw it and in
-// one that began later.
+// TestPodUsesWhatItWasStartedWith: the disks that a bound pod uses after its claim or PersistentVolume
+// has gone or was made again, in a process that saw it and in a later one.
 func TestPodUsesWhatItWasStartedWith(t *testing.T) {
 	reported := ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Reported: []ledger.VolumeID{firstDisk}}
 	secondReported := ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Reported: []ledger.VolumeID{secondDisk}}

@@ -20,8 +20,8 @@ func TestNoWord(t *testing.T) {
 	}
 }
 
-// A record that could not be read tells of a forgotten volume only where something is there that no pod's folder
-// names, and it is of that volume.
+// An unreadable record reports a forgotten volume only if something of that volume is there, and no
+// pod's folder names it.
 func TestForgottenRecords(t *testing.T) {
 	for name, test := range map[string]struct {
 		unread Unread
@@ -72,8 +72,8 @@ func TestWordsInARow(t *testing.T) {
 	}
 }
 
-// A word touches all that is at its node when it begins to answer, or to speak, or has answered, and else what it
-// says something new of.
+// A report touches all volumes at its node when it begins to answer, or to speak, or has answered; else
+// only volumes with news.
 func TestWhatAWordTouches(t *testing.T) {
 	word := func(version, boot string, whole bool, look int64, has ...VolumeID) NodeWord {
 		w := wordOf(version, look, 0, has...)
@@ -104,8 +104,8 @@ func TestWhatAWordTouches(t *testing.T) {
 	}
 }
 
-// Records that could not be read, of names that nobody knows, keep a node from speaking, also the second time; one of
-// a PersistentVolume that is to be seen is not a pod's own. Of several names each is found.
+// Unreadable records with unknown names keep a node from speaking, also the second time; a record of a
+// PersistentVolume that is yet to come is not a pod's own. Each of several names is found.
 func TestUnreadNames(t *testing.T) {
 	unread := func(version string, list ...Unread) NodeWord {
 		w := wordOf(version, 0, 0)
@@ -197,8 +197,7 @@ func TestLooksAreFirst(t *testing.T) {
 	}
 }
 
-// What a new state of a Node says of its machine and its taints voids what was proved by force, and touches what is
-// there.
+// A Node's new machine or taints void proofs by force, and touch its volumes.
 func TestNodeStatesThatMatter(t *testing.T) {
 	now := time.Unix(1000, 0)
 	state := func(version string, change func(*NodeState)) NodeState {
@@ -243,8 +242,8 @@ func TestNodeStatesThatMatter(t *testing.T) {
 	}
 }
 
-// Conditions by which somebody vouches are void once the kubelet may have run since; and what was proved by one ends
-// with it, not with one that was void.
+// Fenced conditions are void once the kubelet may have run since; a proof by a condition ends with that
+// condition, not with a void one.
 func TestSeenConditions(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c := FencedCondition{Type: "Cut", Since: 7}
@@ -252,7 +251,7 @@ func TestSeenConditions(t *testing.T) {
 		before        []FencedAt
 		was, is       NodeState
 		known         bool
-		void          bool // of the one that is there
+		void          bool // of the present machine
 		changed, ends bool
 	}{
 		"it is new":                    {nil, NodeState{}, NodeState{Fenced: []FencedCondition{c}}, true, false, true, false},
@@ -272,7 +271,8 @@ func TestSeenConditions(t *testing.T) {
 	}
 }
 
-// A hold that gives what needs no attachment to another machine of the name ends the doubt about the first one.
+// A hold that gives a volume without attachments to another machine of the name ends the doubt about
+// the first machine.
 func TestHeldByAnotherMachine(t *testing.T) {
 	now, iscsi := time.Unix(1000, 0), VolumeID{"kubernetes.io/iscsi", "h"}
 	for name, test := range map[string]struct {
@@ -311,7 +311,7 @@ func TestHeldByAnotherMachine(t *testing.T) {
 	}
 }
 
-// What was proved while the list was in doubt leaves it in use only while it is.
+// A proof from a time of doubt leaves the volume in use only while the doubt lasts.
 func TestUnreportedInDoubt(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, doubted := range []bool{true, false} {
@@ -326,8 +326,8 @@ func TestUnreportedInDoubt(t *testing.T) {
 	}
 }
 
-// Which doubts another boot ends: those of its machine, or of none that is known. A machine that a Node names first, or
-// no more, is not another one.
+// Another boot ends doubts of its machine, or of an unknown machine. A machine that a Node names first,
+// or no more, is not another one.
 func TestDoubtsThatABootEnds(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, test := range map[string]struct {
@@ -370,7 +370,7 @@ func TestDoubtsThatABootEnds(t *testing.T) {
 	}
 }
 
-// What bounds there are: those of all policies, where one of them has a time.
+// The bounds of all policies with a time.
 func TestBounds(t *testing.T) {
 	minute, never := time.Minute, time.Duration(-1)
 	own := MaxUnreachable{Percent: 30, Nodes: 4}
@@ -410,8 +410,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// When a bound was last exceeded is kept for the bounds that there are, and for a zone without nodes, too; only what is
-// at unreachable nodes of a zone is looked at again.
+// The time at which a bound was last exceeded is kept for present bounds, also for a zone without
+// nodes; only volumes at the zone's unreachable nodes are touched.
 func TestLiftedBounds(t *testing.T) {
 	minute, now := time.Minute, start.Add(time.Hour)
 	l := New()
@@ -468,8 +468,9 @@ func TestLiftedBounds(t *testing.T) {
 	}
 }
 
-// A record of a node that could not be read may be of any volume that is attached for a PersistentVolume of its name, also where that
-// one names another disk by now, and only the name of the attachment says of which it is: in whatever order that is heard of.
+// An unreadable record may be of any volume that is attached for a PersistentVolume of its name, also
+// if that names another disk now, and only the attachment's name identifies the volume: in any order of
+// events.
 func TestUnreadOfAReplacedDisk(t *testing.T) {
 	first, second := VolumeID{"d", "h1"}, VolumeID{"d", "h2"}
 	attached := Attachment{Name: AttachmentName(first, "n"), UID: proofUID("a"), Version: "1", Driver: "d", Node: "n", PersistentVolume: "pv", Attached: true}

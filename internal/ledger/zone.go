@@ -20,13 +20,12 @@ type Zone struct {
 	Whole        bool // no zone, but the whole cluster
 }
 
-// ZoneNodes counts the nodes of a zone, or of the whole cluster. A node that can't be reached,
-// and of which somebody says that it is off or fenced, counts in neither number: it is known
-// why it is silent.
+// ZoneNodes counts the nodes of a zone, or of the whole cluster. An unreachable node that is known to
+// be off or fenced counts in neither number.
 type ZoneNodes struct {
 	Zone
 	Nodes       int32
-	Unreachable int32 // those of them that can't be reached, see Node.Unreachable
+	Unreachable int32 // the unreachable nodes among them, see Node.Unreachable
 
 	lifted []lifted
 }
@@ -44,7 +43,7 @@ type MaxUnreachable struct {
 	Nodes   int32 // of a zone; 0: any number
 }
 
-// DefaultMaxUnreachable is the bound of a policy that sets none: the share from which on
+// DefaultMaxUnreachable is the bound of a policy without one: the share at which
 // kube-controller-manager takes a zone for disrupted (--unhealthy-zone-threshold).
 func DefaultMaxUnreachable() MaxUnreachable { return MaxUnreachable{Percent: 55} }
 
@@ -131,10 +130,9 @@ func (n *Node) zone() Zone {
 	return Zone{Region: n.Labels[labelRegion], Name: n.Labels[labelZone]}
 }
 
-// leaseLasts is how long a kubelet's Lease lasts that is not renewed, by default
-// (KubeletConfiguration, nodeLeaseDurationSeconds). It is less than any time of
-// AfterUnreachable, so that of nodes which fall silent together all count before that is over
-// for one of them.
+// leaseLasts is the default duration of a kubelet's Lease without renewal (KubeletConfiguration,
+// nodeLeaseDurationSeconds). It is less than any time of AfterUnreachable: of nodes that fall silent
+// together all count before that time is over for one.
 const leaseLasts = 40 * time.Second
 
 // Unreachable says whether nothing was heard of the node's kubelet lately: what the time of a
@@ -155,7 +153,7 @@ func (n *Node) Unreachable() bool {
 	return n.Heard.IsZero() || !n.Heard.Equal(n.RenewedAt) || still
 }
 
-// explained says whether somebody says why a node is silent: it is off, or fenced.
+// explained says whether evidence explains a node's silence: it is off, or fenced.
 func (n *Node) explained() bool {
 	return n.Exists && (n.OutOfService || n.Shutdown || slices.ContainsFunc(n.FencedAt, func(f FencedAt) bool { return !f.Void }))
 }
@@ -193,8 +191,8 @@ func (l *Ledger) recount(now time.Time, t *Touched, n *Node) {
 	l.changeZone(now, t, Zone{Whole: true}, nodes, unreachable)
 }
 
-// changeZone adds to the numbers of a zone, notes which bounds are exceeded there no more, and
-// touches what is at its unreachable nodes when that changes.
+// changeZone adds to the numbers of a zone, notes which bounds are no longer exceeded there, and
+// touches the volumes at its unreachable nodes when that changes.
 func (l *Ledger) changeZone(now time.Time, t *Touched, zone Zone, nodes, unreachable int32) {
 	if nodes == 0 && unreachable == 0 {
 		return
@@ -226,8 +224,8 @@ func (l *Ledger) changeZone(now time.Time, t *Touched, zone Zone, nodes, unreach
 	}
 }
 
-// forgetLifted forgets when bounds were exceeded: before everything has been seen, the nodes
-// that have come first may be those that can't be reached.
+// forgetLifted forgets when bounds were exceeded: before everything was seen, the first nodes may be
+// the unreachable nodes.
 func (l *Ledger) forgetLifted() {
 	var list []ZoneNodes
 	for z := range l.facts.zones.all() {
@@ -265,10 +263,10 @@ func (w *facts) bounds() []MaxUnreachable {
 	return list
 }
 
-// runs says whether a policy has a time after which something is done.
+// runs says whether a policy has a time for something.
 func runs(after *time.Duration) bool { return after != nil && *after >= 0 }
 
-// touchUnreachable touches what is at the unreachable nodes of a zone. It looks at all nodes.
+// touchUnreachable touches the volumes at the unreachable nodes of a zone. It looks at all nodes.
 func (l *Ledger) touchUnreachable(t *Touched, zone Zone) {
 	for n := range l.facts.nodes.all() {
 		if (zone.Whole || n.zone() == zone) && n.Unreachable() {

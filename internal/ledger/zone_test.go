@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A node is unreachable for as long as nothing is heard of its kubelet, whatever the node
-// says itself; and not known why it is silent unless somebody says so.
+// A node is unreachable for as long as its kubelet is not heard, regardless of the Node's state; its
+// silence is unexplained without evidence.
 func TestUnreachable(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	is := func(change func(*NodeState)) NodeState {
@@ -70,7 +70,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A share is one of more than two nodes, and of the whole cluster, too; a number is a zone's.
+// A share counts for more than two nodes, and for the whole cluster as well; a number is a zone's.
 func TestExceeds(t *testing.T) {
 	zone, whole := Zone{Name: "a"}, Zone{Whole: true}
 	for name, test := range map[string]struct {
@@ -105,7 +105,7 @@ func TestExceeds(t *testing.T) {
 	}
 }
 
-// Of two bounds both count.
+// Two bounds count both.
 func TestStricter(t *testing.T) {
 	share, few, many := MaxUnreachable{Percent: 55}, MaxUnreachable{Percent: 100, Nodes: 3}, MaxUnreachable{Percent: 100, Nodes: 7}
 	for _, test := range []struct{ a, b, want MaxUnreachable }{
@@ -121,7 +121,7 @@ func TestStricter(t *testing.T) {
 	}
 }
 
-// storm is a cluster of ten nodes of which each has a volume, the even ones in zone a.
+// storm is a cluster of ten nodes with a volume each, the even nodes in zone a.
 func storm(policies ...Policy) *Ledger {
 	l := New()
 	for _, p := range policies {
@@ -142,8 +142,8 @@ func stormNode(i int, version string, ready Readiness) NodeState {
 	}
 }
 
-// What is at unreachable nodes is looked at again when there are too many, and when there are
-// no more, and not at every node that comes or goes; nor where no policy has the time run.
+// Volumes at unreachable nodes are touched when there are too many such nodes, and when there are no
+// longer, and not with every node that comes or goes; nor if no policy has a time.
 func TestTooManyUnreachable(t *testing.T) {
 	timed := Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: new(time.Duration)}
 	of := func(touched Touched, i int) bool {
@@ -191,7 +191,7 @@ func TestTooManyUnreachable(t *testing.T) {
 	}
 }
 
-// Zones of one or two nodes are none to tell a network by: the whole cluster is.
+// Zones of one or two nodes show nothing about a network; the whole cluster does.
 func TestTooManyOfTheCluster(t *testing.T) {
 	l := New()
 	l.Apply(start, Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: new(time.Duration)})

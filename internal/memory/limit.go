@@ -26,7 +26,7 @@ func memoryFiles() []string {
 // fits. No machine has that.
 const unlimited = 1 << 60
 
-// memoryLimit is how many bytes this container may use; false when nobody says.
+// memoryLimit is this container's memory in bytes; false if unlimited.
 func memoryLimit(root fs.FS) (int64, bool) {
 	for _, name := range memoryFiles() {
 		text, err := fs.ReadFile(root, name)

@@ -22,8 +22,8 @@ type State struct {
 	Snapshot ledger.Snapshot
 	Now      time.Time
 	Fences   []Fence
-	// Clients are those of the CSIAddonsNodes, and those of a node that is not Ready whose
-	// CSIAddonsNode has been deleted: csi-addons deletes what it can't reach for long.
+	// Clients are those of the CSIAddonsNodes, and those of a node that is not Ready after the deletion
+	// of its CSIAddonsNode: csi-addons deletes objects that it can't reach for long.
 	Clients []Clients
 	// Classes are the drivers of the NetworkFenceClasses.
 	Classes map[string]string
@@ -37,7 +37,7 @@ type Verb uint8
 const (
 	// Make creates a NetworkFence.
 	Make Verb = iota
-	// Confirm notes in it that the storage has confirmed it, and in which boot the machine is.
+	// Confirm notes in it that the storage has confirmed it, and the machine's boot.
 	Confirm
 	// Doubt notes in it that it does not count any more: the same client may have been let in.
 	Doubt
@@ -45,7 +45,7 @@ const (
 	Mark
 	// Unmark takes that condition away.
 	Unmark
-	// NoteLook notes in the NetworkFence by which number the node's moorage-node is asked.
+	// NoteLook notes in the NetworkFence the number of the question to the node's moorage-node.
 	NoteLook
 	// AskLook asks it.
 	AskLook
@@ -66,19 +66,17 @@ type Action struct {
 	Do     Verb
 	Node   ledger.NodeName
 	Driver string
-	// Name is the NetworkFence's. UID and Version are of the object that is written, as it was
-	// when this was decided: of the NetworkFence; of the Node for Mark and Unmark; of the
-	// NodeVolumes for AskLook.
+	// Name is the NetworkFence's. UID and Version are of the written object at the decision: of the
+	// NetworkFence; of the Node for Mark and Unmark; of the NodeVolumes for AskLook.
 	Name, UID, Version string
-	// Of Make.
+	// For Make.
 	Class string
 	CIDRs []netip.Prefix
-	// Of Make, Confirm and Doubt, and of NoteLook and AskLook with the look.
+	// For Make, Confirm and Doubt, and for NoteLook and AskLook with the look.
 	Machine arbiter.CutMachine
 }
 
-// ConditionType is the type of the condition by which the Node says that the driver's storage
-// has cut its machine off.
+// ConditionType is the type of the Node's condition that the driver's storage has cut its machine off.
 func (a Action) ConditionType() string { return v1alpha1.NetworkFencePrefix + a.Driver }
 
 // Trouble is why a fence that is due is not made, or does not count.
@@ -88,8 +86,8 @@ type Trouble struct {
 	Message string
 }
 
-// Decide returns the writes that are due, what stands in the way of a fence, and after how
-// long to decide again though nothing changes; 0: not before.
+// Decide returns the due writes, the obstacles of a fence, and the time after which to decide again
+// without a change; 0: not before.
 func (s State) Decide() (actions []Action, troubles []Trouble, again time.Duration) {
 	d := decider{State: s}
 	d.locate()
@@ -103,7 +101,7 @@ func (s State) Decide() (actions []Action, troubles []Trouble, again time.Durati
 type decider struct {
 	State
 	at       map[place][]Clients // of a node and a driver
-	nowhere  []Clients           // of which nobody can say at which node they are
+	nowhere  []Clients           // clients with an unknown node
 	actions  []Action
 	troubles []Trouble
 	again    time.Duration
@@ -118,8 +116,8 @@ type place struct {
 // nodeID is what a driver calls a node.
 type nodeID struct{ driver, id string }
 
-// locate finds the nodes of all clients: the one that the driver has registered by that ID, or
-// of that name. An ID of several nodes is nobody's.
+// locate finds the nodes of all clients: the node that the driver has registered by that ID, or with
+// that name. An ID of several nodes counts for none.
 func (d *decider) locate() {
 	ids := map[nodeID][]ledger.NodeName{}
 	for n := range d.Snapshot.Nodes() {
@@ -190,7 +188,7 @@ func (c *Clients) overlaps(cidrs []netip.Prefix) bool {
 	return false
 }
 
-// drivers are those whose policy has a NetworkFenceClass.
+// drivers are the drivers with a NetworkFenceClass in their policy.
 func (d *decider) drivers() map[string]bool {
 	set := map[string]bool{}
 	for p := range d.Snapshot.Policies() {
@@ -201,8 +199,8 @@ func (d *decider) drivers() map[string]bool {
 	return set
 }
 
-// driverOf is the driver of a fence: that of its class, which comes before the one that it
-// names itself; empty where the class is not known.
+// driverOf is the driver of a fence: its class's, which comes before the driver that it names itself;
+// empty if the class is unknown.
 func (d *decider) driverOf(f Fence) string {
 	if f.Class != "" {
 		return d.Classes[f.Class]
@@ -239,8 +237,7 @@ func (d *decider) decide(p place) {
 	}
 }
 
-// leaving decides on the fences of a place that Moorage has made, and lists those from which
-// nothing follows any more.
+// leaving decides on a place's fences of Moorage, and lists the fences without further effect.
 func (d *decider) leaving(p place, marked bool) (names []string) {
 	for _, f := range d.Fences {
 		if !f.Ours || f.Machine.Node != p.node || f.Machine.Driver != p.driver {
@@ -279,15 +276,15 @@ func (d *decider) leaving(p place, marked bool) (names []string) {
 	return names
 }
 
-// end is the next step of a fence from which nothing is to follow any more: the Node ceases to
-// say that it is cut off, then that is noted for good, and then the storage is asked.
+// end is the next step of a fence without further effect: the Node's condition goes, then that is noted
+// for good, and then the storage is asked.
 func (d *decider) end(p place, f Fence, marked bool, act func(Action)) {
 	switch {
 	case marked && !f.Over:
 	case !f.Over:
 		act(Action{Do: End})
 	case d.keptOut(f):
-		act(Action{Do: Delete}) // who deletes a NetworkFence does not unfence
+		act(Action{Do: Delete}) // to delete a NetworkFence does not unfence
 	case marked: // by a fence of others that has some of the clients
 	default:
 		if other := d.sharesStorage(f); other != "" {
@@ -305,9 +302,9 @@ func orSilent(message string) string {
 	return message
 }
 
-// ends says whether a fence of ours has done its work: the machine may reach the storage, or
-// the node was Ready again before the storage confirmed anything, or what it confirmed can't be
-// told from what was asked before.
+// ends says whether a fence of ours has done its work: the machine may reach the storage, or the node
+// was Ready again before the storage confirmed anything, or its confirmation can't be told from an
+// earlier one.
 func (d *decider) ends(f Fence, act func(Action)) bool {
 	n, m := d.Snapshot.Node(f.Machine.Node), f.Machine
 	if !f.Confirmed && !f.Void {
@@ -355,8 +352,8 @@ func (d *decider) sharesStorage(f Fence) string {
 	return ""
 }
 
-// keptOut says whether NetworkFences of others, which the storage has confirmed, have all of a
-// fence's clients cut off: then they are not to be let in.
+// keptOut says whether confirmed NetworkFences of others have all of a fence's clients cut off: then
+// they must not be let in.
 func (d *decider) keptOut(f Fence) bool {
 	var cidrs []netip.Prefix
 	for _, other := range d.Fences {
@@ -371,8 +368,8 @@ func overlap(a, b []netip.Prefix) bool {
 	return slices.ContainsFunc(a, func(p netip.Prefix) bool { return slices.ContainsFunc(b, p.Overlaps) })
 }
 
-// counts says whether the storage has confirmed a NetworkFence, and nothing has been asked of
-// it since. What was confirmed once stays so though a later try fails, for it unfences nothing.
+// counts says whether the storage has confirmed a NetworkFence, without a later request. A confirmation
+// stays valid though a later try fails, for it unfences nothing.
 func (f Fence) counts() bool {
 	asked := f.Fenced && !f.Changed && !f.Deleting && !f.Unreadable
 	if f.Ours {
@@ -381,9 +378,9 @@ func (f Fence) counts() bool {
 	return asked && f.Succeeded && !f.Unfenced
 }
 
-// cutBy says whether the storage of a driver has cut off all clients that a node has of it,
-// and by which fence. A driver with several classes may have several storages, of which
-// nobody can say which volumes are whose: then none counts.
+// cutBy says whether the storage of a driver has cut off all of a node's clients of it, and by which
+// fence. A driver with several classes may have several storages, and no fact says which has a volume:
+// then none counts.
 func (d *decider) cutBy(n *ledger.Node, p place, class string, leaving []string) (by Fence, cut bool) {
 	if n == nil || !n.Exists || class == "" || d.severalClasses(p) != "" {
 		return Fence{}, false
@@ -417,8 +414,8 @@ func (d *decider) cutBy(n *ledger.Node, p place, class string, leaving []string)
 	return by, true
 }
 
-// severalClasses is another NetworkFenceClass of a driver beside the one that its policy names, or
-// one for which the node's clients are listed; empty: there is none.
+// severalClasses is another NetworkFenceClass of a driver beside its policy's, or one with clients of
+// the node; empty: there is none.
 func (d *decider) severalClasses(p place) string {
 	class := arbiter.PolicyFor(d.Snapshot, p.driver, "").NetworkFence.Class
 	var others []string
@@ -440,9 +437,8 @@ func (d *decider) severalClasses(p place) string {
 	return slices.Min(others)
 }
 
-// letIn is the name of a NetworkFence that asks to let any of these clients in, whatever its
-// driver, since two may have one storage: csi-addons asks again whenever it starts. Empty:
-// there is none.
+// letIn is the name of a NetworkFence of any driver that asks to let any of these clients in, since two
+// drivers may have one storage: csi-addons asks again whenever it starts. Empty: there is none.
 func (d *decider) letIn(cidrs []netip.Prefix) string {
 	for _, f := range d.Fences {
 		if !f.Fenced && !f.Deleting && overlap(f.CIDRs, cidrs) {
@@ -462,8 +458,8 @@ func covers(cidrs, list []netip.Prefix) bool {
 	return true
 }
 
-// listed are the CIDRs of a driver's clients at a node, as its CSIAddonsNodes say for a class;
-// false where one of them can't be read.
+// listed are the CIDRs of a driver's clients at a node, by its CSIAddonsNodes for a class; false if one
+// of them can't be read.
 func (d *decider) listed(p place, class string) (list []netip.Prefix, read bool) {
 	for _, c := range d.at[p] {
 		if c.Unreadable[class] {
@@ -517,8 +513,8 @@ func (d *decider) makeDue(n *ledger.Node, p place, due arbiter.FenceDue) {
 	}
 }
 
-// overlapped is somebody else whose address, or whose client of any driver, lies within what is
-// to be cut off: another node, or the ID of one that nobody knows for certain; empty: nobody.
+// overlapped is another owner of an address, or of a client of any driver, within the range to cut off:
+// another node, or an ID of an uncertain node; empty: none.
 func (d *decider) overlapped(p place, cidrs []netip.Prefix) string {
 	var found []string
 	for name, addresses := range d.Addresses {

@@ -95,7 +95,7 @@ func addon(nodeID, class string, cidrs ...string) *unstructured.Unstructured {
 	}}
 }
 
-// others is a NetworkFence that somebody else has made.
+// others is another maker's NetworkFence.
 func others(name, state string, cidrs ...string) *unstructured.Unstructured {
 	o := Action{Name: name, Class: "rbd", CIDRs: func() []netip.Prefix { p, _ := prefixes(cidrs); return p }()}.Object()
 	o.SetAnnotations(nil)
@@ -121,7 +121,7 @@ func (s *scene) state() State {
 	return state
 }
 
-// decide returns what is decided on, and why nothing is, in words.
+// decide returns the decisions, and the obstacles, in words.
 func (s *scene) decide() (did []string, troubles []string) {
 	actions, said, _ := s.state().Decide()
 	for _, a := range actions {
@@ -140,7 +140,7 @@ func (s *scene) expect(t *testing.T, when string, want ...string) {
 	}
 }
 
-// do carries out what is decided on, as the API server would, and returns it.
+// do carries the decisions out, like the API server, and returns them.
 func (s *scene) do(t *testing.T) []string {
 	t.Helper()
 	actions, _, _ := s.state().Decide()
@@ -212,8 +212,8 @@ func fenced(t *testing.T) *scene {
 	return s
 }
 
-// From the time of the policy to the end: made, confirmed, marked; and after another boot
-// unmarked, unfenced, deleted. Each step follows from the one before.
+// From the time of the policy to the end: made, confirmed, marked; and after another boot unmarked,
+// unfenced, deleted. Each step follows from its predecessor.
 func TestWholeLife(t *testing.T) {
 	s := newScene(t)
 	s.policy("rbd", time.Minute)
@@ -247,8 +247,8 @@ func TestWholeLife(t *testing.T) {
 	}
 }
 
-// Nothing but a fence that the storage has confirmed, that asks for the same ever since, and
-// that covers all clients of the node, says that its machine is cut off.
+// Only a fence that the storage has confirmed, with an unchanged request, and that covers all clients
+// of the node, says that its machine is cut off.
 func TestWhatCounts(t *testing.T) {
 	good := func() *unstructured.Unstructured {
 		return answers(others("x", stateFenced, "10.0.0.1/32"), succeeded, "fencing operation successful")
@@ -324,7 +324,7 @@ func TestWhatCounts(t *testing.T) {
 		if got := slices.Contains(did, "mark a"); got != test.counts {
 			t.Errorf("%s: %q %q", name, did, troubles)
 		}
-		// A node that says so is believed by schedulers: what does not count is taken away.
+		// Schedulers believe a node's condition: one that does not count is removed.
 		s.node("a", func(n *ledger.NodeState) { n.CutOff = []string{driver} })
 		if did, _ := s.decide(); slices.Contains(did, "unmark a") == test.counts {
 			t.Errorf("%s, and the node says so: %q", name, did)
@@ -332,7 +332,7 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-// When a fence is made, and what keeps it from being made.
+// When a fence is made, and its obstacles.
 func TestMake(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*scene)
@@ -450,8 +450,8 @@ func TestUnfencing(t *testing.T) {
 	}
 }
 
-// Two drivers may have one storage: what one driver's fence cuts off is let in only when the
-// other's may be, too.
+// Two drivers may have one storage: clients that one driver's fence cuts off are let in only when the
+// other's may be as well.
 func TestUnfencingOfOneStorage(t *testing.T) {
 	s := fenced(t)
 	s.classes["fs"] = "fs.example.com"
@@ -474,7 +474,7 @@ func TestUnfencingOfOneStorage(t *testing.T) {
 		t.Errorf("the other driver's volume is mounted: %q %q", did, troubles)
 	}
 	s.word(9, 9)
-	s.do(t) // it is asked about the other driver, too
+	s.do(t) // it is asked about the second driver as well
 	s.do(t)
 	s.word(10, 10)
 	s.do(t)
@@ -497,7 +497,7 @@ func TestReadyBeforeConfirmed(t *testing.T) {
 	s.expect(t, "Ready, and changed since, so that it never will be confirmed", "end a")
 }
 
-// What has another shape than csi-addons' API says is read as nothing, and nothing panics.
+// An object of another shape than csi-addons' API reads as empty, and nothing panics.
 func TestOddObjects(t *testing.T) {
 	for _, odd := range []any{nil, "x", int64(7), []any{"x", nil, int64(1)}, map[string]any{"x": nil}} {
 		for _, path := range [][]string{{"spec"}, {"status"}, {"spec", "cidrs"}, {"spec", "driver"}, {"spec", "driver", "name"}, {"status", "networkFenceClientStatus"}} {
@@ -517,7 +517,7 @@ func TestOddObjects(t *testing.T) {
 	}
 }
 
-// The condition's type is what schedulers read.
+// Schedulers read the condition's type.
 func TestCondition(t *testing.T) {
 	if got := (Action{Driver: driver}).ConditionType(); got != v1alpha1.NetworkFencePrefix+driver {
 		t.Error(got)
@@ -527,9 +527,9 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// csi-addons writes the whole object when it sets its finalizer, with each field of its Go type
-// that has no omitempty or is no pointer. What Moorage makes has them already: otherwise that
-// write would count as a change of the spec, and no fence of ours would ever count.
+// csi-addons writes the whole object when it sets its finalizer, with each field of its Go type that
+// has no omitempty or is no pointer. Moorage's objects have them already: otherwise that write would
+// count as a change of the spec, and no fence of ours would ever count.
 func TestMadeAsCSIAddonsWritesIt(t *testing.T) {
 	spec := Action{Do: Make, Name: "x", Class: "rbd"}.Object().Object["spec"].(map[string]any)
 	want := map[string]any{"networkFenceClassName": "rbd", "driver": "", "fenceState": "Fenced", "cidrs": []any{}, "secret": map[string]any{}}

@@ -43,8 +43,8 @@ func (s *scene) marked(name string, changes map[string]string, more ...func(*uns
 	return with(o, more...)
 }
 
-// What goes on to count as cut off, of a node that says so: what Moorage fenced was all that
-// there was, as long as the Node is the one, and as all that is listed now is covered.
+// A node's condition goes on to count if Moorage fenced all its clients, the Node is the same, and all
+// present clients are covered.
 func TestWhatGoesOnToCount(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*scene)
@@ -90,8 +90,8 @@ func TestWhatGoesOnToCount(t *testing.T) {
 	}
 }
 
-// What somebody has asked to let in since is not cut off any more, also when whoever asked is gone:
-// that is noted before. The fence ends as others do.
+// A client that was let in since is not cut off any more, also when the request is gone: that is noted
+// before. The fence ends as others do.
 func TestLetInSinceIsForGood(t *testing.T) {
 	for name, confirmed := range map[string]bool{"confirmed before": true, "not confirmed before": false} {
 		s := newScene(t)
@@ -120,8 +120,7 @@ func TestLetInSinceIsForGood(t *testing.T) {
 	}
 }
 
-// A client whose letting in is under way is not fenced: the storage might carry out the letting
-// in last.
+// A client that is being let in is not fenced: the storage might let it in last.
 func TestNoFenceWhileItIsLetIn(t *testing.T) {
 	s := newScene(t)
 	s.classes["fs"] = "fs.example.com"
@@ -147,8 +146,8 @@ func TestAnnotationsLost(t *testing.T) {
 	}
 }
 
-// A machine whose systemUUID another node has, too, is not let in because a machine of its Node's
-// name has booted.
+// A machine that shares its systemUUID with another node's is not let in because a machine with its
+// Node's name has booted.
 func TestClonedMachineStaysFenced(t *testing.T) {
 	s := newScene(t)
 	same := func(n *ledger.NodeState) { n.SystemUUID = "03000200-0400-0500-0006-000700080009" }
@@ -164,8 +163,8 @@ func TestClonedMachineStaysFenced(t *testing.T) {
 	}
 }
 
-// While the storage confirms, another machine may report under the name: its boot is not noted as
-// the one in which the first machine was cut off.
+// While the storage confirms, another machine may report under the name: its boot is not noted as the
+// first machine's.
 func TestBootOfAnotherMachineIsNotNoted(t *testing.T) {
 	s := newScene(t)
 	s.dies()
@@ -182,8 +181,8 @@ func TestBootOfAnotherMachineIsNotNoted(t *testing.T) {
 	}
 }
 
-// The time of a policy that has networkFence only begins anew when fewer nodes can't be reached:
-// the others that are about to come back have not been heard of yet.
+// The time of a policy that has networkFence only starts again when fewer nodes are unreachable: the
+// others that are about to come back were not heard yet.
 func TestTimeBeginsAnewWhenTheBrakeIsLifted(t *testing.T) {
 	s := newScene(t)
 	s.policy("rbd", 20*time.Second)
@@ -224,14 +223,14 @@ func TestHowItEnds(t *testing.T) {
 		s.do(t) // end
 		s.fences = append(s.fences, test.other)
 		did, said := s.decide()
-		did = slices.DeleteFunc(did, func(d string) bool { return d == "mark a" }) // by another's
+		did = slices.DeleteFunc(did, func(d string) bool { return d == "mark a" }) // by another node's
 		if got := strings.Join(did, ", "); got != test.want {
 			t.Errorf("%s: %q, want %q; said %q", name, did, test.want, said)
 		}
 	}
 }
 
-// Two fences of ours with one client both let it in: neither is only deleted.
+// Two fences of ours with a common client both let it in: neither is only deleted.
 func TestTwoEndAtOnce(t *testing.T) {
 	s := fenced(t)
 	s.fences = append(s.fences, s.marked("second", nil))
@@ -245,8 +244,8 @@ func TestTwoEndAtOnce(t *testing.T) {
 	}
 }
 
-// A fence that is over never counts again, whatever becomes of the node: a new one is made when
-// the storage has let the machine in.
+// A fence that is over never counts again, in any state of the node: a new fence is made when the
+// storage has let the machine in.
 func TestOverIsForGood(t *testing.T) {
 	s := fenced(t)
 	s.comesBack("a-boot-2")
@@ -262,8 +261,8 @@ func TestOverIsForGood(t *testing.T) {
 	s.expect(t, "and now", "make a")
 }
 
-// What a machine has mounted in a boot that began before the storage cut it off is not gone
-// with that boot: which boot it is in is noted when the storage has confirmed the fence.
+// Mounts of a boot that began before the storage cut the machine off do not end with that boot: the
+// machine's boot is noted when the storage has confirmed the fence.
 func TestBootBeforeTheFence(t *testing.T) {
 	s := newScene(t)
 	s.dies()
@@ -303,7 +302,7 @@ func TestLookOfBefore(t *testing.T) {
 	}
 }
 
-// An ID that may be of two nodes is nobody's, and what it lists is fenced for nobody.
+// An ID that may be of two nodes counts for none, and its clients are fenced for none.
 func TestAmbiguousIDs(t *testing.T) {
 	for name, change := range map[string]func(*scene){
 		"one ID at two nodes": func(s *scene) {
@@ -324,7 +323,7 @@ func TestAmbiguousIDs(t *testing.T) {
 	}
 }
 
-// What a NetworkFence waits for is said.
+// A NetworkFence's wait is reported.
 func TestWhatIsSaid(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*scene)
@@ -391,7 +390,7 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// What moorage-node says counts if it has read everything, and has looked since it was asked.
+// moorage-node's report counts if it has read everything, and has looked since it was asked.
 func TestTheLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.NodeWord)
@@ -426,7 +425,7 @@ func TestTheLook(t *testing.T) {
 	}
 }
 
-// Without a systemUUID or a bootID nobody can tell a boot from another.
+// Without a systemUUID or a bootID no boot can be told from another.
 func TestMachinesWithoutNames(t *testing.T) {
 	for name, change := range map[string]map[string]string{"no systemUUID": {annotationSystemUUID: ""}, "no bootID": {annotationBootID: ""}} {
 		s := fenced(t)

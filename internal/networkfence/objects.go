@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package networkfence decides on the NetworkFences of csi-addons by which a driver's storage
-// cuts off machines that can't be reached: when one is made, when it counts as confirmed, what
-// the Node says of it, and when the machine may reach the storage again. It is pure: package
-// controller/networkfence reads and writes the objects (docs/decisions/0062).
+// Package networkfence decides on the NetworkFences of csi-addons by which a driver's storage cuts off
+// unreachable machines: when a fence is made, when it counts as confirmed, the Node's condition, and
+// when the machine may reach the storage again. It is pure: package controller/networkfence reads and
+// writes the objects (docs/decisions/0062).
 package networkfence
 
 import (
@@ -23,8 +23,8 @@ import (
 // GroupVersion is the version of csi-addons' API that is read and written.
 var GroupVersion = schema.GroupVersion{Group: "csiaddons.openshift.io", Version: "v1alpha1"}
 
-// The words of that API (kubernetes-csi-addons, api/csiaddons/v1alpha1). The status says of no
-// generation that it is about: which operation has succeeded, only its message tells.
+// The words of that API (kubernetes-csi-addons, api/csiaddons/v1alpha1). The status names no
+// generation: only its message says which operation has succeeded.
 const (
 	stateFenced   = "Fenced"
 	stateUnfenced = "Unfenced"
@@ -32,51 +32,51 @@ const (
 	unfencedWords = "unfencing operation successful"
 )
 
-// What a NetworkFence that Moorage has made says of itself, in annotations.
+// Moorage's annotations of its own NetworkFences.
 const (
 	annotationNode       = "moorage.dev/fenced-node"
 	annotationNodeUID    = "moorage.dev/fenced-node-uid"
 	annotationSystemUUID = "moorage.dev/fenced-system-uuid"
 	annotationBootID     = "moorage.dev/fenced-boot-id"
 	annotationDriver     = "moorage.dev/fenced-driver"
-	// annotationState is a word and the NetworkFence's own UID: one that was made again from a
-	// file is another one.
+	// annotationState is a word and the NetworkFence's own UID: a fence that was made again from a file
+	// is another fence.
 	annotationState = "moorage.dev/fence-state"
-	// annotationLook is the number by which the node's moorage-node is asked to look, with the
-	// outage after which, and the NodeVolumes in which.
+	// annotationLook is the number of the question to the node's moorage-node, with its outage and its
+	// NodeVolumes.
 	annotationLook = "moorage.dev/fence-look"
 )
 
-// The words of annotationState. It goes from one to a later one, and never back: what is written
-// late by a leader of before finds another version of the NetworkFence.
+// The words of annotationState. It only goes forward: a late write of a former leader finds another
+// version of the NetworkFence.
 const (
 	// confirmed: the storage has confirmed the fence. It is written before anything follows.
 	confirmed = "confirmed"
 	// void: another NetworkFence has asked the storage to let the same client in since. The
 	// fence does not count any more, also when that one is gone.
 	void = "void"
-	// over: nothing follows from the fence any more, whatever becomes of the node. It is
-	// written before the storage is asked to let the machine in.
+	// over: nothing follows from the fence any more, in any state of the node. It is written before the
+	// storage is asked to let the machine in.
 	over = "over"
 )
 
-// maxCIDRs bounds what one object may name: what names more is read as unreadable.
+// maxCIDRs bounds the CIDRs of an object: more are read as unreadable.
 const maxCIDRs = 256
 
-// Fence is what matters of a NetworkFence.
+// Fence has the facts of a NetworkFence.
 type Fence struct {
 	Name, UID, Version string
-	Class, Driver      string // the one that it names; a class names the driver
+	Class, Driver      string // its own field; a class names the driver as well
 	CIDRs              []netip.Prefix
 	Unreadable         bool // a CIDR of it is none
 	Fenced             bool // spec.fenceState; otherwise it asks to unfence
-	Changed            bool // spec was changed since it was made, so that the status may be of the one before
+	Changed            bool // spec was changed since it was made: the status may be about the former spec
 	Succeeded          bool // status.result
 	Unfenced           bool // and it is the unfencing that has succeeded
 	Message            string
 	Deleting           bool
 
-	// Of a fence that Moorage has made.
+	// For a fence of Moorage.
 	Ours      bool
 	Machine   arbiter.CutMachine
 	Confirmed bool // and neither void nor over
@@ -84,7 +84,7 @@ type Fence struct {
 	Over      bool
 }
 
-// FenceOf reads a NetworkFence. What has another shape than the API says reads as empty.
+// FenceOf reads a NetworkFence. Fields of another shape than the API's read as empty.
 func FenceOf(o *unstructured.Unstructured) Fence {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(o.Object, path...)
@@ -161,8 +161,7 @@ func canonical(p netip.Prefix) netip.Prefix {
 // Clients is what a CSIAddonsNode says of a driver's clients at one node.
 type Clients struct {
 	Driver, NodeID string
-	// OfClass are the CIDRs by NetworkFenceClass; Unreadable are the classes of which one is
-	// none.
+	// OfClass are the CIDRs by NetworkFenceClass; Unreadable are the classes with an invalid CIDR.
 	OfClass    map[string][]netip.Prefix
 	Unreadable map[string]bool
 }
@@ -190,9 +189,9 @@ func ClientsOf(o *unstructured.Unstructured) Clients {
 	return c
 }
 
-// Object is the NetworkFence that an action of Make makes. csi-addons writes the whole object
-// when it sets its finalizer, with the fields of its Go type that can't be left out though they
-// are empty: here they are, so that this write leaves the spec, and so the generation, as it is.
+// Object is the NetworkFence of a Make action. csi-addons writes the whole object when it sets its
+// finalizer, with the fields of its Go type that can't be left out though they are empty: they are
+// included here, so that this write leaves the spec, and the generation, unchanged.
 func (a Action) Object() *unstructured.Unstructured {
 	cidrs := make([]any, 0, len(a.CIDRs))
 	for _, p := range a.CIDRs {
@@ -215,10 +214,10 @@ func (a Action) Object() *unstructured.Unstructured {
 	return o
 }
 
-// Patch is the merge patch of an action that changes a NetworkFence, at exactly its UID and
-// version; nil for other actions. is is what the API server has of the Node when the storage has
-// confirmed the fence, or may have: what boots after the boot that is noted has nothing mounted.
-// None is noted where another machine has the name now.
+// Patch is the merge patch of an action that changes a NetworkFence, at exactly its UID and version;
+// nil for other actions. is is the API server's Node when the storage has, or may have, confirmed the
+// fence: a later boot than the noted one has nothing mounted. None is noted if another machine has the
+// name now.
 func (a Action) Patch(is ledger.NodeState) map[string]any {
 	meta := map[string]any{"uid": a.UID, "resourceVersion": a.Version}
 	boot := ""

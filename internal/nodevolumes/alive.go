@@ -30,7 +30,7 @@ type Kernel struct {
 type FileSystem struct {
 	// Entry is its folder below /sys/fs.
 	Entry string
-	// Number is the inode of that folder: no other file system of this boot has both.
+	// Number is the inode of that folder: with it, it is unique in this boot.
 	Number int64
 	// Unmounted: no mount of it is in the mount table any more.
 	Unmounted bool
@@ -49,7 +49,7 @@ type Alive struct {
 
 func (a Alive) untold() bool { return a.FileSystem == (FileSystem{}) }
 
-// readFileSystems finds the file systems of volumes, and those that were a volume's and live on.
+// readFileSystems finds the file systems of volumes, and former volumes' that live on.
 func (s *scan) readFileSystems(k Kernel) {
 	if k.Sys == nil {
 		return
@@ -141,12 +141,12 @@ func (f *Facts) Unmounted() bool {
 // lookup looks file systems up in sysfs.
 type lookup struct {
 	sys     fs.FS
-	devices map[string]string // the entry for what is mounted, by kind, device and source; empty: it has none
+	devices map[string]string // the entry of a mount, by kind, device and source; empty: it has none
 	btrfs   map[string]string // the entry, by the name of a device
 }
 
-// all returns the file systems of mounts. It leaves out a mount that shows only a folder of its file
-// system: some drivers give folders of one disk to many volumes, and keep the disk mounted.
+// all returns the file systems of mounts. It leaves out a mount of a folder of its file system: some
+// drivers give folders of one disk to many volumes, and keep the disk mounted.
 func (l *lookup) all(mounts []mount) (list []FileSystem) {
 	for _, m := range mounts {
 		if !m.whole {
@@ -182,7 +182,7 @@ func (l *lookup) entry(m mount) string {
 	}
 	kind := m.kind
 	if kind == "ext2" || kind == "ext3" {
-		kind = "ext4" // which mounts those, too
+		kind = "ext4" // which mounts those as well
 	}
 	return path.Join(kind, path.Base(to))
 }
@@ -213,7 +213,7 @@ func (l *lookup) number(entry string) int64 {
 	return inode(info)
 }
 
-// byEntry is the order in which file systems are listed.
+// byEntry is the order of listed file systems.
 func byEntry(a, b FileSystem) int {
 	return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Number, b.Number))
 }

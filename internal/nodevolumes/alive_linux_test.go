@@ -32,14 +32,13 @@ func (s sysfs) entry(name string, inode uint64) {
 	s["fs/"+name] = &fstest.MapFile{Mode: fs.ModeDir | 0o555, Sys: &syscall.Stat_t{Ino: inode}}
 }
 
-// alive is what is read of a node, after an earlier look.
+// alive reads a node after an earlier look.
 func alive(n *node, s sysfs, before []nodevolumes.Alive, lines ...string) nodevolumes.Facts {
 	mounts := nodevolumes.ReadMounts(strings.NewReader(n.table()+strings.Join(lines, "")), "/var/lib/kubelet")
 	return nodevolumes.Read(n.files, mounts, nodevolumes.Kernel{Sys: fstest.MapFS(s), Before: before})
 }
 
-// A file system that was a volume's is the volume's until the kernel has ended it, whatever the mount
-// table shows.
+// A volume's file system is the volume's until the kernel has ended it, regardless of the mount table.
 func TestFileSystemLivesOn(t *testing.T) {
 	const at = "20 2 %s %s /var/lib/kubelet/" + csi + driver + "/%s rw master:9 - %s rw\n"
 	staged := strings.TrimPrefix(stagingFolder("v"), csi+driver+"/") + "/globalmount"
@@ -108,8 +107,8 @@ func TestFileSystemLivesOn(t *testing.T) {
 	}
 }
 
-// The status has room for few file systems of a volume. The others are not forgotten, and another process
-// takes the volume for mounted, since it does not know them.
+// The status has room for few file systems of a volume. The others are not forgotten, and another
+// process takes the volume for mounted, since it does not know them.
 func TestManyFileSystemsLiveOn(t *testing.T) {
 	n, s := newNode(), sysfs{}
 	n.record(stagingFolder("v"), map[string]string{"driverName": driver, "volumeHandle": "v"})
@@ -213,7 +212,8 @@ func (d *disk) mount() {
 	}
 }
 
-// unmount leaves the folder: to remove it would end the mounts of others there, in their mount namespaces, too.
+// unmount leaves the folder: to remove it would also end others' mounts there, in their mount
+// namespaces.
 func (d *disk) unmount(flags int) {
 	d.t.Helper()
 	if err := unix.Unmount(d.at(), flags); err != nil {
@@ -221,7 +221,7 @@ func (d *disk) unmount(flags int) {
 	}
 }
 
-// look is what is read of the node. It remembers what was alive.
+// look reads the node. It remembers live file systems.
 func (d *disk) look() nodevolumes.Facts {
 	d.t.Helper()
 	table, err := os.Open("/proc/thread-self/mountinfo")
@@ -239,7 +239,7 @@ func (d *disk) look() nodevolumes.Facts {
 	return f
 }
 
-// has checks what is said of the volume; empty: nothing, and its disk is free.
+// has checks a volume's report; empty: none, and its disk is free.
 func (d *disk) has(when, want string) {
 	d.t.Helper()
 	f := d.look()
@@ -284,9 +284,9 @@ func (d *disk) gone(when string) {
 	d.has(when, "")
 }
 
-// On real disks, where the test is root and there are loop devices: after a lazy umount with an open file, in a
-// private copy of another mount namespace, and frozen, a file system lives on and is told. Elsewhere
-// the tests above have shown what is made of sysfs, and nothing shows that sysfs is so.
+// On real disks, if the test is root and there are loop devices: after a lazy umount with an open file,
+// in a private copy of another mount namespace, and frozen, a file system lives on and is reported.
+// Elsewhere only the tests above try it, on a sysfs of files.
 func TestFileSystemOfARealDiskLivesOn(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs", "btrfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestFileSystemOfARealDiskLivesOn(t *testing.T) {
 	}
 }
 
-// privately gives the thread a mount namespace of its own, in which a folder is a shared mount.
+// privately gives the thread a mount namespace of its own, with a folder as a shared mount.
 func privately(folder string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare: %w", err)

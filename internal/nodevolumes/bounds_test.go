@@ -15,7 +15,7 @@ import (
 
 const aPod = "b0000000-0000-0000-0000-000000000000"
 
-// What one pod or one volume has more of than is kept leaves nothing open about others.
+// The excess of one pod or one volume leaves nothing open about others.
 func TestManyOfOneKind(t *testing.T) {
 	for name, fill := range map[string]func(*node){
 		"pods of one volume": func(n *node) {
@@ -94,7 +94,7 @@ func TestManyOfOneKind(t *testing.T) {
 	}
 }
 
-// quick is a tree whose folders are not looked for anew at each opening.
+// quick is a tree with cached folders.
 func quick(files fstest.MapFS) fs.FS {
 	q := quickTree{files: fstest.MapFS{}, folders: map[string]map[string]fs.FileMode{".": {}}}
 	for name, file := range files {
@@ -134,7 +134,7 @@ func (q quickTree) Open(name string) (fs.File, error) {
 	return one.Open(name)
 }
 
-// counted counts what is read: each folder that is opened, and each entry of one.
+// counted counts opened folders and read entries.
 type counted struct {
 	fstest.MapFS
 	read int
@@ -160,7 +160,7 @@ func (f *countedFolder) ReadDir(n int) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// A look at twice as many subpaths of one pod reads twice as much, and not four times.
+// A look at twice as many subpaths of a pod reads twice as much, and not four times.
 func TestSubpathsAreReadOnce(t *testing.T) {
 	reads := func(volumes int) int {
 		n := newNode()
@@ -180,14 +180,14 @@ func TestSubpathsAreReadOnce(t *testing.T) {
 	}
 }
 
-// Of mounts at one point the topmost is the one that is no other's parent, wherever the table has it.
+// The topmost of several mounts at a point is no other's parent, in any order of the table.
 func TestTopmostMount(t *testing.T) {
 	const line = "%d %d 8:%d / /var/lib/kubelet%s rw %s- ext4 /dev/sdc rw\n"
 	shared := func(id int) string { return fmt.Sprintf("shared:%d ", id) }
 	for _, own := range []string{"", "/plugins", "/" + path.Clean(csi), "/pods"} {
 		for name, test := range map[string]struct {
 			mounts [][2]int // number and parent, in the order of the table
-			shared int      // the one that is
+			shared int      // the shared one
 			want   nodevolumes.Answer
 		}{
 			"the one on top is listed last, and private":  {[][2]int{{41, 2}, {47, 41}}, 41, nodevolumes.Unknown},

@@ -16,7 +16,7 @@ func (s *scan) readDevices() {
 			s.readDevice(name)
 		}
 	}
-	// Those of which the kubelet has no record any more.
+	// Volumes without a record of the kubelet.
 	for _, name := range s.names(stagingFolder) {
 		if v := s.device(name, record{}); v != nil {
 			v.Staged = Yes
@@ -30,10 +30,10 @@ func (s *scan) readDevices() {
 	}
 }
 
-// readDevice reads the folder of one block volume. The kubelet writes its record before it
-// calls the driver (csi_plugin.go:785) and removes it when the driver has answered that nothing
-// is left (csi_block.go:480, cleanupOrphanDeviceFiles). Where the driver does not stage, the
-// record alone tells that NodePublishVolume may be under way (see facts).
+// readDevice reads the folder of one block volume. The kubelet writes its record before it calls the
+// driver (csi_plugin.go:785) and removes it when the driver has answered that nothing is left
+// (csi_block.go:480, cleanupOrphanDeviceFiles). If the driver does not stage, only the record says that
+// NodePublishVolume may be under way (see facts).
 func (s *scan) readDevice(name string) {
 	folder := path.Join(devicesFolder, name)
 	data := path.Join(folder, "data")
@@ -80,7 +80,7 @@ func (s *scan) publishDevice(name, pod, p string) {
 	}
 }
 
-// names are those of a folder's entries. They are among what is staged.
+// names are a folder's entries. They belong to staged volumes.
 func (s *scan) names(folder string) []string {
 	entries, complete := s.list(folder)
 	s.stagedUnread = s.stagedUnread || !complete

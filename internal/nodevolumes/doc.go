@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodevolumes reads what a node itself has of CSI volumes: what its kubelet
-// wrote down below its folder (usually /var/lib/kubelet), what is mounted there, and which file
-// systems of volumes the kernel has.
+// Package nodevolumes reads a node's own facts about CSI volumes: its kubelet's records below its
+// folder (usually /var/lib/kubelet), the mounts there, and the kernel's file systems of volumes.
 //
-// It reads folders, vol_data.json, the text of mountinfo and sysfs, writes nothing, calls no
-// driver (RemoveStaged alone removes the records of one volume). It never opens a mounted
-// volume, nor asks what it is: it may not answer. So folders are listed by what they say
-// themselves, and what the mount table names is touched only where it is on the way to what
-// is read, such as a disk of its own for pods. What can't be read is Unknown, with the
-// reason, and never taken for unused. It keeps a bounded amount,
+// It reads folders, vol_data.json, the text of mountinfo and sysfs, writes nothing, calls no driver
+// (RemoveStaged alone removes the records of one volume). It never opens or asks about a mounted
+// volume, which may not answer. Folders are listed by their own entries, and a path of the mount table
+// is touched only on the way to a folder that is read, such as a disk of its own for pods. An
+// unreadable part is Unknown, with the reason, and never taken for unused. It keeps a bounded amount,
 // and a bound leaves open only the part that it cuts off.
 //
-// The layout is that of Kubernetes 1.37.1, pkg/volume/csi:
+// The layout is Kubernetes 1.37.1's, pkg/volume/csi:
 //
 //	plugins/kubernetes.io/csi/<driver>/<sha256 of the handle>/vol_data.json, globalmount
 //	    csi_attacher.go:598 makeDeviceMountPath; before 1.24 csi/pv/<PersistentVolume>/
@@ -28,7 +26,7 @@
 //	pods/<pod UID>/volumeDevices/kubernetes.io~csi/<PersistentVolume>
 //	    csi_block.go:137 GetPodDeviceMapPath
 //
-// A kubelet that starts rebuilds what is mounted from the folders of pods alone
-// (pkg/kubelet/volumemanager/reconciler/reconstruct_common.go:194). What is staged, and
-// named by none of them, is in nobody's memory afterwards: it is Forgotten.
+// A starting kubelet rebuilds its mounts from the folders of pods alone
+// (pkg/kubelet/volumemanager/reconciler/reconstruct_common.go:194). Afterwards no kubelet remembers a
+// staged volume that no such folder names: it is Forgotten.
 package nodevolumes

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Answer is what is known of a question.
+// Answer is the answer to a question.
 type Answer string
 
 // The answers. Unknown is never to be read as No.
@@ -26,19 +26,19 @@ const (
 	Block      Mode = "Block"
 )
 
-// Bounds of the facts. A part beyond a bound is told as there, or as unknown; the other parts stay as they
-// are.
+// Bounds of the facts. A part beyond a bound is reported as there, or as unknown; the other parts stay
+// unchanged.
 const (
 	maxEntries   = 1 << 17  // of one folder: more than a pod has room for, and a node has pods
-	maxVolumes   = 4096     // of one node; Unlisted has the others
-	maxPublished = 256      // of one volume
-	maxUnknown   = 32       // of one node
-	maxRecord    = 64 << 10 // bytes of one vol_data.json
+	maxVolumes   = 4096     // of one node; Unlisted has the rest
+	maxPublished = 256      // of each volume
+	maxUnknown   = 32       // of each node
+	maxRecord    = 64 << 10 // bytes of a vol_data.json
 	maxDriver    = 253      // characters, as of a CSIDriver's name
 	maxHandle    = 4096     // characters, as in a VolumeHold
 	maxName      = 253      // characters of a PersistentVolume's name, and of a pod's folder's
 	maxLine      = 128      // bytes of a machine's names
-	maxReason    = 512      // characters of one reason
+	maxReason    = 512      // characters of a reason
 )
 
 // Facts is what one reading found.
@@ -49,8 +49,8 @@ type Facts struct {
 	Unlisted []Brief
 	// Alive are the file systems of volumes that the kernel has, for the Kernel of the next look.
 	Alive []Alive
-	// Unknown says what could not be read, and why. While it is not empty, there may
-	// be volumes that are neither listed nor among Unlisted.
+	// Unknown names the unreadable parts, and why. While it is not empty, there may be volumes that are
+	// neither listed nor among Unlisted.
 	Unknown []string
 }
 
@@ -75,8 +75,8 @@ type Volume struct {
 	// is empty, and the driver may be. Where that is so of a pod's record, PersistentVolume
 	// is the folder's name, and Path the folder.
 	Driver, Handle string
-	// PersistentVolume is the name by which a pod's folder or a block volume's knows
-	// it; empty where none does. Of several it is the first in the order of the alphabet.
+	// PersistentVolume is its name in a pod's folder or a block volume's; empty without one. Of several
+	// it is the alphabet's first.
 	PersistentVolume string
 	Mode             Mode
 	// Path is where the kubelet has, or would have, the volume staged, below its folder.
@@ -95,13 +95,13 @@ type Volume struct {
 	Published []Publication
 	// MorePods: there are more than are kept.
 	MorePods bool
-	// FileSystems are those of it that the kernel has, sorted.
+	// FileSystems are its file systems in the kernel, sorted.
 	FileSystems []FileSystem
 	// MoreFileSystems: the kernel has more, or may have.
 	MoreFileSystems bool
 	// Forgotten: it is staged, mounted or published, and no pod's folder names it.
 	Forgotten bool
-	// Unknown says what could not be read of this volume, and why; empty: nothing.
+	// Unknown names the unreadable parts of this volume, and why; empty: none.
 	Unknown string
 
 	named    bool // by a pod's folder

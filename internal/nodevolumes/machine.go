@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Machine is what tells one boot of one machine, and one start of its kubelet, from
-// others. What could not be read is empty.
+// Machine identifies a boot of a machine, and a start of its kubelet. Unreadable fields are empty.
 type Machine struct {
 	// BootID and SystemUUID are those of the Node's status.nodeInfo.
 	BootID, SystemUUID string
@@ -19,8 +18,8 @@ type Machine struct {
 	KubeletStarted time.Time
 }
 
-// ReadMachine reads them of the kubelet's folder and of the machine's own files; bootID is the
-// path of the one that has the boot's ID, below root as all names of a file system.
+// ReadMachine reads them from the kubelet's folder and the machine's own files; bootID is the path of
+// the boot's ID, below root as all names of a file system.
 func ReadMachine(kubelet, root fs.FS, bootID string) Machine {
 	m := Machine{
 		BootID:     line(root, bootID),
@@ -32,7 +31,7 @@ func ReadMachine(kubelet, root fs.FS, bootID string) Machine {
 	return m
 }
 
-// line reads the one line of a small file; it is empty where there is none.
+// line reads the line of a small file; it is empty without a file.
 func line(tree fs.FS, name string) string {
 	file, err := tree.Open(name)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 type Mounts struct {
 	points  []string           // below the folder, sorted
 	found   map[string][]mount // those among the CSI plugin's folders and the pods', by point
-	unknown string             // why what is not listed may be mounted nevertheless; empty: it is not
+	unknown string             // why unlisted things may be mounted nevertheless; empty: they are not
 	partial bool               // points lacks some of the table's
 }
 
@@ -34,18 +34,17 @@ type mount struct {
 	device       string // its number
 	kind, source string // of its file system
 	whole        bool   // it shows the whole file system, and not only a folder of it
-	follows      bool   // what is mounted below it elsewhere appears in it
+	follows      bool   // mounts made below it elsewhere appear in it
 }
 
-// ReadMounts reads the text of mountinfo (proc(5)) and keeps what is mounted below
-// root, an absolute path. A table that can't be read to its end, and one in which the
-// mounts of others do not appear, since root is in a private mount or has one on the way to
-// what is read, answers Unknown where it would answer No.
+// ReadMounts reads the text of mountinfo (proc(5)) and keeps the mounts below root, an absolute path. A
+// table that can't be read to its end, or that does not show others' mounts, since root or a mount on
+// the way is private, answers Unknown in place of No.
 func ReadMounts(table io.Reader, root string) Mounts {
 	root = path.Clean(root)
 	m := Mounts{found: map[string][]mount{}}
 	var holder []mount          // the mounts at the point that root is in
-	way := map[string][]mount{} // those on the way to what is read
+	way := map[string][]mount{} // mounts on the way to folders that are read
 	lines := bufio.NewScanner(table)
 	lines.Buffer(nil, maxMountLine)
 	for n := 1; lines.Scan(); n++ {
@@ -140,12 +139,11 @@ func (m Mounts) names(p string) bool {
 	return found
 }
 
-// onTheWay are the folders below the kubelet's on the way to what is read. Hosts may have
-// them on disks of their own.
+// onTheWay are the folders below the kubelet's on the way to folders that are read. Hosts may have them
+// on disks of their own.
 var onTheWay = []string{podsFolder, path.Dir(path.Dir(csiFolder)), path.Dir(csiFolder), csiFolder}
 
-// over is the highest mount that a folder is in, below those that are on the way; empty:
-// there is none.
+// over is the highest mount over a folder, below the mounts on the way; empty: there is none.
 func (m Mounts) over(folder string) (over string) {
 	for p := folder; p != "." && p != "/" && !slices.Contains(onTheWay, p); p = path.Dir(p) {
 		if m.names(p) {
@@ -155,7 +153,7 @@ func (m Mounts) over(folder string) (over string) {
 	return over
 }
 
-// stacked says whether what is mounted at a path is not of one file system.
+// stacked says whether a path has mounts of several file systems.
 func (m Mounts) stacked(p string) bool {
 	return slices.ContainsFunc(m.found[p], func(other mount) bool { return other.device != m.found[p][0].device })
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// readPods reads the folders of pods, of which a kubelet always has the parent.
+// readPods reads the folders of pods; a kubelet always has their parent.
 func (s *scan) readPods() {
 	if _, err := fs.Stat(s.kubelet, podsFolder); err != nil {
 		s.podsUnread = true
@@ -42,9 +42,9 @@ func (s *scan) podFolders(folder string) []string {
 	return names
 }
 
-// readPodVolume reads the folder of one volume of a pod. The kubelet writes its record
-// before it calls NodePublish (csi_mounter.go:291) and removes it when nothing is mounted
-// any more (csi_mounter.go:584).
+// readPodVolume reads the folder of one volume of a pod. The kubelet writes its record before it calls
+// NodePublish (csi_mounter.go:291) and removes it when nothing is mounted any more
+// (csi_mounter.go:584).
 func (s *scan) readPodVolume(pod, folder string) {
 	s.listed[folder] = true
 	p := path.Join(folder, "mount")
@@ -55,7 +55,7 @@ func (s *scan) readPodVolume(pod, folder string) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if !complete {
-			return // what could not be read was said
+			return // the cause was noted
 		}
 		if mounted == Yes || mounted == Unknown && find(entries, "mount") != nil {
 			s.podsUnread = true
@@ -93,17 +93,16 @@ func (s *scan) readPodVolume(pod, folder string) {
 	s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: mounted})
 }
 
-// malformed notes a pod's record that is none, with nothing mounted beside it. The kubelet
-// writes the record before anything is mounted there, and not while something is, so that
-// nothing is published by it: as where there is no record yet. Which volume it was to be of
-// says the folder's name, that of its PersistentVolume (csi_mounter.go:92). That one alone is
-// not known.
+// malformed notes a pod's unreadable record, with nothing mounted beside it. The kubelet writes the
+// record before anything is mounted there, and not while something is: nothing is published by it, as
+// without a record. The folder's name says its volume: its PersistentVolume (csi_mounter.go:92). That
+// one alone is not known.
 func (s *scan) malformed(pod, folder string, err error) {
 	s.namedOnly(folder, path.Base(folder), err.Error(), Publication{PodUID: pod, PodFolder: true, Mounted: No})
 }
 
-// namedOnly makes an entry of a folder of a pod of which only the name says which volume it is of:
-// that of its PersistentVolume. It is nil when there are too many.
+// namedOnly makes an entry for a pod's folder whose volume only its name says: that of its
+// PersistentVolume. It is nil when there are too many.
 func (s *scan) namedOnly(folder, name, why string, p Publication) *Volume {
 	v := s.volume(folder, Filesystem, record{})
 	if v == nil {
@@ -115,8 +114,8 @@ func (s *scan) namedOnly(folder, name, why string, p Publication) *Volume {
 	return v
 }
 
-// readPodMounts takes in what is mounted for pods, by the mount table, in folders that were not
-// found: something else may be mounted over them.
+// readPodMounts takes in pods' mounts, from the mount table, in folders that were not found: another
+// mount may hide them.
 func (s *scan) readPodMounts() {
 	for _, point := range s.mounts.points {
 		parts := strings.SplitN(point, "/", 6)
@@ -139,8 +138,8 @@ func (s *scan) readPodMounts() {
 	}
 }
 
-// publishNamed adds a pod to the volumes that have a name, and to those that no pod's folder names
-// and that are of the file system which is mounted in the pod's folder. False: there is none.
+// publishNamed adds a pod to the volumes with a name, and to volumes without a pod's folder that have
+// the file system mounted in the pod's folder. False: there is none.
 func (s *scan) publishNamed(folder, name, why string, p Publication) (found bool) {
 	list := slices.Clone(s.named[name])
 	for _, v := range s.sharing(folder) {
@@ -157,8 +156,8 @@ func (s *scan) publishNamed(folder, name, why string, p Publication) (found bool
 	return len(list) > 0
 }
 
-// publishHidden adds a pod to the volumes of whose file system a mount in the folder of the pod's own
-// volume is. False: there is none.
+// publishHidden adds a pod to the volumes whose file system is mounted in the folder of the pod's own
+// volume. False: there is none.
 func (s *scan) publishHidden(folder string) (found bool) {
 	list := s.sharing(folder)
 	for _, v := range list {
@@ -197,14 +196,14 @@ func (s *scan) sharing(folder string) (list []*Volume) {
 	return list
 }
 
-// readEphemeral takes the pods' own volumes that may hide others. A pod may have a volume of its
-// own by the name of a PersistentVolume that it also has: kubelets use one folder for both
-// (csi_mounter.go:92), and the later record replaces the other. Where something else is mounted
-// there, too, or the name is known as a PersistentVolume's, that one is not known to be absent.
+// readEphemeral takes the pods' own volumes that may hide others. A pod may have a volume of its own
+// with the name of a PersistentVolume that it also has: kubelets use one folder for both
+// (csi_mounter.go:92), and the later record replaces the other. If something else is also mounted
+// there, or the name is known as a PersistentVolume's, that volume is not known to be absent.
 func (s *scan) readEphemeral() {
 	known := map[string]bool{}
 	for _, v := range s.volumes {
-		if v.Handle != "" || v.Mode == Block { // else it may be another pod's own, too
+		if v.Handle != "" || v.Mode == Block { // else it may also be another pod's own
 			known[v.PersistentVolume] = true
 		}
 	}

@@ -31,22 +31,22 @@ type scan struct {
 	mounts  Mounts
 	volumes map[string]*Volume  // by Path
 	handles map[identity]string // their paths
-	paths   map[string]bool     // whose mounts are accounted for
+	paths   map[string]bool     // paths with explained mounts
 	inPods  map[string]*Volume  // by the folder of a pod that names it; nil: it is the pod's own
 	listed  map[string]bool     // the folders of pods' volumes that were found and read
-	// subpaths are the names of volumes of which subpaths are mounted that no pod's folder names, and
-	// subpath is the first of them.
+	// subpaths are the volumes' names with mounted subpaths that no pod's folder names, and subpath is
+	// the first of them.
 	subpaths map[string]bool
 	subpath  string
 	// The volumes with a handle: see index.
 	named, onDevice map[string][]*Volume
-	// ephemeral are the folders of pods' own volumes at which something is mounted.
+	// ephemeral are the folders of pods' own volumes with a mount.
 	ephemeral []string
 	unknown   []string
 	more      int // of unknown, not kept
 	// A pod's folder could not be read: it may name any volume.
 	podsUnread bool
-	// A folder of what is staged could not be read: any volume may be staged.
+	// A folder of staged volumes could not be read: any volume may be staged.
 	stagedUnread bool
 	// unlisted are the volumes beyond maxVolumes.
 	unlisted map[Brief]bool
@@ -60,9 +60,9 @@ type identity struct {
 
 func (v *Volume) identity() identity { return identity{v.Driver, v.Handle, v.Mode} }
 
-// Read returns what the kubelet's folder and the mount table say. The folder is one that
-// links can't lead out of: the Tree of an os.Root. It is for serial use, and takes one
-// system call or a few for each folder.
+// Read returns the facts in the kubelet's folder and the mount table. Links can't lead out of the
+// folder: it is the Tree of an os.Root. It is for serial use, and takes one system call or a few for
+// each folder.
 func Read(kubelet fs.FS, mounts Mounts, kernel Kernel) Facts {
 	s := &scan{
 		kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{},
@@ -84,8 +84,8 @@ func Read(kubelet fs.FS, mounts Mounts, kernel Kernel) Facts {
 	return s.facts()
 }
 
-// readLinks notes links among the folders on the way to what is read: the mount table has what is
-// mounted below one by the path that it leads to, and not by the one that is looked for.
+// readLinks notes links among the folders on the way: the mount table has mounts below a link by the
+// path that it leads to, and not by the path that is looked for.
 func (s *scan) readLinks() {
 	for _, p := range onTheWay {
 		if info, err := fs.Lstat(s.kubelet, p); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -95,7 +95,7 @@ func (s *scan) readLinks() {
 	}
 }
 
-// facts sums up what was read.
+// facts sums up the read facts.
 func (s *scan) facts() Facts {
 	f := Facts{Unknown: s.unknown, Unlisted: slices.SortedFunc(maps.Keys(s.unlisted), Brief.Compare), Alive: s.alive}
 	if s.more > 0 {
@@ -134,11 +134,10 @@ func (s *scan) facts() Facts {
 	return f
 }
 
-// list returns the entries of a folder. One that is not there has none. What goes wrong
-// is noted, and the entries are then not all there are.
+// list returns the entries of a folder. A missing folder has none. Errors are noted, and the entries
+// are then incomplete.
 //
-// A mount that is not on the way to what is read is not looked into, nor is what is below it:
-// it may not answer.
+// A mount that is not on the way is not entered, nor anything below it: it may not answer.
 func (s *scan) list(folder string) (entries []entry, complete bool) {
 	if over := s.mounts.over(folder); over != "" {
 		s.paths[over] = true
@@ -170,7 +169,7 @@ func (s *scan) list(folder string) (entries []entry, complete bool) {
 	return kept, complete
 }
 
-// isOdd says whether a name in a path is one that no object of Kubernetes can have, and notes it.
+// isOdd says whether a name in a path is impossible for Kubernetes' objects, and notes it.
 func (s *scan) isOdd(p, name string) bool {
 	if len(name) <= maxName && utf8.ValidString(name) {
 		return false
@@ -280,8 +279,7 @@ func (s *scan) publish(v *Volume, p Publication) {
 	}
 }
 
-// readMounts notes what is mounted among the CSI plugin's folders and of which nothing
-// there tells.
+// readMounts notes mounts among the CSI plugin's folders that no record there explains.
 func (s *scan) readMounts() {
 	for _, point := range s.mounts.points {
 		if !below(point, csiFolder) || slices.Contains(onTheWay, point) || s.accounted(point) {

@@ -27,11 +27,11 @@ const (
 	driver  = "disk.example.com"
 )
 
-// node is a kubelet's folder and what is mounted there.
+// node is a kubelet's folder with its mounts.
 type node struct {
 	files  fstest.MapFS
 	mounts []string
-	// devices are the numbers of those that are not of a device of their own.
+	// devices are the numbers of shared devices.
 	devices map[string]string
 }
 
@@ -92,7 +92,7 @@ func (n *node) read() nodevolumes.Facts {
 	return nodevolumes.Read(n.files, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
 }
 
-// words is what facts say, a line for each volume and each thing that is unknown.
+// words are facts as text, a line for each volume and each unknown part.
 func words(f nodevolumes.Facts) string {
 	var b strings.Builder
 	for _, v := range f.Volumes {
@@ -212,7 +212,7 @@ func TestRead(t *testing.T) {
 			n.mount("pods/uid-b/volume-subpaths/pv/app/0")
 		}, "  pv=pv Filesystem staged=No mounted=Yes pod=uid-a/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n" +
 			"  pv=pv Filesystem staged=No mounted=Yes pod=uid-b/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n"},
-		// It may be of that volume, which is not to be unstaged then.
+		// It may be of that volume, which must not be unstaged then.
 		"a subpath's mount that is left of a forgotten volume": {func(n *node) {
 			n.stage("v")
 			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
@@ -263,7 +263,7 @@ func TestRead(t *testing.T) {
 			`unknown: a name that is not UTF-8, or longer than Kubernetes has them: "pods/uid-a/volume-subpaths/x\xff"` + "\n"},
 		"a mount that nothing tells of": {func(n *node) { n.mounts = append(n.mounts, csi+driver+"/abc/elsewhere") },
 			`unknown: "plugins/kubernetes.io/csi/disk.example.com/abc/elsewhere" is mounted, and there is no record of it` + "\n"},
-		// The folder's name says of which volume it was to be: what is known of others stays so.
+		// The folder's name says its volume: the facts about others stay.
 		"a broken record of a pod": {func(n *node) {
 			n.stage("v")
 			n.publish("uid-b", "pv-w", "w")
@@ -275,7 +275,7 @@ func TestRead(t *testing.T) {
 		"an empty record of a pod": {func(n *node) {
 			n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{}
 		}, "  pv=pv Filesystem staged=No mounted=No pod=uid-a/true/No unknown: \"" + podFolder("uid-a", "pv") + "/vol_data.json\": unexpected end of JSON input\n"},
-		// Something is mounted, and nobody can tell what: no volume is called forgotten.
+		// Something unknown is mounted: no volume is called forgotten.
 		"a broken record of a pod, with a mount": {func(n *node) {
 			n.stage("v")
 			n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{Data: []byte(`{"driverName":"disk`)}
@@ -305,8 +305,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is mounted for a pod counts by the mount table, also where another mount hides the folders
-// of pods.
+// A pod's mounts count by the mount table, also if another mount hides the folders of pods.
 func TestMountsBelowHiddenFolders(t *testing.T) {
 	for name, test := range map[string]struct {
 		with func(*node)
@@ -338,7 +337,7 @@ func TestMountsBelowHiddenFolders(t *testing.T) {
 	}
 }
 
-// A link on the way to what is read hides mounts, which the table has by where it leads.
+// A link on the way hides mounts, which the table has at the link's target.
 func TestLinksOnTheWay(t *testing.T) {
 	for _, folder := range []string{"pods", "plugins"} {
 		n := newNode()
@@ -404,7 +403,7 @@ func sorted(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// What the mount table does not tell is unknown, and not unmounted.
+// A volume that the mount table does not show is unknown, and not unmounted.
 func TestMountsUnknown(t *testing.T) {
 	for name, table := range map[string]string{
 		"empty":           "",
@@ -501,8 +500,7 @@ func TestHostileFolder(t *testing.T) {
 	}
 }
 
-// A name that no object of Kubernetes can have is told, and is none of what is listed: the API
-// would refuse all that the node says for one of them.
+// An impossible name is reported, and not listed: the API would refuse the whole report for it.
 func TestOddNames(t *testing.T) {
 	long := strings.Repeat("x", 254)
 	torn := &fstest.MapFile{Data: []byte("{")}
@@ -568,7 +566,7 @@ func (wide) Open(name string) (fs.File, error) {
 	return one.Open(name)
 }
 
-// wideFolder hands out its entries as they are asked for.
+// wideFolder makes its entries on request.
 type wideFolder struct{ left int }
 
 func (f *wideFolder) ReadDir(n int) ([]fs.DirEntry, error) {
@@ -594,7 +592,7 @@ func (e folderEntry) IsDir() bool                { return true }
 func (e folderEntry) Type() fs.FileMode          { return fs.ModeDir }
 func (e folderEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
 
-// However much there is, what is kept is bounded, and said to be cut.
+// In any quantity, the kept part is bounded, and marked as cut.
 func TestTooMuch(t *testing.T) {
 	f := nodevolumes.Read(wide{}, nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodevolumes.Kernel{})
 	if len(f.Unknown) != 33 || len(f.Volumes) != 4096 {

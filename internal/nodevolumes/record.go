@@ -20,15 +20,15 @@ const recordName = "vol_data.json"
 // alone, is not staged and never attached (csi_plugin.go:586).
 const ephemeral = "Ephemeral"
 
-// record is what is read of a vol_data.json (csi_mounter.go:44, csi_util.go:62).
+// record is the read part of a vol_data.json (csi_mounter.go:44, csi_util.go:62).
 type record struct {
 	Driver, Handle, PersistentVolume, Lifecycle string
 
 	written time.Time
 }
 
-// malformedError says that a record can be read, and is none: a kubelet that was killed while
-// it wrote it, or a machine that lost its power, leaves it empty or cut off.
+// malformedError says that a record is readable and invalid: a kubelet that was killed while it wrote
+// it, or a machine that lost its power, leaves it empty or cut off.
 type malformedError struct{ error }
 
 // parseRecord reads the text of a vol_data.json: a JSON object of strings.
@@ -52,8 +52,8 @@ func parseRecord(text []byte) (record, error) {
 	return r, nil
 }
 
-// readRecord reads the vol_data.json of a folder, of which these are the entries. It
-// is fs.ErrNotExist where there is none.
+// readRecord reads the vol_data.json of a folder with these entries. It returns fs.ErrNotExist without
+// one.
 func (s *scan) readRecord(folder string, entries []entry) (record, error) {
 	name := path.Join(folder, recordName)
 	entry := find(entries, recordName)
@@ -71,7 +71,7 @@ func (s *scan) readRecord(folder string, entries []entry) (record, error) {
 		return record{}, err
 	}
 	defer file.Close()
-	info, err := file.Stat() // of what was opened: nothing is looked up by its name
+	info, err := file.Stat() // of the open file: nothing is looked up by its name
 	if err != nil {
 		return record{}, err
 	}

@@ -10,10 +10,9 @@ import (
 	"path"
 )
 
-// RemoveStaged removes the kubelet's records of a volume with a file system that its driver
-// has unstaged, as the kubelet does then (csi_mounter.go:583, removeMountDir): the folder on
-// which it was mounted, which must be empty, vol_data.json, and the folder of both. What is
-// not there is no error; something mounted is one.
+// RemoveStaged removes the kubelet's records of an unstaged volume with a file system, as the kubelet
+// does (csi_mounter.go:583, removeMountDir): the folder of its mount, which must be empty,
+// vol_data.json, and the folder of both. A missing file is no error; a mount is one.
 func RemoveStaged(kubelet *os.Root, mounts Mounts, driver, handle string) error {
 	mount := StagingPath(driver, handle)
 	if at := mounts.At(mount); at != No {
@@ -24,7 +23,7 @@ func RemoveStaged(kubelet *os.Root, mounts Mounts, driver, handle string) error 
 		if err := kubelet.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			var cause *fs.PathError
 			if errors.As(err, &cause) {
-				err = cause.Err // the path is long, and who calls this has it
+				err = cause.Err // the path is long, and the caller has it
 			}
 			return fmt.Errorf("%s can't be removed: %w", path.Base(name), err)
 		}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// beforeDrivers is the folder in which Kubernetes before 1.24 staged the volumes of all
-// drivers, by the names of their PersistentVolumes.
+// beforeDrivers is the folder in which Kubernetes before 1.24 staged the volumes of all drivers, by
+// their PersistentVolumes' names.
 const beforeDrivers = "pv"
 
 // StagingPath is where a volume with a file system is staged, below the kubelet's folder
@@ -58,17 +58,16 @@ func (s *scan) readStaged() {
 	}
 }
 
-// stagedFolders lists a folder among what is staged.
+// stagedFolders lists a folder of staged volumes.
 func (s *scan) stagedFolders(folder string) []string {
 	names, complete := s.folders(folder)
 	s.stagedUnread = s.stagedUnread || !complete
 	return names
 }
 
-// readStagedFolder reads the folder of one volume. The kubelet writes its record before
-// it calls NodeStage (csi_attacher.go:371), and removes it once NodeUnstage has
-// succeeded and nothing is mounted (csi_attacher.go:569, csi_mounter.go:584): without
-// record and mount, nothing is staged.
+// readStagedFolder reads the folder of one volume. The kubelet writes its record before it calls
+// NodeStage (csi_attacher.go:371), and removes it once NodeUnstage has succeeded and nothing is mounted
+// (csi_attacher.go:569, csi_mounter.go:584): without record and mount, nothing is staged.
 func (s *scan) readStagedFolder(driver, folder string) {
 	p := path.Join(folder, globalMount)
 	entries, complete := s.list(folder)

@@ -14,9 +14,9 @@ import (
 // The name is that of the PersistentVolume, or of a volume that has none.
 const subpathsFolder = "volume-subpaths"
 
-// readSubpaths takes in the mounts of subpaths. The mount table alone tells of them: kubelets
-// unmount them before they unpublish the volume, and one that is left keeps the volume in use
-// when its pod's folder names it no more.
+// readSubpaths takes in the mounts of subpaths. Only the mount table shows them: kubelets unmount them
+// before they unpublish the volume, and a leftover keeps the volume in use after its pod's folder is
+// gone.
 func (s *scan) readSubpaths() {
 	last, of := "", podVolumes{}
 	for _, point := range s.mounts.points {
@@ -34,8 +34,7 @@ func (s *scan) readSubpaths() {
 	}
 }
 
-// podVolumes are the volumes of one pod that are of other plugins. One reading serves all subpaths of
-// the pod.
+// podVolumes are the volumes of one pod from other plugins. One reading serves all subpaths of the pod.
 type podVolumes struct {
 	read   bool
 	names  map[string]bool
@@ -88,8 +87,8 @@ func (s *scan) readOthers(pod string, of *podVolumes) {
 	}
 }
 
-// mayHaveSubpath says why a volume may be one of which a subpath is mounted that no pod's
-// folder names; empty: it is not.
+// mayHaveSubpath says why a volume may have a mounted subpath that no pod's folder names; empty: it has
+// none.
 func (s *scan) mayHaveSubpath(v *Volume) string {
 	if v.Handle == "" || len(s.subpaths) == 0 || v.PersistentVolume != "" && !s.subpaths[v.PersistentVolume] {
 		return ""

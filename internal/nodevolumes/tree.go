@@ -12,13 +12,13 @@ import (
 	"slices"
 )
 
-// Tree is a kubelet's folder as Read takes it: links can't lead out of it, and a pipe in
-// the place of a file or a folder holds nobody up.
+// Tree is a kubelet's folder for Read: links can't lead out of it, and a pipe in place of a file or
+// folder blocks no reader.
 func Tree(root *os.Root) fs.FS { return tree{root} }
 
 type tree struct{ root *os.Root }
 
-// Open opens a file, or what is in its place.
+// Open opens a file, or its replacement.
 func (t tree) Open(name string) (fs.File, error) { return t.open(name, 0) }
 
 // OpenFolder opens a folder, and nothing that is in its place.
@@ -38,20 +38,20 @@ func (t tree) open(name string, flags int) (fs.File, error) {
 // Stat implements fs.StatFS.
 func (t tree) Stat(name string) (fs.FileInfo, error) { return t.root.Stat(name) }
 
-// Lstat implements fs.ReadLinkFS, by which fs.Lstat asks about a name.
+// Lstat implements fs.ReadLinkFS for fs.Lstat.
 func (t tree) Lstat(name string) (fs.FileInfo, error) { return t.root.Lstat(name) }
 
 // ReadLink belongs to fs.ReadLinkFS: no link is read.
 func (t tree) ReadLink(name string) (string, error) { return t.root.Readlink(name) }
 
-// entry is one name in a folder, with what the folder itself says of it. Nobody has asked
-// what has the name: that may be a mounted volume, which may not answer.
+// entry is one name in a folder, with the folder's own facts about it. The named file was not asked: it
+// may be a mounted volume, which may not answer.
 type entry struct {
 	name string
 	kind fs.FileMode // unsaid where the folder's file system does not say it
 }
 
-// unsaid is the kind of entries of which the folder does not say it.
+// unsaid is the kind of entries for which the folder names none.
 const unsaid = fs.ModeIrregular
 
 // readDir reads at most one entry more than are kept.
@@ -87,8 +87,8 @@ func readDir(kubelet fs.FS, folder string) ([]entry, error) {
 	return entries, err
 }
 
-// kindOf says what an entry is. Where the folder does not say it, what has the name is asked,
-// unless something is mounted there, or may be.
+// kindOf returns an entry's kind. If the folder does not name it, the file is asked, unless something
+// is, or may be, mounted there.
 func (s *scan) kindOf(folder string, e entry) (fs.FileMode, error) {
 	if e.kind != unsaid {
 		return e.kind, nil

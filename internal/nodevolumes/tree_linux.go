@@ -17,8 +17,8 @@ const (
 	atOnce      = syscall.O_NONBLOCK
 )
 
-// entriesOf reads at most n entries of an open folder, as getdents64(2) has them, and asks
-// nothing of what they name: package os does for folders of an os.Root.
+// entriesOf reads at most n entries of an open folder, as getdents64(2) has them, and asks no named
+// file: package os does for folders of an os.Root.
 func entriesOf(folder *os.File, n int) (entries []entry, err error) {
 	conn, err := folder.SyscallConn()
 	if err != nil {

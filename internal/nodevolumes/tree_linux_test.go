@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
 
-// Listing a folder asks nothing of what it names. Here that fails: the folders' names can be
-// listed, and nothing in them can be looked up.
+// Listing a folder asks nothing about its entries. Here that fails: the folders' names can be listed,
+// and nothing in them can be looked up.
 func TestListsWithoutAsking(t *testing.T) {
 	dir, n := t.TempDir(), newNode()
 	for _, folder := range []string{stagingFolder("v"), podFolder("uid-a", "pv"), devices + "publish/pv-b"} {

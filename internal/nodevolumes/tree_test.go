@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
 
-// touched is a kubelet's folder that keeps which names it was asked for, and in which no
-// folder says what its entries are where unsaid is true.
+// touched is a kubelet's folder that records the requested names; with unsaid its folders do not name
+// their entries' kinds.
 type touched struct {
 	fstest.MapFS
 	unsaid bool
@@ -64,9 +64,8 @@ func (e unsaidEntry) IsDir() bool                { return false }
 func (e unsaidEntry) Type() fs.FileMode          { return fs.ModeIrregular }
 func (e unsaidEntry) Info() (fs.FileInfo, error) { panic("an entry is asked what it is") }
 
-// A look touches nothing that is mounted, nor what is below it: it may not answer. That holds
-// where folders don't say what their entries are, too, and where what is mounted is a folder of
-// the kubelet's own.
+// A look touches no mount, nor anything below it: it may not answer. That also holds if folders don't
+// name their entries' kinds, and if a folder of the kubelet's own is mounted.
 func TestTouchesNoMount(t *testing.T) {
 	full := func() *node {
 		n := newNode()
@@ -107,7 +106,7 @@ func TestTouchesNoMount(t *testing.T) {
 	}
 }
 
-// Disks of their own on the way to what is read are looked into.
+// Separate disks on the way are entered.
 func TestMountsOnTheWay(t *testing.T) {
 	for _, own := range []string{"plugins", "plugins/kubernetes.io", strings.TrimSuffix(csi, "/"), "pods"} {
 		n := newNode()
@@ -121,9 +120,8 @@ func TestMountsOnTheWay(t *testing.T) {
 	}
 }
 
-// A mount on the way to what is read that does not get what others mount hides that: what is
-// not listed below it may be mounted, and it is said which mount it is and what to do. The one
-// that was mounted last over a folder counts.
+// A private mount on the way hides others' mounts: a volume that is not listed below it may be mounted,
+// and the report names the mount and the remedy. The last mount over a folder counts.
 func TestPrivateMountOnTheWay(t *testing.T) {
 	const line = "9 2 8:9 / /var/lib/kubelet/%s rw %s- ext4 /dev/sdc rw\n"
 	const over = "10 9 8:10 / /var/lib/kubelet/%s rw %s- ext4 /dev/sdd rw\n"
@@ -152,7 +150,7 @@ func TestPrivateMountOnTheWay(t *testing.T) {
 	}
 }
 
-// What goes between the listing of its folder and the question what it is was not there.
+// An entry that goes between its folder's listing and the question was not there.
 func TestUnsaidAndGone(t *testing.T) {
 	n := newNode()
 	n.stage("v")
@@ -164,8 +162,8 @@ func TestUnsaidAndGone(t *testing.T) {
 	}
 }
 
-// Where folders don't say what their entries are, and the mount table has lines that can't be
-// read, nothing is asked what it is: that is not known, and not unused.
+// If folders don't name their entries' kinds, and the mount table has unreadable lines, no entry is
+// asked: it is unknown, and not unused.
 func TestUnsaidWithoutMounts(t *testing.T) {
 	n := newNode()
 	n.stage("v")
@@ -176,8 +174,7 @@ func TestUnsaidWithoutMounts(t *testing.T) {
 	}
 }
 
-// What a folder has is listed as a whole, also where it takes several calls, and with what
-// each entry is.
+// A folder is listed as a whole, also in several calls, and with each entry's kind.
 func TestLists(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 2000 {

@@ -19,14 +19,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// brief stands in an informer's store for an object of which only the facts
-// are of interest: PersistentVolumes, claims, VolumeAttachments and
-// VolumeHolds, of which large clusters have hundreds of thousands. It says
-// which object it is, at which version; what the object says is in the ledger.
+// brief stands in an informer's store for an object of which only the facts matter: PersistentVolumes,
+// claims, VolumeAttachments and VolumeHolds, of which large clusters have hundreds of thousands. It has
+// the object's identity and version; its content is in the ledger.
 //
 //	Invariant: what the store reads does not change; event is the handler's
 //	Invariant: name, UID and version are text[:uid], text[uid:version] and text[version:]. One text in
-//	the place of three is less for the garbage collector to follow, in each of millions.
+//	place of three is less work for the garbage collector, in each of millions.
 type brief struct {
 	noMeta
 	namespace    string // shared
@@ -45,16 +44,15 @@ type briefHold struct {
 	volume     ledger.VolumeID
 	generation int64
 	conditions []metav1.Condition
-	fenced     []v1alpha1.FencedNode // since when each is listed stays as it is
+	fenced     []v1alpha1.FencedNode // the start of each entry does not change
 }
 
 var _ runtime.Object = (*brief)(nil)
 
-// GetObjectKind implements runtime.Object. What was decoded into a type of its
-// own has no kind, either.
+// GetObjectKind implements runtime.Object. An object that was decoded into its own type has no kind
+// either.
 func (b *brief) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object.
 func (b *brief) DeepCopyObject() runtime.Object {
 	c := *b
 	if b.hold != nil {
@@ -72,14 +70,14 @@ func (b *brief) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// take returns the event, and what is asked for of a claim, once.
+// take returns the event, and a claim's work, once.
 func (b *brief) take() (ledger.Event, *operation.Work) {
 	e, w := b.event, b.work
 	b.event, b.work = nil, nil
 	return e, w
 }
 
-// holdObject is the VolumeHold as far as it is kept.
+// holdObject is the kept part of the VolumeHold.
 func (b *brief) holdObject() *v1alpha1.VolumeHold {
 	return &v1alpha1.VolumeHold{
 		ObjectMeta: metav1.ObjectMeta{Name: b.GetName(), UID: b.GetUID(), Generation: b.hold.generation},

@@ -50,8 +50,7 @@ func briefs() map[Kind]runtime.Object {
 	}
 }
 
-// What is kept of an object names it, and hands over once what the whole
-// object says.
+// A brief names its object, and hands over the whole object's facts once.
 func TestBriefsSayTheSame(t *testing.T) {
 	for kind, object := range briefs() {
 		o := &Observer{}

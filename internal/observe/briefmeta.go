@@ -9,7 +9,7 @@ import (
 
 var _ metav1.Object = (*brief)(nil)
 
-// GetNamespace implements metav1.Object, as do the other methods. Informers ask each object for its
+// GetNamespace implements metav1.Object, like the other methods. Informers ask each object for its
 // metadata several times: an ObjectMeta made for every question was a tenth of all that a start
 // allocates.
 func (b *brief) GetNamespace() string { return b.namespace }
@@ -23,8 +23,8 @@ func (b *brief) GetUID() types.UID { return types.UID(b.text[b.uid:b.version]) }
 // GetResourceVersion implements metav1.Object.
 func (b *brief) GetResourceVersion() string { return b.text[b.version:] }
 
-// noMeta is the rest of metav1.Object, of which a brief has nothing. To set a field that an object
-// does not have does nothing, as metav1.Object wants it.
+// noMeta is the rest of metav1.Object, which a brief lacks. To set a missing field does nothing, as
+// metav1.Object requires.
 type noMeta struct{}
 
 func (noMeta) GetGenerateName() string                       { return "" }

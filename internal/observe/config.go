@@ -45,9 +45,9 @@ type Config struct {
 	// Kube and Moorage are the clients for informers and consistent reads.
 	Kube    kubernetes.Interface
 	Moorage client.Interface
-	// Factory shares informers on Kubernetes' own kinds with others in the
-	// process, such as a scheduler. Whoever made it starts it, after New.
-	// Without one the Observer has its own, which keep only what matters here.
+	// Factory shares informers on Kubernetes' own kinds with others in the process, such as a
+	// scheduler. Its maker starts it, after New. Without one the Observer has its own, which keep only
+	// the necessary fields.
 	Factory informers.SharedInformerFactory
 	// Kinds to observe; all of them when empty. Tickets and Pods must be among
 	// them.
@@ -56,7 +56,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Validate says what is missing or doesn't fit.
+// Validate names missing or unfitting fields.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Kube == nil {

@@ -19,7 +19,7 @@ import (
 // listPage is how many objects one request of a consistent list asks for.
 const listPage = 500
 
-// position is the version at which the pods are as they are now.
+// position is the version of the present pods.
 func (o *Observer) position(ctx context.Context) (string, error) {
 	list, err := o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -34,10 +34,10 @@ func (o *Observer) listPods(ctx context.Context) error {
 	return o.listAll(ctx, Pods, listOf(o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List))
 }
 
-// CatchUp takes in, by consistent lists, what a scheduler decides from as it is now: bound pods,
-// Nodes, VolumeAttachments, VolumeHolds, VolumeTickets and PersistentVolumes. A new leader calls it when
-// no write of the leader before can be under way any more, and decides afterwards. Informers that are
-// behind then only know of claims that have ended meanwhile.
+// CatchUp takes in, by consistent lists, a scheduler's inputs: bound pods, Nodes, VolumeAttachments,
+// VolumeHolds, VolumeTickets and PersistentVolumes. A new leader calls it when no write of the leader
+// before can be under way any more, and decides afterwards. Informers that are behind then only know of
+// claims that have ended meanwhile.
 func (o *Observer) CatchUp(ctx context.Context) error {
 	kube, moorage := o.config.Kube, o.config.Moorage
 	for _, each := range []struct {
@@ -66,9 +66,9 @@ func listOf[L runtime.Object](list func(context.Context, metav1.ListOptions) (L,
 	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return list(ctx, opts) }
 }
 
-// Untouched says whether no controller of Moorage has worked in the cluster yet: there
-// is neither a VolumeHold nor a VolumeTicket, by a consistent list of each. Whatever
-// exclusive volume a controller attaches has a hold, until nothing uses the volume any more.
+// Untouched says whether no controller of Moorage has worked in the cluster yet: there is neither a
+// VolumeHold nor a VolumeTicket, by a consistent list of each. Every exclusive volume that a controller
+// attaches has a hold, until it has no user any more.
 func (o *Observer) Untouched(ctx context.Context) (bool, error) {
 	first := metav1.ListOptions{Limit: 1}
 	holds, err := o.config.Moorage.VolumeHolds().List(ctx, first)
@@ -82,9 +82,9 @@ func (o *Observer) Untouched(ctx context.Context) (bool, error) {
 	return len(holds.Items)+len(tickets.Items) == 0, nil
 }
 
-// NothingBound says whether no pod that has a node uses a volume, by a consistent list: then no
-// scheduler has bound one. A scheduler leaves no other trace: its pods have neither holds nor tickets yet,
-// and those that were not stamped have no annotation.
+// NothingBound says whether no pod with a node uses a volume, by a consistent list: then no scheduler
+// has bound one. A scheduler leaves no other trace: its pods have neither holds nor tickets yet, and
+// unstamped pods have no annotation.
 func (o *Observer) NothingBound(ctx context.Context) (bool, error) {
 	bound := errors.New("a pod is bound")
 	err := o.eachOf(ctx, Pods, listOf(o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List), func(object runtime.Object) error {
@@ -121,10 +121,9 @@ func (o *Observer) eachOf(ctx context.Context, kind Kind, page pager.ListPageFun
 	return nil
 }
 
-// ConfirmPod reads a pod as it is now, and takes in what it finds: nil without
-// an error when no pod of that UID exists in the namespace. The name proves nothing, and
-// may be empty. A pod that the ledger knows is asked for by its own name; one that it doesn't know is looked
-// for among all of the namespace, where there is none of the name.
+// ConfirmPod reads the present pod, and takes it in: nil without an error if no pod of that UID exists
+// in the namespace. The name proves nothing, and may be empty. A known pod is asked for by its own
+// name; an unknown pod is looked for among all of the namespace, if there is none of the name.
 func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error) {
 	known := o.Snapshot().Pod(uid)
 	switch {
@@ -151,8 +150,7 @@ func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) 
 	return o.findPod(ctx, namespace, uid)
 }
 
-// findPod looks for a pod of which only the UID is known. That there is none ends nothing:
-// the ledger did not know it.
+// findPod looks for a pod by its UID. A missing pod ends nothing: the ledger did not know it.
 func (o *Observer) findPod(ctx context.Context, namespace, uid string) (*corev1.Pod, error) {
 	var found *corev1.Pod
 	err := o.eachOf(ctx, Pods, listOf(o.config.Kube.CoreV1().Pods(namespace).List), func(object runtime.Object) error {

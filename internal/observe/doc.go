@@ -10,12 +10,10 @@
 // when enough has been seen to decide on, and which of two answers is the newer one.
 // Writes: nothing.
 //
-// A process that starts sees the tickets first, and then the pods as they are
-// after that: a reservation ends only when its pod counts by itself, so that
-// at no instant neither of the two is seen.
+// A starting process sees the tickets first, and then the later pods: a reservation ends only when its
+// pod counts by itself, so that one of the two is seen at any instant.
 //
-// What a process wrote itself is taken in from the answer (Saw), and not only
-// when the informer gets there. An answer that comes late must not bring back
-// an object that is gone: one that the informer has already passed is ignored,
-// and one that the informer passes without ever showing it is taken back.
+// Own writes are taken in from the answer (Saw), and not only from the informer. A late answer must not
+// bring back an object that is gone: an answer that the informer has already passed is ignored, and an
+// answer that the informer passes without ever showing it is taken back.
 package observe

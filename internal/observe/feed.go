@@ -52,7 +52,7 @@ type feed struct {
 	leaving map[string]departure
 	// deleted holds for a while which objects the informer has shown as gone.
 	deleted map[string]deletion
-	// broken holds what is wrong with objects, as it was last logged.
+	// broken has the objects' faults, as last logged.
 	broken map[string]string
 	// works are the operations that claims ask drivers for.
 	works works
@@ -106,7 +106,7 @@ func (f *feed) OnDelete(object any) {
 	f.applyGone(last, m)
 }
 
-// showedEnd says whether the informer has shown lately that an object of that name and UID is gone.
+// showedEnd says whether the informer has shown lately that an object with that name and UID is gone.
 func (f *feed) showedEnd(namespace, name, uid string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,10 +138,9 @@ func (f *feed) deliver(old, object any) {
 	f.apply(current, m)
 }
 
-// saw takes an answer in, unless it shows what is known to be gone. That the informer
-// has delivered a newer version of another object says nothing: after a relist it
-// delivers in no order. The ledger ignores what is older than what it knows of the
-// object.
+// saw takes an answer in, unless its object is known to be gone. A newer version of another object from
+// the informer says nothing: after a relist it delivers in no order. The ledger ignores versions older
+// than its own.
 func (f *feed) saw(object runtime.Object) {
 	m, err := meta.Accessor(object)
 	if err != nil || m.GetResourceVersion() == "" {
@@ -198,8 +197,8 @@ func (f *feed) apply(object runtime.Object, m metav1.Object) {
 	}
 }
 
-// newlyBroken says whether what is wrong with an object is not what was wrong with it before:
-// a pod is written often, and its author decides what is wrong. mu is held.
+// newlyBroken says whether an object has another fault than before: a pod is written often, and its
+// author decides on its faults. mu is held.
 func (f *feed) newlyBroken(key string, err error) bool {
 	if err == nil {
 		delete(f.broken, key)
@@ -216,7 +215,7 @@ func (f *feed) newlyBroken(key string, err error) bool {
 	return true
 }
 
-// applyGone is serial for each feed, too.
+// applyGone is also serial for each feed.
 func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
 	delete(f.broken, key(m))
 	if f.linger(object, m) {
@@ -258,11 +257,10 @@ func (f *feed) get(key string) (runtime.Object, bool) {
 	return object, true
 }
 
-// sweepVanished takes back what answers showed and the informer has passed without
-// showing it: the object is gone, and no event will ever say so. That the
-// informer has received a version does not mean that its store has it: on a busy
-// machine it may be seconds behind. So it must have handled a newer one since, and in
-// order, or had plenty of time, and a second sweep must find the same.
+// sweepVanished takes back objects from answers that the informer has passed without showing them: the
+// object is gone, and no event will ever say so. The informer may have received a version before its
+// store has it: on a busy machine seconds before. Therefore it must have handled a newer version since,
+// and in order, or had plenty of time, and a second sweep must find the same.
 func (f *feed) sweepVanished(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -302,7 +300,7 @@ func (o *Observer) sweep(ctx context.Context) {
 	}
 }
 
-// pass takes in what follows from the time alone.
+// pass takes in changes by time alone.
 func (o *Observer) pass(now time.Time) {
 	for _, f := range o.feeds {
 		f.sweepVanished(now)

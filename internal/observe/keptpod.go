@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// keptPod stands in an informer's store for a pod that slimPod has slimmed: what is left of it,
-// without the room that a Pod takes for what it does not have. A large cluster has hundreds of
-// thousands of them.
+// keptPod stands in an informer's store for a pod that slimPod has slimmed, without the room that a Pod
+// takes for empty fields. A large cluster has hundreds of thousands of them.
 //
 //	Invariant: it is not changed once it is made
 type keptPod struct {
@@ -24,8 +23,7 @@ type keptPod struct {
 	// labelled are the containers of its spec, as SlimContainers leaves them: most pods have none.
 	labelled []corev1.Container
 	phase    corev1.PodPhase
-	// containers are those of its status: only where all have ended, and no more than of its spec,
-	// or one.
+	// containers are those of its status: only if all have ended, and no more than of its spec, or one.
 	containers []corev1.ContainerStatus
 	conditions []corev1.PodCondition
 }
@@ -67,7 +65,7 @@ func claimsOf(volumes []corev1.Volume) ([]keptClaim, bool) {
 	return claims, true
 }
 
-// pod is the slimmed pod anew. It shares what it points to.
+// pod makes the slimmed pod again. It shares its pointers.
 func (k *keptPod) pod() *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: k.ObjectMeta,
@@ -82,9 +80,8 @@ func (k *keptPod) pod() *corev1.Pod {
 	return p
 }
 
-// GetObjectKind implements runtime.Object. What was decoded into a type of its own has no kind,
+// GetObjectKind implements runtime.Object. An object that was decoded into its own type has no kind
 // either.
 func (k *keptPod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object.
 func (k *keptPod) DeepCopyObject() runtime.Object { return keepPod(k.pod().DeepCopy()) }

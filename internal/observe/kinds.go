@@ -82,8 +82,8 @@ func (o *Observer) connect() error {
 	return nil
 }
 
-// withoutIndexes has the informers of what large clusters have most of keep no index by namespace, which
-// nobody here asks for: it would take 80 bytes and more for each object.
+// withoutIndexes has the informers of the most frequent kinds keep no index by namespace, which is not
+// used here: it would take 80 bytes and more for each object.
 func withoutIndexes(factory informers.SharedInformerFactory) {
 	factory.InformerFor(&corev1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewPodInformer(c, metav1.NamespaceAll, resync, cache.Indexers{})

@@ -31,14 +31,13 @@ const (
 	// maxSingleLeases is for how many such nodes the Leases are read one by one. For
 	// more, all Leases of the cluster are listed.
 	maxSingleLeases = 20
-	// leaseTimeout is how long one of them is waited for.
+	// leaseTimeout is the longest wait for one of them.
 	leaseTimeout = 2 * leaseInterval
 )
 
-// readLeasesFirst reads the Leases before anything is decided, so that what earlier
-// leaders have measured is known again at once, and says whether that failed. Who waits
-// for the caches does not wait for Leases longer than this: what is not known of them
-// frees nothing.
+// readLeasesFirst reads the Leases before anything is decided, so that earlier leaders' measurements
+// are known again at once, and says whether that failed. The wait for the caches is not longer for
+// Leases: unknown Leases free nothing.
 func (o *Observer) readLeasesFirst(ctx context.Context) (failed bool) {
 	ctx, cancel := context.WithTimeout(ctx, leaseInterval)
 	defer cancel()
@@ -69,7 +68,7 @@ func (o *Observer) pollLeases(ctx context.Context, failing bool) {
 	}
 }
 
-// notReady are the nodes whose Leases are read.
+// notReady are the nodes with Leases to read.
 func (o *Observer) notReady() []ledger.NodeName {
 	var names []ledger.NodeName
 	for n := range o.Snapshot().Nodes() {
@@ -80,14 +79,14 @@ func (o *Observer) notReady() []ledger.NodeName {
 	return names
 }
 
-// readLeases takes in the Leases of all nodes that are not Ready, as they are now.
-// One that can't be read is left out, and part of the error.
+// readLeases takes in the present Leases of all nodes that are not Ready. An unreadable Lease is left
+// out, and part of the error.
 func (o *Observer) readLeases(ctx context.Context) error {
 	names := o.notReady()
 	if len(names) > maxSingleLeases {
 		return o.listLeases(ctx, names)
 	}
-	// Side by side: one that is not answered must not keep the others from being read.
+	// Side by side: a missing answer must not keep the others from being read.
 	errs := make([]error, len(names))
 	var reading sync.WaitGroup
 	for i, name := range names {
@@ -128,8 +127,8 @@ func (o *Observer) leaseRead(lease ledger.NodeLease) {
 	o.Apply(lease)
 }
 
-// leasesUnread has the ledger know that Leases could not be read, unless nobody waits for that any more. Where
-// the API server answers that they must not be, it would answer a kubelet, too. That it has too much to do says
+// leasesUnread tells the ledger that Leases could not be read, unless nothing depends on that any more.
+// If the API server refuses them, it would still answer a kubelet. An overloaded API server says
 // neither: kubelets' requests have a priority of their own.
 func (o *Observer) leasesUnread(ctx context.Context, err error, names ...ledger.NodeName) {
 	status := apierrors.APIStatus(nil)

@@ -20,9 +20,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// Whoever observes reads the Leases of nodes that are not Ready, before the caches count
-// as complete: what a hold says of an outage is known again at the first decision. One
-// that can't be read holds nobody up.
+// The Leases of nodes that are not Ready are read before the caches count as complete: a hold's outage
+// is known again at the first decision. An unreadable Lease holds up nothing.
 func TestLeasesAreReadFirst(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		server := apitest.Start(t)
@@ -56,8 +55,8 @@ func TestLeasesAreReadFirst(t *testing.T) {
 	}
 }
 
-// The Leases of nodes that are not Ready are read, and no others: one by one while
-// they are few. A Lease that can't be read is not taken for one that stands still.
+// The Leases of nodes that are not Ready are read, and no others: one by one while they are few. An
+// unreadable Lease is not taken for one that stands still.
 func TestLeasesOfNodesThatAreNotReady(t *testing.T) {
 	for _, test := range []struct {
 		nodes int

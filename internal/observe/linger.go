@@ -26,8 +26,7 @@ type departure struct {
 	since time.Time
 }
 
-// linger keeps it for later that an object is gone, if it is one that may be made
-// again at once. mu is held.
+// linger postpones the news that an object is gone, if it may be made again at once. mu is held.
 func (f *feed) linger(object runtime.Object, m metav1.Object) bool {
 	driver, ok := object.(*storagev1.CSIDriver)
 	if !ok || translate.Driver(driver).AttachRequired {

@@ -15,9 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A CSIDriver is deleted and made again, as upgrades do: until it has been gone
-// for a while its volumes need attachments no more than before. What it says when
-// it is back counts at once, and so does the end of one whose volumes need them.
+// A CSIDriver is deleted and made again, as upgrades do: until it has been gone for a while its volumes
+// need attachments no more than before. Its new content counts at once, and so does the end of a driver
+// whose volumes need attachments.
 func TestDriversThatAreMadeAgain(t *testing.T) {
 	now := time.Unix(0, 0)
 	o := &Observer{config: Config{Now: func() time.Time { return now }}, ledger: ledger.New()}

@@ -77,10 +77,9 @@ func (o *Observer) noteAttacher(pv *corev1.PersistentVolume) {
 	}
 }
 
-// AttacherCalls says whether a driver's external-attacher is known to call the
-// driver and to remove its finalizers again: only such a one puts its
-// finalizer on PersistentVolumes. One for a driver without ControllerPublish
-// does neither (external-attacher pkg/controller/trivial_handler.go).
+// AttacherCalls says whether a driver's external-attacher is known to call the driver and to remove its
+// finalizers again: only such an attacher puts its finalizer on PersistentVolumes. An attacher for a
+// driver without ControllerPublish does neither (external-attacher pkg/controller/trivial_handler.go).
 func (o *Observer) AttacherCalls(driver string) bool {
 	_, ok := o.attacher.Load(translate.AttacherFinalizer(driver))
 	return ok

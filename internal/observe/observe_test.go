@@ -213,8 +213,7 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// Tickets are seen first, and the pods as they are after that: whoever ends a
-// reservation in between, one of the two is seen.
+// Tickets are seen first, and later the pods: if a reservation ends in between, one of the two is seen.
 func TestPodsAreListedAfterTickets(t *testing.T) {
 	server := apitest.Start(t)
 	v := disk(server, "data")

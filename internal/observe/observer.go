@@ -60,7 +60,7 @@ func New(config Config) (*Observer, error) {
 // Apply, so that subscribers hear of them.
 func (o *Observer) Ledger() *ledger.Ledger { return o.ledger }
 
-// Snapshot returns the facts as they are.
+// Snapshot returns the present facts.
 func (o *Observer) Snapshot() ledger.Snapshot { return o.ledger.Snapshot() }
 
 // Subscribe has f called with everything an event touches, after the ledger
@@ -72,9 +72,8 @@ func (o *Observer) Subscribe(f func(ledger.Touched)) {
 	o.subscribers = append(o.subscribers[:len(o.subscribers):len(o.subscribers)], f)
 }
 
-// SubscribeRefused has f called with the UID of each pod without a node of which
-// a scheduler says why, whenever its object is seen to have changed: that is in
-// no fact. f is called as that of Subscribe is.
+// SubscribeRefused has f called with the UID of each changed pod without a node that has a scheduler's
+// message: that is no fact. f is called like that of Subscribe.
 func (o *Observer) SubscribeRefused(f func(uid string)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// Who may patch a ticket gives its owner any name: the UID is the pod's, and no pod has the name, or another
-// one has it, or it is empty. The pod is there, and may be about to be bound: the controller does not take it
-// for gone when the ticket ends, nor when it reads the pod by that name.
+// A user who may patch a ticket gives its owner any name: the UID is the pod's, and no pod has the
+// name, or another pod has it, or it is empty. The pod is there, and may be about to be bound: the
+// controller does not take it for gone when the ticket ends, nor when it reads the pod by that name.
 func TestARenamedOwnerEndsNoPod(t *testing.T) {
 	for name, owner := range map[string]string{"no pod's": "nobody", "another pod's": "other", "none": "", "its own": "db"} {
 		t.Run(name, func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestARenamedOwnerEndsNoPod(t *testing.T) {
 	}
 }
 
-// A watch that is behind has not shown the pod yet, and the ticket gives its owner another name: the pod is found
-// among those of its namespace. Without an answer to that, nothing is known of it.
+// A watch that is behind has not shown the pod yet, and the ticket gives its owner another name: the
+// pod is found among those of its namespace. Without an answer to that, its state is unknown.
 func TestARenamedOwnerHidesNoNewPod(t *testing.T) {
 	server := apitest.Start(t)
 	server.Put("pods", pod("other", "u2", "", "data"))

@@ -25,8 +25,7 @@ func pvAt(name, uid, version, handle string) *corev1.PersistentVolume {
 	}
 }
 
-// pvFeed is a feed of PersistentVolumes whose informer is at version 9, with these
-// in its store.
+// pvFeed is a feed of PersistentVolumes with an informer at version 9, and these in its store.
 func pvFeed(stored ...*corev1.PersistentVolume) (*Observer, *feed) {
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	for _, pv := range stored {
@@ -51,8 +50,8 @@ func handleOf(o *Observer, name string) string {
 	return ""
 }
 
-// After a relist an informer delivers in no order: what it has delivered of one
-// object says nothing about another, which it may have in its store or not yet.
+// After a relist an informer delivers in no order: its delivery of one object says nothing about
+// another, which may be in its store or not.
 func TestAnswerDuringARelist(t *testing.T) {
 	for name, stored := range map[string][]*corev1.PersistentVolume{
 		"in the store": {pvAt("late", "u", "7", "h")},
@@ -78,8 +77,7 @@ func TestAnswerDuringARelist(t *testing.T) {
 	}
 }
 
-// An answer that is late does not bring back what was deleted since; another object
-// of the name is another one.
+// A late answer does not bring back a deleted object; another object with the name is another.
 func TestAnswerAfterTheDeletion(t *testing.T) {
 	o, f := pvFeed()
 	f.OnAdd(pvAt("pv", "u", "7", "h"), false)
@@ -103,7 +101,7 @@ func TestAnswerAfterTheDeletion(t *testing.T) {
 	}
 }
 
-// What is wrong with an object is logged when it changes, and not at each event.
+// An object's fault is logged when it changes, and not at each event.
 func TestWhatIsWrongIsLoggedOnce(t *testing.T) {
 	_, f := pvFeed()
 	first, second := errors.New("no handle"), errors.New("no driver")

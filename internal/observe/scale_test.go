@@ -65,7 +65,7 @@ func scaleNamespaced(prefix string) metav1.ObjectMeta {
 // itsAttachment stands for the name of a VolumeAttachment, and is as long.
 const itsAttachment = "csi-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// attachmentName says what to put for it: the name by which attachments are known.
+// attachmentName has the replacement for the name of an attachment.
 func (s scale) attachmentName(volume int) []string {
 	id := ledger.VolumeID{Driver: scaleDriver, Handle: fmt.Sprintf("vol-%09d", volume)}
 	return []string{itsAttachment, ledger.AttachmentName(id, ledger.NodeName(fmt.Sprintf("worker-%09d", volume%s.nodes)))}
@@ -157,7 +157,7 @@ func scaleHold() *v1alpha1.VolumeHold {
 	return hold
 }
 
-// scaleNone names the kinds of which there are none.
+// scaleNone names the missing kinds.
 func scaleNone(name string) schema.GroupVersionKind {
 	switch name {
 	case "storageclasses":
@@ -168,8 +168,7 @@ func scaleNone(name string) schema.GroupVersionKind {
 	return v1alpha1.SchemeGroupVersion.WithKind("AttachPolicy")
 }
 
-// resident is the most memory that this process has had at any time, in MiB; 0
-// where nobody says (proc_pid_status(5), VmHWM).
+// resident is this process's most memory at any time, in MiB; 0 if unknown (proc_pid_status(5), VmHWM).
 func resident() float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -239,7 +238,7 @@ func (s scale) start(b *testing.B) *started {
 	return &started{scale: s, Observer: observer, server: server, stop: func() { cancel(); <-ended }}
 }
 
-// reportMemory reports what is live, and the most that the process has had.
+// reportMemory reports the live memory, and the process's most.
 func (s *started) reportMemory(b *testing.B) {
 	goruntime.GC()
 	var m goruntime.MemStats
@@ -276,10 +275,10 @@ func BenchmarkStart(b *testing.B) {
 // slopeEvents is how many changes each size of BenchmarkSlope takes in.
 const slopeEvents = 20_000
 
-// BenchmarkSlope is BenchmarkStart at three sizes with 40 volumes at each node, in a container that
-// may use 4 GiB, and then takes in changes of VolumeAttachments all over the cluster, each from the
-// wire, and plans for the volume of each, as a controller does. It reports the processor time of
-// that for each change; the server's part, which does not grow, is in it.
+// BenchmarkSlope is BenchmarkStart at three sizes with 40 volumes at each node, in a container with 4
+// GiB, and then takes in changes of VolumeAttachments all over the cluster, each from the wire, and
+// plans for the volume of each, like a controller. It reports the processor time for each change,
+// including the server's constant part.
 //
 // Each size is best run in a process of its own: the most memory is the process's.
 func BenchmarkSlope(b *testing.B) {

@@ -21,13 +21,13 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// scaleServer answers the informers' first watches with copies of samples. It
-// keeps no objects, so that what is live after a start is the observer's.
+// scaleServer answers the informers' first watches with copies of samples. It keeps no objects, so that
+// the live memory after a start is the observer's.
 type scaleServer struct {
 	scale
 	kinds  map[string]scaleKind
 	ending chan struct{}
-	// changes is how many VolumeAttachments are to change, one after the other.
+	// changes is how many VolumeAttachments change, one by one.
 	changes chan int
 }
 
@@ -82,12 +82,11 @@ func (s *scaleServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// form is a sample in whose places the numbers of an object are written. The numbers are all of
-// one length, so that a binary text stays what it is. It makes next to no garbage: what a start
-// costs is to be the observer's.
+// form is a sample with places for an object's numbers. The numbers have one length, so that a binary
+// text stays valid. It makes next to no garbage: a start's cost is the observer's.
 type form struct {
 	text []byte
-	// numbers are what is put for what in the object of a number, in pairs.
+	// numbers are the pairs of places and values for an object's number.
 	numbers func(number int) []string
 	// places are where in text what the pair of the same place in numbers begins with stands.
 	places [][]int
@@ -169,7 +168,7 @@ func protobufEvent(kind string, object runtime.Object) string {
 	return event.String()
 }
 
-// scaleKind is how many objects of a kind there are, and one of them.
+// scaleKind is a kind's number of objects, and a sample.
 type scaleKind struct {
 	count int
 	// also lists what else is put for what in the object of a number, in pairs.

@@ -13,10 +13,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// slim takes out of an object what nobody here reads before it is kept: a
-// cluster has many pods, and most of each is of no interest. It makes no
-// difference to the facts. Only informers of our own are slimmed. What it has
-// made it leaves as it is: informers pass a first list through it twice.
+// slim takes unread fields out of an object before it is kept: a cluster has many pods, with mostly
+// useless content. It makes no difference to the facts. Only informers of our own are slimmed. It
+// leaves its own results unchanged: informers pass a first list through it twice.
 func (o *Observer) slim(object any) (any, error) {
 	if whole, ok := object.(runtime.Object); ok {
 		if b, ok := o.inBrief(whole); ok {
@@ -42,9 +41,9 @@ func (o *Observer) slim(object any) (any, error) {
 	return object, nil
 }
 
-// slimVolumesOf leaves of what a node has which volumes these are, and whether they are
-// staged, mounted, published or forgotten. Of one that could not be read whole the path and
-// the PersistentVolume's name may be all that says which volume it is.
+// slimVolumesOf keeps, of a node's volumes, their identity, and whether they are staged, mounted,
+// published or forgotten. For an unreadable volume only the path and the PersistentVolume's name may
+// identify it.
 func slimVolumesOf(n *v1alpha1.NodeVolumes) {
 	for i := range n.Status.Volumes {
 		v := &n.Status.Volumes[i]
@@ -64,8 +63,8 @@ func slimPod(p *corev1.Pod) {
 	share(&p.Namespace)
 	share(&p.Spec.NodeName)
 	p.Annotations = only(p.Annotations, v1alpha1.AnnotationVolumeStatus, corev1.MirrorPodAnnotationKey)
-	// The facts need of a pod's containers: the label with which they mount volumes, whether a container has
-	// started, and whether all have ended.
+	// The facts need of a pod's containers: the label of their mounts, whether a container has started,
+	// and whether all have ended.
 	status, containers := corev1.PodStatus{Phase: p.Status.Phase}, translate.SlimContainers(p)
 	switch {
 	case translate.Ended(p):
@@ -89,7 +88,7 @@ func refused(p *corev1.Pod, c corev1.PodCondition) bool {
 	return p.Spec.NodeName == "" && c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 }
 
-// slimVolumes leaves out the kinds that are never attached, but for the names of those of drivers.
+// slimVolumes leaves out the kinds that are never attached, except drivers' names.
 func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for _, v := range volumes {
@@ -106,8 +105,7 @@ func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
 	return kept
 }
 
-// sharedLabels are labels whose texts nodes share: most have the same keys, and few
-// values.
+// sharedLabels are labels with shared texts: most nodes have the same keys, and few values.
 func sharedLabels(labels map[string]string) map[string]string {
 	shared := make(map[string]string, len(labels))
 	for key, value := range labels {

@@ -19,7 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// What is kept of a pod says the same as the pod, at each stage of its life.
+// A slimmed pod means the same as the pod, at each stage of its life.
 func TestSlimPodsSayTheSame(t *testing.T) {
 	ended := corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: strings.Repeat("x", 100)}}}
 	runs := corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
@@ -72,8 +72,7 @@ func TestSlimPodsSayTheSame(t *testing.T) {
 	}
 }
 
-// What is kept is the whole of what slimPod leaves, whatever its volumes are, and takes less
-// than two fifths of the room.
+// A kept pod is the whole slimmed pod, with any volumes, and takes less than two fifths of the room.
 func TestKeptPodsAreTheSlimmedOnes(t *testing.T) {
 	claim := func(name string, readOnly bool) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + name, ReadOnly: readOnly}}}
@@ -110,8 +109,8 @@ func TestKeptPodsAreTheSlimmedOnes(t *testing.T) {
 	}
 }
 
-// The labels with which a pod mounts its volumes are kept, and whether its containers have ended: also
-// of one that mounts with several, or leaves one out.
+// A pod's mount labels are kept, and whether its containers have ended: also with several labels, or
+// without one.
 func TestSlimPodsKeepTheirLabels(t *testing.T) {
 	now := metav1.Now()
 	container := func(level string, mounts ...string) corev1.Container {
@@ -174,7 +173,7 @@ func TestSlimPodsKeepTheirScheduler(t *testing.T) {
 	}
 }
 
-// Of a Node's managedFields nothing is kept that makes no difference to its fact.
+// Only the parts of a Node's managedFields that matter to its fact are kept.
 func TestSlimNodesSayTheSame(t *testing.T) {
 	then := metav1.NewTime(time.Unix(100_000, 0))
 	later := metav1.NewTime(then.Add(time.Hour))
@@ -210,7 +209,7 @@ func TestSlimNodesSayTheSame(t *testing.T) {
 	}
 }
 
-// Of a pod without a node it is kept why it has none, and told to who asks.
+// The scheduler's message of a pod without a node is kept, and reported.
 func TestRefusedPodsAreTold(t *testing.T) {
 	o := &Observer{}
 	var told []string
@@ -240,8 +239,8 @@ func TestRefusedPodsAreTold(t *testing.T) {
 	}
 }
 
-// What is kept of a NodeVolumes makes the same fact: also of records that could not be read, of
-// which the folder's name is all that says which volume they are of.
+// A slimmed NodeVolumes makes the same fact: also of unreadable records, for which only the folder's
+// name identifies the volume.
 func TestSlimNodeVolumes(t *testing.T) {
 	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
 	pods := []v1alpha1.PublishedPod{{PodUID: "p", PodFolder: true, Mounted: no}, {PodUID: "q", PodFolder: true, Mounted: no}}

@@ -12,18 +12,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// What is kept of a ticket at most: the API server lets one have a megabyte of owners, and a quarter
-// of annotations.
+// Bounds of a kept ticket: the API server permits a megabyte of owners, and a quarter of annotations.
 const (
 	maxTicketOwners = 16
-	// maxTicketNote is how many bytes are kept of an annotation. Of AnnotationRenewed 64
-	// characters count, of four bytes at most; AnnotationLetsGo is a time.
+	// maxTicketNote is how many bytes of an annotation are kept. For AnnotationRenewed 64 characters
+	// count, of four bytes at most; AnnotationLetsGo is a time.
 	maxTicketNote = 256
 )
 
-// slimTicket leaves of a ticket's metadata what is read: whether it is an operation's, its renewal,
-// that it lets go, and its owners. All of it says the same as the whole: an owner whose name is too
-// long for a real object's is cut and stays, a ticket with many owners has several.
+// slimTicket keeps the read parts of a ticket's metadata: whether it is an operation's, its renewal,
+// that it lets go, and its owners. All of it means the same as the whole: an owner with a name too long
+// for a real object is cut and stays, a ticket with many owners has several.
 func slimTicket(t *v1alpha1.VolumeTicket) {
 	t.ManagedFields = nil
 	t.Labels = only(t.Labels, v1alpha1.LabelManagedBy, v1alpha1.LabelOperation)

@@ -37,7 +37,7 @@ func snapshots(n int) []metav1.OwnerReference {
 	return all
 }
 
-// What is kept of a ticket says the same as the ticket, and is little, whatever its metadata has.
+// A slimmed ticket means the same as the ticket, and is small with any metadata.
 func TestSlimTicketsSayTheSame(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	asked := metav1.Condition{Type: v1alpha1.TicketYielding, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1000, 0))}
@@ -121,7 +121,7 @@ func TestSlimTicketsKeepTheirOwners(t *testing.T) {
 	}
 }
 
-// A renewal is kept as far as it counts: 64 characters, whatever they are.
+// A renewal is kept as far as it counts: 64 characters.
 func TestSlimTicketsKeepTheirRenewal(t *testing.T) {
 	for _, character := range []string{"x", "é", "€", "😀"} {
 		ticket := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationRenewed: strings.Repeat(character, 50_000)}}}

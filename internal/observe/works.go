@@ -9,16 +9,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/operation"
 )
 
-// works are the claims of which an operation of a driver is asked for that their PersistentVolume
-// does not show to be at its end. They are few. All methods are safe for parallel use.
+// works are the claims with a driver's operation that their PersistentVolume does not show to be at its
+// end. They are few. All methods are safe for parallel use.
 type works struct {
 	mu      sync.Mutex
 	of      map[string]*operation.Work
 	changed func()
 }
 
-// follow keeps what claims ask for, as a claim or a PersistentVolume is now. The facts have it
-// already: of the two, whichever is followed last sees the other.
+// follow keeps the work of a changed claim or PersistentVolume. The facts have it already: of the two,
+// the last to be followed sees the other.
 func (o *Observer) follow(event ledger.Event, work *operation.Work) {
 	claims := o.feeds[Claims]
 	if claims == nil {
@@ -32,7 +32,7 @@ func (o *Observer) follow(event ledger.Event, work *operation.Work) {
 	}
 }
 
-// set says what is asked for of a claim now; nil: nothing.
+// set sets a claim's work; nil: none.
 func (w *works) set(claim string, work *operation.Work, facts func() ledger.Snapshot) {
 	w.mu.Lock()
 	before := w.of[claim]
@@ -55,7 +55,7 @@ func (w *works) set(claim string, work *operation.Work, facts func() ledger.Snap
 	}
 }
 
-// look looks again at what is asked for of a claim, as its PersistentVolume has changed.
+// look looks again at a claim's work after its PersistentVolume has changed.
 func (w *works) look(claim string, facts func() ledger.Snapshot) {
 	w.mu.Lock()
 	work := w.of[claim]
@@ -84,8 +84,8 @@ func (o *Observer) Works() []operation.Work {
 	return list
 }
 
-// SubscribeWorks has f called whenever Works may have changed; nil ends that. It is called as
-// that of Subscribe is.
+// SubscribeWorks has f called whenever Works may have changed; nil ends that. It is called like that of
+// Subscribe.
 func (o *Observer) SubscribeWorks(f func()) {
 	if feed := o.feeds[Claims]; feed != nil {
 		feed.works.mu.Lock()

@@ -17,8 +17,7 @@ func storage(size string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 }
 
-// Of all claims those alone are kept as operations that are larger than their PersistentVolume,
-// whichever of the two is seen first.
+// Only claims larger than their PersistentVolume are kept as operations, in any order of events.
 func TestWorksAreFew(t *testing.T) {
 	server := apitest.Start(t)
 	claim := func(name, size string) {

@@ -14,8 +14,8 @@ func (s *scene) heldAt(name string, node ledger.NodeName) {
 	s.apply(ledger.HoldSeen{Volume: ledger.VolumeID{Driver: driver, Handle: name}, Hold: ledger.Hold{Version: s.next(), Node: node, State: ledger.HoldHeld}})
 }
 
-// A group whose volumes are at several nodes is told so at once, as no one ticket can have them;
-// and whatever else a ticket waits for is told as ever.
+// A group with volumes at several nodes is reported at once, since no ticket can have them; other waits
+// of a ticket are reported as usual.
 func TestGroupAtSeveralNodes(t *testing.T) {
 	attach, detach := ledger.Policy{AttachFor: only(ledger.OperationSnapshot)}, ledger.Policy{DetachFor: only(ledger.OperationSnapshot)}
 	for name, test := range map[string]struct {

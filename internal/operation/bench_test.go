@@ -23,7 +23,7 @@ func (s *scene) groups(namespace string, n int) {
 	}
 }
 
-// One pass, with the groups of one namespace.
+// One pass, with a namespace's groups.
 func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{20, 2000} {
 		b.Run(fmt.Sprint(n, " groups"), func(b *testing.B) {

@@ -14,21 +14,21 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What bounds the tickets.
+// The bounds of tickets.
 const (
 	// DefaultTimeout is how long a ticket exists at most where no policy says otherwise.
 	DefaultTimeout = v1alpha1.DefaultOperationTimeout
 	// MaxPerNamespace is how many tickets for operations a namespace has, or has asked for, at once.
 	MaxPerNamespace = 16
-	// shortestPause is between two tickets for a volume's operation of which the first one came
-	// to nothing; longestPause is how many times the timeout the pause grows to.
+	// shortestPause is between two tickets for a volume's operation after the first one failed; the
+	// pause grows to longestPause times the timeout.
 	shortestPause = 10 * time.Second
 	longestPause  = 8
-	// patience is how long a ticket waits before whoever asks for the operation is told.
+	// patience is how long a ticket waits before the operation's owner gets an event.
 	patience = 30 * time.Second
 )
 
-// State is what there is to decide on.
+// State has the facts for a decision.
 type State struct {
 	Snapshot ledger.Snapshot
 	Now      time.Time
@@ -38,7 +38,7 @@ type State struct {
 	// Unknown are the kinds of objects that have not been seen as a whole: nothing is made or
 	// ended for them.
 	Unknown map[string]bool
-	// Tickets are those that Moorage has made for operations.
+	// Tickets are Moorage's own tickets for operations.
 	Tickets []Ticket
 	// Ready are the contents, by UID, of Past.Owners that are ready.
 	Ready map[string]bool
@@ -46,7 +46,7 @@ type State struct {
 	Past Past
 }
 
-// Plan is what follows.
+// Plan is the result.
 type Plan struct {
 	Make     []Make
 	End      []Ticket
@@ -75,7 +75,7 @@ const (
 	Waited     Result = "waited"     // the ticket never had the volume
 )
 
-// Trouble is why an operation has no ticket, or one that waits.
+// Trouble is the cause why an operation has no ticket, or a waiting one.
 type Trouble struct {
 	Told    Object
 	Code    string // the arbiter's, or one of this package
@@ -94,7 +94,7 @@ const (
 	ReasonRefused = "TicketNotMade"
 )
 
-// key is of what there is one ticket at most: one operation of one volume, or of one set.
+// key identifies the unit of a ticket: one operation of one volume, or of one set.
 type key struct {
 	operation ledger.Operation
 	volumes   string
@@ -134,7 +134,7 @@ func (s State) Decide() Plan {
 	}
 	for t := range s.Snapshot.Tickets() {
 		if d.byName[t.ID] == nil && MayBe(t.ID, t.Type) {
-			d.count[t.ID.Namespace]++ // somebody has taken its label off, or has chosen its name
+			d.count[t.ID.Namespace]++ // its label was taken off, or a user has chosen its name
 		}
 	}
 	wants := d.wants()
@@ -156,21 +156,21 @@ func (s State) Decide() Plan {
 type decision struct {
 	State
 	plan  Plan
-	asked ledger.Operations // for which any policy wants tickets
+	asked ledger.Operations // operations for which any policy wants tickets
 	// snapshots are the drivers that a policy asks for tickets for snapshots of.
 	snapshots map[string]bool
 	count     map[string]int // tickets by payer
 	byName    map[ledger.TicketID]*Ticket
-	// foreign are tickets, by UID, by the name of one that is wanted that name another owner.
+	// foreign are tickets, by UID, with the name of a wanted one and another owner.
 	foreign map[string]bool
 	keys    map[string]key // of the tickets that were there the last time, by UID
-	// making says for which keys a ticket is made now: the one before it stays until the new
-	// one is there, so that the volume does not move in between.
+	// making has the keys of tickets that are made now: the ticket before stays until the new one is
+	// there, so that the volume does not move in between.
 	making map[key]bool
 }
 
-// payer is among whose tickets a ticket counts: those of its namespace, or, in Moorage's own, those of the namespace
-// that asks for the operation.
+// payer is the namespace that a ticket counts for: its own, or, in Moorage's own, the namespace that
+// asks for the operation.
 func (d *decision) payer(w *want) string {
 	if w.ID.Namespace == d.Namespace {
 		return w.ID.Namespace + "/" + w.work.Told.Namespace
@@ -244,7 +244,7 @@ func (d *decision) choose(wants map[key][]want) map[string]bool {
 	return kept
 }
 
-// keep leaves a ticket that is there, if it asks for what is wanted now.
+// keep leaves an existing ticket if its request is still wanted.
 func (d *decision) keep(w want, kept map[string]bool) {
 	t := w.existing
 	past := d.plan.Past[w.key]
@@ -266,8 +266,8 @@ func (d *decision) keep(w want, kept map[string]bool) {
 	d.trouble(w.work, t.Reason, fmt.Sprintf("ticket %s waits: %s", t.ID, t.Message))
 }
 
-// late says whether a ticket should have ended by its own time: the time that it says is not
-// what the policy said when it was first seen, or somebody has had it begin anew.
+// late says whether a ticket should have ended by its own time: its time is not the policy's at its
+// first sight, or it was renewed.
 func (d *decision) late(t *Ticket, past attempt) bool {
 	if past.ticket != t.UID {
 		return false
@@ -310,8 +310,8 @@ func (d *decision) make(w *want) {
 	d.plan.Make = append(d.plan.Make, w.Make)
 }
 
-// end ends the tickets that nothing needs: of each namespace the oldest ones, so many at a
-// time that those of one namespace hold up nobody else's.
+// end ends unneeded tickets: of each namespace the oldest, so many at a time that one namespace's hold
+// up no other's.
 func (d *decision) end(kept map[string]bool) {
 	ended := map[string]int{}
 	for _, t := range d.oldest() {
@@ -342,8 +342,8 @@ func (d *decision) oldest() []*Ticket {
 	return list
 }
 
-// unknown says whether what asks for a ticket's operation can't be seen. That is of no matter
-// where no policy asks for tickets for it.
+// unknown says whether the object behind a ticket's operation can't be seen. That does not matter if no
+// policy asks for tickets for it.
 func (d *decision) unknown(t *Ticket) bool {
 	return d.Unknown[t.Owner.Kind] && d.asked.Has(t.Operation)
 }

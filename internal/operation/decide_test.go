@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What a policy asks for, and what there is to be asked for, makes a ticket, or none.
+// A policy, and an operation, make a ticket, or none.
 func TestWhatHasATicket(t *testing.T) {
 	attach := ledger.Policy{AttachFor: only(ledger.AllOperations()...)}
 	snapshot, clone, expansion := only(ledger.OperationSnapshot), only(ledger.OperationClone), only(ledger.OperationExpansion)
@@ -126,8 +126,8 @@ func TestItsEnd(t *testing.T) {
 	}
 }
 
-// Of one volume there is one ticket for an operation; the next one has it before the first lets
-// go, so that the volume does not move in between.
+// A volume has one ticket for an operation; the next has it before the first lets go, so that the
+// volume does not move in between.
 func TestOneAfterTheOther(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	second := snapshotOf("y", "a")
@@ -145,8 +145,8 @@ func TestOneAfterTheOther(t *testing.T) {
 	s.has("shop/snapshot-uid-y")
 }
 
-// A ticket that had the volume for nothing is followed by a pause as long as that, and twice as
-// long each further time, up to a bound. Success ends that, and so does a step forward.
+// A ticket that had the volume in vain is followed by a pause as long as that, and twice as long each
+// further time, up to a bound. A success ends that, and so does progress.
 func TestPauses(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationExpansion), OperationTimeout: time.Minute})
 	s.works = []Work{expand("a")}
@@ -174,7 +174,7 @@ func TestPauses(t *testing.T) {
 	s.has("shop/expansion-uid-a")
 }
 
-// One that never had the volume cost nobody anything: the next one is made soon.
+// A ticket that never had the volume cost nothing: the next is made soon.
 func TestWaitedInVain(t *testing.T) {
 	s := newScene(t, ledger.Policy{DetachFor: only(ledger.OperationExpansion)})
 	s.works = []Work{expand("a")}
@@ -190,7 +190,7 @@ func TestWaitedInVain(t *testing.T) {
 	}
 }
 
-// Who deletes what asks for the operation, and makes it again, has no more of the volume by it.
+// A deleted and repeated request gets no more of the volume.
 func TestMadeAgain(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationClone)})
 	for i, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
@@ -227,7 +227,7 @@ func TestLongestPause(t *testing.T) {
 	}
 }
 
-// A clone whose claim is there, not bound, and that nobody makes any more was none.
+// An unbound claim that is not made into a clone any more was none.
 func TestCloneIsGivenUp(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationClone)})
 	s.target("n", nil)
@@ -258,7 +258,7 @@ func TestCloneIsBound(t *testing.T) {
 	s.has("")
 }
 
-// What the driver refuses for good ends the ticket at once, and a later attempt has its time.
+// A final refusal of the driver ends the ticket at once, and a later attempt has its time.
 func TestInfeasible(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationExpansion)})
 	s.works = []Work{expand("a")}
@@ -281,7 +281,8 @@ func TestInfeasible(t *testing.T) {
 	s.has("shop/expansion-uid-a")
 }
 
-// A namespace has so many tickets at once, and who waits is told; others have theirs.
+// A namespace has a bounded number of tickets at once, and waiting operations are reported; other
+// namespaces have theirs.
 func TestBoundOfANamespace(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	for i := range 100 {
@@ -310,7 +311,7 @@ func TestBoundOfANamespace(t *testing.T) {
 	}
 }
 
-// Who asks for an operation is told what its ticket waits for, when that lasts.
+// The cause of a ticket's wait is reported on the operation's object, if it lasts.
 func TestWaits(t *testing.T) {
 	s := newScene(t, ledger.Policy{DetachFor: only(ledger.OperationExpansion)})
 	s.works = []Work{expand("a")}
@@ -325,7 +326,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// A ticket of that name that says otherwise is not one of Moorage's.
+// A ticket with that name and another content is not Moorage's.
 func TestForeign(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	s.works = []Work{snapshotOf("x", "a")}

@@ -34,8 +34,8 @@ func (s *scene) bare(granted ledger.TicketPhase) {
 	s.tickets = nil
 }
 
-// Who takes the label off a ticket, be it before anybody has seen it, has no more of the volume
-// by that: the pause comes after the ticket is gone, and there is no other one meanwhile.
+// A ticket without its label, also before it was seen, gets no more of the volume: the pause comes
+// after the ticket is gone, and there is no other meanwhile.
 func TestLabelTakenOff(t *testing.T) {
 	for _, seen := range []bool{true, false} {
 		s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot), OperationTimeout: time.Minute})
@@ -86,8 +86,7 @@ func TestBoundWithoutLabels(t *testing.T) {
 	}
 }
 
-// A ticket by the name of one that is wanted, whose owner has another name, is left alone, and
-// said.
+// A ticket with a wanted name, whose owner has another name, is left alone, and reported.
 func TestOwnerOfAnotherName(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	s.works = []Work{snapshotOf("x", "a")}
@@ -128,8 +127,7 @@ func (s *scene) also(namespace, name string) {
 	s.apply(ledger.Claim{Key: key, UID: "uid-" + pv, Version: s.next(), Class: "fast", PersistentVolume: pv, Bound: true})
 }
 
-// Of a disk with several PersistentVolumes a snapshot has its ticket in its own namespace, and in
-// no other.
+// For a disk with several PersistentVolumes a snapshot has its ticket in its own namespace only.
 func TestSeveralPersistentVolumes(t *testing.T) {
 	for namespace, want := range map[string]string{"shop": "shop/snapshot-uid-x", "aaa": "aaa/snapshot-uid-x", "evil": "", "": "shop/snapshot-uid-x"} {
 		s := newScene(t, ledger.Policy{DetachFor: only(ledger.OperationSnapshot)})

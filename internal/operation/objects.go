@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The kinds of external-snapshotter's API that are read. Those of groups have been served in
-// several versions, of which all have what matters here: the first one that is served is read.
+// The read kinds of external-snapshotter's API. Those of groups have several versions, all with the
+// necessary fields: the first served version is read.
 var (
 	SnapshotVersions = []schema.GroupVersion{{Group: "snapshot.storage.k8s.io", Version: "v1"}}
 	GroupVersions    = []schema.GroupVersion{
@@ -23,7 +23,7 @@ var (
 	}
 )
 
-// The resources and kinds of that API.
+// The resources and kinds of the API.
 const (
 	SnapshotResource = "volumesnapshotcontents"
 	GroupResource    = "volumegroupsnapshotcontents"
@@ -57,27 +57,27 @@ type Work struct {
 	Object, Told Object
 	Created      int64 // creationTimestamp of Object, seconds
 
-	// Of a snapshot: the driver, and its handles of the volumes; several of a group.
+	// For a snapshot: the driver, and its handles of the volumes; several for a group.
 	Driver  string
 	Handles []string
 	Group   bool
 
-	// Of a clone, the claim to clone; of an expansion, the claim itself.
+	// For a clone, the claim to clone; for an expansion, the claim itself.
 	Claim ledger.ClaimKey
 	// Outside says of a clone that its source is in another namespace.
 	Outside bool
 	// Wants is how many bytes an expansion asks for.
 	Wants int64
-	// Infeasible says of an expansion that the driver has refused it for good, so that nothing
-	// but another attempt now and then is to be expected.
+	// Infeasible says that the driver has refused an expansion for good: only rare further attempts are
+	// to be expected.
 	Infeasible bool
 
 	// Cut says of a snapshot that it has got further, though it is not at its end.
 	Cut bool
 }
 
-// SnapshotOf reads a VolumeSnapshotContent. False: there is nothing to be done for it. What has
-// another shape than the API says reads as empty.
+// SnapshotOf reads a VolumeSnapshotContent. False: there is nothing to do for it. Fields of another
+// shape than the API's read as empty.
 func SnapshotOf(o *unstructured.Unstructured) (Work, bool) {
 	w := contentOf(o, KindSnapshot, "VolumeSnapshot", "volumeSnapshotRef")
 	handle, _, _ := unstructured.NestedString(o.Object, "spec", "source", "volumeHandle")
@@ -129,9 +129,9 @@ func contentOf(o *unstructured.Unstructured, kind, told, ref string) Work {
 	return w
 }
 
-// ClaimOf reads a PersistentVolumeClaim: one that may be to become a clone of another, or to be
-// expanded. Its PersistentVolume says whether it is: IsOver. nil: it is neither. Of the claim's
-// status, which tenants may have the right to write, counts only that the driver has refused.
+// ClaimOf reads a PersistentVolumeClaim that may become a clone of another, or be expanded. Its
+// PersistentVolume says whether it is: IsOver. nil: it is neither. Of the claim's status, which tenants
+// may write, only the driver's refusal counts.
 func ClaimOf(c *corev1.PersistentVolumeClaim) *Work {
 	if c.DeletionTimestamp != nil {
 		return nil
@@ -154,9 +154,8 @@ func ClaimOf(c *corev1.PersistentVolumeClaim) *Work {
 	return &w
 }
 
-// IsOver says whether the PersistentVolume that is bound to the claim that asks for an operation
-// shows that the driver's controller has nothing left to do: a clone is there, an expanded volume
-// is as large as it is to be. What is left for a node then is done at the next mount.
+// IsOver says whether the claim's PersistentVolume shows that the driver's controller has nothing left
+// to do: a clone is there, an expanded volume has its size. A node's part follows at the next mount.
 func (w *Work) IsOver(s ledger.Snapshot) bool {
 	if w.Object.Kind != kindClaim {
 		return false // a snapshot's content says so itself
@@ -166,8 +165,8 @@ func (w *Work) IsOver(s ledger.Snapshot) bool {
 	return pv != nil && c.UID == w.Object.UID && (w.Operation != ledger.OperationExpansion || pv.Capacity >= w.Wants)
 }
 
-// boundTo is the PersistentVolume of a claim, where both name the other; nil: there is none. The
-// claim's phase does not count: who may write its status can forge it.
+// boundTo is the PersistentVolume of a claim, if both name each other; nil: there is none. The claim's
+// phase does not count: its writer can forge it.
 func boundTo(s ledger.Snapshot, c *ledger.Claim) *ledger.PersistentVolume {
 	if c == nil || c.PersistentVolume == "" {
 		return nil

@@ -53,7 +53,7 @@ func TestExpansionOf(t *testing.T) {
 	}
 }
 
-// A claim that names no PersistentVolume is to be a clone where it names another claim.
+// A claim without a PersistentVolume becomes a clone if it names another claim.
 func TestCloneOf(t *testing.T) {
 	group, other := "snapshot.storage.k8s.io", "other"
 	for name, test := range map[string]struct {
@@ -97,7 +97,7 @@ func TestCloneOf(t *testing.T) {
 	}
 }
 
-// A content is work until its snapshot is ready; whatever shape it has, nothing breaks.
+// A content is work until its snapshot is ready; no shape breaks anything.
 func TestContents(t *testing.T) {
 	content := func(fields map[string]any) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: fields}

@@ -8,16 +8,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Past is what came of earlier tickets, for each operation of a volume. It is of one process:
-// who leads next gives each of them one attempt more.
+// Past has the outcomes of earlier tickets, for each operation of a volume. It is of one process: the
+// next leader gives each of them one attempt more.
 type Past map[key]attempt
 
-// attempt is the ticket that was there last, and what came of those before.
+// attempt is the last ticket, with the outcomes of its predecessors.
 type attempt struct {
 	Failures int       // how often in a row one had the volume, and the operation was not done
 	Not      time.Time // no other one is made before that
 
-	// Of the ticket that is there, or was; empty once it is accounted for.
+	// For the present or last ticket; empty once it is accounted for.
 	ticket     string
 	id         ledger.TicketID
 	owner      Object
@@ -28,7 +28,7 @@ type attempt struct {
 	unclear    time.Time // since when it can't be seen what came of it; zero: it can
 }
 
-// Owners are the objects whose operations have a ticket, or had one when Decide last looked.
+// Owners are the objects whose operations have a ticket, or had one at the last Decide.
 func (p Past) Owners() []Object {
 	var list []Object
 	for _, a := range p {
@@ -44,7 +44,7 @@ func (a attempt) hopeless(t *Ticket, w *Work) bool {
 	return w.Infeasible && a.ticket == t.UID && !a.infeasible
 }
 
-// remember accounts for the tickets that are there, and for those that are gone.
+// remember accounts for the present tickets, and for those that are gone.
 func (d *decision) remember(wants map[key][]want) {
 	there := map[string]*Ticket{}
 	for i := range d.Tickets {
@@ -75,8 +75,8 @@ func (d *decision) remember(wants map[key][]want) {
 	}
 }
 
-// standing is the UID of the ticket for what is wanted, with its label or without, and whether
-// it is granted; empty: there is none.
+// standing is the UID of the wanted ticket, with its label or without, and whether it is granted;
+// empty: there is none.
 func (d *decision) standing(w want) (uid string, granted bool) {
 	if t := w.existing; t != nil {
 		if t.Deleting {
@@ -90,8 +90,8 @@ func (d *decision) standing(w want) (uid string, granted bool) {
 	return "", false
 }
 
-// bare is the ticket of an attempt where somebody has taken from it what tells that Moorage has
-// made it. It has the volume all the same. nil: it is not so, or is gone.
+// bare is the ticket of an attempt after its marks of Moorage were taken off. It still has the volume.
+// nil: it has its marks, or is gone.
 func (d *decision) bare(a attempt) *ledger.Ticket {
 	if a.ticket == "" || d.byName[a.id] != nil {
 		return nil
@@ -103,7 +103,7 @@ func (d *decision) bare(a attempt) *ledger.Ticket {
 	return t
 }
 
-// account is an attempt as it is now, with its ticket, or without.
+// account updates an attempt, with its ticket, or without.
 func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 	if a.ticket == "" {
 		return a
@@ -138,7 +138,7 @@ func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 			return a
 		}
 	}
-	// Either is over: the ticket, or what it was for.
+	// The ticket or its operation is over.
 	result := Unfinished
 	switch {
 	case is == nil && d.done(a.owner), is != nil && is.progress != a.progress:
@@ -154,8 +154,8 @@ func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 	return a
 }
 
-// done says whether an operation that is not under way any more has succeeded: a claim that was
-// to be a clone, or to be larger, is bound to a PersistentVolume that is so.
+// done says whether a finished operation has succeeded: a claim for a clone, or for a larger volume, is
+// bound to such a PersistentVolume.
 func (d *decision) done(of Object) bool {
 	if of.Kind != kindClaim {
 		return d.Ready[of.UID]
@@ -189,7 +189,7 @@ func pause(held, timeout time.Duration, failures int) time.Duration {
 // forgetAfter is how long after its pause an operation's failures are remembered.
 const forgetAfter = 24 * time.Hour
 
-// forget drops what matters no more.
+// forget drops unneeded entries.
 func (d *decision) forget(wants map[key][]want) {
 	for k, a := range d.plan.Past {
 		if a.ticket == "" && len(wants[k]) == 0 && (a.Failures == 0 && !d.Now.Before(a.Not) || d.Now.Sub(a.Not) > forgetAfter) {

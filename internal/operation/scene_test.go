@@ -18,8 +18,8 @@ const driver = "disk.example.com"
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// scene is a namespace with volumes of a driver, and what is asked of it. Its tickets are those
-// that Decide has made, and that the test has not taken away.
+// scene is a namespace with volumes of a driver, and requests for operations. Its tickets are Decide's,
+// without those that the test has removed.
 type scene struct {
 	t       testing.TB
 	now     time.Time
@@ -69,7 +69,7 @@ func (s *scene) grown(name string, capacity int64) {
 		Volume: ledger.VolumeID{Driver: driver, Handle: name}, Claim: claim(name), ClaimUID: "uid-" + name})
 }
 
-// target is an unbound claim that is to become a clone.
+// target is an unbound claim that becomes a clone.
 func (s *scene) target(name string, change func(*ledger.Claim)) {
 	c := ledger.Claim{Key: claim(name), UID: "uid-" + name, Version: s.next(), Class: "fast"}
 	if change != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// maxVolumes is how many volumes of one namespace's operations are looked at at a time: as many as
-// its tickets can have.
+// maxVolumes is how many volumes of a namespace's operations are looked at at a time: as many as its
+// tickets can have.
 const maxVolumes = MaxPerNamespace * maxMembers
 
 // volumes is how many volumes are looked up for an operation.
 func (w *Work) volumes() int { return max(1, len(w.Handles)) }
 
-// share are the operations to look at now. Of a namespace that asks for too many at once they are
-// those that have a ticket, and then the oldest ones; the others are told that they wait. So what
-// one namespace asks for costs others no time.
+// share are the operations to look at now. Of a namespace with too many at once they are the operations
+// with a ticket, and then the oldest; the others are reported as waiting. One namespace's requests cost
+// others no time.
 func (d *decision) share() []*Work {
 	of, volumes := map[string][]*Work{}, map[string]int{}
 	for i := range d.Works {
@@ -37,9 +37,9 @@ func (d *decision) share() []*Work {
 	return all
 }
 
-// oldestWorks are the operations of one namespace that are looked at, of too many.
+// oldestWorks are the operations of a namespace to look at, of too many.
 func (d *decision) oldestWorks(works []*Work) []*Work {
-	has := map[string]bool{} // a ticket, or has had one that is not accounted for
+	has := map[string]bool{} // a ticket, or an unaccounted former one
 	for _, t := range d.Tickets {
 		has[t.Owner.UID] = true
 	}

@@ -41,8 +41,8 @@ func TestTooManyVolumes(t *testing.T) {
 	s.has("bank/snapshot-uid-other shop/snapshot-uid-late")
 }
 
-// What has a ticket is looked at all the same: it keeps it as long as it is needed, and is
-// accounted for when that is over, or has come to nothing.
+// An operation with a ticket is looked at all the same: it keeps the ticket while needed, and is
+// accounted for afterwards.
 func TestTicketsOutlastTooManyVolumes(t *testing.T) {
 	s := crowded(t)
 	crowd := s.works
@@ -77,8 +77,8 @@ func TestNobodyAsksForThem(t *testing.T) {
 	s.has("shop/snapshot-uid-late")
 }
 
-// Snapshots of volumes that no claim has any more have their tickets in Moorage's own namespace: those
-// that one namespace asks for leave room for those of others.
+// Snapshots of volumes without a claim have their tickets in Moorage's own namespace: one namespace's
+// leave room for others'.
 func TestVolumesWithoutClaimsAreShared(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	add := func(name, namespace string, created int64) {

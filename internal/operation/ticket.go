@@ -16,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Ticket is a ticket that Moorage has made for an operation, as it is now.
+// Ticket is a present ticket of Moorage's for an operation.
 type Ticket struct {
 	ID        ledger.TicketID
 	UID       string
@@ -51,8 +51,8 @@ func TicketOf(t *v1alpha1.VolumeTicket) (Ticket, bool) {
 	return own, own.ID.Name == nameOf(own.Operation, own.Owner) && own.isShaped()
 }
 
-// isShaped says whether a ticket asks for what Moorage's ask for, and is owned by what can ask
-// for its operation. One that is not is somebody else's, whatever its labels say.
+// isShaped says whether a ticket has the form of Moorage's, and an owner that can ask for its
+// operation. Otherwise it is foreign, with any labels.
 func (t Ticket) isShaped() bool {
 	kinds := []string{kindClaim}
 	if t.Operation == ledger.OperationSnapshot {
@@ -67,8 +67,8 @@ func nameOf(o ledger.Operation, of Object) string {
 	return strings.ToLower(o.String()) + "-" + of.UID
 }
 
-// MayBe says whether a ticket has the name and the type of those that Moorage makes for
-// operations, and so counts as one, whatever labels it has.
+// MayBe says whether a ticket has the name and the type of Moorage's tickets for operations, and counts
+// as one, with any labels.
 func MayBe(id ledger.TicketID, of ledger.TicketType) bool {
 	return slices.ContainsFunc(ledger.AllOperations(), func(o ledger.Operation) bool {
 		return of == o.TicketType() && strings.HasPrefix(id.Name, strings.ToLower(o.String())+"-")
@@ -79,13 +79,12 @@ func MayBe(id ledger.TicketID, of ledger.TicketType) bool {
 type Make struct {
 	ID        ledger.TicketID
 	Operation ledger.Operation
-	Owner     Object // who asks for the operation
+	Owner     Object // the object that asks for the operation
 	Told      Object
 	Driver    string
 	Spec      v1alpha1.VolumeTicketSpec
 }
 
-// Object is the ticket.
 func (m Make) Object() *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{

@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An expansion lasts until its PersistentVolume is as large as it is to be, and no longer,
-// whatever the claim says of itself.
+// An expansion lasts until its PersistentVolume has its size, and no longer, regardless of the claim's
+// status.
 func TestExpansionEndsWithThePersistentVolume(t *testing.T) {
 	for name, phase := range map[string]func(*ledger.Claim){
 		"bound": func(c *ledger.Claim) { c.Bound = true }, "says it is not": func(*ledger.Claim) {}, "says it is lost": func(c *ledger.Claim) { c.Lost = true },

@@ -87,7 +87,6 @@ func (d *decision) volume(pv *ledger.PersistentVolume) volume {
 	return v
 }
 
-// ofClaim is the volume of a claim.
 func (d *decision) ofClaim(of ledger.ClaimKey) ([]volume, bool) {
 	pv := boundTo(d.Snapshot, d.Snapshot.Claim(of))
 	if pv == nil {
@@ -120,7 +119,7 @@ func (d *decision) ofClone(w *Work) ([]volume, bool) {
 	return source, true
 }
 
-// due are the volumes for which a policy asks for a ticket, and whether it is to detach them.
+// due are the volumes for which a policy asks for a ticket, and whether to detach them.
 func (d *decision) due(w *Work, all []volume) (volumes []volume, detached, ok bool) {
 	attached := false
 	for _, v := range all {
@@ -154,8 +153,7 @@ func (d *decision) due(w *Work, all []volume) (volumes []volume, detached, ok bo
 // maxNamed is how many volumes a message names.
 const maxNamed = 4
 
-// apart says which volumes of a group are at which nodes, where they are at several; empty: they
-// are not.
+// apart names the nodes of a group's volumes if they are at several; empty: they are not.
 func (d *decision) apart(w *Work) string {
 	if !w.Group {
 		return ""

@@ -13,14 +13,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What changes is told once: an event is made of the difference between what an
-// object said and what has just been written on it, so that neither a repeated
-// write nor another controller tells it again. The usual course (granted,
-// attached, detached) makes no event on pods, claims and holds: it is in their
+// A change is reported once: an event is made of the difference between an object's former content and
+// the present write, so that neither a repeated write nor another controller reports it again. The
+// usual course (granted, attached, detached) makes no event on pods, claims and holds: it is in their
 // conditions, and an event for each would be another write for each attach.
 
-// concern is a state of a volume that lasts, and that somebody may have to do
-// something about. The zero value is that there is none.
+// concern is a lasting state of a volume that a person may have to act on. The zero value is none.
 type concern struct{ reason, message string }
 
 // concernOf is what a VolumeHold's conditions say is wrong.
@@ -38,9 +36,8 @@ func concernOf(h *v1alpha1.VolumeHold) concern {
 	return concern{c.Reason, c.Message}
 }
 
-// HoldChanged tells a VolumeHold, and the claim that people know its volume by,
-// that it has come into a state that lasts, or has left it. old is nil when it is
-// new, and claim when there is none.
+// HoldChanged reports that a volume has come into a lasting state, or has left it, on its VolumeHold
+// and on the claim that people know it by. old is nil for a new hold, and claim without one.
 func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim) {
 	was, is := concernOf(old), concernOf(now)
 	if e == nil || was.reason == is.reason {

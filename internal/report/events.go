@@ -22,8 +22,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The reasons of events. Those of an attach and of a failed one are the attach/detach
-// controller's, which people and tools know.
+// The reasons of events. Attach and failed attach have the attach/detach controller's reasons, which
+// people and tools know.
 const (
 	eventFailedAttach  = "FailedAttachVolume"
 	eventAttached      = "SuccessfulAttachVolume"
@@ -88,8 +88,8 @@ func (e *Events) Waits(pod *ledger.Pod, claim *ledger.Claim, reason arbiter.Reas
 	}
 }
 
-// Ready tells a pod that was told to wait that all its volumes are there, and the
-// claims that it waited for.
+// Ready reports to a pod with an event for its wait, and to the claims that it waited for, that all its
+// volumes are there.
 func (e *Events) Ready(pod *ledger.Pod, node ledger.NodeName, claims []*ledger.Claim) {
 	if e == nil {
 		return
@@ -112,16 +112,16 @@ func (e *Events) Attached(pod *ledger.Pod, volume string) {
 	e.tell(OfPod(pod), eventAttached, fmt.Sprintf("AttachVolume.Attach succeeded for volume %q ", volume))
 }
 
-// AttachRefused tells a pod that the API server refuses a write without which one of its volumes
-// is not attached to a node, in its words, within its namespace's quota: each attempt that fails tells it.
-// volume is the name of its PersistentVolume.
+// AttachRefused reports to a pod that the API server refuses a write without which one of its volumes
+// is not attached to a node, in the API server's words, within its namespace's quota: each failed
+// attempt reports it. volume is the name of its PersistentVolume.
 func (e *Events) AttachRefused(pod *ledger.Pod, volume string, node ledger.NodeName, why string) {
 	if e != nil && e.quotas.refused.take(pod.Namespace, e.now()) {
 		e.warn(OfPod(pod), eventFailedAttach, fmt.Sprintf("volume %q is not attached to %s, since the API server refuses a write that is tried again: %s", volume, node, why))
 	}
 }
 
-// NetworkFence tells a node what becomes of it at the storage of a driver.
+// NetworkFence reports on a node its state at the storage of a driver.
 func (e *Events) NetworkFence(node ledger.NodeName, driver, text string) {
 	if e != nil {
 		e.log.Info("A NetworkFence goes on", "reason", eventNetworkFence, "node", node, "driver", driver, "what", text)
@@ -138,8 +138,8 @@ func (e *Events) NetworkFenceHeld(node ledger.NodeName, driver, why string) {
 	}
 }
 
-// OperationTicket tells an object that asks a driver for an operation what is done so that the
-// driver can carry it out, within its namespace's quota.
+// OperationTicket reports on an object that asks a driver for an operation the ticket for it, within
+// its namespace's quota.
 func (e *Events) OperationTicket(of Object, text string) {
 	if e != nil && e.quotas.operations.take(of.Namespace, e.now()) {
 		e.log.V(1).Info("An operation has a ticket", "reason", eventOperation, "kind", of.Kind, "object", klog.KRef(of.Namespace, of.Name), "what", text)
@@ -147,8 +147,8 @@ func (e *Events) OperationTicket(of Object, text string) {
 	}
 }
 
-// OperationHeld tells an object that asks a driver for an operation why that has no ticket, or
-// one that waits. False: its namespace has no more events now, and it is to be told later.
+// OperationHeld reports on an object that asks a driver for an operation why it has no ticket, or a
+// waiting one. False: its namespace has no more events now; report it later.
 func (e *Events) OperationHeld(of Object, code, text string) bool {
 	if e == nil {
 		return true
@@ -161,11 +161,11 @@ func (e *Events) OperationHeld(of Object, code, text string) bool {
 	return true
 }
 
-// flexVolume is what is told of a FlexVolume where this controller does the whole job.
+// flexVolume is the message about a FlexVolume in Standalone mode.
 const flexVolume = "is a FlexVolume, which only kube-controller-manager can attach where its driver does that: " +
 	"move it to CSI, or leave it so where the driver only mounts"
 
-// FlexVolumeOfPod tells a pod that nobody attaches a FlexVolume of its own.
+// FlexVolumeOfPod reports on a pod that no controller attaches a FlexVolume of its own.
 func (e *Events) FlexVolumeOfPod(pod *ledger.Pod) {
 	if e != nil {
 		e.log.Info("A pod has a FlexVolume, which is not attached", "reason", eventFlexVolume, "pod", klog.KRef(pod.Namespace, pod.Name))
@@ -173,7 +173,7 @@ func (e *Events) FlexVolumeOfPod(pod *ledger.Pod) {
 	}
 }
 
-// FlexVolume tells a PersistentVolume that nobody attaches it.
+// FlexVolume reports on a PersistentVolume that no controller attaches it.
 func (e *Events) FlexVolume(name string, uid types.UID) {
 	if e != nil {
 		e.log.Error(nil, "A PersistentVolume is a FlexVolume, which is not attached", "reason", eventFlexVolume, "persistentVolume", name)
@@ -181,8 +181,8 @@ func (e *Events) FlexVolume(name string, uid types.UID) {
 	}
 }
 
-// fields are a reason as a log has it: its code, and what it is about. The
-// message quotes drivers and names people's pods; events and conditions have it.
+// fields are a reason's log fields: its code, and its objects. The message quotes drivers and names
+// people's pods; events and conditions have it.
 func fields(reason arbiter.Reason) []any {
 	list := []any{"reason", reason.Code}
 	if !reason.Volume.IsZero() {
@@ -211,6 +211,5 @@ func (e *Events) warn(at Object, reason, message string) {
 	e.recorder.Event(at.reference(), corev1.EventTypeWarning, reason, message)
 }
 
-// maxMessage is how long the message of an event is at most, as of a note of events.k8s.io: it may quote
-// whoever refuses a write.
+// maxMessage is the longest message of an event, as of a note of events.k8s.io: it may quote a webhook.
 const maxMessage = 1024

@@ -23,12 +23,11 @@ import (
 // forcedTimeout bounds how long a volume waits for its event to be written.
 const forcedTimeout = 2 * time.Second
 
-// ForcedDetach tells a node that a volume was taken from it without its kubelet's word,
-// as a hold says (ledger.Fence). It returns when the API server has the event, so that
-// nothing is written after it that forgets the detach. The event's name follows from
-// what is told: the result is false where the API server has that event already, from
-// whichever leader. An event that the API server does not take in time is written in
-// the background, as all others are.
+// ForcedDetach reports on a node that a volume was taken from it without its kubelet's report, as a
+// hold says (ledger.Fence). It returns when the API server has the event, so that nothing is written
+// after it that forgets the detach. The event's name follows from its content: the result is false if
+// the API server has that event already, from any leader. An event that the API server does not take in
+// time is written in the background, like all others.
 func (e *Events) ForcedDetach(ctx context.Context, v ledger.VolumeID, f ledger.Fence) (news bool) {
 	if e == nil {
 		return false
@@ -49,15 +48,14 @@ func (e *Events) ForcedDetach(ctx context.Context, v ledger.VolumeID, f ledger.F
 	return true
 }
 
-// ForcedDetaches are detaches by force of which the API server has an event, by its name.
+// ForcedDetaches are forced detaches with an event in the API server, by its name.
 type ForcedDetaches map[string]bool
 
 // Has says whether there is an event of a detach from a node, as a hold says (ledger.Fence).
 func (d ForcedDetaches) Has(v ledger.VolumeID, f ledger.Fence) bool { return d[forcedName(v, f)] }
 
-// ForcedDetaches lists the detaches by force that a leader has told of, so that the next
-// one does not ask for each of them by writing its event again. What can't be listed in
-// time is not in the result.
+// ForcedDetaches lists the forced detaches that a leader has reported, so that the next leader does not
+// write each event again. Events that can't be listed in time are missing.
 func (e *Events) ForcedDetaches(ctx context.Context) ForcedDetaches {
 	if e == nil || e.writes == nil {
 		return nil
@@ -86,7 +84,7 @@ func (e *Events) writeForced(ctx context.Context, v ledger.VolumeID, f ledger.Fe
 	if e.writes == nil {
 		return errNoWriter
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forcedTimeout) // at the end of a term, too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forcedTimeout) // also at the end of a term
 	defer cancel()
 	now := metav1.Now()
 	_, err := e.writes.Create(ctx, &corev1.Event{
@@ -99,8 +97,8 @@ func (e *Events) writeForced(ctx context.Context, v ledger.VolumeID, f ledger.Fe
 	return err
 }
 
-// forcedName is the name of the event of one detach: of a VolumeAttachment, or, without
-// one, of the outage in which the volume was taken.
+// forcedName is the name of a detach's event: of a VolumeAttachment, or, without one, of the outage of
+// the detach.
 func forcedName(v ledger.VolumeID, f ledger.Fence) string {
 	of := fmt.Sprintf("%q %q %q", v, f.Node, f.Attachment)
 	if f.Attachment == "" {

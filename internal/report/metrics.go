@@ -38,8 +38,7 @@ type Metrics struct {
 	upstream   upstream
 }
 
-// NewMetrics makes the metrics. snapshot is asked at each scrape; nil leaves
-// out what it would show.
+// NewMetrics makes the metrics. snapshot is called at each scrape; nil leaves its metrics out.
 func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(),
@@ -126,8 +125,8 @@ func (m *Metrics) Step(step arbiter.Step, err error) {
 	}
 }
 
-// Forced tells that a volume was detached by a rule of force, where no step that was
-// executed shows it: its answer was lost, or the leader that has sent it.
+// Forced counts a volume that was detached by a rule of force without an executed step: its answer was
+// lost, or an earlier leader sent it.
 func (m *Metrics) Forced(rule string) {
 	if m != nil {
 		m.forced.WithLabelValues(rule).Inc()

@@ -25,12 +25,11 @@ func OfTicket(t *ledger.Ticket) Object {
 	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
 }
 
-// OfNode is a Node, whose events carry its name for a UID, as kubelets' do.
+// OfNode is a Node; its events carry its name for a UID, like kubelets'.
 func OfNode(n ledger.NodeName) Object {
 	return Object{Kind: "Node", Name: string(n), UID: string(n)}
 }
 
-// OfPod is a Pod.
 func OfPod(p *ledger.Pod) Object {
 	return Object{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID}
 }

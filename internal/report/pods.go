@@ -48,10 +48,9 @@ func (p *pods) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Leads says that this process decides and writes from now on, and has each scrape ask how
-// much is due, by the names of queues, and which pods with a node wait for their volumes.
-// What was asked before is asked no more: it was an earlier term's. The function that it
-// returns ends the term.
+// Leads says that this process decides and writes from now on, and has each scrape ask for the due
+// work, by the names of queues, and for the pods with a node that wait for their volumes. Functions of
+// an earlier term are called no more. The returned function ends the term.
 func (m *Metrics) Leads(depth map[string]func() int, waiting func() map[ledger.Code]PodWait) (end func()) {
 	if m == nil {
 		return func() {}

@@ -9,17 +9,16 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// The events that one namespace's tickets, or what asks for tickets there, or its pods of writes that are
-// refused, can have: so many at
-// once, and one more each time. The recorder has one queue for all events, of 1000, and drops what
-// does not fit in: without a quota who makes many tickets would have it drop events of others.
+// The quotas of a namespace's events for its tickets, operations, and pods with refused writes: so many
+// at once, and one more each time. The recorder has one queue for all events, of 1000, and drops the
+// excess: without a quota many tickets of one tenant would have it drop events of others.
 const (
 	eventsAtOnce    = 10
 	eventsEach      = 5 * time.Second
-	quotaNamespaces = 1024 // that are kept; the one that was longest unused goes first, and begins anew
+	quotaNamespaces = 1024 // kept namespaces; the longest unused goes first, and starts again
 )
 
-// quotas are what is counted apart: that a ticket has ended is told though it has changed often.
+// quotas are counted apart: the end of a ticket is reported though it has changed often.
 type quotas struct{ changes, ends, operations, refused *quota }
 
 func newQuotas() quotas { return quotas{newQuota(), newQuota(), newQuota(), newQuota()} }

@@ -15,9 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// TicketChanged tells a VolumeTicket, and the object that owns it, what
-// has become of it: Granted, Satisfied and Yielding, each when its status or reason changes to one
-// that lasts. The changes of one namespace's
+// TicketChanged reports on a VolumeTicket, and on its owner, its changes: Granted, Satisfied and
+// Yielding, each when its status or reason changes to a lasting one. The changes of a namespace's
 // tickets have a quota, and their ends another.
 func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 	if e == nil {
@@ -93,8 +92,8 @@ func whyEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) string {
 	return string(cause)
 }
 
-// tellTicket tells a ticket and its owner something, as normal or as a warning, unless the
-// namespace has none left of a quota: neither has an event then.
+// tellTicket reports on a ticket and its owner, as normal or as a warning, unless the namespace's quota
+// is used up: neither has an event then.
 func (e *Events) tellTicket(t *v1alpha1.VolumeTicket, left *quota, tell func(of Object, reason, message string), reason, message string) {
 	if !left.take(t.Namespace, e.now()) {
 		return
@@ -105,11 +104,10 @@ func (e *Events) tellTicket(t *v1alpha1.VolumeTicket, left *quota, tell func(of 
 	}
 }
 
-// ownerOf is the object that a ticket was made for: its controller, else its first owner. The event
-// stands in the ticket's namespace, where an owner without a namespace has its events, too.
-// False: it has none, or its owner has a name (253 bytes), kind (63), apiVersion (317) or UID (128)
-// longer than a real object's. Nobody finds events of that, and the recorder keeps what it names for
-// thousands of events, whatever its length.
+// ownerOf is a ticket's owner: its controller, else its first owner. The event is in the ticket's
+// namespace, where an owner without a namespace also has its events. False: it has none, or its owner
+// has a name (253 bytes), kind (63), apiVersion (317) or UID (128) longer than a real object's. Events
+// of such an owner are useless, and the recorder keeps the names of thousands of events, of any length.
 func ownerOf(t *v1alpha1.VolumeTicket) (Object, bool) {
 	owner := metav1.GetControllerOfNoCopy(t)
 	if owner == nil && len(t.OwnerReferences) > 0 {

@@ -49,7 +49,7 @@ func (u upstream) operation(name, driver string, took time.Duration) {
 	u.operations.WithLabelValues(pluginName(driver), "volume_"+name, "success", "false").Observe(took.Seconds())
 }
 
-// pluginName is upstream's name of what attaches a driver's volumes.
+// pluginName is upstream's name of a driver's attaching plugin.
 func pluginName(driver string) string {
 	if (ledger.VolumeID{Driver: driver}).NoAttach() {
 		return driver
@@ -57,8 +57,8 @@ func pluginName(driver string) string {
 	return "kubernetes.io/csi:" + driver
 }
 
-// collectVolumes counts volumes at nodes as upstream does: those that a pod there
-// wants, and those that are attached or being attached there.
+// collectVolumes counts volumes at nodes as upstream does: volumes that a pod there wants, and volumes
+// that are attached or being attached there.
 func (w *world) collectVolumes(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	type kind struct{ driver, state string }
 	count := map[kind]int{}

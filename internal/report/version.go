@@ -2,6 +2,5 @@
 
 package report
 
-// Version is what was built: the linker sets it (see the Makefile), and
-// nothing else does.
+// Version is the built version: only the linker sets it (see the Makefile).
 var Version = "unknown"

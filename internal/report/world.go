@@ -140,7 +140,7 @@ func (w *world) collectOperations(s ledger.Snapshot, gauge func(*prometheus.Desc
 	}
 }
 
-// collectBraked counts the nodes of zones in which too many are unreachable.
+// collectBraked counts the nodes of zones with too many unreachable nodes.
 func (w *world) collectBraked(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	braked := map[ledger.Zone]int32{}
 	for p := range s.Policies() {
@@ -196,8 +196,8 @@ func unheld(v *ledger.Volume) ledger.HoldState {
 // as it likes.
 const maxDriversShown = 64
 
-// knownDrivers says which drivers some node registers, or are Kubernetes' own. Others a node may
-// name in its status as it likes: what it says there makes no time series.
+// knownDrivers says which drivers some node registers, or are Kubernetes' own. A node may name any
+// other driver in its status: that makes no time series.
 func knownDrivers(s ledger.Snapshot) func(driver string) bool {
 	registered := map[string]bool{}
 	for n := range s.Nodes() {
@@ -216,8 +216,7 @@ type slots struct {
 	driver string
 }
 
-// reservedSlots counts the places that have users, and where nothing is yet, nor may
-// be.
+// reservedSlots counts the places with users where nothing is, or may be, yet.
 func reservedSlots(s ledger.Snapshot) map[slots]int {
 	out := map[slots]int{}
 	for v := range s.Volumes() {
@@ -245,12 +244,12 @@ func (w *world) collectUnexplained(s ledger.Snapshot, gauge func(*prometheus.Des
 	}
 }
 
-// collectSaid counts what nodes say themselves that they have, and that nothing in the API
-// explains. The word of another boot is about mounts that are gone.
+// collectSaid counts volumes that nodes report, and that nothing in the API explains. A report of
+// another boot is about mounts that are gone.
 func (w *world) collectSaid(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	for n := range s.Nodes() {
 		if n.Word == nil || !n.AskedAt.IsZero() {
-			continue // one that owes an answer may have said what is old by now
+			continue // a node that owes an answer may have an old report
 		}
 		podless, loose := 0, 0
 		for _, v := range n.Word.Has {

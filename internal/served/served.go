@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package served knows which features of moorage-scheduler read resources that
-// not every Kubernetes release serves, and asks an API server what it serves.
+// Package served has the features of moorage-scheduler that read resources that not every Kubernetes
+// release serves, and asks an API server for its resources.
 //
 // Reads: the API server's discovery documents. Decides and writes nothing.
 package served
@@ -21,24 +21,22 @@ const (
 	NewestRelease = "1.37"
 )
 
-// Feature is a feature gate of kube-scheduler, and what it reads.
+// Feature is a feature gate of kube-scheduler, with its resources.
 type Feature struct {
 	// Gate is the feature gate's name.
 	Gate string
 	// GroupVersion has the Resources that the feature reads.
 	GroupVersion string
 	Resources    []string
-	// ByDefault says that the gate is on unless somebody switches it off.
+	// ByDefault says that the gate is on by default.
 	ByDefault bool
-	// Locked says that nobody can switch it off any more.
+	// Locked says that the gate can't be switched off any more.
 	Locked bool
 }
 
-// SchedulerFeatures lists the features of the kube-scheduler that
-// moorage-scheduler is made from which read resources that some release from
-// OldestRelease on does not serve by default, or that an API server may have switched off. With such a
-// feature on, the scheduler waits for these resources before it schedules
-// anything.
+// SchedulerFeatures lists the features of moorage-scheduler's kube-scheduler that read resources that
+// some release since OldestRelease does not serve by default, or that an API server may have switched
+// off. With such a feature on, the scheduler waits for these resources before it schedules anything.
 func SchedulerFeatures() []Feature {
 	return []Feature{
 		{Gate: "DynamicResourceAllocation", GroupVersion: "resource.k8s.io/v1", Resources: []string{"deviceclasses", "resourceclaims", "resourceslices"}, ByDefault: true, Locked: true},
@@ -66,8 +64,7 @@ type Discovery interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// Ask returns what is served of some group versions. An error says that it could
-// not be learnt of one of them.
+// Ask returns the served resources of group versions. An error says that one of them is unknown.
 func Ask(d Discovery, groupVersions ...string) (Resources, error) {
 	all := Resources{}
 	for _, group := range groupVersions {
@@ -88,7 +85,6 @@ func Ask(d Discovery, groupVersions ...string) (Resources, error) {
 	return all, nil
 }
 
-// GroupVersions are those that features read.
 func GroupVersions(features []Feature) []string {
 	var all []string
 	for _, f := range features {

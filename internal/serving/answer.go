@@ -13,18 +13,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RequestError is a request that can't be answered as it was meant, and the HTTP
-// status that says so.
+// RequestError is a request without a proper answer, with its HTTP status.
 type RequestError struct {
 	Code    int
 	Reason  metav1.StatusReason
 	Message string
 }
 
-// Error returns the message.
 func (e *RequestError) Error() string { return e.Message }
 
-// BadRequest says what is wrong with a request's content.
+// BadRequest names a fault in a request's content.
 func BadRequest(format string, args ...any) *RequestError {
 	return &RequestError{http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...)}
 }
@@ -79,8 +77,7 @@ func WriteError(w http.ResponseWriter, server string, err error) {
 	})
 }
 
-// WriteJSON writes an answer. An error here means that the client has gone, and
-// there is nobody left to tell.
+// WriteJSON writes an answer. An error here means that the client has gone.
 func WriteJSON(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

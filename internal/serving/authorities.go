@@ -21,8 +21,7 @@ type Authorities struct {
 	pool    *x509.CertPool
 }
 
-// LoadAuthorities reads a PEM file with one certificate or more. Its error says
-// what is wrong with it.
+// LoadAuthorities reads a PEM file with one certificate or more. Its error names the fault.
 func LoadAuthorities(file string) (*Authorities, error) {
 	a := &Authorities{file: file}
 	if err := a.reload(); err != nil {
@@ -31,8 +30,7 @@ func LoadAuthorities(file string) (*Authorities, error) {
 	return a, nil
 }
 
-// Pool returns the authorities as they are on file now. A file that can't be
-// read keeps those that were read before.
+// Pool returns the authorities in the present file. An unreadable file keeps the former ones.
 func (a *Authorities) Pool() *x509.CertPool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,8 +40,7 @@ func (a *Authorities) Pool() *x509.CertPool {
 	return a.pool
 }
 
-// reload reads the file if it changed. The caller holds mu, or is the only one
-// that knows a.
+// reload reads the file if it changed. The caller holds mu, or a is not shared yet.
 func (a *Authorities) reload() error {
 	now, err := versionOf(a.file, a.file)
 	if err != nil {
@@ -60,8 +57,7 @@ func (a *Authorities) reload() error {
 	return nil
 }
 
-// ReadPool reads a PEM file with one certificate or more. Its error says what is wrong with
-// it.
+// ReadPool reads a PEM file with one certificate or more. Its error names the fault.
 func ReadPool(file string) (*x509.CertPool, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {

@@ -23,8 +23,7 @@ type Certificate struct {
 	loaded  *tls.Certificate
 }
 
-// LoadCertificate reads the PEM files of a certificate and its key. Its error
-// says what is wrong with them.
+// LoadCertificate reads the PEM files of a certificate and its key. Its error names the fault.
 func LoadCertificate(certFile, keyFile string) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile}
 	if err := c.reload(); err != nil {
@@ -54,14 +53,13 @@ func (c *Certificate) Expired(now time.Time) error {
 	return nil
 }
 
-// Leaf returns the certificate as it is on file now.
+// Leaf returns the certificate in the present file.
 func (c *Certificate) Leaf() *x509.Certificate {
 	current, _ := c.Get(nil)
 	return current.Leaf
 }
 
-// reload reads the files if they changed. The caller holds mu, or is the only
-// one that knows c.
+// reload reads the files if they changed. The caller holds mu, or c is not shared yet.
 func (c *Certificate) reload() error {
 	version, err := versionOf(c.certFile, c.keyFile)
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 )
 
 // Probes serves probes and metrics on an address (host:port), without TLS where there is no
-// configuration for it, and returns the address it listens on. The function it returns ends
-// that: what is still under way two seconds later is cut off with the process.
+// configuration for it, and returns the address it listens on. The returned function ends that:
+// requests still under way two seconds later are cut off with the process.
 func Probes(ctx context.Context, address string, handler http.Handler, secure *tls.Config) (at string, stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -43,7 +43,7 @@ func Probes(ctx context.Context, address string, handler http.Handler, secure *t
 	return listener.Addr().String(), func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeShutdownTimeout)
 		defer cancel()
-		_ = server.Shutdown(ending) // what is left is cut off with the process
+		_ = server.Shutdown(ending) // the rest is cut off with the process
 		<-served
 	}, nil
 }

@@ -76,7 +76,7 @@ func (s Server) Serve(ctx context.Context, listener net.Listener) error {
 	return shutdown(server, ended)
 }
 
-// shutdown lets the requests under way end, and cuts off those that don't.
+// shutdown lets the requests under way end, and cuts off the rest.
 func shutdown(server *http.Server, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()

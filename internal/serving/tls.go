@@ -19,12 +19,10 @@ func TLS(certificate *Certificate) *tls.Config {
 	}
 }
 
-// MutualTLS returns the configuration of a server that speaks only to clients
-// whose certificate one of the authorities has signed, and, unless there are no
-// names, whose common name or one of whose DNS names is among names. Others are
-// turned away in the handshake, before anything of theirs is read. Sessions are
-// not resumed: an authority that is taken away counts from the next connection
-// on.
+// MutualTLS returns the configuration of a server that speaks only to clients with a certificate of the
+// authorities, and, unless there are no names, with a common name or DNS name among names. Others are
+// refused in the handshake, before anything of theirs is read. Sessions are not resumed: an authority
+// that is taken away counts from the next connection on.
 func MutualTLS(certificate *Certificate, clients *Authorities, names []string) *tls.Config {
 	config := TLS(certificate)
 	config.ClientAuth = tls.RequireAndVerifyClientCert

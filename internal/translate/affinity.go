@@ -28,7 +28,7 @@ func requirements(list []corev1.NodeSelectorRequirement) []ledger.NodeRequiremen
 	return out
 }
 
-// operator is 0 for one that is not known, by which no node matches.
+// operator is 0 for an unknown operator, which matches no node.
 func operator(o corev1.NodeSelectorOperator) ledger.NodeOperator {
 	switch o {
 	case corev1.NodeSelectorOpIn:

@@ -55,7 +55,7 @@ func drawSelector(t *rapid.T) *corev1.NodeSelector {
 	return selector
 }
 
-// drawRequirement draws a requirement, as a rule one that Kubernetes takes.
+// drawRequirement draws a requirement, mostly a valid one.
 func drawRequirement(key *rapid.Generator[string]) *rapid.Generator[corev1.NodeSelectorRequirement] {
 	return rapid.Custom(func(t *rapid.T) corev1.NodeSelectorRequirement {
 		operator := rapid.SampledFrom([]corev1.NodeSelectorOperator{
@@ -75,8 +75,8 @@ func drawRequirement(key *rapid.Generator[string]) *rapid.Generator[corev1.NodeS
 	})
 }
 
-// A PersistentVolume without node affinity can be used everywhere, one with terms that
-// nobody meets nowhere; equal ones are one.
+// A PersistentVolume without node affinity can be used everywhere, one with unmet terms nowhere; equal
+// affinities share memory.
 func TestNodeAffinityOfPersistentVolumes(t *testing.T) {
 	zone := func(zone string) *corev1.VolumeNodeAffinity {
 		return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{

@@ -14,9 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A VolumeAttachment that its attacher has detached, and that stays because of somebody
-// else's finalizer, is not said to wait for the driver (I7): external-attacher has taken its
-// finalizer off and written attached=false (csi_handler.go, markAsDetached).
+// A VolumeAttachment that its attacher has detached, and that a foreign finalizer keeps, does not wait
+// for the driver (I7): external-attacher has taken its finalizer off and written attached=false
+// (csi_handler.go, markAsDetached).
 func TestFinalizerOfSomebodyElseIsTold(t *testing.T) {
 	now, disk := time.Unix(1000, 0), ledger.VolumeID{Driver: "disk", Handle: "data"}
 	key, pv := ledger.ClaimKey{Namespace: "shop", Name: "data"}, "pv"

@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// FuzzObjects feeds JSON of any shape through every translation: none panics,
-// and every name that is understood is written as it was read.
+// FuzzObjects feeds JSON of any shape through every translation: none panics, and every understood name
+// is written back unchanged.
 func FuzzObjects(f *testing.F) {
 	for _, seed := range []string{
 		`{}`,

@@ -20,7 +20,7 @@ import (
 const listed = 256
 
 const (
-	// reasonUnknown is the reason of condition Attached when nobody can tell.
+	// reasonUnknown is the reason of condition Attached if the place is unknown.
 	reasonUnknown = "Unknown"
 	// reasonLeft is its reason when the volume may be at the holder's node without
 	// an attachment.
@@ -30,8 +30,7 @@ const (
 	reasonDetached = "Detached"
 )
 
-// Hold makes a fact of a VolumeHold. What HoldObject made of a hold becomes
-// that hold again.
+// Hold makes a fact of a VolumeHold. It is the inverse of HoldObject.
 func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 	status := &h.Status
 	fact := ledger.Hold{
@@ -72,8 +71,8 @@ func fenceOf(f *v1alpha1.FencedNode) ledger.Fence {
 	return fact
 }
 
-// fenced is what a VolumeHold says of a node from which its volume is taken by force.
-// What fenceOf makes of it is the same again.
+// fenced is a VolumeHold's entry about a node from which its volume is taken by force. fenceOf is its
+// inverse.
 func fenced(c HoldContext, f ledger.Fence) v1alpha1.FencedNode {
 	out := v1alpha1.FencedNode{
 		Node: string(f.Node), NodeUID: types.UID(f.NodeUID), BootID: f.BootID, SystemUUID: f.SystemUUID,
@@ -84,8 +83,8 @@ func fenced(c HoldContext, f ledger.Fence) v1alpha1.FencedNode {
 	return out
 }
 
-// fencedSince is when a node was first listed so: as long as it is the same Node,
-// VolumeAttachment and rule, what was said before. It is for people.
+// fencedSince is the first time of a node's entry: for the same Node, VolumeAttachment and rule, the
+// former value. It is for people.
 func fencedSince(c HoldContext, is *v1alpha1.FencedNode) *metav1.Time {
 	if c.Old != nil {
 		for i := range c.Old.Status.Fenced {
@@ -134,14 +133,13 @@ func forceOf(f *v1alpha1.ForceDetachProgress) *ledger.Force {
 // does not overflow.
 const mostElapsed = 100 * 365 * 24 * time.Hour
 
-// Elapsed returns a number of seconds that an object has counted as a duration, at most mostElapsed:
-// somebody may have edited the number.
+// Elapsed returns an object's number of seconds as a duration, at most mostElapsed: the number may have
+// been edited.
 func Elapsed(seconds int64) time.Duration {
 	return time.Duration(min(seconds, int64(mostElapsed/time.Second))) * time.Second
 }
 
-// progress is what a VolumeHold says of a rule's time. What forceOf makes of it is
-// the same again.
+// progress is a VolumeHold's entry about a rule's time. forceOf is its inverse.
 func progress(f *ledger.Force) *v1alpha1.ForceDetachProgress {
 	out := &v1alpha1.ForceDetachProgress{
 		Rule: v1alpha1.ForceDetachRule(f.Rule), Node: string(f.Node), NodeUID: types.UID(f.NodeUID),
@@ -151,7 +149,7 @@ func progress(f *ledger.Force) *v1alpha1.ForceDetachProgress {
 	return out
 }
 
-// concern takes into a hold what its conditions say is wrong.
+// concern takes a hold's faults from its conditions.
 func concern(fact *ledger.Hold, list []metav1.Condition) {
 	if c := meta.FindStatusCondition(list, v1alpha1.HoldDetachPending); c != nil {
 		fact.Reason, fact.Message = ledger.Code(c.Reason), c.Message
@@ -225,8 +223,8 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 	return object
 }
 
-// conditions sets the conditions that the hold's state asks for, and keeps the
-// times of those that were there before. Others go.
+// conditions sets the conditions that the hold's state asks for, and keeps the times of existing ones.
+// Other conditions go.
 func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus) {
 	// A VolumeHold has no status subresource, so that this very write makes the
 	// generation that the conditions speak of.
@@ -277,7 +275,7 @@ func safeToDetach(reason ledger.Code) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// orDetached is the node that a VolumeHold names, of which an absent one is none at all.
+// orDetached is the node that a VolumeHold names; an absent name is no node.
 func orDetached(n string) ledger.NodeName {
 	if n == "" {
 		return ledger.Detached
@@ -285,7 +283,7 @@ func orDetached(n string) ledger.NodeName {
 	return ledger.NodeName(n)
 }
 
-// orNone is how a VolumeHold names a node. What orDetached makes of it is the same again.
+// orNone is a VolumeHold's name of a node. orDetached is its inverse.
 func orNone(n ledger.NodeName) string {
 	if n == ledger.Detached {
 		return ""

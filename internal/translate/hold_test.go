@@ -96,13 +96,12 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 	})
 }
 
-// What is written of a hold is that hold when it is read again: otherwise it
-// would be written for ever.
+// A written hold is the same when it is read again: otherwise it would be written without end.
 func TestHoldsSurviveTheAPI(t *testing.T) {
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
 	proptest.Check(t, func(t *rapid.T) {
 		var old *v1alpha1.VolumeHold
-		for range 3 { // each written over the one before
+		for range 3 { // each written over its predecessor
 			want := holdGen().Draw(t, "hold")
 			object := HoldObject(HoldContext{Volume: volume, Old: old, Now: time.Unix(1, 0)}, want)
 			raw, err := json.Marshal(object)
@@ -148,7 +147,7 @@ func TestHoldsAreBounded(t *testing.T) {
 	}
 }
 
-// What can't be detached, and why; what is there for anybody.
+// Volumes that can't be detached, with the cause; and free ones.
 func TestHoldConditions(t *testing.T) {
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
 	old := &v1alpha1.VolumeHold{ObjectMeta: metav1.ObjectMeta{Generation: 7}}
@@ -178,7 +177,7 @@ func TestHoldConditions(t *testing.T) {
 	}
 }
 
-// The time of a condition is that of its last change.
+// The time of a condition is its last change's.
 func TestHoldConditionTime(t *testing.T) {
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
 	hold := ledger.Hold{Node: "n", State: ledger.HoldDetachPending, Reason: "InUse", Message: "in use"}

@@ -11,8 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An attacher attaches an in-tree PersistentVolume by its translation, whose access modes
-// may be others than its own.
+// An attacher attaches an in-tree PersistentVolume by its translation, perhaps with other access modes.
 func TestMigratedAccess(t *testing.T) {
 	const (
 		rwo = corev1.ReadWriteOnce

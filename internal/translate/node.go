@@ -28,8 +28,8 @@ const annotationManaged = "volumes.kubernetes.io/controller-managed-attach-detac
 // (k8s.io/cloud-provider/api, TaintNodeShutdown).
 const TaintShutdown = "node.cloudprovider.kubernetes.io/shutdown"
 
-// Node makes a fact of a Node. Of a status that was there before the Node no bootID is
-// taken: it may be of an earlier boot.
+// Node makes a fact of a Node. The bootID of a status older than the Node does not count: it may be of
+// an earlier boot.
 func Node(n *corev1.Node) ledger.NodeState {
 	fact := ledger.NodeState{
 		Name: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
@@ -71,10 +71,9 @@ func Node(n *corev1.Node) ledger.NodeState {
 	return fact
 }
 
-// fencedConditions are the conditions of a Node by which somebody vouches for it that the
-// machine writes no more. One that is not later than what the kubelet has said last of being
-// Ready vouches for nothing: the machine has run since it was set. So does one of a Node of
-// which nobody has said when its kubelet was heard last.
+// fencedConditions are the conditions of a Node that say that the machine writes no more. A condition
+// that is not later than the kubelet's last report of Ready does not count: the machine has run since
+// it was set. Nor does any on a Node without a time of its kubelet's last report.
 func fencedConditions(n *corev1.Node) []ledger.FencedCondition {
 	var heard metav1.Time
 	for i := range n.Status.Conditions {
@@ -98,8 +97,8 @@ func fencedConditions(n *corev1.Node) []ledger.FencedCondition {
 	return slices.CompactFunc(list, func(a, b ledger.FencedCondition) bool { return a.Type == b.Type })
 }
 
-// cutOff lists the drivers whose storage has cut the machine off, as the controller says by
-// conditions of the Node.
+// cutOff lists the drivers with a storage that has cut the machine off, by the controller's conditions
+// of the Node.
 func cutOff(n *corev1.Node) []string {
 	var list []string
 	for i := range n.Status.Conditions {
@@ -116,10 +115,9 @@ func cutOff(n *corev1.Node) []string {
 // server sets no limit to them in a Node.
 const maxIdentity = 128
 
-// identity is a name that others give to a machine, which is compared for being the same and
-// nothing else, in a form that a VolumeHold takes and gives back as it is. What is too long
-// for that, is not UTF-8 or means something else to the ledger is named by its SHA-256: a hold
-// that the API server refuses would keep its volume where it is for ever.
+// identity is a machine's name from others, only compared for equality, in a form that a VolumeHold
+// keeps unchanged. A name that is too long, not UTF-8, or special to the ledger is replaced by its
+// SHA-256: a hold that the API server refuses would keep its volume in place without end.
 func identity(s string, most int) string {
 	if len(s) <= most && utf8.ValidString(s) && s != ledger.OtherMachine {
 		return s
@@ -151,8 +149,7 @@ func readiness(n *corev1.Node) ledger.Readiness {
 	return ledger.ReadyUnknown
 }
 
-// readySince is when the condition Ready last changed, in seconds, by whoever's
-// clock; 0 when nobody has said.
+// readySince is when the condition Ready last changed, in seconds, by its writer's clock; 0: unknown.
 func readySince(n *corev1.Node) int64 {
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady && !c.LastTransitionTime.IsZero() {

@@ -138,8 +138,8 @@ func TestReportingByFields(t *testing.T) {
 	}
 }
 
-// A kubelet whose clock is hours behind the API server's, or ahead, is believed as any other one: its
-// boot from its registration on, and what it lists from its first status on.
+// A kubelet with a clock hours behind the API server's, or ahead, is believed like any other: its boot
+// from its registration on, and its list from its first status on.
 func TestReportingByAnyClock(t *testing.T) {
 	for _, off := range []time.Duration{-3 * time.Hour, -time.Minute, 0, time.Minute, 3 * time.Hour} {
 		began, later := metav1.NewTime(registered.Add(off)), metav1.NewTime(registered.Add(off+10*time.Second))
@@ -156,7 +156,7 @@ func TestReportingByAnyClock(t *testing.T) {
 		if got := Node(node); !got.Reporting || got.BootID != "boot" {
 			t.Errorf("%v off, ten seconds later: reporting %t, boot %q", off, got.Reporting, got.BootID)
 		}
-		node.ManagedFields = nil // somebody took them away
+		node.ManagedFields = nil // they were taken away
 		if got := Node(node); !got.Reporting || got.BootID != "boot" {
 			t.Errorf("%v off, without managedFields: reporting %t, boot %q", off, got.Reporting, got.BootID)
 		}
@@ -164,8 +164,8 @@ func TestReportingByAnyClock(t *testing.T) {
 }
 
 // Fields of a status as an API server of 1.37 notes them: of a kubelet that has written after it
-// registered, of the node lifecycle controller that wrote Unknown, and of both where that one
-// added the conditions.
+// registered, of the node lifecycle controller that wrote Unknown, and of both if that added the
+// conditions.
 const (
 	fieldsRegistered = `{"f:metadata":{"f:annotations":{".":{},"f:volumes.kubernetes.io/controller-managed-attach-detach":{}},"f:labels":{".":{},"f:kubernetes.io/hostname":{}}}}`
 	fieldsWritten    = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"Ready\"}":{"f:lastHeartbeatTime":{},"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}}}}}`
@@ -186,9 +186,8 @@ func fieldsNoted(at metav1.Time, all ...string) []metav1.ManagedFieldsEntry {
 	return out
 }
 
-// A Node that was made again from a file (kubectl replace --force, a backup) has the status
-// that is in the file. Its kubelet has not written it, and its boot is not another one: what
-// is mounted by the boot that runs is not detached.
+// A Node that was made again from a file (kubectl replace --force, a backup) has the file's status. Its
+// kubelet has not written it, and its boot is not another: mounts of the running boot are not detached.
 func TestNodeMadeAgainFromAFileClearsNothing(t *testing.T) {
 	then, now, disk := time.Unix(100_000, 0), time.Unix(200_000, 0), ledger.VolumeID{Driver: "disk", Handle: "data"}
 	node := func(uid, version, boot string, created, heartbeat time.Time, inUse ...corev1.UniqueVolumeName) *corev1.Node {

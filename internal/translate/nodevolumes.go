@@ -15,9 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// NodeWord makes a fact of a NodeVolumes. Whatever is not known to be absent is there; a
-// volume of which the driver or the handle could not be read leaves the word not whole, but
-// where the folder says which one it is.
+// NodeWord makes a fact of a NodeVolumes. A volume that is not known to be absent is there; a volume
+// with an unreadable driver or handle leaves the report incomplete, unless the folder identifies it.
 func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 	status := &n.Status
 	word := ledger.NodeWord{
@@ -28,7 +27,7 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 		Orders: unstageOrders(n.Spec.Unstage), Answers: unstageAnswers(status.Unstaged),
 	}
 	if word.Looked > word.Look {
-		word.Looked = 0 // nobody has asked for that look: the status is of another object, or was edited
+		word.Looked = 0 // an unasked look: the status is of another object, or was edited
 	}
 	if status.KubeletStarted != nil {
 		word.KubeletStarted = status.KubeletStarted.Unix()
@@ -60,7 +59,7 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 			}
 		}
 		if driver, digest := stagedFolder(v); v.Handle != "" && digest != "" && (driver != v.Driver || digest != ledger.HandleDigest(v.Handle)) {
-			// What is mounted there is of the volume whose folder it is.
+			// A mount there is of the folder's volume.
 			word.Unread = append(word.Unread, ledger.Unread{Driver: driver, Digest: digest, There: v.Mounted != v1alpha1.NodeNo})
 		}
 	}
@@ -99,8 +98,8 @@ func UnreadOf(v *v1alpha1.NodeVolume) (ledger.Unread, bool) {
 	return ledger.Unread{}, false
 }
 
-// stagedFolder is the driver and the digest of a handle that the path of a volume with a file
-// system has; empty where it is not of that form.
+// stagedFolder is the driver and the digest of a handle in the path of a volume with a file system;
+// empty for another form.
 func stagedFolder(v *v1alpha1.NodeVolume) (driver, digest string) {
 	parts := strings.Split(v.Path, "/")
 	if v.Mode != "Filesystem" || len(parts) != 6 || parts[0] != "plugins" || parts[1] != "kubernetes.io" || parts[2] != "csi" || parts[5] != "globalmount" {
@@ -119,22 +118,22 @@ func isSubpath(v *v1alpha1.NodeVolume) bool {
 	return isNameless(v) && len(parts) == 4 && parts[0] == "pods" && parts[2] == "volume-subpaths" && parts[3] == v.PersistentVolume
 }
 
-// isOwnVolume says whether an entry is about a pod's folder whose record is of a volume of the
-// pod's own, and where that of the PersistentVolume of its name may be mounted, too.
+// isOwnVolume says whether an entry is about a pod's folder with a record of a volume of the pod's own,
+// where the PersistentVolume of its name may be mounted as well.
 func isOwnVolume(v *v1alpha1.NodeVolume) bool {
 	parts := strings.Split(v.Path, "/")
 	return isNameless(v) && v.Mounted == v1alpha1.NodeYes && len(parts) == 5 &&
 		parts[0] == "pods" && parts[2] == "volumes" && parts[3] == "kubernetes.io~csi" && parts[4] == v.PersistentVolume
 }
 
-// isNameless says whether an entry of a file system has nothing but the name of a
-// PersistentVolume to say of which volume it is.
+// isNameless says whether only the name of a PersistentVolume identifies the volume of an entry of a
+// file system.
 func isNameless(v *v1alpha1.NodeVolume) bool {
 	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem"
 }
 
-// isUnread says whether an entry is about a pod's record that could not be read, with nothing
-// mounted: all that may be there is the volume of the PersistentVolume that the folder names.
+// isUnread says whether an entry is about a pod's unreadable record, with nothing mounted: only the
+// volume of the folder's PersistentVolume may be there.
 func isUnread(v *v1alpha1.NodeVolume) bool {
 	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem" &&
 		v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo &&
@@ -171,7 +170,7 @@ func UnstageOrders(orders []ledger.UnstageOrder) []v1alpha1.NodeUnstage {
 	return list
 }
 
-// unstageAnswers takes one answer of each volume, the one with the highest number.
+// unstageAnswers takes one answer of each volume, with the highest number.
 func unstageAnswers(list []v1alpha1.NodeUnstaged) []ledger.UnstageAnswer {
 	results := map[v1alpha1.UnstageResult]ledger.UnstageResult{
 		v1alpha1.UnstageCalling: ledger.UnstageCalling, v1alpha1.UnstageDone: ledger.UnstageDone,
@@ -182,7 +181,7 @@ func unstageAnswers(list []v1alpha1.NodeUnstaged) []ledger.UnstageAnswer {
 		a := &list[i]
 		result, known := results[a.Result]
 		if !known {
-			result = ledger.UnstageFailed // whatever it was, the driver may have been called
+			result = ledger.UnstageFailed // any other: the driver may have been called
 		}
 		answers = append(answers, ledger.UnstageAnswer{
 			Volume: ledger.VolumeID{Driver: a.Driver, Handle: a.Handle}, Number: a.Number, Result: result,

@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What is not known to be absent is there; what could not be read may be any volume.
+// A volume that is not known to be absent is there; an unreadable one may be any.
 func TestNodeWord(t *testing.T) {
 	const yes, no, unknown = v1alpha1.NodeYes, v1alpha1.NodeNo, v1alpha1.NodeUnknown
 	volume := func(handle string, staged, mounted v1alpha1.NodeAnswer, pods ...v1alpha1.PublishedPod) v1alpha1.NodeVolume {
@@ -68,8 +68,8 @@ func TestNodeWord(t *testing.T) {
 	}
 }
 
-// A node answers no number that nobody has asked with: an answer to an earlier object's question, as a
-// restored copy has it, is none to the next one.
+// A node answers no unasked number: an answer to an earlier object's question, as in a restored copy,
+// is none to the next object's.
 func TestNodeWordAnswersWhatIsAsked(t *testing.T) {
 	word := NodeWord(&v1alpha1.NodeVolumes{Spec: v1alpha1.NodeVolumesSpec{Look: 3}, Status: v1alpha1.NodeVolumesStatus{Looked: 9}})
 	if word.Looked != 0 {
@@ -77,8 +77,8 @@ func TestNodeWordAnswersWhatIsAsked(t *testing.T) {
 	}
 }
 
-// A pod's record that could not be read is of the PersistentVolume that its folder names, where
-// that is known, nothing is mounted, and the volume has a file system.
+// A pod's unreadable record is of its folder's PersistentVolume, if that is known, nothing is mounted,
+// and the volume has a file system.
 func TestNodeWordUnread(t *testing.T) {
 	const no = v1alpha1.NodeNo
 	unread := v1alpha1.NodeVolume{
@@ -105,9 +105,8 @@ func TestNodeWordUnread(t *testing.T) {
 	}
 }
 
-// A folder says which volume it is of: the digest of its handle below its driver's, or the name of
-// a block volume's PersistentVolume. Of that one alone it is open whether it is there, unless
-// something shows that it is.
+// A folder identifies its volume: the digest of its handle below its driver's, or the name of a block
+// volume's PersistentVolume. Only that volume may be there, unless something shows that it is.
 func TestNodeWordFolders(t *testing.T) {
 	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
 	digest := ledger.HandleDigest("h")
@@ -152,8 +151,7 @@ func TestNodeWordFolders(t *testing.T) {
 	}
 }
 
-// A mount of a subpath that is left is of the PersistentVolume that its path names: that volume is
-// there.
+// A leftover mount of a subpath is of its path's PersistentVolume: that volume is there.
 func TestNodeWordSubpath(t *testing.T) {
 	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
 	subpath := v1alpha1.NodeVolume{
@@ -174,7 +172,7 @@ func TestNodeWordSubpath(t *testing.T) {
 }
 
 // A record of a pod's own volume, with something else mounted, leaves open whether the volume of the
-// PersistentVolume of that name is there, and nothing else.
+// PersistentVolume with that name is there, and nothing else.
 func TestNodeWordOwnVolume(t *testing.T) {
 	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
 	for path, want := range map[string]bool{
@@ -189,8 +187,8 @@ func TestNodeWordOwnVolume(t *testing.T) {
 	}
 }
 
-// What could be unstaged is forgotten, staged, of a file system, and nothing of it unread; what is
-// forgotten need not be.
+// A repairable volume is forgotten, staged, of a file system, and fully read; a forgotten volume need
+// not be repairable.
 func TestNodeWordForgotten(t *testing.T) {
 	forgotten := v1alpha1.NodeVolume{Path: "p", Driver: "d", Handle: "a", Mode: "Filesystem", Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}
 	for name, test := range map[string]struct {
@@ -214,8 +212,8 @@ func TestNodeWordForgotten(t *testing.T) {
 	}
 }
 
-// Orders come back as they were written; of several answers for one volume the last counts, and
-// one that is not known may be about a call.
+// Orders come back as written; of several answers for one volume the last counts, and an unknown answer
+// may be about a call.
 func TestUnstageOrders(t *testing.T) {
 	a, b := ledger.VolumeID{Driver: "d", Handle: "a"}, ledger.VolumeID{Driver: "d", Handle: "b"}
 	orders := []ledger.UnstageOrder{{Volume: a, Number: 7, BootID: "x", KubeletStarted: 1_700_000_000, Seconds: 30}, {Volume: b, Number: 6, BootID: "x", KubeletStarted: 5, Seconds: 30}}
@@ -234,8 +232,8 @@ func TestUnstageOrders(t *testing.T) {
 	}
 }
 
-// A volume whose digest is in unlisted counts as there. The word is whole if all volumes are listed or have
-// their digests there, and everything was read.
+// A volume with a digest in unlisted counts as there. The report is whole if all volumes are listed or
+// have their digests there, and everything was read.
 func TestUnlistedVolumes(t *testing.T) {
 	there, absent := ledger.VolumeID{Driver: "d", Handle: "there"}, ledger.VolumeID{Driver: "d", Handle: "absent"}
 	other := ledger.VolumeID{Driver: "e", Handle: "there"}

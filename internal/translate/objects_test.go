@@ -227,7 +227,7 @@ func TestPolicy(t *testing.T) {
 	}
 	for text, want := range map[string]ledger.MaxUnreachable{
 		"0%": {}, "55%": {Percent: 55}, "100%": {Percent: 100}, "7": {Percent: 100, Nodes: 7}, "1": {Percent: 100, Nodes: 1},
-		// What no API server accepts is as strict as any.
+		// An invalid bound is the strictest.
 		"0": {Percent: 100, Nodes: 1}, "-3": {Percent: 100, Nodes: 1}, "most": {}, "-1%": {}, "101%": {Percent: 100},
 	} {
 		most := intstr.Parse(text)

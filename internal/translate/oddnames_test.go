@@ -33,8 +33,8 @@ func asStored(t *testing.T, h *v1alpha1.VolumeHold) *v1alpha1.VolumeHold {
 	return &stored
 }
 
-// A tenant makes a pod in protobuf, whose strings nobody checks to be UTF-8. The hold of its inline
-// volume comes back as another volume's: it must not be written again and again.
+// A tenant makes a pod in protobuf, with strings that are not checked to be UTF-8. The hold of its
+// inline volume comes back as another volume's: it must not be written again and again.
 func TestTheHoldOfAnyVolumeComesBack(t *testing.T) {
 	sent := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "p", ResourceVersion: "1"}, Spec: corev1.PodSpec{
 		NodeName: "n1", SchedulerName: v1alpha1.SchedulerName,
@@ -75,8 +75,8 @@ func TestTheHoldOfAnyVolumeComesBack(t *testing.T) {
 	}
 }
 
-// What no VolumeHold can name is refused with an error that says why, inline and in a
-// PersistentVolume, and is not seen in a node's status.
+// A volume that no VolumeHold can name is refused with the cause, inline and in a PersistentVolume, and
+// is not seen in a node's status.
 func TestAHandleThatNoHoldCanNameIsRefused(t *testing.T) {
 	for name, test := range map[string]struct{ handle, want string }{
 		"too long":  {strings.Repeat("x", v1alpha1.MaxHandleLength+1), "longer than 4096"},
@@ -109,8 +109,7 @@ func TestAHandleThatNoHoldCanNameIsRefused(t *testing.T) {
 	}
 }
 
-// A pod's error is written to logs and conditions: it must not grow with the pod, nor with
-// what is in it.
+// A pod's error is written to logs and conditions: it must not grow with the pod, nor with its content.
 func TestTheErrorOfAPodIsShort(t *testing.T) {
 	for name, test := range map[string]struct {
 		volumes int

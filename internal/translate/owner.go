@@ -19,21 +19,21 @@ const (
 	maxOwnerUID        = 128
 )
 
-// RealOwner says whether an owner can be a real object, by the lengths of what names it. The API
-// server checks of an ownerReference only that it says something: who may write an object can have
-// it name an owner with a name of a megabyte.
+// RealOwner says whether an owner can be a real object, by the lengths of its names. The API server
+// checks of an ownerReference only that it is not empty: a writer of an object can name an owner with a
+// megabyte.
 func RealOwner(o *metav1.OwnerReference) bool {
 	return len(o.Name) <= maxOwnerName && len(o.Kind) <= maxOwnerKind && len(o.APIVersion) <= maxOwnerAPIVersion && len(o.UID) <= maxOwnerUID
 }
 
-// CutOwner cuts what names an owner to the lengths of a real one. What is longer stays longer by
-// some bytes: it is as little RealOwner, and names as little an object that exists, as before.
+// CutOwner cuts an owner's names to real lengths. A longer name stays longer by some bytes: it is still
+// no RealOwner, and names no existing object.
 func CutOwner(o *metav1.OwnerReference) {
 	o.Name, o.Kind, o.APIVersion = beyond(o.Name, maxOwnerName), beyond(o.Kind, maxOwnerKind), beyond(o.APIVersion, maxOwnerAPIVersion)
 	o.UID = types.UID(beyond(string(o.UID), maxOwnerUID))
 }
 
-// beyond is a text's beginning, of one to four bytes more than longest where the text is longer.
+// beyond is a text's beginning, one to four bytes more than longest for a longer text.
 func beyond(text string, longest int) string {
 	if len(text) <= longest+utf8.UTFMax {
 		return text

@@ -13,10 +13,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Pod makes a fact of a Pod. The fact holds even with an error, which names
-// the first volumes whose source is broken, and counts the rest. Volumes that no container mounts count,
-// too: the attach/detach controller attaches them, though kubelets never
-// report them in use.
+// Pod makes a fact of a Pod. The fact holds even with an error, which names the first volumes with a
+// broken source, and counts the rest. Volumes that no container mounts count as well: the attach/detach
+// controller attaches them, though kubelets never report them in use.
 func Pod(p *corev1.Pod) (ledger.Pod, error) {
 	fact := ledger.Pod{
 		UID: string(p.UID), Version: p.ResourceVersion,
@@ -57,14 +56,14 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 	return fact, errors.Join(errs...)
 }
 
-// What the error of a pod may have: a tenant decides how many of a pod's volumes are broken,
-// and how long the text is that is wrong.
+// Bounds of a pod's error: a tenant decides how many of its volumes are broken, and how long the wrong
+// text is.
 const (
 	namedVolumes = 3   // volumes that it names; of the rest it says how many there are
-	maxErrorText = 300 // bytes of what is wrong with each
+	maxErrorText = 300 // bytes of each fault
 )
 
-// shortened is an error whose text has an end.
+// shortened is an error with a bounded text.
 type shortened struct{ error }
 
 func (e shortened) Error() string {
@@ -94,9 +93,8 @@ func podVolume(p *corev1.Pod, volume *corev1.Volume) (ledger.PodVolume, bool, er
 	return v, !id.IsZero(), err
 }
 
-// podPhase says how far a pod is as far as its volumes are concerned. A pod
-// that is being deleted is finished only when every container that it has is
-// reported terminated: one of which nothing is reported may run.
+// podPhase is a pod's phase for its volumes. A pod under deletion is finished only when all its
+// containers are reported terminated: a container without a report may run.
 func podPhase(p *corev1.Pod) ledger.PodPhase {
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
@@ -132,8 +130,8 @@ func boundAt(status *corev1.PodStatus) int64 {
 	return 0
 }
 
-// Ended says whether every container of a pod is reported terminated, those of
-// init and ephemeral ones included. Without any report it has not ended.
+// Ended says whether every container of a pod is reported terminated, init and ephemeral ones included.
+// Without any report it has not ended.
 func Ended(p *corev1.Pod) bool {
 	status := &p.Status
 	if len(status.ContainerStatuses) < len(p.Spec.Containers) || len(status.ContainerStatuses) == 0 ||

@@ -62,7 +62,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	return fact
 }
 
-// operations makes a set of those that this release knows.
+// operations makes a set of the names that this release knows.
 func operations(names []v1alpha1.VolumeOperation) ledger.Operations {
 	var set ledger.Operations
 	for _, o := range ledger.AllOperations() {
@@ -73,7 +73,7 @@ func operations(names []v1alpha1.VolumeOperation) ledger.Operations {
 	return set
 }
 
-// maxUnreachable makes a fact of a bound. One that no API server accepts is as strict as any.
+// maxUnreachable makes a fact of a bound. A bound that no API server accepts is the strictest.
 func maxUnreachable(most *intstr.IntOrString) *ledger.MaxUnreachable {
 	if most == nil {
 		return nil
@@ -88,8 +88,7 @@ func maxUnreachable(most *intstr.IntOrString) *ledger.MaxUnreachable {
 	return &ledger.MaxUnreachable{Percent: int32(min(percent, 100))}
 }
 
-// policyFields are the fields that a policy sets, of those whose absence its fact
-// does not show.
+// policyFields are a policy's set fields that its fact does not show by their values.
 func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 	var fields ledger.PolicyFields
 	for field, set := range map[ledger.PolicyFields]bool{

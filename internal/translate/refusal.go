@@ -10,14 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// webhookDenied begins the message of every denial of an admission webhook, whatever
-// code and reason that gives (k8s.io/apiserver, admission/plugin/webhook/errors).
+// webhookDenied begins the message of every denial of an admission webhook, with any code and reason
+// (k8s.io/apiserver, admission/plugin/webhook/errors).
 const webhookDenied = `admission webhook "`
 
-// Denied says whether an API server refused a write because a webhook or a policy
-// denies it, or because the object would not be valid: the same write is refused again.
-// A JSON Patch of which a test fails is answered with 422 as well, but that answer
-// names no object and no cause (endpoints/handlers/patch.go).
+// Denied says whether an API server refused a write because a webhook or a policy denies it, or because
+// the object would be invalid: the same write is refused again. A JSON Patch with a failed test is also
+// answered with 422, without an object and a cause (endpoints/handlers/patch.go).
 func Denied(err error) bool {
 	var refused apierrors.APIStatus
 	if !errors.As(err, &refused) {

@@ -14,11 +14,11 @@ import (
 // reporting says whether this Node object's own kubelet has written its status since the Node
 // was made, so that an empty volumesInUse means that nothing is in use.
 //
-// A Node that somebody makes from a file (kubectl replace --force, a backup) keeps the status in
-// the file (pkg/registry/core/node, PrepareForCreate), and no time in that status tells so: the
-// kubelet's clock may be behind the API server's, or ahead. managedFields tell, by the API
-// server's clock alone. The API server notes at least the maker in them. A Node without any was
-// stripped of them; then a volume in use counts, and the times of the kubelet's conditions.
+// A Node that is made from a file (kubectl replace --force, a backup) keeps the status in the file
+// (pkg/registry/core/node, PrepareForCreate), and no time in that status shows it: the kubelet's clock
+// may be behind the API server's, or ahead. managedFields show it, by the API server's clock alone. The
+// API server notes at least the maker in them. A Node without any was stripped of them; then a volume
+// in use counts, and the times of the kubelet's conditions.
 func reporting(n *corev1.Node) bool {
 	if len(n.ManagedFields) == 0 {
 		return toldByStatus(n)
@@ -30,16 +30,15 @@ func reporting(n *corev1.Node) bool {
 // registration: it lists a volume in use, or the times of a condition say so.
 func toldByStatus(n *corev1.Node) bool { return len(n.Status.VolumesInUse) > 0 || toldByTimes(n) }
 
-// toldByTimes says whether a condition has a heartbeat that is later than its transition.
-// Both of its times are of one clock, the kubelet's: registration makes them equal
-// (pkg/kubelet, initialNode), every later status write moves all heartbeats (nodestatus
-// setters), and the transition stays. What the node lifecycle controller writes instead is
-// Unknown, and is not looked at.
+// toldByTimes says whether a condition has a heartbeat that is later than its transition. Both of its
+// times are of the kubelet's clock: registration makes them equal (pkg/kubelet, initialNode), every
+// later status write moves all heartbeats (nodestatus setters), and the transition stays. The node
+// lifecycle controller writes Unknown, which is not looked at.
 //
-// Times have whole seconds, so that a write within the second of the registration is not
-// told by them. Nor is one of a kubelet that was silent until the node lifecycle controller
-// wrote Unknown, and is back: all its transitions are of that moment, as after a
-// registration, until it has written again, which takes up to nodeStatusReportFrequency.
+// Times have whole seconds: a write within the second of the registration does not show. Nor does a
+// write of a kubelet that was silent until the node lifecycle controller wrote Unknown, and is back:
+// all its transitions are of that moment, as after a registration, until it has written again, which
+// takes up to nodeStatusReportFrequency.
 func toldByTimes(n *corev1.Node) bool {
 	for i := range n.Status.Conditions {
 		c := &n.Status.Conditions[i]
@@ -53,21 +52,19 @@ func toldByTimes(n *corev1.Node) bool {
 // volumesInUse in the place of a condition says that a kubelet has written status.volumesInUse.
 const volumesInUse corev1.NodeConditionType = "volumesInUse"
 
-// writtenSince returns a condition that a kubelet has written since the Node was made, or
-// volumesInUse, as managedFields tell; none: they tell of none. The API server notes the
-// writers of fields of a status, and of each only those fields that it changed; of the status
-// with which a Node is made it notes none (pkg/registry/core/node, GetResetFields). So the
-// type of a condition that a kubelet registered with is nobody's, and its heartbeat becomes
-// the kubelet's with the first status that it writes. It remains so when the node lifecycle
-// controller writes Unknown, which moves no heartbeat. A first status that is written within
-// the second of the registration leaves the heartbeat as it is, and is told by the status of a
-// condition: it has been written since, and only kubelets write True and False. A condition that
-// was added later may be the node lifecycle controller's, which adds Unknown alone. Only kubelets
-// write volumesInUse.
+// writtenSince returns a condition, or volumesInUse, that a kubelet has written since the Node was
+// made, by managedFields; none: there is none. The API server notes the writers of changed fields of a
+// status; for the status that a Node is made with it notes none (pkg/registry/core/node,
+// GetResetFields). The type of a kubelet's first condition has no writer, and its heartbeat becomes the
+// kubelet's with the first status that it writes. It remains so when the node lifecycle controller
+// writes Unknown, which moves no heartbeat. A first status within the second of the registration leaves
+// the heartbeat unchanged; the status of a condition shows it: it has been written since, and only
+// kubelets write True and False. A condition that was added later may be the node lifecycle
+// controller's, which adds Unknown alone. Only kubelets write volumesInUse.
 //
-// Names of writers say nothing: kubelets of several distributions have others. A Node that
-// was made from a file may have the managedFields of the Node before it. Those are older than the
-// Node, and do not count.
+// Names of writers say nothing: kubelets of several distributions have others. A Node that was made
+// from a file may have the managedFields of the Node before it. They are older than the Node, and do
+// not count.
 func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 	var added, written [len(kubeletConditions)]bool
 	inUse := false
@@ -105,9 +102,9 @@ func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 	return ""
 }
 
-// restored says whether a status that was written after the Node was made may be the status of an object
-// before it: a backup tool that restores the status adds each condition, with heartbeats from before the Node.
-// A kubelet that fills in a Node made by others adds them, too, and moves its heartbeats past the creation.
+// restored says whether a status written after the Node was made may be of an earlier object: a backup
+// tool that restores the status adds each condition, with heartbeats from before the Node. A kubelet
+// that fills in a Node made by others also adds them, and moves its heartbeats past the creation.
 func restored(n *corev1.Node, added []bool) bool {
 	for c, name := range kubeletConditions {
 		condition := conditionOf(n, name)
@@ -181,8 +178,8 @@ func inherited(n *corev1.Node) bool {
 	return !registered
 }
 
-// kubeletConditions are those that kubelets write; others, such as NetworkUnavailable, are
-// a network provider's.
+// kubeletConditions are the kubelets' conditions; others, such as NetworkUnavailable, are a network
+// provider's.
 var kubeletConditions = [...]corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure}
 
 func kubeletCondition(t corev1.NodeConditionType) bool {

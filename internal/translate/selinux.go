@@ -14,16 +14,16 @@ import (
 
 // Labels of a Node that say whether its machine has SELinux.
 const (
-	// LabelSELinuxMount, "true" or "false", says whether the node's kubelet mounts volumes with
-	// SELinux labels. It goes before the other label.
+	// LabelSELinuxMount, "true" or "false", says whether the node's kubelet mounts volumes with SELinux
+	// labels. It goes before the next label.
 	LabelSELinuxMount = "moorage.dev/selinux-mount"
 	// labelSELinuxEnabled is node-feature-discovery's (feature kernel.selinux).
 	labelSELinuxEnabled = "feature.node.kubernetes.io/kernel-selinux.enabled"
 )
 
-// seLinuxMountSince is the kubelet's version from which on the feature SELinuxMount is on by default
+// seLinuxMountSince is the kubelet's version with the feature SELinuxMount on by default
 // (pkg/features/kube_features.go of Kubernetes 1.37). Before, it was for volumes with access mode
-// ReadWriteOncePod alone, of which one pod has each.
+// ReadWriteOncePod alone, which one pod has each.
 var seLinuxMountSince = version.MajorMinor(1, 37)
 
 // seLinuxMount says whether a node's kubelet mounts volumes with SELinux labels, as far as its
@@ -39,11 +39,11 @@ func seLinuxMount(n *corev1.Node) bool {
 	return err == nil && kubelet.AtLeast(seLinuxMountSince)
 }
 
-// seLinuxLabels are the labels with which a kubelet mounts a pod's volumes, by the volumes' names in the
-// pod (pkg/volume/util, GetPodVolumeNames and GetMountSELinuxLabel). A volume that no container mounts
-// has none: it is a block device, or nobody's, and no kubelet compares its label. The API server takes
-// no pod without containers, so that one without is what is left of a pod that mounts all its volumes
-// without a label (SlimContainers): nil.
+// seLinuxLabels are a kubelet's mount labels for a pod's volumes, by the volumes' names in the pod
+// (pkg/volume/util, GetPodVolumeNames and GetMountSELinuxLabel). A volume that no container mounts has
+// none: it is a block device, or unused, and no kubelet compares its label. The API server takes no pod
+// without containers: a pod without is the slimmed form of a pod that mounts all its volumes without a
+// label (SlimContainers): nil.
 type seLinuxLabels map[string]ledger.SELinux
 
 func (l seLinuxLabels) of(volume string) ledger.SELinux {
@@ -123,9 +123,8 @@ func seLinuxOf(o *corev1.SELinuxOptions) ledger.SELinux {
 	return ledger.SELinuxLabel(o.User, o.Level)
 }
 
-// SlimContainers are containers by which Pod makes of a pod the same labels as by its own: one for each
-// label with which it mounts volumes that may be attached. There are none where it mounts all of these
-// without a label, as most pods do.
+// SlimContainers are containers that give a pod the same labels as its own: one for each label of its
+// mounts of attachable volumes. There are none for a pod without labels, as most are.
 func SlimContainers(p *corev1.Pod) []corev1.Container {
 	labels := labelsOf(p)
 	slim := map[ledger.SELinux]corev1.Container{}

@@ -28,7 +28,7 @@ func mounting(options *corev1.SELinuxOptions, volumes ...string) corev1.Containe
 	return c
 }
 
-// labelled is a pod with the claims a and b and some volumes beside them that nobody attaches.
+// labelled is a pod with the claims a and b and some unattached volumes.
 func labelled(options *corev1.SELinuxOptions, containers ...corev1.Container) *corev1.Pod {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: containers, Volumes: []corev1.Volume{{Name: "etc", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}}}}
 	if options != nil {
@@ -53,8 +53,8 @@ func recursively(s *corev1.PodSpec) {
 	s.SecurityContext.SELinuxChangePolicy = ptr.To(corev1.SELinuxChangePolicyRecursive)
 }
 
-// The labels of a pod's volumes are those with which a kubelet would mount them, and the same by what
-// SlimContainers leaves of the pod, however often.
+// The labels of a pod's volumes are a kubelet's mount labels, and the same after SlimContainers, any
+// number of times.
 func TestSELinuxLabels(t *testing.T) {
 	const none, unknown = ledger.SELinuxNone, ledger.SELinuxUnknown
 	c1, c2 := ledger.SELinuxLabel("", "s0:c1"), ledger.SELinuxLabel("", "s0:c2")

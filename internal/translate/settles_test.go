@@ -12,7 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// settling is a disk whose hold is written as it is planned, and read as the API gives it back.
+// settling is a disk whose hold is written as planned, and read back from the API.
 type settling struct {
 	ledger  *ledger.Ledger
 	arb     arbiter.Arbiter
@@ -54,8 +54,8 @@ func (s *settling) writes(looks int) int {
 	return writes
 }
 
-// A VolumeHold lists 256 PersistentVolumes at most. One of a disk that more of them name is
-// not written again and again for that.
+// A VolumeHold lists 256 PersistentVolumes at most. The hold of a disk with more is not written again
+// and again for that.
 func TestHoldOfManyPersistentVolumesSettles(t *testing.T) {
 	for _, access := range []ledger.Access{ledger.AccessNode, ledger.AccessMany} {
 		s := newSettling()

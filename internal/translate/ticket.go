@@ -96,8 +96,8 @@ func granted(t *v1alpha1.VolumeTicket) []ledger.VolumeID {
 	return list
 }
 
-// nodeOf is where a ticket asks for its volumes. The API takes any words for the name of a node:
-// those that stand for no node at all name none that there is.
+// nodeOf is the node of a ticket's request. The API takes any words for the name of a node: the
+// ledger's words for no node name no existing one.
 func nodeOf(t *v1alpha1.VolumeTicket) ledger.NodeName {
 	n := ledger.NodeName(t.Node())
 	switch {
@@ -109,8 +109,7 @@ func nodeOf(t *v1alpha1.VolumeTicket) ledger.NodeName {
 	return n
 }
 
-// parameters makes one word of a ticket's parameters, by which two tickets can be compared: empty
-// for none.
+// parameters makes one word of a ticket's parameters, to compare two tickets: empty for none.
 func parameters(of map[string]string) string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(of)) {
@@ -119,8 +118,7 @@ func parameters(of map[string]string) string {
 	return b.String()
 }
 
-// NodeGone is what a ticket's status says of an outage of its node; nil: there is none. What Ticket
-// makes of it is the same again.
+// NodeGone is a ticket status's entry about an outage of its node; nil: none. Ticket is its inverse.
 func NodeGone(o ledger.Outage) *v1alpha1.NodeGoneProgress {
 	if o == (ledger.Outage{}) {
 		return nil

@@ -23,8 +23,8 @@ const (
 	pluginFC    = "kubernetes.io/fc"
 )
 
-// ErrSource says that a volume's source is broken: nobody can tell which
-// volume is meant, and nobody will attach it.
+// ErrSource says that a volume's source is broken: it identifies no volume, and no controller attaches
+// it.
 var ErrSource = errors.New("volume source names no volume")
 
 // UniqueName is the name of a volume in a node's volumesInUse and
@@ -37,9 +37,8 @@ func UniqueName(v ledger.VolumeID) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName(csiPrefix + v.Driver + "^" + v.Handle)
 }
 
-// VolumeOf is the volume that a node's status names. It is false for names of
-// other plugins, which are none of Moorage's business, and for what names nothing. A handle
-// may hold "^".
+// VolumeOf is the volume of a name in a node's status. It is false for names of other plugins, which
+// Moorage ignores, and for names without a volume. A handle may hold "^".
 func VolumeOf(name corev1.UniqueVolumeName) (ledger.VolumeID, bool) {
 	s := string(name)
 	if rest, ok := strings.CutPrefix(s, csiPrefix); ok {
@@ -56,12 +55,11 @@ func VolumeOf(name corev1.UniqueVolumeName) (ledger.VolumeID, bool) {
 	return ledger.VolumeID{}, false
 }
 
-// volumeID names a volume, or says with ErrSource why nothing can be named so. What
-// is named here has to fit into a VolumeHold and come back from it as the same, or its hold
-// would be written again for ever: a VolumeHold is JSON, which has no other strings than
-// UTF-8, and its schema bounds their lengths. Pods and nodes that were written in protobuf
-// may have any bytes in their strings. NUL is in no handle; the ledger uses it for
-// handles of its own.
+// volumeID names a volume, or returns ErrSource with the cause why it can't. The name has to fit into a
+// VolumeHold and come back unchanged, or its hold would be written again without end: a VolumeHold is
+// JSON, with UTF-8 strings only, and its schema bounds their lengths. Pods and nodes that were written
+// in protobuf may have any bytes in their strings. NUL is in no handle; the ledger uses it for handles
+// of its own.
 func volumeID(driver, handle string) (ledger.VolumeID, error) {
 	wrong := ""
 	switch {
@@ -81,10 +79,10 @@ func volumeID(driver, handle string) (ledger.VolumeID, error) {
 	return ledger.VolumeID{}, fmt.Errorf("%w: %s", ErrSource, wrong)
 }
 
-// AsCSI returns a PersistentVolume with the source, access modes and node affinity that
-// Kubernetes reads. A PersistentVolume of an in-tree plugin is translated to CSI, as
-// kube-controller-manager, external-attacher and kube-scheduler do; any other is
-// returned unchanged, and so is a PersistentVolume that can't be translated, with the error.
+// AsCSI returns a PersistentVolume with the source, access modes and node affinity that Kubernetes
+// reads. A PersistentVolume of an in-tree plugin is translated to CSI, as kube-controller-manager,
+// external-attacher and kube-scheduler do; any other is returned unchanged, and so is a
+// PersistentVolume that can't be translated, with the error.
 //
 // kube-scheduler does not translate vSphere and Azure File (volumebinding,
 // isCSIMigrationOnForPlugin): their node affinity stays.
@@ -182,8 +180,7 @@ func migrateInline(volume *corev1.Volume, namespace string) (*corev1.PersistentV
 	})
 }
 
-// guarded runs a translation of the library and makes an error of whatever
-// goes wrong in it.
+// guarded runs a translation of the library and returns its panics as errors.
 func guarded(translate func() (*corev1.PersistentVolume, error)) (pv *corev1.PersistentVolume, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -146,9 +146,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A pod may name anybody's disk inline, and its source is always one for a single node.
-// How many may use the disk is for its PersistentVolume to say, also after that one is
-// gone.
+// A pod may name any disk inline, and its source is always one for a single node. Only the disk's
+// PersistentVolume says how many may use it, also after that is gone.
 func TestInlineSaysNothingOfAccessWhereAPersistentVolumeDoes(t *testing.T) {
 	const handle = "/subscriptions/s/d"
 	for name, source := range map[string]corev1.VolumeSource{

@@ -10,30 +10,30 @@ import (
 	"github.com/moorage-dev/moorage/internal/fair"
 )
 
-// share is how many keys are taken for one of those that can wait: so much of the
-// work is always theirs, and they come to an end on the busiest day.
+// share is how many keys are taken for each patient key: patient keys always have that part, and come
+// to an end on the busiest day.
 const share = 4
 
 // Rank is how soon a key is processed.
 type Rank int
 
 const (
-	First   Rank = iota // somebody else's work stands still until then
+	First   Rank = iota // other work stands still until then
 	Ahead               // before others that something has touched
 	Touched             // something has touched it
 	Patient             // it is looked at because everything is
 	ranks
 )
 
-// priorityQueue are the keys that are due, in a row for each rank. In those of what something has
-// touched tenants take turns. A thousand that are looked at because everything is hold up none of
-// the others, and get their share of the work all the same (order).
+// priorityQueue has the due keys, in a row for each rank. In the rows of touched keys tenants take
+// turns. A thousand patient keys hold up none of the others, and get their share of the work all the
+// same (order).
 //
-//	Invariant: asked[k] is the first of the ranks with which k was added since it was last taken
+//	Invariant: asked[k] is the first rank of k's additions since it was last taken
 //	Invariant: k is in one row at most
 type priorityQueue[K comparable] struct {
 	of     func(K) (tenant string, as Rank) // of keys that something has touched
-	adding sync.Mutex                       // held by add, so that no two undo what the other says
+	adding sync.Mutex                       // held by add, so that two additions do not undo each other
 
 	mu    sync.Mutex
 	rows  [ranks]fair.Row[K]
@@ -45,7 +45,7 @@ func newPriorityQueue[K comparable](of func(K) (string, Rank)) *priorityQueue[K]
 	return &priorityQueue[K]{of: of, asked: map[K]Rank{}}
 }
 
-// add puts a key into the queue whose rows these are.
+// add puts a key into the queue of these rows.
 func (l *priorityQueue[K]) add(queue workqueue.TypedInterface[K], key K, as Rank) {
 	l.adding.Lock()
 	defer l.adding.Unlock()
@@ -57,8 +57,7 @@ func (l *priorityQueue[K]) add(queue workqueue.TypedInterface[K], key K, as Rank
 	queue.Add(key)
 }
 
-// Push implements workqueue.Queue, as do the other methods. The queue's own lock
-// is held.
+// Push implements workqueue.Queue, like the other methods. The queue's own lock is held.
 func (l *priorityQueue[K]) Push(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +65,7 @@ func (l *priorityQueue[K]) Push(key K) {
 	l.rows[as].Push(tenant, key)
 }
 
-// place is in which row a key belongs, and whose it is there. mu is held.
+// place is a key's row, and its tenant there. mu is held.
 func (l *priorityQueue[K]) place(key K) (as Rank, tenant string) {
 	as, asked := l.asked[key]
 	if asked && as != Touched {
@@ -100,8 +99,8 @@ func (l *priorityQueue[K]) Len() int {
 	return due
 }
 
-// order is in which order the rows are asked for a key. Of four keys one is of those that can wait,
-// and one of those that something has touched and that do not go ahead, as long as there are such.
+// order is the order in which the rows are asked for a key. One of four keys is a patient key, and one
+// a touched key that does not go ahead, as long as there are any.
 func (l *priorityQueue[K]) order() [ranks]Rank {
 	switch l.taken % share {
 	case 0:

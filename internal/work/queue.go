@@ -20,7 +20,7 @@ import (
 type Queue[K comparable] struct {
 	name    string
 	process func(context.Context, K) (time.Duration, error)
-	queue   workqueue.TypedInterface[K]         // of what is due
+	queue   workqueue.TypedInterface[K]         // of due keys
 	later   workqueue.TypedDelayingInterface[K] // puts a key into queue when its time has come
 	due     *priorityQueue[K]                   // in what order queue is taken from
 
@@ -28,22 +28,20 @@ type Queue[K comparable] struct {
 	attempts map[K]flow.Attempts
 }
 
-// New returns a queue. process decides on a key and does what follows; it
-// returns after how long the key is to be looked at again even if nothing
-// touches it, 0 for never. With an error, too: then it is also the longest pause.
+// New returns a queue. process decides on a key and carries the decision out; it returns the time until
+// the key is looked at again without a touch, 0 for never. With an error it is also the longest pause.
 func New[K comparable](name string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
 	return NewInTurns(name, func(K) string { return "" }, process)
 }
 
-// NewInTurns returns a queue that takes the keys of different tenants in turn. of says whose a key is: it is
-// called with locks held, and must not call the queue.
+// NewInTurns returns a queue that takes the keys of different tenants in turn. of returns a key's
+// tenant: it is called with locks held, and must not call the queue.
 func NewInTurns[K comparable](name string, of func(K) (tenant string), process func(context.Context, K) (time.Duration, error)) *Queue[K] {
 	return NewFair(name, func(key K) (string, Rank) { return of(key), Touched }, process)
 }
 
-// NewFair returns a queue that takes the keys of different tenants in turn. of says of a key that is
-// due whose it is, and how soon it is processed. It is called with locks held, and must not call the
-// queue.
+// NewFair returns a queue that takes the keys of different tenants in turn. of returns a due key's
+// tenant and rank. It is called with locks held, and must not call the queue.
 func NewFair[K comparable](name string, of func(K) (tenant string, as Rank), process func(context.Context, K) (time.Duration, error)) *Queue[K] {
 	due := newPriorityQueue(of)
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: due})
@@ -54,32 +52,29 @@ func NewFair[K comparable](name string, of func(K) (tenant string, as Rank), pro
 	}
 }
 
-// timed is the queue behind a delaying one: it is given a key when the time of that has come.
+// timed is the queue behind a delaying one: it gets a key when its time has come.
 type timed[K comparable] struct {
 	workqueue.TypedInterface[K]
 	due *priorityQueue[K]
 }
 
-// Add implements workqueue.TypedInterface. A key whose time has come is touched, whatever else has asked
-// for it.
+// Add implements workqueue.TypedInterface. A key at its time is touched, in any rank before.
 func (q timed[K]) Add(key K) { q.due.add(q.TypedInterface, key, Touched) }
 
-// Add has a key processed at once, also one that waits.
+// Add has a key processed at once, also during its wait.
 func (q *Queue[K]) Add(key K) { q.due.add(q.queue, key, Touched) }
 
-// First has a key processed before others, of which those that something has touched and those that
-// can wait keep every fourth turn.
+// First has a key processed before others; touched and patient keys keep every fourth turn.
 func (q *Queue[K]) First(key K) { q.due.add(q.queue, key, First) }
 
-// Later has a key processed that nothing has touched, after those that something
-// has, unless it is one of them.
+// Later has an untouched key processed, after the touched ones.
 func (q *Queue[K]) Later(key K) { q.due.add(q.queue, key, Patient) }
 
-// MoveUp has a key that is due, and belongs further in front by now than when it was added, be processed
-// in its place. It does nothing to one that is not due.
+// MoveUp has a due key whose rank has risen since it was added processed in its new place. It does
+// nothing for other keys.
 func (q *Queue[K]) MoveUp(key K) { q.due.Touch(key) }
 
-// Len is how many keys are due, without those that are being processed.
+// Len is the number of due keys, without those in process.
 func (q *Queue[K]) Len() int { return q.queue.Len() }
 
 // Run processes keys until ctx is done, and returns when the last one is.

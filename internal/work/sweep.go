@@ -5,9 +5,9 @@ package work
 // fewKnown is how many are no reason to look which of them have gone.
 const fewKnown = 128
 
-// Sweep says when to look which of those that are known have gone: whenever twice as many
-// are known as were left the last time. So each is looked at a bounded number of times.
-// The zero value is ready; not for parallel use.
+// Sweep says when to look for known keys that have gone: when twice as many are known as were left the
+// last time. Each is looked at a bounded number of times. The zero value is ready; not for parallel
+// use.
 type Sweep struct{ enough int }
 
 // Due says whether to look now, where so many are known.

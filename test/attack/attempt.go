@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// pollInterval is between two looks at what is waited for.
+// pollInterval is between two looks at a condition.
 const pollInterval = 100 * time.Millisecond
 
 // attempt is something that must not succeed. Its try returns the API server's
@@ -64,8 +64,8 @@ func stopper(err error) string {
 	return "something else: " + message
 }
 
-// Run makes every attempt, prints a line about each to out, and returns an error that
-// names those that were not stopped by what is to stop them.
+// Run makes every attempt, prints a line about each to out, and returns an error with the attempts that
+// another thing, or nothing, stopped.
 func Run(ctx context.Context, s *Scene, out io.Writer) error {
 	if err := s.set(ctx); err != nil {
 		return fmt.Errorf("set the scene: %w", err)

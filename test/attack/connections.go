@@ -32,7 +32,7 @@ const (
 	perFlush = 50
 )
 
-// door is a port, and what is shown there.
+// door is a port, with the credentials shown there.
 type door struct {
 	address     string
 	certificate *tls.Certificate // nil: none
@@ -98,7 +98,7 @@ func silentStreams(doors func(*Scene) []door) try {
 			for range slowClients {
 				conn, _, err := d.greet(ctx)
 				if err != nil {
-					break // it does not speak HTTP/2, or lets nobody in
+					break // it does not speak HTTP/2, or refuses all
 				}
 				open = append(open, conn)
 			}
@@ -114,8 +114,8 @@ func silentStreams(doors func(*Scene) []door) try {
 	}
 }
 
-// flood begins streams and ends them at once, by connections that it makes anew when they
-// are cut off. Where nobody is let in, the connections alone are the flood.
+// flood begins streams and ends them at once, on connections that it makes again when they are cut off.
+// At a port that refuses all, the connections alone are the flood.
 func flood(doors func(*Scene) []door) try {
 	return func(ctx context.Context, s *Scene, _ clients) error {
 		flooding, stop := context.WithCancel(ctx)
@@ -156,7 +156,7 @@ func (d door) rapidReset(ctx context.Context) (int, error) {
 	var drained sync.WaitGroup
 	defer drained.Wait()
 	defer conn.Close()
-	drained.Go(func() { // so that the server can say what it likes
+	drained.Go(func() { // so that the server can answer
 		for {
 			if _, err := framer.ReadFrame(); err != nil {
 				return

@@ -25,14 +25,14 @@ import (
 
 const (
 	manyMarks    = 4000  // a policy that looked at each would cost a second
-	manyListed   = 20000 // volumes in one status, of which an object can hold no more than some 1.5 MB
+	manyListed   = 20000 // volumes in one status; an object can hold no more than some 1.5 MB
 	manyTries    = 20
 	listedDriver = "attack.example.com"
 	manyInline   = arbiter.MaxVolumes + 1
 )
 
-// costs are of what is cheap to ask for and could be dear to answer; what must survive
-// them is that pods of the victim are stamped and started.
+// costs are cheap requests with possibly expensive answers; meanwhile pods of the victim must be
+// stamped and started.
 func costs() []attempt {
 	const works = byWorks
 	return []attempt{
@@ -85,8 +85,8 @@ func markTicket(ctx context.Context, s *Scene, c clients) error {
 	return s.works(ctx)
 }
 
-// waitInCrowds makes tickets for a volume that is in use at another node. Those that are
-// too many of the namespace are told so.
+// waitInCrowds makes tickets for a volume that is in use at another node. The excess of the namespace
+// is informed of it.
 func waitInCrowds(ctx context.Context, s *Scene, c clients) error {
 	elsewhere := s.another(ctx)
 	errs := abreast(manyTickets, func(i int) error {
@@ -130,8 +130,7 @@ func crowdedPod(ctx context.Context, s *Scene, c clients) error {
 	return s.works(ctx)
 }
 
-// listVolumes has a kubelet list volumes that nobody has heard of, beside those that it
-// uses: no VolumeHold is made for them.
+// listVolumes has a kubelet list unknown volumes beside its own: no VolumeHold is made for them.
 func listVolumes(ctx context.Context, s *Scene, c clients) error {
 	n, err := c.kube.CoreV1().Nodes().Get(ctx, s.pod.Spec.NodeName, metav1.GetOptions{})
 	if err != nil {
@@ -162,14 +161,14 @@ func listVolumes(ctx context.Context, s *Scene, c clients) error {
 			return fmt.Errorf("VolumeHold %s is made for a name that only a kubelet has listed", holds.Items[i].GetName())
 		}
 	}
-	if err := write(n.Status.VolumesInUse); err != nil { // the kubelet itself writes what is true, too
+	if err := write(n.Status.VolumesInUse); err != nil { // the kubelet itself also writes the truth
 		return err
 	}
 	return working
 }
 
-// announceBodies keeps connections to every port that speaks TLS, each of which says that a
-// large body follows and sends none of it; who is cut off begins anew.
+// announceBodies keeps connections to every TLS port, each of which announces a large body and sends
+// none; a cut-off client begins again.
 func announceBodies(ctx context.Context, s *Scene, _ clients) error {
 	flooding, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -200,6 +199,6 @@ func announce(ctx context.Context, address string) error {
 	if _, err := fmt.Fprintf(conn, "POST /mutate/pod HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", 8<<20); err != nil {
 		return nil //nolint:nilerr // it has hung up
 	}
-	_, _ = conn.Read(make([]byte, 1)) // whatever it says
+	_, _ = conn.Read(make([]byte, 1)) // any answer
 	return nil
 }

@@ -174,7 +174,7 @@ func (c *caller) send(ctx context.Context) error {
 	return got.stopped()
 }
 
-// turnedAway says what cut a connection off: the alerts are those of crypto/tls.
+// turnedAway names the cause of a cut-off connection: the alerts are crypto/tls's.
 func turnedAway(err error) error {
 	var alert tls.AlertError
 	if errors.As(err, &alert) || strings.Contains(err.Error(), "remote error: tls:") {

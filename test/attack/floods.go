@@ -32,8 +32,7 @@ const (
 	bodyOfAReview = 3 << 20
 )
 
-// floods are of more than there is room for; what must survive them is that pods of
-// the victim are stamped and started.
+// floods are requests without room for them; meanwhile pods of the victim must be stamped and started.
 func floods() []attempt {
 	const works = byWorks
 	return []attempt{
@@ -46,7 +45,7 @@ func floods() []attempt {
 	}
 }
 
-// works says what is to be said of a flood that stops nobody.
+// works is the verdict on a flood that stops nothing.
 func (s *Scene) works(ctx context.Context) error {
 	if err := s.Works(ctx); err != nil {
 		return fmt.Errorf("the victim's pods don't start: %w", err)

@@ -118,8 +118,8 @@ func (s *Scene) refused(ctx context.Context, name string) error {
 	return found
 }
 
-// keptTicket makes a ticket of one's own that looks like one of Moorage's for an operation, and that a
-// finalizer keeps.
+// keptTicket makes an own ticket that looks like Moorage's for an operation, and that a finalizer
+// keeps.
 func keptTicket(ctx context.Context, s *Scene, c clients) error {
 	ticket := s.ticket("kept", v1alpha1.TicketManual, "data")
 	ticket.SetLabels(map[string]string{v1alpha1.LabelOperation: "Snapshot", v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})

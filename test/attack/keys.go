@@ -30,8 +30,7 @@ import (
 // keysValid is how long the certificates are valid that are made here.
 const keysValid = time.Hour
 
-// pki is what attackers show: what they have stolen, what they have made themselves, and
-// what they have got from whoever gives it.
+// pki has the attackers' credentials: stolen, self-made, and issued.
 type pki struct {
 	scheduler tls.Certificate // a kube-scheduler's, for the extender
 	webhook   tls.Certificate // the webhook's, which is for another port
@@ -45,7 +44,6 @@ type pki struct {
 	altered   string // one of it with the name of the controller written into it
 }
 
-// steal makes the pki.
 func (s *Scene) steal(ctx context.Context) (*pki, error) {
 	p := &pki{}
 	var err error

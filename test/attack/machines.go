@@ -21,7 +21,7 @@ const (
 	manyConditions = 257
 	// fencedByIPMI is a condition that frees volumes where an AttachPolicy names it.
 	fencedByIPMI = v1alpha1.FencedConditionPrefix + "ipmi"
-	// cutOff is the one by which the controller says that a storage has cut a machine off.
+	// cutOff is the controller's condition that a storage has cut a machine off.
 	cutOff    = v1alpha1.NetworkFencePrefix + "disk.example.com"
 	addresses = `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}`
 )
@@ -89,7 +89,7 @@ func (s *Scene) another(ctx context.Context) string {
 	return ""
 }
 
-// ownAccounts are what somebody does with a token of Moorage's.
+// ownAccounts are attacks with a token of Moorage's.
 func ownAccounts() []attempt {
 	lease := func(namespace func(*Scene) string, name string) try {
 		return func(ctx context.Context, s *Scene, c clients) error {

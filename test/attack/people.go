@@ -28,7 +28,7 @@ const (
 	byWorks   = "nothing, and the victim's pods start"
 )
 
-// tenants may do what Kubernetes' roles edit and admin say.
+// tenants have the rights of Kubernetes' roles edit and admin.
 func tenants() []attempt {
 	forged := func(_ *Scene, pod *corev1.Pod) {
 		pod.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: `{"volumes":[{"name":"v0","claim":"data","safeToMount":true,"safeToDetach":true}]}`}

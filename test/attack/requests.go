@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// try makes requests of attackers, of which most are one line.
+// try makes an attacker's requests, mostly one line.
 type try = func(ctx context.Context, s *Scene, c clients) error
 
 // ticket is one for a claim at the attackers' node.
@@ -61,8 +61,8 @@ func patchPod(patch string, subresource ...string) try {
 	}
 }
 
-// makePod tries to make a pod with the claim data, as a dry run. What it says of its
-// volumes may be written anew by the webhook.
+// makePod tries to make a pod with the claim data, as a dry run. The webhook may rewrite its volume
+// status.
 func makePod(in func(*Scene) string, change func(s *Scene, pod *corev1.Pod)) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		pod := sandbox.Pod("attack", "data")
@@ -107,7 +107,7 @@ func hold(ctx context.Context, s *Scene, c clients) error {
 	return err
 }
 
-// policyOfOthers is an AttachPolicy for a driver that is somebody else's.
+// policyOfOthers is an AttachPolicy for another tenant's driver.
 func policyOfOthers(ctx context.Context, _ *Scene, c clients) error {
 	_, err := c.dynamic.Resource(sandbox.PolicyResource()).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "AttachPolicy", "metadata": map[string]any{"name": "attack"},
@@ -124,7 +124,7 @@ func bindByHand(ctx context.Context, s *Scene, c clients) error {
 	}, metav1.CreateOptions{})
 }
 
-// works tries something that nothing need stop, since it harms nobody else.
+// works tries a harmless request that nothing need stop.
 func works(do try) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		if err := do(ctx, s, c); err != nil {

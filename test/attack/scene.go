@@ -25,14 +25,14 @@ type Scene struct {
 	Config    *rest.Config // an administrator's, which may impersonate
 	Namespace string       // Moorage's
 	Own       string       // namespace of the attackers: opted in, with a running pod "db" of the claim "data"
-	Victim    string       // namespace of somebody else, with the same
+	Victim    string       // another tenant's namespace, with the same
 	Strict    string       // a namespace of the attackers' that is strict
 	Plain     string       // a namespace of the attackers' that has not opted in
-	Addresses []string     // host:port of whatever Moorage's processes listen at
-	Extenders []string     // those of them where the extender answers kube-schedulers
-	Metrics   []string     // those where metrics are, for whom the API server lets get them
-	// SigningKey is the file of the key that the API server signs tokens with: attackers have
-	// tokens that have expired, which nobody gives them.
+	Addresses []string     // host:port of all ports of Moorage's processes
+	Extenders []string     // the ports where the extender answers kube-schedulers
+	Metrics   []string     // the ports with metrics, for clients that the API server permits
+	// SigningKey is the file of the API server's signing key for tokens: attackers have expired tokens,
+	// which no server issues.
 	SigningKey string
 	// Works returns nil while pods of the victim are still stamped and started.
 	Works func(context.Context) error
@@ -40,12 +40,12 @@ type Scene struct {
 	admin          clients
 	pod, victimPod *corev1.Pod
 	victimVolume   string      // name of the victim's PersistentVolume
-	waits          *corev1.Pod // of the attackers, with their claim: it waits for a scheduler that nobody has
+	waits          *corev1.Pod // the attackers', with their claim: it waits for a scheduler that does not exist
 	elsewhere      string      // a node where neither pod is
 	keys           *pki
 }
 
-// actor is who attacks: a user with a role in the attackers' namespaces, if any.
+// actor is an attacker: a user with a role in the attackers' namespaces, if any.
 type actor struct {
 	name, user string
 	groups     []string
@@ -78,7 +78,7 @@ func own(account string) actor {
 // node is the kubelet of the attackers' pod's node.
 func node() actor { return actor{name: "node"} }
 
-// clients act as somebody.
+// clients act as an actor.
 type clients struct {
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
@@ -101,13 +101,13 @@ func (s *Scene) as(a actor) (clients, error) {
 	config := rest.CopyConfig(s.Config)
 	config.QPS, config.Burst = 200, 400
 	config.Impersonate = rest.ImpersonationConfig{UserName: a.user, Groups: a.groups}
-	if a.user == own(v1alpha1.NodeName).user { // the token of a pod says at which node it is
+	if a.user == own(v1alpha1.NodeName).user { // a pod's token names its node
 		config.Impersonate.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {s.pod.Spec.NodeName}}
 	}
 	return newClients(config)
 }
 
-// set gives the actors their roles and looks up what they attack.
+// set gives the actors their roles and looks up their targets.
 func (s *Scene) set(ctx context.Context) error {
 	var err error
 	if s.admin, err = newClients(s.Config); err != nil {

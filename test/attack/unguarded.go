@@ -28,9 +28,8 @@ const (
 	byWriter = "the controller, which writes the VolumeHold anew"
 )
 
-// RunUnguarded makes the attempts that only policies stop, on the scene of Run, where the
-// policies are off: what stops them then is the controller, which goes by what is attached
-// and not by what records say.
+// RunUnguarded makes the attempts that only policies stop, on the scene of Run, with the policies off:
+// then the controller stops them, which uses attachments and not records.
 func RunUnguarded(ctx context.Context, s *Scene, out io.Writer) error {
 	return s.run(ctx, unguarded(), out)
 }
@@ -61,8 +60,8 @@ func unguarded() []attempt {
 	}
 }
 
-// forgeGrant makes a ticket for the victim's volume at a node where it is not, and says of it
-// that it is granted. The controller's word on it is what shows that it has seen it.
+// forgeGrant makes a ticket for the victim's volume at a node where it is not, and writes that it is
+// granted. A later status of the controller shows that it has seen it.
 func forgeGrant(epoch int64) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		ticket := s.ticket("unguarded", v1alpha1.TicketManual, "data")
@@ -121,7 +120,7 @@ func (s *Scene) stays(ctx context.Context, name string) error {
 	return outcome(byHolder)
 }
 
-// attachedAt lists the nodes for which the victim's volume has VolumeAttachments.
+// attachedAt lists the nodes with VolumeAttachments of the victim's volume.
 func (s *Scene) attachedAt(ctx context.Context) ([]string, error) {
 	list, err := s.admin.kube.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -27,7 +27,6 @@ type Authority struct {
 	PEM  []byte
 }
 
-// NewAuthority makes an authority.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	key := newKey(t)
@@ -96,7 +95,6 @@ func NewFiles(t testing.TB, name string) Files {
 	return f
 }
 
-// Write writes a file.
 func Write(t testing.TB, file string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, content, 0o600); err != nil {

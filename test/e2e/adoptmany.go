@@ -56,7 +56,7 @@ func adoption(scenario sandbox.Scenario, old estate) sandbox.Scenario {
 	return scenario
 }
 
-// adoptMany is an adoption as it is told with all other scenarios.
+// adoptMany is an adoption among the other scenarios.
 func adoptMany() sandbox.Scenario {
 	return adoption(sandbox.Scenario{Name: "adopt-many"}, estate{nodes: 10, perNode: 50})
 }

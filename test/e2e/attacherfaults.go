@@ -11,10 +11,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// attacherFaults has the driver answer with every code, once each, to attaches
-// and to detaches: with those that leave it open, after it did what it was
-// asked. One more of each hangs, and the driver is killed in the middle.
-// ResourceExhausted is left out: it says that a node is full.
+// attacherFaults has the driver answer with every code, once each, to attaches and to detaches: with
+// codes that leave the outcome open, after the work was done. One more call of each kind hangs, and the
+// driver is killed in the middle. ResourceExhausted is left out: it says that a node is full.
 func attacherFaults() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "attacher-faults",
@@ -90,8 +89,7 @@ func (s *story) spent(call diskapi.Call) {
 	})
 }
 
-// restartDriver kills the disk service, whose faults outlive it, and waits until
-// it is back.
+// restartDriver kills the disk service, keeps its faults, and waits until it is back.
 func (s *story) restartDriver() {
 	s.must(s.Cluster.Kill(s.ctx, sandbox.DiskService))
 	s.must(s.Cluster.StartAgain(sandbox.DiskService))

@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// attacherLies has the driver say that it has done what it has not: only its own
-// list can show that. No pod takes part, whose kubelet would find out, too.
+// attacherLies has the driver report work that it has not done: only its own list can show that. It has
+// no pod, since a kubelet would find out as well.
 func attacherLies() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "attacher-lies",
@@ -84,8 +84,8 @@ func (s *story) onDisk(handle, node string, want bool) error {
 	return fmt.Errorf("there is no disk %s", handle)
 }
 
-// toldStray waits until the PersistentVolume says at which nodes, by the driver's
-// IDs, the driver lists its volume without an attachment.
+// toldStray waits until the PersistentVolume names the nodes, by the driver's IDs, where the driver
+// lists its volume without an attachment.
 func (s *story) toldStray(nodes string) {
 	s.until("the PersistentVolume says where its volume is without an attachment: "+nodes, func() error {
 		claim := s.View.Claim(s.Namespace, "data")

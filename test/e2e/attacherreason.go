@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// attacherReason follows what the driver says of an attach that it refuses to
-// everybody who waits for it.
+// attacherReason follows the driver's cause of a refused attach to every waiter.
 func attacherReason() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "attacher-reason",
@@ -70,8 +69,7 @@ func (s *story) attachError(claim, node string, code codes.Code, words string) e
 	return nil
 }
 
-// unsatisfied returns nil when a ticket says that it has not what it asked for,
-// and why.
+// unsatisfied returns nil when a ticket says that it lacks its volumes, and why.
 func (s *story) unsatisfied(name, reason, words string) error {
 	t, err := s.seenTicket(name)
 	if err != nil {

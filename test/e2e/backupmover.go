@@ -52,7 +52,7 @@ func backupMover() sandbox.Scenario {
 			second, uid := h.Node(), h.Ticket().UID
 			mover.begins(second)
 			s.goesOn(handle, db.Spec.NodeName, second)
-			h.Leave() // the process is killed: its ticket and what it has staged stay
+			h.Leave() // the process is killed: its ticket and its staged volumes stay
 			h = mover.acquires(time.Hour)
 			s.expect(h.Ticket().UID == uid && h.Node() == second, "the next process has the same ticket", "it has %s at %s", h.Ticket().UID, h.Node())
 			mover.ends(second)
@@ -96,7 +96,7 @@ func (s *story) newMover(claim string) *mover {
 	return &mover{s, claim, tickets, make(chan string, 10)}
 }
 
-// acquires waits until the mover has its volume, wherever that is.
+// acquires waits until the mover has its volume, at any node.
 func (m *mover) acquires(ttl time.Duration) *ticket.Handle {
 	ctx, cancel := context.WithTimeout(m.s.ctx, sandbox.Patience)
 	defer cancel()
@@ -173,7 +173,7 @@ func (m *mover) calls(node string, do func(ctx context.Context, n csi.NodeClient
 	}
 }
 
-// otherThan is the first of some nodes that is not the one.
+// otherThan is the first node that differs from node.
 func (s *story) otherThan(node string, others ...string) string {
 	for _, o := range others {
 		if o != node {

@@ -50,8 +50,8 @@ func lastFlushed(entries []diskapi.Entry) uint64 {
 	return flushed
 }
 
-// findsAll waits until a pod at a node begins to write to a volume after an entry of the journal, and fails unless it
-// finds all that was flushed before, at whatever node.
+// findsAll waits until a pod at a node begins to write to a volume after an entry of the journal, and
+// fails unless it finds all earlier flushed writes, from any node.
 func (s *story) findsAll(handle, node string, since uint64) {
 	var next diskapi.Entry
 	s.until("the pod at "+node+" writes to the volume", func() error {

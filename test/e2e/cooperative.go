@@ -26,9 +26,8 @@ func beside(scenario sandbox.Scenario) sandbox.Scenario {
 	return scenario
 }
 
-// managerRestarts guards Cooperative mode against the other controller's
-// restarts: it deletes attachments of which it knows no pod, and touches none
-// that a pod uses.
+// managerRestarts guards Cooperative mode against the other controller's restarts: it deletes
+// attachments without a pod that it knows, and touches none that a pod uses.
 func managerRestarts() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "manager-restarts",
@@ -76,9 +75,8 @@ func managerRestarts() sandbox.Scenario {
 	}
 }
 
-// boundElsewhere guards the repair of what another scheduler brings about: a
-// volume is attached for a ticket at one node, and its pod is bound to another.
-// The attach/detach controller then attaches it there, too.
+// boundElsewhere guards the repair after another scheduler's bind: a volume is attached for a ticket at
+// one node, and its pod is bound to another. The attach/detach controller then also attaches it there.
 func boundElsewhere() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "bound-elsewhere",
@@ -123,10 +121,9 @@ func boundElsewhere() sandbox.Scenario {
 	}
 }
 
-// pokedUntilDetached changes a node until a detach from it begins: an
-// attach/detach controller that has just started believes that everything is
-// mounted until it hears of the node, and a kubelet that has nothing to say is
-// silent for minutes.
+// pokedUntilDetached changes a node until a detach from it begins: an attach/detach controller that has
+// just started believes that everything is mounted until it hears of the node, and a kubelet without
+// news is silent for minutes.
 func (s *story) pokedUntilDetached(node, handle string) {
 	for range 20 {
 		s.cordon(node)
@@ -154,7 +151,7 @@ func (s *story) keepsOutOfNodeStatus() {
 	}
 }
 
-// placed makes a claim whose volume exists and is attached nowhere.
+// placed makes a claim with a volume that is attached nowhere.
 func (s *story) placed(claim, node string) {
 	s.claim(claim)
 	s.podAt(node, "first-"+claim, claim)

@@ -10,10 +10,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// crash guards I8: any process may be killed at any instant. Pods start in
-// waves; each wave is led to one step of the path, and there whoever would do
-// the next step is killed, together with somebody else whom the seed chooses.
-// All come back at once, while earlier waves are still under way.
+// crash guards I8: any process may be killed at any instant. Pods start in waves; each wave is led to
+// one step of the path, and there the process with the next step is killed, together with another
+// process that the seed chooses. All come back at once, while earlier waves are still under way.
 func crash() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "crash",
@@ -50,22 +49,21 @@ func crash() sandbox.Scenario {
 	}
 }
 
-// crashPoint is a step of the path between whose two stages somebody is killed.
+// crashPoint is a step of the path with a kill between its two stages.
 type crashPoint struct {
 	after, before sandbox.Stage
-	// victim would do what comes next.
+	// victim is the process with the next step.
 	victim string
-	// hold keeps new pods from going further, and is called before there are
-	// any; nil where the next stage is long in coming or only luck helps. lead
-	// is called once there are pods. free ends what is still held when the
-	// victim is dead.
+	// hold keeps new pods from going further, and is called before there are any; nil if the next stage
+	// takes long or only luck helps. lead is called once there are pods. free releases held pods when
+	// the victim is dead.
 	hold, free func(*crashes)
 	lead       func(c *crashes, wave []string)
 }
 
 func (p crashPoint) String() string { return fmt.Sprintf("%q and not %q", p.after, p.before) }
 
-// crashes counts what was done.
+// crashes counts the kills.
 type crashes struct {
 	*story
 	names   []string // of all pods so far
@@ -74,8 +72,7 @@ type crashes struct {
 	mend    func() // ends a fault of the disk service
 }
 
-// crashedAt says when it was that somebody was killed at a point, and came
-// back.
+// crashedAt is the time of a kill at a point, and of the return.
 type crashedAt struct {
 	crashPoint
 	killed, restarted time.Time

@@ -45,9 +45,8 @@ func (c *crashes) anyBut(victim string) string {
 	return all[c.Rand.IntN(len(all))]
 }
 
-// missed lists the points at which, in hindsight, nobody was killed. Where pods
-// were not held, the next stage may have been reached just before the kill, and
-// only been heard of after it.
+// missed lists the points without a kill, in hindsight. If pods were not held, the next stage may have
+// been reached just before the kill, and only been heard after it.
 func (c *crashes) missed(points []crashPoint) []crashPoint {
 	times := c.times(c.names)
 	return slices.DeleteFunc(slices.Clone(points), func(p crashPoint) bool {

@@ -7,10 +7,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// crashPoints lists every step of the path that a process of Moorage's or the
-// attacher makes. A victim that does not make both ends of its step is paused
-// beforehand, so that pods certainly stop there; a step that one process makes
-// alone is hit by looking.
+// crashPoints lists every step of the path that a process of Moorage's or the attacher makes. A victim
+// that does not make both ends of its step is paused beforehand, so that pods certainly stop there; a
+// step within one process is hit by looking.
 func crashPoints() []crashPoint {
 	return []crashPoint{
 		{

@@ -4,9 +4,8 @@ package e2e
 
 import "github.com/moorage-dev/moorage/test/sandbox"
 
-// Demo lists the scenes that the demo plays: scenarios, in an order that tells
-// a story in a few minutes. All run on clusters of one shape, so that the stage
-// is set once.
+// Demo lists the demo's scenes: scenarios, in an order that tells a story in a few minutes. All run on
+// clusters of one shape, so that one start is enough.
 func Demo() []sandbox.Scene {
 	return []sandbox.Scene{
 		{

@@ -14,9 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// drained guards that a drain strands nobody: with two free slots for three pods, one of which
-// a disruption budget keeps, the other two move, and that one runs until it may go and a slot
-// is free.
+// drained guards that a drain strands no pod: with two free slots for three pods, one with a disruption
+// budget, the other two move, and this pod runs until it may go and a slot is free.
 func drained() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "drain",

@@ -47,9 +47,8 @@ func (e estate) attachmentOf(volume int) string {
 // oldName names a volume, its handle, its claim and its pod.
 func oldName(volume int) string { return fmt.Sprintf("%s%05d", oldPrefix, volume) }
 
-// settle makes the estate, while there is no controller that attaches. Nor is
-// there kube-controller-manager, which would call claims lost whose volumes it
-// has not seen yet; what it then finds, it leaves as it is.
+// settle makes the estate, without a controller that attaches. kube-controller-manager is away as well,
+// since it would call claims lost before it sees their volumes; it leaves the estate unchanged later.
 func (a *adopting) settle() {
 	a.must(a.Cluster.Kill(a.ctx, sandbox.ControllerManager))
 	// The API server goes on with a policy until it hears that it is gone.
@@ -79,7 +78,7 @@ func (a *adopting) oldNode(ctx context.Context, i int) error {
 	now := metav1.Now()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: a.nodeOf(i), Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
-		Spec:       corev1.NodeSpec{Unschedulable: true}, // nobody would run what came
+		Spec:       corev1.NodeSpec{Unschedulable: true}, // no pod would run there
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
 			Type: corev1.NodeReady, Status: corev1.ConditionTrue, // as its kubelet writes it once the Node is there
 			LastHeartbeatTime: metav1.NewTime(now.Add(time.Minute)), LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
@@ -163,7 +162,7 @@ func (a *adopting) oldClaim(ctx context.Context, i int) error {
 // that protects claims and volumes in use would take its time for so many, so
 // that their finalizers are removed here.
 func (a *adopting) clear() {
-	a.must(a.Cluster.Kill(a.ctx, sandbox.MoorageController)) // whose caches would lag behind, and which would make attachments again
+	a.must(a.Cluster.Kill(a.ctx, sandbox.MoorageController)) // its caches would lag behind, and it would make attachments again
 	core, now := a.Client.CoreV1(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	claims, unprotected := core.PersistentVolumeClaims(a.Namespace), []byte(`{"metadata":{"finalizers":null}}`)
 	a.parallel(a.volumes(), func(ctx context.Context, i int) error {

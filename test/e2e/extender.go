@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// extended tells a scenario with the stock kube-scheduler, to which Moorage's
-// extender gives its rules over HTTP: the outcome is that of the plugin.
+// extended is a scenario with the stock kube-scheduler and Moorage's extender: the outcome is the
+// plugin's.
 func extended(s sandbox.Scenario) sandbox.Scenario {
 	story, _, _ := strings.Cut(s.Doc, " Upstream:")
 	s.Name = "extender-" + s.Name

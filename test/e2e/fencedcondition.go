@@ -56,7 +56,7 @@ func fencedCondition() sandbox.Scenario {
 	}
 }
 
-// vouch sets the condition by which somebody says that a machine writes no more.
+// vouch sets the condition that says that a machine writes no more.
 func (s *story) vouch(node string) {
 	set := corev1.NodeCondition{Type: fencedByScript, Status: corev1.ConditionTrue, Reason: "Fenced", LastTransitionTime: metav1.Now()}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{set}}})

@@ -15,8 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// flapping guards that the time of afterUnreachable is of one silence: a node that comes back
-// again and again is never silent for so long, however long all of it lasts.
+// flapping guards that the time of afterUnreachable is of one silence: a node that comes back again and
+// again is never silent for so long.
 func flapping() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "flapping",
@@ -101,7 +101,7 @@ func (s *story) longAgo(then time.Time) {
 	})
 }
 
-// left is what a pod and its volume are, that are to be left alone.
+// left is a pod with its volume, both untouched.
 type left struct {
 	pod, claim, node, handle string
 	uid, attachment          types.UID

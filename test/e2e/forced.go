@@ -54,8 +54,8 @@ func forcedDetach() sandbox.Scenario {
 	}
 }
 
-// forcedUnreachable guards the policy's way out of what stock Kubernetes leaves
-// hanging for ever: a node is dead, its pod Terminating, and nobody comes.
+// forcedUnreachable guards the policy's remedy for a case that hangs without end in stock Kubernetes: a
+// node is dead, and its pod Terminating.
 func forcedUnreachable() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "forced-unreachable",
@@ -90,8 +90,7 @@ func forcedUnreachable() sandbox.Scenario {
 	}
 }
 
-// forcedBy waits for the event that says by which rule a node's volume was
-// detached.
+// forcedBy waits for the event with the rule of a volume's forced detach from a node.
 func (s *story) forcedBy(rule, node string) {
 	s.until("the event says by which rule", func() error {
 		for _, e := range s.View.Events(metav1.NamespaceDefault) {

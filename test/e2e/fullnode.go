@@ -12,10 +12,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// fullNode guards that a volume's own attachment is never counted against it: a
-// pod comes back to a node on which every slot is taken, one of them by its own
-// volume. Detaches of that volume are held up meanwhile, so that its attachment
-// is certainly there while the scheduler looks.
+// fullNode guards that a volume's own attachment is never counted against it: a pod comes back to a
+// node with every slot taken, one of them by its own volume. Detaches of that volume are held up
+// meanwhile, so that its attachment is certainly there for the scheduler.
 func fullNode() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "full-node",

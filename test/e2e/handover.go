@@ -12,10 +12,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// handover guards I1: the volume of a pod that moves to another node is
-// attached there only after the detach from the old one is over. The detach is
-// held up until a volume of a later pod is attached to the new node: whoever
-// attaches has had the chance to do it too soon.
+// handover guards I1: the volume of a pod that moves to another node is attached there only after the
+// detach from the old node is over. The detach is held up until a volume of a later pod is attached to
+// the new node: the attaching controller has had the chance to attach too soon.
 func handover() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "handover",
@@ -80,8 +79,7 @@ func (s *story) boundAgain(name string, before *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// promised waits until the hold names the node that has the volume, and the one
-// that gets it next.
+// promised waits until the hold names the node that has the volume, and the next node.
 func (s *story) promised(claim, from, to string) {
 	s.until("the VolumeHold promises the volume to "+to, func() error {
 		hold, err := s.hold(claim)

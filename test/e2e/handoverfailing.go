@@ -15,9 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// handoverFailing guards I9: a detach that failed frees nobody. Upstream takes
-// the volume of a failed detach for one that may be anywhere, and attaches it to
-// the next node (docs/internals/conformance-controller.md, hazard 5).
+// handoverFailing guards I9: a failed detach frees no volume. Upstream takes the volume of a failed
+// detach as attached anywhere, and attaches it to the next node
+// (docs/internals/conformance-controller.md, hazard 5).
 func handoverFailing() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "handover-failing",
@@ -53,7 +53,7 @@ func handoverFailing() sandbox.Scenario {
 	}
 }
 
-// toldOfFailedHandover waits until the pod and the hold say what they wait for.
+// toldOfFailedHandover waits until the pod and the hold name the cause of their wait.
 func (s *story) toldOfFailedHandover(from string) {
 	text := "from " + from + " failed and will be tried again"
 	s.until("the pod is told that the detach fails", func() error {

@@ -20,7 +20,7 @@ import (
 // longhornAttachments is the kind of Longhorn's attachment tickets.
 var longhornAttachments = schema.GroupVersionResource{Group: "longhorn.io", Version: "v1beta2", Resource: "volumeattachments"}
 
-// imported guards that Moorage detaches nothing of what was imported before it began.
+// imported guards that Moorage detaches no volume that was imported before it began.
 func imported() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "import",
@@ -100,7 +100,7 @@ func (s *story) unpublished(claim, node string) int {
 	return len(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, s.handle(claim), node))
 }
 
-// attachByHand makes the VolumeAttachment of a claim's volume, as somebody without a pod does.
+// attachByHand makes the VolumeAttachment of a claim's volume without a pod.
 func (s *story) attachByHand(claim, node string) {
 	pv := s.View.Claim(s.Namespace, claim).Spec.VolumeName
 	_, err := s.Client.StorageV1().VolumeAttachments().Create(s.ctx, &storagev1.VolumeAttachment{
@@ -133,7 +133,7 @@ func (s *story) longhornTicket(claim, key, kind, node string) {
 	})
 }
 
-// defineLonghorn teaches the API server Longhorn's kind, as far as anybody here reads it.
+// defineLonghorn defines the used part of Longhorn's kind in the API server.
 func (s *story) defineLonghorn() {
 	preserve := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	s.create(definitions, "", map[string]any{
@@ -147,7 +147,7 @@ func (s *story) defineLonghorn() {
 	})
 }
 
-// forgetLonghorn leaves the cluster as it was, also when the story has ended early.
+// forgetLonghorn removes it, also after an early end of the story.
 func (s *story) forgetLonghorn() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 10*time.Second)
 	defer cancel()

@@ -86,8 +86,8 @@ func (s *story) withoutMoorage(part func()) {
 	})
 }
 
-// withoutController tells a part of a story without any controller that
-// attaches, and without what keeps others from writing volumesAttached.
+// withoutController runs a part of a story without any controller that attaches, and without the policy
+// that keeps others from writing volumesAttached.
 func (s *story) withoutController(part func()) {
 	s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageController))
 	policies, bindings := s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
@@ -113,8 +113,7 @@ func (s *story) enforce(on bool) {
 	s.must(err)
 }
 
-// untouchedAll fails unless these pods run, and nobody has ever asked to detach
-// their volumes.
+// untouchedAll fails unless these pods run, and no detach of their volumes was ever asked for.
 func (s *story) untouchedAll(pods ...string) {
 	for _, name := range pods {
 		pod := s.View.Pod(s.Namespace, name)

@@ -122,8 +122,7 @@ func exists(pid int) bool {
 	return !strings.HasPrefix(after, "Z")
 }
 
-// expectStaleFolderRemoved starts a cluster of a third name: whoever starts
-// next clears up.
+// expectStaleFolderRemoved starts a cluster of a third name: the next start cleans up.
 func expectStaleFolderRemoved(ctx context.Context, options sandbox.Options, dir string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("the killed cluster's folder should be there until somebody clears up: %w", err)

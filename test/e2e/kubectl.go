@@ -23,9 +23,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// kubectlMoorage guards I7 for people: while a volume is on its way, and while
-// a node is full, kubectl moorage says who has it, who waits and why, as
-// somebody who may only read; afterwards it tells what the way has cost.
+// kubectlMoorage guards I7 for people: while a volume is on its way, and while a node is full, kubectl
+// moorage shows holder, waiters and cause to a user who may only read; afterwards it shows the costs of
+// the way.
 func kubectlMoorage() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "kubectl",
@@ -47,8 +47,7 @@ func kubectlMoorage() sandbox.Scenario {
 	}
 }
 
-// reader makes the user of the documented ClusterRole; what it returns takes
-// the role away again.
+// reader makes the user of the documented ClusterRole; the returned function takes the role away again.
 func (s *story) reader() (remove func()) {
 	_, block, _ := strings.Cut(docs.Kubectl, "```yaml\n")
 	block, _, _ = strings.Cut(block, "```")
@@ -70,7 +69,7 @@ func (s *story) reader() (remove func()) {
 	}
 }
 
-// readerUser is somebody who may only read.
+// readerUser may only read.
 const readerUser = "reader"
 
 // answer is what a command has printed, and its exit code.
@@ -87,8 +86,7 @@ func (s *story) moorageCommand(args ...string) answer {
 	return answer{out.String(), errs.String(), code}
 }
 
-// reads runs a command as somebody who may only read, and fails when it lacks a
-// right.
+// reads runs a command as the reader, and fails when a right is missing.
 func (s *story) reads(args ...string) answer {
 	a := s.moorageCommand(append(args, "--as", readerUser)...)
 	what := "kubectl moorage " + strings.Join(args, " ") + " needs no more than the documented rights"
@@ -159,7 +157,7 @@ func (s *story) explainsHandover(first *corev1.Pod, from, claim string) (to stri
 	return to
 }
 
-// slots is what nodes says of a node.
+// slots is a node's row of the command nodes.
 func (s *story) slots(node string) facts.Slots {
 	var list struct {
 		Items []facts.Slots `json:"items"`
@@ -198,9 +196,8 @@ func (s *story) otherNode(node string) string {
 	return ""
 }
 
-// explainsFullNode fills a node, and expects one pod more to be told so; the
-// others are no choice for it. A drain would have a pod of this node wait, too, if a controller
-// makes it again.
+// explainsFullNode fills a node, and expects one pod more to be informed; the other nodes are no choice
+// for it. A drain would also have a pod of this node wait, if a controller makes it again.
 func (s *story) explainsFullNode(node string) {
 	const slots = 4
 	var pods []string

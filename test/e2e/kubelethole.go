@@ -70,8 +70,8 @@ func kubeletHole() sandbox.Scenario {
 	}
 }
 
-// kubeletHoleRepaired is kubelet-hole where moorage-node repairs: it unstages by order what the
-// kubelet has forgotten, once, and only while nobody may have the volume there.
+// kubeletHoleRepaired is kubelet-hole with moorage-node's repairs: it unstages by order a volume that
+// the kubelet has forgotten, once, and only while it can have no user there.
 func kubeletHoleRepaired() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "kubelet-hole-repaired",
@@ -168,8 +168,8 @@ func (s *story) unstaged(node, handle string) {
 	})
 }
 
-// forget deletes a pod, the last one that has a volume at a node, and kills the node's
-// kubelet when it is about to unstage the volume and has removed what it would find it by.
+// forget deletes the last pod with a volume at a node, and kills the node's kubelet when it is about to
+// unstage the volume and has removed its record.
 func (s *story) forget(node, pod, handle string) {
 	stop := s.stopAt(node, diskapi.NodeUnstage, diskapi.Hang)
 	s.remove(pod)
@@ -180,7 +180,7 @@ func (s *story) forget(node, pod, handle string) {
 	s.must(s.Cluster.StartAgain(node))
 }
 
-// stop is a step at which the next call of a node is held.
+// stop is a step at which a node's next call is held.
 type stop struct {
 	*story
 	fault diskapi.Fault
@@ -216,7 +216,7 @@ func (t *stop) reached(handle string) {
 	})
 }
 
-// end lets go of what is held, if it is still there.
+// end releases the held call, if it is still there.
 func (t *stop) end() { t.must(t.Disk.ClearFault(t.ctx, t.fault.ID)) }
 
 // word is what a node says that it has.

@@ -26,9 +26,9 @@ const (
 type killInstant struct {
 	call diskapi.Call
 	when killPhase
-	// name is that of an instant between two writes to the disk, which no call can be held
-	// at; empty for one of a call. The kubelet is killed at the call, and record then
-	// changes the files of the volume that was held to what that instant leaves.
+	// name is the name of an instant between two writes to the disk, where no call can be held; empty
+	// for an instant of a call. The kubelet is killed at the call, and record then changes the held
+	// volume's files to the state of that instant.
 	name   string
 	record func(volumeFiles) error
 }
@@ -40,14 +40,13 @@ func (i killInstant) String() string {
 	return fmt.Sprintf("%s %s", i.when, i.call)
 }
 
-// unmounts says whether the instant is one of unmounting.
 func (i killInstant) unmounts() bool {
 	return i.call == diskapi.NodeUnpublish || i.call == diskapi.NodeUnstage
 }
 
-// killInstants lists the instants in the order of a volume's way. The files that a kubelet
-// writes and removes, and their order, are those of Kubernetes 1.37.1, pkg/volume/csi:
-// csi_attacher.go:274 MountDevice, csi_mounter.go:104 SetUpAt, csi_mounter.go:583 removeMountDir.
+// killInstants lists the instants in the order of a volume's way. The kubelet's files and their order
+// are those of Kubernetes 1.37.1, pkg/volume/csi: csi_attacher.go:274 MountDevice, csi_mounter.go:104
+// SetUpAt, csi_mounter.go:583 removeMountDir.
 func killInstants() []killInstant {
 	list := []killInstant{{
 		call: diskapi.ControllerPublish, when: killBefore,
@@ -89,7 +88,7 @@ func killRecords(after diskapi.Call) []killRecord {
 	return nil
 }
 
-// volumeFiles are the folders in which a kubelet keeps what it writes of a volume.
+// volumeFiles are the folders with a kubelet's records of a volume.
 type volumeFiles struct {
 	staging string // has vol_data.json and globalmount
 	pod     string // has vol_data.json and mount
@@ -144,7 +143,7 @@ func (f volumeFiles) withoutStaging() error {
 	return errors.Join(f.withoutStagingRecord(), removeInOrder(f.staging))
 }
 
-// removeInOrder removes files and empty folders; those that are gone are.
+// removeInOrder removes files and empty folders; missing ones are no error.
 func removeInOrder(paths ...string) error {
 	for _, path := range paths {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

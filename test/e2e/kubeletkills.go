@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	// killLanes is how many kubelets are killed side by side, each with a node beside it
-	// to which its volumes move.
+	// killLanes is how many kubelets are killed side by side, each beside a node for its volumes.
 	killLanes = 4
-	// killedVolumes is how many volumes come and go with each kill: one is at the instant that
-	// is tried, the others where they happen to be.
+	// killedVolumes is how many volumes come and go with each kill: one is at the tried instant, the
+	// others anywhere.
 	killedVolumes = 3
 	// afterAnswer bounds how long after the driver's answer a kubelet is killed. It writes or
 	// removes its records then, and reconciles every 100 ms.
@@ -59,7 +58,7 @@ func KubeletKills(kills int) sandbox.Scenario {
 	}
 }
 
-// kubeletKills is what is done, and what came of it.
+// kubeletKills has the kills and their outcomes.
 type kubeletKills struct {
 	*story
 	kills int
@@ -67,7 +66,7 @@ type kubeletKills struct {
 
 	mu    sync.Mutex
 	next  int                    // kill
-	of    map[string]killInstant // by volume: at which kill of a kubelet it was there
+	of    map[string]killInstant // by volume: its kill of a kubelet
 	stuck []error
 }
 
@@ -98,8 +97,8 @@ func (k *kubeletKills) run() {
 	}
 }
 
-// together tells parts of a story side by side, and returns what ended them. What is serial
-// in an Env needs a lock there.
+// together runs parts of a story side by side, and returns their first error. Serial methods of an Env
+// need a lock there.
 func together(parts []func()) error {
 	ends := make(chan error, len(parts))
 	for _, part := range parts {
@@ -117,7 +116,7 @@ func (k *kubeletKills) lane(one, other string) {
 	instants := killInstants()
 	done := false
 	defer func() {
-		if !done { // it failed: the others need not go on
+		if !done { // it failed: the others can stop
 			k.begin(k.kills)
 		}
 	}()
@@ -156,7 +155,7 @@ func (k *kubeletKills) count() {
 	}
 }
 
-// kubeletKill is one kill, and what becomes of the volumes that were at the node.
+// kubeletKill is a kill, with the fate of the node's volumes.
 type kubeletKill struct {
 	*kubeletKills
 	instant  killInstant
@@ -285,7 +284,7 @@ func (k *kubeletKill) wait(mark uint64, filter diskapi.Filter) diskapi.Entry {
 	return entries[0]
 }
 
-// files are those of a volume at the node whose kubelet is killed.
+// files are a volume's files at the node with the killed kubelet.
 func (k *kubeletKill) files(handle string) volumeFiles {
 	for v := range killedVolumes {
 		claim := k.View.Claim(k.Namespace, k.claimName(v))
@@ -298,8 +297,8 @@ func (k *kubeletKill) files(handle string) volumeFiles {
 	return volumeFiles{}
 }
 
-// succeed places the next pods at the other node. What moorage-node says that the kubelet has
-// forgotten is unstaged as a person would.
+// succeed places the next pods at the other node. A volume that moorage-node reports as forgotten is
+// unstaged as a person would do it.
 func (k *kubeletKill) succeed() {
 	k.place(k.to, k.successor)
 	for v := range killedVolumes {
@@ -323,9 +322,9 @@ func (k *kubeletKill) succeed() {
 	}
 }
 
-// toldForgotten says whether the next pod is told that its volume is staged at the node, and
-// the node says that the kubelet does not know; or that it can't tell, since a pod's record is
-// half written, and a person can.
+// toldForgotten says whether the next pod is informed that its volume is staged at the node, and the
+// node reports that the kubelet does not know it; or that it can't tell, since a pod's record is half
+// written.
 func (k *kubeletKill) toldForgotten(v int) bool {
 	if told(k.View.Pod(k.Namespace, k.successor(v)), "StagedAtNode", k.from) != nil {
 		return false
@@ -358,7 +357,7 @@ func (k *kubeletKill) hangs(v int, err error) {
 	k.stuck = append(k.stuck, what)
 }
 
-// tidy unstages at the node what its kubelet never will, and tells of it.
+// tidy unstages at the node volumes that its kubelet never will, and reports it.
 func (k *kubeletKill) tidy() {
 	violations, err := k.Disk.Violations(k.ctx, k.begun)
 	k.must(err)

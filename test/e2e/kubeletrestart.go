@@ -69,8 +69,8 @@ func kubeletRestart() sandbox.Scenario {
 	}
 }
 
-// undetached fails unless volumes are where they were, and nobody has begun to
-// detach them. They are by the names of their claims.
+// undetached fails unless volumes are in their places, without a begun detach. The map's keys are the
+// names of their claims.
 func (s *story) undetached(node string, handles map[string]string) {
 	for claim, handle := range handles {
 		s.never(diskapi.ControllerUnpublish, handle, node)

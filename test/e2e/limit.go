@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// limit guards I2: what a node can attach is never exceeded, and who waits for
-// a slot is told so. Upstream keeps the limit, too (1.37 counts
-// VolumeAttachments); its message names neither the driver nor the use.
+// limit guards I2: a node's limit is never exceeded, and a waiting pod is informed. Upstream also keeps
+// the limit (1.37 counts VolumeAttachments); its message names neither the driver nor the use.
 func limit() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "limit",
@@ -48,8 +47,8 @@ func limit() sandbox.Scenario {
 	}
 }
 
-// fill waits until so many of the pods run, and all others wait with a message;
-// it returns those that run.
+// fill waits until so many of the pods run, and all others wait with a message; it returns the running
+// pods.
 func (s *story) fill(pods []string, room int, message string) []string {
 	var running []string
 	s.until(fmt.Sprintf("%d of the pods run and %d wait with %q", room, len(pods)-room, message), func() error {

@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// migration guards the one exception to I1, and its end: with a ticket of a live
-// migration a volume is at two nodes, and after it at one, whoever asks.
+// migration guards the one exception to I1, and its end: with a ticket of a live migration a volume is
+// at two nodes, and afterwards at one.
 func migration() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "migration",
@@ -67,8 +67,8 @@ func migration() sandbox.Scenario {
 	}
 }
 
-// besideSource waits until a volume is attached to both nodes of its migration,
-// and fails unless the target's attachment says beside which one.
+// besideSource waits until a volume is attached to both nodes of its migration, and fails unless the
+// target's attachment names the source.
 func (s *story) besideSource(from, to string) {
 	s.until("the volume is attached to both nodes", func() error {
 		for _, node := range []string{from, to} {

@@ -37,8 +37,8 @@ func (s *story) hold(claim string) (*v1alpha1.VolumeHold, error) {
 	return nil, fmt.Errorf("there is no VolumeHold %s", name)
 }
 
-// held waits until a claim's volume is held at a node, with nobody next, and
-// returns how often it has changed its node so far.
+// held waits until a claim's volume is held at a node, with no next holder, and returns how often it
+// has changed its node so far.
 func (s *story) held(claim, node string) int64 {
 	var transitions int64
 	s.until("the VolumeHold says that "+node+" has the volume", func() error {

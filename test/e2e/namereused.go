@@ -15,8 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// nameReused guards that evidence is of a machine, and not of a name: another machine that
-// registers by the name of one that is lost says nothing of what that one writes to.
+// nameReused guards that evidence is about a machine, and not about a name: another machine that
+// registers under a lost node's name says nothing about the first.
 func nameReused() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "name-reused",
@@ -74,8 +74,8 @@ func nameReused() sandbox.Scenario {
 	}
 }
 
-// movesNowhere fails if anybody has asked to detach a volume from a machine, by either of two
-// machines' names, or to attach it to another one.
+// movesNowhere fails if a detach of a volume was asked for from a machine, by either of two machines'
+// names, or an attach to another.
 func (s *story) movesNowhere(handle, from, second, to string) {
 	s.never(diskapi.ControllerUnpublish, handle, from)
 	s.never(diskapi.ControllerUnpublish, handle, second)

@@ -22,8 +22,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// fencedDisk is the type of the condition by which a Node says that the sandbox's storage has
-// cut its machine off.
+// fencedDisk is the type of a Node's condition that the sandbox's storage has cut its machine off.
 const fencedDisk = v1alpha1.NetworkFencePrefix + sandbox.DriverName
 
 // fenceClass is the NetworkFenceClass of the sandbox's driver.
@@ -86,8 +85,8 @@ func networkFence() sandbox.Scenario {
 	}
 }
 
-// networkFenceFails guards that nothing follows from a NetworkFence before the storage has
-// confirmed it, and that any leader goes on where the one before was killed.
+// networkFenceFails guards that nothing follows from a NetworkFence before the storage has confirmed
+// it, and that the next leader goes on after a kill.
 func networkFenceFails() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "network-fence-fails",
@@ -150,8 +149,8 @@ func networkFenceFails() sandbox.Scenario {
 	}
 }
 
-// networkFenceBoot guards that a machine which has booted is let in by what moorage-node says of the
-// new boot, though its pods were never deleted, whose records the kubelet keeps over a boot.
+// networkFenceBoot guards that a machine which has booted is let in by moorage-node's report of the new
+// boot, though its pods were never deleted and the kubelet keeps their records over a boot.
 func networkFenceBoot() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "network-fence-boot",
@@ -192,8 +191,8 @@ func networkFenceBoot() sandbox.Scenario {
 	}
 }
 
-// heldFence returns nil if the VolumeHold says by which rule a node's volume was taken. The
-// event may be lost with the leader that took it.
+// heldFence returns nil if the VolumeHold has the rule of a volume's forced detach from a node. The
+// event may be lost with the leader.
 func (s *story) heldFence(node string, rule v1alpha1.ForceDetachRule) error {
 	hold, err := s.hold("data")
 	if err != nil {
@@ -237,7 +236,7 @@ func (s *story) unfencedBy() {
 	s.must(s.Dynamic.Resource(csiaddons.Resource("networkfenceclasses")).Delete(s.ctx, fenceClass, metav1.DeleteOptions{}))
 }
 
-// clientsOf lists the nodes of which csi-addons lists clients.
+// clientsOf lists the nodes with clients at csi-addons.
 func (s *story) clientsOf() (nodes []string, err error) {
 	list, err := s.Dynamic.Resource(csiaddons.Resource("csiaddonsnodes")).Namespace(csiaddons.Namespace).List(s.ctx, metav1.ListOptions{})
 	if err != nil {
@@ -266,7 +265,7 @@ func (s *story) forgetClients(node string) {
 	})
 }
 
-// boundClaim creates a claim whose volume is made at once.
+// boundClaim creates a claim with a volume that is made at once.
 func (s *story) boundClaim(name string) {
 	claim := sandbox.Claim(name, corev1.ReadWriteOnce)
 	claim.Spec.StorageClassName = new("disk-immediate")
@@ -277,7 +276,6 @@ func (s *story) boundClaim(name string) {
 	})
 }
 
-// bootOf is the boot that a Node names.
 func (s *story) bootOf(node string) string { return s.View.Node(node).Status.NodeInfo.BootID }
 
 // isCut says whether the storage refuses a node.
@@ -365,8 +363,8 @@ func (s *story) newLeader() {
 	s.must(s.Cluster.StartAgain(sandbox.MoorageController))
 }
 
-// denyFenced has the API server refuse that any Node says of its machine that it is cut off,
-// so that a scenario can look at what is before that. It returns how to end it.
+// denyFenced has the API server refuse every Node's condition that its machine is cut off, so that a
+// scenario can look at the state before it. It returns a function to end it.
 func (s *story) denyFenced(node string) (mend func()) {
 	const name = "test-unmarked"
 	policies, bindings := s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()

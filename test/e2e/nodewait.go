@@ -16,9 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// nodeFailureWait guards I3 and I9: a volume of a node that does not answer is
-// not detached on that ground alone, for its pod may still write; and whoever
-// waits for it is told what for, and what would end it. In the end the node
+// nodeFailureWait guards I3 and I9: the silence of a node alone detaches no volume, for its pod may
+// still write; and a waiting pod is informed of the cause, and what would end it. In the end the node
 // comes back.
 func nodeFailureWait() sandbox.Scenario {
 	return sandbox.Scenario{
@@ -57,8 +56,8 @@ func (s *story) boundElsewhere(pod *corev1.Pod, node string) error {
 	return nil
 }
 
-// toldOfDeadNode waits until the waiting pod and the hold say what is waited
-// for, and what would end it. Upstream says that the volume is in use.
+// toldOfDeadNode waits until the waiting pod and the hold name the cause, and what would end it.
+// Upstream says that the volume is in use.
 func (s *story) toldOfDeadNode(node string, waiting *corev1.Pod) {
 	if !s.moorage() {
 		s.toldInEvent(waiting.Name, "FailedAttachVolume", "Waiting for detach")

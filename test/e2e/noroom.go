@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// noRoom guards that a driver is believed when it says that a node has no room left,
-// whatever its CSINode says.
+// noRoom guards that a driver is believed when it says that a node has no room left, regardless of its
+// CSINode.
 func noRoom() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "no-room",

@@ -49,7 +49,6 @@ func (s *story) make(of schema.GroupVersionResource, kind, name string, spec map
 	}
 }
 
-// object is an object with a name and a spec.
 func object(of schema.GroupVersionResource, kind, name string, spec map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	o.SetGroupVersionKind(of.GroupVersion().WithKind(kind))
@@ -124,12 +123,12 @@ func (s *story) groupReady(name string) []diskapi.Snapshot {
 	return members
 }
 
-// cloneOf asks for a claim whose volume is a copy of another claim's, at once.
+// cloneOf asks for a claim with a copy of another claim's volume, at once.
 func (s *story) cloneOf(name, claim string) {
 	s.madeFrom(name, corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: claim})
 }
 
-// restoredFrom asks for a claim whose volume is made from a snapshot, at once.
+// restoredFrom asks for a claim with a volume from a snapshot, at once.
 func (s *story) restoredFrom(name, snapshot string) {
 	s.madeFrom(name, corev1.TypedLocalObjectReference{
 		APIGroup: new(sandbox.SnapshotResource().Group), Kind: "VolumeSnapshot", Name: snapshot,
@@ -174,8 +173,8 @@ func (s *story) expand(claim, size string) {
 	}
 }
 
-// expandedAtStorage waits until the storage has made a claim's volume as large as was asked. The
-// file system on it is enlarged by the node when a pod has it.
+// expandedAtStorage waits until the storage has made a claim's volume as large as requested. The node
+// enlarges its file system when a pod has it.
 func (s *story) expandedAtStorage(claim, size string) {
 	want := resource.MustParse(size)
 	s.until("the volume of "+claim+" has "+size, func() error {
@@ -190,9 +189,9 @@ func (s *story) expandedAtStorage(claim, size string) {
 	})
 }
 
-// expanded waits until a claim says that its volume is as large as was asked, file system and
-// all. A kubelet looks at a pod's volumes when the pod changes, or after a minute by itself: the
-// pod is changed.
+// expanded waits until a claim says that its volume has its requested size, with its file system. A
+// kubelet looks at a pod's volumes when the pod changes, or after a minute by itself: the pod is
+// changed.
 func (s *story) expanded(claim, size, pod string) {
 	s.expandedAtStorage(claim, size)
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"size-of-%s":%q}}}`, claim, size)
@@ -207,7 +206,7 @@ func (s *story) expanded(claim, size, pod string) {
 	})
 }
 
-// finds waits until a pod at a node writes to a volume, and returns what it has found there.
+// finds waits until a pod at a node writes to a volume, and returns the writes that it has found there.
 func (s *story) finds(handle, node string) (found uint64) {
 	s.until("the pod at "+node+" writes to the volume", func() error {
 		began := s.calls(diskapi.WriteBegan, diskapi.Noted, handle, node)
@@ -232,7 +231,7 @@ func (s *story) leavesEveryNode(claim string) {
 	})
 }
 
-// published counts how often the driver was asked to attach a volume, to whatever node.
+// published counts the driver's calls to attach a volume, to any node.
 func (s *story) published(handle string) int {
 	return len(s.View.Calls(diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Arrived, Volume: handle}))
 }

@@ -70,7 +70,7 @@ func operationsMany() sandbox.Scenario {
 	}
 }
 
-// hangs runs a Job whose program asks for all volumes and then for nothing more, until its deadline.
+// hangs runs a Job with a program that only asks for all volumes, until its deadline.
 func (r *recurring) hangs(name string, free int, idle []string) {
 	job := r.starts(r.byHand(name), round{hangs: true})
 	r.until("the volumes have all slots, and the other tickets wait for one", func() error {
@@ -105,7 +105,7 @@ func (r *recurring) hangs(name string, free int, idle []string) {
 	r.say("the deadline of a Job that hung with all slots taken is over, and its tickets have ended with it")
 }
 
-// boundClaimLater creates a claim whose volume is made at once, and does not wait for it.
+// boundClaimLater creates a claim with a volume that is made at once, and does not wait for it.
 func (s *story) boundClaimLater(name string) {
 	claim := sandbox.Claim(name, "ReadWriteOnce")
 	claim.Spec.StorageClassName = new("disk-immediate")

@@ -13,8 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// operationsPlain guards that operations of a driver that does them wherever the volume is go on
-// beside Moorage as they do beside upstream.
+// operationsPlain guards that operations of a driver that needs no place for them go on beside Moorage
+// as beside upstream.
 func operationsPlain() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operations-plain",
@@ -64,7 +64,6 @@ func operationsPlain() sandbox.Scenario {
 	}
 }
 
-// label labels a claim.
 func (s *story) label(claim, key, value string) {
 	patch := []byte(`{"metadata":{"labels":{"` + key + `":"` + value + `"}}}`)
 	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Patch(s.ctx, claim, types.MergePatchType, patch, metav1.PatchOptions{})

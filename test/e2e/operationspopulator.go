@@ -50,10 +50,9 @@ func operationsPopulator() sandbox.Scenario {
 	}
 }
 
-// populator fills volumes as one does that is made with lib-volume-populator: in a namespace of
-// its own it has a claim, without the data source, provisioned for the node of the other claim's
-// pod, fills its volume from a pod, and hands the volume over by changing the
-// PersistentVolume's claimRef.
+// populator fills volumes like a populator made with lib-volume-populator: in a namespace of its own it
+// has a claim, without the data source, provisioned for the node of the other claim's pod, fills its
+// volume from a pod, and hands the volume over by changing the PersistentVolume's claimRef.
 type populator struct {
 	*story
 	namespace string
@@ -71,10 +70,10 @@ func (p *populator) begin() {
 	})
 }
 
-// selectedNode is how kube-scheduler tells provisioners where the claim's pod is to be.
+// selectedNode is kube-scheduler's note to provisioners where the claim's pod will be.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// wanted waits until a claim is to be provisioned, and returns the node of its pod.
+// wanted waits until a claim must be provisioned, and returns the node of its pod.
 func (p *populator) wanted(claim string) (node string) {
 	p.until("claim "+claim+" is to be provisioned for a node", func() error {
 		c := p.View.Claim(p.Namespace, claim)
@@ -87,7 +86,7 @@ func (p *populator) wanted(claim string) (node string) {
 	return node
 }
 
-// volumeFor asks for the volume that is to be filled for a claim.
+// volumeFor asks for the volume to fill for a claim.
 func (p *populator) volumeFor(claim, node string) {
 	own := sandbox.Claim(prime, corev1.ReadWriteOnce)
 	own.Annotations = map[string]string{selectedNode: node}

@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// operationsRefused guards that a ticket which a person makes has a volume attached for what its
+// operationsRefused guards that a person's ticket has a volume attached for an operation that its
 // driver refuses otherwise.
 func operationsRefused() sandbox.Scenario {
 	return sandbox.Scenario{
@@ -68,8 +68,8 @@ func operationsRefused() sandbox.Scenario {
 	}
 }
 
-// asksWhileDetached asks for a snapshot and a clone of one volume, and for more room on another
-// one, and waits until each is refused.
+// asksWhileDetached asks for a snapshot and a clone of a volume, and for more room on another, and
+// waits until each is refused.
 func (s *story) asksWhileDetached() {
 	s.snapshotOf("nightly", "data")
 	s.cloneOf("clone", "data")

@@ -186,8 +186,8 @@ func operationExpansion() sandbox.Scenario {
 	}
 }
 
-// operationOffline guards that a volume which is expanded only while nobody has it is left to that,
-// and goes to its pods afterwards.
+// operationOffline guards that a volume which is expanded only without users is left to that, and goes
+// to its pods afterwards.
 func operationOffline() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operation-offline",
@@ -214,7 +214,7 @@ func operationOffline() sandbox.Scenario {
 			s.gone("db")
 			s.satisfied(ticket)
 			// Once the driver has said that the volume is in use, the resizer asks it again only when
-			// no pod names the claim, be it one that waits.
+			// no pod names the claim, not even a waiting one.
 			left := last(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, s.handle("data"), here)).Seq
 			s.until("the driver is asked again", func() error {
 				asked := s.View.Calls(diskapi.Filter{Call: diskapi.ControllerExpand, Phase: diskapi.Arrived, Volume: s.handle("data")})

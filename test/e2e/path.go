@@ -12,9 +12,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// path is the whole way of one pod with one volume, and back. It guards the
-// order of it: the volume is reported to the kubelet only after it is attached,
-// and detached only after it has been taken back (docs/internals/invariants.md, I4 and I5).
+// path is the whole way of a pod with a volume, and back. It guards the order: the volume is reported
+// to the kubelet only after it is attached, and detached only after it has been taken back
+// (docs/internals/invariants.md, I4 and I5).
 func path() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "path",
@@ -67,8 +67,8 @@ func (s *story) safeToMount(name string) {
 	})
 }
 
-// boundInOneWrite: the scheduler reserves the volume in the request that binds the pod, and
-// nobody writes a ticket for the pod.
+// boundInOneWrite: the scheduler reserves the volume in the request that binds the pod, and the pod has
+// no ticket.
 func (s *story) boundInOneWrite() {
 	once(schedulerUser, "pods/binding", "create").were(s)
 	for _, e := range s.everyRequest() {

@@ -18,8 +18,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// The kind of sigs.k8s.io/scheduler-plugins (apis/scheduling/v1alpha1), and the
-// label by which a pod names its group.
+// The kind of sigs.k8s.io/scheduler-plugins (apis/scheduling/v1alpha1), and the label with a pod's
+// group.
 const (
 	podGroupAPI   = "scheduling.x-k8s.io"
 	podGroupLabel = podGroupAPI + "/pod-group"
@@ -30,8 +30,8 @@ var (
 	podGroupsOf = schema.GroupVersionResource{Group: podGroupAPI, Version: "v1alpha1", Resource: "podgroups"}
 )
 
-// podGroups guards all or none: half a group never keeps slots from those who
-// could use them, and two halves never wait for each other.
+// podGroups guards all or none: half a group never keeps slots from others, and two halves never wait
+// for each other.
 func podGroups() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "pod-groups",
@@ -74,8 +74,7 @@ func podGroups() sandbox.Scenario {
 	}
 }
 
-// definePodGroups teaches the API server the kind, as far as anybody here reads
-// it.
+// definePodGroups defines the used part of the kind in the API server.
 func (s *story) definePodGroups() {
 	preserve := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	s.create(definitions, "", map[string]any{
@@ -92,8 +91,7 @@ func (s *story) definePodGroups() {
 	})
 }
 
-// forgetPodGroups leaves the cluster as it was, also when the story has ended
-// early.
+// forgetPodGroups removes it, also after an early end of the story.
 func (s *story) forgetPodGroups() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 10*time.Second)
 	defer cancel()
@@ -132,7 +130,7 @@ func (s *story) groupedPod(node, group, name string) {
 	s.must(s.CreatePod(s.ctx, pod))
 }
 
-// groupRuns waits until all pods of one of the groups run, and returns its name.
+// groupRuns waits until all pods of a group run, and returns its name.
 func (s *story) groupRuns(groups []string, size int) string {
 	found := ""
 	s.until(fmt.Sprintf("all pods of one of the groups %v run", groups), func() error {

@@ -21,11 +21,10 @@ const powerOffs = 3
 // unreachableFor is the time of forceDetach.afterUnreachable that is measured.
 const unreachableFor = time.Minute
 
-// PowerOffTimes measures how long after its machine was switched off a pod runs elsewhere, by
-// what is known of the machine. Nodes are called not Ready after Kubernetes' default of 50 s;
-// the pod tolerates that for 3 s, in place of 5 minutes by default. What others would tell of
-// the machine, a controller that fences or a cloud's, the scenario tells as soon as the node is
-// not Ready.
+// PowerOffTimes measures how long after its machine was switched off a pod runs elsewhere, for each
+// kind of evidence. Nodes are called not Ready after Kubernetes' default of 50 s; the pod tolerates
+// that for 3 s, in place of 5 minutes by default. The scenario gives others' evidence, a fencing
+// controller's or a cloud's, as soon as the node is not Ready.
 func PowerOffTimes() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:    "power-off-times",
@@ -56,9 +55,9 @@ func PowerOffTimes() sandbox.Scenario {
 	}
 }
 
-// leaves ends the pods, and waits until their volume is attached nowhere. The kubelet of a
-// machine that is back may not say for five minutes what it has in use, its
-// nodeStatusReportFrequency: longer than the sandbox waits for what is left over.
+// leaves ends the pods, and waits until their volume is attached nowhere. The kubelet of a machine that
+// is back may not report its volumes in use for five minutes, its nodeStatusReportFrequency: longer
+// than the sandbox waits for leftovers.
 func (s *story) leaves() {
 	s.must(s.Client.AppsV1().Deployments(s.Namespace).Delete(s.ctx, "web", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 	s.must(s.EventuallyWithin(s.ctx, 7*time.Minute, "the volume is attached nowhere", func() error {
@@ -69,8 +68,8 @@ func (s *story) leaves() {
 	}))
 }
 
-// evidence is what is known of a machine that is switched off: how somebody says so once the
-// node is not Ready, and what they take back when the machine is on again.
+// evidence is a kind of evidence about a machine that is switched off: how it is given once the node is
+// not Ready, and taken back when the machine is on again.
 type evidence struct {
 	name       string
 	says, ends func(node string)

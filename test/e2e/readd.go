@@ -36,8 +36,8 @@ func readd() sandbox.Scenario {
 	}
 }
 
-// readdKilled is readd with the controller killed between the failing detach
-// and the pod's return: what it knew of either is only what the API says.
+// readdKilled is readd with the controller killed between the failing detach and the pod's return: only
+// the API knows both.
 func readdKilled() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "readd-killed",
@@ -127,7 +127,7 @@ func (s *story) detachFails() (mend func()) {
 	return mend
 }
 
-// toldOfFailure waits until the pod and the hold say what they wait for.
+// toldOfFailure waits until the pod and the hold name the cause of their wait.
 func (s *story) toldOfFailure() {
 	texts := []string{"detaching volume data from " + readdNode + " failed and will be tried again", diskBusy}
 	s.until("the pod is told that the detach fails", func() error {

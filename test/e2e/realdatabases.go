@@ -20,7 +20,7 @@ type database struct {
 	ready string
 	// write writes the records $from to $to, and fails unless each is acknowledged, durably.
 	write string
-	// begin leaves writes under way that nobody will see acknowledged.
+	// begin leaves writes under way without an acknowledgement.
 	begin string
 	// read prints the number of acknowledged records and the last of them, and fails if something is broken.
 	read string
@@ -52,8 +52,8 @@ var databases = []database{
 	},
 }
 
-// realDatabases guards that databases keep what they have acknowledged, when they are moved in peace
-// and when their machine loses power.
+// realDatabases guards that databases keep acknowledged writes, in a planned move and when their
+// machine loses power.
 func realDatabases() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-databases",

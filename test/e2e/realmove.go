@@ -64,7 +64,7 @@ func realMove() sandbox.Scenario {
 }
 
 // realPowerOff guards that a machine without power is gone at once, with its devices, and that its
-// volumes are moved with what was flushed.
+// volumes move with all flushed writes.
 func realPowerOff() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-power-off",
@@ -113,9 +113,9 @@ func realPowerOff() sandbox.Scenario {
 // realSums prints the sums of all that the pod has written.
 const realSums = `md5sum /v0/numbers /v1/numbers; head -c 1000000 /raw | md5sum`
 
-// realSize prints the size of a file system in KiB. It is the one that grows while it is mounted: ext4
-// does so only for processes that may use more than their share (CAP_SYS_RESOURCE), which root in a
-// virtual machine may not be.
+// realSize prints the size of a file system in KiB. It grows while it is mounted: ext4 does so only for
+// processes that may use more than their share (CAP_SYS_RESOURCE), which root in a virtual machine may
+// not be.
 const realSize = `df -k /v1 | awk 'END {print $2}'`
 
 // realPodAt creates a pod on a node that mounts ext4 at /v0 and xfs at /v1, and has raw as a device.

@@ -13,8 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// rebootInGrace guards that a machine which is rebooted before anybody calls its node lost
-// keeps what its pods go on to use, and gives what nobody uses there any more.
+// rebootInGrace guards that a machine which is rebooted before its node is called lost keeps the
+// volumes that its pods go on to use, and releases the rest.
 func rebootInGrace() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "reboot-in-grace",
@@ -74,8 +74,8 @@ func rebootInGrace() sandbox.Scenario {
 	}
 }
 
-// unhurriedNodes is a cluster whose nodes are called not ready late, so that a slow machine does
-// not tell another story.
+// unhurriedNodes is a cluster that calls nodes not ready late, so that a slow machine has the same
+// story.
 func unhurriedNodes(shape *sandbox.Shape) {
 	threeByFour(shape)
 	shape.NamedMachines, shape.NodeMonitorGracePeriod = true, 5*time.Minute

@@ -59,7 +59,7 @@ func evictionRebuild() sandbox.Scenario {
 	}
 }
 
-// undisturbed fails unless a ticket has its volumes, and nobody asks it to let go of them.
+// undisturbed fails unless a ticket has its volumes, without a request to let go of them.
 func (s *story) undisturbed(name string) {
 	t, err := s.seenTicket(name)
 	s.must(err)

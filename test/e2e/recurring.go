@@ -114,7 +114,7 @@ func (r *recurring) isDue(job string) {
 	})
 }
 
-// ends ends the CronJob and what is left of its Jobs.
+// ends ends the CronJob and the rest of its Jobs.
 func (r *recurring) ends() {
 	r.must(r.Client.BatchV1().CronJobs(r.Namespace).Delete(r.ctx, r.name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 }
@@ -128,7 +128,7 @@ type round struct {
 	tickets   *ticket.Client
 	snapshots dynamic.ResourceInterface
 	hangs     bool   // the program asks for no snapshot, and does not end
-	forgets   string // the claim whose ticket the program does not release
+	forgets   string // the claim with a ticket that the program does not release
 	stop      context.CancelFunc
 	ended     chan error
 }
@@ -162,7 +162,7 @@ func (r *recurring) starts(job string, faults round) *round {
 	return p
 }
 
-// run asks for all volumes at once: Moorage says whose turn it is.
+// run asks for all volumes at once: Moorage gives turns.
 func (p *round) run(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for _, claim := range p.claims {
@@ -171,7 +171,7 @@ func (p *round) run(ctx context.Context) error {
 	return all.Wait()
 }
 
-// snapshot takes a snapshot of one claim's volume while that is attached.
+// snapshot takes a snapshot of a claim's volume while that is attached.
 func (p *round) snapshot(ctx context.Context, claim string) error {
 	h, err := p.tickets.Acquire(ctx, ticket.Request{
 		Namespace: p.Namespace, Name: p.made(claim), Type: v1alpha1.TicketSnapshot, Claims: []string{claim}, Owner: &p.owner,
@@ -202,7 +202,7 @@ func (p *round) snapshot(ctx context.Context, claim string) error {
 // made is the name of a claim's snapshot, and of its ticket.
 func (p *round) made(claim string) string { return p.job + "-" + claim }
 
-// ready lists the claims whose snapshots of this round are ready.
+// ready lists the claims with a ready snapshot of this round.
 func (p *round) ready() (claims []string) {
 	for _, claim := range p.claims {
 		if ready(p.View.Snapshot(p.Namespace, p.made(claim))) == nil {

@@ -61,9 +61,9 @@ func (a asked) were(s *story) []audit.Event {
 // once is what a user asks at least once.
 func once(user, resource string, verbs ...string) asked { return asked{1, user, resource, verbs} }
 
-// causes fails unless a request was asked before another, by the API server's
-// clock. Nothing is asked before its cause, while the end of the cause may be
-// noted later: who watches knows what was written before the writer is answered.
+// causes fails unless a request came before another, by the API server's clock. Nothing is asked before
+// its cause, while the end of the cause may be noted later: a watcher knows a write before its writer
+// is answered.
 func (s *story) causes(what string, first, then audit.Event) {
 	s.expect(!first.Received.After(then.Received), what, "%s came before %s", then, first)
 }

@@ -16,10 +16,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// rollout guards the oldest pain (kubernetes#26567): a Deployment with a
-// ReadWriteOnce claim rolls out, the new pod is placed on another node, and
-// hangs there because the old pod, which is to stay until the new one is
-// ready, holds the volume.
+// rollout guards the oldest pain (kubernetes#26567): a Deployment with a ReadWriteOnce claim rolls out,
+// the new pod is placed on another node, and hangs there because the old pod, which stays until the new
+// pod is ready, holds the volume.
 func rollout() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "rollout",

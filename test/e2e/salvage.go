@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// salvage guards that a broken volume is taken from everybody for its repair, and comes back where its pod
-// waits.
+// salvage guards that a broken volume is taken from all users for its repair, and comes back where its
+// pod waits.
 func salvage() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "salvage",

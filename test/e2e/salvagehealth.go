@@ -24,8 +24,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// salvageHealth guards that a volume which is in use, and of which the driver says that it is broken, is
-// at no node while it is repaired.
+// salvageHealth guards that a volume in use, which the driver reports as broken, is at no node while it
+// is repaired.
 func salvageHealth() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "salvage-health",
@@ -185,7 +185,7 @@ type acquired struct {
 	err    error
 }
 
-// endsUsers deletes the pods that have a claim's volume, or are about to. Those without a node wait.
+// endsUsers deletes the pods that have a claim's volume, or will have it. Pods without a node wait.
 func (i *salvager) endsUsers(claim string) {
 	pods, err := i.kube.CoreV1().Pods(i.Namespace).List(i.ctx, metav1.ListOptions{})
 	i.must(err)

@@ -6,9 +6,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Scenarios lists every scenario, in the order in which they are worth reading.
-// Those that leave their cluster as they found it, and need the same one, stand
-// together, so that they share it.
+// Scenarios lists every scenario, in an order for readers. Scenarios that leave their cluster clean,
+// and need the same shape, are neighbours, so that they share it.
 func Scenarios() []sandbox.Scenario {
 	return append([]sandbox.Scenario{
 		path(),

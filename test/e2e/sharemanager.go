@@ -54,7 +54,7 @@ func shareManager() sandbox.Scenario {
 			s.must(h.Release(s.ctx))
 			users["late"] = nil
 			for name := range users {
-				s.must(ifThere(s.DeletePod(s.ctx, name))) // the taint has ended the one at the dead node
+				s.must(ifThere(s.DeletePod(s.ctx, name))) // the taint has ended the pod at the dead node
 			}
 			for name := range users {
 				s.gone(name) // its kubelet has taken the mount away
@@ -153,8 +153,8 @@ func (s *story) mountsNothing(d *shares, pod string) {
 	s.expect(s.Running(pod) != nil, pod+" does not run", "it does")
 }
 
-// shareServer is who runs the server of a share, by a ticket that follows its disk: it serves while
-// it has the disk, and says so to the driver.
+// shareServer runs the server of a share, by a ticket that follows its disk: it serves while it has the
+// disk, and tells the driver.
 type shareServer struct {
 	*story
 	driver  *shares

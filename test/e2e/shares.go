@@ -29,7 +29,7 @@ import (
 // shareDriver serves shares, which need no attachment.
 const shareDriver = "share.example.com"
 
-// noServer is what its node plugins say while nobody serves.
+// noServer is the message of its node plugins without a server.
 const noServer = "the share has no server that has its disk"
 
 // shares is the driver of shares: its node plugins, which kubelets know as any driver's, and which
@@ -40,10 +40,10 @@ type shares struct {
 	mu      sync.Mutex
 	server  string
 	refused int
-	plugins map[string]func() // what ends each, by node
+	plugins map[string]func() // each one's end, by node
 }
 
-// shareDriver makes a driver whose volumes need no attachment, with a node plugin at each node. end
+// shareDriver makes a driver with volumes that need no attachment, with a node plugin at each node. end
 // takes it away.
 func (s *story) shareDriver() *shares {
 	required := false
@@ -124,8 +124,7 @@ func (d *shares) refusals() int {
 	return d.refused
 }
 
-// share makes a claim for a volume of the driver that many nodes may use, until what it returns is
-// called.
+// share makes a claim for a shared volume of the driver, until the returned function is called.
 func (s *story) share(claim string) (remove func()) {
 	pv, modes := claim+"-"+s.Namespace, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	_, err := s.Client.CoreV1().PersistentVolumes().Create(s.ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv}, Spec: corev1.PersistentVolumeSpec{
@@ -144,7 +143,7 @@ func (s *story) share(claim string) (remove func()) {
 	}
 }
 
-// sharePlugin is the node plugin of one node.
+// sharePlugin is a node's node plugin.
 type sharePlugin struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedNodeServer
@@ -184,7 +183,7 @@ func (p *sharePlugin) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*cs
 	return &csi.NodeGetInfoResponse{NodeId: "client-" + p.node}, nil
 }
 
-// NodePublishVolume mounts a share, if somebody serves it.
+// NodePublishVolume mounts a share, if a server has it.
 func (p *sharePlugin) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	p.shares.mu.Lock()
 	defer p.shares.mu.Unlock()

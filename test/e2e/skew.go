@@ -53,9 +53,9 @@ func (s *story) release() string {
 	return release
 }
 
-// keepsErrorCodes says whether the API server keeps the code of an error that an attacher
-// writes. One of 1.34 drops it, as long as its feature gate MutableCSINodeAllocatableCount is
-// off (pkg/registry/storage/volumeattachment), which is the default until 1.35.
+// keepsErrorCodes says whether the API server keeps the code of an attacher's error. A server of 1.34
+// drops it while its feature gate MutableCSINodeAllocatableCount is off
+// (pkg/registry/storage/volumeattachment), the default until 1.35.
 func (s *story) keepsErrorCodes() bool {
 	return version.MustParseSemantic(s.release()).AtLeast(version.MajorMinor(1, 35))
 }

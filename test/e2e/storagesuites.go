@@ -82,8 +82,8 @@ func runStorageSuites(ctx context.Context, e *sandbox.Env) error {
 	return nil
 }
 
-// outcomes returns the lines in which ginkgo counts its specs, such as
-// "Ran 12 of 7000 Specs in 60 seconds" and "12 Passed | 0 Failed".
+// outcomes returns ginkgo's lines with counts of specs, such as "Ran 12 of 7000 Specs in 60 seconds"
+// and "12 Passed | 0 Failed".
 func outcomes(out string) []string {
 	var lines []string
 	for line := range strings.Lines(out) {
@@ -97,7 +97,7 @@ func outcomes(out string) []string {
 	return lines
 }
 
-// optInSuites opts every namespace of the suites in as it is created: the names end in a number.
+// optInSuites opts every namespace of the suites in at its creation: the names end in a number.
 func optInSuites(ctx context.Context, e *sandbox.Env) error {
 	const name = "opt-in-storage-suites"
 	policies := e.Client.AdmissionregistrationV1()

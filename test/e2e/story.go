@@ -8,9 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// story is a scenario being told. Its methods do one thing each and end the
-// story when it fails, so that a script is a list of what happens. They must be
-// called from the script's own goroutine.
+// story is a running scenario. Its methods do one thing each and end the story when it fails, so that a
+// script is a list of events. They must be called from the script's own goroutine.
 type story struct {
 	*sandbox.Env
 	// ctx is the script's: a story lives no longer than the call that tells it.
@@ -54,8 +53,7 @@ func (s *story) until(what string, check func() error) {
 	s.must(s.Eventually(s.ctx, what, check))
 }
 
-// expect ends the story unless an expectation holds now; what follows says what
-// is the case instead.
+// expect ends the story unless an expectation holds now; the format has the actual state.
 func (s *story) expect(ok bool, what, format string, args ...any) {
 	s.must(s.Expect(ok, what, format, args...))
 }
@@ -66,5 +64,5 @@ func (s *story) say(format string, args ...any) { s.Log(format, args...) }
 // moorage says whether Moorage runs.
 func (s *story) moorage() bool { return s.Mode.Moorage() }
 
-// show prints resources as they are now, to people who watch.
+// show prints present resources, for people who watch.
 func (s *story) show(resources ...string) { s.Show(s.ctx, resources...) }

@@ -13,10 +13,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// swap guards the drop-in: moorage-attacher and external-attacher replace each
-// other under churn, each time with at least one attach and one detach under
-// way. Those two are held until the other one is there; the rest take their
-// time, and may take effect after their caller is dead.
+// swap guards the drop-in: moorage-attacher and external-attacher replace each other under churn, each
+// time with at least one attach and one detach under way. One attach and one detach are held until the
+// other attacher is there; the rest take their time, and may take effect after their caller is dead.
 func swap() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "swap",
@@ -57,13 +56,13 @@ type swapping struct {
 	moorage bool     // moorage-attacher is at work
 }
 
-// claimOf is the claim of one of the scenario's pods.
+// claimOf is a scenario pod's claim.
 func claimOf(pod string) string {
 	claim, _, _ := strings.Cut(pod, "-")
 	return claim
 }
 
-// come creates a pod for a claim, each at another node than the one before.
+// come creates a pod for a claim, each at another node than the last.
 func (c *swapping) come(claim string) {
 	pod := fmt.Sprintf("%s-%d", claim, c.made)
 	c.podAt(sandbox.NodeName(1+c.made%3), pod, claim)
@@ -83,8 +82,8 @@ func (c *swapping) leave(pods []string) {
 // settle waits until all pods run.
 func (c *swapping) settle() { c.allRun("the pods run", c.running...) }
 
-// swap lets half of the pods go and the other half's volumes come, and
-// replaces the attacher in the middle.
+// swap lets half of the pods go and the other half's volumes come, and replaces the attacher in the
+// middle.
 func (c *swapping) swap(round int) {
 	going, coming := slices.Clone(c.running), slices.Clone(c.idle)
 	down, up := c.handle(claimOf(going[0])), c.handle(coming[0])

@@ -80,7 +80,7 @@ func (t *takeOver) end(how string) {
 	t.leads, t.next = t.next, t.leads
 }
 
-// leader says who holds the scheduler's Lease.
+// leader is the holder of the scheduler's Lease.
 func (t *takeOver) leader() string {
 	lease, err := t.Client.CoordinationV1().Leases(sandbox.MoorageNamespace).Get(t.ctx, sandbox.MoorageScheduler, metav1.GetOptions{})
 	t.must(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// ticketDetached guards that a ticket which asks for its volume to be detached waits for who has it,
-// is told when it is attached nowhere, and keeps it from every node until it ends.
+// ticketDetached guards that a ticket for a detached volume waits for its users, is informed when it is
+// attached nowhere, and keeps it from every node until it ends.
 func ticketDetached() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "ticket-detached",
@@ -82,8 +82,8 @@ func (s *story) ticketSays(name, reason, text string) error {
 	return nil
 }
 
-// timesAttached counts how often a disk was attached to any machine. external-attacher may call a second time for a
-// VolumeAttachment whose status it has not read back yet, and nothing comes of that call.
+// timesAttached counts the effective attaches of a disk. external-attacher may call a second time,
+// without an effect, for a VolumeAttachment whose status it has not read back yet.
 func (s *story) timesAttached(handle string) int {
 	return len(s.View.Calls(diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Applied, Volume: handle}))
 }

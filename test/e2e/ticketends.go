@@ -16,7 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// ticketDrain guards that a drain ends and moves the tickets that say so, and waits for the others.
+// ticketDrain guards that a drain ends and moves the tickets that ask for it, and waits for the others.
 func ticketDrain() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "ticket-drain",
@@ -33,7 +33,7 @@ func ticketDrain() sandbox.Scenario {
 			s.ticketWith("ends", v1alpha1.TicketBackup, node, "ends", func(t *v1alpha1.VolumeTicket) {
 				t.OwnerReferences, t.Spec.TTLSeconds, t.Spec.OnDrain = owner, nil, v1alpha1.OnDrainEnd
 			})
-			s.cordon("worker-2") // so that the ticket that chooses is put where the drain is to be, or at the third
+			s.cordon("worker-2") // so that the ticket that chooses is put at the node of the drain, or at the third
 			s.cordon("worker-3")
 			s.ticketWith("moves", v1alpha1.TicketBackup, "", "moves", func(t *v1alpha1.VolumeTicket) { t.Spec.OnDrain = v1alpha1.OnDrainMove })
 			s.ticketOfType("stays", v1alpha1.TicketManual, node, "stays")
@@ -135,7 +135,7 @@ func ticketNodeDies() sandbox.Scenario {
 	}
 }
 
-// ticketOrphans guards that a volume is not stranded by a ticket that nobody thinks of any more.
+// ticketOrphans guards that no volume is stranded by a forgotten ticket.
 func ticketOrphans() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "ticket-orphans",

@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// tickets guards what others than pods ask for, and what is kept for those who
-// come back.
+// tickets guards requests of others than pods, and volumes kept for pods that come back.
 func tickets() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "tickets",
@@ -145,7 +144,7 @@ func (s *story) yielded(name string) *metav1.Time {
 	return &meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied).LastTransitionTime
 }
 
-// untilTicket waits until a ticket is as it is to be, and returns it.
+// untilTicket waits until a ticket meets a condition, and returns it.
 func (s *story) untilTicket(name, what string, is func(*v1alpha1.VolumeTicket) bool) (seen *v1alpha1.VolumeTicket) {
 	s.until("ticket "+name+" "+what, func() (err error) {
 		if seen, err = s.seenTicket(name); err == nil && !is(seen) {
@@ -156,14 +155,14 @@ func (s *story) untilTicket(name, what string, is func(*v1alpha1.VolumeTicket) b
 	return seen
 }
 
-// letGo says of a ticket that nobody uses its volumes, as it was asked at a time.
+// letGo writes on a ticket that its volumes have no user, as it was asked at a time.
 func (s *story) letGo(name string, asked metav1.Time) {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationLetsGo, asked.UTC().Format(time.RFC3339))
 	_, err := s.own().VolumeTickets(s.Namespace).Patch(s.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	s.must(err)
 }
 
-// ticketOfType asks for a claim's volume as an integrator does; without a node, wherever it is.
+// ticketOfType asks for a claim's volume as an integrator does; without a node, at any node.
 func (s *story) ticketOfType(name string, kind v1alpha1.TicketType, node, claim string) {
 	s.ticket(&v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -174,7 +173,7 @@ func (s *story) ticketOfType(name string, kind v1alpha1.TicketType, node, claim 
 	})
 }
 
-// seenTicket returns a ticket as it was last seen.
+// seenTicket returns a ticket's last seen state.
 func (s *story) seenTicket(name string) (*v1alpha1.VolumeTicket, error) {
 	for _, o := range s.View.Tickets(s.Namespace) {
 		if o.GetName() != name {
@@ -189,7 +188,7 @@ func (s *story) seenTicket(name string) (*v1alpha1.VolumeTicket, error) {
 	return nil, fmt.Errorf("there is no ticket %s", name)
 }
 
-// satisfied waits until a ticket has what it asked for.
+// satisfied waits until a ticket has its volumes.
 func (s *story) satisfied(name string) {
 	s.untilTicket(name, "is satisfied", func(t *v1alpha1.VolumeTicket) bool {
 		return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied)

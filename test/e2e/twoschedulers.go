@@ -12,9 +12,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// twoSchedulers guards that a pod counts from its Binding on, whoever bound it: the stock scheduler, a process of
-// its own, and Moorage's fill one node. kube-controller-manager is away meanwhile, and no attachment tells either
-// scheduler of the pods.
+// twoSchedulers guards that a pod counts from its Binding on, for any scheduler: the stock scheduler, a
+// process of its own, and Moorage's fill one node. kube-controller-manager is away meanwhile, so that
+// no attachment shows either scheduler the pods.
 func twoSchedulers() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "two-schedulers",

@@ -18,7 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// nobody is the uid and gid that have no rights on any Linux distribution.
+// nobody is the uid and gid without rights on any Linux distribution.
 const nobody = 65534
 
 // unprivileged guards that nothing in the sandbox needs root: no mounts, no
@@ -77,9 +77,8 @@ func executableOf(e *sandbox.Env) (string, error) {
 	return path, nil
 }
 
-// lend copies the binaries to where everyone can read them; the originals may lie in
-// somebody's home. It returns the sandbox's, and the flags that name those of other releases
-// of Kubernetes.
+// lend copies the binaries to a place that everyone can read; the originals may lie in a home. It
+// returns the sandbox's, and the flags that name the binaries of other releases of Kubernetes.
 func lend(e *sandbox.Env, home string) (binary string, releases []string, err error) {
 	executable, err := executableOf(e)
 	if err != nil {
@@ -119,7 +118,7 @@ func copyFile(from, to string) error {
 	return nil
 }
 
-// chown gives a folder and what is in it to a user.
+// chown gives a folder with its content to a user.
 func chown(dir string, uid int) error {
 	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {

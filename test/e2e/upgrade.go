@@ -10,9 +10,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// upgrade shows that an upgrade of Kubernetes detaches nothing: first the control plane, then
-// one kubelet after the other, while pods come and go. It is worth its time on clusters that
-// begin with another release: make test-upgrade FROM=1.36.
+// upgrade shows that an upgrade of Kubernetes detaches nothing: first the control plane, then the
+// kubelets one by one, while pods come and go. It is worth its time on clusters that begin with another
+// release: make test-upgrade FROM=1.36.
 func upgrade() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "upgrade",
@@ -24,7 +24,7 @@ func upgrade() sandbox.Scenario {
 		Timeout:   10 * time.Minute,
 		Shape:     threeByFour,
 		Run: tell(func(s *story) {
-			s.ExpectDenials() // an API server that begins refuses everybody until it has read the roles
+			s.ExpectDenials() // an API server that begins refuses all requests until it has read the roles
 			u := &upgrading{story: s, nodes: []string{"worker-1", "worker-2", "worker-3"}, handles: map[string]string{}}
 			for _, node := range u.nodes {
 				name := "stays-" + node

@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// volumeKinds guards that a volume is its disk, whatever it is called and
-// however it is used: I1 holds across PersistentVolumes.
+// volumeKinds guards that a volume is its disk, under any name and in any use:
 func volumeKinds() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "volume-kinds",
@@ -69,8 +68,8 @@ func volumeKinds() sandbox.Scenario {
 	}
 }
 
-// otherLabel has two pods with different SELinux labels ask for a claim at a node: the second is not bound
-// before the first is gone. The machine need not have SELinux: what counts is the label of its Node, and
+// otherLabel has two pods with different SELinux labels ask for a claim at a node: the second is not
+// bound before the first is gone. The machine need not have SELinux: the label of its Node counts, and
 // without SELinux a kubelet mounts for both.
 func (s *story) otherLabel(claim, node string) {
 	byLabel := func(driver, label string) {

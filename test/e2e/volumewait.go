@@ -11,9 +11,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// volumeWait guards that nobody adds nodes for pods that no new node would help, and that
-// kube-scheduler would place: they are gated, and told why; and each is tried again by what
-// lifts its wait. What kube-scheduler refuses itself is told in its words.
+// volumeWait guards that autoscalers add no nodes for pods that no new node would help, and that
+// kube-scheduler would place: they are gated, with the cause; and each is tried again when its wait is
+// lifted. A refusal of kube-scheduler's own has its words.
 func volumeWait() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "volume-wait",
@@ -71,9 +71,8 @@ func (s *story) takesNoPods(node string) {
 	s.stockSays(pod.Name, "1 node(s) were unschedulable")
 }
 
-// waitsForVolume waits until a pod without a node is told what it waits for, with
-// a reason that no autoscaler takes for a lack of nodes: cluster-autoscaler and
-// Karpenter look for Unschedulable.
+// waitsForVolume waits until a pod without a node names the cause of its wait, with a reason that no
+// autoscaler takes for a lack of nodes: cluster-autoscaler and Karpenter look for Unschedulable.
 func (s *story) waitsForVolume(name, text string) {
 	s.until(fmt.Sprintf("pod %s is told %s: %s", name, v1alpha1.ReasonVolumeWait, text), func() error {
 		pod := s.View.Pod(s.Namespace, name)
@@ -103,8 +102,8 @@ func (s *story) stockSays(name, text string) {
 	s.toldInEvent(name, "FailedScheduling", text)
 }
 
-// gated waits until a pod is told what it waits for, and ends the story when the
-// scheduler has tried it nevertheless.
+// gated waits until a pod names the cause of its wait, and ends the story when the scheduler has tried
+// it nevertheless.
 func (s *story) gated(name, text string) {
 	s.waitsForVolume(name, text)
 	s.toldInEvent(name, v1alpha1.ReasonVolumeWait, text)

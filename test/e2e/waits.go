@@ -37,8 +37,7 @@ func (s *story) gone(name string) {
 	s.until("pod "+name+" is gone", func() error { return s.PodGone(name) })
 }
 
-// successor waits for a pod of an application that is not one of those before,
-// and returns it once check is content with it.
+// successor waits for a new pod of an application, and returns it once check accepts it.
 func (s *story) successor(what, app string, check func(*corev1.Pod) error, before ...types.UID) *corev1.Pod {
 	var found *corev1.Pod
 	s.until(what, func() error {
@@ -53,8 +52,8 @@ func (s *story) successor(what, app string, check func(*corev1.Pod) error, befor
 	return found
 }
 
-// bystander runs a pod with a volume of its own, so that whoever attaches is
-// seen to have been through its work since.
+// bystander runs a pod with a volume of its own, which shows that the attaching controller has been
+// through its work since.
 func (s *story) bystander(node string) { s.bystanderNamed("bystander", node) }
 
 // bystanderNamed runs one more such pod, of another name.
@@ -65,8 +64,7 @@ func (s *story) bystanderNamed(name, node string) {
 	s.runs(name)
 }
 
-// bystanders runs two such pods, one after the other; the second one is another
-// leader's work.
+// bystanders runs two such pods, one after the other; the second is another leader's work.
 func (s *story) bystanders(node string) {
 	s.bystander(node)
 	s.newLeader()

@@ -17,21 +17,18 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// threeByFour is the cluster of most scenarios: three nodes with four slots
-// each. Kubelets report every second, so that a scenario does not spend its
-// time on their tick; the bench measures with the default of ten, too.
+// threeByFour is the cluster of most scenarios: three nodes with four slots each. Kubelets report every
+// second, so that a scenario does not wait for them; the bench also measures with the default of ten.
 func threeByFour(shape *sandbox.Shape) {
 	shape.Nodes, shape.Slots = 3, 4
 	shape.KubeletStatusInterval = time.Second
 }
 
-// claim creates a ReadWriteOnce claim, whose volume is made when its first pod
-// is placed.
+// claim creates a ReadWriteOnce claim, with a volume that is made when its first pod is placed.
 func (s *story) claim(name string) {
 	s.must(s.CreateClaim(s.ctx, sandbox.Claim(name, corev1.ReadWriteOnce)))
 }
 
-// pod creates a pod with one claim.
 func (s *story) pod(name, claim string) { s.must(s.CreatePod(s.ctx, sandbox.Pod(name, claim))) }
 
 // podAt creates a pod with one claim that may go to one node only, and returns its UID.
@@ -42,7 +39,7 @@ func (s *story) podAt(node, name, claim string) types.UID {
 	return pod.UID
 }
 
-// forceDelete deletes a pod's object at once, whatever still runs.
+// forceDelete deletes a pod's object at once, with its containers running.
 func (s *story) forceDelete(ctx context.Context, name string) error {
 	return s.Client.CoreV1().Pods(s.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 }
@@ -101,7 +98,6 @@ func (s *story) orphan(name string) {
 	s.must(s.Client.AppsV1().ReplicaSets(s.Namespace).Delete(s.ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
 }
 
-// deployment creates a Deployment.
 func (s *story) deployment(d *appsv1.Deployment) { s.must(s.CreateDeployment(s.ctx, d)) }
 
 // cordon keeps new pods from a node.
@@ -131,7 +127,7 @@ func (s *story) untaint(node string, taint corev1.Taint) {
 	})
 }
 
-// changeNode reads, changes and writes a node until nobody writes in between.
+// changeNode reads, changes and writes a node until no other write comes between.
 func (s *story) changeNode(name string, change func(*corev1.Node)) {
 	nodes := s.Client.CoreV1().Nodes()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {

@@ -91,7 +91,6 @@ func (g guard) overlay(root, temp string) (string, error) {
 	return overlay, nil
 }
 
-// runScenario runs a scenario once with a binary and returns its result.
 func runScenario(ctx context.Context, binary, attacher, scenario string, mode sandbox.Mode) (sandbox.Result, error) {
 	cmd := exec.CommandContext(ctx, binary, "run", scenario, "--json",
 		"--mode", string(mode), "--attacher", attacher)

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// checker checks the types of packages, whose imports it takes from compiled ones.
+// checker checks the types of packages, with imports from compiled ones.
 type checker struct{ compiled map[string]string }
 
 func newChecker(root string) (*checker, error) {
@@ -54,8 +54,8 @@ func (c *checker) check(set *token.FileSet, files []*ast.File, info *types.Info)
 	return p, faults
 }
 
-// settle takes out of the switched mutants those that do not compile so, and returns
-// the text of the code's files with the others in it.
+// settle removes the switched mutants that do not compile, and returns the text of the code's files
+// with the others in it.
 func (c *checker) settle(of *code) ([][]byte, error) {
 	for {
 		var texts [][]byte

@@ -15,8 +15,7 @@ const equal outcome = "makes no difference"
 // explained are mutants that make no difference, by their key, and why.
 type explained map[string]string
 
-// ofAll ends the key of all mutants of a function of which none makes a difference as
-// long as no test notices.
+// ofAll ends the key of all mutants of a function that make no difference while no test notices.
 const ofAll = ": *"
 
 // readExplained reads a list of mutants: a line for the key, and one with a tab
@@ -40,7 +39,7 @@ func readExplained(path string) (explained, error) {
 	return known, nil
 }
 
-// stale prints what is explained and is no mutant any more.
+// stale prints explained keys that are no mutants any more.
 func (e explained) stale(codes []*code) {
 	keys := map[string]bool{}
 	for _, of := range codes {

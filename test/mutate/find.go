@@ -42,7 +42,7 @@ func (f *finder) values(d *ast.GenDecl) {
 	}
 }
 
-// visit adds the mutants of one node.
+// visit adds a node's mutants.
 func (f *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt:
@@ -157,7 +157,7 @@ func (f *finder) literal(n *ast.BasicLit) {
 	if number, err := strconv.ParseInt(n.Value, 0, 32); err == nil {
 		other := strconv.FormatInt(2*number+1, 10)
 		if number == 0 && f.kind(n) == "time.Duration" {
-			other = strconv.FormatInt(time.Hour.Nanoseconds(), 10) // nobody can tell a nanosecond
+			other = strconv.FormatInt(time.Hour.Nanoseconds(), 10) // a nanosecond makes no difference
 		}
 		f.add(n, value, other, n.Value+" is "+other)
 	}

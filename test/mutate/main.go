@@ -60,8 +60,8 @@ func main() {
 	}
 }
 
-// nicest is the lowest priority: others use the machine, too. It is given to each test
-// that is run, since a process sets it for one of its threads only.
+// nicest is the lowest priority: the machine is shared. It is given to each test process, since a
+// process sets it for one of its threads only.
 const nicest = 19
 
 func run(o options) error {
@@ -140,8 +140,8 @@ func readAll(root string, c *checker) ([]*code, error) {
 	return codes, nil
 }
 
-// choose lists the mutants to try: all in the order of the files, or a sample in the
-// order in which they are drawn.
+// choose lists the mutants to try: all in the order of the files, or a sample in the order of its
+// draws.
 func (o options) choose(codes []*code) []mutant {
 	var list []mutant
 	for _, of := range codes {

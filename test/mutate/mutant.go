@@ -17,11 +17,11 @@ const (
 	condition form = iota // an expression that is true or false
 	value                 // a constant
 	result                // an expression that is calculated
-	statement             // one that is left out
-	fixed                 // what can't be switched
+	statement             // a statement that is left out
+	fixed                 // a change that can't be switched
 )
 
-// mutant is one change of one file.
+// mutant is a change of a file.
 type mutant struct {
 	id         int    // from 1
 	file       string // from the module's root
@@ -29,13 +29,13 @@ type mutant struct {
 	function   string // with its receiver: planner.release
 	what       string // the change, in words and code
 	begin, end int    // the bytes that are replaced
-	text       string // what replaces them
+	text       string // their replacement
 	form       form
 	kind       string // the type of a value or result
 }
 
-// key names a mutant by what it changes and not by its line, so that it keeps its
-// name when code above it changes.
+// key names a mutant by its change and not by its line, so that it keeps its name when code above it
+// changes.
 func (m mutant) key() string { return m.file + " " + m.function + ": " + m.what }
 
 func (m mutant) String() string {
@@ -49,7 +49,7 @@ func (m mutant) apply(source []byte) []byte {
 	return append(changed, source[m.end:]...)
 }
 
-// finder collects the mutants of one file.
+// finder collects a file's mutants.
 type finder struct {
 	set      *token.FileSet
 	source   []byte

@@ -12,14 +12,14 @@ import (
 // switchFile is added to each changed package.
 const switchFile = "mutate_switch.go"
 
-// The variables of the environment that say which mutant is on, and where to write
-// the numbers of those whose places are reached.
+// The variables of the environment with the active mutant, and with the file for the numbers of reached
+// mutants.
 const (
 	envActive  = "MUTATE_ACTIVE"
 	envReached = "MUTATE_REACHED"
 )
 
-// Marks around each switch, by which a compiler's error is led back to its mutant.
+// Marks around each switch, which lead a compiler's error back to its mutant.
 const (
 	beginMark = "/*mutant "
 	endMark   = "/*end*/"
@@ -60,7 +60,7 @@ func mutatePick[T any](id int, is, other T) T {
 `, name, envActive, envReached, last)
 }
 
-// group is the mutants of one node, and the groups inside it.
+// group has a node's mutants, and the groups inside it.
 type group struct {
 	begin, end int
 	mutants    []mutant

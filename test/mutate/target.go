@@ -17,12 +17,12 @@ import (
 // target is a package that is changed.
 type target struct {
 	folder string
-	uses   []string // folders whose constants it uses, by their package's name
-	files  []string // the only ones that are changed; nil: all
+	uses   []string // folders with constants that it uses, by their package's name
+	files  []string // the only changed ones; nil: all
 }
 
-// targets are what is pure, and quick to test; and the judge of the sandbox with what writes for
-// pods there.
+// targets are pure packages with quick tests; and the judge of the sandbox with the writer for pods
+// there.
 var targets = []target{
 	{"internal/ledger", nil, nil},
 	{"internal/arbiter", []string{"internal/ledger"}, nil},
@@ -108,7 +108,7 @@ func parse(set *token.FileSet, paths []string, sources [][]byte) ([]*ast.File, e
 	return files, nil
 }
 
-// numbered tells apart what is changed alike in several places of a function.
+// numbered distinguishes equal changes in several places of a function.
 func numbered(list []mutant) []mutant {
 	count := map[string]int{}
 	for i := range list {
@@ -126,9 +126,9 @@ func sources(folder string) ([]string, error) {
 	return slices.DeleteFunc(paths, func(p string) bool { return strings.HasSuffix(p, "_test.go") }), err
 }
 
-// constantsOf adds, for each constant of a folder, the next one of its block, as a
-// file names it that imports the folder under the prefix. Blocks of one constant, and
-// of numbers without a type, have none.
+// constantsOf adds, for each constant of a folder, the next constant of its block, as named in a file
+// that imports the folder under the prefix. Blocks with one constant, and with numbers without a type,
+// have none.
 func constantsOf(folder, prefix string, next map[string]string) error {
 	paths, err := sources(folder)
 	if err != nil {

@@ -40,8 +40,8 @@ type stage struct {
 	reaches map[int]bool
 }
 
-// stages are the tests that are run, and seeds of the simulator and states of the
-// explorer's worlds. What is slow in a package is a stage of its own.
+// stages are the tests to run, and seeds of the simulator and states of the explorer's worlds. Slow
+// tests of a package are a stage of their own.
 func stages(seeds int) []*stage {
 	var list []*stage
 	for _, s := range []struct{ folder, run, skip string }{
@@ -86,9 +86,8 @@ func stages(seeds int) []*stage {
 	})
 }
 
-// concerns says whether a stage may notice a mutant of a file. The attacher is a
-// process of its own, and plays no part in what the controller decides; so is the sandbox's disk
-// service.
+// concerns says whether a stage may notice a mutant of a file. The attacher is a process of its own,
+// without part in the controller's decisions; and so is the sandbox's disk service.
 func (s *stage) concerns(file string) bool {
 	for _, apart := range []string{"controller/attacher", "test/sandbox/disk"} {
 		if strings.HasPrefix(s.folder, apart) != strings.HasPrefix(file, apart) {
@@ -146,8 +145,7 @@ func (l *lab) prepare(codes []*code, c *checker) error {
 	return nil
 }
 
-// survey runs a stage with no mutant on, and notes what it reaches and how long it
-// takes.
+// survey runs a stage with no mutant on, and notes its reach and its time.
 func (l *lab) survey(s *stage) error {
 	reached := filepath.Join(l.dir, "reached")
 	if err := os.RemoveAll(reached); err != nil {
@@ -178,7 +176,7 @@ func (l *lab) survey(s *stage) error {
 	return nil
 }
 
-// try says what becomes of a mutant, and who noticed it.
+// try returns a mutant's fate, and the stage that noticed it.
 func (l *lab) try(m mutant) (outcome, string, error) {
 	if m.form == fixed {
 		return l.alone(m)
@@ -235,7 +233,7 @@ func (l *lab) alone(m mutant) (outcome, string, error) {
 	for _, s := range l.order(m) {
 		binary, err := l.build(s, strconv.Itoa(m.id), overlay)
 		if err != nil {
-			return unbuilt, "", nil //nolint:nilerr // what does not compile is an outcome
+			return unbuilt, "", nil //nolint:nilerr // a failed compilation is an outcome
 		}
 		by, err := l.run(s, binary, 0, "", l.patience(s))
 		if removed := os.Remove(binary); removed != nil {
@@ -257,7 +255,6 @@ func (l *lab) overlay(name string, replace map[string]string) (string, error) {
 	return path, os.WriteFile(path, text, 0o600)
 }
 
-// build builds a stage.
 func (l *lab) build(s *stage, name, overlay string) (string, error) {
 	binary := filepath.Join(l.dir, strings.ReplaceAll(s.folder, "/", "-")+"-"+name)
 	args := []string{"test", "-c", "-vet=off"}
@@ -278,7 +275,7 @@ const memory = 8 << 20
 
 var errNoticed = errors.New("noticed")
 
-// run runs a stage with a mutant on, and says who noticed it.
+// run runs a stage with a mutant on, and returns the test that noticed it.
 func (l *lab) run(s *stage, binary string, id int, reached string, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), idling*patience)
 	defer cancel()

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Driver is the name of the driver.
 const Driver = "d"
 
 // Now is when all of it is so.

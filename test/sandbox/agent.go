@@ -30,9 +30,8 @@ const moorageNode = "moorage-node"
 // from the node's process, as a pod outlives its kubelet.
 func MoorageNode(node string) string { return moorageNode + "-" + node }
 
-// agentComponent is a node's moorage-node. It reads the folder of that node's kubelet and
-// the mount table that the node's CSI plugin keeps. It looks every second, as the kernel
-// tells nobody that a file has changed.
+// agentComponent is a node's moorage-node. It reads that node's kubelet's folder and the mount table of
+// the node's CSI plugin. It looks every second, since the kernel does not report changed files.
 func agentComponent(s *site, node string) component {
 	root := filepath.Join(s.nodes, node)
 	agent := component{
@@ -62,8 +61,8 @@ func agents(s *site) []component {
 	return list
 }
 
-// linkAgents opens the moorage-nodes' connections to the API server. What they are known
-// by there can be had only when their Nodes are there.
+// linkAgents opens the moorage-nodes' connections to the API server. Their identities there need their
+// Nodes.
 func (s *site) linkAgents() error {
 	for _, agent := range agents(s) {
 		l, err := link.Open("127.0.0.1:0", s.apiAddr)
@@ -75,7 +74,7 @@ func (s *site) linkAgents() error {
 	return nil
 }
 
-// startAgents starts the moorage-nodes and waits until each has said what its node has.
+// startAgents starts the moorage-nodes and waits for each one's report.
 func (c *Cluster) startAgents(ctx context.Context) error {
 	for _, agent := range agents(c.site) {
 		if err := c.identify(ctx, agent); err != nil {
@@ -108,15 +107,15 @@ func (c *Cluster) identify(ctx context.Context, agent component) error {
 	return WriteKubeconfig(c.site.kubeconfig(agent.name), "https://"+c.site.links[agent.name].Addr(), c.site.authority.PEM, token)
 }
 
-// NodeToken makes a token of moorage-node's service account for a Node, as the API server makes it
-// for a pod there, so that policies see whose it is.
+// NodeToken makes a token of moorage-node's service account for a Node, as the API server makes it for
+// a pod there, for the policies.
 func (c *Cluster) NodeToken(ctx context.Context, name string) (string, error) {
 	node := c.view.Node(name)
 	if node == nil {
 		return "", fmt.Errorf("there is no node %s", name)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: new(int64(certValidity / time.Second)), // nobody renews it here, as a kubelet does
+		ExpirationSeconds: new(int64(certValidity / time.Second)), // it is not renewed here, as a kubelet does
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Node", APIVersion: "v1", Name: node.Name, UID: node.UID},
 	}}
 	token, err := c.client.CoreV1().ServiceAccounts(MoorageNamespace).CreateToken(ctx, moorageNode, request, metav1.CreateOptions{})
@@ -142,9 +141,9 @@ func StagingPath(handle string) string {
 	return fmt.Sprintf("plugins/kubernetes.io/csi/%s/%x/globalmount", DriverName, sha256.Sum256([]byte(handle)))
 }
 
-// Unstage takes a volume down that a node has staged and its kubelet has forgotten, as a
-// person does at the machine: it has the driver unstage it, and removes the kubelet's
-// record. The path is the one of its NodeVolumes, below the kubelet's folder.
+// Unstage takes down a volume that a node has staged and its kubelet has forgotten, like a person at
+// the machine: it has the driver unstage it, and removes the kubelet's record. The path is the path in
+// its NodeVolumes, below the kubelet's folder.
 func (c *Cluster) Unstage(ctx context.Context, node, handle, staging string) error {
 	if err := c.isNode(node); err != nil {
 		return err

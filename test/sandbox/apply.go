@@ -36,9 +36,8 @@ var ownManifests embed.FS
 // fieldManager names the sandbox in server-side apply.
 const fieldManager = "moorage-sandbox"
 
-// isApplied says whether a kind makes sense here. The others of Moorage's
-// manifests (Deployments, Services, certificates, …) describe how its processes
-// are run, and the sandbox runs them itself.
+// isApplied says whether a kind makes sense here. The rest of Moorage's manifests (Deployments,
+// Services, certificates, …) describe how its processes are run, and the sandbox runs them itself.
 func isApplied(kind string) bool {
 	switch kind {
 	case "CustomResourceDefinition", "Namespace", "ServiceAccount", "PriorityClass", "CSIDriver", "StorageClass",
@@ -52,8 +51,8 @@ func isApplied(kind string) bool {
 	return false
 }
 
-// VolumesAttachedPolicy is the policy, and its binding, by which only Moorage's
-// controller writes volumesAttached. The controller creates the binding.
+// VolumesAttachedPolicy is the policy, with its binding, by which only Moorage's controller writes
+// volumesAttached. The controller creates the binding.
 const VolumesAttachedPolicy = "moorage-volumes-attached"
 
 // fenceRole is what the controller may do where it makes NetworkFences, and its binding.

@@ -80,8 +80,8 @@ func attacherArgs(s *site) []string {
 
 func attacherIdentity() *Identity { return new(serviceAccount(driverNamespace, "csi-attacher")) }
 
-// UseAttacher kills the attacher, whatever it is doing, and starts Moorage's or
-// the stock one in its place.
+// UseAttacher kills the attacher in the middle of its work, and starts Moorage's or the stock one in
+// its place.
 func (c *Cluster) UseAttacher(ctx context.Context, moorage bool) error {
 	if err := c.Kill(ctx, Attacher); err != nil {
 		return err

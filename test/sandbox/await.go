@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// awaitListener waits until somebody listens on a loopback address.
+// awaitListener waits for a listener on a loopback address.
 func awaitListener(ctx context.Context, addr string) error {
 	return wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)

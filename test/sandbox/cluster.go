@@ -32,17 +32,17 @@ type Cluster struct {
 	dynamic *dynamic.DynamicClient
 	control *controlServer
 
-	cancel context.CancelCauseFunc // ends what observes the cluster
+	cancel context.CancelCauseFunc // ends the cluster's observers
 
 	mu      sync.Mutex
 	touched bool            // a component was killed, paused or cut off
 	off     map[string]bool // nodes that are switched off
 	second  map[string]bool // machines that have registered by the name of another one
-	keep    bool            // the folder is to be kept for reading
+	keep    bool            // the folder is kept for reading
 	stopped bool
 }
 
-// ErrStopped is the cause with which a cluster's observers end.
+// ErrStopped is the cause of the end of a cluster's observers.
 var ErrStopped = errors.New("the sandbox is stopped")
 
 // Start starts a cluster and returns once every node is Ready and has its
@@ -70,7 +70,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c := &Cluster{options: o, site: s, folder: f, procs: supervise.NewGroup(), keep: o.Keep}
 	if err := c.start(ctx); err != nil {
-		if ctx.Err() == nil { // nobody wants to read why an interrupt ended it
+		if ctx.Err() == nil { // an interrupt needs no explanation
 			c.KeepLogs()
 		}
 		return nil, errors.Join(c.explain(err), c.Stop())
@@ -85,9 +85,8 @@ func (c *Cluster) KeepLogs() {
 	c.keep = true
 }
 
-// Stop kills every process of the cluster and removes its folder, unless it is
-// to be kept: because it was asked for, or because a component died. Stopping
-// twice is not an error.
+// Stop kills every process of the cluster and removes its folder, unless it is kept: by request, or
+// because a component died. Stopping twice is not an error.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	if c.stopped {
@@ -149,7 +148,7 @@ func (c *Cluster) CSISocket() string { return c.site.csiSocket }
 // DiskURL is the admin API of the disk service.
 func (c *Cluster) DiskURL() string { return "http://" + c.site.diskAddr }
 
-// Disk is a client of that API.
+// Disk is a client of the disk service.
 func (c *Cluster) Disk() diskclient.Client { return diskclient.Client{BaseURL: c.DiskURL()} }
 
 // Failed is closed when a component ended without being asked to, and didn't
@@ -159,8 +158,7 @@ func (c *Cluster) Failed() <-chan struct{} { return c.procs.Failed() }
 // Failure says which component that was, and where its log is.
 func (c *Cluster) Failure() error { return c.explain(c.procs.Failure()) }
 
-// CPU is the processor time that the cluster's processes have taken so far, those
-// that are gone included.
+// CPU is the processor time of the cluster's processes so far, ended ones included.
 func (c *Cluster) CPU() time.Duration { return c.procs.CPU() }
 
 // connect makes the administrator's clients.
@@ -172,7 +170,7 @@ func (c *Cluster) connect() error {
 	config.QPS = -1
 	config.UserAgent = "moorage-sandbox"
 	c.config = config
-	// Whoever watches costs the API server work that is measured as others'.
+	// A watch costs the API server work that is measured as others'.
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
 	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

@@ -28,7 +28,7 @@ type Step struct {
 	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
 }
 
-// What is counted of volumes for one node that were at two.
+// Counts of volumes for one node that were at two.
 const (
 	AttachedToTwo = "volumes attached to two nodes at once"
 	MountedAtTwo  = "volumes mounted at two nodes at once"
@@ -45,9 +45,9 @@ func (e *Env) Compare() error {
 	return nil
 }
 
-// ExpectForgotten has volumes that a kubelet has forgotten, and that were detached for
-// that, be counted in the result, and not fail the scenario. It is an error where
-// moorage-node runs, which is there to tell of them. It is serial.
+// ExpectForgotten counts volumes that a kubelet has forgotten, and that were detached for that, in the
+// result, without failing the scenario. It is an error with moorage-node, which reports them. It is
+// serial.
 func (e *Env) ExpectForgotten() error {
 	if e.Cluster.Shape().MoorageNode {
 		return errors.New("a volume that a kubelet has forgotten: moorage-node is judged by it")
@@ -64,7 +64,7 @@ func (e *Env) ExpectForgotten() error {
 // serial.
 func (c *comparison) Hangs(why error) { c.hanging = append(c.hanging, why.Error()) }
 
-// Hanging lists what Hangs has noted.
+// Hanging lists the pods given to Hangs.
 func (c *comparison) Hanging() []string { return c.hanging }
 
 // Count adds one to what the result says of how often something was done. It is
@@ -82,11 +82,10 @@ func (c *comparison) SetCount(what string, n int) {
 	c.counts[what] = n
 }
 
-// Counts is what Count has counted, and SetCount has said.
+// Counts has the counts of Count and SetCount.
 func (c *comparison) Counts() map[string]int { return c.counts }
 
-// Steps is what StepDone and StepBroke have noted, in the order in which the steps were
-// first named.
+// Steps has the notes of StepDone and StepBroke, in the order of the steps' first names.
 func (c *comparison) Steps() []Step { return c.steps }
 
 // StepDone notes that a step was done so often. It is serial.

@@ -75,7 +75,7 @@ func (c component) spec(s *site) supervise.Spec {
 	}
 }
 
-// executable is the multi-call binary from which a command is started.
+// executable is the multi-call binary of a command.
 func (o Options) executable(command string) string {
 	switch command {
 	case APIServer, ControllerManager, Scheduler:
@@ -89,9 +89,8 @@ func (o Options) executable(command string) string {
 // nodeCommand is the command that runs a node.
 const nodeCommand = "node"
 
-// ComponentCommand is the hidden command of the multi-call binary that runs
-// one component: its first argument names the component, the others are the
-// component's own.
+// ComponentCommand is the hidden command of the multi-call binary that runs one component: its first
+// argument names the component, the others are the component's own.
 const ComponentCommand = "component"
 
 // logPath is where a component's output goes.

@@ -122,7 +122,7 @@ func (c *Cluster) Do(ctx context.Context, action FaultAction, target string) err
 
 func (s *controlServer) info(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s.cluster.Info()) // the client has gone: nobody to tell
+	_ = json.NewEncoder(w).Encode(s.cluster.Info()) // the client has gone
 }
 
 func (s *controlServer) fault(w http.ResponseWriter, r *http.Request) {

@@ -12,26 +12,24 @@
 // fake runtime says that its containers have started. The disks behind the CSI
 // driver are simulated by package disk, which judges every call it gets.
 //
-// With Shape.Operations the driver makes snapshots, group snapshots, clones and larger
-// volumes, and the sidecars that ask for them are the real ones: external-provisioner,
-// which takes the place of package disk's own, external-snapshotter with its
-// snapshot-controller, and external-resizer. What an operation copies are the numbers of
-// writes that were flushed, not blocks; how long it takes is an option. The sidecars'
-// request limits and longest backoffs are not the stock ones (operations.go says why).
+// With Shape.Operations the driver makes snapshots, group snapshots, clones and larger volumes, with
+// the real sidecars: external-provisioner, which replaces package disk's own, external-snapshotter with
+// its snapshot-controller, and external-resizer. An operation copies the numbers of flushed writes, not
+// blocks; its duration is an option. The sidecars' request limits and longest backoffs are not the
+// stock ones (operations.go says why).
 //
-// Nodes have no kubelet server, so `kubectl logs` and `kubectl exec` don't work. Kubelets write
-// events where they can read the kernel's log (/dev/kmsg): without it they have no recorder.
-// A node is one process: killing it ends its kubelet, its CSI node plugin and
-// its containers, and leaves its folder and what is staged, as a crash of the
-// kubelet does; switching it off also takes what is staged, as a power failure
-// does. With Shape.MoorageNode each node has a moorage-node beside it, which outlives
-// it. kube-controller-manager gives each of its controllers a service account of its
-// own, as kubeadm sets it up, so that the audit log tells them apart.
+// Nodes have no kubelet server, so `kubectl logs` and `kubectl exec` don't work. Kubelets write events
+// if they can read the kernel's log (/dev/kmsg): without it they have no recorder. A node is one
+// process: to kill it ends its kubelet, its CSI node plugin and its containers, and leaves its folder
+// and its staged volumes, like a crash of the kubelet; to switch it off also takes the staged volumes,
+// like a power failure. With Shape.MoorageNode each node has a moorage-node beside it, which outlives
+// it. kube-controller-manager gives each of its controllers a service account of its own, as kubeadm
+// sets it up, so that the audit log tells them apart.
 //
 // With Shape.Real nodes run containers and mount disks (docs/internals/real-nodes.md): each has a
-// machine of its own, package real/machine, in which containerd and a whole kubelet run, and disks are
-// files that are attached as loop devices, package disk/block. Killing such a node ends
-// its kubelet and its CSI node plugin only.
+// machine of its own, package real/machine, with containerd and a whole kubelet, and disks are files
+// that are attached as loop devices, package disk/block. Killing such a node ends its kubelet and its
+// CSI node plugin only.
 //
 // # What it costs
 //
@@ -69,15 +67,13 @@
 //		return e.Eventually(ctx, "the pod runs", func() error { return e.Running("db") })
 //	}
 //
-// Act with the builders (Claim, Pod, Deployment, StatefulSet, …), with e.Client
-// or e.Dynamic; break things with e.Cluster (Kill, StartAgain, Pause, PowerOff,
-// Cut, …) and e.Disk (SetFault). Look at e.View, which are informer caches plus
-// the disk service's log (View.Calls), and at e.Timeline. Wait with
-// e.Eventually, never by time: its check is called whenever something changes,
-// and an expectation that does not come true carries a diagnosis of the whole
-// cluster. End a wait early with Never. To assert that something does not
-// happen, wait for what happens instead, then look at the history: View.Calls
-// has every call to the disk service, e.Audit every request to the API server.
+// Act with the builders (Claim, Pod, Deployment, StatefulSet, …), with e.Client or e.Dynamic; break
+// things with e.Cluster (Kill, StartAgain, Pause, PowerOff, Cut, …) and e.Disk (SetFault). Look at
+// e.View, which are informer caches plus the disk service's log (View.Calls), and at e.Timeline. Wait
+// with e.Eventually, never by time: its check is called whenever something changes, and an expectation
+// that does not come true carries a diagnosis of the whole cluster. End a wait early with Never. To
+// assert that something does not happen, wait for another event instead, then look at the history:
+// View.Calls has every call to the disk service, e.Audit every request to the API server.
 //
 // Don't clean up. After Run the Runner heals the cluster, deletes the
 // scenario's namespace, waits until nothing is left over (pods, claims,

@@ -52,7 +52,7 @@ type Env struct {
 	Options Options
 	// Log prints one line about how the scenario goes.
 	Log func(format string, args ...any)
-	// Output receives what processes of a Bare scenario's own print.
+	// Output receives the output of a Bare scenario's processes.
 	Output io.Writer
 	// Show prints resources of the scenario's namespace, and cluster-scoped
 	// ones, as kubectl get does, and single objects, such as pod/web-1, as kubectl
@@ -63,32 +63,30 @@ type Env struct {
 	mark uint64
 	// excused are the rules that upstream was shown to break.
 	excused map[diskapi.Rule]bool
-	// migrations are the entries of the disk service's log that brought a volume
-	// to a second node for a live migration, and by which that node wrote to it.
+	// migrations are the entries of the disk service's log that brought a volume to a second node for a
+	// live migration, and the writes of that node.
 	migrations map[uint64]bool
 	// denials are of no account, see ExpectDenials.
 	denials bool
 	comparison
 }
 
-// ExpectDenials has denied calls not fail the scenario: an API server that was
-// started anew denies everybody everything until it has read the roles. It is
-// serial.
+// ExpectDenials permits denied calls: a restarted API server denies all requests until it has read the
+// roles. It is serial.
 func (e *Env) ExpectDenials() { e.denials = true }
 
 // EnforceLabel is the namespace label that opts in to Moorage's scheduling.
 const EnforceLabel = "moorage.dev/enforce"
 
-// Patience is how long Eventually waits. It is generous: a slow machine is no
-// failure, and a condition that holds returns at once. It is longer than the 90 s within
-// which a kubelet looks at a pod again by itself (syncFrequency of a minute, and up to half
-// of one): on a starved machine a kubelet may miss that a container has started.
+// Patience is how long Eventually waits. It is generous: a slow machine is no failure, and a condition
+// that holds returns at once. It is longer than the 90 s within which a kubelet looks at a pod again by
+// itself (syncFrequency of a minute, and up to half of one): on a starved machine a kubelet may miss
+// that a container has started.
 const Patience = 3 * time.Minute
 
-// Eventually waits until check returns nil. It is called again whenever the
-// cluster changes, and must not block. After Patience, or when ctx ends or a
-// component dies, the error names what was awaited, check's last error and a
-// diagnosis of the whole cluster.
+// Eventually waits until check returns nil. It is called again whenever the cluster changes, and must
+// not block. After Patience, or when ctx ends or a component dies, the error names the awaited event,
+// check's last error and a diagnosis of the whole cluster.
 func (e *Env) Eventually(ctx context.Context, what string, check func() error) error {
 	return e.EventuallyWithin(ctx, Patience, what, check)
 }
@@ -125,8 +123,7 @@ func (e *Env) EventuallyWithin(ctx context.Context, patience time.Duration, what
 	return &ExpectationError{What: what, Err: err, Diagnosis: e.Diagnose()}
 }
 
-// Never wraps an error that ends an Eventually at once: what was awaited can't
-// come any more.
+// Never wraps an error that ends an Eventually at once: the awaited event can't come any more.
 func Never(format string, args ...any) error { return &stopError{err: fmt.Errorf(format, args...)} }
 
 type stopError struct{ err error }
@@ -136,7 +133,7 @@ func (e *stopError) Unwrap() error { return e.err }
 
 // ExpectationError is an expectation that did not hold.
 type ExpectationError struct {
-	// What was expected.
+	// What is the expected event.
 	What string
 	// Err is why it does not hold.
 	Err error
@@ -217,11 +214,10 @@ func (e *Env) ExpectMigrations(ctx context.Context, volume, node string, times i
 	return nil
 }
 
-// ExpectBothWrite waits until the judge has seen that a node writes to the volume of a
-// migration while the other one can, once since the scenario began, and has that once not fail
-// the scenario: the sandbox's pods know nothing of each other, where a virtual machine that is
-// the target of a migration would not write before its source has stopped. It comes after
-// ExpectMigration, and is serial.
+// ExpectBothWrite waits until the judge has seen that a node writes to the volume of a migration while
+// the other can write too, once since the scenario began, and permits that once: the sandbox's pods
+// know nothing of each other, while the virtual machine at the target would not write before its source
+// has stopped. It comes after ExpectMigration, and is serial.
 func (e *Env) ExpectBothWrite(ctx context.Context, volume, node string) error {
 	if e.migrations == nil {
 		return errors.New("two nodes write, and there is no live migration")
@@ -243,8 +239,8 @@ func (e *Env) ExpectBothWrite(ctx context.Context, volume, node string) error {
 	})
 }
 
-// createNamespace makes the scenario's namespace and waits for its default
-// service account, without which no pod is admitted.
+// createNamespace makes the scenario's namespace and waits for its default service account, since pods
+// need it.
 func (e *Env) createNamespace(ctx context.Context, scenario string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: strings.ToLower(scenario) + "-"}}
 	if e.Mode.Moorage() {

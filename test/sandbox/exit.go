@@ -14,10 +14,9 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Exit ends the containers of a pod with exit code 0, as the programs in them do when their work
-// is done: the nodes' container runtime runs no programs, and its containers run until somebody
-// stops them. The kubelet finds out by itself, and goes on as the pod's restartPolicy says. The
-// pod is as it was seen while its containers ran.
+// Exit ends the containers of a pod with exit code 0, like programs whose work is done: the nodes'
+// container runtime runs no programs. The kubelet finds out by itself, and follows the pod's
+// restartPolicy. The pod is in the state in which its containers ran.
 func (c *Cluster) Exit(ctx context.Context, pod *corev1.Pod) error {
 	if err := c.isNode(pod.Spec.NodeName); err != nil {
 		return err

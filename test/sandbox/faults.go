@@ -117,8 +117,8 @@ func (c *Cluster) StartAgain(name string) error {
 	return c.procs.Start(name)
 }
 
-// Upgrade kills a component of Kubernetes and starts it again from this binary, whatever
-// release it was started from before (Options.ControlPlane, Options.Kubelets).
+// Upgrade kills a component of Kubernetes and starts it again from this binary, from any release before
+// (Options.ControlPlane, Options.Kubelets).
 func (c *Cluster) Upgrade(ctx context.Context, name string) error {
 	i := slices.IndexFunc(c.site.components(), func(p component) bool { return p.name == name })
 	if i < 0 {
@@ -135,9 +135,8 @@ func (c *Cluster) Upgrade(ctx context.Context, name string) error {
 	return c.StartAgain(name)
 }
 
-// StandBy starts a second replica of moorage-scheduler, which waits for the
-// Lease of the one that leads, and returns its name. It has the first one's
-// rights, configuration and connection to the API server.
+// StandBy starts a second replica of moorage-scheduler, which waits for the leader's Lease, and returns
+// its name. It has the first one's rights, configuration and connection to the API server.
 func (c *Cluster) StandBy() (string, error) {
 	if !slices.Contains(c.Components(), MoorageScheduler) {
 		return "", fmt.Errorf("%s does not run here: nobody could stand by", MoorageScheduler)
@@ -148,10 +147,9 @@ func (c *Cluster) StandBy() (string, error) {
 	return second.name, c.procs.Launch(second.spec(c.site))
 }
 
-// AttachDetach kills kube-controller-manager and starts it again with its
-// attach/detach controller switched on or off, whatever the mode says: as
-// somebody does who installs Moorage, takes it out again, or upgrades the
-// control plane without a thought.
+// AttachDetach kills kube-controller-manager and starts it again with its attach/detach controller
+// switched on or off, regardless of the mode: like a person who installs Moorage, removes it, or
+// upgrades the control plane carelessly.
 func (c *Cluster) AttachDetach(ctx context.Context, on bool) error {
 	if err := c.Kill(ctx, ControllerManager); err != nil {
 		return err
@@ -167,8 +165,7 @@ func (c *Cluster) AttachDetach(ctx context.Context, on bool) error {
 	return c.StartAgain(ControllerManager)
 }
 
-// Pause stops a component or a node with SIGSTOP: its connections stay open
-// and nobody answers.
+// Pause stops a component or a node with SIGSTOP: its connections stay open without answers.
 func (c *Cluster) Pause(name string) error {
 	c.touch()
 	return c.procs.Pause(name)
@@ -185,7 +182,7 @@ func (c *Cluster) Cut(name string) error {
 	return c.eachLink(name, func(component string) { c.site.links[component].Cut() })
 }
 
-// Restore ends a Cut: what was sent meanwhile is delivered.
+// Restore ends a Cut: delayed packets are delivered.
 func (c *Cluster) Restore(name string) error {
 	return c.eachLink(name, func(component string) { c.site.links[component].Restore() })
 }
@@ -221,8 +218,7 @@ func (c *Cluster) touch() {
 	c.touched = true
 }
 
-// Touched says whether a component was ever killed, paused or cut off. Such a
-// cluster is not given to another scenario.
+// Touched says whether a component was ever killed, paused or cut off. Such a cluster is not reused.
 func (c *Cluster) Touched() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,9 +16,8 @@ import (
 // 108 bytes, the last one zero).
 const maxSocketPath = 107
 
-// folder is the directory of one cluster. It is locked for as long as the
-// process that runs the cluster lives, so that a folder whose lock is free
-// belongs to nobody and can be removed.
+// folder is the directory of one cluster. It is locked for as long as the cluster's process lives, so
+// that a folder with a free lock can be removed.
 type folder struct {
 	path string
 	lock *os.File
@@ -80,10 +79,10 @@ func longestSocket(path string) string {
 	return filepath.Join(path, "nodes", "worker-100", "plugins_registry", DriverName+"-reg.sock")
 }
 
-// lockFile takes an exclusive lock that the kernel frees when this process
-// ends, however it ends. Children don't inherit it. Who gives a lock up removes
-// its file, so a file that was opened before and locked after is locked in
-// vain: the path leads to another one by then, and that is the one to lock.
+// lockFile takes an exclusive lock that the kernel frees when this process ends, however it ends.
+// Children don't inherit it. The end of a lock removes its file, so that a file that was opened before
+// and locked after is locked in vain: the path leads to another file by then, and that one must be
+// locked.
 func lockFile(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
@@ -143,8 +142,7 @@ func leadsTo(path string, f *os.File) bool {
 	return err == nil && os.SameFile(named, open)
 }
 
-// removeStale removes folders whose lock nobody holds, except those that were
-// kept for reading.
+// removeStale removes folders with a free lock, except kept ones.
 func removeStale(base string) {
 	locks, _ := filepath.Glob(filepath.Join(base, "*.lock"))
 	for _, path := range locks {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// indent sets a block of text off from what surrounds it.
+// indent sets a block of text off.
 func indent(text string) string {
 	return "    " + strings.ReplaceAll(text, "\n", "\n    ")
 }
@@ -49,7 +49,7 @@ func withoutMeta(o *unstructured.Unstructured) any {
 	return rest
 }
 
-// eventTime is when an event was last seen, in whichever field its API left it.
+// eventTime is when an event was last seen, from any of its fields.
 func eventTime(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:

@@ -9,8 +9,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// WriteKubeconfig stores how to reach the API server at url with a token, both of
-// which may be left out where the server asks for neither.
+// WriteKubeconfig stores the API server's url and a token, which may be left out if the server asks for
+// none.
 func WriteKubeconfig(path, url string, ca []byte, token string) error {
 	const name = "moorage-sandbox"
 	config := clientcmdapi.NewConfig()

@@ -16,8 +16,8 @@ import (
 // upstream needs two status intervals of a kubelet and some backoff.
 const cleanupPatience = 4 * time.Minute
 
-// Leftovers returns nil when nothing of any pod, volume or attachment is left
-// in the cluster, and an error that names what is.
+// Leftovers returns nil when nothing of any pod, volume or attachment is left in the cluster, else an
+// error with the leftovers.
 func (e *Env) Leftovers() error {
 	var errs []error
 	note := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -74,8 +74,8 @@ func (e *Env) noDisksAttached(ctx context.Context) error {
 	return nil
 }
 
-// deleteEverything deletes the scenario's namespace, and first what is in it:
-// the namespace controller takes five seconds to begin.
+// deleteEverything deletes the scenario's namespace, after its content: the namespace controller takes
+// five seconds to begin.
 func (e *Env) deleteEverything(ctx context.Context) error {
 	everything, all := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}, metav1.ListOptions{}
 	errs := []error{

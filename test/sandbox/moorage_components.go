@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// moorageComponents lists Moorage's own processes: their commands are in the
-// multi-call binary, their rights are those of the service accounts in
-// Moorage's manifests. This is the one place that knows their flags.
+// moorageComponents lists Moorage's own processes: their commands are in the multi-call binary, their
+// rights are those of the service accounts in Moorage's manifests. Only this function knows their
+// flags.
 func moorageComponents(s *site) []component {
 	if !s.options.Mode.Moorage() || s.options.Bring != nil {
 		return nil
@@ -43,9 +43,9 @@ func moorageComponents(s *site) []component {
 	}
 }
 
-// controllerElection is how long a controller leads by its Lease: short, so that one that was
-// killed is soon replaced; long enough for an API server that shares two cores with a build. Where
-// the control plane is tuned for much to do it is as components have it by default.
+// controllerElection is how long a controller leads by its Lease: short, so that a killed one is soon
+// replaced; long enough for an API server that shares two cores with a build. With a tuned control
+// plane it is the components' default.
 func (o Options) controllerElection() []string {
 	if o.TuneControlPlane {
 		return []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
@@ -87,8 +87,8 @@ func (s *site) extendedConfiguration() string {
 		s.authority.certPath(), s.schedulerCert.cert, s.schedulerCert.key)
 }
 
-// schedulerConfiguration is that of Moorage's scheduler. It serves the default profile, too, where no
-// stock scheduler runs. Where the stock scheduler places all pods, no pod names its profile.
+// schedulerConfiguration is Moorage's scheduler's configuration. It also serves the default profile if
+// no stock scheduler runs. If the stock scheduler places all pods, no pod names its profile.
 func (s *site) schedulerConfiguration() string {
 	profiles := "- schedulerName: moorage-scheduler"
 	switch {
@@ -106,8 +106,8 @@ func (s *site) schedulerConfiguration() string {
 }
 
 // schedulerConfig is moorage-scheduler's configuration: in the last profile its plugin replaces
-// NodeVolumeLimits. Profiles of one process share one cache. The lease is short, so that
-// a process that was killed is soon back.
+// NodeVolumeLimits. Profiles of one process share one cache. The lease is short, so that a killed
+// process is soon back.
 const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection:

@@ -33,10 +33,10 @@ type Operations struct {
 	// expand volumes. external-provisioner takes the place of the sandbox's own; beside it run
 	// external-snapshotter with its controller, and external-resizer.
 	On bool `json:"on"`
-	// AttachFor lists operations, with commas, that the driver refuses with FAILED_PRECONDITION
-	// unless the volume is attached, and that come to nothing when it is detached in the middle:
-	// snapshot, clone, expansion. DetachFor lists those that it refuses unless the volume is
-	// attached nowhere.
+	// AttachFor lists operations, with commas, that the driver refuses with FAILED_PRECONDITION unless
+	// the volume is attached, and that come to nothing when it is detached in the middle: snapshot,
+	// clone, expansion. DetachFor lists operations that it refuses unless the volume is attached
+	// nowhere.
 	AttachFor string `json:"attachFor,omitempty"`
 	DetachFor string `json:"detachFor,omitempty"`
 	// CopyLatency is how long a snapshot, a clone or a restore takes, ExpandLatency how long an
@@ -117,11 +117,10 @@ func operationArgs(o Operations) []string {
 // operationRetry is how long a sidecar waits at most before it asks the driver again.
 const operationRetry = "5s"
 
-// operationComponents are the sidecars of operations. Each exits when the driver goes away and
-// counts on being started again. They are the only ones of their kind, so that none needs to
-// be elected. Their requests are not limited, and they try again within seconds, so that a story
-// is about what happens, and not about how long a sidecar waits by default: 5 requests a second,
-// and up to five minutes.
+// operationComponents are the sidecars of operations. Each exits when the driver goes away and counts
+// on being started again. None needs to be elected, since each is alone. Their requests are not
+// limited, and they try again within seconds: by default a sidecar makes 5 requests a second, and waits
+// up to five minutes.
 func operationComponents(s *site) []component {
 	if !s.options.Operations.On {
 		return nil

@@ -40,44 +40,42 @@ type Shape struct {
 	// ListVolumes has the driver offer LIST_VOLUMES and
 	// LIST_VOLUMES_PUBLISHED_NODES, and the attacher compare once a second.
 	ListVolumes bool `json:"listVolumes,omitempty"`
-	// VolumeHealth has the driver offer GET_VOLUME_HEALTH and LIST_VOLUME_HEALTH, by which it
-	// says what is wrong with volumes.
+	// VolumeHealth has the driver offer GET_VOLUME_HEALTH and LIST_VOLUME_HEALTH, which report volumes'
+	// faults.
 	VolumeHealth bool `json:"volumeHealth,omitempty"`
 	// KubeletStatusInterval is the kubelets' nodeStatusUpdateFrequency. It
 	// bounds how soon a kubelet reports volumesInUse, and so mounts.
 	KubeletStatusInterval time.Duration `json:"kubeletStatusInterval"`
-	// NodeMonitorGracePeriod is how long kube-controller-manager hears nothing
-	// from a node before it calls it NotReady; 0 is its default, 50 s. Kubelets'
-	// Leases are shorter where it is, as they are by default: see leaseDuration.
+	// NodeMonitorGracePeriod is how long kube-controller-manager hears nothing from a node before it
+	// calls it NotReady; 0 is its default, 50 s. Kubelets' Leases are then shorter, as by default: see
+	// leaseDuration.
 	NodeMonitorGracePeriod time.Duration `json:"nodeMonitorGracePeriod,omitempty"`
 	// Extender has a stock kube-scheduler without NodeVolumeLimits place all pods, and ask
 	// Moorage's scheduler as its extender.
 	Extender bool `json:"extender,omitempty"`
 	// MoorageNode has moorage-node run on each node.
 	MoorageNode bool `json:"moorageNode,omitempty"`
-	// Repairs has it unstage what kubelets have forgotten, where a policy says so.
+	// Repairs has it unstage volumes that kubelets have forgotten, if a policy says so.
 	Repairs bool `json:"repairs,omitempty"`
-	// NetworkFences has csi-addons' definitions and what stands in for its controllers, and
-	// lets Moorage's controller make NetworkFences. A Node names its machine then, as it
-	// does elsewhere: a machine that has booted is let in by that.
+	// NetworkFences has csi-addons' definitions and a stand-in for its controllers, and lets Moorage's
+	// controller make NetworkFences. A Node names its machine then, as elsewhere: a machine that has
+	// booted is let in by that.
 	NetworkFences bool `json:"networkFences,omitempty"`
-	// NamedMachines has each Node name its machine by a systemUUID without NetworkFences,
-	// too, so that another machine of its name can be told from it (Cluster.Replace).
+	// NamedMachines has each Node also name its machine by a systemUUID without NetworkFences, so that
+	// another machine with its name can be told apart (Cluster.Replace).
 	NamedMachines bool `json:"namedMachines,omitempty"`
 	// Real has nodes run containers and mount disks: each has a machine of its own, a set of
 	// namespaces, with a container runtime and a whole kubelet, and a disk is a file that is
 	// attached as a loop device. It needs root and what make real builds.
 	Real bool `json:"real,omitempty"`
-	// SilentKubelets has kubelets write no events: whoever counts writes counts those of
-	// volumes.
+	// SilentKubelets has kubelets write no events, so that counts of writes are of volumes.
 	SilentKubelets bool `json:"silentKubelets,omitempty"`
 	// Operations has the driver make snapshots, clones and larger volumes, and the sidecars that
 	// ask it to: see Operations.
 	Operations Operations `json:"operations,omitzero"`
-	// Kubernetes is the minor release, such as 1.34, that the API server,
-	// kube-controller-manager, kube-scheduler and the kubelets emulate: what they
-	// serve, keep of objects and do by default is that release's. Empty: their own.
-	// Moorage's processes are not told.
+	// Kubernetes is the minor release, such as 1.34, that the API server, kube-controller-manager,
+	// kube-scheduler and the kubelets emulate, in served resources, fields and defaults. Empty: their
+	// own. Moorage's processes do not know it.
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
@@ -102,23 +100,21 @@ type Options struct {
 	// Executable is the multi-call binary that components are started from;
 	// empty means the running one.
 	Executable string
-	// ControlPlane is a binary of another release of Kubernetes (test/kubernetes), from
-	// which kube-apiserver, kube-controller-manager and kube-scheduler are started, and
-	// Kubelets one from which the nodes are; empty means Executable.
+	// ControlPlane is a binary of another release of Kubernetes (test/kubernetes), for kube-apiserver,
+	// kube-controller-manager and kube-scheduler, and Kubelets one for the nodes; empty means
+	// Executable.
 	ControlPlane, Kubelets string
 	// Attacher is StockAttacher, MoorageAttacher, or the path of a csi-attacher;
 	// empty means what the environment variable MOORAGE_SANDBOX_ATTACHER says,
 	// or StockAttacher.
 	Attacher string
-	// OwnAttacher is the path of a moorage-attacher binary; empty means the one
-	// that is part of Executable.
+	// OwnAttacher is the path of a moorage-attacher binary; empty means Executable's.
 	OwnAttacher string
-	// CSIAddons is the folder of csi-addons' definitions; empty means the one beside
-	// Executable.
+	// CSIAddons is the folder of csi-addons' definitions; empty means the folder beside Executable.
 	CSIAddons string
-	// Sidecars is the folder of csi-provisioner, csi-resizer, csi-snapshotter and
-	// snapshot-controller, and SnapshotDefinitions that of the snapshots' definitions; empty means
-	// the one of Executable, and external-snapshotter in it.
+	// Sidecars is the folder of csi-provisioner, csi-resizer, csi-snapshotter and snapshot-controller,
+	// and SnapshotDefinitions the folder of the snapshots' definitions; empty means Executable's, and
+	// external-snapshotter in it.
 	Sidecars, SnapshotDefinitions string
 	// Runtime is the folder of what real nodes run, with their images; empty means the folder real
 	// beside Executable.
@@ -130,8 +126,7 @@ type Options struct {
 	// scheduler in every mode, to UpstreamTuned's, and has kube-controller-manager lead by a
 	// Lease. Leases last as long as they do by default (15 s).
 	TuneControlPlane bool
-	// Nodeless starts no nodes and no View: whoever starts the cluster brings nodes, and
-	// observes. Nodes must be 0.
+	// Nodeless starts no nodes and no View: the caller brings nodes, and observes. Nodes must be 0.
 	Nodeless bool
 	// Manifests holds Moorage's plain YAML manifests, applied in modes with
 	// Moorage. Nil means there are none.
@@ -144,15 +139,15 @@ type Options struct {
 	// starts none of Moorage's processes, applies none of its manifests, and has
 	// a stock kube-scheduler place what is not left to Moorage's.
 	Bring func(ctx context.Context, c *Cluster) error
-	// ServiceProxy is the unix socket of an HTTP proxy by which the API server
-	// reaches Services, with the method CONNECT; empty if there are none.
+	// ServiceProxy is the unix socket of an HTTP proxy by which the API server reaches Services, with
+	// the method CONNECT; empty without one.
 	ServiceProxy string
 	// Keep leaves the folder with all logs in place when the cluster stops.
 	Keep bool
 	// Progress receives one line per step while the cluster starts and stops.
 	Progress func(string)
 
-	// ownAttacher: moorage-attacher, whatever the shape says.
+	// ownAttacher: moorage-attacher, in any shape.
 	ownAttacher bool
 }
 
@@ -179,7 +174,7 @@ func DefaultBaseDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("moorage-sandbox-%d", os.Getuid()))
 }
 
-// Validate reports the first value that can't work and what would.
+// Validate reports the first value that can't work, with its remedy.
 func (o Options) Validate() error {
 	switch {
 	case o.Nodeless && o.Nodes != 0:

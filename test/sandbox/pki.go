@@ -78,7 +78,7 @@ func (a *authority) serve(name string, dnsNames []string, now time.Time) (keyPai
 	}, now)
 }
 
-// client issues a certificate by which a component shows who it is.
+// client issues a component's certificate for its own identity.
 func (a *authority) client(name, user string, now time.Time) (keyPair, error) {
 	return a.issue(name+"-client", &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user},

@@ -21,17 +21,15 @@ const (
 	portAttempts = 200
 )
 
-// ports hands out free loopback ports, each to one cluster at a time: nobody
-// listens on a port until its component has started, nor while that is killed,
-// and another cluster that starts then must not choose it. A port is a cluster's
-// for as long as an abstract unix socket is named after it: such names are the
-// network namespace's, as ports are, and go with the process, however it ends.
+// ports hands out free loopback ports, each to one cluster at a time: a port has no listener until its
+// component has started, nor while that is killed, and another cluster that starts then must not choose
+// it. A port is a cluster's for as long as an abstract unix socket is named after it: such names are
+// the network namespace's, as ports are, and go with the process, however it ends.
 type ports struct {
 	held []net.Listener
 }
 
-// next returns a loopback address that nobody listens on, nor will but who
-// asked.
+// next returns a loopback address without a listener, for the caller only.
 func (p *ports) next() (string, error) {
 	for range portAttempts {
 		port := firstPort + rand.IntN(lastPort-firstPort)

@@ -23,7 +23,7 @@ const (
 	inotifyOther = 5
 )
 
-// preflight checks what would otherwise fail late or silently.
+// preflight checks causes of late or silent failures.
 func preflight(o Options, base string) error {
 	if err := checkDisk(base); err != nil {
 		return err
@@ -91,9 +91,8 @@ func checkCgroup(path string) error {
 	return nil
 }
 
-// checkInotify compares the kernel's limit of inotify instances per user with
-// what is in use and what the nodes will take. Past the limit a kubelet goes
-// Ready and silently never registers its driver.
+// checkInotify compares the kernel's limit of inotify instances per user with those in use and the
+// nodes' needs. Past the limit a kubelet goes Ready and silently never registers its driver.
 func checkInotify(nodes int, proc string, uid int) error {
 	data, err := os.ReadFile(filepath.Join(proc, "sys/fs/inotify/max_user_instances"))
 	if err != nil {

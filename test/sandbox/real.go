@@ -69,8 +69,8 @@ func checkReal(o Options, folder string) error {
 	return nil
 }
 
-// Machine is the name of the process that a real node's machine ends with, among the components, and
-// Containerd that of its container runtime.
+// Machine is the process that a real node's machine ends with, among the components, and Containerd its
+// container runtime.
 func Machine(node string) string    { return "machine-" + node }
 func Containerd(node string) string { return "containerd-" + node }
 

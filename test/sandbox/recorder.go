@@ -29,10 +29,9 @@ type fact struct {
 	volume, node string
 }
 
-// recorder turns informer events and the disk service's log into facts. Times
-// of the API are those at which the observer's watch delivered the event, a few
-// milliseconds after the write; times of CSI calls are the disk service's.
-// Both come from this machine's clock.
+// recorder turns informer events and the disk service's log into facts. Times of the API are of the
+// observer's watch, a few milliseconds after the write; times of CSI calls are the disk service's. Both
+// come from this machine's clock.
 type recorder struct {
 	mu    sync.Mutex
 	facts []fact

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// seenPod is what is remembered of a pod beyond its life.
+// seenPod remembers a pod beyond its life.
 type seenPod struct {
 	namespace, name, node string
 	uid                   types.UID

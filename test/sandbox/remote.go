@@ -25,8 +25,8 @@ type Remote struct {
 // ErrNotRunning is wrapped when no cluster answers.
 var ErrNotRunning = errors.New("no sandbox is running")
 
-// Find returns the named cluster in a base folder (DefaultBaseDir if empty).
-// Without a name it returns the only one that runs.
+// Find returns the named cluster in a base folder (DefaultBaseDir if empty). Without a name it returns
+// the only running one.
 func Find(ctx context.Context, base, name string) (*Remote, error) {
 	if base == "" {
 		base = DefaultBaseDir()

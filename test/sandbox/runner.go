@@ -35,8 +35,8 @@ type Result struct {
 	// CPUSeconds is the processor time that the cluster's processes took in
 	// these; 0 where the scenario starts its clusters itself.
 	CPUSeconds float64 `json:"cpuSeconds,omitempty"`
-	// StartSeconds is how long the start of its cluster took, and
-	// StartCPUSeconds the processor time of that; 0 if there was one.
+	// StartSeconds is how long the start of its cluster took, and StartCPUSeconds its processor time; 0
+	// for a reused cluster.
 	StartSeconds    float64 `json:"startSeconds,omitempty"`
 	StartCPUSeconds float64 `json:"startCPUSeconds,omitempty"`
 	// Calls is how many calls the disk service got.
@@ -45,7 +45,7 @@ type Result struct {
 	Excused []diskapi.Violation `json:"excused,omitempty"`
 	// Violations are what the judge saw beyond those.
 	Violations []diskapi.Violation `json:"violations,omitempty"`
-	// Counts is what the scenario counted, by what it is.
+	// Counts has the scenario's counts, by name.
 	Counts map[string]int `json:"counts,omitempty"`
 	// Steps is what the scenario did again and again, and what came of each.
 	Steps []Step `json:"steps,omitempty"`
@@ -54,8 +54,7 @@ type Result struct {
 	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
 	// Happened is how many of those calls the disk service answered with success.
 	Happened map[diskapi.Rule]int `json:"happened,omitempty"`
-	// Hanging are the pods that a scenario that compares has seen never run, and
-	// why, and Left what was left over after it.
+	// Hanging are the pods that never ran in a comparing scenario, and why, and Left its leftovers.
 	Hanging []string `json:"hanging,omitempty"`
 	Left    []string `json:"left,omitempty"`
 	// Denied are calls of Moorage's that the API server refused.
@@ -75,8 +74,8 @@ func (r *Result) broke(v diskapi.Violation) {
 	}
 }
 
-// Runner runs scenarios one after the other and keeps a cluster for the next
-// one where it can. It is not safe for parallel use.
+// Runner runs scenarios one by one and keeps a cluster for the next if it can. It is not safe for
+// parallel use.
 type Runner struct {
 	// Options are for every cluster; each scenario's shape replaces theirs.
 	Options Options
@@ -84,7 +83,7 @@ type Runner struct {
 	Seed uint64
 	// Log prints one line about how it goes.
 	Log func(format string, args ...any)
-	// Show prints resources as they are now; nil prints nothing.
+	// Show prints present resources; nil prints nothing.
 	Show func(ctx context.Context, e *Env, resources []string)
 	// Output is Env.Output; nil means standard error.
 	Output io.Writer
@@ -129,7 +128,7 @@ func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 			result.Diagnosis = expectation.Diagnosis
 		}
 	}
-	// Nobody wants to read why an interrupt ended it.
+	// An interrupt needs no explanation.
 	if r.cluster != nil && !result.Passed && ctx.Err() == nil {
 		result.Logs = filepath.Join(r.cluster.Dir(), "logs")
 		r.cluster.KeepLogs()
@@ -162,8 +161,8 @@ func (r *Runner) cpu() time.Duration {
 	return r.cluster.CPU()
 }
 
-// Prepare makes sure that there is a cluster of the scenario's shape. Run does,
-// too: it is for those who want to see the scenario begin at once.
+// Prepare makes sure that there is a cluster of the scenario's shape. Run does as well: this is for
+// people who want to see the scenario begin at once.
 func (r *Runner) Prepare(ctx context.Context, s Scenario, mode Mode) error {
 	shape := s.In(mode)
 	if r.cluster != nil && (r.cluster.Shape() != shape || s.Exclusive || s.Bare) {

@@ -13,16 +13,15 @@ import (
 type Scenario struct {
 	// Name is what `run` takes: lower case, with dashes.
 	Name string
-	// Doc says in a sentence what happens and what is expected.
+	// Doc is a sentence with events and expectations.
 	Doc string
-	// Modes are those in which it can run, the most telling first. Where
-	// upstream's outcome differs, Run asserts upstream's in those modes.
+	// Modes are the scenario's modes, the most telling first. If upstream's outcome differs, Run
+	// asserts upstream's in those modes.
 	Modes []Mode
 	// Shape changes the cluster it needs; nil takes DefaultShape. The mode is
 	// set already and stays.
 	Shape func(*Shape)
-	// Exclusive scenarios get a cluster of their own, and nobody gets it
-	// afterwards.
+	// Exclusive scenarios get a cluster that no other scenario uses.
 	Exclusive bool
 	// Bare scenarios are about the sandbox itself: they get no cluster and
 	// start their own, from Env.Options.
@@ -31,14 +30,13 @@ type Scenario struct {
 	Extra bool
 	// Timeout bounds Run; zero means DefaultTimeout.
 	Timeout time.Duration
-	// Takes is about how long it takes with everything that comes after Run; zero
-	// means DefaultTakes. Where scenarios run side by side the long ones begin
-	// first, so that nobody waits for one in the end. Nothing fails by it.
+	// Takes is about how long it takes with everything that comes after Run; zero means DefaultTakes.
+	// Side by side the long scenarios begin first, so that none is alone in the end. Nothing fails by
+	// it.
 	Takes time.Duration
-	// Run tells the story. It returns nil when every expectation held. What it
-	// made in its namespace is removed afterwards; the runner then checks that
-	// nothing is left over, that the judge saw no violation, and that no call
-	// of Moorage's was denied.
+	// Run tells the story. It returns nil when every expectation held. Its namespace's content is
+	// removed afterwards; the runner then checks that nothing is left over, that the judge saw no
+	// violation, and that no call of Moorage's was denied.
 	Run func(ctx context.Context, e *Env) error
 }
 

@@ -6,14 +6,14 @@ package sandbox
 type Scene struct {
 	// Title is the scene's heading, and Short its name in the table at the end.
 	Title, Short string
-	// Intro says what users meet and what they are about to see.
+	// Intro is the users' problem, and the scene to come.
 	Intro string
-	// Scenario is what is played, in mode Standalone.
+	// Scenario is played in mode Standalone.
 	Scenario Scenario
 	// Fails says in a few words how upstream fails in this scene. If it is empty, upstream
 	// does not play the scene. The scenario itself checks the failure.
 	Fails string
-	// Does says in a few words what Moorage does in place of that.
+	// Does is Moorage's way in a few words.
 	Does string
 	// Stages shows every stage of each pod's path.
 	Stages bool

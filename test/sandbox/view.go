@@ -240,7 +240,6 @@ func (v *View) Pod(namespace, name string) *corev1.Pod {
 	return get[corev1.Pod](v.pods, namespace, name)
 }
 
-// Nodes lists the nodes.
 func (v *View) Nodes() []*corev1.Node { return list[*corev1.Node](v.nodes, "") }
 
 // Node returns a node, or nil.

@@ -10,11 +10,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Disks is the disk service: which machine each volume is attached to, and
-// what it has lied about.
+// Disks is the disk service: the machine of each attached volume, and its lies.
 type Disks struct {
 	At   map[ledger.VolumeID][]string // machine IDs, sorted
-	Lied map[ledger.VolumeID]bool     // said something that was not so: nobody can keep this one safe
+	Lied map[ledger.VolumeID]bool     // reported a false outcome: no controller can keep this volume safe
 }
 
 func newDisks() Disks {

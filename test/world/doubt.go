@@ -8,8 +8,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// MayDoubt says whether there is a reason not to believe a node about a volume: something says that the volume is there, or
-// may have been when a Node of that name was deleted, or made, and no VolumeAttachment of it there has gone since.
+// MayDoubt says whether there is a reason not to believe a node about a volume: evidence says that the
+// volume is there, or may have been when a Node of that name was deleted, or made, and no
+// VolumeAttachment of it there has gone since.
 func (w *World) MayDoubt(at At) bool { return w.Judge.unsure[at] || w.mayBeAt(at.Node)[at.Volume] }
 
 // MayDoubtLate says whether there is one for a process that does not lead: the VolumeAttachment went after its Node, and it may have

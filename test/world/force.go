@@ -12,9 +12,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// proof is what lets a volume be taken from a node by force: that a rule held when
-// it left volumesAttached of this Node, while it had this VolumeAttachment. It is
-// void once the node is Ready again, or the volume is attached there anew.
+// proof permits a forced detach of a volume from a node: a rule held when the volume left
+// volumesAttached of this Node, while it had this VolumeAttachment. It is void once the node is Ready
+// again, or the volume is attached there again.
 type proof struct {
 	attachment string // UID
 	ground     ground
@@ -27,9 +27,9 @@ type ground uint8
 const (
 	// noGround: no rule holds.
 	noGround ground = iota
-	// byWord: somebody vouches for it that the machine is dead.
+	// byWord: a report says that the machine is dead.
 	byWord
-	// byStorage: the storage has cut the machine off, whoever lives there.
+	// byStorage: the storage has cut the machine off.
 	byStorage
 	// byUnpublish: unpublishing the volume takes the machine's access away. The volume
 	// may leave a machine that lives, and be elsewhere only when it has.
@@ -48,8 +48,8 @@ type ended struct {
 	first, last int64
 }
 
-// permits says whether a deletion was sent on a read of the node, which was served since, that
-// was served while the proof stood, or the one before.
+// permits says whether a deletion was sent on a read of the node, served at since, that was served
+// while this proof or the one before stood.
 func (e ended) permits(uid string, since int64) bool {
 	return e.proof.permits(uid, since) && since < e.at || e.ground >= byStorage && e.attachment == uid && e.first < since && since < e.last
 }
@@ -111,8 +111,8 @@ func (j *Judge) registered(w *World, n ledger.NodeName) {
 	}
 }
 
-// wordGone notes of which volumes somebody vouched for it that the machine is dead, until its Node was deleted, where that
-// is true and the machine has them mounted still: their VolumeAttachments may be deleted by whoever has read it.
+// wordGone notes the volumes that a dead machine has still mounted after its Node was deleted, if a
+// report said so until then: a reader of it may delete their VolumeAttachments.
 func (j *Judge) wordGone(w *World, n ledger.NodeState) {
 	for _, key := range w.Keys(Attachments) {
 		a, _ := w.Attachment(key)
@@ -123,8 +123,9 @@ func (j *Judge) wordGone(w *World, n ledger.NodeState) {
 	}
 }
 
-// readyAgain notes which rules of time held for a node until it was Ready, of what its volumesAttached did not name: that
-// need not leave it, as where the Node was made again, and no proof was noted.
+// readyAgain notes which rules of time held for a node until it was Ready, for volumes that its
+// volumesAttached did not name: these need not leave it, as after the Node was made again, and no proof
+// was noted.
 func (j *Judge) readyAgain(w *World, was ledger.NodeState) {
 	for _, key := range w.Keys(Attachments) {
 		a, _ := w.Attachment(key)
@@ -147,7 +148,7 @@ func (j *Judge) unlisted(w *World, at At, attachment string, n ledger.NodeState)
 	return proof{attachment, ground, j.notReady[n.Name].at - 1}, ground >= byUnpublish
 }
 
-// forget ends what was proved of a volume that is attached anew.
+// forget ends the proofs about a volume that is attached again.
 func (j *Judge) forget(at At) {
 	j.proofs, j.ended = without(j.proofs, at), without(j.ended, at)
 }
@@ -165,8 +166,8 @@ func (j *Judge) overtaken(at At, uid string, since int64) bool {
 	return true
 }
 
-// permits says whether a deletion that was sent on a read of the node, which was served
-// since, was sent on what was proved, and not by anybody's word that the machine is dead.
+// permits says whether a deletion that was sent on a read of the node, served at since, was sent on the
+// proof, and not by a report that the machine is dead.
 func (p proof) permits(uid string, since int64) bool {
 	return p.ground >= byStorage && p.attachment == uid && since > p.made
 }
@@ -216,7 +217,7 @@ func (j *Judge) ruleOf(w *World, at At, n ledger.NodeState, exists bool) ground 
 	if policy.AfterPodGone != nil {
 		after = *policy.AfterPodGone
 	}
-	left := j.left[at] // zero: nobody has ever used it here
+	left := j.left[at] // zero: never used here
 	if j.Leases {
 		left = later(left, since)
 	}
@@ -226,8 +227,8 @@ func (j *Judge) ruleOf(w *World, at At, n ledger.NodeState, exists bool) ground 
 	return noGround
 }
 
-// Fence has somebody set a condition of a Node now, by which the machine writes no more, or
-// take all away that there are. It says whether there is such a Node.
+// Fence sets a condition of a Node that says that the machine writes no more, or removes all such
+// conditions. It says whether there is such a Node.
 func (w *World) Fence(name ledger.NodeName, condition string) bool {
 	n, exists := w.Node(name)
 	if !exists {
@@ -340,8 +341,8 @@ func (j *Judge) former(w *World, at At, n ledger.NodeState, used bool) ground {
 	return noGround
 }
 
-// toUnpublish says whether a volume has a VolumeAttachment at a node by which it can be
-// unpublished there, or is attached to no machine of it.
+// toUnpublish says whether a volume has a VolumeAttachment at a node by which it can be unpublished
+// there, or is attached to no machine of it.
 func (w *World) toUnpublish(at At) bool {
 	if _, exists := w.Attachment(ledger.AttachmentName(at.Volume, at.Node)); exists {
 		return true
@@ -358,8 +359,8 @@ func (j *Judge) lasts(w *World, n ledger.NodeName, since time.Time, long time.Du
 	return w.Now.Sub(since) >= long
 }
 
-// heard is when the last renewal of a node's Lease was that whoever reads Leases now
-// and then must know of. Nobody reads that of a Node that is gone.
+// heard is the last renewal of a node's Lease that a reader of Leases must know of. The Lease of a
+// deleted Node is not read.
 func (w *World) heard(n ledger.NodeName) time.Time {
 	var t time.Time
 	until := w.Now
@@ -383,17 +384,16 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// mayTake says whether a volume may be taken from a machine, whatever is mounted there:
-// nothing on the machine reaches a disk, and a rule of force holds or has held; or the
-// detach is what takes its access away; or time alone has forced it, which is listed,
-// since the machine lives.
+// mayTake says whether a volume may be taken from a machine, mounted or not: nothing on the machine
+// reaches a disk, and a rule of force holds or has held; or the detach takes its access away; or time
+// alone has forced it, which is listed, since the machine lives.
 func (j *Judge) mayTake(w *World, m *Machine, v ledger.VolumeID) bool {
 	return j.mayBeBeside(w, m, v) || j.ground(w, At{v, m.Node}) == byUnpublish
 }
 
-// ground is what the rule of force stands on that holds for a volume at a node, or has held
-// and was not voided since: the weaker of the two. What was taken because an unpublish cuts
-// the machine off may be elsewhere only after that.
+// ground is the ground of the rule of force that holds for a volume at a node, or has held and was not
+// voided since: the weaker of the two. A volume that was taken because an unpublish cuts the machine
+// off may be elsewhere only after that.
 func (j *Judge) ground(w *World, at At) ground {
 	is := j.rule(w, at)
 	switch p, proved := j.proofs[at]; {
@@ -406,8 +406,8 @@ func (j *Judge) ground(w *World, at At) ground {
 	}
 }
 
-// mayBeBeside says whether a volume may be elsewhere while it is attached to a machine: as
-// mayTake says, but not before a detach that is to take the machine's access away.
+// mayBeBeside says whether a volume may be elsewhere while it is attached to a machine: as mayTake, but
+// not before a detach that takes the machine's access away.
 func (j *Judge) mayBeBeside(w *World, m *Machine, v ledger.VolumeID) bool {
 	switch ground := j.ground(w, At{v, m.Node}); {
 	case ground == noGround:
@@ -438,8 +438,7 @@ func (j *Judge) listByTime(m *Machine, v ledger.VolumeID) {
 	}
 }
 
-// mayTakeFrom is mayBeBeside for all machines of a node that use a volume, or to which
-// it is attached.
+// mayTakeFrom is mayBeBeside for all machines of a node that use a volume, or have it attached.
 func (j *Judge) mayTakeFrom(w *World, at At) bool {
 	for _, m := range w.machinesOf(at.Node) {
 		if (m.Uses(at.Volume) || slices.Contains(w.Disks.At[at.Volume], m.ID)) && !j.mayBeBeside(w, m, at.Volume) {
@@ -461,9 +460,8 @@ func (w *World) machinesOf(n ledger.NodeName) []*Machine {
 	return list
 }
 
-// Proved says whether a volume has been taken from a node by a rule of force that
-// held, and that proof still stands: a number for what it stands on; and the UID of the
-// VolumeAttachment that it was about.
+// Proved says whether a volume has been taken from a node by a rule of force that held, and that proof
+// still stands: a number for its ground; and the UID of its VolumeAttachment.
 func (j *Judge) Proved(at At) (ground byte, attachment string) {
 	p := j.proofs[at]
 	return byte(p.ground), p.attachment
@@ -478,9 +476,9 @@ func (j *Judge) Given(v ledger.VolumeID) (ledger.NodeName, int64) {
 // Led says whether the volumes of a pod are known to have led somewhere.
 func (j *Judge) Led(pod string) bool { return len(j.known[pod]) > 0 }
 
-// Lost says what makes a detach under a mount at a machine one that is listed (Judge.SameBoot): its Node was deleted with the
-// volume mounted; nothing has told that whoever leads; the volume was taken from that mount by force; and the Node was gone
-// then, or has been since.
+// Lost says what makes a detach under a mount at a machine a listed one (Judge.SameBoot): its Node was
+// deleted with the volume mounted; the leader does not know that; the volume was taken from that mount
+// by force; and the Node was gone then, or has been since.
 func (j *Judge) Lost(m *Machine, v ledger.VolumeID) (noted, untold, taken, gone bool) {
 	at := mount{m.ID, m.Boots, v}
 	lost, noted := j.lost[at]
@@ -488,18 +486,18 @@ func (j *Judge) Lost(m *Machine, v ledger.VolumeID) (noted, untold, taken, gone 
 	return noted, j.untold(lost), taken, gone
 }
 
-// GoneBefore says whether a Node that does not exist was deleted before whoever leads now had seen all that there is.
+// GoneBefore says whether a missing Node was deleted before the present leader had seen everything.
 func (j *Judge) GoneBefore(n ledger.NodeName) bool {
 	end, gone := j.gone[n]
 	return gone && end.at <= j.Began
 }
 
-// Doomed says whether a VolumeAttachment was deleted while its volume might be
-// taken by force from where it is mounted: what comes of that is no fault.
+// Doomed says whether a VolumeAttachment was deleted while its volume might be taken by force from its
+// mount: the outcome is no fault.
 func (j *Judge) Doomed(uid string) bool { return j.doomed[uid] }
 
-// Left says whether the last unfinished pod with a volume is known to have left
-// a node, from which on a rule of force counts.
+// Left says whether the last unfinished pod with a volume is known to have left a node, from which time
+// a rule of force counts.
 func (j *Judge) Left(at At) bool {
 	_, noted := j.left[at]
 	return noted

@@ -14,14 +14,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Judge watches what really happens to objects, disks and mounts, and knows
-// nothing of what anybody believes. It shares no rule with internal/arbiter.
+// Judge watches the real objects, disks and mounts, and knows no component's beliefs. It shares no rule
+// with internal/arbiter.
 type Judge struct {
 	// Faults are the rules that were broken, in the order of their breaking.
 	Faults []string
-	// Exact has grants judged by the limits that stand, where nothing lies between a
-	// decision and its write; otherwise by the highest that the node has had since all
-	// controllers knew all that there is (AllKnown).
+	// Exact has grants judged by the present limits, if nothing lies between a decision and its write;
+	// otherwise by the highest limits of the node since all controllers knew everything (AllKnown).
 	Exact bool
 	// ByTime are the machines that lived when time alone forced a volume from them:
 	// no fault, for a policy says so, but all that it can break.
@@ -30,18 +29,19 @@ type Judge struct {
 	// and carried out when their nodes were Ready again: no fault, for a DELETE can't
 	// test the Node, but all that it can break.
 	Overtaken []string
-	// Forgotten are volumes whose holds were deleted after a list had shown no
-	// PersistentVolume of them, and of which one came before the deletion was carried
-	// out: no fault, for a DELETE can't test that. Their transitions begin anew.
+	// Forgotten are volumes whose holds were deleted after a list had shown no PersistentVolume of
+	// them, though one came before the deletion was carried out: no fault, for a DELETE can't test
+	// that. Their transitions start again.
 	Forgotten []string
-	// SameBoot are volumes that were detached from machines that had them mounted, whose Nodes were deleted
-	// meanwhile, before whoever leads began, and made again by the same boot, and no hold has named that boot to any leader: of a
-	// shared volume none does, and of an exclusive one it may name the boot before. No fault, for nothing in the
-	// API tells that leader (residual/shared-same-boot, residual/booted-between-leaders). And volumes that were
-	// detached from there anew, after they had been taken from that mount by force, and the Node has been gone since:
-	// its end ends what is remembered of that (residual/node-deleted-after-force).
+	// SameBoot are volumes that were detached from machines that had them mounted: their Nodes were
+	// deleted before the leader began, and made again by the same boot, and no hold has named that boot
+	// to any leader: for a shared volume none does, and for an exclusive volume it may name the boot
+	// before. No fault, for nothing in the API tells that leader (residual/shared-same-boot,
+	// residual/booted-between-leaders). And volumes that were detached from there again, after they
+	// were taken from that mount by force, with the Node gone since: its end ends the memory of that
+	// (residual/node-deleted-after-force).
 	SameBoot []string
-	// Began is when whoever leads had seen all that there is; 0: not told, and nothing is a SameBoot.
+	// Began is when the leader had seen everything; 0: not told, and nothing is a SameBoot.
 	Began int64
 	// Leases has the judge count the time of rules as it should be: from the later
 	// of the last user's end, the node's not being Ready, and the last renewal of
@@ -65,27 +65,27 @@ type Judge struct {
 	limits    map[slots]int32              // the highest that a CSINode has said
 	highest   map[slots]int32              // the highest that a CSINode has ever said: a scheduler may not have seen a lower one
 	beside    map[At]bool                  // made for a live migration, as long as there are two
-	over      map[ledger.VolumeID]bool     // volumes of which a live migration has ended
+	over      map[ledger.VolumeID]bool     // volumes with an ended live migration
 	bound     map[string]bool              // pods, by UID, that were bound since the world began
-	placed    map[string]bool              // those of them that a scheduler of Moorage has bound
-	shaken    map[string]bool              // those of these whose node has been out of service since, or had no Node
+	placed    map[string]bool              // the pods that a scheduler of Moorage has bound
+	shaken    map[string]bool              // the pods among them whose node has been out of service since, or had no Node
 	shook     map[ledger.NodeName]int64    // the world's version when a node was last known to be in trouble: others may take its volumes
 	taken     map[At]bool                  // slots that those take
-	counts    map[At]int64                 // those of them that whoever grants knows of, and the world's version by then
+	counts    map[At]int64                 // the slots that the granter knows of, and the world's version by then
 	unlimited map[At]bool                  // wanted there by a pod that did not opt in, or has started, or by a granted ticket, now or before
-	leavers   map[At]bool                  // volumes that have left nodes, as whoever grants may not know yet, while pods might be bound, or once shrank
+	leavers   map[At]bool                  // volumes that have left nodes, perhaps unknown to the granter, while pods might be bound, or once shrank
 	shrank    bool                         // a limit counts that is lower than one before (AllKnown)
-	been      map[At]bool                  // where such pods have or had volumes: whoever grants may not know that they have left
+	been      map[At]bool                  // where such pods have or had volumes: the granter may not know that they have left
 	madeFor   map[string]ledger.VolumeID   // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 	lost      map[mount]loss               // mounts that were there when their Nodes were deleted, as long as they last
-	forced    map[mount]bool               // mounts under which volumes were detached by force, as long as no pod gets them anew: whether their Nodes were gone then, or since
+	forced    map[mount]bool               // mounts under which volumes were detached by force, as long as no pod gets them again: whether their Nodes were gone then, or since
 	unsure    map[At]bool                  // where a Node was deleted or made while the volume might be there (MayDoubt)
 	late      map[At]bool                  // where the last VolumeAttachment went after that (MayDoubtLate)
 	told      map[string][]ledger.VolumeID // by satisfied tickets, by UID: where their volumes led when they were told that they have them
 	unheard   map[At]bool                  // volumes of tickets that have lost them while their nodes were not Ready
 
-	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
-	// judged. Of Moorage it is asked what docs/internals/invariants.md has for that mode.
+	// Cooperative: kube-controller-manager attaches and detaches as well, and is not judged. Moorage is
+	// judged by docs/internals/invariants.md for that mode.
 	Cooperative bool
 	theirs      map[At]bool // detached by kube-controller-manager
 }
@@ -211,7 +211,7 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		j.holdChanged(was, after)
 	}
 	if before, ok := was.(ledger.HoldSeen); ok && is == nil && !w.exists(before.Volume) {
-		j.numbers = without(j.numbers, before.Volume) // what comes back later is another one
+		j.numbers = without(j.numbers, before.Volume) // a later one is another
 	}
 }
 
@@ -300,8 +300,8 @@ func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
 	}
 }
 
-// holdChanged: transitions never falls, and rises when the volume changes its
-// node. A hold that somebody has deleted may be made again as it was.
+// holdChanged: transitions never falls, and rises when the volume changes its node. A hold that a user
+// has deleted may be made again unchanged.
 func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
 	before, existed := was.(ledger.HoldSeen)
 	v, last, now := after.Volume, j.numbers[after.Volume], after.Hold
@@ -318,7 +318,7 @@ func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
 	j.numbers = with(j.numbers, v, given{now.Node, max(last.transitions, now.Transitions)})
 }
 
-// Begins notes that somebody leads from now on who knows what there is now, and sees all that changes.
+// Begins notes that a leader that knows everything leads from now on, and sees all changes.
 func (j *Judge) Begins(w *World) {
 	j.Began = w.Version()
 	for at, lost := range j.lost {
@@ -384,8 +384,8 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 	}
 }
 
-// forcesUnnamed notes that a rule holds for a volume without VolumeAttachments that is taken by force from a Node that
-// does not name it: it was made again by the same boot, and the volume may be mounted there.
+// forcesUnnamed notes that a rule holds for a volume without VolumeAttachments that is taken by force
+// from a Node that does not name it: the same boot made it again, and the volume may be mounted there.
 func (j *Judge) forcesUnnamed(w *World, n ledger.NodeName, was []ledger.VolumeID, changes []flow.Change) {
 	for _, c := range changes {
 		if c.Rule != "" && c.Volume.NoAttach() && lacks(was, c.Volume) {
@@ -394,9 +394,10 @@ func (j *Judge) forcesUnnamed(w *World, n ledger.NodeName, was []ledger.VolumeID
 	}
 }
 
-// attachesByReport: no exclusive volume without VolumeAttachments is put into volumesAttached of a
-// node while that of another names it; in a live migration that of one more may. A Node that is gone, or was made
-// again, names nothing, though the volume is mounted there: a live migration lets it stay so.
+// attachesByReport: no exclusive volume without VolumeAttachments is put into volumesAttached of a node
+// while another's names it; in a live migration, while more than one other's does. A Node that is gone,
+// or was made again, names nothing, though the volume is mounted there: a live migration lets it stay
+// so.
 func (j *Judge) attachesByReport(w *World, at At) {
 	for _, m := range w.machinesOf(at.Node) {
 		j.keepsDetached(w, at.Volume, m.ID, "attached to")
@@ -419,8 +420,8 @@ func (j *Judge) attachesByReport(w *World, at At) {
 	}
 }
 
-// inTheWay are those of other nodes with an exclusive volume for which it may not be attached to one more:
-// not from which it may be taken by force, and not the one that a live migration lets have it, too.
+// inTheWay are the other nodes with an exclusive volume that forbid to attach it to one more: not nodes
+// that it may be taken from by force, and not the node that a live migration permits.
 func (j *Judge) inTheWay(w *World, at At, others []ledger.NodeName) []ledger.NodeName {
 	var list []ledger.NodeName
 	living := 0
@@ -456,9 +457,9 @@ func (w *World) uses(at At) bool {
 	return false
 }
 
-// onlyAsked says whether all that speaks against a rule of force may be a pod that came since whoever
-// goes by it has looked, and that has not got the volume. The list of the node's pods that follows
-// finds it; what needs no attachment is put into volumesAttached again for it.
+// onlyAsked says whether the only objection to a rule of force may be a pod that came after the leader
+// looked, and that has not got the volume. The list of the node's pods that follows finds it; a volume
+// without attachments is put into volumesAttached again for it.
 func (j *Judge) onlyAsked(w *World, at At, n ledger.NodeState) bool {
 	if n.Ready == ledger.ReadyTrue {
 		return j.former(w, at, n, false) != noGround
@@ -500,8 +501,8 @@ func (j *Judge) migrated(v ledger.VolumeID) {
 	}
 }
 
-// pair says whether two nodes share a volume because of a live migration, or
-// because kube-controller-manager had a part in it, who asks nobody.
+// pair says whether two nodes share a volume because of a live migration, or by
+// kube-controller-manager, which does not ask.
 func (j *Judge) pair(w *World, v ledger.VolumeID, a, b ledger.NodeName) bool {
 	return j.beside[At{v, a}] || j.beside[At{v, b}] || j.foreign(w, At{v, a}) || j.foreign(w, At{v, b})
 }
@@ -513,11 +514,10 @@ func (j *Judge) foreign(w *World, at At) bool {
 	return j.Cooperative && (j.theirs[at] || exists && !a.Ours)
 }
 
-// deletes: no VolumeAttachment is deleted while its volume is mounted, unless by
-// force, or while volumesAttached names it; nor one that is somebody else's.
-// That volumesInUse names it by now does no harm: a kubelet that began to use it
-// after it left volumesAttached has not got it, and will not. since is when the node
-// was read on whose answer a deletion by force was sent.
+// deletes: no VolumeAttachment is deleted while its volume is mounted, except by force, or while
+// volumesAttached names it; nor a foreign one. An entry in volumesInUse is harmless by now: a kubelet
+// that began to use the volume after it left volumesAttached has not got it, and will not. since is
+// when the node was read for a deletion by force.
 func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 	v, _ := w.Attaches(a)
 	ok := !v.IsZero()
@@ -528,7 +528,7 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 		j.fault("VolumeAttachment %s at %s is deleted, which is somebody else's", a.Name, a.Node)
 	}
 	j.deletesUnder(w, At{v, a.Node}, a.UID, since)
-	// What kube-controller-manager reports for no pod nobody mounts: the kubelet looks for
+	// A volume that kube-controller-manager reports for no pod is not mounted: the kubelet looks for
 	// the VolumeAttachment first.
 	n, exists := w.Node(a.Node)
 	if exists && !lacks(n.Reported, v) && (!j.Cooperative || j.used(w, At{v, a.Node})) {
@@ -542,7 +542,7 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 				j.doomed = with(j.doomed, a.UID, true)
 			}
 		case j.mayTake(w, m, v), j.overtaken(At{v, a.Node}, a.UID, since):
-			// Whoever sent it may have read that the Node does not exist.
+			// The sender may have read that the Node does not exist.
 			gone := !exists || since > 0 && since < j.ended[At{v, a.Node}].again
 			j.forced = with(j.forced, mount{m.ID, m.Boots, v}, gone)
 			j.doomed = with(j.doomed, a.UID, true)
@@ -561,18 +561,18 @@ type mount struct {
 	volume  ledger.VolumeID
 }
 
-// loss is that a Node was deleted while a volume was mounted in a boot of its machine, or that the volume was mounted
-// while the Node was gone, as the kubelet had looked for it before: the world's version when the Node was deleted last
-// while volumesAttached named the volume, else first; and whether the volume's hold named that boot at any such time,
-// or another one of the node.
+// loss is that a Node was deleted while a volume was mounted in a boot of its machine, or that the
+// volume was mounted while the Node was gone, since the kubelet had looked for it before: the world's
+// version when the Node was deleted last while volumesAttached named the volume, else first; and
+// whether the volume's hold named that boot at any such time, or another boot of the node.
 type loss struct {
 	at             int64
 	named, another bool
-	told           bool // the hold said that the mount may be there when somebody began to lead
+	told           bool // the hold said that the mount may be there when a leader began
 }
 
-// losesNode notes what is staged at the machines of a Node that is deleted. What its volumesAttached names nobody had
-// begun to detach: who sees that end of the Node has no deletion on its way that it decided on before.
+// losesNode notes the staged volumes at the machines of a deleted Node. No detach had begun for volumes
+// in its volumesAttached: a leader that sees that end of the Node has no earlier deletion on its way.
 func (j *Judge) losesNode(w *World, n ledger.NodeState) {
 	j.gone = with(j.gone, n.Name, deletion{w.Now, w.Version()})
 	j.wordGone(w, n)
@@ -602,16 +602,16 @@ func (j *Judge) loses(w *World, m *Machine, v ledger.VolumeID, reported bool) {
 	j.lost = with(j.lost, at, lost)
 }
 
-// tells says whether a hold names the boot of a mount among those that may have the volume in use.
+// tells says whether a hold names a mount's boot as one that may have the volume in use.
 func tells(h ledger.Hold, at mount) bool {
 	return slices.ContainsFunc(h.Fences, func(f ledger.Fence) bool { return f.InUse && f.BootID == bootID(at.machine, at.boot) })
 }
 
-// sameBoot says whether nothing tells whoever leads that a volume is mounted at a machine, whose Node was deleted
-// with the volume mounted, and the leader that saw that has not written it down. Either that was before whoever
-// leads had seen all that there is, and no hold named the boot, as many may share the volume, or as nobody led
-// since the machine had booted; or the volume was taken from that mount by force, and the Node was gone then, or has
-// been since. It is listed.
+// sameBoot says whether nothing tells the leader that a volume is mounted at a machine, whose Node was
+// deleted with the volume mounted, and the leader that saw that has not written it down. Either that
+// was before the leader had seen everything, and no hold named the boot, since the volume may be
+// shared, or since no process led after the machine had booted; or the volume was taken from that mount
+// by force, and the Node was gone then, or has been since. It is listed.
 func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
 	at := mount{m.ID, m.Boots, v}
 	lost, noted := j.lost[at]
@@ -625,12 +625,12 @@ func (j *Judge) sameBoot(w *World, m *Machine, v ledger.VolumeID) bool {
 	return true
 }
 
-// untold says whether neither whoever leads has seen that a Node was deleted with a volume mounted, nor the hold said so
-// when it began.
+// untold says whether the leader has neither seen that a Node was deleted with a volume mounted, nor
+// found it in the hold when it began.
 func (j *Judge) untold(lost loss) bool { return lost.at <= j.Began && !lost.named && !lost.told }
 
-// publishes: an exclusive volume is at one machine at a time, unless the other
-// one's node is fenced, or was this one's before.
+// publishes: an exclusive volume is at one machine at a time, unless the other machine's node is
+// fenced, or was this machine's before.
 func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
 	if !j.foreign(w, At{v, w.Machines[machine].Node}) {
 		j.keepsDetached(w, v, machine, "attached to")
@@ -654,9 +654,9 @@ func (j *Judge) unpublishes(w *World, v ledger.VolumeID, machine string) {
 	}
 }
 
-// mounts: no mount of what is not attached, and of an exclusive volume at one
-// machine at a time. It is false for a mount that fails, because the volume has
-// been taken away by force, or is attached to another machine of that name.
+// mounts: no volume is mounted without being attached, and an exclusive volume at one machine at a
+// time. It is false for a mount that fails, because the volume was taken away by force, or is attached
+// to another machine of that name.
 func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	j.forced = without(j.forced, mount{m.ID, m.Boots, v})
 	if !m.Uses(v) { // a mount that no Node was deleted with
@@ -676,7 +676,7 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 		j.fault("%s is mounted at %s, where it is not attached", v, m.Node)
 	}
 	j.keepsDetached(w, v, m.ID, "mounted at")
-	if !w.Exclusive(v) || m.Uses(v) && j.takenByTime(m, v) { // the latter goes on with what it has mounted, for one more pod
+	if !w.Exclusive(v) || m.Uses(v) && j.takenByTime(m, v) { // the latter keeps its mount, for one more pod
 		return true
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
@@ -701,14 +701,14 @@ func (w *World) AtReplaced(m *Machine, v ledger.VolumeID) bool {
 	})
 }
 
-// writes says whether a machine may write to a volume: a mount of what is attached
-// there no more fails at every access, but where a detach takes nothing away.
+// writes says whether a machine may write to a volume: a mount fails at every access after a detach,
+// unless the detach takes nothing away.
 func (w *World) writes(m *Machine, v ledger.VolumeID) bool {
 	return m.Uses(v) && !m.Cut && (v.NoAttach() || w.Mapped || slices.Contains(w.Disks.At[v], m.ID))
 }
 
-// migrates says whether a live migration is granted, or has ended, of which
-// whoever attaches may not have heard: it lets a volume be at two nodes.
+// migrates says whether a live migration is granted, or has ended, perhaps unknown to the attacher: it
+// permits a volume at two nodes.
 func (w *World) migrates(v ledger.VolumeID) bool {
 	if !w.policy(v).LiveMigration || w.onePod(v) {
 		return false
@@ -724,9 +724,8 @@ func (w *World) migrates(v ledger.VolumeID) bool {
 	return false
 }
 
-// migrationVolumes are the volumes of a live migration's ticket, and those that its
-// claims led to before their PersistentVolumes vanished: what was granted for them may
-// be under way.
+// migrationVolumes are the volumes of a live migration's ticket, and the volumes that its claims led to
+// before their PersistentVolumes vanished: grants for them may be under way.
 func (w *World) migrationVolumes(t ledger.Ticket) []ledger.VolumeID {
 	list := w.TicketVolumes(t)
 	for _, tv := range t.Volumes {

@@ -31,8 +31,8 @@ func (k Kubelet) Register(drivers ...ledger.DriverOnNode) bool {
 	return true
 }
 
-// Renew renews the node's Lease, whatever the kubelet says of being ready. A
-// Lease goes with its Node, and is made only where there is one.
+// Renew renews the node's Lease, also if the kubelet is not ready. A Lease goes with its Node, and is
+// made only where there is one.
 func (k Kubelet) Renew() bool {
 	if _, exists := k.w.Node(k.m.Node); !exists || !k.Works() {
 		return false
@@ -69,7 +69,7 @@ func (w *World) lease(n ledger.NodeName) Answer {
 	return Answer{Code: NotFound}
 }
 
-// ready is what it has to say of itself.
+// ready is its own report.
 func (k Kubelet) ready() ledger.Readiness {
 	if k.Broken || k.Leaving {
 		return ledger.ReadyFalse
@@ -97,8 +97,8 @@ func (k Kubelet) News() bool {
 	return !slices.Equal(k.usesWith(desired), n.InUse) || slices.ContainsFunc(desired, func(v ledger.VolumeID) bool { return lacks(k.Told, v) })
 }
 
-// Report is the patch of one tick of the status. volumesInUse is in it only where
-// it differs from the process's own copy of the Node.
+// Report is the patch of one tick of the status. It has volumesInUse only if that differs from the
+// process's own copy of the Node.
 func (k Kubelet) Report() (Request, bool) {
 	if !k.News() {
 		return Request{}, false
@@ -108,8 +108,7 @@ func (k Kubelet) Report() (Request, bool) {
 	return r, true
 }
 
-// Reported takes the Node in as the patch has left it: what it names and a pod is
-// to use is told.
+// Reported takes in the Node as the patch left it: its reported volumes that a pod needs are told.
 func (k Kubelet) Reported(a Answer) {
 	n := a.node()
 	if n.UID == "" {

@@ -14,7 +14,7 @@ func (k Kubelet) runs(p ledger.Pod) bool {
 	return p.Phase == ledger.PodLive && !slices.Contains(k.Ended, p.UID)
 }
 
-// Desired are the volumes of pods to run, and of those that have not ended.
+// Desired are the volumes of pods to run, and of pods that have not ended.
 func (k Kubelet) Desired() []ledger.VolumeID {
 	var list []ledger.VolumeID
 	for _, p := range k.Pods {
@@ -29,8 +29,7 @@ func (k Kubelet) Desired() []ledger.VolumeID {
 	return list
 }
 
-// tidy forgets what it told of volumes that no pod is to use any more: for the
-// next pod it starts over.
+// tidy forgets the told state of volumes that no pod needs any more: the next pod starts over.
 func (k Kubelet) tidy() {
 	if len(k.Told)+len(k.Checked)+len(k.pauses)+len(k.Asked) == 0 {
 		return
@@ -87,7 +86,7 @@ func (k Kubelet) Exit(uid string) bool {
 	return true
 }
 
-// CanRun: the containers of a pod all of whose volumes are published for it.
+// CanRun: the containers of a pod with all volumes published.
 func (k Kubelet) CanRun(uid string) bool {
 	p, known := k.pod(uid)
 	if !k.Up || !known || !k.runs(p) || k.m.Containers[uid] || k.Leaving {
@@ -106,8 +105,8 @@ func (k Kubelet) Run(uid string) bool {
 	return true
 }
 
-// CanFinish: the status of a pod that is being deleted, or has completed, and
-// whose containers have ended.
+// CanFinish: the status of a pod that is being deleted, or has completed, and whose containers have
+// ended.
 func (k Kubelet) CanFinish(uid string) bool {
 	p, known := k.pod(uid)
 	due := p.Phase == ledger.PodTerminating || p.Phase == ledger.PodLive && slices.Contains(k.Ended, uid)

@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Uses are the volumes that belong into volumesInUse: those of pods to run, and
-// what the process holds for attached, but for what volumesAttached did not name
-// when the process found it on its disk.
+// Uses are the volumes for volumesInUse: volumes of pods to run, and attached ones by the process's
+// state, except those that volumesAttached did not name when the process found them on its disk.
 func (k Kubelet) Uses() []ledger.VolumeID { return k.usesWith(k.Desired()) }
 
 func (k Kubelet) usesWith(desired []ledger.VolumeID) []ledger.VolumeID {
@@ -24,8 +23,8 @@ func (k Kubelet) usesWith(desired []ledger.VolumeID) []ledger.VolumeID {
 	return list
 }
 
-// CanVerify: a volume that the process has told to use, that its own copy of the
-// Node names, and that it does not hold for attached.
+// CanVerify: a volume that the process has told to use, that its own copy of the Node names, and that
+// it does not take for attached.
 func (k Kubelet) CanVerify(v ledger.VolumeID) bool {
 	return k.Works() && k.Synced && !lacks(k.Told, v) && lacks(k.Attached, v) && k.rested(v) && !lacks(k.Node.Reported, v) && !lacks(k.Desired(), v)
 }
@@ -52,8 +51,8 @@ func (k Kubelet) Verified(v ledger.VolumeID, a Answer) {
 	k.pauses = without(k.pauses, v)
 }
 
-// CanCheck: a volume that is held for attached, and of which a pod still lacks
-// the mount. What was found on the disk is not verified first.
+// CanCheck: a volume taken for attached that a pod lacks a mount of. A volume found on the disk is not
+// verified first.
 func (k Kubelet) CanCheck(v ledger.VolumeID) bool {
 	return k.Works() && !lacks(k.Attached, v) && lacks(k.Checked, v) && k.rested(v) && k.lacking(v)
 }
@@ -118,8 +117,8 @@ func (k Kubelet) Mount(v ledger.VolumeID, uid string) bool {
 	return true
 }
 
-// CanUnmount: what is published for pods that don't run and are not to.
-// Before the process knows its pods and its Node, it unmounts nothing.
+// CanUnmount: volumes published for pods that neither run nor will run. Before the process knows its
+// pods and its Node, it unmounts nothing.
 func (k Kubelet) CanUnmount(v ledger.VolumeID, uid string) bool {
 	p, known := k.pod(uid)
 	known = known && k.runs(p)
@@ -145,8 +144,7 @@ func (k Kubelet) Unmount(v ledger.VolumeID, uid string) bool {
 	return true
 }
 
-// CanUnstage: a volume that is held for attached, published for nobody, and that
-// no pod is to use.
+// CanUnstage: a volume taken for attached, published for no pod, and needed by no pod.
 func (k Kubelet) CanUnstage(v ledger.VolumeID) bool {
 	return k.Up && k.Synced && k.SeenPods && !lacks(k.Attached, v) && k.m.Uses(v) && len(k.m.Mounts[v]) == 0 &&
 		lacks(k.m.Stuck, v) && lacks(k.Desired(), v)
@@ -155,7 +153,7 @@ func (k Kubelet) CanUnstage(v ledger.VolumeID) bool {
 // Unstage ends the machine's use of a volume.
 func (k Kubelet) Unstage(v ledger.VolumeID) bool { return k.CanUnstage(v) && k.m.Unstage(v) }
 
-// CanLeave: what is held for attached, staged no more and wanted by no pod.
+// CanLeave: a volume taken for attached, no longer staged and wanted by no pod.
 func (k Kubelet) CanLeave(v ledger.VolumeID) bool {
 	return k.Up && k.Synced && k.SeenPods && !lacks(k.Attached, v) && !k.m.Uses(v) && lacks(k.Desired(), v)
 }
@@ -180,7 +178,7 @@ func (k Kubelet) rest(v ledger.VolumeID) {
 	k.pauses = with(k.pauses, v, pause{k.w.Now.Add(long), failed + 1})
 }
 
-// Rested ends all pauses, for whoever has no time pass.
+// Rested ends all pauses, for drivers without time.
 func (k Kubelet) Rested() { k.pauses = nil }
 
 // Pause is when the pause of a volume ends; zero when it is over.

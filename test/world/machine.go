@@ -12,17 +12,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Machine is a computer that runs, or once ran, as a node: what is true of it,
-// whatever anybody knows.
+// Machine is a computer that runs, or once ran, as a node: its true state.
 type Machine struct {
 	ID      string
 	Node    ledger.NodeName
 	Powered bool
-	// Cut: its access to all disks is taken away, as by a NetworkFence. Whatever
-	// is mounted there can do no harm.
+	// Cut: its access to all disks is taken away, as by a NetworkFence. Mounts there can do no harm.
 	Cut bool
-	// Replaced: another machine has its node's name. What is attached to this
-	// one is out of everybody's reach.
+	// Replaced: another machine has its node's name. Its attachments are out of reach.
 	Replaced bool
 	// Boots counts how often it was switched on: another number is another bootID. Starts
 	// counts how often its kubelet has started.
@@ -31,25 +28,24 @@ type Machine struct {
 	Zone string
 	// NoBoot and NoUUID have its kubelet never say a bootID, or a systemUUID.
 	NoBoot, NoUUID bool
-	// Containers of pods, by UID, and the volumes that are published for pods:
-	// those are the folders from which a kubelet that starts rebuilds what is
-	// mounted. Both survive the kubelet, and end with the power.
+	// Containers of pods, by UID, and the volumes published for pods: from these folders a starting
+	// kubelet rebuilds its mounts. Both survive the kubelet, and end with the power.
 	Containers map[string]bool
-	Mounts     map[ledger.VolumeID][]string // for which pods, sorted
+	Mounts     map[ledger.VolumeID][]string // the pods that have it, sorted
 	// Staged are the volumes that are staged, sorted: all that are published, and
 	// those between their last NodeUnpublish and NodeUnstage.
 	Staged []ledger.VolumeID
 	// Recorded are the staged volumes whose records its kubelet has written since it began; sorted.
 	Recorded []ledger.VolumeID
-	// Left are the volumes of which a record is on its disk, of an earlier boot, and nothing
-	// staged; sorted. There are none where it does not LeaveRecords.
+	// Left are the volumes with a record of an earlier boot on its disk, and nothing staged; sorted.
+	// There are none where it does not LeaveRecords.
 	Left         []ledger.VolumeID
 	LeaveRecords bool
 	// Stuck are staged volumes that can't be unpublished or unstaged, until the
 	// power goes.
 	Stuck []ledger.VolumeID
-	// Calls are the volumes that its drivers have been called to unstage by moorage-node, and
-	// have not yet; sorted. They outlive whoever called, until the power goes.
+	// Calls are the volumes that moorage-node has called its drivers to unstage, and that are not
+	// unstaged yet; sorted. They outlive the caller, until the power goes.
 	Calls []ledger.VolumeID
 	// Renewed is when its kubelet renewed its Lease last; zero: never. Streak is the
 	// first of the renewals without a gap that this is one of, and Before the last one
@@ -82,7 +78,7 @@ func (m *Machine) clone() *Machine {
 	return &c
 }
 
-// SystemUUID is the machine's systemUUID, whatever node it is.
+// SystemUUID is the machine's systemUUID, at any node.
 func (m *Machine) SystemUUID() string {
 	if m.NoUUID {
 		return ""
@@ -113,7 +109,7 @@ func (m *Machine) PowerOff() {
 	m.wipe()
 }
 
-// PowerOn boots a machine that is off; its kubelet is to be started.
+// PowerOn boots a machine that is off; its kubelet has to be started.
 func (m *Machine) PowerOn() {
 	if !m.Powered {
 		m.Powered = true
@@ -127,7 +123,7 @@ func (m *Machine) Dead() bool { return !m.Powered || m.Cut }
 // Uses says whether a volume is staged or published.
 func (m *Machine) Uses(v ledger.VolumeID) bool { return m.Powered && slices.Contains(m.Staged, v) }
 
-// Mounted lists what is published, sorted.
+// Mounted lists the published volumes, sorted.
 func (m *Machine) Mounted() []ledger.VolumeID {
 	return SortVolumes(slices.Collect(maps.Keys(m.Mounts)))
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Agent is the moorage-node of a machine. It reads its NodeVolumes, looks, and writes what it
-// found at the version that it has read; anything may happen in between. Where it Repairs, it
-// carries orders to unstage volumes out (see repair.go).
+// Agent is the moorage-node of a machine. It reads its NodeVolumes, looks, and writes its findings at
+// the version that it has read; anything may happen in between. Where it Repairs, it carries orders to
+// unstage volumes out (see repair.go).
 //
-// It leaves out what makes the real one miss a volume: mounts in namespaces of their own, and
-// raw devices.
+// It leaves out the causes by which the real one misses a volume: mounts in namespaces of their own,
+// and raw devices.
 type Agent struct {
 	Runs bool
 	// Blind: there is something that it can't read, such as a folder, and it says so in all its
@@ -23,16 +23,14 @@ type Agent struct {
 	// Unread are the PersistentVolumes of pods' records that were half written, with nothing
 	// mounted beside them. It is replaced, never changed.
 	Unread []string
-	// Torn are the volumes whose staging folders have records that were half written: by the
-	// folder's name it says which volume that is, and where it is staged that something is mounted
-	// there. It is replaced, never changed.
+	// Torn are the volumes whose staging folders have half-written records: the folder's name says the
+	// volume, and a mount there says that it is staged. It is replaced, never changed.
 	Torn []ledger.VolumeID
 	// Uncallable: the driver's socket is away.
 	Uncallable bool
 	// Repairs: it may unstage volumes.
 	Repairs bool
-	// Found is what it found, and has not written yet; nil: nothing. It is replaced, never
-	// changed.
+	// Found are its unwritten findings; nil: none. It is replaced, never changed.
 	Found *ledger.NodeWord
 
 	// Object is the UID of the NodeVolumes that it has read, and Before the highest number of
@@ -42,14 +40,14 @@ type Agent struct {
 	// Since is when it first read the order that it read last, and Number that order's.
 	Since  time.Time
 	Number int64
-	// Answers are what it knows of orders, in the order of their volumes. The list is
-	// replaced, never changed.
+	// Answers are its answers to orders, in the order of their volumes. The list is replaced, never
+	// changed.
 	Answers []ledger.UnstageAnswer
-	// Open are the volumes of which it knows of a call, its own or an earlier process's, after
-	// which the driver has not said that nothing is left; sorted.
+	// Open are the volumes with a known call, its own or an earlier process's, after which the driver
+	// has not said that nothing is left; sorted.
 	Open []ledger.VolumeID
-	// Doing is the order of which Found says that the call is about to be made, or of which
-	// that was written, and Doing.Number 0: none. Written: it was. Called: it has called.
+	// Doing is the order whose call Found announces, written or not; Doing.Number 0: none. Written: it
+	// was. Called: it has called.
 	Doing           ledger.UnstageOrder
 	Written, Called bool
 }
@@ -59,8 +57,8 @@ func (w *World) Word(n ledger.NodeName) (ledger.NodeWord, bool) {
 	return typed[ledger.NodeWord](&w.Objects, NodeWords, string(n))
 }
 
-// CanLook says whether the moorage-node of a machine would find something else than it has
-// written. What is mounted is staged, too.
+// CanLook says whether a machine's moorage-node would find something else than it has written. A
+// mounted volume is also staged.
 func (w *World) CanLook(m *Machine) bool {
 	if _, exists := w.Node(m.Node); !exists || !m.Powered || !m.Agent.Runs || m.Agent.Found != nil || m.Agent.Doing.Number > 0 {
 		return false
@@ -92,7 +90,7 @@ func (w *World) found(m *Machine) *ledger.NodeWord {
 	}
 	found.Forgotten = m.forgotten()
 	found.Mounted = slices.DeleteFunc(slices.Clone(found.Has), func(v ledger.VolumeID) bool { return !slices.Contains(m.Staged, v) })
-	if m.Agent.Repairs { // nobody asks for it otherwise
+	if m.Agent.Repairs { // else nothing asks for it
 		found.KubeletStarted, found.Repairable = int64(m.Starts), found.Forgotten
 	}
 	w.readOrders(m, old)
@@ -115,7 +113,7 @@ func (m *Machine) unread() []ledger.Unread {
 	return list
 }
 
-// told are the volumes that are staged, and of which it can read which they are.
+// told are the staged volumes with a readable record.
 func (m *Machine) told() []ledger.VolumeID {
 	staged := m.recorded()
 	if len(m.Agent.Torn) == 0 {
@@ -124,7 +122,7 @@ func (m *Machine) told() []ledger.VolumeID {
 	return slices.DeleteFunc(slices.Clone(staged), func(v ledger.VolumeID) bool { return slices.Contains(m.Agent.Torn, v) })
 }
 
-// recorded are the volumes that are staged, or of which a record of an earlier boot is left.
+// recorded are the volumes that are staged, or that have a record of an earlier boot.
 func (m *Machine) recorded() []ledger.VolumeID {
 	list := m.Staged
 	for _, v := range m.Left {
@@ -139,8 +137,8 @@ func (m *Machine) forgotten() []ledger.VolumeID {
 	return slices.DeleteFunc(slices.Clone(m.recorded()), func(v ledger.VolumeID) bool { return len(m.Mounts[v]) > 0 })
 }
 
-// Write has the moorage-node of a machine write what it found. Where the object is not as
-// it was read, it looks again; and begins nothing by the order that it has read.
+// Write has a machine's moorage-node write its findings. If the object has changed since it was read,
+// it looks again, and begins nothing by the order that it has read.
 func (w *World) Write(m *Machine) bool {
 	found := m.Agent.Found
 	if found == nil || !m.Agent.Runs {
@@ -163,8 +161,7 @@ func (w *World) Write(m *Machine) bool {
 	return true
 }
 
-// Speak has the moorage-node of a machine look and write at once, and carry out what it is
-// ordered to.
+// Speak has a machine's moorage-node look and write at once, and carry out its orders.
 func (w *World) Speak(m *Machine) bool {
 	did := w.Look(m) && w.Write(m)
 	did = w.Call(m) || did
@@ -174,12 +171,12 @@ func (w *World) Speak(m *Machine) bool {
 	return did
 }
 
-// StopAgent ends a machine's moorage-node: what it has written stays, and so do its calls.
+// StopAgent ends a machine's moorage-node: its report stays, with its calls.
 func (m *Machine) StopAgent() {
 	m.Agent = Agent{Repairs: m.Agent.Repairs, Blind: m.Agent.Blind, Unread: m.Agent.Unread, Torn: m.Agent.Torn}
 }
 
-// askNode asks for a fresh look, or writes which volumes are to be unstaged.
+// askNode asks for a fresh look, or writes orders to unstage volumes.
 func (w *World) askNode(r Request) Answer {
 	word, exists := w.Word(ledger.NodeName(r.Key))
 	switch {

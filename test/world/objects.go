@@ -16,7 +16,7 @@ import (
 // Kind is a type of API objects.
 type Kind uint8
 
-// The kinds, in the order in which a process that starts lists them.
+// The kinds, in the order of a starting process's lists.
 const (
 	Tickets Kind = iota
 	Pods
@@ -29,13 +29,12 @@ const (
 	Attachments
 	Holds
 	Policies
-	// Kinds is how many there are that everybody watches.
+	// Kinds is the number of watched kinds.
 	Kinds
-	// NodeWords are the NodeVolumes of nodes on which moorage-node runs: there are none
-	// in a world where no machine's Agent runs.
+	// NodeWords are the NodeVolumes of nodes with moorage-node: none in a world without a running
+	// Agent.
 	NodeWords = Kinds
-	// Leases are those of nodes: nobody watches them, but they can be read, by the
-	// name of the node.
+	// Leases are nodes' Leases: they are not watched, but can be read, by the node's name.
 	Leases = Kinds + 1
 
 	stored = Kinds + 1
@@ -54,7 +53,6 @@ var kindNames = [stored + 1]string{"tickets", "pods", "claims", "pvs", "classes"
 
 func (k Kind) String() string { return kindNames[k] }
 
-// KindOf is the kind of that name.
 func KindOf(name string) (Kind, bool) {
 	i := slices.Index(kindNames[:], name)
 	return Kind(max(i, 0)), i >= 0
@@ -65,8 +63,8 @@ type Change struct {
 	Kind    Kind
 	Key     string
 	Version int64
-	Fact    ledger.Event // the object as it is; nil when it is gone
-	Old     ledger.Event // the object as it was; nil when it is new
+	Fact    ledger.Event // the object; nil when it is gone
+	Old     ledger.Event // the object before; nil when it is new
 }
 
 // Objects are the API server's objects, at their newest versions.
@@ -77,13 +75,13 @@ type Objects struct {
 	// leads are the volumes of pods, by UID, as long as nothing changes that
 	// they depend on; it is replaced then.
 	leads    map[string]leads
-	made     map[string]Made                    // VolumeAttachments by UID; it is replaced, too
-	deleting map[string]bool                    // pods with a deletionTimestamp, by UID; it is replaced, too
-	vanished map[string]ledger.PersistentVolume // those that have vanished, by name; it is replaced, too
+	made     map[string]Made                    // VolumeAttachments by UID; also replaced
+	deleting map[string]bool                    // pods with a deletionTimestamp, by UID; also replaced
+	vanished map[string]ledger.PersistentVolume // vanished PersistentVolumes, by name; also replaced
 	version  int64
 	changed  [stored]int64 // each kind's newest version
 	uids     int64
-	// Log is what has changed since it was last emptied.
+	// Log has the changes since it was last emptied.
 	Log []Change
 }
 
@@ -164,19 +162,17 @@ func (o *Objects) List(k Kind) []ledger.Event {
 	return list
 }
 
-// typed returns an object as what it is.
+// typed returns an object by its type.
 func typed[T ledger.Event](o *Objects, k Kind, key string) (T, bool) {
 	t, ok := o.all[k][key].(T)
 	return t, ok
 }
 
-// Pod returns a pod by UID.
 func (o *Objects) Pod(uid string) (ledger.Pod, bool) { return typed[ledger.Pod](o, Pods, uid) }
 
 // Deleting says whether a pod has a deletionTimestamp.
 func (o *Objects) Deleting(uid string) bool { return o.deleting[uid] }
 
-// Node returns a Node.
 func (o *Objects) Node(n ledger.NodeName) (ledger.NodeState, bool) {
 	return typed[ledger.NodeState](o, Nodes, string(n))
 }

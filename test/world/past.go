@@ -36,17 +36,16 @@ func (j *Judge) Excuses(version int64, at At) bool {
 	return j.taken[at] && (!counts || version <= since)
 }
 
-// Unanswered takes in that a creation got no answer: whoever sent it counts the volume as
-// at the node, until it knows better. Where binds have filled the node, a
-// grant for that volume needs no other slot, also where they come later (Foreign).
+// Unanswered takes in that a creation got no answer: its sender counts the volume as at the node, until
+// it knows better. If binds have filled the node, a grant for that volume needs no other slot, also if
+// they come later (Foreign).
 func (j *Judge) Unanswered(w *World, a ledger.Attachment) {
 	if v, ok := w.Source(a); ok && (len(j.bound) > 0 || j.Binds) {
 		j.been = with(j.been, At{v, a.Node}, true)
 	}
 }
 
-// podPast keeps which slots pods take that were bound: those of volumes that
-// nothing of Moorage's was at the node for.
+// podPast keeps the slots of bound pods: of volumes without anything of Moorage's at the node.
 func (j *Judge) podPast(w *World, p ledger.Pod) {
 	if !j.bound[p.UID] {
 		return
@@ -68,8 +67,8 @@ func (j *Judge) podPast(w *World, p ledger.Pod) {
 	j.fills(w, p.Node)
 }
 
-// attachedPast: a VolumeAttachment for such a pod takes its slot, too, unless a grant has
-// it; also where the pod has gone, and whoever creates it does not know that yet.
+// attachedPast: a VolumeAttachment for such a pod also takes its slot, unless a grant has it; also
+// after the pod has gone, if its creator does not know that yet.
 func (j *Judge) attachedPast(w *World, at At) {
 	if len(j.bound) == 0 || w.granted(at.Node)[at.Volume] {
 		return
@@ -85,12 +84,13 @@ func (j *Judge) attachedPast(w *World, at At) {
 	j.fills(w, at.Node)
 }
 
-// remembers says whether it matters what has left a node: pods are bound, or a limit has shrunk; or either may be.
+// remembers says whether volumes that have left a node matter: pods are bound, or a limit has shrunk;
+// or either may be.
 func (j *Judge) remembers(w *World) bool {
 	return len(j.bound) > 0 || j.Binds || j.Shrinks || j.shrank || len(j.shrunk(w)) > 0
 }
 
-// listsNoMore: a node's lists name volumes no more, and whoever grants may not know that yet.
+// listsNoMore: a node's lists name volumes no more, perhaps unknown to the granter.
 func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
 	if !j.remembers(w) {
 		return
@@ -103,9 +103,9 @@ func (j *Judge) listsNoMore(w *World, was, is ledger.NodeState) {
 	}
 }
 
-// leftOver: a volume, the ticket that was granted it, or the node's word on it, leaves a node that binds past
-// Moorage have taken to its limit, or may still take to it by what was sent for them. Whoever
-// grants may not know yet that it has left, and needs no other slot for it there.
+// leftOver: a volume, its granted ticket, or the node's report of it, leaves a node that binds past
+// Moorage have taken to its limit, or may still take to it. The granter may not know yet that it has
+// left, and needs no other slot for it there.
 func (j *Judge) leftOver(w *World, at At) {
 	if !j.remembers(w) || at.Volume.IsZero() {
 		return
@@ -114,8 +114,8 @@ func (j *Judge) leftOver(w *World, at At) {
 	j.fills(w, at.Node)
 }
 
-// fills: of a node that binds have taken to its limit, whoever grants may take what has left it for
-// there still, also where it left before the bind.
+// fills: at a node that binds have taken to its limit, the granter may still count volumes that have
+// left it, also if they left before the bind.
 func (j *Judge) fills(w *World, n ledger.NodeName) {
 	var full []At
 	for at := range j.leavers {
@@ -128,7 +128,8 @@ func (j *Judge) fills(w *World, n ledger.NodeName) {
 	}
 }
 
-// fullWithout says whether what is bound to a node, or ever was beside binds, leaves no slot for a volume.
+// fullWithout says whether the volumes bound to a node, or ever there beside binds, leave no slot for a
+// volume.
 func (j *Judge) fullWithout(w *World, at At) bool {
 	rest, bound := int32(0), w.bound(at.Node)
 	for v := range bound {
@@ -180,9 +181,9 @@ func (j *Judge) shrunk(w *World) map[slots]int32 {
 	return list
 }
 
-// AllKnown is for when whoever grants knows all that there is, and nothing that was decided before is on its way: a
-// volume that has left a node by now needs a slot to come back, unless whoever grants counts it there still, for
-// what it remembers; and a limit that has shrunk is the one that counts.
+// AllKnown is for when the granter knows everything, and no earlier decision is on its way: a volume
+// that has left a node by now needs a slot to come back, unless the granter remembers it there; and a
+// shrunk limit counts.
 func (j *Judge) AllKnown(w *World, counts func(At) bool) {
 	for at, limit := range j.shrunk(w) {
 		j.limits, j.shrank = with(j.limits, at, limit), true
@@ -205,17 +206,17 @@ func (j *Judge) leftPast(w *World) {
 	}
 }
 
-// knowsPast: whoever grants knows of a slot that a bind has taken: it has granted that volume there, or
-// made its VolumeAttachment. From now on the slot counts, but for a grant that may be on its way: it was decided on before, or,
-// where that is not told, its ticket has not changed since.
+// knowsPast: the granter knows of a slot that a bind has taken: it has granted that volume there, or
+// made its VolumeAttachment. From now on the slot counts, except for a grant that may be on its way: an
+// earlier decision, or, if that is unknown, one for a ticket that has not changed since.
 func (j *Judge) knowsPast(w *World, at At) {
 	if _, counts := j.counts[at]; !counts && j.taken[at] {
 		j.counts = with(j.counts, at, w.Version())
 	}
 }
 
-// accountable are the volumes that whoever grants a ticket answers for at its node: what is booked there, but
-// for what binds have brought that it may not have known when it decided.
+// accountable are the volumes that the granter of a ticket answers for at its node: the booked ones,
+// except those of binds that it may not have known when it decided.
 func (j *Judge) accountable(w *World, t ledger.Ticket, decided int64) map[ledger.VolumeID]bool {
 	counted := w.booked(t.Node)
 	for v := range counted {

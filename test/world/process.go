@@ -15,8 +15,8 @@ import (
 type Process struct {
 	Up     bool // it runs
 	Linked bool // it reaches the API server; that is the machine's, and outlives the process
-	// Broken has it report that it is not ready, though it lives: its network
-	// plugin or its runtime is broken. That is the machine's, too.
+	// Broken has it report that it is not ready, though it lives: its network plugin or its runtime is
+	// broken. So is the machine's.
 	Broken bool
 	// Leaving is a graceful shutdown: it reports that it is not ready, and the
 	// power goes afterwards.
@@ -27,24 +27,24 @@ type Process struct {
 	Node     ledger.NodeState // its own copy of its Node; it has no UID where there is none
 	Pods     []ledger.Pod     // of its node, as its watch has shown them, by UID
 	SeenPods bool             // it has had a first look at them
-	Ended    []string         // pods whose containers it has ended, sorted
+	Ended    []string         // pods with ended containers, sorted
 
 	// Synced: it knows of every mount that it has found on its disk whether
 	// volumesAttached names it (ReconcilerStatesHasBeenSynced). Before that it
 	// writes no volumesInUse, and unmounts nothing.
 	Synced bool
-	// Attached is its actual state of the world: what it holds for attached, never
-	// looked at again. Uncounted are those of them that it has found on its disk,
-	// and that volumesAttached did not name then: they are not in volumesInUse.
+	// Attached is its actual state of the world: volumes that it takes for attached, never looked at
+	// again. Uncounted are the volumes among them that it has found on its disk, and that
+	// volumesAttached did not name then: they are not in volumesInUse.
 	Attached, Uncounted []ledger.VolumeID
 	Told                []ledger.VolumeID // in its desired state, marked as reported in use
-	// Asked are the volumes for which a look into volumesAttached is under way, and that a pod has been to use
-	// all the while. A real process holds a volume for attached also when that pod has gone meanwhile, and mounts
-	// it for the next one: without a VolumeAttachment nobody can keep it from that (Forgetful).
+	// Asked are the volumes with a look into volumesAttached under way, and needed by a pod all the
+	// while. A real process also takes a volume for attached when that pod has gone meanwhile, and
+	// mounts it for the next one: without a VolumeAttachment nothing keeps it from that (Forgetful).
 	Asked   []ledger.VolumeID
 	Checked []ledger.VolumeID // VolumeAttachment read, mount begins
-	// Unknown are mounts that failed reconstruction. They are unpublished, once,
-	// unless a pod is to use them, and never unstaged.
+	// Unknown are mounts that failed reconstruction. They are unpublished, once, unless a pod needs
+	// them, and never unstaged.
 	Unknown []ledger.VolumeID
 
 	pauses map[ledger.VolumeID]pause
@@ -56,9 +56,9 @@ type pause struct {
 	failed int
 }
 
-// Kubelet is the kubelet of a machine. It is a view: its state is the machine's,
-// and it is of no use after its World was cloned. Its methods are serial, and do
-// nothing where what they do is not possible, which they say.
+// Kubelet is the kubelet of a machine. It is a view: its state is the machine's, and it is of no use
+// after its World was cloned. Its methods are serial, and do nothing if their work is not possible,
+// which they return.
 type Kubelet struct {
 	*Process
 	w *World
@@ -70,7 +70,6 @@ func (w *World) Kubelet(machine string) Kubelet {
 	return w.KubeletOf(w.Machines[machine])
 }
 
-// KubeletOf is the kubelet of a machine of this world.
 func (w *World) KubeletOf(m *Machine) Kubelet { return Kubelet{&m.Process, w, m} }
 
 // Machine is the kubelet's machine.
@@ -82,10 +81,9 @@ func (k Kubelet) Works() bool { return k.Up && k.Linked }
 // Kill ends the process; containers and mounts stay.
 func (k Kubelet) Kill() { k.Up = false }
 
-// Start begins a new process, on a machine that is switched on then. It rebuilds
-// what is mounted from the folders of pods (reconstructVolumes); of those in
-// unknown that fails. What is staged and has no folder is not found where World.Forgetful
-// is set.
+// Start begins a new process, on a machine that is switched on for it. It rebuilds its mounts from the
+// folders of pods (reconstructVolumes); for the volumes in unknown that fails. Staged volumes without a
+// folder are not found if World.Forgetful is set.
 func (k Kubelet) Start(unknown ...ledger.VolumeID) {
 	k.m.PowerOn()
 	k.m.Starts++
@@ -128,7 +126,7 @@ func (k Kubelet) LosePod(uid string) {
 	k.tidy()
 }
 
-// SeePods takes in all pods of its node as they are.
+// SeePods takes in all present pods of its node.
 func (k Kubelet) SeePods() {
 	k.SeenPods, k.Pods = true, k.w.PodsAt(k.m.Node)
 	for _, uid := range k.Ended {
@@ -152,8 +150,7 @@ func (k Kubelet) pod(uid string) (ledger.Pod, bool) {
 	return k.Pods[i], true
 }
 
-// SeeNode takes in its Node as it is, or that there is none. It says whether that
-// is new.
+// SeeNode takes in its present Node, or that there is none. It says whether that is new.
 func (k Kubelet) SeeNode() bool {
 	n, _ := k.w.Node(k.m.Node)
 	fresh := n.UID != k.Node.UID || n.Version != k.Node.Version

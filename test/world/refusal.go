@@ -9,10 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Refused is what a webhook or a policy of somebody else may refuse.
+// Refused is an object that a foreign webhook or policy may refuse.
 type Refused string
 
-// What is refused: of one object, or of all.
+// The refused objects: one, or all.
 const (
 	// RefusedAttachments: VolumeAttachments are not created, and not deleted.
 	RefusedAttachments Refused = "attachments"
@@ -22,11 +22,11 @@ const (
 	RefusedNodes Refused = "nodes"
 )
 
-// AllRefused lists what may be refused.
+// AllRefused lists all Refused.
 func AllRefused() []Refused { return []Refused{RefusedAttachments, RefusedTickets, RefusedNodes} }
 
-// Refusal is one such rule: requests about the object of a key, or about all, are
-// answered with 403 as long as it is there.
+// Refusal is one such rule: while it is there, requests about the object with its key, or about all,
+// are answered with 403.
 type Refusal struct {
 	What Refused
 	Key  string // empty: all
@@ -42,7 +42,7 @@ func (w *World) Refuse(r Refusal) {
 // Accept ends a rule.
 func (w *World) Accept(r Refusal) { w.Refusals = exclude(w.Refusals, r) }
 
-// refuses says whether somebody else's rule refuses a request.
+// refuses says whether a foreign rule refuses a request.
 func (w *World) refuses(r Request) bool {
 	if len(w.Refusals) == 0 {
 		return false
@@ -61,14 +61,14 @@ func (w *World) refuses(r Request) bool {
 	return false
 }
 
-// Refuses says whether what is done to an object is refused now.
+// Refuses says whether requests about an object are refused now.
 func (w *World) Refuses(what Refused, key string) bool {
 	return slices.ContainsFunc(w.Refusals, func(r Refusal) bool { return r.What == what && (r.Key == "" || r.Key == key) })
 }
 
-// RefusedFor says whether a refusal may be why a volume does not come to a node,
-// or does not leave it: of its VolumeAttachments, or of the status of a node that
-// has one, is to get one, or has the volume in volumesAttached without one.
+// RefusedFor says whether a refusal may be why a volume does not come to a node, or does not leave it:
+// of its VolumeAttachments, or of the status of a node that has or gets one, or has the volume in
+// volumesAttached without one.
 func (w *World) RefusedFor(v ledger.VolumeID, n ledger.NodeName) bool {
 	if len(w.Refusals) == 0 {
 		return false

@@ -9,14 +9,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How a moorage-node unstages what a kubelet has forgotten. It writes that it is about to,
-// at the version at which it has read the order; looks once more, at the machine and at its
-// Node; and calls the driver. The call is the driver's from then on: it may take effect when
-// nobody waits for its answer any more. The driver does one call for a volume at a time, and
-// answers the last one when all have ended.
+// How a moorage-node unstages a volume that a kubelet has forgotten. It announces the call, at the
+// version of the order; looks once more, at the machine and at its Node; and calls the driver. From
+// then on the call is the driver's: it may take effect after its timeout. The driver does one call for
+// a volume at a time, and answers the last one when all have ended.
 
-// readOrders takes in the orders that stand, and answers to those that can't be carried out.
-// Another one, where there is one, is what it is about to do.
+// readOrders takes in the standing orders, and answers orders that can't be carried out. It announces
+// the next order, if there is one.
 func (w *World) readOrders(m *Machine, old ledger.NodeWord) {
 	a := &m.Agent
 	if old.BootID == m.BootID() {
@@ -72,7 +71,7 @@ func (w *World) refusesOrder(m *Machine, o ledger.UnstageOrder) string {
 	return ""
 }
 
-// announced takes in that what it found was written.
+// announced takes in that its findings were written.
 func (a *Agent) announced(found *ledger.NodeWord) {
 	if a.Doing.Number == 0 {
 		return

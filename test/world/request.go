@@ -32,7 +32,7 @@ const (
 	WithdrawUnstage   = flow.WithdrawUnstage
 )
 
-// The requests of everybody else.
+// The requests of other components.
 const (
 	// BindPod binds the pod UID to Node, as a scheduler does.
 	BindPod Verb = flow.Verbs + iota
@@ -52,8 +52,7 @@ const (
 	MarkDetached
 	// WriteReported replaces Node's volumesAttached by InUse.
 	WriteReported
-	// Unsupported stands for what whoever plays a controller does not know how to
-	// do: it breaks the run.
+	// Unsupported stands for a step that a player of a controller can't do: it breaks the run.
 	Unsupported
 )
 
@@ -88,15 +87,15 @@ type Request struct {
 	Orders             []ledger.UnstageOrder
 	EpochOnly          bool // DecideTicket: write nothing else
 	Stamp              bool // CreateAttachment: with the attacher's finalizer
-	// Manager: kube-controller-manager asks, whom nobody judges.
+	// Manager: kube-controller-manager asks, and is not judged.
 	Manager bool
 	// Within: it is not carried out after its sender's deadline.
 	Within bool
-	// Since is when the last answer that its sender waited for was served (Answer.At),
-	// where that was a read of the node and a VolumeAttachment is deleted by force, or a
-	// list of PersistentVolumes and a VolumeHold is deleted. Of BindPod it is the version up
-	// to which the scheduler has seen the tickets, of DecideTicket the version up to which
-	// the controller had seen the pods when it decided. 0 where nothing is known of that.
+	// Since is when the last answer that its sender waited for was served (Answer.At): a read of the
+	// node before a forced deletion of a VolumeAttachment, or a list of PersistentVolumes before the
+	// deletion of a VolumeHold. For BindPod it is the version up to which the scheduler has seen the
+	// tickets, for DecideTicket the version up to which the controller had seen the pods when it
+	// decided. 0: unknown.
 	Since int64
 	// Decided is the world's version when a DecideTicket was decided on; 0: not told.
 	Decided int64
@@ -107,8 +106,8 @@ type Request struct {
 	TestsID bool
 }
 
-// Looks says whether a request is one on whose answer another may be sent that no
-// precondition can tie to it (Since).
+// Looks says whether the answer to a request may cause another that no precondition can tie to it
+// (Since).
 func (r Request) Looks() bool {
 	return r.Do == GetObject && r.Kind == Nodes || r.Do == ListObjects && r.Kind == PersistentVolumes
 }
@@ -121,9 +120,8 @@ func kindOf(k flow.Kind) Kind {
 	}[k]
 }
 
-// Sent is a request of the controller as it is sent to this world's API server.
-// stamp says whether an attachment is created with the attacher's finalizer. A
-// change of a node is sent by SentPatch.
+// Sent is a controller's request as sent to this world's API server. stamp says whether an attachment
+// is created with the attacher's finalizer. A change of a node is sent by SentPatch.
 func Sent(r flow.Request, stamp bool) Request {
 	sent := Request{
 		Do: r.Do, Kind: kindOf(r.Kind), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
@@ -155,9 +153,9 @@ func (r Request) Adds() bool {
 	return r.Do == CreateAttachment || r.Do == OrderUnstage || r.Do == PatchNode && r.Patch.Adds()
 }
 
-// Detaches says whether a request takes a volume from a node, and no precondition of it fails by itself when it comes
-// late: by force, though the kubelet has renewed its Lease; or a volume that needs no attachment, though somebody has
-// been told that he has it.
+// Detaches says whether a request takes a volume from a node without a precondition that fails when it
+// comes late: by force, though the kubelet has renewed its Lease; or for a volume that needs no
+// attachment, though a user was informed that he has it.
 func (r Request) Detaches() bool {
 	late := func(c flow.Change) bool { return c.Rule != "" || !c.Add && c.Volume.NoAttach() }
 	return r.Do == DropAttachment && r.Since != 0 || r.Do == PatchNode && !r.Manager && slices.ContainsFunc(r.Patch.Changes, late)
@@ -173,7 +171,7 @@ const (
 	Exists
 	Conflict // another version or UID
 	Invalid  // a test of a patch failed
-	// Forbidden: a rule of somebody else refuses it; it may do so for ever.
+	// Forbidden: a foreign rule refuses it, perhaps without end.
 	Forbidden
 )
 
@@ -181,8 +179,8 @@ func (c Code) String() string {
 	return [...]string{"ok", "not found", "exists", "conflict", "invalid", "forbidden"}[c]
 }
 
-// Answer is what the API server answers. Facts are the objects as they are
-// after the request; a list's all. At is the world's version when it was served.
+// Answer is the API server's answer. Facts are the objects after the request; for a list, all. At is
+// the world's version when it was served.
 type Answer struct {
 	Code  Code
 	Facts []ledger.Event

@@ -209,7 +209,7 @@ func (w *World) serveTicket(r Request) Answer {
 	t.LetsGo = t.LetsGo && r.YieldingSince == t.YieldingSince // it answers one question, and no later one
 	t.Phase, t.Epoch, t.Interruptions, t.YieldingSince = r.Phase, max(t.Epoch, r.Epoch), r.Interruptions, r.YieldingSince
 	if t.Reason = r.Reason; r.Phase == ledger.TicketGranted {
-		t.Reason, t.Granted = "", r.Granted // who wants its volumes is said by another condition
+		t.Reason, t.Granted = "", r.Granted // another condition names the claimants of its volumes
 	} else {
 		t.SatisfiedSince, t.Granted = 0, nil
 	}
@@ -247,7 +247,7 @@ func (w *World) reportUse(r Request) Answer {
 	}
 	n.Ready, n.Reporting = ledger.ReadyTrue, true
 	n.SystemUUID, n.BootID = r.SystemUUID, r.BootID
-	n.Fenced = nil // what was set before is older than what the kubelet says of being Ready
+	n.Fenced = nil // earlier conditions are older than the kubelet's report of Ready
 	if r.NotReady {
 		n.Ready = ledger.ReadyFalse
 	}

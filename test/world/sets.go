@@ -11,7 +11,7 @@ import (
 
 // Worlds are cloned often: their maps and lists are replaced, never changed.
 
-// with is a map in which a key leads to a value.
+// with is a copy of a map with a key's value set.
 func with[K, V comparable](m map[K]V, k K, v V) map[K]V {
 	if old, ok := m[k]; ok && old == v {
 		return m
@@ -34,7 +34,7 @@ func withoutNode(m map[At]bool, n ledger.NodeName) map[At]bool {
 	return m
 }
 
-// withList is a map in which a key leads to a list.
+// withList is a copy of a map with a key's list set.
 func withList[K comparable, T any](m map[K][]T, k K, list []T) map[K][]T {
 	m = maps.Clone(m)
 	m[k] = list

@@ -10,16 +10,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// grants: no grant takes a node past any limit that it has had (I2), nor
-// shares an exclusive volume with another granted one (I1). Slots are counted
-// from the API's objects alone: a volume at a node once, however many of them
-// bind it there; and without those that a bind has taken, of which
-// whoever grants may not have heard.
+// grants: no grant takes a node past every limit that it has had (I2), nor shares an exclusive volume
+// with another granted ticket (I1). Slots are counted from the API's objects alone: a volume at a node
+// once; and without slots of binds that the granter may not know.
 func (j *Judge) grants(w *World, t ledger.Ticket, r Request) {
 	there, counted := w.bound(t.Node), j.accountable(w, t, max(VersionOf(t), r.Decided))
 	fresh := map[string]bool{}
 	for _, v := range w.TicketVolumes(t) {
-		// One that has its slot is known by its name, also where its PersistentVolume has gone.
+		// An attachment with its slot is known by its name, also after its PersistentVolume has gone.
 		_, attaches := typed[ledger.Attachment](&w.Objects, Attachments, ledger.AttachmentName(v, t.Node))
 		if !there[v] && !attaches && !j.everAt(w, At{v, t.Node}) && !(j.shrank && w.marked(j.leavers, At{v, t.Node})) {
 			fresh[v.Driver] = true
@@ -35,9 +33,9 @@ func (j *Judge) grants(w *World, t ledger.Ticket, r Request) {
 	}
 }
 
-// binds: a scheduler of Moorage binds a pod where it may, as far as it knows. Where it is alone it knows of
-// each bind: it takes no node past its limit by pods, and puts no exclusive volume at a second node. Where
-// other schedulers bind pods, too, one of the pods waits.
+// binds: a scheduler of Moorage binds a pod where it may, as far as it knows. Where it is alone it
+// knows of each bind: it takes no node past its limit by pods, and puts no exclusive volume at a second
+// node. If other schedulers bind pods as well, one of the pods waits.
 func (j *Judge) binds(w *World, p ledger.Pod, n ledger.NodeName, r Request) {
 	if j.Alone {
 		j.bindsBesidePods(w, p, n, r.InUse)
@@ -81,9 +79,9 @@ func (j *Judge) bindsBesidePods(w *World, p ledger.Pod, n ledger.NodeName, count
 	}
 }
 
-// attachesPast: no VolumeAttachment takes a node past the highest limit that it has had for pods that opted in, and of
-// which none has started. For others, and for tickets, the driver or the grant decides: theirs may overtake one that was
-// sent before, and are not counted.
+// attachesPast: no VolumeAttachment takes a node past its highest limit for opted-in pods, none of
+// which has started. For others, and for tickets, the driver or the grant decides: theirs may overtake
+// an earlier one, and are not counted.
 func (j *Judge) attachesPast(w *World, at At) {
 	limit, known := j.highest[slots{at.Node, at.Volume.Driver}]
 	node, _ := w.Node(at.Node)
@@ -116,8 +114,8 @@ func (j *Judge) attachedFor(w *World, at At) (pods, others bool) {
 	return pods, others
 }
 
-// usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. Where a pod at the node has the volume,
-// too, or a ticket that was granted meanwhile, there are two claimants already.
+// usedBeside is a bound pod that keeps an exclusive volume from a pod at a node. If a pod at the node
+// also has the volume, or a ticket granted meanwhile, there are already two claimants.
 func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.NodeName, there bool) (ledger.Pod, bool) {
 	if !w.Exclusive(v) || w.migrates(v) || w.granted(n)[v] {
 		return ledger.Pod{}, false
@@ -135,10 +133,10 @@ func (j *Judge) usedBeside(w *World, p ledger.Pod, v ledger.VolumeID, n ledger.N
 	return ledger.Pod{}, false
 }
 
-// shakes notes which pods may lose their volumes, as their node is out of service, fenced, cut off or shut down, or
-// its Node is deleted before anything is attached, also when whoever leads hears of that after
-// its end. A pod that is bound to a Node that does not exist has nothing there, and Kubernetes'
-// pod garbage collector deletes it.
+// shakes notes which pods may lose their volumes, since their node is out of service, fenced, cut off
+// or shut down, or its Node is deleted before anything is attached, also if the leader hears that after
+// its end. A pod that is bound to a Node that does not exist has nothing there, and Kubernetes' pod
+// garbage collector deletes it.
 func (j *Judge) shakes(w *World, n ledger.NodeState, deleted bool) {
 	if shaky(n) || n.Ready != ledger.ReadyTrue || deleted {
 		j.shook = with(j.shook, n.Name, w.version)
@@ -153,7 +151,7 @@ func (j *Judge) shakes(w *World, n ledger.NodeState, deleted bool) {
 	}
 }
 
-// shaky says whether somebody says of a node that its machine does not use volumes any more.
+// shaky says whether a node's evidence says that its machine does not use volumes any more.
 func shaky(n ledger.NodeState) bool {
 	return n.OutOfService || n.Shutdown || len(n.Fenced)+len(n.CutOff) > 0
 }
@@ -173,9 +171,9 @@ func (w *World) placed() []ledger.Pod {
 	return list
 }
 
-// sharesNot: no volume, of however many nodes, is granted to be detached while somebody has it, or
-// the other way round; nor to two at one node that have other parameters. Of tickets that yield
-// the one that comes first is asked by then.
+// sharesNot: no volume, shared or not, is granted to be detached while it has a user, or the other way
+// round; nor to two tickets at one node with other parameters. The first of the yielding tickets is
+// asked by then.
 func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
 	if t.Type.Yields() {
 		return
@@ -196,9 +194,9 @@ func (j *Judge) sharesNot(w *World, t ledger.Ticket, v ledger.VolumeID) {
 	}
 }
 
-// shares: an exclusive volume is granted to tickets of one node only; one for
-// a single pod to one ticket only. It is granted beside no pod that is bound elsewhere, if whoever
-// grants knew of the pod: known is up to where it had seen the pods.
+// shares: an exclusive volume is granted to tickets of one node only; a volume for a single pod to one
+// ticket only. It is not granted beside a pod that is bound elsewhere, if the granter knew of the pod:
+// known is the version up to which it had seen the pods.
 func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64) {
 	j.sharesNot(w, t, v)
 	if !w.Exclusive(v) || w.migrates(v) || t.Type == ledger.TypeLiveMigration || t.Type.Yields() {
@@ -241,10 +239,9 @@ func (w *World) onePod(v ledger.VolumeID) bool {
 // kube-controller-manager has made, or that a Lease is renewed again.
 const told = 15 * time.Second
 
-// booked are the volumes that granted tickets or VolumeAttachments bind to a
-// node: what whoever grants must know of. What kube-controller-manager has just
-// made for a pod may not be known, and the pod's ticket may have ended meanwhile:
-// Cooperative mode promises limits among tickets only.
+// booked are the volumes that granted tickets or VolumeAttachments bind to a node: the granter must
+// know them. It may not know a new attachment of kube-controller-manager for a pod, and the pod's
+// ticket may have ended meanwhile: Cooperative mode promises limits among tickets only.
 func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := map[ledger.VolumeID]bool{}
 	for _, e := range w.all[Attachments] {
@@ -275,9 +272,8 @@ func (w *World) granted(n ledger.NodeName) map[ledger.VolumeID]bool {
 	return used
 }
 
-// bound are those, and what bound pods, the node's status and VolumeAttachments that
-// kube-controller-manager has just made bind to it: whoever grants may have heard of
-// them, and may not.
+// bound are those, and volumes that bound pods, the node's status and new VolumeAttachments of
+// kube-controller-manager bind to it: the granter may know them or not.
 func (w *World) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := w.booked(n)
 	for _, e := range w.all[Attachments] {
@@ -331,8 +327,8 @@ func (w *World) HasRoom(n ledger.NodeName, volumes []ledger.VolumeID) bool {
 	})
 }
 
-// claimed stands for the volume that an unbound claim will become; one that has lost its
-// volume becomes no other.
+// claimed stands for the future volume of an unbound claim; a claim that has lost its volume gets no
+// other.
 func (w *World) claimed(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	claim, exists := typed[ledger.Claim](&w.Objects, Claims, key.String())
 	class, known := typed[ledger.StorageClass](&w.Objects, Classes, claim.Class)

@@ -12,16 +12,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// keeping are the types of tickets that keep what they have been granted until they end:
-// what they do would have to begin anew.
+// keeping are the types of tickets that keep their grant until they end: their work would have to start
+// again.
 var keeping = []ledger.TicketType{ledger.TypeRestore, ledger.TypeExpansion, ledger.TypeClone, ledger.TypeRebuild}
 
 // yieldNotice is for how long a ticket is asked to let go of a volume where its policy has no time.
 const yieldNotice = 30 * time.Second
 
-// interrupts: a ticket that has been told that it has its volumes loses its
-// grant to somebody who ranks before only if its type yields, after it was asked to let go of
-// them, and has, or has had its time.
+// interrupts: a ticket that is informed that it has its volumes loses its grant to a claimant before it
+// only if its type yields, after it was asked to let go of them, and has, or has had its time.
 func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 	if t.Phase != ledger.TicketGranted || r.Phase == ledger.TicketGranted {
 		return
@@ -31,7 +30,7 @@ func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 		return
 	}
 	switch {
-	case t.SatisfiedSince == 0: // nobody may use them
+	case t.SatisfiedSince == 0: // no user may have them
 		return
 	case slices.Contains(keeping, t.Type):
 		j.fault("ticket %s of type %s loses its volumes to somebody who ranks before", t.ID.Name, t.Type)
@@ -51,8 +50,8 @@ func (j *Judge) interrupts(w *World, t ledger.Ticket, r Request) {
 	}
 }
 
-// losesUnasked: a ticket that has been told that it has its volumes loses its grant to nobody only where a claim of it leads
-// elsewhere by now, or nowhere, or its node is not there to have them.
+// losesUnasked: a ticket that is informed that it has its volumes loses its grant without a claimant
+// only if its claim leads elsewhere by now, or nowhere, or its node is not there.
 func (j *Judge) losesUnasked(w *World, t ledger.Ticket, reason string) {
 	n, exists := w.Node(t.Node)
 	ready := exists && n.Ready == ledger.ReadyTrue && w.Now.Sub(time.Unix(n.ReadySince, 0)) >= told // else it may have been decided before
@@ -62,8 +61,8 @@ func (j *Judge) losesUnasked(w *World, t ledger.Ticket, reason string) {
 	}
 }
 
-// ticketChanged notes which volumes a ticket has been told that it has. It has
-// them until it is told otherwise, whatever becomes of its claims.
+// ticketChanged notes the volumes that a ticket is informed it has. It has them until it is informed
+// otherwise, regardless of its claims.
 func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
 	switch {
 	case is.SatisfiedSince == 0:
@@ -77,8 +76,9 @@ func (j *Judge) ticketChanged(w *World, was, is ledger.Ticket) {
 	}
 }
 
-// ticketLoses notes that a ticket does not have its volumes any more. Where its node is not Ready nobody can have
-// told its holder, which may go on to use them there until the node is Ready again, or they have left it.
+// ticketLoses notes that a ticket does not have its volumes any more. At a node that is not Ready its
+// user can't know that, and may go on to use them there until the node is Ready again, or they have
+// left it.
 func (j *Judge) ticketLoses(w *World, t ledger.Ticket) {
 	_, silent := j.notReady[t.Node]
 	for _, v := range j.told[t.UID] {
@@ -96,10 +96,10 @@ func (j *Judge) ticketLoses(w *World, t ledger.Ticket) {
 // Unheard says whether a ticket has lost a volume while its node was not Ready, and the node has not been since.
 func (j *Judge) Unheard(at At) bool { return j.unheard[at] }
 
-// tellsAttached: a ticket that is told that it has its volumes at its node has them attached there. What a disk service has
-// lied about counts as there; and where the node is not Ready, or was not since they were attached, it hears later that
-// they were taken by force. Whoever tells it so may not have seen yet that a Node was deleted, which alone said that
-// a volume without VolumeAttachments is there.
+// tellsAttached: a ticket that is informed that it has its volumes at its node has them attached there.
+// Volumes of a disk service's lie count as there; and if the node is not Ready, or was not since they
+// were attached, the ticket is informed later that they were taken by force. The writer may not have
+// seen yet that a Node was deleted, which alone said that a volume without VolumeAttachments is there.
 func (j *Judge) tellsAttached(w *World, t ledger.Ticket) {
 	n, exists := w.Node(t.Node)
 	if t.Node == ledger.Detached || !exists || n.Ready != ledger.ReadyTrue {
@@ -115,10 +115,10 @@ func (j *Judge) tellsAttached(w *World, t ledger.Ticket) {
 	}
 }
 
-// keepsDetached: while a ticket that asks for its volumes to be at no node says that they are, none
-// of them is attached to a machine or mounted by one, and none comes to be. What a disk service has
-// lied about, or a rule of force lets be in two places, counts as elsewhere. Beside
-// kube-controller-manager, which asks nobody, the ticket may hear of it later.
+// keepsDetached: while a ticket for detached volumes says that they are at no node, none of them is
+// attached to a machine or mounted by one, and none becomes so. Volumes of a disk service's lie, or
+// that a rule of force permits at two places, count as elsewhere. Beside kube-controller-manager, which
+// does not ask, the ticket may be informed later.
 func (j *Judge) keepsDetached(w *World, v ledger.VolumeID, machine, how string) {
 	if j.Cooperative || w.Disks.Lied[v] {
 		return
@@ -184,11 +184,10 @@ func (j *Judge) places(t ledger.Ticket, r Request) {
 	}
 }
 
-// deletesUnder: a volume leaves no node where a ticket has been told that it
-// has it, and not since that it has lost it, unless a rule of force holds: what that ticket's
-// holder does with it, nobody else says. Nor does it where the ticket has ended since, and nobody can
-// have told its holder (ticketLoses). Where the rule held when the deletion was sent, and
-// the node is Ready again since, it is listed, as in overtaken: no precondition excludes that.
+// deletesUnder: a volume leaves no node while a ticket is informed that it has it there, unless a rule
+// of force holds: only that ticket's user knows its use. Nor after the ticket has ended, if its user
+// can't know that (ticketLoses). Where the rule held when the deletion was sent, and the node is Ready
+// again since, it is listed, as in overtaken: no precondition excludes that.
 func (j *Judge) deletesUnder(w *World, at At, uid string, since int64) {
 	p, noted := j.ended[at]
 	overtaken := noted && p.attachment == uid && since > p.made && since < p.at

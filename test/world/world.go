@@ -17,22 +17,20 @@ type World struct {
 	// Stamps says that VolumeAttachments are created with the attacher's
 	// finalizer, as where the driver's attacher is known to remove it.
 	Stamps bool
-	// Forgetful has kubelets that start not find what is staged and has no folder of
-	// a pod, as real ones don't. No fact in the API shows it: with this, a volume
-	// may be at two machines, whatever a controller does.
+	// Forgetful has starting kubelets not find staged volumes without a pod's folder, like real ones.
+	// No fact in the API shows it: a volume may be at two machines then, with any controller.
 	Forgetful bool
-	// Mapped has what is mounted reach its disk though the volume is detached there, as with
-	// drivers whose unpublish takes nothing away: network storage, for one.
+	// Mapped has mounts reach their disk after a detach, as with drivers whose unpublish takes nothing
+	// away: network storage, for example.
 	Mapped bool
-	// OlderHolds has the API server drop from VolumeHolds what an older definition of them
-	// does not have: the boot, and what is taken by force.
+	// OlderHolds has the API server drop fields from VolumeHolds that an older definition lacks: the
+	// boot, and forced detaches.
 	OlderHolds bool
 
-	// Refusals are what somebody else's webhooks and policies refuse; the list is
-	// replaced, never changed.
+	// Refusals are foreign webhooks' and policies' refusals; the list is replaced, never changed.
 	Refusals []Refusal
 
-	Machines map[string]*Machine // by their ID, also those that are gone
+	Machines map[string]*Machine // by ID, also machines that are gone
 	Disks    Disks
 	Judge    Judge
 }
@@ -64,12 +62,11 @@ type At struct {
 	Node   ledger.NodeName
 }
 
-// AsKept makes of a fact what is read back of it from the API: what its object has no room for is lost.
-// Nil: everything is kept. Tests set it that may import the API's types.
+// AsKept makes of a fact its form after a read from the API: content without room in its object is
+// lost. Nil: everything is kept. Tests that may import the API's types set it.
 var AsKept func(ledger.Event) ledger.Event
 
-// Put writes an object at a new version; one that says what is said already
-// keeps its version.
+// Put writes an object at a new version; an unchanged object keeps its version.
 func (w *World) Put(e ledger.Event) ledger.Event {
 	k, key := Identify(e)
 	old := w.Get(k, key)
@@ -87,8 +84,8 @@ func (w *World) Put(e ledger.Event) ledger.Event {
 	return e
 }
 
-// dated is a Node with the time at which its condition Ready last changed, in whole
-// seconds, as whoever writes the condition keeps it.
+// dated is a Node with the last change of its condition Ready, in whole seconds, as the condition's
+// writer keeps it.
 func (w *World) dated(old ledger.Event, n ledger.NodeState) ledger.NodeState {
 	if was, exists := old.(ledger.NodeState); !exists || was.Ready != n.Ready {
 		n.ReadySince = w.Now.Unix()
@@ -96,7 +93,7 @@ func (w *World) dated(old ledger.Event, n ledger.NodeState) ledger.NodeState {
 	return n
 }
 
-// Drop deletes an object at once, whatever finalizers it has.
+// Drop deletes an object at once, with its finalizers.
 func (w *World) Drop(k Kind, key string) {
 	if old := w.Get(k, key); old != nil {
 		w.drop(k, key)
@@ -104,8 +101,7 @@ func (w *World) Drop(k Kind, key string) {
 	}
 }
 
-// DeletePod is a user's deletion of a pod: one that is bound waits for its
-// kubelet.
+// DeletePod is a user's deletion of a pod: a bound pod waits for its kubelet.
 func (w *World) DeletePod(uid string) {
 	p, exists := w.Pod(uid)
 	switch {
@@ -171,8 +167,8 @@ func (w *World) volumesOf(p ledger.Pod) (list []ledger.VolumeID, complete bool) 
 	return list, complete
 }
 
-// Exclusive is this package's own reading of access modes: a volume is for
-// one node when any of its PersistentVolumes says so, or one that has vanished.
+// Exclusive is this package's own reading of access modes: a volume is for one node if any of its
+// PersistentVolumes, vanished ones included, says so.
 func (w *World) Exclusive(v ledger.VolumeID) bool {
 	for _, pv := range w.all[PersistentVolumes] {
 		if pv := pv.(ledger.PersistentVolume); pv.Volume == v && pv.Access >= ledger.AccessNode {

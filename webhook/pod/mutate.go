@@ -21,20 +21,17 @@ type Operation struct {
 // PathSchedulerName is the path of the operation that changes the scheduler.
 const PathSchedulerName = "/spec/schedulerName"
 
-// Mutate returns what has to change in a new pod for Moorage to place it and to
-// report on its volumes; nothing if nothing has to. Applied to its own result it
-// returns nothing.
+// Mutate returns the changes to a new pod for Moorage to place it and to report on its volumes; nothing
+// if there are none. Applied to its own result it returns nothing.
 //
-//   - Mirror pods are left alone: the kubelet owns them, and compares them with
-//     its manifest.
-//   - The scheduler changes only where it is the default one and has yet to be
-//     asked: never in a pod that names another scheduler or already has a node.
-//   - A pod without a volume that can be attachable changes only if it is in a group: all
-//     pods of a group need the same scheduler, which else waits for the others for ever.
-//   - A restored pod carries marks of the pod that it is a copy of: they are replaced, or
-//     removed.
+//   - Mirror pods are left alone: the kubelet owns them, and compares them with its manifest.
+//   - The scheduler changes only where it is the default one and has yet to be asked: never in a pod
+//     that names another scheduler or already has a node.
+//   - A pod without a volume that can be attachable changes only if it is in a group: all pods of a
+//     group need the same scheduler, which would wait for the others without end.
+//   - A restored pod carries marks of its original: they are replaced, or removed.
 //
-// The operations touch nothing else, so that what other webhooks did stays.
+// The operations touch nothing else, so that other webhooks' changes stay.
 func Mutate(pod *corev1.Pod, schedulerName string) ([]Operation, error) {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return nil, nil
@@ -66,9 +63,8 @@ func isDefaultScheduler(name string) bool {
 	return name == "" || name == corev1.DefaultSchedulerName
 }
 
-// annotate returns the operation that gives the pod an annotation. "add" on a
-// map that isn't there fails, and on the map as a whole replaces it, so that
-// which of the two it is depends on the pod.
+// annotate returns the operation that gives the pod an annotation. "add" to a missing map fails, and of
+// the whole map replaces it: the pod decides between the two.
 func annotate(pod *corev1.Pod, key, value string) []Operation {
 	if len(pod.Annotations) == 0 {
 		return []Operation{{Op: "add", Path: "/metadata/annotations", Value: map[string]string{key: value}}}

@@ -10,12 +10,10 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// CanBeAttachable reports whether a volume of a pod is of a kind that can need
-// an attachment. Claims and generic ephemeral volumes may turn out not to, once
-// their PersistentVolume and driver are known. Inline ones are those that
-// Kubernetes migrates to CSI, and iSCSI and FC, which are attached without a
-// call and yet have to be in node.status.volumesAttached. The chart has the same
-// list in CEL.
+// CanBeAttachable reports whether a volume of a pod is of a kind that can need an attachment. Claims
+// and generic ephemeral volumes may turn out not to, once their PersistentVolume and driver are known.
+// Inline volumes of kinds that Kubernetes migrates to CSI count, and iSCSI and FC, which are attached
+// without a call and yet have to be in node.status.volumesAttached. The chart has the same list in CEL.
 func CanBeAttachable(volume *corev1.Volume) bool {
 	source := &volume.VolumeSource
 	switch {

@@ -23,15 +23,13 @@ type VolumeHoldArgs struct {
 	Weights *VolumeHoldWeights `json:"weights,omitempty"`
 }
 
-// VolumeHoldWeights weigh against each other what speaks for a node, each from
-// 0 to 1000. Only their ratios matter: the plugin's score is normalised to 0 to
-// 100, and the plugin's weight in the profile sets it against other plugins.
-// Not all of them may be 0.
+// VolumeHoldWeights weigh the arguments for a node against each other, each from 0 to 1000. Only their
+// ratios matter: the plugin's score is normalised to 0 to 100, and the plugin's weight in the profile
+// sets it against other plugins. Not all of them may be 0.
 type VolumeHoldWeights struct {
-	// Held is for the node that has the volume for somebody. Default 100.
+	// Held is for the node that has the volume for another claimant. Default 100.
 	Held *int64 `json:"held,omitempty"`
-	// Near is for a node where the volume still is, though nobody uses it there
-	// any more. Default 60.
+	// Near is for a node where the volume still is, without a user there. Default 60.
 	Near *int64 `json:"near,omitempty"`
 	// Balance is for a node with all of the driver's slots free, and falls with
 	// them. Default 20.

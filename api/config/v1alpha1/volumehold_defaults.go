@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What an absent field of VolumeHoldArgs means.
+// The defaults of VolumeHoldArgs.
 const (
 	DefaultHeld    = 100
 	DefaultNear    = 60
@@ -18,8 +18,8 @@ const (
 	MaxWeight = 1000
 )
 
-// WithDefaults returns a copy in which every field is set. Called on a nil
-// pointer it returns the defaults. Safe for parallel use.
+// WithDefaults returns a copy with every field set. Called on a nil pointer it returns the defaults.
+// Safe for parallel use.
 func (in *VolumeHoldArgs) WithDefaults() VolumeHoldArgs {
 	var out VolumeHoldArgs
 	if in != nil {
@@ -42,8 +42,7 @@ func setDefault[T any](field **T, value T) {
 	}
 }
 
-// Validate reports everything that is wrong with args whose defaults are set,
-// each with the field and what it may be.
+// Validate reports all faults of args with defaults, each with the field and its permitted values.
 func (in *VolumeHoldArgs) Validate() error {
 	var errs []error
 	if in.APIVersion != GroupVersion || in.Kind != KindVolumeHoldArgs {

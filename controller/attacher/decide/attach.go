@@ -80,16 +80,16 @@ func (r *record) unpublishable() Reason {
 	return Reason{}
 }
 
-// outdated says whether an attachment of an exclusive volume is too old to be published: the
-// volume has changed its node since whoever made it looked. Numbers of attachments that are gone
-// do not count: a live migration's target keeps the number that it was made with, though the
-// volume may have been at other nodes since, and a VolumeHold that was deleted counts from 1 again.
+// outdated says whether an attachment of an exclusive volume is too old to be published: the volume has
+// changed its node since the attachment's maker looked. Numbers of attachments that are gone do not
+// count: a live migration's target keeps its first number, though the volume may have been at other
+// nodes since, and a VolumeHold that was deleted counts from 1 again.
 func (p *pass) outdated(r *record) bool {
 	return p.exclusive && r.Transitions != 0 && r.Transitions < p.newest
 }
 
-// refused says that an attachment is outdated, if it is; beside one that is gone it says that the volume may be
-// there: to delete this one, and make another, would not help.
+// refused says that an attachment is outdated, if it is; beside a gone attachment it says that the
+// volume may be there: to delete this one, and make another, would not help.
 func (p *pass) refused(r *record) Reason {
 	switch {
 	case !p.outdated(r):
@@ -104,10 +104,9 @@ func (p *pass) refused(r *record) Reason {
 	}
 }
 
-// yield lets another attachment of an exclusive volume go first. If the volume
-// may be here, which nobody has said it is, an unpublish proves that it is not. Not
-// where it was left by one that is gone, as a live migration's source that somebody
-// has stripped: it may be mounted here, and leaves with this one.
+// yield lets another attachment of an exclusive volume go first. If the volume may be here without a
+// report of that, an unpublish proves that it is not. Not if a gone attachment left it, as the source
+// of a live migration whose finalizer was taken off: it may be mounted here, and leaves with this one.
 func (p *pass) yield(r, rival *record) move {
 	if r.maybe() && !r.known() && (!r.keeps() || p.outdated(r)) && r.NoUnpublish.IsZero() && r.volumeID() != "" {
 		if m, ok := p.backoff(r, true); ok {

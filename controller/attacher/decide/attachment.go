@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// VolumeID is a driver's volume handle, as PersistentVolumes spell it. The
-// driver is the one that this process serves. Empty: nobody can tell.
+// VolumeID is a driver's volume handle, as PersistentVolumes spell it. The driver is this process's
+// own. Empty: unknown.
 type VolumeID string
 
 // Reason says why something is not done, to be shown on the VolumeAttachment.
@@ -20,7 +20,6 @@ type Reason struct {
 	Code codes.Code
 }
 
-// IsZero says whether there is no reason.
 func (r Reason) IsZero() bool { return r == Reason{} }
 
 // Attachment is a VolumeAttachment of this process's driver, together with
@@ -30,17 +29,16 @@ type Attachment struct {
 	// Node is the name of the node, not the driver's ID for it.
 	Node    string
 	Created time.Time
-	// Mark changes whenever anybody but this process changes the object's
-	// labels, annotations or finalizers: a wish to have it looked at again.
+	// Mark changes whenever another component changes the object's labels, annotations or finalizers: a
+	// request to look again.
 	Mark string
 	// Transitions is the fencing token; 0 when the object carries none.
 	Transitions int64
-	// Beside is a node at which the volume may stay published beside this one:
-	// the source of a live migration.
+	// Beside is a node where the volume may stay published as well: the source of a live migration.
 	Beside string
 
 	Deleting bool
-	// Stamped: the attacher's finalizer is on. Kept: so is somebody else's.
+	// Stamped: the attacher's finalizer is on. Kept: a foreign finalizer is on as well.
 	Stamped, Kept bool
 	// Attached, Metadata and the errors are the object's status.
 	Attached                 bool
@@ -70,7 +68,7 @@ type Attachment struct {
 	NoPublish, NoUnpublish Reason
 }
 
-// Evidence is what is known of a volume at a node.
+// Evidence is the knowledge about a volume at a node.
 type Evidence uint8
 
 const (
@@ -82,10 +80,9 @@ const (
 	Published
 )
 
-// Rejected says whether a code is a definite answer of the driver: the call is
-// over and did not do what it was asked. After the others an operation may
-// still be going on (CSI spec, "Error Scheme"; the codes that external-attacher
-// and the kubelet take for final, less Unknown, which says nothing).
+// Rejected says whether a code is a definite answer of the driver: the call is over and had no effect.
+// After the others an operation may still be going on (CSI spec, "Error Scheme"; the codes that
+// external-attacher and the kubelet take for final, less Unknown, which says nothing).
 func Rejected(c codes.Code) bool {
 	switch c {
 	case codes.OK, codes.Canceled, codes.Unknown, codes.DeadlineExceeded,

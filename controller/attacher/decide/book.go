@@ -16,7 +16,7 @@ type Rules struct {
 	// Publishes: the driver has ControllerPublishVolume. Without it, being
 	// attached is only a note in the API.
 	Publishes bool
-	// Looks: the driver can say of one volume where it is published.
+	// Looks: the driver can report where one volume is published.
 	Looks bool
 	// Backoff is for failed calls and writes.
 	Backoff Backoff
@@ -39,7 +39,7 @@ func (r Rules) Validate() error {
 	return errors.Join(errs...)
 }
 
-// volume is what is known of a volume over all its attachments.
+// volume has the facts about a volume over all its attachments.
 type volume struct {
 	id      VolumeID
 	records []*record // sorted by name, UID
@@ -51,7 +51,7 @@ type Book struct {
 	rules   Rules
 	records map[string]*record // by UID
 	volumes map[VolumeID]*volume
-	// unplaced are the attachments whose volume nobody can tell.
+	// unplaced are the attachments of unknown volumes.
 	unplaced map[string]*record
 	// full are attachments that their node had no room for, by UID.
 	full map[string]*record
@@ -59,7 +59,7 @@ type Book struct {
 	press pushBack
 	// looked is how many records, and volumes by their names, were looked at so far.
 	looked int
-	// forgotten are those that were dropped since somebody asked, by UID.
+	// forgotten are the attachments dropped since the last call, by UID.
 	forgotten []string
 }
 
@@ -74,11 +74,10 @@ func NewBook(rules Rules) (*Book, error) {
 	}, nil
 }
 
-// unplacedPrefix starts the VolumeID of an attachment whose volume nobody can
-// tell. NUL is in no handle.
+// unplacedPrefix starts the VolumeID of an attachment of an unknown volume. NUL is in no handle.
 const unplacedPrefix = "\x00"
 
-// key is the VolumeID under which an attachment is decided on.
+// key is the VolumeID that an attachment is decided under.
 func key(a *Attachment) VolumeID {
 	if a.Volume == "" {
 		return VolumeID(unplacedPrefix + a.UID)
@@ -126,8 +125,8 @@ func (b *Book) drop(r *record) {
 // Knows says whether the Book still has anything to decide for an attachment.
 func (b *Book) Knows(uid string) bool { return b.records[uid] != nil }
 
-// Forgotten are the attachments, by UID, of which the Book has come to know nothing more
-// since it was asked last: one of them may be gone for long, and answered for by another.
+// Forgotten are the attachments, by UID, that the Book has forgotten since the last call: an attachment
+// may be long gone, with another answering for it.
 func (b *Book) Forgotten() []string {
 	list := b.forgotten
 	b.forgotten = nil

@@ -37,8 +37,8 @@ func manyNodes(n int) []string {
 	return list
 }
 
-// What is decided on a volume costs in proportion to its attachments, whatever they are at: it
-// is decided with all other volumes of the driver waiting.
+// A decision on a volume costs in proportion to its attachments, at any nodes: all other volumes of the
+// driver wait for it.
 func TestNextCostsInProportion(t *testing.T) {
 	const many = 500
 	later := func(i int) func(*decide.Attachment) {

@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// desk plays a Book step by step: a test says what is seen, which steps must be on
-// offer then, and how they end.
+// desk plays a Book step by step: a test says which objects are seen, which steps must be offered then,
+// and how they end.
 type desk struct {
 	t    *testing.T
 	book *decide.Book
@@ -38,8 +38,8 @@ func newDesk(t *testing.T, changes ...func(*decide.Rules)) *desk {
 
 func looks(r *decide.Rules) { r.Looks = true }
 
-// wanted is an attachment of disk-1, an exclusive volume, that is to be attached to a
-// node: va-a and uid-a at node a, which is id-a to the driver.
+// wanted is an attachment of disk-1, an exclusive volume, to attach to a node: va-a and uid-a at node
+// a, which is id-a to the driver.
 func wanted(node string, changes ...func(*decide.Attachment)) decide.Attachment {
 	a := decide.Attachment{
 		Name: "va-" + node, UID: "uid-" + node, Node: node, Created: epoch,
@@ -61,7 +61,6 @@ func stamped(node string, changes ...func(*decide.Attachment)) decide.Attachment
 	return a
 }
 
-// attached is one that is attached.
 func attached(node string, changes ...func(*decide.Attachment)) decide.Attachment {
 	return stamped(node, append([]func(*decide.Attachment){func(a *decide.Attachment) { a.Attached = true }}, changes...)...)
 }
@@ -122,7 +121,7 @@ func (d *desk) offersOf(id decide.VolumeID, want ...string) {
 	}
 }
 
-// wakes checks when it is to be asked again; 0: never.
+// wakes checks the time of the next call; 0: never.
 func (d *desk) wakes(after time.Duration) {
 	d.t.Helper()
 	_, wake := d.book.Next(handle, d.now)
@@ -174,12 +173,12 @@ func (d *desk) stamps(changes ...func(*decide.Attachment)) {
 // ok is a success.
 var ok = decide.Result{}
 
-// failed is a failure with a code, which is its text, too.
+// failed is a failure with a code, also as its text.
 func failed(code codes.Code) decide.Result {
 	return decide.Result{Failed: decide.Reason{Message: code.String(), Code: code}}
 }
 
-// refused is a write that failed; moved one that found its object changed.
+// refused is a failed write; moved found its object changed.
 var (
 	refused = decide.Result{Failed: decide.Reason{Message: "refused"}}
 	moved   = decide.Result{Failed: decide.Reason{Message: "changed"}, Moved: true}

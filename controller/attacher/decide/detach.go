@@ -32,8 +32,8 @@ func (p *pass) detach(r *record) move {
 	return p.call(r, Unpublish, r.volumeID())
 }
 
-// finish ends a deletion: one write, after which the object is gone unless
-// somebody else's finalizer keeps it.
+// finish ends a deletion: one write, after which the object is gone unless a foreign finalizer keeps
+// it.
 func (p *pass) finish(r *record) move {
 	if m, ok := p.backoff(r, true); ok && (r.failedAction == Release || r.failedAction == MarkDetached) {
 		return m
@@ -64,9 +64,9 @@ func (r *record) undetachable() Reason {
 	return Reason{}
 }
 
-// usedHere is another attachment at the same node that is not being deleted
-// and has the volume there. Unpublishing would take it from that one too. The one that
-// is asked for is being deleted, or gone.
+// usedHere is another attachment at the same node that is not being deleted and has the volume there.
+// Unpublishing would take it from that attachment as well. The asking attachment is being deleted, or
+// gone.
 func (p *pass) usedHere(r *record) *record {
 	if p.users == nil {
 		p.users = map[place]*record{}
@@ -79,13 +79,12 @@ func (p *pass) usedHere(r *record) *record {
 	return p.users[r.place()]
 }
 
-// uses says whether an attachment has the volume and is to keep it.
+// uses says whether an attachment has the volume and keeps it.
 func (r *record) uses() bool { return !r.Deleting && !r.gone && r.maybe() }
 
-// ghost is the chain of an attachment whose object is gone though its volume
-// may still be at its node: somebody took the finalizer off, or the volume was
-// wanted again. It is unpublished when another node wants the volume, or when
-// nobody has wanted it here for a while.
+// ghost is the chain of an attachment whose object is gone though its volume may still be at its node:
+// its finalizer was taken off, or the volume was wanted again. It is unpublished when another node
+// wants the volume, or when the volume has had no user here for a while.
 func (p *pass) ghost(r *record) move {
 	if !r.NoUnpublish.IsZero() || p.usedHere(r) != nil {
 		return move{}

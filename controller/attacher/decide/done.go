@@ -36,13 +36,12 @@ func (b *Book) Start(s Step, now time.Time) {
 		r.evidence, r.proved = Unknown, false
 	case Unpublish:
 		r.evidence, r.proved, r.rejected = Unknown, false, false
-	default: // no other step changes what is known of the volume by being sent
+	default: // to send any other step changes no fact about the volume
 	}
 }
 
-// Done takes the end of a step. What the API showed meanwhile, the answers of
-// writes among it, is to be told before. It returns the volumes that there is
-// something new to decide about.
+// Done takes the end of a step. All objects seen meanwhile, answers of writes included, must be taken
+// in first. It returns the volumes with news to decide about.
 func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 	r := b.records[s.UID]
 	if r == nil {
@@ -79,8 +78,8 @@ func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 	return touched
 }
 
-// answered takes from the end of a publish or an unpublish what it says of the
-// driver, and returns the volumes that are tried again for it.
+// answered takes in what the end of a publish or an unpublish shows about the driver, and returns the
+// volumes that are tried again for it.
 func (b *Book) answered(r *record, result Result, now time.Time) []VolumeID {
 	switch code := result.Failed.Code; {
 	case result.Failed.IsZero():
@@ -146,11 +145,11 @@ func (r *record) see(result Result) {
 	}
 }
 
-// wrote takes the end of a write that brings the volume forward. The driver's
-// answer that is to be written is never asked for again.
+// wrote takes in the end of a write that brings the volume forward. The driver is never asked again for
+// an answer that is about to be written.
 func (r *record) wrote(s Step, result Result, now time.Time, rules *Rules) {
 	if s.Do == Stamp && result.Moved && r.Stamped && r.evidence == Absent {
-		r.evidence, r.proved, r.doubted = Unknown, false, true // somebody else's finalizer, and call
+		r.evidence, r.proved, r.doubted = Unknown, false, true // a foreign finalizer, and call
 	}
 	switch {
 	case result.Failed.IsZero() && (s.Do == StampPV || s.Do == Stamp):
@@ -162,7 +161,7 @@ func (r *record) wrote(s Step, result Result, now time.Time, rules *Rules) {
 	case s.Do == StampPV || s.Do == Stamp:
 		r.fail(s, result.Failed, now, rules)
 	case result.Moved:
-		r.fail(s, result.Failed, now, rules) // not changed: refused for what it says
+		r.fail(s, result.Failed, now, rules) // not changed: refused for its content
 	default:
 		r.fail(s, Reason{}, now, rules)
 	}

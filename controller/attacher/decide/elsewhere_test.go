@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An attachment gives way to an older one of the same volume. Where nobody has said that the
-// volume is at its node, an unpublish proves that it is not: if one can be called.
+// An attachment gives way to an older one of the same volume. If no report says that the volume is at
+// its node, an unpublish proves that it is not: if one can be called.
 func TestWhoGivesWayIsUnpublished(t *testing.T) {
 	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
 	for name, c := range map[string]struct {
@@ -40,8 +40,8 @@ func TestWhoGivesWayIsUnpublished(t *testing.T) {
 	}
 }
 
-// Who waits for another node says why that one keeps the volume, if a detach there has
-// failed; a failed attach says nothing of that.
+// An attachment that waits for another node says why that one keeps the volume, if a detach there has
+// failed; a failed attach says nothing about that.
 func TestWhyAnotherNodeKeepsTheVolume(t *testing.T) {
 	waits := "report-attach va-b: the volume may be at node a: waiting until VolumeAttachment va-a is detached"
 	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
@@ -101,7 +101,7 @@ func TestPublishedAnewAtTheNewID(t *testing.T) {
 	d.offers("stamp va-a id-a2")
 }
 
-// Nor does what the object says give it the volume before an older attachment.
+// Nor does the object's status give it the volume before an older attachment.
 func TestUnpublishedGoesFirstNoMore(t *testing.T) {
 	moves := func(a *decide.Attachment) { a.TargetID, a.Created = "id-a2", epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -113,8 +113,8 @@ func TestUnpublishedGoesFirstNoMore(t *testing.T) {
 	d.offers("stamp va-b id-b")
 }
 
-// Where this process has published a volume stands, though somebody takes the node's ID off
-// the object.
+// A volume that this process has published stays known, though a user takes the node's ID off the
+// object.
 func TestPublishedWhereItWasCalled(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -130,8 +130,8 @@ func TestFinalizerBeforePublish(t *testing.T) {
 	d.offers("stamp va-a id-a")
 }
 
-// Somebody who takes the finalizer off does not end a deletion that somebody else's
-// finalizer keeps: the volume may still be there.
+// A user who takes the finalizer off does not end a deletion that a foreign finalizer keeps: the volume
+// may still be there.
 func TestFinalizerTakenOffByHand(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -174,7 +174,7 @@ func TestRefusalAfterTimeout(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// What was listed before the driver was asked for this one volume is older than its answer.
+// A list from before a driver's answer about this one volume is older than the answer.
 func TestListedBeforeALook(t *testing.T) {
 	d := newDesk(t, looks)
 	d.see(attached("a"))
@@ -188,8 +188,8 @@ func TestListedBeforeALook(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// An attachment whose volume nobody can tell holds back the volume that its name says: where
-// that may be there, and where another place would be a second one.
+// An attachment of an unknown volume holds back the volume that its name says: if the volume may be
+// there, and another place would be a second one.
 func TestUnplacedHoldsBack(t *testing.T) {
 	name := func(node string) func(*decide.Attachment) {
 		return named(ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, ledger.NodeName(node)))
@@ -218,7 +218,7 @@ func TestUnplacedHoldsBack(t *testing.T) {
 	}
 }
 
-// A volume that stays where it is wanted again may be wanted there by another attachment, too.
+// A volume that stays where it is wanted again may also be wanted there by another attachment.
 func TestStaysBesideItsHeir(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -227,8 +227,8 @@ func TestStaysBesideItsHeir(t *testing.T) {
 	d.offers("release va-a", "stamp z id-a")
 }
 
-// A finalizer whose write found the object changed leaves a doubt where it was somebody else
-// who wrote it, and before any call of this process only.
+// A finalizer whose write found the object changed leaves a doubt if another component wrote it, and
+// only before any call of this process.
 func TestWhichChangeIsDoubted(t *testing.T) {
 	stays := func(t *testing.T, d *desk) {
 		t.Helper()

@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// blocker is another attachment at whose node an exclusive volume may be.
+// blocker is another attachment with a node where an exclusive volume may be.
 func (p *pass) blocker(r *record) *record {
 	if !p.exclusive {
 		return nil
@@ -20,8 +20,7 @@ func (p *pass) blocker(r *record) *record {
 			return other
 		}
 	}
-	// An attachment whose PersistentVolume is gone says by its name which volume
-	// it is of.
+	// The name of an attachment says its volume after its PersistentVolume is gone.
 	var first *record
 	for other := range p.each(maps.Values(p.unplaced)) {
 		if other.maybe() && apart(r, other) && other.Name == p.attachmentName(p.v.id, other.Node) &&
@@ -32,10 +31,10 @@ func (p *pass) blocker(r *record) *record {
 	return first
 }
 
-// adopt takes attachments that are gone, and whose PersistentVolume nobody has seen, to the exclusive volume that they
-// are of by their names, once that is wanted somewhere: what they may have left is undone as its own. Their
-// PersistentVolume may never be seen: its disk can have come back under another name. What their calls take is then
-// what those of another attachment of the volume take.
+// adopt gives gone attachments of unseen PersistentVolumes to the exclusive volume that their names
+// say, once that is wanted somewhere: their remains are undone as its own. Their PersistentVolume may
+// never be seen: its disk can have come back under another name. Their calls then count as those of
+// another attachment of the volume.
 func (p *pass) adopt() {
 	if len(p.contenders) == 0 {
 		return
@@ -64,17 +63,16 @@ func apart(a, b *record) bool {
 	return !a.with(b) && !a.joins(b) && !b.joins(a)
 }
 
-// joins says whether an attachment was made for a live migration from another
-// one. What names the source stays on the object for as long as that lives, but
-// is about the attachment that was there when the target was made: a later one at
-// the same node is no source, whoever makes it.
+// joins says whether an attachment was made for a live migration from another one. The source's name
+// stays on the object for its life, but means the attachment that was there when the target was made: a
+// later attachment at the same node is no source.
 func (r *record) joins(source *record) bool {
 	return r.Beside == source.Node &&
 		!source.Created.After(r.Created) && source.Transitions <= r.Transitions
 }
 
-// rival is an attachment that an exclusive volume goes to before this one: of all that
-// it does, the first. To one that is outdated anybody is a rival.
+// rival is the first attachment that an exclusive volume goes to before this one. To an outdated
+// attachment any other is a rival.
 func (p *pass) rival(r *record) *record {
 	first := p.contender(r)
 	if first == nil || !p.outdated(r) && firstServed(first, r) > 0 {
@@ -101,9 +99,8 @@ func (p *pass) contends(r *record) bool {
 	return r.known() || !p.outdated(r) && r.unpublishable().IsZero()
 }
 
-// firstServed orders the attachments that want an exclusive volume: where it is
-// known to be, or was left, then the newer transitions, then the older object. It is total,
-// so that one of them goes first and never two.
+// firstServed orders the attachments that want an exclusive volume: first its known or former place,
+// then the newer transitions, then the older object. It is total: exactly one goes first.
 func firstServed(a, b *record) int {
 	if a.keeps() != b.keeps() {
 		if a.keeps() {

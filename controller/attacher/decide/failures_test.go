@@ -116,8 +116,7 @@ func TestStaysNowhere(t *testing.T) {
 	d.offers("report-detach va-a: no CSINode")
 }
 
-// An unpublish that succeeds ends the doubt: what is refused after it says where the
-// volume is.
+// A successful unpublish ends the doubt: a later refusal says where the volume is.
 func TestUnpublishEndsDoubt(t *testing.T) {
 	d := newDesk(t)
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
@@ -135,8 +134,8 @@ func TestUnpublishEndsDoubt(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// Failures of one way say nothing about the other: an unpublish that fails after
-// publishes is waited for as after a first failure.
+// Failures of one way say nothing about the other: an unpublish that fails after failed publishes
+// pauses as after a first failure.
 func TestWaysFailOnTheirOwn(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a", func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }))
@@ -157,8 +156,8 @@ func TestWaysFailOnTheirOwn(t *testing.T) {
 	d.wakes(time.Second)
 }
 
-// A publish that timed out may still come: a driver that refuses to unpublish then does
-// not say that the volume stays.
+// A publish that timed out may still take effect: a driver that refuses to unpublish then does not say
+// that the volume stays.
 func TestTimedOutPublishIsDoubted(t *testing.T) {
 	d := newDesk(t)
 	d.stamps()
@@ -169,7 +168,7 @@ func TestTimedOutPublishIsDoubted(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// One that was refused can't come any more.
+// A refused publish can't take effect any more.
 func TestRefusedPublishIsNotDoubted(t *testing.T) {
 	d := newDesk(t)
 	d.stamps()
@@ -179,8 +178,8 @@ func TestRefusedPublishIsNotDoubted(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// What was told is told again where it happens again after a success, and somebody else
-// has cleared it.
+// A written error is written again if it happens again after a success, and another component has
+// cleared it.
 func TestToldAgain(t *testing.T) {
 	d := newDesk(t)
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
@@ -269,8 +268,7 @@ func TestDetachedStatusBacksOff(t *testing.T) {
 	d.offers("mark-detached va-a")
 }
 
-// An attachment that somebody else keeps, and whose volume stays, is not written
-// down as detached.
+// An attachment with a foreign finalizer, whose volume stays, is not written down as detached.
 func TestKeptAndStays(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -281,7 +279,7 @@ func TestKeptAndStays(t *testing.T) {
 	d.offers()
 }
 
-// Nor where the object does not carry the node's ID.
+// Nor if the object does not carry the node's ID.
 func TestStaysWhereTheObjectSays(t *testing.T) {
 	bare := func(a *decide.Attachment) { a.NodeID = "" }
 	d := newDesk(t)
@@ -292,7 +290,7 @@ func TestStaysWhereTheObjectSays(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// An own write whose answer was lost is no word of somebody else's.
+// An own write with a lost answer is not another component's.
 func TestOwnWriteComesToLight(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -304,7 +302,7 @@ func TestOwnWriteComesToLight(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// An attachment that is gone, and of which nobody can tell where it was, is forgotten.
+// A gone attachment with an unknown place is forgotten.
 func TestGoneFromNowhere(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", func(a *decide.Attachment) { a.NodeID, a.TargetID = "", "" }))

@@ -81,8 +81,8 @@ func TestLostWithACallUnderWay(t *testing.T) {
 	}
 }
 
-// What an attachment that is gone may have left is doubtful for the next one: a driver
-// that refuses its unpublish says nothing of the call before.
+// The remains of a gone attachment are doubtful for the next one: a driver that refuses its unpublish
+// says nothing about the call before.
 func TestInheritedDoubt(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -98,8 +98,8 @@ func TestInheritedDoubt(t *testing.T) {
 	d.offers("unpublish next id-a")
 }
 
-// An attachment whose volume nobody can tell holds back the volume that its name says;
-// once it is gone, or its volume is known, that one is to be decided on.
+// An attachment of an unknown volume holds back the volume that its name says; once it is gone, or its
+// volume is known, the volume is decided on again.
 func TestUnplacedByName(t *testing.T) {
 	name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, "a")
 	unplaced := attached("a", named(name), func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false })
@@ -125,7 +125,7 @@ func TestUnplacedByName(t *testing.T) {
 	}
 }
 
-// Of several that hold a volume back by their names, the first by name is told.
+// The first by name of several that hold a volume back is reported.
 func TestUnplacedInOrder(t *testing.T) {
 	var names []string
 	d := newDesk(t)
@@ -147,8 +147,7 @@ func TestUnplacedInOrder(t *testing.T) {
 	}
 }
 
-// What an unpublish for another attachment of the node has taken away as well is no
-// longer in the book.
+// A publication that an unpublish for another attachment of the node took away as well leaves the book.
 func TestUnpublishLaysGhosts(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -163,7 +162,7 @@ func TestUnpublishLaysGhosts(t *testing.T) {
 	}
 }
 
-// A ghost lets another node wait only where that one is to be attached.
+// A ghost lets another node wait only if an attachment there is to be attached.
 func TestGhostIsNotHurriedByADeletion(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"), wanted("b", deleting, func(a *decide.Attachment) { a.Kept = true }))
@@ -174,7 +173,7 @@ func TestGhostIsNotHurriedByADeletion(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// Two that are gone hurry nobody, each other neither.
+// Two gone attachments hurry none, not even each other.
 func TestGhostsWaitBesideEachOther(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"), attached("b"))
@@ -186,7 +185,7 @@ func TestGhostsWaitBesideEachOther(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// One that is too old to be published hurries nobody.
+// An outdated attachment hurries none.
 func TestGhostIsNotHurriedByTheOld(t *testing.T) {
 	at := func(n int64) func(*decide.Attachment) { return func(a *decide.Attachment) { a.Transitions = n } }
 	d := newDesk(t)
@@ -219,7 +218,7 @@ func TestGhostOfAVolumeThatWasNeverSeen(t *testing.T) {
 	d.offers(elsewhere)
 }
 
-// What is unpublished at a node says nothing of another node, whatever IDs they have.
+// An unpublish at a node says nothing about another node, with any IDs.
 func TestUnpublishLaysNoGhostElsewhere(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -231,7 +230,7 @@ func TestUnpublishLaysNoGhostElsewhere(t *testing.T) {
 	}
 }
 
-// Nor of another machine of the node.
+// Nor about another machine of the node.
 func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
 	other := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
 	d := newDesk(t)
@@ -244,8 +243,8 @@ func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// What an attachment that is gone has left stays where no call can be put together, and
-// where another attachment has the volume at the same place.
+// The remains of a gone attachment stay if no call can be made for them, and if another attachment has
+// the volume at the same place.
 func TestGhostThatStays(t *testing.T) {
 	second := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
 	for name, play := range map[string]func(d *desk){
@@ -282,7 +281,7 @@ func TestGhostOfASharedVolume(t *testing.T) {
 	d.wakes(2 * time.Minute)
 }
 
-// A volume of which nothing is left to know waits for no attachment any more.
+// A forgotten volume waits for no attachment any more.
 func TestForgottenVolumeWaitsForNobody(t *testing.T) {
 	name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, "b")
 	unplaced := attached("b", named(name), func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false })
@@ -296,8 +295,8 @@ func TestForgottenVolumeWaitsForNobody(t *testing.T) {
 	}
 }
 
-// Which volume an attachment is of stays known when its PersistentVolume can't be found any
-// more: it holds back the others of the volume as before.
+// An attachment's volume stays known after its PersistentVolume is gone: it still holds back the
+// volume's other attachments.
 func TestVolumeStaysKnown(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -313,9 +312,8 @@ func TestVolumeStaysKnown(t *testing.T) {
 	}
 }
 
-// Where somebody has taken away the source of a live migration, its pod runs on, and the next attachment there
-// does not give the volume away from under it: neither to a target that is attached already, for which it
-// waits, nor to one that is not.
+// If the source of a live migration was taken away, its pod runs on, and the next attachment there does
+// not let the volume go: neither to an attached target, for which it waits, nor to another.
 func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 	at := func(seconds int, uid string) func(*decide.Attachment) {
 		return func(a *decide.Attachment) {
@@ -352,8 +350,8 @@ func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 	}
 }
 
-// Nor does it while it can't be published itself: the node plugin is started anew, or the PersistentVolume is
-// being deleted, and the pod runs on.
+// Nor while it can't be published itself: the node plugin restarts, or the PersistentVolume is being
+// deleted, and the pod runs on.
 func TestSourceTakenAwayAndUnpublishable(t *testing.T) {
 	at := func(seconds int, uid string) func(*decide.Attachment) {
 		return func(a *decide.Attachment) {

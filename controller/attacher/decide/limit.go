@@ -24,22 +24,22 @@ type Limit struct {
 	late  time.Duration
 	size  float64
 	inUse int
-	// quickest is how long the quickest call has taken that succeeded since the
-	// driver had nothing to do, and prompt the largest place of one that took
-	// hardly longer: so many the driver carries out at a time, or more.
+	// quickest is the time of the quickest successful call since the driver was last idle, and prompt
+	// the largest place of a call that took hardly longer: the driver carries out at least so many at a
+	// time.
 	quickest time.Duration
 	prompt   int
-	// brink is half of the size at which the driver began to push back. Up to it
-	// each success adds one, so twice as many with each round of calls, or more.
+	// brink is half of the size at which the driver began to push back. Up to it each success adds one,
+	// so twice as many with each round of calls, or more.
 	brink float64
 	cutAt time.Time
-	// kept: the driver has kept up since the last cut. What it pushes back before
-	// that says that it is away, and nothing of how much it takes.
+	// kept: the driver has kept up since the last cut. If it pushes back before that, it is away, and
+	// its capacity is unknown.
 	kept bool
 }
 
-// The first limit, and the one below which pushing back does not bring it:
-// external-attacher has ten workers, whatever its driver says.
+// The first limit, and the lowest limit after push-backs: external-attacher has ten workers for any
+// driver.
 const (
 	firstLimit = 256
 	floorLimit = 10

@@ -16,7 +16,7 @@ import (
 
 var epoch = time.Unix(1_000_000, 0)
 
-// timeout of a call, as it is by default.
+// timeout is a call's default timeout.
 const timeout = 15 * time.Second
 
 // round takes as many calls as there is room for and ends them all with code.
@@ -86,8 +86,8 @@ func TestLimitFollowsTheDriver(t *testing.T) {
 	}
 }
 
-// A driver that takes so many calls and no more is given about as many: what it
-// pushes back after it has kept up is too much, and grown towards slowly.
+// A driver with a fixed capacity gets about as many calls: a push-back after it has kept up means too
+// much, and growth towards that is slow.
 func TestLimitStaysNearTheBrink(t *testing.T) {
 	const takes = 100
 	l := newLimit(t, 1000)
@@ -110,8 +110,7 @@ func TestLimitStaysNearTheBrink(t *testing.T) {
 	}
 }
 
-// queueing is a driver that carries out so many calls at a time, in the order in
-// which they come, and lets the others wait.
+// queueing is a driver that carries out so many calls at a time, in order, and lets the others wait.
 type queueing struct {
 	parallel int
 	latency  time.Duration

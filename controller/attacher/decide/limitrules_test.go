@@ -20,8 +20,8 @@ func sizes(t *testing.T, l *decide.Limit, want int, when string) {
 	}
 }
 
-// one takes all calls that there is room for, ends the last one with a code, and then
-// the others with one that says nothing.
+// one takes all calls that there is room for, ends the last with a code, and the others with a code
+// that says nothing.
 func one(l *decide.Limit, code codes.Code, began, ended time.Time) {
 	turns := all(l, began)
 	slices.Reverse(turns)
@@ -31,9 +31,9 @@ func one(l *decide.Limit, code codes.Code, began, ended time.Time) {
 	}
 }
 
-// A limit that is cut is near the brink: it grows by one with a round of successes. One
-// that was cut twice with nothing in between was cut since the driver is away, and grows
-// by three with each prompt answer, by one with a slow one, up to where it was first cut.
+// A limit that is cut is near the brink: it grows by one with a round of successes. A limit that was
+// cut twice with no success in between was cut since the driver is away, and grows by three with each
+// prompt answer, by one with a slow one, up to the first cut.
 func TestLimitGrows(t *testing.T) {
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
 	l := newLimit(t, 1000)
@@ -67,8 +67,7 @@ func TestLimitGrows(t *testing.T) {
 	sizes(t, l, 26, "more is slow")
 }
 
-// What was under way when the limit was cut says nothing, neither by failing nor by
-// succeeding: a driver that is away is known by that.
+// Calls under way at a cut say nothing, by failure or success: they show that a driver is away.
 func TestLimitHearsWhatIsFresh(t *testing.T) {
 	l := newLimit(t, 100)
 	old := all(l, epoch)
@@ -90,8 +89,8 @@ func TestLimitHearsWhatIsFresh(t *testing.T) {
 	}
 }
 
-// A driver that keeps up after a cut has been cut where its brink is, whatever calls from
-// before the cut say after that.
+// A driver that keeps up after a cut was cut at its brink, regardless of later answers to calls from
+// before the cut.
 func TestLimitKnowsThatTheDriverKeptUp(t *testing.T) {
 	l := newLimit(t, 100)
 	old := all(l, epoch)
@@ -135,8 +134,7 @@ func TestLimitRemembersTheQuickest(t *testing.T) {
 	sizes(t, l, 14, "one that is slower than the quickest")
 }
 
-// The limit grows only where half of it is in use, and by what is answered before half
-// of the timeout.
+// The limit grows only if half of it is in use, and only by answers before half of the timeout.
 func TestWhenTheLimitGrows(t *testing.T) {
 	for name, c := range map[string]struct {
 		under int
@@ -168,7 +166,7 @@ func TestWhenTheLimitGrows(t *testing.T) {
 	}
 }
 
-// A driver that had nothing to do is measured anew: what was quick before says nothing.
+// A driver that was idle is measured again: earlier quick answers do not count.
 func TestLimitMeasuresAnew(t *testing.T) {
 	l := newLimit(t, 1000)
 	one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))
@@ -182,8 +180,7 @@ func TestLimitMeasuresAnew(t *testing.T) {
 	sizes(t, l, near+3, "slower than before it had nothing to do, and prompt")
 }
 
-// The quickest answer counts, whenever it came; one that is late, however quick others
-// are, has the limit stay.
+// The quickest answer counts, from any time; a late answer, beside any quick ones, keeps the limit.
 func TestLimitGoesByTheQuickest(t *testing.T) {
 	l := newLimit(t, 40)
 	one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))

@@ -12,13 +12,12 @@ import (
 const (
 	missingGrace = time.Second
 	blockedGrace = 20 * time.Second
-	// ghostGrace is for how long a volume may be at a node without an
-	// attachment there, while nobody wants it elsewhere.
+	// ghostGrace is how long a volume may be at a node without an attachment there, while no other node
+	// wants it.
 	ghostGrace = 2 * time.Minute
 )
 
-// move is what a chain of rules says of one attachment: do something, or wait
-// and show why.
+// move is the result of a chain of rules for one attachment: a step, or a wait with its reason.
 type move struct {
 	do     Action
 	nodeID string
@@ -42,10 +41,9 @@ type pass struct {
 	wake  time.Time
 }
 
-// Next says what to do now about a volume: steps of different attachments,
-// which may be carried out in parallel, and when to ask again if nothing is
-// seen until then (zero: never). A step counts as begun when Start is told of
-// it; one that is not started is offered again.
+// Next returns the steps for a volume now, of different attachments, which may be carried out in
+// parallel, and when to call again if nothing is seen until then (zero: never). A step counts as begun
+// after Start; an unstarted step is offered again.
 func (b *Book) Next(id VolumeID, now time.Time) (steps []Step, wake time.Time) {
 	v := b.volumes[id]
 	if v == nil {
@@ -126,7 +124,7 @@ func (p *pass) show(r *record, m move) {
 	p.add(r, move{do: report, why: m.why})
 }
 
-// backoff is the wait after failures of one side, and what is shown meanwhile.
+// backoff is the wait after failures of one side, with the reason to show.
 func (p *pass) backoff(r *record, detach bool) (move, bool) {
 	if r.waiting(detach, p.now) <= 0 {
 		return move{}, false

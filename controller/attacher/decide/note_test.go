@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// A driver that publishes nothing: an attachment is attached at once, one that is being
-// deleted is left alone, and of one that is gone nothing is left to know.
+// A driver that publishes nothing: an attachment is attached at once, a deleted one is left alone, and
+// a gone one is forgotten.
 func TestDriverThatPublishesNothing(t *testing.T) {
 	only := func(r *decide.Rules) { r.Publishes = false }
 	d := newDesk(t, only)
@@ -27,8 +27,7 @@ func TestDriverThatPublishesNothing(t *testing.T) {
 	}
 }
 
-// An attachment that is attached, and whose status has an error, is marked attached anew,
-// which clears that.
+// An attached attachment with an error in its status is marked attached again, which clears the error.
 func TestErrorIsCleared(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -37,8 +36,7 @@ func TestErrorIsCleared(t *testing.T) {
 	d.offers("mark-attached va-a")
 }
 
-// An attachment of which it comes to light late which volume it is of answers for what
-// was left there.
+// An attachment whose volume becomes known late answers for the remains there.
 func TestVolumeComesToLight(t *testing.T) {
 	next := func(a *decide.Attachment) { a.Name, a.UID = "next", "uid-next" }
 	d := newDesk(t)

@@ -11,13 +11,11 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Each attachment that fails backs off on its own, up to minutes. When the driver
-// pushes everybody back, because it is throttled or away, those pauses say nothing
-// of the volumes, and are too long once it takes calls again. A crowd is therefore
-// tried for as a whole: one of it at least every probeEvery, and on each success
-// two more, so that all have had their turn after as many rounds of calls as their
-// number has binary digits, and never more of them at once than the driver has
-// just shown to take.
+// Each attachment that fails backs off on its own, up to minutes. When the driver pushes all back,
+// because it is throttled or away, those pauses say nothing about the volumes, and are too long once it
+// takes calls again. A crowd is therefore tried as a whole: at least one call every probeEvery, and on
+// each success two more, so that all have had their turn after as many rounds as their number has
+// binary digits, and never more at once than the driver has just shown to take.
 
 const (
 	// crowd is how many attachments must have been pushed back, and no call have
@@ -25,21 +23,18 @@ const (
 	crowd = 3
 	// probeEvery is the longest time that a driver which pushes back is not asked.
 	probeEvery = 30 * time.Second
-	// easedBy is how many are tried again for one that has succeeded.
+	// easedBy is how many are tried again for each success.
 	easedBy = 2
-	// maxEased is how often an attachment of a crowd is: a driver that takes so
-	// many calls and no more refuses every other of them. Who is refused more often
-	// has a trouble of its own.
+	// maxEased is how often an attachment of a crowd is eased: a driver with a fixed capacity refuses
+	// every second one. An attachment that is refused more often has its own trouble.
 	maxEased = 8
 )
 
-// pushBack are the attachments whose last call the driver has pushed back.
+// pushBack has the attachments whose last call the driver has pushed back.
 type pushBack struct {
-	// line has those of a crowd, which are tried again early: whoever waits longest
-	// first.
+	// line has the attachments of a crowd, which are tried again early: the longest wait first.
 	line list.List
-	// streak has those that were pushed back since the last success, until they
-	// are a crowd.
+	// streak has the attachments pushed back since the last success, until they are a crowd.
 	streak map[*record]struct{}
 	// crowded: no call has succeeded since there was one.
 	crowded bool
@@ -47,8 +42,7 @@ type pushBack struct {
 	probe time.Time
 }
 
-// Crowded says whether the driver pushes everybody back: what it says of one
-// volume it says of all.
+// Crowded says whether the driver pushes all back: a push-back for one volume is for all.
 func (b *Book) Crowded() bool { return b.press.crowded }
 
 // pushedBack takes note that a call has ended with a code that PushesBack, after
@@ -87,8 +81,8 @@ func (p *pushBack) join(r *record) {
 	p.streak = nil
 }
 
-// isCrowd says whether attachments that were pushed back say something of the
-// driver. Those of one node that has no room say something of the node.
+// isCrowd says whether pushed-back attachments say something about the driver. Attachments of a full
+// node say something about the node.
 func isCrowd(streak map[*record]struct{}) bool {
 	if len(streak) < crowd {
 		return false
@@ -114,8 +108,7 @@ func (p *pushBack) leave(r *record) {
 	}
 }
 
-// succeeded takes note of a success, and lets those try again at once whose turn it
-// is. It returns their volumes.
+// succeeded notes a success, and lets the next in turn try again at once. It returns their volumes.
 func (p *pushBack) succeeded() []VolumeID {
 	p.streak, p.crowded = nil, false
 	var ids []VolumeID

@@ -14,9 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// crowded is a desk with n volumes, disk-0 and so on, at a node of its own each, or all
-// at node a, for each of which a publish has ended with a code, a second after the one
-// before.
+// crowded is a desk with n volumes, disk-0 and so on, at a node of its own each, or all at node a, each
+// with a publish that has ended with a code, a second apart.
 func crowded(t *testing.T, n int, code codes.Code, oneNode bool) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -47,8 +46,7 @@ func (d *desk) pushedBack(i int, oneNode bool, code codes.Code) []decide.VolumeI
 	return d.ends(s, failed(code))
 }
 
-// Three that are pushed back say something of the driver, unless they are of one node
-// that has no room.
+// Three that are pushed back say something about the driver, unless they are of one full node.
 func TestWhoIsACrowd(t *testing.T) {
 	for name, c := range map[string]struct {
 		n       int
@@ -83,7 +81,7 @@ func TestSuccessEndsAStreak(t *testing.T) {
 	}
 }
 
-// Nor is one that is being deleted.
+// An attachment under deletion does not count.
 func TestDeletionLeavesAStreak(t *testing.T) {
 	d := crowded(t, 2, codes.Unavailable, false)
 	d.see(inCrowd(0, false, deleting))
@@ -94,8 +92,7 @@ func TestDeletionLeavesAStreak(t *testing.T) {
 	}
 }
 
-// A crowd is one until a call succeeds, or nobody of it is left. That it is seen again
-// changes nothing.
+// A crowd lasts until a call succeeds, or none of it is left. To see it again changes nothing.
 func TestWhenACrowdEnds(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for i := range 3 {
@@ -127,7 +124,7 @@ func TestWhenACrowdEnds(t *testing.T) {
 	}
 }
 
-// On a success two more are tried at once, whoever waits longest first.
+// On a success two more are tried at once, the longest wait first.
 func TestTwoForASuccess(t *testing.T) {
 	d := crowded(t, 6, codes.Unavailable, false)
 	d.pass(time.Minute)
@@ -172,7 +169,7 @@ func TestACrowdIsProbed(t *testing.T) {
 	}
 }
 
-// Where a node has no room, the one that has waited longest is tried once there is.
+// At a full node, the longest waiting attachment is tried once there is room.
 func TestRoom(t *testing.T) {
 	full := func(t *testing.T) *desk {
 		t.Helper()
@@ -263,7 +260,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// What failed is news of its own volume only.
+// A failure is news for its own volume only.
 func TestFailureTouchesItsVolume(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", deleting))
@@ -277,8 +274,8 @@ func TestFailureTouchesItsVolume(t *testing.T) {
 	d.book.Start(decide.Step{Do: decide.Publish, UID: "nobody"}, d.now)
 }
 
-// Who is tried again for others' success and pushed back once more waits no longer than
-// before; eight times, and after that it has a trouble of its own.
+// An attachment that is tried again for others' success and pushed back once more waits no longer than
+// before; after eight times it has its own trouble.
 func TestEased(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for n := range 12 { // two of the three have their turn with each
@@ -335,7 +332,7 @@ func TestUnpublishesAreOfACrowd(t *testing.T) {
 	}
 }
 
-// An attachment that is gone, and for which another one answers, has no turn.
+// A gone attachment, with another answering for it, has no turn.
 func TestTheForgottenHaveNoTurn(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	d.pass(time.Minute)
@@ -370,7 +367,7 @@ func TestRoomIsNotForWhoGivesWay(t *testing.T) {
 	}
 }
 
-// One that is pushed back alone waits as long as after any failure.
+// A push-back of one alone waits as long as any failure.
 func TestPushedBackAlone(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -381,8 +378,8 @@ func TestPushedBackAlone(t *testing.T) {
 	}
 }
 
-// Only to be pushed back again is spared: who was eased and is then refused for something
-// else has failed once more.
+// Only push-backs are spared: an eased attachment that is refused for another cause has failed once
+// more.
 func TestEasedAndRefused(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	d.see(inCrowd(9, false))
@@ -393,7 +390,7 @@ func TestEasedAndRefused(t *testing.T) {
 	}
 }
 
-// Who was never eased is not spared, whatever went well before.
+// An attachment that was never eased is not spared, regardless of earlier successes.
 func TestNotEasedBySuccess(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))

@@ -18,11 +18,10 @@ import (
 
 var nodes = []string{"a", "b", "c"}
 
-// TestAnyHistory drives the rules through random histories: objects come and
-// go, calls are answered, rejected or time out with their effect still to come,
-// writes fail, what is seen is old, the process is killed. The world judges
-// every publish; at the end, with no more faults, everything must be where it
-// belongs.
+// TestAnyHistory drives the rules through random histories: objects come and go, calls are answered,
+// rejected or time out with their effect still to come, writes fail, old states are seen, the process
+// is killed. The world judges every publish; at the end, with no more faults, everything must be where
+// it belongs.
 func TestAnyHistory(t *testing.T) {
 	for i := range 30 { // rapid runs a hundred of each
 		t.Run(strconv.Itoa(i), func(t *testing.T) { proptest.Check(t, anyHistory) })
@@ -54,7 +53,7 @@ func (w *world) random(t *rapid.T) {
 	case 14:
 		node := rapid.SampledFrom(nodes).Draw(t, "node")
 		if o := w.objects["va-"+node]; w.left[node] || o != nil && o.wanted {
-			return // whoever leaves it there looks after it
+			return // another attachment looks after it
 		}
 		w.ids[node] = "id-" + node + rapid.SampledFrom([]string{"", "2"}).Draw(t, "id")
 		w.logf("node %s is %s now", node, w.ids[node])
@@ -103,7 +102,7 @@ func (w *world) claimed(node string) bool {
 	return false
 }
 
-// interfere is somebody else's hand on an object.
+// interfere is another component's change of an object.
 func (w *world) interfere(t *rapid.T) {
 	o := w.pick(t)
 	if o == nil {
@@ -215,8 +214,8 @@ func (w *world) atRest() {
 
 func nodeOf(id string) string { return id[3:4] } // id-a, id-a2
 
-// accounted says whether an object still answers for the volume at a node: one
-// that was refused and waits for its deletion, or that somebody else keeps.
+// accounted says whether an object still answers for the volume at a node: one that was refused and
+// waits for its deletion, or that a foreign finalizer keeps.
 func (w *world) accounted(id string) bool {
 	for _, o := range w.objects {
 		if o.node == nodeOf(id) && (o.deleting && !o.stamped || !o.deleting && !o.attached) {
@@ -336,10 +335,9 @@ func (w *world) apply(o *object, s decide.Step) {
 	}
 }
 
-// judgeRelease checks that the finalizer goes only when the volume is gone for
-// certain, or is wanted again where it is and nothing can take it away. What an
-// object has left that lost its finalizer before this process started, nobody
-// can know.
+// judgeRelease checks that the finalizer goes only when the volume is gone for certain, or is wanted
+// again where it is and nothing can take it away. The remains of an object that lost its finalizer
+// before this process started are unknown.
 func (w *world) judgeRelease(o *object) {
 	for _, c := range slices.Concat(w.lingering, w.running) {
 		if w.blind && c.step.UID != o.uid {

@@ -2,7 +2,7 @@
 
 package decide
 
-// PersistentVolume is what decides on the attacher's finalizer on one.
+// PersistentVolume has the facts that decide on the attacher's finalizer on it.
 type PersistentVolume struct {
 	// Stamped: the attacher's finalizer is on.
 	Stamped  bool
@@ -14,7 +14,7 @@ type PersistentVolume struct {
 	Used bool
 }
 
-// Unstamp says whether the attacher's finalizer is to come off.
+// Unstamp says whether the attacher's finalizer must come off.
 func (pv PersistentVolume) Unstamp() bool {
 	return pv.Stamped && !pv.Used && (pv.Deleting || pv.Orphaned)
 }

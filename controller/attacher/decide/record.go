@@ -21,7 +21,7 @@ const (
 	missing       // not published, it says
 )
 
-// record is an attachment and what this process knows of it beyond the API.
+// record is an attachment with this process's own knowledge.
 type record struct {
 	Attachment
 	// gone: the object is no more, though the volume may still be at its node.
@@ -49,9 +49,8 @@ type record struct {
 	watched bool
 	// rejected: the driver answered the last unpublish with a definite no.
 	rejected bool
-	// doubted: a call may still be under way in the driver, one that this
-	// process no longer waits for or that another process made. Only a call
-	// that succeeds ends the doubt.
+	// doubted: a call may still be under way in the driver, after its timeout or from another process.
+	// Only a successful call ends the doubt.
 	doubted bool
 	// looked: the driver was asked where the volume is, and did not know.
 	looked bool
@@ -75,8 +74,7 @@ type record struct {
 	// eased is how often it was tried again for the sake of others' success.
 	eased int
 
-	// what is to be shown on the object, since when, and when a failed attempt
-	// to write it is repeated.
+	// the state to show on the object, since when, and when a failed write is repeated.
 	shown      Reason
 	shownSince time.Time
 	told       bool
@@ -87,19 +85,17 @@ type record struct {
 // maybe says whether the volume may be at the attachment's node.
 func (r *record) maybe() bool { return r.evidence != Absent }
 
-// known says whether the volume is at the attachment's node, as far as anybody
-// has said.
+// known says whether the volume is reported at the attachment's node.
 func (r *record) known() bool { return r.evidence == Published || r.Attached && r.maybe() }
 
-// keeps says whether the volume is known to be at the attachment's node, or was left there by one that is
-// gone: somebody may have it mounted there, also where it can't be published for this one at the moment.
+// keeps says whether the volume is known to be at the attachment's node, or a gone attachment left it
+// there: it may be mounted there, also while it can't be published for this one.
 func (r *record) keeps() bool {
 	return r.known() || r.left && r.maybe()
 }
 
-// volumeID is the driver's ID of the node at which the volume may be: the one
-// that it was published at. A CSINode of the same name may by now be another
-// machine's.
+// volumeID is the driver's ID of the node where the volume may be: the ID of its publish. A CSINode of
+// the same name may be another machine's by now.
 func (r *record) volumeID() string {
 	return cmp.Or(r.atID, r.NodeID, r.TargetID)
 }
@@ -110,18 +106,15 @@ type place struct{ node, id string }
 // place is where the attachment has the volume, or would have it.
 func (r *record) place() place { return place{r.Node, r.volumeID()} }
 
-// with says whether two attachments of a volume are of one place: the same
-// node, and the same machine.
+// with says whether two attachments of a volume have one place: the same node and machine.
 func (r *record) with(other *record) bool {
 	return r.place() == other.place()
 }
 
-// mayStay says whether the deletion may be finished without an unpublish,
-// because the volume is wanted again at the very node where it is. Nothing
-// that could still take it away may be under way: the driver has definitely
-// refused, or nobody has asked it to and it says that the volume is there.
-// After a timeout, or when another process may have called, only a successful
-// unpublish ends the deletion.
+// mayStay says whether the deletion may be finished without an unpublish, because the volume is wanted
+// again at the very node where it is. No call that could still take it away may be under way: the
+// driver has definitely refused, or was not asked and says that the volume is there. After a timeout,
+// or when another process may have called, only a successful unpublish ends the deletion.
 func (r *record) mayStay() bool {
 	return r.Wanted && r.watched && !r.doubted && (r.rejected || r.sight == there) &&
 		r.NodeID == r.TargetID && r.volumeID() == r.TargetID && r.TargetID != ""
@@ -145,7 +138,7 @@ func (r *record) fail(s Step, why Reason, now time.Time, rules *Rules) {
 	r.secret = false
 }
 
-// longerWaiting orders those that have failed: whoever waits longest first.
+// longerWaiting orders failed attachments: the longest wait first.
 func longerWaiting(a, b *record) int {
 	return cmp.Or(a.failedAt.Compare(b.failedAt), strings.Compare(a.UID, b.UID))
 }

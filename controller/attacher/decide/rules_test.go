@@ -188,8 +188,8 @@ func TestMigrationBothWays(t *testing.T) {
 	d.offers("publish va-b id-b")
 }
 
-// Whoever writes the finalizer before this process does may have published the volume at
-// the node whose ID it wrote, too.
+// The component that writes the finalizer before this process may also have published the volume at the
+// node whose ID it wrote.
 func TestSomebodyElseStamps(t *testing.T) {
 	for name, play := range map[string]func(d *desk, theirs decide.Attachment){
 		"while this process writes": func(d *desk, theirs decide.Attachment) {
@@ -216,7 +216,7 @@ func TestSomebodyElseStamps(t *testing.T) {
 	}
 }
 
-// Somebody else's word that it is attached is one, too.
+// Another component's status attached counts as well.
 func TestSomebodyElseAttaches(t *testing.T) {
 	d := newDesk(t)
 	d.see(wanted("a"))
@@ -226,7 +226,7 @@ func TestSomebodyElseAttaches(t *testing.T) {
 	d.offers()
 }
 
-// An attachment is compared with those that are there.
+// An attachment is compared with the existing ones.
 func TestFence(t *testing.T) {
 	at := func(n int64) func(*decide.Attachment) { return func(a *decide.Attachment) { a.Transitions = n } }
 	refused := "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment"
@@ -282,7 +282,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// Of a volume that nodes share no attachment is outdated.
+// No attachment of a shared volume is outdated.
 func TestNoFenceOfASharedVolume(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", shared, func(a *decide.Attachment) { a.Transitions = 2 }))
@@ -290,8 +290,8 @@ func TestNoFenceOfASharedVolume(t *testing.T) {
 	d.offers("stamp va-b id-b")
 }
 
-// What the driver lists is believed as of the moment at which it was asked: not where a
-// call has begun or ended since, nor with one under way.
+// The driver's list is believed as of the moment of its request: not after a call has begun or ended
+// since, nor with a call under way.
 func TestWhatIsListed(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -329,7 +329,7 @@ func TestWhatIsListed(t *testing.T) {
 	}
 }
 
-// A volume that the driver lists where it is to be attached is tried for at once.
+// A volume that the driver lists where it is to be attached is tried at once.
 func TestListedWhereItIsWanted(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -349,7 +349,7 @@ func TestAttachedWithoutTheFinalizer(t *testing.T) {
 	d.offers()
 }
 
-// One that is attached is not hurried: the list says what is known.
+// An attached volume is not hurried: the list has no news.
 func TestListedWhereItIsAttached(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -362,7 +362,7 @@ func TestListedWhereItIsAttached(t *testing.T) {
 	d.wakes(time.Second * 3 / 4)
 }
 
-// Nor is one that is being deleted: the driver has refused to detach what it lists.
+// Nor a volume under deletion: the driver has refused to detach it.
 func TestListedWhereItIsDetached(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a", deleting))
@@ -372,9 +372,9 @@ func TestListedWhereItIsDetached(t *testing.T) {
 	d.wakes(time.Second * 3 / 4)
 }
 
-// Who has the volume goes before whoever else wants it, though the object does not say
-// yet that it is attached, and the driver that it is not; but for one that can't be
-// published, all wait.
+// The attachment that has the volume goes before all others that want it, though its object does not
+// say yet that it is attached, and the driver says that it is not; but all wait for an attachment that
+// can't be published.
 func TestWhoGoesFirst(t *testing.T) {
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -440,8 +440,8 @@ func TestStepsInOrder(t *testing.T) {
 	d.offers("publish a id-a", "publish b id-b", "publish c id-c", "publish d id-d", "report-attach same: x", "report-attach same: y")
 }
 
-// An attachment at the same node holds up a deletion there only where the volume may be
-// there for it, too.
+// An attachment at the same node holds up a deletion there only if the volume may be there for it as
+// well.
 func TestUsedHere(t *testing.T) {
 	for name, c := range map[string]struct {
 		other decide.Attachment
@@ -470,7 +470,7 @@ func TestUsedHere(t *testing.T) {
 	d.offers("report-detach va-a: the volume stays at node a: VolumeAttachment other wants it there")
 }
 
-// Nothing holds an attachment back once what it waits for may be there.
+// Nothing holds an attachment back once its volume may be there.
 func TestHurried(t *testing.T) {
 	for name, change := range map[string]func(*decide.Attachment){
 		"somebody has touched it":       func(a *decide.Attachment) { a.Mark = "touched" },
@@ -493,8 +493,8 @@ func TestHurried(t *testing.T) {
 	}
 }
 
-// A shared volume whose detach is refused stays where it is wanted again, whoever wants
-// it elsewhere; an exclusive one only where nobody does.
+// A shared volume whose detach is refused stays where it is wanted again, regardless of other nodes; an
+// exclusive volume only if no other node wants it.
 func TestStaysBesideOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*decide.Attachment)
@@ -513,13 +513,12 @@ func TestStaysBesideOthers(t *testing.T) {
 	}
 }
 
-// Nor does one stay whose attachment is too old, or for whose node another call is
-// under way.
+// Nor does a volume stay if its attachment is outdated, or another call for its node is under way.
 func TestStaysOnlyUndisturbed(t *testing.T) {
 	d := newDesk(t)
 	old := func(a *decide.Attachment) { a.Transitions = 1 }
 	newer := func(a *decide.Attachment) { a.Transitions, a.Kept = 2, true }
-	d.see(attached("a", old), wanted("b", newer), wanted("b", newer, deleting)) // who wants it no more, and is there
+	d.see(attached("a", old), wanted("b", newer), wanted("b", newer, deleting)) // an attachment that does not want it any more, and is there
 	d.see(attached("a", old, deleting, wantedAgain))
 	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
 	d.pass(time.Second)

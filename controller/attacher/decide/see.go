@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// See takes an attachment as the API has it now. An older state than the one
-// seen last is the caller's to hold back. It returns the volumes that there is
-// something new to decide about.
+// See takes in an attachment as the API has it. The caller holds back older states than the last. It
+// returns the volumes with news to decide about.
 func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 	r := b.records[a.UID]
 	if r == nil {
@@ -49,7 +48,7 @@ func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 func (b *Book) meet(a Attachment, now time.Time) []VolumeID {
 	r := &record{Attachment: a, watched: !a.Deleting, evidence: Unknown}
 	if !a.Stamped && !a.Attached {
-		r.evidence = Absent // nobody publishes before the finalizer is on
+		r.evidence = Absent // no process publishes before the finalizer is on
 	}
 	r.doubted = r.evidence == Unknown && !a.Attached
 	b.records[a.UID] = r
@@ -58,7 +57,7 @@ func (b *Book) meet(a Attachment, now time.Time) []VolumeID {
 	return []VolumeID{key(&a)}
 }
 
-// learn compares what was seen last with what is seen now.
+// learn compares the last seen state with the new one.
 func (r *record) learn(a *Attachment) {
 	switch {
 	case a.Deleting && !r.Deleting:
@@ -68,7 +67,7 @@ func (r *record) learn(a *Attachment) {
 	}
 	switch a.NodeID {
 	case r.sentID:
-		r.sentID = "" // our own write, whose answer may never have come
+		r.sentID = "" // our own write, perhaps without an answer
 	case r.NodeID:
 	default:
 		if r.NodeID != "" {
@@ -82,8 +81,8 @@ func (r *record) learn(a *Attachment) {
 	}
 }
 
-// inherit takes over what is known of the attachments that are gone, of the
-// same volume at the same node: the new one answers for them.
+// inherit takes over the knowledge of gone attachments of the same volume at the same node: the new one
+// answers for them.
 func (b *Book) inherit(heir *record) {
 	for _, ghost := range slices.Clone(b.volumes[key(&heir.Attachment)].records) {
 		if ghost.gone && ghost.running == 0 && ghost.with(heir) {
@@ -104,8 +103,8 @@ func (b *Book) bequeath(ghost, heir *record) {
 	b.drop(ghost)
 }
 
-// Lose takes the disappearance of an attachment. What may still be at its node
-// keeps its place in the Book until an unpublish, or a new attachment there.
+// Lose takes in that an attachment has gone. Its remains at the node keep their place in the Book until
+// an unpublish, or a new attachment there.
 func (b *Book) Lose(uid string, now time.Time) []VolumeID {
 	r := b.records[uid]
 	if r == nil || r.gone {
@@ -120,8 +119,8 @@ func (b *Book) Lose(uid string, now time.Time) []VolumeID {
 	return touched
 }
 
-// matchByName are the volumes that wait for an attachment whose volume nobody can
-// tell, because its name says that it is of theirs.
+// matchByName are the volumes that wait for an attachment of an unknown volume, because its name says
+// that it is theirs.
 func (b *Book) matchByName(r *record) []VolumeID {
 	if r.Volume != "" {
 		return nil

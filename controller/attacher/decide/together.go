@@ -7,26 +7,24 @@ import (
 	"slices"
 )
 
-// together is what the attachments of a volume say taken together. It is worked out once
-// in a Next, so that what is decided on each of them costs no look at all others: a shared
-// volume may have thousands.
+// together has the combined facts of a volume's attachments. It is computed once in a Next, so that a
+// decision on an attachment needs no look at all others: a shared volume may have thousands.
 type together struct {
 	// exclusive says whether the volume may be at one node at a time: if any of
 	// its attachments says so. (Two PersistentVolumes may name one volume and
 	// disagree.)
 	exclusive bool
-	// newest is the highest number of transitions of the attachments that there are, or whose
-	// end has left open where the volume is.
+	// newest is the highest number of transitions of the existing attachments, and of gone ones that
+	// left the volume's place open.
 	newest int64
-	// former is an attachment that is gone and had that number, where none that is there has it.
+	// former is a gone attachment with that number, if no existing one has it.
 	former *record
-	// called are the nodes for which a call is under way, or among the steps.
+	// called are the nodes with a call under way, or among the steps.
 	called map[string]bool
-	// contenders are those that want an exclusive volume, in the order in which they
-	// get it.
+	// contenders are the attachments that want an exclusive volume, in the order in which they get it.
 	contenders []*record
-	// users are the attachments that have the volume and are to keep it, the first
-	// of each place; nil as long as nobody has asked.
+	// users are the attachments that have the volume and keep it, the first of each place; nil until
+	// asked for.
 	users map[place]*record
 }
 

@@ -42,7 +42,7 @@ func (o *object) beside() string {
 	return o.source.node
 }
 
-// call is a step under way, or one that nobody waits for any more.
+// call is a step under way, or one after its timeout.
 type call struct {
 	step decide.Step
 	at   string // the driver's ID of the node
@@ -58,8 +58,8 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// world is one volume, an API server, a driver that serialises the calls for a
-// volume as CSI asks, and the process in between. It judges what it is asked.
+// world is one volume, an API server, a driver that serialises the calls for a volume as CSI asks, and
+// the process in between. It judges each call.
 type world struct {
 	t         tester
 	exclusive bool

@@ -10,20 +10,19 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// batch is jobs that one worker runs one after the other, so that those that can
-// share a cluster do.
+// batch has jobs that one worker runs one by one, so that jobs with one shape share a cluster.
 type batch []job
 
 const (
 	// clusterTakes is about how long the start of a cluster takes.
 	clusterTakes = 5 * time.Second
-	// longBatch is when jobs are no longer kept together for the sake of a
-	// cluster: whoever runs them may be the last to end.
+	// longBatch is when jobs are no longer kept together for the sake of a cluster: their worker may be
+	// the last to end.
 	longBatch = 90 * time.Second
 )
 
-// batches puts jobs together that can share a cluster, and the longest first, so
-// that in the end nobody waits for a long one that has begun late.
+// batches puts jobs together that can share a cluster, and the longest first, so that no long job
+// begins late.
 func batches(jobs []job) []batch {
 	var out []batch
 	open := map[sandbox.Shape]int{} // the batch of a shape that takes more jobs

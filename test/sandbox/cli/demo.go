@@ -113,7 +113,7 @@ func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Opt
 			part.result = runner.Run(ctx, scene.Scenario, sandbox.Upstream)
 			done[i] <- part
 		}
-		_ = runner.Close() // what it could not remove, the next sandbox does
+		_ = runner.Close() // the next sandbox removes the rest
 		for _, c := range done {
 			close(c)
 		}
@@ -130,7 +130,7 @@ func isTerminal(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && isScreen(w)
 }
 
-// isScreen says whether a person looks at what is written, as far as a file tells.
+// isScreen says whether a person reads the output, as far as a file shows.
 func isScreen(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -172,14 +172,14 @@ func (p *player) play(ctx context.Context, runner *sandbox.Runner, scene sandbox
 	return &result
 }
 
-// replay shows what was played with upstream meanwhile.
+// replay shows the scene played with upstream meanwhile.
 func (p *player) replay(scene sandbox.Scene, show *played) *sandbox.Result {
 	p.voice("Upstream, the same manifests")
 	if show == nil {
 		fmt.Fprintln(p.out, "    it was not played")
 		return &sandbox.Result{}
 	}
-	_, _ = show.text.WriteTo(p.out) // a terminal or a file; the next line would fail, too
+	_, _ = show.text.WriteTo(p.out) // a terminal or a file; the next line would fail as well
 	p.times(show.result, false)
 	p.failure(scene, show.result)
 	return &show.result

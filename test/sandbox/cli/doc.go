@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the command line of the sandbox: it starts clusters, runs
-// scenarios, injects faults and asks the judge. It reads flags and the control
-// sockets of running clusters, decides nothing, and writes to standard output
-// what was asked for (JSON with --json) and to standard error how it goes.
+// Package cli is the command line of the sandbox: it starts clusters, runs scenarios, injects faults
+// and asks the judge. It reads flags and the control sockets of running clusters, decides nothing, and
+// writes results to standard output (JSON with --json) and progress to standard error.
 package cli

@@ -195,7 +195,7 @@ func (s *Session) knows(ctx context.Context, node string) error {
 	return knownNode(node, info.Shape.Nodes)
 }
 
-// knownNode is an error for a node that a cluster of that many nodes does not have.
+// knownNode is an error for a node that a cluster of so many nodes does not have.
 func knownNode(node string, nodes int) error {
 	for i := range nodes {
 		if node == sandbox.NodeName(i+1) {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// memoryEach is what a scenario's cluster is given: with five nodes, and with
-	// what its programs and logs take in the page cache.
+	// memoryEach is the memory of a scenario's cluster: with five nodes, and with its programs' and
+	// logs' page cache.
 	memoryEach = 2 << 30
 	// mostBeside is when more side by side are no sooner done: the longest
 	// scenarios take as long as all others together.
@@ -24,9 +24,8 @@ func roomHere() int {
 	return room(runtime.GOMAXPROCS(0), memory("/proc/meminfo", "/sys/fs/cgroup/memory.max"))
 }
 
-// room is how many scenarios a machine can take side by side: three for two
-// processors, of which each takes a fifth, since it waits for most of its time,
-// and all while its cluster starts.
+// room is how many scenarios a machine can take side by side: three for two processors, each with a
+// fifth, since it mostly waits, and with all while its cluster starts.
 func room(processors int, memory uint64) int {
 	return max(1, min(processors*3/2, int(memory/memoryEach), mostBeside))
 }

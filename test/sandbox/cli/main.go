@@ -76,7 +76,7 @@ func runComponent(config Config, name string, args []string) int {
 	}
 	command := build()
 	command.SetArgs(args)
-	if strings.HasPrefix(name, "moorage-") { // those of Kubernetes see to it themselves
+	if strings.HasPrefix(name, "moorage-") { // Kubernetes' components do it themselves
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		command.SetContext(ctx)
@@ -93,7 +93,7 @@ type Session struct {
 	json bool
 }
 
-// JSON says whether output is to be JSON.
+// JSON says whether the output is JSON.
 func (s *Session) JSON() bool { return s.json }
 
 // Options returns what a cluster of the default shape is started with.
@@ -105,8 +105,7 @@ func (s *Session) Options() sandbox.Options {
 	}
 }
 
-// knownCommand refuses a command that there is none of, and names the one that was probably
-// meant.
+// knownCommand refuses an unknown command, and names the probably meant one.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

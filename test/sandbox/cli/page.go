@@ -29,9 +29,9 @@ func (p *page) Write(text []byte) (int, error) {
 // line prints or keeps a line.
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// turn prints what was kept.
+// turn prints the kept output.
 func (p *page) turn(w io.Writer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, _ = p.kept.WriteTo(w) // a terminal or a file; the next line would fail, too
+	_, _ = p.kept.WriteTo(w) // a terminal or a file; the next line would fail as well
 }

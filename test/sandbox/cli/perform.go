@@ -48,7 +48,7 @@ type performance struct {
 	out     io.Writer // of results
 	aside   io.Writer // of how it goes
 
-	mu      sync.Mutex        // held to print, and for what follows
+	mu      sync.Mutex        // held to print, and for the fields below
 	results []*sandbox.Result // in the order of the jobs
 }
 
@@ -154,7 +154,7 @@ func (p *performance) play(ctx context.Context, runner *sandbox.Runner, j job, s
 	})
 }
 
-// print prints what belongs together.
+// print prints connected output.
 func (p *performance) print(do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -65,7 +65,7 @@ func (p *player) rule(title string) {
 	fmt.Fprintf(p.out, "\n%s\n", p.styled(bold, "━━━ "+title+" "+strings.Repeat("━", max(0, lineWidth-5-len(title)))))
 }
 
-// voice says who is on.
+// voice names the player.
 func (p *player) voice(name string) { fmt.Fprintf(p.out, "\n  %s\n", p.styled(cyan, name)) }
 
 // say tells one line, with the time since the scene began.
@@ -108,7 +108,7 @@ func (p *player) times(r sandbox.Result, all bool) {
 		}
 		fmt.Fprintln(t)
 	}
-	_ = t.Flush() // a terminal or a file; the next line would fail, too
+	_ = t.Flush() // a terminal or a file; the next line would fail as well
 }
 
 // verdict says how a scene ended with Moorage.

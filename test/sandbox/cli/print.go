@@ -27,7 +27,7 @@ func printClusters(w io.Writer, running []sandbox.Info) error {
 	return t.Flush()
 }
 
-// printProcesses writes the state of one process, of all without a name.
+// printProcesses writes the state of a process, or of all without a name.
 func printProcesses(w io.Writer, info sandbox.Info, name string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if name == sandbox.Everyone {
@@ -76,7 +76,7 @@ func printScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
 	return err
 }
 
-// tellScenarios writes all that there is to say of scenarios.
+// tellScenarios writes all fields of scenarios.
 func tellScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
 	for _, s := range scenarios {
 		modes := make([]string, len(s.Modes))

@@ -20,7 +20,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// newReplayCommand serves a file of kubectl moorage bundle as a cluster that stands still, for kubectl and whatever else reads an API server.
+// newReplayCommand serves a file of kubectl moorage bundle as a cluster that stands still, for kubectl
+// and other readers of an API server.
 func newReplayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay FILE",

@@ -102,7 +102,7 @@ type job struct {
 	place    int // among all jobs
 }
 
-// jobs resolves what is to be run.
+// jobs resolves the jobs to run.
 func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 	chosen, err := s.choose(names, o.all)
 	if err != nil {

@@ -20,7 +20,7 @@ type NodeConfig = csinode.Config
 // NodePlugin is the node part of the driver: one per kubelet.
 type NodePlugin = csinode.Plugin
 
-// What the client sends and receives; see package diskapi.
+// The client's types; see package diskapi.
 type (
 	Entry       = diskapi.Entry
 	Filter      = diskapi.Filter

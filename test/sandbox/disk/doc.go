@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disk is the sandbox's simulated disk service: a cloud's block storage
-// with its CSI driver, which can be made to fail and which judges its callers.
-// It imports nothing of Moorage outside this folder (a test enforces it): what
-// judges Moorage must not share its code or its mistakes.
+// Package disk is the sandbox's simulated disk service: a cloud's block storage with its CSI driver,
+// which can be made to fail and which judges its callers. It imports nothing of Moorage outside this
+// folder (a test enforces it): the judge must not share Moorage's code or its mistakes.
 //
 // This package is the front door; each part is a package of its own:
 //
@@ -20,6 +19,6 @@
 //	             place where the sandbox does operations
 //	client       the admin API's client
 //
-// What is simulated is the disk; the API is not: requests come in over CSI gRPC
-// sockets from the same callers as in a real cluster.
+// Only the disk is simulated, not the API: requests come in over CSI gRPC sockets from the same callers
+// as in a real cluster.
 package disk

@@ -19,7 +19,6 @@ type Table struct {
 	rows [][]string
 }
 
-// Add appends a row.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // String writes the table; nothing if there is no row.

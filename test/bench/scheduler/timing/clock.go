@@ -100,5 +100,4 @@ func Quantile(buckets map[float64]float64, count, share float64) time.Duration {
 	return Seconds(lower)
 }
 
-// Seconds makes a duration of seconds.
 func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

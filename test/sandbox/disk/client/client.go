@@ -51,8 +51,7 @@ func (c Client) Log(ctx context.Context, since uint64, f diskapi.Filter) ([]disk
 	return page.Entries, err
 }
 
-// Mark returns the sequence number of the last entry so far: a place from which
-// to wait.
+// Mark returns the sequence number of the last entry so far, to wait from there.
 func (c Client) Mark(ctx context.Context) (uint64, error) {
 	s, err := c.Stats(ctx)
 	return s.Seq, err
@@ -115,7 +114,6 @@ func (c Client) Disks(ctx context.Context) ([]diskapi.Disk, error) {
 	return v, err
 }
 
-// Snapshots returns every snapshot.
 func (c Client) Snapshots(ctx context.Context) ([]diskapi.Snapshot, error) {
 	var v []diskapi.Snapshot
 	err := c.do(ctx, http.MethodGet, "/snapshots", nil, &v)
@@ -145,8 +143,8 @@ func (c Client) Write(ctx context.Context, w diskapi.Writes) ([]diskapi.WriteAns
 	return answers, err
 }
 
-// Held tells the service that a node has done what it was asked to, and returns when
-// the fault that holds its answer is cleared; for node plugins.
+// Held tells the service that a node has done its part, and returns when the fault that holds its
+// answer is cleared; for node plugins.
 func (c Client) Held(ctx context.Context, faultID string, r diskapi.Request) error {
 	return c.do(ctx, http.MethodPost, "/faults/"+segment(faultID)+"/held", r, nil)
 }

@@ -53,7 +53,6 @@ func (c Client) ClearFault(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/faults/"+segment(id), nil, nil)
 }
 
-// ClearFaults clears all faults.
 func (c Client) ClearFaults(ctx context.Context) error {
 	return c.do(ctx, http.MethodDelete, "/faults", nil, nil)
 }
@@ -65,14 +64,12 @@ func (c Client) Faults(ctx context.Context) ([]diskapi.FaultStatus, error) {
 	return v, err
 }
 
-// SetHealth has the driver say from now on what is wrong with a disk; without anything, that it is
-// well.
+// SetHealth has the driver report a disk's faults from now on; without any, that it is well.
 func (c Client) SetHealth(ctx context.Context, volume string, wrong ...diskapi.Health) error {
 	return c.do(ctx, http.MethodPut, "/disks/"+segment(volume)+"/health", append([]diskapi.Health{}, wrong...), nil)
 }
 
-// SetLatency sets how long operations of one kind take from now on, in steps of
-// a millisecond.
+// SetLatency sets how long operations of a kind take from now on, in steps of a millisecond.
 func (c Client) SetLatency(ctx context.Context, call diskapi.Call, d time.Duration) error {
 	return c.do(ctx, http.MethodPut, "/latency", diskapi.Latency{Call: call, LatencyMs: d.Milliseconds()}, nil)
 }

@@ -24,8 +24,8 @@ func (s *State) freeAddress() string {
 	return a.String()
 }
 
-// changeAccess cuts clients off or lets them in. As in Ceph's blocklist, a CIDR is let in
-// that was cut off by exactly that name, and what is cut off twice is let in at once.
+// changeAccess cuts clients off or lets them in. As in Ceph's blocklist, a CIDR must be let in by
+// exactly the name of its cut, and a CIDR that was cut off twice is let in at once.
 func (s *State) changeAccess(r diskapi.Request) Decision {
 	if len(r.CIDRs) == 0 {
 		return refuse(codes.InvalidArgument, "cidrs is empty: name at least one")

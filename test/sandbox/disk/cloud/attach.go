@@ -53,9 +53,8 @@ func attachedHere(a diskapi.Attachment, r diskapi.Request) Decision {
 	return settled(e, "was attached already")
 }
 
-// conflict returns a node other than the one asked for that has the disk, or is
-// about to have it, if the two cannot have it both. A disk that is being
-// detached is still there.
+// conflict returns another node that has the disk, or is about to have it, if the two cannot both have
+// it. A disk that is being detached is still there.
 func (s *State) conflict(d *disk, r diskapi.Request) (node string, ok bool) {
 	exclusive := diskapi.Exclusive(r.AccessMode)
 	for node, a := range d.at {

@@ -11,14 +11,14 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Do says what the service is to do with a call.
+// Do is the service's action for a call.
 type Do int
 
-// What there is to do.
+// The actions.
 const (
 	// Refuse: answer Code and Message.
 	Refuse Do = iota
-	// Answer: nothing is to change; answer success with the Answer's fields.
+	// Answer: nothing changes; answer success with the Answer's fields.
 	Answer
 	// Start: carry the operation out, then apply Effect and answer.
 	Start
@@ -34,7 +34,7 @@ type Decision struct {
 	// Effect is the entry (without number and time) that a started operation
 	// applies when it is done. For Answer it holds what to answer.
 	Effect diskapi.Entry
-	// Begins are what is to be noted when a started operation begins: the works on volumes.
+	// Begins are the notes for the beginning of a started operation: the works on volumes.
 	Begins []diskapi.Entry
 	// Joined is the ID of the operation to wait for.
 	Joined uint64
@@ -49,8 +49,8 @@ func settled(e diskapi.Entry, detail string) Decision {
 	return Decision{Do: Answer, Effect: e}
 }
 
-// Decide looks at the call with the given ID and marks it as pending if it is
-// to be started: the caller must end it with Apply or Cancel.
+// Decide looks at the call with the given ID and marks it as pending if it is started: the caller must
+// end it with Apply or Cancel.
 func (s *State) Decide(id uint64, r diskapi.Request) Decision {
 	if p, busy := s.pending[keyOf(r)]; busy {
 		if p.call == r.Call {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloud is the model of a cloud's block storage: disks, instances with
-// slots, and which disk is attached where. It is pure: Decide looks at a call
-// and the state and says what is to be done, Apply folds a log entry into the
-// state. Waiting, logging and answering are the service's.
+// Package cloud is the model of a cloud's block storage: disks, instances with slots, and attachments.
+// It is pure: Decide looks at a call and the state and returns an action, Apply folds a log entry into
+// the state. Waiting, logging and answering are the service's.
 //
 // It answers as the CSI specification asks and as block storage clouds do:
 //

@@ -17,8 +17,8 @@ type work struct {
 	// whileAttached: it comes to nothing when the volume is detached.
 	whileAttached bool
 	torn          bool
-	// began is when it began, and flushed the number of the last write on the disk then: a copy
-	// has what was on the disk at that moment.
+	// began is its beginning, and flushed the number of the last write on the disk then: a copy has the
+	// disk's content of that moment.
 	began   time.Time
 	flushed uint64
 }
@@ -30,8 +30,8 @@ type workKey struct {
 	volume string
 }
 
-// allows refuses an operation on a disk that is not attached as the driver wants it for that,
-// and one that excludes another which is under way. Its second result is false if it refuses.
+// allows refuses an operation on a disk that is not attached as the driver needs it, or that excludes
+// another operation under way. Its second result is false if it refuses.
 func (s *State) allows(o diskapi.Operation, d *disk) (Decision, bool) {
 	if slices.Contains(s.attachFor, o) && !s.reachable(d) {
 		return refuse(codes.FailedPrecondition, "volume %s is attached to no node that runs: its %s needs it attached", d.Volume, o), false
@@ -54,8 +54,8 @@ func (s *State) allows(o diskapi.Operation, d *disk) (Decision, bool) {
 	return Decision{}, true
 }
 
-// reachable says whether a disk is attached to a node that runs and that the storage lets in:
-// a copy that goes through the node gets somewhere.
+// reachable says whether a disk is attached to a running node that the storage lets in: a copy that
+// goes through the node makes progress.
 func (s *State) reachable(d *disk) bool {
 	for node := range d.at {
 		if n, ok := s.nodes[node]; ok && !n.Fenced && !s.isCut(node) {
@@ -83,7 +83,7 @@ func (s *State) begins(id uint64, o diskapi.Operation, volume string) diskapi.En
 	}
 }
 
-// Torn returns a note for each volume on which the operation of a call came to nothing.
+// Torn returns a note for each volume on which a call's operation failed.
 func (s *State) Torn(id uint64) []diskapi.Entry {
 	var notes []diskapi.Entry
 	for _, k := range s.worksOf(id) {

@@ -54,7 +54,6 @@ func (s *State) Snapshots() []diskapi.Snapshot {
 	return out
 }
 
-// Snapshot returns one snapshot.
 func (s *State) Snapshot(handle string) (diskapi.Snapshot, bool) {
 	x, ok := s.snapshots[handle]
 	if !ok {
@@ -63,7 +62,7 @@ func (s *State) Snapshot(handle string) (diskapi.Snapshot, bool) {
 	return x.Snapshot, true
 }
 
-// Unready lists the calls behind whose snapshots copies go on, in their order.
+// Unready lists the calls with unfinished copies of snapshots, in their order.
 func (s *State) Unready() []uint64 {
 	var ids []uint64
 	for _, x := range s.snapshots {
@@ -218,8 +217,8 @@ func (s *State) copiedFrom(handle string) bool {
 	return false
 }
 
-// source looks at what a disk is to be a copy of. The refusal counts if ok is false. What is
-// to be noted at the beginning is in begins.
+// source looks at the source of a disk's copy. The refusal counts if ok is false. begins are the notes
+// for the beginning.
 func (s *State) source(id uint64, r diskapi.Request) (size int64, begins []diskapi.Entry, refusal Decision, ok bool) {
 	switch {
 	case r.Snapshot != "":
@@ -244,8 +243,7 @@ func (s *State) source(id uint64, r diskapi.Request) (size int64, begins []diska
 	return 0, nil, Decision{}, true
 }
 
-// Copied returns the number of the last write that a new disk has, if the entry makes one that
-// is a copy.
+// Copied returns the number of the last write on a new disk, if the entry makes a copy.
 func (s *State) Copied(e diskapi.Entry) (flushed uint64, copied bool) {
 	if e.Call != diskapi.CreateVolume {
 		return 0, false
@@ -270,7 +268,7 @@ func (s *State) keep(e diskapi.Entry, handle, volume string, size int64) {
 	s.snapshots[handle] = x
 }
 
-// drop removes a snapshot, and what is under way for it.
+// drop removes a snapshot, with its operations.
 func (s *State) drop(handle string) {
 	if x, ok := s.snapshots[handle]; ok {
 		if !x.Ready {

@@ -37,15 +37,15 @@ type disk struct {
 	at map[string]diskapi.Attachment // by node
 }
 
-// key names what one operation excludes others from: a disk at a node, a disk
-// (node empty), or a name under which a disk is made.
+// key names the object of an exclusive operation: a disk at a node, a disk (node empty), or the name of
+// a new disk.
 type key struct{ volume, node, name string }
 
 type pending struct {
 	id   uint64
 	call diskapi.Call
 	mode string // access mode, of a publish
-	// snapshot is the one that a disk is made from.
+	// snapshot is a disk's source.
 	snapshot string
 }
 
@@ -57,9 +57,9 @@ type Config struct {
 	// Lenient attaches exclusive disks twice and fills nodes past their limit
 	// instead of refusing, so that nothing but the judge is in the way.
 	Lenient bool
-	// AttachFor are operations that are refused unless the volume is attached to a node that
-	// runs, and that come to nothing when it is detached in the middle. DetachFor are those that
-	// are refused unless it is attached nowhere; until they are over, attaching it is refused.
+	// AttachFor are operations that are refused unless the volume is attached to a running node, and
+	// that fail when it is detached in the middle. DetachFor are operations that are refused unless it
+	// is attached nowhere; until they are over, attaching it is refused.
 	AttachFor, DetachFor []diskapi.Operation
 	// Background has the cloud answer CreateSnapshot at once, with a snapshot that is not ready,
 	// and copy then.
@@ -88,7 +88,6 @@ func (s *State) Disks() []diskapi.Disk {
 	return out
 }
 
-// Disk returns one disk.
 func (s *State) Disk(volume string) (diskapi.Disk, bool) {
 	d, ok := s.disks[volume]
 	if !ok {

@@ -33,8 +33,8 @@ func (d *Driver) ControllerPublishVolume(ctx context.Context, r *csi.ControllerP
 	return &csi.ControllerPublishVolumeResponse{PublishContext: a.Context}, nil
 }
 
-// ControllerUnpublishVolume detaches a disk from a node, or, if none is named,
-// from every node that has it, one after the other.
+// ControllerUnpublishVolume detaches a disk from a node, or, without one, from every node that has it,
+// one by one.
 func (d *Driver) ControllerUnpublishVolume(ctx context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	if r.GetVolumeId() == "" {
 		return nil, missing("volume_id")

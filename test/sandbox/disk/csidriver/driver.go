@@ -77,7 +77,6 @@ func (d *Driver) Register(s *grpc.Server) {
 	fence.RegisterFenceControllerServer(s, d)
 }
 
-// GetPluginInfo names the driver.
 func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
 	return &csi.GetPluginInfoResponse{Name: d.config.Name, VendorVersion: diskapi.DriverVersion}, nil
 }

@@ -42,8 +42,7 @@ func (d *Driver) CreateVolumeGroupSnapshot(ctx context.Context, r *csi.CreateVol
 	return &csi.CreateVolumeGroupSnapshotResponse{GroupSnapshot: group(a)}, nil
 }
 
-// DeleteVolumeGroupSnapshot deletes all snapshots of a group; one that doesn't exist is a
-// success.
+// DeleteVolumeGroupSnapshot deletes all snapshots of a group; a missing group is a success.
 func (d *Driver) DeleteVolumeGroupSnapshot(ctx context.Context, r *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
 	if r.GetGroupSnapshotId() == "" {
 		return nil, missing("group_snapshot_id")
@@ -57,7 +56,6 @@ func (d *Driver) DeleteVolumeGroupSnapshot(ctx context.Context, r *csi.DeleteVol
 	return &csi.DeleteVolumeGroupSnapshotResponse{}, nil
 }
 
-// GetVolumeGroupSnapshot returns a group with its snapshots.
 func (d *Driver) GetVolumeGroupSnapshot(ctx context.Context, r *csi.GetVolumeGroupSnapshotRequest) (*csi.GetVolumeGroupSnapshotResponse, error) {
 	if r.GetGroupSnapshotId() == "" {
 		return nil, missing("group_snapshot_id")

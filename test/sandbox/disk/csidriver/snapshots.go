@@ -17,8 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// CreateSnapshot makes a snapshot of a disk, or finds the one of this name. One that is not
-// ready to use is asked for again until it is.
+// CreateSnapshot makes a snapshot of a disk, or finds it by its name. A snapshot that is not ready to
+// use is asked for again until it is.
 func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	switch {
 	case !d.config.Snapshots:
@@ -35,7 +35,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 	return &csi.CreateSnapshotResponse{Snapshot: snapshot(a.Snapshots[0])}, nil
 }
 
-// DeleteSnapshot deletes a snapshot; one that doesn't exist is a success.
+// DeleteSnapshot deletes a snapshot; a missing one is a success.
 func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	if !d.config.Snapshots {
 		return nil, status.Error(codes.Unimplemented, "this driver does not offer CREATE_DELETE_SNAPSHOT")

@@ -15,7 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// CreateVolume makes a disk, or finds the one of this name.
+// CreateVolume makes a disk, or finds it by its name.
 func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	if r.GetName() == "" {
 		return nil, missing("name")
@@ -54,7 +54,7 @@ func (d *Driver) contents(from *csi.VolumeContentSource) (diskapi.Operated, erro
 	return diskapi.Operated{}, status.Error(codes.InvalidArgument, "volume_content_source: this driver can't make a volume from it")
 }
 
-// DeleteVolume deletes a disk; one that doesn't exist is a success.
+// DeleteVolume deletes a disk; a missing one is a success.
 func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	if r.GetVolumeId() == "" {
 		return nil, missing("volume_id")
@@ -118,8 +118,8 @@ func pageAsked(r interface {
 	return nil
 }
 
-// page returns at most limit disks (0: all) whose handle is larger than after,
-// and the token for what follows.
+// page returns at most limit disks (0: all) with a handle larger than after, and the token for the next
+// page.
 func page(disks []diskapi.Disk, after string, limit int) (part []diskapi.Disk, next string) {
 	disks = disks[sort.Search(len(disks), func(i int) bool { return disks[i].Volume > after }):]
 	if limit == 0 || len(disks) <= limit {

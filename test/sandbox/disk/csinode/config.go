@@ -15,8 +15,7 @@ import (
 // maxSocketPath is the longest path that a unix socket can have on Linux, in bytes.
 const maxSocketPath = 107
 
-// MountTable is the name of the file, in the plugin's folder, in which the node's mounts
-// are as mountinfo would have them.
+// MountTable is the file, in the plugin's folder, with the node's mounts in mountinfo's form.
 const MountTable = "mountinfo"
 
 // Config sets up a Plugin.
@@ -43,8 +42,8 @@ type Config struct {
 	// Services are the driver's. With Expansion the plugin makes file systems as large as their
 	// disks.
 	diskapi.Services
-	// WriteTicks says when pods write to their volumes, besides at once when one is
-	// published; every second if nil. What is received is called once the writes are made.
+	// WriteTicks is when pods write to their volumes, besides at once when one is published; every
+	// second if nil. The received function is called once the writes are made.
 	WriteTicks <-chan func()
 	// Logger takes what the kubelet can't be told; slog.Default() if nil.
 	Logger *slog.Logger

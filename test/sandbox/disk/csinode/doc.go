@@ -13,9 +13,9 @@
 //
 // # What it does without a device
 //
-// NodeStage mounts nothing; it notes the volume in the file. NodePublish makes
-// the target, a folder for a mounted volume and an empty file for a block one,
-// and NodeUnpublish removes it. What is done already succeeds again.
+// NodeStage mounts nothing; it notes the volume in the file. NodePublish makes the target, a folder for
+// a mounted volume and an empty file for a block one, and NodeUnpublish removes it. A repeated call
+// succeeds again.
 //
 // # Real disks
 //
@@ -27,34 +27,31 @@
 //
 // # What pods write
 //
-// While a volume is published to a pod for writing, the plugin writes to it in the pod's
-// name, twice when it is published and then every second: a request to the service for all volumes
-// of the node, none where there are none. A write is told to the pod first and flushed by the
-// next one, by NodeUnpublish of the last pod that writes, and by NodeUnstage. One that is
-// refused is an I/O error, and the last one until the volume is unpublished. What the machine
-// has in memory, that is how far its pods have come, the service keeps for it: it outlives the
-// plugin, and ends with the machine's boot.
+// While a volume is published to a pod for writing, the plugin writes to it in the pod's name, twice
+// when it is published and then every second: a request to the service for all volumes of the node,
+// none where there are none. A write is told to the pod first and flushed by the next one, by
+// NodeUnpublish of the last pod that writes, and by NodeUnstage. A refused write is an I/O error, and
+// the last one until the volume is unpublished. The service keeps the machine's memory for it, that is
+// how far its pods have come: it outlives the plugin, and ends with the machine's boot.
 //
 // # Where it can be stopped
 //
-// A fault of the service stops any call before its effect (hang), or after it and
-// before the kubelet hears of it (hang-done): then the node's own part is done, too.
-// Whoever waits for the log to say so can kill the node at that very step.
+// A fault of the service stops any call before its effect (hang), or after it and before the kubelet
+// hears of it (hang-done): then the node's own part is done as well. A scenario that waits for the log
+// can kill the node at that very step.
 //
 // # Block volumes
 //
-// For a block volume a kubelet bind-mounts what NodePublish made and attaches a
-// loop device to it, whatever its own mounter is (k8s.io/kubernetes
-// pkg/volume/util/volumepathhandler). That needs a privileged kubelet; and as it
-// later recognises its mount by the device behind it, and here there is only a
-// file, it neither unmounts nor gets past it, and leaves the mount on the
-// machine. So NodeStage refuses block volumes, before anything was done, unless
-// Config.Block says that the caller is no kubelet. Attaching is the same for
-// them as for others and works.
+// For a block volume a kubelet bind-mounts NodePublish's file and attaches a loop device to it, with
+// any mounter (k8s.io/kubernetes pkg/volume/util/volumepathhandler). That needs a privileged kubelet;
+// and as it later recognises its mount by the device behind it, and here there is only a file, it
+// neither unmounts nor gets past it, and leaves the mount on the machine. Therefore NodeStage refuses
+// block volumes, before anything was done, unless Config.Block says that the caller is no kubelet.
+// Attaching works for them as for others.
 //
 // # Reboot
 //
-// The service counts how often a node was fenced. A plugin that starts and finds
-// a higher count than its file has knows that the machine was switched off, and
-// forgets what was staged, as mounts are gone after a boot.
+// The service counts how often a node was fenced. A plugin that starts and finds a higher count than
+// its file has knows that the machine was switched off, and forgets the staged volumes, as mounts are
+// gone after a boot.
 package csinode

@@ -118,7 +118,7 @@ func (p *Plugin) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 	})
 }
 
-// writes says whether a pod is to write to the volume that is published to it.
+// writes says whether a pod may write to its published volume.
 func writes(r *csi.NodePublishVolumeRequest) bool {
 	mode := r.GetVolumeCapability().GetAccessMode().GetMode()
 	return !r.GetReadonly() &&
@@ -198,8 +198,8 @@ func makeTarget(path string, block bool) error {
 	return f.Close()
 }
 
-// perform tells the service of a call at this node and, once that agrees, does the
-// node's own part. What a fault holds is held when all of it is done.
+// perform tells the service of a call at this node and, once that agrees, does the node's own part. A
+// fault that holds comes after all of it.
 func (p *Plugin) perform(ctx context.Context, r diskapi.Request, do func() error) error {
 	a, err := p.ask(ctx, r)
 	if err != nil {

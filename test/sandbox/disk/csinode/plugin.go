@@ -35,7 +35,7 @@ type Plugin struct {
 	bootSet bool // the service's boot count was compared
 }
 
-// New returns a plugin that has read what is staged on its node.
+// New returns a plugin that has read its node's staged volumes.
 func New(c Config) (*Plugin, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("node plugin: %w", err)

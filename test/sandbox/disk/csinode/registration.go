@@ -22,8 +22,7 @@ func (r *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*regi
 	}, nil
 }
 
-// NotifyRegistrationStatus hears how the registration went. The kubelet tries a
-// failed one again, so it is only logged.
+// NotifyRegistrationStatus logs the registration's outcome. The kubelet repeats a failed one.
 func (r *registration) NotifyRegistrationStatus(_ context.Context, s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	if !s.GetPluginRegistered() {
 		r.config.logger().Error("kubelet refused the CSI driver", "driver", r.config.Driver, "node", r.config.NodeName, "reason", s.GetError())

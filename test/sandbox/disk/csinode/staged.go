@@ -21,9 +21,8 @@ type volume struct {
 	Context     map[string]string `json:"context,omitempty"`
 }
 
-// staged is what is staged and published, kept in a file that stands for what the
-// machine has mounted. Beside it lies the same in the form of a mount table, for
-// whoever reads one. It is safe for parallel use.
+// staged has the staged and published volumes, kept in a file that stands for the machine's mounts.
+// Beside it is the same in the form of a mount table, for its readers. It is safe for parallel use.
 //
 // Invariant: memory and file agree; a change that can't be written is not made. The
 // mount table follows: a process that is killed in between writes it when it is back.
@@ -36,10 +35,10 @@ type staged struct {
 
 // table is what the file holds.
 type table struct {
-	// Boot is the service's count of the boots of the node in which this holds.
+	// Boot is the service's count of the node's boots at this state.
 	Boot    int               `json:"boot"`
 	Volumes map[string]volume `json:"volumes"`
-	// Targets are the paths at which volumes are published, with the volume of each.
+	// Targets are the paths of published volumes, with the volume of each.
 	Targets map[string]string `json:"targets"`
 	// Writers are those of the targets that pods write to, with the access mode.
 	Writers map[string]string `json:"writers,omitempty"`
@@ -90,7 +89,7 @@ func (s *staged) put(id string, v volume) error {
 	return s.change(func(t *table) { t.Volumes[id] = v })
 }
 
-// remove forgets a volume; nobody can write to it any more.
+// remove forgets a volume, which then gets no writes any more.
 func (s *staged) remove(id string) error {
 	return s.change(func(t *table) {
 		delete(t.Volumes, id)
@@ -98,8 +97,7 @@ func (s *staged) remove(id string) error {
 	})
 }
 
-// publish notes a target. The mode is the access mode of a pod that writes; it is empty for
-// one that only reads.
+// publish notes a target. The mode is the access mode of a writing pod; it is empty for a reading one.
 func (s *staged) publish(target, id, mode string) error {
 	return s.change(func(t *table) {
 		t.Targets[target] = id
@@ -140,7 +138,7 @@ func (s *staged) writable() map[string]string {
 	return out
 }
 
-// lastWriter says whether a target is the only one at which a pod writes to its volume.
+// lastWriter says whether a target is the only one with a pod that writes to its volume.
 func (s *staged) lastWriter(target string) (volume string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +154,7 @@ func (s *staged) lastWriter(target string) (volume string, last bool) {
 	return volume, true
 }
 
-// boot is the boot in which this holds.
+// boot is the state's boot.
 func (s *staged) boot() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,8 +184,8 @@ func (s *staged) write(next table) error {
 	return replace(s.mounts, next.mountinfo())
 }
 
-// mountinfo is the table in the form of proc(5), as it would be read on a machine whose
-// mounts are shared: the root, and a mount for every staging path and target.
+// mountinfo is the table in the form of proc(5), as read on a machine with shared mounts: the root, and
+// a mount for every staging path and target.
 func (t table) mountinfo() []byte {
 	var out bytes.Buffer
 	line := func(point, source string) {
@@ -203,7 +201,7 @@ func (t table) mountinfo() []byte {
 	return out.Bytes()
 }
 
-// escape writes what separates fields and lines as the kernel does.
+// escape writes the separators of fields and lines as the kernel does.
 var escape = strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`)
 
 // replace writes a file so that a reader sees the old or the new one.

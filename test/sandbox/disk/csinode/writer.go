@@ -19,15 +19,15 @@ const (
 	writeTimeout = 5 * time.Second
 )
 
-// writers stand for the pods of the node: they write to every volume that is published for
-// writing. Each write is told to the pod before it is on the disk; the next one flushes it. So
-// there is always one that is in the machine's memory only, until the volume is unpublished.
+// writers stand for the pods of the node: they write to every volume that is published for writing.
+// Each write is told to the pod before it is on the disk; the next one flushes it. There is always a
+// write in the machine's memory only, until the volume is unpublished.
 type writers struct {
 	plugin *Plugin
 	// wake has the next writes made at once.
 	wake chan struct{}
 
-	// mu is held while writes are under way: who has it knows that none are.
+	// mu is held while writes are under way: its holder knows that none are.
 	mu   sync.Mutex
 	open map[string]*writer // by volume
 }
@@ -110,8 +110,8 @@ func (w *writers) write(ctx context.Context) (began bool, err error) {
 	return began, nil
 }
 
-// resume finds out how far the writer of a volume has come, where a plugin of before had it: its
-// writes are in the machine's memory, and are flushed with the last unmount whoever asks for that.
+// resume finds out how far the writer of a volume has come under a former plugin: its writes are in the
+// machine's memory, and are flushed with the last unmount of any caller.
 func (w *writers) resume(ctx context.Context, volume string) error {
 	w.mu.Lock()
 	known := w.writer(volume).Session != 0
@@ -141,9 +141,9 @@ func (w *writers) due() []diskapi.Write {
 	return writes
 }
 
-// end stops the writer of a volume, and returns the mark with which the call that is to end it
-// flushes; nil if nothing was written. The caller reports by ended what the call came to: one
-// that has failed lets the writer go on, as its volume is published still.
+// end stops the writer of a volume, and returns the mark of the ending call's flush; nil if nothing was
+// written. The caller reports the call's outcome by ended: after a failure the writer goes on, since
+// its volume is still published.
 func (w *writers) end(volume string) (last *diskapi.WriteMark, ended func(err error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

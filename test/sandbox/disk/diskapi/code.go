@@ -33,9 +33,8 @@ func Ambiguous(code string) bool {
 	return true
 }
 
-// Interrupted reports whether the code is one of those after which the kubelet
-// takes a NodeStage or NodePublish to be in doubt, and so undoes it later
-// (k8s.io/kubernetes pkg/volume/csi/csi_client.go, isFinalError). After any
+// Interrupted reports whether the kubelet takes a NodeStage or NodePublish with this code to be in
+// doubt, and undoes it later (k8s.io/kubernetes pkg/volume/csi/csi_client.go, isFinalError). After any
 // other error it takes nothing to have happened.
 func Interrupted(code string) bool {
 	switch code {

@@ -14,10 +14,8 @@
 //	applied    the state of the cloud changed (absent if nothing changed)
 //	returned   the caller was answered, or gave up waiting
 //
-// They are apart because the distance between them is where attach bugs live:
-// an attach whose caller timed out may be applied long after it returned. What
-// people do to the service (fence a node, set a fault) is a fourth kind, noted.
-// The state of the cloud, the faults' counters and the judge's verdicts are all
-// folds over this one sequence, so that a service that was killed comes back
-// with exactly what it had.
+// They are apart because the distance between them is where attach bugs live: an attach whose caller
+// timed out may be applied long after it returned. Actions of people (fence a node, set a fault) are a
+// fourth kind, noted. The state of the cloud, the faults' counters and the judge's verdicts are all
+// folds over this one sequence, so that a killed service comes back with exactly its state.
 package diskapi

@@ -33,7 +33,7 @@ const (
 	UnfenceNetwork Call = "UnfenceClusterNetwork"
 )
 
-// What is done to the service from outside the CSI; always in phase Noted.
+// Actions on the service from outside the CSI; always in phase Noted.
 const (
 	ServiceStarted Call = "ServiceStarted"
 	SetSlots       Call = "SetSlots"
@@ -44,12 +44,11 @@ const (
 	ClearFault  Call = "ClearFault"
 	SetLatency  Call = "SetLatency"
 	Finish      Call = "Finish"
-	// Held: a node has done what it was asked to, and a fault holds its answer.
+	// Held: a node has done its part, and a fault holds its answer.
 	Held Call = "Held"
 )
 
-// MountCalls lists the calls by which a kubelet has a volume mounted and taken down
-// again, in the order of a volume's way.
+// MountCalls lists the kubelet's calls to mount a volume and to take it down again, in their order.
 func MountCalls() []Call { return []Call{NodeStage, NodePublish, NodeUnpublish, NodeUnstage} }
 
 // CSICalls lists every call that can carry a fault or a latency.
@@ -107,8 +106,7 @@ type Entry struct {
 	Seq uint64 `json:"seq"`
 	// Time is the service's wall clock. All entries share this one clock.
 	Time time.Time `json:"time"`
-	// ID joins the entries of one call: the Seq of its arrival. For a noted
-	// entry it is its own Seq.
+	// ID joins the entries of a call: the Seq of its arrival. For a noted entry it is its own Seq.
 	ID    uint64 `json:"id"`
 	Phase Phase  `json:"phase"`
 	Call  Call   `json:"call"`
@@ -121,7 +119,7 @@ type Entry struct {
 	Code string `json:"code,omitempty"`
 	// DurationMs is the time since the arrival, in milliseconds.
 	DurationMs float64 `json:"durationMs,omitempty"`
-	// Detail is for people: the error message, or what was idempotent.
+	// Detail is for people: the error message, or the idempotent part.
 	Detail string `json:"detail,omitempty"`
 	// FaultID names the fault that hit this call.
 	FaultID string `json:"faultID,omitempty"`
@@ -148,7 +146,7 @@ type Args struct {
 	Slots int `json:"slots,omitempty"`
 	// Address is where a node's client reaches the storage from.
 	Address string `json:"address,omitempty"`
-	// CIDRs are those that the storage is to cut off, or to let in.
+	// CIDRs are for the storage to cut off, or to let in.
 	CIDRs []string `json:"cidrs,omitempty"`
 	// Again marks a node call that found its work already done.
 	Again bool `json:"again,omitempty"`

@@ -17,8 +17,8 @@ type Action string
 const (
 	// Fail answers an error; no effect.
 	Fail Action = "fail"
-	// FailAfter lets the call take effect and then answers an error: a lie,
-	// after which the caller must not believe that nothing happened.
+	// FailAfter lets the call take effect and then answers an error: a lie, after which the caller must
+	// expect the effect.
 	FailAfter Action = "fail-after"
 	// Delay holds the call back before its effect, then goes on as usual.
 	Delay Action = "delay"
@@ -28,17 +28,15 @@ const (
 	// HangAfter lets the call take effect and then holds the answer until the
 	// fault is cleared or the caller gives up.
 	HangAfter Action = "hang-after"
-	// HangDone lets a call of a node take effect, at the service and at the node,
-	// and then holds the answer as HangAfter does: who is held there has a node on
-	// which the work is done, and a kubelet that does not know. The plugin notes in
-	// the log that it is (Held).
+	// HangDone lets a call of a node take effect, at the service and at the node, and then holds the
+	// answer as HangAfter does: the work is done on the node, and its kubelet does not know. The plugin
+	// notes that in the log (Held).
 	HangDone Action = "hang-done"
 	// Ignore answers success; no effect.
 	Ignore Action = "ignore"
 )
 
-// Fault makes calls go wrong. Of the faults that match a call, the one set
-// first hits it; the others don't see it.
+// Fault makes calls go wrong. Of the matching faults the first hits a call; the others don't see it.
 type Fault struct {
 	// ID is given by the service when the fault is set.
 	ID string `json:"id,omitempty"`
@@ -63,7 +61,7 @@ type Fault struct {
 	Seed        uint64  `json:"seed,omitempty"`
 }
 
-// Validate returns an error that says which field is wrong and what it may be.
+// Validate returns an error with the wrong field and its permitted values.
 func (f Fault) Validate() error {
 	var errs []error
 	if len(f.Calls) == 0 {
@@ -121,10 +119,10 @@ func (f Fault) Matches(call Call, volume, node string) bool {
 		(f.Node == "" || f.Node == node)
 }
 
-// FaultStatus is a fault and what it did so far.
+// FaultStatus is a fault with its hits so far.
 type FaultStatus struct {
 	Fault
-	// Seen counts the matching calls, Hits those that went wrong.
+	// Seen counts the matching calls, Hits the failed ones.
 	Seen int `json:"seen"`
 	Hits int `json:"hits"`
 }

@@ -44,7 +44,7 @@ func (f Filter) Values() url.Values {
 	return v
 }
 
-// FilterFrom reads what Values wrote.
+// FilterFrom is the inverse of Values.
 func FilterFrom(v url.Values) Filter {
 	return Filter{
 		Call: Call(v.Get("call")), Phase: Phase(v.Get("phase")),

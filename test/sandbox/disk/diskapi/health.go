@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// The CSI calls by which a driver says what is wrong with volumes. CSI 1.13 has them, as alpha,
-// in the place of the VolumeCondition that it removed.
+// The CSI calls by which a driver reports volumes' faults. CSI 1.13 has them, as alpha, in place of the
+// removed VolumeCondition.
 const (
 	ControllerGetVolumeHealth  Call = "ControllerGetVolumeHealth"
 	ControllerListVolumeHealth Call = "ControllerListVolumeHealth"
 )
 
-// SetHealth says what is wrong with a volume from now on; always in phase Noted.
+// SetHealth sets a volume's faults from now on; always in phase Noted.
 const SetHealth Call = "SetHealth"
 
 // HealthStatus is how a volume is not well, by CSI's name.
@@ -31,8 +31,8 @@ const (
 // HealthStatuses lists them all.
 func HealthStatuses() []HealthStatus { return []HealthStatus{Degraded, Inaccessible, DataLoss} }
 
-// Health is one thing that is wrong with a volume. It is what the driver says: the disk works as
-// before, and calls that are to fail need a Fault.
+// Health is a fault of a volume. The driver only reports it: the disk works as before, and calls that
+// must fail need a Fault.
 type Health struct {
 	Status HealthStatus `json:"status"`
 	// Reason is a word in CamelCase; a volume has each status and reason once.
@@ -40,7 +40,7 @@ type Health struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ValidateHealth returns an error that says which entry is wrong and what it may be.
+// ValidateHealth returns an error with the wrong entry and its permitted values.
 func ValidateHealth(list []Health) error {
 	for i, h := range list {
 		if !slices.Contains(HealthStatuses(), h.Status) {

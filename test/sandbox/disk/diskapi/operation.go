@@ -54,11 +54,11 @@ const (
 	NodeExpand          Call = "NodeExpandVolume"
 )
 
-// What the service notes of operations, always in phase Noted. The entry's ID is that of the
-// call that asked for the operation.
+// The service's notes about operations, always in phase Noted. The entry's ID is the ID of the call
+// that asked for the operation.
 const (
-	// WorkBegan: the storage has begun an operation on a volume. What was flushed to the volume
-	// until then is what a copy has; the entry's Write has the number.
+	// WorkBegan: the storage has begun an operation on a volume. A copy has all writes flushed until
+	// then; the entry's Write has the number.
 	WorkBegan Call = "WorkBegan"
 	// WorkTorn: it came to nothing, since the volume was detached in the middle.
 	WorkTorn Call = "WorkTorn"
@@ -76,14 +76,13 @@ type Part struct {
 
 // Operated is what the calls of operations carry besides volume and name.
 type Operated struct {
-	// Operation is that of WorkBegan and WorkTorn.
+	// Operation is for WorkBegan and WorkTorn.
 	Operation Operation `json:"operation,omitempty"`
 	// WhileAttached says that it needs its volume attached until it is over.
 	WhileAttached bool `json:"whileAttached,omitempty"`
 	// Source is the handle of the volume that a disk is a copy of.
 	Source string `json:"source,omitempty"`
-	// Snapshot is the handle of a snapshot: the one that is made or deleted, or that a disk is
-	// made from.
+	// Snapshot is the handle of a snapshot: to make or delete, or a disk's source.
 	Snapshot string `json:"snapshot,omitempty"`
 	// Group is the handle of a group of snapshots, and Parts are its members.
 	Group string `json:"group,omitempty"`

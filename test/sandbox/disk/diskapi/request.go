@@ -22,24 +22,24 @@ type Answer struct {
 	// Code is the gRPC code's name; "OK" for success.
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
-	// Volume and SizeBytes are set for CreateVolume, SizeBytes for ControllerExpandVolume, too.
+	// Volume and SizeBytes are set for CreateVolume, SizeBytes also for ControllerExpandVolume.
 	Volume    string `json:"volume,omitempty"`
 	SizeBytes int64  `json:"sizeBytes,omitempty"`
-	// Snapshots are set for CreateSnapshot and for the calls that make or read a group, whose
-	// handle is Group.
+	// Snapshots are set for CreateSnapshot and for the calls that make or read a group, with the handle
+	// Group.
 	Snapshots []Snapshot `json:"snapshots,omitempty"`
 	Group     string     `json:"group,omitempty"`
 	// Context is the publish context of ControllerPublish.
 	Context map[string]string `json:"context,omitempty"`
 	// Slots is set for NodeGetInfo.
 	Slots int `json:"slots,omitempty"`
-	// Hold names a fault of action hang-done that hit the call: who was answered does
-	// its own part, tells the service so, and answers nobody before the service does.
+	// Hold names a fault of action hang-done that hit the call: the node does its own part, tells the
+	// service, and answers only after the service.
 	Hold string `json:"hold,omitempty"`
 }
 
 // Problem is the body of an admin API answer that is not a success.
 type Problem struct {
-	// Message says what was wrong and what to do about it.
+	// Message names the fault and its remedy.
 	Message string `json:"message"`
 }

@@ -9,8 +9,8 @@ import "github.com/container-storage-interface/spec/lib/go/csi"
 type Services struct {
 	// GroupSnapshots offers CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT.
 	GroupSnapshots bool
-	// Expansion offers EXPAND_VOLUME; with ExpandOffline only for volumes that are attached
-	// nowhere, so that the driver says that it expands offline.
+	// Expansion offers EXPAND_VOLUME; with ExpandOffline only for volumes that are attached nowhere, so
+	// that the driver reports offline expansion.
 	Expansion, ExpandOffline bool
 }
 

@@ -18,7 +18,7 @@ type Disk struct {
 	SizeBytes int64  `json:"sizeBytes"`
 	// Attached lists the attachments by node.
 	Attached []Attachment `json:"attached,omitempty"`
-	// Health is what the driver says is wrong with it; nothing of one that is well.
+	// Health has the driver's reported faults; none for a healthy volume.
 	Health []Health `json:"health,omitempty"`
 	// Staged lists the nodes that may have it staged, as the judge knows it.
 	Staged []string `json:"staged,omitempty"`
@@ -38,8 +38,7 @@ type Node struct {
 	CutOff bool `json:"cutOff,omitempty"`
 	// Fenced says that it was declared dead and has not come back.
 	Fenced bool `json:"fenced,omitempty"`
-	// Boot counts the times it was fenced: what it had mounted before the last
-	// of them is gone.
+	// Boot counts its fences: mounts from before the last are gone.
 	Boot int `json:"boot"`
 }
 
@@ -55,7 +54,7 @@ type Latency struct {
 	LatencyMs int64 `json:"latencyMs"`
 }
 
-// CallStats counts the calls of one kind since the log began.
+// CallStats counts the calls of a kind since the log began.
 type CallStats struct {
 	Arrived  int             `json:"arrived"`
 	Outcomes map[Outcome]int `json:"outcomes"`
@@ -85,6 +84,6 @@ type LogPage struct {
 	Last uint64 `json:"last"`
 }
 
-// NodeID is the instance ID of the node with this Kubernetes name. The two
-// differ, as they do in clouds, so that nobody gets away with mixing them up.
+// NodeID is the instance ID of the node with this Kubernetes name. The two differ, as in clouds, so
+// that a mix-up fails.
 func NodeID(nodeName string) string { return "i-" + nodeName }

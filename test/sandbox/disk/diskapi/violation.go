@@ -54,8 +54,8 @@ const (
 	Leftover Rule = "leftover"
 )
 
-// Attempt says what came of the call that broke a rule. A violation counts
-// whatever the attempt came to: the caller must not even try.
+// Attempt is the outcome of a call that broke a rule. A violation counts with any outcome: the caller
+// must not even try.
 type Attempt string
 
 // The attempts.

@@ -2,9 +2,9 @@
 
 package diskapi
 
-// What the service notes of the writes of pods, always in phase Noted. Most writes are not
-// noted: a writer's first one is, the first one after something about its volume has changed,
-// and, before such a change, how far it had come.
+// The service's notes about pods' writes, always in phase Noted. Most writes are not noted: a writer's
+// first one is, the first one after something about its volume has changed, and, before such a change,
+// how far it had come.
 const (
 	// WriteBegan: the first write of a writer was carried out.
 	WriteBegan Call = "WriteBegan"
@@ -35,7 +35,7 @@ type Write struct {
 	WriteMark
 }
 
-// Writes are writes of one node, each to another volume.
+// Writes are writes of a node, each to another volume.
 type Writes struct {
 	Node string `json:"node"`
 	// Boot is the number of the machine's boot: Node.Boot.
@@ -43,8 +43,8 @@ type Writes struct {
 	Volumes []Write `json:"volumes"`
 }
 
-// WriteAnswer is what the service says to a Write: the mark from which the writer goes on. A
-// mark without a session says that there is no such writer, or not any more: it begins anew.
+// WriteAnswer is the service's answer to a Write: the mark from which the writer goes on. A mark
+// without a session says that there is no such writer, or not any more: it begins anew.
 type WriteAnswer struct {
 	Volume string `json:"volume"`
 	WriteMark

@@ -20,8 +20,7 @@ func (b *Book) Set(f diskapi.Fault) {
 	b.faults = append(b.faults, &diskapi.FaultStatus{Fault: f})
 }
 
-// Clear removes the fault with this ID, or every fault if the ID is empty, and
-// returns the IDs of those removed.
+// Clear removes the fault with this ID, or every fault if the ID is empty, and returns the removed IDs.
 func (b *Book) Clear(id string) (cleared []string) {
 	b.faults = slices.DeleteFunc(b.faults, func(f *diskapi.FaultStatus) bool {
 		gone := id == "" || f.ID == id

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// isCut says whether the storage refuses a node's client: what is mounted there reads and
-// writes nothing, and its calls come to nothing.
+// isCut says whether the storage refuses a node's client: mounts there read and write nothing, and its
+// calls fail.
 func (j *Judge) isCut(node string) bool { return contains(j.cut, j.node(node).address) }
 
 func contains(cidrs []netip.Prefix, a netip.Addr) bool {
@@ -24,8 +24,8 @@ func without(list []netip.Prefix, cidrs []string) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return slices.Contains(gone, p) })
 }
 
-// checkLetIn looks for what the nodes that are let in still have mounted: they would write to
-// it from that moment on, whatever others have written meanwhile.
+// checkLetIn looks for mounts on nodes that are let in: they would write from that moment on,
+// regardless of others' writes meanwhile.
 func (j *Judge) checkLetIn(e diskapi.Entry) {
 	left := without(j.cut, e.CIDRs)
 	for _, volume := range slices.Sorted(maps.Keys(j.places)) {

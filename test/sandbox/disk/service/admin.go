@@ -20,7 +20,6 @@ func (s *Service) Nodes() []diskapi.Node {
 	return s.cloud.Nodes()
 }
 
-// Node returns one node by its ID.
 func (s *Service) Node(id string) (diskapi.Node, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
