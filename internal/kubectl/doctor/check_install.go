@@ -628,7 +628,8 @@ func checkRenewal(e *Evidence) []Finding {
 	for _, w := range e.Webhooks.Items {
 		namespace, name, named := strings.Cut(w.Annotations[certmanagerv1.WantInjectAnnotation], "/")
 		is := func(c certmanagerv1.Certificate) bool { return c.Namespace == namespace && c.Name == name }
-		if w.Name == v1alpha1.WebhookName && named && !slices.ContainsFunc(e.Certificates.Items, is) {
+		// Where the cluster has no Certificate of the chart's at all, cert-manager may not be in use.
+		if w.Name == v1alpha1.WebhookName && named && len(e.Certificates.Items) > 0 && !slices.ContainsFunc(e.Certificates.Items, is) {
 			list = append(list, found(Error, "the annotation "+certmanagerv1.WantInjectAnnotation+" of the webhook names it",
 				"`helm upgrade` with the values of the install makes it again.", "Certificate %s/%s is missing: nobody renews the webhook's certificate", namespace, name))
 		}

@@ -385,7 +385,7 @@ func TestFindings(t *testing.T) {
 		}},
 		{"certificate deleted", "renewal", Error, "Certificate moorage-system/moorage-webhook is missing", func(e *Evidence) {
 			e.Webhooks.Items[0].Annotations = map[string]string{"cert-manager.io/inject-ca-from": "moorage-system/moorage-webhook"}
-			e.Certificates.Items = nil
+			e.Certificates.Items[0].Name = "moorage-webhook-ca"
 		}},
 		{"certificate not issued", "renewal", Warning, "has not been issued yet", func(e *Evidence) { e.Certificates.Items[0].Status.NotAfter = nil }},
 		{"certificate expired", "renewal", Error, "has expired", func(e *Evidence) {
