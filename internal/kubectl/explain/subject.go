@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -322,6 +323,11 @@ func workload(kind, group, plural string, wants ...string) func(context.Context,
 			n = 0
 		}
 		owner := facts.Owner{Kind: kind, Namespace: c.Namespace, Name: name, Wants: int32(n), UIDs: []types.UID{o.GetUID()}}
+		conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+		owner.Fails = slices.ContainsFunc(conditions, func(c any) bool {
+			condition, _ := c.(map[string]any)
+			return condition["type"] == string(appsv1.DeploymentReplicaFailure) && condition["status"] == "True"
+		})
 		switch kind {
 		case "Deployment": // whose ReplicaSets' pods are its own
 			sets, err := c.Kube.AppsV1().ReplicaSets(c.Namespace).List(ctx, metav1.ListOptions{})

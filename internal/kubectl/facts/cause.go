@@ -668,6 +668,8 @@ type Owner struct {
 	UIDs []types.UID
 	// Wants is how many pods it is to have.
 	Wants int32
+	// Fails: it says itself that it can't make a pod (condition ReplicaFailure), as in a rollout beside pods that run.
+	Fails bool
 }
 
 // Workload is what keeps the pods of a workload from running.
@@ -756,6 +758,9 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 	case missing > 0 && notMade != nil:
 		out.Cause = notMade
 		out.Answer = fmt.Sprintf("%d of %s missing: %s", missing, all, sentence(notMade.Message))
+	case out.Waits == 0 && o.Fails && notMade != nil:
+		out.Cause = notMade
+		out.Answer = fmt.Sprintf("%d of %s run, and its rollout does not go on: %s", out.Runs, all, sentence(notMade.Message))
 	case out.Waits > 0:
 		out.Answer = fmt.Sprintf("%d of %s can't run, such as %s: %s", out.Waits, all, out.Groups[0].Pods[0], sentence(out.Cause.Message))
 	default:
