@@ -151,11 +151,11 @@ func TestFullForWhoIsPlaced(t *testing.T) {
 		limit  int32
 		full   bool
 	}{
-		"room for one, and one is behind":  {true, 1, false},
-		"and they are no less than others": {false, 1, true},
-		"room for both":                    {false, 2, false},
-		"no room":                          {true, 0, true},
-		"room for both, placed":            {true, 2, false},
+		"room for one, and one is behind": {true, 1, false},
+		"and for who asks for this node":  {false, 1, false},
+		"room for both":                   {false, 2, false},
+		"no room":                         {true, 0, true},
+		"room for both, placed":           {true, 2, false},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, other, late,
 			ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: test.limit}}})

@@ -10,7 +10,7 @@ import "net/http"
 // to writes. Whoever writes has pauses of its own.
 type once struct{ next http.RoundTripper }
 
-func sendOnce(next http.RoundTripper) http.RoundTripper { return once{next} }
+func SendOnce(next http.RoundTripper) http.RoundTripper { return once{next} }
 
 // RoundTrip sends the request, as http.RoundTripper says.
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {

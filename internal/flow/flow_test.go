@@ -32,10 +32,6 @@ type player struct {
 	now    time.Time
 	lines  []string
 	last   Task // as it was at its end
-
-	version int                      // see next
-	refused map[ledger.VolumeID]bool // whose holds carryOut has the API server refuse for good
-	busy    bool                     // carryOut has the API server answer writes of all other holds with 429
 }
 
 func newPlayer(events ...ledger.Event) *player {

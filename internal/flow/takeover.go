@@ -15,14 +15,11 @@ import (
 // more, and the first list of every kind is taken in. The tickets, the
 // VolumeAttachments, the VolumeHolds and the PersistentVolumes are listed again first:
 // caches may be behind. What was granted or attached last is in the way of what this leader
-// would grant, and what was taken by force last is doubted (ledger.HoldsInDoubt). A
+// would attach, and what was taken by force last is doubted (ledger.HoldsInDoubt). A
 // PersistentVolume that the leader before has seen may say that a disk is for one node,
 // where an older one says that many share it. Where there are volumes that need no VolumeAttachment, the Nodes
 // are listed, too: nothing but volumesAttached says where the leader before has attached them. A Node that a VolumeHold seems to name no
-// more is read, too: the cache may be behind the Node that the hold means. Then every pending
-// ticket is in doubt: a grant of an older leader may still be in flight. It has its
-// slots, and is not decided on, until Renew has written the term's epoch into it.
-// Nothing else waits for that.
+// more is read, too: the cache may be behind the Node that the hold means.
 func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	var tasks []Task
 	for _, k := range []Kind{Tickets, Attachments, Holds, PersistentVolumes, Nodes} {
@@ -65,17 +62,23 @@ func withoutAttachments(s ledger.Snapshot) bool {
 	return false
 }
 
-// doubt tells the ledger of all pending tickets that they are in doubt, and of what
-// earlier leaders took from nodes by force.
-func (m *Memory) doubt(t Task, s ledger.Snapshot) (Task, Move) {
+// doubt tells the ledger what earlier leaders took from nodes by force.
+func (m *Memory) doubt(t Task) (Task, Move) {
 	m.doubted = true
-	tell := []ledger.Event{ledger.HoldsInDoubt{}}
-	for ticket := range s.Tickets() {
-		if ticket.Phase == ledger.TicketPending {
-			tell = append(tell, ledger.TicketInDoubt{ID: ticket.ID, UID: ticket.UID})
+	return t.end(Finished, "", ledger.HoldsInDoubt{})
+}
+
+// Doubts is what the ledger is told when a term begins in which tickets are decided on, and all of them were listed:
+// each pending ticket is in doubt, since a grant of an older leader may still be in flight. It keeps its
+// volumes and slots from others, and is not decided on, until Renew has written the term's epoch into it.
+func Doubts(s ledger.Snapshot) []ledger.Event {
+	var events []ledger.Event
+	for t := range s.Tickets() {
+		if t.Phase == ledger.TicketPending {
+			events = append(events, ledger.TicketInDoubt{ID: t.ID, UID: t.UID})
 		}
 	}
-	return t.end(Finished, "", tell...)
+	return events
 }
 
 // listAnswered follows a list of a take-over, which the driver has taken in.

@@ -25,12 +25,11 @@ type Task struct {
 	// was decided on (read only). The read in Proofs must show the cause then.
 	Cause arbiter.EndCause
 	Was   *ledger.Node
-	// Proofs are reads that must find nothing, or a Node that is as Cause says, and Holds are holds that must be
-	// written, both before Commit and in this order. What is made leaves the list.
+	// Proofs are reads that must find nothing, or a Node that is as Cause says, before Commit and in this
+	// order. What is made leaves the list.
 	Proofs []Request
-	Holds  []arbiter.Step
 	Commit Request
-	// Doubts has the ledger take every pending ticket for one in doubt.
+	// Doubts has the ledger doubt what was taken from nodes by force.
 	Doubts bool
 
 	// Sent is the request in flight, or the last that was answered.
@@ -54,8 +53,6 @@ type Task struct {
 	Outlasted bool
 	// Unanswered is how many writes of the hold had got no answer when this task began to outlast them.
 	Unanswered uint16
-	// Refused says, of a grant, which hold the API server has refused. The ticket is told so.
-	Refused string
 }
 
 // Do is the task of one step of a plan.
@@ -237,7 +234,7 @@ func (t Task) send(r Request) (Task, Move) {
 // end ends the task.
 func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 	if t.grants() {
-		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version, Failed: e == Failed})
+		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version})
 	}
 	if t.detaches() {
 		tell = append(tell, ledger.UnreportResolved{Volume: t.Step.Volume, Node: t.Step.Node})

@@ -183,11 +183,6 @@ type Ticket struct {
 	// Granting says that this process has sent a grant of the ticket, or is about to:
 	// see GrantSent.
 	Granting bool
-	// GrantFailed says that the last grant which this process has sent failed, and that none is on its way: what
-	// a hold gives to the ticket may go to others until the next one is sent (GrantSent).
-	//
-	//	Invariant: GrantFailed ⇒ Phase = TicketPending, and neither Granting nor InDoubt
-	GrantFailed bool
 
 	at          []VolumeID
 	interrupted time.Duration // since the ledger's epoch, see Snapshot.Interrupted

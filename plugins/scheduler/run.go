@@ -30,6 +30,7 @@ type plugin interface {
 	WaitForSync(context.Context) error
 	NothingBound(context.Context) (bool, error)
 	CatchUp(ctx context.Context, until func() time.Time) error
+	DecideTickets(ctx context.Context, term lead.Term) error
 	Settle(context.Context) error
 }
 
@@ -166,13 +167,18 @@ func (p *process) schedule(ctx context.Context, term lead.Term) error {
 	}
 	log.Info("Scheduling")
 	p.leading.Store(true)
-	var announcing sync.WaitGroup
+	var announcing, deciding sync.WaitGroup
 	defer announcing.Wait()
 	if p.extender != nil {
 		announcing.Go(func() { p.extender.Lead(ctx, term.Until) })
 	}
+	var failed error
+	deciding.Go(func() { failed = p.hold.DecideTickets(ctx, term) })
 	p.scheduler.Run(ctx)
 	p.leading.Store(false)
+	if deciding.Wait(); failed != nil {
+		return failed
+	}
 
 	settling, cancel := context.WithTimeout(wait.ContextForChannel(term.Lost), binding.RequestTimeout)
 	defer cancel()

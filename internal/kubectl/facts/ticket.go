@@ -484,7 +484,7 @@ func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queu
 	if queues[t.Node] == nil {
 		queues[t.Node] = w.Arbiter.Queue(w.Snapshot, t.Node, w.Now)
 	}
-	v, _ := queues[t.Node].Grant(t)
+	v := queues[t.Node].Grant(t)
 	return v
 }
 
