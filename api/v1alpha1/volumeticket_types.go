@@ -222,8 +222,8 @@ type VolumeTicketStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Volumes []TicketVolumeStatus `json:"volumes,omitempty"`
 
-	// epoch is the leaseTransitions of the controller's Lease under which the
-	// ticket was last looked at. A new leader writes its own into every ungranted
+	// epoch is the leaseTransitions of the scheduler's Lease under which the
+	// ticket was last decided on. A new leader writes its own into every ungranted
 	// ticket before it grants any, so that a commit which an older leader still
 	// has in flight fails on the resource version. It never falls.
 	// +optional

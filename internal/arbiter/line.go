@@ -50,8 +50,7 @@ func (l *Line) At(n ledger.NodeName) *Queue {
 // Kept says whether the decisions so far have kept something free for a pod, by UID, that a ticket would have got.
 func (l *Line) Kept(uid string) bool { return l.kept[uid] }
 
-// first says who ranks before a ticket and could use one of its volumes: a pod, or a ticket at another node. At its
-// own node both can have it.
+// first says who ranks before a ticket and could use one of its volumes in its place: a pod, or another ticket.
 func (q *Queue) first(w view) Verdict {
 	var reasons []Reason
 	for _, need := range w.request.Needs {
@@ -85,17 +84,19 @@ func (q *Queue) keptForPods(r Request, need Need) []Reason {
 	return nil
 }
 
-// firstElsewhereOf says which ticket gets a volume at another node that ranks before, and was told that it waits. A
-// ticket that was not told yet counts for the view already (contends).
+// firstElsewhereOf says which ticket gets a volume that ranks before, and was told that it waits: at another node, or at this
+// one if both can't have it there. A ticket that was not told yet counts for the view already (contends).
 func (q *Queue) firstElsewhereOf(w view, v *ledger.Volume, need Need, exclusive bool) []Reason {
 	var before []Request
 	for i := range v.NodeVolumes {
 		p := &v.NodeVolumes[i]
-		if p.Node == q.node || !exclusive && p.Node != ledger.Detached && q.node != ledger.Detached {
-			continue
-		}
+		elsewhere := p.Node != q.node && (exclusive || p.Node == ledger.Detached || q.node == ledger.Detached)
+		onePod := p.Node == q.node && access(q.snapshot, v, need.Access) == ledger.AccessPod
 		for _, u := range p.Users {
 			t := q.snapshot.Ticket(u.Ticket)
+			if !elsewhere && !onePod && (p.Node != q.node || parametersOf(q.snapshot, u) == w.request.Parameters) {
+				continue
+			}
 			if t == nil || standingOf(q.snapshot, u) != asking || contends(t) || t.Type.SharesVolume() && migratable(q.snapshot, v) {
 				continue
 			}

@@ -70,7 +70,7 @@ func (c *cluster) nodes() []ledger.NodeName {
 	return names
 }
 
-// crowd is a small world of a seed's making in which many tickets leave their node to the controller.
+// crowd is a small world of a seed's making in which many tickets leave their node to Moorage.
 func crowd(seed int64) *script {
 	r := rand.New(rand.NewSource(seed))
 	s := newScript()
@@ -107,7 +107,7 @@ func crowd(seed int64) *script {
 	return s
 }
 
-// Tickets that leave their node to the controller come to rest, also where everything is decided in
+// Tickets that leave their node to Moorage come to rest, also where everything is decided in
 // lock-step: none goes after one that goes after it.
 func TestPlacedTicketsComeToRest(t *testing.T) {
 	for seed := range int64(1500) {

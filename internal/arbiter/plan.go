@@ -252,6 +252,14 @@ func (p *planner) migratesTo(place *ledger.NodeVolume) bool {
 	return migratesTo(p.snapshot, p.volume, place)
 }
 
+// migrationWritten says whether the hold as written names a live migration at a node: the next leader knows then why the
+// volume is at two.
+func (p *planner) migrationWritten(place *ledger.NodeVolume) bool {
+	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		return migrating(p.snapshot, p.volume, u) && namedInHold(p.snapshot, p.volume, u)
+	})
+}
+
 func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume) bool {
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(s, v, u) })
 }

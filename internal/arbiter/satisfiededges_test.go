@@ -140,7 +140,7 @@ func TestParametersOfWhatIsDetached(t *testing.T) {
 	}
 }
 
-// Slots that only those have who rank after a ticket are free for one that the controller places, as many as are needed.
+// Slots that only those have who rank after a ticket are free for one that Moorage places, as many as are needed.
 func TestFullForWhoIsPlaced(t *testing.T) {
 	other := ledger.PersistentVolume{Name: "other", Version: "1", Volume: ledger.VolumeID{Driver: "d", Handle: "o"}, Access: ledger.AccessNode}
 	late := asksAt("late", ledger.TypeManual, "well", func(k *ledger.Ticket) {

@@ -110,7 +110,7 @@ func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, keeps arbiter.V
 	return interrupt(s, t, keeps, now)
 }
 
-// place is what is due about a ticket that waits and leaves its node to the controller: one is
+// place is what is due about a ticket that waits and leaves its node to Moorage: one is
 // chosen for it, or another one, and it waits there; or it is told why there is none.
 func place(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
 	if !t.Wherever || t.Phase != ledger.TicketPending || arbiter.PauseLeft(s, t, now) > 0 {

@@ -196,7 +196,7 @@ func TestDueAsks(t *testing.T) {
 	}
 }
 
-// A ticket that waits and leaves its node to the controller is put where its volume is, and told
+// A ticket that waits and leaves its node to Moorage is put where its volume is, and told
 // once why there is no node for it; not in its pause, nor while it is granted.
 func TestDuePlaces(t *testing.T) {
 	interrupted := func(k *ledger.Ticket) {

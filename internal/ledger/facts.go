@@ -143,7 +143,7 @@ type Ticket struct {
 	UID, Version string
 	Type         TicketType
 	Node         NodeName // empty: none is chosen yet; Detached: at no node
-	// Wherever says that the controller chooses Node, and another one while the ticket is not
+	// Wherever says that Moorage chooses Node, and another one while the ticket is not
 	// granted.
 	Wherever bool
 	// Parameters say how the volumes are to be attached; empty: as pods have them. Two tickets

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -208,6 +209,7 @@ func TestPodIsWokenWhenATicketIsToldToWait(t *testing.T) {
 	r := newStillRig(t, all(disk("v", ledger.AccessNode), disk("w", ledger.AccessNode), one(first, asks))...)
 	close(r.synced)
 	pod := podWith("p", "v")
+	pod.CreationTimestamp = metav1.NewTime(time.Unix(1000, 0)) // after the tickets
 	r.known(pod)
 	if status := r.filter(pod, "n1"); status.IsSuccess() {
 		t.Fatal("the pod is not kept from n1")

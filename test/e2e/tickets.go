@@ -77,13 +77,13 @@ func tickets() sandbox.Scenario {
 	}
 }
 
-// ticketWherever guards that the controller chooses the node of a ticket that leaves it open, and
+// ticketWherever guards that Moorage chooses the node of a ticket that leaves it open, and
 // another one when the volume has moved.
 func ticketWherever() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "ticket-wherever",
-		Doc: "A backup's ticket leaves its node to the controller: it has the volume at the node of the pod that uses it, gives way when the pod moves, " +
-			"and has it again where the pod is then. When nobody has the volume any more, another such ticket has it at a node that the controller chooses.",
+		Doc: "A backup's ticket leaves its node to Moorage: it has the volume at the node of the pod that uses it, gives way when the pod moves, " +
+			"and has it again where the pod is then. When nobody has the volume any more, another such ticket has it at a node that Moorage chooses.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {

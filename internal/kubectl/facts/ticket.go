@@ -408,7 +408,7 @@ type Ticket struct {
 	// Derived says that there is no object: the bound pod is the ticket.
 	Derived bool   `json:"derived,omitempty"`
 	Node    string `json:"node"`
-	// Wherever: the controller chooses the node; Node is empty until it has.
+	// Wherever: Moorage chooses the node; Node is empty until it has.
 	Wherever bool `json:"wherever,omitempty"`
 	// Detached: the volumes are to be at no node, and Node is empty.
 	Detached bool `json:"detached,omitempty"`
