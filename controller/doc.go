@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller is moorage-controller: it grants tickets, detaches and
-// attaches volumes, and publishes what may be mounted. This package is the
+// Package controller is moorage-controller: it detaches and
+// attaches volumes, publishes what may be mounted, and ends tickets. This package is the
 // composition. The stages are ticket, attachment, volumestatus and policy below it.
 // Beside them are operation, which makes the tickets that drivers need for snapshots, clones
 // and expansions, networkfence, which has a storage cut machines off, and truth, which compares
@@ -14,7 +14,6 @@
 //
 // Of several processes one leads, and only that one writes. A lease does not
 // stop a process that was paused: so every write has a deadline inside the
-// lease, a new leader waits until the last write of the one before it must be
-// over, and writes its epoch into every ticket that is not granted before it
-// grants any.
+// lease, and a new leader waits until the last write of the one before it must be
+// over.
 package controller

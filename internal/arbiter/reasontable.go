@@ -124,9 +124,6 @@ var reasonTable = [...]reasonRow{
 	{TooManyVolumes, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%d volumes are asked for, and one pod or ticket can have %d at most", r.Needed, r.Limit)
 	}},
-	{HoldRefused, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is not granted, since "+HoldRefusedWords+", as by a webhook or a policy of the cluster: the log of moorage-controller quotes it", r.volume())
-	}},
 
 	{ClaimUnbound, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("claim %s is not bound yet", r.Claim)

@@ -10,6 +10,7 @@ import "net/http"
 // to writes. Whoever writes has pauses of its own.
 type once struct{ next http.RoundTripper }
 
+// SendOnce has a transport send each write once.
 func SendOnce(next http.RoundTripper) http.RoundTripper { return once{next} }
 
 // RoundTrip sends the request, as http.RoundTripper says.

@@ -91,7 +91,7 @@ func asking(node ledger.NodeName, parameters string) ledger.Event {
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.HoldRefused, arbiter.VolumeDeleting}
+	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.VolumeDeleting}
 }
 
 // lasting are reasons that nothing lifts: a pod's volumes don't change.

@@ -28,6 +28,7 @@ func Scenarios() []sandbox.Scenario {
 		kubectlMoorage(),
 		tickets(),
 		ticketWherever(),
+		ticketOrder(),
 		ticketDrain(),
 		ticketOrphans(),
 		backupMover(),

@@ -107,14 +107,9 @@ func (w *World) LeavesWithPods(t *Ticket) string {
 	return ""
 }
 
-// nobodyEnds is what a ticket that has its volumes has to know of a controller that is down: nobody ends it
-// or asks it to yield. Nil where one leads, or that can't be seen.
+// nobodyEnds says that no controller ends a ticket that has its volumes. Nil where one leads, or that can't be seen.
 func (w *World) nobodyEnds() *Cause {
-	c := w.nobodyGrants()
-	if c != nil {
-		c.Message = "moorage-controller is down: until it is back nobody ends the ticket, or asks it to let go of its volumes"
-	}
-	return c
+	return w.controllerIsDown("until it is back nobody ends the ticket")
 }
 
 func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, left timeLeft) {
@@ -132,7 +127,7 @@ func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, left timeLeft) {
 }
 
 func (x *TicketExplanation) answer() string {
-	message := "moorage-controller has not decided yet"
+	message := "moorage-scheduler has not decided yet"
 	if x.Cause != nil {
 		message = x.Cause.Message
 	}
