@@ -144,7 +144,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	}
 	h.Requesters = p.requesters(was, p.volume.NodeVolume(h.Node))
 	h.NodeUID, h.BootID, h.SystemUUID = p.holderNode(was, h.Node, p.volume.NodeVolume(h.Node))
-	if !p.living(place) { //mutant:break-a-promise
+	if !p.living(place) {
 		h.Next = p.promiseNext(was, h.Node)
 	}
 	h.Waiting = p.waiting(h.Node, h.Next.To)
