@@ -10,7 +10,7 @@ import (
 )
 
 // view is one request looked at from one side: a scheduler that looks for a
-// node, or the controller that grants.
+// node, or a ticket that is decided on.
 type view struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot

@@ -163,52 +163,66 @@ func (h *history) place(t *rapid.T, p ledger.Pod) {
 // judged lets something be decided, and fails if somebody has got what another waiter could use who ranks before. A pod that
 // is placed is compared with tickets only.
 func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
-	before := h.w.Ledger.Fork()
-	s := before.Snapshot()
+	s := h.w.Ledger.Fork().Snapshot()
 	pods := h.config.Waits.line(s, h.at)
 	decide()
 	h.writing.Wait()
 	after := h.w.Snapshot()
+	waits, got := map[ledger.TicketID]arbiter.Request{}, map[ledger.User]arbiter.Request{}
 	for k := range s.Tickets() {
-		if is := after.Ticket(k.ID); k.Phase == ledger.TicketPending && is.Phase == ledger.TicketGranted {
-			h.fair(t, before, after, arbiter.TicketRequest(s, k), pods)
+		switch is := after.Ticket(k.ID); {
+		case k.Phase != ledger.TicketPending:
+		case is.Phase == ledger.TicketGranted:
+			got[ledger.User{Ticket: k.ID}] = arbiter.TicketRequest(s, k)
+		case arbiter.PauseLeft(s, k, h.at) == 0:
+			waits[k.ID] = arbiter.TicketRequest(s, k)
 		}
 	}
 	if placed != nil && after.Pod(placed.UID).Node != "" {
-		h.fair(t, before, after, arbiter.PodRequest(s, placed), nil)
+		got[ledger.User{Pod: placed.UID}] = arbiter.PodRequest(s, placed)
 	}
-}
-
-// fair fails if a waiter that ranks before had all that it needs until somebody got it. It goes by users and slots alone, and
-// not by the rules that decided.
-func (h *history) fair(t *rapid.T, before *ledger.Ledger, after ledger.Snapshot, got arbiter.Request, pods []arbiter.Waiter) {
-	s := before.Snapshot()
-	missed := func(r arbiter.Request, n ledger.NodeName) bool {
-		return arbiter.CompareRequests(r, got) < 0 && room(s, r, n) && !room(after, r, n)
-	}
-	for k := range s.Tickets() {
-		waits := k.Phase == ledger.TicketPending && after.Ticket(k.ID).Phase == ledger.TicketPending
-		if waits && arbiter.PauseLeft(s, k, h.at) == 0 && missed(arbiter.TicketRequest(s, k), k.Node) {
-			t.Fatalf("%s %s waits, and could have been granted when %s %s got its volumes", k.Type, k.ID.Name, got.Type, got.Who.Name)
-		}
+	for id, r := range waits {
+		h.fair(t, after, r, s.Ticket(id).Node, got, pods)
 	}
 	for _, p := range pods {
 		for _, n := range historyNodes {
-			if missed(p.Request, n) {
-				t.Fatalf("pod %s waits, and has fitted %s until %s %s got its volumes", p.Who.Name, n, got.Type, got.Who.Name)
+			if placed == nil {
+				h.fair(t, after, p.Request, n, got, pods)
 			}
 		}
 	}
 }
 
-// room says whether nobody who is placed or granted keeps the volumes or slots of a node from a request.
-func room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) bool {
+// fair fails if a waiter would have all that it needs at a node without those who have just got something and rank after it.
+// It goes by users and slots alone, and not by the rules that decided.
+func (h *history) fair(t *rapid.T, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, got map[ledger.User]arbiter.Request, pods []arbiter.Waiter) {
+	isAfter := func(u ledger.User) bool {
+		g, is := got[u]
+		return is && arbiter.CompareRequests(r, g) < 0
+	}
+	if h.room(s, r, n, pods, func(ledger.User) bool { return true }) || !h.room(s, r, n, pods, func(u ledger.User) bool { return !isAfter(u) }) {
+		return
+	}
+	for u, g := range got {
+		if isAfter(u) {
+			t.Errorf("%s %s, which ranks after, has got its volumes", g.Type, g.Who.Name)
+		}
+	}
+	t.Fatalf("%s %s waits for %s", r.Type, r.Who.Name, n)
+}
+
+// room says whether a request would have its volumes and slots at a node beside those who are placed or granted, and count, and
+// with what is kept for the waiters that rank before.
+func (h *history) room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, pods []arbiter.Waiter, counts func(ledger.User) bool) bool {
 	has := func(u ledger.User) bool {
 		if pod := s.Pod(u.Pod); pod != nil {
-			return pod.Node != ""
+			return pod.Node != "" && counts(u)
 		}
 		k := s.Ticket(u.Ticket)
-		return k != nil && (k.Phase == ledger.TicketGranted || k.Granting)
+		return k != nil && k.Phase == ledger.TicketGranted && counts(u)
+	}
+	wants := func(id ledger.VolumeID) bool {
+		return slices.ContainsFunc(r.Needs, func(need arbiter.Need) bool { return need.Volume == id })
 	}
 	here := map[ledger.VolumeID]bool{}
 	for v := range s.Volumes() {
@@ -219,13 +233,36 @@ func room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) bool {
 			}
 			if place.Node == n {
 				here[v.ID] = true
-			} else if slices.ContainsFunc(r.Needs, func(need arbiter.Need) bool { return need.Volume == v.ID }) {
+			} else if wants(v.ID) {
 				return false
+			}
+		}
+	}
+	for _, p := range pods {
+		if arbiter.CompareRequests(p.Request, r) < 0 {
+			for _, need := range p.Needs {
+				if wants(need.Volume) {
+					return false
+				}
+				here[need.Volume] = here[need.Volume] || p.Nodes[n]
+			}
+		}
+	}
+	for k := range s.Tickets() {
+		if before := arbiter.TicketRequest(s, k); k.Phase == ledger.TicketPending && k.Node == n && !k.Type.Yields() && arbiter.CompareRequests(before, r) < 0 {
+			for _, need := range before.Needs {
+				here[need.Volume] = true
 			}
 		}
 	}
 	for _, need := range r.Needs {
 		here[need.Volume] = true
 	}
-	return len(here) <= historySlots[n]
+	slots := 0
+	for _, used := range here {
+		if used {
+			slots++
+		}
+	}
+	return slots <= historySlots[n]
 }

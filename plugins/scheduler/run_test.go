@@ -54,7 +54,7 @@ func (f *fakes) WaitForSync(ctx context.Context) error {
 	return pause(ctx, f.caches)
 }
 
-func (f *fakes) DecideTickets(context.Context, lead.Term) error { return nil }
+func (f *fakes) DecideTickets(context.Context, lead.Term) (func(), error) { return func() {}, nil }
 
 func (f *fakes) NothingBound(context.Context) (bool, error) { return !f.bound, nil }
 

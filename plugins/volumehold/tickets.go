@@ -36,19 +36,20 @@ type ticketWriter struct {
 	moorage client.Interface
 }
 
-// DecideTickets decides on VolumeTickets until ctx is done, and returns when the last write is answered or given up. CatchUp
-// must have come before. It does nothing if no profile enables the plugin.
-func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) error {
+// DecideTickets prepares the decisions on VolumeTickets. It must be called after CatchUp, and before the first pod is placed.
+// decide works until ctx is done, and returns when the last write is answered or given up. It does nothing if no profile
+// enables the plugin.
+func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) (decide func(), err error) {
 	core, observer := f.made()
 	if core == nil {
-		return nil
+		return func() {}, nil
 	}
 	executor, err := execute.New(execute.Config{
 		Kube: f.writer.kube, Moorage: f.writer.moorage, Observer: observer, Events: report.NewEvents(ctx, f.writer.kube),
 		Timeout: binding.RequestTimeout, Lease: term.Until, Epoch: term.Epoch, Token: func() string { return string(uuid.NewUUID()) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	core.executor.Store(executor)
 	keeper, err := tickets.New(tickets.Config{
@@ -56,7 +57,7 @@ func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) error {
 		Turn: flowcontrol.NewTokenBucketRateLimiter(toldPerSecond, toldInOneBurst).Wait,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	core.placer.Before(keeper.Before)
 	touched := func(t ledger.Touched) {
@@ -66,8 +67,7 @@ func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) error {
 	}
 	observer.Subscribe(touched)
 	core.placer.Subscribe(touched)
-	keeper.Run(ctx, nodesAtOnce, ticketsAtOnce)
-	return nil
+	return func() { keeper.Run(ctx, nodesAtOnce, ticketsAtOnce) }, nil
 }
 
 // doubtTickets has the ledger count the grants that an earlier leader may have sent.
