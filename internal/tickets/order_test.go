@@ -24,6 +24,8 @@ type history struct {
 	w       *ticketwriter.Writer
 	at      time.Time
 	waiting map[string]ledger.Pod // pods without a node, by UID
+	noted   map[string]time.Time  // since when they wait
+	full    map[string][]ledger.NodeName
 	count   int
 }
 
@@ -36,7 +38,7 @@ var (
 // both could use, be they tickets or pods.
 func TestFirstInRankGoesFirst(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
-		h := &history{at: now, waiting: map[string]ledger.Pod{}, w: &ticketwriter.Writer{Ledger: facts(
+		h := &history{at: now, waiting: map[string]ledger.Pod{}, noted: map[string]time.Time{}, full: map[string][]ledger.NodeName{}, w: &ticketwriter.Writer{Ledger: facts(
 			ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 1}}}, ledger.Complete{})}}
 		k, err := New(Config{Cache: h.w, Write: h.w, Now: func() time.Time { return h.at }, Order: &sync.Mutex{}, Waits: &Waits{}})
 		if err != nil {
@@ -158,6 +160,10 @@ func (h *history) place(t *rapid.T, p ledger.Pod) {
 		asks = append(asks, Asks(h.config.Arbiter, s, r, n, h.at)...)
 	}
 	h.config.Waits.Note(h.at, p, full, asks)
+	h.full[p.UID] = full
+	if _, again := h.noted[p.UID]; !again {
+		h.noted[p.UID] = h.at
+	}
 }
 
 // judged lets something be decided, and fails if somebody has got what another waiter could use who ranks before. A pod that
@@ -182,25 +188,26 @@ func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 		got[ledger.User{Pod: placed.UID}] = arbiter.PodRequest(s, placed)
 	}
 	for id, r := range waits {
-		h.fair(t, after, r, s.Ticket(id).Node, got, pods)
+		h.fair(t, after, r, s.Ticket(id).Node, true, got, pods)
 	}
-	for _, p := range pods {
+	for uid, p := range h.waiting {
+		since, waits := h.noted[uid]
 		for _, n := range historyNodes {
-			if placed == nil {
-				h.fair(t, after, p.Request, n, got, pods)
+			if waits && placed == nil && h.at.Sub(since) < keepFor {
+				h.fair(t, after, arbiter.PodRequest(s, &p), n, slices.Contains(h.full[uid], n), got, pods)
 			}
 		}
 	}
 }
 
 // fair fails if a waiter would have all that it needs at a node without those who have just got something and rank after it.
-// It goes by users and slots alone, and not by the rules that decided.
-func (h *history) fair(t *rapid.T, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, got map[ledger.User]arbiter.Request, pods []arbiter.Waiter) {
+// It goes by users and slots alone, and not by the rules that decided. A pod waits for slots only where it was refused for them.
+func (h *history) fair(t *rapid.T, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, slots bool, got map[ledger.User]arbiter.Request, pods []arbiter.Waiter) {
 	isAfter := func(u ledger.User) bool {
 		g, is := got[u]
 		return is && arbiter.CompareRequests(r, g) < 0
 	}
-	if h.room(s, r, n, pods, func(ledger.User) bool { return true }) || !h.room(s, r, n, pods, func(u ledger.User) bool { return !isAfter(u) }) {
+	if h.room(s, r, n, slots, pods, func(ledger.User) bool { return true }) || !h.room(s, r, n, slots, pods, func(u ledger.User) bool { return !isAfter(u) }) {
 		return
 	}
 	for u, g := range got {
@@ -213,7 +220,7 @@ func (h *history) fair(t *rapid.T, s ledger.Snapshot, r arbiter.Request, n ledge
 
 // room says whether a request would have its volumes and slots at a node beside those who are placed or granted, and count, and
 // with what is kept for the waiters that rank before.
-func (h *history) room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, pods []arbiter.Waiter, counts func(ledger.User) bool) bool {
+func (h *history) room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, slots bool, pods []arbiter.Waiter, counts func(ledger.User) bool) bool {
 	has := func(u ledger.User) bool {
 		if pod := s.Pod(u.Pod); pod != nil {
 			return pod.Node != "" && counts(u)
@@ -258,11 +265,11 @@ func (h *history) room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, 
 	for _, need := range r.Needs {
 		here[need.Volume] = true
 	}
-	slots := 0
+	taken := 0
 	for _, used := range here {
 		if used {
-			slots++
+			taken++
 		}
 	}
-	return slots <= historySlots[n]
+	return !slots || taken <= historySlots[n]
 }
