@@ -52,6 +52,7 @@ func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) (decide fun
 		return nil, err
 	}
 	core.executor.Store(executor)
+	// The arbiter's rules are the same in both modes: the mode changes the steps of attaches and detaches, and no grant.
 	keeper, err := tickets.New(tickets.Config{
 		Cache: observer, Write: executor, Arbiter: core.arbiter, Now: core.now, Order: &core.placer.Order, Waits: &core.placer.Waits,
 		Turn: flowcontrol.NewTokenBucketRateLimiter(toldPerSecond, toldInOneBurst).Wait,

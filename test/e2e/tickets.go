@@ -46,8 +46,8 @@ func tickets() sandbox.Scenario {
 			s.satisfied("backup")
 			s.podAt(there, "db2", "data")
 			asked := s.yields("backup")
-			s.until("db2 is told until when", func() error {
-				return told(s.View.Pod(s.Namespace, "db2"), "HeldElsewhere", here, "asked to let go of it by")
+			s.until("db2 is told that the ticket has its volume", func() error {
+				return unscheduled(s.View.Pod(s.Namespace, "db2"), "ticket "+s.Namespace+"/backup")
 			})
 			detached := last(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, here))
 			s.say("a snapshot's ticket is asked to let go for db2, and nothing is detached from it")
