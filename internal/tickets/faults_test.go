@@ -15,15 +15,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume that can't be detached is kept for the pod that waits for the detach: a backup at the volume's node does not
-// get the volume back.
+// In Cooperative mode a pod waits for the detach of a volume that Moorage attached for a ticket. While that detach fails the
+// volume is kept for the pod: a backup at the volume's node does not get it back.
 func TestStuckDetachKeepsTheVolumeForThePod(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		waits := pod("waits", "", "a")
 		s := newScene(t, waits, aged(ticket("backup", "n1", ledger.TypeBackup, "a"), 5))
 		s.w.Apply(ledger.Attachment{
 			Name: ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "a"}, "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1",
-			PersistentVolume: "a", Attached: true, Deleting: true, Stamped: true, Ours: true, DetachError: ledger.CallError{Code: 13, Message: "busy"},
+			PersistentVolume: "a", Attached: true, Deleting: true, Stamped: true, Ours: true, Cooperative: true, DetachError: ledger.CallError{Code: 13, Message: "busy"},
 		})
 		if waiting {
 			s.refused(t, waits, "n2")

@@ -256,7 +256,14 @@ func (h *history) room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, 
 		}
 	}
 	for k := range s.Tickets() {
-		if before := arbiter.TicketRequest(s, k); k.Phase == ledger.TicketPending && k.Node == n && !k.Type.Yields() && arbiter.CompareRequests(before, r) < 0 {
+		before := arbiter.TicketRequest(s, k)
+		switch {
+		case k.Phase != ledger.TicketPending || arbiter.CompareRequests(before, r) >= 0:
+		case k.Node != n: // it gets what it could have
+			if slices.ContainsFunc(before.Needs, func(need arbiter.Need) bool { return wants(need.Volume) }) && h.room(s, before, k.Node, true, pods, counts) {
+				return false
+			}
+		case !k.Type.Yields(): // slots are kept for it
 			for _, need := range before.Needs {
 				here[need.Volume] = true
 			}
