@@ -84,7 +84,7 @@ func (h *history) happens(t *rapid.T) {
 		of = append(of, claims[(first+1)%3])
 	}
 	name, node := fmt.Sprint(h.count), historyNodes[rapid.IntRange(0, 1).Draw(t, "node")]
-	switch rapid.SampledFrom([]int{0, 1, 2, 3, 4, 4, 4, 4, 5}).Draw(t, "what") {
+	switch rapid.SampledFrom([]int{0, 0, 1, 2, 2, 3, 4, 4, 5}).Draw(t, "what") {
 	case 0, 1:
 		types := []ledger.TicketType{ledger.TypeBackup, ledger.TypeManual, ledger.TypeRestore, ledger.TypeClone}
 		h.w.Apply(aged(ticket(name, string(node), types[rapid.IntRange(0, 3).Draw(t, "type")], of...), int64(rapid.IntRange(0, 9).Draw(t, "age"))))
