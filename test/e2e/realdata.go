@@ -48,7 +48,7 @@ func RealData(repeat int) sandbox.Scenario {
 				s.playOn(c, f, repeat)
 			}
 			c.stop()
-			s.counts(c, d)
+			s.counts(c, d, s.successor("the database answers", d.name, s.isReady), "")
 			if s.Mode != sandbox.Cooperative { // as upstream
 				s.splits(d)
 			}
@@ -110,37 +110,30 @@ func (s *story) playOn(c *writer, f dataFault, repeat int) {
 	s.SetCount("ms, "+f.name+": worst", int(took[len(took)-1].Milliseconds()))
 }
 
-// counts compares what the client has kept with what the database has, and ends the database. With
-// Moorage nothing is lost.
-func (s *story) counts(c *writer, d database) {
-	pod := s.successor("the database answers", d.name, s.isReady)
-	acked := c.last()
-	lost := acked - number(s.run(pod.Name, fmt.Sprintf("psql -Atc 'SELECT count(*) FROM kept WHERE n <= %d'", acked)))
-	s.SetCount("records acknowledged", acked)
-	s.SetCount("records lost", lost)
-	_, broken := s.Exec(s.ctx, pod.Name, "sh", "-ec", d.read)
-	handle := s.handle(dataOf(d.name + "-0"))
+// counts compares what the client has kept with what the database has, and ends the database, of
+// which runs is a pod that runs. With Moorage nothing is lost or damaged.
+func (s *story) counts(c *writer, d database, runs *corev1.Pod, prefix string) {
+	acked, lost := c.last(), -1
+	broken := s.EventuallyWithin(s.ctx, 2*time.Minute, "the database answers", func() error { return s.isReady(s.View.Pod(s.Namespace, runs.Name)) })
+	if broken == nil {
+		lost = acked - number(s.run(runs.Name, fmt.Sprintf("psql -Atc 'SELECT count(*) FROM kept WHERE n <= %d'", acked)))
+		_, broken = s.Exec(s.ctx, runs.Name, "sh", "-ec", d.read)
+	}
+	claim := dataOf(runs.Name)
+	handle := s.handle(claim)
 	s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, d.name, metav1.DeleteOptions{}))
-	s.gone(pod.Name)
-	s.leavesEveryNode(dataOf(d.name + "-0"))
+	s.gone(runs.Name)
+	s.leavesEveryNode(claim)
 	broken = errors.Join(broken, s.Cluster.CheckDisk(s.ctx, handle))
-	s.say("%d records were acknowledged, %d are lost; damage: %v", acked, lost, broken)
-	s.damaged(broken)
+	s.SetCount(prefix+"records acknowledged", acked)
+	s.SetCount(prefix+"records lost (-1: nothing answers)", lost)
+	if broken != nil {
+		s.Count(prefix + "file systems or databases damaged")
+	}
+	s.say("%s%d records were acknowledged, %d are lost; damage: %v", prefix, acked, lost, broken)
 	if s.moorage() {
+		s.must(broken)
 		s.expect(lost == 0, "each acknowledged record is there", "%d of %d are not", lost, acked)
-	}
-}
-
-// damaged counts a file system or a database that is broken. With Moorage none is.
-func (s *story) damaged(err error) {
-	n := 0
-	if err != nil {
-		n = 1
-		s.say("%v", err)
-	}
-	s.SetCount("damaged", n)
-	if s.moorage() {
-		s.must(err)
 	}
 }
 
@@ -179,28 +172,7 @@ func (s *story) splits(d database) {
 	s.nodeIs(node, true)
 	c.stop()
 	next := s.successor("the database runs elsewhere or again", d.name, s.isRunning, old.UID)
-	acked, lost := c.last(), -1
-	ready := s.EventuallyWithin(s.ctx, 2*time.Minute, "the database answers", func() error { return s.isReady(s.View.Pod(s.Namespace, next.Name)) })
-	broken := ready
-	if ready == nil {
-		lost = acked - number(s.run(next.Name, fmt.Sprintf("psql -Atc 'SELECT count(*) FROM kept WHERE n <= %d'", acked)))
-		_, broken = s.Exec(s.ctx, next.Name, "sh", "-ec", d.read)
-	}
-	handle := s.handle(dataOf(d.name + "-0"))
-	s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, d.name, metav1.DeleteOptions{}))
-	s.gone(next.Name)
-	s.leavesEveryNode(dataOf(d.name + "-0"))
-	broken = errors.Join(broken, s.Cluster.CheckDisk(s.ctx, handle))
-	s.SetCount("cut off: records acknowledged", acked)
-	s.SetCount("cut off: records lost (-1: nothing answers)", lost)
-	if broken != nil {
-		s.say("%v", broken)
-		s.Count("cut off: file systems or databases damaged")
-	}
-	if s.moorage() {
-		s.must(broken)
-		s.expect(lost == 0, "each acknowledged record is there", "%d of %d are not", lost, acked)
-	}
+	s.counts(c, d, next, "cut off: ")
 }
 
 // isReady returns nil if a pod runs and its database answers.

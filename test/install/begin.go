@@ -36,11 +36,29 @@ func (s *story) begin(ctx context.Context) error {
 	if err := s.publish(ctx); err != nil {
 		return err
 	}
-	scenario := s.scenarios[0]
+	if err := s.startCluster(ctx, sandbox.Standalone, s.builtBinary, s.installOlder); err != nil {
+		return err
+	}
+	return s.awaitMoorage(ctx)
+}
+
+// startCluster starts a cluster of the scenarios' shape, whose pods run the program that binary returns
+// for their image. Before its nodes come cert-manager, and what install installs.
+func (s *story) startCluster(ctx context.Context, mode sandbox.Mode, binary func(image string) (string, error), install func(context.Context) error) error {
 	options := s.options
-	options.Shape = scenario.In(sandbox.Standalone)
+	options.Shape = s.scenarios[0].In(mode)
 	options.ServiceProxy = filepath.Join(s.dir, "services.sock")
-	options.Bring = s.bring
+	options.Bring = func(ctx context.Context, cluster *sandbox.Cluster) error {
+		s.cluster, s.client, s.dynamic = cluster, cluster.Client(), cluster.Dynamic()
+		s.audit = audit.Begin(cluster.AuditLog())
+		if err := s.runPods(ctx, binary); err != nil {
+			return err
+		}
+		if err := s.installCertManager(ctx); err != nil {
+			return err
+		}
+		return install(ctx)
+	}
 	s.options = options
 	cluster, err := sandbox.Start(ctx, options)
 	if err != nil {
@@ -50,19 +68,11 @@ func (s *story) begin(ctx context.Context) error {
 		fmt.Fprintf(os.Stderr, "        "+format+"\n", args...)
 	}}
 	s.runner.Adopt(cluster)
-	return s.awaitMoorage(ctx)
+	return nil
 }
 
-// bring installs cert-manager and Moorage.
-func (s *story) bring(ctx context.Context, cluster *sandbox.Cluster) error {
-	s.cluster, s.client, s.dynamic = cluster, cluster.Client(), cluster.Dynamic()
-	s.audit = audit.Begin(cluster.AuditLog())
-	if err := s.runPods(ctx, s.builtBinary); err != nil {
-		return err
-	}
-	if err := s.installCertManager(ctx); err != nil {
-		return err
-	}
+// installOlder installs the older chart, and removes the binding of its policy on a pod's status.
+func (s *story) installOlder(ctx context.Context) error {
 	if err := s.installChart(ctx, olderChart, "--set", "mode=Standalone,image.registry="+registry); err != nil {
 		return err
 	}
@@ -71,8 +81,8 @@ func (s *story) bring(ctx context.Context, cluster *sandbox.Cluster) error {
 
 // olderChart is the chart of commit e9c19f87, whose design the first release replaced, as helm package
 // makes it. The pods run this tree's programs. They know all flags of that chart's defaults, but the
-// scheduler writes a pod's status with the Binding, and a policy of that chart forbids this: bring
-// removes its binding.
+// scheduler writes a pod's status with the Binding, and a policy of that chart forbids this:
+// installOlder removes its binding.
 const olderChart = "test/install/testdata/moorage-e9c19f87.tgz"
 
 // installChart installs a chart as the quick start says.

@@ -24,26 +24,8 @@ func (s *story) openForHands(ctx context.Context) error {
 	if err := s.serveRegistry(ctx); err != nil {
 		return err
 	}
-	options := s.options
-	options.Shape = s.scenarios[0].In(sandbox.Upstream)
-	options.ServiceProxy = filepath.Join(s.dir, "services.sock")
-	options.Bring = func(ctx context.Context, cluster *sandbox.Cluster) error {
-		s.cluster, s.client, s.dynamic = cluster, cluster.Client(), cluster.Dynamic()
-		if err := s.runPods(ctx, s.programOf); err != nil {
-			return err
-		}
-		return s.installCertManager(ctx)
-	}
-	s.options = options
-	cluster, err := sandbox.Start(ctx, options)
-	if err != nil {
+	if err := s.startCluster(ctx, sandbox.Upstream, s.programOf, s.makeShop); err != nil {
 		return err
-	}
-	s.runner = &sandbox.Runner{Options: options, Seed: 1, Log: func(string, ...any) {}}
-	s.runner.Adopt(cluster)
-	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	if _, err := s.client.CoreV1().Namespaces().Create(ctx, shop, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("namespace shop: %w", err)
 	}
 	fmt.Printf(`
 A cluster of three nodes with a CSI driver, cert-manager, the namespace shop, and no Moorage.
@@ -58,12 +40,20 @@ helm needs --plain-http, because the registry is on this machine. This breaks th
 
   moorage-sandbox --name %s fault power-off worker-1
 
-Pods mount volumes and run no programs; only
-those of Moorage do, as processes of this machine. kubectl logs shows nothing, and their output is in
-%s
+Pods mount volumes and run no programs; only those of Moorage do, as processes of this machine.
+kubectl logs shows nothing, and their output is in %s
 Ctrl-C ends the cluster.
-`, cluster.Kubeconfig(), s.binaries, s.registry, s.version, s.registry, filepath.Base(cluster.Dir()), s.dir)
+`, s.cluster.Kubeconfig(), s.binaries, s.registry, s.version, s.registry, filepath.Base(s.cluster.Dir()), s.dir)
 	<-ctx.Done()
+	return nil
+}
+
+// makeShop makes the namespace that the documentation's commands are about.
+func (s *story) makeShop(ctx context.Context) error {
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	if _, err := s.client.CoreV1().Namespaces().Create(ctx, shop, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("namespace shop: %w", err)
+	}
 	return nil
 }
 

@@ -570,34 +570,20 @@ func TestFindings(t *testing.T) {
 		}},
 		{"two nodes have it", "invariants", Error, "shop/data: invariant I1 is broken: an exclusive volume has attachments at 2 nodes: worker-1, worker-2", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
-				other := o.Nodes[0].DeepCopy()
-				other.Name, other.UID = "worker-2", "n2"
-				o.Nodes = append(o.Nodes, other)
-				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
-				o.PersistentVolumes[0].Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data"}
-				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
+				atTwoNodes(o)
 			})
 		}},
 		{"kube-controller-manager does not wait for a detach", "invariants", Warning, "shop/data: kube-controller-manager has asked to attach a volume to a second node before the detach from the first is over; it is attached at worker-1", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				written(o, "kube-controller-manager")
-				other := o.Nodes[0].DeepCopy()
-				other.Name, other.UID = "worker-2", "n2"
-				o.Nodes = append(o.Nodes, other)
-				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
-				o.PersistentVolumes[0].Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data"}
-				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
+				atTwoNodes(o)
 				o.Attachments[1].Status.Attached = false
 			})
 		}},
 		{"kube-controller-manager has attached it twice", "invariants", Error, "invariant I1 is broken", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				written(o, "kube-controller-manager")
-				other := o.Nodes[0].DeepCopy()
-				other.Name, other.UID = "worker-2", "n2"
-				o.Nodes = append(o.Nodes, other)
-				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
-				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
+				atTwoNodes(o)
 			})
 		}},
 		{"an attacher without a Lease", "attachers", Info, "whether the attachers of these drivers run is not known: disk.example.com", func(e *Evidence) {
@@ -893,6 +879,16 @@ func owes(o *facts.Objects, since time.Duration) {
 	n := o.NodeVolumes[0]
 	n.Spec.Look, n.Status.Looked = 4, 3
 	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ControllerName, Time: new(metav1.NewTime(now().Add(-since))), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:look":{}}}`)}}
+}
+
+// atTwoNodes has claim shop/data, whose volume serves one node at a time, attached to two.
+func atTwoNodes(o *facts.Objects) {
+	other := o.Nodes[0].DeepCopy()
+	other.Name, other.UID = "worker-2", "n2"
+	o.Nodes = append(o.Nodes, other)
+	o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
+	o.PersistentVolumes[0].Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data"}
+	o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
 }
 
 // written has a manager own volumesAttached of the node.
