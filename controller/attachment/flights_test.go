@@ -60,8 +60,8 @@ func (d *slow) Do(_ context.Context, s arbiter.Step) error {
 	return nil
 }
 
-// attaches runs a controller whose VolumeAttachments are attached as soon as they are created, and
-// whose volumes are looked at with every change.
+// attaches runs a controller. A VolumeAttachment is attached as soon as it is created, and the controller
+// looks at each volume with every change.
 func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(arbiter.Step) bool) *slow {
 	t.Helper()
 	d := &slow{at: map[ledger.NodeName]int{}, began: make(chan ledger.NodeName, 1000), goOn: make(chan struct{}), holds: holds}

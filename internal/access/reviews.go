@@ -86,8 +86,8 @@ func NewTokens(client authenticationclient.TokenReviewInterface, now clock.Passi
 	return &Tokens{client: client, known: cache.NewLRUExpireCacheWithClock(mostAnswers, now)}
 }
 
-// Who is the token's user; nil: the API server does not know the token. An error means that it did not
-// say.
+// Who returns the user of a token; nil if the API server does not know the token. An error means that the
+// API server did not answer.
 func (t *Tokens) Who(ctx context.Context, token string) (*authenticationv1.UserInfo, error) {
 	key := sha256.Sum256([]byte(token))
 	if known, found := t.known.Get(key); found {

@@ -73,7 +73,7 @@ func Node(n *corev1.Node) ledger.NodeState {
 
 // fencedConditions are the conditions of a Node that say that the machine writes no more. A condition
 // that is not later than the kubelet's last report of Ready does not count: the machine has run since
-// it was set. Nor does any on a Node without a time of its kubelet's last report.
+// it was set. On a Node without a time of its kubelet's last report, no condition counts.
 func fencedConditions(n *corev1.Node) []ledger.FencedCondition {
 	var heard metav1.Time
 	for i := range n.Status.Conditions {

@@ -15,8 +15,8 @@ import (
 type Process struct {
 	Up     bool // it runs
 	Linked bool // it reaches the API server; that is the machine's, and outlives the process
-	// Broken has it report that it is not ready, though it lives: its network plugin or its runtime is
-	// broken. So is the machine's.
+	// Broken has it report that it is not ready, though it lives: the machine's network plugin or its
+	// container runtime is broken, also for the next process.
 	Broken bool
 	// Leaving is a graceful shutdown: it reports that it is not ready, and the
 	// power goes afterwards.

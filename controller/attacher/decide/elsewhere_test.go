@@ -101,7 +101,7 @@ func TestPublishedAnewAtTheNewID(t *testing.T) {
 	d.offers("stamp va-a id-a2")
 }
 
-// Nor does the object's status give it the volume before an older attachment.
+// The status of an object does not give it the volume before an older attachment either.
 func TestUnpublishedGoesFirstNoMore(t *testing.T) {
 	moves := func(a *decide.Attachment) { a.TargetID, a.Created = "id-a2", epoch.Add(time.Second) }
 	d := newDesk(t)

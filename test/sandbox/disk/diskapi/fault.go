@@ -36,7 +36,7 @@ const (
 	Ignore Action = "ignore"
 )
 
-// Fault makes calls go wrong. Of the matching faults the first hits a call; the others don't see it.
+// Fault makes calls go wrong. If several faults match a call, only the first has an effect.
 type Fault struct {
 	// ID is given by the service when the fault is set.
 	ID string `json:"id,omitempty"`
