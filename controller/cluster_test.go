@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,10 +23,13 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/connect"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/tickets"
 	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
@@ -178,7 +182,8 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 	}
 	c.observer = observer
 	ctx, cancel := context.WithCancel(c.t.Context())
-	ended := make(chan error, 2)
+	ended := make(chan error, 3)
+	go func() { c.decideTickets(ctx, epoch); ended <- nil }()
 	go func() { observer.Run(ctx); ended <- nil }()
 	config := DefaultConfig()
 	config.Mode = ModeStandalone
@@ -204,11 +209,45 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 			cancel()
 			<-ended
 			<-ended
+			<-ended
 		}
 	}
 	c.t.Cleanup(stop)
 	<-leading
 	return stop
+}
+
+// decideTickets does the scheduler's part for tickets until ctx is done.
+func (c *cluster) decideTickets(ctx context.Context, epoch int64) {
+	observer, err := observe.New(observe.Config{Kube: c.Kube, Moorage: c.Moorage})
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { observer.Run(ctx) })
+	if observer.WaitForSync(ctx) != nil || observer.CatchUp(ctx) != nil {
+		return
+	}
+	executor, err := execute.New(execute.Config{
+		Kube: c.Kube, Moorage: c.Moorage, Observer: observer, Timeout: DefaultConfig().WriteTimeout, Epoch: epoch,
+		Token: func() string { return "" },
+	})
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	for _, e := range flow.Doubts(observer.Snapshot()) {
+		observer.Apply(e)
+	}
+	keeper, err := tickets.New(tickets.Config{Cache: observer, Write: executor, Now: time.Now, Order: &sync.Mutex{}, Waits: &tickets.Waits{}})
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	observer.Subscribe(keeper.Touched)
+	keeper.Run(ctx, 4, 4)
 }
 
 // patience is how long a test waits for an event; only a failing test takes it. A machine that builds

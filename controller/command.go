@@ -15,17 +15,17 @@ func NewCommand() *cobra.Command {
 	config := DefaultConfig()
 	command := &cobra.Command{
 		Use:   "controller",
-		Short: "Grant, attach and detach volumes",
-		Long: `The controller grants volume tickets, detaches volumes from where nobody
-wants them any more, attaches them to where they are wanted, and publishes on
-each pod which of its volumes may be mounted.
+		Short: "Attach and detach volumes",
+		Long: `The controller detaches volumes from where nobody wants them any more,
+attaches them to where they are wanted, publishes on each pod which of its
+volumes may be mounted, and ends volume tickets.
 
 In Standalone mode it does all of kube-controller-manager's attach/detach
 controller's job, which must be off:
   kube-controller-manager --controllers=*,-persistentvolume-attach-detach-controller
 
-In Cooperative mode that controller stays. This one grants, attaches for whom
-it has granted, and leaves volumesAttached and the detach of what pods used to
+In Cooperative mode that controller stays. This one attaches for granted
+tickets, and leaves volumesAttached and the detach of what pods used to
 the other.`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,

@@ -306,8 +306,7 @@ func newOperations(c termConfig) (*operation.Controller, error) {
 func (s *stages) depths() map[string]func() int {
 	depths := map[string]func() int{
 		"volumes": s.attachments.Depth,
-		"grants":  func() int { grants, _ := s.tickets.Depth(); return grants },
-		"tickets": func() int { _, ends := s.tickets.Depth(); return ends },
+		"tickets": s.tickets.Depth,
 		"pods":    s.volumeStatus.Depth,
 	}
 	if s.operations != nil {
@@ -320,7 +319,7 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { s.attachments.Run(ctx, c.Workers) })
-	running.Go(func() { s.tickets.Run(ctx, c.Workers, min(c.Workers, maxBackgroundWrites)) })
+	running.Go(func() { s.tickets.Run(ctx, min(c.Workers, maxBackgroundWrites)) })
 	running.Go(func() { s.volumeStatus.Run(ctx, min(c.Workers, maxBackgroundWrites)) })
 	running.Go(func() { s.policies.Run(ctx) })
 	if s.fences != nil {

@@ -70,10 +70,7 @@ func (w *wake) touched(t ledger.Touched) {
 
 // volume wakes the tickets and pods that a volume matters to.
 func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, error) {
-	tickets, pods, nodes := flow.Users(w.observer.Snapshot(), id)
-	for _, n := range nodes {
-		w.tickets.AddNode(n)
-	}
+	tickets, pods, _ := flow.Users(w.observer.Snapshot(), id)
 	for _, ticket := range tickets {
 		w.tickets.Add(ticket)
 	}
@@ -83,13 +80,10 @@ func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, err
 	return 0, nil
 }
 
-// node wakes the tickets that wait for a node, and the volumes that need its slots, and clears an
+// node wakes the tickets that end with a node, and the volumes that need its slots, and clears an
 // out-of-service node.
 func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error) {
 	s := w.observer.Snapshot()
-	if flow.Pending(s, n) {
-		w.tickets.AddNode(n)
-	}
 	for _, id := range flow.EmptiedWith(s, n) {
 		w.tickets.Add(id)
 	}

@@ -167,7 +167,7 @@ type AttachPolicySpec struct {
 
 	// attachFor are the operations that the driver carries out only while the volume is attached to
 	// some node. While an operation is asked for, the controller keeps a ticket of that type, which has
-	// the volume attached where it is, or at a node that the controller chooses. A class's policy that
+	// the volume attached where it is, or at a node that Moorage chooses. A class's policy that
 	// sets attachFor or detachFor, be it to an empty list, replaces both of the driver's policy.
 	// Default none.
 	// +optional

@@ -216,7 +216,7 @@ type VolumeTicketStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Volumes []TicketVolumeStatus `json:"volumes,omitempty"`
 
-	// epoch is the leaseTransitions of the controller's Lease at the last look at the ticket. A new
+	// epoch is the leaseTransitions of the scheduler's Lease at the last decision on the ticket. A new
 	// leader writes its own into every ticket without a grant before it grants any, so that an older
 	// leader's commit in flight fails on the resource version. It never falls.
 	// +optional

@@ -5,8 +5,6 @@ package ticket
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -21,7 +19,6 @@ import (
 // Cache is what is known: package observe has it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
-	Apply(ledger.Event)
 	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
 }
 
@@ -48,22 +45,11 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// grantsName is what logs call the queue of nodes.
-const grantsName = "grants"
-
-// Controller grants and ends tickets. Add is safe for parallel use.
+// Controller looks after tickets. Add is safe for parallel use.
 type Controller struct {
 	config Config
-	nodes  *work.Queue[ledger.NodeName] // pending tickets, one node at a time
-	rest   *work.Queue[ledger.TicketID] // tickets, apart from decisions
+	queue  *work.Queue[ledger.TicketID]
 	ttl    *ages
-	// refused are the pauses of tickets whose decisions could not be written.
-	refused  refused
-	deciding deciding
-
-	placings placings
-	// tookOver says that every ticket in doubt has been tried once.
-	tookOver atomic.Bool
 }
 
 // New returns a Controller that is ready to Run.
@@ -72,26 +58,16 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{config: config, ttl: newAges()}
-	c.nodes = work.New(grantsName, c.grantAt)
-	c.rest = work.NewInTurns("tickets", func(id ledger.TicketID) string { return id.Namespace }, c.reconcile)
+	c.queue = work.NewInTurns("tickets", func(id ledger.TicketID) string { return id.Namespace }, c.reconcile)
 	return c, nil
 }
 
 // Add has a ticket looked at, at once.
-func (c *Controller) Add(id ledger.TicketID) { c.rest.Add(id) }
+func (c *Controller) Add(id ledger.TicketID) { c.queue.Add(id) }
 
-// AddNode has the pending tickets of a node looked at, at once.
-func (c *Controller) AddNode(n ledger.NodeName) { c.nodes.Add(n) }
+// Depth is how many tickets are due to be looked at. Safe for parallel use.
+func (c *Controller) Depth() int { return c.queue.Len() }
 
 // Run works until ctx is done, and returns when the last write is answered or
-// cancelled. Tickets of so many nodes are decided at once, after those in doubt
-// have been taken over, and so many others looked after.
-func (c *Controller) Run(ctx context.Context, nodes, others int) {
-	var running sync.WaitGroup
-	running.Go(func() {
-		c.takeOver(ctx, nodes)
-		c.nodes.Run(ctx, nodes)
-	})
-	running.Go(func() { c.rest.Run(ctx, others) })
-	running.Wait()
-}
+// cancelled. So many tickets are looked after at once.
+func (c *Controller) Run(ctx context.Context, workers int) { c.queue.Run(ctx, workers) }

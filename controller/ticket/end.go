@@ -10,6 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/tickets"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
@@ -22,12 +23,12 @@ func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger
 		return c.end(ctx, flow.EndOf(s, t, end.Cause), end.Cause)
 	}
 	object, ok := c.config.Cache.Ticket(t.ID)
-	if end.Keep == t.NodeGone || t.InDoubt || !ok || object.ResourceVersion != t.Version {
+	if end.Keep == t.NodeGone || !ok || object.ResourceVersion != t.Version {
 		return end.Again, nil
 	}
 	next := object.DeepCopy()
 	next.Status.NodeGone = translate.NodeGone(end.Keep)
-	return end.Again, c.config.Write.Carry(ctx, flow.Write(t), as(next))
+	return end.Again, c.config.Write.Carry(ctx, flow.Write(t), tickets.As(next))
 }
 
 // end carries the end of a ticket out, and tells the ticket and its owner why. Where the ticket is not

@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
@@ -27,7 +25,7 @@ func gone(t *testing.T, change func(*ledger.Ticket)) (*mortal, *Controller, *tim
 	m := newMortal(k)
 	m.object.Spec.TTLSeconds, m.object.Spec.NodeName = nil, "n1"
 	m.object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "backup.example.com/v1", Kind: "Backup", Name: "nightly", UID: "o"}}
-	m.ledger.Apply(now, ledger.Complete{})
+	m.Ledger.Apply(now, ledger.Complete{})
 	clock, recorder := now, record.NewFakeRecorder(10)
 	c, err := New(Config{Cache: m, Write: m, Now: func() time.Time { return clock }, Events: report.NewEventsWith(recorder)})
 	if err != nil {
@@ -41,7 +39,7 @@ func gone(t *testing.T, change func(*ledger.Ticket)) (*mortal, *Controller, *tim
 func TestTicketEndsWithItsNode(t *testing.T) {
 	m, first, clock, recorder := gone(t, func(*ledger.Ticket) {})
 	id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
-	m.ledger.Apply(*clock, ledger.NodeGone{Name: "n1"})
+	m.Ledger.Apply(*clock, ledger.NodeGone{Name: "n1"})
 	looks := func(c *Controller, in time.Duration, deleted bool, elapsed int64) {
 		t.Helper()
 		*clock = clock.Add(in)
@@ -90,19 +88,19 @@ func TestTicketKeepsANodeThatIsThere(t *testing.T) {
 					k.OnDrain = ledger.EndOnDrain
 				}
 			})
-			m.ledger.Apply(*clock, ledger.Policy{Name: "p", Version: "1", Driver: driver, TicketsLost: &after})
-			is := m.ledger.Snapshot().Node("n1").NodeState
+			m.Ledger.Apply(*clock, ledger.Policy{Name: "p", Version: "1", Driver: driver, TicketsLost: &after})
+			is := m.Ledger.Snapshot().Node("n1").NodeState
 			was := is
 			was.Version, is.Version = "8", "9"
-			m.ledger.Apply(*clock, seen(&was))
-			m.node = &is
+			m.Ledger.Apply(*clock, seen(&was))
+			m.Node = &is
 			*clock = clock.Add(time.Hour)
 			id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
 			if _, err := c.reconcile(t.Context(), id); !m.deleted || err != nil && !errors.Is(err, flow.ErrStale) {
 				t.Errorf("%s: it is not tried (%t), error %v", name, !m.deleted, err)
 			}
-			if m.ledger.Snapshot().Ticket(id) == nil || len(recorder.Events) > 0 {
-				t.Errorf("%s, finalizers %t: it is deleted (%t), with %d events, though its node is there", name, finalizers, m.ledger.Snapshot().Ticket(id) == nil, len(recorder.Events))
+			if m.Ledger.Snapshot().Ticket(id) == nil || len(recorder.Events) > 0 {
+				t.Errorf("%s, finalizers %t: it is deleted (%t), with %d events, though its node is there", name, finalizers, m.Ledger.Snapshot().Ticket(id) == nil, len(recorder.Events))
 			}
 			m.deleted = false
 			if _, err := c.reconcile(t.Context(), id); m.deleted || err != nil {
@@ -117,15 +115,15 @@ func TestTicketEndsAtANodeThatIsNotReady(t *testing.T) {
 	after := time.Minute
 	for _, finalizers := range []bool{false, true} {
 		m, c, clock, recorder := gone(t, func(k *ledger.Ticket) { k.Finalizers = finalizers })
-		node := m.ledger.Snapshot().Node("n1").NodeState
+		node := m.Ledger.Snapshot().Node("n1").NodeState
 		node.Version, node.Ready, node.ReadySince = "9", ledger.ReadyUnknown, 7
-		m.node = &node
+		m.Node = &node
 		for _, e := range []ledger.Event{node, ledger.Policy{Name: "p", Version: "1", Driver: driver, TicketsLost: &after}} {
-			m.ledger.Apply(*clock, e)
+			m.Ledger.Apply(*clock, e)
 		}
 		*clock = clock.Add(time.Hour)
 		id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
-		if _, err := c.reconcile(t.Context(), id); err != nil || len(recorder.Events) != 2 || (m.ledger.Snapshot().Ticket(id) != nil) != finalizers {
+		if _, err := c.reconcile(t.Context(), id); err != nil || len(recorder.Events) != 2 || (m.Ledger.Snapshot().Ticket(id) != nil) != finalizers {
 			t.Errorf("finalizers %t: %d events, error %v", finalizers, len(recorder.Events), err)
 		}
 	}
@@ -136,10 +134,10 @@ func TestTicketEndsAtANodeThatIsNotReady(t *testing.T) {
 func TestTicketEndsOnDrain(t *testing.T) {
 	for name, deleting := range map[string]bool{"it exists": false, "it is being deleted": true} {
 		m, c, clock, recorder := gone(t, func(k *ledger.Ticket) { k.OnDrain = ledger.EndOnDrain })
-		node := m.ledger.Snapshot().Node("n1").NodeState
+		node := m.Ledger.Snapshot().Node("n1").NodeState
 		node.Draining, node.Version = true, "9"
-		m.node = &node
-		m.ledger.Apply(*clock, node)
+		m.Node = &node
+		m.Ledger.Apply(*clock, node)
 		if deleting {
 			m.object.DeletionTimestamp = &metav1.Time{Time: *clock}
 		}
@@ -152,32 +150,12 @@ func TestTicketEndsOnDrain(t *testing.T) {
 	}
 }
 
-// What kubectl get shows of a ticket is one word that answers.
-func TestStateOf(t *testing.T) {
-	is := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: status, Reason: reason}
-	}
-	for want, conditions := range map[string][]metav1.Condition{
-		"":              nil,
-		"HeldElsewhere": {is(v1alpha1.TicketGranted, metav1.ConditionUnknown, "HeldElsewhere")},
-		"Outranked":     {is(v1alpha1.TicketGranted, metav1.ConditionUnknown, "Outranked"), is(v1alpha1.TicketSatisfied, metav1.ConditionFalse, "Outranked")},
-		"Granted":       {is(v1alpha1.TicketGranted, metav1.ConditionTrue, "Granted")},
-		"AttachFailed":  {is(v1alpha1.TicketGranted, metav1.ConditionTrue, "Granted"), is(v1alpha1.TicketSatisfied, metav1.ConditionFalse, "AttachFailed")},
-		"Satisfied":     {is(v1alpha1.TicketGranted, metav1.ConditionTrue, "Granted"), is(v1alpha1.TicketSatisfied, metav1.ConditionTrue, "Satisfied")},
-		"Yielding":      {is(v1alpha1.TicketGranted, metav1.ConditionTrue, "Granted"), is(v1alpha1.TicketSatisfied, metav1.ConditionTrue, "Satisfied"), is(v1alpha1.TicketYielding, metav1.ConditionTrue, "Outranked")},
-	} {
-		if got := stateOf(&v1alpha1.VolumeTicket{Status: v1alpha1.VolumeTicketStatus{Conditions: conditions}}); got != want {
-			t.Errorf("state %q, want %q", got, want)
-		}
-	}
-}
-
 // A ticket that has a time of its own ends with its node, too, where its status can't be written: the
 // seconds that are to be written down are those of its own time.
 func TestTicketWithTimeLeftEndsWithItsNode(t *testing.T) {
 	m, c, clock, _ := gone(t, func(k *ledger.Ticket) { k.TTLSeconds = 7200 })
 	id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
-	m.ledger.Apply(*clock, ledger.NodeGone{Name: "n1"})
+	m.Ledger.Apply(*clock, ledger.NodeGone{Name: "n1"})
 	if _, err := c.reconcile(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
@@ -185,51 +163,5 @@ func TestTicketWithTimeLeftEndsWithItsNode(t *testing.T) {
 	*clock = clock.Add(time.Hour)
 	if _, err := c.reconcile(t.Context(), id); !m.deleted || err != nil {
 		t.Errorf("its node has been gone for an hour: deleted %t, error %v", m.deleted, err)
-	}
-}
-
-// A ticket that is kept by finalizers when its time is over, or its node is emptied, counts as before: what
-// it has lost is said, and it gives way.
-func TestKeptTicketSaysWhatIsSo(t *testing.T) {
-	for name, change := range map[string]func(*ledger.Ticket, *ledger.NodeState){
-		"its time is over":    func(k *ledger.Ticket, _ *ledger.NodeState) { k.TTLSeconds = 1 },
-		"its node is emptied": func(k *ledger.Ticket, n *ledger.NodeState) { k.OnDrain, n.Draining = ledger.EndOnDrain, true },
-	} {
-		k := ticket("backup", "n1", ledger.TypeBackup, "a")
-		k.Phase, k.Finalizers = ledger.TicketGranted, true
-		l := facts(k)
-		node := l.Snapshot().Node("n1").NodeState
-		change(&k, &node)
-		k.Version, node.Version = "2", "2"
-		for _, e := range []ledger.Event{node, k, ledger.Complete{}} {
-			l.Apply(now, e)
-		}
-		object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "s", Name: k.ID.Name, ResourceVersion: "2", Finalizers: []string{"backup.example.com/stop"}, DeletionTimestamp: &metav1.Time{Time: now},
-		}}
-		for _, of := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
-			meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{Type: of, Status: metav1.ConditionTrue, Reason: of})
-		}
-		w := &kept{&writer{ledger: l}, object}
-		clock := now
-		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return clock }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		looks := func() {
-			t.Helper()
-			if _, err := c.reconcile(t.Context(), k.ID); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-		}
-		looks() // its time is counted from here
-		clock = clock.Add(time.Minute)
-		l.Apply(clock, ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "s", Name: "a"}})
-		looks()
-		for _, of := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
-			if meta.IsStatusConditionTrue(w.object.Status.Conditions, of) {
-				t.Errorf("%s: its claim is gone, and it says %s", name, of)
-			}
-		}
 	}
 }

@@ -5,12 +5,12 @@ package ticket
 import (
 	"context"
 	"errors"
+	"github.com/moorage-dev/moorage/test/ticketwriter"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -46,7 +46,7 @@ type mortal struct {
 
 // newMortal is that of a Manual ticket, which lives for its TTLSeconds.
 func newMortal(k ledger.Ticket) *mortal {
-	return &mortal{writer: &writer{ledger: facts(k)}, object: &v1alpha1.VolumeTicket{
+	return &mortal{writer: &writer{Ledger: facts(k)}, object: &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: k.ID.Name, ResourceVersion: k.Version, Annotations: map[string]string{}},
 		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, TTLSeconds: ptr.To(k.TTLSeconds)},
 	}}
@@ -74,7 +74,7 @@ func (m *mortal) Carry(ctx context.Context, task flow.Task, status execute.Statu
 		return errors.New("the storage takes no more writes")
 	}
 	m.deleted = m.deleted || task.Commit.Do == flow.DropTicket
-	return carry(ctx, m, task, status)
+	return ticketwriter.Carry(ctx, m, task, status)
 }
 
 // A ticket's time goes on under another leader, from what is written on it; and
@@ -126,9 +126,9 @@ func TestTimeToLiveEndsThoughWritesFail(t *testing.T) {
 			k.TTLSeconds = int64(after / time.Second)
 		}
 		m := newMortal(k)
-		m.ledger.Apply(now, ledger.Complete{})
+		m.Ledger.Apply(now, ledger.Complete{})
 		if name == "that of its node" {
-			m.ledger.Apply(now, ledger.NodeGone{Name: "n1"})
+			m.Ledger.Apply(now, ledger.NodeGone{Name: "n1"})
 		}
 		clock := now
 		c := m.leader(t, &clock)
@@ -185,31 +185,6 @@ func (r *refusing) Carry(ctx context.Context, task flow.Task, status execute.Sta
 	return r.mortal.Carry(ctx, task, status)
 }
 
-// A ticket in doubt ends when its time is over, also where its status
-// can't be written, so that it can't be taken over.
-func TestTicketInDoubtEnds(t *testing.T) {
-	manual := ticket("m", "n1", ledger.TypeManual, "a")
-	manual.TTLSeconds = 60
-	for _, k := range []ledger.Ticket{manual} {
-		r := &refusing{mortal{writer: &writer{ledger: facts(pod("p", "", "a"), k, ledger.TicketInDoubt{ID: k.ID, UID: k.UID})}, object: &v1alpha1.VolumeTicket{
-			ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: k.ID.Name, ResourceVersion: k.Version, UID: types.UID(k.UID)},
-		}}}
-		clock := now
-		c, err := New(Config{Cache: r, Write: r, Now: func() time.Time { return clock }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.tookOver.Store(true)
-		if _, err := c.reconcile(t.Context(), k.ID); err == nil || r.deleted {
-			t.Errorf("a %s ticket that can't be taken over: %v, deleted %t", k.Type, err, r.deleted)
-		}
-		clock = clock.Add(time.Hour)
-		if _, err := c.reconcile(t.Context(), k.ID); err != nil || !r.deleted {
-			t.Errorf("a %s ticket nobody needs any more: %v, deleted %t", k.Type, err, r.deleted)
-		}
-	}
-}
-
 // once is a mortal whose API server refuses one write of a ticket's status.
 type once struct {
 	*mortal
@@ -262,17 +237,5 @@ func TestRenewalIsWrittenAgain(t *testing.T) {
 	look(11 * time.Minute)
 	if !m.deleted {
 		t.Error("65 minutes after its last renewal a ticket with a TTL of an hour is there")
-	}
-}
-
-// A claim's volumeName is whatever its tenant writes. What no PersistentVolume can be called is left out
-// of a ticket's status, which could not be written.
-func TestNoSuchPersistentVolume(t *testing.T) {
-	k := ticket("p", "n1", ledger.TypeManual, "odd")
-	for name, want := range map[string]string{"pv-1": "pv-1", strings.Repeat("x", 254): ""} {
-		l := facts(ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "odd"}, UID: "odd", Version: "1", PersistentVolume: name}, k)
-		if list := volumes(l.Snapshot(), l.Snapshot().Ticket(k.ID), nil); list[0].PersistentVolume != want {
-			t.Errorf("%.10s: it says %q", name, list[0].PersistentVolume)
-		}
 	}
 }

@@ -44,7 +44,7 @@ func TestTicketsOfPodsAreDeleted(t *testing.T) {
 		"not seen yet":      {&v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7"}, Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual}}, false},
 		"gone":              {nil, false},
 	} {
-		w := &leftover{writer: &writer{ledger: facts()}, object: test.object}
+		w := &leftover{writer: &writer{Ledger: facts()}, object: test.object}
 		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
 		if err != nil {
 			t.Fatal(err)

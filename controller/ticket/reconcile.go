@@ -16,20 +16,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/tickets"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// reconcile looks at a ticket apart from granting it: whether it ends, keeps its
-// grant, is satisfied.
+// reconcile looks at a ticket: whether it ends, and whether it is satisfied.
 func (c *Controller) reconcile(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
 	s := c.config.Cache.Snapshot()
 	t := s.Ticket(id)
 	if t == nil {
 		c.ttl.forget(id)
 		return 0, c.dropOfPod(ctx, id)
-	}
-	if t.Phase == ledger.TicketPending && t.Node != "" {
-		c.nodes.Add(t.Node)
 	}
 	return c.lookAfter(ctx, s, t)
 }
@@ -47,21 +44,7 @@ func (c *Controller) dropOfPod(ctx context.Context, id ledger.TicketID) error {
 	return c.config.Write.Carry(ctx, flow.Ending(&ledger.Ticket{ID: id, UID: string(object.UID), Version: object.ResourceVersion}), nil)
 }
 
-// due does what is due about a ticket: it is taken over, placed, or loses its grant.
-func (c *Controller) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
-	task, due := flow.Due(c.config.Arbiter, s, t, c.config.Now())
-	switch {
-	case !due:
-		return nil
-	case task.Commit.EpochOnly && !c.tookOver.Load():
-		return nil // takeOver has it looked at again
-	case task.Commit.EpochOnly:
-		return c.takeOverOne(ctx, t)
-	}
-	return c.write(ctx, task)
-}
-
-// lookAfter ends a ticket, or keeps its grant and its conditions.
+// lookAfter ends a ticket, or keeps its condition Satisfied.
 func (c *Controller) lookAfter(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
 	left, err := c.expire(ctx, t)
 	if left < 0 {
@@ -76,36 +59,8 @@ func (c *Controller) lookAfter(ctx context.Context, s ledger.Snapshot, t *ledger
 	if err = cmp.Or(err, failed); err != nil {
 		return left, err
 	}
-	again := arbiter.PlacedAgain(t, c.config.Now())
-	if t.InDoubt || again == 0 || c.placings.may(t.ID.Namespace) {
-		if err := c.due(ctx, s, t); err != nil {
-			return left, err
-		}
-	}
-	left = flow.Sooner(left, arbiter.NoticeLeft(s, t, c.config.Now()))
-	left = flow.Sooner(left, again)
-	if err := c.stillAsked(ctx, s, t); err != nil {
-		return left, err
-	}
-	again, err = c.satisfied(ctx, s, t)
+	again, err := c.satisfied(ctx, s, t)
 	return flow.Sooner(left, again), err
-}
-
-// stillAsked keeps what condition Yielding says: the policy's time may be another one since, and
-// somebody else may want the volumes. Since when it is True stays.
-func (c *Controller) stillAsked(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
-	object, ok := c.config.Cache.Ticket(t.ID)
-	if !ok || object.ResourceVersion != t.Version || !arbiter.OnNotice(s, t, c.config.Now()) {
-		return nil
-	}
-	verdict := c.config.Arbiter.Keeps(s, t, c.config.Now())
-	now := askedFor(object, t.YieldingSince, arbiter.YieldNotice(s, t), verdict)
-	if verdict.Allowed() || says(object, now) {
-		return nil
-	}
-	next := object.DeepCopy()
-	meta.SetStatusCondition(&next.Status.Conditions, now)
-	return c.config.Write.Carry(ctx, flow.Write(t), as(next))
 }
 
 // waitsAgain is when a granted ticket is looked at again that waits for its volumes: why it does so may change by
@@ -130,19 +85,19 @@ func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger
 	} else if t.Phase == ledger.TicketGranted {
 		again = waitsAgain
 	}
-	now := condition(v1alpha1.TicketSatisfied, status, verdict, v1alpha1.ReasonSatisfied, object, c.config.Now())
+	now := tickets.Condition(v1alpha1.TicketSatisfied, status, verdict, v1alpha1.ReasonSatisfied, object, c.config.Now())
 	granted, named := t.Granted, true
 	if len(granted) == 0 && t.Phase == ledger.TicketGranted { // an earlier release granted it, and named no volumes
 		granted = s.TicketAt(t.ID)
 		named = !slices.ContainsFunc(granted, ledger.VolumeID.IsReal)
 	}
-	if named && (says(object, now) || passes(object, verdict)) {
+	if named && (tickets.Says(object, now) || passes(object, verdict)) {
 		return again, nil
 	}
 	next := object.DeepCopy()
 	meta.SetStatusCondition(&next.Status.Conditions, now)
-	next.Status.Volumes = volumes(s, t, granted)
-	return again, c.config.Write.Carry(ctx, flow.Write(t), as(next))
+	next.Status.Volumes = tickets.Volumes(s, t, granted)
+	return again, c.config.Write.Carry(ctx, flow.Write(t), tickets.As(next))
 }
 
 // passes says whether an unsatisfied ticket waits for nothing but an attach
@@ -183,7 +138,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) || unwritten {
 		next := object.DeepCopy()
 		next.Status.TTLElapsedSeconds, next.Status.Renewed = elapsed, renewed
-		if err := c.config.Write.Carry(ctx, flow.Write(t), as(next)); err != nil {
+		if err := c.config.Write.Carry(ctx, flow.Write(t), tickets.As(next)); err != nil {
 			return left, err
 		}
 	}

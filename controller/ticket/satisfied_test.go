@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // kept is a writer that keeps one ticket as it is written.
@@ -34,144 +33,12 @@ func (k *kept) Carry(_ context.Context, task flow.Task, status execute.Status) e
 	return err
 }
 
-// Satisfied is True only of a ticket that is granted and has its volumes: it is written
-// False together with the loss of the grant, and where an earlier release left it True.
-func TestSatisfiedEndsWithTheGrant(t *testing.T) {
-	for name, phase := range map[string]ledger.TicketPhase{"granted": ledger.TicketGranted, "an earlier release refused it": ledger.TicketPending} {
-		backup := ticket("backup", "n1", ledger.TypeBackup, "a")
-		backup.Phase, backup.Interruptions = phase, 1
-		object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}
-		meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{Type: v1alpha1.TicketSatisfied, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSatisfied})
-		w := &kept{&writer{ledger: facts(backup)}, object}
-		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := w.Snapshot()
-		if phase == ledger.TicketGranted {
-			outranked := arbiter.Verdict{Reasons: []arbiter.Reason{{Code: arbiter.Outranked, Claim: "a", Node: "n2"}}}
-			err = c.write(t.Context(), flow.Interruption(s.Ticket(backup.ID), outranked, nil, now))
-		} else {
-			_, err = c.satisfied(t.Context(), s, s.Ticket(backup.ID))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		satisfied := meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketSatisfied)
-		if satisfied.Status != metav1.ConditionFalse || satisfied.Message == "" {
-			t.Errorf("%s: Satisfied is %s: %s", name, satisfied.Status, satisfied.Message)
-		}
-		if phase != ledger.TicketGranted {
-			continue
-		}
-		granted := meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketGranted)
-		if granted.Status != metav1.ConditionUnknown || granted.Reason != string(arbiter.Outranked) || satisfied.Reason != granted.Reason || w.object.Status.Interruptions != 2 {
-			t.Errorf("Granted is %s (%s), Satisfied %s, %d interruptions", granted.Status, granted.Reason, satisfied.Reason, w.object.Status.Interruptions)
-		}
-	}
-}
-
-// A ticket that is asked to let go of its volumes says until when and for whom, keeps its grant,
-// and is looked at again when its time is over; it says so no more when it is asked no longer, or
-// has lost them.
-func TestYieldingIsWritten(t *testing.T) {
-	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
-	backup.Phase = ledger.TicketGranted
-	object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}
-	for _, name := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
-		meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: name})
-	}
-	w := &kept{&writer{ledger: facts(backup)}, object}
-	c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	outranked := arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{{Code: arbiter.Outranked, Claim: "a", Node: "n2"}}}
-	write := func(task flow.Task) *metav1.Condition {
-		t.Helper()
-		known := translate.Ticket(w.object)
-		task.Ticket = &known
-		if err := c.write(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
-		return meta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.TicketYielding)
-	}
-	asking := flow.Task{Commit: flow.Request{Do: flow.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted, Verdict: outranked, YieldingSince: now.Unix(), Notice: 30 * time.Second}}
-	said := write(asking)
-	if want := "let go by " + now.Add(30*time.Second).UTC().Format(time.RFC3339) + ": volume a goes to n2 first"; said == nil || said.Message != want || said.Reason != string(arbiter.Outranked) {
-		t.Fatalf("it says %+v, want %q", said, want)
-	}
-	if !meta.IsStatusConditionTrue(w.object.Status.Conditions, v1alpha1.TicketGranted) || !meta.IsStatusConditionTrue(w.object.Status.Conditions, v1alpha1.TicketSatisfied) {
-		t.Errorf("it has lost its volumes: %+v", w.object.Status.Conditions)
-	}
-	if got := translate.Ticket(w.object); got.YieldingSince != now.Unix() || got.LetsGo {
-		t.Errorf("it is read as %+v", got)
-	}
-	w.object.Annotations = map[string]string{v1alpha1.AnnotationLetsGo: now.UTC().Format(time.RFC3339)}
-	if !translate.Ticket(w.object).LetsGo {
-		t.Error("it does not let go")
-	}
-	later := asking
-	later.Commit.YieldingSince += 5
-	if write(later); translate.Ticket(w.object).LetsGo || translate.Ticket(w.object).YieldingSince != now.Unix()+5 {
-		t.Error("it was asked anew, and the answer was to the first question")
-	}
-	if said := write(flow.Task{Commit: flow.Request{Do: flow.DecideTicket, Version: backup.Version, Phase: ledger.TicketGranted}}); said != nil {
-		t.Errorf("it is asked no longer, and says %+v", said)
-	}
-	write(asking)
-	lost := asking
-	lost.Commit.Phase, lost.Commit.YieldingSince = ledger.TicketPending, 0
-	if said := write(lost); said != nil {
-		t.Errorf("it has lost its volumes, and says %+v", said)
-	}
-}
-
-// What the condition says follows the policy and who wants the volumes; since when it is True stays.
-func TestYieldingSaysWhatIsSo(t *testing.T) {
-	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
-	backup.Phase, backup.SatisfiedSince, backup.YieldingSince = ledger.TicketGranted, now.Unix(), now.Unix()
-	notice := 20 * time.Second
-	hold := ledger.HoldSeen{Volume: ledger.VolumeID{Driver: driver, Handle: "a"}, Hold: ledger.Hold{
-		Version: "1", Node: "n1", Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}},
-		Next: ledger.Promise{Node: "n2", To: ledger.Requester{Namespace: "s", Name: "two", UID: "uid-two"}},
-	}}
-	for name, test := range map[string]struct {
-		facts []ledger.Event
-		want  string
-	}{
-		"somebody else, and less time": {[]ledger.Event{pod("two", "n2", "a"), ledger.Policy{Name: "p", Version: "1", Driver: driver, YieldNotice: &notice}},
-			"let go by " + now.Add(notice).UTC().Format(time.RFC3339) + ": volume a goes to n2 for pod s/two first"},
-		"nobody": {[]ledger.Event{ledger.HoldSeen{Volume: hold.Volume, Hold: ledger.Hold{Version: "2", Node: "n1"}}}, "as it was"},
-	} {
-		object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}
-		for _, condition := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied, v1alpha1.TicketYielding} {
-			meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{
-				Type: condition, Status: metav1.ConditionTrue, Reason: condition, Message: "as it was", LastTransitionTime: metav1.NewTime(now),
-			})
-		}
-		w := &kept{&writer{ledger: facts(append([]ledger.Event{hold, backup}, test.facts...)...)}, object}
-		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now.Add(time.Second) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := w.Snapshot()
-		if err := c.stillAsked(t.Context(), s, s.Ticket(backup.ID)); err != nil {
-			t.Fatal(err)
-		}
-		said := w.object.Yielding()
-		if said == nil || said.Message != test.want || !said.LastTransitionTime.Time.Equal(now) {
-			t.Errorf("%s: it says %+v, want %q", name, said, test.want)
-		}
-	}
-}
-
 // A ticket that an earlier release granted gets the names of its volumes, though nothing else of it changes.
 func TestVolumesOfAnEarlierReleaseAreNamed(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase = ledger.TicketGranted
 	object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}
-	w := &kept{&writer{ledger: facts(backup)}, object}
+	w := &kept{&writer{Ledger: facts(backup)}, object}
 	c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +66,7 @@ func TestWaitThatLastsByTimeAloneIsTold(t *testing.T) {
 	shared := ledger.VolumeID{Driver: driver, Handle: "a"}
 	backup.Granted = []ledger.VolumeID{shared}
 	object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "backup", ResourceVersion: backup.Version}}
-	w := &kept{&writer{ledger: facts(
+	w := &kept{&writer{Ledger: facts(
 		ledger.PersistentVolume{Name: "a", Version: "2", Volume: shared, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}},
 		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "a"}, UID: "a", Version: "2", PersistentVolume: "a", Bound: true, Access: ledger.AccessMany},
 		ledger.Attachment{Name: ledger.AttachmentName(shared, "n1"), UID: "v", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "a", Ours: true, Attached: true, Deleting: true},

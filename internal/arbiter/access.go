@@ -18,13 +18,11 @@ func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Acce
 	return a
 }
 
-// keptDetached says whether a ticket keeps a volume from every node: it is granted, or its
-// grant may be on its way. Whoever shares the volume otherwise, one at a time has it then.
+// keptDetached says whether a ticket that is granted keeps a volume from every node. Whoever shares the volume otherwise, one at a time has it then.
 func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
 	place := v.KeptDetached()
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
-		st := standingOf(s, u)
-		return st == living || st == asking && namedInHold(s, v, u)
+		return standingOf(s, u) == living
 	})
 }
 
@@ -58,6 +56,12 @@ func keptByHold(s ledger.Snapshot, v *ledger.Volume) bool {
 	place := v.NodeVolume(v.Hold.Node)
 	return place != nil && (place.OccupiesSlot() || place.WithoutAttachment() ||
 		slices.ContainsFunc(place.Users, func(u ledger.User) bool { return namedInHold(s, v, u) }))
+}
+
+// namedInHold says whether the hold as written gives the volume to a user.
+func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
+	who := requester(s, u)
+	return v.Hold != nil && (v.Hold.Next.To.UID == who.UID || slices.ContainsFunc(v.Hold.Requesters, func(r ledger.Requester) bool { return r.UID == who.UID }))
 }
 
 // exclusive says whether a volume may be at one node only. What isn't known

@@ -93,8 +93,14 @@ func TestGrantedByTheHold(t *testing.T) {
 		t.Error("not as the hold says")
 	}
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
-	if p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, migrate, asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)); !p.granted("dead") {
-		t.Error("not where a live migration takes it")
+	for _, named := range []bool{false, true} {
+		hold := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, UID: "m"}}}
+		if !named {
+			hold.Requesters = nil
+		}
+		if p := plannerOf(t, Arbiter{}, "well", hold, migrate, asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)); p.granted("dead") != named {
+			t.Errorf("the hold names a live migration: %t; it is granted where that takes it: %t", named, !named)
+		}
 	}
 	unwritten := *v
 	hold := *v.Hold

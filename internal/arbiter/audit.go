@@ -183,7 +183,7 @@ func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 		if queues[t.Node] == nil {
 			queues[t.Node] = a.Queue(s, t.Node, now)
 		}
-		if v, _ := queues[t.Node].Grant(t); v.Allowed() || len(v.Reasons) == 0 {
+		if v := queues[t.Node].Grant(t); v.Allowed() || len(v.Reasons) == 0 {
 			found = append(found, Violation{Invariant: "I7", Node: t.Node, Ticket: t.ID, Message: "still to do: decide on ticket " + t.ID.String() + ", " + v.Outcome.String()})
 		}
 	}

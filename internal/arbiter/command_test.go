@@ -96,7 +96,7 @@ func (s *script) command(line string) string {
 		"driver": s.driver, "policy": s.policy, "pod": s.pod, "ticket": s.ticket, "holder": s.holder, "satisfied": s.satisfied, "reserve": s.reserve, "forge-hold": s.forgeHold,
 		"attachment": s.attachment, "bind": s.bind, "delete": s.delete, "kubelet": s.kubelet, "agent": s.agent, "fail": s.fail, "refuse": s.refuse, "cooperative": s.cooperative, "standalone": s.standalone, "stock": s.stockCommand, "stays": func(args) { s.arb.StayAttached = true }, "stock-attacher": func(args) { s.csi.stock = true }, "strict": func(args) { s.csi.strict = true }, "lists": func(args) { s.csi.lists = true }, "by-name": func(args) { s.csi.byName = true },
 		"fit": s.fit, "nodes": s.nodesFor, "rank": s.rank, "try": s.try, "untry": s.untry, "explain": s.explain,
-		"plan": s.plan, "do": s.doSteps, "crash": s.crash, "grant": s.grantTicket, "keeps": s.keeps, "show": s.show,
+		"plan": s.plan, "do": s.doSteps, "grant": s.grantTicket, "keeps": s.keeps, "show": s.show,
 		"run": s.run, "round": s.once, "advance": s.advance, "restart": func(a args) { s.cluster.restart(a.list("unseen")...) },
 		"flight": s.flight, "report": s.reportNode, "untimed": s.untimedForce, "older-holds": func(args) { s.OlderHolds = true }, "violations": func(args) { s.allow = true },
 	}
@@ -234,25 +234,8 @@ func (s *script) grantTicket(a args) {
 		s.trace("no such ticket")
 		return
 	}
-	v, steps := s.arb.Grant(s.snapshot(), t, s.Now)
+	v := s.arb.Grant(s.snapshot(), t, s.Now)
 	s.trace("%s%s", v.Outcome, because(v))
-	for _, step := range steps {
-		s.trace("%s", s.stepText(step))
-	}
-}
-
-// crash executes the holds of a grant, and dies before the grant is written.
-func (s *script) crash(a args) {
-	if t, ok := s.ticketNamed(a.get("grant", "")); ok {
-		_, steps := s.arb.Grant(s.snapshot(), t, s.Now)
-		for _, step := range steps {
-			s.trace("%s", s.stepText(step))
-			if err := s.do(step); err != nil {
-				s.trace("  %v", err)
-			}
-		}
-	}
-	s.restart()
 }
 
 func (s *script) keeps(a args) {

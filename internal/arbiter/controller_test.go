@@ -131,7 +131,7 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 	case t == nil:
 		return false
 	}
-	if task, due := flow.Due(c.arb, s, t, c.Now); due {
+	if task, due := flow.Due(c.arb, s, t, c.arb.Keeps(s, t, c.Now), c.Now); due {
 		return c.carry(task) == flow.Finished && (task.Commit.Do != flow.DropTicket || c.snapshot().Ticket(id) == nil)
 	}
 	return t.Phase == ledger.TicketPending && t.Node != "" && c.rule(s, t)
@@ -143,12 +143,9 @@ func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
 	if d.Ruling == flow.Wait && t.Reason == string(d.Verdict.First().Code) {
 		return false
 	}
-	for _, step := range d.Holds {
-		c.trace("%s", c.stepText(step))
-	}
 	decided := flow.Decided{Ticket: t, Decision: d}
 	c.announce([]flow.Decided{decided})
-	return c.carry(flow.Decide(decided)) != flow.Stale || len(d.Holds) > 0
+	return c.carry(flow.Decide(decided)) != flow.Stale
 }
 
 // announce tells the ledger of grants before anything else is decided.

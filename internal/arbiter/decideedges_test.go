@@ -28,29 +28,28 @@ func TestDecide(t *testing.T) {
 		facts []ledger.Event
 		want  []ledger.Code
 		gets  bool
-		steps int
 	}{
-		"granted":                         {[]ledger.Event{manual()}, nil, true, 1},
-		"somebody has it":                 {[]ledger.Event{inTheWay, manual()}, []ledger.Code{HeldElsewhere}, false, 0},
-		"it was told why it waits":        {[]ledger.Event{manual(told(HeldElsewhere))}, []ledger.Code{NotGranted}, true, 0},
-		"it asks anew":                    {[]ledger.Event{manual(told(NotGranted))}, nil, true, 1},
-		"told, and it asks for nothing":   {[]ledger.Event{manual(told(HeldElsewhere), empty)}, nil, true, 0},
-		"it pauses":                       {[]ledger.Event{manual(often)}, []ledger.Code{Outranked}, false, 0},
-		"its node is fenced":              {[]ledger.Event{nodeAs("well", outOfOrder), manual()}, []ledger.Code{NodeFenced}, false, 0},
-		"fenced, and it pauses":           {[]ledger.Event{nodeAs("well", outOfOrder), manual(often)}, []ledger.Code{NodeFenced}, false, 0},
-		"the Node is gone":                {[]ledger.Event{manual(), gone}, []ledger.Code{NodeMissing}, false, 0},
-		"gone, and somebody has it":       {[]ledger.Event{inTheWay, manual(), gone}, []ledger.Code{NodeMissing}, false, 0},
-		"gone, and its claim is lost":     {[]ledger.Event{manual(), lost, gone}, []ledger.Code{ClaimLost, NodeMissing}, false, 0},
-		"its claim is lost":               {[]ledger.Event{manual(), lost}, []ledger.Code{ClaimLost}, false, 0},
-		"the node is full":                {[]ledger.Event{ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}, manual()}, []ledger.Code{SlotsNotKept}, false, 0},
-		"told, and nothing is to be held": {[]ledger.Event{sharedDisk, manual(told(HeldElsewhere))}, []ledger.Code{NotGranted}, true, 0},
+		"granted":                         {[]ledger.Event{manual()}, nil, true},
+		"somebody has it":                 {[]ledger.Event{inTheWay, manual()}, []ledger.Code{HeldElsewhere}, false},
+		"it was told why it waits":        {[]ledger.Event{manual(told(HeldElsewhere))}, nil, true},
+		"it asks anew":                    {[]ledger.Event{manual(told(NotGranted))}, nil, true},
+		"told, and it asks for nothing":   {[]ledger.Event{manual(told(HeldElsewhere), empty)}, nil, true},
+		"it pauses":                       {[]ledger.Event{manual(often)}, []ledger.Code{Outranked}, false},
+		"its node is fenced":              {[]ledger.Event{nodeAs("well", outOfOrder), manual()}, []ledger.Code{NodeFenced}, false},
+		"fenced, and it pauses":           {[]ledger.Event{nodeAs("well", outOfOrder), manual(often)}, []ledger.Code{NodeFenced}, false},
+		"the Node is gone":                {[]ledger.Event{manual(), gone}, []ledger.Code{NodeMissing}, false},
+		"gone, and somebody has it":       {[]ledger.Event{inTheWay, manual(), gone}, []ledger.Code{NodeMissing}, false},
+		"gone, and its claim is lost":     {[]ledger.Event{manual(), lost, gone}, []ledger.Code{ClaimLost, NodeMissing}, false},
+		"its claim is lost":               {[]ledger.Event{manual(), lost}, []ledger.Code{ClaimLost}, false},
+		"the node is full":                {[]ledger.Event{ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}, manual()}, []ledger.Code{SlotsNotKept}, false},
+		"told, and nothing is to be held": {[]ledger.Event{sharedDisk, manual(told(HeldElsewhere))}, nil, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
 		k := p.snapshot.Ticket(id)
 		q := Arbiter{}.Queue(p.snapshot, "well", auditTime)
 		d := q.decide(k, TicketRequest(p.snapshot, k))
-		if got := codes(d.verdict.Reasons); !slices.Equal(got, test.want) || d.gets != test.gets || len(d.steps) != test.steps {
-			t.Errorf("%s: %q, gets it: %t, %d steps; want %q, %t, %d", name, got, d.gets, len(d.steps), test.want, test.gets, test.steps)
+		if got := codes(d.verdict.Reasons); !slices.Equal(got, test.want) || d.gets != test.gets {
+			t.Errorf("%s: %q, gets it: %t; want %q, %t", name, got, d.gets, test.want, test.gets)
 			continue
 		}
 		if first := d.verdict.First(); first.Code == NotGranted && (first.Volume != disk || first.Claim != "data") || (first.Code == Outranked || first.Code == NodeMissing) && first.Node != "well" {
@@ -89,32 +88,6 @@ func TestHandOut(t *testing.T) {
 		if got := q.slots; got.given[disk] != test.given || got.kept[disk] != test.kept {
 			t.Errorf("%s: given %t, kept %t, %+v", name, got.given[disk], got.kept[disk], q.decided[k.ID].verdict)
 		}
-	}
-}
-
-// The holds that are written before a grant are in the order of their volumes. One that
-// promises the volume to the node promises it to who is granted, and who else waits is listed.
-func TestHoldsOfAGrant(t *testing.T) {
-	other := ledger.VolumeID{Driver: "d", Handle: "a"}
-	promised := ledger.Hold{Transitions: 1, Next: ledger.Promise{Node: "well", To: ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}}}
-	k := asksAt("m", ledger.TypeManual, "well", func(k *ledger.Ticket) {
-		k.Volumes = []ledger.TicketVolume{{Claim: "data"}, {PersistentVolume: "a"}}
-	})
-	pv := ledger.PersistentVolume{Name: "a", Version: "1", Volume: other, Access: ledger.AccessNode}
-	waits := dataAt("late", "well", ledger.PodLive)
-	p := plannerOf(t, Arbiter{}, "dead", promised, alive, madeAt("dead"), pv, waits, k)
-	id := ledger.TicketID{Namespace: "shop", Name: "m"}
-	q := Arbiter{}.Queue(p.snapshot, "well", auditTime)
-	v, steps := q.holds(TicketRequest(p.snapshot, p.snapshot.Ticket(id)), p.snapshot.Ticket(id))
-	if !v.Allowed() || len(steps) != 2 || steps[0].Volume != other || steps[1].Volume != disk {
-		t.Fatalf("%+v, %+v", v, steps)
-	}
-	h := steps[1].Hold
-	if h.Next.Node != "well" || h.Next.To.UID != "m" || steps[0].Hold.Node != "well" || steps[0].Hold.Next.Node != "" {
-		t.Errorf("written %+v and %+v", steps[0].Hold, h)
-	}
-	if len(h.Waiting) != 1 || h.Waiting[0].UID != "late" {
-		t.Errorf("%v are waiting", h.Waiting)
 	}
 }
 

@@ -33,34 +33,28 @@ func (w view) keptFrom(v *ledger.Volume, need Need) []Reason {
 	return reasons
 }
 
-// grantUnderWay says which ticket's grant may be on its way that would not be true beside one at a node. Of a volume
-// that many share that is one that keeps it detached, or is at a node while this one would keep it detached. Of a
-// volume that one node has, the hold says it; but not before it is written. Where it gives the volume to no node, as where
-// somebody has deleted it, or a claim was bound after the grant of a ticket for it, a leader before may have sent one,
-// too. need is the claim's access.
-func (p *planner) grantUnderWay(n ledger.NodeName, need ledger.Access) *ledger.Ticket {
-	exclusive, written := exclusive(told(p.snapshot, p.volume, need)), hold(p.volume)
-	given := written.Version != "" && written.Node != ""
-	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
-		if place.Node == n || !exclusive && place.Node != ledger.Detached && n != ledger.Detached {
+// doubted says which ticket, that a leader before this process may have granted, keeps a volume from one at a node. Of a
+// volume that many share that is one that keeps it detached, or is at a node while this one would keep it detached. Where
+// somebody has an exclusive volume at the node, no leader has granted it elsewhere.
+func (w view) doubted(v *ledger.Volume, need Need) (Reason, bool) {
+	exclusive := exclusive(told(w.snapshot, v, need.Access))
+	for i := range v.NodeVolumes {
+		place := &v.NodeVolumes[i]
+		if place.Node == w.node || exclusive && w.lives(v, v.NodeVolume(w.node)) || !exclusive && place.Node != ledger.Detached && w.node != ledger.Detached {
 			continue
 		}
 		for _, u := range place.Users {
-			t := p.snapshot.Ticket(u.Ticket)
-			if !mayBeGranted(t) || exclusive && p.volume.ID.IsReal() && (p.namedInHold(u) || given && !t.Granting) {
-				continue
+			if mayBeGranted(w.snapshot.Ticket(u.Ticket)) {
+				return Reason{Code: NotGranted, Volume: v.ID, Claim: need.Name, Who: requester(w.snapshot, u)}, true //mutant:share-beside-detached
 			}
-			return t //mutant:share-beside-detached
 		}
 	}
-	return nil
+	return Reason{}, false
 }
 
-// mayBeGranted says whether a grant of a pending ticket may be on its way: of this process, or of a leader before it.
-// None is sent at the version at which a ticket says why it waits.
+// mayBeGranted says whether a leader before this process may have granted a pending ticket.
 func mayBeGranted(t *ledger.Ticket) bool {
-	return t != nil && t.Phase == ledger.TicketPending && (t.Granting || t.InDoubt && !gaveWay(t))
+	return t != nil && t.Phase == ledger.TicketPending && t.InDoubt
 }
 
 // inUse says whether somebody has a volume at any node whom a ticket that asks for it to be

@@ -160,7 +160,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// A ticket is promised what the hold names it for; a pod has its right by itself.
+// A ticket has what it is granted, whatever the hold says; a pod has its right by itself.
 func TestGrantees(t *testing.T) {
 	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
 	named := ledger.Requester{Ticket: true, Namespace: "shop", Name: "named", UID: "named"}
@@ -170,7 +170,7 @@ func TestGrantees(t *testing.T) {
 		}
 	})
 	p := Arbiter{}.planner(s, v, auditTime)
-	for name, want := range map[string]bool{"named": true, "asks": false, "granted": true, "nobody": false} {
+	for name, want := range map[string]bool{"named": false, "asks": false, "granted": true, "nobody": false} {
 		if got := p.isGrantee(ledger.User{Ticket: id(name)}); got != want {
 			t.Errorf("ticket %s is a grantee: %t", name, got)
 		}

@@ -10,23 +10,22 @@ import (
 )
 
 // view is one request looked at from one side: a scheduler that looks for a
-// node, or the controller that grants.
+// node, or a ticket that is decided on.
 type view struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot
 	request  Request
 	node     ledger.NodeName
 	now      time.Time
-	// queue: the controller grants, and tickets that are not granted count only when
-	// they rank before this one. Nil for a scheduler, which counts them all: who asked
-	// first comes first.
+	// queue: a pending ticket is decided on; nil else.
 	queue *Queue
-	// places: the controller chooses a node for a ticket. As in a queue, tickets that are not
-	// granted count only when they rank before this one: the one that ranks first goes after
+	// places: a node is chosen for a ticket. The one that ranks first goes after
 	// nobody who merely asks, the second only after the first, and so all of them come to rest.
 	places bool
 	// detached: what nobody needs at the node any more counts as detached.
 	detached bool
+	// yielded: tickets that yield to a pod have let go. Where it is false, a pod waits until they have.
+	yielded bool
 }
 
 // blocks says whether another user keeps the request away from an exclusive
@@ -37,30 +36,25 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 	}
 	switch standingOf(w.snapshot, u) {
 	case living:
-		return !yields(w.snapshot, u, w.request) && !fenced(w.snapshot, v, p.Node, w.now) //mutant:take-from-the-living
+		return !w.takesFrom(u) && !fenced(w.snapshot, v, p.Node, w.now) //mutant:take-from-the-living
 	case asking:
-		if w.queue != nil && p.Node == w.node && mayBeGranted(w.snapshot.Ticket(u.Ticket)) {
-			return true // whoever ranks before whom: no hold keeps grants at one node apart
+		t := w.snapshot.Ticket(u.Ticket)
+		if t.InDoubt {
+			return true // whoever ranks before whom: the leader before may have granted it
 		}
-		if !contends(w.snapshot.Ticket(u.Ticket)) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) {
+		if !contends(t) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) {
 			return false
 		}
-		return w.queue == nil && !w.places || CompareRequests(requestOf(w.snapshot, u), w.request) < 0
+		return CompareRequests(requestOf(w.snapshot, u), w.request) < 0
 	case gone, leaving:
 	}
 	return false
 }
 
-// promisedToRequest says whether the hold as written gives the volume to the request,
-// though it is not granted yet.
-func (w view) promisedToRequest(v *ledger.Volume) bool {
-	if v.Hold == nil {
-		return false
-	}
-	if v.Hold.Next.To.UID == w.request.Who.UID {
-		return true
-	}
-	return v.Hold.Node == w.node && slices.ContainsFunc(v.Hold.Requesters, func(r ledger.Requester) bool { return r.UID == w.request.Who.UID })
+// takesFrom says whether the request may have what a granted ticket has: a ticket gets it at once, and the other
+// is asked to let go then; a pod gets it when the other has let go.
+func (w view) takesFrom(u ledger.User) bool {
+	return yields(w.snapshot, u, w.request) && (w.yielded || !w.request.ofPod())
 }
 
 // migratable says whether the driver can have a volume at two nodes, and the
@@ -80,16 +74,6 @@ func (w view) migration(v *ledger.Volume) bool {
 func migrating(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	t := s.Ticket(u.Ticket)
 	return t != nil && t.Type.SharesVolume() && standingOf(s, u) == living && migratable(s, v)
-}
-
-// migrationNamed says whether a user is a live migration that is not granted yet,
-// and that the hold as written names: its grant may be on its way.
-func migrationNamed(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
-	t := s.Ticket(u.Ticket)
-	if t == nil || !t.Type.SharesVolume() || standingOf(s, u) != asking || !migratable(s, v) {
-		return false
-	}
-	return namedInHold(s, v, u)
 }
 
 // mayFollowMigration says whether who asks may have a volume at the node to which it migrates,
@@ -122,8 +106,8 @@ func (w view) target(v *ledger.Volume) bool {
 			continue
 		}
 		for _, u := range v.NodeVolumes[i].Users {
-			n, granted := v.NodeVolumes[i].Node, migrating(w.snapshot, v, u)
-			if w.request.owns(u) || !granted && (n == w.node || !migrationNamed(w.snapshot, v, u)) {
+			n := v.NodeVolumes[i].Node
+			if w.request.owns(u) || !migrating(w.snapshot, v, u) {
 				continue
 			}
 			here, elsewhere = here || n == w.node, elsewhere || n != w.node
@@ -140,7 +124,7 @@ func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reas
 	for i := range v.NodeVolumes {
 		p := &v.NodeVolumes[i]
 		for _, u := range p.Users {
-			if p.Node != w.node && !w.request.owns(u) && (migrating(w.snapshot, v, u) || migrationNamed(w.snapshot, v, u)) {
+			if p.Node != w.node && !w.request.owns(u) && migrating(w.snapshot, v, u) {
 				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
 			}
 		}
@@ -220,7 +204,7 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
 			}
 		}
-		if p.Node != w.node && w.request.Pod != "" && len(reasons) == before && unawaited(p) {
+		if p.Node != w.node && w.request.Pod != "" && len(reasons) == before && unawaited(p) && !w.lets(p) {
 			reason := stuckAt(w.arbiter, w.snapshot, v, p, w.now) // a ticket there that would yield, else the detach
 			reason.Claim = need.Name
 			reasons = append(reasons, reason)
@@ -230,6 +214,13 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 		}
 	}
 	return reasons, passed
+}
+
+// lets says whether a ticket at a place is taken to let go of the volume, which is detached then.
+func (w view) lets(p *ledger.NodeVolume) bool {
+	return w.yielded && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
+		return standingOf(w.snapshot, u) == living && yields(w.snapshot, u, w.request)
+	})
 }
 
 // unawaited says whether kube-controller-manager would attach a volume elsewhere without waiting
@@ -296,14 +287,8 @@ func (w view) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	})
 }
 
-// heldBy is the reason that somebody claims a volume. A promise that was made
-// to the request before somebody came who ranks before it, or who has the right to
-// it without asking, as a bound pod has, is given back: the request is denied, so
-// that the other need not wait for it.
+// heldBy is the reason that somebody claims a volume.
 func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name string, code ledger.Code) Reason {
-	if st := standingOf(w.snapshot, u); w.queue != nil && (st == asking || st == living) && w.promisedToRequest(v) {
-		code = Outranked
-	}
 	reason := Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.snapshot, u)}
 	if code == HeldElsewhere && hold(v).Next.Node == p.Node {
 		reason.Detail = onlyPromised

@@ -98,9 +98,9 @@ func goesAway(s ledger.Snapshot, v *ledger.Volume) bool {
 	return pv != nil && pv.Deleting
 }
 
-// Fit says whether a request may be placed at a node: what Filter asks. Every
-// ticket counts, granted or not. It costs the request's own volumes, however
-// many pods and attachments the node has.
+// Fit says whether a request may be placed at a node: what Filter asks. A ticket that is
+// granted counts; one that only asks counts if it ranks before the request. It costs the request's own
+// volumes, however many pods and attachments the node has.
 func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) Verdict {
 	return view{arbiter: a, snapshot: s, request: r, node: n, now: now}.fit()
 }
@@ -141,11 +141,11 @@ func (w view) reasonsBesideRoom() []Reason {
 }
 
 // Nodes narrows the nodes a request may go to: those where somebody living
-// holds its exclusive volumes. Not narrowed when nobody does, or when they are to stay
+// holds its exclusive volumes. Not narrowed when nobody does but tickets that yield, or when they are to stay
 // detached (false). More
 // than one node in the reasons of Fit means that none will do.
 func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.NodeName, bool) {
-	return view{arbiter: a, snapshot: s, request: r, now: now}.nodes()
+	return view{arbiter: a, snapshot: s, request: r, now: now, yielded: true}.nodes()
 }
 
 func (w view) nodes() (ledger.NodeName, bool) {

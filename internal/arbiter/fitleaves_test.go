@@ -46,7 +46,6 @@ func TestFitLeavesTheRestToOthers(t *testing.T) {
 		"in use at a dead node":    {elsewhere, ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyUnknown, Managed: true, Reporting: true, InUse: []ledger.VolumeID{id}}},
 		"terminating pod has it":   {ledger.Pod{UID: "old", Version: "1", Namespace: namespace, Name: "old", Node: "n2", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}},
 		"finished pod had it":      {ledger.Pod{UID: "old", Version: "1", Namespace: namespace, Name: "old", Node: "n2", Phase: ledger.PodFinished, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}},
-		"a snapshot's ticket":      {ledger.Ticket{ID: ledger.TicketID{Namespace: namespace, Name: "s"}, UID: "s", Version: "1", Type: ledger.TypeSnapshot, Node: "n2", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}}}},
 		"an undecided ticket":      {ledger.Ticket{ID: ledger.TicketID{Namespace: namespace, Name: "s"}, UID: "s", Version: "1", Type: ledger.TypeEviction, Node: "n1", Volumes: []ledger.TicketVolume{{Claim: "data"}}}},
 		"the hold is another's":    {ledger.HoldSeen{Volume: id, Hold: ledger.Hold{Version: "1", Node: "n2", Transitions: 3, State: ledger.HoldHeld}}},
 		"the hold waits to detach": {elsewhere, ledger.HoldSeen{Volume: id, Hold: ledger.Hold{Version: "1", Node: "n2", Transitions: 3, State: ledger.HoldDetachPending, Reason: arbiter.DetachFailed}}},

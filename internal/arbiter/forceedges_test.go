@@ -30,7 +30,6 @@ func TestHolder(t *testing.T) {
 		"nobody any more":               {"well", ledger.Hold{}, nil, ""},
 		"still attached":                {"well", ledger.Hold{}, []ledger.Event{madeAt("well"), dataAt("q", "dead", ledger.PodLive)}, "well"},
 		"still used":                    {"well", ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodTerminating), dataAt("r", "dead", ledger.PodLive)}, "well"},
-		"still promised":                {"well", ledger.Hold{Requesters: []ledger.Requester{{UID: "m"}}}, []ledger.Event{asksAt("m", ledger.TypeManual, "well"), dataAt("q", "dead", ledger.PodLive)}, "well"},
 		"only asked for":                {"well", ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well"), dataAt("q", "dead", ledger.PodLive)}, "dead"},
 		"who is next":                   {"well", ledger.Hold{Next: toDead}, []ledger.Event{dataAt("q", "dead", ledger.PodLive), dataAt("a", "third", ledger.PodLive)}, "dead"},
 		"next, and gone":                {"well", ledger.Hold{Next: toDead}, []ledger.Event{dataAt("a", "third", ledger.PodLive)}, "third"},
@@ -38,7 +37,6 @@ func TestHolder(t *testing.T) {
 		"found, though nobody held it":  {"", ledger.Hold{}, []ledger.Event{madeAt("third"), dataAt("q", "dead", ledger.PodLive)}, "third"},
 		"who ranks first, at the first": {"", ledger.Hold{}, []ledger.Event{dataAt("a", "dead", ledger.PodLive), dataAt("q", "third", ledger.PodLive)}, "dead"},
 		"of a type that nobody knows":   {"", ledger.Hold{}, []ledger.Event{asksAt("m", "Unheard", "dead", grantedNow)}, "dead"},
-		"promised to who asks":          {"well", ledger.Hold{Next: ledger.Promise{Node: "dead", To: ledger.Requester{UID: "m"}}}, []ledger.Event{asksAt("m", ledger.TypeManual, "dead"), dataAt("a", "third", ledger.PodLive)}, "dead"},
 		"found, and another is next":    {"", ledger.Hold{Next: toDead}, []ledger.Event{madeAt("third"), dataAt("q", "dead", ledger.PodLive)}, "third"},
 		"left nowhere":                  {"", ledger.Hold{Stays: true}, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, "dead"},
 		"who ranks first":               {"", ledger.Hold{}, []ledger.Event{dataAt("q", "dead", ledger.PodLive), dataAt("a", "third", ledger.PodLive)}, "third"},
@@ -230,39 +228,6 @@ func TestAwaits(t *testing.T) {
 		p.awaits(test.f)
 		if got := p.plan.Recheck; got.IsZero() != (test.want == 0) || test.want != 0 && !got.Equal(auditTime.Add(test.want)) {
 			t.Errorf("%s: at %s", name, got)
-		}
-	}
-}
-
-// To whom else a volume is committed: a ticket at a fenced node that has it or may get it,
-// and to whom the hold promises it before the grant is written. Never to the request itself.
-func TestCommittedElsewhere(t *testing.T) {
-	next := ledger.Promise{Node: "dead", To: ledger.Requester{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}}
-	asks := asksAt("m", ledger.TypeManual, "dead")
-	granted := asksAt("m", ledger.TypeManual, "dead", grantedNow)
-	for name, test := range map[string]struct {
-		next  ledger.Promise
-		who   string
-		facts []ledger.Event
-		at    ledger.NodeName
-		lost  bool
-	}{
-		"nobody":                    {ledger.Promise{}, "r", nil, "", false},
-		"promised":                  {next, "r", []ledger.Event{alive, asks}, "dead", false},
-		"promised to itself":        {next, "m", []ledger.Event{alive, asks}, "", false},
-		"promised to another there": {ledger.Promise{Node: "dead", To: ledger.Requester{UID: "o"}}, "r", []ledger.Event{alive, asks}, "", false},
-		"promised, and granted":     {next, "r", []ledger.Event{alive, granted}, "", false},
-		"granted at a fenced node":  {next, "r", []ledger.Event{granted, nodeAs("dead", outOfOrder)}, "dead", true},
-		"promised at a fenced node": {next, "r", []ledger.Event{asks, nodeAs("dead", outOfOrder)}, "dead", true},
-		"asks at a fenced node":     {ledger.Promise{}, "r", []ledger.Event{asks, nodeAs("dead", outOfOrder)}, "", false},
-		"a pod at a fenced node":    {ledger.Promise{}, "r", []ledger.Event{dataAt("q", "dead", ledger.PodLive), nodeAs("dead", outOfOrder)}, "", false},
-		"itself at a fenced node":   {next, "m", []ledger.Event{granted, nodeAs("dead", outOfOrder)}, "", false},
-		"promised here":             {ledger.Promise{Node: "well", To: next.To}, "r", []ledger.Event{alive, asksAt("m", ledger.TypeManual, "well")}, "", false},
-	} {
-		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Next: test.next}, test.facts...)
-		who, at, lost := p.committedElsewhere(Request{Who: ledger.Requester{UID: test.who}}, "well")
-		if at != test.at || lost != test.lost || (who.UID == "m") != (at != "") {
-			t.Errorf("%s: to %+v at %q (%t)", name, who, at, lost)
 		}
 	}
 }

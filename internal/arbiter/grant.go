@@ -9,20 +9,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Grant decides on a whole ticket: all of its volumes, or none. With Allow
-// come the holds to write first, in the order of their names, each by
-// compare-and-swap; Granted=True, with the ticket's version, is the commit.
+// Grant decides on a whole ticket: all of its volumes, or none. Granted=True, with the
+// ticket's version, is the commit.
 //
 // A volume elsewhere that nobody living claims is promised to the ticket: the
 // grant does not wait for the detach.
 //
-// All pending tickets of a node may be decided on one snapshot: to each, those
+// All pending tickets may be decided on one snapshot: to each, those
 // that rank before it count, and those after it do not. But a decision on a
-// later snapshot has to know of every grant given before: the ledger is told
-// the answer of each write first, and where the answer is lost, what is found.
+// later snapshot has to know of every grant that was sent before: the ledger is told
+// of each before it is sent, and where the answer is lost, what is found.
 //
-// Who decides on several tickets of a node does so by one Queue.
-func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verdict, []Step) {
+// Who decides on several tickets does so by one Line.
+func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	return a.Queue(s, t.Node, now).Grant(t)
 }
 
@@ -42,12 +41,6 @@ func (w view) fenced() []Reason {
 		}
 	}
 	return reasons
-}
-
-// gaveWay says whether a ticket that is not granted has been told that it gives
-// way: to another, or because its node is fenced; or why it waits. Either has no promise any more.
-func gaveWay(t *ledger.Ticket) bool {
-	return t.Waits() || t.Phase == ledger.TicketPending && (t.Reason == string(Outranked) || t.Reason == string(NodeFenced))
 }
 
 // Keeps says whether a granted ticket may keep its grant. It loses it when it
@@ -80,6 +73,14 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 		}
 	}
 	return refuse(reasons).SeenFrom(t.ID.Namespace)
+}
+
+// And is a verdict with more reasons, as people of a namespace may see them.
+func (v Verdict) And(reasons []Reason, namespace string) Verdict {
+	if len(reasons) == 0 {
+		return v
+	}
+	return refuse(slices.Concat(v.Reasons, reasons)).SeenFrom(namespace)
 }
 
 // ledElsewhere says which volumes of a granted ticket are for certain others, or none that needs an

@@ -81,7 +81,7 @@ func TestTicketUsesWhatItWasGranted(t *testing.T) {
 			if v := (arbiter.Arbiter{}).Satisfied(s, ticket, now); !c.keeps && v.First().Code != arbiter.ClaimMissing {
 				t.Errorf("it is satisfied: %s", because(v))
 			}
-			if task, due := flow.Due(arbiter.Arbiter{}, s, ticket, now); due == c.keeps || due && task.Commit.Phase != ledger.TicketPending {
+			if task, due := flow.Due(arbiter.Arbiter{}, s, ticket, arbiter.Arbiter{}.Keeps(s, ticket, now), now); due == c.keeps || due && task.Commit.Phase != ledger.TicketPending {
 				t.Errorf("due: %v, to %v", due, task.Commit.Phase)
 			}
 		})

@@ -205,13 +205,9 @@ func (g *anyone) grant(a arbiter.Arbiter, t ledger.Ticket) arbiter.Verdict {
 	l := g.l.Fork()
 	l.Apply(g.now, t)
 	s := l.Snapshot()
-	v, steps := a.Grant(s, s.Ticket(t.ID), g.now)
+	v := a.Grant(s, s.Ticket(t.ID), g.now)
 	if !v.Allowed() {
 		return v
-	}
-	for _, step := range steps {
-		step.Hold.Version = "2"
-		l.Apply(g.now, ledger.HoldSeen{Volume: step.Volume, Hold: step.Hold})
 	}
 	t.Version, t.Phase = "3", ledger.TicketGranted
 	l.Apply(g.now, t)

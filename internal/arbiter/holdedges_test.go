@@ -103,7 +103,7 @@ func TestLiving(t *testing.T) {
 		"one that leaves":       {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, false},
 		"granted":               {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow)}, true},
 		"asks":                  {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, false},
-		"asks, and named":       {named, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, true},
+		"asks, and named":       {named, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, false},
 		"leaves, and named":     {ledger.Hold{Requesters: []ledger.Requester{{UID: "q"}}}, []ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, false},
 		"at a fenced node":      {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodLive), nodeAs("well", outOfOrder)}, false},
 		"needs no attachment":   {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodLive), noAttach}, false},
@@ -124,8 +124,7 @@ func TestLiving(t *testing.T) {
 	}
 }
 
-// A hold lists for whom the node has the volume: who lives, leaves or is a ghost there, who
-// asks only if it names them, and live migrations to other nodes.
+// A hold lists for whom the node has the volume: who lives or leaves there, nobody who asks, and live migrations to other nodes.
 func TestRequestersOfAHold(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	for name, test := range map[string]struct {
@@ -138,10 +137,10 @@ func TestRequestersOfAHold(t *testing.T) {
 		"who leaves":       {nil, []ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, []string{"q"}},
 		"who is elsewhere": {nil, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, nil},
 		"who asks":         {nil, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, nil},
-		"who asks, named":  {[]ledger.Requester{{UID: "m"}}, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, []string{"m"}},
+		"who asks, named":  {[]ledger.Requester{{UID: "m"}}, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, nil},
 		"who migrates":     {nil, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)}, []string{"m"}},
 		"who may not":      {nil, []ledger.Event{asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)}, nil},
-		"about to, named":  {[]ledger.Requester{{UID: "m"}}, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead")}, []string{"m"}},
+		"about to, named":  {[]ledger.Requester{{UID: "m"}}, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead")}, nil},
 		"asks to migrate":  {nil, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead")}, nil},
 		"another is named": {[]ledger.Requester{{UID: "m"}}, []ledger.Event{migrate, asksAt("m", ledger.TypeManual, "dead")}, nil},
 	} {
@@ -156,22 +155,12 @@ func TestRequestersOfAHold(t *testing.T) {
 	}
 }
 
-// Whom a dry run takes away has nothing, though the hold names it; whom it grants has it at
-// the holder's node.
+// Whom a dry run takes away has nothing, though the hold names it.
 func TestRequestersOfADryRun(t *testing.T) {
-	m := ledger.TicketID{Namespace: "shop", Name: "m"}
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Requesters: []ledger.Requester{{UID: "q"}}}, asksAt("m", ledger.TypeManual, "well"))
 	p.snapshot = p.snapshot.With(&ledger.Delta{Removed: map[string]bool{"q": true}})
 	if got := p.requesters(ledger.Hold{}, p.at("well")); len(got) > 0 {
 		t.Errorf("taken away: %+v", got)
-	}
-	p = plannerOf(t, Arbiter{}, "well", ledger.Hold{}, asksAt("m", ledger.TypeManual, "well"))
-	p.snapshot = p.snapshot.With(&ledger.Delta{Granted: m})
-	if got := p.granting(p.at("well")); len(got) != 1 || got[0].UID != "m" {
-		t.Errorf("granted: %+v", got)
-	}
-	if got := p.granting(nil); len(got) > 0 {
-		t.Errorf("granted where nothing is: %+v", got)
 	}
 }
 
@@ -335,22 +324,21 @@ func TestPromiseNext(t *testing.T) {
 		at    ledger.NodeName
 		to    string
 	}{
-		"nobody":                      {ledger.Promise{}, nil, "", ""},
-		"nobody before":               {ledger.Promise{}, []ledger.Event{r}, "third", "r"},
-		"at the holder only":          {ledger.Promise{}, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, "", ""},
-		"a pod is there":              {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodLive), r}, "dead", "q"},
-		"kept, though another ranks":  {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodLive), dataAt("a", "third", ledger.PodLive)}, "dead", "q"},
-		"another pod is there now":    {promised("o"), []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, "dead", "q"},
-		"another pod is there":        {promised("o"), []ledger.Event{dataAt("q", "third", ledger.PodLive)}, "third", "q"},
-		"it has gone":                 {promised("q"), []ledger.Event{r}, "third", "r"},
-		"it asks":                     {promised("m"), []ledger.Event{asksAt("m", ledger.TypeManual, "dead"), r}, "dead", "m"},
-		"it leaves":                   {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodTerminating), r}, "third", "r"},
-		"a pod at a fenced node":      {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodLive), nodeAs("dead", outOfOrder), r}, "third", "r"},
-		"a ticket at a fenced node":   {promised("m"), []ledger.Event{asksAt("m", ledger.TypeManual, "dead", grantedNow), nodeAs("dead", outOfOrder), r}, "dead", "m"},
-		"a ticket that gives way":     {promised("m"), []ledger.Event{asksAt("m", ledger.TypeBackup, "dead", grantedNow), r}, "third", "r"},
-		"one that asks and gives way": {promised("m"), []ledger.Event{asksAt("m", ledger.TypeBackup, "dead"), r}, "dead", "m"},
-		"needs no attachment":         {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodLive), noAttach}, "", ""},
-		"of the holder itself":        {ledger.Promise{Node: "well", To: ledger.Requester{UID: "q"}}, []ledger.Event{dataAt("q", "well", ledger.PodLive), r}, "third", "r"},
+		"nobody":                     {ledger.Promise{}, nil, "", ""},
+		"nobody before":              {ledger.Promise{}, []ledger.Event{r}, "third", "r"},
+		"at the holder only":         {ledger.Promise{}, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, "", ""},
+		"a pod is there":             {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodLive), r}, "dead", "q"},
+		"kept, though another ranks": {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodLive), dataAt("a", "third", ledger.PodLive)}, "dead", "q"},
+		"another pod is there now":   {promised("o"), []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, "dead", "q"},
+		"another pod is there":       {promised("o"), []ledger.Event{dataAt("q", "third", ledger.PodLive)}, "third", "q"},
+		"it has gone":                {promised("q"), []ledger.Event{r}, "third", "r"},
+		"it asks":                    {promised("m"), []ledger.Event{asksAt("m", ledger.TypeManual, "dead"), r}, "third", "r"},
+		"it leaves":                  {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodTerminating), r}, "third", "r"},
+		"a pod at a fenced node":     {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodLive), nodeAs("dead", outOfOrder), r}, "third", "r"},
+		"a ticket at a fenced node":  {promised("m"), []ledger.Event{asksAt("m", ledger.TypeManual, "dead", grantedNow), nodeAs("dead", outOfOrder), r}, "dead", "m"},
+		"a ticket that gives way":    {promised("m"), []ledger.Event{asksAt("m", ledger.TypeBackup, "dead", grantedNow), r}, "third", "r"},
+		"needs no attachment":        {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodLive), noAttach}, "", ""},
+		"of the holder itself":       {ledger.Promise{Node: "well", To: ledger.Requester{UID: "q"}}, []ledger.Event{dataAt("q", "well", ledger.PodLive), r}, "third", "r"},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Next: test.next}, append([]ledger.Event{third}, test.facts...)...)
 		if got := p.promiseNext(*p.volume.Hold, "well"); got.Node != test.at || got.To.UID != test.to {

@@ -81,7 +81,7 @@ func TestKeptFrom(t *testing.T) {
 	}
 }
 
-// Who keeps a volume detached: whoever is granted it for no node, or may be about to be.
+// Who keeps a volume detached: whoever is granted it for no node.
 func TestKeptDetached(t *testing.T) {
 	named := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}}}
 	for name, test := range map[string]struct {
@@ -92,7 +92,7 @@ func TestKeptDetached(t *testing.T) {
 		"nobody":          {ledger.Hold{}, nil, false},
 		"granted":         {ledger.Hold{}, []ledger.Event{keepsOff("m")}, true},
 		"asks":            {ledger.Hold{}, []ledger.Event{keepsOff("m", isPending)}, false},
-		"asks, and named": {named, []ledger.Event{keepsOff("m", isPending)}, true},
+		"asks, and named": {named, []ledger.Event{keepsOff("m", isPending)}, false},
 		"granted a node":  {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow)}, false},
 	} {
 		p := plannerOf(t, Arbiter{}, ledger.Detached, test.hold, append([]ledger.Event{sharedDisk}, test.facts...)...)

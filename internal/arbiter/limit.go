@@ -98,7 +98,7 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	var after int32
 	if w.queue == nil {
 		after = state.Taken() + missing + w.tryout(node, driver)
-		if w.places && after > limit {
+		if after > limit {
 			after -= w.onlyBehind(node, driver)
 		}
 		reason.Used = after - fresh

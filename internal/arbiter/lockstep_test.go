@@ -26,7 +26,8 @@ func (c *cluster) lockStep(again bool) bool {
 	}
 	var due []decided
 	for _, id := range c.ticketOrder() {
-		task, ok := flow.Due(c.arb, s, s.Ticket(id), c.Now)
+		t := s.Ticket(id)
+		task, ok := flow.Due(c.arb, s, t, c.arb.Keeps(s, t, c.Now), c.Now)
 		due = append(due, decided{task, ok})
 	}
 	for _, d := range due {
@@ -35,8 +36,9 @@ func (c *cluster) lockStep(again bool) bool {
 	if again {
 		s = c.snapshot()
 	}
+	line := c.arb.Line(s, nil, c.Now)
 	for _, n := range c.nodes() {
-		list, _ := flow.Round(c.arb, s, n, c.Now, nil)
+		list := flow.Round(line.At(n), s, c.Now, nil, nil)
 		c.announce(list)
 		for _, d := range list {
 			if d.Ruling == flow.Wait && d.Ticket.Reason == string(d.Verdict.First().Code) {
@@ -68,7 +70,7 @@ func (c *cluster) nodes() []ledger.NodeName {
 	return names
 }
 
-// crowd is a small world of a seed's making in which many tickets leave their node to the controller.
+// crowd is a small world of a seed's making in which many tickets leave their node to Moorage.
 func crowd(seed int64) *script {
 	r := rand.New(rand.NewSource(seed))
 	s := newScript()
@@ -105,7 +107,7 @@ func crowd(seed int64) *script {
 	return s
 }
 
-// Tickets that leave their node to the controller come to rest, also where everything is decided in
+// Tickets that leave their node to Moorage come to rest, also where everything is decided in
 // lock-step: none goes after one that goes after it.
 func TestPlacedTicketsComeToRest(t *testing.T) {
 	for seed := range int64(1500) {

@@ -14,19 +14,22 @@ import (
 // that a policy sets. What is refused here waits for its claims and volumes, or
 // for those who hold them, and adding nodes doesn't help.
 func (a Arbiter) NewNode(s ledger.Snapshot, r Request, now time.Time) Verdict {
-	w := view{arbiter: a, snapshot: s, request: r, now: now}
-	return refuse(append(w.reasonsBesideRoom(), w.policed()...)).SeenFrom(r.Who.Namespace)
+	return view{arbiter: a, snapshot: s, request: r, now: now}.newNode()
+}
+
+func (w view) newNode() Verdict {
+	return refuse(append(w.reasonsBesideRoom(), w.policed()...)).SeenFrom(w.request.Who.Namespace)
 }
 
 // Nowhere says whether a request fits no node there is, and none that may be
 // added. Its reasons are those of NewNode; false when some node is allowed, or
-// a new one would be.
+// a new one would be, also if it is so only once tickets have yielded.
 //
 // Only nodes that the reasons name are judged, unless a policy's limit is among
 // them: a volume can be kept from all nodes but where it is.
 func (a Arbiter) Nowhere(s ledger.Snapshot, r Request, now time.Time) (Verdict, bool) {
 	v := a.NewNode(s, r, now)
-	if v.Allowed() {
+	if v.Allowed() || (view{arbiter: a, snapshot: s, request: r, now: now, yielded: true}).newNode().Allowed() {
 		return v, false
 	}
 	for _, reason := range v.Reasons {

@@ -44,7 +44,7 @@ func TestNewNodeTwin(t *testing.T) {
 			if !maps.Equal(codesOf(got), codesOf(want)) {
 				w.fail(t, "%s at a new node: %v, want %v", p.Name, codesOf(got), codesOf(want))
 			}
-			nowhere := !got.Allowed()
+			nowhere := !got.Allowed() && len(w.arb.Yielding(after, arbiter.PodRequest(after, &p), newNode, w.Now)) == 0
 			for i := range worldNodes {
 				nowhere = nowhere && !w.arb.Fit(before, r, nodeName(i), w.Now).Allowed()
 			}

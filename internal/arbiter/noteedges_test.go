@@ -214,7 +214,7 @@ func TestFenceOfWhatLeaves(t *testing.T) {
 	}
 }
 
-// Who has a right to a volume at its node: who lives, who is leaving; who asks only where the hold promises it.
+// Who has a right to a volume at its node: who lives, who is leaving; not who asks.
 func TestHasRight(t *testing.T) {
 	ask := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	granted, pod := ask, ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
@@ -231,7 +231,7 @@ func TestHasRight(t *testing.T) {
 		"leaves":          {ledger.Hold{}, []ledger.Event{leaving}, true, true},
 		"granted":         {ledger.Hold{}, []ledger.Event{granted}, true, true},
 		"asks":            {ledger.Hold{}, []ledger.Event{ask}, false, false},
-		"asks, and named": {named, []ledger.Event{ask}, false, true},
+		"asks, and named": {named, []ledger.Event{ask}, false, false},
 		"lives, fenced":   {ledger.Hold{}, []ledger.Event{pod, nodeAs("well", outOfOrder)}, false, false},
 		"granted, fenced": {ledger.Hold{}, []ledger.Event{granted, nodeAs("well", outOfOrder)}, false, true},
 		"not attached to": {ledger.Hold{}, []ledger.Event{pod, noAttach}, false, false},

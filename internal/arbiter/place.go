@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Place chooses the node of a ticket that leaves it to the controller: where somebody has
+// Place chooses the node of a ticket that leaves it to Moorage: where somebody has
 // its exclusive volumes; else the node that it has, as long as it fits; else the one that
 // Rank puts first of those that fit, or, where none does, of those that lack nothing but
 // slots, so that it waits for these in turn. Where there is none, the node that it has stays.
@@ -55,7 +55,7 @@ func (w view) at(n ledger.NodeName) view {
 }
 
 // onlyBehind counts the slots of a driver at the node that nobody has but tickets which rank after the
-// request, and are not granted: where a ticket that leaves its node to the controller is put, they wait
+// request, and are not granted: where a ticket that leaves its node to Moorage is put, they wait
 // for it.
 func (w view) onlyBehind(node *ledger.Node, driver string) int32 {
 	counted, behind := map[ledger.VolumeID]bool{}, int32(0)
@@ -95,7 +95,7 @@ func (r Request) notGranted() Verdict {
 	return refuse([]Reason{reason})
 }
 
-// takesTickets says whether a node is one that the controller chooses: it is ready, and nobody
+// takesTickets says whether a node is one that Moorage chooses: it is ready, and nobody
 // is emptying it.
 func takesTickets(n *ledger.Node) bool {
 	return ready(n) && n.Managed && !n.Draining && !n.OutOfService
@@ -128,7 +128,7 @@ type candidate struct {
 }
 
 // before says whether a node comes before another one: of equal ones the node that the ticket
-// has, else by name, so that every controller chooses the same.
+// has, else by name, so that every process chooses the same.
 func (c candidate) before(o candidate, has ledger.NodeName) bool {
 	switch {
 	case c.fit != o.fit:

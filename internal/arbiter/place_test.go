@@ -12,7 +12,7 @@ import (
 )
 
 // placing has a claim data, with a volume of driver disk, three nodes a, b and c with four slots
-// each, and a ticket that leaves its node to the controller.
+// each, and a ticket that leaves its node to Moorage.
 func placing(facts ...ledger.Event) (ledger.Snapshot, *ledger.Ticket) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	all := []ledger.Event{
@@ -62,7 +62,7 @@ func attachedAt(n ledger.NodeName) ledger.Attachment {
 	return ledger.Attachment{Name: "va", UID: "va", Version: "1", Driver: "disk", Node: n, PersistentVolume: "pv", Attached: true}
 }
 
-// A ticket that leaves its node to the controller is put where its volume is, else where it fits
+// A ticket that leaves its node to Moorage is put where its volume is, else where it fits
 // best, and stays there as long as it does.
 func TestPlace(t *testing.T) {
 	down := func(s *ledger.NodeState) { s.Ready = ledger.ReadyUnknown }

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A node that the controller chooses is ready and managed, and nobody empties it.
+// A node that Moorage chooses is ready and managed, and nobody empties it.
 func TestTakesTickets(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.Node)
@@ -59,7 +59,7 @@ func TestWhichNodeComesBefore(t *testing.T) {
 	}
 }
 
-// Only the node of a ticket that waits, and leaves it to the controller, is chosen anew.
+// Only the node of a ticket that waits, and leaves it to Moorage, is chosen anew.
 func TestPlacedAgainOnlyWhereverItIs(t *testing.T) {
 	now := time.Unix(2000, 0)
 	for name, test := range map[string]struct {

@@ -252,14 +252,20 @@ func (p *planner) migratesTo(place *ledger.NodeVolume) bool {
 	return migratesTo(p.snapshot, p.volume, place)
 }
 
+// migrationWritten says whether the hold as written names a live migration at a node: the next leader knows then why the
+// volume is at two.
+func (p *planner) migrationWritten(place *ledger.NodeVolume) bool {
+	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		return migrating(p.snapshot, p.volume, u) && namedInHold(p.snapshot, p.volume, u)
+	})
+}
+
 func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume) bool {
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(s, v, u) })
 }
 
-// hasRight says whether anybody at a node has a right to the volume. promised
-// tickets, to which the hold gives it before their grant is written, count
-// when asked for. A fence ends the rights of all at a node, but a promise ends
-// only when its ticket has been told: its grant may be on its way.
+// hasRight says whether anybody at a node has a right to the volume. A fence ends the
+// rights of all at a node; of tickets there, which have yet to be told, they count when asked for (promised).
 func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
 	if place == nil || !p.required {
 		return false
@@ -273,30 +279,20 @@ func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
 			if !p.outranked(u, place.Node) {
 				return true
 			}
-		case asking:
-			if promised && p.namedInHold(u) {
-				return true
-			}
-		case gone:
+		case asking, gone:
 		}
 	}
 	return false
 }
 
-// hasGrantee says whether a ticket at a node has the volume, or may get it.
+// hasGrantee says whether a ticket at a node has the volume.
 func (p *planner) hasGrantee(place *ledger.NodeVolume) bool {
 	return slices.ContainsFunc(place.Users, p.isGrantee)
 }
 
-// isGrantee says whether a user is a ticket that is granted, or to which the hold
-// as written gives the volume, so that its grant may be on its way.
+// isGrantee says whether a user is a ticket that is granted.
 func (p *planner) isGrantee(u ledger.User) bool {
-	t := p.snapshot.Ticket(u.Ticket)
-	if t == nil { // a pod
-		return false
-	}
-	st := standingOf(p.snapshot, u)
-	return st == living || st == asking && p.namedInHold(u)
+	return u.Pod == "" && standingOf(p.snapshot, u) == living
 }
 
 // outranked says whether a user must yield to somebody.
@@ -333,7 +329,7 @@ func (p *planner) outrankers(u ledger.User, n ledger.NodeName) iter.Seq2[ledger.
 			}
 			for _, other := range place.Users {
 				r := requestOf(p.snapshot, other)
-				if (standingOf(p.snapshot, other) != living && !p.isGrantee(other)) || !yields(p.snapshot, u, r) || p.waits(other, place) {
+				if standingOf(p.snapshot, other) != living || !yields(p.snapshot, u, r) || p.waits(other, place) {
 					continue
 				}
 				if !yield(place.Node, r) {
@@ -350,31 +346,9 @@ func (p *planner) waits(u ledger.User, place *ledger.NodeVolume) bool {
 	if u.Pod == "" || p.migratesTo(place) {
 		return false
 	}
-	w := view{arbiter: p.Arbiter, snapshot: p.snapshot, request: requestOf(p.snapshot, u), node: place.Node, now: p.now}
+	w := view{arbiter: p.Arbiter, snapshot: p.snapshot, request: requestOf(p.snapshot, u), node: place.Node, now: p.now, yielded: true}
 	has := w.has(p.volume)
 	return has != "" && has != place.Node
-}
-
-// namedInHold says whether the hold as written gives the volume to a user. A ticket
-// that has been told since that it gives way has given it back: that write has
-// changed its version, and a grant of it that is still on its way fails. So has one whose grant has
-// failed, as where the API server refuses the hold of another volume: the next grant writes the hold anew.
-func (p *planner) namedInHold(u ledger.User) bool { return namedInHold(p.snapshot, p.volume, u) }
-
-func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
-	if t := s.Ticket(u.Ticket); v.Hold == nil || t != nil && (gaveWay(t) || t.GrantFailed) {
-		return false
-	}
-	who := requester(s, u)
-	if v.Hold.Next.To.UID == who.UID {
-		return true
-	}
-	for _, r := range v.Hold.Requesters {
-		if r.UID == who.UID {
-			return true
-		}
-	}
-	return false
 }
 
 // unproved says whether a volume without VolumeAttachments is at the node that its hold gives it to, or that it

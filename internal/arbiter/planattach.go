@@ -222,7 +222,7 @@ func (p *planner) granted(n ledger.NodeName) bool {
 	if !p.exclusive {
 		return !p.volume.OnlyInline() || hold(p.volume).Node == ""
 	}
-	return p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migratesTo(p.volume.NodeVolume(n)))
+	return p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migrationWritten(p.volume.NodeVolume(n)))
 }
 
 // startable says whether somebody at a node has a use for an attachment there, and stays.

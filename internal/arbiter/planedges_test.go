@@ -494,36 +494,6 @@ func TestMayBeAttached(t *testing.T) {
 	}
 }
 
-// A hold names whom it gives the volume to, or promises it; not a ticket that has been told
-// since that it gives way.
-func TestNamedInHold(t *testing.T) {
-	told := func(code ledger.Code) func(*ledger.Ticket) {
-		return func(k *ledger.Ticket) { k.Reason = string(code) }
-	}
-	named := ledger.Hold{Requesters: []ledger.Requester{{UID: "o"}, {UID: "m"}}}
-	ticket := ledger.User{Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}
-	for name, test := range map[string]struct {
-		hold  ledger.Hold
-		who   ledger.User
-		facts []ledger.Event
-		want  bool
-	}{
-		"a ticket":              {named, ticket, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, true},
-		"a ticket that is next": {ledger.Hold{Next: ledger.Promise{Node: "well", To: ledger.Requester{UID: "m"}}}, ticket, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, true},
-		"told to wait":          {named, ticket, []ledger.Event{asksAt("m", ledger.TypeManual, "well", told(HeldElsewhere))}, false},
-		"told to give way":      {named, ticket, []ledger.Event{asksAt("m", ledger.TypeManual, "well", told(Outranked))}, false},
-		"a pod":                 {named, ledger.User{Pod: "m"}, []ledger.Event{dataAt("m", "well", ledger.PodLive)}, true},
-		"nobody known":          {named, ledger.User{Pod: "m"}, nil, true},
-		"another":               {named, ledger.User{Pod: "q"}, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, false},
-		"no hold":               {ledger.Hold{}, ticket, []ledger.Event{asksAt("m", ledger.TypeManual, "well"), ledger.HoldGone{Volume: disk}}, false},
-	} {
-		p := plannerOf(t, Arbiter{}, "well", test.hold, test.facts...)
-		if got := p.namedInHold(test.who); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
 // Of a kubelet that may have forgotten a volume it is told, too, where the volume may be
 // attached without a VolumeAttachment.
 func TestForgetfulKubelet(t *testing.T) {

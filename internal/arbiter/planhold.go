@@ -144,7 +144,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	}
 	h.Requesters = p.requesters(was, p.volume.NodeVolume(h.Node))
 	h.NodeUID, h.BootID, h.SystemUUID = p.holderNode(was, h.Node, p.volume.NodeVolume(h.Node))
-	if !p.living(place) || p.mayBeGranted(was.Next) { //mutant:break-a-promise
+	if !p.living(place) {
 		h.Next = p.promiseNext(was, h.Node)
 	}
 	h.Waiting = p.waiting(h.Node, h.Next.To)
@@ -292,8 +292,7 @@ func (p *planner) living(place *ledger.NodeVolume) bool {
 		return false
 	}
 	for _, u := range place.Users {
-		st := standingOf(p.snapshot, u)
-		if (st == living || st == asking && p.namedInHold(u)) && !p.outranked(u, place.Node) {
+		if standingOf(p.snapshot, u) == living && !p.outranked(u, place.Node) {
 			return true
 		}
 	}
@@ -346,16 +345,6 @@ func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Pr
 	return ledger.Promise{Node: node, To: requester(p.snapshot, u)}
 }
 
-// mayBeGranted says whether the grant of who is promised the volume may be on its way: the promise
-// stands then, though the fence by which it was made has ended, and whoever had the volume has it
-// again. Once the ticket is told that it gives way, it is not granted any more.
-func (p *planner) mayBeGranted(next ledger.Promise) bool {
-	place := p.volume.NodeVolume(next.Node)
-	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
-		return standingOf(p.snapshot, u) == asking && p.namedInHold(u) && requester(p.snapshot, u).UID == next.To.UID
-	})
-}
-
 // requesters lists for whom the node has the volume; and the tickets for which it had it, while their holders may
 // use it there: so the next leader knows of them.
 func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger.Requester {
@@ -365,7 +354,7 @@ func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger
 			list = slices.DeleteFunc(slices.Clone(was.Requesters), func(r ledger.Requester) bool { return !r.Ticket })
 		}
 		for _, u := range place.Users {
-			if st := standingOf(p.snapshot, u); st >= leaving || st == asking && p.namedInHold(u) {
+			if standingOf(p.snapshot, u) >= leaving {
 				list = append(list, requester(p.snapshot, u))
 			}
 		}
@@ -373,28 +362,16 @@ func (p *planner) requesters(was ledger.Hold, place *ledger.NodeVolume) []ledger
 			list = append(list, *by) // a hold before did not say so, or is not there any more
 		}
 	}
-	return listed(list, append(p.migrations(place), p.granting(place)...)...)
+	return listed(list, p.migrations(place)...)
 }
 
-// granting is the ticket that is about to be granted at the holder's node: until that is
-// written, its hold alone says so.
-func (p *planner) granting(place *ledger.NodeVolume) []ledger.Requester {
-	d := p.snapshot.Delta()
-	if d == nil || place == nil || !slices.Contains(place.Users, ledger.User{Ticket: d.Granted}) {
-		return nil
-	}
-	return []ledger.Requester{requester(p.snapshot, ledger.User{Ticket: d.Granted})}
-}
-
-// migrations lists the live migrations to other nodes than the holder's: granted
-// ones, and those of which the hold says so, since their grant may be on its way.
-// So the next grant of one finds the hold changed, and sees whom it names.
+// migrations lists the live migrations to other nodes than the holder's.
 func (p *planner) migrations(holder *ledger.NodeVolume) []ledger.Requester {
 	var list []ledger.Requester
 	for i := range p.volume.NodeVolumes {
 		if place := &p.volume.NodeVolumes[i]; place != holder {
 			for _, u := range place.Users {
-				if migrating(p.snapshot, p.volume, u) || migrationNamed(p.snapshot, p.volume, u) {
+				if migrating(p.snapshot, p.volume, u) {
 					list = append(list, requester(p.snapshot, u))
 				}
 			}

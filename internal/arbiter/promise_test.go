@@ -3,7 +3,6 @@
 package arbiter_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -43,38 +42,6 @@ func usesData(name string, n ledger.NodeName, phase ledger.PodPhase) ledger.Pod 
 
 func podNamed(name string) ledger.Requester {
 	return ledger.Requester{Namespace: "s", Name: name, UID: name}
-}
-
-// A grant at the node that a volume is promised to names whom it is for: the
-// promise may have been made to somebody else there, who goes, and then nobody
-// would know that a grant is on its way. Found by the simulator (I1).
-func TestGrantIsPromisedByName(t *testing.T) {
-	now := time.Unix(1000, 0)
-	asks := asksFor("asks", ledger.TypeManual, "n2")
-	l := promising(now, usesData("old", "n1", ledger.PodTerminating), usesData("other", "n2", ledger.PodLive), usesData("asks", "", ledger.PodLive), asks,
-		ledger.HoldSeen{Volume: promised, Hold: ledger.Hold{Version: "1", Node: "n1", NodeUID: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv"},
-			Requesters: []ledger.Requester{podNamed("old")}, Next: ledger.Promise{Node: "n2", To: podNamed("other")}}},
-		ledger.Attachment{Name: ledger.AttachmentName(promised, "n1"), UID: "a", Version: "1", Driver: "d", Node: "n1", PersistentVolume: "pv", Ours: true, Attached: true})
-	s := l.Snapshot()
-	verdict, steps := arbiter.Arbiter{}.Grant(s, s.Ticket(asks.ID), now)
-	if !verdict.Allowed() || len(steps) != 1 || steps[0].Hold.Next != (ledger.Promise{Node: "n2", To: ledger.Requester{Ticket: true, Namespace: "s", Name: "asks", UID: asks.UID}}) {
-		t.Errorf("verdict %+v, steps %+v", verdict, steps)
-	}
-}
-
-// A ticket that yields does not take a promise back from whom it yields to, whose
-// grant may be on its way. Found by the simulator (I1).
-func TestWhoYieldsTakesNoPromiseBack(t *testing.T) {
-	now := time.Unix(1000, 0)
-	backup, asks := asksFor("backup", ledger.TypeBackup, "n1"), asksFor("asks", ledger.TypeManual, "n2")
-	hold := ledger.Hold{Version: "1", Node: "n1", NodeUID: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv"},
-		Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}}, Next: ledger.Promise{Node: "n2", To: ledger.Requester{Ticket: true, Namespace: "s", Name: "asks", UID: asks.UID}}}
-	l := promising(now, usesData("asks", "", ledger.PodLive), backup, asks, ledger.HoldSeen{Volume: promised, Hold: hold})
-	s := l.Snapshot()
-	plan := arbiter.Arbiter{}.Plan(s, promised, now)
-	if i := slices.IndexFunc(plan.Steps, func(s arbiter.Step) bool { return s.Do == arbiter.WriteHold && s.Hold.Next != hold.Next }); i >= 0 {
-		t.Errorf("the promise is taken back: %+v", plan.Steps[i].Hold)
-	}
 }
 
 // A granted ticket is not taken back for a hold that was written when somebody

@@ -30,6 +30,7 @@ type Queue struct {
 	snapshot ledger.Snapshot
 	node     ledger.NodeName
 	now      time.Time
+	line     *Line
 
 	tickets []*ledger.Ticket             // in the order of their rank
 	looks   int                          // see Looks
@@ -37,6 +38,8 @@ type Queue struct {
 	behind  map[ledger.TicketID]bool     // those that MaxWaiting leaves out
 	decided map[ledger.TicketID]decision // on the first of them
 	next    int                          // how many these are
+	served  int                          // how many pods of the line rank before these
+	keeping []*Waiter                    // those of them for which slots are kept here
 
 	slots     slots
 	elsewhere map[ledger.VolumeID]awaiting  // see keptElsewhere, as it is needed
@@ -47,8 +50,7 @@ type Queue struct {
 // decision is what Grant says of a ticket.
 type decision struct {
 	verdict Verdict
-	steps   []Step
-	gets    bool // it is granted, or will be as soon as it has been told that it asks anew
+	gets    bool // it is granted, or will be as soon as it is known that another one is not
 }
 
 // ranked is the users of a NodeVolume: first those that are more than tickets which are
@@ -58,10 +60,15 @@ type ranked struct {
 	asking []Request
 }
 
-// Queue returns the pending tickets of a node.
+// Queue returns the pending tickets of a node, where no pod waits.
 func (a Arbiter) Queue(s ledger.Snapshot, n ledger.NodeName, now time.Time) *Queue {
+	return a.Line(s, nil, now).At(n)
+}
+
+func (l *Line) queue(n ledger.NodeName) *Queue {
+	s := l.snapshot
 	q := &Queue{
-		arbiter: a, snapshot: s, node: n, now: now, decided: map[ledger.TicketID]decision{},
+		arbiter: l.arbiter, snapshot: s, node: n, now: l.now, line: l, decided: map[ledger.TicketID]decision{},
 		elsewhere: map[ledger.VolumeID]awaiting{}, users: map[*ledger.NodeVolume]ranked{}, weights: map[ledger.VolumeID]int{},
 	}
 	if node := s.Node(n); node != nil {
@@ -85,13 +92,14 @@ func (q *Queue) look() {
 	}
 }
 
-// rank sorts the tickets, and leaves out those that are too many of a namespace. A ticket that
-// may be granted, or that a hold names, is not left out: tickets with a better rank wait until it
-// is told.
+// rank sorts the tickets, and leaves out those that are too many of a namespace. A ticket whose grant was sent
+// counts as granted, and asks no more.
 func (q *Queue) rank(node *ledger.Node) {
 	q.ranks = make([]Request, 0, len(node.Tickets))
 	for _, id := range node.Tickets {
-		q.ranks = append(q.ranks, requestOf(q.snapshot, ledger.User{Ticket: id}))
+		if !q.snapshot.Ticket(id).Granting {
+			q.ranks = append(q.ranks, requestOf(q.snapshot, ledger.User{Ticket: id}))
+		}
 	}
 	slices.SortFunc(q.ranks, CompareRequests)
 	looks := map[string]int{} // by namespace
@@ -104,7 +112,7 @@ func (q *Queue) rank(node *ledger.Node) {
 		case t.InDoubt: // not decided on
 		case looks[of] < MaxWaiting*usualLooks:
 			looks[of] += max(usualLooks, q.weight(t))
-		case !mayBeGranted(t) && !q.named(t):
+		default:
 			q.behind[t.ID] = true
 		}
 	}
@@ -127,14 +135,6 @@ func (q *Queue) weight(t *ledger.Ticket) int {
 		sum += weight
 	}
 	return sum
-}
-
-// named says whether the hold of a volume gives it to a ticket.
-func (q *Queue) named(t *ledger.Ticket) bool {
-	return slices.ContainsFunc(q.snapshot.TicketAt(t.ID), func(v ledger.VolumeID) bool {
-		volume := q.snapshot.Volume(v)
-		return volume != nil && namedInHold(q.snapshot, volume, ledger.User{Ticket: t.ID})
-	})
 }
 
 // fewUsers is up to how many users of a NodeVolume are looked at as they come, and of
@@ -180,18 +180,25 @@ func (q *Queue) ranked(p *ledger.NodeVolume) ranked {
 
 // Grant decides on a whole ticket of the queue: all of its volumes, or none. See
 // Arbiter.Grant.
-func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
+func (q *Queue) Grant(t *ledger.Ticket) Verdict {
+	verdict, _ := q.decision(t)
+	return verdict
+}
+
+func (q *Queue) decision(t *ledger.Ticket) (v Verdict, gets bool) {
 	rank := ticketAsks(t)
 	for ; q.next < len(q.tickets) && CompareRequests(q.ranks[q.next], rank) <= 0; q.next++ {
+		q.keepForPods(q.ranks[q.next])
 		if before := q.tickets[q.next]; !before.InDoubt { // one in doubt has its slots, as if it were granted
 			q.handOut(before)
 		}
 	}
 	d, decided := q.decided[t.ID]
 	if !decided {
+		q.keepForPods(rank)
 		d = q.decide(t, TicketRequest(q.snapshot, t))
 	}
-	return d.verdict, d.steps
+	return d.verdict, d.gets
 }
 
 // handOut decides on a ticket, and hands out what it gets to it.
@@ -205,7 +212,6 @@ func (q *Queue) handOut(t *ledger.Ticket) {
 	switch {
 	case d.gets:
 		q.give(r)
-	case HoldWasRefused(t): // keeps nothing
 	case d.verdict.First().Code == NoFreeSlot && !t.Type.Yields():
 		q.keep(r)
 	}
@@ -234,6 +240,7 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 		verdict = refuse(append(reasons, Reason{Code: NodeMissing, Node: t.Node}))
 	}
 	if !verdict.Allowed() {
+		q.keptSlots(verdict)
 		return decision{verdict: q.slotsLast(t, r, verdict)}
 	}
 	if early := neverAttached(s, t); len(early) > 0 {
@@ -242,21 +249,13 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	if before := q.outranked(t, r); len(before) > 0 {
 		return decision{verdict: refuse(before)} // Keeps would take the grant back at once
 	}
-	verdict, steps := q.holds(r, t)
-	// Who waits only until it is known whether another ticket is granted has its slots meanwhile. Not so one whose
-	// hold was refused: that lasts as a rule, and each time that it is tried again it asks anew first.
-	d := decision{verdict: verdict, steps: steps, gets: (verdict.Allowed() || verdict.First().Code == NotGranted) && !HoldWasRefused(t)}
-	if verdict.Allowed() && gaveWay(t) && len(r.Needs) > 0 {
-		// It asks anew, and that is written first: from here on a hold that
-		// names it means it.
-		d.verdict, d.steps = r.notGranted(), nil
+	verdict = q.committed(r, t)
+	if verdict.Allowed() {
+		verdict = q.first(w)
 	}
-	return d
+	// Who waits only until it is known whether another ticket is granted has its slots meanwhile.
+	return decision{verdict: verdict, gets: verdict.Allowed() || verdict.First().Code == NotGranted}
 }
-
-// HoldWasRefused says whether a ticket waits, as it was told, since the hold of one of its volumes
-// was refused: it keeps nothing from others, and is tried again after a pause.
-func HoldWasRefused(t *ledger.Ticket) bool { return t.Waits() && t.Reason == string(HoldRefused) }
 
 // outranked says to whom a ticket that yields would lose a volume as soon as it is granted: the
 // volume is at its node for others, who have the time of their notice, and then goes elsewhere.
@@ -277,57 +276,25 @@ func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
 	return nil
 }
 
-// holdUnanswered as the Detail of NotGranted says why a grant does not write a volume's hold.
-const holdUnanswered = "the API server has not answered a write of its VolumeHold, and nothing is granted until it is known what that says"
-
-// WithoutHold says why a ticket is not granted of which the API server refuses to have the hold of a volume written.
-func WithoutHold(s ledger.Snapshot, t *ledger.Ticket, v ledger.VolumeID) Verdict {
-	reason := Reason{Code: HoldRefused, Volume: v}
-	for _, need := range TicketRequest(s, t).Needs {
-		if need.Volume == v {
-			reason.Claim = need.Name
-		}
-	}
-	return refuse([]Reason{reason})
-}
-
-// holds makes the holds that are written before a grant, unless one of the volumes is
-// another's by its hold as it is to be.
-func (q *Queue) holds(r Request, t *ledger.Ticket) (Verdict, []Step) {
+// committed says why a ticket is not granted a volume that nobody who counts claims: a leader before may have granted
+// it elsewhere, or the hold will give it to another node.
+func (q *Queue) committed(r Request, t *ledger.Ticket) Verdict {
 	s := q.snapshot
 	granted := s.With(&ledger.Delta{Granted: t.ID})
-	var steps []Step
 	for _, need := range r.Needs {
 		v := s.Volume(need.Volume)
 		if v == nil || !s.AttachRequired(v.ID.Driver) {
 			continue
 		}
-		p := q.arbiter.planner(granted, v, q.now)
-		if other := p.grantUnderWay(t.Node, need.Access); other != nil {
-			return refuse([]Reason{{Code: NotGranted, Volume: v.ID, Claim: need.Name, Who: requester(s, ledger.User{Ticket: other.ID})}}), nil
+		w := view{arbiter: q.arbiter, snapshot: s, request: r, node: t.Node, now: q.now}
+		if reason, doubted := w.doubted(v, need); doubted {
+			return refuse([]Reason{reason})
 		}
-		if !p.exclusive || !v.ID.IsReal() {
-			continue
+		if p := q.arbiter.planner(granted, v, q.now); p.exclusive && v.ID.IsReal() {
+			if reason, kept := p.heldBack(r, t.Node, need.Name); kept {
+				return refuse([]Reason{reason}).SeenFrom(r.Who.Namespace)
+			}
 		}
-		if v.HoldUnanswered > 0 {
-			// The volume's plan finds out what the hold says. Each write of a grant would have it begin anew.
-			return refuse([]Reason{{Code: NotGranted, Volume: v.ID, Claim: need.Name, Detail: holdUnanswered}}), nil
-		}
-		if reason, kept := p.heldBack(r, t.Node, need.Name); kept {
-			return refuse([]Reason{reason}).SeenFrom(r.Who.Namespace), nil
-		}
-		if p.hold.Next.Node == t.Node {
-			// By name, as its grant will be on its way: the promise may have been
-			// made to somebody else there, who goes.
-			p.hold.Next.To = r.Who
-			p.hold.Waiting = p.waiting(p.hold.Node, r.Who)
-		}
-		// Written even when it says so already: its version is what keeps two leaders apart, and
-		// a leader from what it has under way.
-		p.hold.Grants = anotherVersion(p.hold.Grants)
-		p.writeHold() //mutant:grant-without-hold
-		steps = append(steps, p.plan.Steps...)
 	}
-	slices.SortFunc(steps, func(a, b Step) int { return a.Volume.Compare(b.Volume) })
-	return allow(), steps
+	return allow()
 }

@@ -3,7 +3,6 @@
 package arbiter
 
 import (
-	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -67,7 +66,7 @@ func TestGrantOfWhoIsInDoubt(t *testing.T) {
 			name string
 			want ledger.Code
 		}{{"first", ""}, {"last", NoFreeSlot}} {
-			v, _ := q.Grant(p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: k.name}))
+			v := q.Grant(p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: k.name}))
 			if v.First().Code != k.want || v.Allowed() != (k.want == "") {
 				t.Errorf("%s: ticket %s: %+v, want %q", name, k.name, v, k.want)
 			}
@@ -75,28 +74,8 @@ func TestGrantOfWhoIsInDoubt(t *testing.T) {
 	}
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
 	unseen := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "unseen"}, Type: ledger.TypeManual, Node: "nowhere", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
-	if v, _ := (Arbiter{}).Grant(p.snapshot, &unseen, auditTime); v.First().Code != NodeMissing || v.First().Node != "nowhere" {
+	if v := (Arbiter{}).Grant(p.snapshot, &unseen, auditTime); v.First().Code != NodeMissing || v.First().Node != "nowhere" {
 		t.Errorf("at a node that nobody knows: %+v", v)
-	}
-}
-
-// A grant makes another version of the hold, also where that says already what the grant needs:
-// what was decided on before, such as that nobody has the volume, can't be written after it.
-func TestGrantMakesAnotherVersionOfTheHold(t *testing.T) {
-	written := ledger.Hold{}
-	for range 3 {
-		s, v, _ := concerned(t, "", "well", written, func(l *ledger.Ledger) {
-			l.Apply(auditTime, alive)
-			l.Apply(auditTime, asksAt("first", ledger.TypeManual, "well"))
-		})
-		verdict, steps := (Arbiter{}).Grant(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "first"}), auditTime)
-		if !verdict.Allowed() || len(steps) != 1 || steps[0].Hold.Node != "well" {
-			t.Fatalf("%+v, %+v", verdict, steps)
-		}
-		if reflect.DeepEqual(steps[0].Hold, *v.Hold) {
-			t.Errorf("the write before a grant changes nothing: %+v", *v.Hold)
-		}
-		written = steps[0].Hold
 	}
 }
 

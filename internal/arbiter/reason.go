@@ -23,7 +23,6 @@ const (
 	NodeExcluded   ledger.Code = "NodeExcluded" // by the PersistentVolume's nodeAffinity
 	NodeFenced     ledger.Code = "NodeFenced"   // what is at the node no longer counts
 	TooManyVolumes ledger.Code = "TooManyVolumes"
-	HoldRefused    ledger.Code = "HoldRefused" // by a rule of somebody else: no VolumeHold, no grant
 )
 
 // The reasons that wait.
@@ -128,9 +127,6 @@ func ForcedIn(message string) (time.Duration, bool) {
 	left, err := time.ParseDuration(text)
 	return left, ended && err == nil
 }
-
-// HoldRefusedWords are in each message of HoldRefused, and in no other.
-const HoldRefusedWords = "the API server refuses to have its VolumeHold written"
 
 // since is since when, in words, where that is known.
 func (r Reason) since() string {

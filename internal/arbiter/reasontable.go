@@ -124,9 +124,6 @@ var reasonTable = [...]reasonRow{
 	{TooManyVolumes, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%d volumes are asked for, and one pod or ticket can have %d at most", r.Needed, r.Limit)
 	}},
-	{HoldRefused, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is not granted, since "+HoldRefusedWords+", as by a webhook or a policy of the cluster: the log of moorage-controller quotes it", r.volume())
-	}},
 
 	{ClaimUnbound, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("claim %s is not bound yet", r.Claim)
@@ -171,12 +168,9 @@ var reasonTable = [...]reasonRow{
 	}},
 	{NotGranted, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if !r.Who.IsZero() {
-			return fmt.Sprintf("moorage-controller waits for the answer to the grant of %s to %s", r.volume(), r.Who)
+			return fmt.Sprintf("it is not known yet whether %s was granted to %s", r.volume(), r.Who)
 		}
-		if r.Detail != "" {
-			return fmt.Sprintf("moorage-controller has not granted %s yet: %s", r.volume(), r.Detail)
-		}
-		return fmt.Sprintf("moorage-controller has not granted %s yet", r.volume())
+		return fmt.Sprintf("%s is not granted yet", r.volume())
 	}},
 	{NoFreeWorker, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s waits for its turn to be %s %s: as many attaches and detaches of driver %s are under way as its AttachPolicy %s allows at a time (workers: %d)",

@@ -169,3 +169,6 @@ func (r Request) owns(u ledger.User) bool {
 func CompareRequests(a, b Request) int {
 	return cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.Created, b.Created), compareRequesters(a.Who, b.Who))
 }
+
+// RanksBefore says whether a ticket ranks before a request.
+func RanksBefore(t *ledger.Ticket, r Request) bool { return CompareRequests(ticketAsks(t), r) < 0 }

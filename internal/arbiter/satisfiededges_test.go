@@ -140,7 +140,7 @@ func TestParametersOfWhatIsDetached(t *testing.T) {
 	}
 }
 
-// Slots that only those have who rank after a ticket are free for one that the controller places, as many as are needed.
+// Slots that only those have who rank after a ticket are free for one that Moorage places, as many as are needed.
 func TestFullForWhoIsPlaced(t *testing.T) {
 	other := ledger.PersistentVolume{Name: "other", Version: "1", Volume: ledger.VolumeID{Driver: "d", Handle: "o"}, Access: ledger.AccessNode}
 	late := asksAt("late", ledger.TypeManual, "well", func(k *ledger.Ticket) {
@@ -151,11 +151,11 @@ func TestFullForWhoIsPlaced(t *testing.T) {
 		limit  int32
 		full   bool
 	}{
-		"room for one, and one is behind":  {true, 1, false},
-		"and they are no less than others": {false, 1, true},
-		"room for both":                    {false, 2, false},
-		"no room":                          {true, 0, true},
-		"room for both, placed":            {true, 2, false},
+		"room for one, and one is behind": {true, 1, false},
+		"and for who asks for this node":  {false, 1, false},
+		"room for both":                   {false, 2, false},
+		"no room":                         {true, 0, true},
+		"room for both, placed":           {true, 2, false},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, other, late,
 			ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: test.limit}}})

@@ -105,7 +105,7 @@ func (w *woken) settle() (fault string) {
 		}
 	}
 	for _, n := range w.Keys(world.Nodes) {
-		list, _ := flow.Round(w.arb, w.snapshot(), ledger.NodeName(n), w.Now, nil)
+		list := flow.Round(w.arb.Queue(w.snapshot(), ledger.NodeName(n), w.Now), w.snapshot(), w.Now, nil, nil)
 		for _, d := range list {
 			if code := d.Verdict.First().Code; d.Ticket.Reason != string(code) {
 				return fmt.Sprintf("%s at %s was told %q, and would be told %q now", d.Ticket.ID.Name, n, d.Ticket.Reason, code)
@@ -131,7 +131,7 @@ func (w *woken) written() string {
 func (w *woken) round() {
 	for _, id := range w.ticketOrder() {
 		if k := w.snapshot().Ticket(id); k != nil {
-			if task, due := flow.Due(w.arb, w.snapshot(), k, w.Now); due {
+			if task, due := flow.Due(w.arb, w.snapshot(), k, w.arb.Keeps(w.snapshot(), k, w.Now), w.Now); due {
 				w.carry(task)
 			}
 		}
@@ -217,14 +217,11 @@ func sorted(volumes map[ledger.VolumeID]bool) []ledger.VolumeID {
 // decide decides on the pending tickets of a node.
 func (w *woken) decide(n ledger.NodeName) {
 	delete(w.nodes, n)
-	list, again := flow.Round(w.arb, w.snapshot(), n, w.Now, nil)
+	list := flow.Round(w.arb.Queue(w.snapshot(), n, w.Now), w.snapshot(), w.Now, nil, nil)
 	w.announce(list)
 	for _, d := range list {
 		if d.Ruling != flow.Wait || d.Ticket.Reason != string(d.Verdict.First().Code) {
 			w.carry(flow.Decide(d))
 		}
-	}
-	if again {
-		w.nodes[n] = true
 	}
 }

@@ -288,26 +288,6 @@ func TestSlotsLast(t *testing.T) {
 	}
 }
 
-// A hold is written before a grant, and none of what is shared or needs no attachment.
-func TestHoldsBeforeAGrant(t *testing.T) {
-	for name, test := range map[string]struct {
-		facts []ledger.Event
-		want  int
-	}{
-		"exclusive":           {nil, 1},
-		"shared":              {[]ledger.Event{sharedDisk}, 0},
-		"needs no attachment": {[]ledger.Event{noAttach}, 0},
-	} {
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive, asksAt("m", ledger.TypeManual, "well")}, test.facts...)...)
-		k := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})
-		q := Arbiter{}.Queue(p.snapshot, "well", auditTime)
-		v, steps := q.Grant(k)
-		if !v.Allowed() || len(steps) != test.want || test.want > 0 && (steps[0].Do != WriteHold || steps[0].Hold.Node != "well") {
-			t.Errorf("%s: %+v, %+v", name, v, steps)
-		}
-	}
-}
-
 // A volume of which nobody knows what it was attached for has the strictest policy of its driver,
 // the one for all classes among them; but not its delay.
 func TestStrictestOfAll(t *testing.T) {

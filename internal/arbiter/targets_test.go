@@ -55,29 +55,12 @@ func TestOtherTargets(t *testing.T) {
 	}
 }
 
-// One that the hold names is in the way, too: its grant may be on its way. One that merely
-// asks is not.
-func TestNamedTargets(t *testing.T) {
-	named := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, Namespace: "shop", Name: "named", UID: "named"}}}
-	for name, want := range map[string]int{"named": 1, "asks": 0} {
-		s, v, need := migrations(t, true, named, migration(name, "n2", ledger.TicketPending), migration("other", "n3", ledger.TicketPending))
-		w := view{snapshot: s, request: TicketRequest(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "other"})), node: "n3", now: auditTime}
-		if reasons := w.otherTargets(v, need, HeldElsewhere); len(reasons) != want {
-			t.Errorf("%s: %+v", name, reasons)
-		}
-	}
-	s, v, _ := migrations(t, true, named, migration("named", "n2", ledger.TicketGranted))
-	if migrationNamed(s, v, ledger.User{Ticket: ledger.TicketID{Namespace: "shop", Name: "named"}}) {
-		t.Error("one that is granted is about to be")
-	}
-}
-
 // A hold names the live migrations that are granted, or about to be, where the driver can
 // have the volume at two nodes.
 func TestHoldNamesMigrations(t *testing.T) {
 	named := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, Namespace: "shop", Name: "named", UID: "named"}}}
 	tickets := []ledger.Ticket{migration("granted", "n2", ledger.TicketGranted), migration("named", "n2", ledger.TicketPending), migration("asks", "n3", ledger.TicketPending)}
-	for may, want := range map[bool][]string{true: {"granted", "named"}, false: nil} {
+	for may, want := range map[bool][]string{true: {"granted"}, false: nil} {
 		s, v, _ := migrations(t, may, named, tickets...)
 		var got []string
 		for _, r := range (Arbiter{}).planner(s, v, auditTime).migrations(v.NodeVolume("well")) {
@@ -102,7 +85,7 @@ func TestTargetOfAMigration(t *testing.T) {
 		"granted elsewhere":                 {[]ledger.Ticket{migration("m", "n3", ledger.TicketGranted)}, "n2", false},
 		"named here":                        {[]ledger.Ticket{migration("named", "n2", ledger.TicketPending)}, "n2", false},
 		"asks here":                         {[]ledger.Ticket{migration("m", "n2", ledger.TicketPending)}, "n2", false},
-		"granted here, and named elsewhere": {[]ledger.Ticket{migration("m", "n2", ledger.TicketGranted), migration("named", "n3", ledger.TicketPending)}, "n2", false},
+		"granted here, and named elsewhere": {[]ledger.Ticket{migration("m", "n2", ledger.TicketGranted), migration("named", "n3", ledger.TicketPending)}, "n2", true},
 		"granted here, and asks elsewhere":  {[]ledger.Ticket{migration("m", "n2", ledger.TicketGranted), migration("m2", "n3", ledger.TicketPending)}, "n2", true},
 		"granted elsewhere, and here":       {[]ledger.Ticket{migration("m2", "n2", ledger.TicketGranted), migration("m3", "n3", ledger.TicketGranted)}, "n3", false},
 		"none":                              {nil, "n2", false},

@@ -223,7 +223,7 @@ func TestTicketMoves(t *testing.T) {
 	waiting.Version, waiting.Reason = "3", string(arbiter.LeavesNode)
 	w.see(waiting)
 	s := w.ledger.Snapshot()
-	if v, _ := (arbiter.Arbiter{}).Grant(s, s.Ticket(id), w.now); v.First().Code != arbiter.LeavesNode {
+	if v := (arbiter.Arbiter{}).Grant(s, s.Ticket(id), w.now); v.First().Code != arbiter.LeavesNode {
 		t.Errorf("it is granted at a cordoned node: %s", v.First().Message())
 	}
 	if n, v := (arbiter.Arbiter{}).Place(s, s.Ticket(id), w.now); n != "a" {
@@ -234,7 +234,7 @@ func TestTicketMoves(t *testing.T) {
 	if n, _ := (arbiter.Arbiter{}).Place(s, s.Ticket(id), w.now); n != "b" {
 		t.Errorf("it is put at %q, away from its volume", n)
 	}
-	if v, _ := (arbiter.Arbiter{}).Grant(s, s.Ticket(id), w.now); v.First().Code != arbiter.LeavesNode {
+	if v := (arbiter.Arbiter{}).Grant(s, s.Ticket(id), w.now); v.First().Code != arbiter.LeavesNode {
 		t.Errorf("it is granted beside the pod that is to leave: %s", v.First().Message())
 	}
 }

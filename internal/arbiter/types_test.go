@@ -54,7 +54,7 @@ func TestEveryTypeAgainstEveryOther(t *testing.T) {
 			holder, asker := ofType(has, "holder", "n1", "v"), ofType(asks, "asker", "n2", "v")
 			holder.Phase = ledger.TicketGranted
 			s := typed(holder, asker)
-			v, _ := Arbiter{}.Grant(s, s.Ticket(asker.ID), queueTime)
+			v := Arbiter{}.Grant(s, s.Ticket(asker.ID), queueTime)
 			if want := slices.Contains(giveWay, has) && group(asks) < 2; v.Allowed() != want {
 				t.Errorf("%s has the volume, and %s may have it: %t (%v)", has, asks, v.Allowed(), v.Reasons)
 			}
@@ -67,7 +67,7 @@ func TestEveryTypeAgainstEveryOther(t *testing.T) {
 				want = "b"
 			}
 			for _, k := range queue.Tickets() {
-				if v, _ := queue.Grant(k); v.Allowed() != (k.ID.Name == want) {
+				if v := queue.Grant(k); v.Allowed() != (k.ID.Name == want) {
 					t.Errorf("%s and %s ask for one slot, and it is given to %s: %t", has, asks, k.Type, v.Allowed())
 				}
 			}

@@ -15,7 +15,7 @@ const (
 	gone    standing = iota // not there any more, or taken away by a dry run
 	asking                  // a ticket that isn't granted
 	leaving                 // a pod that is terminating, or runs nowhere: it may still use, but claims nothing
-	living                  // a pod that runs or will, or a granted ticket
+	living                  // a pod that runs or will, or a ticket that is granted, or whose grant was sent
 )
 
 // standingOf says what a user amounts to in a snapshot.
@@ -27,7 +27,7 @@ func standingOf(s ledger.Snapshot, u ledger.User) standing {
 	if t == nil {
 		return gone
 	}
-	if d := s.Delta(); t.Phase == ledger.TicketGranted || d != nil && d.Granted == t.ID {
+	if d := s.Delta(); t.Phase == ledger.TicketGranted || t.Granting || d != nil && d.Granted == t.ID {
 		return living
 	}
 	return asking

@@ -20,24 +20,6 @@ func codes(reasons []Reason) []ledger.Code {
 	return list
 }
 
-// A ticket that has been told to give way has no promise any more, nor has one that is not a
-// pod's and was told why it waits. What a granted one was told before is over.
-func TestGaveWay(t *testing.T) {
-	for name, test := range map[string]struct {
-		ticket ledger.Ticket
-		want   bool
-	}{
-		"granted since":           {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketGranted, Reason: string(Outranked)}, false},
-		"granted, and was fenced": {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketGranted, Reason: string(NodeFenced)}, false},
-		"another's":               {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending}, false},
-		"another's that waits":    {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending, Reason: string(HeldElsewhere)}, true},
-	} {
-		if got := gaveWay(&test.ticket); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
 // A ticket that is not granted keeps others from its volumes until it is told why it waits,
 // which a pod's never is; one in doubt does in any case.
 func TestWhoContends(t *testing.T) {
@@ -307,9 +289,9 @@ func TestBlockersAreThoseThatRankBefore(t *testing.T) {
 		if len(got) != want {
 			t.Errorf("created at %d: %d keep it, want %d", created, len(got), want)
 		}
-		w.queue = nil // a scheduler counts who asks later, too
-		if got, _ := w.others(p.volume, ledger.AccessNode, Need{Name: "data", Volume: disk}, HeldElsewhere); len(got) != fewUsers {
-			t.Errorf("%d keep it from a scheduler's request, want %d", len(got), fewUsers)
+		w.queue = nil
+		if got, _ := w.others(p.volume, ledger.AccessNode, Need{Name: "data", Volume: disk}, HeldElsewhere); len(got) != want {
+			t.Errorf("%d keep it from a scheduler's request, want %d", len(got), want)
 		}
 	}
 }

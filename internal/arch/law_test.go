@@ -24,7 +24,7 @@ var (
 	none     = []string{"-"} // the standard library only
 	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
 	core     = []string{"internal/ledger", "internal/arbiter", "internal/flow"}
-	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/fair", "internal/connect", "internal/memory", "internal/served", "internal/announce", "internal/access", "internal/operation"})
+	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/fair", "internal/connect", "internal/memory", "internal/served", "internal/announce", "internal/access", "internal/operation", "internal/tickets"})
 )
 
 // laws is ordered from the bottom up; the first whose folder matches counts.
@@ -46,6 +46,8 @@ var laws = []law{
 	{"internal/report", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate", "internal/operation", "internal/work"}), nil},
 	{"internal/execute", slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/report"}), nil},
+	// Decides on tickets, for the process that places pods.
+	{"internal/tickets", slices.Concat(core, []string{"api", "internal/execute", "internal/work"}), nil},
 	{"internal/work", slices.Concat(core, []string{"internal/fair"}), nil},
 	// Knows who waits, and not for what.
 	{"internal/fair", nil, none},

@@ -63,7 +63,7 @@ func New(config Config) (*Clients, error) {
 		write.QPS = config.WriteQPS
 	}
 	write.Wrap(lead.Punctual)
-	write.Wrap(sendOnce)
+	write.Wrap(SendOnce)
 	lease.Timeout = config.RenewDeadline / 2
 
 	var c Clients

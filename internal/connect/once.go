@@ -10,7 +10,8 @@ import "net/http"
 // writes. Writers have pauses of their own.
 type once struct{ next http.RoundTripper }
 
-func sendOnce(next http.RoundTripper) http.RoundTripper { return once{next} }
+// SendOnce has a transport send each write once.
+func SendOnce(next http.RoundTripper) http.RoundTripper { return once{next} }
 
 // RoundTrip sends the request, as http.RoundTripper says.
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -15,15 +15,14 @@ type Ruling uint8
 
 // The rulings on a ticket.
 const (
-	Wait  Ruling = iota // stays pending, with the reason on it
-	Grant               // after its holds are written
+	Wait Ruling = iota // stays pending, with the reason on it
+	Grant
 )
 
 // Decision is a ruling with its details.
 type Decision struct {
 	Ruling  Ruling
 	Verdict arbiter.Verdict
-	Holds   []arbiter.Step // with Grant: in the order of their writes
 	// Volumes, with Grant, are the decided volumes.
 	Volumes []ledger.VolumeID
 }
@@ -34,8 +33,8 @@ func Rule(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time)
 }
 
 func rule(q *arbiter.Queue, s ledger.Snapshot, t *ledger.Ticket) Decision {
-	verdict, holds := q.Grant(t)
-	d := Decision{Ruling: Wait, Verdict: verdict, Holds: holds}
+	verdict := q.Grant(t)
+	d := Decision{Ruling: Wait, Verdict: verdict}
 	if verdict.Allowed() {
 		d.Ruling, d.Volumes = Grant, slices.Clone(s.TicketAt(t.ID))
 	}
@@ -48,34 +47,24 @@ type Decided struct {
 	Decision
 }
 
-// Round decides on all pending tickets of a node on the same facts. The writes may go side by side
-// without taking a slot twice, because each ticket counts the tickets before it as decided here. If one
-// of these writes fails, the others hold all the same, and its ticket is decided again. Only a ticket
-// whose grant writes a hold that another grant of this round writes is put off to another round
-// (again): one of the two writes would fail. A ticket in doubt is left out: it counts, and is decided
-// once it is taken over. Also left out are tickets told that they are too many, tickets interrupted
-// lately (Resumes), and tickets for which paused returns a remaining pause; nil: none.
-func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused) (list []Decided, again bool) {
-	written := map[ledger.VolumeID]bool{}
-	q := a.Queue(s, n, now)
+// Round decides on all pending tickets of a queue on the same facts; if before is set, on the tickets
+// only for which before returns true. The writes may go side by side without taking a slot twice,
+// because each ticket counts the tickets before it as decided here. If one of these writes fails, the
+// others hold all the same, and its ticket is decided again. A ticket in doubt is left out: it counts,
+// and is decided once it is taken over. Also left out are tickets told that they are too many, tickets
+// interrupted lately (Resumes), and tickets for which paused returns a remaining pause; nil: none.
+func Round(q *arbiter.Queue, s ledger.Snapshot, now time.Time, paused Paused, before func(*ledger.Ticket) bool) (list []Decided) {
 	for _, t := range q.Tickets() {
-		if t.InDoubt || arbiter.PauseLeft(s, t, now) > 0 || paused.left(t) > 0 {
+		if t.InDoubt || arbiter.PauseLeft(s, t, now) > 0 || paused.left(t) > 0 || before != nil && !before(t) {
 			continue
 		}
 		d := rule(q, s, t)
-		switch {
-		case d.writesAnyOf(written):
-			again = true
+		if d.Verdict.First().Code == arbiter.TooManyTickets && t.Reason == string(arbiter.TooManyTickets) {
 			continue
-		case d.Verdict.First().Code == arbiter.TooManyTickets && t.Reason == string(arbiter.TooManyTickets):
-			continue
-		}
-		for _, step := range d.Holds {
-			written[step.Volume] = true
 		}
 		list = append(list, Decided{t, d})
 	}
-	return list, again
+	return list
 }
 
 // Paused says for how long a ticket is left alone, 0: it is not.
@@ -105,24 +94,22 @@ func Resumes(s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused)
 	return first
 }
 
-// writesAnyOf says whether a decision writes the hold of one of the volumes.
-func (d Decision) writesAnyOf(volumes map[ledger.VolumeID]bool) bool {
-	return slices.ContainsFunc(d.Holds, func(step arbiter.Step) bool { return volumes[step.Volume] })
-}
-
 // Due is the due task for a ticket, apart from its decision; false: none. A ticket in doubt is taken
-// over (Renew). A grant that must not last is taken back, and the ticket asks on.
-func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
-	if t.InDoubt {
+// over (Renew). A grant that must not last is taken back, and the ticket asks on. keeps says whether a
+// granted ticket may keep its grant.
+func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, keeps arbiter.Verdict, now time.Time) (Task, bool) {
+	switch {
+	case t.InDoubt:
 		return Renew(t), true
-	}
-	if t.Phase != ledger.TicketGranted {
+	case t.Granting:
+		return Task{}, false
+	case t.Phase != ledger.TicketGranted:
 		return place(a, s, t, now)
 	}
-	return interrupt(s, t, a.Keeps(s, t, now), now)
+	return interrupt(s, t, keeps, now)
 }
 
-// place is the due task for a waiting ticket that leaves its node to the controller: it gets a node, or
+// place is the due task for a waiting ticket that leaves its node to Moorage: it gets a node, or
 // another node, and waits there; or the cause why there is none.
 func place(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
 	if !t.Wherever || t.Phase != ledger.TicketPending || arbiter.PauseLeft(s, t, now) > 0 {

@@ -27,9 +27,8 @@ func TestDecide(t *testing.T) {
 		ticket ledger.Ticket
 		want   Ruling
 		reason ledger.Code
-		holds  int
 	}{
-		"room for both volumes": {ticket: ticket("p", "n1", ledger.TypeManual, "b", "a"), want: Grant, holds: 2},
+		"room for both volumes": {ticket: ticket("p", "n1", ledger.TypeManual, "b", "a"), want: Grant},
 		"a full node, and nobody who would look elsewhere": {facts: []ledger.Event{pod("old", "n1", "c")},
 			ticket: ticket("p", "n1", ledger.TypeManual, "a", "b"), want: Wait, reason: arbiter.NoFreeSlot},
 		"more than the node has room for": {ticket: ticket("p", "n1", ledger.TypeManual, "a", "b", "c"),
@@ -48,13 +47,8 @@ func TestDecide(t *testing.T) {
 			l := facts(append(test.facts, pod("p", "", "a", "b", "c"), test.ticket)...)
 			s := l.Snapshot()
 			d := Rule(arbiter.Arbiter{}, s, s.Ticket(test.ticket.ID), now)
-			if d.Ruling != test.want || d.Verdict.First().Code != test.reason || len(d.Holds) != test.holds {
-				t.Errorf("answer %d for %q with %d holds, want %d for %q with %d", d.Ruling, d.Verdict.First().Code, len(d.Holds), test.want, test.reason, test.holds)
-			}
-			for i := 1; i < len(d.Holds); i++ {
-				if d.Holds[i-1].Volume.Compare(d.Holds[i].Volume) >= 0 {
-					t.Errorf("holds are written in the order %s, %s", d.Holds[i-1].Volume, d.Holds[i].Volume)
-				}
+			if d.Ruling != test.want || d.Verdict.First().Code != test.reason {
+				t.Errorf("answer %d for %q, want %d for %q", d.Ruling, d.Verdict.First().Code, test.want, test.reason)
 			}
 		})
 	}
@@ -68,14 +62,14 @@ func TestPendingAreRanked(t *testing.T) {
 	restore.Created = 30
 	l := facts(younger, older, restore)
 	var got []ledger.TicketID
-	list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now, nil)
+	list := round(l.Snapshot(), "n1", nil)
 	for _, d := range list {
 		got = append(got, d.Ticket.ID)
 	}
 	if !slices.Equal(got, []ledger.TicketID{restore.ID, older.ID, younger.ID}) {
 		t.Errorf("order %v", got)
 	}
-	if list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n9", now, nil); list != nil {
+	if list := round(l.Snapshot(), "n9", nil); list != nil {
 		t.Errorf("a node that is not known has %v", list)
 	}
 }
@@ -89,7 +83,7 @@ func TestDue(t *testing.T) {
 		PersistentVolume: "a", Ours: true, AttachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "full"},
 	}
 	s := facts(manual, full).Snapshot()
-	if task, due := Due(arbiter.Arbiter{}, s, s.Ticket(manual.ID), now); due {
+	if task, due := Due(arbiter.Arbiter{}, s, s.Ticket(manual.ID), arbiter.Arbiter{}.Keeps(s, s.Ticket(manual.ID), now), now); due {
 		t.Errorf("it gets %+v", task.Commit)
 	}
 }
@@ -128,7 +122,7 @@ func TestDueInterrupts(t *testing.T) {
 		default: // nothing happens
 		}
 		s := facts(append(list, k)...).Snapshot()
-		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), now)
+		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), arbiter.Arbiter{}.Keeps(s, s.Ticket(k.ID), now), now)
 		if due != (test.reason != "") {
 			t.Errorf("%s: due %t", name, due)
 		} else if c := task.Commit; due && (c.Phase != ledger.TicketPending || c.Interruptions != test.want || c.Verdict.First().Code != test.reason) {
@@ -186,7 +180,7 @@ func TestDueAsks(t *testing.T) {
 			test.change(&k)
 		}
 		s := facts(append(test.facts, hold, k)...).Snapshot()
-		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), now)
+		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), arbiter.Arbiter{}.Keeps(s, s.Ticket(k.ID), now), now)
 		c, got := task.Commit, nothing
 		switch {
 		case due && c.Phase == ledger.TicketPending:
@@ -202,7 +196,7 @@ func TestDueAsks(t *testing.T) {
 	}
 }
 
-// A ticket that waits and leaves its node to the controller is put where its volume is, and told
+// A ticket that waits and leaves its node to Moorage is put where its volume is, and told
 // once why there is no node for it; not in its pause, nor while it is granted.
 func TestDuePlaces(t *testing.T) {
 	interrupted := func(k *ledger.Ticket) {
@@ -234,7 +228,7 @@ func TestDuePlaces(t *testing.T) {
 			test.change(&k)
 		}
 		s := facts(append([]ledger.Event{k}, test.facts...)...).Snapshot()
-		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), now)
+		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), arbiter.Arbiter{}.Keeps(s, s.Ticket(k.ID), now), now)
 		if c := task.Commit; due != test.due || due && (c.Node != test.node || c.Phase != ledger.TicketPending || c.Verdict.First().Code != test.reason) {
 			t.Errorf("%s: due %t, at %q: %v", name, due, c.Node, c.Verdict.Reasons)
 		}
@@ -272,7 +266,7 @@ func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
 				if phase == ledger.TicketPending {
 					return d, Decide(Decided{s.Ticket(k.ID), d})
 				}
-				task, _ := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), now)
+				task, _ := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), arbiter.Arbiter{}.Keeps(s, s.Ticket(k.ID), now), now)
 				return d, task
 			}
 			d, task := of()
@@ -303,10 +297,10 @@ func TestResumes(t *testing.T) {
 		if got := Resumes(s, "n1", now, nil); got != want {
 			t.Errorf("after %d interruptions it resumes after %s, want %s", interruptions, got, want)
 		}
-		if list, _ := Round(arbiter.Arbiter{}, s, "n1", now, nil); (len(list) == 0) != (want > 0) {
+		if list := round(s, "n1", nil); (len(list) == 0) != (want > 0) {
 			t.Errorf("after %d interruptions: decisions %+v", interruptions, list)
 		}
-		if list, _ := Round(arbiter.Arbiter{}, s, "n1", now.Add(want), nil); len(list) != 1 || list[0].Verdict.First().Code != arbiter.NotGranted {
+		if list := Round(arbiter.Arbiter{}.Queue(s, "n1", now.Add(want)), s, now.Add(want), nil, nil); len(list) != 1 || list[0].Ruling != Grant {
 			t.Errorf("after %d interruptions and the pause: decisions %+v", interruptions, list)
 		}
 	}
@@ -334,7 +328,7 @@ func TestDueBesides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := facts(test.facts...).Snapshot()
-			task, due := Due(arbiter.Arbiter{}, s, s.Ticket(granted().ID), now)
+			task, due := Due(arbiter.Arbiter{}, s, s.Ticket(granted().ID), arbiter.Arbiter{}.Keeps(s, s.Ticket(granted().ID), now), now)
 			if due != (test.want != 0) || due && task.Commit.Do != test.want {
 				t.Fatalf("due: %t, %+v", due, task.Commit)
 			}
@@ -347,4 +341,9 @@ func TestDueBesides(t *testing.T) {
 			}
 		})
 	}
+}
+
+// round decides on the tickets of a node.
+func round(s ledger.Snapshot, n ledger.NodeName, paused Paused) []Decided {
+	return Round(arbiter.Arbiter{}.Queue(s, n, now), s, now, paused, nil)
 }

@@ -32,10 +32,6 @@ type player struct {
 	now    time.Time
 	lines  []string
 	last   Task // in its last state
-
-	version int                      // see next
-	refused map[ledger.VolumeID]bool // volumes whose holds the API server refuses for good in carryOut
-	busy    bool                     // carryOut has the API server answer writes of all other holds with 429
 }
 
 func newPlayer(events ...ledger.Event) *player {

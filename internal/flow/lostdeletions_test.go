@@ -37,16 +37,9 @@ func TestLostReportIsSomewhere(t *testing.T) {
 	for _, e := range Announce([]Decided{one}) {
 		p.ledger.Apply(p.now, e)
 	}
-	var answers []reply
-	for _, h := range d.Holds {
-		version++
-		is := h.Hold
-		is.Version = strconv.Itoa(version)
-		answers = append(answers, replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: is}))
-	}
 	granted := asks
 	granted.Version, granted.Phase, granted.Granted = "2", ledger.TicketGranted, d.Volumes
-	p.play(t, Decide(one), append(answers, replies(Done, granted))...)
+	p.play(t, Decide(one), replies(Done, granted))
 	for range 4 {
 		for _, step := range p.plan(a, iscsi) {
 			switch {
@@ -119,49 +112,8 @@ func TestLostDeletionOfAnExclusiveHold(t *testing.T) {
 	}
 }
 
-// T2: the read that ends the doubt is for an older write; a grant's write got lost meanwhile.
-func TestReadDoesNotAnswerALaterWrite(t *testing.T) {
-	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
-	seen := ledger.HoldSeen{Volume: disk, Hold: held}
-	asks := ticket("p", "n1", ledger.TypeManual, "a")
-	p := newPlayer(node("1"), pod("p", "", "a"), asks, seen, ledger.Complete{},
-		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}})
-	d := decided(p, asks.ID)
-	if d.Ruling != Grant || len(d.Holds) == 0 {
-		t.Fatal("no grant")
-	}
-	grant := p.announced(d)
-	write := step(arbiter.WriteHold, func(s *arbiter.Step) { s.Expect, s.Hold = "3", held })
-	p.play(t, Do(write), replies(Unknown))
-	// The plan writes it again, and a policy of the cluster refuses.
-	again := Do(*stepOf(p.plan(arbiter.Arbiter{}, disk), arbiter.WriteHold))
-	again, _ = p.memory.Next(again, p.ledger.Snapshot(), p.now)
-	again, m := p.memory.Answer(again, Answer{Result: Refused}, p.ledger.Snapshot(), p.now)
-	if m.Wait.IsZero() {
-		t.Fatal(m)
-	}
-	until := m.Wait
-	// An earlier decision's grant writes the same hold, and gets no answer, at the end of that time.
-	p.now = until.Add(-1)
-	p.play(t, grant, replies(Unknown)) // it may be carried out for another 20 s
-	// The read of the first task.
-	p.now = until
-	again, m = p.memory.Next(again, p.ledger.Snapshot(), p.now)
-	if m.Send == nil || m.Send.Do != GetObject {
-		t.Fatal(m)
-	}
-	_, m = p.memory.Answer(again, Answer{Result: Done, Facts: []ledger.Event{seen}}, p.ledger.Snapshot(), p.now)
-	for _, e := range m.Tell {
-		p.ledger.Apply(p.now, e)
-	}
-	if p.ledger.Snapshot().Volume(disk).HoldUnanswered == 0 {
-		t.Errorf("the hold is believed, and the write of a moment ago may be carried out yet")
-	}
-}
-
-// A new leader with an old cache of Nodes: volumesAttached of n1 names the volume (shared, no
-// VolumeAttachments, therefore no hold), and n1's kubelet is unmounting it for a pod that has gone. A
-// ticket asks for it to be detached.
+// A new leader, whose cache of Nodes is behind: volumesAttached of n1 names the volume (shared, no VolumeAttachments, so that
+// it has no hold), and n1's kubelet is unmounting it for a pod that has gone. A ticket asks for it to be detached.
 func TestTakeOverListsNodesForSharedVolumes(t *testing.T) {
 	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
 	asks := ledger.Ticket{ID: ledger.TicketID{Namespace: "ns", Name: "e"}, UID: "te", Version: "1", Type: ledger.TypeExpansion, Node: ledger.Detached, Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{Claim: "i"}}}

@@ -82,15 +82,9 @@ func (p *player) saysDetached(t *testing.T) bool {
 	for _, e := range Announce([]Decided{one}) {
 		p.ledger.Apply(p.now, e)
 	}
-	var answers []reply
-	for _, h := range one.Holds {
-		is := h.Hold
-		is.Version = "11"
-		answers = append(answers, replies(Done, ledger.HoldSeen{Volume: iscsi, Hold: is}))
-	}
 	granted := asks
 	granted.Version, granted.Phase, granted.Granted = "2", ledger.TicketGranted, one.Volumes
-	p.play(t, Decide(one), append(answers, replies(Done, granted))...)
+	p.play(t, Decide(one), replies(Done, granted))
 	p.writesHolds(t)
 	s = p.ledger.Snapshot()
 	return a.Satisfied(s, s.Ticket(asks.ID), p.now).Allowed()

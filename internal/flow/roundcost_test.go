@@ -48,7 +48,7 @@ func TestRoundCostsInProportion(t *testing.T) {
 			cost := func(n int) float64 {
 				s := ask(n)
 				return float64(alloctest.Bytes(func() {
-					if list, _ := Round(arbiter.Arbiter{}, s, "n1", now, nil); len(list) != n {
+					if list := round(s, "n1", nil); len(list) != n {
 						t.Errorf("of %d tickets %d are answered", n, len(list))
 					}
 				}))
@@ -61,22 +61,10 @@ func TestRoundCostsInProportion(t *testing.T) {
 	}
 }
 
-// Of two grants in one round that write the hold of one volume, one is put off to the next round: its
-// write would fail.
-func TestRoundWritesAHoldOnce(t *testing.T) {
-	first, second := ticket("p", "n1", ledger.TypeManual, "a"), ticket("q", "n1", ledger.TypeManual, "b", "a")
-	third := ticket("r", "n1", ledger.TypeManual, "b")
-	first.Created, second.Created, third.Created = 1, 2, 3
-	list, again := Round(arbiter.Arbiter{}, facts(first, second, third).Snapshot(), "n1", now, nil)
-	if len(list) != 2 || list[0].Ticket.ID != first.ID || list[1].Ticket.ID != third.ID || !again {
-		t.Errorf("%d are decided on, again: %t", len(list), again)
-	}
-}
-
 // A ticket among too many is informed once.
 func TestTooManyAreToldOnce(t *testing.T) {
 	s := flood(arbiter.MaxWaiting+1, 0, 1, 0)
-	list, _ := Round(arbiter.Arbiter{}, s, "n1", now, nil)
+	list := round(s, "n1", nil)
 	d := list[len(list)-1]
 	if len(list) != arbiter.MaxWaiting+1 || d.Ruling != Wait || d.Verdict.First().Code != arbiter.TooManyTickets {
 		t.Fatalf("of %d the last is told %s", len(list), d.Verdict.First().Code)
@@ -89,7 +77,7 @@ func TestTooManyAreToldOnce(t *testing.T) {
 		}
 		l.Apply(now, told)
 	}
-	if list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now, nil); len(list) != arbiter.MaxWaiting {
+	if list := round(l.Snapshot(), "n1", nil); len(list) != arbiter.MaxWaiting {
 		t.Errorf("%d are answered once it is told, want %d", len(list), arbiter.MaxWaiting)
 	}
 }

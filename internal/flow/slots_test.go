@@ -17,7 +17,7 @@ func written(t *testing.T, l *ledger.Ledger, n ledger.NodeName) int {
 	writes := 0
 	for range 20 {
 		before := writes
-		list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), n, now, nil)
+		list := round(l.Snapshot(), n, nil)
 		for _, d := range list {
 			k := *d.Ticket
 			if code := string(d.Verdict.First().Code); d.Ruling != Wait || code != k.Reason {
@@ -90,8 +90,7 @@ func TestFreedSlotGoesToTheFirst(t *testing.T) {
 	}
 }
 
-// A slot that comes free is worth two writes, however many wait for it: that the first of
-// them asks anew, and its grant.
+// A slot that comes free is worth one write, however many wait for it: the grant of the first of them.
 func TestFreedSlotIsToldToOne(t *testing.T) {
 	for _, kind := range []ledger.TicketType{ledger.TypeBackup, ledger.TypeManual} {
 		var asked [][]string
@@ -103,7 +102,7 @@ func TestFreedSlotIsToldToOne(t *testing.T) {
 			t.Errorf("%s: %d writes tell %d tickets that the node is full", kind, writes, len(asked))
 		}
 		l.Apply(now, ledger.PodGone{UID: pod("full", "").UID})
-		if writes := written(t, l, "n1"); writes != 2 {
+		if writes := written(t, l, "n1"); writes != 1 {
 			t.Errorf("%s: one slot came free, and that took %d writes", kind, writes)
 		}
 		if granted, reason := reasonOf(l, "t00"); !granted {
@@ -119,7 +118,7 @@ func TestWordsOfAFullNodeStay(t *testing.T) {
 	words := map[string]bool{}
 	for range 2 {
 		written(t, l, "n1")
-		list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now, nil)
+		list := round(l.Snapshot(), "n1", nil)
 		for _, d := range list {
 			words[d.Verdict.First().Message()] = true
 		}

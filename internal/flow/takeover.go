@@ -13,13 +13,11 @@ import (
 // It begins when nothing that the leader before has sent can be under way any more, and the first list
 // of every kind is taken in. The tickets, the VolumeAttachments, the VolumeHolds and the
 // PersistentVolumes are listed again first: caches may be behind. The last grants and attachments stand
-// against this leader's grants, and the last forced detaches are doubted (ledger.HoldsInDoubt). A
+// against this leader's attachments, and the last forced detaches are doubted (ledger.HoldsInDoubt). A
 // PersistentVolume that the leader before has seen may make a disk exclusive that an older
 // PersistentVolume shares. If there are volumes that need no VolumeAttachment, the Nodes are listed as
 // well: only volumesAttached says where the leader before has attached them. A Node that seems to
-// differ from a VolumeHold is read: the cache may be behind. Then every pending ticket is in doubt: a
-// grant of an older leader may still be in flight. It has its slots, and is not decided on, until Renew
-// has written the term's epoch into it. Nothing else waits for that.
+// differ from a VolumeHold is read: the cache may be behind.
 func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	var tasks []Task
 	for _, k := range []Kind{Tickets, Attachments, Holds, PersistentVolumes, Nodes} {
@@ -63,17 +61,23 @@ func withoutAttachments(s ledger.Snapshot) bool {
 	return false
 }
 
-// doubt tells the ledger of all pending tickets that they are in doubt, and of what
-// earlier leaders took from nodes by force.
-func (m *Memory) doubt(t Task, s ledger.Snapshot) (Task, Move) {
+// doubt tells the ledger what earlier leaders took from nodes by force.
+func (m *Memory) doubt(t Task) (Task, Move) {
 	m.doubted = true
-	tell := []ledger.Event{ledger.HoldsInDoubt{}}
-	for ticket := range s.Tickets() {
-		if ticket.Phase == ledger.TicketPending {
-			tell = append(tell, ledger.TicketInDoubt{ID: ticket.ID, UID: ticket.UID})
+	return t.end(Finished, "", ledger.HoldsInDoubt{})
+}
+
+// Doubts is what the ledger is told when a term begins in which tickets are decided on, and all of them were listed:
+// each pending ticket is in doubt, since a grant of an older leader may still be in flight. It keeps its
+// volumes and slots from others, and is not decided on, until Renew has written the term's epoch into it.
+func Doubts(s ledger.Snapshot) []ledger.Event {
+	var events []ledger.Event
+	for t := range s.Tickets() {
+		if t.Phase == ledger.TicketPending {
+			events = append(events, ledger.TicketInDoubt{ID: t.ID, UID: t.UID})
 		}
 	}
-	return t.end(Finished, "", tell...)
+	return events
 }
 
 // listAnswered follows a list of a take-over, which the driver has taken in.

@@ -24,12 +24,11 @@ type Task struct {
 	// The read in Proofs must show the cause then.
 	Cause arbiter.EndCause
 	Was   *ledger.Node
-	// Proofs are reads that must find nothing, or a Node in the state that Cause names, and Holds are
-	// holds to write, both before Commit and in this order. Done entries leave the list.
+	// Proofs are reads that must find nothing, or a Node in the state that Cause names, before Commit and
+	// in this order. Done entries leave the list.
 	Proofs []Request
-	Holds  []arbiter.Step
 	Commit Request
-	// Doubts has the ledger take every pending ticket for one in doubt.
+	// Doubts has the ledger doubt what was taken from nodes by force.
 	Doubts bool
 
 	// Sent is the request in flight, or the last that was answered.
@@ -53,8 +52,6 @@ type Task struct {
 	Outlasted bool
 	// Unanswered is how many writes of the hold had got no answer when this task began to outlast them.
 	Unanswered uint16
-	// Refused says, of a grant, which hold the API server has refused. The ticket is told so.
-	Refused string
 }
 
 // Do is the task for a plan's step.
@@ -234,7 +231,7 @@ func (t Task) send(r Request) (Task, Move) {
 // end ends the task.
 func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 	if t.grants() {
-		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version, Failed: e == Failed})
+		tell = append(tell, ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version})
 	}
 	if t.detaches() {
 		tell = append(tell, ledger.UnreportResolved{Volume: t.Step.Volume, Node: t.Step.Node})

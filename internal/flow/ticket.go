@@ -11,12 +11,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Decide is the task that writes the decision on a pending ticket: a grant's holds, in order, and the
-// ticket's status last, which is the commit; or why it waits.
+// Decide is the task that writes the decision on a pending ticket: its grant, or why it waits.
 func Decide(d Decided) Task {
 	t := Task{Ticket: d.Ticket, Commit: decide(d.Ticket, ledger.TicketPending, d.Verdict)}
 	if d.Ruling == Grant {
-		t.Holds, t.Commit.Phase, t.Commit.Granted = d.Holds, ledger.TicketGranted, d.Volumes
+		t.Commit.Phase, t.Commit.Granted = ledger.TicketGranted, d.Volumes
 	}
 	return t
 }
@@ -113,7 +112,7 @@ func decide(t *ledger.Ticket, phase ledger.TicketPhase, v arbiter.Verdict) Reque
 func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 	switch {
 	case t.Doubts:
-		return m.doubt(t, s)
+		return m.doubt(t)
 	case t.Sent.Do == DecideTicket: // without an answer, and outlasted
 		t.Outlasted = true
 		return t.send(read(Tickets, t.Sent.Key))
@@ -121,8 +120,6 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 		return t.end(Stale, fmt.Sprintf("ticket %s is not as it was decided on", t.Ticket.ID))
 	case len(t.Proofs) > 0:
 		return t.send(t.Proofs[0])
-	case len(t.Holds) > 0:
-		return t.sendHold(t.Holds[0])
 	}
 	if t.Commit.Do == DecideTicket {
 		if now := s.Ticket(t.Ticket.ID); now == nil || now.Version != t.Ticket.Version {
@@ -141,35 +138,15 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 		if t.grants() && t.Outlasted && a.Result != Done && a.Result != NotFound {
 			return t.fail(a, ledger.TicketInDoubt{ID: t.Ticket.ID, UID: t.Ticket.UID}) // its outcome is unknown
 		}
-		if t.Sent.Kind == Tickets || t.Sent.Kind == Holds {
+		if t.Sent.Kind == Tickets {
 			return t.reread(a)
 		}
 		if t.Commit.Do == GetObject {
 			return m.nodeAnswered(t, a, s)
 		}
-		if len(t.Proofs) == 0 && len(t.Holds) > 0 {
-			return t.holderRead(t.Holds[0], a)
-		}
 		return m.missingAnswered(t, a, s)
 	case ListObjects:
 		return m.listAnswered(t, a)
-	case PutHold:
-		switch a.Result {
-		case Done:
-			tell := holdBoots(t, a, s)
-			t.Holds = t.Holds[1:]
-			t, next := m.advance(t, s)
-			next.Tell = append(tell, next.Tell...)
-			return t, next
-		case Exists, Conflict, NotFound:
-			return t.send(readHold(t.Sent.Volume))
-		case Unknown:
-			return t.fail(a, holdUnanswered(t.Sent))
-		case Refused:
-			return m.tellRefused(t, s)
-		default:
-			return t.fail(a)
-		}
 	case DropTicket:
 		switch a.Result {
 		case Done:
@@ -191,16 +168,6 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	}
 }
 
-// tellRefused tells a ticket that the API server refuses a hold that its grant needs. The holds written
-// before are not the ticket's from here on (ledger.GrantResolved).
-func (m *Memory) tellRefused(t Task, s ledger.Snapshot) (Task, Move) {
-	t.Refused = fmt.Sprintf("%s %s: %s", t.Sent.Do, t.Sent.Key, Refused)
-	t.Holds, t.Commit = nil, decide(t.Ticket, ledger.TicketPending, arbiter.WithoutHold(s, t.Ticket, t.Sent.Volume))
-	t, move := m.advance(t, s)
-	move.Tell = append([]ledger.Event{ledger.GrantResolved{ID: t.Ticket.ID, UID: t.Ticket.UID, Version: t.Ticket.Version, Failed: true}}, move.Tell...)
-	return t, move
-}
-
 // granting says whether the ledger knows that a ticket in this version is about to be granted.
 func granting(s ledger.Snapshot, t *ledger.Ticket) bool {
 	now := s.Ticket(t.ID)
@@ -212,9 +179,6 @@ func granting(s ledger.Snapshot, t *ledger.Ticket) bool {
 func (m *Memory) decideAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	switch a.Result {
 	case Done:
-		if t.Refused != "" {
-			return t.end(Failed, t.Refused)
-		}
 		return t.end(Finished, "")
 	case NotFound:
 		return t.end(Stale, fmt.Sprintf("ticket %s is gone", t.Ticket.ID))

@@ -30,33 +30,20 @@ func TestGrant(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypeManual, "b", "a")
 	granted := asks
 	granted.Phase, granted.Version = ledger.TicketGranted, "2"
-	hold, commit := "put-hold", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1"
-	refuses := "decide-ticket s/uid-p pending epoch=7 uid=t-p version=1"
+	commit := "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1"
 	get, told := "get tickets s/uid-p", "tell GrantResolved"
 	for name, test := range map[string]struct {
 		replies []reply
 		want    []string
 	}{
-		"granted": {[]reply{replies(Done), replies(Done), replies(Done, granted)}, []string{hold, hold, commit, told, "finished"}},
-		"a hold has another version": {[]reply{replies(Done), replies(Conflict), replies(Done)},
-			[]string{hold, hold, "get holds d^b", told, "stale"}},
-		"a hold is there already":                 {[]reply{replies(Exists), replies(Done)}, []string{hold, "get holds d^a", told, "stale"}},
-		"a hold is gone":                          {[]reply{replies(NotFound), replies(NotFound)}, []string{hold, "get holds d^a", told, "stale"}},
-		"the ticket goes before it is granted":    {[]reply{replies(Done), replies(Done, ledger.TicketGone{ID: asks.ID})}, []string{hold, hold, told, "stale"}},
-		"a hold is refused for good":              {[]reply{replies(Refused), replies(Done)}, []string{hold, told, refuses, "failed"}},
-		"a hold and the reason are refused":       {[]reply{replies(Refused), replies(Refused)}, []string{hold, told, refuses, "failed"}},
-		"a hold is refused, and the ticket gone":  {[]reply{replies(Refused, ledger.TicketGone{ID: asks.ID})}, []string{hold, told, "stale"}},
-		"no answer to a hold":                     {[]reply{replies(Unknown)}, []string{hold, "tell HoldUnanswered", told, "failed"}},
-		"the ticket changes before it is granted": {[]reply{replies(Done, granted)}, []string{hold, told, "stale"}},
-		"another version":                         {[]reply{replies(Done), replies(Done), replies(Conflict), replies(Done, granted)}, []string{hold, hold, commit, get, told, "stale"}},
-		"another version, and then gone":          {[]reply{replies(Done), replies(Done), replies(Conflict), replies(NotFound)}, []string{hold, hold, commit, get, told, "stale"}},
-		"another version, and no answer":          {[]reply{replies(Done), replies(Done), replies(Conflict), replies(Unknown)}, []string{hold, hold, commit, get, told, "failed"}},
-		"the ticket is gone":                      {[]reply{replies(Done), replies(Done), replies(NotFound)}, []string{hold, hold, commit, told, "stale"}},
-		"refused for good":                        {[]reply{replies(Done), replies(Done), replies(Refused)}, []string{hold, hold, commit, told, "failed"}},
-		"no answer": {[]reply{replies(Done), replies(Done), replies(Unknown), replies(Done, granted)},
-			[]string{hold, hold, commit, "wait 20s", get, told, "stale"}},
-		"nobody knows what came of it": {[]reply{replies(Done), replies(Done), replies(Unknown), replies(Unknown)},
-			[]string{hold, hold, commit, "wait 20s", get, "tell TicketInDoubt", told, "failed"}},
+		"granted":                        {[]reply{replies(Done, granted)}, []string{commit, told, "finished"}},
+		"another version":                {[]reply{replies(Conflict), replies(Done, granted)}, []string{commit, get, told, "stale"}},
+		"another version, and then gone": {[]reply{replies(Conflict), replies(NotFound)}, []string{commit, get, told, "stale"}},
+		"another version, and no answer": {[]reply{replies(Conflict), replies(Unknown)}, []string{commit, get, told, "failed"}},
+		"the ticket is gone":             {[]reply{replies(NotFound)}, []string{commit, told, "stale"}},
+		"refused for good":               {[]reply{replies(Refused)}, []string{commit, told, "failed"}},
+		"no answer":                      {[]reply{replies(Unknown), replies(Done, granted)}, []string{commit, "wait 20s", get, told, "stale"}},
+		"nobody knows what came of it":   {[]reply{replies(Unknown), replies(Unknown)}, []string{commit, "wait 20s", get, "tell TicketInDoubt", told, "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(pod("p", "", "a", "b"), asks)
@@ -97,16 +84,6 @@ func TestWait(t *testing.T) {
 	if p.last.Sent.EpochOnly || len(p.last.Sent.Verdict.Reasons) != 1 {
 		t.Error("written without the reason")
 	}
-}
-
-// The holds of a grant also show that the API server drops boots.
-func TestGrantTellsOfBoots(t *testing.T) {
-	asks := ticket("p", "n1", ledger.TypeManual, "a")
-	p := newPlayer(pod("p", "", "a"), asks)
-	d := decided(p, asks.ID)
-	d.Holds[0].Hold.BootID = "b"
-	check(t, p.play(t, p.announced(d), replies(Done, ledger.HoldSeen{Volume: disk}), replies(Done)),
-		"put-hold", "tell HoldBoots", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1", "tell GrantResolved", "finished")
 }
 
 // A ticket that is taken over gets the term's epoch, and nothing else.
@@ -254,7 +231,7 @@ func TestMoveIsProved(t *testing.T) {
 			p := newPlayer(append(append([]ledger.Event{k}, ledger.Complete{}), test.facts...)...)
 			p.now = p.now.Add(test.wait)
 			s := p.ledger.Snapshot()
-			task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), p.now)
+			task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), arbiter.Arbiter{}.Keeps(s, s.Ticket(k.ID), p.now), p.now)
 			if !due || task.Commit.Do != DecideTicket || task.Commit.Phase != ledger.TicketPending {
 				t.Fatalf("due %t: %+v", due, task.Commit)
 			}
@@ -296,21 +273,24 @@ func TestTakeOver(t *testing.T) {
 	first.Epoch, done.Phase = 9, ledger.TicketGranted
 	p := newPlayer(first, done)
 	var got []string
-	round := func(replies ...reply) int {
+	turn := func(replies ...reply) int {
 		tasks := p.memory.TakeOver(p.ledger.Snapshot())
 		for i, task := range tasks {
 			got = append(got, p.play(t, task, replies[i:min(i+1, len(replies))]...)...)
 		}
 		return len(tasks)
 	}
-	round(replies(Unknown), replies(Done), replies(Done), replies(Done))
-	round(replies(Done, second)) // in no cache yet
-	round()
-	if left := round(); left != 0 {
+	turn(replies(Unknown), replies(Done), replies(Done), replies(Done))
+	turn(replies(Done, second)) // in no cache yet
+	turn()
+	if left := turn(); left != 0 {
 		t.Errorf("%d tasks are left", left)
 	}
 	check(t, got, "list tickets", "failed", "list attachments", "finished", "list holds", "finished", "list pvs", "finished", "list tickets", "finished",
-		"tell HoldsInDoubt", "tell TicketInDoubt", "tell TicketInDoubt", "finished")
+		"tell HoldsInDoubt", "finished")
+	for _, e := range Doubts(p.ledger.Snapshot()) {
+		p.ledger.Apply(p.now, e)
+	}
 	taken := first
 	taken.Version, taken.Epoch = "2", 10
 	check(t, p.play(t, Renew(p.ledger.Snapshot().Ticket(first.ID)), replies(Done, taken)),
@@ -318,7 +298,7 @@ func TestTakeOver(t *testing.T) {
 	check(t, p.play(t, Renew(p.ledger.Snapshot().Ticket(second.ID)), replies(Refused)),
 		"decide-ticket s/uid-b pending epoch=7 uid=t-b version=1", "failed")
 	// An older leader's grant of the second may still be on its way.
-	list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n1", p.now, nil)
+	list := round(p.ledger.Snapshot(), "n1", nil)
 	if len(list) != 1 || list[0].Ticket.ID != first.ID || list[0].Ruling != Grant {
 		t.Errorf("decided: %+v", list)
 	}

@@ -6,16 +6,12 @@ import (
 	"maps"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // TicketPauses keeps until when a ticket is not decided on again, after the API server has refused its
-// write, or not carried it out. Only a change of the ticket itself ends the pause: the holds that are
-// written before a grant are taken back when it fails, and look like news every time. A ticket with a
-// refused hold goes on pausing even then: its status changes each time. The pauses of such a ticket
-// grow until it is granted, through other statuses between: tickets for its volumes may keep it from
-// them while they are tried. The zero value has none. Its methods are serial.
+// write, or not carried it out. Only a change of the ticket itself ends the pause. The zero value has
+// none. Its methods are serial.
 type TicketPauses struct {
 	tickets map[ledger.TicketID]ticketPause
 	swept   time.Time // the last sweep of pauses that are over
@@ -25,11 +21,6 @@ type ticketPause struct {
 	uid, version string // of the ticket that was decided on
 	attempts     Attempts
 	until        time.Time
-	hold         bool // it was told that a hold is refused
-	// asked are the attempts since it was told so last, and soon is until when it is left alone as long as it asks: it
-	// keeps its volumes and slots from others meanwhile.
-	asked Attempts
-	soon  time.Time
 }
 
 // forgotten is how long after its end a pause still makes the next one longer.
@@ -38,45 +29,27 @@ const forgotten = 2 * longestFailed
 // Left is the rest of a ticket's pause; 0: none.
 func (p *TicketPauses) Left(t *ledger.Ticket, now time.Time) time.Duration {
 	k, known := p.tickets[t.ID]
-	switch {
-	case !known || k.uid != t.UID:
-		return 0
-	case arbiter.HoldWasRefused(t):
-		return max(0, k.until.Sub(now))
-	case k.version != t.Version:
+	if !known || k.uid != t.UID || k.version != t.Version {
 		return 0
 	}
-	return max(0, k.soon.Sub(now))
+	return max(0, k.until.Sub(now))
 }
 
 // End notes the outcome of the write of a ticket's decision.
-func (p *TicketPauses) End(d Decided, end End, spread Spread, now time.Time) {
+func (p *TicketPauses) End(t *ledger.Ticket, end End, spread Spread, now time.Time) {
 	if now.Sub(p.swept) > forgotten {
 		p.sweep(now)
 	}
-	t := d.Ticket
-	k, known := p.tickets[t.ID]
-	if end != Failed {
-		if arbiter.HoldWasRefused(t) {
-			k.hold, k.asked = true, Attempts{}
-		}
-		switch {
-		case !known:
-		case !k.hold, k.uid != t.UID, end == Finished && d.Ruling == Grant:
-			delete(p.tickets, t.ID)
-		default:
-			p.tickets[t.ID] = k
-		}
+	k := p.tickets[t.ID]
+	switch {
+	case end != Failed:
+		delete(p.tickets, t.ID)
 		return
-	}
-	if k.uid != t.UID {
+	case k.uid != t.UID:
 		k = ticketPause{}
 	}
 	k.uid, k.version = t.UID, t.Version
 	k.until = now.Add(k.attempts.Fail(end, spread))
-	if k.soon = k.until; k.hold {
-		k.soon = now.Add(k.asked.Fail(end, spread))
-	}
 	if p.tickets == nil {
 		p.tickets = map[ledger.TicketID]ticketPause{}
 	}

@@ -23,7 +23,7 @@ func TestTicketPauses(t *testing.T) {
 		t.Error("a ticket pauses that was never tried")
 	}
 	for i, want := range []time.Duration{firstFailed, 2 * firstFailed, 4 * firstFailed} {
-		p.End(Decided{Ticket: k}, Failed, whole, at)
+		p.End(k, Failed, whole, at)
 		if got := p.Left(k, at); got != want {
 			t.Errorf("failure %d: pauses %s, want %s", i+1, got, want)
 		}
@@ -31,21 +31,21 @@ func TestTicketPauses(t *testing.T) {
 	if p.Left(k, at.Add(4*firstFailed)) != 0 || p.Left(&changed, at) != 0 || p.Left(&another, at) != 0 {
 		t.Error("it pauses when the time is over, or another version, or another ticket")
 	}
-	if p.End(Decided{Ticket: &changed}, Failed, whole, at); p.Left(&changed, at) != 8*firstFailed {
+	if p.End(&changed, Failed, whole, at); p.Left(&changed, at) != 8*firstFailed {
 		t.Errorf("a new version begins anew: %s", p.Left(&changed, at))
 	}
-	if p.End(Decided{Ticket: &another}, Failed, whole, at); p.Left(&another, at) != firstFailed {
+	if p.End(&another, Failed, whole, at); p.Left(&another, at) != firstFailed {
 		t.Errorf("another ticket of the name goes on: %s", p.Left(&another, at))
 	}
 	for _, end := range []End{Finished, Stale} {
-		p.End(Decided{Ticket: k}, Failed, whole, at)
-		if p.End(Decided{Ticket: k}, end, whole, at); p.Left(k, at) != 0 || p.Len() != 0 {
+		p.End(k, Failed, whole, at)
+		if p.End(k, end, whole, at); p.Left(k, at) != 0 || p.Len() != 0 {
 			t.Errorf("it pauses after it %s", end)
 		}
 	}
-	p.End(Decided{Ticket: k}, Failed, whole, at)
+	p.End(k, Failed, whole, at)
 	other := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "o"}, UID: "o", Version: "1"}
-	if p.End(Decided{Ticket: &other}, Failed, whole, at.Add(time.Hour)); p.Len() != 1 {
+	if p.End(&other, Failed, whole, at.Add(time.Hour)); p.Len() != 1 {
 		t.Errorf("%d pauses are kept", p.Len())
 	}
 }
@@ -68,10 +68,10 @@ func TestRoundLeavesAlone(t *testing.T) {
 		}
 		return 0
 	}
-	if list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now, nil); len(list) != 2 {
+	if list := Round(arbiter.Arbiter{}.Queue(l.Snapshot(), "n1", now), l.Snapshot(), now, nil, nil); len(list) != 2 {
 		t.Fatalf("of 2 tickets %d are decided on", len(list))
 	}
-	if list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now, alone); len(list) != 1 || list[0].Ticket.ID.Name != "b" {
+	if list := Round(arbiter.Arbiter{}.Queue(l.Snapshot(), "n1", now), l.Snapshot(), now, alone, nil); len(list) != 1 || list[0].Ticket.ID.Name != "b" {
 		t.Errorf("decided on: %v", list)
 	}
 	if got := Resumes(l.Snapshot(), "n1", now, alone); got != time.Minute {

@@ -41,6 +41,31 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 	return tickets, pods, nodes
 }
 
+// Rivals are the nodes at which tickets wait that may keep a request from a node: for slots there, or
+// anywhere for one of its volumes.
+func Rivals(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) []ledger.NodeName {
+	var nodes []ledger.NodeName
+	if Pending(s, n) {
+		nodes = append(nodes, n)
+	}
+	for _, need := range r.Needs {
+		v := s.Volume(need.Volume)
+		if v == nil {
+			continue
+		}
+		for i := range v.NodeVolumes {
+			at := &v.NodeVolumes[i]
+			if !slices.Contains(nodes, at.Node) && slices.ContainsFunc(at.Users, func(u ledger.User) bool {
+				t := s.Ticket(u.Ticket)
+				return t != nil && t.Phase == ledger.TicketPending
+			}) {
+				nodes = append(nodes, at.Node)
+			}
+		}
+	}
+	return nodes
+}
+
 // Pending says whether a change of a node requires new decisions on its tickets.
 func Pending(s ledger.Snapshot, n ledger.NodeName) bool {
 	node := s.Node(n)

@@ -228,7 +228,7 @@ func TestDrainPlanOfBarePods(t *testing.T) {
 // A plan says that the volumes of pods that end stay attached while whoever detaches them is down,
 // and does not say that these pods would wait. What is said of pods that move is not said twice.
 func TestDrainPlanOfBarePodsWhileNobodyDetaches(t *testing.T) {
-	const lease, down = "external-attacher-leader-disk-example-com", "moorage-controller is down: nothing is granted, attached or detached meanwhile"
+	const lease, down = "external-attacher-leader-disk-example-com", "moorage-controller is down: nothing is attached or detached meanwhile"
 	server, now := load(t, "testdata/drain-controller-down")
 	plan := func(code int, want, not string) {
 		t.Helper()

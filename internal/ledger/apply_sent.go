@@ -23,31 +23,32 @@ func (e AttachResolved) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-func (e GrantSent) apply(l *Ledger, _ time.Time, t *Touched) {
+func (e GrantSent) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
 	k := l.facts.tickets.get(e.ID)
 	if k == nil || k.UID != e.UID || k.Version != e.Version || k.Phase != TicketPending {
 		return
 	}
-	l.grants(k, true, false)
+	l.grants(now, t, k, true)
 }
 
-func (e GrantResolved) apply(l *Ledger, _ time.Time, t *Touched) {
+func (e GrantResolved) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
 	k := l.facts.tickets.get(e.ID)
 	if k == nil || k.UID != e.UID || k.Version != e.Version || !k.Granting {
 		return
 	}
-	l.grants(k, false, e.Failed && k.Phase == TicketPending)
+	l.grants(now, t, k, false)
 	t.ticket(k.ID)
 	for _, v := range k.at {
 		t.volume(v) // others may have waited for the outcome
 	}
 }
 
-// grants puts down whether a grant of a ticket may be on its way, or has failed.
-func (l *Ledger) grants(k *Ticket, sent, failed bool) {
+// grants puts down whether a grant of a ticket may be on its way.
+func (l *Ledger) grants(now time.Time, t *Touched, k *Ticket, sent bool) {
 	next := *k
-	next.Granting, next.GrantFailed = sent, failed
+	next.Granting = sent
 	l.facts.tickets.put(l.gen, k.ID, &next)
+	l.phaseChanged(now, t, k.ID)
 }

@@ -327,7 +327,6 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	old := l.facts.tickets.get(k.ID)
 	k.InDoubt, k.Granting, k.at = false, false, nil
-	k.GrantFailed = old != nil && old.UID == k.UID && old.GrantFailed && k.Phase == TicketPending
 	if old != nil {
 		if !Newer(k.Version, old.Version) {
 			return
@@ -360,7 +359,7 @@ func (e TicketInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	doubted := *old
-	doubted.InDoubt, doubted.Granting, doubted.GrantFailed = true, false, false
+	doubted.InDoubt, doubted.Granting = true, false
 	l.facts.tickets.put(l.gen, e.ID, &doubted)
 	l.phaseChanged(now, t, e.ID)
 	t.ticket(e.ID)

@@ -98,8 +98,6 @@ type GrantSent struct {
 type GrantResolved struct {
 	ID           TicketID
 	UID, Version string
-	// Failed: it had none, and the next one is sent after a pause.
-	Failed bool
 }
 
 // HoldsInDoubt says that this process begins to lead. It does not know whether kubelets have forgotten

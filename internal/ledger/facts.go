@@ -141,7 +141,7 @@ type Ticket struct {
 	UID, Version string
 	Type         TicketType
 	Node         NodeName // empty: none is chosen yet; Detached: at no node
-	// Wherever says that the controller chooses Node, and may choose again while the ticket is not
+	// Wherever says that Moorage chooses Node, and may choose again while the ticket is not
 	// granted.
 	Wherever bool
 	// Parameters say how the volumes are to be attached; empty: as pods have them. Two tickets with
@@ -180,11 +180,6 @@ type Ticket struct {
 	// Granting says that this process has sent a grant of the ticket, or is about to:
 	// see GrantSent.
 	Granting bool
-	// GrantFailed says that the last grant which this process has sent failed, and that none is on its way: what
-	// a hold gives to the ticket may go to others until the next one is sent (GrantSent).
-	//
-	//	Invariant: GrantFailed ⇒ Phase = TicketPending, and neither Granting nor InDoubt
-	GrantFailed bool
 
 	at          []VolumeID
 	interrupted time.Duration // since the ledger's epoch, see Snapshot.Interrupted

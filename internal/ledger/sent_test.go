@@ -137,43 +137,6 @@ func TestGrantSent(t *testing.T) {
 	}
 }
 
-// A failed grant is remembered with its ticket, through other writes, until the next is sent, the
-// ticket is in doubt or granted, or another ticket has its name.
-func TestGrantFailed(t *testing.T) {
-	id := TicketID{"ns", "t"}
-	as := func(uid, version string, phase TicketPhase) Ticket {
-		return Ticket{ID: id, UID: uid, Version: version, Type: TypeManual, Phase: phase, Node: "n"}
-	}
-	before := []Event{as("t", "5", TicketPending), GrantSent{ID: id, UID: "t", Version: "5"}}
-	failed := GrantResolved{ID: id, UID: "t", Version: "5", Failed: true}
-	for name, test := range map[string]struct {
-		then []Event
-		want bool
-	}{
-		"failed":                   {[]Event{failed}, true},
-		"of another of the name":   {[]Event{GrantResolved{ID: id, UID: "u", Version: "5", Failed: true}}, false},
-		"settled otherwise":        {[]Event{GrantResolved{ID: id, UID: "t", Version: "5"}}, false},
-		"granted before":           {[]Event{as("t", "6", TicketGranted), failed}, false},
-		"in doubt before":          {[]Event{TicketInDoubt{ID: id, UID: "t"}, failed}, false},
-		"failed, told":             {[]Event{failed, as("t", "6", TicketPending)}, true},
-		"failed, granted":          {[]Event{failed, as("t", "6", TicketGranted)}, false},
-		"failed, made again":       {[]Event{failed, as("u", "6", TicketPending)}, false},
-		"failed, in doubt":         {[]Event{failed, TicketInDoubt{ID: id, UID: "t"}}, false},
-		"failed, sent":             {[]Event{failed, GrantSent{ID: id, UID: "t", Version: "5"}}, false},
-		"failed, sent, settled":    {[]Event{failed, GrantSent{ID: id, UID: "t", Version: "5"}, GrantResolved{ID: id, UID: "t", Version: "5"}}, false},
-		"failed, told, failed too": {[]Event{failed, as("t", "6", TicketPending), GrantSent{ID: id, UID: "t", Version: "6"}, GrantResolved{ID: id, UID: "t", Version: "6", Failed: true}}, true},
-		"an older one fails late":  {[]Event{as("t", "6", TicketPending), GrantSent{ID: id, UID: "t", Version: "6"}, failed}, false},
-	} {
-		l := New()
-		for _, e := range append(before[:2:2], test.then...) {
-			l.Apply(start, e)
-		}
-		if k := l.Snapshot().Ticket(id); k.GrantFailed != test.want || k.GrantFailed && (k.Granting || k.InDoubt) {
-			t.Errorf("%s: failed %t, granting %t, in doubt %t", name, k.GrantFailed, k.Granting, k.InDoubt)
-		}
-	}
-}
-
 // An announced removal from volumesAttached is noted for a known volume without attachments; its
 // waiters are told when it is noted, and when its outcome is known.
 func TestUnreportSent(t *testing.T) {

@@ -14,8 +14,7 @@ const (
 )
 
 // Waits says whether a ticket was told why it is not granted. A grant that was sent before fails, since
-// that write has changed the ticket's version; and before the next one is sent, NotGranted is written.
-// A ticket that waits has no promise either.
+// that write has changed the ticket's version.
 func (k *Ticket) Waits() bool {
 	if k.Phase != TicketPending {
 		return false
@@ -25,9 +24,9 @@ func (k *Ticket) Waits() bool {
 }
 
 // KeepsSlots says whether a ticket that is not granted has slots at its node all the same. A ticket in
-// doubt may be granted.
+// doubt may be granted, and a ticket whose grant was sent counts as granted.
 func (k *Ticket) KeepsSlots() bool {
-	return k.InDoubt || !k.Waits() || k.AwaitsSlots()
+	return k.InDoubt || k.Granting || !k.Waits() || k.AwaitsSlots()
 }
 
 // AwaitsSlots says whether a ticket that lacks only slots keeps slots that come free, so that a ticket

@@ -82,9 +82,9 @@ func (o *Observer) Untouched(ctx context.Context) (bool, error) {
 	return len(holds.Items)+len(tickets.Items) == 0, nil
 }
 
-// NothingBound says whether no pod with a node uses a volume, by a consistent list: then no scheduler
-// has bound one. A scheduler leaves no other trace: its pods have neither holds nor tickets yet, and
-// unstamped pods have no annotation.
+// NothingBound says whether no pod with a node uses a volume, by a consistent list, and there is no
+// VolumeTicket: then no scheduler has bound a pod, or granted a ticket. A scheduler leaves no other
+// trace: its pods have no holds yet, and unstamped pods have no annotation.
 func (o *Observer) NothingBound(ctx context.Context) (bool, error) {
 	bound := errors.New("a pod is bound")
 	err := o.eachOf(ctx, Pods, listOf(o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List), func(object runtime.Object) error {
@@ -94,10 +94,17 @@ func (o *Observer) NothingBound(ctx context.Context) (bool, error) {
 		}
 		return nil
 	})
-	if errors.Is(err, bound) {
+	switch {
+	case errors.Is(err, bound):
 		return false, nil
+	case err != nil:
+		return false, err
 	}
-	return err == nil, err
+	tickets, err := o.config.Moorage.VolumeTickets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("list volumetickets: %w", err)
+	}
+	return len(tickets.Items) == 0, nil
 }
 
 // listAll takes in all objects of a consistent list.

@@ -18,7 +18,6 @@ type world struct {
 	tickets  *prometheus.Desc
 	have     *prometheus.Desc
 	oldest   *prometheus.Desc
-	doubted  *prometheus.Desc
 	dropped  *prometheus.Desc
 	listed   *prometheus.Desc
 	podless  *prometheus.Desc
@@ -48,8 +47,6 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 			"VolumeTickets that have their volumes attached at their node, by type.", []string{"type"}, nil),
 		oldest: prometheus.NewDesc("moorage_tickets_oldest_pending_timestamp_seconds",
 			"When the oldest ticket was made that is neither granted nor refused, in seconds since the epoch, by type and the reason that it waits for.", []string{"type", "reason"}, nil),
-		doubted: prometheus.NewDesc("moorage_tickets_in_doubt",
-			"Pending VolumeTickets that this leader could not take over from the one before: their status can't be written, and they are not granted until it can.", nil, nil),
 		dropped: prometheus.NewDesc("moorage_volumehold_fields_dropped",
 			"1 while the API server drops fields from VolumeHolds: their CustomResourceDefinition is older than this controller.", nil, nil),
 		listed: prometheus.NewDesc("moorage_volumes_in_use_unexplained",
@@ -79,7 +76,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.have, w.oldest, w.doubted, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.braked, w.cutOff, w.underWay, w.workers, w.total} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.have, w.oldest, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.braked, w.cutOff, w.underWay, w.workers, w.total} {
 		ch <- d
 	}
 }
@@ -272,15 +269,12 @@ func (w *world) collectSaid(s ledger.Snapshot, gauge func(*prometheus.Desc, floa
 func (w *world) collectTickets(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	type kind struct{ typ, phase, reason string }
 	type wait struct{ typ, reason string }
-	count, oldest, doubted := map[kind]int{}, map[wait]int64{}, 0
+	count, oldest := map[kind]int{}, map[wait]int64{}
 	have := map[ledger.TicketType]int{}
 	for t := range s.Tickets() {
 		count[kind{string(t.Type), t.Phase.String(), t.Reason}]++
 		if t.SatisfiedSince != 0 {
 			have[t.Type]++
-		}
-		if t.InDoubt {
-			doubted++
 		}
 		if t.Phase == ledger.TicketPending {
 			key := wait{string(t.Type), t.Reason}
@@ -289,7 +283,6 @@ func (w *world) collectTickets(s ledger.Snapshot, gauge func(*prometheus.Desc, f
 			}
 		}
 	}
-	gauge(w.doubted, float64(doubted))
 	for k, n := range count {
 		gauge(w.tickets, float64(n), k.typ, k.phase, k.reason)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
@@ -33,7 +34,8 @@ func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 		return wire.Passed(args.Nodes, args.Named), nil
 	}
 	attempt := x.requeuer.Enter(args.Pod, fact)
-	result, some := x.judge(attempt, &fact, args)
+	refused := &binding.Refusals{}
+	result, some := x.judge(attempt, &fact, args, refused)
 	if !some && x.Facts.Snapshot().Pod(fact.UID) == nil {
 		// A pod that the ledger doesn't have yet can't be followed.
 		if err := x.confirm(ctx, args.Pod); err != nil {
@@ -41,11 +43,13 @@ func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 			return wire.Filtered{}, err
 		}
 		attempt = x.requeuer.Enter(args.Pod, fact)
-		result, some = x.judge(attempt, &fact, args)
+		refused = &binding.Refusals{}
+		result, some = x.judge(attempt, &fact, args, refused)
 	}
 	// What becomes of one that has a node is the scheduler's to try again.
 	x.requeuer.Reserved(args.Pod.UID, some)
 	if !some {
+		x.Placer.Refused(fact, refused, false)
 		x.sampled(attempt, &fact, args)
 	}
 	return result, nil
@@ -92,8 +96,8 @@ func (x *Extender) confirm(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// judge judges every node by one snapshot, and says whether any will do.
-func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) (wire.Filtered, bool) {
+// judge judges every node by one snapshot, and says whether any will do. It notes those that it refuses.
+func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args, refused *binding.Refusals) (wire.Filtered, bool) {
 	s := attempt.Base
 	request := arbiter.PodRequest(s, fact)
 	if len(request.Needs) == 0 {
@@ -115,6 +119,7 @@ func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.A
 				x.nominees.keepsAway(args.Pod.UID, node.Name)
 			}
 		}
+		refused.Add(x.arbiter, s, request, name, v, now)
 		messages, evictable := words.Node(v, name)
 		switch {
 		case v.Allowed():

@@ -30,6 +30,7 @@ type plugin interface {
 	WaitForSync(context.Context) error
 	NothingBound(context.Context) (bool, error)
 	CatchUp(ctx context.Context, until func() time.Time) error
+	DecideTickets(ctx context.Context, term lead.Term) (decide func(), err error)
 	Settle(context.Context) error
 }
 
@@ -164,15 +165,21 @@ func (p *process) schedule(ctx context.Context, term lead.Term) error {
 	if err != nil {
 		return nil // ctx is done, and nothing was bound
 	}
+	decide, err := p.hold.DecideTickets(ctx, term)
+	if err != nil {
+		return err
+	}
 	log.Info("Scheduling")
 	p.leading.Store(true)
-	var announcing sync.WaitGroup
+	var announcing, deciding sync.WaitGroup
 	defer announcing.Wait()
 	if p.extender != nil {
 		announcing.Go(func() { p.extender.Lead(ctx, term.Until) })
 	}
+	deciding.Go(decide)
 	p.scheduler.Run(ctx)
 	p.leading.Store(false)
+	deciding.Wait()
 
 	settling, cancel := context.WithTimeout(wait.ContextForChannel(term.Lost), binding.RequestTimeout)
 	defer cancel()

@@ -54,6 +54,8 @@ func (f *fakes) WaitForSync(ctx context.Context) error {
 	return pause(ctx, f.caches)
 }
 
+func (f *fakes) DecideTickets(context.Context, lead.Term) (func(), error) { return func() {}, nil }
+
 func (f *fakes) NothingBound(context.Context) (bool, error) { return !f.bound, nil }
 
 func (f *fakes) CatchUp(_ context.Context, until func() time.Time) error {

@@ -17,6 +17,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
@@ -27,6 +28,7 @@ import (
 type facts interface {
 	requeuer.Facts
 	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
+	Apply(ledger.Event)
 	Subscribe(func(ledger.Touched))
 }
 
@@ -59,6 +61,7 @@ type core struct {
 
 	placer     *binding.Placer
 	until      atomic.Pointer[func() time.Time] // the end of the lease; nil: no leader is elected
+	executor   atomic.Pointer[execute.Executor] // of tickets; nil before the term
 	requeuer   *requeuer.Requeuer
 	conditions *conditionWriter
 	groups     *groups

@@ -16,8 +16,10 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
 // userAgent of the plugin's own requests.
@@ -52,6 +54,7 @@ type Factory struct {
 	mu       sync.Mutex
 	core     *core
 	observer *observe.Observer // set with core
+	writer   ticketWriter      // set with core
 }
 
 // NewFactory returns a Factory. Its New is what kube-scheduler's registry takes
@@ -129,6 +132,16 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
+	writes := rest.CopyConfig(punctual)
+	writes.QPS, writes.Timeout = -1, binding.RequestTimeout
+	writes.Wrap(connect.SendOnce)
+	var writer ticketWriter
+	if writer.kube, err = f.binds(writes, h); err != nil {
+		return nil, err
+	}
+	if writer.moorage, err = f.connect(writes); err != nil {
+		return nil, err
+	}
 	limited := rest.CopyConfig(own)
 	limited.QPS, limited.Burst = conditionsPerSecond, conditionBurst
 	conditions, err := f.conditions(limited, h)
@@ -145,6 +158,6 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	}
 	go observer.Run(ctx)
 	made.start(ctx)
-	f.core, f.observer = made, observer
+	f.core, f.observer, f.writer = made, observer, writer
 	return made, nil
 }

@@ -36,6 +36,7 @@ func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 	}
 	if status := nodeStatus(verdict, name); status != nil {
 		c.seen.add(verdict)
+		c.refused.Add(p.core.arbiter, c.view(), c.request, name, verdict, p.core.now())
 		if !c.delta.Empty() && p.core.arbiter.Fit(c.snapshot, c.request, name, p.core.now()).Allowed() {
 			c.promised.Store(true)
 		}

@@ -35,6 +35,9 @@ func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status 
 		return nil
 	}
 	p.core.conditions.enqueue(pod)
+	if len(fact.Volumes) > 0 {
+		p.core.placer.Refused(fact, nil, true)
+	}
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod waits for its volumes")
 }
 

@@ -84,7 +84,7 @@ func (c *cycleState) enter(cycle fwk.PodGroupCycleState, uid types.UID) {
 		cycle.Write(stateKey, &groupState{pods})
 	}
 	if earlier := pods[uid]; earlier != nil {
-		c.seen, c.promised = earlier.seen, earlier.promised
+		c.seen, c.refused, c.promised = earlier.seen, earlier.refused, earlier.promised
 	}
 	pods[uid] = c
 }
@@ -140,10 +140,11 @@ func (p *VolumeHold) freeingInGroup(pod *corev1.Pod, c *cycleState) freeing {
 	return p.freeing(pod, s, arbiter.PodRequest(s, &fact), true)
 }
 
-// noteRefusals counts why a pod has no node, and has it tried again where no change of the
+// noteRefusals counts why a pod has no node, notes what it waits for, and has it tried again where no change of the
 // ledger would do so.
 func (p *VolumeHold) noteRefusals(pod *corev1.Pod, c *cycleState) {
 	c.seen.each(func(code ledger.Code) { p.core.metrics.rejected(stagePlacing, string(code)) })
+	p.core.placer.Refused(factOf(pod), c.refused, c.holder != "")
 	if c.promised.Load() {
 		// The ledger does not know of nominations, so no change of it may follow
 		// when one ends.

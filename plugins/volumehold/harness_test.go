@@ -65,6 +65,7 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) Ledger() *ledger.Ledger           { return w.ledger }
 func (w *world) Snapshot() ledger.Snapshot        { return w.ledger.Snapshot() }
+func (w *world) Apply(e ledger.Event)             { w.apply(e) }
 func (w *world) Subscribe(f func(ledger.Touched)) { w.subscribe = append(w.subscribe, f) }
 func (w *world) WaitForSync(c context.Context) error {
 	select {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -94,7 +95,7 @@ func asking(node ledger.NodeName, parameters string) ledger.Event {
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.HoldRefused, arbiter.VolumeDeleting}
+	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.NoNode, arbiter.LeavesNode, arbiter.NeverAttached, arbiter.VolumeDeleting}
 }
 
 // lasting are reasons that nothing lifts: a pod's volumes don't change.
@@ -212,6 +213,7 @@ func TestPodIsWokenWhenATicketIsToldToWait(t *testing.T) {
 	r := newStillRig(t, all(disk("v", ledger.AccessNode), disk("w", ledger.AccessNode), one(first, asks))...)
 	close(r.synced)
 	pod := podWith("p", "v")
+	pod.CreationTimestamp = metav1.NewTime(time.Unix(1000, 0)) // after the tickets
 	r.known(pod)
 	if status := r.filter(pod, "n1"); status.IsSuccess() {
 		t.Fatal("the pod is not kept from n1")

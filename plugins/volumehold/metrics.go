@@ -105,7 +105,7 @@ type scraped struct {
 	metrics.BaseStableCollector
 	core               *core
 	used, limit, gated *metrics.Desc
-	waiting            *metrics.Desc
+	waiting, doubted   *metrics.Desc
 }
 
 func newScraped(c *core) *scraped {
@@ -118,12 +118,13 @@ func newScraped(c *core) *scraped {
 		limit:   desc("slots_limit", "Slots of a driver in the whole cluster, of nodes that have a limit, as this scheduler sees it.", "driver"),
 		gated:   desc("gated_pods", "Pods that are not tried, since no node that exists or may be added would do."),
 		waiting: desc("waiting_pods", "Pods with volumes that were tried or gated, and have no node yet."),
+		doubted: desc("tickets_in_doubt", "Pending VolumeTickets that this leader could not take over from the one before: their status can't be written, and they are not granted until it can."),
 	}
 }
 
 // DescribeWithStability implements metrics.StableCollector.
 func (s *scraped) DescribeWithStability(ch chan<- *metrics.Desc) {
-	for _, d := range []*metrics.Desc{s.used, s.limit, s.gated, s.waiting} {
+	for _, d := range []*metrics.Desc{s.used, s.limit, s.gated, s.waiting, s.doubted} {
 		ch <- d
 	}
 }
@@ -136,6 +137,13 @@ func (s *scraped) CollectWithStability(ch chan<- metrics.Metric) {
 	gauge(s.gated, float64(s.core.requeuer.Gated()))
 	gauge(s.waiting, float64(s.core.requeuer.Waiting()))
 	snapshot := s.core.facts.Snapshot()
+	doubted := 0
+	for t := range snapshot.Tickets() {
+		if t.InDoubt {
+			doubted++
+		}
+	}
+	gauge(s.doubted, float64(doubted))
 	used, limits := map[string]int64{}, map[string]int64{}
 	for n := range snapshot.Nodes() {
 		for _, d := range n.Drivers {

@@ -15,6 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
 // PreFilter resolves the pod's volumes, refuses the pod when no node at all
@@ -55,7 +56,7 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	}
 	ofGroup := state.IsPodGroupSchedulingCycle()
 	c := &cycleState{
-		snapshot: snapshot, request: request, seen: &reasons{}, promised: &atomic.Bool{},
+		snapshot: snapshot, request: request, seen: &reasons{}, refused: &binding.Refusals{}, promised: &atomic.Bool{},
 		freeing: sync.OnceValue(func() freeing { return p.freeing(pod, snapshot, request, ofGroup) }),
 	}
 	state.Write(stateKey, c)

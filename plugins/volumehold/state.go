@@ -9,6 +9,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
 const stateKey fwk.StateKey = Name
@@ -21,17 +22,18 @@ type cycleState struct {
 	request  arbiter.Request
 	holder   ledger.NodeName // the only node that is looked at; empty for all
 	delta    ledger.Delta
-	seen     *reasons       // of refusals in this cycle; nil in a dry run
-	freeing  func() freeing // a slot that comes free for the pod: asked for in a preemption only, once for each PreFilter
-	evicting bool           // a dry run of a preemption
-	promised *atomic.Bool   // a node was refused only for pods that are nominated to it; shared by clones
-	placed   bool           // Reserve has let the pod have a node
+	seen     *reasons          // of refusals in this cycle; nil in a dry run
+	refused  *binding.Refusals // of nodes in this cycle; nil in a dry run
+	freeing  func() freeing    // a slot that comes free for the pod: asked for in a preemption only, once for each PreFilter
+	evicting bool              // a dry run of a preemption
+	promised *atomic.Bool      // a node was refused only for pods that are nominated to it; shared by clones
+	placed   bool              // Reserve has let the pod have a node
 }
 
 // Clone copies what AddPod and RemovePod change.
 func (c *cycleState) Clone() fwk.StateData {
 	clone := *c
-	clone.seen = nil
+	clone.seen, clone.refused = nil, nil
 	clone.delta = *c.delta.Clone()
 	return &clone
 }

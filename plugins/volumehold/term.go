@@ -4,6 +4,7 @@ package volumehold
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/observe"
@@ -39,7 +40,7 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// NothingBound says whether no pod with a volume is bound in the cluster yet.
+// NothingBound says whether no pod with a volume is bound in the cluster yet, and there is no ticket.
 func (f *Factory) NothingBound(ctx context.Context) (bool, error) {
 	if _, observer := f.made(); observer != nil {
 		return observer.NothingBound(ctx)
@@ -57,14 +58,18 @@ func (f *Factory) CatchUp(ctx context.Context, until func() time.Time) error {
 		return nil
 	}
 	core.until.Store(&until)
-	return observer.CatchUp(ctx)
+	if err := observer.CatchUp(ctx); err != nil {
+		return err
+	}
+	core.doubtTickets()
+	return nil
 }
 
 // Settle keeps the plugin from binding any more pods, and waits until the outcome of each Binding is
-// known. It returns an error if ctx is done before: a Binding may then still be under way.
+// known, and no write of a ticket can be under way. It returns an error if ctx is done before.
 func (f *Factory) Settle(ctx context.Context) error {
 	if core, _ := f.made(); core != nil {
-		return core.placer.Binder.Settle(ctx)
+		return errors.Join(core.placer.Binder.Settle(ctx), core.settleTickets(ctx))
 	}
 	return nil
 }

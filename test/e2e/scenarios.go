@@ -27,6 +27,7 @@ func Scenarios() []sandbox.Scenario {
 		kubectlMoorage(),
 		tickets(),
 		ticketWherever(),
+		ticketOrder(),
 		ticketDrain(),
 		ticketOrphans(),
 		backupMover(),

@@ -45,8 +45,8 @@ func tickets() sandbox.Scenario {
 			s.satisfied("backup")
 			s.podAt(there, "db2", "data")
 			asked := s.yields("backup")
-			s.until("db2 is told until when", func() error {
-				return told(s.View.Pod(s.Namespace, "db2"), "HeldElsewhere", here, "asked to let go of it by")
+			s.until("db2 is told that the ticket has its volume", func() error {
+				return unscheduled(s.View.Pod(s.Namespace, "db2"), "ticket "+s.Namespace+"/backup")
 			})
 			detached := last(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, here))
 			s.say("a snapshot's ticket is asked to let go for db2, and nothing is detached from it")
@@ -76,13 +76,13 @@ func tickets() sandbox.Scenario {
 	}
 }
 
-// ticketWherever guards that the controller chooses the node of a ticket that leaves it open, and
+// ticketWherever guards that Moorage chooses the node of a ticket that leaves it open, and
 // another one when the volume has moved.
 func ticketWherever() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "ticket-wherever",
-		Doc: "A backup's ticket leaves its node to the controller: it has the volume at the node of the pod that uses it, gives way when the pod moves, " +
-			"and has it again where the pod is then. When nobody has the volume any more, another such ticket has it at a node that the controller chooses.",
+		Doc: "A backup's ticket leaves its node to Moorage: it has the volume at the node of the pod that uses it, gives way when the pod moves, " +
+			"and has it again where the pod is then. When nobody has the volume any more, another such ticket has it at a node that Moorage chooses.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {

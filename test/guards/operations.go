@@ -19,7 +19,7 @@ func operating() []guard {
 		},
 		{
 			Scenario: "operations-refused",
-			Rule:     "the controller chooses the node of a ticket that leaves it open",
+			Rule:     "the scheduler chooses the node of a ticket that leaves it open",
 			Edits: []edit{{
 				File: "internal/flow/decide.go",
 				Old:  "if !t.Wherever || t.Phase != ledger.TicketPending ||",

@@ -206,6 +206,16 @@ func asking() []guard {
 			Expect: []string{"ticket backup is at worker-2"},
 		},
 		{
+			Scenario: "ticket-order",
+			Rule:     "of all that wait for a volume, the one of the highest priority has it first",
+			Edits: []edit{{
+				File: "internal/arbiter/request.go",
+				Old:  "cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.Created, b.Created)",
+				New:  "cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(b.priority(), a.priority())",
+			}},
+			Expect: []string{"ticket restore is satisfied"},
+		},
+		{
 			Scenario: "ticket-drain",
 			Rule:     "a ticket that moves loses its grant at a node that is being emptied",
 			Edits: []edit{{

@@ -214,6 +214,9 @@ func (c *controller) takeOver() {
 	tasks := c.memory.TakeOver(c.observer.snapshot())
 	for len(tasks) > 0 && tasks[0].Doubts {
 		c.do(tasks[0], func(flow.End) {})
+		for _, e := range flow.Doubts(c.observer.snapshot()) {
+			c.observer.apply(e)
+		}
 		tasks = c.memory.TakeOver(c.observer.snapshot())
 	}
 	if len(tasks) == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// grantAt decides on the pending tickets of one node, round by round, as
-// controller/ticket does; what one round decides is written side by side.
+// grantAt decides on the pending tickets of one node, as internal/tickets does;
+// what is decided is written side by side.
 func (c *controller) grantAt(n ledger.NodeName) bool {
 	if !c.grants.start(n) {
 		return false
@@ -23,17 +23,14 @@ func (c *controller) grantAt(n ledger.NodeName) bool {
 
 func (c *controller) round(n ledger.NodeName) {
 	now := decision{c.s.w.Version(), c.observer.handled[world.Pods]}
-	decided, again := flow.Round(c.arbiter, c.observer.snapshot(), n, c.s.Now(), c.leftAlone)
+	s := c.observer.snapshot()
+	decided := flow.Round(c.arbiter.Queue(s, n, c.s.Now()), s, c.s.Now(), c.leftAlone, nil)
 	for _, e := range flow.Announce(decided) {
 		c.observer.apply(e)
 	}
 	left, came := len(decided), flow.Finished
 	over := func() {
-		if came != flow.Finished || !again {
-			c.grants.done(n, flow.Resumes(c.observer.snapshot(), n, c.s.Now(), c.leftAlone), came)
-			return
-		}
-		c.round(n)
+		c.grants.done(n, flow.Resumes(c.observer.snapshot(), n, c.s.Now(), c.leftAlone), came)
 	}
 	if left == 0 {
 		over()
@@ -42,7 +39,7 @@ func (c *controller) round(n ledger.NodeName) {
 	for _, d := range decided {
 		c.decided[d.Ticket.UID] = now
 		c.answer(d, func(end flow.End) {
-			c.refused.End(d, end, whole, c.s.Now())
+			c.refused.End(d.Ticket, end, whole, c.s.Now())
 			came = together(came, end)
 			if left--; left == 0 {
 				over()
@@ -65,9 +62,6 @@ func together(a, b flow.End) flow.End {
 func (c *controller) answer(d flow.Decided, then func(flow.End)) {
 	t := d.Ticket
 	c.s.note("%s decides on ticket %s at %s: %s %s", c.name, t.ID.Name, t.Node, d.Verdict.Outcome, d.Verdict.First().Code)
-	for _, step := range d.Holds {
-		c.s.note("%s %s", c.name, stepText(step))
-	}
 	task := flow.Decide(d)
 	if c.says(task) {
 		then(flow.Finished)
@@ -104,7 +98,7 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	}
 	left = flow.Sooner(left, arbiter.NoticeLeft(s, t, c.s.Now()))
 	left = flow.Sooner(left, arbiter.PlacedAgain(t, c.s.Now()))
-	task, due := flow.Due(c.arbiter, s, t, c.s.Now())
+	task, due := flow.Due(c.arbiter, s, t, c.arbiter.Keeps(s, t, c.s.Now()), c.s.Now())
 	if !due {
 		task, due = c.satisfied(s, t)
 	}

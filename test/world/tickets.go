@@ -173,7 +173,7 @@ func (j *Judge) tellsDetached(w *World, was, is ledger.Ticket) {
 	}
 }
 
-// places: the controller chooses a node for a ticket that leaves it to it, and no other one while
+// places: the scheduler chooses a node for a ticket that leaves it open, and no other one while
 // the ticket is granted.
 func (j *Judge) places(t ledger.Ticket, r Request) {
 	switch {

@@ -71,6 +71,11 @@ app.kubernetes.io/component: {{ .component }}
 system:serviceaccount:{{ .Release.Namespace }}:moorage-controller
 {{- end }}
 
+{{/* The user name of the scheduler's service account, as policies see it. */}}
+{{- define "moorage.schedulerUser" -}}
+system:serviceaccount:{{ .Release.Namespace }}:moorage-scheduler
+{{- end }}
+
 {{/* The Deployment of a role: the argument is what moorage.podTemplate takes, and replicas
 where the role's value does not count. */}}
 {{- define "moorage.deployment" -}}

@@ -289,7 +289,7 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	}
 	said := podCondition(p, corev1.PodScheduled)
 	spoken := said != nil && said.Status != corev1.ConditionTrue && said.Message != ""
-	if c := w.fitCause(x, p); c != nil && !(spoken && strings.Contains(said.Message, arbiter.HoldRefusedWords)) {
+	if c := w.fitCause(x, p); c != nil {
 		return c
 	}
 	switch {
@@ -334,7 +334,7 @@ func (w *World) schedulerDown(p *corev1.Pod) *Cause {
 	if is != lapsed {
 		return nil
 	}
-	return &Cause{Of: OfComponent, Code: "SchedulerDown", Since: since,
+	return &Cause{Of: OfComponent, Code: schedulerDown, Since: since,
 		Message: fmt.Sprintf("its scheduler %s is down: nobody renews the Lease %s", cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName), lease),
 		Do:      "See whether it has pods: `kubectl get deployments,pods -A | grep " + lease + "`. With 0 replicas, scale it up; else see their logs"}
 }
@@ -345,11 +345,6 @@ func (w *World) refusedBy(x *Pod, said *corev1.PodCondition) *Cause {
 	message, _, _ := strings.Cut(said.Message, " preemption:")
 	c := &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: "its scheduler says: " + shortened(message, ""),
 		Do: "Compare what the pod asks for with the nodes: `kubectl describe nodes`"}
-	if strings.Contains(message, arbiter.HoldRefusedWords) {
-		advice := w.adviceOn(arbiter.HoldRefused)
-		c.Of, c.Code, c.Changes, c.Do = OfVolume, string(arbiter.HoldRefused), advice.Changes, advice.Do
-		return c
-	}
 	var fit []string
 	var held *Reason
 	for i := range x.Nodes {
@@ -591,12 +586,16 @@ func (w *World) leads(name string) (leadership, time.Time) {
 const (
 	controllerDown = "ControllerDown"
 	attacherDown   = "AttacherDown"
+	schedulerDown  = "SchedulerDown"
 )
 
 // componentCause says that what a volume waits for can't happen, because the component that does it is down;
 // nil when it runs or nothing is known of it.
 func (w *World) componentCause(reason *Reason, driver string) *Cause {
 	code := codeOf(reason)
+	if code == arbiter.NotGranted {
+		return w.nobodyGrants()
+	}
 	if arbiter.CallOf(code) != arbiter.CallNone {
 		if c := w.AttacherDown(driver); c != nil {
 			if code == arbiter.AttachFailed || code == arbiter.DetachFailed {
@@ -606,26 +605,40 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 		}
 	}
 	passes := code == arbiter.NodeUnreachable || arbiter.Transient(code)
-	if is, since := w.leads(kubeControllerManager); !w.moorageDetaches() && code != arbiter.NotGranted && passes && is == lapsed {
+	if is, since := w.leads(kubeControllerManager); !w.moorageDetaches() && passes && is == lapsed {
 		return &Cause{Of: OfComponent, Code: controllerDown, Since: since,
 			Message: "kube-controller-manager is down, by its Lease in kube-system: no volume is attached or detached meanwhile; pods that run are untouched",
 			Do:      "See why: `kubectl get pods -n kube-system -l component=kube-controller-manager`, then the logs. Where the control plane is managed, ask its provider"}
 	}
-	stops := "granted, attached or detached"
-	if w.Arbiter.Cooperative {
-		passes, stops = code == arbiter.NotGranted, "granted"
-	}
-	is, since := w.leads(v1alpha1.ControllerName)
-	if !w.Served() || code == arbiter.ClaimUnbound || !passes || is != lapsed { // a provisioner ends ClaimUnbound
+	if code == arbiter.ClaimUnbound || !passes || w.Arbiter.Cooperative { // a provisioner ends ClaimUnbound
 		return nil
 	}
-	message := "moorage-controller is down: nothing is " + stops + " meanwhile; pods that run are untouched"
-	if code == arbiter.NodeUnreachable && reason.Message != "" {
+	c := w.controllerIsDown("nothing is attached or detached meanwhile; pods that run are untouched")
+	if c != nil && code == arbiter.NodeUnreachable && reason.Message != "" {
 		waits, _, _ := strings.Cut(reason.Message, ". ")
-		message += ". What it has to do: " + waits
+		c.Message += ". What it has to do: " + waits
 	}
-	return &Cause{Of: OfComponent, Code: controllerDown, Since: since, Message: message,
+	return c
+}
+
+// controllerIsDown says that moorage-controller is down, and what follows; nil where it leads or nothing is known of it.
+func (w *World) controllerIsDown(follows string) *Cause {
+	is, since := w.leads(v1alpha1.ControllerName)
+	if !w.Served() || is != lapsed {
+		return nil
+	}
+	return &Cause{Of: OfComponent, Code: controllerDown, Since: since, Message: "moorage-controller is down: " + follows,
 		Do: "See why: `kubectl get pods -A -l app.kubernetes.io/component=controller`, then the logs"}
+}
+
+// nobodyGrants says that moorage-scheduler, which grants tickets, is down; nil where it leads or nothing is known of it.
+func (w *World) nobodyGrants() *Cause {
+	is, since := w.leads(v1alpha1.SchedulerName)
+	if !w.Served() || is != lapsed {
+		return nil
+	}
+	return &Cause{Of: OfComponent, Code: schedulerDown, Since: since, Message: "moorage-scheduler is down: no ticket is granted meanwhile",
+		Do: "See why: `kubectl get pods -A -l app.kubernetes.io/component=scheduler`, then the logs"}
 }
 
 // AttacherDown says that the external-attacher of a driver is down; nil when it runs or nothing is known of it.

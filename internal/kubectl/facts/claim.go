@@ -157,7 +157,7 @@ func (w *World) storageCause(out *Storage) {
 				return
 			}
 		}
-		if out.Cause = podsCause(out.Pods, out.Volume); out.Cause == nil {
+		if out.Cause = podsCause(out.Pods); out.Cause == nil {
 			if p := userOfDeadNode(out.Pods); p != nil {
 				out.Cause = p.Cause
 			}
@@ -211,14 +211,8 @@ const nowhere = "VolumeElsewhere"
 // podsCause is what the first pod that waits for a volume waits for; nil when none
 // does, or it waits for something else. A pod that lacks a claim does not wait for the
 // one that has its name.
-func podsCause(pods []PodNeed, v *Volume) *Cause {
+func podsCause(pods []PodNeed) *Cause {
 	for _, p := range pods {
-		if c := p.Cause; c != nil && v != nil && c.Code == string(arbiter.HoldRefused) {
-			_, claim, _ := strings.Cut(v.Claim, "/")
-			if strings.Contains(c.Message, arbiter.Reason{Code: arbiter.HoldRefused, Claim: claim}.Message()) {
-				return c
-			}
-		}
 		if len(p.Reasons) > 0 && p.Cause != nil && p.Cause.Code != string(arbiter.ClaimMissing) && (p.Cause.Of == OfVolume || p.Cause.Of == OfComponent) {
 			return p.Cause
 		}

@@ -321,7 +321,7 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 		for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
 			add(w.componentCause(&Reason{Code: string(arbiter.Attaching)}, need.Volume.Driver))
 		}
-		add(w.nobodyGrants())
+		add(w.detacherDown())
 	}
 	return list
 }

@@ -154,7 +154,7 @@ func (w *World) notBegun(reason Reason, r arbiter.Reason) Reason {
 	return reason
 }
 
-// undecided says that moorage-controller is down, for a reason that names somebody who has only
+// undecided says that moorage-scheduler is down, for a reason that names somebody who has only
 // asked for the volume so far: whoever decides would decide between the two. Nil for any other.
 func (w *World) undecided(r arbiter.Reason) *Cause {
 	place := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node)
@@ -171,12 +171,6 @@ func (w *World) undecided(r arbiter.Reason) *Cause {
 		return nil
 	}
 	return w.nobodyGrants()
-}
-
-// nobodyGrants says that moorage-controller, which decides on tickets, is down; nil where it
-// leads or nothing is known of it.
-func (w *World) nobodyGrants() *Cause {
-	return w.componentCause(&Reason{Code: string(arbiter.NotGranted)}, "")
 }
 
 // adviceOnHolder is what to do about who holds a volume: whoever is at a node that is not ready

@@ -107,14 +107,9 @@ func (w *World) LeavesWithPods(t *Ticket) string {
 	return ""
 }
 
-// nobodyEnds is what a ticket that has its volumes has to know of a controller that is down: nobody ends it
-// or asks it to yield. Nil where one leads, or that can't be seen.
+// nobodyEnds says that no controller ends a ticket that has its volumes. Nil where one leads, or that can't be seen.
 func (w *World) nobodyEnds() *Cause {
-	c := w.nobodyGrants()
-	if c != nil {
-		c.Message = "moorage-controller is down: until it is back nobody ends the ticket, or asks it to let go of its volumes"
-	}
-	return c
+	return w.controllerIsDown("until it is back nobody ends the ticket")
 }
 
 func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, left timeLeft) {
@@ -132,7 +127,7 @@ func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, left timeLeft) {
 }
 
 func (x *TicketExplanation) answer() string {
-	message := "moorage-controller has not decided yet"
+	message := "moorage-scheduler has not decided yet"
 	if x.Cause != nil {
 		message = x.Cause.Message
 	}
@@ -408,7 +403,7 @@ type Ticket struct {
 	// Derived says that there is no object: the bound pod is the ticket.
 	Derived bool   `json:"derived,omitempty"`
 	Node    string `json:"node"`
-	// Wherever: the controller chooses the node; Node is empty until it has.
+	// Wherever: Moorage chooses the node; Node is empty until it has.
 	Wherever bool `json:"wherever,omitempty"`
 	// Detached: the volumes are to be at no node, and Node is empty.
 	Detached bool `json:"detached,omitempty"`
@@ -484,7 +479,7 @@ func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queu
 	if queues[t.Node] == nil {
 		queues[t.Node] = w.Arbiter.Queue(w.Snapshot, t.Node, w.Now)
 	}
-	v, _ := queues[t.Node].Grant(t)
+	v := queues[t.Node].Grant(t)
 	return v
 }
 

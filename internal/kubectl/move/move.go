@@ -4,7 +4,7 @@
 // volumes are brought to a node, or let go, by hand.
 //
 // Reads: everything the ledger is made of. Decides: nothing; the arbiter says
-// whether a ticket would be granted, and the controller grants it or not.
+// whether a ticket would be granted, and the scheduler grants it or not.
 // Writes: VolumeTickets: creates them, renews their time, and deletes them again.
 // It takes nothing away from anybody: what is in use is refused, with by whom.
 package move
@@ -333,7 +333,7 @@ func (o *options) create(ctx context.Context, c *cluster.Cluster, ticket *v1alph
 	return created, o.say("volumeticket.moorage.dev/%s %s in namespace %s%s", ticket.Name, verb, ticket.Namespace, o.suffix())
 }
 
-// await waits until the controller has granted a ticket and its volumes are attached. leaves is what takes them
+// await waits until the scheduler has granted a ticket and its volumes are attached. leaves is what takes them
 // away before the ticket ends, to be said after the rest; empty where nothing is known to.
 func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) (leaves string, err error) {
 	err = o.until(ctx, c, func(w *facts.World) (bool, string, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/tickets"
 )
 
 // Placer reserves nodes for pods, and binds the pods. All that place pods in a process share one
@@ -21,8 +22,21 @@ type Placer struct {
 	Ledger *ledger.Ledger
 	Now    func() time.Time
 
-	reserving sync.Mutex // held from a verdict until the ledger counts it
-	touched   []func(ledger.Touched)
+	// Order is held from a verdict until the ledger counts what it allows, be it for a pod or a ticket.
+	Order sync.Mutex
+	// Waits are the pods that were refused.
+	Waits tickets.Waits
+
+	before  func(pod *ledger.Pod, n ledger.NodeName) // guarded by Order
+	touched []func(ledger.Touched)
+}
+
+// Before has f called with each pod that is about to be reserved at a node, with Order held: f has those served that rank
+// before the pod.
+func (p *Placer) Before(f func(pod *ledger.Pod, n ledger.NodeName)) {
+	p.Order.Lock()
+	defer p.Order.Unlock()
+	p.before = f
 }
 
 // Subscribe has f called with all that a reservation touches, and its end. It must be called before
@@ -32,8 +46,11 @@ func (p *Placer) Subscribe(f func(ledger.Touched)) { p.touched = append(p.touche
 // Reserve has the ledger count a pod at a node, if fit allows it by the newest snapshot. It returns
 // fit's verdict.
 func (p *Placer) Reserve(pod ledger.Pod, n ledger.NodeName, fit func(ledger.Snapshot) arbiter.Verdict) arbiter.Verdict {
-	p.reserving.Lock()
-	defer p.reserving.Unlock()
+	p.Order.Lock()
+	defer p.Order.Unlock()
+	if p.before != nil && fit(p.Ledger.Snapshot()).Allowed() {
+		p.before(&pod, n)
+	}
 	verdict := fit(p.Ledger.Snapshot())
 	if verdict.Allowed() {
 		p.touch(p.Ledger.Reserve(p.Now(), pod, n))

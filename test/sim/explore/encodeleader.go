@@ -211,9 +211,9 @@ func (e *encoder) task(t flow.Task) {
 	if t.Ticket != nil {
 		e.ticket(*t.Ticket)
 	}
-	e.byte(byte(t.Sent.Do), byte(t.Sent.Kind), byte(len(t.Proofs)), byte(len(t.Holds)), byte(len(t.Listed)), byte(len(t.Read)))
+	e.byte(byte(t.Sent.Do), byte(t.Sent.Kind), byte(len(t.Proofs)), byte(len(t.Listed)), byte(len(t.Read)))
 	e.text(t.Sent.Key)
-	e.bool(t.Announced, t.Doubts, t.Outlasted, t.Refused != "")
+	e.bool(t.Announced, t.Doubts, t.Outlasted)
 	e.byte(byte(t.Unanswered))
 	e.bool(t.Known...)
 	for _, r := range t.Proofs {
@@ -225,9 +225,6 @@ func (e *encoder) task(t flow.Task) {
 			p := t.Before.Pod(uid)
 			e.bool(p != nil && p.Node != "")
 		}
-	}
-	for _, step := range t.Holds {
-		e.step(step)
 	}
 	for _, p := range t.Listed {
 		e.pod(p)

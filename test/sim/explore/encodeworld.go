@@ -78,7 +78,7 @@ func (e *encoder) pod(p ledger.Pod) {
 
 func (e *encoder) ticket(t ledger.Ticket) {
 	e.byte(byte(t.Phase))
-	e.bool(t.InDoubt, t.Granting, t.GrantFailed, t.SatisfiedSince != 0, t.YieldingSince != 0, t.LetsGo)
+	e.bool(t.InDoubt, t.Granting, t.SatisfiedSince != 0, t.YieldingSince != 0, t.LetsGo)
 	e.text(string(t.Node))
 	e.text(t.Reason)
 	e.volumes(t.Granted)

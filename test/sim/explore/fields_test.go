@@ -244,7 +244,7 @@ func flowFields() map[string]fields {
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all", "current": "a leader that decides has read all it needs",
 			"doubted": "a leader that decides has done so",
 		}},
-		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted Unanswered Refused", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
+		"flow.Task":       {"Step Ticket Proofs Commit Doubts Sent Announced Listed Known Read Before Outlasted Unanswered", map[string]string{"Orders": "what is written beside the task is whether it shows all orders", "Until": cooperative, "Cause": never, "Was": never}},
 		"flow.ReadOf":     {"Kind Key All", nil},
 		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch Granted EpochOnly Look Orders YieldingSince", map[string]string{"Who": people, "Until": cooperative, "Interruptions": "its pause lasts, as no time passes", "Notice": same}},
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
@@ -262,7 +262,7 @@ func objectFields() map[string]fields {
 			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "Priority": never, "OptedOut": never, "Started": never, "Bound": never,
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
-		"ledger.Ticket": {"UID Version Node Epoch Phase Reason InDoubt Granting GrantFailed Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
+		"ledger.Ticket": {"UID Version Node Epoch Phase Reason InDoubt Granting Granted SatisfiedSince YieldingSince LetsGo", map[string]string{
 			"ID": position, "Type": same,
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": same, "at": "it follows from the users of the NodeVolumes",
 			"Interruptions": "its pause lasts, as no time passes", "interrupted": "its pause lasts, as no time passes", "Wherever": never, "Parameters": never, "OnDrain": never, "NodeGone": never, "gone": never,

@@ -52,6 +52,9 @@ func (s *state) takeOver() {
 			}
 		}
 	}
+	for _, e := range flow.Doubts(l.ledger.Snapshot()) {
+		l.apply(s.w.Now, e)
+	}
 }
 
 // see takes an object in as the watch shows it.
@@ -362,7 +365,7 @@ func (s *state) plan(v ledger.VolumeID) {
 // round is what is to be written about a node's tickets, but for what they say
 // already.
 func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []flow.Decided {
-	decided, _ := flow.Round(arbiter.Arbiter{}, snapshot, n, s.w.Now, nil)
+	decided := flow.Round(arbiter.Arbiter{}.Queue(snapshot, n, s.w.Now), snapshot, s.w.Now, nil, nil)
 	return slices.DeleteFunc(decided, func(d flow.Decided) bool {
 		return d.Ticket.UID == "" || flow.Decide(d).Commit.Phase == d.Ticket.Phase && string(d.Verdict.First().Code) == d.Ticket.Reason
 	})
@@ -387,7 +390,7 @@ func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool)
 	if t == nil {
 		return o, false
 	}
-	task, due := flow.Due(arbiter.Arbiter{}, snapshot, t, s.w.Now)
+	task, due := flow.Due(arbiter.Arbiter{}, snapshot, t, arbiter.Arbiter{}.Keeps(snapshot, t, s.w.Now), s.w.Now)
 	if !due {
 		task, due = s.satisfied(snapshot, t)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ticket
+package tickets
 
 import (
 	"strings"
@@ -12,15 +12,17 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // maxMessage keeps a condition's message readable.
 const maxMessage = 1024
 
-// condition makes a ticket's condition of a verdict. ok is the reason when it
+// Condition makes a ticket's condition of a verdict. ok is the reason when it
 // is True.
-func condition(name string, status metav1.ConditionStatus, v arbiter.Verdict, ok string, t *v1alpha1.VolumeTicket, now time.Time) metav1.Condition {
+func Condition(name string, status metav1.ConditionStatus, v arbiter.Verdict, ok string, t *v1alpha1.VolumeTicket, now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: name, Status: status, Reason: ok,
 		ObservedGeneration: t.Generation, LastTransitionTime: metav1.NewTime(now),
@@ -47,8 +49,8 @@ func message(v arbiter.Verdict) string {
 	return m
 }
 
-// volumes says what a ticket's volumes turned out to be, and which of them it is granted.
-func volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v1alpha1.TicketVolumeStatus {
+// Volumes says what a ticket's volumes turned out to be, and which of them it is granted.
+func Volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v1alpha1.TicketVolumeStatus {
 	var list []v1alpha1.TicketVolumeStatus
 	for i, v := range t.Volumes {
 		status := v1alpha1.TicketVolumeStatus{Claim: v.Claim, PersistentVolume: v.PersistentVolume}
@@ -92,8 +94,14 @@ func stateOf(t *v1alpha1.VolumeTicket) string {
 	return satisfied.Reason
 }
 
-// says reports whether a ticket already carries a condition.
-func says(t *v1alpha1.VolumeTicket, c metav1.Condition) bool {
+// Says reports whether a ticket already carries a condition.
+func Says(t *v1alpha1.VolumeTicket, c metav1.Condition) bool {
 	old := meta.FindStatusCondition(t.Status.Conditions, c.Type)
 	return old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message
+}
+
+// As is the status of one object, as it is.
+func As(next *v1alpha1.VolumeTicket) execute.Status {
+	next.Status.State = stateOf(next)
+	return func(flow.Request) (*v1alpha1.VolumeTicket, error) { return next, nil }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ticket
+package tickets
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
+
+// fails is a write that has no effect.
+func fails(w *writer, task flow.Task, why string) error {
+	w.Apply(ledger.GrantResolved{ID: task.Ticket.ID, UID: task.Ticket.UID, Version: task.Ticket.Version})
+	return errors.New(why)
+}
 
 // slow is a writer that fails once for the first ticket, and needs a while for any other.
 type slow struct {
@@ -27,7 +34,7 @@ func (s *slow) Carry(ctx context.Context, task flow.Task, status execute.Status)
 	if task.Ticket.ID != s.first {
 		time.Sleep(10 * time.Second)
 	} else if !s.failed.Swap(true) {
-		return errors.New("no answer")
+		return fails(s.writer, task, "no answer")
 	}
 	return s.writer.Carry(ctx, task, status)
 }
@@ -36,14 +43,14 @@ func (s *slow) Carry(ctx context.Context, task flow.Task, status execute.Status)
 func TestPauseEndsDuringAnotherWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := ticket("one", "n1", ledger.TypeManual, "a"), ticket("two", "n1", ledger.TypeManual, "b")
-		w := &slow{writer: &writer{ledger: facts(pod("one", "", "a"), one, pod("two", "", "b"), two)}, first: one.ID}
-		c, err := New(Config{Cache: w, Write: w, Now: time.Now})
+		w := &slow{writer: &writer{Ledger: facts(pod("one", "", "a"), one, pod("two", "", "b"), two)}, first: one.ID}
+		c, err := New(Config{Cache: w, Write: w, Now: time.Now, Order: &sync.Mutex{}, Waits: &Waits{}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		go c.Run(ctx, 1, 1)
-		c.AddNode("n1")
+		c.nodes.Add("n1")
 		time.Sleep(time.Minute)
 		for _, id := range []ledger.TicketID{one.ID, two.ID} {
 			if is := w.Snapshot().Ticket(id); is.Phase != ledger.TicketGranted {
@@ -63,7 +70,7 @@ type overloaded struct {
 
 func (o *overloaded) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
 	if o.is.Load() {
-		return errors.New("too many requests")
+		return fails(o.writer, task, "too many requests")
 	}
 	return o.writer.Carry(ctx, task, status)
 }
@@ -73,10 +80,10 @@ func (o *overloaded) Carry(ctx context.Context, task flow.Task, status execute.S
 func TestTicketsOfANodePauseForThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tickets = 40
-		w := &overloaded{writer: &writer{ledger: facts(
+		w := &overloaded{writer: &writer{Ledger: facts(
 			ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2 * tickets}}})}}
 		w.is.Store(true)
-		c, err := New(Config{Cache: w, Write: w, Now: time.Now})
+		c, err := New(Config{Cache: w, Write: w, Now: time.Now, Order: &sync.Mutex{}, Waits: &Waits{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,10 +93,10 @@ func TestTicketsOfANodePauseForThemselves(t *testing.T) {
 		for i := range tickets {
 			claim, name := fmt.Sprint("claim", i), fmt.Sprint("pod", i)
 			last = ticket(name, "n1", ledger.TypeManual, claim)
-			w.put(claim)
+			w.Put(claim)
 			w.Apply(pod(name, "", claim))
 			w.Apply(last)
-			c.AddNode("n1")
+			c.nodes.Add("n1")
 			synctest.Wait() // it has failed
 			if i < tickets-1 {
 				time.Sleep(3 * time.Second)

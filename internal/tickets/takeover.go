@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ticket
+package tickets
 
 import (
 	"context"
@@ -29,11 +29,11 @@ const takeOverTries = 3
 // first grant of a term: who ranks first is then granted first. Whatever it can't
 // write it leaves to the queue, which tries again with longer and longer pauses, and
 // says each time at error level why not.
-func (c *Controller) takeOver(ctx context.Context, workers int) {
+func (k *Keeper) takeOver(ctx context.Context, workers int) {
 	ctx, cancel := context.WithTimeout(ctx, takeOverPatience)
 	defer cancel()
 	var doubted []ledger.TicketID
-	for t := range c.config.Cache.Snapshot().Tickets() {
+	for t := range k.config.Cache.Snapshot().Tickets() {
 		if t.InDoubt {
 			doubted = append(doubted, t.ID)
 		}
@@ -43,7 +43,7 @@ func (c *Controller) takeOver(ctx context.Context, workers int) {
 	for range max(1, workers) {
 		running.Go(func() {
 			for id := range next {
-				c.takeOverSoon(ctx, id)
+				k.takeOverSoon(ctx, id)
 			}
 		})
 	}
@@ -52,20 +52,19 @@ func (c *Controller) takeOver(ctx context.Context, workers int) {
 	}
 	close(next)
 	running.Wait()
-	c.tookOver.Store(true)
 	for _, id := range doubted {
-		c.rest.Add(id) // those that are still in doubt
+		k.rest.Add(id) // those that are still in doubt
 	}
 }
 
 // takeOverSoon takes one ticket over, unless it takes more than a few tries.
-func (c *Controller) takeOverSoon(ctx context.Context, id ledger.TicketID) {
+func (k *Keeper) takeOverSoon(ctx context.Context, id ledger.TicketID) {
 	for range takeOverTries {
-		t := c.config.Cache.Snapshot().Ticket(id)
+		t := k.config.Cache.Snapshot().Ticket(id)
 		if ctx.Err() != nil || t == nil || !t.InDoubt {
 			return
 		}
-		if err := c.takeOverOne(ctx, t); err != nil && !errors.Is(err, flow.ErrStale) {
+		if err := k.takeOverOne(ctx, t); err != nil && !errors.Is(err, flow.ErrStale) {
 			klog.FromContext(ctx).Error(err, "A ticket is not taken over, and not granted before it is; others are", "ticket", id)
 			return
 		}
@@ -74,12 +73,12 @@ func (c *Controller) takeOverSoon(ctx context.Context, id ledger.TicketID) {
 
 // takeOverOne writes the term's epoch into a ticket in doubt: a grant that an older
 // leader has in flight fails then, because the ticket's version has changed.
-func (c *Controller) takeOverOne(ctx context.Context, t *ledger.Ticket) error {
-	object, ok := c.config.Cache.Ticket(t.ID)
+func (k *Keeper) takeOverOne(ctx context.Context, t *ledger.Ticket) error {
+	object, ok := k.config.Cache.Ticket(t.ID)
 	if !ok || string(object.UID) != t.UID {
 		return nil // its end is on its way
 	}
-	err := c.config.Write.Carry(ctx, flow.Renew(t), func(r flow.Request) (*v1alpha1.VolumeTicket, error) {
+	err := k.config.Write.Carry(ctx, flow.Renew(t), func(r flow.Request) (*v1alpha1.VolumeTicket, error) {
 		next := object.DeepCopy()
 		next.Status.Epoch = max(r.Epoch, object.Status.Epoch+1)
 		return next, nil

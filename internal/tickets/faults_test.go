@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tickets
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// In Cooperative mode a pod waits for the detach of a volume that Moorage attached for a ticket. While that detach fails the
+// volume is kept for the pod: a backup at the volume's node does not get it back.
+func TestStuckDetachKeepsTheVolumeForThePod(t *testing.T) {
+	for _, waiting := range []bool{false, true} {
+		waits := pod("waits", "", "a")
+		s := newScene(t, waits, aged(ticket("backup", "n1", ledger.TypeBackup, "a"), 5))
+		s.w.Apply(ledger.Attachment{
+			Name: ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "a"}, "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1",
+			PersistentVolume: "a", Attached: true, Deleting: true, Stamped: true, Ours: true, Cooperative: true, DetachError: ledger.CallError{Code: 13, Message: "busy"},
+		})
+		if waiting {
+			s.refused(t, waits, "n2")
+		}
+		if s.decideAt(t, "n1"); s.granted("backup") == waiting {
+			t.Errorf("a pod waits: %t; the backup has the volume: %t", waiting, s.granted("backup"))
+		}
+	}
+}
+
+// late is a cache in which a ticket changes just before its grant is taken in.
+type late struct {
+	*writer
+	id      ledger.TicketID
+	changed bool
+}
+
+func (l *late) Apply(e ledger.Event) {
+	if sent, is := e.(ledger.GrantSent); is && sent.ID == l.id && !l.changed {
+		l.changed = true
+		next := *l.Snapshot().Ticket(l.id)
+		next.Version = "again"
+		l.writer.Apply(next)
+	}
+	l.writer.Apply(e)
+}
+
+// A ticket that changes while it is decided on is decided on anew, before any that ranks after it gets its slot.
+func TestStaleGrantLosesNoSlot(t *testing.T) {
+	first, after := ticket("first", "n2", ledger.TypeRestore, "a"), aged(ticket("after", "n2", ledger.TypeBackup, "b"), 5)
+	w := &late{writer: &writer{Ledger: facts(first, after,
+		ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 1}}})}, id: first.ID}
+	k, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }, Order: &sync.Mutex{}, Waits: &Waits{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.grantAt(t.Context(), "n2"); err != nil {
+		t.Fatal(err)
+	}
+	k.writing.Wait()
+	if s := w.Snapshot(); !w.changed || s.Ticket(first.ID).Phase != ledger.TicketGranted || s.Ticket(after.ID).Phase == ledger.TicketGranted {
+		t.Errorf("changed: %t; the first is %s, the one after it %s", w.changed, s.Ticket(first.ID).Phase, s.Ticket(after.ID).Phase)
+	}
+}
+
+// hanging is a writer that answers grants only.
+type hanging struct {
+	*writer
+	end chan struct{}
+}
+
+func (h *hanging) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+	if task.Commit.Phase != ledger.TicketGranted {
+		<-h.end
+	}
+	return h.writer.Carry(ctx, task, status)
+}
+
+// A grant waits for no write that says why other tickets wait.
+func TestGrantWaitsForNoOtherWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &hanging{&writer{Ledger: facts(pod("holds", "n2", "a"))}, make(chan struct{})}
+		for i := range 3 * maxTold {
+			w.Apply(ticket(fmt.Sprint("waits", i), "n1", ledger.TypeManual, "a"))
+		}
+		k, err := New(Config{Cache: w, Write: w, Now: time.Now, Order: &sync.Mutex{}, Waits: &Waits{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go k.Run(ctx, 1, 1)
+		k.nodes.Add("n1")
+		synctest.Wait()
+		free := ticket("free", "n1", ledger.TypeManual, "b")
+		w.Apply(free)
+		k.nodes.Add("n1")
+		synctest.Wait()
+		if is := w.Snapshot().Ticket(free.ID); is.Phase != ledger.TicketGranted {
+			t.Errorf("it is %s: %s", is.Phase, is.Reason)
+		}
+		close(w.end)
+		stop()
+		synctest.Wait()
+	})
+}

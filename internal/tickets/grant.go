@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tickets
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/work"
+)
+
+// grantAt decides on the pending tickets of one node, and begins to write what follows. It returns when they are
+// to be decided on again.
+func (k *Keeper) grantAt(ctx context.Context, name ledger.NodeName) (time.Duration, error) {
+	began := k.config.Now()
+	k.config.Order.Lock()
+	decided, lapses := k.decide([]ledger.NodeName{name}, nil)
+	k.config.Order.Unlock()
+	k.write(ctx, decided)
+	after := flow.Sooner(lapses, flow.Resumes(k.config.Cache.Snapshot(), name, began, k.refused.left(began)))
+	if after == 0 {
+		return 0, nil
+	}
+	return max(after-k.config.Now().Sub(began), time.Millisecond), nil
+}
+
+// maxRounds is how often tickets are decided on at once where the ledger learns of another version of one meanwhile.
+const maxRounds = 5
+
+// decide decides on the pending tickets of some nodes, of which before, if set, says so, and has the ledger know of the
+// grants: whatever is decided next sees them. It returns what is to be written, and when the first pod's time is over for
+// which something was kept. The caller holds Order.
+func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) bool) (decided []flow.Decided, lapses time.Duration) {
+	for range maxRounds {
+		s, now := k.config.Cache.Snapshot(), k.config.Now()
+		line := k.config.Arbiter.Line(s, k.config.Waits.line(s, now), now)
+		var round []flow.Decided
+		for _, n := range nodes {
+			round = append(round, flow.Round(line.At(n), s, now, k.refused.left(now), before)...)
+		}
+		for _, e := range flow.Announce(round) {
+			k.config.Cache.Apply(e)
+		}
+		s, again := k.config.Cache.Snapshot(), false
+		var granted []*ledger.Ticket
+		for _, d := range round {
+			if t := s.Ticket(d.Ticket.ID); d.Ruling == flow.Grant && t != nil && t.Granting {
+				granted = append(granted, t)
+			} else if d.Ruling == flow.Grant {
+				again = again || t != nil && t.UID == d.Ticket.UID // it has another version by now
+				continue
+			}
+			decided = append(decided, d)
+		}
+		if lapses = k.config.Waits.decided(s, line, granted, now); !again {
+			break
+		}
+	}
+	return decided, lapses
+}
+
+// Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at a node at which the
+// pod is about to have them. The caller holds Order.
+func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) {
+	term := k.term.Load()
+	if term == nil || (*term).Err() != nil {
+		return
+	}
+	s := k.config.Cache.Snapshot()
+	r := arbiter.PodRequest(s, pod)
+	nodes := flow.Rivals(s, r, n)
+	if len(nodes) == 0 {
+		return
+	}
+	decided, _ := k.decide(nodes, func(t *ledger.Ticket) bool { return arbiter.RanksBefore(t, r) })
+	k.write(*term, decided)
+}
+
+// maxTold is how many tickets are told at once why they wait. Grants wait for none of them.
+const maxTold = 8
+
+// write begins to write decisions. A grant is written at once. Of why tickets wait only so much is written as
+// Config.Turn lets pass.
+func (k *Keeper) write(ctx context.Context, decided []flow.Decided) {
+	for _, d := range decided {
+		task := flow.Decide(d)
+		if d.Ruling != flow.Grant {
+			if next, err := k.granted(d.Ticket)(task.Commit); err == nil && next == nil || !k.telling.begin(d.Ticket.ID) {
+				continue
+			}
+		}
+		k.writing.Go(func() {
+			if d.Ruling != flow.Grant {
+				defer k.telling.end(d.Ticket.ID)
+				k.told <- struct{}{}
+				defer func() { <-k.told }()
+				if k.config.Turn(ctx) != nil {
+					return
+				}
+			}
+			k.wrote(ctx, d, k.carry(ctx, task))
+		})
+	}
+}
+
+// wrote has a ticket decided on again whose decision could not be written.
+func (k *Keeper) wrote(ctx context.Context, d flow.Decided, err error) {
+	end := flow.AttemptEnd(err)
+	k.refused.end(d.Ticket, end, k.config.Now())
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	if end != flow.Stale {
+		work.Log(ctx, grantsName, d.Ticket.ID, err, k.refused.left(k.config.Now())(d.Ticket))
+	}
+	k.nodes.Add(d.Ticket.Node)
+}
+
+// telling are the tickets that are being told why they wait. Safe for parallel use.
+type telling struct {
+	mu  sync.Mutex
+	ids map[ledger.TicketID]bool
+}
+
+func (t *telling) begin(id ledger.TicketID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ids[id] {
+		return false
+	}
+	if t.ids == nil {
+		t.ids = map[ledger.TicketID]bool{}
+	}
+	t.ids[id] = true
+	return true
+}
+
+func (t *telling) end(id ledger.TicketID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.ids, id)
+}
+
+// refused keeps the pauses of tickets of which a write failed. Safe for parallel use.
+type refused struct {
+	mu     sync.Mutex
+	pauses flow.TicketPauses
+}
+
+// left says for how long a ticket is left alone from a time on.
+func (r *refused) left(now time.Time) flow.Paused {
+	return func(t *ledger.Ticket) time.Duration {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.pauses.Left(t, now)
+	}
+}
+
+func (r *refused) end(t *ledger.Ticket, end flow.End, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pauses.End(t, end, work.Spread, now)
+}
+
+// carry writes what was decided on a ticket.
+func (k *Keeper) carry(ctx context.Context, task flow.Task) error {
+	return k.config.Write.Carry(ctx, task, k.granted(task.Ticket))
+}
+
+// granted makes a ticket's status with condition Granted, as a decision has it.
+func (k *Keeper) granted(t *ledger.Ticket) execute.Status {
+	return func(r flow.Request) (*v1alpha1.VolumeTicket, error) {
+		object, ok := k.config.Cache.Ticket(t.ID)
+		if !ok || object.ResourceVersion != r.Version {
+			return nil, fmt.Errorf("%w: ticket %s has another version", flow.ErrStale, t.ID)
+		}
+		granted := Condition(v1alpha1.TicketGranted, statusOf(r.Phase), r.Verdict, v1alpha1.ReasonGranted, object, k.config.Now())
+		chosen := r.Node != "" && object.Status.NodeName != string(r.Node)
+		if Says(object, granted) && object.Status.Interruptions == r.Interruptions && t.YieldingSince == r.YieldingSince && !chosen {
+			return nil, nil
+		}
+		next := object.DeepCopy()
+		if chosen {
+			next.Status.NodeName = string(r.Node)
+		}
+		yielding(next, r)
+		meta.SetStatusCondition(&next.Status.Conditions, granted)
+		next.Status.Epoch, next.Status.Interruptions = max(next.Status.Epoch, r.Epoch), r.Interruptions
+		if r.Phase != ledger.TicketGranted && meta.IsStatusConditionTrue(next.Status.Conditions, v1alpha1.TicketSatisfied) {
+			meta.SetStatusCondition(&next.Status.Conditions, Condition(v1alpha1.TicketSatisfied, metav1.ConditionFalse, r.Verdict, "", object, k.config.Now()))
+		}
+		next.Status.Volumes = Volumes(k.config.Cache.Snapshot(), t, r.Granted)
+		next.Status.State = stateOf(next)
+		return next, nil
+	}
+}
+
+// yielding puts down whether a ticket is asked to let go of its volumes, until when, and for whom.
+func yielding(t *v1alpha1.VolumeTicket, r flow.Request) {
+	meta.RemoveStatusCondition(&t.Status.Conditions, v1alpha1.TicketYielding)
+	if r.YieldingSince == 0 {
+		return
+	}
+	meta.SetStatusCondition(&t.Status.Conditions, askedFor(t, r.YieldingSince, r.Notice, r.Verdict))
+}
+
+// askedFor is the condition by which a ticket is asked, since a time in seconds since 1970, to let
+// go of its volumes within a notice.
+func askedFor(t *v1alpha1.VolumeTicket, began int64, notice time.Duration, v arbiter.Verdict) metav1.Condition {
+	since := time.Unix(began, 0)
+	c := Condition(v1alpha1.TicketYielding, metav1.ConditionTrue, v, string(v.First().Code), t, since)
+	c.Message = "let go by " + since.Add(notice).UTC().Format(time.RFC3339) + ": " + message(v)
+	return c
+}
+
+// statusOf is condition Granted's status in a phase.
+func statusOf(phase ledger.TicketPhase) metav1.ConditionStatus {
+	if phase == ledger.TicketGranted {
+		return metav1.ConditionTrue
+	}
+	return metav1.ConditionUnknown
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tickets
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+const (
+	// keepFor is how long what has come free is kept for a pod from the tickets that rank after it.
+	keepFor = time.Minute
+	// unseenFor is how long a pod is waited for that the ledger does not have yet.
+	unseenFor = 10 * time.Second
+	// maxWaits is how many pods of one namespace are kept anything for. Others take what is left.
+	maxWaits = 256
+)
+
+// Ask is a ticket that is to yield: it alone keeps a pod from a node.
+type Ask struct {
+	Ticket ledger.TicketID
+	UID    string // the ticket's
+	Node   ledger.NodeName
+}
+
+// Asks are the tickets that alone keep a pod from a node.
+func Asks(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, now time.Time) []Ask {
+	var list []Ask
+	for _, id := range a.Yielding(s, r, n, now) {
+		if t := s.Ticket(id); t != nil {
+			list = append(list, Ask{id, t.UID, n})
+		}
+	}
+	return list
+}
+
+// Waits are the pods that a scheduler tried and could not place, for the sake of their volumes. A pod waits until it
+// has a node or is gone. Its methods are safe for parallel use. The zero value is ready.
+type Waits struct {
+	mu     sync.Mutex
+	pods   map[string]*wait // by UID
+	of     map[string]int   // by namespace
+	notify func(nodes []ledger.NodeName, tickets []ledger.TicketID)
+}
+
+type wait struct {
+	pod   ledger.Pod
+	noted time.Time // first
+	nodes map[ledger.NodeName]bool
+	asks  []Ask
+	// kept is since when something free is kept for the pod; zero: nothing is. It goes on, however often the pod
+	// is noted, until a ticket has got something that the pod needs.
+	kept time.Time
+}
+
+func (k *wait) lapsed(now time.Time) bool { return !k.kept.IsZero() && now.Sub(k.kept) >= keepFor }
+
+// subscribe has f called with what is to be looked at again for the sake of a pod.
+func (w *Waits) subscribe(f func([]ledger.NodeName, []ledger.TicketID)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notify = f
+}
+
+// Note notes that a pod was refused: the nodes where it waits for slots, and the tickets that alone are in its way.
+// What was noted of it before is forgotten.
+func (w *Waits) Note(now time.Time, pod ledger.Pod, nodes []ledger.NodeName, asks []Ask) {
+	w.mu.Lock()
+	k := w.pods[pod.UID]
+	if k == nil {
+		if w.of[pod.Namespace] >= maxWaits {
+			w.mu.Unlock()
+			return
+		}
+		if w.pods == nil {
+			w.pods, w.of = map[string]*wait{}, map[string]int{}
+		}
+		k = &wait{noted: now}
+		w.pods[pod.UID] = k
+		w.of[pod.Namespace]++
+	}
+	k.pod, k.asks, k.nodes = pod, asks, map[ledger.NodeName]bool{}
+	for _, n := range nodes {
+		k.nodes[n] = true
+	}
+	notify := w.notify
+	w.mu.Unlock()
+	if notify != nil && len(asks) > 0 {
+		var ids []ledger.TicketID
+		for _, ask := range asks {
+			ids = append(ids, ask.Ticket)
+		}
+		notify(nil, ids)
+	}
+}
+
+// Len is how many pods wait.
+func (w *Waits) Len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pods)
+}
+
+// waiting returns the pod as it is now, if it waits still. One that is reserved waits no more, but may again.
+func (k *wait) waiting(s ledger.Snapshot, now time.Time) (pod *ledger.Pod, over bool) {
+	pod = s.Pod(k.pod.UID)
+	switch {
+	case pod == nil && now.Sub(k.noted) < unseenFor:
+		return &k.pod, false
+	case pod == nil, pod.Phase != ledger.PodLive, pod.Node != "" && !pod.Reserved:
+		return nil, true
+	case pod.Node != "":
+		return nil, false
+	}
+	return pod, false
+}
+
+// line lists the pods for which something is kept now.
+func (w *Waits) line(s ledger.Snapshot, now time.Time) []arbiter.Waiter {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []arbiter.Waiter
+	for _, k := range w.pods {
+		if pod, _ := k.waiting(s, now); pod != nil && !k.lapsed(now) {
+			list = append(list, arbiter.Waiter{Request: arbiter.PodRequest(s, pod), Nodes: k.nodes})
+		}
+	}
+	return list
+}
+
+// decided notes for which pods something free was kept in a round, and which tickets were granted: what they have got
+// can't be kept for a pod any more, and its time begins anew with what comes free next. It returns when the first
+// of the times is over; 0: none runs.
+func (w *Waits) decided(s ledger.Snapshot, l *arbiter.Line, granted []*ledger.Ticket, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next := time.Duration(0)
+	for uid, k := range w.pods {
+		if l.Kept(uid) && k.kept.IsZero() {
+			k.kept = now
+		}
+		if k.lapsed(now) && slices.ContainsFunc(granted, func(t *ledger.Ticket) bool { return k.needs(s, t) }) {
+			k.kept = time.Time{}
+		}
+		if left := keepFor - now.Sub(k.kept); !k.kept.IsZero() && left > 0 && (next == 0 || left < next) {
+			next = left
+		}
+	}
+	return next
+}
+
+// needs says whether a pod waits for something that a ticket asks for.
+func (k *wait) needs(s ledger.Snapshot, t *ledger.Ticket) bool {
+	if k.nodes[t.Node] {
+		return true
+	}
+	at := s.TicketAt(t.ID)
+	return slices.ContainsFunc(arbiter.PodRequest(s, &k.pod).Needs, func(n arbiter.Need) bool {
+		return !n.Volume.IsZero() && slices.Contains(at, n.Volume)
+	})
+}
+
+// asked says for which pods a ticket is to yield.
+func (w *Waits) asked(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) []arbiter.Reason {
+	if !t.Type.Yields() || t.Phase != ledger.TicketGranted {
+		return nil
+	}
+	w.mu.Lock()
+	var pods []*ledger.Pod
+	var nodes []ledger.NodeName
+	for _, k := range w.pods {
+		for _, ask := range k.asks {
+			if pod, _ := k.waiting(s, now); ask.Ticket == t.ID && ask.UID == t.UID && pod != nil {
+				pods, nodes = append(pods, pod), append(nodes, ask.Node)
+			}
+		}
+	}
+	w.mu.Unlock()
+	var reasons []arbiter.Reason
+	for i, pod := range pods {
+		r := arbiter.PodRequest(s, pod)
+		if n := s.Node(nodes[i]); n == nil || !n.Exists || n.Draining || !slices.Contains(a.Yielding(s, r, n.Name, now), t.ID) {
+			continue
+		}
+		reason := arbiter.Reason{Code: arbiter.Outranked, Node: nodes[i], Who: r.Who}
+		for _, need := range r.Needs {
+			if !need.Volume.IsZero() && slices.Contains(s.TicketAt(t.ID), need.Volume) {
+				reason.Volume, reason.Claim = need.Volume, need.Name
+				break
+			}
+		}
+		reasons = append(reasons, reason)
+	}
+	return reasons
+}
+
+// touched forgets those of some pods that wait no more, and returns which nodes and volumes they waited for.
+func (w *Waits) touched(s ledger.Snapshot, uids []string, now time.Time) (nodes []ledger.NodeName, volumes []ledger.VolumeID, asks []ledger.TicketID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, uid := range uids {
+		k := w.pods[uid]
+		if k == nil {
+			continue
+		}
+		if _, over := k.waiting(s, now); !over {
+			continue
+		}
+		nodes = slices.AppendSeq(nodes, maps.Keys(k.nodes))
+		for _, need := range arbiter.PodRequest(s, &k.pod).Needs {
+			volumes = append(volumes, need.Volume)
+		}
+		for _, ask := range k.asks {
+			asks = append(asks, ask.Ticket)
+		}
+		delete(w.pods, uid)
+		if w.of[k.pod.Namespace]--; w.of[k.pod.Namespace] == 0 {
+			delete(w.of, k.pod.Namespace)
+		}
+	}
+	return nodes, volumes, asks
+}
+
+// all lists the UIDs of the pods that wait.
+func (w *Waits) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.pods))
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tickets
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/ticketwriter"
+)
+
+// scene is a Keeper at a time that the test sets, with a ledger that takes writes in.
+type scene struct {
+	*Keeper
+	w  *ticketwriter.Writer
+	at time.Time
+}
+
+func newScene(t *testing.T, events ...ledger.Event) *scene {
+	t.Helper()
+	s := &scene{w: &ticketwriter.Writer{Ledger: facts(append([]ledger.Event{
+		ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}}}, events...)...)}, at: now}
+	k, err := New(Config{Cache: s.w, Write: s.w, Now: func() time.Time { return s.at }, Order: &sync.Mutex{}, Waits: &Waits{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Keeper = k
+	return s
+}
+
+// decideAt decides on the tickets of nodes, and waits until that is written.
+func (s *scene) decideAt(t *testing.T, nodes ...ledger.NodeName) (again time.Duration) {
+	t.Helper()
+	for _, n := range nodes {
+		after, err := s.grantAt(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.writing.Wait()
+		again = after
+	}
+	return again
+}
+
+func (s *scene) granted(name string) bool {
+	t := s.w.Snapshot().Ticket(ledger.TicketID{Namespace: "s", Name: "uid-" + name})
+	return t != nil && t.Phase == ledger.TicketGranted
+}
+
+// refused notes that a pod was refused a node by the rules.
+func (s *scene) refused(t *testing.T, p ledger.Pod, nodes ...ledger.NodeName) {
+	t.Helper()
+	facts := s.w.Snapshot()
+	r := arbiter.PodRequest(facts, &p)
+	var full []ledger.NodeName
+	var asks []Ask
+	for _, n := range nodes {
+		v := s.config.Arbiter.Fit(facts, r, n, s.at)
+		if v.Allowed() {
+			t.Fatalf("pod %s fits %s", p.Name, n)
+		}
+		for _, reason := range v.Reasons {
+			if reason.Code == arbiter.NoFreeSlot {
+				full = append(full, n)
+			}
+		}
+		asks = append(asks, Asks(s.config.Arbiter, facts, r, n, s.at)...)
+	}
+	s.config.Waits.Note(s.at, p, full, asks)
+}
+
+func granted(k ledger.Ticket) ledger.Ticket {
+	k.Phase, k.SatisfiedSince = ledger.TicketGranted, now.Unix()
+	return k
+}
+
+func aged(k ledger.Ticket, created int64) ledger.Ticket {
+	k.Created = created
+	return k
+}
+
+// asked says for whom a ticket is to yield.
+func (s *scene) asked(name string) []arbiter.Reason {
+	facts := s.w.Snapshot()
+	return s.config.Waits.asked(s.config.Arbiter, facts, facts.Ticket(ledger.TicketID{Namespace: "s", Name: "uid-" + name}), s.at)
+}
+
+// A ticket yields to a pod only if it alone keeps the pod from a node, and for as long as the pod waits.
+func TestTicketYieldsToAPodThatItAloneKeeps(t *testing.T) {
+	backup := granted(ticket("backup", "n1", ledger.TypeBackup, "a"))
+	waits := pod("waits", "", "a", "b")
+	s := newScene(t, backup, waits)
+	s.refused(t, waits, "n2")
+	if asked := s.asked("backup"); len(asked) != 1 || asked[0].Who.Name != "waits" || asked[0].Node != "n2" || asked[0].Volume.Handle != "a" {
+		t.Fatalf("it is asked for %+v", asked)
+	}
+	if s.keeps(s.w.Snapshot(), s.w.Snapshot().Ticket(backup.ID)).Allowed() {
+		t.Error("it may keep its grant")
+	}
+	s.at = s.at.Add(time.Hour) // longer than anything is kept for the pod
+	if len(s.asked("backup")) != 1 {
+		t.Error("it is asked no longer, and the pod waits still")
+	}
+	s.w.Apply(pod("other", "n1", "b")) // now the pod waits for another volume, too
+	if asked := s.asked("backup"); len(asked) > 0 {
+		t.Errorf("it is asked in vain for %+v", asked)
+	}
+	s.w.Apply(ledger.PodGone{UID: "uid-other"})
+	s.w.Apply(ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Draining: true})
+	if asked := s.asked("backup"); len(asked) > 0 {
+		t.Errorf("it is asked for a node that takes no pods: %+v", asked)
+	}
+	s.w.Apply(ledger.NodeState{Name: "n2", UID: "n2", Version: "3", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+	s.w.Apply(ledger.PodGone{UID: waits.UID})
+	if asked := s.asked("backup"); len(asked) > 0 {
+		t.Errorf("it is asked for a pod that is gone: %+v", asked)
+	}
+	if s.podsTouched(s.w.Snapshot(), []string{waits.UID}); s.config.Waits.Len() != 0 {
+		t.Error("a pod that is gone is waited for")
+	}
+}
+
+// A ticket that keeps its volumes is asked for nobody, nor is another ticket of the same name.
+func TestNobodyAsksWhoDoesNotYield(t *testing.T) {
+	copies, waits := granted(ticket("copy", "n1", ledger.TypeClone, "a")), pod("waits", "", "a")
+	s := newScene(t, copies, waits)
+	s.refused(t, waits, "n2")
+	if asked := s.asked("copy"); len(asked) > 0 {
+		t.Errorf("a clone is asked for %+v", asked)
+	}
+	backup := granted(ticket("backup", "n1", ledger.TypeBackup, "b"))
+	waits = pod("waits", "", "b")
+	s = newScene(t, backup, waits)
+	s.refused(t, waits, "n2")
+	backup.UID, backup.Version = "again", "9"
+	s.w.Apply(ledger.TicketGone{ID: backup.ID})
+	s.w.Apply(backup)
+	if asked := s.asked("backup"); len(asked) > 0 {
+		t.Errorf("a ticket that was made again is asked for %+v", asked)
+	}
+}
+
+// What comes free is kept for a pod from the tickets that rank after it, for a minute, however often the pod is noted. It is
+// not kept from those that rank before the pod. The minute begins anew with what comes free next.
+func TestFreedVolumeIsKeptForAPod(t *testing.T) {
+	waits := pod("waits", "", "a", "b")
+	holds := pod("holds", "n1", "a")
+	s := newScene(t, waits, holds, aged(ticket("after", "n1", ledger.TypeBackup, "a"), 5))
+	s.refused(t, waits, "n2")
+	s.decideAt(t, "n1") // at the holder's node both could have it
+	if s.granted("after") {
+		t.Fatal("a ticket that ranks after the pod has its volume")
+	}
+	s.w.Apply(ledger.PodGone{UID: holds.UID})
+	for range 3 {
+		if again := s.decideAt(t, "n1"); s.granted("after") || again == 0 {
+			t.Fatalf("after %s the ticket has the volume (%t), or is not decided on again: %s", s.at.Sub(now), s.granted("after"), again)
+		}
+		s.at = s.at.Add(keepFor/3 - time.Second)
+		s.config.Waits.Note(s.at, waits, nil, nil) // the pod waits for its other volume
+	}
+	s.at = s.at.Add(time.Minute)
+	if s.decideAt(t, "n1"); !s.granted("after") {
+		t.Error("the volume is kept for more than a minute")
+	}
+	s.w.Apply(ledger.TicketGone{ID: ticket("after", "", "").ID})
+	s.w.Apply(aged(ticket("next", "n1", ledger.TypeBackup, "b"), 6))
+	if s.decideAt(t, "n1"); s.granted("next") {
+		t.Error("nothing is kept for the pod any more")
+	}
+	s.w.Apply(ticket("first", "n1", ledger.TypeRestore, "b"))
+	if s.decideAt(t, "n1"); !s.granted("first") {
+		t.Error("a ticket that ranks before the pod waits for it")
+	}
+}
+
+// A slot that comes free is kept for a pod that waits for it there, and for nobody at other nodes.
+func TestFreedSlotIsKeptForAPod(t *testing.T) {
+	waits := pod("waits", "", "c")
+	s := newScene(t, waits, pod("one", "n1", "a"), pod("two", "n1", "b"))
+	s.w.Put("d")
+	s.w.Put("e")
+	s.refused(t, waits, "n1")
+	s.w.Apply(aged(ticket("here", "n1", ledger.TypeBackup, "d"), 5))
+	s.w.Apply(aged(ticket("there", "n2", ledger.TypeBackup, "e"), 5))
+	s.w.Apply(ledger.PodGone{UID: "uid-one"})
+	if s.decideAt(t, "n1", "n2"); s.granted("here") || !s.granted("there") {
+		t.Errorf("granted here: %t, at another node: %t", s.granted("here"), s.granted("there"))
+	}
+	if !s.config.Arbiter.Fit(s.w.Snapshot(), arbiter.PodRequest(s.w.Snapshot(), &waits), "n1", s.at).Allowed() {
+		t.Error("the pod does not fit")
+	}
+	s.at = s.at.Add(keepFor)
+	if s.decideAt(t, "n1"); !s.granted("here") {
+		t.Error("the slot is kept for more than a minute")
+	}
+}
+
+// A pod that is reserved is no waiter, and may be again.
+func TestReservedPodIsKeptNothing(t *testing.T) {
+	waits := pod("waits", "", "a")
+	s := newScene(t, waits, pod("holds", "n1", "a"), aged(ticket("after", "n2", ledger.TypeBackup, "a"), 5))
+	s.refused(t, waits, "n2")
+	if n := len(s.config.Waits.line(s.w.Snapshot(), s.at)); n != 1 {
+		t.Fatalf("%d pods are in line", n)
+	}
+	s.w.Ledger.Reserve(s.at, waits, "n1")
+	if n := len(s.config.Waits.line(s.w.Snapshot(), s.at)); n != 0 {
+		t.Errorf("%d pods are in line", n)
+	}
+	s.w.Ledger.Unreserve(s.at, waits.UID)
+	if n := len(s.config.Waits.line(s.w.Snapshot(), s.at)); n != 1 {
+		t.Errorf("%d pods are in line again", n)
+	}
+}
+
+// Before a pod gets a volume or a slot, the tickets are served that rank before it and could use the same. Those that rank
+// after it are not.
+func TestTicketsBeforeAPodAreServedFirst(t *testing.T) {
+	for name, test := range map[string]struct {
+		ticket ledger.Ticket
+		want   bool
+	}{
+		"the volume at another node": {ticket("m", "n2", ledger.TypeRestore, "a"), true},
+		"a slot at the node":         {ticket("m", "n1", ledger.TypeRestore, "c"), true},
+		"it ranks after":             {aged(ticket("m", "n2", ledger.TypeBackup, "a"), 5), false},
+		"older, of a pod's rank":     {aged(ticket("m", "n2", ledger.TypeManual, "a"), 1), true},
+		"younger, of a pod's rank":   {aged(ticket("m", "n2", ledger.TypeManual, "a"), 3), false},
+		"another volume elsewhere":   {ticket("m", "n2", ledger.TypeRestore, "c"), false},
+	} {
+		told := test.ticket
+		told.Reason = string(arbiter.HeldElsewhere)
+		p := pod("p", "", "a")
+		p.Created = 2
+		s := newScene(t, p, pod("one", "n1", "b"), told)
+		ctx := t.Context()
+		s.term.Store(&ctx)
+		s.Before(&p, "n1")
+		s.writing.Wait()
+		if got := s.granted("m"); got != test.want {
+			t.Errorf("%s: granted %t", name, got)
+		}
+		facts := s.w.Snapshot()
+		if fits := s.config.Arbiter.Fit(facts, arbiter.PodRequest(facts, &p), "n1", s.at).Allowed(); fits == test.want {
+			t.Errorf("%s: the pod gets the node: %t", name, fits)
+		}
+	}
+}
+
+// A fence by time wakes who waits for what is there, though nothing has changed.
+func TestFenceByTimeWakesTheLine(t *testing.T) {
+	after := time.Minute
+	silent := ledger.NodeState{Name: "n1", UID: "n", Version: "2", Ready: ledger.ReadyUnknown, Managed: true, Reporting: true}
+	s := newScene(t, pod("lost", "n1", "a"), ticket("m", "n2", ledger.TypeManual, "a"), ledger.Complete{},
+		ledger.Policy{Name: "p", Version: "1", Driver: driver, AfterUnreachable: &after}, silent)
+	s.Lapse()
+	for range s.rest.Len() {
+		t.Error("it is woken before the time is over")
+	}
+	s.at = s.at.Add(24 * time.Hour)
+	if s.Lapse(); s.rest.Len() != 1 {
+		t.Errorf("%d tickets are woken", s.rest.Len())
+	}
+}
+
+// Of the pods of a namespace only so many are waited for.
+func TestWaitsAreBounded(t *testing.T) {
+	var w Waits
+	for i := range maxWaits + 10 {
+		w.Note(now, ledger.Pod{UID: string(rune('a' + i)), Namespace: "s"}, nil, nil)
+	}
+	if w.Len() != maxWaits {
+		t.Errorf("%d pods are waited for", w.Len())
+	}
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ticketwriter writes tickets in tests: into a ledger, in the place of an API server.
+package ticketwriter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sample"
+)
+
+// Writer records what is written, and puts it into the ledger.
+type Writer struct {
+	mu     sync.Mutex
+	Ledger *ledger.Ledger
+	Unseen map[string]bool   // claims, with volumes of their names, that are there
+	Node   *ledger.NodeState // what a read of it shows
+}
+
+// Snapshot is what is known.
+func (w *Writer) Snapshot() ledger.Snapshot { return w.Ledger.Snapshot() }
+
+// Apply takes a fact in.
+func (w *Writer) Apply(e ledger.Event) { w.Ledger.Apply(sample.Now, e) }
+
+// Put has the ledger see a claim.
+func (w *Writer) Put(claim string) {
+	w.Ledger.Apply(sample.Now, ledger.PersistentVolume{Name: claim, Version: "1", Volume: ledger.VolumeID{Driver: sample.Driver, Handle: claim}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: claim}})
+	w.Ledger.Apply(sample.Now, ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: claim}, UID: claim, Version: "1", PersistentVolume: claim, Bound: true})
+}
+
+// Read knows of the nodes and claims that the ledger has not seen.
+func (w *Writer) Read(r flow.Request) flow.Answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := r.Key[strings.Index(r.Key, "/")+1:]
+	switch {
+	case r.Kind == flow.Nodes && w.Node != nil && string(w.Node.Name) == name:
+		w.Ledger.Apply(sample.Now, *w.Node)
+		return flow.Answer{Result: flow.Done, Facts: []ledger.Event{*w.Node}}
+	case !w.Unseen[name]:
+		return flow.Answer{Result: flow.NotFound}
+	case r.Kind == flow.Nodes:
+		node := ledger.NodeState{Name: ledger.NodeName(name), UID: name, Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
+		w.Ledger.Apply(sample.Now, node)
+		return flow.Answer{Result: flow.Done, Facts: []ledger.Event{node}}
+	}
+	delete(w.Unseen, name)
+	w.Put(name)
+	return flow.Answer{Result: flow.Done, Facts: []ledger.Event{*w.Ledger.Snapshot().Claim(ledger.ClaimKey{Namespace: "s", Name: name})}}
+}
+
+// Sink is where the writes of a task end.
+type Sink interface {
+	Snapshot() ledger.Snapshot
+	Apply(ledger.Event)
+	Read(flow.Request) flow.Answer
+	WriteTicketStatus(context.Context, *v1alpha1.VolumeTicket) error
+}
+
+// Carry carries a task out.
+func (w *Writer) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+	return Carry(ctx, w, task, status)
+}
+
+// Carry carries a task out as package execute does.
+func Carry(ctx context.Context, to Sink, task flow.Task, status execute.Status) error {
+	memory := flow.Memory{}
+	task, move := memory.Next(task, to.Snapshot(), sample.Now)
+	for {
+		for _, e := range move.Tell {
+			to.Apply(e)
+		}
+		if move.End == flow.Stale {
+			return fmt.Errorf("%w: %s", flow.ErrStale, move.Why)
+		} else if move.End == flow.Failed {
+			return errors.New(move.Why)
+		} else if move.End != flow.Going {
+			return nil
+		}
+		answer := flow.Answer{Result: flow.Done}
+		switch move.Send.Do {
+		case flow.GetObject:
+			answer = to.Read(*move.Send)
+		case flow.DecideTicket:
+			if object, err := status(*move.Send); err != nil {
+				answer.Result = flow.Unfit
+			} else if object == nil {
+				break
+			} else if to.WriteTicketStatus(ctx, object) != nil {
+				answer.Result = flow.Unfit
+			}
+		default: // succeeds, and shows nothing
+		}
+		task, move = memory.Answer(task, answer, to.Snapshot(), sample.Now)
+	}
+}
+
+// Ticket is an object of the version that is known.
+func (w *Writer) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
+	return &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{
+		Namespace: id.Namespace, Name: id.Name, ResourceVersion: w.Ledger.Snapshot().Ticket(id).Version}}, true
+}
+
+// WriteTicketStatus puts what a status says into the ledger.
+func (w *Writer) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fact := *w.Ledger.Snapshot().Ticket(ledger.TicketID{Namespace: t.Namespace, Name: t.Name})
+	fact.Version += "0"
+	fact.Phase, fact.Reason = ledger.TicketPending, t.Status.Conditions[0].Reason
+	if t.Status.Conditions[0].Status == metav1.ConditionTrue {
+		fact.Phase = ledger.TicketGranted
+	}
+	w.Ledger.Apply(sample.Now, fact)
+	return nil
+}
