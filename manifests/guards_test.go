@@ -13,7 +13,7 @@ import (
 )
 
 // Nobody but the controller writes the status of a ticket, an administrator no more than a tenant.
-func TestOnlyTheControllerWritesTheStatusOfTickets(t *testing.T) {
+func TestOnlyMoorageWritesTheStatusOfTickets(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
 	granted := ticketOf(ledger.TypeManual)
 	granted.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue}}
@@ -28,20 +28,22 @@ func TestOnlyTheControllerWritesTheStatusOfTickets(t *testing.T) {
 		want        string
 	}{
 		"a forged grant":           {granted, ticketOf(ledger.TypeManual), "create a VolumeTicket"},
-		"a grant taken away":       {ticketOf(ledger.TypeManual), granted, "only Moorage's controller"},
-		"a forged epoch":           {epoch, ticketOf(ledger.TypeManual), "only Moorage's controller"},
-		"another's volume":         {volumes, ticketOf(ledger.TypeManual), "only Moorage's controller"},
+		"a grant taken away":       {ticketOf(ledger.TypeManual), granted, "only Moorage's scheduler and controller"},
+		"a forged epoch":           {epoch, ticketOf(ledger.TypeManual), "only Moorage's scheduler and controller"},
+		"another's volume":         {volumes, ticketOf(ledger.TypeManual), "only Moorage's scheduler and controller"},
 		"a write without a change": {granted, granted, ""},
 		"a label":                  {labelled, ticketOf(ledger.TypeManual), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := request{namespace: "shop", resource: tickets, subresource: "status", kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: test.now, before: test.before}
-			for _, user := range []string{"root", "walt", tenant, kubelet, schedulerUser} {
+			for _, user := range []string{"root", "walt", tenant, kubelet} {
 				r.user = user
 				check(t, policy.judge(t, r), test.want)
 			}
-			r.user = controllerUser
-			check(t, policy.judge(t, r), "")
+			for _, user := range []string{schedulerUser, controllerUser} {
+				r.user = user
+				check(t, policy.judge(t, r), "")
+			}
 		})
 	}
 }

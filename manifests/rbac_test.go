@@ -114,7 +114,8 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-controller", "get list watch delete", "", "events", elsewhere, "", false},
 		{"moorage-controller", "create", "coordination.k8s.io", "leases", own, "", true},
 		{"moorage-controller", "get update", "coordination.k8s.io", "leases", own, "moorage-controller", true},
-		{"moorage-scheduler", "list watch", "moorage.dev", "volumetickets", elsewhere, "", true},
+		{"moorage-scheduler", "get list watch", "moorage.dev", "volumetickets", elsewhere, "", true},
+		{"moorage-scheduler", "update", "moorage.dev", "volumetickets/status", elsewhere, "", true},
 		{"moorage-scheduler", "list watch", "moorage.dev", "volumeholds", "", "", true},
 		{"moorage-scheduler", "list watch", "moorage.dev", "attachpolicies", "", "", true},
 		{"moorage-scheduler", "get update", "coordination.k8s.io", "leases", own, "moorage-scheduler", true},
@@ -127,9 +128,9 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-scheduler", "create patch", "discovery.k8s.io", "endpointslices", elsewhere, "moorage-extender", false},
 		{"moorage-scheduler", "get", "", "services", own, "moorage-webhook", false},
 
-		// A grant is the controller's, a hold is the controller's, the status of
+		// A grant is the scheduler's, a hold is the controller's, the status of
 		// an attachment is the attacher's.
-		{"moorage-scheduler", "update patch", "moorage.dev", "volumetickets/status", elsewhere, "", false},
+		{"moorage-scheduler", "patch", "moorage.dev", "volumetickets/status", elsewhere, "", false},
 		{"moorage-scheduler", "create update patch delete", "moorage.dev", "volumetickets", elsewhere, "", false},
 		{"moorage-scheduler", "use", "moorage.dev", "tickettypes", elsewhere, "Pod", false},
 		{"moorage-scheduler", "create update patch delete", "moorage.dev", "volumeholds", "", "", false},

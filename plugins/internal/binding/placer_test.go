@@ -43,7 +43,7 @@ func TestRefusedPodWaits(t *testing.T) {
 	backup.Phase = ledger.TicketGranted
 	p := &Placer{Ledger: sample.Ledger(backup), Now: func() time.Time { return sample.Now }}
 	pod, s := sample.Pod("pod", "", "a"), p.Ledger.Snapshot()
-	for _, verdict := range []arbiter.Verdict{{}, fits(&pod, "n1")(s)} {
+	for _, verdict := range []arbiter.Verdict{fits(&pod, "n2")(s), fits(&pod, "n1")(s)} {
 		refused := &Refusals{}
 		refused.Add(arbiter.Arbiter{}, s, arbiter.PodRequest(s, &pod), "n1", verdict, sample.Now)
 		p.Refused(pod, refused, false)
