@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,10 +38,12 @@ func ticketOrder() sandbox.Scenario {
 			s.satisfied("hold")
 			s.ticketOfType("backup", v1alpha1.TicketBackup, third, "data")
 			s.waits("backup")
+			s.anotherSecond()
 			s.podAt(second, "db", "data")
 			s.until("db waits, and is told for whom", func() error {
 				return unscheduled(s.View.Pod(s.Namespace, "db"), "ticket "+s.Namespace+"/hold")
 			})
+			s.anotherSecond()
 			s.ticketOfType("restore", v1alpha1.TicketRestore, first, "data")
 			s.waits("restore")
 			s.say("a backup, a pod and a restore wait for the volume")
@@ -67,6 +71,18 @@ func ticketOrder() sandbox.Scenario {
 			s.removeTicket("backup")
 		}),
 	}
+}
+
+// anotherSecond waits until an object that is made next is younger than all before: the API server
+// writes whole seconds.
+func (s *story) anotherSecond() {
+	made := time.Now().Unix()
+	s.until("the clock shows another second", func() error {
+		if time.Now().Unix() == made {
+			return errors.New("it shows the same second")
+		}
+		return nil
+	})
 }
 
 // waits waits until a ticket is told that it waits.
