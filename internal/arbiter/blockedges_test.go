@@ -43,7 +43,7 @@ func TestWhoBlocks(t *testing.T) {
 		"granted, and yields to a pod":    {[]ledger.Event{ticket(ledger.TypeBackup, ledger.TicketGranted, 1)}, user, asPod, true, true},
 		"granted, and yields not to this": {[]ledger.Event{ticket(ledger.TypeBackup, ledger.TicketGranted, 9)}, user, Request{Type: ledger.TypeBackup, Created: 5, Ticket: manual.Ticket, Who: manual.Who}, true, true},
 		"the requester itself":            {[]ledger.Event{ticket(ledger.TypeManual, ledger.TicketGranted, 9)}, user, own, false, false},
-		"asks before":                     {[]ledger.Event{ticket(ledger.TypeManual, ledger.TicketPending, 1)}, user, manual, true, true},
+		"asks before":                     {[]ledger.Event{ticket(ledger.TypeManual, ledger.TicketPending, 1)}, user, manual, true, false}, // firstElsewhereOf
 		"asks after":                      {[]ledger.Event{ticket(ledger.TypeManual, ledger.TicketPending, 9)}, user, manual, false, false},
 		"asks at a fenced node":           {[]ledger.Event{ticket(ledger.TypeManual, ledger.TicketPending, 1), fence}, user, manual, false, false},
 		"asks where it can't be used":     {[]ledger.Event{ticket(ledger.TypeManual, ledger.TicketPending, 1), zone}, user, manual, false, false},
@@ -63,7 +63,7 @@ func TestWhoBlocks(t *testing.T) {
 			}
 			w.queue = Arbiter{}.Queue(s, "dead", auditTime)
 			if got := w.blocks(v, place, test.user); got != test.granted {
-				t.Errorf("to the controller: %t", got)
+				t.Errorf("in a queue: %t", got)
 			}
 		})
 	}

@@ -42,8 +42,8 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 		if t.InDoubt {
 			return true // whoever ranks before whom: the leader before may have granted it
 		}
-		if !contends(t) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) {
-			return false
+		if w.queue != nil && p.Node != w.node || !contends(t) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) {
+			return false // in a queue firstElsewhereOf sees to the tickets of other nodes
 		}
 		return CompareRequests(requestOf(w.snapshot, u), w.request) < 0
 	case gone, leaving:

@@ -84,8 +84,9 @@ func (q *Queue) keptForPods(r Request, need Need) []Reason {
 	return nil
 }
 
-// firstElsewhereOf says which ticket gets a volume that ranks before, and was told that it waits: at another node, or at this
-// one if both can't have it there. A ticket that was not told yet counts for the view already (contends).
+// firstElsewhereOf says which ticket that ranks before gets a volume: at another node, or at this node if
+// both can't have it here. At this node a ticket that was not told yet why it waits counts for the view
+// (contends).
 func (q *Queue) firstElsewhereOf(w view, v *ledger.Volume, need Need, exclusive bool) []Reason {
 	var before []Request
 	for i := range v.NodeVolumes {
@@ -97,7 +98,7 @@ func (q *Queue) firstElsewhereOf(w view, v *ledger.Volume, need Need, exclusive 
 			if !elsewhere && !onePod && (p.Node != q.node || parametersOf(q.snapshot, u) == w.request.Parameters) {
 				continue
 			}
-			if t == nil || standingOf(q.snapshot, u) != asking || contends(t) || t.Type.SharesVolume() && migratable(q.snapshot, v) {
+			if t == nil || standingOf(q.snapshot, u) != asking || !elsewhere && contends(t) || t.Type.SharesVolume() && migratable(q.snapshot, v) {
 				continue
 			}
 			if r := ticketAsks(t); CompareRequests(r, w.request) < 0 {

@@ -176,7 +176,7 @@ func blockedOneByOne(w view, v *ledger.Volume) bool {
 		for _, u := range p.Users {
 			k := w.snapshot.Ticket(u.Ticket)
 			grants := k.Phase == ledger.TicketGranted
-			blocks := !w.request.owns(u) && (grants && !yields(w.snapshot, u, w.request) || !grants && (CompareRequests(ticketAsks(k), w.request) < 0 && contends(k) || mayBeGranted(k)))
+			blocks := !w.request.owns(u) && (grants && !yields(w.snapshot, u, w.request) || !grants && (CompareRequests(ticketAsks(k), w.request) < 0 && contends(k) && p.Node == w.node || mayBeGranted(k)))
 			switch {
 			case p.Node == w.node && v.Access != ledger.AccessPod:
 				living = living || grants && blocks

@@ -284,12 +284,12 @@ func TestBlockersAreThoseThatRankBefore(t *testing.T) {
 	}
 	for created, want := range map[int64]int{0: 0, 1: 1, 2: 2, 15: 15, 16: 16, 30: fewUsers} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append(facts, alive)...)
-		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Created: created}, node: "well", now: auditTime, queue: Arbiter{}.Queue(p.snapshot, "well", auditTime)}
-		got, _ := w.others(p.volume, ledger.AccessNode, Need{Name: "data", Volume: disk}, HeldElsewhere)
+		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Created: created}, node: "dead", now: auditTime, queue: Arbiter{}.Queue(p.snapshot, "dead", auditTime)}
+		got, _ := w.others(p.volume, ledger.AccessPod, Need{Name: "data", Volume: disk}, HeldElsewhere)
 		if len(got) != want {
 			t.Errorf("created at %d: %d keep it, want %d", created, len(got), want)
 		}
-		w.queue = nil
+		w.queue, w.node = nil, "well"
 		if got, _ := w.others(p.volume, ledger.AccessNode, Need{Name: "data", Volume: disk}, HeldElsewhere); len(got) != want {
 			t.Errorf("%d keep it from a scheduler's request, want %d", len(got), want)
 		}
