@@ -183,7 +183,7 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 	}
 	c.pauses.Decide(v)
 	now := c.s.Now()
-	plan := c.arbiter.Plan(c.observer.snapshot(), v, now)
+	plan := c.arbiter.Plan(world.WithoutSentGrants(c.observer.ledger, now), v, now)
 	steps, after := c.pauses.Due(v, plan.Steps, now)
 	if !plan.Recheck.IsZero() {
 		after = flow.Sooner(after, max(plan.Recheck.Sub(now), time.Millisecond))

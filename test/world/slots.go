@@ -217,13 +217,21 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID, known int64
 		if _, covered := w.Attachment(ledger.AttachmentName(v, p.Node)); covered || VersionOf(p) > known || j.shaken[p.UID] || p.Phase != ledger.PodLive || !slices.Contains(j.UsedBy(w, p), v) || j.mayTakeFrom(w, At{v, p.Node}) {
 			continue
 		}
-		if !w.onePod(v) && j.been[At{v, t.Node}] && hold.Node != p.Node {
-			continue // a pod has or had it there, and a pod that was bound elsewhere since waits for that
+		if !w.onePod(v) && hold.Node != p.Node && (j.been[At{v, t.Node}] || hold.Node == t.Node && w.grantedBeside(t, v)) {
+			continue // another has or had it there, and a pod that was bound elsewhere since waits for that
 		}
 		if p.Node != t.Node || w.onePod(v) {
 			j.fault("%s is granted to ticket %s at %s while pod %s, bound at %s, has it", v, t.ID.Name, t.Node, p.UID, p.Node)
 		}
 	}
+}
+
+// grantedBeside says whether a volume is granted to a ticket at the node of another ticket.
+func (w *World) grantedBeside(t ledger.Ticket, v ledger.VolumeID) bool {
+	return slices.ContainsFunc(w.Keys(Tickets), func(key string) bool {
+		other, _ := w.Ticket(TicketKey(key))
+		return other.ID != t.ID && other.Node == t.Node && other.Phase == ledger.TicketGranted && slices.Contains(w.TicketVolumes(other), v)
+	})
 }
 
 func (w *World) onePod(v ledger.VolumeID) bool {

@@ -260,7 +260,7 @@ func (s *state) leaderMoves(list []move) []move {
 // rest takes out of the queue what there is nothing to do about.
 func (s *state) rest() {
 	l := s.leader
-	snapshot := l.ledger.Snapshot()
+	snapshot, others := l.ledger.Snapshot(), world.WithoutSentGrants(l.ledger, s.w.Now)
 	known := queue{volumes: 1<<len(s.config.Access) - 1}
 	for _, n := range s.config.nodesWithTickets() {
 		i := nodeIndex(n)
@@ -271,7 +271,7 @@ func (s *state) rest() {
 	}
 	for i := range s.config.Access {
 		v := volume(i + 1)
-		if l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) && len(arbiter.Arbiter{Hurried: true}.Plan(snapshot, v, s.w.Now).Steps) == 0 {
+		if l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) && len(arbiter.Arbiter{Hurried: true}.Plan(others, v, s.w.Now).Steps) == 0 {
 			l.queue.volumes &^= bit(i + 1)
 		}
 	}
@@ -357,7 +357,7 @@ func (q *queue) keep(o queue) {
 func (s *state) plan(v ledger.VolumeID) {
 	s.leader.queue.volumes &^= bit(podIndex(v.Handle))
 	s.leader.code = nil
-	for _, step := range (arbiter.Arbiter{Hurried: true}).Plan(s.leader.ledger.Snapshot(), v, s.w.Now).Steps {
+	for _, step := range (arbiter.Arbiter{Hurried: true}).Plan(world.WithoutSentGrants(s.leader.ledger, s.w.Now), v, s.w.Now).Steps {
 		s.begin("plan "+v.Handle, flow.Do(step))
 	}
 }

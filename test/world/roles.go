@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// WithoutSentGrants returns the facts for the controller's part of a process that plays the scheduler's part
+// for tickets as well: the controller sees a grant only once it is written.
+func WithoutSentGrants(l *ledger.Ledger, now time.Time) ledger.Snapshot {
+	s := l.Snapshot()
+	var without *ledger.Ledger
+	for t := range s.Tickets() {
+		if !t.Granting {
+			continue
+		}
+		if without == nil {
+			without = l.Fork()
+		}
+		without.Apply(now, ledger.GrantResolved{ID: t.ID, UID: t.UID, Version: t.Version})
+	}
+	if without == nil {
+		return s
+	}
+	return without.Snapshot()
+}
