@@ -12,13 +12,14 @@ import (
 // Waiter is a pod without a node that Fit has refused.
 type Waiter struct {
 	Request
-	// Nodes are those where the pod waits for slots. Its exclusive volumes it waits for wherever they are.
+	// Nodes are those where the pod waits for slots. Its exclusive volumes it waits for wherever they
+	// are.
 	Nodes map[ledger.NodeName]bool
 }
 
-// Line is all that wait, in the order of their rank (CompareRequests), for decisions on the same facts: the pending
-// tickets of all nodes, and pods. Nobody gets what somebody could use who ranks before. Pods get nothing here:
-// what a pod needs is kept from the tickets that rank after it.
+// Line is all that wait, in the order of their rank (CompareRequests), for decisions on the same
+// facts: the pending tickets of all nodes, and pods. Nobody gets what somebody could use who ranks
+// before. Pods get nothing here: what a pod needs is kept from the tickets that rank after it.
 //
 // It has a Queue for each node, which it makes when it is asked for. Not safe for parallel use.
 type Line struct {
@@ -47,10 +48,12 @@ func (l *Line) At(n ledger.NodeName) *Queue {
 	return q
 }
 
-// Kept says whether the decisions so far have kept something free for a pod, by UID, that a ticket would have got.
+// Kept says whether the decisions so far have kept something free for a pod, by UID, that a ticket
+// would have got.
 func (l *Line) Kept(uid string) bool { return l.kept[uid] }
 
-// first says who ranks before a ticket and could use one of its volumes in its place: a pod, or another ticket.
+// first says who ranks before a ticket and could use one of its volumes in its place: a pod, or
+// another ticket.
 func (q *Queue) first(w view) Verdict {
 	var reasons []Reason
 	for _, need := range w.request.Needs {
@@ -84,9 +87,9 @@ func (q *Queue) keptForPods(r Request, need Need) []Reason {
 	return nil
 }
 
-// firstElsewhereOf says which ticket that ranks before gets a volume: at another node, or at this node if
-// both can't have it here. At this node a ticket that was not told yet why it waits counts for the view
-// (contends).
+// firstElsewhereOf says which ticket that ranks before gets a volume: at another node, or at this node
+// if both can't have it here. At this node a ticket that was not told yet why it waits counts for the
+// view (contends).
 func (q *Queue) firstElsewhereOf(w view, v *ledger.Volume, need Need, exclusive bool) []Reason {
 	var before []Request
 	for i := range v.NodeVolumes {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tickets decides on the VolumeTickets of tools: it grants them, chooses the nodes of those that leave
-// that to Moorage, asks those that yield to let go, and takes grants back. It works in the process that places pods,
-// from the same ledger and under the same lock (Config.Order), so that nothing is promised twice.
+// Package tickets decides on the VolumeTickets of tools: it grants them, chooses the nodes of those
+// that leave that to Moorage, asks those that yield to let go, and takes grants back. It works in the
+// process that places pods, from the same ledger and under the same lock (Config.Order), so that
+// nothing is promised twice.
 //
-// Reads: snapshots; the pods that wait (Waits); through flow, a claim or a node before a ticket loses its grant
-// because there is none.
-// Decides: flow.Round; arbiter.Line and Keeps. Writes, through flow: the ticket's status.
+// Reads: snapshots; the pods that wait (Waits); through flow, a claim or a node before a ticket loses
+// its grant because there is none. Decides: flow.Round; arbiter.Line and Keeps. Writes, through flow:
+// the ticket's status.
 //
 // A term begins with every pending ticket in doubt, and takes each over by writing
 // its epoch into it: a grant of an earlier leader fails then. A ticket that can't be written

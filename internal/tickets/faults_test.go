@@ -15,8 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// In Cooperative mode a pod waits for the detach of a volume that Moorage attached for a ticket. While that detach fails the
-// volume is kept for the pod: a backup at the volume's node does not get it back.
+// In Cooperative mode a pod waits for the detach of a volume that Moorage attached for a ticket. While
+// that detach fails the volume is kept for the pod: a backup at the volume's node does not get it
+// back.
 func TestStuckDetachKeepsTheVolumeForThePod(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		waits := pod("waits", "", "a")
@@ -51,7 +52,8 @@ func (l *late) Apply(e ledger.Event) {
 	l.writer.Apply(e)
 }
 
-// A ticket that changes while it is decided on is decided on anew, before any that ranks after it gets its slot.
+// A ticket that changes while it is decided on is decided on anew, before any that ranks after it gets
+// its slot.
 func TestStaleGrantLosesNoSlot(t *testing.T) {
 	first, after := ticket("first", "n2", ledger.TypeRestore, "a"), aged(ticket("after", "n2", ledger.TypeBackup, "b"), 5)
 	w := &late{writer: &writer{Ledger: facts(first, after,

@@ -19,8 +19,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// grantAt decides on the pending tickets of one node, and begins to write what follows. It returns when they are
-// to be decided on again.
+// grantAt decides on the pending tickets of one node, and begins to write what follows. It returns
+// when they are to be decided on again.
 func (k *Keeper) grantAt(ctx context.Context, name ledger.NodeName) (time.Duration, error) {
 	began := k.config.Now()
 	k.config.Order.Lock()
@@ -34,12 +34,13 @@ func (k *Keeper) grantAt(ctx context.Context, name ledger.NodeName) (time.Durati
 	return max(after-k.config.Now().Sub(began), time.Millisecond), nil
 }
 
-// maxRounds is how often tickets are decided on at once where the ledger learns of another version of one meanwhile.
+// maxRounds is how often tickets are decided on at once where the ledger learns of another version of
+// one meanwhile.
 const maxRounds = 5
 
-// decide decides on the pending tickets of some nodes, of which before, if set, says so, and has the ledger know of the
-// grants: whatever is decided next sees them. It returns what is to be written, and when the first pod's time is over for
-// which something was kept. The caller holds Order.
+// decide decides on the pending tickets of some nodes, of which before, if set, says so, and has the
+// ledger know of the grants: whatever is decided next sees them. It returns what is to be written, and
+// when the first pod's time is over for which something was kept. The caller holds Order.
 func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) bool) (decided []flow.Decided, lapses time.Duration) {
 	for range maxRounds {
 		s, now := k.config.Cache.Snapshot(), k.config.Now()
@@ -69,8 +70,8 @@ func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) boo
 	return decided, lapses
 }
 
-// Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at a node at which the
-// pod is about to have them. The caller holds Order.
+// Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at a
+// node at which the pod is about to have them. The caller holds Order.
 func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) {
 	term := k.term.Load()
 	if term == nil || (*term).Err() != nil {
@@ -89,8 +90,8 @@ func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) {
 // maxTold is how many tickets are told at once why they wait. Grants wait for none of them.
 const maxTold = 8
 
-// write begins to write decisions. A grant is written at once. Of why tickets wait only so much is written as
-// Config.Turn lets pass.
+// write begins to write decisions. A grant is written at once. Of why tickets wait only so much is
+// written as Config.Turn lets pass.
 func (k *Keeper) write(ctx context.Context, decided []flow.Decided) {
 	for _, d := range decided {
 		task := flow.Decide(d)

@@ -55,7 +55,8 @@ func (c Config) Validate() error {
 // grantsName is what logs call the queue of nodes.
 const grantsName = "grants"
 
-// Keeper decides on tickets during one term. Its methods are safe for parallel use, unless they say what the caller holds.
+// Keeper decides on tickets during one term. Its methods are safe for parallel use, unless they say
+// what the caller holds.
 type Keeper struct {
 	config   Config
 	nodes    *work.Queue[ledger.NodeName] // pending tickets, one node at a time
@@ -170,8 +171,8 @@ func (k *Keeper) touchedVolume(_ context.Context, id ledger.VolumeID) (time.Dura
 	return 0, nil
 }
 
-// Lapse has the tickets looked at again to which time alone may matter: it has fenced a node that has one of their
-// volumes, or a pod is gone for which they have waited, and which the ledger never had.
+// Lapse has the tickets looked at again to which time alone may matter: it has fenced a node that has
+// one of their volumes, or a pod is gone for which they have waited, and which the ledger never had.
 func (k *Keeper) Lapse() {
 	s, now := k.config.Cache.Snapshot(), k.config.Now()
 	k.mu.Lock()
@@ -206,7 +207,8 @@ func (k *Keeper) reconcile(ctx context.Context, id ledger.TicketID) (time.Durati
 	return again, k.stillAsked(ctx, s, t, keeps)
 }
 
-// keeps says whether a granted ticket may keep its grant: not if it yields, and a pod waits for it alone.
+// keeps says whether a granted ticket may keep its grant: not if it yields, and a pod waits for it
+// alone.
 func (k *Keeper) keeps(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
 	if t.Phase != ledger.TicketGranted {
 		return arbiter.Verdict{}

@@ -34,8 +34,8 @@ var (
 	historySlots = map[ledger.NodeName]int{"n1": 2, "n2": 1}
 )
 
-// TestFirstInRankGoesFirst plays random histories: whoever ranks first never waits while somebody who ranks after gets what
-// both could use, be they tickets or pods.
+// TestFirstInRankGoesFirst plays random histories: whoever ranks first never waits while somebody who
+// ranks after gets what both could use, be they tickets or pods.
 func TestFirstInRankGoesFirst(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		h := &history{at: now, waiting: map[string]ledger.Pod{}, noted: map[string]time.Time{}, full: map[string][]ledger.NodeName{}, w: &ticketwriter.Writer{Ledger: facts(
@@ -168,8 +168,8 @@ func (h *history) place(t *rapid.T, p ledger.Pod) {
 	}
 }
 
-// judged lets something be decided, and fails if somebody has got what another waiter could use who ranks before. A pod that
-// is placed is compared with tickets only.
+// judged lets something be decided, and fails if somebody has got what another waiter could use who
+// ranks before. A pod that is placed is compared with tickets only.
 func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 	s := h.w.Ledger.Fork().Snapshot()
 	pods := h.config.Waits.line(s, h.at)
@@ -202,8 +202,9 @@ func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 	}
 }
 
-// fair fails if a waiter would have all that it needs at a node without those who have just got something and rank after it.
-// It goes by users and slots alone, and not by the rules that decided. A pod waits for slots only where it was refused for them.
+// fair fails if a waiter would have all that it needs at a node without those who have just got
+// something and rank after it. It goes by users and slots alone, and not by the rules that decided. A
+// pod waits for slots only where it was refused for them.
 func (h *history) fair(t *rapid.T, s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, slots bool, got map[ledger.User]arbiter.Request, pods []arbiter.Waiter) {
 	isAfter := func(u ledger.User) bool {
 		g, is := got[u]
@@ -220,8 +221,8 @@ func (h *history) fair(t *rapid.T, s ledger.Snapshot, r arbiter.Request, n ledge
 	t.Fatalf("%s %s waits for %s", r.Type, r.Who.Name, n)
 }
 
-// room says whether a request would have its volumes and slots at a node beside those who are placed or granted, and count, and
-// with what is kept for the waiters that rank before.
+// room says whether a request would have its volumes and slots at a node beside those who are placed
+// or granted, and count, and with what is kept for the waiters that rank before.
 func (h *history) room(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName, slots bool, pods []arbiter.Waiter, counts func(ledger.User) bool) bool {
 	has := func(u ledger.User) bool {
 		if pod := s.Pod(u.Pod); pod != nil {

@@ -75,8 +75,8 @@ func (o *overloaded) Carry(ctx context.Context, task flow.Task, status execute.S
 	return o.writer.Carry(ctx, task, status)
 }
 
-// The pauses after writes that failed are those of their tickets. One that came late, and failed once, does not
-// wait for as long as those at its node that failed before it have failed together.
+// The pauses after writes that failed are those of their tickets. One that came late, and failed once,
+// does not wait for as long as those at its node that failed before it have failed together.
 func TestTicketsOfANodePauseForThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tickets = 40

@@ -70,8 +70,8 @@ func Volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v
 	return list
 }
 
-// possibleName is the name of a PersistentVolume, empty where none can have it: a claim's volumeName is whatever
-// its tenant writes, and the API server refuses a ticket's status with a longer one.
+// possibleName is the name of a PersistentVolume, empty where none can have it: a claim's volumeName
+// is whatever its tenant writes, and the API server refuses a ticket's status with a longer one.
 func possibleName(volume string) string {
 	if len(volume) > validation.DNS1123SubdomainMaxLength {
 		return ""

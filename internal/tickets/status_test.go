@@ -183,8 +183,8 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-// A claim's volumeName is whatever its tenant writes. What no PersistentVolume can be called is left out
-// of a ticket's status, which could not be written.
+// A claim's volumeName is whatever its tenant writes. What no PersistentVolume can be called is left
+// out of a ticket's status, which could not be written.
 func TestNoSuchPersistentVolume(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "odd")
 	for name, want := range map[string]string{"pv-1": "pv-1", strings.Repeat("x", 254): ""} {

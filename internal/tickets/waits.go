@@ -39,8 +39,9 @@ func Asks(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, n ledger.Node
 	return list
 }
 
-// Waits are the pods that a scheduler tried and could not place, for the sake of their volumes. A pod waits until it
-// has a node or is gone. Its methods are safe for parallel use. The zero value is ready.
+// Waits are the pods that a scheduler tried and could not place, for the sake of their volumes. A pod
+// waits until it has a node or is gone. Its methods are safe for parallel use. The zero value is
+// ready.
 type Waits struct {
 	mu     sync.Mutex
 	pods   map[string]*wait // by UID
@@ -53,8 +54,8 @@ type wait struct {
 	noted time.Time // first
 	nodes map[ledger.NodeName]bool
 	asks  []Ask
-	// kept is since when something free is kept for the pod; zero: nothing is. It goes on, however often the pod
-	// is noted, until a ticket has got something that the pod needs.
+	// kept is since when something free is kept for the pod; zero: nothing is. It goes on, however
+	// often the pod is noted, until a ticket has got something that the pod needs.
 	kept time.Time
 }
 
@@ -67,8 +68,8 @@ func (w *Waits) subscribe(f func([]ledger.NodeName, []ledger.TicketID)) {
 	w.notify = f
 }
 
-// Note notes that a pod was refused: the nodes where it waits for slots, and the tickets that alone are in its way.
-// What was noted of it before is forgotten.
+// Note notes that a pod was refused: the nodes where it waits for slots, and the tickets that alone
+// are in its way. What was noted of it before is forgotten.
 func (w *Waits) Note(now time.Time, pod ledger.Pod, nodes []ledger.NodeName, asks []Ask) {
 	w.mu.Lock()
 	k := w.pods[pod.UID]
@@ -106,7 +107,8 @@ func (w *Waits) Len() int {
 	return len(w.pods)
 }
 
-// waiting returns the pod as it is now, if it waits still. One that is reserved waits no more, but may again.
+// waiting returns the pod as it is now, if it waits still. One that is reserved waits no more, but may
+// again.
 func (k *wait) waiting(s ledger.Snapshot, now time.Time) (pod *ledger.Pod, over bool) {
 	pod = s.Pod(k.pod.UID)
 	switch {
@@ -133,9 +135,9 @@ func (w *Waits) line(s ledger.Snapshot, now time.Time) []arbiter.Waiter {
 	return list
 }
 
-// decided notes for which pods something free was kept in a round, and which tickets were granted: what they have got
-// can't be kept for a pod any more, and its time begins anew with what comes free next. It returns when the first
-// of the times is over; 0: none runs.
+// decided notes for which pods something free was kept in a round, and which tickets were granted:
+// what they have got can't be kept for a pod any more, and its time begins anew with what comes free
+// next. It returns when the first of the times is over; 0: none runs.
 func (w *Waits) decided(s ledger.Snapshot, l *arbiter.Line, granted []*ledger.Ticket, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,7 +201,8 @@ func (w *Waits) asked(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, no
 	return reasons
 }
 
-// touched forgets those of some pods that wait no more, and returns which nodes and volumes they waited for.
+// touched forgets those of some pods that wait no more, and returns which nodes and volumes they
+// waited for.
 func (w *Waits) touched(s ledger.Snapshot, uids []string, now time.Time) (nodes []ledger.NodeName, volumes []ledger.VolumeID, asks []ledger.TicketID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

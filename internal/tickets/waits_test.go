@@ -88,7 +88,8 @@ func (s *scene) asked(name string) []arbiter.Reason {
 	return s.config.Waits.asked(s.config.Arbiter, facts, facts.Ticket(ledger.TicketID{Namespace: "s", Name: "uid-" + name}), s.at)
 }
 
-// A ticket yields to a pod only if it alone keeps the pod from a node, and for as long as the pod waits.
+// A ticket yields to a pod only if it alone keeps the pod from a node, and for as long as the pod
+// waits.
 func TestTicketYieldsToAPodThatItAloneKeeps(t *testing.T) {
 	backup := granted(ticket("backup", "n1", ledger.TypeBackup, "a"))
 	waits := pod("waits", "", "a", "b")
@@ -143,8 +144,9 @@ func TestNobodyAsksWhoDoesNotYield(t *testing.T) {
 	}
 }
 
-// What comes free is kept for a pod from the tickets that rank after it, for a minute, however often the pod is noted. It is
-// not kept from those that rank before the pod. The minute begins anew with what comes free next.
+// What comes free is kept for a pod from the tickets that rank after it, for a minute, however often
+// the pod is noted. It is not kept from those that rank before the pod. The minute begins anew with
+// what comes free next.
 func TestFreedVolumeIsKeptForAPod(t *testing.T) {
 	waits := pod("waits", "", "a", "b")
 	holds := pod("holds", "n1", "a")
@@ -217,8 +219,8 @@ func TestReservedPodIsKeptNothing(t *testing.T) {
 	}
 }
 
-// Before a pod gets a volume or a slot, the tickets are served that rank before it and could use the same. Those that rank
-// after it are not.
+// Before a pod gets a volume or a slot, the tickets are served that rank before it and could use the
+// same. Those that rank after it are not.
 func TestTicketsBeforeAPodAreServedFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		ticket ledger.Ticket

@@ -31,8 +31,8 @@ type Placer struct {
 	touched []func(ledger.Touched)
 }
 
-// Before has f called with each pod that is about to be reserved at a node, with Order held: f has those served that rank
-// before the pod.
+// Before has f called with each pod that is about to be reserved at a node, with Order held: f has
+// those served that rank before the pod.
 func (p *Placer) Before(f func(pod *ledger.Pod, n ledger.NodeName)) {
 	p.Order.Lock()
 	defer p.Order.Unlock()

@@ -15,8 +15,8 @@ import (
 // maxAsks is at how many nodes it is looked for tickets that are to yield to one pod.
 const maxAsks = 16
 
-// Refusals are the nodes that an attempt to place a pod was refused for its volumes. Safe for parallel use; nil notes
-// nothing.
+// Refusals are the nodes that an attempt to place a pod was refused for its volumes. Safe for parallel
+// use; nil notes nothing.
 type Refusals struct {
 	mu    sync.Mutex
 	some  bool
@@ -49,8 +49,9 @@ func (f *Refusals) looks() bool {
 	return len(f.asks) < maxAsks
 }
 
-// Refused notes that a pod waits for its volumes: what comes free is kept for it for a while, and the tickets that alone
-// are in its way are asked to yield. always is true where it is known to wait though no node was refused.
+// Refused notes that a pod waits for its volumes: what comes free is kept for it for a while, and the
+// tickets that alone are in its way are asked to yield. always is true where it is known to wait
+// though no node was refused.
 func (p *Placer) Refused(pod ledger.Pod, f *Refusals, always bool) {
 	if f == nil {
 		f = &Refusals{}
