@@ -28,7 +28,7 @@ const enough = 5
 // open are seeds that show a risk that is known and open (docs/internals/simulation.md): each breaks with
 // these words, and with no others.
 var open = map[uint64]string{
-	7622: "pod p3 is bound to w2 while pod p4 at w3 uses csi.sim^late1",
+	7622: "pod p9 is bound to w2 while pod p4 at w3 uses csi.sim^late1",
 }
 
 func number(t *testing.T, name string, otherwise uint64) uint64 {
