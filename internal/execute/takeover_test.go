@@ -61,8 +61,8 @@ func TestTakeOver(t *testing.T) {
 	if access() != ledger.AccessNode {
 		t.Errorf("the access to the disk is %d", access())
 	}
-	if k := ticket(); k == nil || !k.InDoubt {
-		t.Errorf("the ticket is %+v", k)
+	if ticket() == nil {
+		t.Error("the ticket is not known")
 	}
 	if !w.observer.Snapshot().Node("n1").Doubts(data) {
 		t.Error("the node is believed")
