@@ -286,7 +286,7 @@ func (w *World) wordsOfHold(r arbiter.Reason) string {
 func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
 	va := w.attachment(r.Volume, r.Node)
 	switch call := arbiter.CallOf(r.Code); {
-	case call == arbiter.CallAttach && va != nil:
+	case (call == arbiter.CallAttach || r.Code == arbiter.NotReported) && va != nil:
 		return va.CreationTimestamp.Time
 	case call == arbiter.CallDetach && va != nil && va.DeletionTimestamp != nil:
 		return va.DeletionTimestamp.Time
