@@ -129,7 +129,7 @@ func TestDoctorBeginsWithTheIncident(t *testing.T) {
 		server, now := load(t, "testdata/"+folder)
 		out, errs, code := run(t.Context(), discovering(t, server), now, "doctor")
 		text := strings.Join(strings.Fields(out), " ")
-		if code != 2 || !strings.HasPrefix(text, "✗ incidents node worker-1 is not ready: 1 volume can't leave it. evidence 1 waiting: pod shop/db fix First see at the console") {
+		if code != 2 || !strings.HasPrefix(text, "✗ incidents node worker-1 is not ready: 1 volume can't leave it. evidence 1 waiting: pod shop/db fix If its machine runs, mend") {
 			t.Errorf("%s: exit code %d, errors %q, output\n%s", folder, code, errs, out)
 		}
 	}

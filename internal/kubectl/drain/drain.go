@@ -255,12 +255,15 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 			continue
 		}
 		evict := func(p *corev1.Pod) error { return d.evict(ctx, c, p) }
-		if over, _ := d.pass(world, c.Clock(), evict); over { // what is followed lags: lists that are read anew say whether that is so
+		if over, _, _ := d.pass(world, c.Clock(), evict); over { // what is followed lags: lists that are read anew say whether that is so
 			fresh, failed := c.Read(ctx)
 			if failed != nil {
 				continue
 			}
-			if over, err := d.pass(fresh, c.Clock(), evict); over {
+			if over, summary, err := d.pass(fresh, c.Clock(), evict); over {
+				if err == nil {
+					d.say("%s", summary)
+				}
 				return err
 			}
 		}
@@ -274,15 +277,15 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 // interrupted is the exit code of a process that SIGINT ended, as shells have it.
 const interrupted = 130
 
-// pass looks at the cluster once and evicts what may go. over: the drain has ended, with the error if it failed.
-func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) error) (over bool, err error) {
+// pass looks at the cluster once and evicts what may go. over: the drain has ended, with a summary, or the error if it failed.
+func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) error) (over bool, summary string, err error) {
 	switch n := w.Node(d.node); {
 	case n == nil || n.UID != d.uid:
-		return true, fmt.Errorf("the Node %s was deleted in the middle of the drain: nothing says whether the volumes of its pods are unmounted at the machine. Make sure that it is off before they are used elsewhere", d.node)
+		return true, "", fmt.Errorf("the Node %s was deleted in the middle of the drain: nothing says whether the volumes of its pods are unmounted at the machine. Make sure that it is off before they are used elsewhere", d.node)
 	case !facts.Ready(n):
-		return true, &command.ExitError{Code: command.ExitFindings, Message: fmt.Sprintf("node %s is not ready any more, and is not drained: nothing more is evicted. What to do: kubectl moorage explain node %s", d.node, d.node)}
+		return true, "", &command.ExitError{Code: command.ExitFindings, Message: fmt.Sprintf("node %s is not ready any more, and is not drained: nothing more is evicted. What to do: kubectl moorage explain node %s", d.node, d.node)}
 	case !n.Spec.Unschedulable:
-		return true, fmt.Errorf("somebody has uncordoned node %s in the middle of the drain: nothing more is evicted, and it is not drained", d.node)
+		return true, "", fmt.Errorf("somebody has uncordoned node %s in the middle of the drain: nothing more is evicted, and it is not drained", d.node)
 	}
 	choice := d.choose(w)
 	d.see(w, &choice, now)
@@ -293,7 +296,7 @@ func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) er
 			d.left[p.UID] = &departure{pod: p, evicted: now}
 			d.say("%s is evicted", nameOf(p))
 		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot create resource "pods/eviction"`):
-			return true, fmt.Errorf("node %s is not drained: %w (kubectl auth can-i create pods --subresource=eviction -n %s)", d.node, err, p.Namespace)
+			return true, "", fmt.Errorf("node %s is not drained: %w (kubectl auth can-i create pods --subresource=eviction -n %s)", d.node, err, p.Namespace)
 		default:
 			d.keep(p, err.Error(), now.Add(retryAfter))
 		}
@@ -301,18 +304,17 @@ func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) er
 	there := func(p *corev1.Pod) bool { return w.ByUID(p.UID) != nil }
 	switch {
 	case slices.ContainsFunc(choice.leave, there) || len(d.open(w, &choice)) > 0:
-		return false, nil
+		return false, "", nil
 	case choice.lacks != "":
-		return true, fmt.Errorf("node %s is not drained: pods came that need a permission. %s", d.node, choice.lacks)
+		return true, "", fmt.Errorf("node %s is not drained: pods came that need a permission. %s", d.node, choice.lacks)
 	}
-	summary := d.summary(w, &choice)
+	summary = d.summary(w, &choice)
 	for uid, why := range choice.keep {
 		if why == keptBack {
-			return true, &command.ExitError{Code: command.ExitFindings, Message: summary + ". It is not empty: pods were made there after the cordon, such as " + nameOf(w.ByUID(uid)) + ", since they tolerate it or name the node"}
+			return true, "", &command.ExitError{Code: command.ExitFindings, Message: summary + ". It is not empty: pods were made there after the cordon, such as " + nameOf(w.ByUID(uid)) + ", since they tolerate it or name the node"}
 		}
 	}
-	d.say("%s", summary)
-	return true, nil
+	return true, summary, nil
 }
 
 // see takes in what has become of the pods that leave.

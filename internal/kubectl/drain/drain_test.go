@@ -122,10 +122,14 @@ func (c *scene) begin(change func(*drainer)) *drain {
 // next makes a pass, and returns the names of the pods whose evictions it asked for.
 func (x *drain) next() string {
 	var names []string
-	x.over, x.err = x.pass(x.c.world(), x.c.now, func(p *corev1.Pod) error {
+	var summary string
+	x.over, summary, x.err = x.pass(x.c.world(), x.c.now, func(p *corev1.Pod) error {
 		names = append(names, p.Name)
 		return x.refuses[p.Name]
 	})
+	if x.over {
+		x.said = append(x.said, summary)
+	}
 	return strings.Join(names, " ")
 }
 

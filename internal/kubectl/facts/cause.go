@@ -35,6 +35,7 @@ type Cause struct {
 	Changes string    `json:"changes,omitempty"`
 	Do      string    `json:"do,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
+	Tried   time.Time `json:"tried,omitzero"` // as in a Reason
 }
 
 // What causes are about.
@@ -773,11 +774,11 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 		out.Answer = fmt.Sprintf("%d of %s missing: %s", missing, all, sentence(notMade.Message))
 	case out.Waits == 0 && o.Fails && notMade != nil:
 		out.Cause = notMade
-		out.Answer = fmt.Sprintf("%d of %s run, and its rollout does not go on: %s", out.Runs, all, sentence(notMade.Message))
+		out.Answer = fmt.Sprintf("%d of %s %s, and its rollout does not go on: %s", out.Runs, all, verb(out.Runs, "runs", "run"), sentence(notMade.Message))
 	case out.Waits > 0:
 		out.Answer = fmt.Sprintf("%d of %s can't run, such as %s: %s", out.Waits, all, out.Groups[0].Pods[0], sentence(out.Cause.Message))
 	default:
-		out.Answer = fmt.Sprintf("%d of %s run, and nothing is known to keep others from running.", out.Runs, all)
+		out.Answer = fmt.Sprintf("%d of %s %s, and nothing is known to keep others from running.", out.Runs, all, verb(out.Runs, "runs", "run"))
 	}
 	return out
 }
@@ -1037,7 +1038,7 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 		void = fmt.Sprintf("The condition %s of %s is not newer than the last sign of its kubelet, and counts for nothing: whoever fences the machine sets it anew, with a later lastTransitionTime. Otherwise: ", c, n.Name)
 	}
 	taint := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
-	return fmt.Sprintf("%sFirst see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
+	return fmt.Sprintf("%sIf its machine runs, mend its network or its kubelet. Otherwise first see at its console, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
 		"Only then: `kubectl taint node %s %s`%s", void, n.Name, n.Name, taint.ToString(), w.ends(&taint, n.Name))
 }
 

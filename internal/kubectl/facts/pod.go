@@ -397,6 +397,14 @@ func CountVerb(n int, noun string) string {
 	return fmt.Sprintf("%d %ss are", n, noun)
 }
 
+// verb is a verb for a number of things.
+func verb(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
 func messages(reasons []Reason) string {
 	var list []string
 	for _, r := range reasons {

@@ -30,6 +30,8 @@ type Reason struct {
 	Policy string `json:"policy,omitempty"`
 	// Since is when the reason began, as far as an object tells.
 	Since time.Time `json:"since,omitzero"`
+	// Tried is the time of the driver's last answer, for a call that failed and is repeated.
+	Tried time.Time `json:"tried,omitzero"`
 	// Until is when the time that it waits for ends at the latest; zero where no time
 	// changes it.
 	Until time.Time `json:"until,omitzero"`
@@ -41,7 +43,7 @@ type Reason struct {
 
 // Cause is a reason as what keeps something from running.
 func (r *Reason) Cause() *Cause {
-	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Node: r.Node, Changes: r.Changes, Do: r.Do, Since: r.Since}
+	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Node: r.Node, Changes: r.Changes, Do: r.Do, Since: r.Since, Tried: r.Tried}
 }
 
 // Requester is a pod or a VolumeTicket.
@@ -104,7 +106,7 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	}
 	reason := Reason{
 		Code: string(r.Code), Message: message, Node: string(r.Node), Policy: r.Policy,
-		Since: w.since(r, pod), Until: until, Changes: w.adviceOn(r.Code).Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
+		Since: w.since(r, pod), Tried: w.tried(r), Until: until, Changes: w.adviceOn(r.Code).Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
 	}
 	if va := w.attachment(r.Volume, r.Node); r.Code == arbiter.DetachFailed && va != nil && w.Node(va.Spec.NodeName) == nil && !w.unseen("nodes") {
 		reason.Message += fmt.Sprintf("; the Node %s is gone from the API", va.Spec.NodeName)
@@ -278,7 +280,7 @@ func (w *World) wordsOfHold(r arbiter.Reason) string {
 func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
 	va := w.attachment(r.Volume, r.Node)
 	switch call := arbiter.CallOf(r.Code); {
-	case call == arbiter.CallAttach && va != nil:
+	case (call == arbiter.CallAttach || r.Code == arbiter.NotReported) && va != nil:
 		return va.CreationTimestamp.Time
 	case call == arbiter.CallDetach && va != nil && va.DeletionTimestamp != nil:
 		return va.DeletionTimestamp.Time
@@ -291,6 +293,19 @@ func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
 		return t
 	}
 	return waitsSince(pod)
+}
+
+// tried is the time of the driver's last answer to a call that failed; zero for any other reason.
+func (w *World) tried(r arbiter.Reason) time.Time {
+	va := w.attachment(r.Volume, r.Node)
+	switch {
+	case va == nil:
+	case r.Code == arbiter.AttachFailed && va.Status.AttachError != nil:
+		return va.Status.AttachError.Time.Time
+	case r.Code == arbiter.DetachFailed && va.Status.DetachError != nil:
+		return va.Status.DetachError.Time.Time
+	}
+	return time.Time{}
 }
 
 // sinceOfHold is since when a volume's hold says a reason; zero where it does not.

@@ -315,22 +315,36 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 	if v.Access == ledger.AccessMany && node != "" {
 		return nil
 	}
+	var leaving []*ledger.NodeVolume
 	for i := range v.NodeVolumes {
 		va := v.NodeVolumes[i].Canonical()
-		if va == nil || !va.Deleting || v.NodeVolumes[i].Node == node || node == "" && va.DetachError.IsZero() {
-			continue
+		if va != nil && va.Deleting && v.NodeVolumes[i].Node != node && (node != "" || !va.DetachError.IsZero()) {
+			leaving = append(leaving, &v.NodeVolumes[i])
 		}
-		r := arbiter.Reason{Code: arbiter.Detaching, Volume: v.ID, Node: v.NodeVolumes[i].Node}
-		if !va.DetachError.IsZero() {
-			r.Code, r.Detail, r.GRPC = arbiter.DetachFailed, va.DetachError.Message, va.DetachError.Code
-		}
-		if names := v.PVs(); len(names) > 0 {
-			_, r.Claim, _ = strings.Cut(w.claimOf(names[0]), "/")
-		}
-		reason := w.reason(r, pod)
-		return &reason
 	}
-	return w.stillElsewhere(v, node, pod)
+	if len(leaving) == 0 {
+		return w.stillElsewhere(v, node, pod)
+	}
+	at := slices.MinFunc(leaving, func(a, b *ledger.NodeVolume) int { // a detach that fails, then the oldest
+		x, y := a.Canonical(), b.Canonical()
+		if x.DetachError.IsZero() != y.DetachError.IsZero() {
+			if y.DetachError.IsZero() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(x.DeletedAt, y.DeletedAt)
+	})
+	va := at.Canonical()
+	r := arbiter.Reason{Code: arbiter.Detaching, Volume: v.ID, Node: at.Node}
+	if !va.DetachError.IsZero() {
+		r.Code, r.Detail, r.GRPC = arbiter.DetachFailed, va.DetachError.Message, va.DetachError.Code
+	}
+	if names := v.PVs(); len(names) > 0 {
+		_, r.Claim, _ = strings.Cut(w.claimOf(names[0]), "/")
+	}
+	reason := w.reason(r, pod)
+	return &reason
 }
 
 // stillElsewhere is why a volume that can't be attached to a pod's node has not left the node where it still

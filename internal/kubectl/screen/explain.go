@@ -66,7 +66,7 @@ func (p *page) line(indent int, label, text string) {
 func (p *page) headline(subject, answer string, c *facts.Cause) {
 	paint, about := green, ""
 	if c != nil {
-		paint, about = yellow, " ("+c.Code+p.since(c.Since)+")"
+		paint, about = yellow, " ("+c.Code+p.since(c.Since)+p.tried(c.Tried)+")"
 	}
 	text := p.s.Wrap(subject+" "+answer+about, 0)
 	if rest, ok := strings.CutPrefix(text, subject); ok {
@@ -198,6 +198,13 @@ func (p *page) since(t time.Time) string {
 	return " for " + ago(p.now, t)
 }
 
+func (p *page) tried(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return ", tried last " + ago(p.now, t) + " ago"
+}
+
 func (p *page) waits(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -207,11 +214,7 @@ func (p *page) waits(t time.Time) string {
 
 func (p *page) reasons(indent int, reasons []facts.Reason) {
 	for _, r := range reasons {
-		since := ""
-		if !r.Since.IsZero() {
-			since = " for " + ago(p.now, r.Since)
-		}
-		p.printf("%s%s\n", strings.Repeat(" ", indent), p.s.paint(red, "✗ "+r.Code+since))
+		p.printf("%s%s\n", strings.Repeat(" ", indent), p.s.paint(red, "✗ "+r.Code+p.since(r.Since)+p.tried(r.Tried)))
 		if p.said(r.Message) {
 			continue
 		}

@@ -293,7 +293,7 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 
 // waits is the table of pods and tickets that wait.
 func waits(list []view.Wait, now time.Time) *Table {
-	t := newTable("WAITING", "NODE", "STATUS", "FOR")
+	t := newTable("WAITING", "NODE", "STATUS", "WAITED")
 	for _, x := range list {
 		t.add(x.Ref, strings.TrimPrefix(x.Ref, "pod/"), orNone(x.Node), cmp.Or(x.Code, x.State), ago(now, x.Since))
 	}

@@ -371,8 +371,8 @@ func (g *graph) pod(p *facts.PodWait) {
 	if named {
 		return
 	}
-	if p.State == facts.PodNotStarting {
-		c := p.Explained.Cause
+	c := p.Explained.Cause
+	if c != nil && (p.State == facts.PodNotStarting || c.Of == facts.OfComponent) {
 		g.link(Link{From: from, How: WaitsFor, Code: c.Code, Message: c.Message, Since: c.Since, Do: c.Do})
 		return
 	}
@@ -392,7 +392,11 @@ func (g *graph) pod(p *facts.PodWait) {
 		g.because(from, to, WaitsFor, &r)
 	}
 	if added == 0 { // no node is a choice for it, whatever its volumes
-		g.link(Link{From: from, How: WaitsFor, Code: p.Code, Message: p.Answer, Since: p.Since})
+		l := Link{From: from, How: WaitsFor, Code: p.Code, Message: p.Answer, Since: p.Since}
+		if c != nil {
+			l.Do = c.Do
+		}
+		g.link(l)
 	}
 }
 

@@ -245,3 +245,20 @@ func TestPodsAtDeadNodesWait(t *testing.T) {
 		}
 	}
 }
+
+// Wherever explain has a remedy for a pod that waits, the page has one, at the pod or at what it waits for.
+func TestWaitingPodsHaveRemedies(t *testing.T) {
+	for name, w := range worlds(t) {
+		v := Of(w)
+		remedy := func(ref string) bool {
+			return slices.ContainsFunc(v.Links, func(l Link) bool { return l.From == ref && l.Do != "" })
+		}
+		for _, p := range w.ListWaits() {
+			ref := reference(p.Who)
+			next := slices.ContainsFunc(v.Links, func(l Link) bool { return l.From == ref && remedy(l.To) })
+			if c := p.Explained.Cause; c != nil && c.Do != "" && !remedy(ref) && !next {
+				t.Errorf("%s: %s waits (%s), and the page has no remedy: explain says %q", name, ref, c.Code, c.Do)
+			}
+		}
+	}
+}

@@ -36,19 +36,18 @@ export function showWaits(model, filter, href) {
 function card(model, cause, list, href, open) {
   const codes = [...Map.groupBy(list, (wait) => wait.code ?? wait.state)].sort((a, b) => b[1].length - a[1].length);
   const links = codes.flatMap(([, waits]) => waits).flatMap((wait) => model.from.get(wait.ref) ?? []);
-  const ends = links.map((link) => link.until ?? model.from.get(link.to)?.find((next) => next.until)?.until).filter(Boolean).sort()[0];
   const todo = links.find((link) => link.do)?.do ?? links.flatMap((link) => model.from.get(link.to) ?? []).find((link) => link.do)?.do;
   const node = cause.startsWith('node/') ? model.nodes.get(cause.slice(5)) : null;
   const head = cause.startsWith('node/')
     ? [refLink(cause, href), !node || node.missing ? ' is gone' : ' is not ready', node?.since ? [' for ', since(node.since)] : '']
     : el('span', { class: 'code', text: cause });
   const [first] = codes[0][1];
+  const ends = (model.from.get(first.ref) ?? []).map((link) => link.until ?? model.from.get(link.to)?.find((next) => next.until)?.until).find(Boolean);
   const named = (waits) => el('ul', { class: 'waiting' }, waits.map((wait) => el('li', {}, refLink(wait.ref, href, wait.ref.startsWith('pod/')), wait.since ? [' ', since(wait.since)] : '')));
   return el('section', { class: cause.startsWith('node/') ? 'card dead' : 'card' },
     el('h3', {}, el('span', {}, head), el('b', { class: 'count', text: list.length === 1 ? '1 waits' : `${list.length.toLocaleString('en')} wait` })),
     codes[0][0] !== cause ? el('p', { class: 'codes' }, codes.map(([code, waits]) => el('span', { class: 'code' }, code, waits.length > 1 ? ` ${waits.length}` : ''))) : '',
-    el('p', { class: 'what', text: `${split(first.ref)[1]} ${first.answer}` }),
-    ends ? el('p', {}, until(ends)) : '',
+    el('p', { class: 'what' }, `${split(first.ref)[1]} ${first.answer}`, ends ? [' ', until(ends)] : ''),
     named(list.slice(0, mostNamed)),
     list.length > mostNamed ? el('details', { 'data-name': cause, open }, el('summary', { text: `${(list.length - mostNamed).toLocaleString('en')} more` }), named(list.slice(mostNamed, mostRows))) : '',
     todo ? remedy(todo) : '');
@@ -60,7 +59,7 @@ export function showTable(model, filter, href, view) {
   const has = (...texts) => !filter.q || texts.some((text) => text?.toLowerCase().includes(filter.q));
   const places = new Map();
   for (const row of model.rows) for (const { slot } of row.cells) if (slot) places.set(slot.volume, [...places.get(slot.volume) ?? [], row.node.name]);
-  let names = ['Waiting', 'Node', 'Why', 'For', 'Answer'];
+  let names = ['Waiting', 'Node', 'Why', 'Waited', 'Answer'];
   let rows = [];
   if (view === 'volumes') {
     names = ['Claim', 'Volume', 'State', 'Node', 'Next', 'Waiting'];
