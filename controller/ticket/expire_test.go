@@ -175,16 +175,6 @@ func TestTimeToLiveIsRenewed(t *testing.T) {
 	looks(time.Second, strings.Repeat("ü", 64), true, 99)
 }
 
-// refusing is the Cache and Writer of a ticket whose status nobody may write.
-type refusing struct{ mortal }
-
-func (r *refusing) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
-	if task.Commit.Do == flow.DecideTicket {
-		return errors.New("refused by a policy of somebody else")
-	}
-	return r.mortal.Carry(ctx, task, status)
-}
-
 // once is a mortal whose API server refuses one write of a ticket's status.
 type once struct {
 	*mortal

@@ -12,7 +12,6 @@ const driver = sample.Driver
 var (
 	now    = sample.Now
 	facts  = sample.Ledger
-	pod    = sample.Pod
 	ticket = sample.Ticket
 )
 

@@ -118,7 +118,8 @@ func (k *Keeper) Run(ctx context.Context, nodes, others int) {
 		}
 	}
 	running.Wait()
-	k.config.Order.Lock() // no Before is under way, and none begins to write
+	k.config.Order.Lock()
+	k.term.Store(nil) // from here on Before writes nothing
 	k.config.Order.Unlock()
 	k.writing.Wait()
 }
