@@ -38,18 +38,19 @@ func (c *cluster) answer(name string) string {
 	return ""
 }
 
-// A ticket behind an undecided one is looked at again when that gets its cause.
+// A ticket behind a ticket whose grant can't be written is looked at again when that ticket gets a cause to
+// wait.
 func TestWhoWaitsIsWokenByWhatAnotherIsTold(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2", "n4")
 	c.disk("v")
 	c.disk("w")
 	c.lead(1)
-	c.pod("has", "n1", "w", false)
-	c.until("a pod has one of the volumes", func() bool { return c.reported("w", "n1") })
 	refuses := c.refuseStatus("b-t")
 	c.asks("b-t", "n2", "v", "w")
 	c.asks("c-u", "n4", "v")
 	c.until("the second waits for the first", func() bool { return c.answer("c-u") == "HeldElsewhere" })
+	c.pod("has", "n1", "w", false)
+	c.until("a pod has one of the volumes", func() bool { return c.reported("w", "n1") })
 	refuses.Store(false)
 	c.until("the first waits for the pod", func() bool { return c.answer("b-t") == "HeldElsewhere" })
 	c.until("the second has the other volume", func() bool { return c.answer("c-u") == v1alpha1.ReasonGranted })
