@@ -551,7 +551,7 @@ func checkInvariants(e *Evidence) []Finding {
 	var list []Finding
 	for _, v := range e.World.Arbiter.Audit(e.World.Snapshot, e.now()) {
 		if at, early := e.attachedEarly(v); early {
-			list = append(list, found(Warning, v.String(), "See what the first node's detach waits for: `kubectl moorage volumes -A`. Data is safe as long as the driver refuses the second attach.",
+			list = append(list, found(Warning, v.String(), "See what the first node's detach waits for: "+explains(e.World, v.Volume)+". Data is safe as long as the driver refuses the second attach.",
 				"%skube-controller-manager has asked to attach a volume to a second node before the detach from the first is over; it is attached at %s", claimed(e.World, v.Volume), at))
 			continue
 		}
@@ -591,6 +591,15 @@ func claimed(w *facts.World, id ledger.VolumeID) string {
 		return claim + ": "
 	}
 	return ""
+}
+
+// explains is the command that explains a volume.
+func explains(w *facts.World, id ledger.VolumeID) string {
+	namespace, claim, ok := strings.Cut(w.Volume(id).Claim, "/")
+	if !ok {
+		return "`kubectl moorage volumes -A`"
+	}
+	return fmt.Sprintf("`kubectl moorage explain pvc %s -n %s`", claim, namespace)
 }
 
 // components are the roles of the processes that every installation has.

@@ -186,7 +186,7 @@ func (e *Evidence) checkLeader(name, consequence string) []Finding {
 		return unchecked("leases.coordination.k8s.io", e.Leases.Err)
 	}
 	l := e.lease(name)
-	logs := "`kubectl get pods -A -l app.kubernetes.io/part-of=moorage`, and the logs of " + name + "."
+	logs := "`kubectl get deployments,pods -A -l app.kubernetes.io/part-of=moorage`. With 0 replicas, scale " + name + " up; else see its logs."
 	if l == nil && e.RoleBinds.Err != nil {
 		return unchecked("clusterrolebindings.rbac.authorization.k8s.io", e.RoleBinds.Err) // its namespace is not known
 	}
@@ -198,7 +198,11 @@ func (e *Evidence) checkLeader(name, consequence string) []Finding {
 		who = *l.Spec.HolderIdentity
 	}
 	evidence := fmt.Sprintf("Lease %s/%s, held by %q, renewed %s", l.Namespace, l.Name, who, renewed(l))
-	if late := e.lapsed(l); late > 0 || who == "" {
+	late := e.lapsed(l)
+	if who == "" && l.Spec.RenewTime != nil { // given up with this renewal
+		late = e.now().Sub(l.Spec.RenewTime.Time)
+	}
+	if late > 0 || who == "" {
 		return []Finding{found(Error, evidence, logs, "nobody leads %s: its Lease ended %s ago. %s", name, late.Round(time.Second), consequence)}
 	}
 	return []Finding{{Severity: OK, Message: name + " leads", Evidence: evidence}}

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -169,12 +168,8 @@ func checks() []check {
 	}
 }
 
-// uninstalledFor is for how long nobody has led where no role is left: Moorage is not down there, but
-// uninstalled.
-const uninstalledFor = 10 * time.Minute
-
-// absent says whether nothing of Moorage is in the cluster but its CRDs, which an uninstall keeps:
-// no role and for long no leader, nor a webhook or a policy that was left behind, which a check has to name.
+// absent says whether nothing of Moorage is in the cluster but its CRDs and Leases, which an uninstall keeps: no role
+// and no leader, nor a webhook or a policy that was left behind, which a check has to name.
 func (e *Evidence) absent() bool {
 	missing := 0
 	for _, u := range e.World.Unseen {
@@ -187,7 +182,7 @@ func (e *Evidence) absent() bool {
 		e.binding(guardPolicy) != nil
 	uninstalled := e.Roles.Err == nil && !slices.ContainsFunc(components(), func(name string) bool {
 		l := e.lease(name)
-		return e.role(name) != nil || l == nil || e.lapsed(l) < uninstalledFor
+		return e.role(name) != nil || l == nil || e.lapsed(l) == 0
 	})
 	return (missing == len(facts.OwnResources()) || uninstalled) && !left
 }

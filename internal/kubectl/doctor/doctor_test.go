@@ -418,6 +418,19 @@ func TestFindings(t *testing.T) {
 				e.Leases.Items[i].Spec.RenewTime = new(metav1.NewMicroTime(now().Add(-time.Hour)))
 			}
 		}},
+		{"uninstalled just now", "api", Info, "Moorage is not installed in this cluster", func(e *Evidence) {
+			e.Webhooks.Items, e.Policies.Items, e.Bindings.Items, e.Roles.Items = nil, nil, nil, nil
+			for i := range e.Leases.Items {
+				e.Leases.Items[i].Spec.HolderIdentity = new("")
+			}
+		}},
+		{"controller given up in order", "controller", Error, "nobody leads moorage-controller: its Lease ended 39s ago", func(e *Evidence) {
+			for i := range e.Leases.Items {
+				if l := &e.Leases.Items[i]; l.Name == v1alpha1.ControllerName {
+					l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = new(""), new(int32(1)), new(metav1.NewMicroTime(now().Add(-39*time.Second)))
+				}
+			}
+		}},
 		{"not installed", "api", Info, "Moorage is not installed in this cluster", func(e *Evidence) {
 			for _, resource := range facts.OwnResources() {
 				e.World.Unseen = append(e.World.Unseen, facts.Unseen{Resource: resource, Missing: true})

@@ -175,6 +175,7 @@ func (d *drainer) run(ctx context.Context) error {
 
 // show says what a drain would do, and with --dry-run=server which evictions the API server would refuse now.
 func (d *drainer) show(ctx context.Context, c *cluster.Cluster, plan facts.DrainPlan, now time.Time, leave []*corev1.Pod) error {
+	plan.AsksBudgets = d.dryRun == dryRunServer
 	if err := screen.DrainPlan(d.base.Streams.Out, d.base.Style(), plan, now, d.output == "wide"); err != nil {
 		return err
 	}
@@ -298,7 +299,11 @@ func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) er
 		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot create resource "pods/eviction"`):
 			return true, "", fmt.Errorf("node %s is not drained: %w (kubectl auth can-i create pods --subresource=eviction -n %s)", d.node, err, p.Namespace)
 		default:
-			d.keep(p, err.Error(), now.Add(retryAfter))
+			why := err.Error()
+			if waiting := d.waiting(); apierrors.IsTooManyRequests(err) && len(waiting) > 0 { // whose absence a budget counts
+				why += " Not running yet: " + d.some(waiting)
+			}
+			d.keep(p, why, now.Add(retryAfter))
 		}
 	}
 	there := func(p *corev1.Pod) bool { return w.ByUID(p.UID) != nil }
@@ -345,7 +350,7 @@ func (d *drainer) see(w *facts.World, c *choice, now time.Time) {
 		case next == nil:
 			l.waits = "not made again yet"
 		case next.Status.Phase != corev1.PodRunning || next.Spec.NodeName == d.node:
-			l.waits = facts.WaitsFor(next)
+			l.waits = w.WaitsFor(next)
 		default:
 			l.back = true
 			d.say("%s runs at %s, %s after it was evicted", nameOf(next), next.Spec.NodeName, now.Sub(l.evicted).Round(100*time.Millisecond))
@@ -443,7 +448,11 @@ func (d *drainer) remains(w *facts.World) string {
 		list = append(list, fmt.Sprintf("%s (%s)", nameOf(p), strings.TrimSuffix(why, ".")))
 	}
 	if len(list) > 0 {
-		return "Still at the node: " + d.some(list)
+		text := "Still at the node: " + d.some(list)
+		if waiting := d.waiting(); len(waiting) > 0 {
+			text += ". Not running yet: " + d.some(waiting)
+		}
+		return text
 	}
 	for _, v := range d.open(w, &c) {
 		why := v.Why
@@ -461,13 +470,8 @@ func (d *drainer) remains(w *facts.World) string {
 // summary is what the drain has done, in a sentence.
 func (d *drainer) summary(w *facts.World, c *choice) string {
 	text := fmt.Sprintf("node %s is drained: %s left it", d.node, facts.Count(len(d.left), "pod"))
-	var waiting, used, kept []string
-	for _, l := range slices.SortedFunc(maps.Values(d.left), func(a, b *departure) int { return strings.Compare(nameOf(a.pod), nameOf(b.pod)) }) {
-		if !l.back {
-			waiting = append(waiting, fmt.Sprintf("%s (%s)", nameOf(l.pod), l.waits))
-		}
-	}
-	if len(waiting) > 0 {
+	var used, kept []string
+	if waiting := d.waiting(); len(waiting) > 0 {
 		text += "; not running yet: " + d.some(waiting)
 	}
 	if stay := c.kept(); stay != "" {
@@ -488,6 +492,17 @@ func (d *drainer) summary(w *facts.World, c *choice) string {
 		text += ". Don't switch it off before who made these VolumeTickets is done with their volumes: " + d.some(slices.Compact(kept))
 	}
 	return text
+}
+
+// waiting lists the pods that have left, and whose successors do not run yet, with the cause.
+func (d *drainer) waiting() []string {
+	var list []string
+	for _, l := range slices.SortedFunc(maps.Values(d.left), func(a, b *departure) int { return strings.Compare(nameOf(a.pod), nameOf(b.pod)) }) {
+		if !l.back && !l.gone.IsZero() {
+			list = append(list, fmt.Sprintf("%s (%s)", nameOf(l.pod), l.waits))
+		}
+	}
+	return list
 }
 
 // some joins the first of many names, and all of them with -o wide.

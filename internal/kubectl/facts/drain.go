@@ -28,6 +28,8 @@ type DrainPlan struct {
 	Node string `json:"node"`
 	// Answer is the whole in a sentence.
 	Answer string `json:"answer"`
+	// AsksBudgets: the evictions are tried beside, so that disruption budgets have their say.
+	AsksBudgets bool `json:"-"`
 	// Waits is how many pods would find no node.
 	Waits int        `json:"waits"`
 	Pods  []DrainPod `json:"pods,omitempty"`
@@ -1050,7 +1052,10 @@ func (w *World) belongingTo(p *corev1.Pod) []*corev1.Pod {
 func (w *World) ByUID(uid types.UID) *corev1.Pod { return w.pods[string(uid)] }
 
 // WaitsFor says shortly what a pod that does not run yet waits for.
-func WaitsFor(p *corev1.Pod) string {
+func (w *World) WaitsFor(p *corev1.Pod) string {
+	if c := w.ExplainPod(p).Cause; c != nil && c.Of != OfScheduling {
+		return fmt.Sprintf("%s: %s", c.Code, strings.TrimSuffix(c.Message, "."))
+	}
 	said := podCondition(p, corev1.PodScheduled)
 	switch {
 	case p.Spec.NodeName != "":

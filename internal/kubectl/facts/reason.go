@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/docs"
@@ -119,7 +120,7 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	if !r.Who.IsZero() {
 		who := requester(r.Who)
 		reason.Holder = &who
-		reason.Do = w.adviceOnHolder(reason.Do, r.Who)
+		reason.Do = w.adviceOnHolder(reason.Do, r, pod)
 	}
 	if r.Code == arbiter.HeldElsewhere && givesWay(&reason) {
 		reason.Do = "Nothing: the ticket gives the volume up by then, by itself. To delete it before would end its work before its time is over"
@@ -183,7 +184,8 @@ func (w *World) nobodyGrants() *Cause {
 
 // adviceOnHolder is what to do about who holds a volume: whoever is at a node that is not ready
 // does not end there by being deleted, and a ticket has a time of its own.
-func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
+func (w *World) adviceOnHolder(do string, r arbiter.Reason, waits *corev1.Pod) string {
+	who := r.Who
 	if who.Ticket {
 		return fmt.Sprintf("See when that ticket ends, and wait for it: `kubectl moorage ticket explain %s -n %s`. Where its work is not wanted any more, end it: `kubectl moorage ticket end %s -n %s`", who.Name, who.Namespace, who.Name, who.Namespace)
 	}
@@ -194,10 +196,32 @@ func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
 	switch node := w.Node(p.Spec.NodeName); {
 	case node == nil:
 		return adviceOnGoneNode(p.Spec.NodeName)
-	case w.isReady(ledger.NodeName(p.Spec.NodeName)):
+	case !w.isReady(ledger.NodeName(p.Spec.NodeName)):
+	case waits == nil || r.Code != arbiter.HeldElsewhere:
 		return do
+	case deploymentOf(p) != "" && deploymentOf(p) == deploymentOf(waits) && p.Namespace == waits.Namespace:
+		return fmt.Sprintf("Both are pods of Deployment %s. Give it the strategy Recreate: `kubectl patch deployment %s -n %s --type merge -p '{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'`",
+			deploymentOf(p), deploymentOf(p), p.Namespace)
+	case node.Spec.Unschedulable && waits.Spec.NodeName == "":
+		return fmt.Sprintf("%s, where %s is, is cordoned. Uncordon it, then the pod can go there: `kubectl uncordon %s`. Or delete %s, if it is not wanted", node.Name, requester(who), node.Name, requester(who))
+	default:
+		return fmt.Sprintf("Delete %s, if it is not wanted. Pods that must run at the same time on different nodes need ReadWriteMany", requester(who))
 	}
 	return fmt.Sprintf("%s, where %s is, is not ready: a pod that is deleted does not end there. See what helps: `kubectl moorage explain node %s`", p.Spec.NodeName, requester(who), p.Spec.NodeName)
+}
+
+// deploymentOf is the name of a pod's Deployment, as far as the names of its ReplicaSet and its labels tell; empty for
+// any other pod.
+func deploymentOf(p *corev1.Pod) string {
+	owner, hash := metav1.GetControllerOf(p), p.Labels["pod-template-hash"]
+	if owner == nil || owner.Kind != "ReplicaSet" || hash == "" {
+		return ""
+	}
+	name, ok := strings.CutSuffix(owner.Name, "-"+hash)
+	if !ok {
+		return ""
+	}
+	return name
 }
 
 // describing names the claim in what to do about it, where it is known.

@@ -142,6 +142,9 @@ func (w *World) takeNodes(l *ledger.Ledger) {
 		l.Apply(w.Now, fact)
 		w.vas[a.Name] = a
 	}
+	if w.Arbiter.Cooperative && !w.holdsKept {
+		return // kube-controller-manager moves volumes meanwhile: what the holds say is old
+	}
 	for _, h := range w.Holds {
 		fact := translate.Hold(h)
 		l.Apply(w.Now, fact)

@@ -582,7 +582,7 @@ func nodesWord(nodes []string) string {
 }
 
 // planOfNow says what the nodes are that a plan of a node names, and what it leaves out.
-const planOfNow = "No room is reserved. It asks no disruption budget; to do so: `kubectl moorage drain %s --dry-run=server`. Without --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
+const planOfNow = "No room is reserved. %sWithout --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
 
 // mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
 const mostPods = 3
@@ -610,7 +610,11 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 		p.drainGroup(&x, pods)
 	}
 	if slices.ContainsFunc(x.Pods, func(pod facts.DrainPod) bool { return pod.To != "" }) {
-		p.printf("\n%s\n", s.Wrap(fmt.Sprintf(planOfNow, x.Node), 0))
+		budgets := ""
+		if !x.AsksBudgets {
+			budgets = fmt.Sprintf("It asks no disruption budget; to do so: `kubectl moorage drain %s --dry-run=server`. ", x.Node)
+		}
+		p.printf("\n%s\n", s.Wrap(fmt.Sprintf(planOfNow, budgets), 0))
 	}
 	stuck := stuckGroups(&x, wide)
 	for _, volumes := range stuck {
