@@ -25,7 +25,7 @@ import (
 // Cause is why something does not run: one sentence, and the remedy. A cause other than a volume's is
 // quoted from Kubernetes.
 type Cause struct {
-	// Of is the kind of object that the cause is about: one of the constants below.
+	// Of names the kind of object that the cause is about: a constant below.
 	Of string `json:"of"`
 	// Code is from docs/reasons.md for a volume, a name of this program's for a node or a component, and
 	// otherwise Kubernetes' own reason.
@@ -566,7 +566,7 @@ const (
 	leadUnknown leadership = iota // Leases could not be read, or the component's work contradicts its own Lease
 	leads
 	lapsed // its Lease ran out
-	never  // there is no Lease of that name
+	never  // there is no such Lease
 )
 
 // leads says whether a component has a leader, and since when it has none.
@@ -586,7 +586,7 @@ func (w *World) leads(name string) (leadership, time.Time) {
 	return lapsed, renewedAt(l)
 }
 
-// The codes of missing components without which no volume comes or goes.
+// The codes of missing components that every attach and detach needs.
 const (
 	controllerDown = "ControllerDown"
 	attacherDown   = "AttacherDown"

@@ -964,7 +964,7 @@ func (w *World) keptBy(p *ledger.NodeVolume) (kept *ledger.Ticket) {
 	return kept
 }
 
-// whatThen says what happens to a ticket that keeps a volume at a node, cordoned or not.
+// whatThen says how a ticket that keeps a volume at a node goes on, cordoned or not.
 func whatThen(t *ledger.Ticket, cordoned bool) string {
 	switch {
 	case t.OnDrain == ledger.StayOnDrain:

@@ -23,8 +23,8 @@ type Slots struct {
 	Ready bool   `json:"ready"`
 	// NotVisible: nodes may not be listed. It is unknown whether this node is ready, and Ready is true.
 	NotVisible bool `json:"notVisible,omitempty"`
-	// Missing: there is no Node of that name, but its machine may still have volumes. It is not ready, and
-	// its free slots serve no pod.
+	// Missing: there is no such Node, but its machine may still have volumes. It is not ready, and its free
+	// slots serve no pod.
 	Missing bool `json:"missing,omitempty"`
 	// Cordoned and OutOfService keep new pods away: spec.unschedulable, and the taint
 	// node.kubernetes.io/out-of-service.
@@ -299,7 +299,7 @@ type NodeView struct {
 	Pods   int    `json:"pods"`
 	// PodsNotVisible: pods may not be listed in all namespaces, and there may be more.
 	PodsNotVisible bool `json:"podsNotVisible,omitempty"`
-	// Terminating are the pods that are being deleted, and Blocking the ones among them that a StatefulSet
+	// Terminating are the pods that are being deleted; Blocking are the Terminating pods that a StatefulSet
 	// can't replace.
 	Terminating int `json:"terminating,omitempty"`
 	Blocking    int `json:"blocking,omitempty"`
@@ -659,7 +659,7 @@ type Fenced struct {
 	Volumes int       `json:"volumes"`
 }
 
-// FencedAt sums up the VolumeHolds' entries about a node from which rules take or took volumes.
+// FencedAt sums up the VolumeHolds' entries about a node that rules take or took volumes from.
 func (w *World) FencedAt(n *corev1.Node) []Fenced {
 	byRule, machine := map[string]*Fenced{}, translate.Node(n).SystemUUID
 	for _, h := range w.Holds {
