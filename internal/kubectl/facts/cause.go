@@ -25,7 +25,7 @@ import (
 // Cause is why something does not run: one sentence, and the remedy. A cause other than a volume's is
 // quoted from Kubernetes.
 type Cause struct {
-	// Of names the kind of object that the cause is about: a constant below.
+	// Of names the cause's kind of object: a constant below.
 	Of string `json:"of"`
 	// Code is from docs/reasons.md for a volume, a name of this program's for a node or a component, and
 	// otherwise Kubernetes' own reason.
@@ -967,7 +967,7 @@ func (w *World) NodeGone(name string) string {
 }
 
 // safeAdvice is the remedy for a reason. It gives a command that ends pods only for the reason's node, only
-// where that node is seen to be not ready, and with the check that its machine is off.
+// where the node is seen to be not ready, and with the check that its machine is off.
 func (w *World) safeAdvice(code ledger.Code, node string) string {
 	if code != arbiter.NodeUnreachable {
 		return ofNode(w.adviceOn(code).Do, node)

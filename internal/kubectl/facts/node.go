@@ -312,7 +312,7 @@ type NodeView struct {
 	Slots   []Slots `json:"slots,omitempty"`
 	// Fenced are volumes that are or were taken from it without its kubelet's report.
 	Fenced []Fenced `json:"fenced,omitempty"`
-	// TimeHeld names the nodes, this node included, for which forceDetach.afterUnreachable takes nothing;
+	// TimeHeld names the nodes, this node included, that forceDetach.afterUnreachable takes nothing from;
 	// empty: its time runs, or there is none.
 	TimeHeld string `json:"timeHeld,omitempty"`
 	// Kept are volumes that can't leave though they are wanted elsewhere, or not at all.
@@ -359,8 +359,8 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	return out
 }
 
-// timeHeld names the nodes for which the time of afterUnreachable does not run, if a node that is not ready
-// is among them. It goes by the first driver by name with a possible volume there.
+// timeHeld names the nodes where the time of afterUnreachable stands still, if a node that is not ready is
+// among them. It goes by the first driver by name with a possible volume there.
 func (w *World) timeHeld(name ledger.NodeName) string {
 	n := w.Snapshot.Node(name)
 	if n == nil || w.isReady(name) || !w.moorageDetaches() {
@@ -405,7 +405,7 @@ func (w *World) staying(node string, kept []Volume) int {
 	return n
 }
 
-// LeftBehind lists the volumes that are, or may be, at a node, even if there is no Node of that name.
+// LeftBehind lists the volumes that are, or may be, at a node, even if there is no such Node.
 func (w *World) LeftBehind(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {

@@ -688,7 +688,8 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 	return w.elsewhere(p, n)
 }
 
-// elsewhere is the rule by which a pod, or a volume of it, is never at a node; empty where it may be.
+// elsewhere is the rule that keeps a pod, or a volume of it, from a node forever; empty where it may be
+// there.
 func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
 		return affinityOf(p)

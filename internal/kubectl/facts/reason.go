@@ -134,7 +134,7 @@ func givesWay(r *Reason) bool {
 // is not being deleted yet. The arbiter makes no such distinction; the advice depends on it.
 const detachNotBegun = "DetachNotBegun"
 
-// notBegun changes the reason of a detach that has not begun. No object has the start of that wait.
+// notBegun changes the reason of a detach that has not begun. No object says since when.
 func (w *World) notBegun(reason Reason, r arbiter.Reason) Reason {
 	if va := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node).Canonical(); r.Code != arbiter.Detaching || va == nil || va.Deleting {
 		return reason
@@ -151,8 +151,8 @@ func (w *World) notBegun(reason Reason, r arbiter.Reason) Reason {
 	return reason
 }
 
-// undecided says that moorage-controller is down, for a reason that names a requester that has only asked
-// for the volume so far: the controller would have to decide between the two. Nil for other reasons.
+// undecided says that moorage-controller is down, for a reason that names a requester without a grant: the
+// controller would have to decide between the two. Nil for other reasons.
 func (w *World) undecided(r arbiter.Reason) *Cause {
 	place := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node)
 	if r.Who.IsZero() || place == nil {

@@ -55,7 +55,7 @@ type World struct {
 	wordsOf map[ledger.VolumeID][]wordRef
 	// digests are the known volumes, by driver and digest of the handle; nil until they are needed.
 	digests map[string]ledger.VolumeID
-	// agents are the nodes at which a pod of moorage-node is ready.
+	// agents are the nodes with a ready pod of moorage-node.
 	agents map[ledger.NodeName]bool
 	advice map[ledger.Code]Advice
 	// nodeLeases are Leases.Nodes by name.
@@ -410,8 +410,7 @@ func JSON(value any) ([]byte, error) {
 	return json.Marshal(shownTimes(reflect.ValueOf(value)).Interface())
 }
 
-// shownTimes is a copy of a value in which each time has a text in JSON. The value is a tree, without
-// cycles.
+// shownTimes is a copy of a value with each time in JSON's range. The value is a tree, without cycles.
 func shownTimes(v reflect.Value) reflect.Value {
 	if !v.IsValid() {
 		return v
