@@ -430,7 +430,7 @@ func known(key string) bool {
 	return false
 }
 
-// walk redacts everything below a value: pod templates stand deep in workloads.
+// walk redacts all values below a value: pod templates stand deep in workloads.
 func walk(value any, keepArguments bool) {
 	switch v := value.(type) {
 	case []any:
@@ -485,8 +485,8 @@ func redactContainers(value any, keepArguments bool) {
 	}
 }
 
-// redactValues takes out the values of a map of strings; a StorageClass's parameters may
-// name what is no Secret object.
+// redactValues redacts the values of a map of strings: a StorageClass's parameters may hold a secret
+// themselves.
 func redactValues(value any) {
 	values, _ := value.(map[string]any)
 	for key, v := range values {

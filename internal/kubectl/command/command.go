@@ -224,7 +224,7 @@ func inside(namespace string) string {
 	return " -n " + namespace
 }
 
-// One is for a command with exactly one name: otherwise the error shows what to type.
+// One takes exactly one name: otherwise the error shows what to type.
 func One(what, usage string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch len(args) {
@@ -292,7 +292,7 @@ func CheckTTL(ttl time.Duration) error {
 }
 
 // WriteWhole writes a file that only its owner may read, under its name once it is whole. It writes into a
-// device or a pipe of that name, and does not replace it.
+// device or a pipe with that name, and does not replace it.
 func WriteWhole(name string, write func(io.Writer) error) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		to, err := os.OpenFile(name, os.O_WRONLY, 0)

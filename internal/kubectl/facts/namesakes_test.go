@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// named is a PersistentVolume of the volume "x": claim is what it names in claimRef, the UID being "uid-" and that.
+// named is a PersistentVolume of the volume "x", with a claimRef to claim and the claim's UID "uid-"+claim.
 func named(name, claim string, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "pv"}, Status: corev1.PersistentVolumeStatus{Phase: phase}, Spec: corev1.PersistentVolumeSpec{
 		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -34,8 +34,8 @@ func claimed(name, pv string) *corev1.PersistentVolumeClaim {
 		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: pv}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
 }
 
-// Of several PersistentVolumes that name one volume the ticket is for the one that a claim has, then for one that is
-// Bound, then for the first by name, in whatever order they are seen; and the note says which, and why.
+// If several PersistentVolumes name a volume, the ticket is for a claimed one, then for a Bound one, then
+// for the first by name, in any order of reading; the note explains the choice.
 func TestImportOfOneOfSeveral(t *testing.T) {
 	const released, bound, free = corev1.VolumeReleased, corev1.VolumeBound, corev1.VolumeAvailable
 	for name, c := range map[string]struct {
@@ -86,7 +86,8 @@ func askedFor(t *v1alpha1.VolumeTicket) string {
 	return v.PersistentVolume
 }
 
-// A volume of several names that is attached without a device, and whose ticket has to wait, is told all three.
+// Three notes come together: for a volume with several names, attached without a device, with a ticket that
+// has to wait.
 func TestImportNotesTogether(t *testing.T) {
 	objects := Objects{}
 	for _, node := range []string{"w1", "w2"} {
