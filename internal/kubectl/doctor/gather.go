@@ -73,8 +73,8 @@ type Evidence struct {
 	Deployments Read[appsv1.Deployment]
 	Events      Read[corev1.Event]
 	Asked       int
-	// Agents are the chart's DaemonSets, only moorage-node's; AgentEvents are about the ones that lack
-	// pods.
+	// Agents are the chart's DaemonSets, only moorage-node's; AgentEvents are about the DaemonSets that
+	// lack pods.
 	Agents      Read[appsv1.DaemonSet]
 	AgentEvents []corev1.Event
 	Probe       Probe

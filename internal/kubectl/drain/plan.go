@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// NewPlanCommand makes kubectl moorage drain-plan.
 func NewPlanCommand(b *command.Base) *cobra.Command {
 	output := screen.NewOutput(false)
 	var watch bool
@@ -50,7 +49,7 @@ func NewPlanCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// nodeNamed is the node that an argument names, which may have its kind before it.
+// nodeNamed is the node of an argument, which may have its kind before it.
 func nodeNamed(arg string) string {
 	for _, kind := range []string{"node/", "nodes/", "no/"} {
 		arg = strings.TrimPrefix(arg, kind)
@@ -73,7 +72,7 @@ type planner struct {
 	node   string
 }
 
-// plan prints the plan of a cluster as it is. The error has the exit code.
+// plan prints the present plan of a cluster. The error has the exit code.
 func (p *planner) plan(w *facts.World, out io.Writer) error {
 	if w.Node(p.node) == nil {
 		return noNode(w, p.node)
@@ -91,7 +90,7 @@ func (p *planner) plan(w *facts.World, out io.Writer) error {
 	return err
 }
 
-// errDone ends the watch of a plan that nothing stands in the way of.
+// errDone ends the watch of a plan without obstacles.
 var errDone = errors.New("nothing stands in the way")
 
 // follow prints the plan whenever it changes, until no pod would wait.

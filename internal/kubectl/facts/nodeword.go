@@ -24,7 +24,7 @@ type NodeWord struct {
 	// Note explains a report that is not current, with the consequence; empty where it is current.
 	Note string `json:"note,omitempty"`
 	// Has are the node's volumes that need a person's attention. It is empty where the report is from
-	// another boot: the mounts of that boot are gone.
+	// another boot, with mounts that are gone.
 	Has []NodeHas `json:"has,omitempty"`
 	// Unanswered are the volumes with an unanswered unstage call there.
 	Unanswered []UnansweredCall `json:"unanswered,omitempty"`
@@ -295,7 +295,7 @@ func (x *NodeHas) Words() string {
 	return cmp.Or(x.Claim, x.Volume, "a volume that could not be told") + ": " + x.Oddity()
 }
 
-// Oddity says what is odd about a node's volume.
+// Oddity names the oddity of a node's volume.
 func (x *NodeHas) Oddity() string {
 	var parts []string
 	if x.Leaked {

@@ -37,7 +37,6 @@ type makeOptions struct {
 	parameters  map[string]string
 }
 
-// NewMakeCommand makes kubectl moorage ticket make.
 func NewMakeCommand(b *command.Base) *cobra.Command {
 	o := &makeOptions{options: options{base: b}}
 	cmd := &cobra.Command{
@@ -77,12 +76,12 @@ func NewMakeCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// onDrains are what may become of a ticket when its node is cordoned.
+// onDrains are the possible effects of its node's cordon on a ticket.
 func onDrains() []string {
 	return []string{string(v1alpha1.OnDrainStay), string(v1alpha1.OnDrainEnd), string(v1alpha1.OnDrainMove)}
 }
 
-// given counts what is true.
+// given counts the true flags.
 func given(flags ...bool) int {
 	n := 0
 	for _, is := range flags {
@@ -177,7 +176,7 @@ func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) s
 	return " at " + node
 }
 
-// warnOfNode says that the node is not among those that are seen. The ticket waits for it.
+// warnOfNode warns that the node is not visible. The ticket waits for it.
 func (o *makeOptions) warnOfNode(w *facts.World) error {
 	missing := missingNode(w, o.node)
 	said := command.Ended(missing.Error())
@@ -196,7 +195,7 @@ func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {
 	if len(o.parameters) > 0 {
 		ticket.Spec.Parameters = o.parameters
 	}
-	if o.onDrain != string(v1alpha1.OnDrainStay) { // which is what an absent one means
+	if o.onDrain != string(v1alpha1.OnDrainStay) { // an absent value means the same
 		ticket.Spec.OnDrain = v1alpha1.OnDrain(o.onDrain)
 	}
 	for _, claim := range o.claims {
@@ -218,7 +217,6 @@ func object(w *facts.World, namespace, name string) *v1alpha1.VolumeTicket {
 	return nil
 }
 
-// NewRenewCommand makes kubectl moorage ticket renew.
 func NewRenewCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
@@ -247,7 +245,7 @@ func (o *options) renew(ctx context.Context, name string) error {
 	return o.say("volumeticket.moorage.dev/%s renewed for %s%s", name, time.Duration(ttl)*time.Second, o.suffix())
 }
 
-// mark writes an annotation of a ticket's holder; what says, in an error, what that would do.
+// mark writes an annotation of a ticket's holder; what names the effect, for an error.
 func (o *options) mark(ctx context.Context, c *cluster.Cluster, t *v1alpha1.VolumeTicket, what, annotation, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.UID, "annotations": map[string]string{annotation: value}}})
 	if err != nil || o.dryRun == dryRunClient {
@@ -259,7 +257,6 @@ func (o *options) mark(ctx context.Context, c *cluster.Cluster, t *v1alpha1.Volu
 	return nil
 }
 
-// NewLetGoCommand makes kubectl moorage ticket let-go.
 func NewLetGoCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
@@ -275,7 +272,7 @@ func NewLetGoCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// letGo answers what a ticket is asked now.
+// letGo answers a ticket's present request to yield.
 func (o *options) letGo(ctx context.Context, name string) error {
 	c, t, err := o.find(ctx, name)
 	if err != nil {
@@ -294,7 +291,6 @@ func (o *options) letGo(ctx context.Context, name string) error {
 	return o.say("volumeticket.moorage.dev/%s lets go of its volumes%s", name, o.suffix())
 }
 
-// NewEndCommand makes kubectl moorage ticket end.
 func NewEndCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{

@@ -199,7 +199,7 @@ func probe(ctx context.Context, c *cluster.Cluster, h *hub) {
 	}
 }
 
-// mostStored bounds the objects with details in a page of one file.
+// mostStored bounds the objects with details in a one-file page.
 const mostStored = 300
 
 // write writes the page as one file.
@@ -262,7 +262,7 @@ func (o *options) tell(format string, args ...any) error {
 	return o.base.Say(o.base.Streams.Out, "%s "+format, append([]any{o.out}, args...)...)
 }
 
-// store writes a page of one file.
+// store writes a one-file page.
 func (o *options) store(s Static) error {
 	if o.out == stream {
 		return WriteStatic(o.base.Streams.Out, s)
@@ -386,7 +386,7 @@ func bundled(names ...string) string {
 	return out.String()
 }
 
-// hashOf is the source by which a content security policy lets a text run.
+// hashOf is the source that allows a text to run in a content security policy.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
