@@ -30,7 +30,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// bundled writes a bundle of a server, and returns its path.
 func bundled(t *testing.T, server *apitest.Server, now time.Time) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
@@ -41,7 +40,6 @@ func bundled(t *testing.T, server *apitest.Server, now time.Time) string {
 	return file
 }
 
-// ask runs a command on a bundle.
 func ask(t *testing.T, file string, style *screen.Style, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -217,7 +215,6 @@ func TestStructuredAdviceKeepsTheCluster(t *testing.T) {
 	}
 }
 
-// A bundle lacks the objects that its writer may not read.
 func TestBundleWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server, "pods", "persistentvolumeclaims", "volumetickets")
@@ -290,7 +287,6 @@ func TestBundleEndings(t *testing.T) {
 	}
 }
 
-// A bundle changes nothing, and says so.
 func TestBundleRefusesWrites(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	_, stderr, code := ask(t, bundled(t, server, now), nil, "attach", "pv-kept", "--node", "worker-2", "--wait=false")
@@ -344,7 +340,6 @@ func TestBundleSaysWhatIsServed(t *testing.T) {
 	}
 }
 
-// The flags of components that answers depend on stay.
 func TestBundleKeepsFlags(t *testing.T) {
 	const flag = "--controllers=*,-persistentvolume-attach-detach-controller"
 	server, now := load(t, "testdata/handover")
@@ -395,7 +390,6 @@ func unpack(t *testing.T, file string) map[string]string {
 	}
 }
 
-// archived is an archive of files that have the same content.
 func archived(t *testing.T, content string, names ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer

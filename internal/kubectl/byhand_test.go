@@ -99,8 +99,8 @@ func TestForgedTicketOfAnOperation(t *testing.T) {
 	}
 }
 
-// A ticket that is asked to yield says that, also while the controller is down; a ticket that is not asked
-// explains the meaning of that.
+// A ticket that is asked to yield reports it, also while the controller is down; other tickets explain the
+// meaning.
 func TestTicketsWhileTheControllerIsDown(t *testing.T) {
 	server, now := load(t, "testdata/ticket-controller-down")
 	server.Put("volumetickets", grantedTicket("shop", "asked", v1alpha1.TicketBackup, "worker-1", "used", metav1.Condition{Type: v1alpha1.TicketYielding, Status: metav1.ConditionTrue, Reason: "Outranked",

@@ -62,7 +62,6 @@ func (e *evictions) list() string {
 	return strings.Join(e.pods, " ")
 }
 
-// runsAt is the pod that replaces another pod, with its claim.
 func runsAt(name, claim, node string, at time.Time) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID("pod-" + name + "-uid"), CreationTimestamp: metav1.NewTime(at)},
@@ -82,7 +81,6 @@ func uncordoned(t *testing.T, server *apitest.Server, name string) *corev1.Node 
 	return &n
 }
 
-// remade has a controller make pods again.
 func remade(t *testing.T, server *apitest.Server, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -95,7 +93,6 @@ func remade(t *testing.T, server *apitest.Server, names ...string) {
 	}
 }
 
-// bare has no controller make pods again.
 func bare(t *testing.T, server *apitest.Server, names ...string) {
 	t.Helper()
 	for _, name := range names {

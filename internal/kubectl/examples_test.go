@@ -48,7 +48,6 @@ func TestExamplesRun(t *testing.T) {
 	visit(root)
 }
 
-// examplesOf are this program's commands in the examples of a command.
 func examplesOf(c *cobra.Command) []string {
 	var list []string
 	for part := range strings.SplitSeq(strings.ReplaceAll(c.Example, "\\\n", ""), "\n") {

@@ -48,7 +48,6 @@ func TestExplainWithoutPersistentVolumes(t *testing.T) {
 	}
 }
 
-// An object that may not be listed is not called missing.
 func TestMissingRightIsNamed(t *testing.T) {
 	for _, test := range []struct{ args, says string }{
 		{"drain-plan worker-1", "the right to list nodes is missing"},
@@ -86,7 +85,6 @@ func TestDetachWhileAPodUsesIt(t *testing.T) {
 	}
 }
 
-// The answer to a typing error says what to type.
 func TestWhatToType(t *testing.T) {
 	server, now := load(t, "testdata/others")
 	for _, test := range []struct{ args, says string }{
@@ -114,8 +112,8 @@ func TestWhatToType(t *testing.T) {
 	}
 }
 
-// Without Moorage doctor says what it would change, by six checks besides incidents, and attach names the
-// missing parts.
+// Without Moorage doctor reports its possible changes, by six checks besides incidents, and attach names
+// the missing parts.
 func TestWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(withoutMoorage)

@@ -142,7 +142,6 @@ func forbidden(resources []string) func(apitest.Request, func()) error {
 	}
 }
 
-// withoutMoorage has a server serve none of Moorage's kinds.
 func withoutMoorage(r apitest.Request, serve func()) error {
 	if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies", "nodevolumes"}, r.Resource) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
@@ -172,7 +171,6 @@ func repeated(t *testing.T, documents string) string {
 	return strings.Join(all, "\n---\n")
 }
 
-// play runs the session's commands and returns the new session.
 func play(t *testing.T, server *apitest.Server, now time.Time, session string) string {
 	t.Helper()
 	var out strings.Builder
@@ -197,7 +195,6 @@ func play(t *testing.T, server *apitest.Server, now time.Time, session string) s
 	return out.String()
 }
 
-// ended ends a text that is not empty with a newline.
 func ended(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text

@@ -145,7 +145,6 @@ func TestTopWithoutLimits(t *testing.T) {
 	}
 }
 
-// top draws changes until it is interrupted.
 func TestTop(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -216,7 +215,6 @@ func TestAttachWaits(t *testing.T) {
 	}
 }
 
-// settle has the volume of pv-kept at worker-2, and nowhere else.
 func settle(t *testing.T, server *apitest.Server) {
 	t.Helper()
 	id := ledger.VolumeID{Driver: "disk.example.com", Handle: "vol-kept"}
@@ -265,7 +263,6 @@ func TestAttachInterrupted(t *testing.T) {
 	}
 }
 
-// A wait that times out names its reason.
 func TestAttachTimesOut(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }},
@@ -275,7 +272,6 @@ func TestAttachTimesOut(t *testing.T) {
 	}
 }
 
-// Names are completed from the cluster.
 func TestCompletion(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	for _, test := range []struct {

@@ -62,7 +62,6 @@ func TestVolumesWithRightsInOneNamespace(t *testing.T) {
 	}
 }
 
-// An empty page says why.
 func TestWebOutWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server)
@@ -82,7 +81,6 @@ func TestNothingIsAskedOfASilentServer(t *testing.T) {
 	}
 }
 
-// Without any right the error names the missing right.
 func TestExplainWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server)
@@ -92,7 +90,6 @@ func TestExplainWithoutRights(t *testing.T) {
 	}
 }
 
-// A cluster without Moorage's CRDs is shown as far as possible.
 func TestNodesWithoutCRDs(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(func(r apitest.Request, serve func()) error {
@@ -196,8 +193,8 @@ func TestTicketsWithRightsInOneNamespace(t *testing.T) {
 	}
 }
 
-// A user that may make tickets but not read them learns that at once: the command neither reports an
-// existing ticket as missing, nor waits for a ticket that stays invisible.
+// A user that may make tickets but not read them learns it at once: the command neither reports an existing
+// ticket as missing, nor waits for an invisible ticket.
 func TestTicketsWithoutTheRightToReadThem(t *testing.T) {
 	server, now := load(t, "testdata/ticket-told")
 	forbid(server, "persistentvolumeclaims shop", "nodes")

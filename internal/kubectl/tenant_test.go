@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// labelled is a running pod with Moorage's label.
 func labelled(namespace, name string, args ...string) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -27,7 +26,6 @@ func labelled(namespace, name string, args ...string) *corev1.Pod {
 	}
 }
 
-// install binds the controller's role to its account in a namespace.
 func install(server *apitest.Server, namespace string) {
 	server.Put("clusterrolebindings", &rbacv1.ClusterRoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/test/words"
 )
 
-// widest is the default width of a terminal, in columns.
 const widest = 80
 
 // Output without a format fits a terminal: each line of every session, except for error lines, which stay

@@ -107,7 +107,6 @@ func (w *Writer) AddJSON(name string, value any) error {
 	return w.Add(name, int64(len(raw)), strings.NewReader(string(raw)))
 }
 
-// The folders of an archive that are read.
 const (
 	aboutFile       = "about.json"
 	discoveryFolder = "discovery"
@@ -164,6 +163,7 @@ type until struct {
 	io.Reader
 }
 
+// Read reads on.
 func (u until) Read(p []byte) (int, error) {
 	if err := u.Err(); err != nil {
 		return 0, err
@@ -193,7 +193,6 @@ func read(ctx context.Context, r io.Reader) (*Archive, error) {
 	}
 }
 
-// take reads a file of the archive.
 func (a *Archive) take(name string, content io.Reader) error {
 	if folder := path.Dir(name); name != aboutFile && folder != discoveryFolder && folder != objectsFolder {
 		return nil
@@ -215,7 +214,6 @@ func (a *Archive) take(name string, content io.Reader) error {
 	return nil
 }
 
-// about reads the archive's own description.
 func (a *Archive) about() error {
 	if err := json.Unmarshal(a.files[aboutFile], &a.About); err != nil {
 		return fmt.Errorf("about.json: %w", err)
@@ -304,12 +302,10 @@ func (a *Archive) Objects(r schema.GroupVersionResource, typed func(content map[
 	return objects, nil
 }
 
-// namesOthers are the fields with the name of another object.
 var namesOthers = map[string]bool{
 	"nodeName": true, "nominatedNodeName": true, "claimName": true, "persistentVolumeName": true,
 }
 
-// listsContainers are the fields with entries named after containers.
 var listsContainers = map[string]bool{
 	"containers": true, "initContainers": true, "containerStatuses": true, "initContainerStatuses": true,
 }
@@ -342,7 +338,6 @@ func possible(file string, o unstructured.Unstructured) error {
 	return nil
 }
 
-// possibleIn is possible for a part of an object.
 func possibleIn(value any) error {
 	switch value := value.(type) {
 	case []any:
@@ -371,7 +366,6 @@ func possibleIn(value any) error {
 	return nil
 }
 
-// possibleContainers checks the names of a list of containers.
 func possibleContainers(list any) error {
 	entries, _ := list.([]any)
 	for _, entry := range entries {
@@ -385,7 +379,6 @@ func possibleContainers(list any) error {
 	return nil
 }
 
-// allowed says why no API server accepts a name.
 func allowed(name string) error {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return fmt.Errorf("it has the name %q, which no API server lets pass", name)
@@ -396,11 +389,10 @@ func allowed(name string) error {
 // Redacted replaces a removed value.
 const Redacted = "(redacted)"
 
-// Redact removes possible passwords from an object, in place, where volumes don't depend on them: values of
+// Redact removes possible passwords from an object, in place, if volumes don't depend on them: values of
 // environment variables, commands and arguments of containers, headers of probes, annotations other than
 // Kubernetes' and Moorage's, kubectl apply's copy of the object, and parameters of volumes. References to
-// Secrets stay: their names are part of many answers. keepArguments is for components with flags that are
-// part of answers.
+// Secrets stay: many answers name them. keepArguments is for components with flags that answers depend on.
 func Redact(object map[string]any, keepArguments bool) {
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		redactMetadata(metadata)
@@ -419,7 +411,6 @@ func redactMetadata(metadata map[string]any) {
 	}
 }
 
-// known are annotations with values about volumes or nodes.
 func known(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	for _, d := range []string{"moorage.dev", "kubernetes.io", "k8s.io"} {

@@ -23,6 +23,7 @@ import (
 // refuses writes. A watch has no events, since nothing changes. Safe for parallel use.
 type Server struct{ archive *Archive }
 
+// NewServer makes a server of an archive.
 func NewServer(a *Archive) *Server { return &Server{a} }
 
 // ServeHTTP answers a request.
@@ -51,7 +52,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, request)
 }
 
-// request is a read of a resource: of all objects, of a namespace's objects, or of one object.
+// request is a read of a resource: of all objects, of a namespace's, or of an object.
 type request struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
@@ -188,12 +189,12 @@ func (s *Server) Config(ctx context.Context) *rest.Config {
 	}}
 }
 
-// pipes is a listener for connections within the process.
 type pipes struct {
 	connections <-chan net.Conn
 	done        <-chan struct{}
 }
 
+// Accept waits for the next connection.
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.connections:
@@ -206,4 +207,5 @@ func (p *pipes) Accept() (net.Conn, error) {
 // Close does nothing: the context ends the listener.
 func (p *pipes) Close() error { return nil }
 
+// Addr is nowhere.
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "archive", Net: "pipe"} }

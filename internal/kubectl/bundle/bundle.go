@@ -49,13 +49,13 @@ const examples = `  # Write moorage-bundle-….tar.gz to send along with a repor
   # Ask the file what you would ask the cluster
   kubectl moorage explain pod/db-0 -n shop --bundle report.tar.gz`
 
-// options are the command's flags.
 type options struct {
 	out   string
 	logs  bool
 	since time.Duration
 }
 
+// NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -124,7 +124,6 @@ type resource struct {
 	namespace string // empty for all
 }
 
-// path is the resource's path in the API.
 func (r resource) path() string {
 	if r.namespace == "" {
 		return archive.Path(r.GroupVersionResource)
@@ -132,7 +131,6 @@ func (r resource) path() string {
 	return archive.Path(r.GroupVersionResource.GroupVersion().WithResource(path.Join("namespaces", r.namespace, r.Resource)))
 }
 
-// pageSize is how many objects a request asks for.
 const pageSize = 500
 
 // resources are read in this order. The tickets come first: a reservation that ends between the lists is
@@ -206,7 +204,6 @@ func newCollector(ctx context.Context, c *cluster.Cluster, to io.Writer, tell fu
 	return x, x.add(archive.DiscoveryFile("/version"), raw)
 }
 
-// everything reads all objects, and the API's discovery.
 func (x *collector) everything(ctx context.Context) error {
 	read := 0
 	for _, r := range resources() {
@@ -222,9 +219,9 @@ func (x *collector) everything(ctx context.Context) error {
 	return x.discovery(ctx)
 }
 
-// collect reads everything. It notes the API server's refusals; an error means that the archive can't be
-// written, or that nothing at all could be read. narrowed says that something was read in the command
-// line's namespace only.
+// collect reads everything, and notes the API server's refusals. An error means that the archive can't be
+// written, or that nothing could be read. narrowed: something was read in the command line's namespace
+// only.
 func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) (narrowed bool, err error) {
 	x, err := newCollector(ctx, c, to, tell)
 	if err != nil {
@@ -446,7 +443,6 @@ func (l *listFile) add(object map[string]any) {
 	l.write(append([]byte(separator), raw...))
 }
 
-// restart discards the written list.
 func (l *listFile) restart() error {
 	l.begun, l.count = false, 0
 	_, err := l.file.Seek(0, io.SeekStart)
@@ -464,8 +460,8 @@ func (l *listFile) end() (int64, error) {
 	return size, errors.Join(l.err, err)
 }
 
-// The pods' answers are bounded: the log of one container, or the metrics of one port, in bytes and in
-// time, and all of them together in bytes.
+// The pods' answers are bounded: the log of a container, or the metrics of a port, in bytes and in time,
+// and all together in bytes.
 const (
 	maxLog      = 20 << 20
 	maxAll      = 200 << 20
@@ -489,7 +485,6 @@ func (x *collector) answer(ctx context.Context, name string, request *rest.Reque
 	return x.add(name, raw)
 }
 
-// bounded reads an answer to one byte beyond the bound.
 func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte, error) {
 	if x.answered >= maxAll {
 		return nil, errFull
@@ -562,7 +557,6 @@ func (x *collector) metrics(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// doctor adds doctor's report on the cluster.
 func (x *collector) doctor(ctx context.Context, c *cluster.Cluster) error {
 	const name = "reports/doctor.json"
 	report, err := doctor.Examine(ctx, c, false)
@@ -573,7 +567,6 @@ func (x *collector) doctor(ctx context.Context, c *cluster.Cluster) error {
 	return x.to.AddJSON(name, report)
 }
 
-// failed notes a part that could not be read.
 func (x *collector) failed(part string, err error) {
 	x.about.Failed[part] = err.Error()
 	x.tell("not read: %s: %v", part, err)

@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 )
 
-// reading makes a collector that asks a server.
 func reading(t *testing.T, serve http.HandlerFunc) *collector {
 	t.Helper()
 	server := httptest.NewServer(serve)

@@ -44,8 +44,7 @@ import (
 type Cluster struct {
 	Kube    kubernetes.Interface
 	Moorage client.Interface
-	// Config is the clients' configuration.
-	Config *rest.Config
+	Config  *rest.Config
 	// Namespace is from the command line, or from the kubeconfig's context.
 	Namespace string
 	// Clock is the present time; by default the API server's, as far as its answers tell.
@@ -125,7 +124,6 @@ func (s *skew) saw(server, asked, answered time.Time) {
 	s.ahead.Store(int64(ahead))
 }
 
-// clock reads the server's time off its answers.
 type clock struct {
 	next http.RoundTripper
 	skew *skew
@@ -159,7 +157,6 @@ func Refused(err error) string {
 	return "the right to read it is missing (HTTP status 403)"
 }
 
-// kind says how to read objects of a kind.
 type kind struct {
 	resource   string // plural and group, as kubectl auth can-i takes it
 	served     schema.GroupVersionResource
@@ -170,7 +167,6 @@ type kind struct {
 	beside bool
 }
 
-// typed makes an object from its JSON content.
 func (k kind) typed(content map[string]any) (runtime.Object, error) {
 	object := k.empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, object); err != nil {
@@ -179,7 +175,6 @@ func (k kind) typed(content map[string]any) (runtime.Object, error) {
 	return slim(object), nil
 }
 
-// besideTheRest is the kind, shown separately.
 func (k kind) besideTheRest() kind {
 	k.beside = true
 	return k
@@ -194,13 +189,11 @@ func kindOf[T any, P interface {
 	return kind{resource: r.GroupResource().String(), served: r, namespaced: namespaced, empty: func() runtime.Object { return P(new(T)) }, reader: reader}
 }
 
-// reader reads one kind, in one namespace or all.
 type reader struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// typed is the part of a typed client that reads.
 type typed[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -389,7 +382,6 @@ func list(ctx context.Context, r reader) ([]runtime.Object, error) {
 	return objects, nil
 }
 
-// slim removes large parts of pods that are shown nowhere.
 func slim(object runtime.Object) runtime.Object {
 	if pod, ok := object.(*corev1.Pod); ok {
 		for i := range pod.ManagedFields {
@@ -428,10 +420,8 @@ func (c *Cluster) leasesIn(ctx context.Context, namespace string, which fields.S
 	return list.Items, nil
 }
 
-// maxSubjects bounds the objects with a request for their events.
 const maxSubjects = 64
 
-// maxEvents bounds the events that are read about an object.
 const maxEvents = 200
 
 // Object is an object with events to read.

@@ -85,7 +85,6 @@ func (c *Cluster) follow(ctx context.Context, pods *starting, see func(*facts.Wo
 	}
 }
 
-// feeds starts a list and watch of each visible kind.
 func (c *Cluster) feeds(ctx context.Context, unseen []facts.Unseen, changed chan struct{}) ([]cache.SharedInformer, error) {
 	var feeds []cache.SharedInformer
 	notify := func() {
@@ -130,7 +129,6 @@ func transform(object any) (any, error) {
 	return object, nil
 }
 
-// unseenOf are all unseen kinds.
 func unseenOf(w *facts.World) []facts.Unseen {
 	if w.WordsUnseen == nil {
 		return w.Unseen

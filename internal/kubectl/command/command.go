@@ -34,8 +34,7 @@ type Base struct {
 	// Flags are kubectl's own: --kubeconfig, --context, -n and so on.
 	Flags *Flags
 	// Streams are the terminal's, or a test's. Their output passes through screen.Visible.
-	Streams genericiooptions.IOStreams
-	// UserAgent names this program to the API server.
+	Streams   genericiooptions.IOStreams
 	UserAgent string
 	// Now replaces the API server's clock where a test needs a fixed one.
 	Now func() time.Time
@@ -109,9 +108,9 @@ type ExitError struct {
 	Message string
 }
 
+// Error returns the message.
 func (e *ExitError) Error() string { return e.Message }
 
-// The exit codes.
 const (
 	ExitFailed   = 1 // the command could not do its work
 	ExitFindings = 2 // doctor has found something; a request was refused
@@ -216,7 +215,6 @@ func Ended(text string) string {
 	return text + "."
 }
 
-// inside is kubectl's flag for a namespace; empty for cluster-wide objects.
 func inside(namespace string) string {
 	if namespace == "" {
 		return ""
@@ -265,10 +263,10 @@ func Ending(flag, file, what string, endings ...string) error {
 	return fmt.Errorf("%s %s: the file is %s: use the ending %s, or none", flag, file, what, strings.Join(endings, " or "))
 }
 
-// Failed wraps the error of an attempt and, where the right to it is missing, says how to ask for the
-// right. right is the argument of kubectl auth can-i, such as "create volumetickets.moorage.dev -n shop". A
-// quota or an admission policy also forbids; only for a missing right the message says what the user can't
-// do (apiserver, endpoints/filters/authorization.go).
+// Failed wraps the error of an attempt and, where the right to it is missing, says how to ask for it. right
+// is the argument of kubectl auth can-i, such as "create volumetickets.moorage.dev -n shop". A quota or an
+// admission policy also forbids; only for a missing right the message names the user's forbidden verb
+// (apiserver, endpoints/filters/authorization.go).
 func Failed(what, right string, err error) error {
 	verb, _, _ := strings.Cut(right, " ")
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource") {

@@ -30,9 +30,8 @@ type Flags struct {
 	// Bundle is a file of kubectl moorage bundle that answers instead of a cluster.
 	Bundle string
 	// Server replaces a kubeconfig's server in tests; it is no flag.
-	Server string
-	set    *pflag.FlagSet
-	// Warnings is where warnings of the API server are printed.
+	Server   string
+	set      *pflag.FlagSet
 	Warnings io.Writer
 }
 

@@ -226,7 +226,6 @@ func isFenced(c corev1.NodeCondition) bool {
 	return strings.HasPrefix(string(c.Type), v1alpha1.FencedConditionPrefix) && c.Status == corev1.ConditionTrue
 }
 
-// checkLimits finds drivers that state no limit where Moorage counts slots.
 func checkLimits(e *Evidence) []Finding {
 	unlimited := map[string][]string{}
 	missing := map[string][]string{}
@@ -256,7 +255,6 @@ func checkLimits(e *Evidence) []Finding {
 	return list
 }
 
-// The remedies for leftovers at a node.
 const (
 	forgottenFix  = "Unless a pod there uses it, take it down as docs/operate/runbook.md#moorageforgottenstagingpath says, which has block volumes and subpaths, too."
 	podlessFix    = "Look at the kubelet's log there, which says what it could not unmount, and unmount it at the node: docs/operate/runbook.md#mooragemountwithoutpod."
@@ -271,9 +269,9 @@ const (
 const failedCreate = "FailedCreate"
 
 // checkNodeVolumes looks for leftovers at nodes with moorage-node: volumes that the kubelet has forgotten,
-// mounts for pods that are gone, and volumes without a VolumeAttachment there. It also finds nodes with an
-// old report, and nodes that lack their moorage-node. Volumes that the kubelet lists are about to be staged
-// or taken down, and don't count.
+// mounts for pods that are gone, and volumes without a VolumeAttachment there. It also finds old reports,
+// and nodes without their moorage-node. Volumes that the kubelet lists are about to be staged or taken
+// down, and don't count.
 func checkNodeVolumes(e *Evidence) []Finding {
 	lacking := agentsLacking(e)
 	said := ofWords(e)
@@ -351,7 +349,6 @@ func refusal(events []corev1.Event, owner types.UID) string {
 	return last.Message
 }
 
-// ofWords are the findings of all nodes' reports.
 func ofWords(e *Evidence) []Finding {
 	if unseen := e.World.WordsUnseen; unseen != nil {
 		if unseen.Missing {
@@ -392,7 +389,6 @@ func ofWords(e *Evidence) []Finding {
 	return list
 }
 
-// ofWord are the findings of a single node's report.
 func ofWord(node string, word *facts.NodeWord) []Finding {
 	var list []Finding
 	for i := range word.Has {
@@ -432,7 +428,6 @@ func ofWord(node string, word *facts.NodeWord) []Finding {
 	return list
 }
 
-// checkAttachments finds attachments that no component will ever detach.
 func checkAttachments(e *Evidence) []Finding {
 	var list []Finding
 	total := 0
@@ -447,7 +442,7 @@ func checkAttachments(e *Evidence) []Finding {
 }
 
 // checkWaits lists volumes that should have left or reached a node long ago, and tickets that have waited
-// for long. Volumes of one node with the same reason are one finding.
+// for long. Volumes at a node with the same reason share a finding.
 func checkWaits(e *Evidence) []Finding {
 	var list []Finding
 	for _, g := range waitingVolumes(e) {
@@ -500,7 +495,7 @@ func behind(w *facts.World) map[string][]string {
 	return list
 }
 
-// waitGroup are volumes of one node with the same reason; all reasons without a node share a group.
+// waitGroup are volumes at a node with the same reason; all reasons without a node share a group.
 type waitGroup struct {
 	first facts.Reason
 	since time.Time // the earliest
@@ -542,7 +537,6 @@ func (g *waitGroup) finding(now time.Time) Finding {
 		len(g.names), g.first.Node, g.first.Code, since, some(g.names), first, g.first.Message)
 }
 
-// checkInvariants asks the core for broken invariants.
 func checkInvariants(e *Evidence) []Finding {
 	var list []Finding
 	for _, v := range e.World.Arbiter.Audit(e.World.Snapshot, e.now()) {
@@ -581,7 +575,6 @@ func (e *Evidence) attachedEarly(v arbiter.Violation) (at string, early bool) {
 	return "", false
 }
 
-// claimed begins a finding about a volume with its claim; empty: it has none.
 func claimed(w *facts.World, id ledger.VolumeID) string {
 	if claim := w.Volume(id).Claim; claim != "" {
 		return claim + ": "
@@ -589,12 +582,10 @@ func claimed(w *facts.World, id ledger.VolumeID) string {
 	return ""
 }
 
-// components are the processes of every installation.
 func components() []string {
 	return []string{v1alpha1.ControllerName, v1alpha1.SchedulerName}
 }
 
-// checkRBAC looks for roles that are missing, unbound, or too wide.
 func checkRBAC(e *Evidence) []Finding {
 	if e.Roles.Err != nil {
 		return unchecked("clusterroles.rbac.authorization.k8s.io", e.Roles.Err)
@@ -644,7 +635,6 @@ func (e *Evidence) bound(name string) bool {
 	return false
 }
 
-// wide names the first wildcard of a role.
 func wide(role *rbacv1.ClusterRole) string {
 	for _, rule := range role.Rules {
 		for _, list := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
@@ -739,7 +729,6 @@ func autoscalers(e *Evidence) []string {
 	return names
 }
 
-// unservedSnapshots finds AttachPolicies that name snapshots where the cluster serves none.
 func unservedSnapshots(e *Evidence) []Finding {
 	if e.ServedErr != nil || slices.ContainsFunc(operation.SnapshotVersions, func(v schema.GroupVersion) bool {
 		return slices.Contains(e.Served[v.String()], operation.SnapshotResource)
@@ -880,7 +869,6 @@ func couldFence(e *Evidence) []Finding {
 		"drivers of which no AttachPolicy says whether their detach takes a dead node's access away: %d. With unpublishFences: true their volumes leave a dead node with proof, when the cloud says that it is off, or after forceDetach.afterUnreachable; without it they wait for a person, or for a time that proves nothing", len(silent))}
 }
 
-// checkAttachers finds drivers with an external-attacher that is down.
 func checkAttachers(e *Evidence) []Finding {
 	if e.Leases.Err != nil {
 		return unchecked("leases.coordination.k8s.io", e.Leases.Err)
@@ -918,7 +906,6 @@ func stockChecks() []check {
 	}
 }
 
-// readStock reads the objects that only these checks need.
 func readStock(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	if list, err := c.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); err != nil {
 		e.Deployments.Err = err
@@ -987,7 +974,6 @@ func checkRollouts(e *Evidence) []Finding {
 		"Deployments with a ReadWriteOnce volume that make the new pod before the old one ends: %d of %d. On another node it waits forever", len(hang), len(e.Deployments.Items))}
 }
 
-// surges says whether a rollout makes a new pod before an old one ends.
 func surges(d *appsv1.Deployment) bool {
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return false

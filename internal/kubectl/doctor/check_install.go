@@ -57,7 +57,6 @@ func checkAPI(e *Evidence) []Finding {
 
 const switchOn = "See that the API server's --runtime-config does not switch it off."
 
-// checkVersion compares the API server's version with the tested versions.
 func checkVersion(e *Evidence) []Finding {
 	if e.VersionErr != nil {
 		return unchecked("the API server's version", e.VersionErr)
@@ -146,7 +145,6 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// lease finds the Lease of a component of Moorage's, or nil.
 func (e *Evidence) lease(name string) *coordinationv1.Lease {
 	return facts.Lease(e.Leases.Items, name, facts.Home(e.RoleBinds.Items))
 }
@@ -270,9 +268,9 @@ const (
 	cooperativeMode = "Cooperative"
 )
 
-// modes are the facts that decide which component attaches: the installed mode, by the controller's pods
-// (empty if none is seen); the mode of the last leading controller; whether it leads now; and whether the
-// policy on volumesAttached is there and bound.
+// modes decide which component attaches: the installed mode, by the controller's pods (empty: none seen);
+// the mode of the last leading controller; whether it leads now; and whether the policy on volumesAttached
+// is there and bound.
 type modes struct {
 	installed, led       string
 	leads, policy, bound bool
@@ -338,7 +336,6 @@ func (e *Evidence) installedMode() string {
 // has no effect.
 func (e *Evidence) guarded() bool { return e.policy(guardPolicy) != nil && e.denies(guardPolicy) }
 
-// binding finds the binding of a policy, or nil.
 func (e *Evidence) binding(policy string) *admissionv1.ValidatingAdmissionPolicyBinding {
 	for i := range e.Bindings.Items {
 		if e.Bindings.Items[i].Spec.PolicyName == policy {
@@ -439,7 +436,6 @@ func (e *Evidence) atURL(hook admissionv1.MutatingWebhook) Finding {
 		"the webhook is reached at a URL, and whether anybody answers there is not known")
 }
 
-// endpoints says whether a server is ready behind the webhook's Service.
 func (e *Evidence) endpoints(service *admissionv1.ServiceReference) []Finding {
 	if e.Slices.Err != nil {
 		return unchecked("endpointslices.discovery.k8s.io", e.Slices.Err)
@@ -452,7 +448,6 @@ func (e *Evidence) endpoints(service *admissionv1.ServiceReference) []Finding {
 	return []Finding{{Severity: OK, Message: fmt.Sprintf("the webhook has %s", facts.Count(ready, "ready endpoint")), Evidence: "EndpointSlices of " + service.Namespace + "/" + service.Name}}
 }
 
-// ready is how many endpoints of a Service answer.
 func (e *Evidence) ready(namespace, service string) int {
 	count := 0
 	for _, s := range e.Slices.Items {
@@ -563,7 +558,6 @@ func checkOptedIn(e *Evidence) []Finding {
 	return e.optedIn()
 }
 
-// mislabelled names the namespaces with an ignored label.
 func (e *Evidence) mislabelled() []Finding {
 	var names []string
 	for _, n := range e.Mislabelled {
@@ -573,7 +567,6 @@ func (e *Evidence) mislabelled() []Finding {
 		"namespaces that have not opted in, since another value than true of the label %s is ignored: %d", v1alpha1.LabelEnforce, len(names))}
 }
 
-// optedIn looks at the namespaces that have opted in.
 func (e *Evidence) optedIn() []Finding {
 	if len(e.Namespaces.Items) == 0 {
 		return []Finding{found(Info, "", "`kubectl label namespace NAME "+v1alpha1.LabelEnforce+"=true`", "no namespace has opted in: Moorage schedules no pod")}
@@ -596,7 +589,6 @@ func (e *Evidence) optedIn() []Finding {
 	return []Finding{ok("namespaces that have opted in: %d", len(e.Namespaces.Items))}
 }
 
-// some names the first few of a list.
 func some(names []string) string {
 	slices.Sort(names)
 	return facts.Some(names, 5)
@@ -644,7 +636,6 @@ func checkRenewal(e *Evidence) []Finding {
 	}}
 }
 
-// certificate are the findings about a Certificate.
 func (e *Evidence) certificate(c *certmanagerv1.Certificate) []Finding {
 	name := c.Namespace + "/" + c.Name
 	why := "the logs of cert-manager, and `kubectl -n " + c.Namespace + " describe certificate,certificaterequest`"
@@ -693,7 +684,6 @@ func (e *Evidence) requestFailure(c *certmanagerv1.Certificate) string {
 	return ""
 }
 
-// validUntil lists the Certificates with their ends, the earliest first.
 func validUntil(certificates []certmanagerv1.Certificate) string {
 	byEnd := slices.SortedFunc(slices.Values(certificates), func(a, b certmanagerv1.Certificate) int {
 		return a.Status.NotAfter.Compare(b.Status.NotAfter.Time)
@@ -705,7 +695,6 @@ func validUntil(certificates []certmanagerv1.Certificate) string {
 	return strings.Join(list, ", ")
 }
 
-// renewer are the findings about the chart's CronJob.
 func (e *Evidence) renewer(job *batchv1.CronJob) []Finding {
 	name := job.Namespace + "/" + job.Name
 	if job.Spec.Suspend != nil && *job.Spec.Suspend {
@@ -729,7 +718,6 @@ const (
 	limitPlugin = "NodeVolumeLimits"
 )
 
-// schedulerConfig has the relevant fields of a KubeSchedulerConfiguration.
 type schedulerConfig struct {
 	Kind     string    `json:"kind"`
 	Profiles []profile `json:"profiles"`
@@ -813,7 +801,6 @@ func checkScheduler(e *Evidence) []Finding {
 	return list
 }
 
-// checkProfile looks at the profile of pods that opted in.
 func checkProfile(p profile, where string) Finding {
 	switch {
 	case !p.enables(ourPlugin):
@@ -843,7 +830,6 @@ func policies() map[string]string {
 // fencedGuard is the policy on conditions that vouch for a dead machine.
 const fencedGuard = "moorage-fenced-conditions"
 
-// policyFix puts policies and bindings back.
 const policyFix = "Install the chart with policies.enabled=true."
 
 // checkPolicies checks that forbidden writes are refused: the policies are there, understood by the API
@@ -893,7 +879,6 @@ func (e *Evidence) policy(name string) *admissionv1.ValidatingAdmissionPolicy {
 	return nil
 }
 
-// denies says whether a policy is bound with Deny.
 func (e *Evidence) denies(policy string) bool {
 	return slices.ContainsFunc(e.Bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool {
 		return b.Spec.PolicyName == policy && slices.Contains(b.Spec.ValidationActions, admissionv1.Deny)

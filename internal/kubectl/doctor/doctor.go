@@ -31,13 +31,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// options are the command's flags.
 type options struct {
 	failOn string
 	probe  bool
 	all    bool
 }
 
+// NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
 	output := screen.NewOutput(false)
 	var o options
@@ -95,7 +95,6 @@ func Examine(ctx context.Context, c *cluster.Cluster, probe bool) (Report, error
 	return examine(e), nil
 }
 
-// limit is the lowest rank of findings that fail the command.
 func (o options) limit() (int, error) {
 	switch strings.ToLower(o.failOn) {
 	case "never":
@@ -110,7 +109,6 @@ func (o options) limit() (int, error) {
 	return 0, fmt.Errorf("--fail-on %q is not known: choose error, warning, unknown or never", o.failOn)
 }
 
-// findings are the report's, for the screen.
 func findings(r Report) []screen.Finding {
 	var list []screen.Finding
 	for _, f := range r.Findings {
@@ -188,7 +186,6 @@ func (e *Evidence) absent() bool {
 	return (missing == len(facts.OwnResources()) || uninstalled) && !left
 }
 
-// examine asks every question of the evidence.
 func examine(e *Evidence) Report {
 	if e.absent() {
 		fix := "Install it: docs/operate/quickstart.md. explain, volumes, nodes, top and drain-plan work without it."
@@ -203,7 +200,6 @@ func examine(e *Evidence) Report {
 	return newReport(ask(e, checks()))
 }
 
-// ask asks the questions of checks.
 func ask(e *Evidence, list []check) []Finding {
 	var findings []Finding
 	partial := slices.ContainsFunc(e.World.Unseen, func(u facts.Unseen) bool { return !u.Missing || !e.absent() })
@@ -219,7 +215,6 @@ func ask(e *Evidence, list []check) []Finding {
 	return findings
 }
 
-// checkNames are the checks' names, for documentation and its test.
 func checkNames() []string {
 	var names []string
 	for _, c := range checks() {
@@ -231,7 +226,6 @@ func checkNames() []string {
 // Severity is how bad a finding is.
 type Severity string
 
-// The severities, from the best to the worst.
 const (
 	OK      Severity = "OK"
 	Info    Severity = "Info"    // worth knowing; nothing to do
@@ -247,10 +241,8 @@ type Finding struct {
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
-	// Evidence is the observation behind it.
-	Evidence string `json:"evidence,omitempty"`
-	// Fix is the remedy.
-	Fix string `json:"fix,omitempty"`
+	Evidence string   `json:"evidence,omitempty"`
+	Fix      string   `json:"fix,omitempty"`
 }
 
 // Report is doctor's output.
@@ -277,7 +269,6 @@ func found(s Severity, evidence, fix, format string, args ...any) Finding {
 	return Finding{Severity: s, Message: fmt.Sprintf(format, args...), Evidence: evidence, Fix: fix}
 }
 
-// unchecked says that something could not be read.
 func unchecked(what string, err error) []Finding {
 	evidence, fix := err.Error(), "Run doctor with the right to read "+what+", or check it by hand."
 	if apierrors.IsForbidden(err) {

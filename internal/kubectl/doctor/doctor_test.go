@@ -108,7 +108,6 @@ func TestCertificatesAreNamed(t *testing.T) {
 	}
 }
 
-// renewer has the chart's CronJob renew, instead of cert-manager.
 func renewer(e *Evidence) *batchv1.CronJob {
 	e.Certificates.Items = nil
 	e.CronJobs.Items = []batchv1.CronJob{{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-certificate"}}}
@@ -139,7 +138,6 @@ func lease(namespace, name string, renewed time.Time) coordinationv1.Lease {
 	}
 }
 
-// small is a node with a driver and an attachment.
 func small() facts.Objects {
 	return facts.Objects{
 		Nodes: []*corev1.Node{{
@@ -158,7 +156,7 @@ func small() facts.Objects {
 	}
 }
 
-// butLast leaves out the last of the policies or bindings, the one on volumesAttached.
+// butLast leaves out the last of the policies or bindings, which is about volumesAttached.
 func butLast[T any](list []T) []T { return list[:len(list)-1] }
 
 // everything is the discovery of an API server that serves all needed kinds.
@@ -173,14 +171,12 @@ func everything() served.Resources {
 	return all
 }
 
-// without is everything but some resources of a group.
 func without(group string, resources ...string) served.Resources {
 	all := everything()
 	all[group] = served.Without(all[group], resources)
 	return all
 }
 
-// healthy is the evidence of a cluster without faults.
 func healthy(t *testing.T) *Evidence {
 	t.Helper()
 	e := &Evidence{
@@ -861,7 +857,6 @@ func outlives(o *facts.Objects) {
 	v.Forgotten, v.Published = false, []v1alpha1.PublishedPod{{PodUID: "pod-a", PodFolder: true, Mounted: v1alpha1.NodeYes}}
 }
 
-// installed adds a pod of the controller, in the installed mode.
 func installed(o *facts.Objects, mode string) {
 	o.Pods = append(o.Pods, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-controller-0", UID: "c",
@@ -870,7 +865,6 @@ func installed(o *facts.Objects, mode string) {
 	})
 }
 
-// owes has the node's moorage-node owe an answer for a time.
 func owes(o *facts.Objects, since time.Duration) {
 	n := o.NodeVolumes[0]
 	n.Spec.Look, n.Status.Looked = 4, 3
@@ -887,7 +881,6 @@ func atTwoNodes(o *facts.Objects) {
 	o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
 }
 
-// written has a manager own volumesAttached of the node.
 func written(o *facts.Objects, manager string) {
 	o.Nodes[0].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:volumesAttached":{}}}`)}}
 }
@@ -914,7 +907,6 @@ func attachment(pv, node string) *storagev1.VolumeAttachment {
 	}
 }
 
-// volume is a PersistentVolume for one node at a time.
 func volume(name string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
@@ -966,7 +958,6 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
-// policyWith is an AttachPolicy with a condition.
 func policyWith(condition string, status metav1.ConditionStatus, reason string) *v1alpha1.AttachPolicy {
 	return &v1alpha1.AttachPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "typo"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com"},
@@ -1106,7 +1097,6 @@ func TestSaysWhatFences(t *testing.T) {
 	}
 }
 
-// withHeadroom leaves one slot of each node free.
 func withHeadroom(o *facts.Objects) {
 	p := policyWith(v1alpha1.PolicyInEffect, metav1.ConditionTrue, "None")
 	p.Spec.Driver, p.Spec.Slots = "disk.example.com", &v1alpha1.SlotPolicy{Headroom: new(int32(1))}

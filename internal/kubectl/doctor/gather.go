@@ -105,9 +105,7 @@ type Kubelet struct {
 
 // Probe is the result of creating a pod as a dry run in an opted-in namespace.
 type Probe struct {
-	// Skipped says why there was none; empty when there was.
-	Skipped string
-	// Namespace it was created in.
+	Skipped   string
 	Namespace string
 	// Stamped: the webhook has answered, and the pod carries its placeholder.
 	Stamped bool
@@ -116,7 +114,6 @@ type Probe struct {
 	Err       error
 }
 
-// now is the API server's clock.
 func (e *Evidence) now() time.Time { return e.World.Now }
 
 // gather reads the evidence. Only an unreachable cluster is an error: unreadable objects are evidence as
@@ -142,7 +139,6 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 	return e, ctx.Err()
 }
 
-// fill lists objects of a kind, or notes why they can't be listed.
 func fill[T, L any](ctx context.Context, r *Read[T], o metav1.ListOptions, list func(context.Context, metav1.ListOptions) (*L, error), items func(*L) []T) {
 	l, err := list(ctx, o)
 	if err != nil {
@@ -250,7 +246,6 @@ func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.CronJobs, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.BatchV1().CronJobs(metav1.NamespaceAll).List, func(l *batchv1.CronJobList) []batchv1.CronJob { return l.Items })
 }
 
-// readConfigs reads Moorage's own ConfigMaps, by their label.
 func readConfigs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.Configs, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items })
 }
@@ -316,7 +311,6 @@ func askKubelet(ctx context.Context, c *cluster.Cluster, node string) (Kubelet, 
 	return parseConfigz(node, raw)
 }
 
-// parseConfigz reads a kubelet's answer at /configz.
 func parseConfigz(node string, raw []byte) (Kubelet, error) {
 	var answer struct {
 		Config struct {
@@ -372,7 +366,6 @@ func tryPod(ctx context.Context, c *cluster.Cluster, e *Evidence, wanted bool) P
 // mostTried is in how many namespaces a pod is tried if they refuse it, such as by a full quota.
 const mostTried = 5
 
-// tryPodIn is tryPod in an opted-in namespace.
 func tryPodIn(ctx context.Context, c *cluster.Cluster, namespace string) Probe {
 	p := Probe{Namespace: namespace}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

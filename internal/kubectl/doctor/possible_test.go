@@ -62,7 +62,6 @@ func possible(t *testing.T) messages {
 	return all
 }
 
-// note marks a finding as found.
 func (m messages) note(f Finding) {
 	for text, seen := range m {
 		var pattern strings.Builder
@@ -76,7 +75,6 @@ func (m messages) note(f Finding) {
 	}
 }
 
-// left lists the findings that never appeared.
 func (m messages) left() []string {
 	var list []string
 	for text, seen := range m {

@@ -104,7 +104,6 @@ func TestStockKubelets(t *testing.T) {
 	}
 }
 
-// stock takes Moorage out of a cluster, and changes the rest.
 func stock(e *Evidence, change func(*facts.Objects)) {
 	o := small()
 	change(&o)
@@ -115,7 +114,6 @@ func stock(e *Evidence, change func(*facts.Objects)) {
 	e.Webhooks.Items, e.Policies.Items, e.Bindings.Items = nil, nil, nil
 }
 
-// down has the node be not ready for a time.
 func down(o *facts.Objects, since time.Duration) {
 	o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
 	o.Nodes[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-since))

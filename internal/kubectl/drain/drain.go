@@ -33,7 +33,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// The values of --dry-run, as kubectl's.
 const (
 	dryRunNone   = "none"
 	dryRunClient = "client"
@@ -88,6 +87,7 @@ type stay struct {
 	until time.Time
 }
 
+// NewCommand makes kubectl moorage drain.
 func NewCommand(b *command.Base) *cobra.Command {
 	d := &drainer{base: b, left: map[types.UID]*departure{}, stays: map[types.UID]stay{}}
 	d.say = func(format string, args ...any) { _ = b.Say(b.Streams.Out, format, args...) } // a closed output stops no drain
@@ -199,7 +199,7 @@ func (d *drainer) show(ctx context.Context, c *cluster.Cluster, plan facts.Drain
 	return nil
 }
 
-// evict asks for the eviction of that very pod, once.
+// evict asks once for the eviction of exactly this pod.
 func (d *drainer) evict(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, evictionPatience)
 	defer cancel()
@@ -317,7 +317,6 @@ func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) er
 	return true, summary, nil
 }
 
-// see notes the progress of the leaving pods.
 func (d *drainer) see(w *facts.World, c *choice, now time.Time) {
 	for _, p := range c.leave {
 		if d.left[p.UID] == nil && p.DeletionTimestamp != nil {
@@ -425,7 +424,6 @@ func (d *drainer) keep(p *corev1.Pod, why string, until time.Time) {
 	d.stays[p.UID] = stay{why, until}
 }
 
-// empty says whether all leaving pods have left the node.
 func (d *drainer) empty(w *facts.World) bool {
 	c := d.choose(w)
 	return len(c.leave) == 0
@@ -458,7 +456,6 @@ func (d *drainer) remains(w *facts.World) string {
 	return "All pods have left. Still mounted, as far as is known: " + d.some(list)
 }
 
-// summary is the drain's result, in a sentence.
 func (d *drainer) summary(w *facts.World, c *choice) string {
 	text := fmt.Sprintf("node %s is drained: %s left it", d.node, facts.Count(len(d.left), "pod"))
 	var waiting, used, kept []string
@@ -490,7 +487,6 @@ func (d *drainer) summary(w *facts.World, c *choice) string {
 	return text
 }
 
-// some joins the first of many names, and all of them with -o wide.
 func (d *drainer) some(list []string) string {
 	const most = 8
 	if d.output == "wide" || len(list) <= most {
@@ -505,7 +501,6 @@ func (d *drainer) open(w *facts.World, c *choice) []facts.VolumeThere {
 	return slices.DeleteFunc(w.VolumesThere(d.node), func(v facts.VolumeThere) bool { return c.uses(v) || d.ignoreTickets && v.Ticket != "" })
 }
 
-// Reasons of pods to stay at the node on purpose.
 const (
 	keptDaemon   = "of a DaemonSet"
 	keptStatic   = "run by the kubelet from a file"
@@ -514,19 +509,16 @@ const (
 	keptBack     = "made there after the cordon, which does not keep them away"
 )
 
-// choice is the decision on each pod of the node.
 type choice struct {
 	leave []*corev1.Pod
 	keep  map[types.UID]string
 	lacks string // the missing flags that pods need
 }
 
-// uses says whether a pod that stays uses a volume.
 func (c *choice) uses(v facts.VolumeThere) bool {
 	return slices.ContainsFunc(v.Pods, func(uid types.UID) bool { return c.keep[uid] != "" })
 }
 
-// kept counts the pods that stay on purpose, by reason; empty: none.
 func (c *choice) kept() string {
 	count := map[string]int{}
 	for _, why := range c.keep {

@@ -71,7 +71,6 @@ func (c *scene) world() *facts.World {
 	return facts.NewWorld(objects, c.now)
 }
 
-// change changes the object of a kind with a name.
 func change[T metav1.Object](c *scene, name string, f func(T)) {
 	for _, o := range c.objects {
 		if typed, ok := o.(T); ok && typed.GetName() == name {
@@ -89,7 +88,6 @@ func (c *scene) remove(pods ...string) {
 	})
 }
 
-// run adds the pod that replaces another pod.
 func (c *scene) run(name, claim, node string, phase corev1.PodPhase) {
 	c.objects = append(c.objects, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID("pod-" + name + "-uid"), CreationTimestamp: metav1.NewTime(c.now), OwnerReferences: owner("apps/v1", "StatefulSet", name)},
@@ -159,14 +157,12 @@ func (x *drain) expectSaid(want string) {
 	}
 }
 
-// ending is a pod's deletion, while the pod is still there.
 func (c *scene) ending(pods ...string) {
 	for _, name := range pods {
 		change(c, name, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(c.now)) })
 	}
 }
 
-// unmounted has the kubelet of worker-1 report nothing in use.
 func (c *scene) unmounted() {
 	change(c, "worker-1", func(n *corev1.Node) { n.Status.VolumesInUse = nil })
 }

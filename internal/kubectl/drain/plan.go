@@ -17,6 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
+// NewPlanCommand makes kubectl moorage drain-plan.
 func NewPlanCommand(b *command.Base) *cobra.Command {
 	output := screen.NewOutput(false)
 	var watch bool
@@ -49,7 +50,6 @@ func NewPlanCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// nodeNamed is the node of an argument, which may have its kind before it.
 func nodeNamed(arg string) string {
 	for _, kind := range []string{"node/", "nodes/", "no/"} {
 		arg = strings.TrimPrefix(arg, kind)
@@ -90,7 +90,6 @@ func (p *planner) plan(w *facts.World, out io.Writer) error {
 	return err
 }
 
-// errDone ends the watch of a plan without obstacles.
 var errDone = errors.New("nothing stands in the way")
 
 // follow prints the plan whenever it changes, until no pod would wait.

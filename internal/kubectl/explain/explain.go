@@ -47,6 +47,7 @@ const examples = `  # Why does a pod not run?
   # Each pod with a label, until you stop it
   kubectl moorage explain pods -l app=db --all --watch`
 
+// NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
 	x := &explainer{base: b, output: screen.NewOutput(false)}
 	cmd := &cobra.Command{
@@ -89,15 +90,13 @@ func NewTicketCommand(b *command.Base) *cobra.Command {
 }
 
 type explainer struct {
-	base     *command.Base
-	output   *screen.Output
-	selector string
-	watch    bool
-	all      bool
-	// everywhere is -A.
+	base       *command.Base
+	output     *screen.Output
+	selector   string
+	watch      bool
+	all        bool
 	everywhere bool
-	// said are the unread kinds that were printed last.
-	said []facts.Unseen
+	said       []facts.Unseen
 }
 
 func (x *explainer) run(ctx context.Context, args []string) error {
@@ -189,7 +188,6 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 	return nil
 }
 
-// sayNone says that there is nothing of a type to explain.
 func (x *explainer) sayNone(ctx context.Context, c *cluster.Cluster, s subject) {
 	text := fmt.Sprintf("No %s found in namespace %s", s.kind.plural, c.Namespace)
 	if x.everywhere {
@@ -222,11 +220,10 @@ type Explanation struct {
 	Value  any
 	Cause  *facts.Cause
 	Answer string
-	// Text is the output with -o wide.
-	Text string
+	Text   string
 }
 
-// Of explains one object as explain -o wide does. The world stays unchanged: events and Leases are read for
+// Of explains an object as explain -o wide does. The world stays unchanged: events and Leases are read for
 // this answer only.
 func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style, typeName, namespace, name string) (Explanation, error) {
 	k, err := kindOf(typeName)

@@ -26,7 +26,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// kind is a type of object that can be explained.
 type kind struct {
 	name, plural string
 	aliases      []string
@@ -40,7 +39,6 @@ type kind struct {
 	labelled func(w *facts.World, namespace string) []metav1.Object
 }
 
-// kinds lists the kinds, the most frequent first.
 func kinds() []kind {
 	return []kind{
 		{name: "pod", plural: "pods", explained: "PodExplanation", namespaced: true, aliases: []string{"po"}, names: command.Names("pods"), explain: explainPod, labelled: func(w *facts.World, ns string) []metav1.Object {
@@ -85,7 +83,6 @@ func typeNames() []string {
 	return names
 }
 
-// kindOf finds a kind by any of its names.
 func kindOf(text string) (kind, error) {
 	for _, k := range kinds() {
 		called := append([]string{k.name, k.plural}, k.aliases...)
@@ -110,7 +107,6 @@ type subject struct {
 
 var errNoSubject = errors.New("name what to explain, such as pod db-0, pvc/data, statefulset/db or node worker-1 (--help has examples)")
 
-// parseSubjects reads "pod a b", "pod/a pvc/b", or a type alone with a selector.
 func parseSubjects(args []string, selector string) ([]subject, error) {
 	if len(args) == 0 {
 		return nil, errNoSubject
@@ -146,7 +142,6 @@ func parseSubjects(args []string, selector string) ([]subject, error) {
 	return list, nil
 }
 
-// subjectOf reads NAME, or NAMESPACE/NAME of a type that has namespaces.
 func subjectOf(k kind, name string) subject {
 	if namespace, rest, ok := strings.Cut(name, "/"); ok && k.namespaced && rest != "" {
 		return subject{kind: k, name: rest, namespace: namespace}
@@ -154,7 +149,6 @@ func subjectOf(k kind, name string) subject {
 	return subject{kind: k, name: name}
 }
 
-// named reads a type and names of it.
 func named(args []string) ([]subject, error) {
 	k, err := kindOf(args[0])
 	if err != nil {
@@ -173,7 +167,6 @@ func named(args []string) ([]subject, error) {
 	return list, nil
 }
 
-// expand lists the objects of a subject, in a namespace, or in all where it is empty.
 func (s subject) expand(w *facts.World, namespace, selector string) ([]types.NamespacedName, error) {
 	if s.name != "" {
 		return []types.NamespacedName{{Namespace: namespace, Name: s.name}}, nil
@@ -194,7 +187,6 @@ func (s subject) expand(w *facts.World, namespace, selector string) ([]types.Nam
 	return names, nil
 }
 
-// completeSubjects completes types, then names of the type.
 func completeSubjects(ctx context.Context, c *cluster.Cluster, args []string) []string {
 	if len(args) == 0 {
 		return typeNames()

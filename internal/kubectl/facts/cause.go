@@ -25,7 +25,7 @@ import (
 // Cause is why something does not run: one sentence, and the remedy. A cause other than a volume's is
 // quoted from Kubernetes.
 type Cause struct {
-	// Of names the cause's kind of object: a constant below.
+	// Of names the cause's kind of object, by a constant below.
 	Of string `json:"of"`
 	// Code is from docs/reasons.md for a volume, a name of this program's for a node or a component, and
 	// otherwise Kubernetes' own reason.
@@ -50,22 +50,18 @@ const (
 	OfWorkload   = "Workload"
 )
 
-// asReason is a cause as a reason of a wait.
 func (c *Cause) asReason() Reason {
 	return Reason{Code: c.Code, Message: c.Message, Since: c.Since, Changes: c.Changes, Do: c.Do}
 }
 
 // Evidence is read beside the ledger's objects, to quote Kubernetes. Unreadable parts are missing.
 type Evidence struct {
-	// Events are the events of the explained objects.
 	Events []corev1.Event
 	// Asked are the objects with a lookup of their events.
-	Asked map[types.UID]bool
-	// Unseen is why events could not be read; nil: they were.
+	Asked  map[types.UID]bool
 	Unseen *Unseen
 }
 
-// lastEvent is the newest event of an object, or nil. With reasons, only their events count.
 func (e Evidence) lastEvent(uid types.UID, reasons ...string) *corev1.Event {
 	var last *corev1.Event
 	for i := range e.Events {
@@ -80,7 +76,6 @@ func (e Evidence) lastEvent(uid types.UID, reasons ...string) *corev1.Event {
 	return last
 }
 
-// complaint is the newest event of an object if it is a warning; else nil, since things go on.
 func (e Evidence) complaint(uid types.UID) *corev1.Event {
 	if last := e.lastEvent(uid); last != nil && last.Type == corev1.EventTypeWarning {
 		return last
@@ -107,7 +102,6 @@ func firstTime(e *corev1.Event) time.Time {
 	return eventTime(e)
 }
 
-// unseenWith is everything that could not be read, with the events.
 func (w *World) unseenWith() []Unseen {
 	if w.Evidence.Unseen == nil {
 		return w.Unseen
@@ -115,7 +109,6 @@ func (w *World) unseenWith() []Unseen {
 	return append(w.Unseen[:len(w.Unseen):len(w.Unseen)], *w.Evidence.Unseen)
 }
 
-// sentence ends a text with exactly one full stop.
 func sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
@@ -227,7 +220,6 @@ func (w *World) quotedCause(p *corev1.Pod) *Cause {
 	return nil
 }
 
-// teller names the writer of an event of a bound pod.
 func (w *World) teller(e *corev1.Event, p *corev1.Pod) string {
 	if who := cmp.Or(e.ReportingController, e.Source.Component); who != "" && who != "kubelet" {
 		return who
@@ -236,7 +228,7 @@ func (w *World) teller(e *corev1.Event, p *corev1.Pod) string {
 }
 
 // sameVolume is for a pod with two PersistentVolumes that are one volume by driver and handle: its kubelet
-// goes by these, mounts the volume once, and may wait forever for the second mount. Nil for other pods.
+// mounts it once, and may wait forever for the second mount. Nil for other pods.
 func (w *World) sameVolume(p *corev1.Pod) *Cause {
 	first := map[ledger.VolumeID]*corev1.PersistentVolumeClaim{}
 	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
@@ -301,8 +293,8 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	return nil
 }
 
-// pinnedCause says that a pod may run only at certain nodes, by its node selector or affinity or by the
-// place of its volumes, and that none of them is ready; else nil.
+// pinnedCause says that none of the nodes is ready that a pod's node selector or affinity, or the place of
+// its volumes, allows; else nil.
 func (w *World) pinnedCause(p *corev1.Pod) *Cause {
 	var dead, why []string
 	for _, n := range w.Nodes {
@@ -549,7 +541,6 @@ func (w *World) dataGoesToo(c *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// unseen says whether a kind could not be listed in every namespace.
 func (w *World) unseen(resource string) bool {
 	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource && u.Namespace == "" })
 }
@@ -559,7 +550,6 @@ func (w *World) partUnseen(resource string) bool {
 	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource })
 }
 
-// leadership is a component's state by its Lease.
 type leadership uint8
 
 const (
@@ -665,8 +655,7 @@ func (w *World) Served() bool {
 type Owner struct {
 	Kind, Namespace, Name string
 	// UIDs are its own, and its intermediate controllers', such as the ReplicaSets of a Deployment.
-	UIDs []types.UID
-	// Wants is the desired number of pods.
+	UIDs  []types.UID
 	Wants int32
 	// Fails: its condition ReplicaFailure says that it can't make a pod, as in a rollout beside running
 	// pods.
@@ -678,16 +667,14 @@ type Workload struct {
 	Kind      string `json:"workloadKind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Answer is the explanation in a sentence that begins after its name.
-	Answer string `json:"answer"`
-	Wants  int32  `json:"wants"`
-	Pods   int    `json:"pods"`
-	Waits  int    `json:"waits"`
+	Answer    string `json:"answer"`
+	Wants     int32  `json:"wants"`
+	Pods      int    `json:"pods"`
+	Waits     int    `json:"waits"`
 	// Runs is how many of the pods have started and have no cause.
 	Runs int `json:"runs"`
 	// Cause is the most frequent cause, or the reason that pods are not even made.
-	Cause *Cause `json:"cause,omitempty"`
-	// Groups are pods with the same cause, the largest first.
+	Cause  *Cause     `json:"cause,omitempty"`
 	Groups []PodGroup `json:"groups,omitempty"`
 	Unseen []Unseen   `json:"unseen,omitempty"`
 }
@@ -900,9 +887,8 @@ func (w *World) notEndedCause(p *corev1.Pod) *Cause {
 		Do:      fmt.Sprintf("Mend at %s what the message names. Don't delete the pod by force meanwhile: what of it is left there still counts", p.Spec.NodeName)}
 }
 
-// onlyPodHolds says whether only a pod itself keeps its volumes at its node, because its kubelet has
-// reported none of them in use: no container mounts them, for example. They are detached once the pod is
-// deleted.
+// onlyPodHolds says whether only a pod itself keeps its volumes at its node: they are detached once it is
+// deleted, since its kubelet has reported none in use, as when no container mounts them.
 func (w *World) onlyPodHolds(p *corev1.Pod) bool {
 	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
 		v := w.Snapshot.Volume(need.Volume)
@@ -941,7 +927,6 @@ func ofStatefulSet(p *corev1.Pod) bool {
 // adviceOnGone is the remedy for a Node that is gone while its machine may have volumes.
 const adviceOnGone = "If its machine runs, restart its kubelet there: it makes the Node again. Otherwise see at its console, or in the cloud, that it is powered off, and then docs/operate/dead-nodes.md#a-node-that-was-deleted"
 
-// adviceOnGoneNode says that a Node is gone, with the remedy.
 func adviceOnGoneNode(node string) string {
 	return fmt.Sprintf("The Node %s is gone from the API. %s", node, adviceOnGone)
 }
@@ -989,7 +974,6 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 	return w.adviceOnDead(object)
 }
 
-// ofNode puts a known node's name into the command of an advice.
 func ofNode(do, node string) string {
 	const explain = "explain node "
 	return strings.ReplaceAll(do, explain+"NODE", explain+cmp.Or(node, "NODE"))
@@ -1046,7 +1030,6 @@ func (w *World) voidFence(n *corev1.Node) string {
 	return ""
 }
 
-// anyAttached says whether a volume has an attachment at a node.
 func (w *World) anyAttached(name ledger.NodeName) bool {
 	n := w.Snapshot.Node(name)
 	return n != nil && slices.ContainsFunc(n.At(), func(id ledger.VolumeID) bool {
@@ -1054,7 +1037,6 @@ func (w *World) anyAttached(name ledger.NodeName) bool {
 	})
 }
 
-// detacher is the component that detaches volumes here.
 func (w *World) detacher() string {
 	if w.moorageDetaches() {
 		return "Moorage"
@@ -1062,7 +1044,6 @@ func (w *World) detacher() string {
 	return kubeControllerManager
 }
 
-// detacherProcess is the detacher's process.
 func (w *World) detacherProcess() string {
 	if w.moorageDetaches() {
 		return v1alpha1.ControllerName
@@ -1070,7 +1051,6 @@ func (w *World) detacherProcess() string {
 	return kubeControllerManager
 }
 
-// untaint is the command that lets a node take pods again after it was out of service.
 func untaint(node string) string {
 	return fmt.Sprintf("`kubectl taint node %s %s-`", node, corev1.TaintNodeOutOfService)
 }
@@ -1079,7 +1059,6 @@ func outOfService(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
-// ends says how many pods of a node the taint out-of-service ends: the pods that do not tolerate it.
 func (w *World) ends(taint *corev1.Taint, node string) string {
 	n, tolerate := 0, 0
 	for _, p := range w.Pods {

@@ -19,8 +19,7 @@ type Storage struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Phase     string `json:"phase"`
-	// Answer is the explanation in a sentence that begins after its name.
-	Answer string `json:"answer"`
+	Answer    string `json:"answer"`
 	// Cause is its problem; nil when there is none.
 	Cause *Cause `json:"cause,omitempty"`
 	// Reasons are its problems at every node.
@@ -34,15 +33,13 @@ type Storage struct {
 
 // PodNeed is a pod that refers to a claim.
 type PodNeed struct {
-	Who  Requester `json:"who"`
-	Node string    `json:"node,omitempty"`
-	// State, Cause and Answer are as in a Pod.
-	State   string   `json:"state"`
-	Reasons []Reason `json:"reasons,omitempty"`
-	Cause   *Cause   `json:"cause,omitempty"`
-	Answer  string   `json:"answer"`
-	// Terminating: it is being deleted.
-	Terminating bool `json:"terminating,omitempty"`
+	Who         Requester `json:"who"`
+	Node        string    `json:"node,omitempty"`
+	State       string    `json:"state"`
+	Reasons     []Reason  `json:"reasons,omitempty"`
+	Cause       *Cause    `json:"cause,omitempty"`
+	Answer      string    `json:"answer"`
+	Terminating bool      `json:"terminating,omitempty"`
 	// Since is the start of the pod's wait because of Cause, which may be older than the pod.
 	Since time.Time `json:"since,omitzero"`
 }
@@ -87,7 +84,6 @@ func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 	return out
 }
 
-// explainLink follows a claim as a ticket for it would.
 func (w *World) explainLink(out *Storage, key ledger.ClaimKey) {
 	probe := ledger.Ticket{ID: ledger.TicketID{Namespace: key.Namespace}, Volumes: []ledger.TicketVolume{{Claim: key.Name}}}
 	request := arbiter.TicketRequest(w.Snapshot, &probe)
@@ -202,7 +198,6 @@ func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
 		Do: fmt.Sprintf("Bring a node there, or correct the labels of one: `kubectl describe pv %s`, `kubectl get nodes --show-labels`", pv.Name)}
 }
 
-// nowhere is the code of a volume that no node can use.
 const nowhere = "VolumeElsewhere"
 
 // podsCause is the wait of the first pod that waits for a volume; nil when there is no such pod. A pod that
@@ -318,7 +313,6 @@ func answerStorage(s *Storage) string {
 	return sentence(b.String())
 }
 
-// whoWaits names the pod with the volume's cause, as a sentence begins.
 func whoWaits(s *Storage) string {
 	for _, p := range s.Pods {
 		if p.Cause == s.Cause {

@@ -21,15 +21,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// DrainPlan is the effect of a drain of a node on the pods with volumes there. It looks at volumes, node
+// DrainPlan is the effect of a node's drain on the pods with volumes there. It looks at volumes, node
 // selectors, node affinity and taints, but not at CPU, memory, pod affinity and disruption budgets.
 type DrainPlan struct {
-	Node string `json:"node"`
-	// Answer is the plan in a sentence.
-	Answer string `json:"answer"`
-	// Waits is how many pods would find no node.
-	Waits int        `json:"waits"`
-	Pods  []DrainPod `json:"pods,omitempty"`
+	Node   string     `json:"node"`
+	Answer string     `json:"answer"`
+	Waits  int        `json:"waits"`
+	Pods   []DrainPod `json:"pods,omitempty"`
 	// Alone are the pods without a controller, as namespace/name, with volumes or without: drain evicts
 	// them with --force only.
 	Alone []string `json:"alone,omitempty"`
@@ -59,7 +57,7 @@ func (p *DrainPlan) Clear() bool {
 	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0 && len(p.NotDetached) == 0
 }
 
-// Empties says whether the drain leaves the node empty: nothing stands in the way of the pods, no pod needs
+// Empties says whether the drain leaves the node empty: nothing stands in the way of the pods, none needs
 // --force, and no volume stays for a ticket or because it can't leave.
 func (p *DrainPlan) Empties() bool {
 	return p.Clear() && len(p.Alone) == 0 && len(p.Stuck) == 0 && !slices.ContainsFunc(p.Tickets, DrainTicket.stays)
@@ -73,7 +71,6 @@ type DrainTicket struct {
 	Then string `json:"then"`
 }
 
-// stays says whether the cordon leaves it there.
 func (t DrainTicket) stays() bool { return t.Then == string(v1alpha1.OnDrainStay) }
 
 // drainTickets are the VolumeTickets, by name, that have volumes at a node, or that its cordon ends or
@@ -128,7 +125,6 @@ func (p *DrainPlan) asForPods() string {
 	return "as for volumes, it may be drained."
 }
 
-// fewTickets is how many tickets a sentence names.
 const fewTickets = 5
 
 // DrainPod is one pod of the node.
@@ -141,8 +137,7 @@ type DrainPod struct {
 	// To is the node that would suit its volumes best; empty when the pod would wait or end.
 	To string `json:"to,omitempty"`
 	// Ends: no controller makes the pod again, and its volumes need no room elsewhere.
-	Ends bool `json:"ends,omitempty"`
-	// NotVisible: it is unknown whether the pod would wait.
+	Ends       bool `json:"ends,omitempty"`
 	NotVisible bool `json:"notVisible,omitempty"`
 	// Note has further facts, such as that no controller makes the pod again, or that tickets first get
 	// time to let go of its volumes.
@@ -172,9 +167,8 @@ func (p *DrainPod) waitsForComponents() bool {
 	return waits
 }
 
-// DrainPlan plays a drain through: all pods of the node go, and come back one after another, the older
-// first, each to the node that suits its volumes best. Pods of DaemonSets and mirror pods stay, as kubectl
-// drain leaves them.
+// DrainPlan plays a drain through: all pods go, and come back one after another, the older first, each to
+// the node that suits its volumes best. Pods of DaemonSets and mirror pods stay, as with kubectl drain.
 func (w *World) DrainPlan(node string) DrainPlan {
 	out := w.DrainPlanOf(node, func(*corev1.Pod) bool { return true })
 	for _, p := range w.Pods {
@@ -225,7 +219,6 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 	return out
 }
 
-// endingPods are the leaving pods with volumes that no controller makes again, the older first.
 func (w *World) endingPods(leaves func(*corev1.Pod) bool) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, p := range w.Pods {
@@ -237,7 +230,6 @@ func (w *World) endingPods(leaves func(*corev1.Pod) bool) []*corev1.Pod {
 	return pods
 }
 
-// ending makes a plan's entries for pods that end.
 func (w *World) ending(pods []*corev1.Pod) []DrainPod {
 	var list []DrainPod
 	for _, p := range pods {
@@ -261,7 +253,6 @@ func (w *World) roomFor(p *corev1.Pod, request arbiter.Request) []string {
 	return list
 }
 
-// workloadOf is the controller of a pod as commands name it; empty without one.
 func workloadOf(p *corev1.Pod) string {
 	if owner := metav1.GetControllerOf(p); owner != nil {
 		return strings.ToLower(owner.Kind) + "/" + owner.Name
@@ -269,13 +260,12 @@ func workloadOf(p *corev1.Pod) string {
 	return ""
 }
 
-// olderFirst compares pods by their age, then by name.
 func olderFirst(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// doubted says why a volume of a pod can't leave a node even if the pod goes; empty: every volume can. The
-// volume was taken from the node by force, and it is unknown whether the node still has it mounted.
+// doubted says why a volume of a pod can't leave a node even without the pod; empty: all can. It was taken
+// by force, and the node may still have it mounted.
 func (w *World) doubted(pod *corev1.Pod, node string) string {
 	at := w.Snapshot.Node(ledger.NodeName(node))
 	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
@@ -319,7 +309,6 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 	return list
 }
 
-// withCause adds a cause to a list, unless it is nil or already there.
 func withCause(list []Cause, c *Cause) []Cause {
 	if c == nil || slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
 		return list
@@ -392,7 +381,7 @@ func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
 }
 
 // without is the cluster after a drain: the node is cordoned, the leaving pods have no node, and their
-// volumes have no user. The same holds for gone pods that are made again. It returns the pods that are made
+// volumes no user. Gone pods that are made again are treated the same. It returns the pods that are made
 // again and need room for volumes, the older first.
 func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*corev1.Pod) (*World, []*corev1.Pod) {
 	objects := w.Objects
@@ -431,8 +420,8 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 	return after, moved
 }
 
-// isOver says whether a pod has ended by itself, and is not made again. A deleted pod ends as well, a
-// moment before its object is gone, and a StatefulSet makes the next pod only then.
+// isOver says whether a pod has ended by itself, and is not made again. A deleted pod ends as well, just
+// before its object is gone, and a StatefulSet makes the next pod only then.
 func (w *World) isOver(p *corev1.Pod) bool {
 	restarts := p.Spec.RestartPolicy != corev1.RestartPolicyNever && p.Spec.RestartPolicy != corev1.RestartPolicyOnFailure
 	return w.PodFact(p).Phase == ledger.PodFinished && (p.DeletionTimestamp == nil || !restarts)
@@ -441,14 +430,12 @@ func (w *World) isOver(p *corev1.Pod) bool {
 // needsRoom says whether a pod has volumes that need an attachment, or that only some nodes can use.
 func (w *World) needsRoom(p *corev1.Pod) bool { return w.NeedsAttachment(p) || len(w.tied(p)) > 0 }
 
-// ticketsWithout are the VolumeTickets without the tickets that end or move when a node is cordoned.
 func (w *World) ticketsWithout(node string) []*v1alpha1.VolumeTicket {
 	return slices.DeleteFunc(slices.Clone(w.Tickets), func(t *v1alpha1.VolumeTicket) bool {
 		return t.Node() == node && t.Spec.OnDrain != "" && t.Spec.OnDrain != v1alpha1.OnDrainStay
 	})
 }
 
-// stays says whether a drain leaves a pod where it is.
 func stays(p *corev1.Pod) bool {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
@@ -456,7 +443,6 @@ func stays(p *corev1.Pod) bool {
 	return DaemonSet(p)
 }
 
-// successorSuffix marks the UID of the pod that takes another's place.
 const successorSuffix = "/successor"
 
 // successor is the pod that takes a pod's place. Its ephemeral volumes are made anew with it. It also has
@@ -493,7 +479,6 @@ func fullByPlan(reasons []Reason) []Reason {
 	return reasons
 }
 
-// places says whether a plan has placed pods at a node.
 func places(plan *ledger.Delta, node ledger.NodeName) bool {
 	if plan == nil {
 		return false
@@ -537,7 +522,6 @@ func (w *World) noteOf(p *corev1.Pod) string {
 	return strings.Join(append(notes, w.deletingClaims(p)...), "; ")
 }
 
-// deletingClaims names the pod's claims that are gone once it ends, and the data that goes with them.
 func (w *World) deletingClaims(p *corev1.Pod) []string {
 	var list []string
 	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
@@ -548,7 +532,6 @@ func (w *World) deletingClaims(p *corev1.Pod) []string {
 	return list
 }
 
-// best is the fitting node with the highest scheduler score.
 func (w *World) best(s ledger.Snapshot, r arbiter.Request, groups []NodesVerdict) string {
 	best, score := "", int64(-1)
 	for _, g := range groups {
@@ -564,7 +547,6 @@ func (w *World) best(s ledger.Snapshot, r arbiter.Request, groups []NodesVerdict
 	return best
 }
 
-// answerDead is for a node that is not ready.
 func answerDead(p *DrainPlan) string {
 	switch {
 	case p.Do == "":
@@ -671,7 +653,6 @@ func (p *DrainPlan) thatStaysAttached() string {
 	return " " + whose + " volumes would stay attached there: " + causesSay(p.NotDetached)
 }
 
-// needForce names the pods that drain evicts with --force only, as a sentence after others.
 func (p *DrainPlan) needForce() string {
 	n := len(p.Alone)
 	switch {
@@ -693,7 +674,6 @@ func (p *DrainPlan) ending() int {
 	return n
 }
 
-// causesSay joins the messages of causes into one sentence.
 func causesSay(causes []Cause) string {
 	var list []string
 	for _, c := range causes {
@@ -726,11 +706,10 @@ type DrainStay struct {
 // DrainNow is what a drain may do at this moment.
 type DrainNow struct {
 	// Moves are pods with room for their volumes elsewhere, in the order of eviction: first the pods that
-	// the fewest nodes suit, then the older. There is room for all of them at once.
+	// the fewest nodes suit, then the older. All fit at once.
 	Moves []DrainMove
 	// Stay are the pods that would find no room now, with the reason.
-	Stay []DrainStay
-	// KeptFor are the pods, by namespace/name, that get room first.
+	Stay    []DrainStay
 	KeptFor []string
 	// Down are the missing components that pods need to get their volumes elsewhere.
 	Down []Cause
@@ -747,8 +726,8 @@ type DrainAsk struct {
 	Gone []*corev1.Pod
 }
 
-// DrainNow says which pods with volumes may be evicted from a node now. First it finds room for the pods
-// that are about to be placed: pods without a node, and leaving pods of any node that are made again.
+// DrainNow says which pods with volumes may be evicted now. Pods that are about to be placed get room
+// first: pods without a node, and leaving pods of any node that are made again.
 func (w *World) DrainNow(ask DrainAsk) DrainNow {
 	after, moved := w.without(ask.Node, func(p *corev1.Pod) bool {
 		return ask.Leave[p.UID] || w.comesBack(p)
@@ -828,9 +807,9 @@ func (w *World) comesBack(p *corev1.Pod) bool {
 	return w.NextOf(p, since) == nil
 }
 
-// waitsForNode says whether a pod with volumes is about to be placed. A pod that its scheduler refuses for
-// other reasons than volumes is not. A pod about which no scheduler has reported for long is not: perhaps
-// it has no scheduler, or it waits for something else.
+// waitsForNode says whether a pod with volumes is about to be placed. Other refusals of its scheduler than
+// for volumes exclude it. A long time without a report excludes it as well: perhaps it has no scheduler, or
+// waits for something else.
 func (w *World) waitsForNode(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 &&
 		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.mayBePlaced(p)
@@ -868,7 +847,6 @@ func (t *trial) place(p *corev1.Pod) (node string, verdicts []NodesVerdict) {
 	return node, verdicts
 }
 
-// choices is how many nodes have room for a pod.
 func (t *trial) choices(p *corev1.Pod) int {
 	snapshot, nodes := t.world.Snapshot.With(&t.placed), 0
 	for _, v := range t.world.fits(snapshot, arbiter.PodRequest(snapshot, t.world.PodFact(p)), p) {
@@ -881,10 +859,8 @@ func (t *trial) choices(p *corev1.Pod) int {
 
 // VolumeThere is a volume that keeps a node from being switched off.
 type VolumeThere struct {
-	// Volume is its PersistentVolume, or driver^handle.
 	Volume string
-	// Why is the reason, as the end of a sentence.
-	Why string
+	Why    string
 	// Pods are the known pods of the node that use it.
 	Pods []types.UID
 	// Ticket is the VolumeTicket, as namespace/name, that alone keeps it there; empty: there is another
@@ -892,9 +868,8 @@ type VolumeThere struct {
 	Ticket string
 }
 
-// VolumesThere lists the volumes that may be mounted at a node, with any user or none. The kubelet reports
-// them in use, they may have been left there, a ticket keeps them there, or moorage-node has found them
-// there as leftovers.
+// VolumesThere lists the volumes that may be mounted at a node, with or without a user: reported in use by
+// the kubelet, perhaps left there, kept by a ticket, or found as leftovers by moorage-node.
 func (w *World) VolumesThere(node string) []VolumeThere {
 	var list []VolumeThere
 	name := ledger.NodeName(node)
@@ -985,8 +960,8 @@ func CordonedSince(n *corev1.Node) time.Time {
 	return written.at
 }
 
-// OnlyHere says whether a pod with volumes can run at no other node of the cluster, because of its own node
-// selector or affinity, or because of a volume's, such as a local disk's.
+// OnlyHere says whether a pod with volumes can run at no other node, because of its node selector or
+// affinity, or a volume's, such as a local disk's.
 func (w *World) OnlyHere(p *corev1.Pod, node string) bool {
 	claims := w.tied(p)
 	if len(claims) == 0 && (!w.NeedsAttachment(p) || affinityOf(p) == byAffinity) {
@@ -1019,7 +994,6 @@ func (w *World) OwnerPod(p *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// belongingTo are the pods that a pod controls.
 func (w *World) belongingTo(p *corev1.Pod) []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, other := range w.Pods {

@@ -15,7 +15,7 @@ import (
 )
 
 // FencedAt groups the holds' entries by rule, for this Node object only, with the earliest time and the
-// rule's proof. A volume that has left the node does not count, and neither does its time.
+// rule's proof. A volume that has left the node does not count, nor its time.
 func TestFencedAt(t *testing.T) {
 	at := func(minutes int) *metav1.Time {
 		return &metav1.Time{Time: noon().Add(time.Duration(minutes) * time.Minute)}

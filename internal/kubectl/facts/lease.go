@@ -22,8 +22,8 @@ type Leases struct {
 	Seen       bool
 	// Nodes are the kubelets' Leases, read only where a node is not ready.
 	Nodes []coordinationv1.Lease
-	// At is when they were read, by the API server's clock. They show the holders of that time: a Lease
-	// that has expired by now may have been renewed since. Zero where it is not known.
+	// At is when they were read, by the API server's clock; zero: unknown. They show the holders at that
+	// moment: a Lease that has expired by now may have been renewed since.
 	At time.Time
 }
 
@@ -93,10 +93,8 @@ func RenewalSeen(l *coordinationv1.Lease) (time.Time, bool) {
 	return renewed.at, !renewed.at.IsZero()
 }
 
-// kubeletLease is how long a renewal of a node's Lease counts where the Lease has no duration.
 const kubeletLease = 40 * time.Second
 
-// renews says whether a kubelet still renews its Lease.
 func renews(l *coordinationv1.Lease, now time.Time) bool {
 	valid := kubeletLease
 	if l.Spec.LeaseDurationSeconds != nil {
@@ -124,12 +122,11 @@ func (w *World) kubeletLives(n *corev1.Node) bool {
 	return hasReady(n, corev1.ConditionFalse)
 }
 
-// kubeScheduler is the name of the Lease of the default scheduler.
 const kubeScheduler = "kube-scheduler"
 
 // Lease finds a component's leader Lease, or nil: Moorage's own in its namespace, kube-scheduler's in
-// kube-system. The namespace of other components, such as a driver's attacher, is not known: the most
-// recently renewed Lease counts.
+// kube-system. Other components, such as a driver's attacher, may be in any namespace: the most recently
+// renewed Lease counts.
 func Lease(leases []coordinationv1.Lease, name, home string) *coordinationv1.Lease {
 	namespace := ""
 	switch name {
@@ -159,10 +156,10 @@ func renewedAt(l *coordinationv1.Lease) time.Time {
 }
 
 // How late a renewal of a component's Lease may be, beyond the Lease's time, before the Lease counts as
-// over. It is read once, and compared with the API server's clock.
+// over, compared with the API server's clock.
 const (
-	// lateByOneClock counts where the API server has noted the renewal: API servers of one cluster may
-	// differ a little, and the note is to the second.
+	// lateByOneClock counts where the API server has noted the renewal, to the second; API servers of a
+	// cluster may differ a little.
 	lateByOneClock = 5 * time.Second
 	// lateByTwoClocks counts where only the holder has noted the renewal: its clock may be behind.
 	lateByTwoClocks = 30 * time.Second
@@ -232,7 +229,6 @@ func (w *World) lastDeed(lease string) (last time.Time) {
 	return last
 }
 
-// schedulerLease is the name of the Lease of a pod's scheduler.
 func schedulerLease(p *corev1.Pod) string {
 	if name := p.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName {
 		return name
@@ -255,7 +251,6 @@ func lastWrite(object metav1.Object, field string) (fieldWrite, bool) {
 	})
 }
 
-// lastStatusWrite finds the last write of an object's status, as lastWrite does.
 func lastStatusWrite(object metav1.Object) (fieldWrite, bool) {
 	return lastWriteOf(object, func(f *metav1.ManagedFieldsEntry) bool { return f.Subresource == "status" })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// withTicket is a cluster in which a ticket and, if requested, a pod have a volume at node n1.
+// withTicket is a cluster with a ticket and, if requested, a pod that have a volume at node n1.
 func withTicket(pod, cooperative bool) *World {
 	granted := func(kind string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}

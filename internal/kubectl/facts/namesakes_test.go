@@ -28,7 +28,6 @@ func named(name, claim string, phase corev1.PersistentVolumePhase) *corev1.Persi
 	return pv
 }
 
-// claimed is a claim that is bound to a PersistentVolume.
 func claimed(name, pv string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid-" + types.UID(name)},
 		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: pv}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
@@ -77,7 +76,6 @@ func TestImportOfOneOfSeveral(t *testing.T) {
 	}
 }
 
-// askedFor is the claim or PersistentVolume that a ticket names.
 func askedFor(t *v1alpha1.VolumeTicket) string {
 	v := t.Spec.Volumes[0]
 	if v.Claim != nil {

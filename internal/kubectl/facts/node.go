@@ -34,18 +34,17 @@ type Slots struct {
 	// Registered: the node's CSINode lists the driver. Without that nothing is placed there.
 	Registered bool `json:"registered"`
 	// Limit is the CSINode's limit after the policy; absent when there is none.
-	Limit  *int32 `json:"limit,omitempty"`
-	Stated *int32 `json:"stated,omitempty"`
-	// Exhausted: the driver answered ResourceExhausted, at any limit.
-	Exhausted bool `json:"exhausted,omitempty"`
+	Limit     *int32 `json:"limit,omitempty"`
+	Stated    *int32 `json:"stated,omitempty"`
+	Exhausted bool   `json:"exhausted,omitempty"`
 	// Used are wanted, and attached or being attached.
 	Used int32 `json:"used"`
 	// Kept are unwanted and kept by the policy's detachDelay.
 	Kept int32 `json:"kept"`
 	// Leaving are unwanted and not detached yet.
 	Leaving int32 `json:"leaving"`
-	// Unknown are volumes that may still be used there. They were taken from the node without its kubelet's
-	// report. Or the node is not ready, last reported them in use, and no component detaches them.
+	// Unknown are volumes that may still be used there: taken from the node without its kubelet's report,
+	// or last reported in use by a node that is not ready, with no component that detaches them.
 	Unknown int32 `json:"unknown"`
 	// Reserved are promised to tickets and bound pods, or asked for, and not attached yet.
 	Reserved int32 `json:"reserved"`
@@ -98,7 +97,6 @@ func (w *World) ListSlots() []Slots {
 	return list
 }
 
-// take counts the volumes of the node's own report.
 func (s *Slots) take(word NodeWord) {
 	if word.State != WordSpeaks && word.State != WordAbsent && word.State != WordUnseen {
 		s.Word = word.State
@@ -122,18 +120,14 @@ func (s *Slots) take(word NodeWord) {
 
 // NodeState is the part of a node's state that decides whether volumes come and go there.
 type NodeState struct {
-	Node  string `json:"node"`
-	Ready bool   `json:"ready"`
-	// NotVisible: as in Slots.
-	NotVisible bool `json:"notVisible,omitempty"`
-	// Since is when it was last seen to become not ready.
+	Node         string    `json:"node"`
+	Ready        bool      `json:"ready"`
+	NotVisible   bool      `json:"notVisible,omitempty"`
 	Since        time.Time `json:"since,omitzero"`
 	Cordoned     bool      `json:"cordoned,omitempty"`
 	OutOfService bool      `json:"outOfService,omitempty"`
-	// Missing: volumes are bound to it, and there is no such node.
-	Missing bool `json:"missing,omitempty"`
-	// Zone is from the node's own label.
-	Zone string `json:"zone,omitempty"`
+	Missing      bool      `json:"missing,omitempty"`
+	Zone         string    `json:"zone,omitempty"`
 }
 
 // ListNodes lists the existing nodes, and missing nodes with volumes.
@@ -209,7 +203,6 @@ func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
 	return out
 }
 
-// The kinds of slots.
 const (
 	slotUsed     = "Used"
 	slotKept     = "Kept"
@@ -281,22 +274,18 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 
 // NodeView is a node with its state, its slots and its waiters.
 type NodeView struct {
-	Node  string `json:"node"`
-	Ready bool   `json:"ready"`
-	// Cordoned: no new pod goes there.
-	Cordoned bool `json:"cordoned,omitempty"`
+	Node     string `json:"node"`
+	Ready    bool   `json:"ready"`
+	Cordoned bool   `json:"cordoned,omitempty"`
 	// Taint is a taint, other than the cordon's, that keeps new pods away.
-	Taint string `json:"taint,omitempty"`
-	// NoDriver: no CSI driver is registered there.
-	NoDriver bool `json:"noDriver,omitempty"`
+	Taint    string `json:"taint,omitempty"`
+	NoDriver bool   `json:"noDriver,omitempty"`
 	// KubeletLives: its kubelet reports it not ready, but still ends pods.
-	KubeletLives bool `json:"kubeletLives,omitempty"`
-	// Since is when it was last seen to become not ready.
-	Since time.Time `json:"since,omitzero"`
-	// Answer is the explanation in a sentence that begins after its name.
-	Answer string `json:"answer"`
-	Cause  *Cause `json:"cause,omitempty"`
-	Pods   int    `json:"pods"`
+	KubeletLives bool      `json:"kubeletLives,omitempty"`
+	Since        time.Time `json:"since,omitzero"`
+	Answer       string    `json:"answer"`
+	Cause        *Cause    `json:"cause,omitempty"`
+	Pods         int       `json:"pods"`
 	// PodsNotVisible: pods may not be listed in all namespaces, and there may be more.
 	PodsNotVisible bool `json:"podsNotVisible,omitempty"`
 	// Terminating are the pods that are being deleted; Blocking are the Terminating pods that a StatefulSet
@@ -380,7 +369,7 @@ func (w *World) timeHeld(name ledger.NodeName) string {
 const LongWait = 5 * time.Minute
 
 // keptAt lists the volumes that can't leave a node. It leaves out volumes with a failed attach there,
-// volumes that have been on their way for a short time only, and volumes that a fenced node does not get.
+// volumes that are on their way only for a short time, and volumes that a fenced node does not get.
 func (w *World) keptAt(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
@@ -426,7 +415,6 @@ func (w *World) passes(v *Volume) bool {
 	return arbiter.Transient(codeOf(v.Reason)) && w.Now.Sub(since) < LongWait
 }
 
-// add counts a pod of the node.
 func (x *NodeView) add(w *World, p *corev1.Pod) {
 	x.Pods++
 	switch {
@@ -521,7 +509,6 @@ func answerNode(x *NodeView) string {
 	return fmt.Sprintf("is ready, with %s, and takes more volumes.", podsOf(x))
 }
 
-// answerNotReady is for a node that is not ready.
 func answerNotReady(x *NodeView) string {
 	var parts []string
 	if x.Blocking > 0 && x.Blocking < x.Terminating && !x.KubeletLives {
@@ -554,7 +541,6 @@ func answerNotReady(x *NodeView) string {
 	return text + ": " + strings.Join(parts, "; ") + "."
 }
 
-// anyDriver says whether a CSI driver is registered at a node.
 func (w *World) anyDriver(name ledger.NodeName) bool {
 	n := w.Snapshot.Node(name)
 	return n != nil && slices.ContainsFunc(n.Drivers, func(d ledger.NodeDriver) bool { return d.Registered })
@@ -630,7 +616,6 @@ func (w *World) lacksOnlySlots(p *corev1.Pod, n *corev1.Node) bool {
 	return len(v.Reasons) > 0 && !slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code != arbiter.NoFreeSlot })
 }
 
-// waitForSlots says how many waiters lack a free slot at the node; empty: none.
 func (x *NodeView) waitForSlots() string {
 	n := 0
 	for _, waiter := range x.Waiting {
@@ -651,9 +636,8 @@ func (x *NodeView) waitForSlots() string {
 // still there: see v1alpha1.FencedNode.
 type Fenced struct {
 	// By is the rule; empty where the rule's work has ended, but the volumes may still be mounted there.
-	By string `json:"by,omitempty"`
-	// Proof: the rule proves that the machine writes to them no more.
-	Proof bool `json:"proof"`
+	By    string `json:"by,omitempty"`
+	Proof bool   `json:"proof"`
 	// Since is when the first of the volumes that are still there was listed.
 	Since   time.Time `json:"since,omitzero"`
 	Volumes int       `json:"volumes"`
@@ -722,8 +706,8 @@ type Orphan struct {
 	Fix        string `json:"fix"`
 }
 
-// Orphans lists the attachments that have lost their node or their volume, or were never Moorage's. Moorage
-// only reports them. An invisible object does not count as gone.
+// Orphans lists the attachments that have lost their node or their volume, or were never Moorage's. They
+// are only reported. An invisible object does not count as gone.
 func (w *World) Orphans() []Orphan {
 	var list []Orphan
 	for v := range w.Snapshot.Volumes() {

@@ -19,7 +19,6 @@ import (
 
 // NodeWord is moorage-node's report on its node. It is shown, and decides nothing here.
 type NodeWord struct {
-	// State says whether the report is current.
 	State string `json:"state"`
 	// Note explains a report that is not current, with the consequence; empty where it is current.
 	Note string `json:"note,omitempty"`
@@ -32,7 +31,6 @@ type NodeWord struct {
 	Unread []string `json:"unread,omitempty"`
 }
 
-// The states of a NodeWord.
 const (
 	WordSpeaks  = "Speaks"
 	WordPartial = "Partial"     // some parts could not be read
@@ -62,9 +60,8 @@ type NodeHas struct {
 	// node's pods, and in the kubelet's volumesInUse.
 	Leaked bool `json:"leaked,omitempty"`
 	// PodsGone are the UIDs of pods that it is mounted for, and that are not at the node.
-	PodsGone []string `json:"podsGone,omitempty"`
-	// KubeletKnows: the kubelet lists it in volumesInUse.
-	KubeletKnows bool `json:"kubeletKnows,omitempty"`
+	PodsGone     []string `json:"podsGone,omitempty"`
+	KubeletKnows bool     `json:"kubeletKnows,omitempty"`
 	// NoAttachment: no VolumeAttachment attaches it there.
 	NoAttachment bool `json:"noAttachment,omitempty"`
 
@@ -75,7 +72,6 @@ type NodeHas struct {
 // success: it may still take effect.
 type UnansweredCall struct {
 	Driver string `json:"driver"`
-	// Volume is a name as in SlotVolume.Volume.
 	Volume string `json:"volume"`
 	// Message is moorage-node's last message about it.
 	Message string `json:"message,omitempty"`
@@ -132,7 +128,6 @@ func (w *World) unansweredOf(name ledger.NodeName, object *v1alpha1.NodeVolumes)
 	return list
 }
 
-// wordState says whether a node's report is current.
 func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (state, note string) {
 	node := w.nodes[name]
 	switch {
@@ -166,7 +161,6 @@ func (w *World) agentMissing(node ledger.NodeName) bool {
 	return len(w.agents) > 0 && !w.agents[node] && !w.partUnseen("pods")
 }
 
-// isAgent says whether a pod is a ready moorage-node.
 func (w *World) isAgent(p *corev1.Pod) bool {
 	ready := podCondition(p, corev1.PodReady)
 	return Own(p, w.home()) && p.Labels["app.kubernetes.io/component"] == "node" && ready != nil && ready.Status == corev1.ConditionTrue
@@ -174,7 +168,6 @@ func (w *World) isAgent(p *corev1.Pod) bool {
 
 func unnamed(v v1alpha1.NodeVolume) bool { return v.Driver == "" || v.Handle == "" }
 
-// ofEarlierBoot says whether a report is from another boot than the kubelet's.
 func ofEarlierBoot(node *corev1.Node, object *v1alpha1.NodeVolumes) bool {
 	return node.Status.NodeInfo.BootID != "" && object.Status.BootID != node.Status.NodeInfo.BootID
 }
@@ -188,7 +181,6 @@ func askedToLook(object *v1alpha1.NodeVolumes, now time.Time) time.Time {
 	return now
 }
 
-// hasOf are a node's volumes by its report.
 func (w *World) hasOf(object *v1alpha1.NodeVolumes) []NodeHas {
 	var list []NodeHas
 	for i := range object.Status.Volumes {
@@ -253,7 +245,6 @@ func (w *World) volumeOf(v *v1alpha1.NodeVolume) (ledger.VolumeID, bool) {
 	return ledger.VolumeID{}, false
 }
 
-// compare compares a node's volume with the API's objects.
 func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolume, id ledger.VolumeID) {
 	out.Volume = id.String()
 	var at *ledger.NodeVolume
@@ -332,13 +323,11 @@ func (x *NodeHas) Kind() string {
 	return strings.Join(parts, ", ") + " at " + x.Path
 }
 
-// wordRef is a node's report on one volume.
 type wordRef struct {
 	node   ledger.NodeName
 	volume *v1alpha1.NodeVolume
 }
 
-// takeWords takes the nodes' reports, by node and by volume.
 func (w *World) takeWords() {
 	for _, n := range w.NodeVolumes {
 		name := ledger.NodeName(n.Name)

@@ -29,8 +29,7 @@ type Pod struct {
 	Phase     string `json:"phase"`
 	Node      string `json:"node,omitempty"`
 	// NodeReady is about Node; true where nodes may not be listed, since nothing is known against it.
-	NodeReady bool `json:"nodeReady,omitempty"`
-	// Terminating: it is being deleted, and a container may still run.
+	NodeReady   bool      `json:"nodeReady,omitempty"`
 	Terminating bool      `json:"terminating,omitempty"`
 	Scheduler   string    `json:"scheduler"`
 	Created     time.Time `json:"created"`
@@ -47,14 +46,12 @@ type Pod struct {
 	// Volumes are the volumes that can need an attachment.
 	Volumes []PodVolume `json:"volumes,omitempty"`
 	// Nodes are the nodes by their verdict on the pod's volumes, for a pod without a node.
-	Nodes []NodesVerdict `json:"nodes,omitempty"`
-	// Unseen could not be read: facts may be missing.
-	Unseen []Unseen `json:"unseen,omitempty"`
+	Nodes  []NodesVerdict `json:"nodes,omitempty"`
+	Unseen []Unseen       `json:"unseen,omitempty"`
 	// mounted: the kubelet has mounted its volumes and made its sandbox.
 	mounted bool
 }
 
-// The states of a Pod.
 const (
 	PodReady           = "Ready"
 	PodWaitsForVolumes = "WaitsForVolumes"
@@ -74,9 +71,8 @@ type Told struct {
 // PodVolume is a volume as one pod needs it.
 type PodVolume struct {
 	// Name is the claim's, or the inline volume's.
-	Name string `json:"name"`
-	// SafeToMount: nothing keeps the kubelet from mounting it.
-	SafeToMount bool `json:"safeToMount"`
+	Name        string `json:"name"`
+	SafeToMount bool   `json:"safeToMount"`
 	// NotMounted: no container of the pod mounts it. The kubelet neither mounts it nor waits for it.
 	NotMounted bool     `json:"notMounted,omitempty"`
 	Reasons    []Reason `json:"reasons,omitempty"`
@@ -126,7 +122,6 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	return out
 }
 
-// conclude finds the cause and words the answer.
 func (w *World) conclude(out *Pod, p *corev1.Pod) {
 	made := podCondition(p, corev1.PodReadyToStartContainers)
 	out.Cause, out.mounted = w.cause(out, p), made != nil && made.Status == corev1.ConditionTrue
@@ -163,8 +158,8 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 	return out
 }
 
-// mounts says whether a container of a pod mounts a volume, or has it as a device, by the name of its claim
-// or its own. The kubelet ignores other volumes (k8s.io/kubernetes pkg/volume/util, GetPodVolumeNames).
+// mounts says whether a container of a pod mounts a volume, or has it as a device, by its claim's name or
+// its own. The kubelet ignores other volumes (k8s.io/kubernetes pkg/volume/util, GetPodVolumeNames).
 func mounts(p *corev1.Pod, name string) bool {
 	var used []string
 	take := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
@@ -187,7 +182,6 @@ func mounts(p *corev1.Pod, name string) bool {
 	})
 }
 
-// notMounted names the volumes of a pod that no container mounts.
 func notMounted(x *Pod) []string {
 	var list []string
 	for i := range x.Volumes {
@@ -232,7 +226,6 @@ func (w *World) isReady(name ledger.NodeName) bool {
 	return n != nil && n.Exists && n.Ready == ledger.ReadyTrue
 }
 
-// toldOf lists the conditions about scheduling and volumes that are not True.
 func toldOf(p *corev1.Pod) []Told {
 	var list []Told
 	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, v1alpha1.PodSafeToMount, v1alpha1.PodPlaceable} {
@@ -310,7 +303,6 @@ func answer(p *Pod) string {
 	return answerStarting(p)
 }
 
-// volumesCount says that the volumes of a pod in an unknown state count as in use.
 func volumesCount(p *Pod) string {
 	if p.State == PodNoVolumes {
 		return ""
@@ -325,7 +317,6 @@ func withVolumes(p *Pod) string {
 	return ", with " + Count(len(p.Volumes), "volume")
 }
 
-// answerStarting is for a bound pod without a known obstacle.
 func answerStarting(p *Pod) string {
 	hears := "the kubelet has not complained"
 	if slices.ContainsFunc(p.Unseen, func(u Unseen) bool { return u.Resource == "events" }) {
@@ -352,7 +343,6 @@ func answerStarting(p *Pod) string {
 		"every 10 s by default (nodeStatusUpdateFrequency).", p.Node, every)
 }
 
-// answerUnplaced is for a pod without a node and without a cause.
 func answerUnplaced(p *Pod) string {
 	all, fit := 0, 0
 	for _, n := range p.Nodes {
@@ -391,7 +381,6 @@ func CountVerb(n int, noun string) string {
 	return fmt.Sprintf("%d %ss are", n, noun)
 }
 
-// verb is a verb for a number of things.
 func verb(n int, one, more string) string {
 	if n == 1 {
 		return one
@@ -464,19 +453,17 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 }
 
 // PodWait is a pod with volumes that waits: for the volumes, for a node that can take them, for its own
-// dead node, or for something else that keeps it from starting there.
+// dead node, or for something else at its start.
 type PodWait struct {
-	Who  Requester `json:"who"`
-	Node string    `json:"node,omitempty"`
-	// State is the Pod's, or AtDeadNode or NotStarting.
+	Who    Requester `json:"who"`
+	Node   string    `json:"node,omitempty"`
 	State  string    `json:"state"`
 	Code   string    `json:"code,omitempty"` // the cause's, else the first reason's
 	Answer string    `json:"answer"`
 	Since  time.Time `json:"since,omitzero"`
 	// Behind is the node, not ready or gone, that it waits for; empty: none.
-	Behind string `json:"behind,omitempty"`
-	// Explained is the full explanation of the pod.
-	Explained Pod `json:"-"`
+	Behind    string `json:"behind,omitempty"`
+	Explained Pod    `json:"-"`
 }
 
 // PodAtDeadNode is the state of a PodWait at a node that is gone, or not ready and without a live kubelet:
@@ -487,7 +474,7 @@ const PodAtDeadNode = "AtDeadNode"
 // starting, such as a missing ConfigMap.
 const PodNotStarting = "NotStarting"
 
-// ListWaits lists the pods with volumes that wait, the longest first. A pod at a dead node waits in any
+// ListWaits lists the waiting pods with volumes, the longest first. A pod at a dead node waits in any
 // phase: its volumes can't leave, and a StatefulSet makes no other pod while this one is Terminating.
 func (w *World) ListWaits() []PodWait {
 	var list []PodWait
@@ -536,7 +523,6 @@ func (w *World) podWait(p *corev1.Pod) (PodWait, bool) {
 	return wait, true
 }
 
-// behind is a node that is seen to be not ready, or gone; else empty.
 func (w *World) behind(node string) string {
 	if w.knownNotReady(node) {
 		return node
@@ -603,8 +589,7 @@ func firstCode(x *Pod) string {
 // NodesVerdict is a group of nodes with the same verdict on a pod.
 type NodesVerdict struct {
 	Nodes []string `json:"nodes"`
-	// Fits: the pod's volumes could go there, and nothing bars the pod.
-	Fits bool `json:"fits"`
+	Fits  bool     `json:"fits"`
 	// Barred is a rule that keeps the pod from the nodes with any volumes: its node selector, a taint, and
 	// so on. Empty: no such rule was found.
 	Barred  string   `json:"barred,omitempty"`
@@ -664,9 +649,9 @@ func affinityOf(p *corev1.Pod) string {
 	return byAffinity + strings.Join(parts, " or ")
 }
 
-// barred is the rule that keeps a pod from a node with any volumes, by kube-scheduler's filters
-// NodeUnschedulable, TaintToleration and NodeAffinity, and by the volumes' own node affinity. It does not
-// look at resources, pod affinity and topology spread.
+// barred is the rule that keeps a pod with any volumes from a node, by kube-scheduler's filters
+// NodeUnschedulable, TaintToleration and NodeAffinity, and the volumes' own node affinity. Resources, pod
+// affinity and topology spread are not considered.
 func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 	if p == nil || n == nil {
 		return ""
@@ -761,7 +746,6 @@ func inTopologies(allowed []corev1.TopologySelectorTerm, n *corev1.Node) bool {
 	})
 }
 
-// schedules says whether a taint keeps new pods away.
 func schedules(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }

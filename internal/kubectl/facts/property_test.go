@@ -23,7 +23,7 @@ const driver = "disk.example.com"
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// draw makes a small cluster in which anything may be missing, broken, or doubled.
+// draw makes a small cluster with anything missing, broken, or doubled.
 func draw(t *rapid.T) Objects {
 	d := drawing{t}
 	o := Objects{

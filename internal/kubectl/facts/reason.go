@@ -21,15 +21,13 @@ import (
 
 // Reason is one reason of a wait or a refusal.
 type Reason struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	// Node and Holder are in the way, where that is known.
-	Node   string     `json:"node,omitempty"`
-	Holder *Requester `json:"holder,omitempty"`
+	Code    string     `json:"code"`
+	Message string     `json:"message"`
+	Node    string     `json:"node,omitempty"`
+	Holder  *Requester `json:"holder,omitempty"`
 	// Policy is the AttachPolicy with the limit that is reached.
-	Policy string `json:"policy,omitempty"`
-	// Since is when the reason began, as far as an object tells.
-	Since time.Time `json:"since,omitzero"`
+	Policy string    `json:"policy,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
 	// Tried is the time of the driver's last answer to a failed call that is repeated.
 	Tried time.Time `json:"tried,omitzero"`
 	// Until is the latest end of the time that it waits for; zero where no time changes it.
@@ -131,7 +129,7 @@ func givesWay(r *Reason) bool {
 }
 
 // detachNotBegun is the code of a volume that should leave a node and can, but with a VolumeAttachment that
-// is not being deleted yet. The arbiter makes no such distinction; the advice depends on it.
+// is not being deleted. The arbiter does not distinguish this; the advice does.
 const detachNotBegun = "DetachNotBegun"
 
 // notBegun changes the reason of a detach that has not begun. No object says since when.
@@ -195,7 +193,6 @@ func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
 	return fmt.Sprintf("%s, where %s is, is not ready: a pod that is deleted does not end there. See what helps: `kubectl moorage explain node %s`", p.Spec.NodeName, requester(who), p.Spec.NodeName)
 }
 
-// describing names the claim in an advice, where it is known.
 func describing(do, namespace, claim string) string {
 	if claim == "" {
 		return do
@@ -207,7 +204,6 @@ func describing(do, namespace, claim string) string {
 // program's own, and no sign of an error.
 const NotVisible = "NotVisible"
 
-// notVisible stands for a reason that is unknown without a resource.
 func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason {
 	what := "where its volume is"
 	if code == arbiter.NodeUnreachable && node != "" {
@@ -218,7 +214,6 @@ func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason 
 	}
 }
 
-// askFor is the advice for a resource that may not be listed.
 func askFor(resource string) string {
 	return "Ask for the right to read them, docs/kubectl.md has a ClusterRole: `kubectl auth can-i list " + resource + everywhere(resource) + "`"
 }
@@ -249,8 +244,8 @@ func (w *World) hidden(code ledger.Code) string {
 	return ""
 }
 
-// message words a reason, and says when its wait ends; zero where that is unknown. It prefers the
-// controller's own words about the same reason, since the controller has measured the time.
+// message words a reason, with the end of its wait; zero: unknown. It prefers the controller's words about
+// the same reason, since the controller has measured the time.
 func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
 	if r.Code == arbiter.NodeUnreachable {
 		return w.unreachable(r)
@@ -440,7 +435,6 @@ func keptPart(text string) string {
 	return text
 }
 
-// codeMarks are the page's marks of code, with their content.
 var codeMarks = regexp.MustCompile("`[^`]*`")
 
 var pageLink = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
@@ -467,9 +461,8 @@ func plain(text string) string {
 // Moorage, kube-controller-manager does.
 func (w *World) moorageDetaches() bool { return w.Served() && !w.Arbiter.Cooperative }
 
-// keepsHolds says whether a controller keeps the VolumeHolds up to date: otherwise their reports of waits
-// are old. Where moorage-controller has no Lease at all, the answer depends on the component that reports
-// volumes as attached.
+// keepsHolds says whether a controller keeps the VolumeHolds up to date: otherwise their reports are old.
+// Where moorage-controller has no Lease at all, the component that reports volumes as attached decides.
 func (w *World) keepsHolds() bool {
 	switch is, _ := w.leads(v1alpha1.ControllerName); is {
 	case lapsed:
@@ -481,9 +474,9 @@ func (w *World) keepsHolds() bool {
 	return true
 }
 
-// unreachable words the wait for a node that is not ready, and says when time ends it, where that is known.
-// Only the detaching process has measured a rule's remaining time. From moorage-controller's own words the
-// time since their writing is subtracted. Without them the whole time is the maximum.
+// unreachable words the wait for a node that is not ready, with its end by time, if known. Only the
+// detaching process has measured the remaining time: the age of moorage-controller's words is subtracted
+// from the time in them. Without them the whole time is the maximum.
 func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) {
 	words := w.wordsOfHold(r)
 	node := w.nodes[r.Node]
@@ -512,7 +505,6 @@ func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) 
 	return r.Message(), time.Time{}
 }
 
-// whatIsThere is the first sentence of a reason, without the end of the wait.
 func whatIsThere(r arbiter.Reason) string {
 	first, _, _ := strings.Cut(r.Message(), ". ")
 	return first
@@ -529,7 +521,6 @@ func (w *World) byLease(name ledger.NodeName) string {
 // tellStep is the step of a remaining time in answers: a watched answer is printed again at each change.
 const tellStep = 10 * time.Second
 
-// told rounds a remaining time up.
 func told(left time.Duration) time.Duration { return (left + tellStep - 1).Truncate(tellStep) }
 
 // givesUp says whether volumes are already being taken away from a node that is not ready: it is out of
@@ -550,8 +541,6 @@ func (w *World) ControllersDown() []Cause {
 	return list
 }
 
-// detacherDown says that the component that detaches volumes is down; nil where it runs or its state is
-// unknown.
 func (w *World) detacherDown() *Cause {
 	return w.componentCause(&Reason{Code: string(arbiter.NodeUnreachable)}, "")
 }

@@ -33,14 +33,14 @@ type TicketExplanation struct {
 	Yields bool `json:"yields,omitempty"`
 	// Interruptions is how often in a row the ticket has lost its volumes.
 	Interruptions int64 `json:"interruptions,omitempty"`
-	// Left is about how many seconds are left at least, LeftAtMost at most; 0: the time is over, or the
-	// ticket has no time of its own. Only the controller counts, and after a restart it goes on from the
-	// written count.
+	// Left is about the least number of seconds left, and LeftAtMost the largest; 0: the time is over, or
+	// the ticket has none. Only the controller counts, and after a restart it goes on from the written
+	// count.
 	Left       int64 `json:"leftSeconds,omitempty"`
 	LeftAtMost int64 `json:"leftSecondsAtMost,omitempty"`
 	// OnDrain is the effect of its node's cordon on the ticket: End or Move; empty: none.
 	OnDrain string `json:"onDrain,omitempty"`
-	// Operation is the driver's work while the ticket has the volumes, such as Expansion. OperationOf is
+	// Operation is the driver's work while the ticket has the volumes, such as Expansion; OperationOf is
 	// the object that asks for it. Both are empty unless Moorage has made the ticket for the operation.
 	Operation   string `json:"operation,omitempty"`
 	OperationOf string `json:"operationOf,omitempty"`
@@ -92,9 +92,9 @@ func (w *World) silentNode(node string) *Cause {
 	return c
 }
 
-// LeavesWithPods says that a ticket with its volumes loses a volume to kube-controller-manager when the
-// last pod that uses the volume there ends: in Cooperative mode that component detaches the pods' volumes.
-// Empty where no pod uses a volume there.
+// LeavesWithPods says that the ticket loses a volume to kube-controller-manager when the volume's last pod
+// there ends: in Cooperative mode that component detaches pods' volumes. Empty where no pod uses a volume
+// there.
 func (w *World) LeavesWithPods(t *Ticket) string {
 	if !w.Arbiter.Cooperative || t.State != TicketSatisfied || t.Node == "" {
 		return ""
@@ -107,8 +107,8 @@ func (w *World) LeavesWithPods(t *Ticket) string {
 	return ""
 }
 
-// nobodyEnds is the cause that the controller is down, for a ticket that has its volumes: no component ends
-// the ticket or asks it to yield. Nil where a controller leads, or where that is not visible.
+// nobodyEnds is the cause that the controller is down, for a ticket with its volumes: no component ends it
+// or asks it to yield. Nil where a controller leads, or that is not visible.
 func (w *World) nobodyEnds() *Cause {
 	c := w.nobodyGrants()
 	if c != nil {
@@ -160,7 +160,6 @@ func (x *TicketExplanation) answer() string {
 	return "waits: " + message
 }
 
-// answerDetached is the answer of a ticket that keeps its volumes from every node.
 func (x *TicketExplanation) answerDetached(message string) string {
 	switch x.State {
 	case TicketSatisfied:
@@ -198,8 +197,8 @@ func (x *TicketExplanation) Ends() string {
 	return strings.Join(ends, ", ") + ", or when it is deleted"
 }
 
-// OperationTicket is the ticket that Moorage has made for an operation of an object, as an AttachPolicy
-// says; false: there is none. Labels alone are no proof: any user may set some of them.
+// OperationTicket is the ticket that Moorage has made for an object's operation, by an AttachPolicy; false:
+// none. Labels alone are no proof: any user may set some of them.
 func (w *World) OperationTicket(of ledger.Operation, kind, namespace, name string) (TicketExplanation, bool) {
 	for _, t := range w.Tickets {
 		own, is := operation.TicketOf(t)
@@ -213,8 +212,7 @@ func (w *World) OperationTicket(of ledger.Operation, kind, namespace, name strin
 // timeLeft is how much of a ticket's time is left, in seconds: at least, and at most.
 type timeLeft struct {
 	least, most int64
-	// stopped: moorage-controller is down, and the count stands still.
-	stopped bool
+	stopped     bool
 }
 
 // timeLeft is how much of a ticket's time is left, as its controller counts it.
@@ -235,9 +233,9 @@ func (w *World) controllerLeadsSince() time.Time {
 }
 
 // timeLeftOf is how much of a ticket's time is left. A controller counts by its own clock and writes the
-// count down in steps; its successor goes on from there. The true count is at least the written count, and
-// at least the time that this controller has led. It is at most a step more than the written count, and at
-// most the time since the ticket was made or renewed.
+// count in steps; its successor goes on from there. The true count is at least the written count and the
+// time that this controller has led. It is at most a step more than the written count, and at most the time
+// since the ticket was made or renewed.
 func timeLeftOf(t *v1alpha1.VolumeTicket, now, leads time.Time) timeLeft {
 	ttl := translate.TTLSeconds(t)
 	if ttl == 0 {
@@ -270,10 +268,8 @@ func TimeLeft(t *v1alpha1.VolumeTicket, now time.Time) string {
 	return timeLeftOf(t, now, time.Time{}).words()
 }
 
-// aboutSeconds is a difference that "about" covers.
 const aboutSeconds = 30
 
-// words say when the time is over.
 func (l timeLeft) words() string {
 	text := "any moment"
 	if l.least > 0 {
@@ -292,7 +288,6 @@ func (l timeLeft) words() string {
 
 func lastingSeconds(n int64) string { return lasting(time.Duration(n) * time.Second) }
 
-// lasting is a duration without zero units, such as 1h for 1h0m0s.
 func lasting(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -325,9 +320,8 @@ func (w *World) ListVolumes(namespace string) []Volume {
 	return list
 }
 
-// ListUnbound lists the claims of a namespace (empty: of all) that have no volume yet, or an unreadable
-// one. Each is a Volume without a volume, by its claim's name. It leaves out claims that would need no
-// attachment, as far as their StorageClass tells.
+// ListUnbound lists a namespace's claims (empty: all) without a volume, or with an unreadable one, by name,
+// each as a Volume. It leaves out claims that would need no attachment, as far as their StorageClass tells.
 func (w *World) ListUnbound(namespace string) []Volume {
 	var list []Volume
 	for _, c := range w.Claims {
@@ -367,8 +361,8 @@ func (w *World) ListUnbound(namespace string) []Volume {
 	return list
 }
 
-// hasUnread says whether a pod has the volume of a claim, by the pod's own condition, for a user that may
-// not read PersistentVolumes. It puts the facts of the condition into the volume.
+// hasUnread says whether a pod has a claim's volume, by the controller's annotation on the pod, for a user
+// that may not read PersistentVolumes. It puts the annotation's facts into the volume.
 func (w *World) hasUnread(v *Volume, p *corev1.Pod) bool {
 	told, _ := w.toldVolumes(p)
 	state := ""
@@ -407,7 +401,7 @@ type Ticket struct {
 	// Derived: there is no object; the bound pod is the ticket.
 	Derived bool   `json:"derived,omitempty"`
 	Node    string `json:"node"`
-	// Wherever: the controller chooses the node; Node is empty until then.
+	// Wherever: the controller chooses the node, and until then Node is empty.
 	Wherever bool `json:"wherever,omitempty"`
 	// Detached: the ticket keeps the volumes from every node, and Node is empty.
 	Detached bool `json:"detached,omitempty"`
@@ -415,8 +409,7 @@ type Ticket struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Priority   int               `json:"priority"`
 	// State is Pending, Granted or Satisfied.
-	State string `json:"state"`
-	// Reasons say why it is not granted, or not satisfied.
+	State      string    `json:"state"`
 	Reasons    []Reason  `json:"reasons,omitempty"`
 	Since      time.Time `json:"since,omitzero"` // of State
 	Created    time.Time `json:"created"`
@@ -425,8 +418,8 @@ type Ticket struct {
 	// NodeNotReady: Node is not ready, or gone. Its volumes stay attached there, and it is unknown whether
 	// their users still run.
 	NodeNotReady bool `json:"nodeNotReady,omitempty"`
-	// Yielding is the request to the ticket to let go of its volumes: until when, and for which waiter.
-	// Empty: there is none.
+	// Yielding is the request to the ticket to let go of its volumes, with the time and the waiter. Empty:
+	// none.
 	Yielding string `json:"yielding,omitempty"`
 
 	request arbiter.Request
@@ -440,20 +433,18 @@ func (w *World) Behind(t *Ticket) string {
 	return w.behind(t.Reasons[0].Node)
 }
 
-// The states of a Ticket.
 const (
 	TicketPending   = "Pending"
 	TicketGranted   = "Granted"
 	TicketSatisfied = "Satisfied"
 )
 
-// knownNotReady says whether a node is seen to be not ready, or not to exist.
 func (w *World) knownNotReady(node string) bool {
 	return node != "" && !w.unseen("nodes") && !w.isReady(ledger.NodeName(node))
 }
 
 // ListTickets lists the VolumeTickets, and with derived also the bound pods, which are their own tickets,
-// in the order in which the controller grants them.
+// in the order of the controller's grants.
 func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 	var list []Ticket
 	queues := map[ledger.NodeName]*arbiter.Queue{}
@@ -568,9 +559,9 @@ func heldByTicket(r *Reason) bool {
 	return r.Holder != nil && r.Holder.Kind == string(v1alpha1.TicketKindVolumeTicket)
 }
 
-// toldSatisfied is the controller's written answer whether a granted ticket has its volumes, with no reason
-// where it has. A user that may only read its own namespace has no other source. False where there is no
-// answer, or where the user sees more.
+// toldSatisfied is the controller's written answer whether a granted ticket has its volumes, without a
+// reason where it has. A user with rights in one namespace has no other source. False where there is no
+// answer, or the user sees more.
 func (w *World) toldSatisfied(t *v1alpha1.VolumeTicket) ([]Reason, bool) {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
 	told := w.toldIn(t, c)
@@ -648,6 +639,7 @@ func (w *World) TicketLabels(t Ticket) map[string]string {
 	return nil
 }
 
+// NodeLabels are a node's labels.
 func (w *World) NodeLabels(node string) map[string]string {
 	if n := w.Node(node); n != nil {
 		return n.Labels
@@ -662,9 +654,9 @@ func ManualName(persistentVolume, node string) string {
 	return "manual-" + hex.EncodeToString(digest[:10])
 }
 
-// ManualTicket is the ticket that asks for a PersistentVolume at a node. It names the claim, in the claim's
-// namespace. Where the volume has no claim, or the claim is gone, it names the volume, in Moorage's own
-// namespace, as an administrator's ticket.
+// ManualTicket asks for a PersistentVolume at a node. It names the claim, in the claim's namespace. Without
+// a claim, or with one that is gone, it names the volume, in Moorage's own namespace, as an administrator's
+// ticket.
 func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSeconds int64) (*v1alpha1.VolumeTicket, error) {
 	if w.PersistentVolume(persistentVolume) == nil {
 		return nil, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
@@ -696,8 +688,8 @@ func manualTicket(namespace, persistentVolume, node string, volume v1alpha1.Tick
 	}
 }
 
-// ManualOf are the tickets of type Manual that ask for a claim's volume at a node, and the pods there that
-// use it. It looks only at the claim's namespace, for users that may read no more.
+// ManualOf are the Manual tickets for a claim's volume at a node, and the pods there that use it. It looks
+// only at the claim's namespace, for users that may read no more.
 func (w *World) ManualOf(c *corev1.PersistentVolumeClaim, node string) (tickets, pods []Requester) {
 	for _, t := range w.Tickets {
 		names := func(v v1alpha1.TicketVolume) bool { return v.Claim != nil && v.Claim.Name == c.Name }
@@ -713,9 +705,9 @@ func (w *World) ManualOf(c *corev1.PersistentVolumeClaim, node string) (tickets,
 	return tickets, pods
 }
 
-// claimedBy is the claim by which a ticket may name a PersistentVolume, and the claim's UID: the claim
-// exists, and the volume is bound to it. The claimRef of a Released volume names a claim that is gone, or
-// that is another by now. Where claims may not be listed, the volume's claimRef decides.
+// claimedBy is the claim that a ticket for a PersistentVolume may name, and its UID: the claim exists, and
+// is bound to the volume. The claimRef of a Released volume names a claim that is gone or replaced. Where
+// claims may not be listed, the claimRef decides.
 func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string, bool) {
 	if w.partUnseen("persistentvolumeclaims") {
 		return pv.Claim, pv.ClaimUID, pv.Claim != (ledger.ClaimKey{})
@@ -727,7 +719,7 @@ func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string,
 	return c.Key, c.UID, true
 }
 
-// Refuses says what keeps a ticket that is not written yet from its node; empty when it would be granted.
+// Refuses are the reasons against a ticket that is not written yet, at its node; none: it would be granted.
 func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
 	fact := translate.Ticket(t)
 	fact.Created = w.Now.Unix()
@@ -759,7 +751,7 @@ type At struct {
 	Reason *Reason
 }
 
-// At says whether a PersistentVolume is at a node, and for which users.
+// At describes a PersistentVolume at a node, with its users there.
 func (w *World) At(persistentVolume, node string) (At, error) {
 	if w.PersistentVolume(persistentVolume) == nil {
 		return At{}, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
@@ -796,8 +788,7 @@ type Import struct {
 	// Ticket is nil where there is none; Note says why, or what the ticket leaves out.
 	Ticket *v1alpha1.VolumeTicket
 	Note   string
-	// Err says why the source can't be judged.
-	Err error
+	Err    error
 }
 
 // DetachesUnused says whether moorage-controller is seen to detach unused volumes: it has written
@@ -807,9 +798,9 @@ func (w *World) DetachesUnused() bool {
 	return is == leads && w.Reporter().Manager == v1alpha1.ControllerName
 }
 
-// UnusedAttachments are the attached volumes without a pod or ticket, such as volumes attached by a person
-// or from a web page, each with a ticket of type Manual. Without the ticket a controller that attaches and
-// detaches would have them detached. Sorted by volume and node.
+// UnusedAttachments are the attached volumes without a pod or ticket, such as a person's or a web page's,
+// each with a ticket of type Manual, sorted by volume and node. Without the ticket a controller that
+// attaches and detaches would detach them.
 func (w *World) UnusedAttachments(ownNamespace string, ttlSeconds int64) []Import {
 	var list []Import
 	for v := range w.Snapshot.Volumes() {
@@ -935,9 +926,8 @@ func (w *World) importLonghorn(t LonghornTicket, driver, ownNamespace string, tt
 	return out
 }
 
-// persistentVolumeFor is the PersistentVolume that a ticket for a volume names; empty: none names the
-// volume. Where several do, a claimed one comes first, then a Bound one, then the first by name; why
-// explains the choice.
+// persistentVolumeFor is the PersistentVolume that a volume's ticket names; empty: none. Among several a
+// claimed one comes first, then a Bound one, then the first by name; why explains the choice.
 func (w *World) persistentVolumeFor(id ledger.VolumeID) (name, why string) {
 	v := w.Snapshot.Volume(id)
 	if v == nil || len(v.PVs()) == 0 {
@@ -977,7 +967,7 @@ func (w *World) persistentVolumeFor(id ledger.VolumeID) (name, why string) {
 	return name, fmt.Sprintf("%s name this volume (%s): its ticket is for %s, %s. It keeps the disk, by whichever name", Count(len(names), "PersistentVolume"), listed, name, why)
 }
 
-// maxNamed is how many PersistentVolumes of one volume a message names.
+// maxNamed limits the PersistentVolumes that a message names.
 const maxNamed = 4
 
 // longhornName is the name of the ticket that a Longhorn ticket becomes: the same command finds it again.

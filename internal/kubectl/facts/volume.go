@@ -32,15 +32,12 @@ type Volume struct {
 	// Holder is the node that an exclusive volume is granted to.
 	Holder *Holder `json:"holder,omitempty"`
 	// Next is the waiter that gets it when the holder has let go.
-	Next *Waiter `json:"next,omitempty"`
-	// Waiting are the remaining waiters.
+	Next    *Waiter  `json:"next,omitempty"`
 	Waiting []Waiter `json:"waiting,omitempty"`
 	// Nodes are the nodes that anything binds the volume to.
-	Nodes []NodeVolume `json:"nodes,omitempty"`
-	// Reason is why it stays at a node that it should leave.
-	Reason *Reason `json:"reason,omitempty"`
-	// Transitions counts its changes of node.
-	Transitions int64 `json:"transitions,omitempty"`
+	Nodes       []NodeVolume `json:"nodes,omitempty"`
+	Reason      *Reason      `json:"reason,omitempty"`
+	Transitions int64        `json:"transitions,omitempty"`
 	// NodesSay is the nodes' own report about it, where moorage-node runs.
 	NodesSay []NodeHas `json:"nodesSay,omitempty"`
 }
@@ -50,9 +47,8 @@ type Holder struct {
 	// Node is its node; "(detached)" for a volume that is kept from every node.
 	Node string `json:"node"`
 	// For are its users there; empty when there is no user any more.
-	For []Requester `json:"for,omitempty"`
-	// Since is when its attachment at the node was made.
-	Since time.Time `json:"since,omitzero"`
+	For   []Requester `json:"for,omitempty"`
+	Since time.Time   `json:"since,omitzero"`
 }
 
 // Detached says whether the volume is kept from every node.
@@ -72,12 +68,11 @@ type NodeVolume struct {
 	Node string `json:"node"`
 	// State is Asked, Reserved, Queued, Attaching, AttachFailed, Attached, InUse, Kept,
 	// Detaching, DetachFailed or Unknown.
-	State string `json:"state"`
-	// Attachment is the VolumeAttachment's name.
+	State      string `json:"state"`
 	Attachment string `json:"attachment,omitempty"`
 	// Attached is its status; Reported and InUse are the node's volumesAttached and volumesInUse. Both are
-	// absent where no such Node is seen. InUse is also absent where the volume is not there yet: a kubelet
-	// lists a volume already while it waits for it.
+	// absent where no such Node is seen. InUse is also absent while the volume is not there: a waiting
+	// kubelet already lists it.
 	Attached bool      `json:"attached"`
 	Reported *bool     `json:"reported,omitempty"`
 	InUse    *bool     `json:"inUse,omitempty"`
@@ -233,9 +228,9 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 	}
 }
 
-// holders are the users of a volume at the holder's node, as the hold names them. It leaves out pods that
-// have just gone, and pods bound to another node, which wait for the volume. Where no controller keeps the
-// hold up to date, the users at the node count.
+// holders are the users at the holder's node that the hold names. It leaves out pods that have just gone,
+// and pods bound to another node, which wait. Where no controller keeps the hold up to date, the users at
+// the node count.
 func (w *World) holders(out *Volume, h *ledger.Hold) []Requester {
 	var list []Requester
 	if !w.holdsKept {
@@ -256,9 +251,8 @@ func (w *World) holders(out *Volume, h *ledger.Hold) []Requester {
 	return list
 }
 
-// reasonOfHold is the hold's reason for a wait, at the node that it is about, which is not always the
-// holder. Where the facts don't show the reason any more, it counts only while a controller keeps the hold
-// up to date.
+// reasonOfHold is the hold's reason for a wait, at the reason's node, which is not always the holder. A
+// reason that the facts don't show any more counts only while a controller keeps the hold up to date.
 func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
 	h := v.Hold
 	if r, ok := w.Arbiter.Concern(w.Snapshot, v, w.Now); ok && r.Code == h.Reason {
@@ -307,9 +301,8 @@ func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
 	}
 }
 
-// leavingReason is the reason that a volume for one node only is still leaving another node than the pod's;
-// without a node, that a detach fails. Nil: it is not leaving. The error at the pod's own node may follow
-// from that.
+// leavingReason says that a volume for one node only is still leaving another node than the pod's; without
+// a node, that a detach fails. Nil: it is not leaving. The error at the pod's node may follow from that.
 func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
 	if v.Access == ledger.AccessMany && node != "" {
 		return nil
@@ -346,9 +339,8 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 	return &reason
 }
 
-// stillElsewhere says why a volume that can't be attached to a pod's node has not left the node where it is
-// attached and unused; nil: it is attached nowhere else. The driver's error at the pod's node follows from
-// that.
+// stillElsewhere says why a volume that can't be attached to a pod's node is still attached and unused at
+// another; nil: it is attached nowhere else. The driver's error at the pod's node follows from that.
 func (w *World) stillElsewhere(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
 	own := v.NodeVolume(node).Canonical()
 	if own == nil || own.AttachError.IsZero() {
@@ -596,7 +588,6 @@ func (w *World) stateOf(out *Volume, v *ledger.Volume) string {
 	return best
 }
 
-// weight orders the states by how strongly they bind a volume.
 func weight(state string) int {
 	for i, s := range []string{
 		stateNotProvisioned, stateFree, stateAsked, stateReserved, stateQueued, stateUnknown, stateAttaching, stateAttachFailed,
@@ -628,10 +619,8 @@ func (w *World) users(p *ledger.NodeVolume) []User {
 	return list
 }
 
-// userAsking is the state of a User with an undecided ticket.
 const userAsking = "Asking"
 
-// user names a user, and says how it uses the volume.
 func (w *World) user(u ledger.User) User {
 	if u.Pod != "" {
 		out := User{Requester: Requester{Kind: "Pod", Name: u.Pod}, State: "Bound"}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts computes the output of kubectl moorage from the listed objects. It uses the ledger and the
-// arbiter that also decide in the controller and the scheduler, and so the command agrees with the cluster.
+// Package facts computes the output of kubectl moorage from the listed objects, with the ledger and the
+// arbiter of the controller and the scheduler: the command agrees with the cluster.
 //
 // It is pure: it has no client and no clock, and never prints. Its results are plain structs; their JSON
 // form is the output of -o json. internal/kubectl/screen makes screens from them.
@@ -34,7 +34,7 @@ type World struct {
 	Objects
 	Snapshot ledger.Snapshot
 	Arbiter  arbiter.Arbiter
-	// Now is the API server's clock: ages then compare times of one clock.
+	// Now is the API server's clock, the clock of the objects' times.
 	Now time.Time
 	// Unseen could not be listed: facts that depend on it are unknown.
 	Unseen []Unseen
@@ -44,24 +44,21 @@ type World struct {
 	// Evidence names causes other than a volume's; zero where only volumes matter.
 	Evidence Evidence
 
-	pods   map[string]*corev1.Pod // by UID
-	claims map[ledger.ClaimKey]*corev1.PersistentVolumeClaim
-	pvs    map[string]*corev1.PersistentVolume
-	nodes  map[ledger.NodeName]*corev1.Node
-	vas    map[string]*storagev1.VolumeAttachment
-	holds  map[ledger.VolumeID]*v1alpha1.VolumeHold
-	words  map[ledger.NodeName]*v1alpha1.NodeVolumes
-	// wordsOf are the nodes' reports about each volume.
+	pods    map[string]*corev1.Pod // by UID
+	claims  map[ledger.ClaimKey]*corev1.PersistentVolumeClaim
+	pvs     map[string]*corev1.PersistentVolume
+	nodes   map[ledger.NodeName]*corev1.Node
+	vas     map[string]*storagev1.VolumeAttachment
+	holds   map[ledger.VolumeID]*v1alpha1.VolumeHold
+	words   map[ledger.NodeName]*v1alpha1.NodeVolumes
 	wordsOf map[ledger.VolumeID][]wordRef
 	// digests are the known volumes, by driver and digest of the handle; nil until they are needed.
 	digests map[string]ledger.VolumeID
 	// agents are the nodes with a ready pod of moorage-node.
-	agents map[ledger.NodeName]bool
-	advice map[ledger.Code]Advice
-	// nodeLeases are Leases.Nodes by name.
+	agents     map[ledger.NodeName]bool
+	advice     map[ledger.Code]Advice
 	nodeLeases map[string]*coordinationv1.Lease
-	// holdsKept: see keepsHolds.
-	holdsKept bool
+	holdsKept  bool
 	// draining is the node that a drain plan empties; empty elsewhere.
 	draining string
 }
@@ -162,6 +159,7 @@ func (w *World) takeUsers(l *ledger.Ledger) {
 	}
 }
 
+// Pod finds a pod by name, or nil.
 func (w *World) Pod(namespace, name string) *corev1.Pod {
 	for _, p := range w.Pods {
 		if p.Namespace == namespace && p.Name == name {
@@ -171,6 +169,7 @@ func (w *World) Pod(namespace, name string) *corev1.Pod {
 	return nil
 }
 
+// Claim finds a claim, or nil.
 func (w *World) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
 	return w.claims[ledger.ClaimKey{Namespace: namespace, Name: name}]
 }
@@ -189,8 +188,10 @@ func (w *World) ClaimsOf(namespace string, volumes []corev1.Volume) []*corev1.Pe
 	return claims
 }
 
+// PersistentVolume finds a PersistentVolume, or nil.
 func (w *World) PersistentVolume(name string) *corev1.PersistentVolume { return w.pvs[name] }
 
+// Node finds a node, or nil.
 func (w *World) Node(name string) *corev1.Node { return w.nodes[ledger.NodeName(name)] }
 
 // PodFact is the ledger's fact about a pod; translated anew when the ledger lacks the pod.
@@ -239,8 +240,7 @@ type Objects struct {
 	Holds             []*v1alpha1.VolumeHold
 	Policies          []*v1alpha1.AttachPolicy
 	NodeVolumes       []*v1alpha1.NodeVolumes
-	// Leases were read separately.
-	Leases Leases
+	Leases            Leases
 	// Home is the namespace where Moorage is installed; see Home. Empty means DefaultHome.
 	Home string
 }
@@ -294,8 +294,7 @@ type Unseen struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Message is the API server's own.
 	Message string `json:"message"`
-	// Missing says that the cluster does not serve the kind at all.
-	Missing bool `json:"missing,omitempty"`
+	Missing bool   `json:"missing,omitempty"`
 	// Failed says that the API server gave another error, in Message.
 	Failed bool `json:"failed,omitempty"`
 }
@@ -312,9 +311,9 @@ func OwnResources() []string {
 // DefaultHome is the assumed namespace of Moorage where nothing names another.
 const DefaultHome = "moorage-system"
 
-// Home is the namespace where Moorage is installed: the namespace of the controller's account in the
-// ClusterRoleBinding of its name, which no tenant can write. Any user can give a label or a name to an
-// object, and it marks Moorage's objects only in that namespace.
+// Home is the namespace of the controller's account in the ClusterRoleBinding of its name, which no tenant
+// can write. Any user can give an object a label or a name, which marks Moorage's objects only in that
+// namespace.
 func Home(bindings []rbacv1.ClusterRoleBinding) string {
 	for _, b := range bindings {
 		if b.Name != v1alpha1.ControllerName {
@@ -338,7 +337,6 @@ func Own(o metav1.Object, home string) bool {
 // kube-controller-manager's user agent.
 const kubeControllerManager = "kube-controller-manager"
 
-// ofControllerManager says whether an object is a pod of kube-controller-manager.
 func ofControllerManager(o metav1.Object) bool {
 	return o.GetNamespace() == metav1.NamespaceSystem && o.GetLabels()["component"] == kubeControllerManager
 }
@@ -347,9 +345,9 @@ func ofControllerManager(o metav1.Object) bool {
 // kube-controller-manager's.
 func FlagsMatter(o metav1.Object, home string) bool { return Own(o, home) || ofControllerManager(o) }
 
-// forceOff says whether the detaching controller runs with the flag against forced detaches after a time.
-// That is kube-controller-manager in Cooperative mode, where its pods can be seen, and Moorage otherwise.
-// Pods that have ended, or are being deleted, don't count.
+// forceOff says whether the detaching controller runs with the flag against forced detaches after a time:
+// kube-controller-manager in Cooperative mode, where its pods can be seen, and else Moorage. Pods that have
+// ended, or are being deleted, don't count.
 func (w *World) forceOff() bool {
 	for _, p := range w.Pods {
 		detaches := Own(p, w.home())

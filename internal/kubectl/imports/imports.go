@@ -30,7 +30,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// options are the flags.
 type options struct {
 	base         *command.Base
 	apply        bool
@@ -40,6 +39,7 @@ type options struct {
 	longhornAt   string
 }
 
+// NewCommand makes kubectl moorage import.
 func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "import", Short: "Make tickets for what has volumes before Moorage attaches",
@@ -157,7 +157,6 @@ func seen(w *facts.World) error {
 	return nil
 }
 
-// each prints or writes the tickets, and names the sources without a ticket.
 func (o *options) each(ctx context.Context, c *cluster.Cluster, w *facts.World, list []facts.Import) error {
 	made, failed := 0, 0
 	for _, i := range list {
@@ -212,12 +211,11 @@ func (o *options) one(ctx context.Context, c *cluster.Cluster, w *facts.World, i
 	case err != nil:
 		return false, command.Failed("create the ticket "+i.Ticket.Name, "create volumetickets.moorage.dev -n "+i.Ticket.Namespace, err)
 	}
-	// One line for each, at any length: scripts read them.
+	// A line for each, at any length: scripts read them.
 	_, err = fmt.Fprintf(o.base.Streams.Out, "volumeticket.moorage.dev/%s %s in namespace %s\n", i.Ticket.Name, verb, i.Ticket.Namespace)
 	return verb == "created", err
 }
 
-// printed prints a ticket as a manifest.
 func printed(out io.Writer, i facts.Import) error {
 	manifest := map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindVolumeTicket,
@@ -238,14 +236,12 @@ type attachments struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// named has the name of a VolumeAttachment of Longhorn's.
 type named struct {
 	Metadata struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
 }
 
-// attachment has the relevant fields of a VolumeAttachment of Longhorn's.
 type attachment struct {
 	Spec struct {
 		Volume  string                     `json:"volume"`
@@ -253,7 +249,6 @@ type attachment struct {
 	} `json:"spec"`
 }
 
-// attachmentTicket has the relevant fields of an attachment ticket of Longhorn's.
 type attachmentTicket struct {
 	Type       string            `json:"type"`
 	NodeID     string            `json:"nodeID"`

@@ -21,7 +21,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// lister is one of the commands.
 type lister struct {
 	base   *command.Base
 	output *screen.Output
@@ -30,13 +29,10 @@ type lister struct {
 	labelled string
 	watch    bool
 	// list computes the items, of the namespace or of all when it is empty, and their table.
-	list func(w *facts.World, namespace string, args []string, s screen.Style) (items []any, table *screen.Table)
-	// everywhere is -A; nil for cluster-wide objects.
+	list       func(w *facts.World, namespace string, args []string, s screen.Style) (items []any, table *screen.Table)
 	everywhere *bool
-	// selector is -l: labels of claims, tickets or nodes.
-	selector string
-	// legend is printed below a table on a terminal.
-	legend string
+	selector   string
+	legend     string
 	// words: the list has the nodes' own reports.
 	words bool
 }
@@ -153,7 +149,6 @@ func (l *lister) missing(w *facts.World, args []string) error {
 	return nil
 }
 
-// follow prints the rows that change, as kubectl get -w does.
 func (l *lister) follow(ctx context.Context, c *cluster.Cluster, namespace string, args []string) error {
 	seen := map[string]string{}
 	first := true
@@ -185,7 +180,6 @@ func (l *lister) follow(ctx context.Context, c *cluster.Cluster, namespace strin
 	})
 }
 
-// chosen says whether --selector matches the labels.
 func (l *lister) chosen(set map[string]string) bool {
 	selector, err := labels.Parse(l.selector)
 	return err == nil && selector.Matches(labels.Set(set))
@@ -206,6 +200,7 @@ func anyOf[T any](list []T) []any {
 const statusHelp = "STATUS is why the volume waits, in a word of docs/reasons.md; or where it stands: NotProvisioned (the claim has no volume yet), Free (at no node), Reserved (promised to a pod or ticket), " +
 	"Attaching, Attached, InUse (its node's kubelet reports it as in use, or nobody can say that it is not), Kept (for a while, by detachDelay), Detaching, Unknown (nobody can say whether the node still has it). Why one is so: kubectl moorage explain pvc NAME."
 
+// NewVolumesCommand makes kubectl moorage volumes.
 func NewVolumesCommand(b *command.Base) *cobra.Command {
 	l := &lister{base: b, kind: "Volume", everywhere: new(bool), labelled: "those of its claim"}
 	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]any, *screen.Table) {
@@ -222,6 +217,7 @@ func NewVolumesCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
+// NewTicketsCommand makes kubectl moorage tickets.
 func NewTicketsCommand(b *command.Base) *cobra.Command {
 	l := &lister{base: b, kind: "Ticket", everywhere: new(bool), labelled: "those of the VolumeTicket or pod"}
 	var derived bool
@@ -242,6 +238,7 @@ func NewTicketsCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
+// NewNodesCommand makes kubectl moorage nodes.
 func NewNodesCommand(b *command.Base) *cobra.Command {
 	l := &lister{base: b, kind: "NodeSlots", legend: screen.BarLegend, labelled: "those of the node", words: true}
 	l.list = func(w *facts.World, _ string, args []string, s screen.Style) ([]any, *screen.Table) {

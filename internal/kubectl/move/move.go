@@ -36,14 +36,12 @@ type options struct {
 	timeout time.Duration
 }
 
-// The values of --dry-run, as kubectl's.
 const (
 	dryRunNone   = "none"
 	dryRunClient = "client"
 	dryRunServer = "server"
 )
 
-// add adds all flags.
 func (o *options) add(cmd *cobra.Command) {
 	o.addNode(cmd, "The node (required)")
 	if err := cmd.MarkFlagRequired("node"); err != nil {
@@ -64,7 +62,6 @@ func (o *options) complete(cmd *cobra.Command, flag string, names cobra.Completi
 	}
 }
 
-// addCommon adds the flags of every command that writes.
 func (o *options) addCommon(cmd *cobra.Command) {
 	o.addDryRun(cmd)
 	f := cmd.Flags()
@@ -147,7 +144,6 @@ func isNotThere(missing error) bool {
 	return errors.As(missing, &gone)
 }
 
-// suffix is kubectl's suffix for a dry run.
 func (o *options) suffix() string {
 	switch o.dryRun {
 	case dryRunClient:
@@ -158,7 +154,6 @@ func (o *options) suffix() string {
 	return ""
 }
 
-// serverDryRun is the DryRun of a request's options.
 func (o *options) serverDryRun() []string {
 	if o.dryRun == dryRunServer {
 		return []string{"All"}
@@ -166,7 +161,6 @@ func (o *options) serverDryRun() []string {
 	return nil
 }
 
-// refusal prints the obstacle, and ends the command.
 func (o *options) refusal(format string, args ...any) error {
 	return &command.ExitError{Code: command.ExitFindings, Message: fmt.Sprintf(format, args...)}
 }
@@ -210,13 +204,13 @@ var errTimeout = errors.New("timed out")
 
 var errNotInstalled = errors.New("Moorage is not installed in this cluster, and its controller attaches: docs/operate/quickstart.md")
 
-// attachOptions are attach's flags.
 type attachOptions struct {
 	options
 	ttl          time.Duration
 	ownNamespace string
 }
 
+// NewAttachCommand makes kubectl moorage attach.
 func NewAttachCommand(b *command.Base) *cobra.Command {
 	o := &attachOptions{options: options{base: b}}
 	cmd := &cobra.Command{
@@ -361,6 +355,7 @@ func worded(reasons []facts.Reason) string {
 	return strings.Join(list, "; ")
 }
 
+// NewDetachCommand makes kubectl moorage detach.
 func NewDetachCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{

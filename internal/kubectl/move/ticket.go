@@ -25,7 +25,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// makeOptions are the flags of ticket make.
 type makeOptions struct {
 	options
 	kind        string
@@ -37,6 +36,7 @@ type makeOptions struct {
 	parameters  map[string]string
 }
 
+// NewMakeCommand makes kubectl moorage ticket make.
 func NewMakeCommand(b *command.Base) *cobra.Command {
 	o := &makeOptions{options: options{base: b}}
 	cmd := &cobra.Command{
@@ -81,7 +81,6 @@ func onDrains() []string {
 	return []string{string(v1alpha1.OnDrainStay), string(v1alpha1.OnDrainEnd), string(v1alpha1.OnDrainMove)}
 }
 
-// given counts the true flags.
 func given(flags ...bool) int {
 	n := 0
 	for _, is := range flags {
@@ -92,7 +91,6 @@ func given(flags ...bool) int {
 	return n
 }
 
-// typeNames are the types of tickets.
 func typeNames() []string {
 	var names []string
 	for _, kind := range ledger.TicketTypes() {
@@ -160,7 +158,6 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	return o.say("%s has its volumes%s, for %s unless it is renewed%s", name, o.at(ctx, c, name), o.ttl, leaves)
 }
 
-// at is where a ticket has its volumes, as far as it can be read.
 func (o *makeOptions) at(ctx context.Context, c *cluster.Cluster, name string) string {
 	node := o.node
 	if o.detached {
@@ -207,7 +204,6 @@ func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {
 	return ticket
 }
 
-// object finds a ticket's object; nil: there is none.
 func object(w *facts.World, namespace, name string) *v1alpha1.VolumeTicket {
 	for _, t := range w.Tickets {
 		if t.Namespace == namespace && t.Name == name {
@@ -217,6 +213,7 @@ func object(w *facts.World, namespace, name string) *v1alpha1.VolumeTicket {
 	return nil
 }
 
+// NewRenewCommand makes kubectl moorage ticket renew.
 func NewRenewCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
@@ -245,7 +242,7 @@ func (o *options) renew(ctx context.Context, name string) error {
 	return o.say("volumeticket.moorage.dev/%s renewed for %s%s", name, time.Duration(ttl)*time.Second, o.suffix())
 }
 
-// mark writes an annotation of a ticket's holder; what names the effect, for an error.
+// mark writes an annotation of a ticket's holder; an error names its effect.
 func (o *options) mark(ctx context.Context, c *cluster.Cluster, t *v1alpha1.VolumeTicket, what, annotation, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.UID, "annotations": map[string]string{annotation: value}}})
 	if err != nil || o.dryRun == dryRunClient {
@@ -257,6 +254,7 @@ func (o *options) mark(ctx context.Context, c *cluster.Cluster, t *v1alpha1.Volu
 	return nil
 }
 
+// NewLetGoCommand makes kubectl moorage ticket let-go.
 func NewLetGoCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
@@ -291,6 +289,7 @@ func (o *options) letGo(ctx context.Context, name string) error {
 	return o.say("volumeticket.moorage.dev/%s lets go of its volumes%s", name, o.suffix())
 }
 
+// NewEndCommand makes kubectl moorage ticket end.
 func NewEndCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
@@ -312,7 +311,6 @@ func (o *options) endTicket(ctx context.Context, name string) error {
 	return o.remove(ctx, c, facts.Requester{Namespace: c.Namespace, Name: name})
 }
 
-// find reads a ticket of the namespace.
 func (o *options) find(ctx context.Context, name string) (*cluster.Cluster, *v1alpha1.VolumeTicket, error) {
 	if err := o.validDryRun(); err != nil {
 		return nil, nil, err

@@ -29,7 +29,6 @@ type page struct {
 	done []string
 }
 
-// do prints an advice, once.
 func (p *page) do(indent int, text string) {
 	if slices.ContainsFunc(p.done, func(done string) bool { return strings.Contains(done, text) }) {
 		return
@@ -38,7 +37,6 @@ func (p *page) do(indent int, text string) {
 	p.line(indent, "do", text)
 }
 
-// said says whether the headline has a message already.
 func (p *page) said(message string) bool {
 	return p.cause != nil && message != "" && strings.Contains(p.cause.Message, strings.TrimSuffix(message, "."))
 }
@@ -49,7 +47,6 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
-// line prints a label and a text that wraps beside it.
 func (p *page) line(indent int, label, text string) {
 	if text == "" {
 		return
@@ -96,7 +93,6 @@ func Pod(w io.Writer, s Style, x facts.Pod, now time.Time, wide bool) error {
 	return p.err
 }
 
-// more names the facts that are not shown.
 func (p *page) more(what string) {
 	p.printf("  %s\n", p.s.paint(faint, "-o wide shows "+what))
 }
@@ -123,7 +119,6 @@ func (p *page) podVolume(v facts.PodVolume) {
 	p.reasons(2, v.Reasons)
 }
 
-// identity names a volume in full.
 func identity(v facts.Volume) string {
 	var parts []string
 	if v.PersistentVolume != "" {
@@ -166,7 +161,6 @@ func (p *page) volume(v facts.Volume, safe bool) {
 	}
 }
 
-// held says whether the line of the holder's own node has all facts.
 func held(v facts.Volume) bool {
 	return len(v.Holder.For) > 0 && slices.ContainsFunc(v.Nodes, func(nv facts.NodeVolume) bool { return nv.Node == v.Holder.Node })
 }
@@ -320,7 +314,6 @@ func (p *page) unseen(list []facts.Unseen) {
 	}
 }
 
-// stock says whether a cluster lacks all of Moorage's kinds.
 func stock(missing []string) bool {
 	own := 0
 	for _, resource := range missing {
@@ -452,7 +445,6 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 // fewWaiters is how many waiters of a node are named without wide.
 const fewWaiters = 3
 
-// waitersOfNode names the waiters of a node, with their reasons.
 func (p *page) waitersOfNode(list []facts.NodeWaiter, wide bool) {
 	for i, waiter := range list {
 		if i == fewWaiters && !wide && len(list) > fewWaiters+1 {
@@ -559,7 +551,6 @@ func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide
 	return p.err
 }
 
-// parameters names the parameters of volumes' attach; empty: none.
 func parameters(of map[string]string) string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(of)) {
@@ -571,7 +562,6 @@ func parameters(of map[string]string) string {
 	return "with parameters " + strings.Join(list, ", ")
 }
 
-// nodesWord is the label of one node or several.
 func nodesWord(nodes []string) string {
 	if len(nodes) == 1 {
 		return "node"
@@ -585,7 +575,7 @@ const planOfNow = "No room is reserved. It asks no disruption budget; to do so: 
 // mostPods is how many pods of a drain plan, and how many volumes, are printed one by one.
 const mostPods = 3
 
-// DrainPlan prints a drain's plan. Unless wide, many pods of one workload with the same answer are printed
+// DrainPlan prints a drain's plan. Unless wide, pods of a workload with the same answer are printed
 // together.
 func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now}
@@ -649,7 +639,6 @@ func drainGroups(x *facts.DrainPlan, wide bool) [][]facts.DrainPod {
 	return groups
 }
 
-// stuckGroups are the volumes that can't leave, grouped by their reason.
 func stuckGroups(x *facts.DrainPlan, wide bool) [][]facts.Volume {
 	var groups [][]facts.Volume
 	for i := range x.Stuck {

@@ -43,6 +43,7 @@ type Output struct {
 // left out.
 func NewOutput(table bool) *Output { return &Output{table: table} }
 
+// AddFlags adds the flags to a command.
 func (o *Output) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Format, "output", "o", "", "Output format. One of: ("+strings.Join(formats(), ", ")+")")
 	if o.table {
@@ -196,7 +197,6 @@ func (s Style) ask(value any) {
 	}
 }
 
-// printJSON prints with a printer that makes JSON.
 func printJSON(printer printers.ResourcePrinter) printers.ResourcePrinter {
 	return printers.ResourcePrinterFunc(func(object printable, w io.Writer) error {
 		var text bytes.Buffer
@@ -208,8 +208,6 @@ func printJSON(printer printers.ResourcePrinter) printers.ResourcePrinter {
 	})
 }
 
-// printYAML prints with a printer that makes YAML from JSON: YAML's own reader refuses unescaped control
-// characters, which JSON may have.
 func printYAML(printer printers.ResourcePrinter) printers.ResourcePrinter {
 	return printers.ResourcePrinterFunc(func(object printable, w io.Writer) error {
 		raw, err := json.Marshal(object)
@@ -298,7 +296,6 @@ func printNames(object printable, w io.Writer) error {
 	return nil
 }
 
-// printable is the printers' input.
 type printable = runtime.Object
 
 // relaxed takes "holder.node" and ".holder.node" for "{.holder.node}".

@@ -20,7 +20,6 @@ import (
 
 // Style is how text is set. The zero value is for a file or a pipe.
 type Style struct {
-	// Terminal: colours and bars are shown.
 	Terminal bool
 	// Colour is off on a terminal with NO_COLOR (https://no-color.org).
 	Colour bool
@@ -35,8 +34,7 @@ type Style struct {
 	Flags string
 	// UnseenSaid: the unread kinds are named above already.
 	UnseenSaid bool
-	// LiveSaid: LiveNote stands above already.
-	LiveSaid bool
+	LiveSaid   bool
 }
 
 // Widths of text: a pipe's, and the widest for easy reading.
@@ -59,7 +57,6 @@ func StyleOf(w io.Writer) Style {
 	return s
 }
 
-// colour is an SGR parameter.
 type colour string
 
 const (
@@ -194,7 +191,6 @@ func Quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// plainWord is a word that a shell takes without quotes.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
 
 // ago is an age as kubectl get shows it; "-" when the time is not known.
@@ -215,7 +211,6 @@ func newMark() string {
 	return fmt.Sprintf("\x1b[%d;", binary.BigEndian.Uint64(raw[:]))
 }
 
-// plainMark is mark for the terminal.
 const plainMark = "\x1b["
 
 // visible is a writer of text for people: see Visible.

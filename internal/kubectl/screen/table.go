@@ -20,10 +20,9 @@ import (
 )
 
 // By default a table fits plainWidth columns if names have ordinary length, as below: each table has the
-// columns that most readers need, and merges some of them. Names that a user may have to copy, of a claim,
-// node, driver or ticket, stay whole, and a longer name makes its line longer. Names of pods that hold a
-// volume or wait for it are shortened in their middle. -o wide has every column and every name, at any
-// width.
+// columns that most readers need, and merges some. Names that a user may have to copy, of a claim, node,
+// driver or ticket, stay whole, and make longer lines. Names of pods that hold a volume or wait for it are
+// shortened in their middle. -o wide has every column and every name, at any width.
 const (
 	nsNameWidth = 23 // namespace/name of a pod or ticket
 	claimWidth  = 19 // namespace/name of a claim
@@ -149,7 +148,6 @@ func (t *Table) Changed(seen map[string]string) []int {
 	return changed
 }
 
-// none stands for an empty cell, as in kubectl get.
 const none = "<none>"
 
 func orNone(text string) string {
@@ -159,6 +157,7 @@ func orNone(text string) string {
 	return text
 }
 
+// Volumes is the table of volumes.
 func Volumes(list []facts.Volume, now time.Time) *Table {
 	t := newTable("+VOLUME", "CLAIM", "-STATUS", "+STATE", "-NODE", "+NODE", "-HOLDER", "+HOLDER", "-WAITING", "+NEXT", "+WAITING",
 		"+REASON", "+DRIVER", "+HANDLE", "+ACCESS", "+TRANSITIONS", "+SINCE")
@@ -250,8 +249,8 @@ func others(list []facts.Requester) string {
 	return " +" + number(len(list)-1)
 }
 
-// shortName removes the middle of a name that is longer than a width: pods of one workload differ only at
-// the end.
+// shortName removes the middle of a name that is longer than a width: a workload's pods differ only at the
+// end.
 func shortName(name string, width int) string {
 	if len(name) <= width {
 		return name
@@ -288,7 +287,6 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 	return t
 }
 
-// waits is the table of pods and tickets that wait.
 func waits(list []view.Wait, now time.Time) *Table {
 	t := newTable("WAITING", "NODE", "STATUS", "WAITED")
 	for _, x := range list {
@@ -344,7 +342,6 @@ func Slots(list []facts.Slots, s Style) *Table {
 	return t
 }
 
-// taken is how many slots are taken, with the limit.
 func taken(x facts.Slots) string {
 	n := number(int(x.Taken()))
 	if x.Limit == nil {
@@ -353,7 +350,6 @@ func taken(x facts.Slots) string {
 	return n + "/" + number(int(*x.Limit))
 }
 
-// notesOf are further facts of a row, the most important first.
 func notesOf(x facts.Slots) []string {
 	var notes []string
 	if x.NotVisible {
@@ -388,7 +384,6 @@ func notesOf(x facts.Slots) []string {
 	return notes
 }
 
-// notesOfWord are the notes from the node's own report.
 func notesOfWord(x facts.Slots) []string {
 	var notes []string
 	add := func(n int32, what string) {
@@ -439,7 +434,6 @@ func bar(x facts.Slots, most int) string {
 	return b.String()
 }
 
-// paintBars colours the signs of bars in finished text.
 func (s Style) paintBars(text string) string {
 	if !s.Colour {
 		return text

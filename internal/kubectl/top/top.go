@@ -22,9 +22,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// tick is how often ages are drawn anew when nothing changes.
 const tick = time.Second
 
+// NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
@@ -50,7 +50,6 @@ func NewCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// show prints the screen once.
 func show(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	w, err := c.Read(ctx)
 	if err != nil {
@@ -87,7 +86,6 @@ func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	return errors.Join(failed, err)
 }
 
-// model is the state of the screen.
 type model struct {
 	base  *command.Base
 	clock func() time.Time

@@ -41,9 +41,9 @@ type Versions struct {
 	Error string `json:"error,omitempty"`
 }
 
-// patience is for how long a cluster may take to answer.
 const patience = 5 * time.Second
 
+// NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
 	output := screen.NewOutput(false)
 	var client bool
@@ -102,7 +102,6 @@ func (v *Versions) ask(ctx context.Context, b *command.Base) error {
 	return nil
 }
 
-// images lists the images of Moorage's pods.
 func images(ctx context.Context, c *cluster.Cluster, home string) ([]string, error) {
 	list, err := c.Kube.CoreV1().Pods(home).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
 	if err != nil {
@@ -117,7 +116,6 @@ func images(ctx context.Context, c *cluster.Cluster, home string) ([]string, err
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// leaders lists Moorage's components that lead; none where Leases may not be listed.
 func leaders(ctx context.Context, c *cluster.Cluster, home string) []string {
 	list, err := c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -132,7 +130,6 @@ func leaders(ctx context.Context, c *cluster.Cluster, home string) []string {
 	return found
 }
 
-// moorage sums up the known facts about Moorage in the cluster.
 func (v *Versions) moorage() string {
 	switch {
 	case len(v.Images) > 0:

@@ -19,13 +19,11 @@ import (
 
 // View is a cluster at one instant. Lists are sorted by name. It is not changed once made.
 type View struct {
-	// Taken is the cluster's own time.
 	Taken   time.Time `json:"taken"`
 	Nodes   []Node    `json:"nodes"`
 	Volumes []Volume  `json:"volumes"`
 	// Waits are the waiting pods, and the VolumeTickets that nothing is done for yet.
 	Waits []Wait `json:"waits"`
-	// Links are the edges of the graph of waits.
 	Links []Link `json:"links"`
 	// Unseen may not be read by the viewer: facts that depend on it are missing.
 	Unseen []facts.Unseen `json:"unseen"`
@@ -115,7 +113,6 @@ type Driver struct {
 	// Limit and Free are from facts.Slots.
 	Limit *int32 `json:"limit,omitempty"`
 	Free  *int32 `json:"free,omitempty"`
-	// Slots are the taken ones.
 	Slots []Slot `json:"slots"`
 }
 
@@ -134,8 +131,7 @@ type Slot struct {
 	Volume string `json:"volume"`
 	Slot   string `json:"slot"`
 	// State is the volume's state at the node.
-	State string `json:"state"`
-	// Users are references.
+	State string   `json:"state"`
 	Users []string `json:"users,omitempty"`
 }
 
@@ -172,8 +168,7 @@ type Wait struct {
 type Link struct {
 	From string `json:"from"` // a reference
 	// To is a reference; empty where the wait is not for a single object.
-	To string `json:"to,omitempty"`
-	// How is one of the constants below.
+	To      string    `json:"to,omitempty"`
 	How     string    `json:"how"`
 	Code    string    `json:"code,omitempty"`
 	Message string    `json:"message,omitempty"`
@@ -182,7 +177,6 @@ type Link struct {
 	Do      string    `json:"do,omitempty"`
 }
 
-// The kinds of links.
 const (
 	WaitsFor = "waits for"
 	IsNext   = "is next for"
@@ -202,6 +196,7 @@ const (
 	kindClaim  = "claim/"
 )
 
+// Of makes the view of a cluster.
 func Of(w *facts.World) *View {
 	volumes := w.ListVolumes("")
 	v := &View{Taken: w.Now, Nodes: nodes(w), Volumes: []Volume{}, Waits: []Wait{}, Links: []Link{}, Unseen: w.Unseen}
@@ -319,7 +314,6 @@ func (v *View) Refs() []string {
 	return list
 }
 
-// graph gathers the edges of the waits.
 type graph struct {
 	view *View
 	// linked are the pairs with an edge: a pod names its volume, and the volume names its waiters.
@@ -342,7 +336,6 @@ func (g *graph) link(l Link) {
 	}
 }
 
-// because is an edge for a reason.
 func (g *graph) because(from, to, how string, r *facts.Reason) {
 	g.link(Link{From: from, To: to, How: how, Code: r.Code, Message: r.Message, Since: r.Since, Until: r.Until, Do: r.Do})
 }
@@ -395,7 +388,6 @@ func (g *graph) pod(p *facts.PodWait) {
 	}
 }
 
-// ticket adds a VolumeTicket that is not satisfied.
 func (g *graph) ticket(w *facts.World, t *facts.Ticket) {
 	if t.For != "" || len(t.Reasons) == 0 {
 		return
@@ -444,7 +436,6 @@ func (g *graph) volume(v *facts.Volume) {
 	}
 }
 
-// nodeRef is the reference of a node; empty for none.
 func nodeRef(name string) string {
 	if name == "" {
 		return ""
@@ -452,7 +443,6 @@ func nodeRef(name string) string {
 	return kindNode + name
 }
 
-// volumeRef is the reference of a volume, or of its claim where there is no volume yet.
 func volumeRef(v *facts.Volume) string {
 	switch {
 	case v.Key() != "":

@@ -156,7 +156,6 @@ func TestChainOfADeadNode(t *testing.T) {
 	}
 }
 
-// applied is the view after a delta.
 func applied(v *View, d Delta) *View {
 	out := &View{
 		Taken: d.Taken, Links: v.Links, Unseen: v.Unseen, Totals: d.Totals,

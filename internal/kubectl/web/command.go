@@ -47,7 +47,6 @@ const examples = `  # Open the page in the browser
   # Write the page into one file, and attach it to the incident
   kubectl moorage web --out incident.html`
 
-// options are the flags.
 type options struct {
 	base    *command.Base
 	address string
@@ -56,6 +55,7 @@ type options struct {
 	out     string
 }
 
+// NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
@@ -93,7 +93,6 @@ func (o *options) run(ctx context.Context) error {
 	return o.serve(ctx, c)
 }
 
-// source names the file or the cluster of the page.
 func (o *options) source(c *cluster.Cluster) string {
 	if file := o.base.Flags.Bundle; file != "" {
 		return filepath.Base(file)
@@ -101,7 +100,6 @@ func (o *options) source(c *cluster.Cluster) string {
 	return c.Config.Host
 }
 
-// serve serves the page until ctx ends.
 func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -124,7 +122,6 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	return o.listen(ctx, s, ended)
 }
 
-// listen serves the page until ctx or the followed cluster ends.
 func (o *options) listen(ctx context.Context, s *server, ended chan error) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(o.address, strconv.Itoa(int(o.port))))
 	if err != nil {
@@ -142,7 +139,6 @@ func (o *options) listen(ctx context.Context, s *server, ended chan error) error
 	}
 }
 
-// announce prints the page's address, and opens it.
 func (o *options) announce(ctx context.Context, at net.Addr, token string) {
 	host := at.String()
 	if a, err := netip.ParseAddrPort(host); err == nil {
@@ -172,7 +168,6 @@ func (o *options) say(format string, args ...any) {
 // following the cluster.
 const idle = 1
 
-// follow makes a view of the cluster at every change.
 func follow(ctx context.Context, c *cluster.Cluster, s screen.Style, h *hub) error {
 	return c.FollowStarting(ctx, func(w *facts.World) error {
 		began := time.Now()
@@ -202,7 +197,6 @@ func probe(ctx context.Context, c *cluster.Cluster, h *hub) {
 // mostStored bounds the objects with details in a one-file page.
 const mostStored = 300
 
-// write writes the page as one file.
 func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 	w, err := c.Read(ctx)
 	if err != nil {
@@ -232,7 +226,6 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 	return o.tell("shows the cluster at %s, %s. Open it in a browser.", w.Now.UTC().Format(time.RFC3339), extent(len(s.Details), len(all), w.Unseen))
 }
 
-// extent says how many objects of a page have details.
 func extent(stored, all int, unseen []facts.Unseen) string {
 	var hidden []string
 	for _, u := range unseen {
@@ -251,7 +244,6 @@ func extent(stored, all int, unseen []facts.Unseen) string {
 	return fmt.Sprintf("with what is known of %d of its %d objects", stored, all)
 }
 
-// stream is the --out that stands for the output stream.
 const stream = "-"
 
 // tell describes the written page; nothing where it went to the output stream.
@@ -262,7 +254,6 @@ func (o *options) tell(format string, args ...any) error {
 	return o.base.Say(o.base.Streams.Out, "%s "+format, append([]any{o.out}, args...)...)
 }
 
-// store writes a one-file page.
 func (o *options) store(s Static) error {
 	if o.out == stream {
 		return WriteStatic(o.base.Streams.Out, s)
@@ -319,7 +310,6 @@ type Static struct {
 	Details map[string]Detail `json:"details,omitempty"`
 }
 
-// The lines of the page that name its files.
 const (
 	styleLine  = `<link rel="stylesheet" href="style.css">`
 	scriptLine = `<script type="module" src="main.js"></script>`
@@ -364,7 +354,6 @@ func single(page, script string, data []byte) (string, error) {
 	return page, nil
 }
 
-// replaceOnce replaces a line of the page.
 func replaceOnce(page, line, with string) (string, error) {
 	before, after, found := strings.Cut(page, line)
 	if !found {

@@ -30,10 +30,10 @@ type Detail struct {
 	Commands []string `json:"commands,omitempty"`
 	// Volume is the volume, of a volume or a claim.
 	Volume *facts.Volume `json:"volume,omitempty"`
-	// Plan is the plan of a drain of a node.
-	Plan *Plan `json:"plan,omitempty"`
+	Plan   *Plan         `json:"plan,omitempty"`
 }
 
+// Plan is a drain plan.
 type Plan struct {
 	Answer string `json:"answer"`
 	// Waits: a known or hidden fact stands in the way of a drain, as for drain-plan's exit code.
@@ -41,7 +41,6 @@ type Plan struct {
 	Text  string `json:"text"`
 }
 
-// details looks objects up in a world.
 type details struct {
 	cluster *cluster.Cluster
 	world   *facts.World
@@ -94,7 +93,6 @@ func viewOf(w *facts.World, s screen.Style) *view.View {
 	return v
 }
 
-// explained is explain's answer about an object.
 func (d *details) explained(ctx context.Context, kind, namespace, name string) (Detail, error) {
 	x, err := explain.Of(ctx, d.cluster, d.world, d.style, kind, namespace, name)
 	if err != nil {
@@ -128,7 +126,6 @@ func (d *details) commands(line string, names ...string) []string {
 	return []string{d.style.Linked("kubectl moorage " + line)}
 }
 
-// volume has the facts about a volume, by its PersistentVolume where it has one.
 func (d *details) volume(ctx context.Context, key string) (Detail, error) {
 	found, ok := d.world.VolumeOf(key)
 	if !ok {

@@ -72,7 +72,7 @@ func TestModulesCanBeOne(t *testing.T) {
 
 const hostile = "</script><script>alert(1)</script><!--<script>\u2028\"'&<img src=x onerror=alert(1)>"
 
-// The one-file page shows its data, with any names in it, and loads nothing.
+// The one-file page shows its data, with any names, and loads nothing.
 func TestStaticPage(t *testing.T) {
 	s := Static{Source: hostile, Taken: noon(), Details: map[string]Detail{"node/" + hostile: {Answer: hostile, Text: hostile}}, View: &view.View{
 		Nodes: []view.Node{{Name: hostile}}, Volumes: []view.Volume{{Key: hostile, Claim: hostile}}, Waits: []view.Wait{{Ref: "pod/" + hostile, Answer: hostile}},

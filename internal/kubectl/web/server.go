@@ -50,7 +50,6 @@ type server struct {
 	streams, details *semaphore.Weighted
 }
 
-// newServer is a server of a page until ctx ends.
 func newServer(ctx context.Context, handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, BaseContext: func(net.Listener) context.Context { return ctx }}
 }
@@ -59,7 +58,6 @@ func (s *server) handler(token, host string) http.Handler {
 	return &guard{token: token, host: host, next: s.routes()}
 }
 
-// routes are the page's handlers, behind the guard.
 func (s *server) routes() http.Handler {
 	s.streams, s.details = semaphore.NewWeighted(mostStreams), semaphore.NewWeighted(mostDetails)
 	router := mux.NewRouter().SkipClean(true)
@@ -90,7 +88,6 @@ func (s *server) asset(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content) // the client has gone
 }
 
-// serveDetail answers with the known facts about one object.
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, func(ctx context.Context) (any, error) {
 		return s.detail(ctx, r.URL.Query().Get("ref"))
@@ -167,7 +164,6 @@ func (s *server) message(last, now state) message {
 	return m
 }
 
-// events writes server-sent events, compressed where the browser can read it.
 type events struct {
 	out     io.Writer
 	zip     *gzip.Writer
@@ -206,9 +202,7 @@ func (e *events) send(m any) error {
 	return e.control.Flush()
 }
 
-// state is the known state at one instant.
 type state struct {
-	// seq rises with every new view.
 	seq   uint64
 	view  *view.View
 	world *facts.World

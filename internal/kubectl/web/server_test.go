@@ -25,7 +25,6 @@ const token = "the-token"
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// world is a cluster of nodes without anything at them.
 func world(names ...string) *facts.World {
 	var o facts.Objects
 	for _, name := range names {
@@ -39,7 +38,6 @@ func set(h *hub, names ...string) {
 	h.set(w, view.Of(w))
 }
 
-// serving serves a page of a cluster with one node.
 func serving(t *testing.T, host string) (*httptest.Server, *hub) {
 	t.Helper()
 	h := newHub()
@@ -55,7 +53,6 @@ func serving(t *testing.T, host string) (*httptest.Server, *hub) {
 	return web, h
 }
 
-// ask sends a request with headers; Host stands for the requested name.
 func ask(t *testing.T, method, url string, headers map[string]string) (int, string, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -203,7 +200,6 @@ func TestTokensDiffer(t *testing.T) {
 	}
 }
 
-// reader reads the messages of a stream.
 type reader struct {
 	t     *testing.T
 	lines *bufio.Scanner
