@@ -349,8 +349,7 @@ func NamesOf(list runtime.Object) []string {
 	return names
 }
 
-// without names the kind that can't be listed; nil for an error that the command can't do without the kind
-// for.
+// without describes a kind that can't be listed; nil for an error that ends the command.
 func without(k kind, err error) *facts.Unseen {
 	switch {
 	case apierrors.IsForbidden(err):

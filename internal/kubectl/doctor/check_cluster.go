@@ -811,7 +811,7 @@ func unguardedFences(e *Evidence) []Finding {
 		"AttachPolicies with a fencedCondition or a networkFence, while policy %s is missing or not bound: a kubelet can set the condition on its own node: %d", fencedGuard, len(names))}
 }
 
-// policyOfChart are the chart's example files with a policy for a driver's detach.
+// policyOfChart are the chart's example files with a policy for a driver, which knows its detach.
 var policyOfChart = map[string]string{"ebs.csi.aws.com": "ebs-policy.yaml", "pd.csi.storage.gke.io": "gce-pd-policy.yaml", "rbd.csi.ceph.com": "ceph-rbd-policy.yaml"}
 
 // saysWhatFences says whether a policy for all of a driver's volumes names the evidence that a dead node

@@ -67,7 +67,7 @@ type Evidence struct {
 	Namespaces   Read[corev1.Namespace] // the opted-in namespaces
 	// Mislabelled have the opt-in label with another value than true.
 	Mislabelled []corev1.Namespace
-	// Kubelets are the asked kubelets' configurations; Asked is of how many nodes.
+	// Kubelets are the asked kubelets' configurations; Asked counts the nodes with a request.
 	Kubelets Read[Kubelet]
 	// Deployments and Events are read where Moorage is not installed.
 	Deployments Read[appsv1.Deployment]

@@ -406,7 +406,7 @@ func TestNodeChanges(t *testing.T) {
 	}
 }
 
-// A pod that kubectl drain needs a permission for is evicted only with that permission. Pods without a
+// drain names a permission that kubectl drain would ask for, and goes on with it. Pods without a
 // controller, and pods that only this node can serve, need no room elsewhere.
 func TestPermissions(t *testing.T) {
 	for flag, test := range map[string]struct {

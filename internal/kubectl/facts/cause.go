@@ -57,7 +57,7 @@ func (c *Cause) asReason() Reason {
 // Evidence is read beside the ledger's objects, to quote Kubernetes. Unreadable parts are missing.
 type Evidence struct {
 	Events []corev1.Event
-	// Asked are the objects with a lookup of their events.
+	// Asked are the objects that events were requested for.
 	Asked  map[types.UID]bool
 	Unseen *Unseen
 }
@@ -576,7 +576,7 @@ func (w *World) leads(name string) (leadership, time.Time) {
 	return lapsed, renewedAt(l)
 }
 
-// The codes of missing components that every attach and detach needs.
+// The codes of components that are down, and that every attach and detach needs.
 const (
 	controllerDown = "ControllerDown"
 	attacherDown   = "AttacherDown"

@@ -44,10 +44,10 @@ type DrainPlan struct {
 	// NotVisible are the resources that may not be listed: they leave open whether pods with seeming room
 	// elsewhere can go there.
 	NotVisible []string `json:"notVisible,omitempty"`
-	// Down are the missing components that pods need to get their volumes elsewhere.
+	// Down are the components that pods need to get their volumes elsewhere, and that are down.
 	Down []Cause `json:"down,omitempty"`
-	// NotDetached are further missing components: without them the volumes of ended pods stay attached at
-	// the node.
+	// NotDetached are further components that are down: without them the volumes of ended pods stay
+	// attached at the node.
 	NotDetached []Cause  `json:"notDetached,omitempty"`
 	Unseen      []Unseen `json:"unseen,omitempty"`
 }
@@ -152,7 +152,8 @@ func (p *DrainPod) note(text string) {
 	}
 }
 
-// waitsForComponents says whether only missing components keep a pod from the nodes that its rules allow.
+// waitsForComponents says whether components that are down are the only obstacle at the nodes that the
+// pod's rules allow.
 func (p *DrainPod) waitsForComponents() bool {
 	waits := false
 	for i := range p.Nodes {
@@ -294,8 +295,8 @@ func anyNotVisible(groups []NodesVerdict) bool {
 	})
 }
 
-// downFor are the missing components that pods need to get a node or volumes: their schedulers, the
-// controller, the attachers.
+// downFor are the components that pods need to get a node or volumes, and that are down: their schedulers,
+// the controller, the attachers.
 func (w *World) downFor(pods []*corev1.Pod) []Cause {
 	var list []Cause
 	add := func(c *Cause) { list = withCause(list, c) }
@@ -316,8 +317,8 @@ func withCause(list []Cause, c *Cause) []Cause {
 	return append(list, *c)
 }
 
-// notDetached are the missing components that would detach the pods' volumes from a node once the pods end.
-// It leaves out the causes in said.
+// notDetached are the components that would detach the pods' volumes from a node once the pods end, and
+// that are down. It leaves out the causes in said.
 func (w *World) notDetached(pods []*corev1.Pod, node string, said []Cause) []Cause {
 	list := slices.Clone(said)
 	for _, p := range pods {
@@ -711,7 +712,7 @@ type DrainNow struct {
 	// Stay are the pods that would find no room now, with the reason.
 	Stay    []DrainStay
 	KeptFor []string
-	// Down are the missing components that pods need to get their volumes elsewhere.
+	// Down are the components that pods need to get their volumes elsewhere, and that are down.
 	Down []Cause
 }
 
@@ -807,9 +808,9 @@ func (w *World) comesBack(p *corev1.Pod) bool {
 	return w.NextOf(p, since) == nil
 }
 
-// waitsForNode says whether a pod with volumes is about to be placed. Other refusals of its scheduler than
-// for volumes exclude it. A long time without a report excludes it as well: perhaps it has no scheduler, or
-// waits for something else.
+// waitsForNode says whether a pod with volumes is about to be placed. It is not if its scheduler refuses it
+// for other reasons than volumes, or has not reported on it for long: perhaps it has no scheduler, or waits
+// for something else.
 func (w *World) waitsForNode(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 &&
 		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.mayBePlaced(p)

@@ -43,8 +43,8 @@ type Slots struct {
 	Kept int32 `json:"kept"`
 	// Leaving are unwanted and not detached yet.
 	Leaving int32 `json:"leaving"`
-	// Unknown are volumes that may still be used there: taken from the node without its kubelet's report,
-	// or last reported in use by a node that is not ready, with no component that detaches them.
+	// Unknown are volumes that may still be used there: taken from the node without its kubelet's report;
+	// or last reported in use by a node that is not ready, and not being detached.
 	Unknown int32 `json:"unknown"`
 	// Reserved are promised to tickets and bound pods, or asked for, and not attached yet.
 	Reserved int32 `json:"reserved"`
@@ -292,8 +292,8 @@ type NodeView struct {
 	// can't replace.
 	Terminating int `json:"terminating,omitempty"`
 	Blocking    int `json:"blocking,omitempty"`
-	// Held are pods there with volumes that are not being deleted yet: if the node is not ready, their
-	// volumes can't leave.
+	// Held are the pods there that have volumes and are not being deleted: while the node is not ready,
+	// their volumes can't leave.
 	Held int `json:"podsWithVolumes,omitempty"`
 	// Staying is how many volumes can't leave a node that is not ready: the Kept volumes, and the volumes
 	// of the pods there.

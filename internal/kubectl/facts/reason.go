@@ -529,8 +529,8 @@ func (w *World) givesUp(n *corev1.Node) bool {
 	return outOfService(n) && (!w.moorageDetaches() || !w.kubeletLives(n)) && w.detacherDown() == nil
 }
 
-// ControllersDown are the missing components that grant, attach or detach; none where they run, or their
-// state is unknown.
+// ControllersDown are the components that grant, attach or detach, and that are down; none where they run,
+// or their state is unknown.
 func (w *World) ControllersDown() []Cause {
 	var list []Cause
 	for _, c := range []*Cause{w.nobodyGrants(), w.detacherDown()} {

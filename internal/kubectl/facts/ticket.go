@@ -654,8 +654,8 @@ func ManualName(persistentVolume, node string) string {
 	return "manual-" + hex.EncodeToString(digest[:10])
 }
 
-// ManualTicket asks for a PersistentVolume at a node. It names the claim, in the claim's namespace. Without
-// a claim, or with one that is gone, it names the volume, in Moorage's own namespace, as an administrator's
+// ManualTicket asks for a PersistentVolume at a node. It names the claim, in the claim's namespace. Where
+// there is no claim any more, it names the volume, in Moorage's own namespace, as an administrator's
 // ticket.
 func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSeconds int64) (*v1alpha1.VolumeTicket, error) {
 	if w.PersistentVolume(persistentVolume) == nil {

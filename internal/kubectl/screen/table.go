@@ -475,7 +475,7 @@ type Top struct {
 	Slots   []facts.Slots
 	Waits   []view.Wait
 	Volumes []facts.Volume // moving, stuck, or waited for
-	Down    []facts.Cause  // missing components that grant, attach or detach
+	Down    []facts.Cause  // the components that are down
 	Totals  view.Totals
 	Now     time.Time
 }

@@ -106,7 +106,7 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	h, ended := newHub(), make(chan error, 2)
 	_, changed := h.get()
 	go func() { ended <- follow(ctx, c, o.base.Plain(), h) }()
-	select { // the command fails if the first read fails
+	select { // an error of the first read is the command's
 	case err := <-ended:
 		return err
 	case <-changed:
