@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// grantedTicket is a ticket that has a claim's volume at a node.
 func grantedTicket(ns, name string, kind v1alpha1.TicketType, node, claim string, more ...metav1.Condition) *v1alpha1.VolumeTicket {
 	yes := func(kind string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}

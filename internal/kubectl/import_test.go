@@ -69,7 +69,6 @@ func runImport(t *testing.T, url string, args ...string) (string, string, int) {
 	return out.String(), errs.String(), code
 }
 
-// item is an object of Longhorn's kind with one attachment ticket at w1.
 func item(volume, key, kind string) any {
 	return map[string]any{"metadata": map[string]any{"name": volume},
 		"spec": map[string]any{"volume": volume, "attachmentTickets": map[string]any{key: map[string]any{"type": kind, "nodeID": "w1"}}}}

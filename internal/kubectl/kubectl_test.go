@@ -202,7 +202,6 @@ func ended(text string) string {
 	return text + "\n"
 }
 
-// run runs the command line against a server, at a time, with no terminal.
 func run(ctx context.Context, server *apitest.Server, now time.Time, args ...string) (stdout, stderr string, code int) {
 	return runIn(ctx, server, kubectl.Setting{Now: func() time.Time { return now }}, args...)
 }

@@ -58,7 +58,6 @@ func (s *screenful) String() string {
 	return s.text.String()
 }
 
-// await waits until the text has something in it, or the test is given up.
 func (s *screenful) await(t *testing.T, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -78,7 +77,6 @@ func (s *screenful) await(t *testing.T, want string) {
 	}
 }
 
-// start runs a command until its context ends; ended gets its exit code.
 func start(ctx context.Context, server *apitest.Server, setting kubectl.Setting, args ...string) (out *screenful, ended chan int) {
 	out, ended = newScreenful(), make(chan int, 1)
 	setting.Server = server.URL

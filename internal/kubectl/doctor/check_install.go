@@ -304,7 +304,6 @@ func checkMode(e *Evidence) []Finding {
 	return []Finding{f}
 }
 
-// modeOf is the mode of a controller's Lease when it was last held; empty if the Lease has none.
 func modeOf(l *coordinationv1.Lease) string {
 	label := l.Labels[v1alpha1.LabelMode]
 	for _, mode := range []string{standaloneMode, cooperativeMode} {
@@ -315,7 +314,6 @@ func modeOf(l *coordinationv1.Lease) string {
 	return label
 }
 
-// installedMode is the mode of the controller's pods; empty if none is seen.
 func (e *Evidence) installedMode() string {
 	for _, p := range e.World.Pods {
 		if p.Labels[v1alpha1.LabelPartOf] != v1alpha1.PartOf || p.Labels["app.kubernetes.io/component"] != "controller" {

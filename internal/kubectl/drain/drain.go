@@ -429,7 +429,6 @@ func (d *drainer) empty(w *facts.World) bool {
 	return len(c.leave) == 0
 }
 
-// remains names the obstacles to the drain's end: pods, or volumes that may be mounted there.
 func (d *drainer) remains(w *facts.World) string {
 	c := d.choose(w)
 	var list []string

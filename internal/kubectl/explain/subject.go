@@ -284,7 +284,6 @@ func explainSnapshot(ctx context.Context, c *cluster.Cluster, w *facts.World, na
 	return ofStorage(w, "volumesnapshot", "SnapshotExplanation", facts.ExplainSnapshot(o)), nil
 }
 
-// object reads an object of version v1 of a group, in the namespace of the command.
 func object(ctx context.Context, c *cluster.Cluster, group, plural, name string) (*unstructured.Unstructured, error) {
 	result := c.Kube.CoreV1().RESTClient().Get().SetHeader("Accept", "application/json").AbsPath("/apis", group, "v1/namespaces", c.Namespace, plural, name).Do(ctx)
 	if err := result.Error(); apierrors.IsNotFound(err) { // this error has the server's own words, and Raw's has not

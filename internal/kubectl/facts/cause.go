@@ -357,7 +357,6 @@ func (w *World) refusedBy(x *Pod, said *corev1.PodCondition) *Cause {
 	return c
 }
 
-// volumeCause is the first reason of the first volume that keeps a pod waiting.
 func (w *World) volumeCause(x *Pod) *Cause {
 	var first *PodVolume
 	waiting := 0
@@ -906,7 +905,6 @@ func (w *World) onlyPodHolds(p *corev1.Pod) bool {
 	return true
 }
 
-// terminatingSince is since when a pod's deletion hangs at a node that is not ready.
 func (w *World) terminatingSince(p *corev1.Pod) time.Time {
 	since := deletedAt(p)
 	if notReady := w.notReadySince(ledger.NodeName(p.Spec.NodeName)); notReady.After(since) {

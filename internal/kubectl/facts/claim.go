@@ -217,7 +217,6 @@ func podsCause(pods []PodNeed, v *Volume) *Cause {
 	return nil
 }
 
-// userOfDeadNode is the first pod with a volume at a node that is not ready; nil: none.
 func userOfDeadNode(pods []PodNeed) *PodNeed {
 	for i := range pods {
 		if c := pods[i].Cause; c != nil && c.Of == OfNode && pods[i].State != PodFinished {
@@ -227,7 +226,6 @@ func userOfDeadNode(pods []PodNeed) *PodNeed {
 	return nil
 }
 
-// userNotEnded is the first pod that is being deleted and that its kubelet can't end; nil: none.
 func userNotEnded(pods []PodNeed) *PodNeed {
 	for i := range pods {
 		if c := pods[i].Cause; c != nil && pods[i].Terminating && c.Of == OfMount {

@@ -380,7 +380,6 @@ func (w *World) keptAt(node string) []Volume {
 	return list
 }
 
-// staying counts the volumes that can't leave a node, together with the volumes of its pods.
 func (w *World) staying(node string, kept []Volume) int {
 	n := len(kept)
 	for _, v := range w.ListVolumes("") {
@@ -570,7 +569,6 @@ type NodeWaiter struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// waitingFor lists the waiters of a node that is ready, the longest first.
 func (w *World) waitingFor(n *corev1.Node, x *NodeView) []NodeWaiter {
 	var list []NodeWaiter
 	add := func(who Requester, code string, since time.Time) {

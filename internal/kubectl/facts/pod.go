@@ -253,7 +253,7 @@ func stateOfPod(out *Pod, fact *ledger.Pod, attachable bool) string {
 	return PodReady
 }
 
-// startedAt is when the last container of the pod started; zero unless all have.
+// startedAt is when the last container started; zero unless all have.
 func startedAt(p *corev1.Pod) time.Time {
 	var last time.Time
 	for _, c := range p.Status.ContainerStatuses {

@@ -477,7 +477,7 @@ func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*arbiter.Queu
 	return v
 }
 
-// ticket describes a ticket. queues hold the decisions for other tickets of its nodes.
+// ticket describes a ticket. queues hold the decisions for the nodes' other tickets.
 func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arbiter.Queue) Ticket {
 	fact := translate.Ticket(t)
 	out := Ticket{
@@ -647,8 +647,8 @@ func (w *World) NodeLabels(node string) map[string]string {
 	return nil
 }
 
-// ManualName is the name of the ticket that attaches a PersistentVolume to a node by hand. It is always the
-// same, to let the same command find the ticket again.
+// ManualName is the name of the ticket that attaches a PersistentVolume to a node by hand: the same command
+// finds it again.
 func ManualName(persistentVolume, node string) string {
 	digest := sha256.Sum256([]byte(persistentVolume + "\x00" + node))
 	return "manual-" + hex.EncodeToString(digest[:10])
@@ -834,8 +834,8 @@ func (w *World) importUnused(a *ledger.Attachment, ownNamespace string, ttlSecon
 	return out
 }
 
-// waitsNote says why a ticket that names a PersistentVolume would not be granted; empty: it would be. It
-// competes with the users of claims.
+// waitsNote says why a ticket that names a PersistentVolume would not be granted; empty: it would be. This
+// ticket competes with the users of claims.
 func (w *World) waitsNote(ticket *v1alpha1.VolumeTicket) string {
 	if ticket.Spec.Volumes[0].PersistentVolume == "" {
 		return ""

@@ -185,7 +185,6 @@ func (w *World) ofEarlierClaim(pv *corev1.PersistentVolume) bool {
 	return claim != nil && claim.UID != "" && claim.UID != pv.Spec.ClaimRef.UID
 }
 
-// handleOf is the handle, or empty where the ID stands for a volume that is not there yet.
 func handleOf(id ledger.VolumeID) string {
 	if id.IsReal() {
 		return id.Handle
@@ -379,7 +378,6 @@ func (w *World) awayReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.P
 	return nil
 }
 
-// gone says whether a pod that a hold names is known not to exist any more.
 func (w *World) gone(r ledger.Requester) bool {
 	return !r.Ticket && w.pods[r.UID] == nil && !w.partUnseen("pods")
 }

@@ -274,7 +274,6 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	return o.say("%s is attached to %s%s. To end it sooner: `kubectl moorage detach %s --node %s`%s", pv, o.node, o.lasts(ctx, c, ticket, created, o.ttl), named(pv, unread), o.node, leaves)
 }
 
-// ticketFor is the ticket that asks for a volume: by its claim where the PersistentVolume can't be read.
 func (o *attachOptions) ticketFor(w *facts.World, pv string, unread *corev1.PersistentVolumeClaim) (*v1alpha1.VolumeTicket, error) {
 	ttl := int64(o.ttl / time.Second)
 	if unread != nil {
@@ -283,7 +282,6 @@ func (o *attachOptions) ticketFor(w *facts.World, pv string, unread *corev1.Pers
 	return w.ManualTicket(pv, o.node, o.ownNamespace, ttl)
 }
 
-// named is detach's argument for a volume: its claim where the PersistentVolume can't be read.
 func named(pv string, unread *corev1.PersistentVolumeClaim) string {
 	if unread != nil {
 		return fmt.Sprintf("pvc/%s -n %s", unread.Name, unread.Namespace)

@@ -372,7 +372,6 @@ func (p *page) storageDetails(x facts.Storage) {
 	}
 }
 
-// podLine is the state of a pod that uses a claim, with the reason.
 func (p *page) podLine(pod facts.PodNeed) string {
 	switch {
 	case pod.Cause == nil:

@@ -182,7 +182,6 @@ func newEvents(w http.ResponseWriter, r *http.Request) *events {
 	return e
 }
 
-// send writes one event, and gives up on a browser that does not read.
 func (e *events) send(m any) error {
 	raw, err := facts.JSON(m)
 	if err != nil {
