@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/pods"
 )
 
-// openForHands starts a cluster that a person may install Moorage on by hand: three nodes with a
+// openForHands starts a cluster on which a person may install Moorage by hand: three nodes with a
 // CSI driver, kube-controller-manager with its attach/detach controller, kube-scheduler,
 // cert-manager, and a registry. It returns when ctx is done.
 func (s *story) openForHands(ctx context.Context) error {
@@ -48,7 +48,7 @@ Ctrl-C ends the cluster.
 	return nil
 }
 
-// makeShop makes the namespace that the documentation's commands are about.
+// makeShop makes the namespace of the documentation's commands.
 func (s *story) makeShop(ctx context.Context) error {
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	if _, err := s.client.CoreV1().Namespaces().Create(ctx, shop, metav1.CreateOptions{}); err != nil {
@@ -57,7 +57,7 @@ func (s *story) makeShop(ctx context.Context) error {
 	return nil
 }
 
-// pullTimeout bounds how long the pull of an image from this machine may take.
+// pullTimeout bounds the pull of an image from this machine.
 const pullTimeout = time.Minute
 
 // programOf pulls an image from the registry and returns the program that its entry point names.

@@ -19,7 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// config is what the test needs to know.
+// config is the test's configuration.
 type config struct {
 	helm        string // command line of helm
 	binaries    string // folder of the components' binaries, the sandbox's and certmanager
@@ -59,8 +59,8 @@ type chapter struct {
 	tell func(context.Context) error
 }
 
-// chapterTimeout bounds a chapter for the case that something hangs. The attacks took
-// eight minutes where a slow machine ran scenarios beside them.
+// chapterTimeout bounds a chapter that hangs. The attacks took eight minutes on a slow machine
+// beside scenarios.
 const chapterTimeout = 20 * time.Minute
 
 func run(ctx context.Context, c config) (err error) {

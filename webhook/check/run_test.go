@@ -51,7 +51,7 @@ func files(t *testing.T, server *httptest.Server) (certificate, key string) {
 	return certificate, key
 }
 
-// The webhook itself is asked, over TLS: it stamps the pod that is asked about.
+// The test asks the webhook itself, over TLS: it stamps the pod of the question.
 func TestTheWebhookIsAsked(t *testing.T) {
 	plain := httptest.NewTLSServer(http.NotFoundHandler())
 	defer plain.Close()
@@ -87,7 +87,7 @@ func TestTheWebhookIsAsked(t *testing.T) {
 	}
 }
 
-// A Lease that somebody held before counts only once it is renewed.
+// A Lease of an earlier holder counts only once it is renewed.
 func TestALeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
