@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// room is the bound of all requests' bodies together, in bytes. A client may announce a large body, and
-// send it slowly or not at all; the API server sends its bodies at once. While a body waits for room, a
-// body that has been on its way for bodyGrace may be cut off: first of the client with the most.
-// Waiting clients are let in by what they would hold, so that many slow clients don't keep out a small
+// room bounds all requests' bodies together, in bytes. A client may announce a large body, and send
+// it slowly or not at all; the API server sends its bodies at once. While a body waits for room, a
+// body older than bodyGrace may be cut off, beginning with the client that holds the most. Waiting
+// clients are let in by the size that they would hold: many slow clients don't keep out a small
 // one. Safe for parallel use.
 type room struct {
 	mu      sync.Mutex

@@ -42,7 +42,7 @@ type Server struct {
 	config      Config
 	certificate *serving.Certificate
 	metrics     *metrics
-	scrapes     *access.Scrapes // nil: everybody may get metrics
+	scrapes     *access.Scrapes // nil: all clients may get metrics
 	stopping    atomic.Bool
 
 	bodies   *room               // of the bodies that are held: maxBodiesBytes

@@ -4,8 +4,7 @@ package bench
 
 import "slices"
 
-// cell is all runs of one case in one setup, taken together. Failed runs are
-// counted, and nothing else of theirs is used.
+// cell is all runs of one case in one setup, taken together. Failed runs only count as failed.
 type cell struct {
 	setup    Setup
 	runs     int // that passed
@@ -82,5 +81,4 @@ func (c cell) perPod(count int) float64 {
 	return float64(count) / float64(c.pods)
 }
 
-// p50 is the median of a metric.
 func (c cell) p50(key string) (float64, bool) { return c.samples[key].Percentile(50) }

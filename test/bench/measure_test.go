@@ -38,7 +38,6 @@ func refused(verb, subresource string, at float64) audit.Event {
 	return e
 }
 
-// second is a moment of the sample's minute.
 func second(s float64) time.Time {
 	return time.Date(2026, 11, 20, 9, 23, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
 }
@@ -113,7 +112,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// Ours may call the driver before the pod is bound: that is negative, not zero.
+// Moorage may call the driver before the pod is bound: that is negative, not zero.
 func TestPublishBeforeBindIsNegative(t *testing.T) {
 	got := sample([]journey{{bound: second(2), publishCalled: second(1.5)}})
 	if want := (Samples{-500}); !reflect.DeepEqual(got["boundToPublish"], want) {

@@ -209,7 +209,7 @@ func untilWithin(ctx context.Context, patience time.Duration, what string, check
 	return nil
 }
 
-// later registers what ends with the story, in the opposite order.
+// later registers a function for the end of the story, in the opposite order.
 func (s *story) later(do func()) { s.end = append(s.end, do) }
 
 func (s *story) keepLogs() {

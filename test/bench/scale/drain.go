@@ -17,8 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scale/result"
 )
 
-// draining empties a tenth of the nodes, a tenth of them at a time: cordons them, evicts their pods, and
-// goes on to the next when these run elsewhere.
+// draining empties a tenth of the nodes, a tenth of them at a time: it cordons them, evicts their
+// pods, and goes on to the next when these run elsewhere.
 func (r *run) draining(ctx context.Context) error {
 	nodes := r.inZone(drainZone)
 	nodes = nodes[:min(len(nodes), max(1, r.nodes/10))]

@@ -32,7 +32,6 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// top is the repository's folder.
 const top = "../../../../"
 
 // The document shows the committed result, which is of the aims' size.

@@ -27,7 +27,7 @@ func everything() map[corev1.UniqueVolumeName]bool {
 	return map[corev1.UniqueVolumeName]bool{data.Name: true}
 }
 
-// The order that the contract between kubelets and whoever detaches rests on: in use, reported,
+// The order on which the contract between kubelets and the detacher rests: in use, reported,
 // attached, staged; and back: unstaged, and only then not in use.
 func TestInUseBeforeAndAfterStaged(t *testing.T) {
 	b := newBooks()
@@ -81,7 +81,7 @@ func TestAnotherPodKeepsTheVolume(t *testing.T) {
 	}
 }
 
-// What was reported for a pod that never ran does not count for the next one.
+// A report for a pod that never ran does not count for the next one.
 func TestReportedAnew(t *testing.T) {
 	b := newBooks()
 	b.see(podOf("a"), []Volume{data})

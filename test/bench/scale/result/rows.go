@@ -3,7 +3,7 @@
 package result
 
 // controllers, schedulers: the processes of either kind. kube-controller-manager has the
-// attach/detach controller upstream, and everything else in both.
+// attach/detach controller upstream, and all other controllers in both.
 func controllers() []string { return []string{"kube-controller-manager", "moorage-controller"} }
 
 func schedulers() []string { return []string{"kube-scheduler", "moorage-scheduler"} }
@@ -58,7 +58,6 @@ func bystander(of func(Run) []float64, p int) func(Run) (float64, bool) {
 	return func(r Run) (float64, bool) { return percentile(of(r), p), len(of(r)) > 0 }
 }
 
-// stormRows are those of a storm.
 func stormRows(name string, storm func(Run) *Storm) []row {
 	of := func(value func(Storm) float64) func(Run) (float64, bool) {
 		return func(r Run) (float64, bool) {
