@@ -30,7 +30,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// request is one that the API server has to judge.
+// request is a request that the API server has to judge.
 type request struct {
 	user        string
 	groups      []string
@@ -67,8 +67,9 @@ func (r request) attributes() *admission.VersionedAttributes {
 	return out
 }
 
-// The API server checks the types of a policy's expressions and writes what it finds
-// into its status, where doctor reads it: here for the kinds that Kubernetes has.
+// The API server checks the types of a policy's expressions and writes its findings into the
+// policy's status, where doctor reads them. This test checks them for the kinds that Kubernetes
+// has.
 func TestPoliciesAreWellTyped(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind := range clientgoscheme.Scheme.AllKnownTypes() {
@@ -91,7 +92,6 @@ func TestPoliciesAreWellTyped(t *testing.T) {
 	}
 }
 
-// conditions adapts match conditions to the compiler.
 func conditions(in []admissionregistrationv1.MatchCondition) []cel.ExpressionAccessor {
 	out := make([]cel.ExpressionAccessor, len(in))
 	for i := range in {
@@ -100,7 +100,7 @@ func conditions(in []admissionregistrationv1.MatchCondition) []cel.ExpressionAcc
 	return out
 }
 
-// compiler is the one that the API server of the oldest release has.
+// compiler is the compiler in the API server of the oldest release.
 func compiler(t *testing.T) *cel.CompositedCompiler {
 	t.Helper()
 	out, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MustParse(served.OldestRelease).SubtractMinor(1)))
@@ -157,8 +157,8 @@ func loadPolicyFrom(t *testing.T, file, name string) policy {
 	return out
 }
 
-// judge returns why the policy denies the request, or "" if it lets it pass. It
-// fails if the policy would not be asked, or can't be evaluated.
+// judge returns why the policy denies the request, or "" if it lets it pass. It fails if the policy
+// would not be asked, or can't be evaluated.
 func (p policy) judge(t *testing.T, r request) string {
 	t.Helper()
 	if !p.asked(r) {
@@ -176,10 +176,10 @@ func (p policy) judge(t *testing.T, r request) string {
 	return ""
 }
 
-// authorizerOf is RBAC with the roles of the manifests and these people: tess has
-// moorage-tickets and walt a Role of wildcards in the namespace shop, and so has
-// mallory, but of all there is, by a RoleBinding; ina has moorage-tickets-all
-// everywhere, fern may use the condition fenced.moorage.dev/ipmi, and root may do everything.
+// authorizerOf is RBAC with the roles of the manifests and these people: tess has moorage-tickets
+// and walt a Role of wildcards in the namespace shop; mallory has cluster-admin there, by a
+// RoleBinding; ina has moorage-tickets-all everywhere, fern may use the condition
+// fenced.moorage.dev/ipmi, and root may do everything.
 func authorizerOf(t *testing.T) authorizer.Authorizer {
 	t.Helper()
 	var all rbacObjects

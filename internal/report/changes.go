@@ -21,7 +21,7 @@ import (
 // concern is a lasting state of a volume that a person may have to act on. The zero value is none.
 type concern struct{ reason, message string }
 
-// concernOf is what a VolumeHold's conditions say is wrong.
+// concernOf is the fault in a VolumeHold's conditions.
 func concernOf(h *v1alpha1.VolumeHold) concern {
 	if h == nil {
 		return concern{}
@@ -36,8 +36,9 @@ func concernOf(h *v1alpha1.VolumeHold) concern {
 	return concern{c.Reason, c.Message}
 }
 
-// HoldChanged reports that a volume has come into a lasting state, or has left it, on its VolumeHold
-// and on the claim that people know it by. old is nil for a new hold, and claim without one.
+// HoldChanged reports that a volume has come into a lasting state, or has left it, on its
+// VolumeHold and on the claim that people know it by. old is nil for a new hold, and claim without
+// one.
 func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim) {
 	was, is := concernOf(old), concernOf(now)
 	if e == nil || was.reason == is.reason {
@@ -62,7 +63,7 @@ func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim)
 	}
 }
 
-// whereabouts says where a volume is.
+// whereabouts is the place of a volume in words.
 func whereabouts(h *v1alpha1.VolumeHold) string {
 	switch {
 	case h.Status.Holder == nil:
