@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/fair"
 )
 
-// engineConfig is what an engine works with.
+// engineConfig configures an engine.
 type engineConfig struct {
 	Reader  objects.Reader
 	Rules   decide.Rules
@@ -28,8 +28,8 @@ type engineConfig struct {
 	Timeout time.Duration
 	// Workers is the most calls at a time.
 	Workers int
-	// Leading says whether this process still holds the lease; calls and writes
-	// are held back while it does not.
+	// Leading says whether this process still holds the lease; calls and writes are held back while
+	// it does not.
 	Leading func() bool
 	// Run runs a step outside of the caller's goroutine.
 	Run func(func())
@@ -64,7 +64,7 @@ type engine struct {
 
 	calls   map[string]objects.Call      // by UID, as long as the Book knows it
 	secrets map[string]map[string]string // by UID, from reading to calling
-	failed  map[string]codes.Code        // how an attachment's last call failed
+	failed  map[string]codes.Code        // the code of an attachment's last failed call
 
 	waiting fair.Row[decide.VolumeID]
 	timers  map[decide.VolumeID]func() bool
@@ -99,7 +99,7 @@ func newEngine(ctx context.Context, c engineConfig) (*engine, error) {
 	return e, nil
 }
 
-// Start begins to decide. Everything that is in the API must have been seen.
+// Start begins to decide. Every object of the API must have been seen.
 func (e *engine) Start() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -122,8 +122,7 @@ func (e *engine) Resume() {
 	e.lookAtAll()
 }
 
-// Stop begins no call any more, and returns when everything under way is over
-// and written down.
+// Stop begins no more calls, and returns when all work under way is over and written down.
 func (e *engine) Stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,12 +168,12 @@ func (e *engine) look(ids ...decide.VolumeID) {
 // leaseRecheck is when to look again while the lease is in doubt.
 const leaseRecheck = time.Second
 
-// lookAt decides on a volume and begins the decided steps, except calls while others wait for one: it
-// joins them.
+// lookAt decides on a volume and begins the decided steps, except calls while others wait for one:
+// it joins them.
 func (e *engine) lookAt(id decide.VolumeID) { e.decideOn(id, false) }
 
-// decideOn is lookAt; if it is the volume's turn, its first call may begin though
-// others wait, and its next ones wait behind them.
+// decideOn is lookAt; if it is the volume's turn, its first call may begin though others wait, and
+// its next ones wait behind them.
 func (e *engine) decideOn(id decide.VolumeID, turn bool) {
 	if !e.started {
 		return
@@ -251,7 +250,7 @@ func (e *engine) begin(step decide.Step, turn decide.Turn) {
 	})
 }
 
-// end takes what a step brought.
+// end takes the results of a step.
 func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 	now := e.now()
 	e.report(step, o, now.Sub(turn.Began))
@@ -277,7 +276,7 @@ func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 	}
 }
 
-// answered takes the end of a call. A volume that fails again and again says something about itself,
+// answered takes the end of a call. Repeated failures of a volume tell something about the volume,
 // unless the driver pushes all back.
 func (e *engine) answered(uid string, code codes.Code, turn decide.Turn, now time.Time) {
 	own := code != codes.OK && e.failed[uid] == code && !e.book.Crowded()

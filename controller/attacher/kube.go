@@ -16,10 +16,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/connect"
 )
 
-// clientName is how the process names itself to the API server.
+// clientName is the client's name at the API server.
 const clientName = "moorage-attacher"
 
-// restConfig says how the API server is reached.
+// restConfig configures the connection to the API server.
 func restConfig(c Config) (*rest.Config, error) {
 	config, err := connect.Rest(c.Kubeconfig, clientName)
 	if err != nil {

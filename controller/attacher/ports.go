@@ -12,7 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// api is what the engine asks of the API server. Errors are the API's own.
+// api is the part of the API server that the engine uses. Errors are the API's own.
 type api interface {
 	// PatchAttachment applies a JSON Patch to a VolumeAttachment, or to its status.
 	PatchAttachment(ctx context.Context, name string, patch []byte, status bool) (*storagev1.VolumeAttachment, error)

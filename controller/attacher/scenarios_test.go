@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// rewrite takes what the attacher does now for what it should do:
+// rewrite makes the attacher's present behaviour the expectation:
 //
 //	go test ./controller/attacher -run Scenarios -rewrite
 //

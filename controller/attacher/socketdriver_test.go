@@ -19,8 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// socketDriver is a CSI driver behind a socket, as the sidecar meets it. Safe
-// for parallel use.
+// socketDriver is a CSI driver behind a socket, as the sidecar meets it. Safe for parallel use.
 type socketDriver struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -38,7 +37,7 @@ type socketDriver struct {
 	failures  map[string][]failure            // to come, by method
 }
 
-// failure is what one call comes to.
+// failure is the outcome of one call.
 type failure struct {
 	code codes.Code
 	// done: it has its effect all the same.
@@ -47,7 +46,7 @@ type failure struct {
 	hang <-chan struct{}
 }
 
-// fail has a call come to the next failure of its method, if there is one.
+// fail gives a call the next failure of its method, if there is one.
 func (d *socketDriver) fail(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	d.mu.Lock()

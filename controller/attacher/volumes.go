@@ -54,8 +54,7 @@ func (e *engine) lookAtVolume(name string) {
 	})
 }
 
-// unneeded says whether the attacher's finalizer on a PersistentVolume holds
-// nothing any more.
+// unneeded says whether a PersistentVolume no longer needs the attacher's finalizer.
 func (e *engine) unneeded(pv *corev1.PersistentVolume) bool {
 	return decide.PersistentVolume{
 		Stamped:  slices.Contains(pv.Finalizers, e.config.Reader.Finalizer()),

@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume that an attachment has left at its node is unpublished two minutes after it
-// has gone, counted from the first time that this is told.
+// A volume that an attachment has left at its node is unpublished two minutes after it has gone,
+// counted from the first report of this.
 func TestLostTwice(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -32,7 +32,7 @@ func TestLostTwice(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// An unpublish for an attachment that is gone waits after each failure.
+// An unpublish for a gone attachment waits after each failure.
 func TestGhostBacksOff(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -52,8 +52,8 @@ func TestGhostBacksOff(t *testing.T) {
 	}
 }
 
-// While a call for an attachment that is gone is under way, another one at the same
-// node waits, and answers for the volume after.
+// While a call for a gone attachment is under way, another one at the same node waits, and answers
+// for the volume after.
 func TestLostWithACallUnderWay(t *testing.T) {
 	for name, order := range map[string]func(d *desk){
 		"the other one was there before": func(d *desk) {
@@ -98,7 +98,7 @@ func TestInheritedDoubt(t *testing.T) {
 	d.offers("unpublish next id-a")
 }
 
-// An attachment of an unknown volume holds back the volume that its name says; once it is gone, or its
+// An attachment of an unknown volume holds back the volume of its name. Once it is gone, or its
 // volume is known, the volume is decided on again.
 func TestUnplacedByName(t *testing.T) {
 	name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, "a")
@@ -147,7 +147,7 @@ func TestUnplacedInOrder(t *testing.T) {
 	}
 }
 
-// A publication that an unpublish for another attachment of the node took away as well leaves the book.
+// An unpublish for another attachment of the node ends a publication, and it leaves the book.
 func TestUnpublishLaysGhosts(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -197,8 +197,8 @@ func TestGhostIsNotHurriedByTheOld(t *testing.T) {
 	d.offers("unpublish va-a id-a", "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment")
 }
 
-// An attachment that is gone before its PersistentVolume was seen lets an exclusive volume go elsewhere, once its place is
-// unpublished: its name says which volume it is of. Under another name it says nothing.
+// An attachment that is gone before its PersistentVolume was seen lets an exclusive volume go
+// elsewhere, once its place is unpublished: its name gives its volume. Another name gives none.
 func TestGhostOfAVolumeThatWasNeverSeen(t *testing.T) {
 	const elsewhere = "stamp va-b id-b"
 	after := func(name string) *desk {
@@ -271,7 +271,7 @@ func TestGhostThatStays(t *testing.T) {
 	}
 }
 
-// A shared volume may be at many nodes: that it is wanted at another one hurries nothing.
+// A shared volume may be at many nodes: the wish of another node hurries nothing.
 func TestGhostOfASharedVolume(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", shared))
@@ -312,8 +312,8 @@ func TestVolumeStaysKnown(t *testing.T) {
 	}
 }
 
-// If the source of a live migration was taken away, its pod runs on, and the next attachment there does
-// not let the volume go: neither to an attached target, for which it waits, nor to another.
+// If the source of a live migration was taken away, its pod runs on, and the next attachment there
+// does not let the volume go: neither to an attached target, for which it waits, nor to another.
 func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 	at := func(seconds int, uid string) func(*decide.Attachment) {
 		return func(a *decide.Attachment) {
@@ -350,8 +350,8 @@ func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 	}
 }
 
-// Nor while it can't be published itself: the node plugin restarts, or the PersistentVolume is being
-// deleted, and the pod runs on.
+// Nor while it can't be published itself: the node plugin restarts, or the PersistentVolume is
+// being deleted, and the pod runs on.
 func TestSourceTakenAwayAndUnpublishable(t *testing.T) {
 	at := func(seconds int, uid string) func(*decide.Attachment) {
 		return func(a *decide.Attachment) {

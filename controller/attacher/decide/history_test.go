@@ -79,7 +79,7 @@ func TestPastHistories(t *testing.T) {
 	}
 }
 
-// step delivers what there is, and begins and ends one step.
+// step delivers the present states, and begins and ends one step.
 func (w *world) step(outcome int) {
 	w.deliver()
 	w.begin()

@@ -31,9 +31,9 @@ func one(l *decide.Limit, code codes.Code, began, ended time.Time) {
 	}
 }
 
-// A limit that is cut is near the brink: it grows by one with a round of successes. A limit that was
-// cut twice with no success in between was cut since the driver is away, and grows by three with each
-// prompt answer, by one with a slow one, up to the first cut.
+// A limit that is cut is near the brink: it grows by one with a round of successes. Two cuts with
+// no success in between mean that the driver is away: the limit grows by three with each prompt
+// answer, by one with a slow one, up to the first cut.
 func TestLimitGrows(t *testing.T) {
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
 	l := newLimit(t, 1000)
@@ -205,8 +205,7 @@ func TestLimitGoesByTheQuickest(t *testing.T) {
 	sizes(t, l, 17, "late, with all in use")
 }
 
-// A driver that has shown to carry out one call at a time has the next one wait for all
-// before it.
+// A driver that carries out one call at a time makes the next call wait for all before it.
 func TestLimitOfOneAtATime(t *testing.T) {
 	for took, grows := range map[time.Duration]bool{timeout / 20: true, timeout/20 + time.Millisecond: false} {
 		l := newLimit(t, 40)

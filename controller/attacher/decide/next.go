@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// For how long a state that often ends by itself lasts before it is written to
-// the API: a write costs, and kube-controller-manager backs off on errors.
+// For how long a state that often ends by itself lasts before it is written to the API: a write
+// costs, and kube-controller-manager backs off on errors.
 const (
 	missingGrace = time.Second
 	blockedGrace = 20 * time.Second
@@ -100,8 +100,7 @@ func (p *pass) sleep(until time.Time) {
 	}
 }
 
-// show writes why an attachment waits, once it has lasted, unless the object
-// says so already.
+// show writes why an attachment waits, once it has lasted, unless the object says it already.
 func (p *pass) show(r *record, m move) {
 	if m.why != r.shown {
 		r.shown, r.shownSince, r.told, r.unshown, r.showAgain = m.why, p.now, false, 0, time.Time{}
@@ -144,10 +143,10 @@ func (p *pass) note(r *record) move {
 	return do(MarkAttached)
 }
 
-// busy says whether the driver already has a call for the volume that this one
-// must not meet: any, of an exclusive volume, else one at the same node. (CSI
-// asks for one call for a volume at a time; attaching a shared volume to many
-// nodes would take for ever that way, and stock attachers never did.)
+// busy says whether the driver has a call for the volume that excludes this one: any call for an
+// exclusive volume, else a call at the same node. (CSI asks for one call for a volume at a time;
+// attaching a shared volume to many nodes would take for ever that way, and stock attachers never
+// did.)
 func (p *pass) busy(r *record) bool {
 	return p.called[r.Node] || p.exclusive && len(p.called) > 0
 }

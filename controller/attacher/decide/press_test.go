@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// crowded is a desk with n volumes, disk-0 and so on, at a node of its own each, or all at node a, each
-// with a publish that has ended with a code, a second apart.
+// crowded is a desk with n volumes, disk-0 and so on, at a node of its own each, or all at node a.
+// Each has a publish that has ended with a code, a second apart.
 func crowded(t *testing.T, n int, code codes.Code, oneNode bool) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -46,7 +46,8 @@ func (d *desk) pushedBack(i int, oneNode bool, code codes.Code) []decide.VolumeI
 	return d.ends(s, failed(code))
 }
 
-// Three that are pushed back say something about the driver, unless they are of one full node.
+// Three pushed-back attachments allow a conclusion about the driver, unless they are of one full
+// node.
 func TestWhoIsACrowd(t *testing.T) {
 	for name, c := range map[string]struct {
 		n       int
@@ -69,7 +70,7 @@ func TestWhoIsACrowd(t *testing.T) {
 	}
 }
 
-// A success in between makes those before it no part of a crowd.
+// A success in between takes the earlier ones out of a crowd.
 func TestSuccessEndsAStreak(t *testing.T) {
 	d := crowded(t, 2, codes.Unavailable, false)
 	d.see(inCrowd(2, false))
@@ -92,7 +93,7 @@ func TestDeletionLeavesAStreak(t *testing.T) {
 	}
 }
 
-// A crowd lasts until a call succeeds, or none of it is left. To see it again changes nothing.
+// A crowd lasts until a call succeeds, or none of it is left. Seeing it again changes nothing.
 func TestWhenACrowdEnds(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for i := range 3 {
@@ -143,7 +144,7 @@ func TestTwoForASuccess(t *testing.T) {
 	}
 }
 
-// One of a crowd is tried every 30 s at the latest, however long the others wait.
+// An attachment of a crowd is tried every 30 s at the latest, however long the others wait.
 func TestACrowdIsProbed(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for range 8 {
@@ -274,8 +275,8 @@ func TestFailureTouchesItsVolume(t *testing.T) {
 	d.book.Start(decide.Step{Do: decide.Publish, UID: "nobody"}, d.now)
 }
 
-// An attachment that is tried again for others' success and pushed back once more waits no longer than
-// before; after eight times it has its own trouble.
+// An attachment that is tried again for others' success and pushed back once more waits no longer
+// than before; after eight times it has its own trouble.
 func TestEased(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for n := range 12 { // two of the three have their turn with each
@@ -312,7 +313,7 @@ func TestEasedOnTheOtherWay(t *testing.T) {
 	}
 }
 
-// An unpublish says as much of the driver as a publish does.
+// An unpublish tells as much about the driver as a publish.
 func TestUnpublishesAreOfACrowd(t *testing.T) {
 	d := newDesk(t)
 	for i := range 4 {

@@ -65,7 +65,7 @@ func TestPushesBack(t *testing.T) {
 	}
 }
 
-// A person who writes another node's ID on an object says where the volume is.
+// A person who writes another node's ID on an object gives the volume's place.
 func TestAPersonKnowsBetter(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -155,8 +155,8 @@ func TestLookIsACall(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// The source of a live migration is published again beside its target, and the target
-// beside its source; another attachment is not.
+// The source of a live migration is published again beside its target, and the target beside its
+// source; another attachment is not.
 func TestMigrationBothWays(t *testing.T) {
 	target := func(a *decide.Attachment) { a.Beside, a.Created = "a", epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -188,8 +188,8 @@ func TestMigrationBothWays(t *testing.T) {
 	d.offers("publish va-b id-b")
 }
 
-// The component that writes the finalizer before this process may also have published the volume at the
-// node whose ID it wrote.
+// The component that writes the finalizer before this process may also have published the volume at
+// the node whose ID it wrote.
 func TestSomebodyElseStamps(t *testing.T) {
 	for name, play := range map[string]func(d *desk, theirs decide.Attachment){
 		"while this process writes": func(d *desk, theirs decide.Attachment) {
@@ -290,7 +290,7 @@ func TestNoFenceOfASharedVolume(t *testing.T) {
 	d.offers("stamp va-b id-b")
 }
 
-// The driver's list is believed as of the moment of its request: not after a call has begun or ended
+// The driver's list counts as of the moment of its request: not after a call has begun or ended
 // since, nor with a call under way.
 func TestWhatIsListed(t *testing.T) {
 	d := newDesk(t)
@@ -341,8 +341,8 @@ func TestListedWhereItIsWanted(t *testing.T) {
 	d.offers("publish va-a id-a")
 }
 
-// An attachment that is attached has the volume, though the attacher's finalizer is off:
-// it is not attached once more.
+// An attachment that is attached has the volume, though the attacher's finalizer is off: it is not
+// attached once more.
 func TestAttachedWithoutTheFinalizer(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", func(a *decide.Attachment) { a.Stamped = false }))
@@ -372,8 +372,8 @@ func TestListedWhereItIsDetached(t *testing.T) {
 	d.wakes(time.Second * 3 / 4)
 }
 
-// The attachment that has the volume goes before all others that want it, though its object does not
-// say yet that it is attached, and the driver says that it is not; but all wait for an attachment that
+// The attachment that has the volume goes before all others that want it, though its object does
+// not say yet that it is attached, and the driver denies it. But all wait for an attachment that
 // can't be published.
 func TestWhoGoesFirst(t *testing.T) {
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
@@ -440,8 +440,8 @@ func TestStepsInOrder(t *testing.T) {
 	d.offers("publish a id-a", "publish b id-b", "publish c id-c", "publish d id-d", "report-attach same: x", "report-attach same: y")
 }
 
-// An attachment at the same node holds up a deletion there only if the volume may be there for it as
-// well.
+// An attachment at the same node holds up a deletion there only if the volume may be there for it
+// too.
 func TestUsedHere(t *testing.T) {
 	for name, c := range map[string]struct {
 		other decide.Attachment

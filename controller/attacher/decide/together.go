@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// together has the combined facts of a volume's attachments. It is computed once in a Next, so that a
-// decision on an attachment needs no look at all others: a shared volume may have thousands.
+// together has the combined facts of a volume's attachments. It is computed once in a Next: a
+// decision on an attachment needs no look at all others, of which a shared volume may have
+// thousands.
 type together struct {
-	// exclusive says whether the volume may be at one node at a time: if any of
-	// its attachments says so. (Two PersistentVolumes may name one volume and
-	// disagree.)
+	// exclusive says whether the volume may be at one node at a time: if any of its attachments
+	// says it. (Two PersistentVolumes may name one volume and disagree.)
 	exclusive bool
 	// newest is the highest number of transitions of the existing attachments, and of gone ones that
 	// left the volume's place open.
@@ -28,7 +28,7 @@ type together struct {
 	users map[place]*record
 }
 
-// each goes through records, and counts them: what a Next costs is how many it looks at.
+// each goes through records, and counts them: their number is the cost of a Next.
 func (b *Book) each(records iter.Seq[*record]) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		for r := range records {

@@ -115,7 +115,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestBrokenObjects: whatever an object holds, there is a reason, not a panic.
+// TestBrokenObjects: any broken object gives a reason, not a panic.
 func TestBrokenObjects(t *testing.T) {
 	reader := objects.Reader{Driver: "disk.example.com"}
 	empty := &corev1.PersistentVolume{}

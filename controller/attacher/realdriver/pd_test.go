@@ -35,7 +35,7 @@ const (
 	patience   = 30 * time.Second
 )
 
-// calls are what the driver was asked to change, in order. Safe for parallel use.
+// calls are the changes that the driver was asked for, in order. Safe for parallel use.
 type calls struct {
 	mu   sync.Mutex
 	list []string
@@ -158,7 +158,7 @@ func putVolumes(server *apitest.Server) {
 			CSI: &corev1.CSIPersistentVolumeSource{Driver: driverName, VolumeHandle: fmt.Sprintf("projects/%s/zones/%s/disks/disk1", project, zone)},
 		}},
 	})
-	server.Put("persistentvolumes", &corev1.PersistentVolume{ // one of before the migration
+	server.Put("persistentvolumes", &corev1.PersistentVolume{ // from before the migration
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "pv2", Labels: map[string]string{corev1.LabelTopologyZone: zone},
 			Annotations: map[string]string{"pv.kubernetes.io/migrated-to": driverName},
@@ -187,8 +187,8 @@ func remove(t *testing.T, server *apitest.Server, name string) {
 	}
 }
 
-// TestPersistentDisks moves disks of the driver from node to node: one of its
-// own, and one that Kubernetes knows as an in-tree volume.
+// TestPersistentDisks moves disks of the driver from node to node: one of its own, and an in-tree
+// volume of Kubernetes.
 func TestPersistentDisks(t *testing.T) {
 	socket, heard, cloud := startDriver(t)
 	server := apitest.Start(t)

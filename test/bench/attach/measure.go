@@ -49,8 +49,8 @@ func scenario(s setup, c result.Case, deadline time.Duration, into *result.Run) 
 	}
 }
 
-// measure makes the load, attach and detach, and fills in what was measured. With
-// a driver that takes no time it attaches once more: what that costs shows there.
+// measure makes the load, attach and detach, and fills in the measurements. With a driver that
+// takes no time it attaches once more, to show the cost.
 func measure(ctx context.Context, l load, deadline time.Duration, into *result.Run) error {
 	if err := l.provision(ctx); err != nil {
 		return err

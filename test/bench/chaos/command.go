@@ -42,7 +42,7 @@ type flags struct {
 	out, render, from    string
 }
 
-// NewCommand returns the command that runs a scenario and keeps what came of it.
+// NewCommand returns the command that runs a scenario and keeps its outcome.
 func NewCommand(s bench.Session, subject Subject) *cobra.Command {
 	f := flags{subject: subject}
 	cmd := &cobra.Command{

@@ -17,8 +17,8 @@ import (
 type cpu struct {
 	own  time.Duration // by this process
 	etcd time.Duration // by the etcd that it has started
-	// busy and all are those of all cores together since the machine started,
-	// whoever used them, in a unit of the kernel's; 0 where the system doesn't say.
+	// busy and all are times of all cores together since the machine started, for all processes, in
+	// a unit of the kernel's; 0 where the system lacks them.
 	busy, all float64
 }
 
