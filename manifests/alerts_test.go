@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/metricstest"
 )
 
-// alertRule is an alert as Prometheus reads it.
 type alertRule struct {
 	Alert       string            `json:"alert"`
 	Expr        string            `json:"expr"`
@@ -21,7 +20,6 @@ type alertRule struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// alerts returns the chart's alerts, by group.
 func alerts(t *testing.T, values string) map[string][]alertRule {
 	t.Helper()
 	var rules struct {

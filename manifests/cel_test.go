@@ -53,7 +53,6 @@ func (r request) operation() admission.Operation {
 	return admission.Update
 }
 
-// attributes returns the request as admission sees it.
 func (r request) attributes() *admission.VersionedAttributes {
 	record := admission.NewAttributesRecord(r.now, r.before, r.kind, r.namespace, "", r.resource, r.subresource,
 		r.operation(), &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: r.user, Groups: r.groups, Extra: r.extra})
@@ -110,7 +109,6 @@ func compiler(t *testing.T) *cel.CompositedCompiler {
 	return out
 }
 
-// policy is a ValidatingAdmissionPolicy that can judge.
 type policy struct {
 	object    admissionregistrationv1.ValidatingAdmissionPolicy
 	validator validating.Validator
@@ -204,7 +202,6 @@ func authorizerOf(t *testing.T) authorizer.Authorizer {
 	return rbac.New(getter, getter, getter, getter)
 }
 
-// rbacObjects are the roles and bindings of some manifests.
 type rbacObjects struct {
 	roles               []*rbacv1.Role
 	roleBindings        []*rbacv1.RoleBinding

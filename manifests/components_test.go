@@ -60,7 +60,6 @@ certManager: {enabled: false}
 metrics: {serviceMonitor: {enabled: true}}
 `
 
-// workload is a component's pods as the chart describes them.
 type workload struct {
 	name     string
 	replicas int32
@@ -386,7 +385,6 @@ func (r release) checkMonitor(t *testing.T, w workload, want component) {
 	}
 }
 
-// workloads are the workloads of a release.
 func (r release) workloads(t *testing.T) []workload {
 	t.Helper()
 	var out []workload
@@ -426,7 +424,6 @@ func (r release) workloads(t *testing.T) []workload {
 	return out
 }
 
-// only decodes the object of a kind and name.
 func (r release) only(t *testing.T, kind, name string, into any) {
 	t.Helper()
 	object, ok := r[fmt.Sprintf("%s/storage/%s", kind, name)]

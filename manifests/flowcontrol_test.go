@@ -98,7 +98,6 @@ func (d dispatch) handle(namespace, account string, info apirequest.RequestInfo,
 	return schema, level
 }
 
-// level is the priority level of an account's request.
 func (d dispatch) level(namespace, account string, info apirequest.RequestInfo) string {
 	_, level := d.handle(namespace, account, info, func(bool) {}, func() {})
 	return level
@@ -154,7 +153,6 @@ func (d dispatch) attach(t *testing.T, empty func()) (executed, waited bool) {
 	return first.executed, waited
 }
 
-// attempt is an attach under way.
 type attempt struct {
 	queued, ended chan struct{}
 	waiting       atomic.Bool

@@ -19,7 +19,6 @@ type chartFile struct {
 	Annotations                            map[string]string
 }
 
-// annotation decodes one of Artifact Hub's annotations.
 func (c chartFile) annotation(t *testing.T, name string, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(c.Annotations["artifacthub.io/"+name]), into); err != nil {

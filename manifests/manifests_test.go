@@ -21,7 +21,6 @@ import (
 	"github.com/moorage-dev/moorage/manifests"
 )
 
-// objects returns the objects in a file of the manifests.
 func objects(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	raw, err := manifests.FS.ReadFile(file)

@@ -32,7 +32,6 @@ type definition struct {
 	rules      *schemacel.Validator
 }
 
-// operatorDefinitions are the Prometheus operator's own, by kind.
 func operatorDefinitions(t *testing.T) map[string]definition {
 	t.Helper()
 	download := exec.Command("go", "mod", "download", "-json", operatorModule)

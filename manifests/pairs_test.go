@@ -140,7 +140,6 @@ func resolve(root, schema map[string]any) map[string]any {
 	return out
 }
 
-// candidates are the values that a schema names.
 func candidates(schema map[string]any) []any {
 	if enum, ok := schema["enum"].([]any); ok {
 		return enum
@@ -152,7 +151,6 @@ func candidates(schema map[string]any) []any {
 	return examples
 }
 
-// same compares values as JSON.
 func same(a, b any) bool {
 	left, errA := json.Marshal(a)
 	right, errB := json.Marshal(b)
@@ -231,7 +229,6 @@ func (p *pairs) try(r row, kept map[int]int) bool {
 	return false
 }
 
-// named are the parameters that a refusal names.
 func (p *pairs) named(err error) []int {
 	var out []int
 	_, reasons, _ := strings.Cut(err.Error(), "these values can't work:")

@@ -64,7 +64,6 @@ type createdPod struct {
 	} `json:"spec"`
 }
 
-// pod is the pod with only these fields.
 func (p *createdPod) pod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Metadata.Name, Labels: p.Metadata.Labels, Annotations: p.Metadata.Annotations},
@@ -128,7 +127,6 @@ func clientOf(r *http.Request) string {
 	return host
 }
 
-// respond decides one review.
 func (s *Server) respond(request *admission) (*admissionv1.AdmissionResponse, error) {
 	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
 	pods := metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -162,7 +160,6 @@ func (s *Server) respond(request *admission) (*admissionv1.AdmissionResponse, er
 	return response, nil
 }
 
-// count adds a patch's changes to the metrics.
 func (s *Server) count(patch []pod.Operation) {
 	for _, operation := range patch {
 		if operation.Path == pod.PathSchedulerName {

@@ -71,7 +71,6 @@ func TestGroupsHaveOneScheduler(t *testing.T) {
 	}
 }
 
-// post sends body to the handler and returns its answer.
 func post(handler http.Handler, contentType string, body []byte) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(http.MethodPost, pathMutatePod, bytes.NewReader(body))
 	request.Header.Set("Content-Type", contentType)

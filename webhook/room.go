@@ -26,7 +26,6 @@ type room struct {
 // 3 MiB at most as a rule, take some milliseconds.
 const bodyGrace = 250 * time.Millisecond
 
-// guest is a request with a body.
 type guest struct {
 	client string
 	size   int64

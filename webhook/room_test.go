@@ -55,7 +55,6 @@ func begin(t *testing.T, c net.Conn, size int, body []byte) {
 	}
 }
 
-// answered is the code of the answer on a connection.
 func answered(c net.Conn) (int, error) {
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {

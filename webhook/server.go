@@ -34,7 +34,6 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// name of the server in its errors.
 const name = "moorage-webhook"
 
 // Server is the webhook. Its handler is safe for parallel use.

@@ -316,7 +316,6 @@ func TestAnOccupiedPortIsAnError(t *testing.T) {
 	}
 }
 
-// probe returns the status code of a GET.
 func probe(server *Server, path string) int {
 	recorder := httptest.NewRecorder()
 	server.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
@@ -333,7 +332,6 @@ func get(t *testing.T, client *http.Client, address, path string) int {
 	return response.StatusCode
 }
 
-// waitFor polls until condition holds.
 func waitFor(t *testing.T, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

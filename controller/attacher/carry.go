@@ -116,7 +116,6 @@ func (e *engine) stampVolume(ctx context.Context, pv *corev1.PersistentVolume, n
 	return o
 }
 
-// write changes the VolumeAttachment or its status.
 func (e *engine) write(ctx context.Context, step decide.Step, va *storagev1.VolumeAttachment) outcome {
 	if va == nil || va.UID != types.UID(step.UID) {
 		o := failed(fmt.Errorf("VolumeAttachment %s is not there any more", step.Name))

@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/fair"
 )
 
-// engineConfig configures an engine.
 type engineConfig struct {
 	Reader  objects.Reader
 	Rules   decide.Rules
@@ -155,10 +154,8 @@ func (e *engine) lookAtAll() {
 
 func (e *engine) now() time.Time { return e.config.Clock.Now() }
 
-// allowed says whether a step may begin at the moment.
 func (e *engine) allowed(a decide.Action) bool { return !e.paused && !e.stopping || a.Records() }
 
-// look decides on volumes and begins the decided steps.
 func (e *engine) look(ids ...decide.VolumeID) {
 	for _, id := range ids {
 		e.lookAt(id)

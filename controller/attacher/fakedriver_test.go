@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// reply is how the fake driver answers one call.
 type reply struct {
 	code    codes.Code
 	message string

@@ -104,7 +104,6 @@ func listenFlags(flags *flag.FlagSet, c *Config) (endpoint, metrics *string) {
 		flags.String("metrics-address", "", "older name of --http-endpoint")
 }
 
-// note notes each given flag that does nothing.
 func (l *commandLine) note(flags *flag.FlagSet, gates featureGates) {
 	flags.Visit(func(f *flag.Flag) {
 		if why, ok := ignoredFlags()[f.Name]; ok {

@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// numbers are an engine's numbers, at one moment.
 type numbers struct {
 	attachments, underWay, limit, waiting, unaccounted int
 }

@@ -62,7 +62,6 @@ func handlers[T corev1.PersistentVolume | storagev1.CSINode | storagev1.VolumeAt
 	}
 }
 
-// slim leaves out unread fields.
 func slim(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

@@ -31,7 +31,6 @@ type backend interface {
 	List(ctx context.Context) (map[string][]string, error)
 }
 
-// clock tells the time and calls back.
 type clock interface {
 	Now() time.Time
 	// AfterFunc calls f once, outside of the caller's goroutine, unless stop is

@@ -52,7 +52,6 @@ func Run(ctx context.Context, c Config) error {
 	return run(ctx, c, client, electionClient)
 }
 
-// process is one attacher at work.
 type process struct {
 	config   Config
 	client   kubernetes.Interface
@@ -97,7 +96,6 @@ func run(ctx context.Context, c Config, client, electionClient kubernetes.Interf
 	return hold(ctx, c.Election, electionClient, p.identity.Name, health, work)
 }
 
-// disconnected notes that the connection to the driver broke.
 func (p *process) disconnected() {
 	select {
 	case p.lost <- struct{}{}:

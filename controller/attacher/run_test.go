@@ -43,7 +43,6 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// running is an attacher at work.
 type running struct {
 	cancel context.CancelFunc
 	ended  chan struct{}

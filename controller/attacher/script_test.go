@@ -67,7 +67,6 @@ func essence(transcript []string) []string {
 	return lines
 }
 
-// readScenarios reads a file of testdata.
 func readScenarios(t *testing.T, file string) []scenario {
 	t.Helper()
 	data, err := os.ReadFile(file)

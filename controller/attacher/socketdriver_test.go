@@ -37,7 +37,6 @@ type socketDriver struct {
 	failures  map[string][]failure            // to come, by method
 }
 
-// failure is the outcome of one call.
 type failure struct {
 	code codes.Code
 	// done: it has its effect all the same.
@@ -92,7 +91,6 @@ func newSocketDriver(t *testing.T) *socketDriver {
 	return d
 }
 
-// start listens; stop breaks every connection.
 func (d *socketDriver) start(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("unix", d.path)

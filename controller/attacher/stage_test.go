@@ -72,7 +72,6 @@ func (s *stage) write(line string) {
 	s.lines = append(s.lines, strings.ReplaceAll(line, s.reader.Finalizer(), "finalizer"))
 }
 
-// play runs a scenario's commands and returns the transcript.
 func (s *stage) play(commands []string) []string {
 	for _, c := range commands {
 		when, rest, _ := strings.Cut(c, " ")
@@ -93,7 +92,6 @@ func (s *stage) play(commands []string) []string {
 	return s.lines
 }
 
-// start starts the engine on the present objects.
 func (s *stage) start() {
 	if s.started {
 		return
@@ -178,7 +176,6 @@ func (s *stage) await() {
 	}
 }
 
-// pass lets time go by.
 func (s *stage) pass(d time.Duration) {
 	end := s.clock.now.Add(d)
 	for s.clock.step(end) {

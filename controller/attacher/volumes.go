@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// volumeWork is the work on a PersistentVolume's finalizer.
 type volumeWork struct {
 	running  bool
 	failures int

@@ -21,7 +21,6 @@ import (
 	"github.com/moorage-dev/moorage/test/leaktest"
 )
 
-// controllerMethods are the calls about one volume.
 func controllerMethods() []string {
 	return []string{"ControllerPublishVolume", "ControllerUnpublishVolume", "ControllerGetVolume"}
 }
@@ -81,7 +80,6 @@ func TestEveryCodeOverTheWire(t *testing.T) {
 	}
 }
 
-// want says that a volume is wanted where it is.
 func want(t *testing.T, server *apitest.Server, name string) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1alpha1.AnnotationWanted: "default/pod"}}})
@@ -105,13 +103,11 @@ func (d *socketDriver) spent() bool {
 	return true
 }
 
-// seenErrors are the errors that VolumeAttachments have shown.
 type seenErrors struct {
 	stop func()
 	seen chan *storagev1.VolumeError
 }
 
-// watchErrors collects them from now on.
 func watchErrors(t *testing.T, server *apitest.Server) *seenErrors {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

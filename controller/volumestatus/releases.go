@@ -31,7 +31,6 @@ func (r releases) set(uid string, volumes []ledger.VolumeID) {
 	}
 }
 
-// drop forgets a pod.
 func (r releases) drop(uid string) {
 	for _, v := range r.volumes[uid] {
 		if delete(r.pods[v], uid); len(r.pods[v]) == 0 {

@@ -409,7 +409,6 @@ func TestConditionTime(t *testing.T) {
 	}
 }
 
-// events takes the events so far.
 func (g *gate) events() []string {
 	var list []string
 	for len(g.recorder.Events) > 0 {

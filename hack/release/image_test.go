@@ -178,7 +178,6 @@ func TestOnlyTheAttacherIsRoot(t *testing.T) {
 	}
 }
 
-// billOf is the bill of materials in an artifact.
 func billOf(t *testing.T, artifact v1.Image) (sbom document) {
 	t.Helper()
 	layers, err := artifact.Layers()

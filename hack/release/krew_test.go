@@ -129,7 +129,6 @@ func TestAVersionIsSemantic(t *testing.T) {
 	}
 }
 
-// untar returns the files of an archive.
 func untar(t *testing.T, raw []byte) map[string][]byte {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(raw))

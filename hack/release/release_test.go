@@ -133,7 +133,6 @@ func TestAReleaseIsUsedFromItsRegistry(t *testing.T) {
 	released(t, r, files)
 }
 
-// digestOf is what a reference resolves to, by digest.
 func digestOf(t *testing.T, text string) string {
 	t.Helper()
 	reference, err := name.ParseReference(text)

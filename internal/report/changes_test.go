@@ -48,7 +48,6 @@ func expect(t *testing.T, what string, got []string, want ...[]string) {
 	}
 }
 
-// holdWith is a VolumeHold at n1 with one condition.
 func holdWith(kind string, status metav1.ConditionStatus, reason ledger.Code, message string) *v1alpha1.VolumeHold {
 	h := &v1alpha1.VolumeHold{
 		ObjectMeta: metav1.ObjectMeta{Name: "h", UID: types.UID("u")},

@@ -77,7 +77,6 @@ func (e *Events) TicketEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) {
 	e.tellTicket(t, e.quotas.ends, e.warn, eventTicketEnded, message)
 }
 
-// whyEnded is the reason for a ticket's end, in words.
 func whyEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) string {
 	switch cause {
 	case arbiter.EndTimeOver:

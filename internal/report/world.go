@@ -210,7 +210,6 @@ func knownDrivers(s ledger.Snapshot) func(driver string) bool {
 	return func(driver string) bool { return registered[driver] || (ledger.VolumeID{Driver: driver}).NoAttach() }
 }
 
-// slots are a driver's at a node.
 type slots struct {
 	node   ledger.NodeName
 	driver string

@@ -115,7 +115,6 @@ func New(o Options) (*Extender, error) {
 	return x, nil
 }
 
-// newExtender makes the extender without its port.
 func newExtender(o Options) (*Extender, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -173,7 +172,6 @@ func (x *Extender) Lead(ctx context.Context, until func() time.Time) {
 	}
 }
 
-// leading returns nil if this process leads.
 func (x *Extender) leading() error {
 	if term := x.term.Load(); term == nil || (*term).Err() != nil {
 		return errNotLeading

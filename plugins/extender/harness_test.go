@@ -54,7 +54,6 @@ func newRig(t *testing.T, prepare func(*rig)) *rig {
 	return r
 }
 
-// newIdleRig serves and does not lead.
 func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 	t.Helper()
 	r := &rig{Server: apitest.Start(t), t: t, files: certtest.NewFiles(t, "moorage-extender")}
@@ -183,7 +182,6 @@ func (r *rig) ask(verb string, args, result any) {
 	}
 }
 
-// filter asks for all nodes, by name.
 func (r *rig) filter(pod *corev1.Pod) extenderv1.ExtenderFilterResult {
 	r.t.Helper()
 	names := []string{"n1", "n2", "n3"}
@@ -204,7 +202,6 @@ func (r *rig) bind(pod *corev1.Pod, node string) string {
 	return result.Error
 }
 
-// nodeOf is a pod's node at the API server.
 func (r *rig) nodeOf(pod *corev1.Pod) string {
 	var found corev1.Pod
 	r.Get("pods", pod.Namespace, pod.Name, &found)
@@ -219,7 +216,6 @@ func (r *rig) unreserved(pod *corev1.Pod) {
 	}
 }
 
-// seen waits until the extender's ledger has the pods.
 func (r *rig) seen(pods ...*corev1.Pod) {
 	r.t.Helper()
 	for _, pod := range pods {

@@ -26,7 +26,6 @@ type nominees struct {
 	refused map[string]map[types.UID]bool // pods that a nominee kept away, by the node
 }
 
-// byNomination is the index of nominees by their node.
 const byNomination = "nomination"
 
 func newNominees(pods cache.SharedIndexInformer, retry func(types.UID)) (*nominees, error) {

@@ -46,7 +46,6 @@ func podWith(name string, claims ...string) *corev1.Pod {
 	return pod
 }
 
-// boundTo is the same pod, running at a node.
 func boundTo(pod *corev1.Pod, node string) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.NodeName = node

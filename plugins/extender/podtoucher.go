@@ -28,7 +28,6 @@ const nudgeInterval = time.Second
 // comes with an event that makes its scheduler try all refused pods again.
 const nudgeGrace = 250 * time.Millisecond
 
-// podTouchers write in parallel.
 const podTouchers = 4
 
 const reasonLifted = "RefusalLifted"
@@ -75,7 +74,6 @@ func (n *podToucher) enqueue(_ context.Context, pod *corev1.Pod) {
 	n.queue.Add(key)
 }
 
-// run nudges until ctx is done.
 func (n *podToucher) run(ctx context.Context) { n.queue.Run(ctx, podTouchers) }
 
 // touchWhenDue nudges one pod, or says how long to wait until then.
@@ -111,7 +109,6 @@ func (n *podToucher) untilDue(key podKey, now time.Time) time.Duration {
 	return early
 }
 
-// forget forgets the request for a nudge.
 func (n *podToucher) forget(key podKey) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,14 +12,12 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// ranked is the same pod with a priority.
 func ranked(pod *corev1.Pod, priority int32) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.Priority = &priority
 	return pod
 }
 
-// nominated is the same pod, promised a node.
 func nominated(pod *corev1.Pod, node string) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Status.NominatedNodeName = node

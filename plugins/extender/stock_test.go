@@ -46,7 +46,6 @@ func (r *rig) asked(nodeCacheCapable bool) *config.Extender {
 	}
 }
 
-// nodeInfos are kube-scheduler's nodes, with pods.
 type nodeInfos struct {
 	fwk.NodeInfoLister
 	all []fwk.NodeInfo

@@ -53,7 +53,6 @@ func encoded(t *testing.T, value any) []byte {
 	return data
 }
 
-// filterAt asks for one node, as schedulers do.
 func filterAt(t *testing.T, x *Extender, pod *corev1.Pod, node string) extenderv1.ExtenderFilterResult {
 	t.Helper()
 	body := encoded(t, extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{node}})

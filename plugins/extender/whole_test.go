@@ -59,14 +59,12 @@ func (r *rig) schedule() {
 	r.t.Cleanup(func() { <-ended })
 }
 
-// roomy is a node with room for pods.
 func roomy(name string) *corev1.Node {
 	n := node(name)
 	n.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("100")}
 	return n
 }
 
-// runnable is a pod that a kube-scheduler schedules.
 func runnable(name string, claims ...string) *corev1.Pod {
 	pod := podWith(name, claims...)
 	pod.Spec.SchedulerName = corev1.DefaultSchedulerName
@@ -86,7 +84,6 @@ func (r *rig) told(pod *corev1.Pod, want string) {
 	})
 }
 
-// nudges counts the writes of a pod's condition Placeable.
 func (r *rig) nudges(pod *corev1.Pod) int {
 	count := 0
 	for _, request := range r.Requests() {

@@ -22,7 +22,6 @@ func (c *cluster) urgent(name string) *corev1.Pod {
 	return c.share(name, name, 1000)
 }
 
-// left are the remaining pods.
 func (c *cluster) left(pods []*corev1.Pod) []*corev1.Pod {
 	c.t.Helper()
 	var left []*corev1.Pod

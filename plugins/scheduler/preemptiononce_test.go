@@ -108,7 +108,6 @@ func (c *cluster) tryAgain(pod *corev1.Pod, times int) {
 
 func (c *cluster) gone(pod *corev1.Pod) bool { return len(c.left([]*corev1.Pod{pod})) == 0 }
 
-// detach deletes a VolumeAttachment, if it exists.
 func (c *cluster) detach(name string) {
 	c.t.Helper()
 	err := c.kube.StorageV1().VolumeAttachments().Delete(c.t.Context(), name, metav1.DeleteOptions{})

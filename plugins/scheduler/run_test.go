@@ -148,7 +148,6 @@ func (m *memory) Update(_ context.Context, r resourcelock.LeaderElectionRecord) 
 	return nil
 }
 
-// put is another process's write.
 func (m *memory) put(r *resourcelock.LeaderElectionRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,7 +182,6 @@ func (f *fakes) prepare(lease *memory) *process {
 	return &process{config: &complete, scheduler: f, hold: f}
 }
 
-// begin runs the process that prepare makes.
 func (f *fakes) begin(t *testing.T, lease *memory) (p *process, stop context.CancelFunc, result chan error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -332,7 +330,6 @@ func TestWithoutAnswersItEnds(t *testing.T) {
 	})
 }
 
-// deaf is an extender whose listener is broken.
 type deaf struct{ answering }
 
 func (deaf) Run(context.Context) error { return net.ErrClosed }

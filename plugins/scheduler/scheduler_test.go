@@ -170,7 +170,6 @@ func TestBadArgsAreRefused(t *testing.T) {
 	}
 }
 
-// moorageProfile is the shipped profile with a pluginConfig.
 func moorageProfile(t *testing.T, pluginConfig string) config.KubeSchedulerProfile {
 	t.Helper()
 	return profileIn(t, `apiVersion: kubescheduler.config.k8s.io/v1

@@ -66,7 +66,6 @@ func (p *process) allowed(pages http.Handler) http.Handler {
 	return genericfilters.WithPanicRecovery(genericfilters.WithHTTPLogging(checked), requests)
 }
 
-// pages are kube-scheduler's pages.
 func (p *process) pages(ctx context.Context) http.Handler {
 	m := mux.NewPathRecorderMux(serverName)
 	p.installHealth(ctx, m)

@@ -50,7 +50,6 @@ profiles:
 
 const driverName = "disk.example.com"
 
-// putNode puts a node with so many slots.
 func putNode(server *apitest.Server, slots int32) {
 	server.Put("nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}, Status: corev1.NodeStatus{
 		Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")},
@@ -175,7 +174,6 @@ func TestWholeProcessSettlesItsBinding(t *testing.T) {
 	}
 }
 
-// others is a scheduler that asks the extender.
 type others struct {
 	t      *testing.T
 	url    string
@@ -281,7 +279,6 @@ func eventually(t *testing.T, what string, happens func() bool) {
 	}
 }
 
-// answerOf is the status of a page.
 func answerOf(t *testing.T, url string) int {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: 5 * time.Second} // its own certificate

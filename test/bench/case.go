@@ -150,7 +150,6 @@ func Select(cases []Case, patterns []string) ([]Case, error) {
 	return out, nil
 }
 
-// caseJSON is a Case with readable durations.
 type caseJSON struct {
 	Name   string `json:"name"`
 	Nodes  int    `json:"nodes"`

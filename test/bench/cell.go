@@ -59,7 +59,6 @@ func (c *cell) add(run Run) {
 	}
 }
 
-// measured says whether a run passed.
 func (c cell) measured() bool { return c.runs > 0 }
 
 func (c *cell) mean() {

@@ -97,7 +97,6 @@ func (f *flags) do(cmd *cobra.Command, s Session) error {
 	return err
 }
 
-// chosen lists the cases that the flags choose.
 func (f *flags) chosen() ([]Case, error) {
 	cases := Cases()
 	if f.quick {
@@ -119,7 +118,6 @@ func (f *flags) chosen() ([]Case, error) {
 	return cases, nil
 }
 
-// setups lists the modes that the flags choose.
 func (f *flags) setups() ([]Setup, error) {
 	switch {
 	case len(f.modes) > 0:
@@ -177,7 +175,6 @@ func list(w io.Writer, cases []Case) error {
 	return nil
 }
 
-// print writes a result for people or for programs.
 func print(w io.Writer, r Result, asJSON bool) error {
 	text := []byte(Render(r))
 	if asJSON {

@@ -86,7 +86,6 @@ func ProcessSeconds(pid int) (float64, error) {
 	return float64(ticks) / ticksPerSecond, err
 }
 
-// componentOf joins the nodes into one.
 func componentOf(name string) string {
 	if strings.HasPrefix(name, strings.TrimSuffix(sandbox.NodeName(1), "1")) {
 		return kubelets

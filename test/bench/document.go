@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// page is the document that shows the results.
 func page() record.Page { return record.Page{Command: "moorage-sandbox bench --render"} }
 
 // RenderDocument replaces the results in a document by the results in a folder.

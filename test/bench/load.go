@@ -132,7 +132,6 @@ func claimsSay(e *sandbox.Env, c Case, unused corev1.ConditionStatus) error {
 
 type phases struct{ attach, detach window }
 
-// makeLoad creates the pods, lets them run, and deletes them.
 func makeLoad(ctx context.Context, e *sandbox.Env, c Case) (phases, error) {
 	var w phases
 	w.attach.from = time.Now()
@@ -198,7 +197,6 @@ func missing(have, want int, what string) error {
 	return nil
 }
 
-// collect joins the run's evidence.
 func collect(e *sandbox.Env, w phases, into *Run) error {
 	events, err := e.Audit.Read()
 	if err != nil {
@@ -213,7 +211,6 @@ func collect(e *sandbox.Env, w phases, into *Run) error {
 	return nil
 }
 
-// rest lets time pass, as part of the load.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

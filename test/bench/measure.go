@@ -49,7 +49,6 @@ func Metrics() []Metric {
 	}
 }
 
-// evidence is the evidence of a run about its pods.
 type evidence struct {
 	// pods are the observer's.
 	pods   []sandbox.PodTimes
@@ -78,7 +77,6 @@ func (e evidence) journeys(namespace string) []journey {
 	return out
 }
 
-// first sets a time that isn't set yet.
 func first(at *time.Time, to time.Time) {
 	if at.IsZero() {
 		*at = to
@@ -175,7 +173,6 @@ func millis(from, to time.Time) float64 {
 // nodeUser begins the user names of kubelets, which are counted as one.
 const nodeUser = "system:node:"
 
-// userName is the user that a write is attributed to.
 func userName(user string) string {
 	if strings.HasPrefix(user, nodeUser) {
 		return nodeUser + "*"

@@ -22,7 +22,6 @@ func ProcessMemory(pid int, fields ...string) (Memory, error) {
 	return memoryOf(string(status), fields...)
 }
 
-// memoryOf reads the text of /proc/PID/status.
 func memoryOf(status string, fields ...string) (Memory, error) {
 	m := Memory{}
 	for line := range strings.Lines(status) {

@@ -121,7 +121,6 @@ func timesTable(cells []cell) string {
 	return t.String()
 }
 
-// addSingle adds a row of one number per setup.
 func addSingle(t *table.Table, title string, cells []cell, value func(cell) float64, format func(float64) string) {
 	row := []string{title}
 	for _, c := range cells {
@@ -134,7 +133,6 @@ func addSingle(t *table.Table, title string, cells []cell, value func(cell) floa
 	t.Add(append(row, ratios(cells, func(c cell) (float64, bool) { return value(c), c.measured() })...)...)
 }
 
-// duel is a pair of measured setups.
 type duel struct{ ours, theirs cell }
 
 func duels(cells []cell) []duel {

@@ -89,7 +89,6 @@ func (c Config) plan() []Run {
 	return out
 }
 
-// run makes one run on a cluster of its own.
 func (c Config) run(ctx context.Context, run *Run) {
 	run.Started = time.Now().UTC().Truncate(time.Second)
 	options, mode := run.Setup.apply(c.Options)

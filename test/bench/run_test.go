@@ -64,7 +64,6 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// broken is a configuration in which no cluster can start.
 func broken(t *testing.T) Config {
 	return Config{
 		Command: "test", Cases: QuickCases(), Setups: []Setup{Upstream, UpstreamTuned}, Repeat: 1, Log: t.Logf,

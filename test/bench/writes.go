@@ -57,7 +57,6 @@ func mergeWrites(lists ...[]Write) []Write {
 	return out
 }
 
-// total counts all writes of a list.
 func total(list []Write) int {
 	n := 0
 	for _, w := range list {

@@ -46,7 +46,6 @@ func (s *story) attacks(ctx context.Context) error {
 	return attack.Run(ctx, s.attacked.scene, os.Stdout)
 }
 
-// attacked is the target of the attacks.
 type attacked struct {
 	scene      *attack.Scene
 	workloads  []*workload // the attackers' and the victim's

@@ -85,7 +85,6 @@ func (s *story) installOlder(ctx context.Context) error {
 // installOlder removes its binding.
 const olderChart = "test/install/testdata/moorage-e9c19f87.tgz"
 
-// installChart installs a chart as the quick start says.
 func (s *story) installChart(ctx context.Context, chart string, args ...string) error {
 	_, err := s.helmCommand(ctx, append([]string{"install", release, chart, "--namespace", namespace, "--create-namespace"}, args...)...)
 	return err

@@ -48,7 +48,6 @@ Ctrl-C ends the cluster.
 	return nil
 }
 
-// makeShop makes the namespace of the documentation's commands.
 func (s *story) makeShop(ctx context.Context) error {
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	if _, err := s.client.CoreV1().Namespaces().Create(ctx, shop, metav1.CreateOptions{}); err != nil {

@@ -51,7 +51,6 @@ func (s *story) installCertManager(ctx context.Context) error {
 	return s.pods.Launch("certmanager", filepath.Join(s.binaries, "certmanager"), args...)
 }
 
-// kubeconfig writes a kubeconfig for a service account.
 func (s *story) kubeconfig(ctx context.Context, namespace, account string) (string, error) {
 	token, err := s.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}, metav1.CreateOptions{})

@@ -39,7 +39,6 @@ const (
 	stepForget          = "forget"
 )
 
-// steps lists them in the order of their runs.
 func steps() []string {
 	return []string{
 		stepFromOlder, stepTest, stepCLI, stepEnable, stepTickets, stepLook, stepUpgrade, stepMonitoring, stepRollback, stepSwitchOff, stepUninstall,
@@ -79,7 +78,6 @@ func pageFiles(repository string) ([]string, error) {
 	return files, nil
 }
 
-// readPages lists the commands of all pages.
 func readPages(repository string) ([]commands.Command, error) {
 	files, err := pageFiles(repository)
 	if err != nil {
@@ -133,7 +131,6 @@ func (s *story) run(ctx context.Context, step string, names map[string]string) e
 	return errors.Join(errs...)
 }
 
-// reader makes the environment of a reader of the pages.
 func (s *story) reader(ctx context.Context) ([]string, error) {
 	tools, home := filepath.Join(s.dir, "tools"), filepath.Join(s.dir, "home")
 	local := filepath.Join(home, ".local/bin")

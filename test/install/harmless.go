@@ -97,7 +97,6 @@ func (s *story) neverStarts(ctx context.Context) error {
 	return s.takeOut(ctx)
 }
 
-// doctorSays wants a finding of kubectl moorage doctor.
 func (s *story) doctorSays(ctx context.Context, check, says string) error {
 	// It fails when it finds an error; only its output counts.
 	out, failed := s.execute(ctx, []string{"KUBECONFIG=" + s.cluster.Kubeconfig()}, filepath.Join(s.binaries, "kubectl-moorage"), "doctor", "-o", "json", "--probe=false")

@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// config is the test's configuration.
 type config struct {
 	helm        string // command line of helm
 	binaries    string // folder of the components' binaries, the sandbox's and certmanager
@@ -53,7 +52,6 @@ func main() {
 	}
 }
 
-// chapter is a part of the story.
 type chapter struct {
 	name string
 	tell func(context.Context) error

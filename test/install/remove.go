@@ -19,7 +19,6 @@ import (
 // attachDetach is kube-controller-manager with only the controller that Moorage stood in for.
 const attachDetach = "attach-detach-controller"
 
-// ofMoorage selects the chart's objects.
 var ofMoorage = metav1.ListOptions{LabelSelector: v1alpha1.LabelPartOf + "=" + v1alpha1.PartOf}
 
 // switchOff removes a namespace's label: running pods are left alone, and new pods are scheduled as
@@ -77,7 +76,6 @@ func (s *story) uninstall(ctx context.Context) error {
 	return s.instancesAreInert(ctx)
 }
 
-// takeOut uninstalls the release, and waits until it is gone.
 func (s *story) takeOut(ctx context.Context) error {
 	if err := s.run(ctx, stepUninstall, nil); err != nil {
 		return err

@@ -174,7 +174,6 @@ func (s *story) helmTest(ctx context.Context) error {
 	})
 }
 
-// helmCommand runs helm as a cluster's administrator would.
 func (s *story) helmCommand(ctx context.Context, args ...string) (string, error) {
 	command := strings.Fields(s.helm)
 	env := []string{"KUBECONFIG=" + s.cluster.Kubeconfig()}

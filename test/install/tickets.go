@@ -60,7 +60,6 @@ func (s *story) makeWorkload(ctx context.Context, prefix string, labels map[stri
 	return w, s.volumeOf(ctx, w)
 }
 
-// volumeOf looks up the disk behind a workload's claim.
 func (s *story) volumeOf(ctx context.Context, w *workload) error {
 	claim, err := s.client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
 	if err != nil {

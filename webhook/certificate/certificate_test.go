@@ -34,7 +34,6 @@ func cluster() *fake.Clientset {
 	)
 }
 
-// shown is the certificate in the Secret.
 func shown(t *testing.T, client *fake.Clientset) pair {
 	t.Helper()
 	config := DefaultConfig()

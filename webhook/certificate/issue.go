@@ -71,7 +71,6 @@ func block(kind string, raw []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw})
 }
 
-// due returns why a new certificate is needed, or nil.
 func due(shown pair, names []string, now time.Time, renewBefore time.Duration) error {
 	if len(shown.certificate) == 0 {
 		return errors.New("there is none yet")

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/connect"
 )
 
-// clientName is the client's name at the API server.
 const clientName = "moorage-check"
 
 // Config names the objects to check.

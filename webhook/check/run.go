@@ -41,7 +41,6 @@ func Run(ctx context.Context, client kubernetes.Interface, config Config, out io
 	return await(ctx, "the webhook stamps pods", func(ctx context.Context) error { return stamps(ctx, client, config) }, out)
 }
 
-// await looks until it finds nothing wrong.
 func await(ctx context.Context, what string, look func(context.Context) error, out io.Writer) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, pause, true, func(ctx context.Context) (bool, error) {

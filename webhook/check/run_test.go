@@ -26,14 +26,12 @@ import (
 	"github.com/moorage-dev/moorage/webhook"
 )
 
-// configured is a MutatingWebhookConfiguration that trusts a server.
 func configured(server *httptest.Server) *admissionregistrationv1.MutatingWebhookConfiguration {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "moorage-webhook"},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: ca}}}}
 }
 
-// files are a server's certificate and key.
 func files(t *testing.T, server *httptest.Server) (certificate, key string) {
 	t.Helper()
 	pair := server.TLS.Certificates[0]

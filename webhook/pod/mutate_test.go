@@ -33,7 +33,6 @@ func podWithClaim() *corev1.Pod {
 	}
 }
 
-// mutated returns the API server's pod after the patch.
 func mutated(t *testing.T, in *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	patch, err := pod.Mutate(in, v1alpha1.SchedulerName)

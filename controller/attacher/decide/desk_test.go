@@ -51,7 +51,6 @@ func wanted(node string, changes ...func(*decide.Attachment)) decide.Attachment 
 	return a
 }
 
-// stamped is one with the finalizer, and the node's ID.
 func stamped(node string, changes ...func(*decide.Attachment)) decide.Attachment {
 	a := wanted(node)
 	a.Stamped, a.NodeID = true, a.TargetID
@@ -77,7 +76,6 @@ func of(volume decide.VolumeID) func(*decide.Attachment) {
 	}
 }
 
-// named gives it another name and UID.
 func named(name string) func(*decide.Attachment) {
 	return func(a *decide.Attachment) { a.Name, a.UID = name, "uid-"+name }
 }
@@ -103,7 +101,6 @@ func text(s decide.Step) string {
 	return line
 }
 
-// offers checks which steps there are for disk-1.
 func (d *desk) offers(want ...string) {
 	d.t.Helper()
 	d.offersOf(handle, want...)

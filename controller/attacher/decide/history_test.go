@@ -86,7 +86,6 @@ func (w *world) step(outcome int) {
 	w.finish(0, outcome)
 }
 
-// attach brings the volume to a node.
 func (w *world) attach(node string) {
 	w.create(node, 0)
 	for !w.objects["va-"+node].attached {

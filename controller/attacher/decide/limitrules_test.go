@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// sizes checks the limit.
 func sizes(t *testing.T, l *decide.Limit, want int, when string) {
 	t.Helper()
 	if l.Size() != want {

@@ -31,7 +31,6 @@ type move struct {
 
 func do(a Action) move { return move{do: a} }
 
-// pass decides on one volume at one moment.
 type pass struct {
 	*Book
 	together

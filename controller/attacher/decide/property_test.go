@@ -102,7 +102,6 @@ func (w *world) claimed(node string) bool {
 	return false
 }
 
-// interfere is another component's change of an object.
 func (w *world) interfere(t *rapid.T) {
 	o := w.pick(t)
 	if o == nil {
@@ -250,7 +249,6 @@ func (w *world) finishLingering(i int, effect bool) {
 	}
 }
 
-// answer is the driver's answer to a call.
 func (w *world) answer(c call, outcome int) decide.Result {
 	fail := func(code codes.Code) decide.Result {
 		w.logf("< %s %s: %s", c.step.Do, c.at, code)
@@ -283,7 +281,6 @@ func (w *world) answer(c call, outcome int) decide.Result {
 	return decide.Result{Context: map[string]string{"device": c.at}}
 }
 
-// write is the API server's answer to a write.
 func (w *world) write(c call, outcome int) decide.Result {
 	s := c.step
 	if s.Do == decide.ReadSecret && outcome != 1 {

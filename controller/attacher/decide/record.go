@@ -118,7 +118,6 @@ func (r *record) mayStay() bool {
 		r.NodeID == r.TargetID && r.volumeID() == r.TargetID && r.TargetID != ""
 }
 
-// succeed forgets the failures so far.
 func (r *record) succeed() {
 	r.failures, r.cause, r.moved, r.eased, r.told = 0, Reason{}, 0, 0, false
 }

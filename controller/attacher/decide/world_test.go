@@ -19,7 +19,6 @@ const (
 	driver = "disk.example.com"
 )
 
-// object is a VolumeAttachment in the API of the world.
 type object struct {
 	name, uid, node                   string
 	created                           time.Time
@@ -212,7 +211,6 @@ func (w *world) see(o *object) {
 	}, w.now)
 }
 
-// id is the driver's ID of a node.
 func (w *world) id(node string) string {
 	if id := w.ids[node]; id != "" {
 		return id

@@ -20,7 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// catalog has one PersistentVolume and one CSINode.
 type catalog struct {
 	pv   *corev1.PersistentVolume
 	node *storagev1.CSINode

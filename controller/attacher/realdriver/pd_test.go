@@ -63,7 +63,6 @@ func (c *calls) heard() []string {
 	return slices.Clone(c.list)
 }
 
-// startDriver serves the driver's controller on a socket.
 func startDriver(t *testing.T) (socket string, heard *calls, cloud *gce.FakeCloudProvider) {
 	t.Helper()
 	cloud, err := gce.CreateFakeCloudProvider(project, zone, []*gce.CloudDisk{disk("disk1"), disk("disk2")})
@@ -107,7 +106,6 @@ func disk(name string) *gce.CloudDisk {
 	})
 }
 
-// startAttacher runs moorage-attacher between the API server and the driver.
 func startAttacher(t *testing.T, server *apitest.Server, socket string) {
 	t.Helper()
 	config := clientcmdapi.NewConfig()

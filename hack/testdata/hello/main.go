@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 )
 
-// linked is set by the linker.
 var linked string
 
 func main() {

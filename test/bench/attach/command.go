@@ -30,7 +30,6 @@ type flags struct {
 	out, render, from string
 }
 
-// driver is the speed of the simulated driver.
 type driver struct {
 	latency time.Duration
 	// parallel is how many calls it carries out at a time; 0 is any number.
@@ -149,7 +148,6 @@ func (f *flags) ownAttacher() (string, error) {
 	return path, nil
 }
 
-// run makes one run on a cluster of its own.
 func (f *flags) run(ctx context.Context, s bench.Session, c result.Case, own string) result.Run {
 	run := result.Run{Case: c}
 	deadline := f.deadline
@@ -174,7 +172,6 @@ func (f *flags) run(ctx context.Context, s bench.Session, c result.Case, own str
 	return run
 }
 
-// keep stores the result so far.
 func (f *flags) keep(r result.Result) error {
 	if f.out == "" {
 		return nil

@@ -38,7 +38,6 @@ type load struct {
 
 func claimName(i int) string { return fmt.Sprintf("volume-%04d", i) }
 
-// provision makes the volumes.
 func (l load) provision(ctx context.Context) error {
 	err := pace.Rate{Hands: hands}.Each(ctx, l.volumes, func(ctx context.Context, i int) error {
 		claim := sandbox.Claim(claimName(i), corev1.ReadWriteOnce)

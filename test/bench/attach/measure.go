@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// attacherUser is the attacher's user at the API server.
 const attacherUser = "system:serviceaccount:disk-system:csi-attacher"
 
 // half is the attach or the detach of a load.

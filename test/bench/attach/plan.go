@@ -20,7 +20,6 @@ const (
 	stockWorkers = 10
 )
 
-// setup is an attacher with its limits.
 type setup struct {
 	name    string
 	mode    sandbox.Mode

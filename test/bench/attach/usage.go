@@ -14,7 +14,6 @@ func processes() []string {
 	return []string{sandbox.Attacher, sandbox.APIServer, sandbox.Etcd, sandbox.ControllerManager, sandbox.DiskService}
 }
 
-// usage is the use of each process since it began.
 type usage struct{ cpuSeconds, peakMiB map[string]float64 }
 
 func readUsage(c *sandbox.Cluster) (usage, error) {
@@ -37,7 +36,6 @@ func readUsage(c *sandbox.Cluster) (usage, error) {
 	return u, nil
 }
 
-// since is the CPU time since an earlier reading.
 func (u usage) since(before usage) map[string]float64 {
 	out := map[string]float64{}
 	for name, s := range u.cpuSeconds {

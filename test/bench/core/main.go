@@ -31,7 +31,6 @@ func packages() []string {
 	return []string{"./internal/ledger", "./internal/arbiter", "./internal/observe"}
 }
 
-// slopeSizes are the nodes of BenchmarkSlope's clusters.
 func slopeSizes() []int { return []int{1_000, 5_000, 15_000} }
 
 // commands are the calls of `go test`, one after the other. Each size of the slope has a process of

@@ -106,7 +106,6 @@ func (f *flags) load() (load, error) {
 	return load{binary: binary, cases: []size{{f.volumes, f.pods}, {0, 0}}, rest: f.rest, changes: f.changes}, nil
 }
 
-// commandLine describes the measurement.
 func (f *flags) commandLine() string {
 	return fmt.Sprintf("moorage-sandbox bench-node --volumes=%d --pods=%d --rest=%s --changes=%d", f.volumes, f.pods, f.rest, f.changes)
 }

@@ -50,7 +50,6 @@ func newKubelet(root string, m *mounts, pods, volumes int) (*kubelet, error) {
 	return k, nil
 }
 
-// pod is the folder of a pod.
 func (k *kubelet) pod(i int) string {
 	return filepath.Join(k.root, "pods", fmt.Sprintf("6c1b6d8e-93c1-4b1f-8a55-%012d", i))
 }
@@ -70,7 +69,6 @@ func (k *kubelet) published(volume, pod int) string {
 	return filepath.Join(k.pod(pod), "volumes", "kubernetes.io~csi", persistentVolume(volume), "mount")
 }
 
-// mount stages a volume and publishes it to a pod.
 func (k *kubelet) mount(volume, pod int) error {
 	staged, published := k.staged(volume), k.published(volume, pod)
 	if err := k.record(filepath.Dir(staged), map[string]string{"driverName": driver, "volumeHandle": handle(volume)}); err != nil {
@@ -88,7 +86,6 @@ func (k *kubelet) mount(volume, pod int) error {
 	return k.mounts.bind(staged, published)
 }
 
-// unmount takes a volume from a pod, and unstages it.
 func (k *kubelet) unmount(volume, pod int) error {
 	for _, path := range []string{k.published(volume, pod), k.staged(volume)} {
 		if err := k.mounts.unmount(path); err != nil {

@@ -31,7 +31,6 @@ const (
 	settles = 15 * time.Second
 )
 
-// load is the measured load.
 type load struct {
 	binary  string
 	cases   []size
@@ -127,7 +126,6 @@ func whole(s v1alpha1.NodeVolumesStatus, c size) error {
 	return nil
 }
 
-// measureRest measures a time without changes.
 func (l load) measureRest(ctx context.Context, e *sandbox.Env, p *process) (r result.Rest, err error) {
 	from := time.Now()
 	r.CPUSeconds, err = p.using(func() error { return p.rests(ctx, l.rest) })
@@ -142,7 +140,6 @@ func (l load) measureRest(ctx context.Context, e *sandbox.Env, p *process) (r re
 	return r, err
 }
 
-// measureChanges has volumes come and go.
 func (l load) measureChanges(ctx context.Context, e *sandbox.Env, p *process, k *kubelet, t *told) (c result.Changes, err error) {
 	from := time.Now()
 	const volume, pod = 1 << 20, 1 << 20 // none of the others
@@ -210,7 +207,6 @@ func requests(e *sandbox.Env, from time.Time) (result.Requests, error) {
 	return count(events, from), nil
 }
 
-// count counts answered requests.
 func count(events []audit.Event, from time.Time) (r result.Requests) {
 	for _, event := range events {
 		if event.User.Username != user || event.Stage != "ResponseComplete" || event.Finished.Before(from) {

@@ -41,7 +41,6 @@ func newMounts() (*mounts, error) {
 
 func (m *mounts) close() { close(m.do) }
 
-// in runs a function in the namespace.
 func (m *mounts) in(f func() error) error {
 	result := make(chan error)
 	m.do <- func() { result <- f() }
@@ -65,7 +64,6 @@ func (m *mounts) tmpfs(path string) error {
 	return m.mountAt(path, func() error { return unix.Mount("disk", path, "tmpfs", 0, "size=64k") })
 }
 
-// bind mounts one path at another.
 func (m *mounts) bind(from, path string) error {
 	return m.mountAt(path, func() error { return unix.Mount(from, path, "", unix.MS_BIND, "") })
 }

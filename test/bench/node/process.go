@@ -50,7 +50,6 @@ func startProcess(m *mounts, binary, kubeconfig, root, log string) (*process, er
 	return p, nil
 }
 
-// freeAddress is an address without a listener.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

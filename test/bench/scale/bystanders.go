@@ -70,7 +70,6 @@ func (b *bystanders) begin(ctx context.Context) (end func(patience time.Duration
 	}
 }
 
-// come makes one bystander after the other until ctx ends.
 func (b *bystanders) come(ctx context.Context) error {
 	pace := time.NewTicker(bystanderEvery)
 	defer pace.Stop()

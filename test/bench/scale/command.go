@@ -159,12 +159,10 @@ func (f *flags) measure(cmd *cobra.Command, s bench.Session) error {
 	return nil
 }
 
-// log writes a line of progress.
 func log(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 
-// commandLine repeats the measurement.
 func (f *flags) commandLine() string {
 	var sizes []string
 	for _, n := range f.sizes {

@@ -100,7 +100,6 @@ func (r *run) empty(ctx context.Context, node string) (away []float64, volumes i
 	return away, len(names), nil
 }
 
-// cordon closes a node to pods, or opens it.
 func (r *run) cordon(ctx context.Context, node string, closed bool) error {
 	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, closed)
 	_, err := r.kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{})

@@ -42,7 +42,6 @@ func (m *meter) countAll(all bool) {
 	m.all = all
 }
 
-// window is the count of a phase.
 type window struct {
 	writes []audit.Event
 	times  map[string]int // the controller's successful writes, by target
@@ -115,7 +114,6 @@ func (m *meter) moments() (created, last time.Time, err error) {
 	return m.created, m.last, err
 }
 
-// end is the result of the phase.
 func (m *meter) end() (result.Writes, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

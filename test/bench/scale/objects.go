@@ -196,7 +196,6 @@ func (w *workloads) create(ctx context.Context, workload, node string) error {
 	return w.maker.pod(ctx, workloadNamespace, name, node, map[string]string{workloadLabel: workload}, claimsOf(workload, w.perPod))
 }
 
-// run makes pods anew until ctx ends.
 func (w *workloads) run(ctx context.Context) {
 	for range abreast {
 		go func() {

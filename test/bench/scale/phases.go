@@ -56,7 +56,6 @@ func (r *run) use() (func() (result.Use, error), error) {
 	}, nil
 }
 
-// resting measures a time in which nothing happens.
 func (r *run) resting(ctx context.Context) error {
 	used, err := r.use()
 	if err != nil {
@@ -82,7 +81,6 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// inQuiet measures bystanders when nothing else happens.
 func (r *run) inQuiet(ctx context.Context) error {
 	end := r.others.begin(ctx)
 	if err := pass(ctx, r.quiet); err != nil {

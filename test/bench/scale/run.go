@@ -23,7 +23,6 @@ import (
 // leaseDuration is the default of kubelets.
 const leaseDuration = 40 * time.Second
 
-// run is one cluster and its work.
 type run struct {
 	plan
 	log func(format string, args ...any)
@@ -95,7 +94,6 @@ func (r *run) whole(ctx context.Context, options sandbox.Options) (err error) {
 	return nil
 }
 
-// prepare puts the load's maker and the watcher together.
 func (r *run) prepare(ctx context.Context) (err error) {
 	r.kube = r.cluster.Client()
 	r.maker = &maker{kube: r.kube, disk: r.cluster.Disk(), enforced: r.mode.Moorage(), volumes: map[string]hollow.Volume{}}
@@ -121,7 +119,6 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// fewLines is how many failures of hollow nodes are logged.
 const fewLines = 20
 
 // few is the run's log for frequent messages: the first lines of it.
@@ -236,7 +233,6 @@ func (r *run) untilQuiet(ctx context.Context) (last time.Time, err error) {
 	return last, err
 }
 
-// judge counts the broken rules.
 func (r *run) judge(ctx context.Context) error {
 	violations, err := r.cluster.Disk().Violations(ctx, 0)
 	if err != nil {

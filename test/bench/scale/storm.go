@@ -148,7 +148,6 @@ func (r *run) awaitReady(ctx context.Context, nodes []string, want bool) error {
 	})
 }
 
-// taint puts a node out of service, or back.
 func (r *run) taint(ctx context.Context, name string, out bool) error {
 	nodes := r.kube.CoreV1().Nodes()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -169,7 +168,6 @@ func (r *run) taint(ctx context.Context, name string, out bool) error {
 	return nil
 }
 
-// comeBack boots nodes and puts them back into service.
 func (r *run) comeBack(ctx context.Context, nodes []string) error {
 	if err := each(ctx, len(nodes), func(i int) error { return r.fleet.PowerOn(ctx, nodes[i]) }); err != nil {
 		return err

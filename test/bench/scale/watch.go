@@ -24,7 +24,6 @@ const (
 	bystanderLabel = "bench.moorage.dev/bystander"
 )
 
-// place is the place of an object, and since when.
 type place struct {
 	node  string
 	pod   string
@@ -55,7 +54,6 @@ func newWatcher(fleet *hollow.Fleet) *watcher {
 	}
 }
 
-// nobody ignores bystanders.
 func nobody(string, time.Time) {}
 
 // start watches until ctx ends, and returns once it has seen all objects.

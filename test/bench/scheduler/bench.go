@@ -100,7 +100,6 @@ func (b *bench) measure(ctx context.Context, wanted result.Run) (result.Run, err
 	return measured, b.keepProfile(work, wanted)
 }
 
-// keepProfile moves the CPU profile to its wanted place.
 func (b *bench) keepProfile(work string, of result.Run) error {
 	found, err := filepath.Glob(filepath.Join(work, "*-cpu.prof"))
 	if err != nil || b.profiles == "" || len(found) == 0 {

@@ -85,7 +85,6 @@ func run(ctx context.Context, args []string) error {
 	return r.Failed()
 }
 
-// save stores the measurements so far.
 func (o options) save(r result.Result) error {
 	if o.out == "" {
 		return nil
@@ -155,7 +154,6 @@ func (o options) plan() ([]result.Run, error) {
 	return plan, nil
 }
 
-// wants says whether the flags choose a workload.
 func (o options) wants(name string) (bool, error) {
 	for pattern := range strings.SplitSeq(o.workloads, ",") {
 		matches, err := path.Match(pattern, name)

@@ -90,7 +90,6 @@ func inline(page string, number int, line string) []Command {
 // plugin is the name of a program, which prose has more often than the command.
 const plugin = "kubectl moorage"
 
-// fateOf reads a mark.
 func fateOf(word string) (Fate, string) {
 	if step, ok := strings.CutPrefix(word, "run="); ok {
 		return Run, step
@@ -98,7 +97,6 @@ func fateOf(word string) (Fate, string) {
 	return Fate(word), ""
 }
 
-// fence is a fenced block during its read.
 type fence struct {
 	language string
 	fate     Fate

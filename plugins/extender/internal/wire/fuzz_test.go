@@ -82,7 +82,6 @@ func ambiguous(body []byte) bool {
 		bytes.Contains(body, []byte(`\`)) || twice(body)
 }
 
-// twice says whether any object has a key twice.
 func twice(body []byte) bool {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	var walk func() bool

@@ -63,7 +63,6 @@ func (s stream) walk(opening json.Delim, next func() error) error {
 	return err
 }
 
-// text reads a string.
 func (s stream) text() (string, error) {
 	token, err := s.Token()
 	if err != nil {
@@ -83,7 +82,6 @@ func (s stream) raw() (json.RawMessage, error) {
 	return raw, err
 }
 
-// skip reads any value and forgets it.
 func (s stream) skip() error {
 	_, err := s.raw()
 	return err

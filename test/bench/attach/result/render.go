@@ -61,7 +61,6 @@ func Render(r Result) string {
 // mark names a session where several are shown.
 func mark(session int) string { return string(rune('A' + session)) }
 
-// row is a case with its shown values.
 type row struct {
 	// Run has the median attach of runs.
 	Run
@@ -91,7 +90,6 @@ func (r Result) rows() []row {
 	return list
 }
 
-// order is the place of an attacher.
 func order(setup string) int {
 	return slices.Index([]string{"upstream", "upstream-tuned", "moorage"}, setup)
 }

@@ -106,7 +106,6 @@ func tabulateSteps(runs []Run) string {
 	return s.String()
 }
 
-// step is a run's cell for a step.
 func (r Run) step(name string) string {
 	i := slices.IndexFunc(r.Steps, func(s sandbox.Step) bool { return s.Name == name })
 	if i < 0 {
@@ -186,7 +185,6 @@ func (r Run) outcome() string {
 	return "compared"
 }
 
-// details are the first words of every failure.
 func details(out *strings.Builder, run Run) {
 	if run.Failed != "" {
 		fmt.Fprintf(out, "\n%s failed: %s\n", run.name(), firstLine(run.Failed))

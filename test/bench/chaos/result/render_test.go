@@ -168,7 +168,6 @@ func TestReadmeTellsTheResult(t *testing.T) {
 	}
 }
 
-// kind distinguishes the runs of a result.
 type kind struct {
 	mode                 sandbox.Mode
 	lenient, withoutNode bool

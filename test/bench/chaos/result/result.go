@@ -77,7 +77,6 @@ func (r *Result) Add(run Run) {
 	})
 }
 
-// falseFirst sorts false before true.
 func falseFirst(a, b bool) int {
 	switch {
 	case a == b:

@@ -71,7 +71,6 @@ func parseLine(line string) (Benchmark, bool, error) {
 	return b, true, nil
 }
 
-// splitName takes the suffix -GOMAXPROCS off a name.
 func splitName(name string) (string, int) {
 	if i := strings.LastIndexByte(name, '-'); i >= 0 {
 		if procs, err := strconv.Atoi(name[i+1:]); err == nil && procs > 0 {

@@ -72,7 +72,6 @@ func (b *books) see(pod *corev1.Pod, volumes []Volume) {
 	}
 }
 
-// lose takes in that a pod's object is gone.
 func (b *books) lose(uid types.UID) {
 	if entry := b.pods[uid]; entry != nil {
 		entry.leaving, entry.gone = true, true

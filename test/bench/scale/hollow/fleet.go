@@ -82,7 +82,6 @@ func New(c Config) (*Fleet, error) {
 	return f, nil
 }
 
-// asNode sends requests as a node's kubelet.
 type asNode struct {
 	next http.RoundTripper
 	name string

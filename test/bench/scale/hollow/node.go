@@ -40,7 +40,6 @@ type Node struct {
 	bootID    string
 }
 
-// inbox is a node's unread messages.
 type inbox struct {
 	pods     map[types.UID]*corev1.Pod
 	lost     map[types.UID]bool
@@ -62,7 +61,6 @@ func newNode(c Config, kube kubernetes.Interface, name, zone string) *Node {
 
 func nodeID(name string) string { return diskapi.NodeID(name) }
 
-// tell changes the inbox and wakes the node.
 func (n *Node) tell(change func(*inbox)) {
 	n.mu.Lock()
 	change(&n.inbox)
@@ -189,7 +187,6 @@ func (n *Node) forget() {
 	n.books, n.bootID, n.reportDue, n.written = newBooks(), string(uuid.NewUUID()), time.Time{}, nil
 }
 
-// work does the due work.
 func (n *Node) work(ctx context.Context) {
 	n.look()
 	if ctx.Err() != nil {

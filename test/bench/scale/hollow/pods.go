@@ -28,7 +28,6 @@ func (n *Node) greet(ctx context.Context) {
 	}
 }
 
-// mount stages reported and attached volumes.
 func (n *Node) mount(ctx context.Context) {
 	if len(n.books.mountable(n.attached)) == 0 {
 		return
@@ -83,7 +82,6 @@ func (n *Node) start(ctx context.Context) {
 	}
 }
 
-// unmount unstages volumes that are staged for no pod.
 func (n *Node) unmount(ctx context.Context) {
 	for _, v := range n.books.unneeded() {
 		if err := n.call(ctx, diskapi.NodeUnstage, v, nil); err != nil {

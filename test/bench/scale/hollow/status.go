@@ -57,7 +57,6 @@ func (n *Node) register(ctx context.Context) error {
 	return err
 }
 
-// okCode is the disk service's word for success.
 const okCode = "OK"
 
 func owner(node *corev1.Node) metav1.OwnerReference {
@@ -85,7 +84,6 @@ func (n *Node) info() corev1.NodeSystemInfo {
 	return corev1.NodeSystemInfo{BootID: n.bootID, SystemUUID: "machine-of-" + n.name, KubeletVersion: "v1.37.1", OperatingSystem: "linux", Architecture: "amd64"}
 }
 
-// conditions are the conditions of a healthy node.
 func conditions(now time.Time) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {

@@ -31,7 +31,6 @@ func Render(r Result) string {
 	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
-// none is the document's text without a result.
 const none = "No result is kept yet.\n"
 
 // RenderFolder is Render for each of a folder's results: the files scale*.json, in the order of

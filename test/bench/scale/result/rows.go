@@ -16,7 +16,6 @@ func sum(of map[string]float64, names []string) float64 {
 	return total
 }
 
-// rows are the lines of a table, in order.
 func rows() []row {
 	always := func(of func(Run) float64) func(Run) (float64, bool) {
 		return func(r Run) (float64, bool) { return of(r), true }

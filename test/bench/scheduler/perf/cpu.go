@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// cpu is the used time of the machine's cores.
 type cpu struct {
 	own  time.Duration // by this process
 	etcd time.Duration // by the etcd that it has started

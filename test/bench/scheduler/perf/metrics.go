@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/timing"
 )
 
-// reading is all metrics of the process at one time.
 type reading struct {
 	families map[string]*dto.MetricFamily
 	err      error

@@ -36,7 +36,6 @@ type observation struct {
 	failedErr  error
 }
 
-// moment is the metrics at a time.
 type moment struct {
 	at      time.Time
 	cpu     cpu
@@ -54,7 +53,6 @@ func (o *observation) expect(_ testContext, w *perf.Workload) (func(), error) {
 	return nil, err
 }
 
-// watch follows the measured pods until the benchmark ends.
 func (o *observation) watch(tCtx testContext) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(tCtx.Client(), 0, informers.WithNamespace(measuredNamespace))
 	see := func(object any) {

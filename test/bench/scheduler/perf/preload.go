@@ -52,7 +52,6 @@ func preload(tCtx testContext, _ *scheduler.Scheduler, w *perf.Workload, nodes *
 	return settled(tCtx)
 }
 
-// parameter of a workload, or 0.
 func parameter(w *perf.Workload, name string) int {
 	n, err := w.GetParam(name)
 	if err != nil {

@@ -94,7 +94,6 @@ func bounds(r Result) *table.Table {
 	return &t
 }
 
-// plugin is a row per workload and extension point.
 func plugin(r Result) *table.Table {
 	var t table.Table
 	t.Add("workload", "extension point", "calls", "mean", "p50", "p99", "NodeVolumeLimits, mean")
@@ -118,7 +117,6 @@ func plugin(r Result) *table.Table {
 	return &t
 }
 
-// writes is a row per workload and kind of write.
 func writes(r Result) *table.Table {
 	var t table.Table
 	t.Add("workload", "stock", "Moorage", "of Moorage's")
@@ -181,7 +179,6 @@ func both(p pair, value func(Run) float64, format func(float64) string) []string
 	return []string{cell(p.stock, value, format), cell(p.moorage, value, format)}
 }
 
-// ratio of Moorage's median to stock's.
 func ratio(p pair, value func(Run) float64) string {
 	stock, ok := median(p.stock, value)
 	moorage, also := median(p.moorage, value)

@@ -29,7 +29,6 @@ func (c *Clock) Add(d time.Duration) {
 	c.total.Add(int64(d))
 }
 
-// bucket of so many nanoseconds.
 func bucket(n uint64) int {
 	if n < steps {
 		return int(n)
