@@ -24,7 +24,7 @@ import (
 // component is the requirements on a component of the chart.
 type component struct {
 	replicas int32
-	// lease is the Lease by which one of several pods works; "" if all serve.
+	// lease is the Lease that lets a single pod of several work; "" if all serve.
 	lease string
 	// silent: it is no client, has no token and no rights.
 	silent bool
@@ -358,8 +358,7 @@ func (r release) checkAccount(t *testing.T, w workload, want component) {
 	}
 }
 
-// checkMonitor wants a Service with the port that Prometheus asks, and a ServiceMonitor that
-// selects that Service.
+// checkMonitor wants a Service with Prometheus' port, and a ServiceMonitor that selects it.
 func (r release) checkMonitor(t *testing.T, w workload, want component) {
 	t.Helper()
 	var service corev1.Service

@@ -17,7 +17,7 @@ import (
 )
 
 // The values for a driver render, give the driver's account its rights in its namespace, keep the
-// webhook out of that namespace, and name the release that they were checked against.
+// webhook out of that namespace, and name the release of their check.
 func TestExamplesOfDrivers(t *testing.T) {
 	files, err := filepath.Glob("../charts/moorage/examples/*.yaml")
 	if err != nil {

@@ -51,8 +51,8 @@ func TestWhatABodyCostsIsInProportion(t *testing.T) {
 	}
 }
 
-// Reviews with the most volumes, as many as are decoded at a time, fit into the container's 256
-// MiB, beside the bodies.
+// The most reviews at a time with the most volumes fit into the container's 256 MiB, beside the
+// bodies.
 func TestTheCostliestReviewFits(t *testing.T) {
 	const container = 256 << 20 // webhook.resources in the chart
 	// Two are counted for each volume, and a few for the rest.

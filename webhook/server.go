@@ -27,8 +27,8 @@ const (
 	pathMetrics   = "/metrics"
 )
 
-// Limits of one request. A review takes well under a millisecond; the API server gives up after 30
-// s at most.
+// Limits per request. A review takes well under a millisecond; the API server gives up after 30 s
+// at most.
 const (
 	readTimeout  = 10 * time.Second
 	writeTimeout = 10 * time.Second

@@ -183,8 +183,8 @@ func TestRun(t *testing.T) {
 }
 
 // TestManyAtOnce attaches and detaches many volumes, half of them stamped by the controller, and
-// counts: those have one write to attach and one to detach, beside the one that a PersistentVolume
-// gets once in its life.
+// counts writes: a stamped volume has one to attach and one to detach, beside the
+// PersistentVolume's one in its life.
 func TestManyAtOnce(t *testing.T) {
 	const volumes = 100
 	server, driver := cluster(t, volumes), newSocketDriver(t)
@@ -438,7 +438,7 @@ func TestLeaseGivenUpAfterALateRenewal(t *testing.T) {
 	late := false
 	server.Intercept(func(r apitest.Request, serve func()) error {
 		if strings.HasPrefix(r.Resource, "leases") && strings.Contains(r.Body, `"leaseDurationSeconds":1,`) && !late {
-			late = true // as it is being given up
+			late = true // during the release
 			var l coordinationv1.Lease
 			if server.Get("leases", "kube-system", name, &l) {
 				l.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}

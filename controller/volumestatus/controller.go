@@ -70,7 +70,7 @@ type Controller struct {
 	waiting map[string]time.Time // pods that wait, by UID, and since when this process sees it
 	next    map[string]time.Time // pods without a node, by UID, and when they may be told next
 	stuck   map[string]stuck     // pods with a node that wait, by UID
-	ended   releases             // ended pods whose kubelet still has their volumes
+	ended   releases             // ended pods with volumes at their kubelet
 	gone    work.Sweep           // of all four
 }
 

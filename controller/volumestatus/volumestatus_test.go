@@ -125,7 +125,7 @@ func TestUnstamped(t *testing.T) {
 	g.look("safe", 0)
 }
 
-// A lasting reason is told at once, also to a pod without the placeholder, and so is its end.
+// A lasting reason and its end are told at once, also to a pod without the placeholder.
 func TestReasonThatLasts(t *testing.T) {
 	for _, stamped := range []bool{true, false} {
 		g := newGate(t, stamped)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command chartdoc writes the README of a Helm chart from its Chart.yaml and the
-// comments of its values.yaml: a comment above a value describes it.
+// Command chartdoc writes the README of a Helm chart from its Chart.yaml and the comments above the
+// values in its values.yaml.
 package main
 
 import (

@@ -65,7 +65,7 @@ func TestAnImageRunsFromItsRootAndIsTheSameTwice(t *testing.T) {
 	}
 }
 
-// What is no image of ours is told from one.
+// Check refuses foreign images.
 func TestCheckRefuses(t *testing.T) {
 	b := hello()
 	folder, index, digest := written(t, b)

@@ -91,8 +91,8 @@ func whyEnded(t *v1alpha1.VolumeTicket, cause arbiter.EndCause) string {
 	return string(cause)
 }
 
-// tellTicket reports on a ticket and its owner, as normal or as a warning, unless the namespace's
-// quota is used up: neither has an event then.
+// tellTicket reports on a ticket and its owner, as normal or as a warning. If the namespace's quota
+// is used up, neither has an event.
 func (e *Events) tellTicket(t *v1alpha1.VolumeTicket, left *quota, tell func(of Object, reason, message string), reason, message string) {
 	if !left.take(t.Namespace, e.now()) {
 		return

@@ -33,7 +33,7 @@ func withPod(t *testing.T) (*rig, *corev1.Pod) {
 
 const createBind = "create pods/binding shop/db"
 
-// One request writes the node and, into a pod that the webhook stamped, the reservation.
+// A single request writes the node and, into a stamped pod, the reservation.
 func TestBindIsOneWrite(t *testing.T) {
 	for name, stamped := range map[string]bool{"stamped": true, "as it comes": false} {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,7 @@ type Extender struct {
 	certificate *serving.Certificate
 	clients     *serving.Authorities
 
-	term atomic.Pointer[context.Context] // the term in which this process leads; nil before
+	term atomic.Pointer[context.Context] // this process's term as leader; nil before
 }
 
 // A preempting pod that is woken is woken again, for 7 s in all: kube-scheduler keeps it from its

@@ -20,8 +20,8 @@ import (
 
 var errUnknownPod = errors.New("the pod does not exist any more")
 
-// filter says to which nodes a pod's volumes can follow it. A pod that is refused every node is
-// tried again when a change lifts a refusal.
+// filter judges each node by whether a pod's volumes can follow it there. A pod that is refused
+// every node is tried again when a change lifts a refusal.
 func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, error) {
 	fact, err := translate.Pod(args.Pod)
 	if err != nil {

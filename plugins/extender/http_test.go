@@ -247,7 +247,7 @@ func TestPanicsAreAnsweredAndCounted(t *testing.T) {
 	if got := testutil.ToFloat64(r.x.metrics.panics); got != 1 {
 		t.Errorf("counted %v panics", got)
 	}
-	// The place of that client is free again.
+	// The client's place is free again.
 	r.x.Now = time.Now
 	if against := r.bind(pod, "n1"); against != "" {
 		t.Errorf("the next bind: %s", against)

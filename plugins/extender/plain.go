@@ -15,7 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// plain says whether a pod has no volume that may be attachable. Such a pod may go to any node:
+// plain says whether a pod has no volume that may be attachable. The pod may then go to any node:
 // each process answers for it, without the lease and without caches. Pods without volumes, such as
 // Moorage's scheduler, are scheduled even while no process leads.
 func plain(pod *corev1.Pod) bool {

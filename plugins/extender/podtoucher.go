@@ -57,8 +57,7 @@ type podKey struct {
 
 func newPodToucher(kube kubernetes.Interface, now func() time.Time, waits func(types.UID) bool) *podToucher {
 	n := &podToucher{kube: kube, now: now, waits: waits, due: map[podKey]time.Time{}, last: map[podKey]time.Time{}}
-	// One change may concern thousands of pods of a namespace: they keep no other namespace
-	// waiting.
+	// A change may concern thousands of pods of a namespace: they keep no other namespace waiting.
 	n.queue = work.NewInTurns("pods that may be placed", func(key podKey) string { return key.Namespace }, n.touchWhenDue)
 	return n
 }

@@ -133,8 +133,8 @@ func TestGateVolumesAtTwoNodes(t *testing.T) {
 }
 
 // The node that holds the volume doesn't match the pod's selector. The pod must be tried, since
-// Moorage can't know that. Afterwards its message has the scheduler's reason, and the reason of the
-// other nodes; and no autoscaler adds nodes for it.
+// Moorage can't know that. Afterwards its message has the scheduler's reason, and the other nodes'
+// reason; and no autoscaler adds nodes for it.
 func TestHolderDoesNotSuitThePod(t *testing.T) {
 	c := newCluster(t)
 	first := c.pod("first", v1alpha1.SchedulerName, true)

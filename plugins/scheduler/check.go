@@ -24,7 +24,7 @@ type checked struct {
 	handle fwk.Handle
 }
 
-// EventsToRegister refuses a profile in which the plugin can't do its work.
+// EventsToRegister refuses a profile that the plugin can't work in.
 func (c *checked) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	if profile, ok := c.handle.(interface{ ListPlugins() *config.Plugins }); ok {
 		if err := check(profile.ListPlugins()); err != nil {
@@ -34,7 +34,7 @@ func (c *checked) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithH
 	return c.guarded.EventsToRegister(ctx)
 }
 
-// check says what is wrong with a profile's plugins, and the remedy.
+// check returns the fault of a profile's plugins, with the remedy.
 func check(plugins *config.Plugins) error {
 	// NodeVolumeLimits counts a pod's own attachment twice: a pod could not come back to a node
 	// that is full with its volumes.
@@ -57,7 +57,7 @@ func check(plugins *config.Plugins) error {
 	return nil
 }
 
-// checkBinding says what is wrong with the plugin that has claims bound: VolumeBinding, or
+// checkBinding returns the fault of the plugin that has claims bound: VolumeBinding, or
 // PromptVolumeBinding in its place. Both would write for the same claims.
 func checkBinding(plugins *config.Plugins) error {
 	prompt := at(plugins.Filter, promptbinding.Name) >= 0 || at(plugins.PreBind, promptbinding.Name) >= 0

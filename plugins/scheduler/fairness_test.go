@@ -42,8 +42,8 @@ func (c *cluster) queued(number int) []*corev1.Pod {
 	return pods
 }
 
-// One slot comes free at a time while many pods wait: about one pod is tried for each slot, the
-// oldest first, and no slot stays free.
+// Slots come free singly while many pods wait: about one pod is tried for each slot, the oldest
+// first, and no slot stays free.
 func TestOneAttemptForOneSlot(t *testing.T) {
 	c := newCluster(t)
 	const slots, queue = 10, 90

@@ -46,7 +46,7 @@ type loop interface {
 }
 
 // process is a kube-scheduler that is set up. It differs from kube-scheduler's own in three points.
-// Its caches are complete before it competes for the Lease, whatever delayCacheUntilActive says. It
+// Its caches are complete before it competes for the Lease, for any delayCacheUntilActive. It
 // begins to schedule when no write of the former leader can come any more. It gives the Lease up
 // after the outcome of each Binding is known. It takes no part in coordinated leader election.
 type process struct {

@@ -135,8 +135,8 @@ func attachesNothing() *storagev1.CSIDriver {
 	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver, ResourceVersion: "1"}, Spec: storagev1.CSIDriverSpec{AttachRequired: &required}}
 }
 
-// A driver whose volumes are not attached states a limit per node: no pod is placed past it. The
-// next pod is placed when a pod of a node goes.
+// A driver that attaches no volumes states a limit per node: no pod is placed past it. The next pod
+// is placed when a pod of a node goes.
 func TestLimitOfADriverThatAttachesNothing(t *testing.T) {
 	c := newCluster(t, attachesNothing())
 	at := map[string]*corev1.Pod{}

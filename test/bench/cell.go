@@ -4,7 +4,7 @@ package bench
 
 import "slices"
 
-// cell is all runs of one case in one setup, taken together. Failed runs only count as failed.
+// cell is all runs of a case in a setup, taken together. Failed runs only count as failed.
 type cell struct {
 	setup    Setup
 	runs     int // that passed
@@ -35,7 +35,7 @@ func allCells(r Result, c Case) []cell {
 	return out
 }
 
-// cells is allCells without the setups in which the case was not run.
+// cells is allCells without the setups that did not run the case.
 func cells(r Result, c Case) []cell {
 	return slices.DeleteFunc(allCells(r, c), func(c cell) bool { return !c.measured() && len(c.failures) == 0 })
 }

@@ -52,7 +52,7 @@ func renderFolder(dir string) (string, error) {
 	return strings.Join(parts, "\n"), nil
 }
 
-// renderResult renders a result file of either kind; nothing for one that is rendered elsewhere.
+// renderResult renders a result file of either kind; nothing for a file that is rendered elsewhere.
 func renderResult(name string) (string, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

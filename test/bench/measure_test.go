@@ -46,7 +46,7 @@ func call(call diskapi.Call, phase diskapi.Phase, outcome diskapi.Outcome, volum
 	return diskapi.Entry{Call: call, Phase: phase, Outcome: outcome, Volume: volume, Time: second(at)}
 }
 
-// sampleEvidence has one pod with everything, and one that was never attached.
+// sampleEvidence has a pod with everything, and a pod that was never attached.
 func sampleEvidence(t *testing.T) evidence {
 	return evidence{
 		events: append([]audit.Event{refused("create", "binding", 3.68), refused("delete", "", 5)}, sampleEvents(t)...),

@@ -16,7 +16,7 @@ import (
 // Schema names the format of result files.
 const Schema = "moorage.dev/bench/v1"
 
-// Result is all measurements of one call of the benchmark, and their place.
+// Result is all measurements of a call of the benchmark, and their place.
 type Result struct {
 	// Schema names the format of the file.
 	Schema string `json:"schema"`

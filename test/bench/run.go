@@ -47,9 +47,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Measure makes all runs, one after the other. A failed run is in the result, with its reason. The
-// error is about the benchmark itself: a configuration that can't work, a result that can't be
-// written, or a context that ended, with the measurements until then.
+// Measure makes all runs in turn. A failed run is in the result, with its reason. An error is about
+// the benchmark itself: an unusable configuration, a result that can't be written, or a context
+// that ended. The result then has the measurements so far.
 func Measure(ctx context.Context, config Config) (Result, error) {
 	r := Result{Schema: Schema, Head: record.Begin(config.Command, origin.OfBinaryOrTree(ctx))}
 	if err := config.Validate(); err != nil {

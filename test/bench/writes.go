@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// loadUser is the sandbox's administrator, who makes the load.
+// loadUser is the sandbox's administrator: it makes the load.
 const loadUser = "sandbox-admin"
 
 // Write counts one kind of write in one phase of a run. The kubelets' are counted as one user's,

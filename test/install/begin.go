@@ -228,7 +228,7 @@ func (s *story) awaitMoorage(ctx context.Context) error {
 	return s.client.CoreV1().Namespaces().Delete(ctx, probe, metav1.DeleteOptions{})
 }
 
-// namespace makes a namespace in which pods can be created.
+// namespace makes a namespace for pods.
 func (s *story) namespace(ctx context.Context, prefix string, labels map[string]string) (string, error) {
 	made, err := s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-", Labels: labels}}, metav1.CreateOptions{})

@@ -17,9 +17,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/pods"
 )
 
-// openForHands starts a cluster on which a person may install Moorage by hand: three nodes with a
-// CSI driver, kube-controller-manager with its attach/detach controller, kube-scheduler,
-// cert-manager, and a registry. It returns when ctx is done.
+// openForHands starts a cluster for an installation of Moorage by hand: three nodes with a CSI
+// driver, kube-controller-manager with its attach/detach controller, kube-scheduler, cert-manager,
+// and a registry. It returns when ctx is done.
 func (s *story) openForHands(ctx context.Context) error {
 	if err := s.serveRegistry(ctx); err != nil {
 		return err

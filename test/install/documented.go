@@ -103,8 +103,8 @@ func readPages(repository string) ([]commands.Command, error) {
 }
 
 // run runs the commands of a step in a shell, as a reader of the pages does: in the work tree, with
-// kubectl and helm in $PATH, and the namespace shop for a default. After a failed command the
-// others of its step still run. names are the values of placeholders.
+// kubectl and helm in $PATH, and the namespace shop for a default. After a failed command the rest
+// of its step still runs. names are the values of placeholders.
 func (s *story) run(ctx context.Context, step string, names map[string]string) error {
 	list := commands.InStep(s.documented, step)
 	if len(list) == 0 {

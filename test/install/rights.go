@@ -66,7 +66,7 @@ func (s *story) rightsOf(ctx context.Context, chosen func(account string) bool) 
 	return nil
 }
 
-// rare are the rights that this story does not use, and their reasons, whatever account has them.
+// rare are the rights that this story does not use, for any account, and their reasons.
 func rare() map[right]string {
 	const (
 		elsewhere = "looked up again before a write in doubt: scenarios crash, node-failure, readd-half"

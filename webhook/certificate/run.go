@@ -19,9 +19,9 @@ import (
 // authorityKey is the Secret's key for the authorities, as cert-manager names it.
 const authorityKey = "ca.crt"
 
-// Ensure ensures that there is a certificate that is valid now and for long enough, and that the
-// API server trusts it. It is idempotent. A write by another client in between is an error; the
-// caller can repeat the call.
+// Ensure ensures that a certificate is valid now and for long enough, and that the API server
+// trusts it. It is idempotent. A write by another client in between is an error; the caller can
+// repeat the call.
 func Ensure(ctx context.Context, client kubernetes.Interface, config Config, now time.Time) error {
 	secrets := client.CoreV1().Secrets(config.Namespace)
 	secret, err := secrets.Get(ctx, config.Secret, metav1.GetOptions{})

@@ -41,7 +41,7 @@ func TestWhoGivesWayIsUnpublished(t *testing.T) {
 }
 
 // An attachment that waits for another node says why that node keeps the volume, if a detach there
-// has failed; a failed attach says nothing about that.
+// has failed. A failed attach is no such reason.
 func TestWhyAnotherNodeKeepsTheVolume(t *testing.T) {
 	waits := "report-attach va-b: the volume may be at node a: waiting until VolumeAttachment va-a is detached"
 	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
@@ -227,7 +227,7 @@ func TestStaysBesideItsHeir(t *testing.T) {
 	d.offers("release va-a", "stamp z id-a")
 }
 
-// A finalizer whose write found the object changed leaves a doubt if another component wrote it,
+// A finalizer leaves a doubt if its write found the object changed and another component wrote it,
 // and only before any call of this process.
 func TestWhichChangeIsDoubted(t *testing.T) {
 	stays := func(t *testing.T, d *desk) {

@@ -134,8 +134,8 @@ func TestUnpublishEndsDoubt(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// Failures of one way say nothing about the other: an unpublish that fails after failed publishes
-// pauses as after a first failure.
+// Attach and detach count failures apart: an unpublish that fails after failed publishes pauses as
+// after a first failure.
 func TestWaysFailOnTheirOwn(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a", func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }))
@@ -268,7 +268,8 @@ func TestDetachedStatusBacksOff(t *testing.T) {
 	d.offers("mark-detached va-a")
 }
 
-// An attachment with a foreign finalizer, whose volume stays, is not written down as detached.
+// If the volume of an attachment with a foreign finalizer stays, it is not written down as
+// detached.
 func TestKeptAndStays(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -279,7 +280,7 @@ func TestKeptAndStays(t *testing.T) {
 	d.offers()
 }
 
-// Nor if the object does not carry the node's ID.
+// The same holds if the object does not carry the node's ID.
 func TestStaysWhereTheObjectSays(t *testing.T) {
 	bare := func(a *decide.Attachment) { a.NodeID = "" }
 	d := newDesk(t)

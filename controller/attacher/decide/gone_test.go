@@ -162,7 +162,7 @@ func TestUnpublishLaysGhosts(t *testing.T) {
 	}
 }
 
-// A ghost lets another node wait only if an attachment there is to be attached.
+// A ghost lets another node wait only if an attachment there wants the volume.
 func TestGhostIsNotHurriedByADeletion(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"), wanted("b", deleting, func(a *decide.Attachment) { a.Kept = true }))
@@ -230,7 +230,7 @@ func TestUnpublishLaysNoGhostElsewhere(t *testing.T) {
 	}
 }
 
-// Nor about another machine of the node.
+// An unpublish also says nothing about another machine of the node.
 func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
 	other := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
 	d := newDesk(t)
@@ -350,8 +350,8 @@ func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 	}
 }
 
-// Nor while it can't be published itself: the node plugin restarts, or the PersistentVolume is
-// being deleted, and the pod runs on.
+// The same holds while it can't be published itself: the node plugin restarts, or the
+// PersistentVolume is being deleted, and the pod runs on.
 func TestSourceTakenAwayAndUnpublishable(t *testing.T) {
 	at := func(seconds int, uid string) func(*decide.Attachment) {
 		return func(a *decide.Attachment) {

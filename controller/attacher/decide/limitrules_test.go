@@ -19,8 +19,8 @@ func sizes(t *testing.T, l *decide.Limit, want int, when string) {
 	}
 }
 
-// one takes all calls that there is room for, ends the last with a code, and the others with a code
-// that says nothing.
+// one takes all calls that there is room for, ends the last with a code, and the rest with a code
+// without meaning.
 func one(l *decide.Limit, code codes.Code, began, ended time.Time) {
 	turns := all(l, began)
 	slices.Reverse(turns)

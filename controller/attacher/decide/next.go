@@ -122,7 +122,7 @@ func (p *pass) show(r *record, m move) {
 	p.add(r, move{do: report, why: m.why})
 }
 
-// backoff is the wait after failures of one side, with the reason to show.
+// backoff is the wait after failures of an attach or a detach, with the reason to show.
 func (p *pass) backoff(r *record, detach bool) (move, bool) {
 	if r.waiting(detach, p.now) <= 0 {
 		return move{}, false

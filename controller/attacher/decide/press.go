@@ -31,7 +31,7 @@ const (
 	maxEased = 8
 )
 
-// pushBack has the attachments whose last call the driver has pushed back.
+// pushBack has the attachments with a last call that the driver has pushed back.
 type pushBack struct {
 	// line has the attachments of a crowd, which are tried again early: the longest wait first.
 	line list.List

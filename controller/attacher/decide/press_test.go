@@ -368,7 +368,7 @@ func TestRoomIsNotForWhoGivesWay(t *testing.T) {
 	}
 }
 
-// A push-back of one alone waits as long as any failure.
+// A single pushed-back attachment waits as after any failure.
 func TestPushedBackAlone(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))

@@ -188,8 +188,8 @@ func TestMigrationBothWays(t *testing.T) {
 	d.offers("publish va-b id-b")
 }
 
-// The component that writes the finalizer before this process may also have published the volume at
-// the node whose ID it wrote.
+// The component that writes the finalizer before this process may also have published the volume,
+// at the node of the ID that it wrote.
 func TestSomebodyElseStamps(t *testing.T) {
 	for name, play := range map[string]func(d *desk, theirs decide.Attachment){
 		"while this process writes": func(d *desk, theirs decide.Attachment) {
@@ -329,7 +329,7 @@ func TestWhatIsListed(t *testing.T) {
 	}
 }
 
-// A volume that the driver lists where it is to be attached is tried at once.
+// A volume that the driver lists at its wanted node is tried at once.
 func TestListedWhereItIsWanted(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -362,7 +362,7 @@ func TestListedWhereItIsAttached(t *testing.T) {
 	d.wakes(time.Second * 3 / 4)
 }
 
-// Nor a volume under deletion: the driver has refused to detach it.
+// A volume under deletion is not hurried either: the driver has refused to detach it.
 func TestListedWhereItIsDetached(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a", deleting))
@@ -373,8 +373,8 @@ func TestListedWhereItIsDetached(t *testing.T) {
 }
 
 // The attachment that has the volume goes before all others that want it, though its object does
-// not say yet that it is attached, and the driver denies it. But all wait for an attachment that
-// can't be published.
+// not yet say "attached", and the driver denies it. But all wait for an attachment that can't be
+// published.
 func TestWhoGoesFirst(t *testing.T) {
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -493,8 +493,8 @@ func TestHurried(t *testing.T) {
 	}
 }
 
-// A shared volume whose detach is refused stays where it is wanted again, regardless of other nodes; an
-// exclusive volume only if no other node wants it.
+// If the detach of a shared volume is refused, it stays where it is wanted again, regardless of
+// other nodes; an exclusive volume stays only if no other node wants it.
 func TestStaysBesideOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*decide.Attachment)
@@ -513,7 +513,7 @@ func TestStaysBesideOthers(t *testing.T) {
 	}
 }
 
-// Nor does a volume stay if its attachment is outdated, or another call for its node is under way.
+// A volume does not stay if its attachment is outdated, or another call for its node is under way.
 func TestStaysOnlyUndisturbed(t *testing.T) {
 	d := newDesk(t)
 	old := func(a *decide.Attachment) { a.Transitions = 1 }

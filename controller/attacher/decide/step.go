@@ -52,8 +52,7 @@ type Step struct {
 	Context map[string]string
 	// Reason is for ReportAttach and ReportDetach.
 	Reason Reason
-	// Detach: the step is on the way to a detach. Failures of one way say nothing
-	// about the other.
+	// Detach: the step is on the way to a detach. Its failures count apart from an attach's.
 	Detach bool
 }
 

@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// together has the combined facts of a volume's attachments. It is computed once in a Next: a
-// decision on an attachment needs no look at all others, of which a shared volume may have
-// thousands.
+// together has the combined facts of a volume's attachments. A Next computes it once: a decision on
+// an attachment needs no look at all others. A shared volume may have thousands.
 type together struct {
 	// exclusive says whether the volume may be at one node at a time: if any of its attachments
 	// says it. (Two PersistentVolumes may name one volume and disagree.)
@@ -21,7 +20,7 @@ type together struct {
 	former *record
 	// called are the nodes with a call under way, or among the steps.
 	called map[string]bool
-	// contenders are the attachments that want an exclusive volume, in the order in which they get it.
+	// contenders are the attachments that want an exclusive volume, in order of their turns.
 	contenders []*record
 	// users are the attachments that have the volume and keep it, the first of each place; nil until
 	// asked for.

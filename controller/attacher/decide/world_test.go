@@ -68,7 +68,7 @@ type world struct {
 	now       time.Time
 	book      *decide.Book
 	objects   map[string]*object // the API's truth, by name
-	lost      []string           // UIDs whose end was not delivered yet
+	lost      []string           // UIDs of gone objects, not delivered yet
 	published map[string]string  // the driver's truth, by node ID: the UID
 	running   []call             // steps of the process
 	lingering []call             // calls that the driver still works on

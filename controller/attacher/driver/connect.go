@@ -76,8 +76,8 @@ func Connect(ctx context.Context, c Config) (*Driver, Identity, error) {
 	if err != nil || !csitranslation.New().IsMigratedCSIDriverByName(identity.Name) {
 		return d, identity, err
 	}
-	// Calls to a driver that took over an in-tree plugin's volumes are counted
-	// by whose they are, which the connection has to know from the start.
+	// Calls to a driver that took over an in-tree plugin's volumes are counted by the volume's
+	// owner: the connection has to know this from the start.
 	d.Close()
 	return connect(ctx, c, metrics.NewCSIMetricsManagerWithOptions(identity.Name, metrics.WithMigration()))
 }
@@ -154,7 +154,7 @@ func (d *Driver) identify(ctx context.Context) (Identity, error) {
 }
 
 // Watch calls lost whenever the connection has broken since Connect, until ctx is done, and has it
-// come back, even if nobody makes a call.
+// come back even without a call.
 func (d *Driver) Watch(ctx context.Context, lost func()) {
 	state := connectivity.Ready // the driver had answered
 	for d.connection.WaitForStateChange(ctx, state) {

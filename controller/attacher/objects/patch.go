@@ -73,7 +73,7 @@ func UnstampPersistentVolume(pv *corev1.PersistentVolume, finalizer string) ([]b
 	return removeFinalizer(&pv.ObjectMeta, finalizer)
 }
 
-// TellStrays writes on a PersistentVolume at which nodes its volume is without an attachment, or
+// TellStrays writes on a PersistentVolume the nodes that have its volume without an attachment, or
 // that there is none any more.
 func TellStrays(pv *corev1.PersistentVolume, nodes string) ([]byte, error) {
 	path := "/metadata/annotations/" + escape(v1alpha1.AnnotationStrays)

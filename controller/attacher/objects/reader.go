@@ -99,8 +99,8 @@ func (r *Reader) source(a *decide.Attachment, va *storagev1.VolumeAttachment, c 
 	return call
 }
 
-// volume is the spec of the attachment's volume, translated to CSI, and the
-// PersistentVolume as it is, if the volume is one.
+// volume is the spec of the attachment's volume, translated to CSI, and its original
+// PersistentVolume, if it has one.
 func (r *Reader) volume(va *storagev1.VolumeAttachment, c Catalog) (spec *corev1.PersistentVolumeSpec, pv *corev1.PersistentVolume, migrated bool, err error) {
 	source := va.Spec.Source
 	switch {

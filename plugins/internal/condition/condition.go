@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Patch writes one condition of a pod and leaves the others alone. The API server answers with a
-// conflict if the pod's UID or resource version differs from only.
+// Patch writes a single condition of a pod. The API server answers with a conflict if the pod's UID
+// or resource version differs from only.
 func Patch(ctx context.Context, kube kubernetes.Interface, pod types.NamespacedName, only metav1.Preconditions, c corev1.PodCondition) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": only,

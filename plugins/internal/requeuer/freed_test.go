@@ -105,7 +105,7 @@ func TestAwaitFreedInGroup(t *testing.T) {
 		attempt := func() { pod = pod.DeepCopy() } // as the scheduling queue does
 		await := func(node ledger.NodeName, left time.Duration) {
 			t.Helper()
-			for range 3 { // placing, and placing in a preemption, and what follows
+			for range 3 { // placing, placing in a preemption, and afterwards
 				w.Enter(pod, ledger.Pod{})
 				until, waits := w.AwaitFreedInGroup(pod, node, true)
 				if waits != (left > 0) || waits && time.Until(until) != left {

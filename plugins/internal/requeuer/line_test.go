@@ -18,7 +18,7 @@ import (
 
 const driver = "disk.example.com"
 
-// wants has a pod of that name wait for a volume of its own, and returns the facts.
+// wants has a pod wait for a volume of its own, and returns the facts.
 func wants(l *ledger.Ledger, name string) (*corev1.Pod, ledger.Pod) {
 	key := ledger.ClaimKey{Namespace: "shop", Name: name}
 	l.Apply(time.Now(), ledger.PersistentVolume{
@@ -36,7 +36,7 @@ func slots(limit int32) ledger.Event {
 	return ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "n1", Limit: limit}}}
 }
 
-// One slot comes free, and three pods wait for it. Another plugin refuses the first woken pod a
+// A slot comes free, and three pods wait for it. Another plugin refuses the first woken pod a
 // little later, and the second stays silent. The third is woken when the second's time is over,
 // later than the first's time would have ended.
 func TestSlotOfASilentPodGoesToTheNext(t *testing.T) {

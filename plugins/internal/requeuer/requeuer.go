@@ -29,8 +29,8 @@ const (
 type Insistence struct {
 	First time.Duration
 	Most  int
-	// OnlyKept insists only on pods that another plugin may be keeping from the queue, of which
-	// Keep is told: for all other pods one wake is known to be enough.
+	// OnlyKept insists only on pods that another plugin may be keeping from the queue (Keep is told
+	// of them): for all other pods one wake is known to be enough.
 	OnlyKept bool
 	// Settles is how long other plugins' caches may lag behind a change. An attempt within it may
 	// have used their old facts, while the change itself came and the pod was kept from the queue:
@@ -196,8 +196,8 @@ func (w *Requeuer) drop(uid types.UID) {
 }
 
 // Keep notes that another plugin may keep a pod from the queue until its next attempt, or for a
-// part of that time. DefaultPreemption does so with a pod while it deletes the victims, and has no
-// event for the end of that (preemption/executor.go): a wake in the meantime is lost.
+// part of that time. DefaultPreemption keeps a pod while it deletes the victims, and has no event
+// for the end (preemption/executor.go): a wake in the meantime is lost.
 func (w *Requeuer) Keep(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -142,7 +142,7 @@ func (l load) measureRest(ctx context.Context, e *sandbox.Env, p *process) (r re
 
 func (l load) measureChanges(ctx context.Context, e *sandbox.Env, p *process, k *kubelet, t *told) (c result.Changes, err error) {
 	from := time.Now()
-	const volume, pod = 1 << 20, 1 << 20 // none of the others
+	const volume, pod = 1 << 20, 1 << 20 // not among the present ones
 	c.CPUSeconds, err = p.using(func() error {
 		for range l.changes {
 			for _, change := range []struct {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mounts is a mount namespace with all mounts, in which the measured process is started. It is for
-// serial use.
+// mounts is a mount namespace with all mounts; the measured process starts in it. It is for serial
+// use.
 type mounts struct {
 	do chan func()
 }
@@ -47,8 +47,8 @@ func (m *mounts) in(f func() error) error {
 	return <-result
 }
 
-// share makes a folder a mount in which others' mounts appear, like a container's mount of the
-// kubelet's folder.
+// share makes a folder a mount that shows others' mounts, like a container's mount of the kubelet's
+// folder.
 func (m *mounts) share(folder string) error {
 	return m.in(func() error {
 		err := unix.Mount(folder, folder, "", unix.MS_BIND, "")

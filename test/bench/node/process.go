@@ -76,7 +76,7 @@ func (p *process) stop() error {
 	}
 }
 
-// rests lets a time pass, in which the process is probed and scraped.
+// rests lets a time pass, with probes and scrapes.
 func (p *process) rests(ctx context.Context, rest time.Duration) error {
 	over := time.NewTimer(rest)
 	defer over.Stop()

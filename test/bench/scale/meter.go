@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// loadUser is the sandbox's administrator, who makes the load.
+// loadUser is the sandbox's administrator: it makes the load.
 const loadUser = "sandbox-admin"
 
 // meter counts writes by the audit log, phase by phase. It is safe for parallel use.
@@ -25,7 +25,7 @@ type meter struct {
 	foreign    func(*audit.Object) bool
 
 	mu  sync.Mutex
-	all bool // foreign writes count, too
+	all bool // foreign writes also count
 	window
 }
 

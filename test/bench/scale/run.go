@@ -256,7 +256,7 @@ func (r *run) zoneSet(zone int) map[string]bool {
 	return set
 }
 
-// outOfService is the taint by which a person says that a node's machine is off.
+// outOfService is the taint for a node with a switched-off machine.
 func outOfService() corev1.Taint {
 	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 }

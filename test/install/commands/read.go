@@ -102,7 +102,7 @@ type fence struct {
 	fate     Fate
 	step     string
 	indent   int
-	lines    []Command // of one line each
+	lines    []Command // a line each
 }
 
 func open(info string, indent int) (*fence, error) {

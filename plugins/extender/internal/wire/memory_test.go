@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// The cost of a request is bounded by its size, whatever its content: by a few times its length,
-// and by the body's limit for each of the requests that are read at once.
+// A request's size bounds its cost, for any content: by a few times its length, and by the body's
+// limit for each request that is read at once.
 func TestMemoryIsBounded(t *testing.T) {
 	const pod = `{"metadata":{"namespace":"shop","name":"db","uid":"u"},"spec":{}}`
 	const size = 16 << 20

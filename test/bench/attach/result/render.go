@@ -146,7 +146,7 @@ func speed(rows []row, of func(Run) *Half) *table.Table {
 	return &t
 }
 
-// spread says how many runs there were, of which session, and the range of their attach times.
+// spread is the number of runs, their session, and the range of their attach times.
 func (r row) spread() string {
 	if r.runs == 1 {
 		return "1 " + mark(r.session)

@@ -7,13 +7,13 @@ import "github.com/moorage-dev/moorage/test/bench/internal/record"
 // Schema names the format.
 const Schema = "moorage.dev/bench-attach/v2"
 
-// Result is the measurement of one command, or of several that added to the same file.
+// Result is a command's measurements, or several commands' in the same file.
 type Result struct {
 	Schema   string    `json:"schema"`
 	Sessions []Session `json:"sessions"`
 }
 
-// Session is the measurements of one command, in its order.
+// Session is a command's measurements, in their order.
 type Session struct {
 	record.Head
 	Runs []Run `json:"runs"`
@@ -25,13 +25,13 @@ type Case struct {
 	Volumes int    `json:"volumes"`
 	Nodes   int    `json:"nodes"`
 	// LatencySeconds is how long the driver takes to attach, and to detach; Parallel, how many
-	// calls it carries out at a time (0: any number). The other calls wait in the driver.
+	// calls it carries out at a time (0: any number). Further calls wait in the driver.
 	LatencySeconds float64 `json:"latencySeconds"`
 	Parallel       int     `json:"parallel,omitempty"`
 }
 
-// LimitSeconds is the least time in which the driver can carry the load out: with all calls there
-// at once, and as many at a time as it takes, until the last call's answer.
+// LimitSeconds is the driver's least time for the load: with all calls there at once, and as many
+// at a time as it takes, until the last call's answer.
 func (c Case) LimitSeconds() float64 {
 	if c.Parallel == 0 {
 		return c.LatencySeconds

@@ -51,7 +51,7 @@ type Run struct {
 	Left    []string `json:"left,omitempty"`
 }
 
-// Of makes a run of a scenario's outcome.
+// Of makes a scenario's outcome a run.
 func Of(head record.Head, r sandbox.Result) Run {
 	run := Run{
 		Head: head, Mode: r.Mode, Seed: r.Seed, Seconds: r.Seconds, Failed: r.Error, Calls: r.Calls,

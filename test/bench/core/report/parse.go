@@ -23,9 +23,8 @@ type Benchmark struct {
 	Values map[string]float64 `json:"values"`
 }
 
-// Parse reads the format of the Go project's proposal 14313: configuration lines "key: value", of
-// which only the package is used, and result lines. Other lines are left out, as the format
-// demands.
+// Parse reads the format of the Go project's proposal 14313: configuration lines "key: value" (only
+// the package is used) and result lines. Other lines are left out, as the format demands.
 func Parse(in io.Reader) ([]Benchmark, error) {
 	var out []Benchmark
 	pkg := ""

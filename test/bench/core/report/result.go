@@ -15,7 +15,7 @@ import (
 // Schema names the format of result files.
 const Schema = "moorage.dev/bench-core/v1"
 
-// Result is the measurements of one call of the benchmarks, and their place.
+// Result is a call's measurements, and their place.
 type Result struct {
 	// Schema names the format of the file.
 	Schema string `json:"schema"`

@@ -10,8 +10,8 @@ import (
 
 const pageEnd = "<!-- results: end -->\n"
 
-// Page is a document with a place for results: between a line that names the command that writes
-// them, and a line that ends them.
+// Page is a document with a place for results, between two lines: the first names the command that
+// writes them.
 type Page struct {
 	// Command is the command that writes the results.
 	Command string

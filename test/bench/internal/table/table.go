@@ -11,7 +11,7 @@ import (
 // Table is a Markdown table, padded for reading as plain text too. The first row is the head; all
 // rows have as many cells. The first column is aligned to the left.
 type Table struct {
-	// Left says which columns besides the first are aligned to the left; the others are aligned to
+	// Left says which columns besides the first are aligned to the left; the rest are aligned to
 	// the right.
 	Left map[int]bool
 

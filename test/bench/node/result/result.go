@@ -27,7 +27,7 @@ type Run struct {
 	Changes     Changes `json:"changes"`
 }
 
-// Rest is a time in which no mount changes.
+// Rest is a time without changes of mounts.
 type Rest struct {
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpuSeconds"`

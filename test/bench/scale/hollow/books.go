@@ -138,8 +138,8 @@ func (b *books) those(is func(*podEntry) bool) []*podEntry {
 	return out
 }
 
-// untold lists pods that need their first status, startable pods that can run, endable pods that
-// are being deleted and have released their volumes.
+// untold lists pods that need their first status, startable pods that can run, and endable pods
+// under deletion with released volumes.
 func (b *books) untold() []*podEntry {
 	return b.those(func(p *podEntry) bool { return !p.told && !p.leaving })
 }

@@ -27,8 +27,8 @@ func everything() map[corev1.UniqueVolumeName]bool {
 	return map[corev1.UniqueVolumeName]bool{data.Name: true}
 }
 
-// The order on which the contract between kubelets and the detacher rests: in use, reported,
-// attached, staged; and back: unstaged, and only then not in use.
+// The order of the contract between kubelets and the detacher: in use, reported, attached, staged;
+// and back: unstaged, and only then not in use.
 func TestInUseBeforeAndAfterStaged(t *testing.T) {
 	b := newBooks()
 	b.see(podOf("a"), []Volume{data})

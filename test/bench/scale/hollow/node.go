@@ -35,7 +35,7 @@ type Node struct {
 	books     *books
 	attached  map[corev1.UniqueVolumeName]bool
 	lease     *coordinationv1.Lease
-	written   []corev1.UniqueVolumeName // volumesInUse as it was last written
+	written   []corev1.UniqueVolumeName // the last written volumesInUse
 	reportDue time.Time
 	bootID    string
 }

@@ -16,8 +16,8 @@ import (
 // Page is the document that shows the results.
 func Page() record.Page { return record.Page{Command: "moorage-sandbox bench-scale --render"} }
 
-// Render writes a result as Markdown: for each load a table with a column for each mode. Of several
-// runs it shows the median, with the smallest and the largest.
+// Render writes a result as Markdown: for each load a table with a column for each mode. A cell of
+// several runs is the median, with the smallest and the largest.
 func Render(r Result) string {
 	var out strings.Builder
 	out.WriteString(r.Measured() + ".\n")

@@ -49,11 +49,11 @@ type Run struct {
 	Start        Start      `json:"start"`
 	Storm        *Storm     `json:"storm,omitempty"`
 	Drain        *Drain     `json:"drain,omitempty"`
-	// Change is a storm in which the controller is killed.
+	// Change is a storm with a killed controller.
 	Change *Storm `json:"change,omitempty"`
 }
 
-// Rest is a time in which nothing happens but heartbeats.
+// Rest is a time with nothing but heartbeats.
 type Rest struct {
 	Seconds float64 `json:"seconds"`
 	Use

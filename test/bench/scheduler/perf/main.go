@@ -21,7 +21,7 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// configs are the workloads, and what they make.
+// configs are the workloads with their objects.
 //
 //go:embed config
 var configs embed.FS

@@ -21,11 +21,11 @@ const (
 	Moorage = "moorage"
 )
 
-// Size5000 is the size with results in a place of their own: its runs take too long to be repeated
-// with the others.
+// Size5000 is the size with a separate place for its results: its runs take too long for
+// repetitions.
 const Size5000 = "5000Nodes"
 
-// Result is the measurements of one call of the benchmark, and their place.
+// Result is all measurements of a call of the benchmark, and their place.
 type Result struct {
 	// Schema names the format of the file.
 	Schema string `json:"schema"`
@@ -47,7 +47,7 @@ type Run struct {
 	// Seconds is from the first pod's creation to the last pod's binding, as a watch shows them.
 	Seconds float64 `json:"seconds,omitempty"`
 	// Attempt is kube-scheduler's time for an attempt that bound its pod, from the queue to the
-	// binding. Algorithm is the part in which no other pod is looked at.
+	// binding. Algorithm is the part without looks at other pods.
 	Attempt   Times `json:"attempt"`
 	Algorithm Times `json:"algorithm"`
 	// Plugins are kube-scheduler's own times of the plugins that look at attachments, by
@@ -93,7 +93,7 @@ func (r Run) FirstToLast() float64 {
 	return float64(r.Pods) / r.Seconds
 }
 
-// LoopBusy is the share of the time in which the one scheduling loop was looking for a node: near 1
+// LoopBusy is the share of time that the single scheduling loop spends looking for a node: near 1
 // it bounds the speed.
 func (r Run) LoopBusy() float64 {
 	if r.Seconds == 0 {
