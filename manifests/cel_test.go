@@ -67,8 +67,7 @@ func (r request) attributes() *admission.VersionedAttributes {
 }
 
 // The API server checks the types of a policy's expressions and writes its findings into the
-// policy's status, where doctor reads them. This test checks them for the kinds that Kubernetes
-// has.
+// status, where doctor reads them. This test checks them for the kinds that Kubernetes has.
 func TestPoliciesAreWellTyped(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind := range clientgoscheme.Scheme.AllKnownTypes() {

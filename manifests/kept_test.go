@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
-// stored returns an object as the API server would after it has stored it: it stores built-in kinds
-// as protobuf, which drops an empty list or map.
+// stored returns an object as the API server stores it: built-in kinds as protobuf, which drops an
+// empty list or map.
 func stored(t *testing.T, scheme *runtime.Scheme, o runtime.Object) map[string]any {
 	t.Helper()
 	storage := protobuf.NewSerializer(scheme, scheme)

@@ -44,9 +44,9 @@ type row []int
 // pair is two parameters' values; the first parameter is the one with the lower index.
 type pair struct{ a, av, b, bv int }
 
-// TestEveryPairOfValues renders every pair of values that the schema knows: enums, booleans, and
-// the examples it gives for all else. The API server's own types accept each manifest, or the chart
-// refuses the pair by name with the remedy.
+// TestEveryPairOfValues renders every pair of values in the schema: enums, booleans, and the
+// examples of all else. The API server's own types accept each manifest, or the chart refuses the
+// pair by name with the remedy.
 func TestEveryPairOfValues(t *testing.T) {
 	p := newPairs(t)
 	for i, parameter := range p.parameters {

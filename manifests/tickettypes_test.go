@@ -67,7 +67,7 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 		kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: elsewhere}), "binds the ClusterRole moorage-tickets there")
 }
 
-// An account without the right to a type renews no ticket of it: a tenant keeps no ticket of a
+// An account without the right to a type renews no ticket of it: a tenant can't keep a ticket of a
 // storage system beyond its time. Other changes of a ticket need no right.
 func TestTicketsAreRenewedByRight(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")

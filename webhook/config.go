@@ -26,8 +26,8 @@ type Config struct {
 	// leads to the API server; empty: the pod's service account.
 	SecureMetrics bool
 	Kubeconfig    string
-	// ShutdownDelay is how long the server still takes requests after it was told to stop and
-	// reports itself as not ready: the cluster needs this time to send new requests elsewhere.
+	// ShutdownDelay is how long the server takes requests after it was told to stop and reports
+	// itself as not ready: the cluster needs this time to send new requests elsewhere.
 	ShutdownDelay time.Duration
 }
 

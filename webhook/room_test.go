@@ -84,7 +84,7 @@ func serve(t *testing.T) (server *Server, listener pipes, end func()) {
 
 // Clients that announce large bodies, and send none, fill the room. Any number of the API server's
 // requests gets through, long before their time is over. Only as many clients as necessary are cut
-// off, beginning with the clients that hold the most.
+// off, beginning with the largest holders.
 func TestSlowClientsDoNotKeepOthersOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, listener, end := serve(t)

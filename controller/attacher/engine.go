@@ -58,7 +58,7 @@ type engine struct {
 	store *store
 	limit *decide.Limit
 	// started: all present objects were seen; before that nothing is decided. paused: the driver is
-	// away. In both that and stopping only known facts are written down.
+	// away. While paused or stopping, only known facts are written down.
 	started, paused, stopping bool
 
 	calls   map[string]objects.Call      // by UID, as long as the Book knows it

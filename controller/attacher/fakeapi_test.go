@@ -29,7 +29,7 @@ var (
 	secretsResource     = schema.GroupResource{Resource: "secrets"}
 )
 
-// fakeAPI is an API server in memory, for the resources of the attacher: it stores objects as
+// fakeAPI is an API server in memory for the attacher's resources: it stores objects as
 // kube-apiserver does, and writes changes into the transcript. Serial.
 type fakeAPI struct {
 	write       func(line string) // to the transcript

@@ -22,8 +22,8 @@ import (
 // external-attacher's: of both, one works at a time.
 const lockPrefix = "external-attacher-leader-"
 
-// hold runs work while this process has the driver's lease, and gives it up when work has ended.
-// The context of work is canceled when the lease is lost; work itself sees the end of ctx.
+// hold runs work while this process has the driver's lease, and gives the lease up when work has
+// ended. Losing the lease cancels work's context; work itself sees the end of ctx.
 func hold(ctx context.Context, c Election, client kubernetes.Interface, driver string, health *leaderelection.HealthzAdaptor,
 	work func(leading context.Context, held func() bool) error,
 ) error {

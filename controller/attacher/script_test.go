@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// scenario is one section of a file in testdata: the objects, the events, the stock attacher's
-// behaviour (if it has a test of it), and ours, which is the expectation.
+// scenario is a section of a file in testdata: the objects, the events, the stock attacher's
+// behaviour (if it has a test of it), and ours, the expectation.
 type scenario struct {
 	file, name string
 	commands   []string // as written

@@ -21,8 +21,8 @@ import (
 
 const testDriver = "disk.example.com"
 
-// stage plays a scenario: an engine between a fake API server and a fake driver, one step at a
-// time: the same script gives the same transcript.
+// stage plays a scenario: an engine between a fake API server and a fake driver, step by step: a
+// script always gives the same transcript.
 type stage struct {
 	t       *testing.T
 	clock   *fakeClock

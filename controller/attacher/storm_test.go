@@ -150,8 +150,8 @@ func (s *storm) deliver() {
 	}
 }
 
-// pass lets time pass until at most so many attachments are left to attach or detach, or the time
-// is over, and returns how long it took.
+// pass lets time pass until at most so many attachments are left to do, or the time is over, and
+// returns how long it took.
 func (s *storm) pass(left int, limit time.Duration) time.Duration {
 	began := s.clock.now
 	for s.left() > left && s.clock.step(began.Add(limit)) {
@@ -170,8 +170,8 @@ func (s *storm) left() int {
 	return n
 }
 
-// The longer a driver pushes all calls back, the less it is asked. All volumes are attached, or
-// detached, soon after it takes calls again, with one call each.
+// The longer a driver pushes all calls back, the less it is asked. Soon after it takes calls again,
+// all volumes are attached, or detached, with one call each.
 func TestEverybodyIsPushedBack(t *testing.T) {
 	proptest.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(20, 300).Draw(r, "volumes")

@@ -40,8 +40,8 @@ func noLeak(t *testing.T) (ended func()) {
 }
 
 // TestEveryCodeOverTheWire has a driver behind a socket answer each call with each code, once
-// before and once after it did the work. The code and the driver's words are told, every volume is
-// attached and detached all the same, and no goroutine still waits.
+// before and once after the work. The code and the driver's words are told, every volume is still
+// attached and detached, and no goroutine waits on.
 func TestEveryCodeOverTheWire(t *testing.T) {
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		t.Run(code.String(), func(t *testing.T) {

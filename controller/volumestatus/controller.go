@@ -157,7 +157,7 @@ func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now ti
 // worthAtEnd is worth for a pod with ended containers. The pod is told at once that its volumes are
 // no longer safe to mount, before its kubelet unmounts them; and of each volume that the kubelet
 // has let go of, before the detach. A terminating pod without finalizers costs no write while its
-// kubelet has the volumes: the kubelet unmounts them, and then deletes the pod.
+// kubelet has the volumes: the kubelet then deletes the pod.
 func (c *Controller) worthAtEnd(object *corev1.Pod, pod *ledger.Pod, st state, stamped bool) (bool, time.Duration) {
 	stays := object.DeletionTimestamp == nil || len(object.Finalizers) > 0
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// releases are ended pods with volumes that their kubelet still has, by the volumes: an ended pod
-// is no user of a volume, and a change of the volume would not have it looked at.
+// releases are ended pods by the volumes that their kubelet still has: an ended pod is no user of a
+// volume, and a change of the volume would not have it looked at.
 type releases struct {
 	volumes map[string][]ledger.VolumeID // of each pod, by UID
 	pods    map[ledger.VolumeID]map[string]bool

@@ -24,9 +24,8 @@ const settling = 3 * time.Second
 const maxWords = 1024
 
 // reportUnscheduled writes on a stamped pod without a node the causes of its volumes' wait, in the
-// words of its scheduler's condition PodScheduled: they are about all nodes, and have reasons that
-// Moorage does not know. It writes when the wait has lasted for settling, and later changes at most
-// once in Grace.
+// words of the scheduler's condition PodScheduled: they cover all nodes, and reasons that Moorage
+// does not know. It writes after settling, and later changes at most once in Grace.
 func (c *Controller) reportUnscheduled(ctx context.Context, s ledger.Snapshot, pod *ledger.Pod, object *corev1.Pod) (time.Duration, error) {
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
 	says := refusal(object)
@@ -69,8 +68,8 @@ func refusal(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// waitsFor is the state of a pod without a node: each volume that the scheduler's words are about
-// has them, with the code of its own reason. first is the first of these codes.
+// waitsFor is the state of a pod without a node: each volume of the scheduler's words has them,
+// with the code of its own reason. first is the first of these codes.
 func waitsFor(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, now time.Time) (st state, first ledger.Code) {
 	request := arbiter.PodRequest(s, p)
 	st.status.UID = types.UID(p.UID)
@@ -105,8 +104,8 @@ func name(v ledger.PodVolume) string {
 	return v.Name
 }
 
-// codeOf is the code of a volume's own reason that the scheduler's words give, or of a reason of
-// its driver; empty when the words give neither.
+// codeOf is the code of a volume's own reason, or of its driver's, that the scheduler's words give;
+// empty without one.
 func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
 	if mentions(says, "claim "+name) || mentions(says, "volume "+name) || strings.Contains(says, fmt.Sprintf("persistentvolumeclaim %q", name)) {
 		for _, r := range reasons {

@@ -167,9 +167,9 @@ func TestWaitThatDoesNotPass(t *testing.T) {
 	}
 }
 
-// A wait that was told as passing may become a lasting one by time alone: for example, a driver
-// does not answer a detach for a minute. No hold tells this of a volume that nodes share, and
-// nothing touches the pod.
+// A passing wait may become a lasting one by time alone: for example, a driver does not answer a
+// detach for a minute. For a volume that nodes share no hold tells this, and nothing touches the
+// pod.
 func TestWaitThatLastsByTimeAlone(t *testing.T) {
 	g := newGate(t, true)
 	g.apply(ledger.PersistentVolume{Name: "data", Version: "2", Volume: data, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}})
@@ -212,7 +212,7 @@ func runs(t *testing.T) *gate {
 }
 
 // A finished pod is told at once that its volume is no longer safe to mount. When the kubelet has
-// let go of it, and before the detach, the pod is told that the volume is safe to detach.
+// let go of it, and before the detach, the pod is told that it is safe to detach.
 func TestFinishedPod(t *testing.T) {
 	g := runs(t)
 	g.apply(g.pod(ledger.PodFinished, "4"))
@@ -345,8 +345,8 @@ func TestPodsThatAreLeftAlone(t *testing.T) {
 	}
 }
 
-// The condition has the lasting reason, though the annotation has a volume's own reason, which
-// passes and stays the same: it does not go on naming a past reason.
+// The condition has the lasting reason, and never a past one, though the annotation has a volume's
+// own passing reason, which stays the same.
 func TestConditionEndsWithItsReason(t *testing.T) {
 	g := newGate(t, true)
 	other := func(node ledger.NodeName, version string, ready ledger.Readiness, has ...ledger.VolumeID) {

@@ -45,7 +45,7 @@ func TestWaitingPods(t *testing.T) {
 }
 
 // A new leader reads on the pod since when it waits. A pod that is deleted while it waits counts no
-// more, though it is not looked at again.
+// more, even without a look at it.
 func TestWaitingPodsOfAnEarlierLeader(t *testing.T) {
 	g := newGate(t, true)
 	before := time.Unix(100, 0)
@@ -69,8 +69,8 @@ func TestWaitingPodsThatOptedOut(t *testing.T) {
 	g.waits("opted out", map[ledger.Code]report.PodWait{})
 }
 
-// A passing reason is judged at the time of the count: a pod is not looked at for each change of
-// its facts, such as the user of a driver's workers.
+// A passing reason is judged at the count: a pod is not looked at for each change of its facts,
+// such as the user of a driver's workers.
 func TestWaitingPodsAsTheyAreNow(t *testing.T) {
 	g := newGate(t, true)
 	began := g.now

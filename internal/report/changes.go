@@ -13,10 +13,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A change is reported once: an event is made of the difference between an object's former content and
-// the present write, so that neither a repeated write nor another controller reports it again. The
-// usual course (granted, attached, detached) makes no event on pods, claims and holds: it is in their
-// conditions, and an event for each would be another write for each attach.
+// A change is reported once: an event is the difference between an object's former content and the
+// present write. Neither a repeated write nor another controller reports it again. The usual course
+// (granted, attached, detached) makes no event on pods, claims and holds: their conditions have it,
+// and an event would be another write for each attach.
 
 // concern is a lasting state of a volume that a person may have to act on. The zero value is none.
 type concern struct{ reason, message string }
@@ -37,8 +37,7 @@ func concernOf(h *v1alpha1.VolumeHold) concern {
 }
 
 // HoldChanged reports that a volume has come into a lasting state, or has left it, on its
-// VolumeHold and on the claim that people know it by. old is nil for a new hold, and claim without
-// one.
+// VolumeHold and on its claim. old is nil for a new hold, and claim without one.
 func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim) {
 	was, is := concernOf(old), concernOf(now)
 	if e == nil || was.reason == is.reason {

@@ -110,9 +110,9 @@ func (e *Events) Attached(pod *ledger.Pod, volume string) {
 	e.tell(OfPod(pod), eventAttached, fmt.Sprintf("AttachVolume.Attach succeeded for volume %q ", volume))
 }
 
-// AttachRefused reports to a pod that the API server refuses a write that the attach of a volume to
-// a node needs. It quotes the API server, within the namespace's quota: each failed attempt reports
-// it. volume is the name of its PersistentVolume.
+// AttachRefused reports to a pod that the API server refuses a write for the attach of a volume to
+// a node. It quotes the API server, within the namespace's quota, for each failed attempt. volume
+// is the name of its PersistentVolume.
 func (e *Events) AttachRefused(pod *ledger.Pod, volume string, node ledger.NodeName, why string) {
 	if e != nil && e.quotas.refused.take(pod.Namespace, e.now()) {
 		e.warn(OfPod(pod), eventFailedAttach, fmt.Sprintf("volume %q is not attached to %s, since the API server refuses a write that is tried again: %s", volume, node, why))
@@ -127,8 +127,8 @@ func (e *Events) NetworkFence(node ledger.NodeName, driver, text string) {
 	}
 }
 
-// NetworkFenceHeld tells a node why it is not cut off from the storage of a driver that should cut
-// it off, or not let in again.
+// NetworkFenceHeld tells a node why it is not cut off from a driver's storage as it should be, or
+// not let in again.
 func (e *Events) NetworkFenceHeld(node ledger.NodeName, driver, why string) {
 	if e != nil {
 		e.log.Info("A NetworkFence waits", "reason", eventFenceHeld, "node", node, "driver", driver, "why", why)

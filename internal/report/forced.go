@@ -54,8 +54,8 @@ type ForcedDetaches map[string]bool
 // Has says whether there is an event of a detach from a node, as a hold says (ledger.Fence).
 func (d ForcedDetaches) Has(v ledger.VolumeID, f ledger.Fence) bool { return d[forcedName(v, f)] }
 
-// ForcedDetaches lists the forced detaches that earlier leaders have reported: a new leader does
-// not write their events again. Events that can't be listed in time are missing.
+// ForcedDetaches lists the forced detaches of earlier leaders: a new leader does not write their
+// events again. Events that can't be listed in time are missing.
 func (e *Events) ForcedDetaches(ctx context.Context) ForcedDetaches {
 	if e == nil || e.writes == nil {
 		return nil

@@ -179,8 +179,8 @@ func TestTicketEnded(t *testing.T) {
 	(*report.Events)(nil).TicketEnded(ticket, arbiter.EndTimeOver)
 }
 
-// The refuser of a write may write a text of any length. An event has as much of it as an event's
-// note may have: the recorder keeps thousands, and compares their texts.
+// A refusal may have a text of any length. An event has as much of it as an event's note may have:
+// the recorder keeps thousands, and compares their texts.
 func TestLongWordsAreCut(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	pod := &ledger.Pod{Namespace: "shop", Name: "db", UID: "u"}

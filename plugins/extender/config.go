@@ -23,8 +23,8 @@ type Config struct {
 	// certificate that the authorities have signed will do.
 	ClientNames []string
 	// Service is a Service without a selector in the namespace of the Lease. The leader points it
-	// at itself: at the IP address Advertise and the port of Listen. When empty, schedulers must
-	// find the leader themselves.
+	// at its own IP address Advertise and the port of Listen. When empty, schedulers must find the
+	// leader themselves.
 	Service, Advertise string
 	// MaxBodyBytes bounds a request.
 	MaxBodyBytes int64

@@ -49,14 +49,13 @@ func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 	return result, nil
 }
 
-// sampleLeast is how many nodes a kube-scheduler seeks at least before it asks an extender; where
-// its own plugins let fewer nodes pass it asks about all of them (schedule_one.go,
-// minFeasibleNodesToFind).
+// sampleLeast is how many nodes a kube-scheduler seeks at least before it asks an extender; if its
+// own plugins let fewer nodes pass it asks about all (schedule_one.go, minFeasibleNodesToFind).
 const sampleLeast = 100
 
-// sampled has a pod tried again that was refused all nodes of the request, if these may be only a
-// part of the cluster, and another node would do. No change would have it tried again:
-// kube-scheduler begins its next search where this one ended.
+// sampled has a pod tried again that was refused all nodes of the request, if another node of the
+// cluster would do. No change would have it tried again: kube-scheduler begins its next search
+// where this one ended.
 func (x *Extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) {
 	if len(args.Nodes) < sampleLeast {
 		return

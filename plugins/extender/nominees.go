@@ -14,10 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// nominees are the pods without a node to which a scheduler has promised a node: it evicted others
-// for them there, or they are about to be bound and have claims that are being provisioned.
-// kube-scheduler counts both and tells an extender of neither: another pod could take their slot.
-// Safe for parallel use.
+// nominees are pods without a node that a scheduler has promised a node: it evicted others for them
+// there, or they are about to be bound and have claims in provisioning. kube-scheduler counts both
+// and tells an extender of neither: another pod could take their slot. Safe for parallel use.
 type nominees struct {
 	pods  cache.SharedIndexInformer
 	retry func(types.UID) // has a refused pod tried again
@@ -85,8 +84,8 @@ func (n *nominees) keepsAway(pod types.UID, node string) {
 }
 
 // at returns a dry run with the nominees of a node that go before a pod: nominees of its priority
-// or a higher one, as in kube-scheduler, and nominees with a volume that is being provisioned. It
-// is nil without any.
+// or a higher one, as in kube-scheduler, and nominees with a volume in provisioning; nil without
+// any.
 func (n *nominees) at(node string, pod *corev1.Pod, s ledger.Snapshot) *ledger.Delta {
 	list, err := n.pods.GetIndexer().ByIndex(byNomination, node)
 	if err != nil || len(list) == 0 {

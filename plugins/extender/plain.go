@@ -15,9 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// plain says whether a pod has no volume that may be attachable. The pod may then go to any node:
-// each process answers for it, without the lease and without caches. Pods without volumes, such as
-// Moorage's scheduler, are scheduled even while no process leads.
+// plain says whether a pod has no volume that may be attachable. It may then go to any node: each
+// process answers for it, without the lease and without caches. Pods without volumes, such as
+// Moorage's scheduler, are scheduled even without a leader.
 func plain(pod *corev1.Pod) bool {
 	fact, err := translate.Pod(pod)
 	return err == nil && len(fact.Volumes) == 0
@@ -37,8 +37,8 @@ func unchanged(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
 }
 
 // bindPlain binds a pod without volumes where this process can't reserve any. It reads the pod,
-// since a bind's arguments have only its name; ours is false when the pod has volumes. The API
-// server refuses a pod of another UID, and a bound pod.
+// since a bind's arguments have only its name; ours is false for a pod with volumes. The API server
+// refuses a pod of another UID, and a bound pod.
 func (x *Extender) bindPlain(ctx context.Context, args extenderv1.ExtenderBindingArgs) (ours bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*binding.RequestTimeout)
 	defer cancel()

@@ -20,11 +20,11 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/condition"
 )
 
-// nudgeInterval is the time between two nudges of a pod: a condition's times are in whole seconds,
-// and a write without a change is no event. It is also kube-scheduler's shortest backoff.
+// nudgeInterval is the time between two nudges of a pod: a condition's times are whole seconds, and
+// a write without a change is no event. It is also kube-scheduler's shortest backoff.
 const nudgeInterval = time.Second
 
-// nudgeGrace is how long a pod may be tried without a nudge: a change that lifts a refusal often
+// nudgeGrace is how long a pod has to be tried without a nudge: a change that lifts a refusal often
 // comes with an event that makes its scheduler try all refused pods again.
 const nudgeGrace = 250 * time.Millisecond
 

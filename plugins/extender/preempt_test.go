@@ -45,8 +45,8 @@ func (r *rig) preemptFor(pod *corev1.Pod, victims map[string]*corev1.Pod) map[st
 	return left
 }
 
-// The scheduler evicts for reasons that it knows. It doesn't know slots: the extender adds as few
-// pods as possible for them, and the least important.
+// The scheduler evicts for reasons that it knows. For slots, which it doesn't know, the extender
+// adds as few pods as possible, and the least important.
 func TestPreemptAddsWhoeverHasTheSlots(t *testing.T) {
 	pod := ranked(podWith("db", "data"), 10)
 	busy := map[string]*corev1.Pod{}
@@ -158,7 +158,7 @@ func TestNomineesCount(t *testing.T) {
 }
 
 // kube-scheduler has a claim provisioned before it calls bind, and first writes the node on the
-// pod. The slot is taken from then on. Once the claim also names the node, the slot is taken for
+// pod: the slot is taken from then on. Once the claim also names the node, the slot is taken for
 // pods of any priority.
 func TestSlotsOfClaimsThatAreBeingProvisioned(t *testing.T) {
 	making := nominated(podWith("making", "new"), "n1")

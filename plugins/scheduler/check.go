@@ -17,8 +17,8 @@ import (
 )
 
 // checked is the plugin with a check of its profile. A plugin can't see its profile while it is
-// made; the profile is complete when events are registered, and an error then keeps the scheduler
-// from starting.
+// made. The profile is complete when events are registered: an error then keeps the scheduler from
+// starting.
 type checked struct {
 	guarded
 	handle fwk.Handle

@@ -37,8 +37,8 @@ import (
 
 // NewCommand returns the command line of the role scheduler: kube-scheduler's own flags, the
 // plugins VolumeHold and PromptVolumeBinding for its profiles, and SetDefaults. It leaves out
-// features that read resources which the API server does not serve (docs/decisions/0056). Each
-// command makes one scheduler.
+// features with resources that the API server does not serve (docs/decisions/0056). Each command
+// makes one scheduler.
 func NewCommand() *cobra.Command {
 	if err := SetDefaults(); err != nil {
 		// The gate costs a write for each pod, and nothing else.

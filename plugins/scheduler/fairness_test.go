@@ -24,9 +24,8 @@ func (c *cluster) disks(number int) {
 // waits is the name of a pod that waits, and of its claim.
 func waits(i int) string { return fmt.Sprintf("waits-%03d", i) }
 
-// queued creates pods with a disk each, which find no slot, and waits until all of them were
-// refused. The disks must be older than the running pods: a pod is tried once more when its volume
-// becomes known.
+// queued creates pods with a disk each, and waits until all of them were refused. The disks must be
+// older than the running pods: a pod is tried once more when its volume becomes known.
 func (c *cluster) queued(number int) []*corev1.Pod {
 	c.t.Helper()
 	var pods []*corev1.Pod

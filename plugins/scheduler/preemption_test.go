@@ -83,8 +83,8 @@ func TestPreemptionWaitsForTheDetach(t *testing.T) {
 }
 
 // A pod preempts the user of a ReadWriteOncePod volume. The volume is free as soon as its pod is
-// gone. kube-scheduler may not know yet that its preemption is over, and still keep the pod from
-// the queue when the plugin wakes it.
+// gone: kube-scheduler may still be preempting, and keep the pod from the queue when the plugin
+// wakes it.
 func TestVolumeOfOnePodIsPreempted(t *testing.T) {
 	c := newCluster(t)
 	c.oncePod("one")

@@ -19,9 +19,9 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A pod has preempted another pod, and that pod's slot is still being detached. Another plugin had
-// refused a node, and changes there wake the pod. No more pods are evicted for it, it says why, and
-// it gets the slot that it freed.
+// A pod has preempted another pod, and the slot is still being detached. Another plugin had refused
+// a node, and changes there wake the pod. No more pods are evicted for it, it says why, and it gets
+// the slot that it freed.
 func TestNothingMoreIsEvictedWhileASlotIsDetached(t *testing.T) {
 	c := newCluster(t)
 	pods, occupant := c.filledBesideSmall()
@@ -72,7 +72,7 @@ func TestNothingMoreIsEvictedWhereTheNominationIsNotWritten(t *testing.T) {
 }
 
 // filledBesideSmall fills each node's one slot with a running pod and its attached volume. It also
-// makes n4, without a driver; the occupant takes n4's room for one pod, and another plugin refuses
+// makes n4, without a driver: the occupant takes its room for one pod, and another plugin refuses
 // pods there.
 func (c *cluster) filledBesideSmall() (pods []*corev1.Pod, occupant *corev1.Pod) {
 	c.t.Helper()

@@ -58,8 +58,8 @@ func introduced(t *testing.T, resource schema.GroupVersionResource) int {
 	return 0
 }
 
-// Every supported release serves each resource that the scheduler waits for, with any feature, or
-// the table of omissions has it. This test fails when a new Kubernetes scheduler reads more.
+// Every supported release serves each resource that the scheduler waits for, or the table of
+// omissions has it. This test fails when a new Kubernetes scheduler reads more.
 func TestSchedulerReadsWhatIsServedOrLeftOut(t *testing.T) {
 	oldest := int(version.MustParse(served.OldestRelease).Minor())
 	for name, gates := range map[string]featuregatetesting.FeatureOverrides{

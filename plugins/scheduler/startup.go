@@ -115,8 +115,8 @@ type startup struct {
 }
 
 // begin asks for the served resources, and leaves out features that need more. Without an answer in
-// time the scheduler begins with its flags' features: an unreachable API server must not keep it
-// from answering probes. It asks again later.
+// time the scheduler begins with its flags' features, to answer probes while the API server is
+// away, and asks again later.
 func (s *startup) begin(ctx context.Context) error {
 	resources, err := s.askWithin(ctx, askFor)
 	if err != nil {
@@ -153,8 +153,8 @@ func (s *startup) watchUnknown(ctx context.Context) {
 }
 
 // watch restarts the scheduler once a feature that it has left out is served. A resource that is no
-// longer served is no reason: the scheduler still has the data, and in an upgrade old and new API
-// servers may answer in turn.
+// longer served is no reason: the scheduler has the data, and in an upgrade old and new API servers
+// may answer in turn.
 func (s *startup) watch(ctx context.Context, off []string) {
 	for len(off) > 0 && s.pause(ctx, askAgain) {
 		resources, err := s.ask()

@@ -17,7 +17,7 @@ import (
 )
 
 // When kube-scheduler's own profile refuses a pod, Moorage's refuses it with the same reason, in
-// words that contain the stock words. Each case asks the stock profile first.
+// words that contain the stock words.
 func TestWordsOfStock(t *testing.T) {
 	// changed is the disk of the pod's claim, p, with a change.
 	changed := func(change func(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim)) []apiruntime.Object {

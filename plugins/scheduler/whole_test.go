@@ -114,8 +114,8 @@ func runWhole(t *testing.T, server *apitest.Server, others extender.Config) (pro
 	return listener.Addr().String(), stop, result
 }
 
-// The whole process serves probes over HTTP, leads, and binds. A stop comes while the API server
-// has the Binding: the process hears the answer before it gives the Lease up.
+// The whole process serves probes over HTTP, leads, and binds. If it is stopped during a Binding,
+// it hears the API server's answer before it gives the Lease up.
 func TestWholeProcessSettlesItsBinding(t *testing.T) {
 	server := apitest.Start(t)
 	putNode(server, 2)

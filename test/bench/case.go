@@ -14,9 +14,9 @@ import (
 const (
 	// DefaultNodes is how many nodes a case's pods are spread over.
 	DefaultNodes = 10
-	// spacing is the time between two spaced pods. It is longer than the 0.6 s of an attach under
-	// the stock attacher's request limit: pods don't queue behind each other. It is no divisor of a
-	// status interval: every phase of the kubelets' ticks is met.
+	// spacing is the time between two spaced pods. It is longer than an attach's 0.6 s under the
+	// stock attacher's request limit: pods don't queue. It is no divisor of a status interval:
+	// every phase of the kubelets' ticks is met.
 	spacing    = 1100 * time.Millisecond
 	spacedPods = 40
 )

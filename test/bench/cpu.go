@@ -60,8 +60,8 @@ func readCPU(c *sandbox.Cluster) (cpuReading, error) {
 	return r, err
 }
 
-// MeterCPU begins to measure the CPU time of a cluster's processes, of this one, and of the rest of
-// the machine. The returned function returns the seconds since then, by component.
+// MeterCPU begins to measure the CPU time of a cluster's processes, of this process, and of the
+// rest of the machine. The returned function returns the seconds since then, by component.
 func MeterCPU(c *sandbox.Cluster) (func() (map[string]float64, error), error) {
 	before, err := readCPU(c)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 
 const (
 	// dwell is how long pods live on once all run, and how long the API server is observed once all
-	// is detached: late writes (an event, a status) are counted to the phase that caused them. It
-	// is a part of the load, and waits for nothing.
+	// is detached, to count late writes (an event, a status) to their phase. It is a part of the
+	// load, and waits for nothing.
 	dwell = 2 * time.Second
 	// hands is how many requests a burst has under way at once.
 	hands = 20
@@ -116,8 +116,8 @@ func provision(ctx context.Context, e *sandbox.Env, c Case) error {
 }
 
 // claimsSay looks at the condition Unused of all claims. Kubernetes writes it in all modes, at the
-// pace of kube-controller-manager's request limit. A phase ends only afterwards, since its writes
-// would else be counted to the next.
+// pace of kube-controller-manager's request limit. A phase waits for it, or its writes would be
+// counted to the next.
 func claimsSay(e *sandbox.Env, c Case, unused corev1.ConditionStatus) error {
 	said := 0
 	for _, claim := range e.View.Claims(e.Namespace) {

@@ -22,8 +22,8 @@ func (s *Samples) add(d time.Duration) {
 }
 
 // Percentile returns the nearest-rank percentile, 1 <= p <= 100, in milliseconds: the smallest
-// sample that at least p percent of all do not exceed. It is always one of the samples, never
-// interpolated. False if there are none, or, for p from 99 on, fewer than 100.
+// sample that at least p percent of all do not exceed, never interpolated. False if there are none,
+// or, for p from 99 on, fewer than 100.
 func (s Samples) Percentile(p int) (float64, bool) {
 	if len(s) == 0 || p < 1 || p > 100 || p >= 99 && len(s) < minForP99 {
 		return 0, false

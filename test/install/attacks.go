@@ -92,7 +92,7 @@ func (s *story) attacksWithoutPolicies(ctx context.Context) error {
 	return nil
 }
 
-// openDoors turns the features with ports of their own on, or off again, which are off by default:
+// openDoors turns the features with ports of their own, which are off by default, on or off again:
 // answers to other schedulers, and checks of metrics clients.
 func (s *story) openDoors(ctx context.Context, open bool) error {
 	_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values",

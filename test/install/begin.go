@@ -80,9 +80,9 @@ func (s *story) installOlder(ctx context.Context) error {
 }
 
 // olderChart is the chart of commit e9c19f87, as helm package makes it; the first release replaced
-// its design. The pods run this tree's programs. They know all flags of that chart's defaults, but
-// the scheduler writes a pod's status with the Binding, and a policy of that chart forbids this:
-// installOlder removes its binding.
+// its design. The pods run this tree's programs. These know all flags of that chart's defaults, but
+// their scheduler writes a pod's status with the Binding, and that chart's policy forbids this:
+// installOlder removes the policy's binding.
 const olderChart = "test/install/testdata/moorage-e9c19f87.tgz"
 
 func (s *story) installChart(ctx context.Context, chart string, args ...string) error {

@@ -102,9 +102,9 @@ func readPages(repository string) ([]commands.Command, error) {
 	return list, nil
 }
 
-// run runs the commands of a step in a shell, as a reader of the pages does: in the work tree, with
-// kubectl and helm in $PATH, and the namespace shop for a default. After a failed command the rest
-// of its step still runs. names are the values of placeholders.
+// run runs the commands of a step in a shell, like a reader of the pages: in the work tree, with
+// kubectl and helm in $PATH, and the default namespace shop. After a failed command the rest of its
+// step still runs. names are the values of placeholders.
 func (s *story) run(ctx context.Context, step string, names map[string]string) error {
 	list := commands.InStep(s.documented, step)
 	if len(list) == 0 {

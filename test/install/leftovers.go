@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// leftovers installs a release of another name over the definitions of an uninstalled release,
+// leftovers installs a release of another name over an uninstalled release's definitions,
 // uninstalls it, and makes way for the first name again. Each time helm refuses, and prints the
 // command that hands the definitions over.
 func (s *story) leftovers(ctx context.Context) error {

@@ -52,9 +52,9 @@ func (s *story) switchModes(ctx context.Context, w *workload) error {
 	return s.doctorSays(ctx, "mode", "Cooperative: ")
 }
 
-// rollBackTheMode rolls a change to Standalone mode back while no other controller attaches: first
-// to the revision before, which named no mode, and then as a tool that renders Cooperative mode by
-// name. Moorage attaches all the same, and doctor names the next step.
+// rollBackTheMode rolls Standalone mode back while no other controller attaches: first to the
+// revision before, which named no mode, and then as a tool that renders Cooperative mode by name.
+// Moorage attaches all the same, and doctor names the next step.
 func (s *story) rollBackTheMode(ctx context.Context, w *workload) error {
 	byName := []string{"upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values", "--set", "mode=Cooperative"}
 	for _, to := range []struct {

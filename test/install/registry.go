@@ -54,9 +54,9 @@ func (s *story) serveRegistry(ctx context.Context) error {
 	return nil
 }
 
-// publish releases the work tree to a registry on this machine, by the command that makes releases.
-// Each image has a small program, because Moorage's own take long to build once more: the pods run
-// the binaries of make binaries.
+// publish releases the work tree to a registry on this machine, by the releases' own command. Each
+// image has a small program, because Moorage's own take long to build: the pods run the binaries of
+// make binaries.
 func (s *story) publish(ctx context.Context) error {
 	if err := s.serveRegistry(ctx); err != nil {
 		return err

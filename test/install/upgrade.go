@@ -70,8 +70,8 @@ func (s *story) podGone(ctx context.Context, w *workload) error {
 }
 
 // removalPatience is how long a namespace may take to be gone. It may have thousands of tickets and
-// events: their deletion is one call, which the API server on a busy machine gives up after a
-// minute, and the namespace controller repeats.
+// events: a busy API server gives up their deletion, a single call, after a minute, and the
+// namespace controller repeats it.
 const removalPatience = 4 * time.Minute
 
 // remove takes a workload away, with its namespace, and waits until its disk is gone: nothing keeps

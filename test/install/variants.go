@@ -16,7 +16,7 @@ import (
 
 // variants applies every form of the chart to the API server as a dry run: with admission and
 // validation, and nothing stored. They are rendered for another namespace, since a release can't
-// always change into another form.
+// always change its form.
 func (s *story) variants(ctx context.Context) error {
 	any := func(string) bool { return true }
 	if err := s.monitoring(ctx); err != nil {

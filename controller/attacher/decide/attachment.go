@@ -81,8 +81,8 @@ const (
 )
 
 // Rejected says whether a code is a definite answer of the driver: the call is over and had no
-// effect. After other codes an operation may still be going on (CSI spec, "Error Scheme"; the codes
-// that external-attacher and the kubelet take for final, less Unknown, which says nothing).
+// effect. After other codes an operation may go on (CSI spec, "Error Scheme"; the final codes of
+// external-attacher and the kubelet, less Unknown).
 func Rejected(c codes.Code) bool {
 	switch c {
 	case codes.OK, codes.Canceled, codes.Unknown, codes.DeadlineExceeded,

@@ -122,8 +122,8 @@ func (b *Book) drop(r *record) {
 // Knows says whether the Book still has decisions to make for an attachment.
 func (b *Book) Knows(uid string) bool { return b.records[uid] != nil }
 
-// Forgotten are the attachments, by UID, that the Book has forgotten since the last call: an attachment
-// may be long gone, with another answering for it.
+// Forgotten are the UIDs of attachments that the Book has forgotten since the last call; they may
+// be long gone.
 func (b *Book) Forgotten() []string {
 	list := b.forgotten
 	b.forgotten = nil

@@ -126,8 +126,8 @@ func TestSharedVolumeAtManyNodes(t *testing.T) {
 	d.offers()
 }
 
-// VolumeAttachments may be seen before their PersistentVolumes are, as at a start. When their
-// volumes are found, the cost is in proportion to them: each does not need a look at all volumes.
+// VolumeAttachments may be seen before their PersistentVolumes, as at a start. Finding their
+// volumes costs in proportion to them, without a look at all volumes for each.
 func TestVolumesComeToLightInProportion(t *testing.T) {
 	const many = 500
 	d := newDesk(t)

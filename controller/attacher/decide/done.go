@@ -39,8 +39,8 @@ func (b *Book) Start(s Step, now time.Time) {
 	}
 }
 
-// Done takes the end of a step. Take in all objects seen meanwhile, and answers of writes, first.
-// It returns the volumes that need new decisions.
+// Done takes the end of a step, after all objects seen meanwhile and answers of writes. It returns
+// the volumes that need new decisions.
 func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 	r := b.records[s.UID]
 	if r == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // An attachment gives way to an older one of the same volume. If the volume is not reported at its
-// node, an unpublish proves that it is not there, if one can be called.
+// node, an unpublish proves its absence, if possible.
 func TestWhoGivesWayIsUnpublished(t *testing.T) {
 	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
 	for name, c := range map[string]struct {
@@ -40,8 +40,8 @@ func TestWhoGivesWayIsUnpublished(t *testing.T) {
 	}
 }
 
-// An attachment that waits for another node says why that node keeps the volume, if a detach there
-// has failed. A failed attach is no such reason.
+// An attachment that waits for another node gives the reason of a failed detach there; a failed
+// attach is no such reason.
 func TestWhyAnotherNodeKeepsTheVolume(t *testing.T) {
 	waits := "report-attach va-b: the volume may be at node a: waiting until VolumeAttachment va-a is detached"
 	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
@@ -188,8 +188,8 @@ func TestListedBeforeALook(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// An attachment of an unknown volume holds back the volume of its name, if the volume may be there,
-// and another place would be a second one.
+// An attachment of an unknown volume holds back the volume of its name, if it may have the volume
+// at another place.
 func TestUnplacedHoldsBack(t *testing.T) {
 	name := func(node string) func(*decide.Attachment) {
 		return named(ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, ledger.NodeName(node)))

@@ -33,8 +33,7 @@ func (p *pass) blocker(r *record) *record {
 
 // adopt gives gone attachments of unseen PersistentVolumes to the exclusive volume of their names,
 // once that is wanted at a node: their remains are undone as its own. Their PersistentVolume may
-// never be seen: its disk can have come back under another name. Their calls then count as calls of
-// another attachment of the volume.
+// never be seen: its disk can have come back under another name.
 func (p *pass) adopt() {
 	if len(p.contenders) == 0 {
 		return
@@ -64,8 +63,8 @@ func apart(a, b *record) bool {
 }
 
 // joins says whether an attachment was made for a live migration from another one. The source's
-// name stays on the object for its life, but means the attachment that was there when the target
-// was made: a later attachment at the same node is no source.
+// name stays on the object, but means only the attachment from the time of its creation: a later
+// attachment at the same node is no source.
 func (r *record) joins(source *record) bool {
 	return r.Beside == source.Node &&
 		!source.Created.After(r.Created) && source.Transitions <= r.Transitions

@@ -68,7 +68,7 @@ func TestWhichWriteFailed(t *testing.T) {
 }
 
 // A write that finds its object changed is repeated at once, three times, and then told and
-// repeated after a pause. A success begins the count anew.
+// repeated after a pause. A success begins anew.
 func TestChangedMeanwhile(t *testing.T) {
 	for _, c := range []struct {
 		a    decide.Attachment

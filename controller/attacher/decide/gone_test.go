@@ -98,8 +98,8 @@ func TestInheritedDoubt(t *testing.T) {
 	d.offers("unpublish next id-a")
 }
 
-// An attachment of an unknown volume holds back the volume of its name. Once it is gone, or its
-// volume is known, the volume is decided on again.
+// An attachment of an unknown volume holds back the volume of its name, until it is gone, or its
+// volume is known.
 func TestUnplacedByName(t *testing.T) {
 	name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, "a")
 	unplaced := attached("a", named(name), func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false })
@@ -197,8 +197,8 @@ func TestGhostIsNotHurriedByTheOld(t *testing.T) {
 	d.offers("unpublish va-a id-a", "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment")
 }
 
-// An attachment that is gone before its PersistentVolume was seen lets an exclusive volume go
-// elsewhere, once its place is unpublished: its name gives its volume. Another name gives none.
+// If an attachment is gone before its PersistentVolume was seen, its name gives its volume: an
+// exclusive volume goes elsewhere once the place is unpublished. Another name gives none.
 func TestGhostOfAVolumeThatWasNeverSeen(t *testing.T) {
 	const elsewhere = "stamp va-b id-b"
 	after := func(name string) *desk {
@@ -243,7 +243,7 @@ func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// The remains of a gone attachment stay if no call can be made for them, and if another attachment has
+// The remains of a gone attachment stay without a possible call, and while another attachment has
 // the volume at the same place.
 func TestGhostThatStays(t *testing.T) {
 	second := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
@@ -312,8 +312,8 @@ func TestVolumeStaysKnown(t *testing.T) {
 	}
 }
 
-// If the source of a live migration was taken away, its pod runs on, and the next attachment there
-// does not let the volume go: neither to an attached target, for which it waits, nor to another.
+// If a live migration's source was taken away, its pod runs on. The next attachment there does not
+// let the volume go: neither to an attached target, which it waits for, nor to another.
 func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 	at := func(seconds int, uid string) func(*decide.Attachment) {
 		return func(a *decide.Attachment) {

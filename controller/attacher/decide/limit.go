@@ -23,8 +23,8 @@ type Limit struct {
 	size  float64
 	inUse int
 	// quickest is the time of the quickest successful call since the driver was last idle, and
-	// prompt the largest place of a call that took hardly longer: the driver carries out at least
-	// so many at a time.
+	// prompt the largest place of a hardly longer call: the driver carries out at least so many at
+	// a time.
 	quickest time.Duration
 	prompt   int
 	// brink is half of the size at which the driver began to push back. Up to it each success adds
@@ -87,8 +87,8 @@ func (l *Limit) Take(now time.Time) (Turn, bool) {
 	return Turn{now, l.inUse}, true
 }
 
-// Free gives the place of a call back and learns from its end; own is that the end concerns its
-// volume and not the driver. Calls that were under way when the limit was cut give no news.
+// Free gives the place of a call back and learns from its end; own: the end concerns its volume and
+// not the driver. Calls from before the last cut give no news.
 func (l *Limit) Free(turn Turn, code codes.Code, own bool, now time.Time) {
 	took, fresh := now.Sub(turn.Began), turn.Began.After(l.cutAt)
 	fills := 2*l.inUse >= l.Size()
@@ -128,8 +128,7 @@ func (l *Limit) timed(turn Turn, took time.Duration) bool {
 	return true
 }
 
-// wait is how long one call above the limit would take, if the driver carries out only as many at a
-// time as it has shown.
+// wait is how long one call above the limit would take, by the driver's shown capacity.
 func (l *Limit) wait() time.Duration {
 	return time.Duration(float64(l.quickest) * l.size / float64(max(l.prompt, 1)))
 }

@@ -85,8 +85,8 @@ func TestLimitFollowsTheDriver(t *testing.T) {
 	}
 }
 
-// A driver with a fixed capacity gets about as many calls: a push-back after it has kept up means
-// too much, and growth towards that is slow.
+// A driver with a fixed capacity gets about as many calls: after it has kept up, a push-back means
+// too much, and the limit grows slowly towards that.
 func TestLimitStaysNearTheBrink(t *testing.T) {
 	const takes = 100
 	l := newLimit(t, 1000)
@@ -165,8 +165,8 @@ func burst(t *testing.T, calls int, d *queueing) (took, longest time.Duration) {
 	return now.Sub(epoch), longest
 }
 
-// TestLimitCostsLittle: a driver that keeps up is never slower for the limit, and a driver with a
-// queue is never asked so much that calls time out in it.
+// TestLimitCostsLittle: the limit never slows a driver that keeps up, and no calls time out in the
+// queue of another.
 func TestLimitCostsLittle(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls    int

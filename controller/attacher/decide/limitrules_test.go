@@ -30,8 +30,8 @@ func one(l *decide.Limit, code codes.Code, began, ended time.Time) {
 	}
 }
 
-// A limit that is cut is near the brink: it grows by one with a round of successes. Two cuts with
-// no success in between mean that the driver is away: the limit grows by three with each prompt
+// A cut limit is near the brink: it grows by one with a round of successes. Two cuts without a
+// success in between mean that the driver is away: the limit grows by three with each prompt
 // answer, by one with a slow one, up to the first cut.
 func TestLimitGrows(t *testing.T) {
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }

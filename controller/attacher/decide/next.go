@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// For how long a state that often ends by itself lasts before it is written to the API: a write
-// costs, and kube-controller-manager backs off on errors.
+// How long an often passing state lasts before it is written to the API: a write costs, and
+// kube-controller-manager backs off on errors.
 const (
 	missingGrace = time.Second
 	blockedGrace = 20 * time.Second
@@ -40,9 +40,9 @@ type pass struct {
 	wake  time.Time
 }
 
-// Next returns the steps for a volume now, of different attachments, which may be carried out in
-// parallel, and when to call again if nothing is seen until then (zero: never). A step counts as begun
-// after Start; an unstarted step is offered again.
+// Next returns a volume's present steps, of different attachments, which may run in parallel, and
+// when to call again if nothing is seen until then (zero: never). A step counts as begun after
+// Start; an unstarted step is offered again.
 func (b *Book) Next(id VolumeID, now time.Time) (steps []Step, wake time.Time) {
 	v := b.volumes[id]
 	if v == nil {
@@ -144,8 +144,7 @@ func (p *pass) note(r *record) move {
 
 // busy says whether the driver has a call for the volume that excludes this one: any call for an
 // exclusive volume, else a call at the same node. (CSI asks for one call for a volume at a time;
-// attaching a shared volume to many nodes would take for ever that way, and stock attachers never
-// did.)
+// that would take for ever for a shared volume at many nodes, and stock attachers never did it.)
 func (p *pass) busy(r *record) bool {
 	return p.called[r.Node] || p.exclusive && len(p.called) > 0
 }

@@ -27,7 +27,7 @@ const (
 	// easedBy is how many are tried again for each success.
 	easedBy = 2
 	// maxEased is how often an attachment of a crowd is eased: a driver with a fixed capacity
-	// refuses every second one. An attachment that is refused more often has its own trouble.
+	// refuses every second one. More refusals are the attachment's own trouble.
 	maxEased = 8
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// crowded is a desk with n volumes, disk-0 and so on, at a node of its own each, or all at node a.
-// Each has a publish that has ended with a code, a second apart.
+// crowded is a desk with n volumes, disk-0 and so on, each at its own node, or all at node a. Their
+// publishes have ended with a code, a second apart.
 func crowded(t *testing.T, n int, code codes.Code, oneNode bool) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -275,8 +275,8 @@ func TestFailureTouchesItsVolume(t *testing.T) {
 	d.book.Start(decide.Step{Do: decide.Publish, UID: "nobody"}, d.now)
 }
 
-// An attachment that is tried again for others' success and pushed back once more waits no longer
-// than before; after eight times it has its own trouble.
+// An attachment that others' success had tried again, and that is pushed back once more, waits no
+// longer than before; after eight times it has its own trouble.
 func TestEased(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for n := range 12 { // two of the three have their turn with each

@@ -18,10 +18,9 @@ import (
 
 var nodes = []string{"a", "b", "c"}
 
-// TestAnyHistory drives the rules through random histories: objects come and go, calls are
-// answered, rejected or time out with their effect still to come, writes fail, old states are seen,
-// the process is killed. The world judges every publish; at the end, with no more faults,
-// everything must be where it belongs.
+// TestAnyHistory drives the rules through random histories: objects come and go, calls succeed,
+// fail or time out with a late effect, writes fail, old states are seen, the process is killed. The
+// world judges every publish; at the end, without more faults, everything must be in its place.
 func TestAnyHistory(t *testing.T) {
 	for i := range 30 { // rapid runs a hundred of each
 		t.Run(strconv.Itoa(i), func(t *testing.T) { proptest.Check(t, anyHistory) })
@@ -332,9 +331,9 @@ func (w *world) apply(o *object, s decide.Step) {
 	}
 }
 
-// judgeRelease checks that the finalizer goes only when the volume is certainly gone, or is wanted
-// again where it is and nothing can take it away. The remains of an object that lost its finalizer
-// before this process started are unknown.
+// judgeRelease checks that the finalizer goes only when the volume is certainly gone, or is safely
+// kept where it is wanted again. The remains of an object that lost its finalizer before this
+// process started are unknown.
 func (w *world) judgeRelease(o *object) {
 	for _, c := range slices.Concat(w.lingering, w.running) {
 		if w.blind && c.step.UID != o.uid {

@@ -31,8 +31,8 @@ type record struct {
 	// atID is where this process has published; empty if the object has to say it.
 	atID string
 	// sentID is the node ID that a Stamp has sent and that was not seen on the object since: the
-	// object's ID is not certain. Invariant: a publish is called only at the ID that the object
-	// carries for certain.
+	// object's ID is not certain. Invariant: a publish is called only at a certain ID of the
+	// object.
 	sentID string
 	sight  sight
 	// proved: an unpublish has succeeded, and no publish was called since.
@@ -87,7 +87,7 @@ func (r *record) maybe() bool { return r.evidence != Absent }
 func (r *record) known() bool { return r.evidence == Published || r.Attached && r.maybe() }
 
 // keeps says whether the volume is known to be at the attachment's node, or a gone attachment left
-// it there: it may be mounted there, even while it can't be published for this one.
+// it there: it may be mounted there, even if it can't be published for this one.
 func (r *record) keeps() bool {
 	return r.known() || r.left && r.maybe()
 }
@@ -109,10 +109,10 @@ func (r *record) with(other *record) bool {
 	return r.place() == other.place()
 }
 
-// mayStay says whether the deletion may be finished without an unpublish, because the volume is
-// wanted again at the same node. No call that could still take it away may be under way: the driver
-// has definitely refused, or was not asked and reports the volume there. After a timeout, or when
-// another process may have called, only a successful unpublish ends the deletion.
+// mayStay says whether the deletion may end without an unpublish, because the volume is wanted
+// again at the same node. No call that could still take it away may be under way: the driver has
+// definitely refused, or was not asked and reports the volume there. After a timeout, or a possible
+// call of another process, only a successful unpublish ends the deletion.
 func (r *record) mayStay() bool {
 	return r.Wanted && r.watched && !r.doubted && (r.rejected || r.sight == there) &&
 		r.NodeID == r.TargetID && r.volumeID() == r.TargetID && r.TargetID != ""

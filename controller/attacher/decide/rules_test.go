@@ -290,8 +290,8 @@ func TestNoFenceOfASharedVolume(t *testing.T) {
 	d.offers("stamp va-b id-b")
 }
 
-// The driver's list counts as of the moment of its request: not after a call has begun or ended
-// since, nor with a call under way.
+// The driver's list counts as of its request: not after a later begin or end of a call, nor with a
+// call under way.
 func TestWhatIsListed(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -372,9 +372,8 @@ func TestListedWhereItIsDetached(t *testing.T) {
 	d.wakes(time.Second * 3 / 4)
 }
 
-// The attachment that has the volume goes before all others that want it, though its object does
-// not yet say "attached", and the driver denies it. But all wait for an attachment that can't be
-// published.
+// The attachment that has the volume goes before all others, even if its object does not yet say
+// "attached", and the driver denies it. But all wait for an attachment that can't be published.
 func TestWhoGoesFirst(t *testing.T) {
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -493,8 +492,8 @@ func TestHurried(t *testing.T) {
 	}
 }
 
-// If the detach of a shared volume is refused, it stays where it is wanted again, regardless of
-// other nodes; an exclusive volume stays only if no other node wants it.
+// If the detach of a shared volume is refused, it stays where it is wanted again; an exclusive
+// volume stays only if no other node wants it.
 func TestStaysBesideOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*decide.Attachment)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// See takes in an attachment as the API has it. The caller holds back older states than the last.
-// It returns the volumes that need new decisions.
+// See takes in an attachment as the API has it, unless the state is older than the last. It returns
+// the volumes that need new decisions.
 func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 	r := b.records[a.UID]
 	if r == nil {
@@ -103,8 +103,8 @@ func (b *Book) bequeath(ghost, heir *record) {
 	b.drop(ghost)
 }
 
-// Lose takes in that an attachment has gone. Its remains at the node keep their place in the Book
-// until an unpublish, or a new attachment there.
+// Lose takes in that an attachment has gone. Its remains stay in the Book until an unpublish, or a
+// new attachment at the node.
 func (b *Book) Lose(uid string, now time.Time) []VolumeID {
 	r := b.records[uid]
 	if r == nil || r.gone {
@@ -152,8 +152,8 @@ func (b *Book) dropForgotten(r *record) {
 	}
 }
 
-// Sighted takes an entry of the driver's list: whether it has an attachment's volume at the
-// attachment's node, as of a moment. It says nothing of an attachment with a later call.
+// Sighted takes the driver's list in: whether it has an attachment's volume at the attachment's
+// node, as of a moment. It says nothing of an attachment with a later call.
 func (b *Book) Sighted(uid string, published bool, asOf time.Time) []VolumeID {
 	r := b.records[uid]
 	if r == nil || r.gone || r.running.Call() || !r.lastCall.Before(asOf) {

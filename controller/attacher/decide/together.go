@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// together has the combined facts of a volume's attachments. A Next computes it once: a decision on
-// an attachment needs no look at all others. A shared volume may have thousands.
+// together has the combined facts of a volume's attachments. A Next computes it once, to spare each
+// decision a look at all others: a shared volume may have thousands.
 type together struct {
-	// exclusive says whether the volume may be at one node at a time: if any of its attachments
-	// says it. (Two PersistentVolumes may name one volume and disagree.)
+	// exclusive: some attachment says that the volume may be at one node at a time. (Two
+	// PersistentVolumes may name one volume and disagree.)
 	exclusive bool
 	// newest is the highest number of transitions of the existing attachments, and of gone ones that
 	// left the volume's place open.

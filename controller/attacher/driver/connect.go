@@ -65,8 +65,8 @@ type Driver struct {
 	metrics    metrics.CSIMetricsManager
 }
 
-// Connect waits until the driver is there and ready, for any time, and asks it for its identity. It
-// returns an error only when ctx is done.
+// Connect waits until the driver is ready, for any time, and asks it for its identity. It returns
+// an error only when ctx is done.
 func Connect(ctx context.Context, c Config) (*Driver, Identity, error) {
 	if err := c.Validate(); err != nil {
 		return nil, Identity{}, err
@@ -76,8 +76,8 @@ func Connect(ctx context.Context, c Config) (*Driver, Identity, error) {
 	if err != nil || !csitranslation.New().IsMigratedCSIDriverByName(identity.Name) {
 		return d, identity, err
 	}
-	// Calls to a driver that took over an in-tree plugin's volumes are counted by the volume's
-	// owner: the connection has to know this from the start.
+	// For a driver that took over an in-tree plugin's volumes, the metrics count migrated and other
+	// volumes apart: the connection has to know this from the start.
 	d.Close()
 	return connect(ctx, c, metrics.NewCSIMetricsManagerWithOptions(identity.Name, metrics.WithMigration()))
 }

@@ -29,12 +29,11 @@ type removal struct {
 	Path string `json:"path"`
 }
 
-// Every patch tests the object's UID, to spare a namesake, and each list that it changes, to keep
-// all finalizers: the API server applies all of it or answers 422.
+// Every patch tests the object's UID, to spare a namesake, and each changed list, to keep all
+// finalizers: the API server applies all of it or answers 422.
 
-// StampAttachment puts the finalizer and the node's ID on a VolumeAttachment, as far as they are
-// missing. It tests the present ID: a late patch never puts back the ID of a machine that has been
-// replaced since.
+// StampAttachment puts the missing finalizer and node ID on a VolumeAttachment. It tests the
+// present ID: a late patch never puts back the ID of a replaced machine.
 func StampAttachment(va *storagev1.VolumeAttachment, finalizer, nodeID string) ([]byte, error) {
 	patch := append(ofUID(&va.ObjectMeta), addFinalizer(va.Finalizers, finalizer)...)
 	was, found := va.Annotations[translate.AnnotationNodeID]

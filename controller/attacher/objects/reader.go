@@ -44,8 +44,8 @@ type Reader struct {
 // PersistentVolumes.
 func (r *Reader) Finalizer() string { return translate.AttacherFinalizer(r.Driver) }
 
-// Attachment makes a fact of a VolumeAttachment of the driver, and the inputs of its call, which
-// count as far as the fact says that the call can be made.
+// Attachment makes a fact of a VolumeAttachment of the driver, and the inputs of its call, as far
+// as the fact allows the call.
 func (r *Reader) Attachment(va *storagev1.VolumeAttachment, c Catalog) (decide.Attachment, Call) {
 	finalizer := r.Finalizer()
 	a := decide.Attachment{

@@ -14,8 +14,7 @@ import (
 )
 
 // A pod that fits no node is tried when a change makes an eviction help, since the scheduler evicts
-// in an attempt only. It is not tried where an eviction would be in vain, or would have helped
-// before.
+// in an attempt only. It is not tried if an eviction would be in vain, or would have helped before.
 func TestTriedWhenAnEvictionHelps(t *testing.T) {
 	const lower, equal = -1, 0
 	limit := func(n int32) func(*ledger.Ledger) ledger.Touched {

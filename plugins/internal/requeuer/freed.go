@@ -41,8 +41,8 @@ func (w *Requeuer) Freed(uid types.UID) {
 
 // AwaitFreed says whether a pod waits for a slot at its nominated node, which it does not fit, and
 // until when at most: FreedLasts from the first sight of its nomination; the pod is woken then.
-// frees says whether a slot does come free there. Once the time is over it says no, once: a later
-// eviction for the pod frees another slot, with its own time.
+// frees says whether a slot does come free there. After that time it says no once: a later eviction
+// for the pod frees another slot, with its own time.
 func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,10 +58,9 @@ func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (unt
 }
 
 // AwaitFreedInGroup is AwaitFreed for a pod of a group: the group's cycle asks several times, and
-// gets the same answer each time. Once the time is over it says no throughout the attempt. The next
-// attempt has a time of its own, since pods may have been evicted in between, unless NothingEvicted
-// denies it. The scheduling queue makes a new pod object for each attempt: the object identifies
-// the attempt.
+// gets the same answer. After the time it says no throughout the attempt. The next attempt has its
+// own time, since pods may have been evicted in between, unless NothingEvicted denies it. The queue
+// makes a new pod object for each attempt: the object identifies the attempt.
 func (w *Requeuer) AwaitFreedInGroup(attempt *corev1.Pod, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,8 +82,8 @@ func (w *Requeuer) AwaitFreedInGroup(attempt *corev1.Pod, n ledger.NodeName, fre
 	return until, waits
 }
 
-// NothingEvicted notes that no pod was evicted in an attempt. After its time is over, a pod of a
-// group does not wait anew while its nomination stays the same.
+// NothingEvicted notes that no pod was evicted in an attempt. After its time a pod of a group does
+// not wait anew while its nomination stays the same.
 func (w *Requeuer) NothingEvicted(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

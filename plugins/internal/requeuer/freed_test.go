@@ -16,8 +16,8 @@ import (
 )
 
 // A pod waits for a slot that comes free until its time is over. The time begins once for each
-// node, however often the pod is tried. Then the pod is woken, and may have pods evicted; a slot
-// that this frees has its own time.
+// node, at the first try. Then the pod is woken, and may have pods evicted; a slot that this frees
+// has its own time.
 func TestAwaitFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}

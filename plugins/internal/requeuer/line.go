@@ -43,10 +43,9 @@ type turn struct {
 	until time.Time
 }
 
-// serveLine wakes pods for which a node has opened, in their scheduler's order, and only as many as
-// there is room for. A woken pod counts as being at the opened node until its outcome is known. A
-// pod that finds no room waits in line for the next change, or until a woken pod is refused for
-// another reason.
+// serveLine wakes pods for which a node has opened, in their scheduler's order, as many as there is
+// room for. A woken pod counts as being at the opened node until its outcome is known. A pod that
+// finds no room waits for the next change, or until a woken pod is refused for another reason.
 func (w *Requeuer) serveLine(ctx context.Context, s ledger.Snapshot) {
 	w.mu.Lock()
 	now := w.config.Now()
@@ -146,9 +145,9 @@ func (w *Requeuer) call(ctx context.Context, entry *waiting, node ledger.NodeNam
 // each look asks again for the times that it needs.
 func (w *Requeuer) nextAt(d time.Duration) { w.retries.AddAfter(retry{}, d) }
 
-// Rejected notes that an attempt to place a pod has failed without an eviction, and so no plugin
-// keeps the pod from the queue. This counts as an attempt even if another plugin refused the pod
-// before Enter. Room that was kept for the pod goes to the next pod.
+// Rejected notes a failed attempt without an eviction: no plugin keeps the pod from the queue. It
+// counts as an attempt even if another plugin refused the pod before Enter. Room that was kept for
+// the pod goes to the next pod.
 func (w *Requeuer) Rejected(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 
 // Look judges the waiting pods by the changes since the last look. A pod that is entered meanwhile
 // has newer facts, and the next look is its first. Without a waiting pod a look costs nothing: the
-// next pod is judged by facts that include these changes.
+// next pod's facts include these changes.
 func (w *Requeuer) Look(ctx context.Context) {
 	w.mu.Lock()
 	if len(w.pods.idle) == 0 {

@@ -25,7 +25,7 @@ const (
 
 // Insistence says how often to wake a woken pod that is not tried: again after First, and then
 // after twice as long each time, Most times. After that the queue's own flush of 5 minutes is left:
-// there is a reason for keeping a pod from the queue for longer.
+// a pod that is kept out longer has a reason.
 type Insistence struct {
 	First time.Duration
 	Most  int
@@ -34,7 +34,7 @@ type Insistence struct {
 	OnlyKept bool
 	// Settles is how long other plugins' caches may lag behind a change. An attempt within it may
 	// have used their old facts, while the change itself came and the pod was kept from the queue:
-	// it does not count as an attempt. That is true only of pods that may be kept.
+	// it does not count as an attempt. This is true only of pods that may be kept.
 	Settles time.Duration
 	// MayBeKept: every pod that is tried may be kept from the queue afterwards, unless Rejected
 	// denies it.
@@ -144,8 +144,8 @@ func New(config Config) *Requeuer {
 }
 
 // Enter notes that a pod is being tried, and returns the basis for judging it: a snapshot, unless
-// the caches are not complete yet. The pod is on the list before the snapshot is made: no later
-// change is missed. The returned value never changes.
+// the caches are not complete yet. The pod is listed before the snapshot is made, and misses no
+// later change. The returned value never changes.
 func (w *Requeuer) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,9 +207,9 @@ func (w *Requeuer) Keep(uid types.UID) {
 }
 
 // RetryElsewhere tries a pod again that was refused the nodes of this attempt, and would fit
-// another node: in a large cluster the scheduler asks about a part of the nodes, and about the next
-// part the next time. It does so most times until a change lifts a refusal: another plugin may be
-// keeping the pod from that other node.
+// another node: in a large cluster the scheduler asks about a part of the nodes at a time. It does
+// so most times until a change lifts a refusal: another plugin may be keeping the pod from that
+// other node.
 func (w *Requeuer) RetryElsewhere(uid types.UID, most int) {
 	w.mu.Lock()
 	entry := w.pods.all[uid]
@@ -332,8 +332,8 @@ func (w *Requeuer) wakeUnbased(ctx context.Context) {
 	}
 }
 
-// restsFor is the length of the pause after a look, in lengths of the look: where very many pods
-// wait, one look handles all changes meanwhile, and the scheduler is not kept from its work.
+// restsFor is the length of the pause after a look, in lengths of the look: with very many waiting
+// pods, one look handles all changes meanwhile, and the scheduler is not kept from its work.
 const restsFor = 9
 
 func rest(ctx context.Context, d time.Duration) {

@@ -14,8 +14,8 @@ import (
 )
 
 // A volume is in use at a silent node. When the policy's time for such a node is over, the pod that
-// wants the volume elsewhere is woken, though nothing has happened. It is woken also after a change
-// that is no reason by itself.
+// wants the volume elsewhere is woken, without any event. It is woken also after a change that is
+// no reason by itself.
 func TestTimeAloneWakesThePod(t *testing.T) {
 	for _, noise := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -141,8 +141,8 @@ func (l load) half(ctx context.Context, h half) (*result.Half, error) {
 
 // moments of a half, by the API server's clock.
 type moments struct {
-	// began is when the load's first request was received, asked when its last one was answered,
-	// and settled when the last volume's final write of the half was answered.
+	// began is when the load's first request was received, asked when its last was answered, and
+	// settled when the last volume's final write was answered.
 	began, asked, settled time.Time
 }
 
@@ -177,8 +177,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// calls counts the driver's calls since the load began, and fills in when the last volume's first
-// call came and when the last call was answered.
+// calls counts the driver's calls since the load began, and fills in the last volume's first call
+// and the last answer.
 func (h half) calls(entries []diskapi.Entry, began time.Time, out *result.Half) {
 	first := map[string]bool{}
 	for _, e := range entries {

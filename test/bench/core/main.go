@@ -33,8 +33,8 @@ func packages() []string {
 
 func slopeSizes() []int { return []int{1_000, 5_000, 15_000} }
 
-// commands are the calls of `go test`, one after the other. Each size of the slope has a process of
-// its own, since the reported peak of memory is the process's; the rest has one process together.
+// commands are the calls of `go test`, in order. Each size of the slope has its own process, since
+// the reported peak of memory is the process's; the rest shares one.
 func commands(slope bool, pattern, duration string, count int) [][]string {
 	test := func(pattern, duration string, args ...string) []string {
 		command := []string{"go", "test", "-run", "^$", "-bench", pattern, "-benchmem", "-benchtime", duration, fmt.Sprintf("-count=%d", count), "-timeout", "0"}

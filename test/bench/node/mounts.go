@@ -17,7 +17,7 @@ type mounts struct {
 }
 
 // newMounts makes a namespace with the machine's mounts, and keeps its own mounts from the machine.
-// It belongs to a thread: it goes when the thread and the processes that it started have ended.
+// It ends with its thread and the processes that the thread started.
 func newMounts() (*mounts, error) {
 	m := &mounts{do: make(chan func())}
 	made := make(chan error)

@@ -49,7 +49,7 @@ func (b *bystanders) take() (string, bool) {
 	return bystanderName(b.next - 1), true
 }
 
-// begin makes bystanders until the returned function is called. That function waits, for as long as
+// begin makes bystanders until the returned function is called. That function waits, at most for
 // patience, until the present bystanders run, and returns how long each took.
 func (b *bystanders) begin(ctx context.Context) (end func(patience time.Duration) (result.Bystanders, error)) {
 	life, stop := context.WithCancel(ctx)

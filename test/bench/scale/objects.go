@@ -114,7 +114,7 @@ func (m *maker) volume(ctx context.Context, namespace, name string) error {
 }
 
 // bind makes a claim and a PersistentVolume, and binds them in place of kube-controller-manager,
-// which does so one after the other. If that was first, it is as good.
+// which binds singly. If that was first, it is as good.
 func (m *maker) bind(ctx context.Context, namespace, name, handle string) error {
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}

@@ -29,8 +29,8 @@ type stormed struct {
 }
 
 // storm switches a zone off, taints its nodes out of service when all are not ready, and measures
-// until all their volumes and pods are elsewhere. With kill the controller is killed when half of
-// the volumes are. Then the zone comes back.
+// until all their volumes and pods are elsewhere. With kill it kills the controller halfway. Then
+// the zone comes back.
 func (r *run) storm(ctx context.Context, zone int, kill bool, into **result.Storm) error {
 	nodes := r.inZone(zone)
 	s := &stormed{dead: r.zoneSet(zone)}

@@ -43,7 +43,7 @@ var (
 )
 
 // Read lists the commands of a page, in their order. A fence without a language, or with commands
-// in a language other than sh and console, is an error: its commands would be taken for text.
+// in a language other than sh and console, is an error: its commands would pass for text.
 func Read(page, text string) ([]Command, error) {
 	var list []Command
 	var fence *fence

@@ -58,10 +58,10 @@ type Run struct {
 type Half struct {
 	// Done is how many volumes were through by the deadline.
 	Done int `json:"done"`
-	// All times begin at the first request that the API server received. AskedSeconds: until it had
-	// answered the last request. BegunSeconds: until the last volume's first call reached the
-	// driver. CalledSeconds: until the driver had answered the last call. SettledSeconds: until the
-	// API server had answered the last write of the outcome.
+	// All times begin at the first request that the API server received. AskedSeconds: until the
+	// answer to the last request. BegunSeconds: until the last volume's first call. CalledSeconds:
+	// until the driver's last answer. SettledSeconds: until the answer to the last write of the
+	// outcome.
 	AskedSeconds   float64 `json:"askedSeconds"`
 	BegunSeconds   float64 `json:"begunSeconds"`
 	CalledSeconds  float64 `json:"calledSeconds"`

@@ -84,8 +84,8 @@ func (r Run) WritesPerPod() float64 {
 	return float64(total) / float64(max(r.Pods, 1))
 }
 
-// FirstToLast is how many pods were placed in a second, from the first creation to the last
-// binding. PodsPerSecond weighs each second alike, also the last seconds, with few pods left.
+// FirstToLast is the pods per second from the first creation to the last binding. PodsPerSecond
+// weighs each second alike, also the last seconds, with few pods left.
 func (r Run) FirstToLast() float64 {
 	if r.Seconds == 0 {
 		return 0

@@ -79,8 +79,8 @@ func (c *Clock) percentile(count, percent int64) time.Duration {
 }
 
 // Quantile is where a cumulative histogram (how many of count values are at most so many seconds)
-// reaches a share of all, with the values of a bucket spread evenly over it. A value beyond the
-// last bucket counts as its end.
+// reaches a share of all. The values of a bucket count as spread evenly over it, and values beyond
+// the last bucket as its end.
 func Quantile(buckets map[float64]float64, count, share float64) time.Duration {
 	bounds := make([]float64, 0, len(buckets))
 	for bound := range buckets {
